@@ -10,7 +10,7 @@ import argparse
 from pathlib import Path
 
 import buddysim
-from buddysim.figures import Source, overview, save
+from buddysim.figures import ResultSource, overview, save
 from buddysim.sweep.store import Store
 
 HERE = Path(__file__).resolve().parent
@@ -28,7 +28,7 @@ def main() -> None:
     args = parser.parse_args()
     picture = args.output or HERE / f"{args.trace.stem}.png"
     try:
-        results = Source(Store.at(args.store)).replay(args.trace, args.scheme.split(","), args.machine)
+        results = ResultSource(Store.at(args.store)).replay(args.trace, args.scheme.split(","), args.machine)
         save(overview.draw(results), picture)
     except buddysim.BuddysimError as error:
         parser.error(str(error))

@@ -10,7 +10,7 @@ import argparse
 from pathlib import Path
 
 from buddysim import BuddysimError
-from buddysim.figures import REGISTRY, Source, plot
+from buddysim.figures import REGISTRY, ResultSource, plot
 from buddysim.sweep.store import Store
 
 
@@ -21,7 +21,7 @@ def main() -> None:
     parser.add_argument("--store", type=Path, metavar="FOLDER", help="of results (default: as sweep has it)")
     parser.add_argument("--suffix", default=".png", choices=(".png", ".svg", ".pdf"))
     args = parser.parse_args()
-    source = Source(Store.at(args.store))
+    source = ResultSource(Store.at(args.store))
     every = [name for name, figure in REGISTRY.items() if not hasattr(figure, "FILE") and not hasattr(figure, "STUDY")]
     try:
         args.output.mkdir(parents=True, exist_ok=True)

@@ -27,9 +27,9 @@ if str(ROOT) not in sys.path:
 from buddysim.base.errors import BuddysimError  # noqa: E402
 from buddysim.gpu_codecs import BLOCKS, LAYOUTS, REGISTRY  # noqa: E402
 from buddysim.gpu_codecs.derived_samples import filled  # noqa: E402
-from buddysim.gpu_codecs.opencl_device import Launch  # noqa: E402
-from buddysim.gpu_codecs.samples import Sample, read_samples, write_samples  # noqa: E402
-from buddysim.gpu_codecs.simulate_codec import Experiment, measure  # noqa: E402
+from buddysim.gpu_codecs.opencl_device import LaunchShape  # noqa: E402
+from buddysim.gpu_codecs.samples import CodecSample, read_samples, write_samples  # noqa: E402
+from buddysim.gpu_codecs.simulate_codec import CodecExperiment, measure  # noqa: E402
 from buddysim.papers.cswap.codec_models import CODEC, searches  # noqa: E402
 
 FILE, CHECKS = (ROOT / "buddysim" / "gpu_codecs" / "data" / name for name in ("times.csv", "checks.csv"))
@@ -54,38 +54,40 @@ BETWEEN = (10 * MIB, 14 * MIB)
 BLOCK_GRIDS = (1, 8, 64, 256)
 
 
-def key_experiments() -> Iterator[Experiment]:
+def key_experiments() -> Iterator[CodecExperiment]:
     """Points that the others can be told from, codec by codec; those of blocks last, which take longest."""
     for codec in sorted(REGISTRY.names(), key=lambda name: "chunked" not in REGISTRY.find(name).LAYOUTS):
         yield from _key_blocks(codec) if "chunked" not in REGISTRY.find(codec).LAYOUTS else _key_streams(codec)
 
 
-def _key_streams(codec: str) -> Iterator[Experiment]:
+def _key_streams(codec: str) -> Iterator[CodecExperiment]:
     for layout in REGISTRY.find(codec).LAYOUTS:
         first, second = (partial(_launches, block=block) for block in BLOCKS)
-        yield Experiment(codec, layout, SIZE, KEY_SPARSITIES[0], (*first(KEY_GRIDS), *second(FEW_GRIDS)))
+        yield CodecExperiment(codec, layout, SIZE, KEY_SPARSITIES[0], (*first(KEY_GRIDS), *second(FEW_GRIDS)))
         for sparsity in KEY_SPARSITIES[1:]:
-            yield Experiment(codec, layout, SIZE, sparsity, first(FEW_GRIDS))
-        yield Experiment(codec, layout, LARGER[0], KEY_SPARSITIES[0], first(HELD_OUT_GRIDS))
-        yield Experiment(codec, layout, LARGER[1], KEY_SPARSITIES[0], first(FEW_GRIDS))
-        yield Experiment(codec, layout, *HELD_OUT[1], first(HELD_OUT_GRIDS))
+            yield CodecExperiment(codec, layout, SIZE, sparsity, first(FEW_GRIDS))
+        yield CodecExperiment(codec, layout, LARGER[0], KEY_SPARSITIES[0], first(HELD_OUT_GRIDS))
+        yield CodecExperiment(codec, layout, LARGER[1], KEY_SPARSITIES[0], first(FEW_GRIDS))
+        yield CodecExperiment(codec, layout, *HELD_OUT[1], first(HELD_OUT_GRIDS))
         if layout == "chunked" and hasattr(REGISTRY.find(codec), "chunks"):
             for byte_count in BETWEEN:
-                yield Experiment(codec, layout, byte_count, KEY_SPARSITIES[0], first(HELD_OUT_GRIDS))
+                yield CodecExperiment(codec, layout, byte_count, KEY_SPARSITIES[0], first(HELD_OUT_GRIDS))
 
 
-def _key_blocks(codec: str) -> Iterator[Experiment]:
+def _key_blocks(codec: str) -> Iterator[CodecExperiment]:
     few, size = BLOCK_GRIDS[1], REGISTRY.find(codec).STORED_AS["window"]
     for layout in REGISTRY.find(codec).LAYOUTS:
         for sparsity in KEY_SPARSITIES:
-            yield Experiment(codec, layout, few * size, sparsity, tuple(Launch(few, block) for block in BLOCKS))
+            yield CodecExperiment(
+                codec, layout, few * size, sparsity, tuple(LaunchShape(few, block) for block in BLOCKS)
+            )
         for grid in BLOCK_GRIDS[:-1]:
-            yield Experiment(codec, layout, grid * size, KEY_SPARSITIES[0], _launches((grid,)))
-        yield Experiment(codec, layout, 4 * few * size, KEY_SPARSITIES[0], _launches((few,)))
-        yield Experiment(codec, layout, BLOCK_GRIDS[-1] * size, KEY_SPARSITIES[0], _launches(BLOCK_GRIDS[-1:]))
+            yield CodecExperiment(codec, layout, grid * size, KEY_SPARSITIES[0], _launches((grid,)))
+        yield CodecExperiment(codec, layout, 4 * few * size, KEY_SPARSITIES[0], _launches((few,)))
+        yield CodecExperiment(codec, layout, BLOCK_GRIDS[-1] * size, KEY_SPARSITIES[0], _launches(BLOCK_GRIDS[-1:]))
 
 
-def experiments() -> Iterator[Experiment]:
+def experiments() -> Iterator[CodecExperiment]:
     """All of them, the most telling first."""
     yield from key_experiments()
     for codec in REGISTRY.names():
@@ -95,42 +97,42 @@ def experiments() -> Iterator[Experiment]:
         for sparsity in SPARSITIES:
             for block in BLOCKS:
                 for layout in layouts:
-                    yield Experiment(codec, layout, SIZE, sparsity, _launches(GRIDS, block))
+                    yield CodecExperiment(codec, layout, SIZE, sparsity, _launches(GRIDS, block))
             if sparsity == SPARSITIES[0]:
                 for byte_count in LARGER:
                     for layout in layouts:
-                        yield Experiment(codec, layout, byte_count, sparsity, _launches(LARGER_GRIDS))
+                        yield CodecExperiment(codec, layout, byte_count, sparsity, _launches(LARGER_GRIDS))
         for byte_count, sparsity in HELD_OUT:
             for layout in layouts:
-                yield Experiment(codec, layout, byte_count, sparsity, _launches(HELD_OUT_GRIDS))
+                yield CodecExperiment(codec, layout, byte_count, sparsity, _launches(HELD_OUT_GRIDS))
 
 
-def _launches(grids: Sequence[int], block: int = BLOCKS[0]) -> tuple[Launch, ...]:
-    return tuple(Launch(grid, block) for grid in grids)
+def _launches(grids: Sequence[int], block: int = BLOCKS[0]) -> tuple[LaunchShape, ...]:
+    return tuple(LaunchShape(grid, block) for grid in grids)
 
 
-def check_experiments() -> Iterator[Experiment]:
+def check_experiments() -> Iterator[CodecExperiment]:
     """Launches that searches found, with the tensor that every launch was simulated with; the best, larger too."""
     for layout in LAYOUTS:
         found = searches(layout)
         every = {one.launch for search in found.values() for one in search}
-        yield Experiment(CODEC, layout, SIZE, SPARSITIES[0], tuple(sorted(every, key=str)))
+        yield CodecExperiment(CODEC, layout, SIZE, SPARSITIES[0], tuple(sorted(every, key=str)))
         best = {one.launch for one in found["BO"]}
-        yield Experiment(CODEC, layout, LARGER[1], SPARSITIES[0], tuple(sorted(best, key=str)))
+        yield CodecExperiment(CODEC, layout, LARGER[1], SPARSITIES[0], tuple(sorted(best, key=str)))
 
 
-def experiments_of(samples: Sequence[Sample]) -> Iterator[Experiment]:
+def experiments_of(samples: Sequence[CodecSample]) -> Iterator[CodecExperiment]:
     """Those whose launches were simulated, tensor by tensor."""
-    launches: dict[tuple[str, str, int, float], set[Launch]] = {}
+    launches: dict[tuple[str, str, int, float], set[LaunchShape]] = {}
     for one in samples:
         if one.origin == "simulated":
             tensor = (one.codec, one.layout, one.byte_count, one.sparsity)
-            launches.setdefault(tensor, set()).add(Launch(one.grid, one.block))
+            launches.setdefault(tensor, set()).add(LaunchShape(one.grid, one.block))
     for tensor, of_tensor in sorted(launches.items()):
-        yield Experiment(*tensor, tuple(sorted(of_tensor, key=str)))
+        yield CodecExperiment(*tensor, tuple(sorted(of_tensor, key=str)))
 
 
-def lacking(experiment: Experiment, samples: Sequence[Sample]) -> Experiment | None:
+def lacking(experiment: CodecExperiment, samples: Sequence[CodecSample]) -> CodecExperiment | None:
     """What of an experiment is not there yet."""
     simulated = [sample for sample in samples if sample.origin == "simulated"]
     known = {(s.codec, s.layout, s.byte_count, s.sparsity, s.grid, s.block) for s in simulated}
@@ -142,7 +144,9 @@ def lacking(experiment: Experiment, samples: Sequence[Sample]) -> Experiment | N
 ALL_LAUNCHES = tuple(launch for block in BLOCKS for launch in _launches(GRIDS, block))
 
 
-def _measure(path: Path, wanted: Iterable[Experiment], only_list: bool, known: Sequence[Sample] | None = None) -> None:
+def _measure(
+    path: Path, wanted: Iterable[CodecExperiment], only_list: bool, known: Sequence[CodecSample] | None = None
+) -> None:
     """Simulates what a file lacks; with `known` samples of another file, nothing is told from them."""
     samples = read_samples(path) if path.exists() else []
 

@@ -19,11 +19,11 @@ if str(ROOT) not in sys.path:
 
 from buddysim.base.errors import BuddysimError  # noqa: E402
 from buddysim.base.validation_table import COLUMNS  # noqa: E402
-from buddysim.papers.buddy.buddy_study import FOLDER, SCALE, Study, paper_names  # noqa: E402
+from buddysim.papers.buddy.buddy_study import FOLDER, SCALE, BuddyStudy, paper_names  # noqa: E402
 from buddysim.papers.comparison_table import write_both  # noqa: E402
-from buddysim.papers.paper_comparison import NOT_REPRODUCED, VERDICTS, Comparison  # noqa: E402
-from buddysim.papers.reported_values import Amount, numbers  # noqa: E402
-from buddysim.papers.simulated_values import measurements  # noqa: E402
+from buddysim.papers.paper_comparison import NOT_REPRODUCED, STATUSES, PaperComparison  # noqa: E402
+from buddysim.papers.reported_values import ReportedNumber, reported_values  # noqa: E402
+from buddysim.papers.simulated_values import simulation_functions  # noqa: E402
 from buddysim.sweep.saved import SavedResults  # noqa: E402
 from buddysim.sweep.store import Store  # noqa: E402
 
@@ -40,30 +40,30 @@ FIGURES = {
 _MARKS = {"reproduced": "", "shape only": " ~", NOT_REPRODUCED: " x", NOT_RUN: ""}
 
 
-def compare(study: Study) -> list[Comparison]:
+def compare(study: BuddyStudy) -> list[PaperComparison]:
     """Every number of the paper with ours."""
-    measure = measurements()
-    return [Comparison(stated, measure[id](study)) for id, stated in numbers(DOCUMENT.name).items()]
+    measure = simulation_functions()
+    return [PaperComparison(stated, measure[id](study)) for id, stated in reported_values(DOCUMENT.name).items()]
 
 
-def verdict(one: Comparison) -> str:
+def verdict(one: PaperComparison) -> str:
     """Its verdict, or that it wasn't run."""
     compared = one.stated.rule not in ("none", "trained")
     return NOT_RUN if compared and one.measured.value is None else one.verdict
 
 
-def document(comparisons: Sequence[Comparison], study: Study) -> str:
+def document(comparisons: Sequence[PaperComparison], study: BuddyStudy) -> str:
     """docs/validation.md."""
     return "\n".join(lines(comparisons, study)) + "\n"
 
 
-def lines(comparisons: Sequence[Comparison], study: Study) -> Iterator[str]:
+def lines(comparisons: Sequence[PaperComparison], study: BuddyStudy) -> Iterator[str]:
     of_text = [one for one in comparisons if one.stated.line]
     read_off = [one for one in comparisons if not one.stated.line]
     counts = {title: Counter(map(verdict, ones)) for title, ones in (("text", of_text), ("figures", read_off))}
     rows = [
         f"| {name} | {counts['text'][name]} | {counts['figures'][name]} |"
-        for name in (*VERDICTS, NOT_RUN)
+        for name in (*STATUSES, NOT_RUN)
         if counts["text"][name] or counts["figures"][name]
     ]
     yield HEAD.strip().format(counts="\n".join(rows), scale=study.scale, there=there(study))
@@ -99,13 +99,13 @@ def lines(comparisons: Sequence[Comparison], study: Study) -> Iterator[str]:
     yield from reasons()
 
 
-def there(study: Study) -> str:
+def there(study: BuddyStudy) -> str:
     """The workloads that the store has findings of."""
     names = [name for name in study.names() if study.finding(name, "ratio") is not None]
     return f"{len(names)} of 16 ({', '.join(names)})" if names else "none"
 
 
-def row(one: Comparison) -> str:
+def row(one: PaperComparison) -> str:
     stated = one.stated
     notes = "; ".join(note for note in (one.measured.note, stated.note) if note)
     off = "" if one.measured.value is None else one.error
@@ -116,13 +116,13 @@ def row(one: Comparison) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def row_of_table(one: Comparison) -> tuple[object, ...]:
+def row_of_table(one: PaperComparison) -> tuple[object, ...]:
     """A row of the table of all comparisons."""
     at = COLUMNS.index("status")
     return (*one.row[:at], verdict(one).strip("*"), *one.row[at + 1 :])
 
 
-def figure(ones: Sequence[Comparison]) -> Iterator[str]:
+def figure(ones: Sequence[PaperComparison]) -> Iterator[str]:
     """A row for each workload, group or compressor: ours / the paper's of each bar."""
     series: dict[str, dict[str, str]] = {}
     for one in ones:
@@ -144,11 +144,11 @@ def reasons() -> Iterator[str]:
         yield f"- **{paper}** (`{name}`): {REGISTRY.find(name).WHY}"
 
 
-def with_unit(value: Amount | None, unit: str) -> str:
+def with_unit(value: ReportedNumber | None, unit: str) -> str:
     return f"{amount(value)} {unit}".strip() if value is not None and not isinstance(value, str) else amount(value)
 
 
-def amount(value: Amount | None) -> str:
+def amount(value: ReportedNumber | None) -> str:
     """Three significant digits."""
     if value is None:
         return "-"
@@ -192,7 +192,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("-o", "--output", type=Path, default=DOCUMENT, metavar="FILE", help="default: in docs/")
     args = parser.parse_args(argv)
     try:
-        study = Study(SavedResults(Store.at(args.store)), args.workloads, args.scale)
+        study = BuddyStudy(SavedResults(Store.at(args.store)), args.workloads, args.scale)
         comparisons = compare(study)
         write_both(args.output, document(comparisons, study), map(row_of_table, comparisons))
     except (BuddysimError, OSError) as error:

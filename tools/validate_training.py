@@ -21,9 +21,9 @@ from buddysim.papers.cdma.performance_numbers import BEHIND_RELU, STATED, mean_r
 from buddysim.papers.comparison_table import write_both  # noqa: E402
 from buddysim.papers.gist.mfr import stashed_percent  # noqa: E402
 from buddysim.papers.gist.paper_networks import lossy, mfr, run  # noqa: E402
-from buddysim.papers.paper_comparison import NOT_REPRODUCED, VERDICTS, Comparison  # noqa: E402
-from buddysim.papers.reported_values import Amount, numbers, paper_folders, value  # noqa: E402
-from buddysim.papers.simulated_values import measurements  # noqa: E402
+from buddysim.papers.paper_comparison import NOT_REPRODUCED, STATUSES, PaperComparison  # noqa: E402
+from buddysim.papers.reported_values import ReportedNumber, paper_folders, reported_values, value  # noqa: E402
+from buddysim.papers.simulated_values import simulation_functions  # noqa: E402
 from buddysim.papers.vdnn.baseline import growth_gib, largest_backward_share  # noqa: E402
 from buddysim.papers.vdnn.memory_usage import POLICIES, mean_saving, outcome, readings, weights_once  # noqa: E402
 from buddysim.papers.vdnn.paper_networks import GIB, SIX  # noqa: E402
@@ -33,21 +33,21 @@ KINDS = ("peak", "average")
 DOCUMENT = ROOT / "docs" / "validation-training.md"
 
 
-def compare(training: SavedResults) -> list[Comparison]:
+def compare(training: SavedResults) -> list[PaperComparison]:
     """Every number of the papers with the simulator's."""
-    measure = measurements()
-    return [Comparison(stated, measure[id](training)) for id, stated in numbers(DOCUMENT.name).items()]
+    measure = simulation_functions()
+    return [PaperComparison(stated, measure[id](training)) for id, stated in reported_values(DOCUMENT.name).items()]
 
 
-def document(comparisons: Sequence[Comparison], training: SavedResults) -> str:
+def document(comparisons: Sequence[PaperComparison], training: SavedResults) -> str:
     """docs/validation-training.md."""
     return "\n".join(lines(comparisons, training)) + "\n"
 
 
-def lines(comparisons: Sequence[Comparison], training: SavedResults) -> Iterator[str]:
+def lines(comparisons: Sequence[PaperComparison], training: SavedResults) -> Iterator[str]:
     counts = Counter(one.verdict for one in comparisons)
     yield HEAD.strip().format(
-        counts="\n".join(f"| {verdict} | {counts[verdict]} |" for verdict in VERDICTS if counts[verdict]),
+        counts="\n".join(f"| {verdict} | {counts[verdict]} |" for verdict in STATUSES if counts[verdict]),
         backward=backward_unused(training),
         behind_relu=mean_ratio(BEHIND_RELU),
         stated_ratio=mean_ratio(STATED),
@@ -107,7 +107,7 @@ def backward_unused(training: SavedResults) -> str:
     return f"{min(shares):.0f} to {max(shares):.0f}"
 
 
-def row(one: Comparison) -> str:
+def row(one: PaperComparison) -> str:
     stated = one.stated
     notes = "; ".join(note for note in (one.measured.note, stated.note) if note)
     cells = (
@@ -117,11 +117,11 @@ def row(one: Comparison) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def with_unit(value: Amount | None, unit: str) -> str:
+def with_unit(value: ReportedNumber | None, unit: str) -> str:
     return f"{amount(value)} {unit}".strip() if value is not None and not isinstance(value, str) else amount(value)
 
 
-def amount(value: Amount | None) -> str:
+def amount(value: ReportedNumber | None) -> str:
     """Three significant digits."""
     if value is None:
         return "-"

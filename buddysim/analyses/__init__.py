@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import fields
 from types import ModuleType
 
-from buddysim.analyses.analysis_options import Options
-from buddysim.analyses.analysis_result import DoesNotApply, Finding
+from buddysim.analyses.analysis_options import AnalysisOptions
+from buddysim.analyses.analysis_result import AnalysisResult, DoesNotApply
 from buddysim.base.registry import Registry, modules_with
 from buddysim.trace import Trace
 
@@ -19,12 +19,12 @@ CONTRACT = ("SUMMARY", "analyse")
 
 REGISTRY: Registry[ModuleType] = Registry("analysis", __name__, CONTRACT, modules_with(*CONTRACT))
 
-__all__ = ["REGISTRY", "DoesNotApply", "Finding", "Options", "analyse", "reads", "replays"]
+__all__ = ["REGISTRY", "AnalysisOptions", "AnalysisResult", "DoesNotApply", "analyse", "reads", "replays"]
 
 
 def reads(name: str) -> tuple[str, ...]:
     """The options that an analysis depends on."""
-    every = tuple(field.name for field in fields(Options))
+    every = tuple(field.name for field in fields(AnalysisOptions))
     return tuple(getattr(REGISTRY.find(name), "READS", every))
 
 
@@ -33,7 +33,7 @@ def replays(name: str) -> bool:
     return "machine" in reads(name)
 
 
-def analyse(trace: Trace, name: str, options: Options | None = None) -> Finding:
+def analyse(trace: Trace, name: str, options: AnalysisOptions | None = None) -> AnalysisResult:
     """One analysis of a trace.
 
     Parameters
@@ -48,5 +48,5 @@ def analyse(trace: Trace, name: str, options: Options | None = None) -> Finding:
     BuddysimError
         where it lacks what all need, or an option is wrong
     """
-    finding: Finding = REGISTRY.find(name).analyse(trace, options or Options())
+    finding: AnalysisResult = REGISTRY.find(name).analyse(trace, options or AnalysisOptions())
     return finding

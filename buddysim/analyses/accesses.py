@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from buddysim.analyses.analysis_options import Options
-from buddysim.analyses.analysis_result import Finding, Value
+from buddysim.analyses.analysis_options import AnalysisOptions
+from buddysim.analyses.analysis_result import AnalysisResult, Value
 from buddysim.analyses.snapshot_classes import snapshots_of_run
 from buddysim.analyses.target_choice import chosen_on
 from buddysim.buddy.values import EntryValues
@@ -24,7 +24,7 @@ MOST_SHOWN = 20
 COLUMNS = ("launch", "name", "launched_ps", "time_ps", "device_bytes", "link_bytes", "link_share")
 
 
-def analyse(trace: Trace, options: Options) -> Finding:
+def analyse(trace: Trace, options: AnalysisOptions) -> AnalysisResult:
     """A row for each kernel of a replay under Buddy Compression with final targets."""
     snapshots_of_run(trace, EntryValues(trace, options.compressor))
     machine = options.loaded_machine
@@ -49,7 +49,7 @@ def analyse(trace: Trace, options: Options) -> Finding:
         "times in a later kernel",
     )
     shown = rows if len(rows) <= MOST_SHOWN else [_together(rows[part]) for part in _parts(len(rows))]
-    return Finding("traffic to buddy memory by kernel", COLUMNS, rows, notes, Finding("", COLUMNS, shown))
+    return AnalysisResult("traffic to buddy memory by kernel", COLUMNS, rows, notes, AnalysisResult("", COLUMNS, shown))
 
 
 def _parts(count: int) -> list[slice]:

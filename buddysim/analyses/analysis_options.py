@@ -15,7 +15,7 @@ KIB = 1024
 
 
 @dataclass(frozen=True)
-class Options:
+class AnalysisOptions:
     """Everything besides the trace that analyses depend on; checked when made.
 
     Attributes

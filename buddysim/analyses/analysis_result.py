@@ -20,7 +20,7 @@ class DoesNotApply(BuddysimError):
 
 
 @dataclass(frozen=True)
-class Finding:
+class AnalysisResult:
     """A table.
 
     Attributes
@@ -37,7 +37,7 @@ class Finding:
     columns: tuple[str, ...]
     rows: Sequence[tuple[Value, ...]]
     notes: tuple[str, ...] = ()
-    shown: Finding | None = None
+    shown: AnalysisResult | None = None
 
     def records(self) -> list[Mapping[str, Value]]:
         """The rows as mappings of column and value."""

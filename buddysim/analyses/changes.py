@@ -8,8 +8,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from buddysim.analyses.analysis_options import Options
-from buddysim.analyses.analysis_result import Finding, Value
+from buddysim.analyses.analysis_options import AnalysisOptions
+from buddysim.analyses.analysis_result import AnalysisResult, Value
 from buddysim.analyses.snapshot_classes import MEASURED, classes_at, snapshots_of_run
 from buddysim.buddy.values import EntryValues
 from buddysim.compress import SECTORS_OF_CLASS, UNKNOWN_CLASS
@@ -26,7 +26,7 @@ Windows = Iterator[tuple[int, NDArray[np.uint8]]]
 _SECTORS = np.array([*SECTORS_OF_CLASS, *[0] * (UNKNOWN_CLASS + 1 - len(SECTORS_OF_CLASS))])
 
 
-def analyse(trace: Trace, options: Options) -> Finding:
+def analyse(trace: Trace, options: AnalysisOptions) -> AnalysisResult:
     """A row for each pair of neighbouring snapshots: entries whose class is known in both."""
     values = EntryValues(trace, options.compressor)
     snapshots = snapshots_of_run(trace, values)
@@ -43,7 +43,7 @@ def analyse(trace: Trace, options: Options) -> Finding:
         entries = int(counted[0])
         shares = [int(count) / entries if entries else None for count in counted[1:]]
         rows.append((number, number + 1, other.point - one.point, entries, *shares))
-    return Finding("change of entries' size class", COLUMNS, rows, (MEASURED.format(options.compressor),))
+    return AnalysisResult("change of entries' size class", COLUMNS, rows, (MEASURED.format(options.compressor),))
 
 
 def _in_both(one: Windows, other: Windows) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.uint8]]]:

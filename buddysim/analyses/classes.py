@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from buddysim.analyses.analysis_options import Options
-from buddysim.analyses.analysis_result import Finding, Value
+from buddysim.analyses.analysis_options import AnalysisOptions
+from buddysim.analyses.analysis_result import AnalysisResult, Value
 from buddysim.analyses.snapshot_classes import MEASURED, SAMPLED, scaled, seen_at, snapshots_of_run
 from buddysim.base.errors import BuddysimError
 from buddysim.buddy.values import EntryValues
@@ -20,7 +20,7 @@ COLUMNS = ("compressor", "allocation", "snapshots", *(f"share_{size}B" for size 
 WHOLE = "all allocations"
 
 
-def analyse(trace: Trace, options: Options) -> Finding:
+def analyse(trace: Trace, options: AnalysisOptions) -> AnalysisResult:
     """A row for each compressor and allocation, the mean over the snapshots; the first of each compressor is of all."""
     rows: list[tuple[Value, ...]] = []
     sampled = False
@@ -43,4 +43,4 @@ def analyse(trace: Trace, options: Options) -> Finding:
         for index, of_one in shares.items():
             rows.append((name, trace.allocations[index].name, len(of_one), *map(float, np.mean(of_one, axis=0))))
     notes = (MEASURED.format(", ".join(options.compressors)), *([SAMPLED] if sampled else ()))
-    return Finding("share of entries of each size class, mean over the snapshots", COLUMNS, rows, notes)
+    return AnalysisResult("share of entries of each size class, mean over the snapshots", COLUMNS, rows, notes)

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from buddysim.analyses.analysis_options import Options
-from buddysim.analyses.analysis_result import DoesNotApply, Finding, Value
+from buddysim.analyses.analysis_options import AnalysisOptions
+from buddysim.analyses.analysis_result import AnalysisResult, DoesNotApply, Value
 from buddysim.analyses.snapshot_classes import snapshots_of_run
 from buddysim.analyses.target_choice import chosen_on, chosen_targets
 from buddysim.buddy.targets import Target
@@ -31,7 +31,7 @@ _SECTORS = np.array([*SECTORS_OF_CLASS, *[0] * _UNKNOWN])
 _BYTES = np.array([*STUDY_CLASSES, *[0] * _UNKNOWN])
 
 
-def analyse(trace: Trace, options: Options) -> Finding:
+def analyse(trace: Trace, options: AnalysisOptions) -> AnalysisResult:
     """A row for each moment of the traced launches at which the trace has sizes, beside the first of them."""
     values = EntryValues(trace, options.compressor)
     snapshots_of_run(trace, values)
@@ -62,7 +62,7 @@ def analyse(trace: Trace, options: Options) -> Finding:
     shown = (
         rows if len(rows) <= _MOST_SHOWN else [rows[at] for at in np.linspace(0, len(rows) - 1, _MOST_SHOWN, dtype=int)]
     )
-    return Finding("change while launches run", COLUMNS, rows, notes, Finding("", COLUMNS, shown))
+    return AnalysisResult("change while launches run", COLUMNS, rows, notes, AnalysisResult("", COLUMNS, shown))
 
 
 def _count(before: NDArray[np.uint8], now: NDArray[np.uint8], targets: Sequence[Target]) -> NDArray[np.int64]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from buddysim.analyses.analysis_options import KIB, Options
-from buddysim.analyses.analysis_result import Finding, Value
+from buddysim.analyses.analysis_options import KIB, AnalysisOptions
+from buddysim.analyses.analysis_result import AnalysisResult, Value
 from buddysim.analyses.target_choice import chosen_on
 from buddysim.base.errors import BuddysimError
 from buddysim.replay import simulate
@@ -15,7 +15,7 @@ READS = ("compressors", "threshold", "metadata_sizes", "metadata_lines", "profil
 COLUMNS = ("bytes_per_slice", "line_bytes", "total_bytes", "accesses", "hit_share", "merged_share", "time_ps")
 
 
-def analyse(trace: Trace, options: Options) -> Finding:
+def analyse(trace: Trace, options: AnalysisOptions) -> AnalysisResult:
     """A replay under Buddy Compression for each size and line of the cache."""
     machine = options.loaded_machine
     slices, rows = machine.metadata_cache.slices, list[tuple[Value, ...]]()
@@ -44,7 +44,7 @@ def analyse(trace: Trace, options: Options) -> Finding:
         "found their line on its way and are no hits",
         f"{chosen_on(options)}, threshold {options.threshold:g}",
     )
-    return Finding(
+    return AnalysisResult(
         f"metadata cache on {machine.name}, from {options.metadata_sizes[0] / KIB:g} KiB per slice",
         COLUMNS,
         rows,

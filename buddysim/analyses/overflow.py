@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from buddysim.analyses.analysis_options import Options
-from buddysim.analyses.analysis_result import Finding, Value
+from buddysim.analyses.analysis_options import AnalysisOptions
+from buddysim.analyses.analysis_result import AnalysisResult, Value
 from buddysim.analyses.snapshot_classes import snapshots_of_run
 from buddysim.analyses.target_choice import chosen_on, chosen_targets
 from buddysim.buddy import profile_under
@@ -16,7 +16,7 @@ COLUMNS = ("snapshot", "launches", "label", "entries", "overflow_share")
 READS = ("compressors", "threshold", "profile_from")
 
 
-def analyse(trace: Trace, options: Options) -> Finding:
+def analyse(trace: Trace, options: AnalysisOptions) -> AnalysisResult:
     """A row for each snapshot: of the entries whose sizes it has, those that reach into buddy memory."""
     snapshots = snapshots_of_run(trace, EntryValues(trace, options.compressor))
     how = options.profile()
@@ -30,4 +30,4 @@ def analyse(trace: Trace, options: Options) -> Finding:
         f"measured; {chosen_on(options)}, threshold {options.threshold:g}, sizes by {options.compressor}; the ratio "
         f"under these targets is {seen.ratio:.3f} throughout",
     )
-    return Finding("entries that overflow their targets", COLUMNS, rows, notes)
+    return AnalysisResult("entries that overflow their targets", COLUMNS, rows, notes)

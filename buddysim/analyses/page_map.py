@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from buddysim.analyses.analysis_options import Options
-from buddysim.analyses.analysis_result import Finding, Value
+from buddysim.analyses.analysis_options import AnalysisOptions
+from buddysim.analyses.analysis_result import AnalysisResult, Value
 from buddysim.analyses.snapshot_classes import MEASURED, classes_at, snapshots_of_run
 from buddysim.buddy.known import PAGE_ENTRIES
 from buddysim.buddy.values import EntryValues
@@ -20,7 +20,7 @@ SHOWN = ("allocation", "pages", "pages_of_one_size_share", "like_its_neighbour_s
 _BYTES = np.array([*STUDY_CLASSES, *[-1] * (UNKNOWN_CLASS + 1 - len(STUDY_CLASSES))])
 
 
-def analyse(trace: Trace, options: Options) -> Finding:
+def analyse(trace: Trace, options: AnalysisOptions) -> AnalysisResult:
     """The snapshot in the middle of the run; an entry's size is None where it isn't known."""
     values = EntryValues(trace, options.compressor)
     snapshots = snapshots_of_run(trace, values)
@@ -45,4 +45,4 @@ def analyse(trace: Trace, options: Options) -> Finding:
             shown.append((allocation.name, len(known), float(uniform), float(alike)))
     title = f"size of every entry after {snapshot.point} launches, {len(rows)} pages"
     notes = (MEASURED.format(options.compressor), "the map itself is written with -o")
-    return Finding(title, COLUMNS, rows, notes, Finding(title, SHOWN, shown))
+    return AnalysisResult(title, COLUMNS, rows, notes, AnalysisResult(title, SHOWN, shown))

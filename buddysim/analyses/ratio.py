@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from statistics import geometric_mean
 
-from buddysim.analyses.analysis_options import Options
-from buddysim.analyses.analysis_result import Finding, Value
+from buddysim.analyses.analysis_options import AnalysisOptions
+from buddysim.analyses.analysis_result import AnalysisResult, Value
 from buddysim.analyses.snapshot_classes import MEASURED, SAMPLED, scaled, seen_at, snapshots_of_run
 from buddysim.buddy.values import EntryValues
 from buddysim.compress import ENTRY_BYTES, STUDY_CLASSES
@@ -17,7 +17,7 @@ READS = ("compressors",)
 COLUMNS = ("compressor", "snapshot", "launches", "allocations", "allocated_bytes", "stored_bytes", "ratio")
 
 
-def analyse(trace: Trace, options: Options) -> Finding:
+def analyse(trace: Trace, options: AnalysisOptions) -> AnalysisResult:
     """A row for each compressor and snapshot: all bytes of entries / the bytes of their size classes."""
     rows: list[tuple[Value, ...]] = []
     sampled = False
@@ -36,7 +36,7 @@ def analyse(trace: Trace, options: Options) -> Finding:
         MEASURED.format(", ".join(options.compressors)),
         *([SAMPLED] if sampled else ()),
     )
-    return Finding("compression ratio over the run", COLUMNS, rows, notes)
+    return AnalysisResult("compression ratio over the run", COLUMNS, rows, notes)
 
 
 def _mean(rows: list[tuple[Value, ...]], compressor: str) -> str:

@@ -18,7 +18,7 @@ _WINDOW = 1 << 20
 SAMPLED = "of allocations whose bytes were sampled, the pages that are there stand for the others"
 
 
-class Seen(NamedTuple):
+class AllocationClasses(NamedTuple):
     """An allocation at a snapshot.
 
     Attributes
@@ -49,14 +49,14 @@ def snapshots_of_run(trace: Trace, values: EntryValues) -> list[Snapshot]:
     return found
 
 
-def seen_at(trace: Trace, values: EntryValues, snapshot: Snapshot) -> Iterator[Seen]:
+def seen_at(trace: Trace, values: EntryValues, snapshot: Snapshot) -> Iterator[AllocationClasses]:
     """The device allocations that a snapshot has sizes of."""
     for allocation in trace.allocations:
         known = allocation.space == "device" and snapshot.index in values.snapshots_of(allocation.index)
         if known and allocation.entries:
             counts = values.counts(snapshot.index, allocation.index)
             if counts.sum():
-                yield Seen(allocation, counts, values.is_sampled(snapshot.index, allocation.index))
+                yield AllocationClasses(allocation, counts, values.is_sampled(snapshot.index, allocation.index))
 
 
 def classes_at(
@@ -85,6 +85,6 @@ def classes_at(
         yield first, window
 
 
-def scaled(seen: Seen) -> NDArray[np.float64]:
+def scaled(seen: AllocationClasses) -> NDArray[np.float64]:
     """Entries of each size class of the whole allocation."""
     return seen.counts.astype(np.float64) * (seen.allocation.entries / int(seen.counts.sum()))

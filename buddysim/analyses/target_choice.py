@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from buddysim.analyses.analysis_options import Options
+from buddysim.analyses.analysis_options import AnalysisOptions
 from buddysim.buddy import Targets, profile_with, targets_of_other_input
 from buddysim.buddy.options import ProfileOptions
 from buddysim.trace import Trace, open_trace
 
 
-def chosen_targets(trace: Trace, how: ProfileOptions, options: Options) -> Targets:
+def chosen_targets(trace: Trace, how: ProfileOptions, options: AnalysisOptions) -> Targets:
     """The targets of a trace's allocations.
 
     Raises
@@ -22,7 +22,7 @@ def chosen_targets(trace: Trace, how: ProfileOptions, options: Options) -> Targe
         return targets_of_other_input(profile_with(other, how).targets, trace)
 
 
-def chosen_on(options: Options) -> str:
+def chosen_on(options: AnalysisOptions) -> str:
     """Where targets come from, for notes."""
     if options.profile_from is None:
         return "targets from this very trace"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from buddysim.analyses.analysis_options import Options
-from buddysim.analyses.analysis_result import Finding, Value
+from buddysim.analyses.analysis_options import AnalysisOptions
+from buddysim.analyses.analysis_result import AnalysisResult, Value
 from buddysim.analyses.snapshot_classes import snapshots_of_run
 from buddysim.analyses.target_choice import chosen_on, chosen_targets
 from buddysim.buddy import profile_under
@@ -18,7 +18,7 @@ COLUMNS = ("policy", "ratio", "static_share", "replayed_accesses", "replayed_sha
 READS = ("compressors", "threshold", "profile_from", "machine")
 
 
-def analyse(trace: Trace, options: Options) -> Finding:
+def analyse(trace: Trace, options: AnalysisOptions) -> AnalysisResult:
     """A row for each policy: entries that overflow their target, and accesses to buddy memory of a replay."""
     snapshots_of_run(trace, EntryValues(trace, options.compressor))
     machine = options.loaded_machine
@@ -43,4 +43,4 @@ def analyse(trace: Trace, options: Options) -> Finding:
         "static: share of entries that overflow their target, mean over the snapshots; replayed: share of fills and "
         f"write-backs of the L2 that touch buddy memory, modelled on {machine.name}",
     )
-    return Finding("targets by policy", COLUMNS, rows, notes)
+    return AnalysisResult("targets by policy", COLUMNS, rows, notes)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from buddysim.analyses.analysis_options import Options
-from buddysim.analyses.analysis_result import Finding, Value
+from buddysim.analyses.analysis_options import AnalysisOptions
+from buddysim.analyses.analysis_result import AnalysisResult, Value
 from buddysim.analyses.snapshot_classes import snapshots_of_run
 from buddysim.analyses.target_choice import chosen_on, chosen_targets
 from buddysim.buddy import profile_under
@@ -16,7 +16,7 @@ COLUMNS = ("threshold_share", "ratio", "static_share", "free_placement_ratio", "
 READS = ("compressors", "thresholds", "profile_from")
 
 
-def analyse(trace: Trace, options: Options) -> Finding:
+def analyse(trace: Trace, options: AnalysisOptions) -> AnalysisResult:
     """A row for each threshold; 1 is no bound: every allocation has 4x."""
     snapshots_of_run(trace, EntryValues(trace, options.compressor))
     rows: list[tuple[Value, ...]] = []
@@ -31,4 +31,4 @@ def analyse(trace: Trace, options: Options) -> Finding:
         "share: entries that overflow their target, mean over the snapshots; free placement: every entry takes its "
         "size class and no more; sector placement: it takes the sectors that it needs",
     )
-    return Finding("Buddy Threshold", COLUMNS, rows, notes)
+    return AnalysisResult("Buddy Threshold", COLUMNS, rows, notes)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from buddysim.analyses import Finding, Options
+    from buddysim.analyses import AnalysisOptions, AnalysisResult
 
 NAME = "analyse"
 HELP = """analyse the memory contents of traces: ratios over the run, size classes, targets, thresholds
@@ -18,10 +18,10 @@ each. Those that replay (metadata, targets, accesses) do so under Buddy Compress
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from buddysim.analyses import REGISTRY, Options
+    from buddysim.analyses import REGISTRY, AnalysisOptions
     from buddysim.cli.completion import completes
 
-    default = Options()
+    default = AnalysisOptions()
     completes(parser.add_argument("files", metavar="FILE", nargs="+", help="trace files with values"), "file")
     parser.add_argument(
         "--only",
@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from pathlib import Path
 
-    from buddysim.analyses import REGISTRY, DoesNotApply, Options, analyse
+    from buddysim.analyses import REGISTRY, AnalysisOptions, DoesNotApply, analyse
     from buddysim.base.csvfile import csv_text
     from buddysim.base.output import check_outputs, write_text
     from buddysim.base.terminal import say
@@ -73,13 +73,15 @@ def run(args: argparse.Namespace) -> int:
     names = _names(args.only) if args.only is not None else list(REGISTRY.names())
     for name in names:
         REGISTRY.find(name)
-    options = Options(tuple(_names(args.compressor)), args.machine, args.threshold, profile_from=args.profile_from)
+    options = AnalysisOptions(
+        tuple(_names(args.compressor)), args.machine, args.threshold, profile_from=args.profile_from
+    )
     targets = _targets(args.files, names, args.output)
     if args.output is not None:
         Path(args.output).mkdir(parents=True, exist_ok=True)
     json_file = None if args.json == "-" else args.json
     check_outputs([*targets.values(), json_file], args.files)
-    found: dict[str, dict[str, Finding]] = {}
+    found: dict[str, dict[str, AnalysisResult]] = {}
     for file in args.files:
         found[file] = {}
         with open_trace(file) as trace:
@@ -123,7 +125,7 @@ def _targets(files: Sequence[str], names: Sequence[str], folder: str | None) -> 
     return found
 
 
-def _write_json(found: dict[str, dict[str, Finding]], options: Options, target: str | None) -> None:
+def _write_json(found: dict[str, dict[str, AnalysisResult]], options: AnalysisOptions, target: str | None) -> None:
     from dataclasses import asdict
 
     from buddysim.base.jsonfile import print_utf8, to_json, write_json

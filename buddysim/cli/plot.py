@@ -11,7 +11,7 @@ from buddysim.base.errors import BuddysimError
 from buddysim.cli.sweep import add_place_arguments
 
 if TYPE_CHECKING:
-    from buddysim.figures import Source
+    from buddysim.figures import ResultSource
 
 NAME = "plot"
 HELP = """draw a figure; without a name: list the figures
@@ -129,7 +129,7 @@ def is_study(figure: object) -> bool:
 def _draw_all(names: Sequence[str], folder: Path, args: argparse.Namespace) -> None:
     """Draws figures into a folder; of the study what the store has something of, even if points failed."""
     from buddysim.base.terminal import warn
-    from buddysim.papers.buddy.buddy_study import NothingStored
+    from buddysim.papers.buddy.buddy_study import NoStoredResults
 
     failed = None
     if args.run_first:
@@ -140,15 +140,15 @@ def _draw_all(names: Sequence[str], folder: Path, args: argparse.Namespace) -> N
     for name in names:
         try:
             _draw(name, [folder / f"{name}{suffix}" for suffix in SUFFIXES], args)
-        except NothingStored as error:
+        except NoStoredResults as error:
             warn(f"left out: {error}")
     if failed is not None:
         raise failed
 
 
-def _source(name: str, args: argparse.Namespace) -> Source:
+def _source(name: str, args: argparse.Namespace) -> ResultSource:
     """What figures get their numbers from, with the options that a figure takes."""
-    from buddysim.figures import REGISTRY, Source
+    from buddysim.figures import REGISTRY, ResultSource
     from buddysim.sweep.store import Store
 
     named = {option: getattr(args, option) for option in FIGURE_OPTIONS if getattr(args, option) is not None}
@@ -157,10 +157,10 @@ def _source(name: str, args: argparse.Namespace) -> Source:
         if option not in taken:
             owner = next(one for one, figure in REGISTRY.items() if option in getattr(figure, "OPTIONS", ()))
             raise BuddysimError(f"plot {name}: --{option} is of plot {owner}")
-    return Source(Store.at(args.store), args.fresh, args.file, named)
+    return ResultSource(Store.at(args.store), args.fresh, args.file, named)
 
 
-def _fill(names: Sequence[str], source: Source, args: argparse.Namespace) -> None:
+def _fill(names: Sequence[str], source: ResultSource, args: argparse.Namespace) -> None:
     """Makes what some figures of the study lack."""
     from functools import partial
 
@@ -194,7 +194,7 @@ def _check_file(args: argparse.Namespace) -> None:
 
 
 def _draw(name: str, paths: Sequence[Path], args: argparse.Namespace) -> None:
-    from buddysim.figures import REGISTRY, Look, plot
+    from buddysim.figures import REGISTRY, FigureFormat, plot
     from buddysim.plotting.save import check_picture
     from buddysim.report.screen import print_screen
 
@@ -207,7 +207,7 @@ def _draw(name: str, paths: Sequence[Path], args: argparse.Namespace) -> None:
     source = _source(name, args)
     if args.run_first and args.figure != STUDY:
         _fill([name], source, args)
-    plot(name, paths, source, Look(args.width, args.font, not args.no_title, args.dpi))
+    plot(name, paths, source, FigureFormat(args.width, args.font, not args.no_title, args.dpi))
     files = ", ".join(map(str, paths))
     title = REGISTRY.find(name).TITLE
     if args.file is not None:
@@ -216,6 +216,6 @@ def _draw(name: str, paths: Sequence[Path], args: argparse.Namespace) -> None:
         print_screen([f"{files}: {title}; results in {_folder(source)}, {source.training.simulated} simulated now"])
 
 
-def _folder(source: Source) -> Path:
+def _folder(source: ResultSource) -> Path:
     assert source.training.store is not None
     return source.training.store.folder

@@ -3,13 +3,13 @@
 A figure is a module with
 
 - ``TITLE``: what it shows, in a line,
-- ``data(source)``: its numbers, from results that it asks a `Source` for,
+- ``data(source)``: its numbers, from results that it asks a `ResultSource` for,
 - ``draw(data)``: a matplotlib `Figure` of these numbers,
-- ``FILE``, if it draws a file of the user's (`Source.file`): name and description, such as
+- ``FILE``, if it draws a file of the user's (`ResultSource.file`): name and description, such as
   ``("TRACE.bin", "a trace")``,
-- ``OPTIONS``, if it takes options of the command (`Source.columns`): their names,
+- ``OPTIONS``, if it takes options of the command (`ResultSource.columns`): their names,
 - ``STUDY = True``, if it is of the Buddy Compression study: it draws what the store has of the study's workloads
-  (`Source.buddy`), and simulates nothing; ``plot --run`` makes what it asks for first,
+  (`ResultSource.buddy`), and simulates nothing; ``plot --run`` makes what it asks for first,
 - ``WIDTH_IN``, optionally: its width where none is asked for, inches,
 - ``csv_rows()`` of what `data` gives, optionally: rows of a CSV file that is written beside the picture,
 - ``ORDER``, optionally: its position in the list.
@@ -26,11 +26,11 @@ from types import ModuleType
 from buddysim.base.csvfile import csv_text
 from buddysim.base.output import write_text
 from buddysim.base.registry import Registry, modules_with
-from buddysim.figures.shared.result_source import Source
-from buddysim.plotting.figure_format import Look
+from buddysim.figures.shared.result_source import ResultSource
+from buddysim.plotting.figure_format import FigureFormat
 from buddysim.plotting.save import save
 
-__all__ = ["REGISTRY", "Look", "Source", "plot", "save"]
+__all__ = ["REGISTRY", "FigureFormat", "ResultSource", "plot", "save"]
 
 _CONTRACT = ("TITLE", "data", "draw")
 
@@ -40,8 +40,8 @@ REGISTRY: Registry[ModuleType] = Registry("figure", __name__, _CONTRACT, modules
 def plot(
     name: str,
     path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-    source: Source,
-    look: Look | None = None,
+    source: ResultSource,
+    look: FigureFormat | None = None,
 ) -> None:
     """Draws the figure of that name into a file.
 
@@ -61,7 +61,7 @@ def plot(
     numbers = figure.data(source)
     paths = [Path(path)] if isinstance(path, str | os.PathLike) else [Path(one) for one in path]
     if look is None or look.width_in is None:
-        look = replace(look or Look(), width_in=getattr(figure, "WIDTH_IN", None))
+        look = replace(look or FigureFormat(), width_in=getattr(figure, "WIDTH_IN", None))
     with source.blamed(f"plot {name}"):
         drawn = look.apply(figure.draw(numbers))
         for one in paths:

@@ -7,7 +7,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from buddysim.compress.tensors import LAYOUTS
-from buddysim.figures.shared.result_source import Source
+from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.cdma import density
 from buddysim.papers.cdma.offloaded_maps import ratios_by_network
 from buddysim.papers.cdma.paper_networks import NETWORKS
@@ -21,7 +21,7 @@ ORDER = 211
 LABELS = {"rle": "RL", "zvc": "ZV", "zlib": "ZL"}
 
 
-def data(source: Source) -> list[dict[str, Any]]:
+def data(source: ResultSource) -> list[dict[str, Any]]:
     """A row for each network, layout and algorithm; masks counted."""
     return [
         {

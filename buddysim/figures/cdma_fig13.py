@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures.shared.result_source import Source
+from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.cdma import density
 from buddysim.papers.cdma.paper_networks import NETWORKS
 from buddysim.plotting import style
@@ -21,7 +21,7 @@ MACHINES = {"titan-x": "Titan X (Maxwell)", "titan-xp": "Titan Xp (Pascal)"}
 GAINS = {"titan-x": "32 % on average, 61 % at most", "titan-xp": "53 % on average, 79 % at most"}
 
 
-def data(source: Source) -> list[dict[str, Any]]:
+def data(source: ResultSource) -> list[dict[str, Any]]:
     """A row for each machine, network and scheme."""
     return [
         {

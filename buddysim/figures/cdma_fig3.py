@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures.shared.result_source import Source
+from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.cdma.paper_networks import NETWORKS
 from buddysim.papers.reported_values import value
 from buddysim.plotting import style
@@ -18,7 +18,7 @@ LIBRARIES = ("cudnn4", "cudnn5")  # those of the paper that published timings ex
 MACHINES = ("k40", "m40", "titan-x", "p100", "titan-xp", "v100")
 
 
-def data(source: Source) -> dict[str, list[dict[str, Any]]]:
+def data(source: ResultSource) -> dict[str, list[dict[str, Any]]]:
     """``library`` and ``machine``: rows of network, library or machine, oracle ms, performance over the oracle's."""
 
     def row(label: str, varies: str, machine: str, **options: Any) -> dict[str, Any]:

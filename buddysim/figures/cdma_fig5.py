@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from buddysim.figures.shared.result_source import Source
+from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.cdma import density
 from buddysim.plotting import style
 
@@ -16,7 +16,7 @@ TITLE = "cDMA, Fig. 5: zeros (black) of one image's maps over a training"
 ORDER = 205
 
 
-def data(source: Source) -> list[dict[str, Any]]:
+def data(source: ResultSource) -> list[dict[str, Any]]:
     """A row for each map and point with stored values: channels side by side, 1 where an element isn't zero."""
     activations = density.measurement()
     stored = set(activations.stored_values)

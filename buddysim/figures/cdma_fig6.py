@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures.shared.result_source import Source
+from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.cdma import density
 from buddysim.papers.cdma.paper_networks import NETWORKS
 from buddysim.plotting import style
@@ -19,7 +19,7 @@ ORDER = 206
 SHOWN = ("VGG", "GoogLeNet", "AlexNet")
 
 
-def data(source: Source) -> list[dict[str, Any]]:
+def data(source: ResultSource) -> list[dict[str, Any]]:
     """A row for each ReLU and pooling layer of some of the paper's networks, at some points of our training."""
     activations = density.measurement()
     last = activations.points[-1].epoch

@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures.shared.result_source import Source
+from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.cdma import density
 from buddysim.plotting import style
 
@@ -14,7 +14,7 @@ TITLE = "cDMA, Fig. 7: loss and densities over a training"
 ORDER = 207
 
 
-def data(source: Source) -> list[dict[str, Any]]:
+def data(source: ResultSource) -> list[dict[str, Any]]:
     """A row for each ReLU of the features and point."""
     return [row for row in density.rows() if row["kind"] == "relu" and row["part"] == "features"]
 

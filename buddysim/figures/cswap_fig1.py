@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures.shared.result_source import Source
+from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.cswap.iterations import decisions, epochs, training_text
 from buddysim.papers.cswap.paper_networks import TENSORS
 from buddysim.papers.cswap.tensor_numbers import VGG16
@@ -16,7 +16,7 @@ TITLE = "CSWAP, Fig. 1: sparsity of VGG16 (128)'s swapped maps over our training
 ORDER = 401
 
 
-def data(source: Source) -> list[dict[str, Any]]:
+def data(source: ResultSource) -> list[dict[str, Any]]:
     """A row for each map and epoch."""
     return [
         {

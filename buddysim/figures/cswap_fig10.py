@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures.shared.result_source import Source
+from buddysim.figures.shared.result_source import ResultSource
 from buddysim.gpu_codecs import LAYOUTS
 from buddysim.papers.cswap.codec_models import errors
 from buddysim.plotting import style
@@ -18,7 +18,7 @@ ORDER = 410
 WHERE = ("within", "beyond")
 
 
-def data(source: Source) -> list[dict[str, Any]]:
+def data(source: ResultSource) -> list[dict[str, Any]]:
     """A row for each layout, model and range of sizes."""
     return [
         {"layout": layout, "model": model, "where": where, "rae_percent": found[where]}

@@ -7,7 +7,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures.shared.result_source import Source
+from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.cswap.iterations import SOURCES, accuracy_percent, training_text
 from buddysim.papers.cswap.paper_networks import CASES, NETWORKS
 from buddysim.papers.reported_values import value
@@ -17,7 +17,7 @@ TITLE = "CSWAP, Fig. 11: decisions that agree with the full simulation of both c
 ORDER = 411
 
 
-def data(source: Source) -> list[dict[str, Any]]:
+def data(source: ResultSource) -> list[dict[str, Any]]:
     """A row for each network and source of codec times."""
     return [
         {"network": label, "codec_times": name, "percent": accuracy_percent(CASES[2], label, name)}

@@ -7,7 +7,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures.shared.result_source import Source
+from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.cswap.codec_models import CURVES, PAPER, check_text, checks, searches
 from buddysim.papers.cswap.iterations import training_text
 from buddysim.papers.reported_values import value
@@ -19,7 +19,7 @@ ORDER = 412
 SEARCHES = {"random": "12-random", "expert": "12-expert", "BO": "12-bo", "grid": "12-grid"}
 
 
-def data(source: Source) -> list[dict[str, Any]]:
+def data(source: ResultSource) -> list[dict[str, Any]]:
     """A row for each curve, search and seed; one for each direct simulation of what they found."""
     direct = [
         {"check": c.layout, "search": c.search, "grid": c.launch.grid, "block": c.launch.block,

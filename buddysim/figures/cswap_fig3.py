@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures.shared.result_source import Source
+from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.cswap.advisor_decisions import swapping_ms
 from buddysim.papers.cswap.iterations import SOURCES, training_text
 from buddysim.plotting import style
@@ -15,7 +15,7 @@ TITLE = "CSWAP, Fig. 3: swapping time of VGG16 (128) on a V100, without and with
 ORDER = 403
 
 
-def data(source: Source) -> list[dict[str, Any]]:
+def data(source: ResultSource) -> list[dict[str, Any]]:
     """A row for each source of codec times and each map; milliseconds, nothing hidden."""
     return [
         {"codec_times": name, "tensor": tensor, "plain_ms": plain, "copies_ms": copies, "codec_ms": codec}

@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures.shared.result_source import Source
+from buddysim.figures.shared.result_source import ResultSource
 from buddysim.gpu_codecs import BLOCKS, REGISTRY
 from buddysim.gpu_codecs.paper_times import BYTES, POINTS
 from buddysim.gpu_codecs.published import both_ways_ms, rates
@@ -26,7 +26,7 @@ TITLE = "CSWAP, Fig. 5: ZVC and back of 500 MB, 50 % zeros, on a V100, over the 
 ORDER = 405
 
 
-def data(source: Source) -> list[dict[str, Any]]:
+def data(source: ResultSource) -> list[dict[str, Any]]:
     """A row for each curve, block and grid; for each codec at its best, published ones too; for times over the size."""
     curves = [
         {"curve": curve, "block": block, "grid": grid, "ms": fig5_ms(curve, grid, block)}

@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures.shared.result_source import Source
+from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.cswap.iterations import SOURCES, normalised, training_text
 from buddysim.papers.cswap.paper_networks import CASES, NETWORKS
 from buddysim.plotting import style
@@ -15,7 +15,7 @@ TITLE = "CSWAP, Fig. 6: throughput over vDNN's (conv, fastest algorithms)"
 ORDER = 406
 
 
-def data(source: Source) -> list[dict[str, Any]]:
+def data(source: ResultSource) -> list[dict[str, Any]]:
     """A row for each panel, source of codec times, scheme and network."""
     return [
         {"panel": case.panel, "machine": case.machine, "dataset": case.dataset, "codec_times": name,

@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures.shared.result_source import Source
+from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.cswap.iterations import SOURCES, training_text
 from buddysim.papers.cswap.paper_networks import NETWORKS
 from buddysim.papers.cswap.performance_numbers import faster_than_static
@@ -18,7 +18,7 @@ ORDER = 407
 PANELS = {"V100": ("6a", "6c"), "2080 Ti": ("6b", "6d")}
 
 
-def data(source: Source) -> list[dict[str, Any]]:
+def data(source: ResultSource) -> list[dict[str, Any]]:
     """A row for each machine, source of codec times, network and data set."""
     return [
         {"machine": machine, "codec_times": name, "case": key, "percent": value}

@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures.shared.result_source import Source
+from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.cswap.advisor_decisions import compressed
 from buddysim.papers.cswap.iterations import SOURCES, training_text
 from buddysim.plotting import style
@@ -17,7 +17,7 @@ ORDER = 408
 NETWORKS = ("AlexNet", "VGG16", "MobileNet", "SqueezeNet")
 
 
-def data(source: Source) -> list[dict[str, Any]]:
+def data(source: ResultSource) -> list[dict[str, Any]]:
     """A row for each network, source of codec times and epoch."""
     return [
         {"network": label, "codec_times": name, "epoch": epoch, "layers": len(layers)}

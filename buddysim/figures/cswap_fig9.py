@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures.shared.result_source import Source
+from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.cswap.advisor_decisions import compressed
 from buddysim.papers.cswap.iterations import SOURCES, training_text
 from buddysim.papers.cswap.paper_networks import TENSORS
@@ -16,7 +16,7 @@ TITLE = "CSWAP, Fig. 9: which maps of VGG16 (128) are compressed, over our train
 ORDER = 409
 
 
-def data(source: Source) -> list[dict[str, Any]]:
+def data(source: ResultSource) -> list[dict[str, Any]]:
     """A row for each source of codec times, epoch and map."""
     return [
         {"codec_times": name, "epoch": epoch, "tensor": label, "compressed": layer in layers}

@@ -7,7 +7,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures.shared.result_source import Source
+from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.cswap.iterations import result, training_text
 from buddysim.papers.cswap.paper_networks import CSWAP, HOST, NETWORKS
 from buddysim.papers.cswap.performance_numbers import PANELS
@@ -23,7 +23,7 @@ RATES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 PANEL = "6a"
 
 
-def data(source: Source) -> list[dict[str, Any]]:
+def data(source: ResultSource) -> list[dict[str, Any]]:
     """A row for each rate and network: CSWAP's throughput above vDNN++'s, in per cent, and the time saved."""
     rows = []
     for label in NETWORKS:

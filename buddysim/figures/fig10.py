@@ -7,8 +7,8 @@ from statistics import median
 from matplotlib.figure import Figure
 
 from buddysim.figures.shared import study_style
-from buddysim.figures.shared.figure_table import Table
-from buddysim.figures.shared.result_source import Source
+from buddysim.figures.shared.figure_table import FigureTable
+from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.reported_values import value
 from buddysim.plotting import style
 from buddysim.validation.correlation import log_correlation
@@ -23,7 +23,7 @@ OPTIONS = study_style.OPTIONS
 WIDTH_IN = study_style.WIDTH_IN
 
 
-def data(source: Source) -> Table:
+def data(source: ResultSource) -> FigureTable:
     """A row for each kernel that `validate kernels` compares: of its stored replays, whatever the store has."""
     kept = [pair for pair in pair_kernels(measured_kernels(), stored_replays()) if not pair.why_not]
     rows = [
@@ -33,10 +33,10 @@ def data(source: Source) -> Table:
         )
         for pair in kept
     ]  # fmt: skip
-    return Table(("program", "kernel", "measured_cycles", "replayed_cycles", "accelsim_cycles"), rows)
+    return FigureTable(("program", "kernel", "measured_cycles", "replayed_cycles", "accelsim_cycles"), rows)
 
 
-def draw(table: Table) -> Figure:
+def draw(table: FigureTable) -> Figure:
     drawn, axes = study_style.figure(TITLE, height=3.0)
     rows = table.records()
     found = [row["measured_cycles"] for row in rows]

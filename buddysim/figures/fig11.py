@@ -7,8 +7,8 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from buddysim.figures.shared import study_style
-from buddysim.figures.shared.figure_table import Table
-from buddysim.figures.shared.result_source import Source
+from buddysim.figures.shared.figure_table import FigureTable
+from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.buddy.means import geometric
 from buddysim.papers.buddy.performance_numbers import (
     BANDWIDTH,
@@ -44,7 +44,7 @@ def _stated() -> dict[tuple[str, str], float]:
     }
 
 
-def data(source: Source) -> Table:
+def data(source: ResultSource) -> FigureTable:
     """A row for each workload and system, then the geometric means of what is there."""
     rows: list[tuple[Any, ...]] = []
     for group in ("HPC", "DL"):
@@ -73,7 +73,7 @@ def _means(label: str, group: str, rows: list[tuple[Any, ...]]) -> list[tuple[An
     return found
 
 
-def draw(table: Table) -> Figure:
+def draw(table: FigureTable) -> Figure:
     drawn, axes = study_style.figure(TITLE, height=2.8)
     names = list(dict.fromkeys(row["workload"] for row in table.records()))
     series = {system: [row["performance"] for row in table.of(system=system)] for system in _SYSTEMS}

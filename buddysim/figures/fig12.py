@@ -5,8 +5,8 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 
 from buddysim.figures.shared import study_style
-from buddysim.figures.shared.figure_table import Table
-from buddysim.figures.shared.result_source import Source
+from buddysim.figures.shared.figure_table import FigureTable
+from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.buddy.performance_numbers import MANAGED, MANAGED_GBS, OVERSUBSCRIBED, managed_slowdowns
 from buddysim.papers.reported_values import value
 from buddysim.plotting import style
@@ -19,7 +19,7 @@ WIDTH_IN = study_style.WIDTH_IN
 _LINES = ("o-", "s--", "^-.")
 
 
-def data(source: Source) -> Table:
+def data(source: ResultSource) -> FigureTable:
     """A row for each program and oversubscription."""
     rows = []
     for name in MANAGED:
@@ -33,7 +33,7 @@ def data(source: Source) -> Table:
     return study_style.made(source.buddy, "fig12", columns, rows)
 
 
-def draw(table: Table) -> Figure:
+def draw(table: FigureTable) -> Figure:
     drawn, axes = study_style.figure(TITLE, height=2.4)
     for n, name in enumerate(dict.fromkeys(row["workload"] for row in table.records())):
         rows, shade = table.of(workload=name), str(0.25 * n)

@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from buddysim.figures.shared import study_style
-from buddysim.figures.shared.figure_table import Table
-from buddysim.figures.shared.result_source import Source
+from buddysim.figures.shared.figure_table import FigureTable
+from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.buddy.batch_accuracy import MINIBATCHES, about, curve
 from buddysim.papers.buddy.case_study import BATCHES, MACHINE, NETWORKS, footprint_gib, larger_batch, samples_per_s
 from buddysim.papers.buddy.means import arithmetic
@@ -32,7 +32,7 @@ _NONE = (None,) * 4
 _LINES = ("o-", "s--", "^-.", "D:", "v-", "P--")
 
 
-def data(source: Source) -> Table:
+def data(source: ResultSource) -> FigureTable:
     """A row for each network and minibatch; one of each network with its larger minibatch, and their mean; then one for
     each minibatch and epoch of the network that was trained."""
     rows: list[tuple[Any, ...]] = []
@@ -53,7 +53,7 @@ def data(source: Source) -> Table:
     return study_style.made(source.buddy, "fig13", COLUMNS, rows if names else [])
 
 
-def draw(table: Table) -> Figure:
+def draw(table: FigureTable) -> Figure:
     drawn, axes = study_style.figure(TITLE, 4, 1, height=6.9)
     others = (_MEAN, _TRAINED)
     names = [name for name in dict.fromkeys(row["workload"] for row in table.records()) if name not in others]
@@ -92,7 +92,7 @@ def draw(table: Table) -> Figure:
     return drawn
 
 
-def _draw_accuracy(axes: Axes, table: Table) -> None:
+def _draw_accuracy(axes: Axes, table: FigureTable) -> None:
     """Accuracy after each epoch, a line for each minibatch."""
     trained = table.of(workload=_TRAINED)
     for n, batch in enumerate(dict.fromkeys(row["batch"] for row in trained)):

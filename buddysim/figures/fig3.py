@@ -7,8 +7,8 @@ from statistics import geometric_mean
 from matplotlib.figure import Figure
 
 from buddysim.figures.shared import study_style
-from buddysim.figures.shared.figure_table import Table
-from buddysim.figures.shared.result_source import Source
+from buddysim.figures.shared.figure_table import FigureTable
+from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.buddy.buddy_study import paper_names
 from buddysim.papers.buddy.compressibility import over_run
 from buddysim.papers.buddy.digitized_figures import AXIS, figures
@@ -23,7 +23,7 @@ WIDTH_IN = study_style.WIDTH_IN
 _ACROSS = 4
 
 
-def data(source: Source) -> Table:
+def data(source: ResultSource) -> FigureTable:
     """A row for each workload and snapshot."""
     rows = []
     theirs = figures()["fig3_ratio_over_time_10_snapshots"]
@@ -36,7 +36,7 @@ def data(source: Source) -> Table:
     return study_style.made(source.buddy, "fig3", ("workload", "group", "snapshot", "ratio", "paper_ratio"), rows)
 
 
-def draw(table: Table) -> Figure:
+def draw(table: FigureTable) -> Figure:
     names = list(dict.fromkeys(row["workload"] for row in table.records()))
     down = -(-len(names) // _ACROSS)
     drawn, axes = study_style.figure(
@@ -62,7 +62,7 @@ def draw(table: Table) -> Figure:
     return drawn
 
 
-def _mean_text(table: Table, group: str) -> str:
+def _mean_text(table: FigureTable, group: str) -> str:
     rows = [row for row in table.of(group=group) if row["ratio"]]
     if not rows:
         return ""

@@ -7,8 +7,8 @@ from statistics import fmean
 from matplotlib.figure import Figure
 
 from buddysim.figures.shared import study_style
-from buddysim.figures.shared.figure_table import Table
-from buddysim.figures.shared.result_source import Source
+from buddysim.figures.shared.figure_table import FigureTable
+from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.buddy.compressibility import class_shares
 from buddysim.papers.buddy.digitized_figures import figures
 from buddysim.plotting import style
@@ -20,7 +20,7 @@ OPTIONS = study_style.OPTIONS
 WIDTH_IN = study_style.WIDTH_IN
 
 
-def data(source: Source) -> Table:
+def data(source: ResultSource) -> FigureTable:
     """A row for each workload, for the mean of each group, and for the paper's; shares of each size."""
     theirs = figures()["fig5b_share_of_entries_per_size"]
     sizes, rows = theirs["sizes"], []
@@ -35,7 +35,7 @@ def data(source: Source) -> Table:
     return study_style.made(source.buddy, "fig5-classes", columns, rows)
 
 
-def draw(table: Table) -> Figure:
+def draw(table: FigureTable) -> Figure:
     drawn, axes = study_style.figure(TITLE, height=3.0)
     rows = table.records()
     bottoms = [0.0] * len(rows)

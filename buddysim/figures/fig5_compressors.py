@@ -5,8 +5,8 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 
 from buddysim.figures.shared import study_style
-from buddysim.figures.shared.figure_table import Table
-from buddysim.figures.shared.result_source import Source
+from buddysim.figures.shared.figure_table import FigureTable
+from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.buddy.compressibility import mean_ratio
 from buddysim.papers.buddy.digitized_figures import COMPRESSORS, figures
 from buddysim.papers.buddy.means import geometric
@@ -20,7 +20,7 @@ WIDTH_IN = study_style.WIDTH_IN
 _GROUPS = ("HPC", "DL")
 
 
-def data(source: Source) -> Table:
+def data(source: ResultSource) -> FigureTable:
     """A row for each group and compressor; the mean is of the workloads that are there."""
     rows = []
     theirs = figures()["fig5a_ratio_by_algorithm"]
@@ -36,7 +36,7 @@ def data(source: Source) -> Table:
     return study_style.made(source.buddy, "fig5-compressors", columns, rows)
 
 
-def draw(table: Table) -> Figure:
+def draw(table: FigureTable) -> Figure:
     drawn, axes = study_style.figure(TITLE)
     names = list(dict.fromkeys(row["algorithm"] for row in table.records()))
     labels = [f"{COMPRESSORS[name]}" if name in COMPRESSORS else f"{name}\nnot implemented" for name in names]

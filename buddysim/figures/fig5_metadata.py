@@ -5,8 +5,8 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 
 from buddysim.figures.shared import study_style
-from buddysim.figures.shared.figure_table import Table
-from buddysim.figures.shared.result_source import Source
+from buddysim.figures.shared.figure_table import FigureTable
+from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.buddy.performance_numbers import KIB, hit_rates
 from buddysim.plotting import style
 
@@ -20,7 +20,7 @@ _NAMED = 4
 _STYLES = ("o-", "s--", "^-.", "D:")
 
 
-def data(source: Source) -> Table:
+def data(source: ResultSource) -> FigureTable:
     """A row for each workload, line and size."""
     rows = []
     for name in source.buddy.names():
@@ -31,7 +31,7 @@ def data(source: Source) -> Table:
     return study_style.made(source.buddy, "fig5-metadata", columns, rows)
 
 
-def draw(table: Table) -> Figure:
+def draw(table: FigureTable) -> Figure:
     drawn, axes = study_style.figure(TITLE, 1, len(LINES), sharey=True)
     for panel, line in zip(axes, LINES, strict=True):
         names = list(dict.fromkeys(row["workload"] for row in table.of(line_bytes=line)))

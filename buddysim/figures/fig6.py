@@ -6,8 +6,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from buddysim.figures.shared import study_style
-from buddysim.figures.shared.figure_table import Table
-from buddysim.figures.shared.result_source import Source
+from buddysim.figures.shared.figure_table import FigureTable
+from buddysim.figures.shared.result_source import ResultSource
 
 TITLE = "Buddy Compression, Fig. 6: size of each entry; a row for each page of 8 KB, by address"
 ORDER = 108
@@ -19,7 +19,7 @@ _ENTRIES = 64
 _ACROSS = 4
 
 
-def data(source: Source) -> Table:
+def data(source: ResultSource) -> FigureTable:
     """Up to `ROWS` rows for each workload: the mean size of an entry over the pages that a row stands for."""
     rows = []
     for name in source.buddy.names():
@@ -36,7 +36,7 @@ def data(source: Source) -> Table:
     return study_style.made(source.buddy, "fig6", columns, rows)
 
 
-def draw(table: Table) -> Figure:
+def draw(table: FigureTable) -> Figure:
     names = list(dict.fromkeys(row[0] for row in table.rows))
     down = -(-len(names) // _ACROSS)
     drawn, axes = study_style.figure(TITLE, down, min(_ACROSS, len(names)), height=1.0 + 1.1 * down, squeeze=False)

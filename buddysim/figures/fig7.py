@@ -7,8 +7,8 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from buddysim.figures.shared import study_style
-from buddysim.figures.shared.figure_table import Table
-from buddysim.figures.shared.result_source import Source
+from buddysim.figures.shared.figure_table import FigureTable
+from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.buddy.buddy_study import paper_names
 from buddysim.papers.buddy.digitized_figures import POLICIES, figures
 from buddysim.papers.buddy.means import arithmetic, geometric
@@ -27,7 +27,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def data(source: Source) -> Table:
+def data(source: ResultSource) -> FigureTable:
     """A row for each workload and policy, then the means: ratios geometric, shares arithmetic, of what is there."""
     rows: list[tuple[Any, ...]] = []
     for group in ("HPC", "DL"):
@@ -54,7 +54,7 @@ def _mean(group: str, policy: str, rows: list[tuple[Any, ...]]) -> tuple[Any, ..
     return (study_style.MEANS[group], group, policy, *means, theirs[f"{policy}_target"], theirs[f"{policy}_buddy_frac"])
 
 
-def draw(table: Table) -> Figure:
+def draw(table: FigureTable) -> Figure:
     drawn, (above, below) = study_style.figure(TITLE, 2, 1, height=3.6, sharex=True)
     names = list(dict.fromkeys(row["workload"] for row in table.records()))
     labels = study_style.labels(names)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 
 from buddysim.figures.shared import study_style
-from buddysim.figures.shared.figure_table import Table
-from buddysim.figures.shared.result_source import Source
+from buddysim.figures.shared.figure_table import FigureTable
+from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.buddy.target_numbers import ITERATIONS, of_policy, overflow
 from buddysim.papers.reported_values import value
 from buddysim.plotting import style
@@ -19,7 +19,7 @@ WIDTH_IN = study_style.WIDTH_IN
 _STATED = {"squeezenet": "buddy-squeezenet-ratio", "resnet50": "buddy-resnet-ratio"}
 
 
-def data(source: Source) -> Table:
+def data(source: ResultSource) -> FigureTable:
     """A row for each network and snapshot; each snapshot is later in its iteration than the one before."""
     rows = []
     for name in ITERATIONS:
@@ -31,7 +31,7 @@ def data(source: Source) -> Table:
     return study_style.made(source.buddy, "fig8", columns, rows)
 
 
-def draw(table: Table) -> Figure:
+def draw(table: FigureTable) -> Figure:
     drawn, axes = study_style.figure(TITLE, height=2.0)
     highest = 1.0
     for name, line, colour in zip(ITERATIONS, ("o-", "s--"), (style.INK, "0.5"), strict=True):

@@ -7,8 +7,8 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from buddysim.figures.shared import study_style
-from buddysim.figures.shared.figure_table import Table
-from buddysim.figures.shared.result_source import Source
+from buddysim.figures.shared.figure_table import FigureTable
+from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.buddy.buddy_study import paper_names
 from buddysim.papers.buddy.digitized_figures import THRESHOLDS, figures
 from buddysim.papers.buddy.means import arithmetic, geometric
@@ -24,7 +24,7 @@ _BEST = "best_achievable"
 COLUMNS = ("workload", "group", "threshold", "ratio", "overflow_share", "paper_ratio")
 
 
-def data(source: Source) -> Table:
+def data(source: ResultSource) -> FigureTable:
     """A row for each workload and threshold, then the means of what is there."""
     rows: list[tuple[Any, ...]] = []
     theirs = figures()["fig9_ratio_by_buddy_threshold"]
@@ -44,7 +44,7 @@ def data(source: Source) -> Table:
     return study_style.made(source.buddy, "fig9", COLUMNS, rows)
 
 
-def draw(table: Table) -> Figure:
+def draw(table: FigureTable) -> Figure:
     drawn, (above, below) = study_style.figure(TITLE, 2, 1, height=3.6, sharex=True)
     names = list(dict.fromkeys(row["workload"] for row in table.records()))
     labels = study_style.labels(names)

@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures.shared.result_source import Source
+from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.gist.mfr import immediate, stashed
 from buddysim.papers.gist.paper_networks import GIB, NETWORKS, run
 from buddysim.papers.reported_values import value
@@ -16,7 +16,7 @@ TITLE = "Gist, Fig. 1: memory by what it is for, minibatch 64"
 ORDER = 301
 
 
-def data(source: Source) -> list[dict[str, Any]]:
+def data(source: ResultSource) -> list[dict[str, Any]]:
     """A row for each network; GiB by kind, stashed maps sharing nothing."""
     rows = []
     for label in NETWORKS:

@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures.shared.result_source import Source
+from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.gist.mfr import parts_gib
 from buddysim.papers.gist.paper_networks import NETWORKS, mfr
 from buddysim.plotting import style
@@ -23,7 +23,7 @@ SCHEMES = {
 }
 
 
-def data(source: Source) -> list[dict[str, Any]]:
+def data(source: ResultSource) -> list[dict[str, Any]]:
     """A row for each network and scheme; GiB by part, and the MFR."""
     return [
         {

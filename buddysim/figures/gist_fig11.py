@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures.shared.result_source import Source
+from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.gist.mfr import binarize_ratios, inplace_ratios, ssdc_ratios
 from buddysim.papers.reported_values import value
 from buddysim.plotting import style
@@ -15,7 +15,7 @@ TITLE = "Gist, Fig. 11: lossless encodings on what each is for"
 ORDER = 311
 
 
-def data(source: Source) -> list[dict[str, Any]]:
+def data(source: ResultSource) -> list[dict[str, Any]]:
     """A row for each network; ratios of the maps that each encoding is for."""
     found = {"Binarize": binarize_ratios(), "SSDC": ssdc_ratios(), "in place": inplace_ratios()}
     networks = found["Binarize"]

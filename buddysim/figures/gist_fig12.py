@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures.shared.result_source import Source
+from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.gist.format_accuracy import CONDITIONS
 from buddysim.plotting import style
 from buddysim.training.schemes._gist_accuracy import about, difference
@@ -15,7 +15,7 @@ TITLE = "Gist, Fig. 12: accuracy with rounded maps, against FP32"
 ORDER = 312
 
 
-def data(source: Source) -> list[dict[str, Any]]:
+def data(source: ResultSource) -> list[dict[str, Any]]:
     """A row for each way of rounding; points against FP32 with half of the 95 % interval."""
     rows = []
     for condition in CONDITIONS[1:]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures.shared.result_source import Source
+from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.gist.mfr import immediate, stashed
 from buddysim.papers.gist.paper_networks import FORMATS, GIB, NETWORKS, mfr, run
 from buddysim.papers.reported_values import value
@@ -18,7 +18,7 @@ ORDER = 313
 NAMES = {"gist-base": "FP32"}
 
 
-def data(source: Source) -> list[dict[str, Any]]:
+def data(source: ResultSource) -> list[dict[str, Any]]:
     """A row for each network and format; GiB stashed and consumed immediately, the MFR."""
     rows = []
     for label in NETWORKS:

@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures.shared.result_source import Source
+from buddysim.figures.shared.result_source import ResultSource
 from buddysim.gist.csr_rows import rows_bytes
 from buddysim.papers.cdma import density
 from buddysim.plotting import style
@@ -15,7 +15,7 @@ TITLE = "Gist, Fig. 14: SSDC's ratio over a training"
 ORDER = 314
 
 
-def data(source: Source) -> list[dict[str, Any]]:
+def data(source: ResultSource) -> list[dict[str, Any]]:
     """A row for each ReLU and pooled map of the features and point of our own training."""
     rows = [row for row in density.rows() if row["part"] == "features" and row["kind"] in ("relu", "maxpool")]
     count = 256 * 1000

@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures.shared.result_source import Source
+from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.gist.layer_times import of, slowdowns
 from buddysim.papers.gist.paper_networks import NETWORKS, lossy
 from buddysim.papers.reported_values import value
@@ -16,7 +16,7 @@ TITLE = "Gist, Fig. 15: slowdown of Gist, vDNN and naive swapping"
 ORDER = 315
 
 
-def data(source: Source) -> list[dict[str, Any]]:
+def data(source: ResultSource) -> list[dict[str, Any]]:
     """A row for each network; slowdown in per cent against the same algorithms without."""
     found = {"naive swapping": of("naive-swap"), "vDNN": of("vdnn-all-m"), "Gist": slowdowns(lossy)}
     return [{"network": label, **{name: amounts[label] for name, amounts in found.items()}} for label in NETWORKS]

@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures.shared.result_source import Source
+from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.gist.depth_numbers import DEPTHS, SCHEMES, largest, speedup_percent
 from buddysim.papers.reported_values import value
 from buddysim.plotting import style
@@ -15,7 +15,7 @@ TITLE = "Gist, Fig. 16: larger minibatches of deep residual networks"
 ORDER = 316
 
 
-def data(source: Source) -> list[dict[str, Any]]:
+def data(source: ResultSource) -> list[dict[str, Any]]:
     """A row for each depth; largest minibatches, speedup in per cent."""
     return [
         {

@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures.shared.result_source import Source
+from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.gist.mfr import by_category
 from buddysim.papers.gist.paper_networks import NETWORKS, run
 from buddysim.papers.reported_values import value
@@ -16,7 +16,7 @@ TITLE = "Gist, Fig. 3: stashed maps by the layers around them"
 ORDER = 303
 
 
-def data(source: Source) -> list[dict[str, Any]]:
+def data(source: ResultSource) -> list[dict[str, Any]]:
     """A row for each network; per cent of its stashed maps by category."""
     rows = []
     for label in NETWORKS:

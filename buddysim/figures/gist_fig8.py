@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures.shared.result_source import Source
+from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.gist.paper_networks import NETWORKS, lossy, mfr
 from buddysim.papers.reported_values import value
 from buddysim.plotting import style
@@ -15,7 +15,7 @@ TITLE = "Gist, Fig. 8: memory footprint ratio against CNTK's baseline"
 ORDER = 308
 
 
-def data(source: Source) -> list[dict[str, Any]]:
+def data(source: ResultSource) -> list[dict[str, Any]]:
     """A row for each network; MFR lossless and with its smallest format."""
     return [
         {

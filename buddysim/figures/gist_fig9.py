@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures.shared.result_source import Source
+from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.gist.paper_networks import NETWORKS, slowdown_percent
 from buddysim.papers.gist.paper_networks import lossy as with_format
 from buddysim.papers.reported_values import value
@@ -16,7 +16,7 @@ TITLE = "Gist, Fig. 9: how much longer an iteration takes with encodings"
 ORDER = 309
 
 
-def data(source: Source) -> list[dict[str, Any]]:
+def data(source: ResultSource) -> list[dict[str, Any]]:
     """A row for each network; slowdown in per cent."""
     return [
         {

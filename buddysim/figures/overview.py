@@ -13,8 +13,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from buddysim.base.errors import BuddysimError
-from buddysim.figures.shared.result_source import Results, Source
-from buddysim.plotting.notebook_figure import ShownFigure
+from buddysim.figures.shared.result_source import Results, ResultSource
+from buddysim.plotting.notebook_figure import NotebookFigure
 from buddysim.plotting.style import INK, PALE
 from buddysim.replay.schemes import BASELINE
 
@@ -38,7 +38,7 @@ TRAFFIC = (
 )
 
 
-def data(source: Source) -> Results:
+def data(source: ResultSource) -> Results:
     """The saved results by scheme."""
     return source.saved_replay()
 
@@ -46,7 +46,7 @@ def data(source: Source) -> Results:
 def draw(results: Results) -> Figure:
     """The figure: slowdown and traffic of each scheme, one row each, the baseline on top."""
     schemes = sorted(results, key=lambda scheme: (scheme != BASELINE, results[scheme]["time_ps"], scheme))
-    figure = ShownFigure(figsize=(9.6, 1.5 + 0.5 * len(schemes)), dpi=110, layout="constrained")
+    figure = NotebookFigure(figsize=(9.6, 1.5 + 0.5 * len(schemes)), dpi=110, layout="constrained")
     times, traffic = figure.subplots(1, 2, sharey=True, width_ratios=(2, 3))
     _draw_times(times, schemes, results)
     _draw_traffic(traffic, schemes, results)

@@ -11,7 +11,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from buddysim.base.errors import BuddysimError
-from buddysim.figures.shared.result_source import Results, Source
+from buddysim.figures.shared.result_source import Results, ResultSource
 from buddysim.plotting import style
 
 TITLE = "training: time of each layer, and how long it stalls"
@@ -27,7 +27,7 @@ _KINDS = {
 _MOST_NAMES = 60
 
 
-def data(source: Source) -> Results:
+def data(source: ResultSource) -> Results:
     """The saved results by scheme."""
     return source.saved_training()
 

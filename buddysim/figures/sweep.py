@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint
-from buddysim.figures.shared.result_source import Source, shown
+from buddysim.figures.shared.result_source import ResultSource, shown
 from buddysim.plotting import style
 
 TITLE = "a sweep: one column against another, by a third"
@@ -28,7 +28,7 @@ _UNITS = {"_ps": "ps", "_ms": "ms", "_bytes": "B", ".bandwidth": "B/s"}
 
 
 @dataclass(frozen=True)
-class Drawn:
+class SweepFigureData:
     """What is drawn.
 
     Attributes
@@ -54,7 +54,7 @@ class Drawn:
         return [columns, *([x, *([by] if self.by else []), y] for x, by, y in self.rows)]
 
 
-def data(source: Source) -> Drawn:
+def data(source: ResultSource) -> SweepFigureData:
     """The columns of the study that the user named."""
     chosen = source.columns
     results = source.study(wants=chosen.get("y"))
@@ -78,10 +78,10 @@ def data(source: Source) -> Drawn:
     if kind == "line" and len({point[1] for point in found}) > _MOST_LINES:
         raise BuddysimError(f"--by {by}: more than {_MOST_LINES} lines: expected a column with fewer values")
     drawn_sizes = any(row.get("sizes.drawn_share") for row in rows)
-    return Drawn(shown(results.plan.study.title), x, y, by, kind, found, drawn_sizes)
+    return SweepFigureData(shown(results.plan.study.title), x, y, by, kind, found, drawn_sizes)
 
 
-def draw(drawn: Drawn) -> Figure:
+def draw(drawn: SweepFigureData) -> Figure:
     """The picture."""
     figure, axes = style.figure(f"{drawn.title}: {drawn.y} against {drawn.x}")
     positions, labels = _places([x for x, _, _ in drawn.rows])
@@ -103,7 +103,7 @@ def draw(drawn: Drawn) -> Figure:
     return figure
 
 
-def _draw_heat(figure: Figure, axes: Any, drawn: Drawn) -> None:
+def _draw_heat(figure: Figure, axes: Any, drawn: SweepFigureData) -> None:
     across = sorted({x for x, _, _ in drawn.rows}, key=_order)
     up = sorted({by for _, by, _ in drawn.rows}, key=_order)
     values = [[float("nan")] * len(across) for _ in up]

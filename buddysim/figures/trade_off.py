@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import shortened
-from buddysim.figures.shared.result_source import Source
+from buddysim.figures.shared.result_source import ResultSource
 from buddysim.plotting import style
 from buddysim.training import schemes
 from buddysim.training.search import LARGEST_BATCH
@@ -28,7 +28,7 @@ _PLACES_ACROSS, _PLACES_UP = 8, 24  # labels that fit beside and above each othe
 
 
 @dataclass(frozen=True)
-class Drawn:
+class TradeOffFigureData:
     """What is drawn.
 
     Attributes
@@ -44,7 +44,7 @@ class Drawn:
     rows: list[dict[str, Any]]
 
 
-def data(source: Source) -> Drawn:
+def data(source: ResultSource) -> TradeOffFigureData:
     """A row for each scheme on a GPU with a bounded memory."""
     chosen = {**_DEFAULTS, **source.columns}
     if not chosen["batch"].isdecimal() or not 1 <= int(chosen["batch"]) <= LARGEST_BATCH:
@@ -64,7 +64,7 @@ def data(source: Source) -> Drawn:
     for row in rows:
         row["on_the_front"] = row["fits"] and not any(_beats(other, row) for other in rows if other["fits"])
     capacity = next(iter(results.values()))["memory.capacity_bytes"] / _GIB
-    return Drawn(f"{network}, batch {batch}, on {machine}: time against memory", capacity, rows)
+    return TradeOffFigureData(f"{network}, batch {batch}, on {machine}: time against memory", capacity, rows)
 
 
 def _beats(one: dict[str, Any], other: dict[str, Any]) -> bool:
@@ -73,7 +73,7 @@ def _beats(one: dict[str, Any], other: dict[str, Any]) -> bool:
     return all(a <= b for a, b in amounts) and any(a < b for a, b in amounts)
 
 
-def draw(drawn: Drawn) -> Figure:
+def draw(drawn: TradeOffFigureData) -> Figure:
     figure, axes = style.figure(drawn.title, height=6)
     front = sorted((row for row in drawn.rows if row["on_the_front"]), key=lambda row: row["peak_gib"])
     axes.step(

@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures.shared.result_source import Source
+from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.reported_values import value
 from buddysim.papers.vdnn.baseline import largest_step_share
 from buddysim.papers.vdnn.paper_networks import DEEP, GIB, SIX
@@ -18,7 +18,7 @@ ORDER = 101
 STATED_GIB = {"AlexNet (128)": "total-alexnet", "VGG-16 (128)": "total-vgg16-128", "VGG-16 (256)": "total-vgg16-256"}
 
 
-def data(source: Source) -> list[dict[str, Any]]:
+def data(source: ResultSource) -> list[dict[str, Any]]:
     """A row for each network."""
     rows = []
     for label, name, batch in (*SIX, *DEEP):

@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures.shared.result_source import Source
+from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.reported_values import value
 from buddysim.papers.vdnn.memory_usage import used_bytes
 from buddysim.papers.vdnn.paper_networks import GIB, SIX
@@ -34,7 +34,7 @@ AVERAGES = (
 )
 
 
-def data(source: Source) -> list[dict[str, Any]]:
+def data(source: ResultSource) -> list[dict[str, Any]]:
     """A row for each network and scheme: GiB, and the average use saved in per cent."""
     rows = []
     for label, name, batch in SIX:

@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures.shared.result_source import Source
+from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.reported_values import value
 from buddysim.papers.vdnn.paper_networks import GIB, SIX
 from buddysim.plotting import style
@@ -17,7 +17,7 @@ ORDER = 112
 SCHEMES = {"vdnn-all-m": "all", "vdnn-conv-m": "conv", "vdnn-dyn": "dyn"}
 
 
-def data(source: Source) -> list[dict[str, Any]]:
+def data(source: ResultSource) -> list[dict[str, Any]]:
     """A row for each network: GiB by scheme."""
     return [
         {

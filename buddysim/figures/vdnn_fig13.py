@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures.shared.result_source import Source
+from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.reported_values import value
 from buddysim.plotting import style
 
@@ -14,7 +14,7 @@ TITLE = "vDNN, Fig. 13: share of memory bandwidth in use by CONV layers of VGG-1
 ORDER = 113
 
 
-def data(source: Source) -> list[dict[str, Any]]:
+def data(source: ResultSource) -> list[dict[str, Any]]:
     """A row for each CONV layer: per cent of the peak, forward and backward, from the traffic that shapes demand."""
     result = source.training.result("vgg19", 256, "oracle")
     peak = result["provenance"]["dram_bytes_per_s"]

@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures.shared.result_source import Source
+from buddysim.figures.shared.result_source import ResultSource
 from buddysim.figures.vdnn_fig11 import SCHEMES
 from buddysim.papers.reported_values import value
 from buddysim.papers.vdnn.paper_networks import SIX
@@ -16,7 +16,7 @@ TITLE = "vDNN, Fig. 14: performance of the feature layers over the oracle's (*: 
 ORDER = 114
 
 
-def data(source: Source) -> list[dict[str, Any]]:
+def data(source: ResultSource) -> list[dict[str, Any]]:
     """A row for each network and scheme."""
     return [
         {

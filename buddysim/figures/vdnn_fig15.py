@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures.shared.result_source import Source
+from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.reported_values import value
 from buddysim.papers.vdnn.memory_numbers import gpu_bytes
 from buddysim.papers.vdnn.paper_networks import DEEP, GIB
@@ -18,7 +18,7 @@ ORDER = 115
 NETWORKS = (("VGG-16 (32)", "vgg19", 32), *DEEP)
 
 
-def data(source: Source) -> list[dict[str, Any]]:
+def data(source: ResultSource) -> list[dict[str, Any]]:
     """A row for each network; GiB, and dyn's time over the oracle's."""
     rows = []
     for label, name, batch in NETWORKS:

@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures.shared.result_source import Source
+from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.vdnn.paper_networks import GIB, SIX
 from buddysim.plotting import style
 
@@ -14,7 +14,7 @@ TITLE = "vDNN, Fig. 4: network-wide memory by what it is for"
 ORDER = 104
 
 
-def data(source: Source) -> list[dict[str, Any]]:
+def data(source: ResultSource) -> list[dict[str, Any]]:
     """A row for each network; GiB by kind."""
     rows = []
     for label, name, batch in SIX:

@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures.shared.result_source import Source
+from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.vdnn.paper_networks import GIB
 from buddysim.plotting import style
 
@@ -14,7 +14,7 @@ TITLE = "vDNN, Fig. 5: memory of each layer of VGG-16 (256), forward"
 ORDER = 105
 
 
-def data(source: Source) -> list[dict[str, Any]]:
+def data(source: ResultSource) -> list[dict[str, Any]]:
     """A row for each layer with weights; bytes."""
     keys = ("name", "input_bytes", "output_bytes", "forward_workspace_bytes", "weights_bytes")
     rows = source.training.result("vgg19", 256, "baseline-p")["per_layer"]

@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.figures.shared.result_source import Source
+from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.reported_values import value
 from buddysim.plotting import style
 
@@ -14,7 +14,7 @@ TITLE = "vDNN, Fig. 6: time and reuse distance of each layer of VGG-16 (64)"
 ORDER = 106
 
 
-def data(source: Source) -> list[dict[str, Any]]:
+def data(source: ResultSource) -> list[dict[str, Any]]:
     """A row for each CONV and FC layer; ms."""
     keys = ("name", "forward_ms", "backward_ms", "reuse_distance_ms")
     rows = source.training.result("vgg19", 64, "oracle")["per_layer"]

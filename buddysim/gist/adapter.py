@@ -27,13 +27,13 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from buddysim.base.errors import BuddysimError
-from buddysim.gist.encoded_storage import Code, Raw, encoded
-from buddysim.gist.formats import Format, find_format
-from buddysim.gist.policy import Encoding, Origin, choose
+from buddysim.gist.encoded_storage import EncodedStorage, RawStorage, encoded
+from buddysim.gist.formats import DprFormat, find_format
+from buddysim.gist.policy import EncodingChoice, StorageOrigin, choose
 
 
 @dataclass(frozen=True)
-class Report:
+class StashReport:
     """Bytes held between the forward and the backward pass, counted once per storage; parameters aren't.
 
     Attributes
@@ -59,8 +59,8 @@ class _Stash:
 
     number: int
     reference: Any  # weak: it keeps the storage's address from being used again, not its bytes
-    origin: Origin
-    content: Code | None
+    origin: StorageOrigin
+    content: EncodedStorage | None
     pinned: torch.UntypedStorage | None  # until it is encoded
     saved: int = 0
     read: int = 0
@@ -69,7 +69,7 @@ class _Stash:
 
 
 @dataclass
-class _Handle:
+class _SavedTensorHandle:
     """What autograd keeps instead of a tensor."""
 
     stash: _Stash
@@ -80,10 +80,10 @@ class _Handle:
 
 
 @dataclass
-class _Record:
+class _StorageRecord:
     """What the recorded iteration showed of a storage, by its number."""
 
-    origin: Origin
+    origin: StorageOrigin
     byte_count: int
     last_use: int
     readers: set[str] = field(default_factory=set)
@@ -104,13 +104,13 @@ class Gist:
     """
 
     def __init__(self, module: torch.nn.Module, format: str | None = None) -> None:
-        self.format: Format | None = None if format is None else find_format(format)
+        self.format: DprFormat | None = None if format is None else find_format(format)
         self.module = module
-        self.report = Report()
+        self.report = StashReport()
         for name, parameter in module.named_parameters():
             if parameter.device.type != "cpu":
                 raise BuddysimError(f"{name}: on {parameter.device}: expected a module on the CPU")
-        self._records: dict[int, _Record] | None = None
+        self._records: dict[int, _StorageRecord] | None = None
         self._iteration: _Iteration | None = None
 
     def __enter__(self) -> Gist:
@@ -132,16 +132,16 @@ class Gist:
 class _Iteration(TorchDispatchMode):  # type: ignore[misc]
     """Sees every operator of one iteration, and what autograd saves and reads."""
 
-    def __init__(self, gist: Gist, known: dict[int, _Record] | None) -> None:
+    def __init__(self, gist: Gist, known: dict[int, _StorageRecord] | None) -> None:
         super().__init__()
         self.format, self.known = gist.format, known
         tensors = [*gist.module.parameters(), *gist.module.buffers()]
         self.kept = {tensor.untyped_storage()._cdata for tensor in tensors}
         self.operators = 0
         self.stashes: dict[int, _Stash] = {}
-        self.origins: dict[int, Origin] = {}
+        self.origins: dict[int, StorageOrigin] = {}
         self.references: dict[int, Any] = {}
-        self.seen: dict[int, _Record] = {}
+        self.seen: dict[int, _StorageRecord] = {}
         self.due: dict[int, list[_Stash]] = {}
         self.unread: list[_Stash] = []
         self.deviates = False
@@ -187,7 +187,7 @@ class _Iteration(TorchDispatchMode):  # type: ignore[misc]
             return  # a view, or a change in place of what is already known
         self.references[key] = StorageWeakRef(storage)
         windows = _windows_of(output, args) if name == "max_pool2d_with_indices" and position == 1 else None
-        self.origins[key] = Origin(name, position, windows)
+        self.origins[key] = StorageOrigin(name, position, windows)
 
     def _note_writes(self, func: Any, name: str, args: Any, kwargs: Any) -> None:
         """A storage that changes after it was saved can't be read any more."""
@@ -220,13 +220,13 @@ class _Iteration(TorchDispatchMode):  # type: ignore[misc]
             # it was encoded too early for this operator, or changed since another one saved it: as it is
             stash = self._new_stash(tensor, storage, alone=True)
             stash.saved += 1
-        return _Handle(stash, tensor.dtype, tensor.size(), tensor.stride(), int(tensor.storage_offset()))
+        return _SavedTensorHandle(stash, tensor.dtype, tensor.size(), tensor.stride(), int(tensor.storage_offset()))
 
     def _new_stash(self, tensor: torch.Tensor, storage: torch.UntypedStorage, alone: bool = False) -> _Stash:
         number = len(self.seen)
-        origin = self.origins.get(storage._cdata, Origin("", 0, None))
+        origin = self.origins.get(storage._cdata, StorageOrigin("", 0, None))
         stash = _Stash(number, StorageWeakRef(storage), replace(origin, dtype=str(tensor.dtype)), None, storage)
-        self.seen[number] = _Record(stash.origin, storage.nbytes(), self.operators)
+        self.seen[number] = _StorageRecord(stash.origin, storage.nbytes(), self.operators)
         self.stashes[storage._cdata] = stash
         self.unread.append(stash)
         if self.known is not None:
@@ -242,8 +242,8 @@ class _Iteration(TorchDispatchMode):  # type: ignore[misc]
         if stash.content is not None or stash.pinned is None:
             return
         before = None if self.known is None or self.deviates else self.known.get(stash.number)
-        encoding = Encoding("raw") if before is None else choose(stash.origin, before.readers, self.format)
-        with _Without():
+        encoding = EncodingChoice("raw") if before is None else choose(stash.origin, before.readers, self.format)
+        with _DispatchDisabled():
             stash.content = encoded(stash.pinned, encoding)
         stash.pinned = None
 
@@ -265,7 +265,7 @@ class _Iteration(TorchDispatchMode):  # type: ignore[misc]
         self._reading.append(stash)
         assert stash.content is not None
         stash.read += 1
-        with _Without():
+        with _DispatchDisabled():
             flat = stash.content.decoded() if stash.decoded is None else stash.decoded
             stash.decoded = flat if stash.read < stash.saved else None
             empty = torch.empty(0, dtype=handle.dtype)
@@ -298,23 +298,23 @@ class _Iteration(TorchDispatchMode):  # type: ignore[misc]
 
     # The end.
 
-    def records(self) -> dict[int, _Record] | None:
+    def records(self) -> dict[int, _StorageRecord] | None:
         """What the next iteration goes by."""
         if self.known is not None and not self.deviates:
             return self.known
         return None if self.deviates else self.seen
 
-    def report(self, before: Report) -> Report:
+    def report(self, before: StashReport) -> StashReport:
         """The bytes of this iteration."""
         kinds: dict[str, int] = {}
         for stash in self.unread:
-            name = stash.content.name if stash.content is not None else Raw.name
+            name = stash.content.name if stash.content is not None else RawStorage.name
             kinds[name] = kinds.get(name, 0) + 1
         raw = sum(record.byte_count for record in self.seen.values())
-        return Report(raw, self.held, kinds)
+        return StashReport(raw, self.held, kinds)
 
 
-class _Without:
+class _DispatchDisabled:
     """No dispatch mode and no hooks: what encodings do themselves is nobody's business."""
 
     def __enter__(self) -> None:

@@ -16,7 +16,7 @@ END_BYTES = 4
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class CsrRows:
     """Compressed sparse rows.
 
     Attributes

@@ -10,12 +10,12 @@ import torch
 from numpy.typing import NDArray
 
 from buddysim.gist import binarize, dpr, ssdc
-from buddysim.gist.csr_rows import Rows
-from buddysim.gist.policy import Encoding
+from buddysim.gist.csr_rows import CsrRows
+from buddysim.gist.policy import EncodingChoice
 from buddysim.gist.windows import Windows
 
 
-class Code(Protocol):
+class EncodedStorage(Protocol):
     """A storage's content."""
 
     name: ClassVar[str]
@@ -29,7 +29,7 @@ class Code(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Raw:
+class RawStorage:
     """The storage itself."""
 
     name: ClassVar[str] = "raw"
@@ -44,7 +44,7 @@ class Raw:
 
 
 @dataclass(frozen=True, eq=False)
-class Bits:
+class BitmapEncoding:
     """A bit per element: it comes back as 1 and 0."""
 
     name: ClassVar[str] = "bits"
@@ -60,7 +60,7 @@ class Bits:
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
+class MaxPositions:
     """The places of the largest elements of windows: they come back as positions."""
 
     name: ClassVar[str] = "places"
@@ -77,7 +77,7 @@ class Places:
 
 
 @dataclass(frozen=True, eq=False)
-class Reduced:
+class ReducedPrecision:
     """Values in fewer bits."""
 
     name: ClassVar[str] = "dpr"
@@ -94,12 +94,12 @@ class Reduced:
 
 
 @dataclass(frozen=True, eq=False)
-class Sparse:
+class SparseRows:
     """Sparse rows, their values perhaps in fewer bits."""
 
     name: ClassVar[str] = "ssdc"
-    rows: Rows
-    values: Reduced | None = None
+    rows: CsrRows
+    values: ReducedPrecision | None = None
 
     @property
     def nbytes(self) -> int:
@@ -110,29 +110,29 @@ class Sparse:
         return torch.from_numpy(ssdc.decode(rows))
 
 
-def encoded(storage: torch.UntypedStorage, encoding: Encoding) -> Code:
+def encoded(storage: torch.UntypedStorage, encoding: EncodingChoice) -> EncodedStorage:
     """The content of a storage, in the smallest code that applies."""
-    codes: list[Code] = [Raw(storage)]
+    codes: list[EncodedStorage] = [RawStorage(storage)]
     if encoding.name == "bits":
         values = _array(storage, torch.float32)
-        codes.append(Bits(binarize.encode(values), values.size))
+        codes.append(BitmapEncoding(binarize.encode(values), values.size))
     elif encoding.name == "places":
         assert encoding.windows is not None
         indices = _array(storage, torch.int64)
         places = binarize.from_indices(indices, encoding.windows)
-        codes.append(Places(places, indices.size // encoding.windows.out_plane, encoding.windows))
+        codes.append(MaxPositions(places, indices.size // encoding.windows.out_plane, encoding.windows))
     elif encoding.name == "map":
         values = _array(storage, torch.float32)
         name = None if encoding.format is None else encoding.format.name
         if name is not None:
-            codes.append(Reduced(dpr.encode(values, name), name, values.size))
+            codes.append(ReducedPrecision(dpr.encode(values, name), name, values.size))
         if encoding.sparse:
             rows = ssdc.encode(values)
             if name is None:
-                codes.append(Sparse(rows))
+                codes.append(SparseRows(rows))
             else:
-                kept = Reduced(dpr.encode(rows.values, name), name, rows.values.size)
-                codes.append(Sparse(replace(rows, values=rows.values[:0]), kept))
+                kept = ReducedPrecision(dpr.encode(rows.values, name), name, rows.values.size)
+                codes.append(SparseRows(replace(rows, values=rows.values[:0]), kept))
     return min(codes, key=lambda code: code.nbytes)
 
 

@@ -11,7 +11,7 @@ WORD_BYTES = 4
 
 
 @dataclass(frozen=True)
-class Format:
+class DprFormat:
     """A floating-point format: a sign bit, `exponent_bits`, `mantissa_bits`; `per_word` values in 4 bytes.
 
     The bias is ``2**(exponent_bits - 1) - 1``. The largest exponent is kept for NaN; the smallest, for zero.
@@ -44,10 +44,12 @@ class Format:
         return count * WORD_BYTES // self.per_word
 
 
-FORMATS = {one.name: one for one in (Format("fp16", 5, 10, 2), Format("fp10", 5, 4, 3), Format("fp8", 4, 3, 4))}
+FORMATS = {
+    one.name: one for one in (DprFormat("fp16", 5, 10, 2), DprFormat("fp10", 5, 4, 3), DprFormat("fp8", 4, 3, 4))
+}
 
 
-def find_format(name: str) -> Format:
+def find_format(name: str) -> DprFormat:
     """The format of that name.
 
     Raises

@@ -6,7 +6,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
-from buddysim.gist.formats import Format
+from buddysim.gist.formats import DprFormat
 from buddysim.gist.windows import LARGEST_WINDOW, Windows
 
 _RELU = frozenset({"relu", "relu_", "threshold", "threshold_"})
@@ -22,7 +22,7 @@ _STATISTICS = frozenset(
 
 
 @dataclass(frozen=True)
-class Origin:
+class StorageOrigin:
     """Where a storage comes from.
 
     Attributes
@@ -40,7 +40,7 @@ class Origin:
 
 
 @dataclass(frozen=True)
-class Encoding:
+class EncodingChoice:
     """What becomes of a storage.
 
     Attributes
@@ -54,11 +54,11 @@ class Encoding:
 
     name: str
     sparse: bool = False
-    format: Format | None = None
+    format: DprFormat | None = None
     windows: Windows | None = None
 
 
-def choose(origin: Origin, readers: AbstractSet[str], format: Format | None) -> Encoding:
+def choose(origin: StorageOrigin, readers: AbstractSet[str], format: DprFormat | None) -> EncodingChoice:
     """The encoding of a storage.
 
     Parameters
@@ -70,11 +70,11 @@ def choose(origin: Origin, readers: AbstractSet[str], format: Format | None) -> 
         (height, width), (out_height, out_width), kernel, stride, pad, dilation = origin.windows
         if kernel[0] * kernel[1] <= LARGEST_WINDOW:
             windows = Windows(height, width, out_height, out_width, kernel, stride, pad, dilation)
-            return Encoding("places", windows=windows)
+            return EncodingChoice("places", windows=windows)
     is_map = origin.operator and origin.position == 0 and origin.dtype == "torch.float32"
     if not is_map or origin.operator in _RANDOM | _STATISTICS or not readers:
-        return Encoding("raw")
+        return EncodingChoice("raw")
     if origin.operator in _RELU and _RELU_BACKWARD in readers and readers <= {_RELU_BACKWARD, _POOL_BACKWARD}:
-        return Encoding("bits")
+        return EncodingChoice("bits")
     sparse = origin.operator in {*_RELU, "max_pool2d_with_indices"} and _CONV_BACKWARD in readers
-    return Encoding("map", sparse, format) if sparse or format is not None else Encoding("raw")
+    return EncodingChoice("map", sparse, format) if sparse or format is not None else EncodingChoice("raw")

@@ -10,7 +10,7 @@ from libc.string cimport memset
 import numpy as np
 
 from buddysim.base.errors import BuddysimError
-from buddysim.gist.csr_rows import Rows, check_columns
+from buddysim.gist.csr_rows import CsrRows, check_columns
 
 TWIN = "tests.reference.gist.ref_ssdc"
 
@@ -30,7 +30,7 @@ def encode(values not None, int64_t columns=256, int index_bytes=1):
 
     Returns
     -------
-    `Rows`
+    `CsrRows`
     """
     check_columns(columns, index_bytes)
     if not isinstance(values, np.ndarray) or values.dtype.itemsize != 4 or not values.flags.c_contiguous:
@@ -48,7 +48,7 @@ def encode(values not None, int64_t columns=256, int index_bytes=1):
         keep[uint8_t](words, columns, kept_words, indices, ends)
     else:
         keep[uint32_t](words, columns, kept_words, indices, ends)
-    return Rows(count, columns, kept_words[:kept].view(values.dtype), indices[:kept], ends)
+    return CsrRows(count, columns, kept_words[:kept].view(values.dtype), indices[:kept], ends)
 
 
 def decode(rows not None):

@@ -16,7 +16,7 @@ from buddysim.gist import dpr
 from buddysim.gist.formats import find_format
 
 
-class Uniform(TorchDispatchMode):  # type: ignore[misc]
+class UniformPrecision(TorchDispatchMode):  # type: ignore[misc]
     """A context in which every result of single precision is rounded to a format.
 
     Parameters

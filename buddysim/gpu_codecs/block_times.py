@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from buddysim.gpu_codecs.interpolation import line
-from buddysim.gpu_codecs.launch_surface import Surface
-from buddysim.gpu_codecs.opencl_device import Launch
-from buddysim.gpu_codecs.samples import Sample
+from buddysim.gpu_codecs.launch_surface import LaunchSurface
+from buddysim.gpu_codecs.opencl_device import LaunchShape
+from buddysim.gpu_codecs.samples import CodecSample
 from buddysim.gpu_codecs.synthetic_tensor import check_sparsity
 
 
@@ -28,10 +28,10 @@ class BlockTimes:
     block_bytes : of a block
     """
 
-    samples: tuple[Sample, ...]
+    samples: tuple[CodecSample, ...]
     block_bytes: int
 
-    def at(self, byte_count: int, sparsity: float, launch: Launch) -> Sample:
+    def at(self, byte_count: int, sparsity: float, launch: LaunchShape) -> CodecSample:
         """The times of a tensor, with their origin.
 
         Raises
@@ -57,22 +57,24 @@ class BlockTimes:
             origin=self._origin(blocks, sparsity, launch),
         )  # fmt: skip
 
-    def best_launch(self, byte_count: int, sparsity: float) -> Launch:
+    def best_launch(self, byte_count: int, sparsity: float) -> LaunchShape:
         """The launch that takes least in both directions, of those that were simulated."""
-        launches = sorted({Launch(s.grid, s.block) for s in self._every_round}, key=lambda one: (one.block, one.grid))
+        launches = sorted(
+            {LaunchShape(s.grid, s.block) for s in self._every_round}, key=lambda one: (one.block, one.grid)
+        )
         return min(launches, key=lambda launch: self.at(byte_count, sparsity, launch).total_ps)
 
     def _blocks(self, byte_count: int) -> int:
         return max(1, -(-byte_count // self.block_bytes))
 
     @cached_property
-    def _every_round(self) -> Sequence[Sample]:
+    def _every_round(self) -> Sequence[CodecSample]:
         return [sample for sample in self.samples if self._blocks(sample.byte_count) == sample.grid]
 
     @cached_property
-    def _rounds(self) -> dict[str, Surface]:
+    def _rounds(self) -> dict[str, LaunchSurface]:
         return {
-            stage: Surface({(s.grid, s.block, s.sparsity): getattr(s, stage) for s in self._every_round})
+            stage: LaunchSurface({(s.grid, s.block, s.sparsity): getattr(s, stage) for s in self._every_round})
             for stage in ("encode_ps", "decode_ps")
         }
 
@@ -88,7 +90,7 @@ class BlockTimes:
         surface = self._rounds[stage]
         return max(0.0, line([(known, surface.at(busy, block, known)) for known in surface.sparsities], sparsity))
 
-    def _origin(self, blocks: int, sparsity: float, launch: Launch) -> str:
+    def _origin(self, blocks: int, sparsity: float, launch: LaunchShape) -> str:
         sparsities = self._rounds["encode_ps"].sparsities
         largest = max(self._blocks(sample.byte_count) for sample in self.samples)
         inside = sparsities[0] <= sparsity <= sparsities[-1] and blocks <= largest and launch.grid <= self._most

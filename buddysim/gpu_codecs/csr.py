@@ -6,7 +6,7 @@ GPU; they are the decoder's index and no part of the code.
 
 from __future__ import annotations
 
-from buddysim.gpu_codecs.opencl_device import SCAN, Gpu, Launch, Words
+from buddysim.gpu_codecs.opencl_device import SCAN, LaunchShape, OpenclDevice, Words
 
 SOURCES = ("scan.cl", "csr.cl")
 #: Options of the compressor of the same name that gives the same bytes: indices of 4 B, a row for each window.
@@ -19,7 +19,7 @@ WINDOW = 1024
 _LEAST_UNIT = 32
 
 
-def run(gpu: Gpu, words: Words, layout: str, launch: Launch) -> tuple[bytes, Words]:
+def run(gpu: OpenclDevice, words: Words, layout: str, launch: LaunchShape) -> tuple[bytes, Words]:
     """Encodes and decodes.
 
     Parameters
@@ -46,7 +46,7 @@ def run(gpu: Gpu, words: Words, layout: str, launch: Launch) -> tuple[bytes, Wor
     return gpu.read(code, length).tobytes(), gpu.read(back, len(words))
 
 
-def chunks(words: int, launch: Launch) -> tuple[int, int]:
+def chunks(words: int, launch: LaunchShape) -> tuple[int, int]:
     """Words of a unit, at most a window and a power of two, and units of a work-item."""
     items = launch.grid * launch.block
     unit = _LEAST_UNIT

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from buddysim.gpu_codecs.launch_surface import Surface
-from buddysim.gpu_codecs.launch_times import STAGES, CodecTimes
-from buddysim.gpu_codecs.opencl_device import Launch
-from buddysim.gpu_codecs.samples import Sample
-from buddysim.gpu_codecs.times import Times, times_of
+from buddysim.gpu_codecs.launch_surface import LaunchSurface
+from buddysim.gpu_codecs.launch_times import STAGES, LaunchTimes
+from buddysim.gpu_codecs.opencl_device import LaunchShape
+from buddysim.gpu_codecs.samples import CodecSample
+from buddysim.gpu_codecs.times import CodecTimeTable, times_of
 
 #: Sizes to which times are extrapolated for the reader: the largest that the CSWAP paper fits (Sec. IV-C).
 FAR_BYTES = (500 * 2**20, 2000 * 2**20)
 
 
-def interpolated(samples: Sequence[Sample], launches: Sequence[Launch]) -> list[Sample]:
+def interpolated(samples: Sequence[CodecSample], launches: Sequence[LaunchShape]) -> list[CodecSample]:
     """Launches that weren't simulated with a tensor of the size that most were, at each sparsity of it.
 
     Parameters
@@ -25,7 +25,7 @@ def interpolated(samples: Sequence[Sample], launches: Sequence[Launch]) -> list[
     sizes = [sample.byte_count for sample in samples]
     size = max(sorted(set(sizes)), key=sizes.count)
     base = {(s.grid, s.block, s.sparsity): s for s in samples if s.byte_count == size}
-    surfaces = {stage: Surface({key: getattr(s, stage) for key, s in base.items()}) for stage in STAGES}
+    surfaces = {stage: LaunchSurface({key: getattr(s, stage) for key, s in base.items()}) for stage in STAGES}
     found = []
     for like in {sample.sparsity: sample for sample in base.values()}.values():
         for launch in launches:
@@ -41,12 +41,14 @@ def interpolated(samples: Sequence[Sample], launches: Sequence[Launch]) -> list[
     return found
 
 
-def extrapolated(times: Times, like: Sample, launches: Sequence[Launch]) -> list[Sample]:
+def extrapolated(times: CodecTimeTable, like: CodecSample, launches: Sequence[LaunchShape]) -> list[CodecSample]:
     """Larger tensors of a sample's sparsity than were simulated."""
     return [times.at(size, like.sparsity, launch) for size in FAR_BYTES for launch in launches]
 
 
-def filled(samples: Sequence[Sample], launches: Sequence[Launch], far: Sequence[Launch]) -> list[Sample]:
+def filled(
+    samples: Sequence[CodecSample], launches: Sequence[LaunchShape], far: Sequence[LaunchShape]
+) -> list[CodecSample]:
     """The samples that were simulated, of any codec, and all that is told from them.
 
     Parameters
@@ -59,7 +61,7 @@ def filled(samples: Sequence[Sample], launches: Sequence[Launch], far: Sequence[
     for kind in sorted({(s.machine, s.codec, s.layout) for s in simulated}):
         own = [s for s in simulated if (s.machine, s.codec, s.layout) == kind]
         times = times_of(own)
-        if isinstance(times, CodecTimes):
+        if isinstance(times, LaunchTimes):
             between = interpolated(own, launches)
             found += between
             times = times_of([*own, *between])

@@ -12,50 +12,50 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.gpu_codecs import BLOCKS, GRIDS
-from buddysim.gpu_codecs.opencl_device import Launch
+from buddysim.gpu_codecs.opencl_device import LaunchShape
 from buddysim.gpu_codecs.regressors import sklearn
 
 #: Milliseconds, or any other cost, of a launch.
-Objective = Callable[[Launch], float]
+Objective = Callable[[LaunchShape], float]
 
 #: Random points first, steps of Bayesian optimisation then (Sec. IV-D).
 FIRST, STEPS = 10, 25
 #: What an expert chooses by hand (Sec. V-D): work-groups of 128, one for each SM and scheduler; 80 SMs of a V100.
-EXPERT = Launch(80, 128)
+EXPERT = LaunchShape(80, 128)
 
 
 @dataclass(frozen=True)
-class Found:
+class LaunchSearchResult:
     """What a search found, what it costs, and how many evaluations that took."""
 
-    launch: Launch
+    launch: LaunchShape
     cost: float
     evaluations: int
 
 
 @cache
-def space() -> tuple[Launch, ...]:
+def space() -> tuple[LaunchShape, ...]:
     """Every launch."""
-    return tuple(Launch(grid, block) for block in BLOCKS for grid in range(GRIDS[0], GRIDS[1] + 1))
+    return tuple(LaunchShape(grid, block) for block in BLOCKS for grid in range(GRIDS[0], GRIDS[1] + 1))
 
 
-def expert(objective: Objective) -> Found:
+def expert(objective: Objective) -> LaunchSearchResult:
     """One launch, by rule."""
-    return Found(EXPERT, objective(EXPERT), 1)
+    return LaunchSearchResult(EXPERT, objective(EXPERT), 1)
 
 
-def random(objective: Objective, seed: int, tries: int = 1) -> Found:
+def random(objective: Objective, seed: int, tries: int = 1) -> LaunchSearchResult:
     """The best of some launches drawn at random; the paper draws one."""
     rng = np.random.default_rng(seed)
     return _best({launch: objective(launch) for launch in _drawn(rng, tries)})
 
 
-def whole_grid(objective: Objective) -> Found:
+def whole_grid(objective: Objective) -> LaunchSearchResult:
     """Every launch, one after the other."""
     return _best({launch: objective(launch) for launch in space()})
 
 
-def bayesian(objective: Objective, seed: int) -> Found:
+def bayesian(objective: Objective, seed: int) -> LaunchSearchResult:
     """A Gaussian process on the logarithm of the grid and on the block; each step where most improvement is expected.
 
     Its kernel is fixed (Matern, 0.2 of the grids' range): with so few points, fitting it costs time and finds no more.
@@ -86,23 +86,23 @@ def bayesian(objective: Objective, seed: int) -> Found:
 
 
 @cache
-def _candidates() -> tuple[Launch, ...]:
+def _candidates() -> tuple[LaunchShape, ...]:
     """Launches that a step may take: grids at most 2 % apart."""
     ends = GRIDS[1] / GRIDS[0]
     grids = sorted({round(GRIDS[0] * ends ** (number / 400)) for number in range(401)})
-    return tuple(Launch(grid, block) for block in BLOCKS for grid in grids)
+    return tuple(LaunchShape(grid, block) for block in BLOCKS for grid in grids)
 
 
-def _drawn(rng: np.random.Generator, count: int) -> list[Launch]:
+def _drawn(rng: np.random.Generator, count: int) -> list[LaunchShape]:
     return [space()[int(number)] for number in rng.choice(len(space()), count, replace=False)]
 
 
-def _best(costs: dict[Launch, float]) -> Found:
+def _best(costs: dict[LaunchShape, float]) -> LaunchSearchResult:
     launch = min(costs, key=lambda one: (costs[one], one.block, one.grid))
-    return Found(launch, costs[launch], len(costs))
+    return LaunchSearchResult(launch, costs[launch], len(costs))
 
 
-def _features(launches: tuple[Launch, ...]) -> NDArray[np.float64]:
+def _features(launches: tuple[LaunchShape, ...]) -> NDArray[np.float64]:
     """Columns from 0 to 1."""
     whole = math.log(GRIDS[1])
     return np.array([[math.log(launch.grid) / whole, BLOCKS.index(launch.block)] for launch in launches], dtype=float)

@@ -18,7 +18,7 @@ from buddysim.gpu_codecs.interpolation import line
 Point = tuple[int, int, float]
 
 
-class Surface:
+class LaunchSurface:
     """Times by grid, size of work-groups and sparsity.
 
     Parameters

@@ -14,20 +14,20 @@ from functools import cache, cached_property
 
 from buddysim.base.errors import BuddysimError
 from buddysim.gpu_codecs.interpolation import line
-from buddysim.gpu_codecs.opencl_device import Launch
-from buddysim.gpu_codecs.samples import Sample
+from buddysim.gpu_codecs.opencl_device import LaunchShape
+from buddysim.gpu_codecs.samples import CodecSample
 from buddysim.gpu_codecs.synthetic_tensor import check_sparsity
 
 STAGES = ("encode_ps", "sums_ps", "decode_ps")
 
 
 @dataclass(frozen=True, eq=False)
-class CodecTimes:
+class LaunchTimes:
     """The times of a codec whose work-groups share out every tensor."""
 
-    samples: tuple[Sample, ...]
+    samples: tuple[CodecSample, ...]
 
-    def at(self, byte_count: int, sparsity: float, launch: Launch) -> Sample:
+    def at(self, byte_count: int, sparsity: float, launch: LaunchShape) -> CodecSample:
         """The times of a tensor, with their origin.
 
         Raises
@@ -47,14 +47,14 @@ class CodecTimes:
             encode_ps=encode, sums_ps=sums, decode_ps=decode, origin=self._origin(byte_count, sparsity),
         )  # fmt: skip
 
-    def best_launch(self, byte_count: int, sparsity: float) -> Launch:
+    def best_launch(self, byte_count: int, sparsity: float) -> LaunchShape:
         """The launch that takes least in both directions, of those that were simulated."""
         return _best_launch(self, byte_count, sparsity)
 
     @property
-    def launches(self) -> list[Launch]:
+    def launches(self) -> list[LaunchShape]:
         """Every launch that was simulated."""
-        return sorted({Launch(s.grid, s.block) for s in self._base}, key=lambda one: (one.block, one.grid))
+        return sorted({LaunchShape(s.grid, s.block) for s in self._base}, key=lambda one: (one.block, one.grid))
 
     @property
     def sizes(self) -> list[int]:
@@ -62,18 +62,18 @@ class CodecTimes:
         return sorted({sample.byte_count for sample in self._larger} | {self._base[0].byte_count})
 
     @cached_property
-    def _by_key(self) -> dict[tuple[int, float, int, int], Sample]:
+    def _by_key(self) -> dict[tuple[int, float, int, int], CodecSample]:
         return {(s.byte_count, s.sparsity, s.grid, s.block): s for s in self.samples}
 
     @cached_property
-    def _base(self) -> tuple[Sample, ...]:
+    def _base(self) -> tuple[CodecSample, ...]:
         """The samples of the size that most launches were simulated with."""
         sizes = [sample.byte_count for sample in self.samples]
         size = max(sorted(set(sizes)), key=sizes.count)
         return tuple(sample for sample in self.samples if sample.byte_count == size)
 
     @cached_property
-    def _larger(self) -> tuple[Sample, ...]:
+    def _larger(self) -> tuple[CodecSample, ...]:
         """The samples of larger tensors whose sparsity every launch was simulated with; the others are held out."""
         least, sparsities = self._base[0].byte_count, {sample.sparsity for sample in self._base}
         return tuple(s for s in self.samples if s.byte_count > least and s.sparsity in sparsities)
@@ -93,7 +93,7 @@ class CodecTimes:
         inside = min(sparsities) <= sparsity <= max(sparsities) and self.sizes[0] <= byte_count <= self.sizes[-1]
         return "interpolated" if inside else "extrapolated"
 
-    def _stage(self, stage: str, byte_count: int, sparsity: float, launch: Launch) -> float:
+    def _stage(self, stage: str, byte_count: int, sparsity: float, launch: LaunchShape) -> float:
         at = math.log(launch.grid)
         by_sparsity = sorted(
             (known, line(points, at, beyond=False))
@@ -104,7 +104,7 @@ class CodecTimes:
             raise BuddysimError(f"block {launch.block}: its times weren't simulated")
         return max(0.0, line(by_sparsity, sparsity)) * self._growth(stage, byte_count, launch)
 
-    def _growth(self, stage: str, byte_count: int, launch: Launch) -> float:
+    def _growth(self, stage: str, byte_count: int, launch: LaunchShape) -> float:
         """Time of a tensor over that of the same one of the size that every launch was simulated with."""
         lines = self._growth_lines[stage]
         if not lines:
@@ -131,5 +131,5 @@ class CodecTimes:
 
 
 @cache
-def _best_launch(times: CodecTimes, byte_count: int, sparsity: float) -> Launch:
+def _best_launch(times: LaunchTimes, byte_count: int, sparsity: float) -> LaunchShape:
     return min(times.launches, key=lambda launch: times.at(byte_count, sparsity, launch).total_ps)

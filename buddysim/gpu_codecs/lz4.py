@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from buddysim.gpu_codecs.opencl_device import SCAN, Gpu, Launch, Words
+from buddysim.gpu_codecs.opencl_device import SCAN, LaunchShape, OpenclDevice, Words
 
 SOURCES = ("scan.cl", "lz4.cl")
 #: Options of the compressor of the same name that decodes these bytes.
@@ -20,7 +20,7 @@ LAYOUTS = ("coalesced",)
 BLOCK, SLOT = 65536, 65824
 
 
-def run(gpu: Gpu, words: Words, layout: str, launch: Launch) -> tuple[bytes, Words]:
+def run(gpu: OpenclDevice, words: Words, layout: str, launch: LaunchShape) -> tuple[bytes, Words]:
     """Encodes and decodes.
 
     Parameters
@@ -43,7 +43,7 @@ def run(gpu: Gpu, words: Words, layout: str, launch: Launch) -> tuple[bytes, Wor
     return gpu.read_bytes(code, length), back
 
 
-def decoded(gpu: Gpu, code: Any, starts: Any, byte_count: int, layout: str, launch: Launch) -> Words:
+def decoded(gpu: OpenclDevice, code: Any, starts: Any, byte_count: int, layout: str, launch: LaunchShape) -> Words:
     """Decodes blocks, whoever made them.
 
     Parameters

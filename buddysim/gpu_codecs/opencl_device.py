@@ -17,7 +17,7 @@ Words = NDArray[np.uint32]
 
 
 @dataclass(frozen=True)
-class Launch:
+class LaunchShape:
     """The parameters of a launch: work-groups, and work-items of each."""
 
     grid: int
@@ -32,10 +32,10 @@ class Launch:
 
 
 #: Of the sums that every codec needs between its passes (scan.cl).
-SCAN = Launch(1, 256)
+SCAN = LaunchShape(1, 256)
 
 
-class Gpu:
+class OpenclDevice:
     """The first OpenCL device, with the kernels of some source files of this folder."""
 
     def __init__(self, sources: Sequence[str]) -> None:
@@ -59,7 +59,7 @@ class Gpu:
         self._cl.enqueue_fill_buffer(self._queue, made, np.uint32(0), 0, 4 * max(words, 1))
         return made
 
-    def launch(self, kernel: str, launch: Launch, *arguments: Any) -> None:
+    def launch(self, kernel: str, launch: LaunchShape, *arguments: Any) -> None:
         """Starts a kernel; integers are passed as words."""
         passed = (np.uint32(value) if isinstance(value, int) else value for value in arguments)
         self._kernels[kernel](self._queue, (launch.grid * launch.block,), (launch.block,), *passed)

@@ -13,14 +13,14 @@ from functools import cache
 
 import numpy as np
 
-from buddysim.gpu_codecs.opencl_device import Launch
-from buddysim.gpu_codecs.samples import Sample
+from buddysim.gpu_codecs.opencl_device import LaunchShape
+from buddysim.gpu_codecs.samples import CodecSample
 
 #: Milliseconds by grid.
 POINTS = {10: 146.0, 197: 44.0, 1024: 150.0}
 BYTES = 500 * 2**20
 #: What the paper's Bayesian optimisation found for it (Sec. V-D).
-LAUNCH = Launch(199, 64)
+LAUNCH = LaunchShape(199, 64)
 
 _PS_PER_MS = 10**9
 
@@ -37,7 +37,7 @@ def coefficients() -> tuple[float, float, float]:
 class PaperTimes:
     """The three points as a codec's times; any codec's, since the paper has them of ZVC alone."""
 
-    def at(self, byte_count: int, sparsity: float, launch: Launch) -> Sample:
+    def at(self, byte_count: int, sparsity: float, launch: LaunchShape) -> CodecSample:
         """The times of a tensor."""
         launch.check()
         a, b, c = coefficients()
@@ -45,10 +45,10 @@ class PaperTimes:
         half = round(ms * _PS_PER_MS * byte_count / BYTES / 2)
         known = launch.grid in POINTS and byte_count == BYTES
         origin = "paper" if known else "fitted to the paper's three points"
-        return Sample(
+        return CodecSample(
             "paper", "zvc", "paper", launch.grid, launch.block, byte_count, sparsity, 0, half, 0, half, origin
         )
 
-    def best_launch(self, byte_count: int, sparsity: float) -> Launch:
+    def best_launch(self, byte_count: int, sparsity: float) -> LaunchShape:
         """The paper's."""
         return LAUNCH

@@ -12,7 +12,7 @@ from buddysim.base.textfile import csv_rows
 _FILE = resources.files("buddysim.gpu_codecs") / "data" / "nvcomp.csv"
 
 
-class Spread(NamedTuple):
+class RateRange(NamedTuple):
     """Milliseconds over a codec's GPUs and data sets."""
 
     least: float
@@ -31,11 +31,11 @@ def rates() -> dict[str, dict[str, tuple[float, ...]]]:
     return found
 
 
-def both_ways_ms(codec: str, byte_count: int) -> Spread:
+def both_ways_ms(codec: str, byte_count: int) -> RateRange:
     """Compression and decompression of a tensor at the published rates."""
     of = rates()[codec]
     times = [
         byte_count / 1e6 * (1 / there + 1 / back)
         for there, back in zip(of["compression"], of["decompression"], strict=True)
     ]
-    return Spread(min(times), median(times), max(times))
+    return RateRange(min(times), median(times), max(times))

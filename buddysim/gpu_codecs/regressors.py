@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from buddysim.base.errors import BuddysimError
-from buddysim.gpu_codecs.time_model import Fit, Row
+from buddysim.gpu_codecs.time_model import CodecTiming, Fit
 
 
 def sklearn(module: str) -> Any:
@@ -28,7 +28,7 @@ def sklearn(module: str) -> Any:
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedRegressor:
     """A regression of scikit-learn on size (MiB) and sparsity, standardised; times in milliseconds."""
 
     pipeline: Any
@@ -38,10 +38,10 @@ class Fitted:
         return float(self.pipeline.predict([[byte_count / 2**20, sparsity]])[0]) * 1e9
 
 
-def _fit(regressor: Any, rows: Sequence[Row]) -> Fitted:
+def _fit(regressor: Any, rows: Sequence[CodecTiming]) -> FittedRegressor:
     pipeline = sklearn("pipeline").make_pipeline(sklearn("preprocessing").StandardScaler(), regressor)
     pipeline.fit([[row.byte_count / 2**20, row.sparsity] for row in rows], np.array([r.time_ps / 1e9 for r in rows]))
-    return Fitted(pipeline)
+    return FittedRegressor(pipeline)
 
 
 def regressions() -> dict[str, Fit]:

@@ -8,7 +8,7 @@ decoder's index and no part of the code.
 
 from __future__ import annotations
 
-from buddysim.gpu_codecs.opencl_device import SCAN, Gpu, Launch, Words
+from buddysim.gpu_codecs.opencl_device import SCAN, LaunchShape, OpenclDevice, Words
 
 SOURCES = ("scan.cl", "rle.cl")
 #: Options of the compressor of the same name that gives the same bytes.
@@ -20,7 +20,7 @@ LAYOUTS = ("coalesced", "chunked")
 WINDOW = 1024
 
 
-def run(gpu: Gpu, words: Words, layout: str, launch: Launch) -> tuple[bytes, Words]:
+def run(gpu: OpenclDevice, words: Words, layout: str, launch: LaunchShape) -> tuple[bytes, Words]:
     """Encodes and decodes.
 
     Parameters

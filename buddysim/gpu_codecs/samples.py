@@ -1,4 +1,4 @@
-"""Simulated times of codecs, one `Sample` for each launch of each tensor, and the file that ships with them."""
+"""Simulated times of codecs, one `CodecSample` for each launch of each tensor, and the file that ships with them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HEAD = (
 
 
 @dataclass(frozen=True, order=True)
-class Sample:
+class CodecSample:
     """The time that a codec took.
 
     Attributes
@@ -57,17 +57,17 @@ class Sample:
         return self.compress_ps + self.decode_ps
 
 
-NAMES = tuple(field.name for field in fields(Sample))
+NAMES = tuple(field.name for field in fields(CodecSample))
 
 
-def read_samples(path: str | Path) -> list[Sample]:
+def read_samples(path: str | Path) -> list[CodecSample]:
     """The samples of a file."""
     rows = csv_rows(read_text(Path(path), "times of codecs", LARGEST_FILE), str(path))
     next(rows)
     kinds = (str, str, str, int, int, int, float, int, int, int, int, str)
-    return [Sample(*(kind(cell) for kind, cell in zip(kinds, cells, strict=True))) for _, cells in rows]
+    return [CodecSample(*(kind(cell) for kind, cell in zip(kinds, cells, strict=True))) for _, cells in rows]
 
 
-def write_samples(path: Path, samples: Iterable[Sample]) -> None:
+def write_samples(path: Path, samples: Iterable[CodecSample]) -> None:
     """Writes samples, in order."""
     write_text(path, f"# {HEAD}\n" + csv_text([NAMES, *map(astuple, sorted(samples))]))

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from buddysim.base.errors import BuddysimError
-from buddysim.gpu_codecs.opencl_device import Launch
-from buddysim.gpu_codecs.samples import Sample
+from buddysim.gpu_codecs.opencl_device import LaunchShape
+from buddysim.gpu_codecs.samples import CodecSample
 from buddysim.machine import Machine
 from buddysim.replay import simulate
 
@@ -20,17 +20,17 @@ STAGES = {"sizes": "encode", "scan": "sums", "scatter": "encode", "gather": "dec
 
 
 @dataclass(frozen=True)
-class Experiment:
+class CodecExperiment:
     """A tensor, a codec and the launches that it is measured with."""
 
     codec: str
     layout: str
     byte_count: int
     sparsity: float
-    launches: tuple[Launch, ...]
+    launches: tuple[LaunchShape, ...]
 
 
-def measure(experiment: Experiment, machines: Sequence[str]) -> list[Sample]:
+def measure(experiment: CodecExperiment, machines: Sequence[str]) -> list[CodecSample]:
     """Runs an experiment once and replays it on each machine.
 
     Raises
@@ -49,7 +49,7 @@ def measure(experiment: Experiment, machines: Sequence[str]) -> list[Sample]:
     return found
 
 
-def _captured(experiment: Experiment, trace: Path) -> int:
+def _captured(experiment: CodecExperiment, trace: Path) -> int:
     """Captures the program; the bytes of the code."""
     what = (experiment.codec, experiment.layout, experiment.byte_count, experiment.sparsity)
     launches = (f"{launch.grid}:{launch.block}" for launch in experiment.launches)
@@ -62,7 +62,9 @@ def _captured(experiment: Experiment, trace: Path) -> int:
     return int(run.stdout.split()[0])
 
 
-def _samples(experiment: Experiment, machine: str, code_bytes: int, times: list[tuple[str, int]]) -> list[Sample]:
+def _samples(
+    experiment: CodecExperiment, machine: str, code_bytes: int, times: list[tuple[str, int]]
+) -> list[CodecSample]:
     each, rest = divmod(len(times), len(experiment.launches))
     if rest:
         raise BuddysimError(f"{experiment.codec}: {len(times)} kernels: expected as many for each launch")
@@ -73,5 +75,5 @@ def _samples(experiment: Experiment, machine: str, code_bytes: int, times: list[
             spent[STAGES[name.partition("_")[0]]] += time_ps
         what = (machine, experiment.codec, experiment.layout, launch.grid, launch.block)
         tensor = (experiment.byte_count, experiment.sparsity, code_bytes)
-        found.append(Sample(*what, *tensor, spent["encode"], spent["sums"], spent["decode"]))
+        found.append(CodecSample(*what, *tensor, spent["encode"], spent["sums"], spent["decode"]))
     return found

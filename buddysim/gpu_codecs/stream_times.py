@@ -16,15 +16,15 @@ from functools import cached_property
 from statistics import fmean
 
 from buddysim.gpu_codecs.interpolation import line
-from buddysim.gpu_codecs.launch_times import CodecTimes
-from buddysim.gpu_codecs.opencl_device import Launch
-from buddysim.gpu_codecs.samples import Sample
+from buddysim.gpu_codecs.launch_times import LaunchTimes
+from buddysim.gpu_codecs.opencl_device import LaunchShape
+from buddysim.gpu_codecs.samples import CodecSample
 
 _LINE_WORDS = 32
 
 
 @dataclass(frozen=True, eq=False)
-class StreamTimes(CodecTimes):
+class StreamTimes(LaunchTimes):
     """The times of one codec on one machine.
 
     Parameters
@@ -32,9 +32,9 @@ class StreamTimes(CodecTimes):
     chunks : from words and a launch to words of a unit and units of a run
     """
 
-    chunks: Callable[[int, Launch], tuple[int, int]]
+    chunks: Callable[[int, LaunchShape], tuple[int, int]]
 
-    def _stage(self, stage: str, byte_count: int, sparsity: float, launch: Launch) -> float:
+    def _stage(self, stage: str, byte_count: int, sparsity: float, launch: LaunchShape) -> float:
         first = self._base[0].byte_count
         if byte_count == first:
             return super()._stage(stage, byte_count, sparsity, launch)
@@ -51,7 +51,7 @@ class StreamTimes(CodecTimes):
         more = max(0.0, math.log(busy) - paces[-1][0])
         return math.exp(line(paces, math.log(busy), beyond=False) + more)
 
-    def _runs(self, byte_count: int, launch: Launch) -> tuple[int, int, int]:
+    def _runs(self, byte_count: int, launch: LaunchShape) -> tuple[int, int, int]:
         """Units, work-items that have a run, words of a run."""
         words = -(-byte_count // 4)
         unit, per = self.chunks(words, launch)
@@ -59,7 +59,7 @@ class StreamTimes(CodecTimes):
         return units, -(-units // per), unit * per
 
     @cached_property
-    def _reference(self) -> tuple[Sample, ...]:
+    def _reference(self) -> tuple[CodecSample, ...]:
         """What was simulated of the sparsity that most of it has."""
         simulated = [sample for sample in self.samples if sample.origin == "simulated"]
         sparsities = [sample.sparsity for sample in simulated]
@@ -90,8 +90,8 @@ class StreamTimes(CodecTimes):
         return found
 
 
-def _launch(sample: Sample) -> Launch:
-    return Launch(sample.grid, sample.block)
+def _launch(sample: CodecSample) -> LaunchShape:
+    return LaunchShape(sample.grid, sample.block)
 
 
 def _means(points: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:

@@ -17,7 +17,7 @@ SUB_MODELS = 3
 
 
 @dataclass(frozen=True)
-class Row:
+class CodecTiming:
     """A tensor and the time that it took, one way."""
 
     byte_count: int
@@ -25,14 +25,14 @@ class Row:
     time_ps: int
 
 
-class TimeModel(Protocol):
+class CodecTimeModel(Protocol):
     """What predicts times."""
 
     def predict(self, byte_count: int, sparsity: float) -> float:
         """Picoseconds."""
 
 
-Fit = Callable[[Sequence[Row]], TimeModel]
+Fit = Callable[[Sequence[CodecTiming]], CodecTimeModel]
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def _range(sparsity: float, ranges: int) -> int:
     return min(max(int((sparsity - low) / (high - low) * ranges + 1e-9), 0), ranges - 1)
 
 
-def fit_linear(rows: Sequence[Row], sub_models: int = SUB_MODELS) -> LinearModel:
+def fit_linear(rows: Sequence[CodecTiming], sub_models: int = SUB_MODELS) -> LinearModel:
     """Least squares in each range, over the rows within `RANGE`.
 
     Raises
@@ -71,7 +71,7 @@ def fit_linear(rows: Sequence[Row], sub_models: int = SUB_MODELS) -> LinearModel
     return LinearModel(tuple(found))
 
 
-def _least_squares(rows: Sequence[Row]) -> tuple[float, float, float]:
+def _least_squares(rows: Sequence[CodecTiming]) -> tuple[float, float, float]:
     size = max(row.byte_count for row in rows)  # so that columns are of one magnitude
     matrix: NDArray[np.float64] = np.array([[1.0, row.byte_count / size, row.sparsity] for row in rows])
     times = np.array([float(row.time_ps) for row in rows])
@@ -90,12 +90,12 @@ class BandwidthModel:
         return byte_count / self.bytes_per_ps
 
 
-def fit_bandwidth(rows: Sequence[Row]) -> BandwidthModel:
+def fit_bandwidth(rows: Sequence[CodecTiming]) -> BandwidthModel:
     """All bytes over all time."""
     return BandwidthModel(sum(row.byte_count for row in rows) / sum(row.time_ps for row in rows))
 
 
-def relative_absolute_error(model: TimeModel, rows: Sequence[Row]) -> float:
+def relative_absolute_error(model: CodecTimeModel, rows: Sequence[CodecTiming]) -> float:
     """RAE: the sum of errors over that of the distances from the mean (Sec. V-C)."""
     mean = sum(row.time_ps for row in rows) / len(rows)
     away = sum(abs(row.time_ps - mean) for row in rows)

@@ -10,30 +10,30 @@ from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import shortened
 from buddysim.gpu_codecs import LAYOUTS, REGISTRY
 from buddysim.gpu_codecs.block_times import BlockTimes
-from buddysim.gpu_codecs.launch_times import CodecTimes
-from buddysim.gpu_codecs.opencl_device import Launch
-from buddysim.gpu_codecs.samples import SHIPPED, Sample, read_samples
+from buddysim.gpu_codecs.launch_times import LaunchTimes
+from buddysim.gpu_codecs.opencl_device import LaunchShape
+from buddysim.gpu_codecs.samples import SHIPPED, CodecSample, read_samples
 from buddysim.gpu_codecs.stream_times import StreamTimes
 
 
-class Times(Protocol):
+class CodecTimeTable(Protocol):
     """The times of one codec in one layout on one machine."""
 
-    def at(self, byte_count: int, sparsity: float, launch: Launch) -> Sample:
+    def at(self, byte_count: int, sparsity: float, launch: LaunchShape) -> CodecSample:
         """The times of a tensor."""
 
-    def best_launch(self, byte_count: int, sparsity: float) -> Launch:
+    def best_launch(self, byte_count: int, sparsity: float) -> LaunchShape:
         """The launch that takes least in both directions."""
 
 
 @cache
-def shipped() -> tuple[Sample, ...]:
+def shipped() -> tuple[CodecSample, ...]:
     """The samples that ship, but those that are extrapolated from the others."""
     return tuple(sample for sample in read_samples(str(SHIPPED)) if sample.origin != "extrapolated")
 
 
 @cache
-def codec_times(machine: str, codec: str, layout: str) -> Times:
+def codec_times(machine: str, codec: str, layout: str) -> CodecTimeTable:
     """The times that ship, of one codec in one layout on one machine.
 
     Raises
@@ -52,14 +52,14 @@ def codec_times(machine: str, codec: str, layout: str) -> Times:
     return times_of(found)
 
 
-def times_of(samples: Sequence[Sample]) -> Times:
+def times_of(samples: Sequence[CodecSample]) -> CodecTimeTable:
     """The times that samples of one codec in one layout on one machine give."""
     own, codec = tuple(samples), REGISTRY.find(samples[0].codec)
     if hasattr(codec, "BLOCK"):
         return BlockTimes(own, codec.BLOCK)
     if samples[0].layout == "chunked" and hasattr(codec, "chunks"):
         return StreamTimes(own, codec.chunks)
-    return CodecTimes(own)
+    return LaunchTimes(own)
 
 
 def machines(codec: str, layout: str) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from buddysim.base.errors import BuddysimError
 from buddysim.compress import compress, decompress
 from buddysim.gpu_codecs import REGISTRY
-from buddysim.gpu_codecs.opencl_device import Gpu, Launch, Words
+from buddysim.gpu_codecs.opencl_device import LaunchShape, OpenclDevice, Words
 from buddysim.gpu_codecs.synthetic_tensor import synthetic
 
 
@@ -23,10 +23,10 @@ def main(arguments: Sequence[str]) -> int:
     codec, layout, byte_count, sparsity, *launches = arguments
     module = REGISTRY.find(codec)
     words = synthetic(int(byte_count), float(sparsity))
-    gpu, length = Gpu(module.SOURCES), 0
+    gpu, length = OpenclDevice(module.SOURCES), 0
     for text in launches:
         grid, block = map(int, text.split(":"))
-        code, back = module.run(gpu, words, layout, Launch(grid, block))
+        code, back = module.run(gpu, words, layout, LaunchShape(grid, block))
         if not agrees(codec, code, words) or back.tobytes() != words.tobytes():
             raise BuddysimError(f"{codec}, {layout}, {text}: expected the compressor's bytes")
         length = len(code)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from buddysim.gpu_codecs.opencl_device import SCAN, Gpu, Launch, Words
+from buddysim.gpu_codecs.opencl_device import SCAN, LaunchShape, OpenclDevice, Words
 
 SOURCES = ("scan.cl", "zvc.cl")
 #: Options of the compressor of the same name that gives the same bytes.
@@ -20,7 +20,7 @@ LAYOUTS = ("coalesced", "chunked")
 GROUP, TILE = 32, 32
 
 
-def run(gpu: Gpu, words: Words, layout: str, launch: Launch) -> tuple[bytes, Words]:
+def run(gpu: OpenclDevice, words: Words, layout: str, launch: LaunchShape) -> tuple[bytes, Words]:
     """Encodes and decodes.
 
     Parameters
@@ -44,7 +44,7 @@ def run(gpu: Gpu, words: Words, layout: str, launch: Launch) -> tuple[bytes, Wor
     gpu.launch(f"gather_{layout}", launch, code, starts, back, *shape)
     length = 4 * int(gpu.read(starts, parts + 1)[-1])
     if tail:
-        one = Launch(1, 1)
+        one = LaunchShape(1, 1)
         gpu.launch("scatter_tail", one, data, starts, code, groups, tail, parts)
         gpu.launch("gather_tail", one, code, starts, back, groups, tail, parts)
         length += -(-(tail + 32 * int(np.count_nonzero(words[-tail:]))) // 8)

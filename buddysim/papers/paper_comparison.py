@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from buddysim.papers.reported_values import Amount, Stated
-from buddysim.papers.simulated_values import Measured
+from buddysim.papers.reported_values import ReportedNumber, ReportedValue
+from buddysim.papers.simulated_values import SimulatedValue
 
 TOLERANCE = 0.07  # of a number, or of 100 %
 TENTH, POINTS, SHAPE = 0.10, 3.0, 2.0  # of a number, percentage points, a factor
@@ -18,7 +18,7 @@ CONTRADICTED = "inconclusive: the paper contradicts itself"
 OTHER_TRAINING = "not comparable: another training"
 INPUT = "an input"
 NOT_COMPARABLE = "not comparable"
-VERDICTS = (
+STATUSES = (
     REPRODUCED,
     SHAPE_ONLY,
     NOT_REPRODUCED,
@@ -49,11 +49,11 @@ _SHARES = {"memory": TOLERANCE, "ratio": TOLERANCE, "tenth": TENTH}
 
 
 @dataclass(frozen=True)
-class Comparison:
+class PaperComparison:
     """A number of a paper, and the simulator's."""
 
-    stated: Stated
-    measured: Measured
+    stated: ReportedValue
+    measured: SimulatedValue
 
     @property
     def error(self) -> str:
@@ -68,7 +68,7 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """One of `VERDICTS`."""
+        """One of `STATUSES`."""
         rule = self.stated.rule
         if rule == "none":
             return CONTRADICTED if self.stated.contradicted else NOT_COMPARABLE
@@ -116,7 +116,7 @@ class Comparison:
         return all(_in_shape(stated.rule, theirs, ours) for theirs, ours in pairs)
 
 
-def _cell(amount: Amount | None) -> str | None:
+def _cell(amount: ReportedNumber | None) -> str | None:
     """A number to five significant digits, as a table holds it."""
     if amount is None or isinstance(amount, str):
         return amount
@@ -149,6 +149,6 @@ def _meets(rule: str, theirs: float, ours: float) -> bool:
     raise ValueError(f"rule {rule!r}: expected one of {', '.join(RULES)}")
 
 
-def _parts(amount: Amount) -> tuple[float, ...]:
+def _parts(amount: ReportedNumber) -> tuple[float, ...]:
     assert not isinstance(amount, str)
     return amount if isinstance(amount, tuple) else (amount,)

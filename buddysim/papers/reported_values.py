@@ -13,11 +13,11 @@ from typing import Any
 
 import buddysim.papers
 
-Amount = float | str | tuple[float, ...]
+ReportedNumber = float | str | tuple[float, ...]
 
 
 @dataclass(frozen=True)
-class Stated:
+class ReportedValue:
     """A number of a paper.
 
     Attributes
@@ -37,7 +37,7 @@ class Stated:
 
     id: str
     where: str
-    value: Amount
+    value: ReportedNumber
     what: str
     rule: str
     unit: str = ""
@@ -63,14 +63,14 @@ def paper_folders(document: str | None = None) -> tuple[ModuleType, ...]:
 
 
 @cache
-def numbers(document: str | None = None) -> dict[str, Stated]:
+def reported_values(document: str | None = None) -> dict[str, ReportedValue]:
     """Every number by id, paper by paper: the entries in their order, then those read off figures.
 
     Parameters
     ----------
     document : as `paper_folders` has it
     """
-    found: dict[str, Stated] = {}
+    found: dict[str, ReportedValue] = {}
     for paper in paper_folders(document):
         for number in (*_entries(paper), *_read_off(paper)):
             if number.id in found:
@@ -79,16 +79,16 @@ def numbers(document: str | None = None) -> dict[str, Stated]:
     return found
 
 
-def _entries(paper: ModuleType) -> Iterator[Stated]:
+def _entries(paper: ModuleType) -> Iterator[ReportedValue]:
     text = (resources.files(paper) / "reported.toml").read_text(encoding="utf-8")
     for entry in tomllib.loads(text)["number"]:
         if isinstance(entry["value"], list):
             entry["value"] = tuple(map(float, entry["value"]))
         entry["needs"] = tuple(entry.get("needs", ()))
-        yield Stated(**entry)
+        yield ReportedValue(**entry)
 
 
-def _read_off(paper: ModuleType) -> Iterator[Stated]:
+def _read_off(paper: ModuleType) -> Iterator[ReportedValue]:
     """The numbers of a paper whose folder has a module ``digitized_figures``."""
     if any(module.name == "digitized_figures" for module in pkgutil.iter_modules(paper.__path__)):
         yield from import_module(f"{paper.__name__}.digitized_figures").figure_numbers()
@@ -96,4 +96,4 @@ def _read_off(paper: ModuleType) -> Iterator[Stated]:
 
 def value(id: str) -> Any:
     """The value of a number: a float, the two ends of a range, or text."""
-    return numbers()[id].value
+    return reported_values()[id].value

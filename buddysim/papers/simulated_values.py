@@ -1,4 +1,4 @@
-"""What the simulator gives for the numbers of papers: the functions that `measures` marks."""
+"""What the simulator gives for the numbers of papers: the functions that `simulates` marks."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
-from buddysim.papers.reported_values import Amount, paper_folders
+from buddysim.papers.reported_values import ReportedNumber, paper_folders
 from buddysim.sweep.saved import Result, SavedResults
 
-Measurement = Callable[[SavedResults], "Measured"]
+SimulationFunction = Callable[[SavedResults], "SimulatedValue"]
 
 
 @dataclass(frozen=True)
-class Measured:
+class SimulatedValue:
     """What the simulator gives for a number.
 
     Attributes
@@ -26,18 +26,18 @@ class Measured:
     cause : why it is off, with numbers; shown where it isn't reproduced
     """
 
-    value: Amount | None
+    value: ReportedNumber | None
     note: str = ""
     cause: str = ""
 
 
-def measures(*ids: str) -> Callable[[Callable[..., Measured]], Callable[..., Measured]]:
+def simulates(*ids: str) -> Callable[[Callable[..., SimulatedValue]], Callable[..., SimulatedValue]]:
     """Marks the function that measures these numbers.
 
     It is called with the results of training simulations, and with the id where it measures several numbers.
     """
 
-    def mark(function: Callable[..., Measured]) -> Callable[..., Measured]:
+    def mark(function: Callable[..., SimulatedValue]) -> Callable[..., SimulatedValue]:
         function.measured_ids = ids  # type: ignore[attr-defined]
         return function
 
@@ -45,9 +45,9 @@ def measures(*ids: str) -> Callable[[Callable[..., Measured]], Callable[..., Mea
 
 
 @cache
-def measurements() -> Mapping[str, Measurement]:
+def simulation_functions() -> Mapping[str, SimulationFunction]:
     """Every marked function of the papers' folders, by the id of the number that it measures."""
-    found: dict[str, Measurement] = {}
+    found: dict[str, SimulationFunction] = {}
     for paper in paper_folders():
         for module in pkgutil.iter_modules(paper.__path__):
             for function in vars(import_module(f"{paper.__name__}.{module.name}")).values():
@@ -57,7 +57,7 @@ def measurements() -> Mapping[str, Measurement]:
     return found
 
 
-def _by_id(function: Any) -> list[tuple[str, Measurement]]:
+def _by_id(function: Any) -> list[tuple[str, SimulationFunction]]:
     ids = getattr(function, "measured_ids", ())
     return [(id, function if len(ids) == 1 else partial(function, id=id)) for id in ids]
 

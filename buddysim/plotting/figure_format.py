@@ -59,7 +59,7 @@ def _make_room(figure: Figure) -> None:
 
 
 @dataclass(frozen=True)
-class Look:
+class FigureFormat:
     """What a paper asks of its figures.
 
     Attributes

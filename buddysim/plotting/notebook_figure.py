@@ -7,7 +7,7 @@ import io
 from matplotlib.figure import Figure
 
 
-class ShownFigure(Figure):
+class NotebookFigure(Figure):
     """matplotlib's figure, with the picture that a notebook asks for."""
 
     def _repr_png_(self) -> bytes:

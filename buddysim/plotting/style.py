@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from buddysim.plotting.notebook_figure import ShownFigure
+from buddysim.plotting.notebook_figure import NotebookFigure
 
 INK, PALE, STATED = "#222222", "#8a8a8a", "#b3261e"
 LINES_ONLY = "Red lines: what the paper's text states of all its bars; their heights could not be read from its figure."
@@ -39,7 +39,7 @@ def figure(
     -------
     the figure, and its axes: one, or an array of them
     """
-    made = ShownFigure(figsize=(width, height), dpi=110, layout="constrained")
+    made = NotebookFigure(figsize=(width, height), dpi=110, layout="constrained")
     axes = made.subplots(rows, columns, **more)
     made.suptitle(title, x=0.01, ha="left", fontsize=11, color=INK)
     for panel in axes.flat if hasattr(axes, "flat") else [axes]:

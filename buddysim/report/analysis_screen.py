@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from buddysim.analyses import Finding
+from buddysim.analyses import AnalysisResult
 from buddysim.analyses.analysis_result import Value
 from buddysim.report.quantities import format_bytes, format_percent, format_time
 from buddysim.report.screen import NOT_APPLICABLE, Column, Part, ScreenTable, make_printable
@@ -16,7 +16,7 @@ _SHOWN_UNITS = ("_bytes", "_ps")
 _CLASS = "share_"
 
 
-def analysis_parts(found: Finding) -> list[Part]:
+def analysis_parts(found: AnalysisResult) -> list[Part]:
     """The screen of one analysis."""
     shown = found.shown or found
     columns = [

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import buddysim
-from buddysim.analyses import REGISTRY, Finding, Options, analyse
+from buddysim.analyses import REGISTRY, AnalysisOptions, AnalysisResult, analyse
 from buddysim.base.errors import BuddysimError
 from buddysim.trace import Trace, TraceWriter, open_trace
 from buddysim.trace.format import REPLAY_LABEL
@@ -19,8 +19,8 @@ from tests.trace.builders import records
 ZERO, EIGHT, SECTOR, TWO, WHOLE = 0, 1, 3, 4, 7  # size classes of 0, 8, 32, 64 and 128 B
 
 
-def found(trace: Trace, name: str, **options: object) -> Finding:
-    return analyse(trace, name, Options(**options))  # type: ignore[arg-type]
+def found(trace: Trace, name: str, **options: object) -> AnalysisResult:
+    return analyse(trace, name, AnalysisOptions(**options))  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -167,9 +167,9 @@ def test_what_is_wrong_is_named(trace: Trace) -> None:
     with pytest.raises(BuddysimError, match=r"analysis 'ratios': unknown.*nearest: ratio"):
         analyse(trace, "ratios")
     with pytest.raises(BuddysimError, match=r"compressor 'bpcc': unknown"):
-        Options(compressors=("bpcc",))
+        AnalysisOptions(compressors=("bpcc",))
     with pytest.raises(BuddysimError, match=r"threshold"):
-        Options(threshold=1.5)
+        AnalysisOptions(threshold=1.5)
     with pytest.raises(BuddysimError, match=r"64 B per slice: expected 128 B or more: 4 ways of lines of 32 B"):
         found(trace, "metadata", metadata_sizes=(64,), metadata_lines=(32,))
     assert buddysim.analyse is analyse
@@ -241,7 +241,7 @@ def test_the_smaller_of_two_compressors_counts(tmp_path: Path) -> None:
     assert stored[2] < min(stored[:2])
     assert single[2]["share_128B"] == pytest.approx(1 / 3)
     with pytest.raises(BuddysimError, match="bdj"):
-        Options(compressors=("bdi+bdj",))
+        AnalysisOptions(compressors=("bdi+bdj",))
 
 
 def test_changes_while_launches_run(tmp_path: Path) -> None:

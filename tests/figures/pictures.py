@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from buddysim.figures import REGISTRY
-from buddysim.figures.shared.figure_table import Table
+from buddysim.figures.shared.figure_table import FigureTable
 from buddysim.papers.buddy.case_study import BATCHES
 from buddysim.papers.buddy.digitized_figures import POLICIES, THRESHOLDS, figures
 from buddysim.papers.buddy.performance_numbers import LINKS_GBS, OVERSUBSCRIBED, link_text
@@ -39,11 +39,11 @@ def numbers(low: float, high: float) -> Iterator[float]:
     return (low + (high - low) * (0.5 + 0.618034 * n) % 1 for n in itertools.count())
 
 
-def made_up(keys: Sequence[tuple[Any, ...]], ranges: Mapping[str, tuple[float, float]], *names: str) -> Table:
+def made_up(keys: Sequence[tuple[Any, ...]], ranges: Mapping[str, tuple[float, float]], *names: str) -> FigureTable:
     """A row for each of the keys, with numbers from the ranges."""
     drawn = {column: numbers(*ends) for column, ends in ranges.items()}
     rows = [(*key, *(next(column) for column in drawn.values())) for key in keys]
-    return Table((*names, *ranges), rows)
+    return FigureTable((*names, *ranges), rows)
 
 
 def product(*parts: Sequence[Any]) -> list[tuple[Any, ...]]:
@@ -52,21 +52,21 @@ def product(*parts: Sequence[Any]) -> list[tuple[Any, ...]]:
     return [tuple(itertools.chain.from_iterable(key)) for key in flat]
 
 
-def classes() -> Table:
+def classes() -> FigureTable:
     keys = [(name, group) for name, group in WORKLOADS]
     found = made_up(keys, {f"share_{size}B": (0.1, 1.0) for size in _SIZES}, "workload", "group")
     rows = [(*row[:2], *(share / sum(row[2:]) for share in row[2:])) for row in found.rows]
-    return Table(found.columns, rows)
+    return FigureTable(found.columns, rows)
 
 
-def page_map() -> Table:
+def page_map() -> FigureTable:
     entries = [f"entry{n}_bytes" for n in range(64)]
     keys = [(name, row, 12) for name, row in product(("cg", "lulesh"), range(12))]
     found = made_up(keys, dict.fromkeys(entries, (0.0, 128.0)), "workload", "row", "pages")
-    return Table(found.columns, [(*row[:-1], None) for row in found.rows])
+    return FigureTable(found.columns, [(*row[:-1], None) for row in found.rows])
 
 
-def trainings() -> Table:
+def trainings() -> FigureTable:
     figure = REGISTRY.find("fig13")
     at = {column: n for n, column in enumerate(figure.COLUMNS)}
     rows = []
@@ -86,11 +86,11 @@ def trainings() -> Table:
         mean = 60 + 4 * epoch + n
         ends = {"accuracy_least_percent": mean - 4, "accuracy_most_percent": mean + 3}
         add(workload="small network", batch=batch, epoch=epoch, accuracy_percent=mean, **ends)
-    return Table(figure.COLUMNS, rows)
+    return FigureTable(figure.COLUMNS, rows)
 
 
 @cache
-def tables() -> dict[str, Table]:
+def tables() -> dict[str, FigureTable]:
     """Made-up numbers of every figure."""
     algorithms = [key for key, value in figures()["fig5a_ratio_by_algorithm"].items() if isinstance(value, dict)]
     ratio, share = (1.0, 8.0), (0.05, 0.95)

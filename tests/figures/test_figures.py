@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 import buddysim
 from buddysim.base.errors import BuddysimError
 from buddysim.cli import main
-from buddysim.figures import REGISTRY, Source, plot, save
-from buddysim.plotting.figure_format import Look
+from buddysim.figures import REGISTRY, ResultSource, plot, save
+from buddysim.plotting.figure_format import FigureFormat
 from buddysim.sweep.store import Store
 from buddysim.synthetic import make_trace
 from buddysim.training import simulate
@@ -76,7 +76,7 @@ def test_a_figure_of_a_file_asks_for_it(name: str, tmp_path: Path, capsys: pytes
     file, description = REGISTRY.find(name).FILE
     assert f"plot {name}: expected {description}: plot {name} {file}" in capsys.readouterr().err
     with pytest.raises(BuddysimError, match="file"):
-        plot(name, picture, Source())
+        plot(name, picture, ResultSource())
     assert not picture.exists()
 
 
@@ -205,7 +205,7 @@ def test_a_result_in_hand_is_drawn(tmp_path: Path) -> None:
 def test_only_networks_that_do_not_fit_have_a_star(results: Path) -> None:
     """Panels of one column share their labels, those of different networks don't."""
     figure = REGISTRY.find("vdnn-fig11")
-    rows = figure.data(Source(Store.at(str(results))))
+    rows = figure.data(ResultSource(Store.at(str(results))))
     drawn = figure.draw(rows)
     networks = list(dict.fromkeys(row["network"] for row in rows))
     for network, panel in zip(networks, drawn.axes[len(networks) :], strict=True):
@@ -214,9 +214,9 @@ def test_only_networks_that_do_not_fit_have_a_star(results: Path) -> None:
         assert starred == [not each for each in fits.values()]
 
 
-def drawn(name: str, results: Path, look: Look | None = None) -> Figure:
+def drawn(name: str, results: Path, look: FigureFormat | None = None) -> Figure:
     module = REGISTRY.find(name)
-    return (look or Look()).apply(module.draw(module.data(Source(Store(results)))))
+    return (look or FigureFormat()).apply(module.draw(module.data(ResultSource(Store(results)))))
 
 
 def test_captions_say_what_of_the_paper_could_not_be_read(results: Path) -> None:
@@ -231,7 +231,7 @@ def test_captions_say_what_of_the_paper_could_not_be_read(results: Path) -> None
     assert "\n" not in marked
     assert "Red marks: 3 of these 10 bars" in drawn("vdnn-fig1", results).get_supxlabel()
     assert not drawn("vdnn-fig5", results).get_supxlabel()  # the paper's numbers aren't in it
-    assert not drawn("vdnn-fig15", results, Look(title=False)).get_supxlabel()
+    assert not drawn("vdnn-fig15", results, FigureFormat(title=False)).get_supxlabel()
 
 
 def test_memory_above_the_papers_is_explained(results: Path) -> None:
@@ -243,7 +243,7 @@ def test_memory_above_the_papers_is_explained(results: Path) -> None:
 @pytest.mark.parametrize("name", ["vdnn-fig12", "vdnn-fig15"])
 @pytest.mark.parametrize("title", [True, False])
 def test_a_narrow_figure_has_room_for_all_that_it_says(name: str, title: bool, results: Path) -> None:
-    figure = drawn(name, results, Look(width_in=3.3, font_pt=8, title=title))
+    figure = drawn(name, results, FigureFormat(width_in=3.3, font_pt=8, title=title))
     figure.draw_without_rendering()
     (axes,) = figure.axes
     assert axes.bbox.width > 0.6 * figure.bbox.width

@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 
 from buddysim.base.errors import BuddysimError
 from buddysim.cli import main
-from buddysim.figures import REGISTRY, Source
-from buddysim.papers.buddy.buddy_study import Study, paper_names
+from buddysim.figures import REGISTRY, ResultSource
+from buddysim.papers.buddy.buddy_study import BuddyStudy, paper_names
 from buddysim.papers.buddy.run_missing import comparison_asks
 from buddysim.sweep.saved import SavedResults
 from buddysim.sweep.store import Store
@@ -50,9 +50,9 @@ def command(folder: Path, name: str, *more: str) -> list[str]:
     return ["plot", name, *place, *more]
 
 
-def source(folder: Path) -> Source:
+def source(folder: Path) -> ResultSource:
     columns = {"scale": "small", "only": ONLY, "workloads": str(folder)}
-    return Source(Store.at(folder / "store"), columns=columns)
+    return ResultSource(Store.at(folder / "store"), columns=columns)
 
 
 def drawn(folder: Path, name: str) -> Figure:
@@ -132,7 +132,7 @@ def test_what_is_not_there_is_said(folder: Path, tmp_path: Path, capsys: pytest.
 def drawn_text(folder: Path, only: str) -> str:
     columns = {"scale": "small", "only": only, "workloads": str(folder)}
     figure = REGISTRY.find("fig3")
-    made = figure.draw(figure.data(Source(Store.at(folder / "store"), columns=columns)))
+    made = figure.draw(figure.data(ResultSource(Store.at(folder / "store"), columns=columns)))
     return str(made.get_supxlabel())
 
 
@@ -188,11 +188,11 @@ def test_the_study_makes_what_the_comparison_needs_besides(folder: Path) -> None
 
 
 def test_every_workload_has_its_name_in_the_paper() -> None:
-    names = Study(SavedResults()).names()
+    names = BuddyStudy(SavedResults()).names()
     assert len(names) == 16
     assert [paper_names()[name] for name in names[:2]] == ["351.palm", "352.ep"]
     with pytest.raises(BuddysimError, match="expected one of"):
-        Study(SavedResults(), only=("x",))
+        BuddyStudy(SavedResults(), only=("x",))
 
 
 @needs_dask

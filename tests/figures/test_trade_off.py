@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from buddysim.base.errors import BuddysimError
-from buddysim.figures import Source, trade_off
+from buddysim.figures import ResultSource, trade_off
 from buddysim.training import schemes
 
 
 def test_nothing_beats_the_front() -> None:
-    drawn = trade_off.data(Source(columns={"network": "alexnet-cifar10", "batch": "32"}))
+    drawn = trade_off.data(ResultSource(columns={"network": "alexnet-cifar10", "batch": "32"}))
     assert {row["scheme"] for row in drawn.rows} == set(schemes.REGISTRY.names()) - {"oracle"}
     front = [row for row in drawn.rows if row["on_the_front"]]
     assert front
@@ -27,6 +27,6 @@ def test_nothing_beats_the_front() -> None:
 def test_bad_options() -> None:
     for batch in ("0", "x", "9999999999"):
         with pytest.raises(BuddysimError, match=f"--batch '{batch}': expected a whole number from 1 to "):
-            trade_off.data(Source(columns={"batch": batch}))
+            trade_off.data(ResultSource(columns={"batch": batch}))
     with pytest.raises(BuddysimError, match="vgg61"):
-        trade_off.data(Source(columns={"network": "vgg61"}))
+        trade_off.data(ResultSource(columns={"network": "vgg61"}))

@@ -11,14 +11,14 @@ import pytest
 from buddysim.base.errors import BuddysimError
 from buddysim.gist import dpr
 from buddysim.gist.formats import FORMATS
-from buddysim.gist.policy import Origin, choose
+from buddysim.gist.policy import StorageOrigin, choose
 
 torch = pytest.importorskip("torch")
 nn, functional = torch.nn, torch.nn.functional
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 from buddysim.gist.adapter import Gist  # noqa: E402
-from buddysim.gist.uniform import Uniform  # noqa: E402
+from buddysim.gist.uniform import UniformPrecision  # noqa: E402
 
 
 class Case(nn.Module):
@@ -216,10 +216,10 @@ def test_a_backward_pass_that_was_not_recorded_never_reads_bits() -> None:
 
 def test_statistics_and_masks_are_no_maps() -> None:
     readers, float32 = {"mul"}, "torch.float32"
-    assert choose(Origin("sigmoid", 0, None, float32), readers, FORMATS["fp8"]).name == "map"
+    assert choose(StorageOrigin("sigmoid", 0, None, float32), readers, FORMATS["fp8"]).name == "map"
     for operator, position in (("mean", 0), ("rsqrt", 0), ("bernoulli_", 0), ("native_batch_norm", 1), ("", 0)):
-        assert choose(Origin(operator, position, None, float32), readers, FORMATS["fp8"]).name == "raw"
-    assert choose(Origin("gt", 0, None, "torch.bool"), readers, FORMATS["fp8"]).name == "raw"
+        assert choose(StorageOrigin(operator, position, None, float32), readers, FORMATS["fp8"]).name == "raw"
+    assert choose(StorageOrigin("gt", 0, None, "torch.bool"), readers, FORMATS["fp8"]).name == "raw"
 
 
 def test_bad_input() -> None:
@@ -234,7 +234,7 @@ def test_uniform_rounding_rounds_weights_maps_gradients_and_updates() -> None:
     torch.manual_seed(0)
     module = nn.Linear(16, 16)
     optimizer = torch.optim.SGD(module.parameters(), 0.1)
-    with Uniform(module, "fp8"):
+    with UniformPrecision(module, "fp8"):
         output = module(torch.randn(8, 16))
         output.square().sum().backward()
         optimizer.step()

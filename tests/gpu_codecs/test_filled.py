@@ -7,22 +7,22 @@ import pytest
 from buddysim.base.errors import BuddysimError
 from buddysim.gpu_codecs.block_times import BlockTimes
 from buddysim.gpu_codecs.derived_samples import filled, interpolated
-from buddysim.gpu_codecs.launch_surface import Surface
-from buddysim.gpu_codecs.launch_times import CodecTimes
-from buddysim.gpu_codecs.opencl_device import Launch
-from buddysim.gpu_codecs.samples import Sample
+from buddysim.gpu_codecs.launch_surface import LaunchSurface
+from buddysim.gpu_codecs.launch_times import LaunchTimes
+from buddysim.gpu_codecs.opencl_device import LaunchShape
+from buddysim.gpu_codecs.samples import CodecSample
 from buddysim.gpu_codecs.times import codec_times
 
 MIB, KIB64 = 2**20, 2**16
 
 
-def sample(grid: int, sparsity: float, encode: int, size: int = 8 * MIB, block: int = 64) -> Sample:
-    return Sample("m", "zvc", "chunked", grid, block, size, sparsity, 7, encode, 100, 3 * encode)
+def sample(grid: int, sparsity: float, encode: int, size: int = 8 * MIB, block: int = 64) -> CodecSample:
+    return CodecSample("m", "zvc", "chunked", grid, block, size, sparsity, 7, encode, 100, 3 * encode)
 
 
 def test_a_surface_by_hand() -> None:
     times = {(1, 64, 0.5): 1600.0, (100, 64, 0.5): 16.0, (10, 64, 0.2): 320.0, (1, 128, 0.5): 800.0}
-    surface = Surface(times)
+    surface = LaunchSurface(times)
     assert (surface.block, surface.sparsity) == (64, 0.5)
     assert surface.at(10, 64, 0.5) == pytest.approx(160)  # in proportion to 1 / grid
     assert surface.at(1000, 64, 0.5) == pytest.approx(16)  # beyond
@@ -33,7 +33,7 @@ def test_a_surface_by_hand() -> None:
 
 
 def test_ratios_lie_on_lines_between_grids() -> None:
-    surface = Surface({(g, 64, 0.5): 100.0 for g in (1, 16, 256)} | {(1, 64, 0.8): 100.0, (256, 64, 0.8): 300.0})
+    surface = LaunchSurface({(g, 64, 0.5): 100.0 for g in (1, 16, 256)} | {(1, 64, 0.8): 100.0, (256, 64, 0.8): 300.0})
     assert surface.at(16, 64, 0.8) == pytest.approx(200)  # halfway between 1 and 256 in the logarithm
 
 
@@ -44,7 +44,7 @@ SIMULATED = [
 
 
 def test_rows_between() -> None:
-    found = {(s.grid, s.sparsity): s for s in interpolated(SIMULATED, [Launch(g, 64) for g in (10, 20, 40)])}
+    found = {(s.grid, s.sparsity): s for s in interpolated(SIMULATED, [LaunchShape(g, 64) for g in (10, 20, 40)])}
     assert set(found) == {(20, 0.5), (20, 0.8), (40, 0.8)}
     assert {s.origin for s in found.values()} == {"interpolated"}
     assert (found[20, 0.5].encode_ps, found[20, 0.5].sums_ps, found[20, 0.5].decode_ps) == (500, 100, 1500)
@@ -53,7 +53,7 @@ def test_rows_between() -> None:
 
 
 def test_every_row_says_what_it_is_and_simulated_ones_stay() -> None:
-    launches, far = [Launch(g, 64) for g in (10, 20)], [Launch(10, 64)]
+    launches, far = [LaunchShape(g, 64) for g in (10, 20)], [LaunchShape(10, 64)]
     once = filled(SIMULATED, launches, far)
     assert [s for s in once if s.origin == "simulated"] == SIMULATED
     beyond = [s for s in once if s.origin == "extrapolated"]
@@ -61,31 +61,31 @@ def test_every_row_says_what_it_is_and_simulated_ones_stay() -> None:
     # 8 MiB took 1000, 64 MiB 9000: 500 MiB lie on that line.
     assert beyond[0].encode_ps == round(1000 + 8000 * (500 - 8) / 56)
     assert filled(once, launches, far) == once
-    kept = CodecTimes(tuple(s for s in once if s.origin != "extrapolated"))
-    assert kept.at(8 * MIB, 0.8, Launch(20, 64)).origin == "interpolated"
+    kept = LaunchTimes(tuple(s for s in once if s.origin != "extrapolated"))
+    assert kept.at(8 * MIB, 0.8, LaunchShape(20, 64)).origin == "interpolated"
 
 
-def blocks(grid: int, count: int, encode: int, sparsity: float = 0.5, block: int = 64) -> Sample:
+def blocks(grid: int, count: int, encode: int, sparsity: float = 0.5, block: int = 64) -> CodecSample:
     sums = 10 * count
-    return Sample("m", "lz4", "coalesced", grid, block, count * KIB64, sparsity, 0, encode, sums, 2 * encode)
+    return CodecSample("m", "lz4", "coalesced", grid, block, count * KIB64, sparsity, 0, encode, sums, 2 * encode)
 
 
 def test_independent_blocks_by_hand() -> None:
     times = BlockTimes((blocks(1, 1, 100), blocks(8, 8, 110), blocks(8, 8, 55, 0.8), blocks(8, 32, 444)), KIB64)
-    three = times.at(3 * KIB64, 0.5, Launch(1, 64))  # one after the other
+    three = times.at(3 * KIB64, 0.5, LaunchShape(1, 64))  # one after the other
     assert (three.encode_ps, three.sums_ps, three.decode_ps, three.origin) == (300, 30, 600, "interpolated")
-    assert times.at(17 * KIB64, 0.5, Launch(8, 64)).encode_ps == 330  # three rounds
-    assert times.at(16 * KIB64, 0.65, Launch(8, 64)).encode_ps == 165
-    assert times.at(32 * KIB64, 0.5, Launch(8, 64)).encode_ps == 444  # simulated
+    assert times.at(17 * KIB64, 0.5, LaunchShape(8, 64)).encode_ps == 330  # three rounds
+    assert times.at(16 * KIB64, 0.65, LaunchShape(8, 64)).encode_ps == 165
+    assert times.at(32 * KIB64, 0.5, LaunchShape(8, 64)).encode_ps == 444  # simulated
     # More work-groups than were simulated do no better, and fewer blocks leave some idle.
-    far = times.at(80 * KIB64, 0.5, Launch(64, 64))
+    far = times.at(80 * KIB64, 0.5, LaunchShape(64, 64))
     assert (far.encode_ps, far.origin) == (1100, "extrapolated")
-    assert times.at(KIB64, 0.5, Launch(8, 64)).encode_ps == 100
-    assert times.best_launch(80 * KIB64, 0.5) == Launch(8, 64)
+    assert times.at(KIB64, 0.5, LaunchShape(8, 64)).encode_ps == 100
+    assert times.best_launch(80 * KIB64, 0.5) == LaunchShape(8, 64)
     with pytest.raises(BuddysimError, match="grid 4097: expected 1 to 4096"):
-        times.at(MIB, 0.5, Launch(4097, 64))
+        times.at(MIB, 0.5, LaunchShape(4097, 64))
     with pytest.raises(BuddysimError, match=r"sparsity 1\.5: expected a number from 0 to 1"):
-        times.at(MIB, 1.5, Launch(8, 64))
+        times.at(MIB, 1.5, LaunchShape(8, 64))
 
 
 def test_a_layout_that_a_codec_lacks() -> None:

@@ -14,7 +14,7 @@ from buddysim.base.errors import BuddysimError
 from buddysim.compress import compress, decompress
 from buddysim.compress.lz4 import available
 from buddysim.gpu_codecs import REGISTRY, lz4
-from buddysim.gpu_codecs.opencl_device import Gpu, Launch, Words
+from buddysim.gpu_codecs.opencl_device import LaunchShape, OpenclDevice, Words
 from buddysim.gpu_codecs.synthetic_tensor import synthetic
 from buddysim.gpu_codecs.warp_program import agrees, main
 
@@ -31,11 +31,11 @@ kinds = pytest.mark.parametrize(("codec", "layout"), KINDS)
 
 
 @cache
-def gpu(codec: str) -> Gpu:
-    return Gpu(REGISTRY.find(codec).SOURCES)
+def gpu(codec: str) -> OpenclDevice:
+    return OpenclDevice(REGISTRY.find(codec).SOURCES)
 
 
-def check(codec: str, layout: str, words: Words, launch: Launch) -> bytes:
+def check(codec: str, layout: str, words: Words, launch: LaunchShape) -> bytes:
     code, back = REGISTRY.find(codec).run(gpu(codec), words, layout, launch)
     assert agrees(codec, code, words)
     assert back.tobytes() == words.tobytes()
@@ -54,7 +54,7 @@ def check(codec: str, layout: str, words: Words, launch: Launch) -> bytes:
 def test_codes_are_those_of_the_package(
     codec: str, layout: str, count: int, sparsity: float, grid: int, block: int, seed: int
 ) -> None:
-    check(codec, layout, synthetic(4 * count, sparsity, seed), Launch(grid, block))
+    check(codec, layout, synthetic(4 * count, sparsity, seed), LaunchShape(grid, block))
 
 
 @kinds
@@ -66,13 +66,13 @@ def test_long_runs(codec: str, layout: str, runs: list[tuple[int, int]], grid: i
     """Of zeros, of one word, of different words: counts that a byte doesn't hold, within windows and across them."""
     noise = synthetic(4 * 700, 0.0)
     pieces = [noise[:count] if kind == 2 else np.full(count, kind, np.uint32) for kind, count in runs]
-    check(codec, layout, np.concatenate(pieces), Launch(grid, 64))
+    check(codec, layout, np.concatenate(pieces), LaunchShape(grid, 64))
 
 
 @kinds
 @pytest.mark.parametrize("sparsity", [0.0, 1.0])
 def test_the_ends(codec: str, layout: str, sparsity: float) -> None:
-    check(codec, layout, synthetic(2**20, sparsity), Launch(80, 64))
+    check(codec, layout, synthetic(2**20, sparsity), LaunchShape(80, 64))
 
 
 @needs_lz4
@@ -87,7 +87,7 @@ def test_our_decoder_takes_blocks_of_liblz4(count: int, sparsity: float, grid: i
     starts = np.array([0, *accumulate(map(len, blocks))], np.uint32)
     device = gpu("lz4")
     code, index = device.buffer(len(joined), joined), device.buffer(len(starts), starts)
-    assert lz4.decoded(device, code, index, len(raw), "coalesced", Launch(grid, 64)).tobytes() == raw
+    assert lz4.decoded(device, code, index, len(raw), "coalesced", LaunchShape(grid, 64)).tobytes() == raw
 
 
 @needs_lz4
@@ -102,7 +102,7 @@ def test_lz4_is_as_small_as_level_1(what: str, block: int) -> None:
         words = np.repeat(rng.integers(0, 2**32, 4000, np.uint32), rng.integers(1, 40, 4000))
     else:
         words = synthetic(4 * 60_000, float(what))
-    ours = len(check("lz4", "coalesced", words, Launch(3, block)))
+    ours = len(check("lz4", "coalesced", words, LaunchShape(3, block)))
     theirs = len(compress(words, "lz4", level=1, window=lz4.BLOCK))
     assert abs(ours / theirs - 1) < 0.05
 
@@ -111,7 +111,7 @@ def test_lz4_is_as_small_as_level_1(what: str, block: int) -> None:
 def test_a_block_ends_in_literals() -> None:
     """Other decoders rely on it: a last sequence without a match, of five bytes or more."""
     words = np.zeros(5000, np.uint32)
-    code = check("lz4", "coalesced", words, Launch(1, 64))
+    code = check("lz4", "coalesced", words, LaunchShape(1, 64))
     assert code[-6] >> 4 == 5
     assert decompress(code, "lz4", words.nbytes, window=lz4.BLOCK) == words.tobytes()
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 
 from buddysim.gpu_codecs.launch_search import EXPERT, FIRST, STEPS, bayesian, expert, random, whole_grid
-from buddysim.gpu_codecs.opencl_device import Launch
+from buddysim.gpu_codecs.opencl_device import LaunchShape
 
 
-def bowl(launch: Launch) -> float:
+def bowl(launch: LaunchShape) -> float:
     """Least at grid 200, as the paper's Fig. 5; larger work-groups cost a little."""
     return 1000 / launch.grid + launch.grid / 40 + launch.block / 64
 
 
 def test_the_whole_grid_finds_the_least() -> None:
     found = whole_grid(bowl)
-    assert (found.launch, found.evaluations) == (Launch(200, 64), 8192)
+    assert (found.launch, found.evaluations) == (LaunchShape(200, 64), 8192)
 
 
 def test_an_expert_and_chance() -> None:

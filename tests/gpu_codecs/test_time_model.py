@@ -8,13 +8,13 @@ import pytest
 
 from buddysim.base.errors import BuddysimError
 from buddysim.gpu_codecs.regressors import regressions
-from buddysim.gpu_codecs.time_model import Row, fit_bandwidth, fit_linear, relative_absolute_error
+from buddysim.gpu_codecs.time_model import CodecTiming, fit_bandwidth, fit_linear, relative_absolute_error
 
 SIZES, SPARSITIES = (20, 50, 100, 200), [percent / 100 for percent in range(20, 81, 5)]
 
 
-def rows(time: object) -> list[Row]:
-    return [Row(size, s, round(time(size, s))) for size in SIZES for s in SPARSITIES]  # type: ignore[operator]
+def rows(time: object) -> list[CodecTiming]:
+    return [CodecTiming(size, s, round(time(size, s))) for size in SIZES for s in SPARSITIES]  # type: ignore[operator]
 
 
 def test_a_plane_is_found_again() -> None:
@@ -30,11 +30,11 @@ def test_more_sub_models_follow_a_bend() -> None:
 
 def test_only_the_papers_range_is_fitted() -> None:
     usual = rows(lambda size, s: 100 * size)
-    assert fit_linear([*usual, Row(100, 0.9, 10**9)], 2) == fit_linear(usual, 2)
+    assert fit_linear([*usual, CodecTiming(100, 0.9, 10**9)], 2) == fit_linear(usual, 2)
 
 
 def test_errors_by_hand() -> None:
-    seen = [Row(10, 0.5, 100), Row(20, 0.5, 300)]
+    seen = [CodecTiming(10, 0.5, 100), CodecTiming(20, 0.5, 300)]
     model = fit_bandwidth(seen)  # 30 bytes in 400 ps
     assert model.predict(15, 0.2) == pytest.approx(200)
     # Off by 33.3 and 33.3; 100 and 100 from the mean.
@@ -43,7 +43,7 @@ def test_errors_by_hand() -> None:
 
 def test_too_few_rows() -> None:
     with pytest.raises(BuddysimError, match="sub-model 1 of 1: 2 rows: expected three or more"):
-        fit_linear([Row(1, 0.5, 1), Row(2, 0.5, 2)], 1)
+        fit_linear([CodecTiming(1, 0.5, 1), CodecTiming(2, 0.5, 2)], 1)
 
 
 def test_the_other_regressions_fit() -> None:
@@ -59,4 +59,4 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sklearn.linear_model", None)
     monkeypatch.setitem(sys.modules, "sklearn.pipeline", None)
     with pytest.raises(BuddysimError, match=r"pip install 'buddysim\[ml\]'"):
-        regressions()["BR"]([Row(1, 0.5, 1)])
+        regressions()["BR"]([CodecTiming(1, 0.5, 1)])

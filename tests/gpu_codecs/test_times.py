@@ -9,21 +9,21 @@ import pytest
 from buddysim.base.errors import BuddysimError
 from buddysim.gpu_codecs import BLOCKS, LAYOUTS
 from buddysim.gpu_codecs.block_times import BlockTimes
-from buddysim.gpu_codecs.launch_times import CodecTimes
-from buddysim.gpu_codecs.opencl_device import Launch
+from buddysim.gpu_codecs.launch_times import LaunchTimes
+from buddysim.gpu_codecs.opencl_device import LaunchShape
 from buddysim.gpu_codecs.paper_times import BYTES, PaperTimes
-from buddysim.gpu_codecs.samples import SHIPPED, Sample, read_samples
+from buddysim.gpu_codecs.samples import SHIPPED, CodecSample, read_samples
 from buddysim.gpu_codecs.stream_times import StreamTimes
 from buddysim.gpu_codecs.times import codec_times, shipped
 
 MIB = 2**20
 
 
-def sample(grid: int, sparsity: float, encode: int, size: int = 8 * MIB, block: int = 64) -> Sample:
-    return Sample("m", "zvc", "chunked", grid, block, size, sparsity, 0, encode, 100, 2 * encode)
+def sample(grid: int, sparsity: float, encode: int, size: int = 8 * MIB, block: int = 64) -> CodecSample:
+    return CodecSample("m", "zvc", "chunked", grid, block, size, sparsity, 0, encode, 100, 2 * encode)
 
 
-BY_HAND = CodecTimes(
+BY_HAND = LaunchTimes(
     (
         sample(10, 0.2, 1000), sample(10, 0.6, 2000), sample(1000, 0.2, 3000), sample(1000, 0.6, 6000),
         sample(10, 0.2, 2000, 16 * MIB), sample(10, 0.2, 5000, 32 * MIB),
@@ -33,37 +33,37 @@ BY_HAND = CodecTimes(
 
 
 def test_between_and_beyond() -> None:
-    assert BY_HAND.at(8 * MIB, 0.6, Launch(10, 64)).origin == "simulated"
-    half = BY_HAND.at(8 * MIB, 0.4, Launch(10, 64))
+    assert BY_HAND.at(8 * MIB, 0.6, LaunchShape(10, 64)).origin == "simulated"
+    half = BY_HAND.at(8 * MIB, 0.4, LaunchShape(10, 64))
     assert (half.encode_ps, half.sums_ps, half.decode_ps, half.origin) == (1500, 100, 3000, "interpolated")
     # Halfway between grids in the logarithm.
-    assert BY_HAND.at(8 * MIB, 0.2, Launch(100, 64)).encode_ps == 2000
+    assert BY_HAND.at(8 * MIB, 0.2, LaunchShape(100, 64)).encode_ps == 2000
     # Twice the size took twice as long, four times the size five times: 24 MiB 3.5 times, 48 MiB 8 times.
-    assert BY_HAND.at(24 * MIB, 0.6, Launch(10, 64)).encode_ps == 7000
-    beyond = BY_HAND.at(48 * MIB, 0.6, Launch(10, 64))
+    assert BY_HAND.at(24 * MIB, 0.6, LaunchShape(10, 64)).encode_ps == 7000
+    beyond = BY_HAND.at(48 * MIB, 0.6, LaunchShape(10, 64))
     assert (beyond.encode_ps, beyond.sums_ps, beyond.origin) == (16000, 100, "extrapolated")
-    assert BY_HAND.at(8 * MIB, 0.9, Launch(10, 64)).origin == "extrapolated"
-    assert BY_HAND.best_launch(8 * MIB, 0.5) == Launch(10, 64)
+    assert BY_HAND.at(8 * MIB, 0.9, LaunchShape(10, 64)).origin == "extrapolated"
+    assert BY_HAND.best_launch(8 * MIB, 0.5) == LaunchShape(10, 64)
 
 
 def test_bad_input() -> None:
     with pytest.raises(BuddysimError, match="grid 4097: expected 1 to 4096"):
-        BY_HAND.at(MIB, 0.5, Launch(4097, 64))
+        BY_HAND.at(MIB, 0.5, LaunchShape(4097, 64))
     with pytest.raises(BuddysimError, match="block 128: its times weren't simulated"):
-        BY_HAND.at(MIB, 0.5, Launch(10, 128))
+        BY_HAND.at(MIB, 0.5, LaunchShape(10, 128))
     with pytest.raises(BuddysimError, match=r"sparsity 1\.5: expected a number from 0 to 1"):
-        BY_HAND.at(MIB, 1.5, Launch(10, 64))
+        BY_HAND.at(MIB, 1.5, LaunchShape(10, 64))
     with pytest.raises(BuddysimError, match="on titan-x: not simulated: expected one of 2080-ti, v100"):
         codec_times("titan-x", "zvc", "coalesced")
 
 
 def test_the_papers_three_points() -> None:
     for grid, ms in ((10, 146), (197, 44), (1024, 150)):
-        found = PaperTimes().at(BYTES, 0.5, Launch(grid, 64))
+        found = PaperTimes().at(BYTES, 0.5, LaunchShape(grid, 64))
         assert found.total_ps == pytest.approx(ms * 1e9, abs=2)
         assert found.origin == "paper"
-        assert PaperTimes().at(2 * BYTES, 0.1, Launch(grid, 128)).total_ps == pytest.approx(2 * ms * 1e9, abs=2)
-    assert PaperTimes().at(BYTES, 0.5, Launch(199, 64)).origin == "fitted to the paper's three points"
+        assert PaperTimes().at(2 * BYTES, 0.1, LaunchShape(grid, 128)).total_ps == pytest.approx(2 * ms * 1e9, abs=2)
+    assert PaperTimes().at(BYTES, 0.5, LaunchShape(199, 64)).origin == "fitted to the paper's three points"
 
 
 #: Bytes of a code of random places, of so many words with such a share of zeros.
@@ -78,7 +78,7 @@ CODE_BYTES = {
 @pytest.mark.parametrize("codec", ["zvc", "csr", "rle"])
 def test_what_ships(machine: str, layout: str, codec: str) -> None:
     times = codec_times(machine, codec, layout)
-    assert isinstance(times, CodecTimes)
+    assert isinstance(times, LaunchTimes)
     assert len({launch.grid for launch in times.launches}) >= 20
     assert {launch.block for launch in times.launches} == set(BLOCKS)
     for one in times.samples:
@@ -89,19 +89,21 @@ def test_what_ships(machine: str, layout: str, codec: str) -> None:
         else:  # a count of 2 bytes for each run of zeros, of which a share of kept words is followed
             assert one.code_bytes == pytest.approx(4 * kept + 2 * kept * one.sparsity, rel=0.01)
     # One work-group takes longer than many.
-    assert times.at(8 * MIB, 0.5, Launch(1, 64)).total_ps > 10 * times.at(8 * MIB, 0.5, Launch(197, 64)).total_ps
+    assert (
+        times.at(8 * MIB, 0.5, LaunchShape(1, 64)).total_ps > 10 * times.at(8 * MIB, 0.5, LaunchShape(197, 64)).total_ps
+    )
 
 
 @pytest.mark.parametrize("machine", ["v100", "2080-ti"])
 @pytest.mark.parametrize("codec", ["zvc", "csr", "rle"])
 def test_coalesced_times_are_linear_in_the_size_and_tell_of_tensors_that_no_fit_saw(machine: str, codec: str) -> None:
     times = codec_times(machine, codec, "coalesced")
-    assert isinstance(times, CodecTimes)
+    assert isinstance(times, LaunchTimes)
     base = {s.sparsity for s in times.samples if s.byte_count == 8 * MIB}
     unseen = [s for s in times.samples if s.sparsity not in base and s.byte_count > 8 * MIB]
     assert unseen
     for one in unseen:
-        near = times.at(one.byte_count, one.sparsity + 1e-9, Launch(one.grid, one.block))
+        near = times.at(one.byte_count, one.sparsity + 1e-9, LaunchShape(one.grid, one.block))
         assert near.origin == "interpolated"
         assert near.total_ps == pytest.approx(one.total_ps, rel=0.08)
 
@@ -113,9 +115,9 @@ def test_runs_that_double_tell_of_tensors_that_no_fit_saw(machine: str, near: fl
     sparsities = {s.sparsity for s in times.samples if s.byte_count == 8 * MIB}
     unseen = [s for s in times.samples if s.sparsity not in sparsities]
     assert {(s.grid, s.byte_count // MIB) for s in unseen} == {(197, 12), (1024, 12)}
-    by_size = CodecTimes(times.samples)  # what is carried over from grid to grid by size alone is further off
+    by_size = LaunchTimes(times.samples)  # what is carried over from grid to grid by size alone is further off
     for one in unseen:
-        launch, sparsity = Launch(one.grid, one.block), one.sparsity + 1e-9
+        launch, sparsity = LaunchShape(one.grid, one.block), one.sparsity + 1e-9
         told = times.at(one.byte_count, sparsity, launch).total_ps
         assert told == pytest.approx(one.total_ps, rel=near if one.grid == 197 else far)
         if one.grid == 197:
@@ -125,22 +127,26 @@ def test_runs_that_double_tell_of_tensors_that_no_fit_saw(machine: str, near: fl
 def test_times_of_runs_by_hand() -> None:
     """Runs of 64, 128 words for 1 to 4 work-items: half as many words, half the time; as many runs, the same."""
 
-    def chunks(words: int, launch: Launch) -> tuple[int, int]:
+    def chunks(words: int, launch: LaunchShape) -> tuple[int, int]:
         unit = 64 if words <= 64 * launch.grid else 128
         units = -(-words // unit)
         return unit, -(-units // launch.grid)
 
-    def sample(grid: int, words: int, encode: int, sums: int) -> Sample:
-        return Sample("m", "csr", "chunked", grid, 64, 4 * words, 0.5, 0, encode, sums, 2 * encode)
+    def sample(grid: int, words: int, encode: int, sums: int) -> CodecSample:
+        return CodecSample("m", "csr", "chunked", grid, 64, 4 * words, 0.5, 0, encode, sums, 2 * encode)
 
     times = StreamTimes((sample(1, 256, 2560, 2), sample(4, 256, 640, 4), sample(4, 512, 1280, 4)), chunks)
-    told = times.at(4 * 192, 0.5, Launch(4, 64))  # three runs of 64 words, where four were simulated
+    told = times.at(4 * 192, 0.5, LaunchShape(4, 64))  # three runs of 64 words, where four were simulated
     assert told.encode_ps == pytest.approx(640)
     assert told.decode_ps == pytest.approx(1280)
     assert told.sums_ps == 3
-    assert times.at(4 * 384, 0.5, Launch(4, 64)).encode_ps == pytest.approx(1280)  # three of 128
-    assert times.at(4 * 1024, 0.5, Launch(1, 64)).encode_ps == pytest.approx(10240)  # eight units one after the other
-    assert times.at(4 * 1024, 0.5, Launch(8, 64)).encode_ps == pytest.approx(2560)  # eight of 128: no more at a time
+    assert times.at(4 * 384, 0.5, LaunchShape(4, 64)).encode_ps == pytest.approx(1280)  # three of 128
+    assert times.at(4 * 1024, 0.5, LaunchShape(1, 64)).encode_ps == pytest.approx(
+        10240
+    )  # eight units one after the other
+    assert times.at(4 * 1024, 0.5, LaunchShape(8, 64)).encode_ps == pytest.approx(
+        2560
+    )  # eight of 128: no more at a time
 
 
 @pytest.mark.parametrize("machine", ["v100", "2080-ti"])
@@ -148,7 +154,7 @@ def test_rounds_of_lz4_ship_and_foretell_four(machine: str) -> None:
     times = codec_times(machine, "lz4", "coalesced")
     assert isinstance(times, BlockTimes)
     (four,) = [s for s in times.samples if s.byte_count == 4 * s.grid * 2**16]
-    told = times.at(four.byte_count, four.sparsity + 1e-9, Launch(four.grid, four.block))
+    told = times.at(four.byte_count, four.sparsity + 1e-9, LaunchShape(four.grid, four.block))
     assert told.total_ps == pytest.approx(four.total_ps, rel=0.12)
 
 

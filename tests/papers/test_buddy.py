@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from buddysim.papers.buddy.buddy_study import Study
+from buddysim.papers.buddy.buddy_study import BuddyStudy
 from buddysim.papers.buddy.digitized_figures import AXIS, figures, workloads
 from buddysim.papers.buddy.performance_numbers import metadata_hits, misses
 from buddysim.papers.buddy.why_not_reproduced import free_placement, of_policy_bars, parts_of_miss, rule_for_naive
-from buddysim.papers.reported_values import numbers
+from buddysim.papers.reported_values import reported_values
 from buddysim.sweep.saved import SavedResults
 from buddysim.synthetic import make_trace
 
@@ -19,7 +19,7 @@ NEEDS = {"programs", "networks", "hardware", "training model"}
 
 
 def test_every_number_of_the_text_has_its_line_and_known_needs() -> None:
-    of_text = [number for number in numbers("validation.md").values() if number.id.startswith("buddy-")]
+    of_text = [number for number in reported_values("validation.md").values() if number.id.startswith("buddy-")]
     assert len(of_text) == 109
     for number in of_text:
         assert number.line > 0
@@ -27,7 +27,7 @@ def test_every_number_of_the_text_has_its_line_and_known_needs() -> None:
 
 
 def test_every_bar_that_was_read_off_is_a_number() -> None:
-    read = [number for number in numbers("validation.md").values() if not number.line]
+    read = [number for number in reported_values("validation.md").values() if not number.line]
     shares = figures()["fig5b_share_of_entries_per_size"]
     bars = sum(map(len, figures()["fig3_ratio_over_time_10_snapshots"].values()))
     bars += sum(len(value) for value in figures()["fig5a_ratio_by_algorithm"].values() if isinstance(value, dict))
@@ -39,7 +39,7 @@ def test_every_bar_that_was_read_off_is_a_number() -> None:
 
 
 def test_what_is_above_the_axis_is_a_bound() -> None:
-    above = [number for number in numbers("validation.md").values() if number.note == "above its axis"]
+    above = [number for number in reported_values("validation.md").values() if number.note == "above its axis"]
     assert {(number.rule, number.value) for number in above} == {("at-least", AXIS)}
     assert len(above) == 6
 
@@ -47,7 +47,7 @@ def test_what_is_above_the_axis_is_a_bound() -> None:
 def test_groups() -> None:
     groups = list(workloads().values())
     assert (groups.count("HPC"), groups.count("DL")) == (10, 6)
-    assert numbers()["fig7/GMEAN_DL/final_target"].needs == ("networks",)
+    assert reported_values()["fig7/GMEAN_DL/final_target"].needs == ("networks",)
 
 
 def test_a_miss_is_divided_among_the_workloads() -> None:
@@ -80,7 +80,7 @@ def test_a_workload_of_which_nothing_is_compressed_has_no_hit_rate(tmp_path: Pat
     for which in ("profile", "replay"):
         more = {"footprint": "64 KiB", "op": "copy", "sizes": "128 B:1"}
         make_trace("stream", tmp_path / f"palm-small-{which}.bin", more)
-    study = Study(SavedResults(), tmp_path, "small", ("palm",))
+    study = BuddyStudy(SavedResults(), tmp_path, "small", ("palm",))
     assert metadata_hits(study).value is None
     for point in list(study.missing.values()):
         study.results.of(point.engine, dict(point.settings))

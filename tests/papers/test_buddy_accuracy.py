@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from buddysim.papers.buddy import batch_accuracy
-from buddysim.papers.buddy.buddy_study import Study
+from buddysim.papers.buddy.buddy_study import BuddyStudy
 from buddysim.sweep.saved import SavedResults
 
 #: Of three minibatches and seeds, after two epochs: the smallest is lower by more than chance, the largest by chance.
@@ -44,7 +44,7 @@ def test_lower_is_what_is_lower_by_more_than_chance(made_up: None) -> None:
 
 
 def test_findings(made_up: None) -> None:
-    study = Study(SavedResults())
+    study = BuddyStudy(SavedResults())
     assert batch_accuracy.accuracy(study, "buddy-batch-accuracy").value == "16 lower"
     assert batch_accuracy.accuracy(study, "buddy-batch-largest").value == 256
     assert (batch_accuracy.epochs_until_near(64), batch_accuracy.epochs_until_near(16)) == (2, 3)  # three: never

@@ -7,14 +7,14 @@ import pytest
 from buddysim.papers.gist.encodings import program_of, worked_example
 from buddysim.papers.gist.mfr import by_category, immediate, parts_gib, stashed
 from buddysim.papers.gist.paper_networks import DENSITY, FORMATS, NETWORKS, mfr, run
-from buddysim.papers.paper_comparison import NOT_REPRODUCED, REPRODUCED, SHAPE_ONLY, Comparison
-from buddysim.papers.reported_values import Stated, numbers
-from buddysim.papers.simulated_values import Measured
+from buddysim.papers.paper_comparison import NOT_REPRODUCED, REPRODUCED, SHAPE_ONLY, PaperComparison
+from buddysim.papers.reported_values import ReportedValue, reported_values
+from buddysim.papers.simulated_values import SimulatedValue
 from buddysim.training.iteration.placers import Groups
 
 
 def test_every_number_has_its_line_and_known_needs() -> None:
-    ours = [number for number in numbers().values() if number.where.startswith("Gist")]
+    ours = [number for number in reported_values().values() if number.where.startswith("Gist")]
     assert len(ours) == 68
     for number in ours:
         assert number.line > 0
@@ -49,7 +49,10 @@ def test_the_worked_example() -> None:
     ],
 )
 def test_rules(rule: str, unit: str, theirs: float, ours: float, verdict: str) -> None:
-    assert Comparison(Stated("x", "Gist V", theirs, "what", rule, unit), Measured(ours)).verdict == verdict
+    assert (
+        PaperComparison(ReportedValue("x", "Gist V", theirs, "what", rule, unit), SimulatedValue(ours)).verdict
+        == verdict
+    )
 
 
 def test_parts_of_a_footprint_add_up() -> None:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from buddysim.papers.paper_comparison import INPUT, NOT_REPRODUCED, RULES, Comparison
-from buddysim.papers.reported_values import Amount, Stated, numbers, paper_folders, value
-from buddysim.papers.simulated_values import Measured, measurements
+from buddysim.papers.paper_comparison import INPUT, NOT_REPRODUCED, RULES, PaperComparison
+from buddysim.papers.reported_values import ReportedNumber, ReportedValue, paper_folders, reported_values, value
+from buddysim.papers.simulated_values import SimulatedValue, simulation_functions
 
 
 def test_every_number_has_its_measurement_and_every_measurement_its_number() -> None:
-    assert set(measurements()) == set(numbers())
+    assert set(simulation_functions()) == set(reported_values())
 
 
 def test_every_number_names_its_paper_and_has_a_value() -> None:
     titles = tuple(str(paper.TITLE) for paper in paper_folders())
-    for id, number in numbers().items():
+    for id, number in reported_values().items():
         assert number.where.startswith((*titles, "derived: ")), id
         assert number.value not in ("", ()), id
         assert number.rule in RULES, id
@@ -44,12 +44,12 @@ def test_ranges_are_tuples_of_floats() -> None:
         ("memory", 10.0, None, False),
     ],
 )
-def test_the_rules(rule: str, theirs: Amount, ours: Amount | None, reproduced: bool) -> None:
-    number = Stated("x", "vDNN I", theirs, "what", rule, "%")
-    assert (Comparison(number, Measured(ours)).verdict == NOT_REPRODUCED) is not reproduced
+def test_the_rules(rule: str, theirs: ReportedNumber, ours: ReportedNumber | None, reproduced: bool) -> None:
+    number = ReportedValue("x", "vDNN I", theirs, "what", rule, "%")
+    assert (PaperComparison(number, SimulatedValue(ours)).verdict == NOT_REPRODUCED) is not reproduced
 
 
 def test_an_input_that_the_simulator_has_otherwise_is_not_reproduced() -> None:
-    number = Stated("x", "vDNN I", 336.0, "memory bandwidth", "input", "GB/s")
-    assert Comparison(number, Measured(336.0)).verdict == INPUT
-    assert Comparison(number, Measured(320.0)).verdict == NOT_REPRODUCED
+    number = ReportedValue("x", "vDNN I", 336.0, "memory bandwidth", "input", "GB/s")
+    assert PaperComparison(number, SimulatedValue(336.0)).verdict == INPUT
+    assert PaperComparison(number, SimulatedValue(320.0)).verdict == NOT_REPRODUCED

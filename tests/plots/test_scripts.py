@@ -13,7 +13,7 @@ import pytest
 
 import buddysim
 from buddysim.cli import main
-from buddysim.figures import Source, plot
+from buddysim.figures import ResultSource, plot
 
 ROOT = Path(__file__).parents[2]
 TRACE = ROOT / "traces" / "backprop16k.bin"
@@ -32,7 +32,7 @@ def test_overview_is_the_figure_of_the_same_results(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     results = {scheme: buddysim.simulate(TRACE, scheme=scheme).to_dict() for scheme in ("ideal", "buddy")}
     (tmp_path / "r.json").write_text(json.dumps(results))
-    plot("overview", tmp_path / "figure.png", Source(file=tmp_path / "r.json"))
+    plot("overview", tmp_path / "figure.png", ResultSource(file=tmp_path / "r.json"))
     assert (tmp_path / "script.png").read_bytes() == (tmp_path / "figure.png").read_bytes()
 
 

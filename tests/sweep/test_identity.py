@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import buddysim
-from buddysim.analyses import Options as AnalysisOptions
+from buddysim.analyses import AnalysisOptions
 from buddysim.base.errors import BuddysimError
 from buddysim.machine import Machine
 from buddysim.machine.training import TrainingMachine

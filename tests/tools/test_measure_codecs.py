@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from buddysim.gpu_codecs.samples import SHIPPED, Sample, read_samples, write_samples
+from buddysim.gpu_codecs.samples import SHIPPED, CodecSample, read_samples, write_samples
 from tests.tools.test_tools import load
 
-ONE = Sample("v100", "zvc", "coalesced", 10, 64, 2**23, 0.5, 5_000_000, 30, 20, 10)
+ONE = CodecSample("v100", "zvc", "coalesced", 10, 64, 2**23, 0.5, 5_000_000, 30, 20, 10)
 
 
 def test_points_of_a_file_once_for_all_machines_and_only_simulated_ones(tmp_path: Path) -> None:

@@ -10,10 +10,10 @@ from types import ModuleType
 import pytest
 
 from buddysim.base.validation_table import FILE
-from buddysim.papers.buddy.buddy_study import Study
-from buddysim.papers.paper_comparison import NOT_REPRODUCED, REPRODUCED, SHAPE_ONLY, Comparison
-from buddysim.papers.reported_values import numbers
-from buddysim.papers.simulated_values import Measured
+from buddysim.papers.buddy.buddy_study import BuddyStudy
+from buddysim.papers.paper_comparison import NOT_REPRODUCED, REPRODUCED, SHAPE_ONLY, PaperComparison
+from buddysim.papers.reported_values import reported_values
+from buddysim.papers.simulated_values import SimulatedValue
 from buddysim.sweep.saved import SavedResults
 from buddysim.sweep.store import Store
 from buddysim.synthetic import make_trace
@@ -26,7 +26,7 @@ def tool() -> ModuleType:
 
 
 @pytest.fixture(scope="module")
-def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
+def study(tmp_path_factory: pytest.TempPathFactory) -> BuddyStudy:
     """One workload's trace, and what its findings need in a store."""
     folder = tmp_path_factory.mktemp("study")
     for which in ("profile", "replay"):
@@ -36,12 +36,12 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
     paths = {which: str(folder / f"cg-small-{which}.bin") for which in ("profile", "replay")}
     results.of("analysis", {"analysis": "ratio", "trace": paths["replay"]})
     results.of("analysis", {"analysis": "targets", "trace": paths["replay"], "profile_from": paths["profile"]})
-    return Study(SavedResults(Store.at(folder / "store")), folder, "small")
+    return BuddyStudy(SavedResults(Store.at(folder / "store")), folder, "small")
 
 
-def test_every_number_is_there_with_ours_where_it_was_run(tool: ModuleType, study: Study) -> None:
+def test_every_number_is_there_with_ours_where_it_was_run(tool: ModuleType, study: BuddyStudy) -> None:
     comparisons = tool.compare(study)
-    assert [one.stated.id for one in comparisons] == list(numbers("validation.md"))
+    assert [one.stated.id for one in comparisons] == list(reported_values("validation.md"))
     text = tool.document(comparisons, study)
     for one in comparisons:
         if one.stated.line:
@@ -56,28 +56,28 @@ def test_every_number_is_there_with_ours_where_it_was_run(tool: ModuleType, stud
 
 
 def test_cells_have_ours_and_the_papers_with_their_mark(tool: ModuleType) -> None:
-    stated = numbers()["fig7/354.cg/final_target"]
+    stated = reported_values()["fig7/354.cg/final_target"]
     for ours, mark, expected in ((1.12, "", REPRODUCED), (1.5, " ~", SHAPE_ONLY), (4.0, " x", NOT_REPRODUCED)):
-        one = Comparison(stated, Measured(ours))
+        one = PaperComparison(stated, SimulatedValue(ours))
         assert tool.verdict(one) == expected
         (heading, _, row) = tool.figure([one])
         assert heading == "| ours / paper | final_target |"
         assert row == f"| 354.cg | {ours:.3g} / 1.11{mark} |"
-    (_, _, row) = tool.figure([Comparison(stated, Measured(None))])
+    (_, _, row) = tool.figure([PaperComparison(stated, SimulatedValue(None))])
     assert row == "| 354.cg | not run / 1.11 |"
 
 
-def test_the_one_table_has_what_the_document_has(tool: ModuleType, study: Study, tmp_path: Path) -> None:
+def test_the_one_table_has_what_the_document_has(tool: ModuleType, study: BuddyStudy, tmp_path: Path) -> None:
     document = tmp_path / "validation.md"
     assert study.results.store is not None
     where = ["--store", str(study.results.store.folder), "--workloads", str(study.folder), "--scale", "small"]
     assert tool.main([*where, "-o", str(document)]) == 0
     with (tmp_path / FILE).open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == len(numbers("validation.md"))
+    assert len(rows) == len(reported_values("validation.md"))
     assert {row["page"] for row in rows} == {"validation"}
     assert Counter(row["status"] for row in rows)["not run"] > 100
-    stated = numbers()["buddy-cg-per-alloc"]
+    stated = reported_values()["buddy-cg-per-alloc"]
     (ratio,) = [row for row in rows if (row["subject"], row["quantity"]) == (stated.where, stated.what)]
     assert float(ratio["simulated"]) == pytest.approx(4.0)
     assert float(ratio["error_fraction"]) == pytest.approx(4.0 / float(ratio["reference"]) - 1, abs=1e-3)

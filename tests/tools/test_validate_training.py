@@ -13,9 +13,9 @@ from buddysim.papers.paper_comparison import (
     NOT_REPRODUCED,
     TOLERANCE,
     UNPUBLISHED_WORKSPACE,
-    Comparison,
+    PaperComparison,
 )
-from buddysim.papers.reported_values import numbers
+from buddysim.papers.reported_values import reported_values
 from buddysim.sweep.saved import SavedResults
 from tests.tools.test_tools import load
 
@@ -31,12 +31,12 @@ def training() -> SavedResults:
 
 
 @pytest.fixture(scope="module")
-def comparisons(tool: ModuleType, training: SavedResults) -> list[Comparison]:
+def comparisons(tool: ModuleType, training: SavedResults) -> list[PaperComparison]:
     pytest.importorskip("lz4.block", reason="codecs are compared, LZ4 among them: needs the LZ4 library")
     return list(tool.compare(training))
 
 
-def test_memory_without_unpublished_workspace_is_within_seven_per_cent(comparisons: list[Comparison]) -> None:
+def test_memory_without_unpublished_workspace_is_within_seven_per_cent(comparisons: list[PaperComparison]) -> None:
     checked = [one for one in comparisons if one.stated.rule == "memory" and not one.stated.workspace]
     assert len(checked) >= 6
     for one in checked:
@@ -50,7 +50,7 @@ def test_memory_without_unpublished_workspace_is_within_seven_per_cent(compariso
         assert all(abs(measured / stated - 1) <= TOLERANCE for stated, measured in pairs), one
 
 
-def test_at_most_five_are_not_reproduced_and_each_has_a_cause_in_numbers(comparisons: list[Comparison]) -> None:
+def test_at_most_five_are_not_reproduced_and_each_has_a_cause_in_numbers(comparisons: list[PaperComparison]) -> None:
     missed = [one for one in comparisons if one.verdict == NOT_REPRODUCED]
     gist = [one for one in missed if one.stated.where.startswith("Gist")]
     cswap = [one for one in missed if one.stated.where.startswith("CSWAP")]
@@ -62,7 +62,7 @@ def test_at_most_five_are_not_reproduced_and_each_has_a_cause_in_numbers(compari
         assert any(character.isdigit() for character in one.measured.cause), one
 
 
-def test_only_numbers_with_workspace_or_contradictions_are_inconclusive(comparisons: list[Comparison]) -> None:
+def test_only_numbers_with_workspace_or_contradictions_are_inconclusive(comparisons: list[PaperComparison]) -> None:
     for one in comparisons:
         if one.verdict == UNPUBLISHED_WORKSPACE:
             assert one.stated.workspace
@@ -72,15 +72,15 @@ def test_only_numbers_with_workspace_or_contradictions_are_inconclusive(comparis
 
 
 def test_the_document_is_what_the_simulator_gives_now(
-    tool: ModuleType, comparisons: list[Comparison], training: SavedResults
+    tool: ModuleType, comparisons: list[PaperComparison], training: SavedResults
 ) -> None:
     written = tool.DOCUMENT.read_text(encoding="utf-8")
     assert written == tool.document(comparisons, training), f"{tool.DOCUMENT} is out of date: run make validate"
-    for number in numbers("validation-training.md").values():
+    for number in reported_values("validation-training.md").values():
         assert sum(line.startswith(f"| {number.what} | ") for line in written.splitlines()) == 1, number.id
 
 
-def test_the_one_table_has_every_number(tool: ModuleType, comparisons: list[Comparison]) -> None:
+def test_the_one_table_has_every_number(tool: ModuleType, comparisons: list[PaperComparison]) -> None:
     with (tool.DOCUMENT.parent / FILE).open(encoding="utf-8", newline="") as file:
         written = [row[:-1] for row in csv.reader(file) if row[-1] == tool.DOCUMENT.stem]
     fresh = [["" if cell is None else str(cell) for cell in one.row] for one in comparisons]

@@ -8,7 +8,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Table:
+class FigureTable:
     """Numbers of a figure.
 
     Attributes

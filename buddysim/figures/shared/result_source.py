@@ -18,7 +18,7 @@ from buddysim.sweep.saved import SavedResults
 from buddysim.sweep.store import Store
 
 if TYPE_CHECKING:
-    from buddysim.papers.buddy.buddy_study import Study
+    from buddysim.papers.buddy.buddy_study import BuddyStudy
 
 LARGEST_FILE = 2**28
 _LONGEST_TEXT = 200
@@ -26,7 +26,7 @@ _LONGEST_TEXT = 200
 Results = Mapping[str, Mapping[str, Any]]
 
 
-class Source:
+class ResultSource:
     """What a figure's `data` asks for results.
 
     Parameters
@@ -93,7 +93,7 @@ class Source:
         return results
 
     @cached_property
-    def buddy(self) -> Study:
+    def buddy(self) -> BuddyStudy:
         """The workloads of the Buddy Compression study at the scale that was asked for, and what is stored of them.
 
         Raises
@@ -101,11 +101,11 @@ class Source:
         BuddysimError
             an unknown scale or workload
         """
-        from buddysim.papers.buddy.buddy_study import FOLDER, SCALE, Study
+        from buddysim.papers.buddy.buddy_study import FOLDER, SCALE, BuddyStudy
 
         only = [name.strip() for name in self.columns.get("only", "").split(",") if name.strip()]
         folder, scale = Path(self.columns.get("workloads", FOLDER)), self.columns.get("scale", SCALE)
-        return Study(self.training, folder, scale, tuple(only))
+        return BuddyStudy(self.training, folder, scale, tuple(only))
 
     def replay(
         self,

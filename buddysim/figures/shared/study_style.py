@@ -8,8 +8,8 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from buddysim.figures.shared.figure_table import Table
-from buddysim.papers.buddy.buddy_study import Study, paper_names
+from buddysim.figures.shared.figure_table import FigureTable
+from buddysim.papers.buddy.buddy_study import BuddyStudy, paper_names
 from buddysim.papers.buddy.digitized_figures import workloads
 from buddysim.plotting import style
 
@@ -69,13 +69,13 @@ def legend(axes: Axes, columns: int = 3) -> None:
     )  # fmt: skip
 
 
-def caption(drawn: Figure, table: Table, *texts: str) -> None:
+def caption(drawn: Figure, table: FigureTable, *texts: str) -> None:
     """What is measured, modelled and assumed, and what the store lacks; under the figure."""
     parts = [*texts, f"Not there: {table.lacking}." if table.lacking else ""]
     drawn.supxlabel(" ".join(text for text in parts if text), x=0.01, ha="left", fontsize=6, color=style.INK, wrap=True)
 
 
-def counted(table: Table) -> str:
+def counted(table: FigureTable) -> str:
     """Of how many workloads means are, for captions."""
     names: dict[str, set[str]] = {group: set() for group in MEANS}
     for row in table.records():
@@ -91,7 +91,7 @@ def labels(names: Sequence[str]) -> list[str]:
     return [known.get(name, name) for name in names]
 
 
-def made(study: Study, name: str, columns: tuple[str, ...], rows: Sequence[tuple[Any, ...]]) -> Table:
+def made(study: BuddyStudy, name: str, columns: tuple[str, ...], rows: Sequence[tuple[Any, ...]]) -> FigureTable:
     """The table of a figure; refused where the store has nothing of it."""
     study.refuse_nothing(name, rows)
-    return Table(columns, rows, study.lacking())
+    return FigureTable(columns, rows, study.lacking())

@@ -14,9 +14,9 @@ from math import sqrt
 from statistics import fmean, stdev
 from typing import Any
 
-from buddysim.papers.buddy.buddy_study import Study
+from buddysim.papers.buddy.buddy_study import BuddyStudy
 from buddysim.papers.buddy.case_study import BATCHES, NETWORKS, samples_per_s
-from buddysim.papers.simulated_values import Measured, measures
+from buddysim.papers.simulated_values import SimulatedValue, simulates
 from buddysim.training.contents.measure import FASHION_MNIST, import_torch, read_fashion_mnist
 
 FILE = "accuracy.json"
@@ -129,28 +129,30 @@ def epochs_until_near(batch: int) -> int:
     return next((n for n, mean in enumerate(means, 1) if mean >= best - NEAR_POINTS), len(means) + 1)
 
 
-@measures("buddy-batch-accuracy", "buddy-batch-convergence", "buddy-batch-largest", "buddy-batch-needed")
-def accuracy(study: Study, id: str) -> Measured:
+@simulates("buddy-batch-accuracy", "buddy-batch-convergence", "buddy-batch-largest", "buddy-batch-needed")
+def accuracy(study: BuddyStudy, id: str) -> SimulatedValue:
     below = lower()
     if id == "buddy-batch-accuracy":
         points = ", ".join("{} {:+.2f} +- {:.2f}".format(batch, *against_best(batch)) for batch in MINIBATCHES)
         first, last = ", ".join(map(str, below[:-1])), "".join(map(str, below[-1:]))
         text = f"{first} and {last} lower" if first else f"{last or 'none'} lower"
         note = f"points against the best minibatch, 95 % interval: {points}; {about()}; the larger, the fewer updates"
-        return Measured(text, note)
+        return SimulatedValue(text, note)
     if id == "buddy-batch-convergence":
         epochs = {batch: epochs_until_near(batch) for batch in MINIBATCHES if batch >= 64}
         text = "slower" if epochs[64] > min(epochs.values()) else "no slower"
         each = ", ".join(f"{batch} {n if n <= EPOCHS else 'never'}" for batch, n in epochs.items())
-        return Measured(text, f"epochs until {NEAR_POINTS:g} point below the best: {each}")
+        return SimulatedValue(text, f"epochs until {NEAR_POINTS:g} point below the best: {each}")
     good = [batch for batch in MINIBATCHES if batch not in below]
     if id == "buddy-batch-largest":
-        return Measured(float(max(good)), f"of {MINIBATCHES[0]} to {MINIBATCHES[-1]}")
+        return SimulatedValue(float(max(good)), f"of {MINIBATCHES[0]} to {MINIBATCHES[-1]}")
     fast = ", ".join(f"{name} {fast_enough(study, name)}" for name in NETWORKS)
-    return Measured(None, f"accuracy from {min(good)} on; {NEAR_SPEED:.0%} of the speed at {BATCHES[-1]} from: {fast}")
+    return SimulatedValue(
+        None, f"accuracy from {min(good)} on; {NEAR_SPEED:.0%} of the speed at {BATCHES[-1]} from: {fast}"
+    )
 
 
-def fast_enough(study: Study, name: str) -> int:
+def fast_enough(study: BuddyStudy, name: str) -> int:
     """The least minibatch with `NEAR_SPEED` of the speed at the largest."""
     most = samples_per_s(study, name, BATCHES[-1])
     return next(batch for batch in BATCHES if samples_per_s(study, name, batch) >= NEAR_SPEED * most)

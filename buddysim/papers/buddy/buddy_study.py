@@ -25,12 +25,12 @@ SCALE = "medium"
 _OF_TARGETS = ("accesses", "metadata", "overflow", "targets", "threshold")
 
 
-class NothingStored(BuddysimError):
+class NoStoredResults(BuddysimError):
     """A figure of which the store has nothing."""
 
 
 @dataclass
-class Study:
+class BuddyStudy:
     """What the store has of the workloads at a scale.
 
     Attributes
@@ -123,9 +123,9 @@ class Study:
         return " and ".join(parts)
 
     def refuse_nothing(self, figure: str, rows: Sequence[object]) -> None:
-        """A `NothingStored` for a figure without rows."""
+        """A `NoStoredResults` for a figure without rows."""
         if not rows:
-            raise NothingStored(
+            raise NoStoredResults(
                 f"{figure}: nothing of it is in {_store_text(self.results)}: {self.lacking() or 'results'} missing at "
                 f"scale {self.scale}, traces in {self.folder}: plot {figure} --scale {self.scale} --run makes them"
             )

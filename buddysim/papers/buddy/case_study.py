@@ -9,11 +9,11 @@ from __future__ import annotations
 from functools import cache
 
 from buddysim.machine.training import TrainingMachine
-from buddysim.papers.buddy.buddy_study import Study, paper_names
+from buddysim.papers.buddy.buddy_study import BuddyStudy, paper_names
 from buddysim.papers.buddy.means import arithmetic
 from buddysim.papers.buddy.performance_numbers import performance
 from buddysim.papers.buddy.target_numbers import of_policy
-from buddysim.papers.simulated_values import Measured, measures
+from buddysim.papers.simulated_values import SimulatedValue, simulates
 from buddysim.sweep.saved import Result
 from buddysim.training import Network
 from buddysim.training.cost import CostModel
@@ -32,17 +32,17 @@ BATCHES = (4, 8, 16, 32, 64, 96, 128, 256, 512)
 _MOST = 4096
 
 
-def footprint_gib(study: Study, name: str, batch: int) -> float:
+def footprint_gib(study: BuddyStudy, name: str, batch: int) -> float:
     """Memory of an iteration with everything on the GPU."""
     return float(_trained(study, name, batch, "baseline-p")["memory.baseline_bytes"] / GIB)
 
 
-def samples_per_s(study: Study, name: str, batch: int) -> float:
+def samples_per_s(study: BuddyStudy, name: str, batch: int) -> float:
     """Speed of a GPU with as much memory as it takes."""
     return float(1000 * batch / _trained(study, name, batch, "oracle")["time_ms"])
 
 
-def _trained(study: Study, name: str, batch: int, scheme: str) -> Result:
+def _trained(study: BuddyStudy, name: str, batch: int, scheme: str) -> Result:
     return study.results.result(NETWORKS[name], batch, scheme, MACHINE)
 
 
@@ -55,7 +55,7 @@ def largest(name: str, ratio: float) -> int:
     return largest_batch(trials, _MOST)
 
 
-def larger_batch(study: Study, name: str) -> tuple[float, int, int, float] | None:
+def larger_batch(study: BuddyStudy, name: str) -> tuple[float, int, int, float] | None:
     """Ratio, largest minibatch without and with Buddy Compression, and the speed-up in per cent, less its slowdown.
 
     None where the store lacks the network's trace, or nothing fits without Buddy Compression.
@@ -94,23 +94,25 @@ _BIGLSTM = (
 )
 
 
-@measures("buddy-fig13-memory")
-def memory(study: Study) -> Measured:
-    return Measured(TrainingMachine.load(MACHINE).memory_bytes / GIB)
+@simulates("buddy-fig13-memory")
+def memory(study: BuddyStudy) -> SimulatedValue:
+    return SimulatedValue(TrainingMachine.load(MACHINE).memory_bytes / GIB)
 
 
-@measures("buddy-alexnet-transition", "buddy-other-transition")
-def transitions(study: Study, id: str) -> Measured:
+@simulates("buddy-alexnet-transition", "buddy-other-transition")
+def transitions(study: BuddyStudy, id: str) -> SimulatedValue:
     if id == "buddy-alexnet-transition":
-        return Measured(float(transition("alexnet")), cause="of one tower, with the fastest algorithms' workspace")
+        return SimulatedValue(
+            float(transition("alexnet")), cause="of one tower, with the fastest algorithms' workspace"
+        )
     found = {name: transition(name) for name in NETWORKS if name != "alexnet"}
     most = max(found, key=lambda name: found[name])
     note = ", ".join(f"{name} {batch}" for name, batch in found.items())
-    return Measured(float(found[most]), note, _BIGLSTM if most == "biglstm" else "")
+    return SimulatedValue(float(found[most]), note, _BIGLSTM if most == "biglstm" else "")
 
 
-@measures("buddy-plateau")
-def plateau(study: Study) -> Measured:
+@simulates("buddy-plateau")
+def plateau(study: BuddyStudy) -> SimulatedValue:
     found, holds = {}, True
     for name in NETWORKS:
         speeds = [samples_per_s(study, name, batch) for batch in (8, 16, 256, 512)]
@@ -118,11 +120,11 @@ def plateau(study: Study) -> Measured:
         found[name] = f"{name} {100 * first:.0f} and {100 * last:.0f} %"
         holds &= last < first
     note = f"gained from 8 to 16, and from 256 to 512: {', '.join(found.values())}"
-    return Measured("plateaus" if holds else "grows on", note)
+    return SimulatedValue("plateaus" if holds else "grows on", note)
 
 
-@measures("buddy-dl-speedup", "buddy-biglstm-speedup", "buddy-vgg16-speedup")
-def speedups(study: Study, id: str) -> Measured:
+@simulates("buddy-dl-speedup", "buddy-biglstm-speedup", "buddy-vgg16-speedup")
+def speedups(study: BuddyStudy, id: str) -> SimulatedValue:
     names = list(NETWORKS) if id == "buddy-dl-speedup" else [id.split("-")[1]]
     found = {name: larger_batch(study, name) for name in names}
     note = ", ".join(
@@ -132,15 +134,15 @@ def speedups(study: Study, id: str) -> Measured:
     known = [one[3] for one in found.values() if one is not None]
     fitting = [name for name in names if largest(name, 1.0)]
     if not fitting:
-        return Measured("not one sample fits", note, _BIGLSTM)
+        return SimulatedValue("not one sample fits", note, _BIGLSTM)
     if len(known) < len(fitting):
-        return Measured(None, note)
-    return Measured(arithmetic(known), note, f"{_CAUSE}; {_BIGLSTM}" if len(names) > 1 else _CAUSE)
+        return SimulatedValue(None, note)
+    return SimulatedValue(arithmetic(known), note, f"{_CAUSE}; {_BIGLSTM}" if len(names) > 1 else _CAUSE)
 
 
-@measures("buddy-below-64")
-def below_64(study: Study) -> Measured:
+@simulates("buddy-below-64")
+def below_64(study: BuddyStudy) -> SimulatedValue:
     found = {name: largest(name, 1.0) for name in NETWORKS}
     text = ", ".join(paper_names()[name] for name, batch in found.items() if batch < 64)
     note = ", ".join(f"{name} {batch}" for name, batch in found.items())
-    return Measured(text or "none", f"largest minibatches: {note}", _FOOTPRINTS)
+    return SimulatedValue(text or "none", f"largest minibatches: {note}", _FOOTPRINTS)

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from buddysim.papers.buddy.buddy_study import Study, paper_names
+from buddysim.papers.buddy.buddy_study import BuddyStudy, paper_names
 from buddysim.papers.buddy.digitized_figures import COMPRESSORS, figure_numbers
 from buddysim.papers.buddy.means import arithmetic, geometric, lacking_text, of_group
 from buddysim.papers.buddy.why_not_reproduced import WHY, free_placement, parts_of_miss
-from buddysim.papers.simulated_values import Measured, measures
+from buddysim.papers.simulated_values import SimulatedValue, simulates
 
 SNAPSHOTS = 10
 
 
-def over_run(study: Study, name: str) -> list[float | None] | None:
+def over_run(study: BuddyStudy, name: str) -> list[float | None] | None:
     """The ratio at each snapshot of a workload; None: not stored."""
     rows = study.finding(name, "ratio")
     return None if rows is None else [row["ratio"] for row in rows]
 
 
-def mean_ratio(study: Study, name: str, compressor: str = "bpc") -> float | None:
+def mean_ratio(study: BuddyStudy, name: str, compressor: str = "bpc") -> float | None:
     """The geometric mean of a workload's ratios over its run."""
     rows = study.finding(name, "ratio", compressors=compressor)
     return None if rows is None else geometric(row["ratio"] for row in rows)
 
 
-def class_shares(study: Study, name: str) -> dict[int, float] | None:
+def class_shares(study: BuddyStudy, name: str) -> dict[int, float] | None:
     """Share of a workload's entries of each size class."""
     rows = study.finding(name, "classes")
     if rows is None:
@@ -34,7 +34,7 @@ def class_shares(study: Study, name: str) -> dict[int, float] | None:
     return {int(key[6:-1]): share for key, share in whole.items() if key.startswith("share_")}
 
 
-def class_share_of_group(study: Study, group: str, size: int) -> float | None:
+def class_share_of_group(study: BuddyStudy, group: str, size: int) -> float | None:
     """The mean share of entries of a size class over the workloads of a group."""
 
     def share(name: str) -> float | None:
@@ -44,18 +44,18 @@ def class_share_of_group(study: Study, group: str, size: int) -> float | None:
     return arithmetic(of_group(study, group, share).values())
 
 
-@measures(*(number.id for number in figure_numbers() if number.id.startswith("fig3/")))
-def snapshot(study: Study, id: str) -> Measured:
+@simulates(*(number.id for number in figure_numbers() if number.id.startswith("fig3/")))
+def snapshot(study: BuddyStudy, id: str) -> SimulatedValue:
     _, workload, number = id.split("/")
     name = {paper: ours for ours, paper in paper_names().items()}[workload]
     if name not in study.names():
-        return Measured(None, note="left out")
+        return SimulatedValue(None, note="left out")
     found = over_run(study, name)
     if found is None:
-        return Measured(None, note="not stored")
+        return SimulatedValue(None, note="not stored")
     if len(found) != SNAPSHOTS:
-        return Measured(None, note=f"{len(found)} snapshots")
-    return Measured(found[int(number) - 1], cause=program_cause(name))
+        return SimulatedValue(None, note=f"{len(found)} snapshots")
+    return SimulatedValue(found[int(number) - 1], cause=program_cause(name))
 
 
 def program_cause(name: str) -> str:
@@ -65,27 +65,27 @@ def program_cause(name: str) -> str:
     return str(REGISTRY.find(name).WHY).rstrip(".")
 
 
-@measures("buddy-fig3-hpc", "buddy-fig3-dl")
-def fig3_means(study: Study, id: str) -> Measured:
+@simulates("buddy-fig3-hpc", "buddy-fig3-dl")
+def fig3_means(study: BuddyStudy, id: str) -> SimulatedValue:
     group = id.rpartition("-")[2].upper()
     return group_measured(study, group, lambda name: mean_ratio(study, name), "{:.2f}", free_placement())
 
 
 def group_measured(
-    study: Study,
+    study: BuddyStudy,
     group: str,
     value: Callable[[str], float | None],
     form: str,
     theirs: Mapping[str, float] | None = None,
     arithmetically: bool = False,
-) -> Measured:
+) -> SimulatedValue:
     """The mean of a group, with each workload's value as the note; with the paper's of each, what makes it miss."""
     found = of_group(study, group, value)
     mean = arithmetic(found.values()) if arithmetically else geometric(found.values())
     each = ", ".join(f"{name} {form.format(one)}" for name, one in found.items() if one is not None)
     note = "; ".join(text for text in (each, lacking_text(found)) if text)
     parts = parts_of_miss(found, theirs, arithmetically) if theirs is not None else ""
-    return Measured(mean, note=note, cause=f"{parts}; {WHY}" if parts else CONTENTS_CAUSE)
+    return SimulatedValue(mean, note=note, cause=f"{parts}; {WHY}" if parts else CONTENTS_CAUSE)
 
 
 CONTENTS_CAUSE = (
@@ -94,33 +94,33 @@ CONTENTS_CAUSE = (
 )
 
 
-@measures(*(number.id for number in figure_numbers() if number.id.startswith("fig5a/")))
-def by_compressor(study: Study, id: str) -> Measured:
+@simulates(*(number.id for number in figure_numbers() if number.id.startswith("fig5a/")))
+def by_compressor(study: BuddyStudy, id: str) -> SimulatedValue:
     _, algorithm, group = id.split("/")
     if algorithm not in COMPRESSORS:
-        return Measured(None)
+        return SimulatedValue(None)
     return group_measured(study, group, lambda name: mean_ratio(study, name, COMPRESSORS[algorithm]), "{:.2f}")
 
 
-@measures(*(number.id for number in figure_numbers() if number.id.startswith("fig5b/")))
-def by_class(study: Study, id: str) -> Measured:
+@simulates(*(number.id for number in figure_numbers() if number.id.startswith("fig5b/")))
+def by_class(study: BuddyStudy, id: str) -> SimulatedValue:
     _, group, size = id.split("/")
     share = class_share_of_group(study, group, int(size))
-    return Measured(None if share is None else 100 * share, cause=CONTENTS_CAUSE)
+    return SimulatedValue(None if share is None else 100 * share, cause=CONTENTS_CAUSE)
 
 
-@measures("buddy-seismic-decay")
-def seismic_decay(study: Study) -> Measured:
+@simulates("buddy-seismic-decay")
+def seismic_decay(study: BuddyStudy) -> SimulatedValue:
     found = over_run(study, "seismic")
     if found is None or found[0] is None or found[-1] is None:
-        return Measured(None, note="not stored")
+        return SimulatedValue(None, note="not stored")
     falls = found[0] > 4 and abs(found[-1] / 2 - 1) <= 0.1
     text = " ".join("-" if ratio is None else f"{ratio:.2f}" for ratio in found)
-    return Measured("falls to 2x" if falls else f"{found[0]:.1f} to {found[-1]:.1f}", note=text)
+    return SimulatedValue("falls to 2x" if falls else f"{found[0]:.1f} to {found[-1]:.1f}", note=text)
 
 
-@measures("buddy-dl-constant")
-def dl_constant(study: Study) -> Measured:
+@simulates("buddy-dl-constant")
+def dl_constant(study: BuddyStudy) -> SimulatedValue:
     spreads = {}
     for name in study.names("DL"):
         found = over_run(study, name)
@@ -128,14 +128,14 @@ def dl_constant(study: Study) -> Measured:
         if known:
             spreads[name] = max(known) / min(known) - 1
     if len(spreads) < len(study.names("DL")) or not spreads:
-        return Measured(None, note=f"{len(spreads)} of {len(study.names('DL'))} stored")
+        return SimulatedValue(None, note=f"{len(spreads)} of {len(study.names('DL'))} stored")
     ranked = sorted(spreads.values())
     note = ", ".join(f"{name} {100 * spread:.0f} %" for name, spread in spreads.items())
-    return Measured("roughly constant" if ranked[len(ranked) // 2] <= 0.1 else "changes", note=note)
+    return SimulatedValue("roughly constant" if ranked[len(ranked) // 2] <= 0.1 else "changes", note=note)
 
 
-@measures("buddy-dl-changes")
-def dl_changes(study: Study) -> Measured:
+@simulates("buddy-dl-changes")
+def dl_changes(study: BuddyStudy) -> SimulatedValue:
     found = {}
     for name in study.names("DL"):
         rows = study.finding(name, "changes")
@@ -143,7 +143,7 @@ def dl_changes(study: Study) -> Measured:
         if share is not None:
             found[name] = share
     if len(found) < len(study.names("DL")) or not found:
-        return Measured(None, note=f"{len(found)} of {len(study.names('DL'))} stored")
+        return SimulatedValue(None, note=f"{len(found)} of {len(study.names('DL'))} stored")
     mean = sum(found.values()) / len(found)
     note = ", ".join(f"{name} {100 * share:.0f} %" for name, share in found.items())
-    return Measured("frequent" if mean > 0.1 else "rare", note=note)
+    return SimulatedValue("frequent" if mean > 0.1 else "rare", note=note)

@@ -8,7 +8,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from buddysim.papers.reported_values import Stated
+from buddysim.papers.reported_values import ReportedValue
 
 #: Fig. 3 shows no ratio above this.
 AXIS = 7.0
@@ -45,11 +45,11 @@ def workloads() -> dict[str, str]:
     return {name: "HPC" if at < first else "DL" for at, name in enumerate(names)}
 
 
-def figure_numbers() -> Iterator[Stated]:
+def figure_numbers() -> Iterator[ReportedValue]:
     """The numbers, figure by figure."""
     for workload, ratios in figures()["fig3_ratio_over_time_10_snapshots"].items():
         for number, ratio in enumerate(ratios, 1):
-            yield Stated(
+            yield ReportedValue(
                 f"fig3/{workload}/{number}", _where(3), AXIS if ratio is None else ratio,
                 f"{workload}: ratio at snapshot {number} of 10", "tenth" if ratio is not None else "at-least", "x",
                 note="above its axis" if ratio is None else "", needs=_needs(workload),
@@ -57,29 +57,29 @@ def figure_numbers() -> Iterator[Stated]:
     for algorithm, ratios in figures()["fig5a_ratio_by_algorithm"].items():
         for group, ratio in ratios.items() if isinstance(ratios, dict) else ():
             ours = algorithm in COMPRESSORS
-            yield Stated(
+            yield ReportedValue(
                 f"fig5a/{algorithm}/{group}", _where("5a"), ratio, f"{group}: mean ratio by {algorithm}",
                 "tenth" if ours else "none", "x", note="" if ours else "not implemented", needs=_needs(group),
             )  # fmt: skip
     shares = figures()["fig5b_share_of_entries_per_size"]
     for group in ("HPC", "DL"):
         for size, share in zip(shares["sizes"], shares[group], strict=True):
-            yield Stated(
+            yield ReportedValue(
                 f"fig5b/{group}/{size}", _where("5b"), 100 * share, f"{group}: entries of {size} B", "three-points",
                 "%", needs=_needs(group),
             )  # fmt: skip
     yield from _of_targets()
 
 
-def _of_targets() -> Iterator[Stated]:
+def _of_targets() -> Iterator[ReportedValue]:
     for workload, bars in figures()["fig7_ratio_and_buddy_accesses"].items():
         name = MEANS.get(workload, workload)
         for policy, text in POLICIES.items():
-            yield Stated(
+            yield ReportedValue(
                 f"fig7/{workload}/{policy}_target", _where(7), bars[f"{policy}_target"], f"{name}: ratio, {text}",
                 "tenth", "x", needs=_needs(workload),
             )  # fmt: skip
-            yield Stated(
+            yield ReportedValue(
                 f"fig7/{workload}/{policy}_buddy_frac", _where(7), round(100 * bars[f"{policy}_buddy_frac"], 6),
                 f"{name}: buddy accesses, {text}", "three-points", "%", needs=_needs(workload),
             )  # fmt: skip
@@ -87,7 +87,7 @@ def _of_targets() -> Iterator[Stated]:
         name = MEANS.get(workload, workload)
         for key, threshold in THRESHOLDS.items():
             text = "best achievable ratio" if threshold == 1 else f"ratio with a threshold of {threshold:.0%}"
-            yield Stated(
+            yield ReportedValue(
                 f"fig9/{workload}/{key}", _where(9), bars[key], f"{name}: {text}", "tenth", "x", needs=_needs(workload)
             )
 

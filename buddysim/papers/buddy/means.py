@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from statistics import fmean, geometric_mean
 
-from buddysim.papers.buddy.buddy_study import Study
+from buddysim.papers.buddy.buddy_study import BuddyStudy
 
 Mean = Callable[[Iterable[float]], float]
 GROUPS: dict[str, str | None] = {"HPC": "HPC", "DL": "DL", "all": None}
@@ -27,7 +27,7 @@ def _mean(mean: Mean, values: Iterable[float | None]) -> float | None:
     return mean(known) if known and len(known) == len(found) else None
 
 
-def of_group(study: Study, group: str, value: Callable[[str], float | None]) -> dict[str, float | None]:
+def of_group(study: BuddyStudy, group: str, value: Callable[[str], float | None]) -> dict[str, float | None]:
     """A value of each workload of a group, or of ``all``."""
     return {name: value(name) for name in study.names(GROUPS[group])}
 

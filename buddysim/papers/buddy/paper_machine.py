@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from buddysim.analyses import Options
+from buddysim.analyses import AnalysisOptions
 from buddysim.buddy import ALL_TARGETS, TARGET, ProfileOptions
 from buddysim.compress import ENTRY_BYTES, SECTOR_BYTES
 from buddysim.machine import Machine
-from buddysim.papers.buddy.buddy_study import Study
-from buddysim.papers.simulated_values import Measured, measures
+from buddysim.papers.buddy.buddy_study import BuddyStudy
+from buddysim.papers.simulated_values import SimulatedValue, simulates
 from buddysim.sweep.engines.machines import in_base_units
 
 METADATA_BITS = 4
@@ -36,21 +36,21 @@ _KEYS = {
 
 @cache
 def _preset() -> dict[str, Any]:
-    machine = Machine.load(str(Options.machine))
+    machine = Machine.load(str(AnalysisOptions.machine))
     return dict(in_base_units(machine, machine.clocks))
 
 
-@measures(*_KEYS)
-def keys(study: Study, id: str) -> Measured:
+@simulates(*_KEYS)
+def keys(study: BuddyStudy, id: str) -> SimulatedValue:
     key, unit = _KEYS[id]
-    return Measured(float(_preset()[key]) / unit)
+    return SimulatedValue(float(_preset()[key]) / unit)
 
 
-@measures("buddy-metadata-slice", "buddy-latency", "buddy-device-bandwidth", "buddy-link-to-device")
-def derived(study: Study, id: str) -> Measured:
+@simulates("buddy-metadata-slice", "buddy-latency", "buddy-device-bandwidth", "buddy-link-to-device")
+def derived(study: BuddyStudy, id: str) -> SimulatedValue:
     preset = _preset()
     device = preset["dram.channels"] * preset["dram.pseudo_channels"] * preset["dram.pseudo_channel_bandwidth"]
-    return Measured(
+    return SimulatedValue(
         {
             "buddy-metadata-slice": preset["metadata_cache.size"] / preset["metadata_cache.slices"] / 1024,
             "buddy-latency": preset["compression.latency"] * preset["clock.dram"] / 1e12,
@@ -60,11 +60,11 @@ def derived(study: Study, id: str) -> Measured:
     )
 
 
-@measures(
+@simulates(
     "buddy-entry", "buddy-sector", "buddy-ratios", "buddy-kept-16x", "buddy-threshold", "buddy-metadata-bits",
     "buddy-metadata-share", "buddy-prefetch", "buddy-snapshots",
 )  # fmt: skip
-def rules(study: Study, id: str) -> Measured:
+def rules(study: BuddyStudy, id: str) -> SimulatedValue:
     """What the scheme's rules have."""
     entries_of_a_line = 8 * _preset()["metadata_cache.line"] / METADATA_BITS
     found: dict[str, float | tuple[float, ...]] = {
@@ -78,7 +78,7 @@ def rules(study: Study, id: str) -> Measured:
         "buddy-prefetch": entries_of_a_line - 1,
         "buddy-snapshots": float(SNAPSHOTS),
     }
-    return Measured(found[id])
+    return SimulatedValue(found[id])
 
 
 _SIZES = (
@@ -87,21 +87,21 @@ _SIZES = (
 )  # fmt: skip
 
 
-@measures(*(f"buddy-size-{name}" for name in _SIZES))
-def footprints(study: Study, id: str) -> Measured:
+@simulates(*(f"buddy-size-{name}" for name in _SIZES))
+def footprints(study: BuddyStudy, id: str) -> SimulatedValue:
     """Of the replayed input at the study's scale, from its findings."""
     name = study.names_in_order()[_SIZES.index(id.removeprefix("buddy-size-"))]
     rows = study.finding(name, "ratio") if name in study.names() else None
     if rows is None:
-        return Measured(None, note="not stored")
-    return Measured(max(row["allocated_bytes"] for row in rows) / 1e9, note=f"scale {study.scale}")
+        return SimulatedValue(None, note="not stored")
+    return SimulatedValue(max(row["allocated_bytes"] for row in rows) / 1e9, note=f"scale {study.scale}")
 
 
-@measures("buddy-page-table", "buddy-instructions", "buddy-correlation", "buddy-gpgpusim", "buddy-speed")
-def not_compared(study: Study, id: str) -> Measured:
-    return Measured(None)
+@simulates("buddy-page-table", "buddy-instructions", "buddy-correlation", "buddy-gpgpusim", "buddy-speed")
+def not_compared(study: BuddyStudy, id: str) -> SimulatedValue:
+    return SimulatedValue(None)
 
 
-@measures("buddy-metadata-line")
-def metadata_line(study: Study) -> Measured:
-    return Measured(float(_preset()["metadata_cache.line"]))
+@simulates("buddy-metadata-line")
+def metadata_line(study: BuddyStudy) -> SimulatedValue:
+    return SimulatedValue(float(_preset()["metadata_cache.line"]))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from buddysim.papers.buddy.buddy_study import Study
+from buddysim.papers.buddy.buddy_study import BuddyStudy
 from buddysim.papers.buddy.digitized_figures import workloads
 from buddysim.papers.buddy.means import GROUPS, geometric, lacking_text, of_group
 from buddysim.papers.buddy.why_not_reproduced import bandwidth_pressure, buddy_pressure
-from buddysim.papers.simulated_values import Measured, measures
+from buddysim.papers.simulated_values import SimulatedValue, simulates
 from buddysim.sweep.saved import Result
 
 BASELINE_GBS = 150
@@ -40,7 +40,7 @@ def link_text(gbs: int) -> str:
 
 
 def _at(
-    study: Study, name: str, scheme: str, gbs: int, same_input: bool = False, oversubscription: float | None = None
+    study: BuddyStudy, name: str, scheme: str, gbs: int, same_input: bool = False, oversubscription: float | None = None
 ) -> Result | None:
     settings: dict[str, object] = {"link.bandwidth": f"{gbs} GB/s"}
     if oversubscription is not None:
@@ -48,27 +48,27 @@ def _at(
     return study.replay(name, scheme, same_input, **settings)
 
 
-def baseline_ps(study: Study, name: str) -> int | None:
+def baseline_ps(study: BuddyStudy, name: str) -> int | None:
     """The time with unlimited memory and a link of 150 GB/s."""
     result = _at(study, name, "ideal", BASELINE_GBS)
     return None if result is None else int(result["time_ps"])
 
 
 def performance(
-    study: Study, name: str, scheme: str, gbs: int = BASELINE_GBS, same_input: bool = False
+    study: BuddyStudy, name: str, scheme: str, gbs: int = BASELINE_GBS, same_input: bool = False
 ) -> float | None:
     """The baseline's time over a scheme's."""
     below, result = baseline_ps(study, name), _at(study, name, scheme, gbs, same_input)
     return None if below is None or result is None else below / int(result["time_ps"])
 
 
-def performances(study: Study, name: str) -> dict[str, float | None]:
+def performances(study: BuddyStudy, name: str) -> dict[str, float | None]:
     """Performance of bandwidth compression, and of Buddy Compression with each link."""
     found = {BANDWIDTH: performance(study, name, BANDWIDTH)}
     return found | {link_text(gbs): performance(study, name, "buddy", gbs) for gbs in LINKS_GBS}
 
 
-def hit_rates(study: Study, name: str, line: int = 32) -> dict[int, float | None] | None:
+def hit_rates(study: BuddyStudy, name: str, line: int = 32) -> dict[int, float | None] | None:
     """Hit rate of the metadata cache by bytes per slice."""
     rows = study.finding(name, "metadata", metadata_sizes=_SIZES, metadata_lines=_LINES)
     if rows is None:
@@ -76,7 +76,7 @@ def hit_rates(study: Study, name: str, line: int = 32) -> dict[int, float | None
     return {row["bytes_per_slice"]: row["hit_share"] for row in rows if row["line_bytes"] == line}
 
 
-def managed_slowdowns(study: Study, name: str) -> dict[str, float | None]:
+def managed_slowdowns(study: BuddyStudy, name: str) -> dict[str, float | None]:
     """Time over that with unlimited memory: Unified Memory by oversubscription, all pinned on the host, Buddy."""
     below = _at(study, name, "ideal", MANAGED_GBS)
 
@@ -98,7 +98,7 @@ def managed_slowdowns(study: Study, name: str) -> dict[str, float | None]:
 _NAMES = {"hpc": "HPC", "dl": "DL", "all": "all"}
 
 
-def _mean_performance(study: Study, group: str, scheme: str, gbs: int) -> tuple[float | None, str]:
+def _mean_performance(study: BuddyStudy, group: str, scheme: str, gbs: int) -> tuple[float | None, str]:
     found = of_group(study, group, lambda name: performance(study, name, scheme, gbs))
     each = ", ".join(f"{name} {one:.3f}" for name, one in found.items() if one is not None)
     same = geometric(of_group(study, group, lambda name: performance(study, name, scheme, gbs, True)).values())
@@ -106,7 +106,7 @@ def _mean_performance(study: Study, group: str, scheme: str, gbs: int) -> tuple[
     return geometric(found.values()), "; ".join(text for text in (each, leak, lacking_text(found)) if text)
 
 
-def _pressure(study: Study, names: Iterable[str], scheme: str, gbs: int) -> str:
+def _pressure(study: BuddyStudy, names: Iterable[str], scheme: str, gbs: int) -> str:
     """What these workloads' runs under a scheme were bound by; empty where one isn't stored."""
     ours = {name: _at(study, name, scheme, gbs) for name in names}
     ideal = {name: _at(study, name, "ideal", BASELINE_GBS) for name in ours}
@@ -117,52 +117,54 @@ def _pressure(study: Study, names: Iterable[str], scheme: str, gbs: int) -> str:
     return (buddy_pressure if scheme == "buddy" else bandwidth_pressure)(below, known)
 
 
-@measures("buddy-150-hpc", "buddy-150-dl", "buddy-50-all")
-def slowdowns(study: Study, id: str) -> Measured:
+@simulates("buddy-150-hpc", "buddy-150-dl", "buddy-50-all")
+def slowdowns(study: BuddyStudy, id: str) -> SimulatedValue:
     _, gbs, group = id.split("-")
     mean, note = _mean_performance(study, _NAMES[group], "buddy", int(gbs))
     cause = _pressure(study, study.names(GROUPS[_NAMES[group]]), "buddy", int(gbs))
-    return Measured(None if mean is None else 100 * (1 - mean), note, cause)
+    return SimulatedValue(None if mean is None else 100 * (1 - mean), note, cause)
 
 
-@measures("buddy-200-all", "buddy-bandwidth-all")
-def speedups(study: Study, id: str) -> Measured:
+@simulates("buddy-200-all", "buddy-bandwidth-all")
+def speedups(study: BuddyStudy, id: str) -> SimulatedValue:
     scheme, gbs = ("buddy", 200) if id == "buddy-200-all" else (BANDWIDTH, BASELINE_GBS)
     mean, note = _mean_performance(study, "all", scheme, gbs)
-    return Measured(None if mean is None else 100 * (mean - 1), note, _pressure(study, study.names(), scheme, gbs))
+    return SimulatedValue(
+        None if mean is None else 100 * (mean - 1), note, _pressure(study, study.names(), scheme, gbs)
+    )
 
 
-@measures("buddy-alexnet-150", "buddy-alexnet-50")
-def alexnet(study: Study, id: str) -> Measured:
+@simulates("buddy-alexnet-150", "buddy-alexnet-50")
+def alexnet(study: BuddyStudy, id: str) -> SimulatedValue:
     gbs = int(id.rpartition("-")[2])
     found = performance(study, "alexnet", "buddy", gbs)
     if found is None:
-        return Measured(None, note="not stored")
-    return Measured(100 * (1 - found), cause=_pressure(study, ("alexnet",), "buddy", gbs))
+        return SimulatedValue(None, note="not stored")
+    return SimulatedValue(100 * (1 - found), cause=_pressure(study, ("alexnet",), "buddy", gbs))
 
 
-@measures("buddy-bandwidth-dl")
-def bandwidth_gains(study: Study) -> Measured:
+@simulates("buddy-bandwidth-dl")
+def bandwidth_gains(study: BuddyStudy) -> SimulatedValue:
     gains = {group: _mean_performance(study, group, BANDWIDTH, BASELINE_GBS)[0] for group in ("DL", "HPC")}
     dl, hpc = gains["DL"], gains["HPC"]
     if dl is None or hpc is None:
-        return Measured(None, note="not stored")
-    return Measured(
+        return SimulatedValue(None, note="not stored")
+    return SimulatedValue(
         "mostly DL" if dl > hpc else "mostly HPC",
         f"DL {dl:.3f}, HPC {hpc:.3f}",
         _pressure(study, study.names(), BANDWIDTH, BASELINE_GBS),
     )
 
 
-@measures("buddy-bandwidth-cg", "buddy-bandwidth-ilbdc", "buddy-bandwidth-lulesh")
-def bandwidth_of(study: Study, id: str) -> Measured:
+@simulates("buddy-bandwidth-cg", "buddy-bandwidth-ilbdc", "buddy-bandwidth-lulesh")
+def bandwidth_of(study: BuddyStudy, id: str) -> SimulatedValue:
     found = performance(study, id.rpartition("-")[2], BANDWIDTH)
     if found is None:
-        return Measured(None, note="not stored")
-    return Measured("slower" if found < 1 else "faster", f"performance {found:.3f}", _read_text(study, id))
+        return SimulatedValue(None, note="not stored")
+    return SimulatedValue("slower" if found < 1 else "faster", f"performance {found:.3f}", _read_text(study, id))
 
 
-def _read_text(study: Study, id: str) -> str:
+def _read_text(study: BuddyStudy, id: str) -> str:
     """How bandwidth compression changes what is read from device memory, and how much of a line fills ask for."""
     name = id.rpartition("-")[2]
     ideal, ours = (_at(study, name, scheme, BASELINE_GBS) for scheme in ("ideal", BANDWIDTH))
@@ -177,57 +179,57 @@ def _read_text(study: Study, id: str) -> str:
     )
 
 
-@measures("buddy-lower-links")
-def lower_links(study: Study) -> Measured:
+@simulates("buddy-lower-links")
+def lower_links(study: BuddyStudy) -> SimulatedValue:
     means = {gbs: _mean_performance(study, "all", "buddy", gbs)[0] for gbs in (50, 100, 150)}
     if None in means.values():
-        return Measured(None, note="not stored")
+        return SimulatedValue(None, note="not stored")
     text = "slower" if all(mean is not None and mean < 1 for mean in means.values()) else "not at each slower"
-    return Measured(
+    return SimulatedValue(
         text,
         ", ".join(f"{gbs} GB/s {mean:.3f}" for gbs, mean in means.items()),
         _pressure(study, study.names(), "buddy", 50),
     )
 
 
-@measures("buddy-ep-link", "buddy-seismic-link", "buddy-hpgmg-link")
-def by_link(study: Study, id: str) -> Measured:
+@simulates("buddy-ep-link", "buddy-seismic-link", "buddy-hpgmg-link")
+def by_link(study: BuddyStudy, id: str) -> SimulatedValue:
     name = id.split("-")[1]
     fast, slow = (performance(study, name, "buddy", gbs) for gbs in (150, 50))
     if fast is None or slow is None:
-        return Measured(None, note="not stored")
+        return SimulatedValue(None, note="not stored")
     text = "slower" if slow < (1 - SLOW) * fast else "no slower"
-    return Measured(
+    return SimulatedValue(
         text,
         f"performance {fast:.3f} at 150 GB/s, {slow:.3f} at 50 GB/s",
         f"{_pressure(study, (name,), 'buddy', 50)}{_COPIES if name == 'hpgmg' else ''}",
     )
 
 
-@measures("buddy-metadata-hits")
-def metadata_hits(study: Study) -> Measured:
+@simulates("buddy-metadata-hits")
+def metadata_hits(study: BuddyStudy) -> SimulatedValue:
     rates = _rates(study)
     if len(rates) < len(study.names()) or not rates:
-        return Measured(None, note=f"{len(rates)} of {len(study.names())} stored")
+        return SimulatedValue(None, note=f"{len(rates)} of {len(study.names())} stored")
     high = sum(rate is not None and rate > 0.9 for rate in rates.values())
     note = ", ".join(f"{name} {_rate_text(rate)}" for name, rate in rates.items())
-    return Measured("most high" if 2 * high > len(rates) else "few high", note)
+    return SimulatedValue("most high" if 2 * high > len(rates) else "few high", note)
 
 
-@measures("buddy-palm-metadata", "buddy-seismic-metadata")
-def misses(study: Study, id: str) -> Measured:
+@simulates("buddy-palm-metadata", "buddy-seismic-metadata")
+def misses(study: BuddyStudy, id: str) -> SimulatedValue:
     name, rates = id.split("-")[1], _rates(study)
     speed = performance(study, name, "buddy")
     if len(rates) < len(workloads()) or speed is None:
-        return Measured(None, note=f"{len(rates)} of {len(workloads())} stored")
+        return SimulatedValue(None, note=f"{len(rates)} of {len(workloads())} stored")
     looked_up = {one: rate for one, rate in rates.items() if rate is not None}
     fewest = sorted(looked_up, key=lambda one: looked_up[one])[: len(rates) // 4]
     text = "metadata" if name in fewest and speed < 1 else "not metadata"
     rate = _rate_text(rates[name])
-    return Measured(text, f"hit rate: {rate}, performance {speed:.3f}; fewest hits: {', '.join(fewest)}")
+    return SimulatedValue(text, f"hit rate: {rate}, performance {speed:.3f}; fewest hits: {', '.join(fewest)}")
 
 
-def _rates(study: Study) -> dict[str, float | None]:
+def _rates(study: BuddyStudy) -> dict[str, float | None]:
     """Hit rates at 4 KB per slice of those that are stored; None where nothing is compressed, so nothing looked up."""
     found = {}
     for name in study.names():
@@ -241,8 +243,8 @@ def _rate_text(rate: float | None) -> str:
     return "no look-ups" if rate is None else f"{100 * rate:.1f} %"
 
 
-@measures("buddy-um-pinned")
-def managed_against_pinned(study: Study) -> Measured:
+@simulates("buddy-um-pinned")
+def managed_against_pinned(study: BuddyStudy) -> SimulatedValue:
     worse, points = [], 0
     for name in MANAGED:
         found = managed_slowdowns(study, name)
@@ -252,17 +254,17 @@ def managed_against_pinned(study: Study) -> Measured:
                 points += 1
                 worse += [f"{name} {key.removeprefix('um ')}"] if slowdown > host else []
     if points < len(MANAGED) * (len(OVERSUBSCRIBED) - 1):
-        return Measured(None, note="not stored")
+        return SimulatedValue(None, note="not stored")
     text = "often worse" if 2 * len(worse) > points else "seldom worse"
-    return Measured(
+    return SimulatedValue(
         text, f"{len(worse)} of {points} points: {', '.join(worse)}", "a model of the driver, not the hardware"
     )
 
 
-@measures("buddy-um-buddy")
-def buddy_of_managed(study: Study) -> Measured:
+@simulates("buddy-um-buddy")
+def buddy_of_managed(study: BuddyStudy) -> SimulatedValue:
     found = {name: managed_slowdowns(study, name)["buddy"] for name in MANAGED}
     known = {name: slowdown for name, slowdown in found.items() if slowdown is not None}
     if len(known) < len(MANAGED):
-        return Measured(None, note=lacking_text(found))
-    return Measured(max(known.values()), ", ".join(f"{name} {slowdown:.2f}" for name, slowdown in known.items()))
+        return SimulatedValue(None, note=lacking_text(found))
+    return SimulatedValue(max(known.values()), ", ".join(f"{name} {slowdown:.2f}" for name, slowdown in known.items()))

@@ -8,9 +8,9 @@ from functools import partial
 from pathlib import Path
 
 from buddysim.base.errors import BuddysimError
-from buddysim.papers.buddy.buddy_study import NothingStored, Study
-from buddysim.papers.reported_values import numbers
-from buddysim.papers.simulated_values import measurements
+from buddysim.papers.buddy.buddy_study import BuddyStudy, NoStoredResults
+from buddysim.papers.reported_values import reported_values
+from buddysim.papers.simulated_values import simulation_functions
 from buddysim.sweep.api import Maker, run
 from buddysim.sweep.plan import make_plan
 from buddysim.sweep.point import Point
@@ -24,7 +24,7 @@ CONTENTS_EVERY = 64
 Say = Callable[[str], object]
 
 
-def fill(study: Study, asks: Sequence[Callable[[], object]], make: Maker, listen: Listen, say: Say) -> int:
+def fill(study: BuddyStudy, asks: Sequence[Callable[[], object]], make: Maker, listen: Listen, say: Say) -> int:
     """Makes the traces and results that some functions ask a study for.
 
     Parameters
@@ -69,21 +69,21 @@ def fill(study: Study, asks: Sequence[Callable[[], object]], make: Maker, listen
     return len(missing)
 
 
-def comparison_asks(study: Study) -> list[Callable[[], object]]:
+def comparison_asks(study: BuddyStudy) -> list[Callable[[], object]]:
     """Functions that ask a study for all that docs/validation.md compares, for `fill`."""
-    measure = measurements()
-    return [partial(measure[id], study) for id in numbers("validation.md")]  # type: ignore[arg-type]
+    measure = simulation_functions()
+    return [partial(measure[id], study) for id in reported_values("validation.md")]  # type: ignore[arg-type]
 
 
-def _ask(study: Study, asks: Sequence[Callable[[], object]]) -> None:
+def _ask(study: BuddyStudy, asks: Sequence[Callable[[], object]]) -> None:
     study.missing.clear()
     study.unmade.clear()
     for ask in asks:
-        with contextlib.suppress(NothingStored):
+        with contextlib.suppress(NoStoredResults):
             ask()
 
 
-def _make_traces(study: Study, say: Say) -> None:
+def _make_traces(study: BuddyStudy, say: Say) -> None:
     Path(study.folder).mkdir(parents=True, exist_ok=True)
     orders = [
         Order(name, study.scale, which, path, 0 if is_network(REGISTRY.find(name)) else CONTENTS_EVERY)

@@ -7,13 +7,13 @@ from itertools import pairwise
 from typing import Any
 
 from buddysim.buddy import ProfileOptions
-from buddysim.papers.buddy.buddy_study import Study, paper_names
+from buddysim.papers.buddy.buddy_study import BuddyStudy, paper_names
 from buddysim.papers.buddy.compressibility import CONTENTS_CAUSE, group_measured, program_cause
 from buddysim.papers.buddy.digitized_figures import MEANS, POLICIES, THRESHOLDS, figure_numbers
 from buddysim.papers.buddy.means import arithmetic, geometric, of_group
 from buddysim.papers.buddy.why_not_reproduced import of_policy_bars, rule_for_naive
 from buddysim.papers.reported_values import value
-from buddysim.papers.simulated_values import Measured, measures
+from buddysim.papers.simulated_values import SimulatedValue, simulates
 
 #: The analyses' names of the policies.
 OURS = {"naive": "naive", "per_alloc": "per-allocation", "final": "final"}
@@ -22,7 +22,7 @@ _NEAR = 0.1
 _MOST_RATIO = 4  # of a program, with the carve-out
 
 
-def targets(study: Study, name: str, same_input: bool = False) -> dict[str, Mapping[str, Any]] | None:
+def targets(study: BuddyStudy, name: str, same_input: bool = False) -> dict[str, Mapping[str, Any]] | None:
     """Ratio and accesses of a workload by policy, under the paper's names."""
     rows = study.finding(name, "targets", same_input)
     if rows is None:
@@ -31,13 +31,13 @@ def targets(study: Study, name: str, same_input: bool = False) -> dict[str, Mapp
     return {key: by_policy[ours] for key, ours in OURS.items()}
 
 
-def of_policy(study: Study, name: str, policy: str, column: str, same_input: bool = False) -> float | None:
+def of_policy(study: BuddyStudy, name: str, policy: str, column: str, same_input: bool = False) -> float | None:
     """A column of `targets`."""
     found = targets(study, name, same_input)
     return None if found is None else found[policy][column]
 
 
-def thresholds(study: Study, name: str) -> dict[str, Mapping[str, Any]] | None:
+def thresholds(study: BuddyStudy, name: str) -> dict[str, Mapping[str, Any]] | None:
     """Rows of the threshold study of a workload, under the paper's names."""
     rows = study.finding(name, "threshold")
     if rows is None:
@@ -46,7 +46,7 @@ def thresholds(study: Study, name: str) -> dict[str, Mapping[str, Any]] | None:
     return {key: by_threshold[threshold] for key, threshold in THRESHOLDS.items()}
 
 
-def threshold_ratio(study: Study, name: str, key: str) -> float | None:
+def threshold_ratio(study: BuddyStudy, name: str, key: str) -> float | None:
     """The ratio of a workload at a threshold; of the best achievable with the sectors that each entry needs."""
     found = thresholds(study, name)
     if found is None:
@@ -55,7 +55,7 @@ def threshold_ratio(study: Study, name: str, key: str) -> float | None:
     return None if ratio is None else float(ratio)
 
 
-def overflow(study: Study, name: str) -> list[tuple[int, float | None]] | None:
+def overflow(study: BuddyStudy, name: str) -> list[tuple[int, float | None]] | None:
     """Launches before each snapshot, and the share of entries that overflow there."""
     rows = study.finding(name, "overflow")
     return None if rows is None else [(row["launches"], row["overflow_share"]) for row in rows]
@@ -65,8 +65,8 @@ def _ours(paper: str) -> str:
     return {there: here for here, there in paper_names().items()}[paper]
 
 
-@measures(*(number.id for number in figure_numbers() if number.id.startswith("fig7/")))
-def policies(study: Study, id: str) -> Measured:
+@simulates(*(number.id for number in figure_numbers() if number.id.startswith("fig7/")))
+def policies(study: BuddyStudy, id: str) -> SimulatedValue:
     _, workload, key = id.split("/")
     policy = next(name for name in POLICIES if key.startswith(f"{name}_"))
     column, factor = ("ratio", 1.0) if key.endswith("_target") else ("static_share", 100.0)
@@ -74,29 +74,29 @@ def policies(study: Study, id: str) -> Measured:
         group = workload.removeprefix("GMEAN_")
         found = of_group(study, group, lambda name: of_policy(study, name, policy, column))
         mean = (geometric if column == "ratio" else arithmetic)(found.values())
-        return Measured(None if mean is None else factor * mean, cause=CONTENTS_CAUSE)
+        return SimulatedValue(None if mean is None else factor * mean, cause=CONTENTS_CAUSE)
     name = _ours(workload)
     if name not in study.names():
-        return Measured(None, note="left out")
+        return SimulatedValue(None, note="left out")
     amount = of_policy(study, name, policy, column)
     if amount is None:
-        return Measured(None, note="not stored")
+        return SimulatedValue(None, note="not stored")
     replayed = of_policy(study, name, policy, "replayed_share")
     note = "" if column == "ratio" or replayed is None else f"replayed {100 * replayed:.2f} %"
-    return Measured(factor * amount, note=note, cause=CONTENTS_CAUSE)
+    return SimulatedValue(factor * amount, note=note, cause=CONTENTS_CAUSE)
 
 
-@measures(*(number.id for number in figure_numbers() if number.id.startswith("fig9/")))
-def by_threshold(study: Study, id: str) -> Measured:
+@simulates(*(number.id for number in figure_numbers() if number.id.startswith("fig9/")))
+def by_threshold(study: BuddyStudy, id: str) -> SimulatedValue:
     _, workload, key = id.split("/")
     if workload in MEANS:
         group = workload.removeprefix("GMEAN_")
         found = of_group(study, group, lambda name: threshold_ratio(study, name, key))
-        return Measured(geometric(found.values()), cause=CONTENTS_CAUSE)
+        return SimulatedValue(geometric(found.values()), cause=CONTENTS_CAUSE)
     name = _ours(workload)
     if name not in study.names():
-        return Measured(None, note="left out")
-    return Measured(threshold_ratio(study, name, key), cause=CONTENTS_CAUSE)
+        return SimulatedValue(None, note="left out")
+    return SimulatedValue(threshold_ratio(study, name, key), cause=CONTENTS_CAUSE)
 
 
 _POLICY_IDS = {f"buddy-{key.replace('_', '-')}": key for key in POLICIES}
@@ -109,14 +109,14 @@ _BY_ID = {
 }
 
 
-@measures(*_BY_ID)
-def of_groups(study: Study, id: str) -> Measured:
+@simulates(*_BY_ID)
+def of_groups(study: BuddyStudy, id: str) -> SimulatedValue:
     policy, group, column = _BY_ID[id]
     if column == "ratio":
         theirs = of_policy_bars(f"{policy}_target")
         found = group_measured(study, group, lambda name: of_policy(study, name, policy, column), "{:.2f}", theirs)
         scattered = _scattered(study, study.names(group)) if policy != "naive" else ""
-        return Measured(found.value, found.note, "; ".join(text for text in (found.cause, scattered) if text))
+        return SimulatedValue(found.value, found.note, "; ".join(text for text in (found.cause, scattered) if text))
 
     def percent(name: str) -> float | None:
         share = of_policy(study, name, policy, column)
@@ -130,23 +130,23 @@ def of_groups(study: Study, id: str) -> Measured:
     if found.value is None or replayed is None:
         return found
     cause = f"{found.cause}; {rule_for_naive()}" if policy == "naive" else found.cause
-    return Measured(found.value, f"replayed {100 * replayed:.2f} %; {found.note}", cause)
+    return SimulatedValue(found.value, f"replayed {100 * replayed:.2f} %; {found.note}", cause)
 
 
-@measures("buddy-cg-naive", "buddy-bt-naive", "buddy-cg-per-alloc", "buddy-bt-per-alloc")
-def single_ratios(study: Study, id: str) -> Measured:
+@simulates("buddy-cg-naive", "buddy-bt-naive", "buddy-cg-per-alloc", "buddy-bt-per-alloc")
+def single_ratios(study: BuddyStudy, id: str) -> SimulatedValue:
     _, name, policy = id.split("-", 2)
     key = next(key for key, ours in OURS.items() if ours.startswith(policy.partition("-")[0]))
-    return Measured(of_policy(study, name, key, "ratio"), cause=_target_cause(study, name))
+    return SimulatedValue(of_policy(study, name, key, "ratio"), cause=_target_cause(study, name))
 
 
-@measures("buddy-squeezenet-ratio", "buddy-resnet-ratio")
-def over_iteration(study: Study, id: str) -> Measured:
+@simulates("buddy-squeezenet-ratio", "buddy-resnet-ratio")
+def over_iteration(study: BuddyStudy, id: str) -> SimulatedValue:
     name = ITERATIONS[id == "buddy-resnet-ratio"]
-    return Measured(of_policy(study, name, "final", "ratio"), cause=_target_cause(study, name))
+    return SimulatedValue(of_policy(study, name, "final", "ratio"), cause=_target_cause(study, name))
 
 
-def _raw_shares(study: Study, name: str) -> dict[str, float] | None:
+def _raw_shares(study: BuddyStudy, name: str) -> dict[str, float] | None:
     """Share of entries that need all four sectors of each allocation, the mean over the snapshots."""
     rows = study.finding(name, "classes")
     if rows is None:
@@ -154,7 +154,7 @@ def _raw_shares(study: Study, name: str) -> dict[str, float] | None:
     return {str(row["allocation"]): row["share_128B"] for row in rows[1:]}
 
 
-def _target_cause(study: Study, name: str) -> str:
+def _target_cause(study: BuddyStudy, name: str) -> str:
     """Why a workload's targets are what they are."""
     shares = _raw_shares(study, name)
     if not shares:
@@ -167,7 +167,7 @@ def _target_cause(study: Study, name: str) -> str:
     )
 
 
-def _scattered(study: Study, names: Sequence[str]) -> str:
+def _scattered(study: BuddyStudy, names: Sequence[str]) -> str:
     """Of how many workloads no allocation is compressible enough for a target; empty where one isn't stored."""
     found = {name: _raw_shares(study, name) for name in names}
     if not found or not all(found.values()):
@@ -182,32 +182,32 @@ def _scattered(study: Study, names: Sequence[str]) -> str:
     )
 
 
-@measures("buddy-steady")
-def steady(study: Study) -> Measured:
+@simulates("buddy-steady")
+def steady(study: BuddyStudy) -> SimulatedValue:
     ranges = {}
     for name in ITERATIONS:
         shares = [100 * share for _, share in overflow(study, name) or () if share is not None]
         if not shares:
-            return Measured(None, note="not stored")
+            return SimulatedValue(None, note="not stored")
         mean = sum(shares) / len(shares)
         ranges[name] = max(max(shares) - mean, mean - min(shares))
     note = ", ".join(f"{name}: within {points:.1f} points of its mean" for name, points in ranges.items())
-    return Measured("steady" if max(ranges.values()) <= 3 else "changes", note=note)
+    return SimulatedValue("steady" if max(ranges.values()) <= 3 else "changes", note=note)
 
 
-@measures("buddy-alexnet-accesses")
-def alexnet_accesses(study: Study) -> Measured:
+@simulates("buddy-alexnet-accesses")
+def alexnet_accesses(study: BuddyStudy) -> SimulatedValue:
     share, replayed = (of_policy(study, "alexnet", "final", column) for column in ("static_share", "replayed_share"))
     if share is None or replayed is None:
-        return Measured(None, note="not stored")
-    return Measured(100 * share, note=f"replayed {100 * replayed:.2f} %", cause=_target_cause(study, "alexnet"))
+        return SimulatedValue(None, note="not stored")
+    return SimulatedValue(100 * share, note=f"replayed {100 * replayed:.2f} %", cause=_target_cause(study, "alexnet"))
 
 
-@measures("buddy-hpgmg-pattern")
-def hpgmg_pattern(study: Study) -> Measured:
+@simulates("buddy-hpgmg-pattern")
+def hpgmg_pattern(study: BuddyStudy) -> SimulatedValue:
     rows = study.finding("hpgmg", "page-map")
     if rows is None:
-        return Measured(None, note="not stored")
+        return SimulatedValue(None, note="not stored")
     counts: dict[str, int] = {}
     for row in rows:
         counts[row["allocation"]] = counts.get(row["allocation"], 0) + 1
@@ -225,24 +225,24 @@ def hpgmg_pattern(study: Study) -> Measured:
         f"of the {counts[largest]} pages of {largest} {100 * uniform / counts[largest]:.0f} % have one size; "
         "a box holds its vectors one after the other, each of many pages, so stripes are longer than a page"
     )
-    return Measured("striped" if share > 0.5 else "not within pages", note, cause)
+    return SimulatedValue("striped" if share > 0.5 else "not within pages", note, cause)
 
 
-@measures("buddy-hpgmg-threshold")
-def hpgmg_threshold(study: Study) -> Measured:
+@simulates("buddy-hpgmg-threshold")
+def hpgmg_threshold(study: BuddyStudy) -> SimulatedValue:
     """By raising the threshold: where most of the ratio between 10 % and no bound at all is reached."""
     shares = ",".join(f"{step / 20:g}" for step in range(2, 21))
     rows = study.finding("hpgmg", "threshold", thresholds=shares)
     if rows is None:
-        return Measured(None, note="not stored")
+        return SimulatedValue(None, note="not stored")
     best = rows[0]["sector_placement_ratio"]
     reached = [row["threshold_share"] for row in rows if row["ratio"] >= (1 - _NEAR) * best]
     note = f"best achievable {best:.2f}; at 30 % {next(r['ratio'] for r in rows if r['threshold_share'] == 0.3):.2f}"
-    return Measured(100 * reached[0] if reached else 100.0, note=note, cause=CONTENTS_CAUSE)
+    return SimulatedValue(100 * reached[0] if reached else 100.0, note=note, cause=CONTENTS_CAUSE)
 
 
-@measures("buddy-near-optimal")
-def near_optimal(study: Study) -> Measured:
+@simulates("buddy-near-optimal")
+def near_optimal(study: BuddyStudy) -> SimulatedValue:
     far, lacking = dict[str, str](), []
     for name in study.names("HPC"):
         at, best = (threshold_ratio(study, name, key) for key in ("threshold_30", "best_achievable"))
@@ -251,12 +251,12 @@ def near_optimal(study: Study) -> Measured:
         elif at < (1 - _NEAR) * best:
             far[name] = f"{name} ({at:.2f} of {best:.2f})"
     if lacking:
-        return Measured(None, note=f"not stored: {', '.join(lacking)}")
+        return SimulatedValue(None, note=f"not stored: {', '.join(lacking)}")
     text = str(value("buddy-near-optimal")) if list(far) == ["hpgmg"] else f"far: {', '.join(far.values()) or 'none'}"
-    return Measured(text, cause=_far_cause(study, list(far)))
+    return SimulatedValue(text, cause=_far_cause(study, list(far)))
 
 
-def _far_cause(study: Study, names: Sequence[str]) -> str:
+def _far_cause(study: BuddyStudy, names: Sequence[str]) -> str:
     """Which entries a threshold leaves uncompressed: of the largest allocation of those that could be smaller."""
     texts = []
     for name in names:
@@ -274,8 +274,8 @@ def _far_cause(study: Study, names: Sequence[str]) -> str:
     return f"compressible and incompressible entries share allocations: {'; '.join(texts)}" if texts else ""
 
 
-@measures("buddy-dl-threshold")
-def dl_threshold(study: Study) -> Measured:
+@simulates("buddy-dl-threshold")
+def dl_threshold(study: BuddyStudy) -> SimulatedValue:
     gains = {}
     for group in ("HPC", "DL"):
         low, high = (
@@ -283,17 +283,17 @@ def dl_threshold(study: Study) -> Measured:
             for key in ("threshold_10", "threshold_40")
         )
         if low is None or high is None:
-            return Measured(None, note="not stored")
+            return SimulatedValue(None, note="not stored")
         gains[group] = 100 * (high / low - 1)
     text = "mostly DL" if gains["DL"] > gains["HPC"] else "mostly HPC"
-    return Measured(text, note=", ".join(f"{group} {gain:.1f} %" for group, gain in gains.items()))
+    return SimulatedValue(text, note=", ".join(f"{group} {gain:.1f} %" for group, gain in gains.items()))
 
 
-@measures("buddy-largest-ratio")
-def largest_ratio(study: Study) -> Measured:
+@simulates("buddy-largest-ratio")
+def largest_ratio(study: BuddyStudy) -> SimulatedValue:
     found = of_group(study, "all", lambda name: of_policy(study, name, "final", "ratio"))
     known = {name: ratio for name, ratio in found.items() if ratio is not None}
     if not known:
-        return Measured(None, note="not stored")
+        return SimulatedValue(None, note="not stored")
     most = max(known, key=lambda name: known[name])
-    return Measured(known[most], note=most)
+    return SimulatedValue(known[most], note=most)

@@ -10,7 +10,7 @@ import numpy as np
 from buddysim.compress.tensors import tensor_ratios
 from buddysim.machine.training import TrainingMachine
 from buddysim.papers.cdma.paper_networks import NETWORKS
-from buddysim.papers.simulated_values import Measured, measures
+from buddysim.papers.simulated_values import SimulatedValue, simulates
 from buddysim.sweep.saved import SavedResults
 from buddysim.training import Network
 from buddysim.training.schemes import cdma_engine
@@ -18,27 +18,27 @@ from buddysim.training.schemes import cdma_engine
 PEAK = "pcie3-peak"  # what the engine is made for (Sec. V)
 
 
-@measures("cdma-batches")
-def batches(training: SavedResults) -> Measured:
-    return Measured(
+@simulates("cdma-batches")
+def batches(training: SavedResults) -> SimulatedValue:
+    return SimulatedValue(
         tuple(float(batch) for _, batch in NETWORKS.values()), note=", ".join(f"`{n}`" for n, _ in NETWORKS.values())
     )
 
 
-@measures("cdma-alexnet")
-def first_conv_of_alexnet(training: SavedResults) -> Measured:
+@simulates("cdma-alexnet")
+def first_conv_of_alexnet(training: SavedResults) -> SimulatedValue:
     network = Network.load(NETWORKS["AlexNet"][0])
     first = next(layer for layer in network.layers if layer.kind == "conv")
-    return Measured(tuple(float(extent) for extent in first.output_shape))
+    return SimulatedValue(tuple(float(extent) for extent in first.output_shape))
 
 
-@measures("zvc-overhead", "zvc-most", "zvc-60", "zvc-60-mask", "zvc-62", "zvc-62-mask")
-def zvc(training: SavedResults, id: str) -> Measured:
+@simulates("zvc-overhead", "zvc-most", "zvc-60", "zvc-60-mask", "zvc-62", "zvc-62-mask")
+def zvc(training: SavedResults, id: str) -> SimulatedValue:
     zeros = {"zvc-overhead": 0.0, "zvc-most": 1.0, "zvc-60": 0.6, "zvc-60-mask": 0.6}.get(id, 0.62)
     ratio = zvc_ratio(zeros)
     if id == "zvc-overhead":
-        return Measured(100 * (1 / ratio.ratio - 1))
-    return Measured(ratio.ratio if id.endswith("mask") or id == "zvc-most" else ratio.ratio_without_mask)
+        return SimulatedValue(100 * (1 / ratio.ratio - 1))
+    return SimulatedValue(ratio.ratio if id.endswith("mask") or id == "zvc-most" else ratio.ratio_without_mask)
 
 
 @cache
@@ -50,17 +50,17 @@ def zvc_ratio(zeros: float) -> Any:
     return tensor_ratios(words, ("NCHW",), (4096,), ("zvc",))[0]
 
 
-@measures("zvc-13.8", "zvc-13.8-mask")
-def zeros_for_the_largest(training: SavedResults, id: str) -> Measured:
+@simulates("zvc-13.8", "zvc-13.8-mask")
+def zeros_for_the_largest(training: SavedResults, id: str) -> SimulatedValue:
     mask = 1 / 32 if id.endswith("mask") else 0.0
-    return Measured(100 * (1 - (1 / 13.8 - mask)))
+    return SimulatedValue(100 * (1 - (1 / 13.8 - mask)))
 
 
-@measures(
+@simulates(
     "engine-rate", "engine-compress", "engine-decompress", "engine-demand", "left-over", "cap", "cap-bw", "buffer",
     "area-units", "area-buffer", "area", "area-gen5",
 )  # fmt: skip
-def engine(training: SavedResults, id: str) -> Measured:
+def engine(training: SavedResults, id: str) -> SimulatedValue:
     titan_x = TrainingMachine.load("titan-x")
     gen3, gen5 = (cdma_engine.engine(titan_x.links[name].offload_bytes_per_s) for name in (PEAK, "pcie5-peak"))
     left = cdma_engine.left_over_bytes_per_s(titan_x.dram_bytes_per_s, titan_x.fp32_flops)
@@ -89,4 +89,4 @@ def engine(training: SavedResults, id: str) -> Measured:
             f"the text says; {gen5.scaled_area_mm2:.2f} if the compressors grow as well; {twice:.2f} with twice "
             "as many compressors"
         )
-    return Measured(float(values[id]), note=note, cause=cause)
+    return SimulatedValue(float(values[id]), note=note, cause=cause)

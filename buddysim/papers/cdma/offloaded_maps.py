@@ -20,7 +20,7 @@ ALGORITHMS = ("zvc", "rle", "zlib")
 
 
 @dataclass(frozen=True)
-class Ratios:
+class OffloadRatios:
     """How well a codec compresses the maps that a network offloads.
 
     Attributes
@@ -62,7 +62,7 @@ def offloaded_maps(network: Network, batch: int, machine: TrainingMachine | str 
     return {network.last_writer(program.tensors[task.tensor].layer): task.byte_count for task in offloads}
 
 
-def ratios(network: Network, batch: int, source: Source, codecs: Iterable[Codec]) -> list[Ratios]:
+def ratios(network: Network, batch: int, source: Source, codecs: Iterable[Codec]) -> list[OffloadRatios]:
     """Average and largest ratio of the maps that `network` offloads, by codec."""
     maps = offloaded_maps(network, batch)
     found = []
@@ -75,7 +75,7 @@ def ratios(network: Network, batch: int, source: Source, codecs: Iterable[Codec]
             density = None if density is None or value is None else density + value * size / total
         best = max(maps, key=lambda index: (contents[index].ratio, -index))
         found.append(
-            Ratios(
+            OffloadRatios(
                 network=network.name,
                 batch=batch,
                 codec=codec,
@@ -92,7 +92,7 @@ def ratios(network: Network, batch: int, source: Source, codecs: Iterable[Codec]
 
 def ratios_by_network(
     source: Source, networks: Mapping[str, tuple[str, int]] = NETWORKS, window: int = 4096, masks: bool = True
-) -> dict[str, list[Ratios]]:
+) -> dict[str, list[OffloadRatios]]:
     """Ratios of every algorithm in every layout, by the paper's name of the network (Fig. 11; NCHW: Fig. 12)."""
     codecs = [
         Codec(algorithm, layout, window, masks or algorithm != "zvc") for algorithm in ALGORITHMS for layout in LAYOUTS

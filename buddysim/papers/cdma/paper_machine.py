@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from buddysim.machine.training import TrainingMachine
-from buddysim.papers.simulated_values import Measured, measures
+from buddysim.papers.simulated_values import SimulatedValue, simulates
 from buddysim.sweep.saved import SavedResults
 
 
-@measures("titan-xp-bandwidth")
-def bandwidth(training: SavedResults) -> Measured:
-    return Measured(TrainingMachine.load("titan-xp").dram_bytes_per_s / 1e9)
+@simulates("titan-xp-bandwidth")
+def bandwidth(training: SavedResults) -> SimulatedValue:
+    return SimulatedValue(TrainingMachine.load("titan-xp").dram_bytes_per_s / 1e9)
 
 
-@measures("shared-link")
-def shared_link(training: SavedResults) -> Measured:
+@simulates("shared-link")
+def shared_link(training: SavedResults) -> SimulatedValue:
     link = "pcie3-shared"
     rates = TrainingMachine.load("titan-x").links[link]
-    return Measured(rates.offload_bytes_per_s / 1e9, note=f"link `{link}`")
+    return SimulatedValue(rates.offload_bytes_per_s / 1e9, note=f"link `{link}`")

@@ -22,7 +22,7 @@ from buddysim.machine.training import TrainingMachine
 from buddysim.papers.cdma.offloaded_maps import offloaded_maps
 from buddysim.papers.cdma.paper_networks import NETWORKS
 from buddysim.papers.cdma.ratios import network_ratios
-from buddysim.papers.simulated_values import Measured, by_network, measures
+from buddysim.papers.simulated_values import SimulatedValue, by_network, simulates
 from buddysim.sweep.saved import SavedResults
 from buddysim.training import Network, schemes
 from buddysim.training.contents import Codec, GeneratedContents, MapContents, average_share
@@ -99,8 +99,8 @@ def mean_ratio(contents: str) -> float:
     return fmean(found)
 
 
-@measures("vdnn-loss", "vdnn-loss-most")
-def vdnn_loss(training: SavedResults, id: str) -> Measured:
+@simulates("vdnn-loss", "vdnn-loss-most")
+def vdnn_loss(training: SavedResults, id: str) -> SimulatedValue:
     pick = max if id.endswith("most") else fmean
     by_link = [
         f"{machine}, {link}: {pick(losses(machine, link=link).values()):.0f}"
@@ -108,7 +108,7 @@ def vdnn_loss(training: SavedResults, id: str) -> Measured:
         for link in (LINK, PEAK)
     ]
     ours = losses("titan-xp")
-    return Measured(
+    return SimulatedValue(
         pick(ours.values()),
         note=f"Titan Xp, {LINK} ({by_network(ours)}); {', '.join(by_link)}; with X of concatenations offloaded "
         f"{pick(losses('titan-xp', concat=True).values()):.0f}",
@@ -121,13 +121,15 @@ def losses(machine: str, *, concat: bool = False, link: str = LINK) -> dict[str,
     return {label: 100 - amount for label, amount in kept.items()}
 
 
-@measures("cudnn5-speed")
-def cudnn5(training: SavedResults) -> Measured:
-    return Measured(None, note="cuDNN 1 isn't calibrated: its timings aren't among the published ones that we have")
+@simulates("cudnn5-speed")
+def cudnn5(training: SavedResults) -> SimulatedValue:
+    return SimulatedValue(
+        None, note="cuDNN 1 isn't calibrated: its timings aren't among the published ones that we have"
+    )
 
 
-@measures("gain-titan-x", "gain-titan-x-most", "gain-titan-xp", "gain-titan-xp-most")
-def gain(training: SavedResults, id: str) -> Measured:
+@simulates("gain-titan-x", "gain-titan-x-most", "gain-titan-xp", "gain-titan-xp-most")
+def gain(training: SavedResults, id: str) -> SimulatedValue:
     machine = "titan-xp" if "xp" in id else "titan-x"
     pick: Callable[..., float] = max if id.endswith("most") else fmean
     ours = gains(machine, STATED)
@@ -135,7 +137,7 @@ def gain(training: SavedResults, id: str) -> Measured:
     def other(contents: str, concat: bool = False) -> str:
         return f"{pick(gains(machine, contents, concat).values()):.0f}"
 
-    return Measured(
+    return SimulatedValue(
         pick(ours.values()),
         note=f"62 % zeros in every map but the images, masks not counted, a mean ratio of {mean_ratio(STATED):.2f}: "
         f"{by_network(ours)}; with X of concatenations offloaded {other(STATED, True)}; with 62 % zeros behind ReLU "
@@ -155,21 +157,21 @@ def gains(machine: str, contents: str, concat: bool = False) -> dict[str, float]
     return {label: 100 * (above[label] / below[label] - 1) for label in NETWORKS}
 
 
-@measures("bw-aware", "zlib-faster", "zlib-faster-most")
-def against_zvc(training: SavedResults, id: str) -> Measured:
+@simulates("bw-aware", "zlib-faster", "zlib-faster-most")
+def against_zvc(training: SavedResults, id: str) -> SimulatedValue:
     machine = "titan-x"
     zvc, zlib = performance(machine, "cdma-zv"), performance(machine, "cdma-zl")
     if id == "bw-aware":
         slower = performance(machine, "cdma-bw")
         best = {label: 100 * slower[label] / max(zvc[label], zlib[label]) for label in NETWORKS}
-        return Measured(fmean(best.values()), note=f"our measured maps: {by_network(best)}")
+        return SimulatedValue(fmean(best.values()), note=f"our measured maps: {by_network(best)}")
     faster = {label: 100 * zlib[label] / zvc[label] - 100 for label in NETWORKS}
     amount = max(faster.values()) if id.endswith("most") else fmean(faster.values())
-    return Measured(amount, note=f"our measured maps: {by_network(faster, '{:.1f}')}")
+    return SimulatedValue(amount, note=f"our measured maps: {by_network(faster, '{:.1f}')}")
 
 
-@measures("cap-benefit")
-def cap_benefit(training: SavedResults) -> Measured:
+@simulates("cap-benefit")
+def cap_benefit(training: SavedResults) -> SimulatedValue:
     """The share of compression's gain that the cap on read bandwidth leaves: it limits ratios above 200 / 16."""
     machine = "titan-x"
     largest = {label: network_ratios(label, "zvc").largest for label in NETWORKS}
@@ -178,7 +180,7 @@ def cap_benefit(training: SavedResults) -> Measured:
     for label in NETWORKS:
         gained = free[label] - vdnn[label]
         kept[label] = 100 * (zvc[label] - vdnn[label]) / gained if gained > 0 else 100.0
-    return Measured(
+    return SimulatedValue(
         fmean(kept.values()),
         note=f"{by_network(kept)}; largest ratios {by_network(largest, '{:.1f}')}, capped from 12.5",
     )

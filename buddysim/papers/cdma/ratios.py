@@ -6,53 +6,57 @@ from functools import cache
 from statistics import fmean
 
 from buddysim.compress.tensors import LAYOUTS
-from buddysim.papers.cdma.offloaded_maps import Ratios, ratios_by_network
+from buddysim.papers.cdma.offloaded_maps import OffloadRatios, ratios_by_network
 from buddysim.papers.cdma.paper_networks import NETWORKS
-from buddysim.papers.simulated_values import Measured, by_network, measures
+from buddysim.papers.simulated_values import SimulatedValue, by_network, simulates
 from buddysim.sweep.saved import SavedResults
 from buddysim.training.contents.measured import measured
 
 
 @cache
-def ratios(masks: bool, window: int = 4096) -> dict[str, list[Ratios]]:
+def ratios(masks: bool, window: int = 4096) -> dict[str, list[OffloadRatios]]:
     """The data of Fig. 11."""
     return ratios_by_network(measured(None), window=window, masks=masks)
 
 
-def network_ratios(label: str, algorithm: str, layout: str = "NCHW", masks: bool = True, window: int = 4096) -> Ratios:
+def network_ratios(
+    label: str, algorithm: str, layout: str = "NCHW", masks: bool = True, window: int = 4096
+) -> OffloadRatios:
     """Ratios of the network that the paper calls `label`."""
     return next(r for r in ratios(masks, window)[label] if (r.codec.algorithm, r.codec.layout) == (algorithm, layout))
 
 
-@measures("sparsity-alexnet", "sparsity-six", "sparsity-most")
-def sparsity(training: SavedResults, id: str) -> Measured:
+@simulates("sparsity-alexnet", "sparsity-six", "sparsity-most")
+def sparsity(training: SavedResults, id: str) -> SimulatedValue:
     zeros = {label: 100 * (1 - (network_ratios(label, "zvc").density or 0)) for label in NETWORKS}
     amount = {
         "sparsity-alexnet": zeros["AlexNet"],
         "sparsity-six": fmean(zeros.values()),
         "sparsity-most": max(zeros.values()),
     }
-    return Measured(amount[id], note=by_network(zeros))
+    return SimulatedValue(amount[id], note=by_network(zeros))
 
 
-@measures("zvc-average", "zlib-average")
-def average_ratio(training: SavedResults, id: str) -> Measured:
+@simulates("zvc-average", "zlib-average")
+def average_ratio(training: SavedResults, id: str) -> SimulatedValue:
     algorithm = id.partition("-")[0]
     ours = {label: network_ratios(label, algorithm).average for label in NETWORKS}
     bare = fmean(network_ratios(label, algorithm, masks=False).average for label in NETWORKS)
     note = by_network(ours, "{:.2f}")
-    return Measured(fmean(ours.values()), note=note + (f"; without masks {bare:.2f}" if algorithm == "zvc" else ""))
+    return SimulatedValue(
+        fmean(ours.values()), note=note + (f"; without masks {bare:.2f}" if algorithm == "zvc" else "")
+    )
 
 
-@measures("zvc-largest")
-def largest_ratio(training: SavedResults) -> Measured:
+@simulates("zvc-largest")
+def largest_ratio(training: SavedResults) -> SimulatedValue:
     best = max((network_ratios(label, "zvc") for label in NETWORKS), key=lambda r: r.largest)
     bare = max(network_ratios(label, "zvc", masks=False).largest for label in NETWORKS)
-    return Measured(best.largest, note=f"{best.network}, {best.largest_map}; without masks {bare:.1f}")
+    return SimulatedValue(best.largest, note=f"{best.network}, {best.largest_map}; without masks {bare:.1f}")
 
 
-@measures("zvc-layouts", "zlib-layouts", "rle-layouts")
-def layouts(training: SavedResults, id: str) -> Measured:
+@simulates("zvc-layouts", "zlib-layouts", "rle-layouts")
+def layouts(training: SavedResults, id: str) -> SimulatedValue:
     def averages(algorithm: str) -> list[float]:
         return [fmean(network_ratios(label, algorithm, layout).average for label in NETWORKS) for layout in LAYOUTS]
 
@@ -66,11 +70,11 @@ def layouts(training: SavedResults, id: str) -> Measured:
         "zlib-layouts": "behind ZVC" if max(zlib[1:]) < min(zvc[1:]) else "ahead of ZVC",
         "rle-layouts": "best in NCHW" if rle[0] == max(rle) else "not best in NCHW",
     }
-    return Measured(found[id], note=f"{', '.join(LAYOUTS)}: {note}")
+    return SimulatedValue(found[id], note=f"{', '.join(LAYOUTS)}: {note}")
 
 
-@measures("windows")
-def windows(training: SavedResults) -> Measured:
+@simulates("windows")
+def windows(training: SavedResults) -> SimulatedValue:
     changes = {
         algorithm: 100
         * (
@@ -83,15 +87,17 @@ def windows(training: SavedResults) -> Measured:
         for algorithm in ("zvc", "rle", "zlib")
     }
     largest = max(abs(change) for change in changes.values())
-    return Measured("hardly change" if largest <= 7 else "change", note=f"NCHW, in %: {by_network(changes, '{:+.1f}')}")
+    return SimulatedValue(
+        "hardly change" if largest <= 7 else "change", note=f"NCHW, in %: {by_network(changes, '{:+.1f}')}"
+    )
 
 
-@measures("zlib-traffic", "zlib-traffic-googlenet")
-def zlib_traffic(training: SavedResults, id: str) -> Measured:
+@simulates("zlib-traffic", "zlib-traffic-googlenet")
+def zlib_traffic(training: SavedResults, id: str) -> SimulatedValue:
     below = {
         label: 100 * (1 - network_ratios(label, "zlib").traffic / network_ratios(label, "zvc").traffic)
         for label in NETWORKS
     }
-    return Measured(
+    return SimulatedValue(
         below["GoogLeNet"] if id.endswith("googlenet") else fmean(below.values()), note=by_network(below, "{:.1f}")
     )

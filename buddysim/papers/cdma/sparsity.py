@@ -9,7 +9,7 @@ import numpy as np
 from scipy import stats
 
 from buddysim.papers.cdma.density import about_the_training, measurement
-from buddysim.papers.simulated_values import Measured, measures
+from buddysim.papers.simulated_values import SimulatedValue, simulates
 from buddysim.sweep.saved import SavedResults
 
 
@@ -18,19 +18,19 @@ def maps_of(kind: str, part: str = "features") -> list[int]:
     return [n for n, info in enumerate(measurement().maps) if info.kind == kind and info.part == part]
 
 
-@measures("first-conv")
-def first_conv(training: SavedResults) -> Measured:
+@simulates("first-conv")
+def first_conv(training: SavedResults) -> SimulatedValue:
     densities = 100 * measurement().densities[:, maps_of("relu")[0]]
-    return Measured((float(densities.min()), float(densities.max())), note=about_the_training())
+    return SimulatedValue((float(densities.min()), float(densities.max())), note=about_the_training())
 
 
-@measures("pool-denser")
-def pool_denser(training: SavedResults) -> Measured:
+@simulates("pool-denser")
+def pool_denser(training: SavedResults) -> SimulatedValue:
     densities = measurement().densities
     pools = [n for n in maps_of("maxpool") if n and measurement().maps[n - 1].kind == "relu"]
     denser = [float((densities[:, n] >= densities[:, n - 1]).mean()) for n in pools]
     share = fmean(denser)
-    return Measured(
+    return SimulatedValue(
         "denser" if share > 0.95 else "not always denser",
         note=f"{len(pools)} pooling layers, at {100 * share:.0f} % of the points",
     )
@@ -43,8 +43,8 @@ def network_density() -> Any:
     return measurement().densities[:, maps] @ sizes / sizes.sum()
 
 
-@measures("fall", "u-shape")
-def over_training(training: SavedResults, id: str) -> Measured:
+@simulates("fall", "u-shape")
+def over_training(training: SavedResults, id: str) -> SimulatedValue:
     density = network_density()
     iterations = [point.iteration for point in measurement().points]
     lowest = int(density.argmin())
@@ -53,24 +53,26 @@ def over_training(training: SavedResults, id: str) -> Measured:
         f"{100 * density[-1]:.1f} % at {iterations[-1]:,}"
     )
     if id == "fall":
-        return Measured("falls" if density[lowest] < density[0] else "does not fall", note=note)
+        return SimulatedValue("falls" if density[lowest] < density[0] else "does not fall", note=note)
     rises = lowest < len(density) - 1 and density[-1] > density[lowest]
-    return Measured("rises slowly" if rises else "does not rise", note=note)
+    return SimulatedValue("rises slowly" if rises else "does not rise", note=note)
 
 
-@measures("deeper-sparser")
-def deeper_sparser(training: SavedResults) -> Measured:
+@simulates("deeper-sparser")
+def deeper_sparser(training: SavedResults) -> SimulatedValue:
     means = [measurement().mean_density(n) or 0.0 for n in maps_of("relu")]
     rank = float(stats.spearmanr(range(len(means)), means).statistic)
     shown = ", ".join(f"{100 * density:.0f}" for density in means)
-    return Measured("sparser" if rank < 0 else "denser", note=f"mean densities {shown} %; rank correlation {rank:.2f}")
+    return SimulatedValue(
+        "sparser" if rank < 0 else "denser", note=f"mean densities {shown} %; rank correlation {rank:.2f}"
+    )
 
 
-@measures("fc-sparsest")
-def fc_sparsest(training: SavedResults) -> Measured:
+@simulates("fc-sparsest")
+def fc_sparsest(training: SavedResults) -> SimulatedValue:
     features = [measurement().mean_density(n) or 0 for n in maps_of("relu")]
     classifier = [measurement().mean_density(n) or 0 for n in maps_of("relu", "classifier")]
-    return Measured(
+    return SimulatedValue(
         "sparsest" if max(classifier) < min(features) else "not sparsest",
         note=f"density {', '.join(f'{100 * d:.0f}' for d in classifier)} % against {100 * min(features):.0f} % of the "
         f"sparsest CONV",

@@ -7,7 +7,7 @@ from statistics import fmean
 from buddysim.papers.cswap.iterations import PAPER, SIMULATED, accuracy_percent, decisions, epochs, training_text
 from buddysim.papers.cswap.paper_networks import CASES, NETWORKS, TENSORS
 from buddysim.papers.cswap.tensor_numbers import VGG16
-from buddysim.papers.simulated_values import Measured, by_network, measures
+from buddysim.papers.simulated_values import SimulatedValue, by_network, simulates
 from buddysim.sweep.saved import SavedResults
 from buddysim.training.schemes.cswap import Decision
 
@@ -32,12 +32,12 @@ def _coded_ms(one: Decision) -> tuple[float, float]:
     return one.code.byte_count * _BOTH_WAYS, (one.code.encode_ps + one.code.decode_ps) / 1e9
 
 
-@measures("sc-worse")
-def worse(training: SavedResults) -> Measured:
+@simulates("sc-worse")
+def worse(training: SavedResults) -> SimulatedValue:
     found = {source: _worse(source) for source in (SIMULATED, PAPER)}
     shown = {source: ", ".join(names) or "none" for source, names in found.items()}
     count = f"{len(found[SIMULATED])} of {len(TENSORS)}, with the paper's codec times {len(found[PAPER])}"
-    return Measured(
+    return SimulatedValue(
         shown[SIMULATED],
         f"with the paper's codec times {shown[PAPER]}",
         f"ours are faster: {count}; {training_text('VGG16')}",
@@ -48,14 +48,14 @@ def _worse(source: str) -> list[str]:
     return [name for name, (plain, copies, codec) in swapping_ms(source).items() if copies + codec > plain]
 
 
-@measures("sc-codec-share")
-def codec_share(training: SavedResults) -> Measured:
+@simulates("sc-codec-share")
+def codec_share(training: SavedResults) -> SimulatedValue:
     found = {}
     for source in (SIMULATED, PAPER):
         codec, copies = (sum(row[column] for row in swapping_ms(source).values()) for column in (2, 1))
         found[source] = 100 * codec / (codec + copies)
-    return Measured(found[SIMULATED], f"with the paper's codec times {found[PAPER]:.0f}", "our kernels are faster; "
-                    f"with the paper's codec times {found[PAPER]:.0f} %")  # fmt: skip
+    note = f"with the paper's codec times {found[PAPER]:.0f}"
+    return SimulatedValue(found[SIMULATED], note, f"our kernels are faster; {note} %")
 
 
 def compressed(label: str = "VGG16", codec_times: str = SIMULATED) -> dict[float, list[str]]:
@@ -66,20 +66,20 @@ def compressed(label: str = "VGG16", codec_times: str = SIMULATED) -> dict[float
     }
 
 
-@measures("8-vgg16", "8-never", "8-grows")
-def over_epochs(training: SavedResults, id: str) -> Measured:
+@simulates("8-vgg16", "8-never", "8-grows")
+def over_epochs(training: SavedResults, id: str) -> SimulatedValue:
     found = {source: list(compressed(codec_times=source).values()) for source in (SIMULATED, PAPER)}
     counts = {source: [len(names) for names in by_epoch] for source, by_epoch in found.items()}
     note = f"{training_text('VGG16')}; with the paper's codec times {counts[PAPER][0]} to {counts[PAPER][-1]}"
     ours = counts[SIMULATED]
     pay = f"{ours[0]} of {len(TENSORS)} pay at the start, {ours[-1]} at the end"
     if id == "8-vgg16":
-        return Measured((float(ours[0]), float(ours[-1])), note, f"our kernels are fast: {pay}; {note}")
+        return SimulatedValue((float(ours[0]), float(ours[-1])), note, f"our kernels are fast: {pay}; {note}")
     if id == "8-grows":
         trend = {source: _trend(numbers) for source, numbers in counts.items()}
-        return Measured(trend[SIMULATED], f"{note}: {trend[PAPER]}", f"our kernels are fast: {pay}; {note}")
+        return SimulatedValue(trend[SIMULATED], f"{note}: {trend[PAPER]}", f"our kernels are fast: {pay}; {note}")
     never = {source: _never(names) for source, names in found.items()}
-    return Measured(
+    return SimulatedValue(
         never[SIMULATED], f"with the paper's codec times {never[PAPER]}", f"our kernels are fast: {pay}; {note}"
     )
 
@@ -93,13 +93,13 @@ def _never(by_epoch: list[list[str]]) -> str:
     return ", ".join(label for name, label in TENSORS.items() if name not in ever) or "none"
 
 
-@measures("11-accuracy")
-def accuracy(training: SavedResults) -> Measured:
+@simulates("11-accuracy")
+def accuracy(training: SavedResults) -> SimulatedValue:
     found = {
         source: {label: accuracy_percent(CASES[2], label, source) for label in NETWORKS}
         for source in (SIMULATED, PAPER)
     }
-    return Measured(
+    return SimulatedValue(
         fmean(found[SIMULATED].values()),
         f"{by_network(found[SIMULATED])}; with the paper's codec times {by_network(found[PAPER])}",
         "each decision flipped, the others as they are",

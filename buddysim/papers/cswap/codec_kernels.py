@@ -9,48 +9,50 @@ from buddysim.gpu_codecs.launch_search import FIRST, STEPS
 from buddysim.gpu_codecs.times import machines
 from buddysim.papers.cswap.advisor_decisions import swapped_ms, swapping_ms
 from buddysim.papers.cswap.codec_models import CURVES, PAPER, errors, fig5_ms, grids, searches
-from buddysim.papers.simulated_values import Measured, measures
+from buddysim.papers.simulated_values import SimulatedValue, simulates
 from buddysim.sweep.saved import SavedResults
 
 DEFAULT = LAYOUTS[0]
 _OURS = "our kernels"
 
 
-@measures("fig5-10", "fig5-197", "fig5-1024")
-def fig5(training: SavedResults, id: str) -> Measured:
+@simulates("fig5-10", "fig5-197", "fig5-1024")
+def fig5(training: SavedResults, id: str) -> SimulatedValue:
     grid = int(id.partition("-")[2])
     shown = {curve: fig5_ms(curve, grid) for curve in CURVES}
     text = ", ".join(f"{curve} {amount:.1f}" for curve, amount in shown.items())
-    return Measured(
+    return SimulatedValue(
         shown[DEFAULT], f"{text} ms (extrapolated in size)", f"{_OURS}: {text} ms; the authors' are unknown"
     )
 
 
-@measures("fig5-shape")
-def shape(training: SavedResults) -> Measured:
+@simulates("fig5-shape")
+def shape(training: SavedResults) -> SimulatedValue:
     found = {layout: _shape([fig5_ms(layout, grid) for grid in grids()]) for layout in LAYOUTS}
     text = ", ".join(f"{layout}: {name}" for layout, name in found.items())
     best = {layout: min(grids(), key=lambda grid, one=layout: fig5_ms(one, grid)) for layout in LAYOUTS}  # type: ignore[misc]
     where = ", ".join(f"{layout} least at grid {grid}" for layout, grid in best.items())
-    return Measured(found[DEFAULT], f"{text}; {where}", f"{text}; {where}: one stream per work-item thrashes caches")
+    return SimulatedValue(
+        found[DEFAULT], f"{text}; {where}", f"{text}; {where}: one stream per work-item thrashes caches"
+    )
 
 
 def _shape(values: list[float]) -> str:
     return "falls, then rises" if values[-1] > 1.5 * min(values) < values[0] / 1.5 else "falls"
 
 
-@measures("zvc-favoured")
-def favoured(training: SavedResults) -> Measured:
+@simulates("zvc-favoured")
+def favoured(training: SavedResults) -> SimulatedValue:
     """By copies and codec of all of VGG16's (128) candidates, each codec at its best launch, nothing hidden."""
     found = {name: sum(map(sum, swapped_ms(name))) for name in REGISTRY.names() if machines(name, DEFAULT)}
     text = ", ".join(f"{name} {ms:.0f}" for name, ms in sorted(found.items(), key=lambda item: item[1]))
     plain = sum(before for before, *_ in swapping_ms().values())
     note = f"ms of copies and codec for all of VGG16's (128) candidates: {text}; not compressed {plain:.0f}"
-    return Measured(min(found, key=lambda name: found[name]), note, note)
+    return SimulatedValue(min(found, key=lambda name: found[name]), note, note)
 
 
-@measures("10-rae", "10-br", "10-svm")
-def time_model(training: SavedResults, id: str) -> Measured:
+@simulates("10-rae", "10-br", "10-svm")
+def time_model(training: SavedResults, id: str) -> SimulatedValue:
     found = errors(DEFAULT)
     text = "; ".join(
         f"{layout}: " + ", ".join(f"{n} {e['within']:.1f} / {e['beyond']:.1f}" for n, e in errors(layout).items())
@@ -59,16 +61,16 @@ def time_model(training: SavedResults, id: str) -> Measured:
     linear = found["LR 3"]["within"]
     note = f"RAE in %, within / beyond the fitted sizes: {text}"
     if id == "10-rae":
-        return Measured(linear, note, note)
+        return SimulatedValue(linear, note, note)
     other = found[id.partition("-")[2].upper()]["within"]
-    return Measured(100 * (1 - linear / other), note, note)
+    return SimulatedValue(100 * (1 - linear / other), note, note)
 
 
-@measures(
+@simulates(
     "12-random", "12-random-share", "12-expert", "12-bo", "12-grid", "12-expert-random", "12-bo-expert", "12-bo-random",
     "12-order",
 )  # fmt: skip
-def search(training: SavedResults, id: str) -> Measured:
+def search(training: SavedResults, id: str) -> SimulatedValue:
     costs = {
         curve: {name: median(one.cost for one in found) for name, found in searches(curve).items()} for curve in CURVES
     }
@@ -81,8 +83,8 @@ def search(training: SavedResults, id: str) -> Measured:
         "12-bo-random": 100 * ours["BO"] / ours["random"], "12-order": ", ".join(sorted(ours, key=lambda n: -ours[n])),
     }  # fmt: skip
     if id == "12-random-share":
-        return Measured(_share(training, ours["random"]), note, note)
-    return Measured(values[id], note, note)
+        return SimulatedValue(_share(training, ours["random"]), note, note)
+    return SimulatedValue(values[id], note, note)
 
 
 def _share(training: SavedResults, codec_ms: float) -> float:
@@ -91,13 +93,13 @@ def _share(training: SavedResults, codec_ms: float) -> float:
     return float(100 * codec_ms / (free + codec_ms))
 
 
-@measures("12-search", "search-saved")
-def evaluations(training: SavedResults, id: str) -> Measured:
+@simulates("12-search", "search-saved")
+def evaluations(training: SavedResults, id: str) -> SimulatedValue:
     every = (GRIDS[1] - GRIDS[0] + 1) * len(BLOCKS)
     ratio = every / (FIRST + STEPS)
     spread = ", ".join(f"{f.cost:.0f}" for f in searches(DEFAULT)["BO"])
     note = f"{every} over {FIRST + STEPS} evaluations; found by seed, ms: {spread}; curve {PAPER} besides"
-    return Measured(ratio if id == "12-search" else 100 * (1 - 1 / ratio), note)
+    return SimulatedValue(ratio if id == "12-search" else 100 * (1 - 1 / ratio), note)
 
 
 def mean_error(layout: str) -> float:

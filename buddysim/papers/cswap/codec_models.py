@@ -7,19 +7,19 @@ from functools import cache
 
 from buddysim.compress.zvc import share_of_density
 from buddysim.gpu_codecs import LAYOUTS
-from buddysim.gpu_codecs.launch_search import Found, bayesian, expert, random, whole_grid
-from buddysim.gpu_codecs.opencl_device import Launch
+from buddysim.gpu_codecs.launch_search import LaunchSearchResult, bayesian, expert, random, whole_grid
+from buddysim.gpu_codecs.opencl_device import LaunchShape
 from buddysim.gpu_codecs.paper_times import BYTES, POINTS, PaperTimes
 from buddysim.gpu_codecs.regressors import regressions
-from buddysim.gpu_codecs.samples import CHECKS, Sample, read_samples
+from buddysim.gpu_codecs.samples import CHECKS, CodecSample, read_samples
 from buddysim.gpu_codecs.time_model import (
+    CodecTiming,
     Fit,
-    Row,
     fit_bandwidth,
     fit_linear,
     relative_absolute_error,
 )
-from buddysim.gpu_codecs.times import Times, codec_times, shipped
+from buddysim.gpu_codecs.times import CodecTimeTable, codec_times, shipped
 from buddysim.machine.training import TrainingMachine
 from buddysim.papers.cswap.iterations import decisions
 from buddysim.papers.cswap.paper_networks import CASES, V100
@@ -36,12 +36,12 @@ SEEDS = range(5)
 _MIB = 2**20
 
 
-def times(curve: str, machine: str = V100, codec: str = CODEC) -> Times:
+def times(curve: str, machine: str = V100, codec: str = CODEC) -> CodecTimeTable:
     """Times of our kernels in a layout, or through the paper's three points."""
     return PaperTimes() if curve == PAPER else codec_times(machine, codec, curve)
 
 
-def best_both_ways(codec: str, layout: str, machine: str = V100) -> Sample:
+def best_both_ways(codec: str, layout: str, machine: str = V100) -> CodecSample:
     """A codec at its best launch: 500 MB, half of it zeros, there and back."""
     table = times(layout, machine, codec)
     return table.at(BYTES, SPARSITY, table.best_launch(BYTES, SPARSITY))
@@ -55,7 +55,7 @@ def bandwidth_ms(machine: str = V100) -> float:
 
 def fig5_ms(curve: str, grid: int, block: int = 64, machine: str = V100) -> float:
     """Milliseconds of compression and decompression of 500 MB, half of it zeros."""
-    return times(curve, machine).at(BYTES, SPARSITY, Launch(grid, block)).total_ps / 1e9
+    return times(curve, machine).at(BYTES, SPARSITY, LaunchShape(grid, block)).total_ps / 1e9
 
 
 def grids() -> list[int]:
@@ -63,7 +63,7 @@ def grids() -> list[int]:
     return sorted({sample.grid for sample in shipped()} | set(POINTS))
 
 
-def linearity() -> list[Sample]:
+def linearity() -> list[CodecSample]:
     """The samples that show how times grow with the size, at 50 % zeros, work-groups of 64, on a V100."""
     return [
         sample
@@ -72,7 +72,7 @@ def linearity() -> list[Sample]:
     ]
 
 
-def held_out(layout: str, direction: str, beyond: bool) -> list[Row]:
+def held_out(layout: str, direction: str, beyond: bool) -> list[CodecTiming]:
     """Simulated tensors whose sparsity no fit saw, within the fitted sizes or larger."""
     own = [s for s in shipped() if (s.machine, s.codec, s.layout) == (V100, CODEC, layout)]
     known = {sample.sparsity for sample in own if sample.byte_count == 8 * _MIB}
@@ -85,14 +85,14 @@ def held_out(layout: str, direction: str, beyond: bool) -> list[Row]:
     ]
 
 
-def _row(sample: Sample, direction: str) -> Row:
+def _row(sample: CodecSample, direction: str) -> CodecTiming:
     time_ps = sample.compress_ps if direction == "compression" else sample.decode_ps
-    return Row(sample.byte_count, sample.sparsity, time_ps)
+    return CodecTiming(sample.byte_count, sample.sparsity, time_ps)
 
 
 @cache
-def _fitted_rows(layout: str, direction: str) -> tuple[Row, ...]:
-    table, launch = codec_times(V100, CODEC, layout), Launch(197, 64)
+def _fitted_rows(layout: str, direction: str) -> tuple[CodecTiming, ...]:
+    table, launch = codec_times(V100, CODEC, layout), LaunchShape(197, 64)
     return tuple(
         _row(table.at(size * _MIB, sparsity, launch), direction)
         for size in FITTED_MIB
@@ -127,17 +127,17 @@ def _tensors() -> tuple[tuple[int, float], ...]:
 
 
 @cache
-def iteration_ms(curve: str, launch: Launch) -> float:
+def iteration_ms(curve: str, launch: LaunchShape) -> float:
     """(De)compression of all of VGG16's (128) candidates: the objective of every search."""
     table = times(curve)
     return sum(table.at(size, sparsity, launch).total_ps for size, sparsity in _tensors()) / 1e9
 
 
 @cache
-def searches(curve: str) -> dict[str, list[Found]]:
+def searches(curve: str) -> dict[str, list[LaunchSearchResult]]:
     """What each search finds, by seed where it draws."""
 
-    def objective(launch: Launch) -> float:
+    def objective(launch: LaunchShape) -> float:
         return iteration_ms(curve, launch)
 
     return {
@@ -149,23 +149,23 @@ def searches(curve: str) -> dict[str, list[Found]]:
 
 
 @dataclass(frozen=True)
-class Check:
+class CodecCheck:
     """What the table has for a launch that a search found, and a direct simulation; milliseconds, both ways."""
 
     layout: str
     search: str
-    launch: Launch
+    launch: LaunchShape
     byte_count: int
     table_ms: float
     direct_ms: float
 
 
-def checks() -> list[Check]:
+def checks() -> list[CodecCheck]:
     """The searches' launches on a V100, with each tensor that they were simulated with."""
     direct = [s for s in (*read_samples(str(CHECKS)), *shipped()) if s.origin == "simulated"]
     alike = [s for s in direct if (s.machine, s.codec, s.sparsity) == (V100, CODEC, SPARSITY)]
     return [
-        Check(layout, search, launch, s.byte_count, told.total_ps / 1e9, s.total_ps / 1e9)
+        CodecCheck(layout, search, launch, s.byte_count, told.total_ps / 1e9, s.total_ps / 1e9)
         for layout in LAYOUTS
         for search, found in searches(layout).items()
         for launch in dict.fromkeys(one.launch for one in found)

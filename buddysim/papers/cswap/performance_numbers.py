@@ -22,7 +22,7 @@ from buddysim.papers.cswap.paper_networks import (
     Case,
 )
 from buddysim.papers.reported_values import value as stated_value
-from buddysim.papers.simulated_values import Measured, by_network, measures
+from buddysim.papers.simulated_values import SimulatedValue, by_network, simulates
 from buddysim.sweep.saved import Result, SavedResults
 
 PANELS = {case.panel: case for case in CASES}
@@ -41,24 +41,24 @@ def _cause(training: SavedResults, case: Case) -> str:
     return f"{_UNPUBLISHED}: free compression saves {saved:.0f} % on average"
 
 
-@measures("6a-gain", "6a-gain-vdnnpp", "6a-vdnnpp-alexnet")
-def gains(training: SavedResults, id: str) -> Measured:
+@simulates("6a-gain", "6a-gain-vdnnpp", "6a-vdnnpp-alexnet")
+def gains(training: SavedResults, id: str) -> SimulatedValue:
     over = HOST if "vdnnpp" in id else BELOW
     ours, papers = (throughput(training, PANELS["6a"], over, *source) for source in ((), (PAPER,)))
     value = ours["AlexNet"] if id.endswith("alexnet") else fmean(ours.values())
     host = "; 0.05 GB/s for each of the host's 64 threads, assumed" if over == HOST else ""
-    return Measured(value, _note(ours, papers) + host, _cause(training, PANELS["6a"]) + host)
+    return SimulatedValue(value, _note(ours, papers) + host, _cause(training, PANELS["6a"]) + host)
 
 
-@measures("6a-vdnnpp-resnet")
-def resnet_over_host(training: SavedResults) -> Measured:
+@simulates("6a-vdnnpp-resnet")
+def resnet_over_host(training: SavedResults) -> SimulatedValue:
     case = PANELS["6a"]
     value = times_ms(training, case, HOST)["ResNet"] - times_ms(training, case, CSWAP)["ResNet"]
-    return Measured(value, "resnet20", f"{_UNPUBLISHED}, the host's rate is assumed: 3.2 GB/s in all")
+    return SimulatedValue(value, "resnet20", f"{_UNPUBLISHED}, the host's rate is assumed: 3.2 GB/s in all")
 
 
-@measures("6a-time-most", "6a-alexnet", "6a-plain20", "6a-others", "6c-time", "6d-time", "time-average", "time-most")
-def saved(training: SavedResults, id: str) -> Measured:
+@simulates("6a-time-most", "6a-alexnet", "6a-plain20", "6a-others", "6c-time", "6d-time", "time-average", "time-most")
+def saved(training: SavedResults, id: str) -> SimulatedValue:
     chosen = {"time-average": ("6a", "6c"), "time-most": ("6a", "6b", "6c", "6d")}.get(id, (id[:2],))
     ours: dict[str, float] = {}
     papers: dict[str, float] = {}
@@ -72,18 +72,18 @@ def saved(training: SavedResults, id: str) -> Measured:
     }
     kept = [ours[key] for key in by_id.get(id, list(ours))]
     value = fmean(kept) if id in ("6c-time", "6d-time", "time-average") else max(kept)
-    return Measured(value, _note(ours, papers), _cause(training, PANELS[chosen[0]]))
+    return SimulatedValue(value, _note(ours, papers), _cause(training, PANELS[chosen[0]]))
 
 
-@measures("6a-operations")
-def operations(training: SavedResults) -> Measured:
+@simulates("6a-operations")
+def operations(training: SavedResults) -> SimulatedValue:
     counts = {
         label: [_compressions(training, PANELS["6a"], label, scheme) for scheme in (CSWAP, ORACLE)]
         for label in NETWORKS
     }
     same = all(ours == free for ours, free in counts.values())
     text = ", ".join(f"{label} {ours} of {free}" for label, (ours, free) in counts.items())
-    return Measured("as many" if same else "fewer", note=text, cause=f"compressed, of the oracle's: {text}")
+    return SimulatedValue("as many" if same else "fewer", note=text, cause=f"compressed, of the oracle's: {text}")
 
 
 def _compressions(training: SavedResults, case: Case, label: str, scheme: str) -> int:
@@ -91,17 +91,19 @@ def _compressions(training: SavedResults, case: Case, label: str, scheme: str) -
     return int(next(note for note in notes if note.startswith("compressed: ")).split()[1])
 
 
-@measures("6a-oracle")
-def against_the_oracle(training: SavedResults) -> Measured:
+@simulates("6a-oracle")
+def against_the_oracle(training: SavedResults) -> SimulatedValue:
     case = PANELS["6a"]
     free = times_ms(training, case, ORACLE)
     ours = {k: 100 * (v / free[k] - 1) for k, v in times_ms(training, case, CSWAP).items()}
     papers = {k: 100 * (v / free[k] - 1) for k, v in times_ms(training, case, CSWAP, PAPER).items()}
-    return Measured(max(ours.values()), _note(ours, papers), f"our kernels take at most {max(ours.values()):.0f} %")
+    return SimulatedValue(
+        max(ours.values()), _note(ours, papers), f"our kernels take at most {max(ours.values()):.0f} %"
+    )
 
 
-@measures("transfer-alexnet", "transfer-plain20", "transfer-others")
-def transfers(training: SavedResults, id: str) -> Measured:
+@simulates("transfer-alexnet", "transfer-plain20", "transfer-others")
+def transfers(training: SavedResults, id: str) -> SimulatedValue:
     results = {label: result(training, PANELS["6a"], label, BELOW) for label in NETWORKS}
     shares = {label: 100 * one["stall_ms"] / one["time_ms"] for label, one in results.items()}
     named = {"transfer-alexnet": "AlexNet", "transfer-plain20": "Plain20"}
@@ -110,7 +112,7 @@ def transfers(training: SavedResults, id: str) -> Measured:
     else:
         others = {label: one for label, one in results.items() if label not in named.values()}
         value, needed = max(shares[label] for label in others), _least_computing(others, stated_value(id))
-    return Measured(value, by_network(shares), f"time that waits for copies: {by_network(shares)}; {needed}")
+    return SimulatedValue(value, by_network(shares), f"time that waits for copies: {by_network(shares)}; {needed}")
 
 
 def _most_computing(one: Result, percent: float) -> str:
@@ -143,21 +145,21 @@ def _copies_ms(one: Result) -> float:
     )
 
 
-@measures("6b-against-6a")
-def lower_on_the_2080_ti(training: SavedResults) -> Measured:
+@simulates("6b-against-6a")
+def lower_on_the_2080_ti(training: SavedResults) -> SimulatedValue:
     faster, slower = (throughput(training, PANELS[panel], BELOW) for panel in ("6a", "6b"))
     drops = {label: 100 * (1 - (100 + slower[label]) / (100 + faster[label])) for label in slower}
-    return Measured(fmean(drops.values()), by_network(drops), f"{_UNPUBLISHED}: {by_network(drops)}")
+    return SimulatedValue(fmean(drops.values()), by_network(drops), f"{_UNPUBLISHED}: {by_network(drops)}")
 
 
-@measures("plain20-2080ti")
-def plain20(training: SavedResults) -> Measured:
+@simulates("plain20-2080ti")
+def plain20(training: SavedResults) -> SimulatedValue:
     case = PANELS["6d"]
     one = result(training, case, "Plain20", BELOW)
     peak, batch = one["memory.peak_bytes"] / 2**30, BATCHES[V100, case.dataset]["Plain20"]
     more = training.result(ZOO[case.dataset]["Plain20"], batch, BELOW, case.machine, link=LINK)
     capacity = TrainingMachine.load(V100).memory_bytes / 2**30
-    return Measured(
+    return SimulatedValue(
         "fits" if one["fits"] else "does not fit",
         f"{peak:.2f} GiB",
         f"at batch 1 it peaks at {peak:.2f} GiB, at {batch} at {more['memory.peak_bytes'] / 2**30:.2f} of 11; the "
@@ -165,15 +167,15 @@ def plain20(training: SavedResults) -> Measured:
     )
 
 
-@measures("latency-v100", "latency-2080ti")
-def latency(training: SavedResults, id: str) -> Measured:
+@simulates("latency-v100", "latency-2080ti")
+def latency(training: SavedResults, id: str) -> SimulatedValue:
     panels = ("6a", "6c") if id == "latency-v100" else ("6b", "6d")
     found = {}
     for panel in panels:
         for label in times_ms(training, PANELS[panel], BELOW):
             swap = [_swapping_ms(training, PANELS[panel], label, scheme) for scheme in (BELOW, CSWAP)]
             found[f"{label} {panel}"] = 100 * (1 - swap[1] / swap[0]) if swap[0] else 0.0
-    return Measured(max(found.values()), by_network(found), f"{_UNPUBLISHED}: {by_network(found)}")
+    return SimulatedValue(max(found.values()), by_network(found), f"{_UNPUBLISHED}: {by_network(found)}")
 
 
 def _swapping_ms(training: SavedResults, case: Case, label: str, scheme: str) -> float:
@@ -181,18 +183,18 @@ def _swapping_ms(training: SavedResults, case: Case, label: str, scheme: str) ->
     return float(result(training, case, label, scheme)["time_ms"] - result(training, case, label, ORACLE)["oracle_ms"])
 
 
-@measures("7-v100", "7-2080ti", "7-v100-most", "7-2080ti-most", "7-plain20")
-def against_static(training: SavedResults, id: str) -> Measured:
+@simulates("7-v100", "7-2080ti", "7-v100-most", "7-2080ti-most", "7-plain20")
+def against_static(training: SavedResults, id: str) -> SimulatedValue:
     panels = ("6b", "6d") if "2080ti" in id else ("6a", "6c")
     ours, papers = (faster_than_static(training, panels, *source) for source in ((), (PAPER,)))
     note = _note(ours, papers)
     if id == "7-plain20":
         same = all(abs(v) < 1 for k, v in ours.items() if k.startswith("Plain20"))
-        return Measured("the same" if same else "faster", note, note)
+        return SimulatedValue("the same" if same else "faster", note, note)
     kept = [value for key, value in ours.items() if not key.startswith("Plain20")]
     value = max(kept) if id.endswith("most") else fmean(kept)
     others = [value for key, value in papers.items() if not key.startswith("Plain20")]
-    return Measured(
+    return SimulatedValue(
         value, note,
         f"our kernels are so fast that compressing everything costs nothing more; with the paper's codec times "
         f"{max(others) if id.endswith('most') else fmean(others):.1f} %",

@@ -11,7 +11,7 @@ from buddysim.gpu_codecs.synthetic_tensor import synthetic
 from buddysim.machine.training import TrainingMachine
 from buddysim.papers.cswap.iterations import decisions, epochs, training_text
 from buddysim.papers.cswap.paper_networks import CASES, LINK, TENSORS
-from buddysim.papers.simulated_values import Measured, measures
+from buddysim.papers.simulated_values import SimulatedValue, simulates
 from buddysim.sweep.saved import SavedResults
 from buddysim.training import Network
 
@@ -19,25 +19,25 @@ VGG16 = CASES[2], "VGG16"
 _MIB = 2**20
 
 
-@measures("cswap-largest", "cswap-smallest")
-def sizes(training: SavedResults, id: str) -> Measured:
+@simulates("cswap-largest", "cswap-smallest")
+def sizes(training: SavedResults, id: str) -> SimulatedValue:
     found = [one.byte_count / _MIB for one in decisions(*VGG16)]
-    return Measured(max(found) if id.endswith("largest") else min(found))
+    return SimulatedValue(max(found) if id.endswith("largest") else min(found))
 
 
-@measures("cswap-tensors")
-def tensors(training: SavedResults) -> Measured:
+@simulates("cswap-tensors")
+def tensors(training: SavedResults) -> SimulatedValue:
     kinds = Counter(one.layer.kind for one in decisions(*VGG16))
-    return Measured(f"{kinds['relu']} ReLU, {kinds['maxpool']} MAX")
+    return SimulatedValue(f"{kinds['relu']} ReLU, {kinds['maxpool']} MAX")
 
 
-@measures("cswap-maps-weights")
-def maps_over_weights(training: SavedResults) -> Measured:
+@simulates("cswap-maps-weights")
+def maps_over_weights(training: SavedResults) -> SimulatedValue:
     network = Network.load("vgg16")
     weights = sum(network.layer_parameter_bytes(layer.index) for layer in network.layers)
     maps = sum(network.output_bytes(owner, 256) for owner in network.buffers)
     every = sum(network.output_bytes(layer.index, 256) for layer in network.layers)
-    return Measured(
+    return SimulatedValue(
         maps / weights,
         note=f"ReLU in place; {every / weights:.0f} if each layer's output counts",
         cause=f"{maps / 2**30:.1f} GiB of maps over {weights / 2**30:.2f} GiB of weights",
@@ -52,41 +52,43 @@ def sparsities(label: str) -> list[float]:
     return found
 
 
-@measures("cswap-sparsity-range")
-def sparsity_range(training: SavedResults) -> Measured:
+@simulates("cswap-sparsity-range")
+def sparsity_range(training: SavedResults) -> SimulatedValue:
     every = [value for label in TENSORS.values() for value in sparsities(label)]
-    return Measured((min(every), max(every)), note=training_text("VGG16"))
+    return SimulatedValue((min(every), max(every)), note=training_text("VGG16"))
 
 
-@measures("cswap-relu4", "cswap-relu7", "8-max4")
-def sparsity_of(training: SavedResults, id: str) -> Measured:
+@simulates("cswap-relu4", "cswap-relu7", "8-max4")
+def sparsity_of(training: SavedResults, id: str) -> SimulatedValue:
     found = sparsities({"cswap-relu4": "ReLU4", "cswap-relu7": "ReLU7", "8-max4": "MAX4"}[id])
     if id == "8-max4":
-        return Measured(max(found), note=training_text("VGG16"))
+        return SimulatedValue(max(found), note=training_text("VGG16"))
     if id == "cswap-relu4":
-        return Measured((found[0], found[-1]), note=training_text("VGG16"))
+        return SimulatedValue((found[0], found[-1]), note=training_text("VGG16"))
     top = int(np.argmax(found))
-    return Measured(
+    return SimulatedValue(
         f"{found[0]:.0f} %, at most {found[top]:.0f} % at epoch {epochs('VGG16')[top]:g}, {found[-1]:.0f} % at last"
     )
 
 
-@measures("cswap-top5", "profile-sparsity", "prediction", "offline", "fit-time", "bo-time")
-def not_modelled(training: SavedResults, id: str) -> Measured:
-    return Measured(None, note="a property of the authors' run, not of what is simulated")
+@simulates("cswap-top5", "profile-sparsity", "prediction", "offline", "fit-time", "bo-time")
+def not_modelled(training: SavedResults, id: str) -> SimulatedValue:
+    return SimulatedValue(None, note="a property of the authors' run, not of what is simulated")
 
 
-@measures("v100-h2d", "v100-d2h", "2080ti-h2d", "2080ti-d2h")
-def links(training: SavedResults, id: str) -> Measured:
+@simulates("v100-h2d", "v100-d2h", "2080ti-h2d", "2080ti-d2h")
+def links(training: SavedResults, id: str) -> SimulatedValue:
     machine, _, direction = id.partition("-")
     rate = TrainingMachine.load({"v100": "v100", "2080ti": "2080-ti"}[machine]).links[LINK]
-    return Measured((rate.prefetch_bytes_per_s if direction == "h2d" else rate.offload_bytes_per_s) / 1e9)
+    return SimulatedValue((rate.prefetch_bytes_per_s if direction == "h2d" else rate.offload_bytes_per_s) / 1e9)
 
 
-@measures("index-zvc", "index-csr")
-def index(training: SavedResults, id: str) -> Measured:
+@simulates("index-zvc", "index-csr")
+def index(training: SavedResults, id: str) -> SimulatedValue:
     words = synthetic(_MIB, 0.5)
     kept = 4 * int(np.count_nonzero(words))
     if id == "index-csr":
-        return Measured(100 * kept / words.nbytes, note="a column index of 4 B for each word kept, as the paper counts")
-    return Measured(100 * (len(compress(words, "zvc", window=4096)) - kept) / words.nbytes)
+        return SimulatedValue(
+            100 * kept / words.nbytes, note="a column index of 4 B for each word kept, as the paper counts"
+        )
+    return SimulatedValue(100 * (len(compress(words, "zvc", window=4096)) - kept) / words.nbytes)

@@ -7,7 +7,7 @@ from functools import cache
 
 from buddysim.papers.gist.paper_networks import LIBRARY, OFFERED, setting
 from buddysim.papers.reported_values import value
-from buddysim.papers.simulated_values import Measured, measures
+from buddysim.papers.simulated_values import SimulatedValue, simulates
 from buddysim.sweep.saved import SavedResults
 from buddysim.training import Network
 from buddysim.training.driver import make_options
@@ -23,7 +23,7 @@ _TRIED = 32
 
 
 @dataclass(frozen=True)
-class Largest:
+class LargestBatch:
     """The largest minibatch that fits, and the time of a sample in it."""
 
     batch: int
@@ -31,7 +31,7 @@ class Largest:
 
 
 @cache
-def largest(depth: int, scheme: str) -> Largest:
+def largest(depth: int, scheme: str) -> LargestBatch:
     """Of one network under a scheme; densities are those of the measurement that ships.
 
     What groups take grows in proportion to the minibatch, all but the weights, and codes rounded up to bytes, for which
@@ -48,7 +48,7 @@ def largest(depth: int, scheme: str) -> Largest:
     plan, program = planned(_TRIED)
     sample = (plan.placer.least_bytes(program) - weights) / _TRIED + network.output_bytes(0, 1)  # the reader's image
     batch = int((OFFERED - weights - network.parameter_bytes() - 2**20) / sample)  # momentum
-    return Largest(batch, schedule(planned(batch)[1]).time_ps / batch)
+    return LargestBatch(batch, schedule(planned(batch)[1]).time_ps / batch)
 
 
 def speedup_percent(depth: int) -> float:
@@ -64,22 +64,22 @@ def batches_text() -> str:
     )
 
 
-@measures("resnet1202-speedup")
-def resnet1202(training: SavedResults) -> Measured:
+@simulates("resnet1202-speedup")
+def resnet1202(training: SavedResults) -> SimulatedValue:
     found = ", ".join(f"ResNet-{depth} {speedup_percent(depth):.1f}" for depth in DEPTHS)
-    return Measured(
+    return SimulatedValue(
         speedup_percent(1202),
         note=f"FP16, the safest format; {found}; minibatches {batches_text()}",
         cause=cause(),
     )
 
 
-@measures("resnet-order")
-def resnet_order(training: SavedResults) -> Measured:
+@simulates("resnet-order")
+def resnet_order(training: SavedResults) -> SimulatedValue:
     found = [speedup_percent(depth) for depth in DEPTHS]
     grows = found == sorted(found) and found[0] > 0
     text = str(value("resnet-order")) if grows else "grows, but is no speedup" if found == sorted(found) else "falls"
-    return Measured(text, note=", ".join(f"{amount:.1f}" for amount in found), cause=cause())
+    return SimulatedValue(text, note=", ".join(f"{amount:.1f}" for amount in found), cause=cause())
 
 
 def cause() -> str:

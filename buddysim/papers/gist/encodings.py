@@ -10,7 +10,7 @@ from buddysim.gist.formats import FORMATS
 from buddysim.gist.windows import Windows
 from buddysim.machine.training import TrainingMachine
 from buddysim.papers.gist.paper_networks import BATCH, LIBRARY, MACHINE, NETWORKS, network
-from buddysim.papers.simulated_values import Measured, measures
+from buddysim.papers.simulated_values import SimulatedValue, simulates
 from buddysim.sweep.saved import SavedResults
 from buddysim.training.iteration.placers import Groups
 from buddysim.training.iteration.program import Program, Step, Tensor
@@ -18,8 +18,8 @@ from buddysim.training.iteration.program import Program, Step, Tensor
 _SIDE = 64
 
 
-@measures("binarize-relu", "binarize-pool", "binarize-both")
-def binarize_ratios(training: SavedResults, id: str) -> Measured:
+@simulates("binarize-relu", "binarize-pool", "binarize-both")
+def binarize_ratios(training: SavedResults, id: str) -> SimulatedValue:
     windows = Windows(_SIDE, _SIDE, _SIDE // 2, _SIDE // 2, (2, 2), (2, 2))
     values = np.random.default_rng(1).standard_normal((8, _SIDE, _SIDE), np.float32)
     bits, places = binarize.encode(values).nbytes, binarize.places(values, windows).nbytes
@@ -29,60 +29,62 @@ def binarize_ratios(training: SavedResults, id: str) -> Measured:
         "binarize-pool": pooled / places,
         "binarize-both": values.nbytes / (bits + places),
     }[id]
-    return Measured(amount, note="windows of 2 x 2; the ReLU output over both codes" if id.endswith("both") else "")
+    return SimulatedValue(
+        amount, note="windows of 2 x 2; the ReLU output over both codes" if id.endswith("both") else ""
+    )
 
 
-@measures("pool-windows")
-def pool_windows(training: SavedResults) -> Measured:
+@simulates("pool-windows")
+def pool_windows(training: SavedResults) -> SimulatedValue:
     found = []
     for label in ("VGG16", "AlexNet"):
         layers = network(label).layers
         pools = [layer for layer in layers if layer.kind == "maxpool"]
         before = sum(layers[pool.inputs[0]].output_elements for pool in pools)
         found.append(before / sum(pool.output_elements for pool in pools))
-    return Measured(
+    return SimulatedValue(
         (found[0], found[1]),
         note="the paper takes the window's 9 elements; AlexNet's windows of 3 x 3 are 2 apart",
         cause="windows of 3 x 3 with a stride of 2 leave one element in 4 to 4.7, not in 9: 9 would need a stride of 3",
     )
 
 
-@measures("largest-window")
-def largest_window(training: SavedResults) -> Measured:
+@simulates("largest-window")
+def largest_window(training: SavedResults) -> SimulatedValue:
     pools = [layer.pool for label in NETWORKS for layer in network(label).layers if layer.kind == "maxpool"]
-    return Measured(float(max(pool.kernel_h * pool.kernel_w for pool in pools if pool is not None)))
+    return SimulatedValue(float(max(pool.kernel_h * pool.kernel_w for pool in pools if pool is not None)))
 
 
-@measures("csr-4-byte", "csr-1-byte")
-def csr_threshold(training: SavedResults, id: str) -> Measured:
+@simulates("csr-4-byte", "csr-1-byte")
+def csr_threshold(training: SavedResults, id: str) -> SimulatedValue:
     """By encoding maps with more and more zeros."""
     index_bytes, count = int(id[4]), 256 * 100
     for zeros in range(0, count, count // 1000):
         values = np.ones(count, np.float32)
         values[:zeros] = 0
         if ssdc.encode(values, COLUMNS, index_bytes).nbytes < values.nbytes:
-            return Measured(100 * zeros / count, note="with a pointer of 4 B a row")
-    return Measured(None)
+            return SimulatedValue(100 * zeros / count, note="with a pointer of 4 B a row")
+    return SimulatedValue(None)
 
 
-@measures("csr-columns")
-def csr_columns(training: SavedResults) -> Measured:
-    return Measured(float(COLUMNS))
+@simulates("csr-columns")
+def csr_columns(training: SavedResults) -> SimulatedValue:
+    return SimulatedValue(float(COLUMNS))
 
 
-@measures("sparse-compute")
-def sparse_compute(training: SavedResults) -> Measured:
-    return Measured(None)
+@simulates("sparse-compute")
+def sparse_compute(training: SavedResults) -> SimulatedValue:
+    return SimulatedValue(None)
 
 
-@measures("dpr-per-word")
-def per_word(training: SavedResults) -> Measured:
+@simulates("dpr-per-word")
+def per_word(training: SavedResults) -> SimulatedValue:
     values = np.ones(12, np.float32)
-    return Measured(tuple(4 * values.size / len(dpr.encode(values, name)) for name in FORMATS))
+    return SimulatedValue(tuple(4 * values.size / len(dpr.encode(values, name)) for name in FORMATS))
 
 
-@measures("example-before", "example-after", "example-stashed", "example-immediate")
-def example(training: SavedResults, id: str) -> Measured:
+@simulates("example-before", "example-after", "example-stashed", "example-immediate")
+def example(training: SavedResults, id: str) -> SimulatedValue:
     stashed, others = worked_example()
     totals, kept = [], []
     for x in stashed:
@@ -93,8 +95,8 @@ def example(training: SavedResults, id: str) -> Measured:
     passing = [total - size for total, size in zip(totals, kept, strict=True)]
     amounts = {"example-before": totals[0], "example-after": totals[1]}
     if id in amounts:
-        return Measured(float(amounts[id]))
-    return Measured(tuple(map(float, kept if id == "example-stashed" else passing)))
+        return SimulatedValue(float(amounts[id]))
+    return SimulatedValue(tuple(map(float, kept if id == "example-stashed" else passing)))
 
 
 Life = tuple[int, int, int]
@@ -116,16 +118,16 @@ def program_of(*lives: Life) -> Program:
     return Program(tuple(steps), tensors, (), ())
 
 
-@measures("gist-memory", "gist-minibatch")
-def inputs(training: SavedResults, id: str) -> Measured:
+@simulates("gist-memory", "gist-minibatch")
+def inputs(training: SavedResults, id: str) -> SimulatedValue:
     if id == "gist-minibatch":
-        return Measured(float(BATCH))
-    return Measured(TrainingMachine.load(MACHINE).memory_bytes / 2**30)
+        return SimulatedValue(float(BATCH))
+    return SimulatedValue(TrainingMachine.load(MACHINE).memory_bytes / 2**30)
 
 
-@measures("gist-library")
-def library(training: SavedResults) -> Measured:
-    return Measured(
+@simulates("gist-library")
+def library(training: SavedResults) -> SimulatedValue:
+    return SimulatedValue(
         LIBRARY,
         note="`cudnn5` instead of version 6: implicit GEMM, which all of the paper's times use, is in both",
         cause="timings of cuDNN 6 on a Titan X are not among those published; implicit GEMM is what both versions have",

@@ -12,7 +12,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from buddysim.papers.simulated_values import Measured, measures
+from buddysim.papers.simulated_values import SimulatedValue, simulates
 from buddysim.sweep.saved import SavedResults
 from buddysim.training.contents.measure import FASHION_MNIST, import_torch, read_fashion_mnist
 from buddysim.training.schemes._gist_accuracy import about, difference_text
@@ -37,7 +37,7 @@ def train(condition: str, seed: int, iterations: int) -> dict[str, float]:
     """
     torch = import_torch("accuracy")
     from buddysim.gist.adapter import Gist
-    from buddysim.gist.uniform import Uniform
+    from buddysim.gist.uniform import UniformPrecision
 
     images, labels, tests, answers = map(torch.from_numpy, _data())
     torch.manual_seed(seed)
@@ -46,7 +46,7 @@ def train(condition: str, seed: int, iterations: int) -> dict[str, float]:
     optimizer = torch.optim.SGD(module.parameters(), LEARNING_RATE, MOMENTUM)
     kind, _, name = condition.partition("-")
     gist = Gist(module, name or None) if kind in ("delayed", "lossless") else None
-    uniform: Any = Uniform(module, name) if kind == "uniform" else nullcontext()
+    uniform: Any = UniformPrecision(module, name) if kind == "uniform" else nullcontext()
     with uniform:
         for batch in order:
             optimizer.zero_grad()
@@ -75,16 +75,16 @@ def _network(torch: Any) -> Any:
     )  # fmt: skip
 
 
-@measures("formats", "all-fp16")
-def formats(training: SavedResults, id: str) -> Measured:
+@simulates("formats", "all-fp16")
+def formats(training: SavedResults, id: str) -> SimulatedValue:
     kind = "delayed" if id == "formats" else "uniform"
     found = {name: difference_text(name) for name in CONDITIONS if name.startswith(kind)}
-    return Measured(
+    return SimulatedValue(
         "; ".join(f"{name.partition('-')[2].upper()} {text}" for name, text in found.items()),
         note=f"points against FP32, five seeds, 95 % interval: {about()}",
     )
 
 
-@measures("overfeat-loss")
-def overfeat(training: SavedResults) -> Measured:
-    return Measured(None, note="OverFeat on ImageNet isn't trained here")
+@simulates("overfeat-loss")
+def overfeat(training: SavedResults) -> SimulatedValue:
+    return SimulatedValue(None, note="OverFeat on ImageNet isn't trained here")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from statistics import fmean
 
 from buddysim.papers.gist.paper_networks import NETWORKS, lossy, run, slowdown_percent
-from buddysim.papers.simulated_values import Measured, by_network, measures
+from buddysim.papers.simulated_values import SimulatedValue, by_network, simulates
 from buddysim.sweep.saved import SavedResults
 
 _CODECS = (
@@ -24,8 +24,8 @@ def of(scheme: str) -> dict[str, float]:
     return slowdowns(lambda label: scheme, "baseline-m" if scheme in ("vdnn-all-m", "naive-swap") else "gist-base")
 
 
-@measures("overhead-lossless", "overhead-lossy", "overhead-vgg16", "ssdc-slower", "dpr-slower")
-def overhead(training: SavedResults, id: str) -> Measured:
+@simulates("overhead-lossless", "overhead-lossy", "overhead-vgg16", "ssdc-slower", "dpr-slower")
+def overhead(training: SavedResults, id: str) -> SimulatedValue:
     found = {
         "overhead-lossless": lambda: of("gist-lossless"),
         "overhead-lossy": lambda: slowdowns(lossy),
@@ -34,13 +34,13 @@ def overhead(training: SavedResults, id: str) -> Measured:
         "dpr-slower": lambda: slowdowns(lambda label: lossy(label).replace("gist-", "gist-dpr-")),
     }[id]()
     amount = found["VGG16"] if id == "overhead-vgg16" else fmean(found.values())
-    return Measured(amount, note=by_network(found, "{:.1f}"), cause=_CODECS)
+    return SimulatedValue(amount, note=by_network(found, "{:.1f}"), cause=_CODECS)
 
 
-@measures("swap-average", "vdnn-average", "vdnn-inception")
-def swapping(training: SavedResults, id: str) -> Measured:
+@simulates("swap-average", "vdnn-average", "vdnn-inception")
+def swapping(training: SavedResults, id: str) -> SimulatedValue:
     found = of("naive-swap" if id.startswith("swap") else "vdnn-all-m")
-    return Measured(
+    return SimulatedValue(
         found["Inception"] if id == "vdnn-inception" else fmean(found.values()),
         note=f"X of all feature layers, at 12.8 GB/s: {by_network(found, '{:.1f}')}",
         cause=_swapped(),
@@ -63,18 +63,18 @@ def _swapped() -> str:
     )
 
 
-@measures("swap-order")
-def order(training: SavedResults) -> Measured:
+@simulates("swap-order")
+def order(training: SavedResults) -> SimulatedValue:
     means = {
         "Gist": fmean(slowdowns(lossy).values()),
         "vDNN": fmean(of("vdnn-all-m").values()),
         "naive swapping": fmean(of("naive-swap").values()),
     }
-    return Measured(", ".join(sorted(means, key=lambda name: means[name])), note=by_network(means, "{:.1f}"))
+    return SimulatedValue(", ".join(sorted(means, key=lambda name: means[name])), note=by_network(means, "{:.1f}"))
 
 
-@measures("binarize-faster", "both-against-ssdc", "inplace-speed")
-def single(training: SavedResults, id: str) -> Measured:
+@simulates("binarize-faster", "both-against-ssdc", "inplace-speed")
+def single(training: SavedResults, id: str) -> SimulatedValue:
     found = {
         "binarize-faster": lambda: of("gist-binarize"),
         "both-against-ssdc": lambda: slowdowns(lambda label: "gist-ssdc-binarize", "gist-ssdc"),
@@ -83,4 +83,4 @@ def single(training: SavedResults, id: str) -> Measured:
     mean = fmean(found.values())
     faster = "faster than SSDC alone" if id == "both-against-ssdc" else "faster than the baseline"
     text = "as the baseline" if abs(mean) < 0.05 else faster if mean < 0 else "slower"
-    return Measured(text, note=f"slowdown in per cent: {by_network(found, '{:.1f}')}")
+    return SimulatedValue(text, note=f"slowdown in per cent: {by_network(found, '{:.1f}')}")

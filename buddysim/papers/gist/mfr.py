@@ -18,7 +18,7 @@ from buddysim.papers.gist.paper_networks import (
     run,
 )
 from buddysim.papers.reported_values import value
-from buddysim.papers.simulated_values import Measured, by_network, measures
+from buddysim.papers.simulated_values import SimulatedValue, by_network, simulates
 from buddysim.sweep.saved import SavedResults
 from buddysim.training.iteration.memory import maps
 from buddysim.training.iteration.program import Tensor
@@ -70,19 +70,19 @@ def parts_gib(label: str, scheme: str) -> dict[str, float]:
     }
 
 
-@measures("share-vgg16", "share-inception")
-def share_of_maps(training: SavedResults, id: str) -> Measured:
+@simulates("share-vgg16", "share-inception")
+def share_of_maps(training: SavedResults, id: str) -> SimulatedValue:
     label = "VGG16" if id.endswith("vgg16") else "Inception"
     outcome = run(label, "gist-base")
     weights = 2 * outcome.network.parameter_bytes()
-    return Measured(
+    return SimulatedValue(
         100 * outcome.footprint_bytes / (outcome.footprint_bytes + weights),
         note=f"{outcome.footprint_bytes / GIB:.2f} GiB, and {weights / GIB:.2f} of weights with their gradients",
     )
 
 
-@measures("stashed-first")
-def stashed_first(training: SavedResults) -> Measured:
+@simulates("stashed-first")
+def stashed_first(training: SavedResults) -> SimulatedValue:
     shares = {}
     for label in ("VGG16", "Inception"):
         outcome = run(label, "gist-base", "investigation")
@@ -91,13 +91,13 @@ def stashed_first(training: SavedResults) -> Measured:
     amounts = "; ".join(
         f"{label} " + " / ".join(f"{byte_count / GIB:.2f}" for byte_count in share) for label, share in shares.items()
     )
-    return Measured(
+    return SimulatedValue(
         str(value("stashed-first")) if found else "another order", note=f"stashed / immediate / weights, GiB: {amounts}"
     )
 
 
-@measures("relu-pool-vgg16", "relu-conv-vgg16", "relu-vgg16")
-def shares_of_stashed(training: SavedResults, id: str) -> Measured:
+@simulates("relu-pool-vgg16", "relu-conv-vgg16", "relu-vgg16")
+def shares_of_stashed(training: SavedResults, id: str) -> SimulatedValue:
     """The text counts ReLU outputs; pooled maps that CONV layers read come on top of them in Fig. 3's category."""
     outcome = run("VGG16", "gist-base", "investigation")
     category, network = categories(outcome.network), outcome.network
@@ -110,27 +110,27 @@ def shares_of_stashed(training: SavedResults, id: str) -> Measured:
         sums[name] += byte_count
     shares = {name: 100 * amount / sum(sums.values()) for name, amount in sums.items()}
     wanted = {"relu-pool-vgg16": ("ReLU-Pool",), "relu-conv-vgg16": ("ReLU-Conv",)}
-    return Measured(
+    return SimulatedValue(
         sum(shares[name] for name in wanted.get(id, ("ReLU-Pool", "ReLU-Conv"))), note=by_network(shares, "{:.1f}")
     )
 
 
-@measures("gist-batch-64", "gist-batch-64-inception")
-def largest_batch(training: SavedResults, id: str) -> Measured:
+@simulates("gist-batch-64", "gist-batch-64-inception")
+def largest_batch(training: SavedResults, id: str) -> SimulatedValue:
     label = "Inception" if id.endswith("inception") else "VGG16"
     needed = {batch: needed_bytes(training, label, batch) for batch in (64, 128, 256)}
     shown = by_network({str(batch): amount / GIB for batch, amount in needed.items()}, "{:.2f}")
-    return Measured(
+    return SimulatedValue(
         float(max(batch for batch, amount in needed.items() if amount <= OFFERED)),
         note=f"GiB, with momentum and the reader's images: {shown}; CUDA offers {OFFERED / GIB:.2f}",
         cause="what else CNTK holds (contexts of CUDA and cuDNN) is not in the paper",
     )
 
 
-def average(scheme: Callable[[str], str], allocator: str = "static", decoded: bool = True) -> Measured:
+def average(scheme: Callable[[str], str], allocator: str = "static", decoded: bool = True) -> SimulatedValue:
     """The mean MFR of the networks; its cause, where it is off, is how much less is shared in the paper's baseline."""
     found = {label: mfr(label, scheme(label), allocator, decoded) for label in NETWORKS}
-    return Measured(
+    return SimulatedValue(
         fmean(found.values()),
         note=by_network(found, "{:.2f}") + swept(lambda density: fmean(
             mfr(label, scheme(label), allocator, decoded, density) for label in NETWORKS
@@ -165,10 +165,10 @@ def swept(of: Callable[[float], float]) -> str:
     return f"; {amounts} instead of {100 * (1 - DENSITY):.0f}"
 
 
-@measures(
+@simulates(
     "lossless-average", "lossy-average", "dynamic-average", "dynamic-lossless", "dynamic-lossy", "software-average"
 )
-def averages(training: SavedResults, id: str) -> Measured:
+def averages(training: SavedResults, id: str) -> SimulatedValue:
     scheme: Callable[[str], str]
     if id == "dynamic-average":
         scheme = lambda label: "gist-base"  # noqa: E731
@@ -180,8 +180,8 @@ def averages(training: SavedResults, id: str) -> Measured:
     return average(scheme, allocator, decoded=id != "software-average")
 
 
-@measures("lossless-alexnet", "lossless-vgg16", "lossy-alexnet", "dynamic-overfeat", "software-alexnet")
-def singles(training: SavedResults, id: str) -> Measured:
+@simulates("lossless-alexnet", "lossless-vgg16", "lossy-alexnet", "dynamic-overfeat", "software-alexnet")
+def singles(training: SavedResults, id: str) -> SimulatedValue:
     label, scheme, allocator, decoded = {
         "lossless-alexnet": ("AlexNet", _LOSSLESS, "static", True),
         "lossless-vgg16": ("VGG16", _LOSSLESS, "static", True),
@@ -190,7 +190,7 @@ def singles(training: SavedResults, id: str) -> Measured:
         "software-alexnet": ("AlexNet", lossy("AlexNet"), "dynamic", False),
     }[id]
     every = {one: mfr(one, lossy(one) if scheme == lossy(label) else scheme, allocator, decoded) for one in NETWORKS}
-    return Measured(
+    return SimulatedValue(
         every[label],
         note=by_network(every, "{:.2f}") + swept(lambda density: mfr(label, scheme, allocator, decoded, density)),
         cause=_bound(label) if id == "dynamic-overfeat" else cause(),
@@ -219,12 +219,12 @@ _ALEXNET = {
 }
 
 
-@measures(*_ALEXNET)
-def alexnet(training: SavedResults, id: str) -> Measured:
+@simulates(*_ALEXNET)
+def alexnet(training: SavedResults, id: str) -> SimulatedValue:
     scheme = _ALEXNET[id]
     before, after = (parts_gib("AlexNet", one) for one in ("gist-base", scheme))
     shown = ", ".join(f"{name} {1000 * before[name]:.0f} -> {1000 * after[name]:.0f}" for name in before)
-    return Measured(
+    return SimulatedValue(
         mfr("AlexNet", scheme, "investigation"),
         note=f"thousandths of a GiB: {shown}"
         + (
@@ -269,34 +269,34 @@ def inplace_ratios(before: str = "gist-ssdc-binarize", after: str = _LOSSLESS) -
     }
 
 
-@measures("binarize-target")
-def binarize_target(training: SavedResults) -> Measured:
+@simulates("binarize-target")
+def binarize_target(training: SavedResults) -> SimulatedValue:
     found = binarize_ratios()
-    return Measured(max(found.values()), note=f"ReLU outputs over bits and places: {by_network(found, '{:.1f}')}")
+    return SimulatedValue(max(found.values()), note=f"ReLU outputs over bits and places: {by_network(found, '{:.1f}')}")
 
 
-@measures("ssdc-target-overfeat")
-def ssdc_target(training: SavedResults) -> Measured:
+@simulates("ssdc-target-overfeat")
+def ssdc_target(training: SavedResults) -> SimulatedValue:
     found = ssdc_ratios()
-    return Measured(
+    return SimulatedValue(
         found["OverFeat"],
         note=by_network(found, "{:.2f}"),
         cause="7x needs 89 % zeros (5/4 of the density, and a pointer a row); the one density of all networks has 62 %",
     )
 
 
-@measures("inplace-target-alexnet")
-def inplace_target(training: SavedResults) -> Measured:
+@simulates("inplace-target-alexnet")
+def inplace_target(training: SavedResults) -> SimulatedValue:
     found, alone = inplace_ratios(), inplace_ratios("gist-base", "gist-inplace")
-    return Measured(
+    return SimulatedValue(
         found["AlexNet"],
         note=f"on top of SSDC and Binarize: {by_network(found, '{:.2f}')}; alone: {by_network(alone, '{:.2f}')}",
         cause=cause(),
     )
 
 
-@measures("dpr16-stashed", "dpr8-stashed")
-def dpr_target(training: SavedResults, id: str) -> Measured:
+@simulates("dpr16-stashed", "dpr8-stashed")
+def dpr_target(training: SavedResults, id: str) -> SimulatedValue:
     name = "gist-dpr-fp16" if id.startswith("dpr16") else "gist-dpr-fp8"
     before, after = (sum(stashed(run("AlexNet", one, "investigation")).values()) for one in ("gist-base", name))
-    return Measured(before / after, note="maps; masks of dropout stay as they are")
+    return SimulatedValue(before / after, note="maps; masks of dropout stay as they are")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from buddysim.gist.csr_rows import rows_bytes
 from buddysim.papers.cdma.density import about_the_training, measurement, shown_maps
-from buddysim.papers.simulated_values import Measured, measures
+from buddysim.papers.simulated_values import SimulatedValue, simulates
 from buddysim.sweep.saved import SavedResults
 
 
@@ -26,22 +26,24 @@ def ssdc_ratios() -> list[tuple[int, float]]:
     return found
 
 
-@measures("ssdc-over-time", "ssdc-first")
-def over_time(training: SavedResults, id: str) -> Measured:
+@simulates("ssdc-over-time", "ssdc-first")
+def over_time(training: SavedResults, id: str) -> SimulatedValue:
     ratios = ssdc_ratios()
     above = next((iteration for iteration, ratio in ratios if ratio > 1), None)
     note = f"{about_the_training()}: {ratios[0][1]:.2f} at first, {ratios[-1][1]:.2f} at the end"
     if id == "ssdc-first":
-        return Measured(None if above is None else float(above), note=note)
-    return Measured("more than 1 throughout" if above == ratios[0][0] else "more than 1, but for the first minibatches")
+        return SimulatedValue(None if above is None else float(above), note=note)
+    return SimulatedValue(
+        "more than 1 throughout" if above == ratios[0][0] else "more than 1, but for the first minibatches"
+    )
 
 
-@measures("sparsity-vgg16")
-def sparsity(training: SavedResults) -> Measured:
+@simulates("sparsity-vgg16")
+def sparsity(training: SavedResults) -> SimulatedValue:
     relus = [n for n in shown_maps() if measurement().maps[n].kind == "relu"]
-    return Measured(100 * (1 - float(measurement().densities[:, relus].min())), note=about_the_training())
+    return SimulatedValue(100 * (1 - float(measurement().densities[:, relus].min())), note=about_the_training())
 
 
-@measures("epoch-minibatches")
-def epoch_minibatches(training: SavedResults) -> Measured:
-    return Measured(1_281_167 / 64 / 1000)
+@simulates("epoch-minibatches")
+def epoch_minibatches(training: SavedResults) -> SimulatedValue:
+    return SimulatedValue(1_281_167 / 64 / 1000)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from buddysim.papers.reported_values import value
-from buddysim.papers.simulated_values import Measured, by_network, measures
+from buddysim.papers.simulated_values import SimulatedValue, by_network, simulates
 from buddysim.papers.vdnn.memory_usage import weight_bytes, with_every_fft
 from buddysim.papers.vdnn.paper_networks import GIB, SIX
 from buddysim.sweep.saved import Result, SavedResults
@@ -31,11 +31,11 @@ def without_workspace(result: Result) -> float:
     return float(result["memory.baseline_bytes"] - result["memory.baseline_workspace_bytes"]) / GIB
 
 
-@measures(*TOTALS)
-def total(training: SavedResults, id: str) -> Measured:
+@simulates(*TOTALS)
+def total(training: SavedResults, id: str) -> SimulatedValue:
     result = training.result(*TOTALS[id], "baseline-p")
     rest, workspace = without_workspace(result), result["memory.baseline_workspace_bytes"] / GIB
-    return Measured(
+    return SimulatedValue(
         rest + workspace,
         note=f"{rest:.2f} without workspace, which leaves {value(id) - rest:+.2f} for the paper's; "
         f"ours is {workspace:.2f} ({largest_workspace(result)}){with_fft_at_224(*TOTALS[id], rest + workspace)}",
@@ -54,11 +54,11 @@ def largest_workspace(result: Result) -> str:
     return f"{row['name']}: {', '.join(sorted(set(row['algorithms'].values())))}"
 
 
-@measures("total-growth")
-def growth(training: SavedResults) -> Measured:
+@simulates("total-growth")
+def growth(training: SavedResults) -> SimulatedValue:
     small, large = (training.result(name, 32, "baseline-p") for name in ("vgg19", "vgg416"))
     bare = without_workspace(large) / without_workspace(small)
-    return Measured(
+    return SimulatedValue(
         large["memory.baseline_bytes"] / small["memory.baseline_bytes"],
         note=f"{bare:.1f} without workspace; the paper's own totals give 13.7",
     )
@@ -72,27 +72,27 @@ def growth_gib(training: SavedResults) -> tuple[float, float]:
     return grown, grown - (weights[1] - weights[0])
 
 
-@measures(*WITHOUT_WORKSPACE)
-def maps(training: SavedResults, id: str) -> Measured:
-    return Measured(without_workspace(training.result(*WITHOUT_WORKSPACE[id], "baseline-p")))
+@simulates(*WITHOUT_WORKSPACE)
+def maps(training: SavedResults, id: str) -> SimulatedValue:
+    return SimulatedValue(without_workspace(training.result(*WITHOUT_WORKSPACE[id], "baseline-p")))
 
 
-@measures("edge-vgg16-128")
-def edge(training: SavedResults) -> Measured:
+@simulates("edge-vgg16-128")
+def edge(training: SavedResults) -> SimulatedValue:
     result = training.result("vgg19", 128, "baseline-m")
     need, have = result["memory.peak_bytes"] / GIB, result["memory.capacity_bytes"] / GIB
     does = "fits" if result["fits"] else "does not fit"
-    return Measured(
+    return SimulatedValue(
         f"{need:.3f} of {have:.3f} GiB", note=f"baseline-m {does}: at the edge, {1024 * (have - need):+.0f} MiB left"
     )
 
 
-@measures("features-alexnet", "features-vgg16-256")
-def features(training: SavedResults, id: str) -> Measured:
+@simulates("features-alexnet", "features-vgg16-256")
+def features(training: SavedResults, id: str) -> SimulatedValue:
     result = training.result(*(("alexnet", 128) if id == "features-alexnet" else ("vgg19", 256)), "baseline-p")
     part, whole = result["features.memory.baseline_bytes"], result["memory.baseline_bytes"]
     every = sum(row["weights_bytes"] for row in result["per_layer"])
-    return Measured(
+    return SimulatedValue(
         100 * (part - weight_bytes(result)) / (whole - every),
         note=f"{100 * part / whole:.1f} % with the weights' gradients",
     )
@@ -120,9 +120,9 @@ def largest_backward_share(result: Result) -> float:
     return float(most / result["memory.baseline_bytes"])
 
 
-@measures("unused")
-def unused(training: SavedResults) -> Measured:
+@simulates("unused")
+def unused(training: SavedResults) -> SimulatedValue:
     shares = {
         label: 100 * (1 - largest_step_share(training.result(name, batch, "baseline-p"))) for label, name, batch in SIX
     }
-    return Measured((min(shares.values()), max(shares.values())), note=by_network(shares))
+    return SimulatedValue((min(shares.values()), max(shares.values())), note=by_network(shares))

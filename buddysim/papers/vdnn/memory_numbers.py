@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from statistics import fmean
 
-from buddysim.papers.simulated_values import Measured, by_network, loss_percent, measures
+from buddysim.papers.simulated_values import SimulatedValue, by_network, loss_percent, simulates
 from buddysim.papers.vdnn.baseline import without_workspace
 from buddysim.papers.vdnn.memory_usage import OTHERS, TAKEN, mean_saving, saved_by_network, saved_percent, used_bytes
 from buddysim.papers.vdnn.paper_networks import DEEP, GIB, SIX
 from buddysim.sweep.saved import Result, SavedResults
 
 
-@measures(
+@simulates(
     "all-m-peak", "all-m-average", "all-p-peak", "all-p-average",
     "conv-p-peak", "conv-p-average", "dyn-peak", "dyn-average",
 )  # fmt: skip
-def average_saving(training: SavedResults, id: str) -> Measured:
+def average_saving(training: SavedResults, id: str) -> SimulatedValue:
     policy, _, kind = id.rpartition("-")
     shares = saved_by_network(training, policy, kind)
     others = {
@@ -28,7 +28,7 @@ def average_saving(training: SavedResults, id: str) -> Measured:
     note = f"{by_network(shares)}; without {by_network(others)}"
     if policy == "dyn":
         note += f"; {if_it_offloaded(training, shares, kind)}"
-    return Measured(fmean(shares.values()), note=note)
+    return SimulatedValue(fmean(shares.values()), note=note)
 
 
 def if_it_offloaded(training: SavedResults, shares: Mapping[str, float], kind: str) -> str:
@@ -38,8 +38,8 @@ def if_it_offloaded(training: SavedResults, shares: Mapping[str, float], kind: s
     return f"{mean:.0f} if VGG-16 (128) had to offload (conv(p)), as the introduction's range of 73 to 98 % implies"
 
 
-@measures("average-alexnet", "average-overfeat", "average-googlenet", "average-vgg16-256")
-def largest_saving(training: SavedResults, id: str) -> Measured:
+@simulates("average-alexnet", "average-overfeat", "average-googlenet", "average-vgg16-256")
+def largest_saving(training: SavedResults, id: str) -> SimulatedValue:
     name, batch = {
         "average-alexnet": ("alexnet", 128),
         "average-overfeat": ("overfeat", 128),
@@ -48,28 +48,28 @@ def largest_saving(training: SavedResults, id: str) -> Measured:
     }[id]
     result = training.result(name, batch, "vdnn-all-m")
     over_time = saved_percent(result, "average", replace(TAKEN, over_layers=False))
-    return Measured(saved_percent(result, "average"), note=f"averaged over time, not layers: {over_time:.1f}")
+    return SimulatedValue(saved_percent(result, "average"), note=f"averaged over time, not layers: {over_time:.1f}")
 
 
-@measures("all-m-vgg16-128", "all-m-vgg16-128-published")
-def all_m_peak(training: SavedResults, id: str) -> Measured:
+@simulates("all-m-vgg16-128", "all-m-vgg16-128-published")
+def all_m_peak(training: SavedResults, id: str) -> SimulatedValue:
     published = training.result("vgg19", 128, "vdnn-all-m")
     later = training.result("vgg19", 128, "vdnn-all-m", prefetch="just-in-time")
     peaks = [used_bytes(result, "peak") / GIB for result in (published, later)]
     if id == "all-m-vgg16-128":
-        return Measured(peaks[1], note=f"prefetch just in time; {peaks[0]:.2f} with the published search")
-    return Measured((peaks[0], peaks[0]), note="prefetch by the published search")
+        return SimulatedValue(peaks[1], note=f"prefetch just in time; {peaks[0]:.2f} with the published search")
+    return SimulatedValue((peaks[0], peaks[0]), note="prefetch by the published search")
 
 
-@measures("offload-vgg16-256")
-def offloaded(training: SavedResults) -> Measured:
-    return Measured(training.result("vgg19", 256, "vdnn-all-m")["offload.bytes"] / GIB)
+@simulates("offload-vgg16-256")
+def offloaded(training: SavedResults) -> SimulatedValue:
+    return SimulatedValue(training.result("vgg19", 256, "vdnn-all-m")["offload.bytes"] / GIB)
 
 
-@measures("batch-64")
-def largest_of_three(training: SavedResults) -> Measured:
+@simulates("batch-64")
+def largest_of_three(training: SavedResults) -> SimulatedValue:
     fitting = [batch for batch in (64, 128, 256) if training.result("vgg19", batch, "baseline-p")["fits"]]
-    return Measured(float(max(fitting)))
+    return SimulatedValue(float(max(fitting)))
 
 
 def not_trainable(training: SavedResults) -> dict[str, tuple[str, int]]:
@@ -80,29 +80,29 @@ def not_trainable(training: SavedResults) -> dict[str, tuple[str, int]]:
     }
 
 
-@measures("untrainable")
-def untrainable(training: SavedResults) -> Measured:
+@simulates("untrainable")
+def untrainable(training: SavedResults) -> SimulatedValue:
     found = not_trainable(training)
-    return Measured(float(len(found)), note=", ".join(found))
+    return SimulatedValue(float(len(found)), note=", ".join(found))
 
 
-@measures("untrainable-range")
-def untrainable_range(training: SavedResults) -> Measured:
+@simulates("untrainable-range")
+def untrainable_range(training: SavedResults) -> SimulatedValue:
     results = [training.result(name, batch, "baseline-p") for name, batch in not_trainable(training).values()]
     sizes = [result["memory.baseline_bytes"] / GIB for result in results]
     bare = [without_workspace(result) for result in results]
-    return Measured((min(sizes), max(sizes)), note=f"{min(bare):.1f} to {max(bare):.1f} without workspace")
+    return SimulatedValue((min(sizes), max(sizes)), note=f"{min(bare):.1f} to {max(bare):.1f} without workspace")
 
 
-@measures("six-average")
-def six_average(training: SavedResults) -> Measured:
+@simulates("six-average")
+def six_average(training: SavedResults) -> SimulatedValue:
     networks = not_trainable(training)
     results = {label: training.result(n, b, "vdnn-dyn") for label, (n, b) in networks.items()}
     shares = {label: saved_percent(result, "average") for label, result in results.items()}
     unmoved = [label for label, result in results.items() if not result["offload.bytes"]]
     notes = [by_network(shares)]
     notes += [fitted_without_offloading(training, label, *networks[label]) for label in unmoved]
-    return Measured((min(shares.values()), max(shares.values())), note="; ".join(notes))
+    return SimulatedValue((min(shares.values()), max(shares.values())), note="; ".join(notes))
 
 
 def fitted_without_offloading(training: SavedResults, label: str, name: str, batch: int) -> str:
@@ -116,23 +116,23 @@ def fitted_without_offloading(training: SavedResults, label: str, name: str, bat
     )
 
 
-@measures("six-overhead")
-def six_overhead(training: SavedResults) -> Measured:
+@simulates("six-overhead")
+def six_overhead(training: SavedResults) -> SimulatedValue:
     lost = {label: loss_percent(training.result(n, b, "vdnn-dyn")) for label, (n, b) in not_trainable(training).items()}
-    return Measured((min(lost.values()), max(lost.values())), note=by_network(lost, "{:.1f}"))
+    return SimulatedValue((min(lost.values()), max(lost.values())), note=by_network(lost, "{:.1f}"))
 
 
 def deep(training: SavedResults) -> dict[str, Result]:
     return {label: training.result(name, batch, "vdnn-dyn") for label, name, batch in DEEP}
 
 
-@measures("deep-gpu")
-def deep_gpu(training: SavedResults) -> Measured:
+@simulates("deep-gpu")
+def deep_gpu(training: SavedResults) -> SimulatedValue:
     results = deep(training)
     held = {label: gpu_bytes(result) / GIB for label, result in results.items()}
     features = max(used_bytes(result, "peak") for result in results.values()) / GIB
     gradients = max(result["memory.peak_bytes"] for result in results.values()) / GIB
-    return Measured(
+    return SimulatedValue(
         max(held.values()),
         note=f"the entire network, weights once: {by_network(held, '{:.2f}')}; {features:.2f} of the feature layers, "
         f"{gradients:.2f} of the entire network with the weights' gradients",
@@ -144,27 +144,27 @@ def gpu_bytes(result: Result) -> int:
     return int(result["memory.peak_bytes"] - sum(row["weights_bytes"] for row in result["per_layer"]))
 
 
-@measures("deep-host")
-def deep_host(training: SavedResults) -> Measured:
+@simulates("deep-host")
+def deep_host(training: SavedResults) -> SimulatedValue:
     shares, both = {}, {}
     for label, result in deep(training).items():
         host = result["host.pinned_bytes"]
         shares[label] = 100 * host / (host + gpu_bytes(result))
         both[label] = 100 * host / (host + result["memory.peak_bytes"])
-    return Measured(
+    return SimulatedValue(
         (min(shares.values()), max(shares.values())),
         note=f"{by_network(shares)}; with the weights' gradients {by_network(both)}",
     )
 
 
-@measures("deep-time")
-def deep_time(training: SavedResults) -> Measured:
+@simulates("deep-time")
+def deep_time(training: SavedResults) -> SimulatedValue:
     results = deep(training)
     lost = {label: loss_percent(result) for label, result in results.items()}
     first = max(results["VGG-416 (32)"]["per_layer"], key=lambda row: row["forward_stall_ms"])
     copying = first["forward_ms"] + first["forward_stall_ms"]
     algorithm = first["algorithms"]["forward"]
-    return Measured(
+    return SimulatedValue(
         max(lost.values()),
         note=f"{by_network(lost, '{:.1f}')}; most at {first['name']} and its like: X takes {copying:.0f} ms to copy, "
         f"the forward step {first['forward_ms']:.0f} ({algorithm})",

@@ -1,6 +1,6 @@
 """GPU memory in use, as the vDNN paper's Fig. 11 counts it (Rhu et al., MICRO 2016), and how much of it is saved.
 
-Four things are open in the paper; `Reading` has a choice for each, and its defaults are what the text supports:
+Four things are open in the paper; `CountingRule` has a choice for each, and its defaults are what the text supports:
 
 - the baseline provisions the entire network, classification layers too (Sec. V-A, II-C); use is that of the feature
   layers, which are all that vDNN manages (Sec. III, IV-A);
@@ -23,7 +23,7 @@ POLICIES = {"all-m": "all(m)", "all-p": "all(p)", "conv-p": "conv(p)", "dyn": "d
 
 
 @dataclass(frozen=True)
-class Reading:
+class CountingRule:
     """How memory in use is counted, and against what.
 
     Attributes
@@ -40,7 +40,7 @@ class Reading:
     timed_fft: bool = True
 
 
-TAKEN = Reading()
+TAKEN = CountingRule()
 #: The other reading of each point, by the name that the page gives to the one taken.
 OTHERS = {
     "the baseline of the entire network": {"entire": False},
@@ -48,7 +48,7 @@ OTHERS = {
     "weights counted once": {"gradients": True},
     "no FFT at 224 x 224": {"timed_fft": False},
 }
-NONE_TAKEN = Reading(entire=False, over_layers=False, gradients=True, timed_fft=False)
+NONE_TAKEN = CountingRule(entire=False, over_layers=False, gradients=True, timed_fft=False)
 
 
 def weight_bytes(result: Result) -> int:
@@ -56,19 +56,19 @@ def weight_bytes(result: Result) -> int:
     return int(sum(row["weights_bytes"] for row in result["per_layer"] if row["part"] == "features"))
 
 
-def used_bytes(result: Result, kind: str, reading: Reading = TAKEN) -> int:
+def used_bytes(result: Result, kind: str, reading: CountingRule = TAKEN) -> int:
     """Bytes of the feature layers in use under a policy of vDNN; kind: ``"peak"`` or ``"average"``."""
     counted = "average_over_layers" if kind == "average" and reading.over_layers else kind
     return int(result[f"features.memory.{counted}_bytes"]) - (0 if reading.gradients else weight_bytes(result))
 
 
-def saved_percent(result: Result, kind: str, reading: Reading = TAKEN) -> float:
+def saved_percent(result: Result, kind: str, reading: CountingRule = TAKEN) -> float:
     """How much less memory than the baseline provisions; kind: ``"peak"`` or ``"average"``."""
     baseline = result["memory.baseline_bytes" if reading.entire else "features.memory.baseline_bytes"]
     return float(100 * (1 - used_bytes(result, kind, reading) / baseline))
 
 
-def outcome(training: SavedResults, name: str, batch: int, scheme: str, reading: Reading = TAKEN) -> Result:
+def outcome(training: SavedResults, name: str, batch: int, scheme: str, reading: CountingRule = TAKEN) -> Result:
     """The result of a scheme with the algorithms that a reading has."""
     return training.result(name, batch, scheme) if reading.timed_fft else with_every_fft(name, batch, scheme)
 
@@ -84,7 +84,7 @@ def with_every_fft(name: str, batch: int, scheme: str) -> Result:
     return simulate(name, batch, "titan-x", scheme, cost=every).to_dict()
 
 
-def saved_by_network(training: SavedResults, policy: str, kind: str, reading: Reading = TAKEN) -> dict[str, float]:
+def saved_by_network(training: SavedResults, policy: str, kind: str, reading: CountingRule = TAKEN) -> dict[str, float]:
     """The saving of each of the six networks, in per cent."""
     return {
         label: saved_percent(outcome(training, name, batch, f"vdnn-{policy}", reading), kind, reading)
@@ -92,12 +92,12 @@ def saved_by_network(training: SavedResults, policy: str, kind: str, reading: Re
     }
 
 
-def mean_saving(training: SavedResults, policy: str, kind: str, reading: Reading = TAKEN) -> float:
+def mean_saving(training: SavedResults, policy: str, kind: str, reading: CountingRule = TAKEN) -> float:
     """The mean over the six networks."""
     return fmean(saved_by_network(training, policy, kind, reading).values())
 
 
-def readings() -> dict[str, Reading]:
+def readings() -> dict[str, CountingRule]:
     """The readings that the page compares: none of the four points as taken, each alone, all of them."""
     found = {"none of them": NONE_TAKEN}
     for name, other in OTHERS.items():

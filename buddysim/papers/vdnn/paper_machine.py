@@ -5,14 +5,14 @@ from __future__ import annotations
 from itertools import pairwise
 
 from buddysim.machine.training import TrainingMachine
-from buddysim.papers.simulated_values import Measured, measures
+from buddysim.papers.simulated_values import SimulatedValue, simulates
 from buddysim.papers.vdnn.paper_networks import DEEP, GIB
 from buddysim.sweep.saved import SavedResults
 from buddysim.training import Network
 
 
-@measures("titan-x-flops", "titan-x-bandwidth", "titan-x-memory", "host-memory")
-def gpu(training: SavedResults, id: str) -> Measured:
+@simulates("titan-x-flops", "titan-x-bandwidth", "titan-x-memory", "host-memory")
+def gpu(training: SavedResults, id: str) -> SimulatedValue:
     titan_x = TrainingMachine.load("titan-x")
     values = {
         "titan-x-flops": titan_x.fp32_flops / 1e12,
@@ -20,32 +20,34 @@ def gpu(training: SavedResults, id: str) -> Measured:
         "titan-x-memory": titan_x.memory_bytes / GIB,
         "host-memory": titan_x.host_memory_bytes / GIB,
     }
-    return Measured(values[id])
+    return SimulatedValue(values[id])
 
 
-@measures("pcie3-peak", "pcie3-effective")
-def links(training: SavedResults, id: str) -> Measured:
+@simulates("pcie3-peak", "pcie3-effective")
+def links(training: SavedResults, id: str) -> SimulatedValue:
     name = {"pcie3-peak": "pcie3-peak", "pcie3-effective": "pcie3"}[id]
     rates = TrainingMachine.load("titan-x").links[name]
-    return Measured(
+    return SimulatedValue(
         rates.offload_bytes_per_s / 1e9, note=f"link `{name}`" + (", the default" if name == "pcie3" else "")
     )
 
 
-@measures("page-migration")
-def page_migration(training: SavedResults) -> Measured:
+@simulates("page-migration")
+def page_migration(training: SavedResults) -> SimulatedValue:
     slow, fast = (4096 / us for us in (50, 20))  # bytes per microsecond: MB/s
-    return Measured((round(slow, -1), round(fast, -2)), note=f"4096 B in 50 and 20 us: {slow:.0f} and {fast:.0f} MB/s")
+    return SimulatedValue(
+        (round(slow, -1), round(fast, -2)), note=f"4096 B in 50 and 20 us: {slow:.0f} and {fast:.0f} MB/s"
+    )
 
 
-@measures("vgg-convs")
-def vgg_convs(training: SavedResults) -> Measured:
+@simulates("vgg-convs")
+def vgg_convs(training: SavedResults) -> SimulatedValue:
     networks = [Network.load(name) for name in ("vgg19", *(name for _, name, _ in DEEP))]
-    return Measured(tuple(float(sum(layer.kind == "conv" for layer in network.layers)) for network in networks))
+    return SimulatedValue(tuple(float(sum(layer.kind == "conv" for layer in network.layers)) for network in networks))
 
 
-@measures("vgg-added")
-def vgg_added(training: SavedResults) -> Measured:
+@simulates("vgg-added")
+def vgg_added(training: SavedResults) -> SimulatedValue:
     def groups(name: str) -> dict[str, int]:
         counts: dict[str, int] = {}
         for layer in Network.load(name).layers:
@@ -58,4 +60,4 @@ def vgg_added(training: SavedResults) -> Measured:
     added = {
         groups(deeper)[group] - count for shallow, deeper in pairwise(names) for group, count in groups(shallow).items()
     }
-    return Measured(float(added.pop()) if len(added) == 1 else None)
+    return SimulatedValue(float(added.pop()) if len(added) == 1 else None)

@@ -7,13 +7,13 @@ from importlib import resources
 from statistics import fmean
 
 from buddysim.machine.training import TrainingMachine
-from buddysim.papers.simulated_values import Measured, by_network, loss_percent, measures
+from buddysim.papers.simulated_values import SimulatedValue, by_network, loss_percent, simulates
 from buddysim.papers.vdnn.paper_networks import SIX
 from buddysim.sweep.saved import Result, SavedResults
 
 
-@measures("all-m-loss", "all-m-loss-most", "conv-m-loss", "conv-m-loss-most")
-def losses(training: SavedResults, id: str) -> Measured:
+@simulates("all-m-loss", "all-m-loss-most", "conv-m-loss", "conv-m-loss-most")
+def losses(training: SavedResults, id: str) -> SimulatedValue:
     policy = "vdnn-all-m" if id.startswith("all") else "vdnn-conv-m"
     results = {label: training.result(name, batch, policy) for label, name, batch in SIX}
     lost = {label: loss_percent(result) for label, result in results.items()}
@@ -22,7 +22,7 @@ def losses(training: SavedResults, id: str) -> Measured:
         for result in results.values()
     )
     amount = max(lost.values()) if id.endswith("most") else fmean(lost.values())
-    return Measured(
+    return SimulatedValue(
         amount,
         note=by_network(lost),
         cause=f"of our mean loss of {fmean(lost.values()):.0f}, {algorithms:.0f} is implicit GEMM against the fastest "
@@ -30,32 +30,32 @@ def losses(training: SavedResults, id: str) -> Measured:
     )
 
 
-@measures("all-m-loss-vgg16-128")
-def loss_vgg16_128(training: SavedResults) -> Measured:
+@simulates("all-m-loss-vgg16-128")
+def loss_vgg16_128(training: SavedResults) -> SimulatedValue:
     result = training.result("vgg19", 128, "vdnn-all-m")
     stalled = 100 * result["features.stall_ms"] / result["features.time_ms"]
-    return Measured(loss_percent(result), note=f"{stalled:.1f} % of its time spent waiting for copies")
+    return SimulatedValue(loss_percent(result), note=f"{stalled:.1f} % of its time spent waiting for copies")
 
 
-@measures("dyn-time")
-def dyn_time(training: SavedResults) -> Measured:
+@simulates("dyn-time")
+def dyn_time(training: SavedResults) -> SimulatedValue:
     kept = {label: 100 - loss_percent(training.result(name, batch, "vdnn-dyn")) for label, name, batch in SIX}
-    return Measured(fmean(kept.values()), note=by_network(kept))
+    return SimulatedValue(fmean(kept.values()), note=by_network(kept))
 
 
-@measures("dyn-time-worst")
-def dyn_worst(training: SavedResults) -> Measured:
+@simulates("dyn-time-worst")
+def dyn_worst(training: SavedResults) -> SimulatedValue:
     result = training.result("vgg19", 256, "vdnn-dyn")
-    return Measured(100 - loss_percent(result), note=f"dyn chooses {result['provenance']['decisions'][-1]}")
+    return SimulatedValue(100 - loss_percent(result), note=f"dyn chooses {result['provenance']['decisions'][-1]}")
 
 
-@measures("reuse-alexnet", "reuse-vgg16-64")
-def reuse(training: SavedResults, id: str) -> Measured:
+@simulates("reuse-alexnet", "reuse-vgg16-64")
+def reuse(training: SavedResults, id: str) -> SimulatedValue:
     result = training.result(*(("alexnet", 128) if id == "reuse-alexnet" else ("vgg19", 64)), "oracle")
     first = next(row for row in result["per_layer"] if row["kind"] == "conv")
     measured, ours = timed_vgg_a(), training.result("vgg11", 64, "oracle")["time_ms"]
     distance = first["reuse_distance_ms"]
-    return Measured(
+    return SimulatedValue(
         distance,
         note=f"of {result['time_ms']:.0f} ms of the iteration",
         cause=f"Torch with cuDNN 4 takes {measured:.0f} ms for VGG-A (64) on this GPU (convnet-benchmarks), our oracle "
@@ -71,26 +71,26 @@ def timed_vgg_a() -> float:
     return sum(float(row["ms"]) for row in rows if row["batch"] == "64" and row["kernels"] == "cudnn")
 
 
-@measures("conv-share")
-def conv_share(training: SavedResults) -> Measured:
+@simulates("conv-share")
+def conv_share(training: SavedResults) -> SimulatedValue:
     shares = {}
     for label, name, batch in SIX:
         rows = [row for row in training.result(name, batch, "oracle")["per_layer"] if row["part"] == "features"]
         times = {row["index"]: row["forward_ms"] + row["backward_ms"] for row in rows}
         shares[label] = 100 * sum(times[row["index"]] for row in rows if row["kind"] == "conv") / sum(times.values())
-    return Measured(fmean(shares.values()), note=by_network(shares))
+    return SimulatedValue(fmean(shares.values()), note=by_network(shares))
 
 
-@measures("dram-worst")
-def dram_worst(training: SavedResults) -> Measured:
+@simulates("dram-worst")
+def dram_worst(training: SavedResults) -> SimulatedValue:
     machine = TrainingMachine.load("titan-x")
-    return Measured(100 * machine.links["pcie3-peak"].offload_bytes_per_s / machine.dram_bytes_per_s)
+    return SimulatedValue(100 * machine.links["pcie3-peak"].offload_bytes_per_s / machine.dram_bytes_per_s)
 
 
-@measures("dram-unsaturated")
-def dram_unsaturated(training: SavedResults) -> Measured:
+@simulates("dram-unsaturated")
+def dram_unsaturated(training: SavedResults) -> SimulatedValue:
     most, layer = max(dram_shares(training.result("vgg19", 256, "oracle")))
-    return Measured(100 * most, note=f"{layer}; a lower bound, from the layer's shapes")
+    return SimulatedValue(100 * most, note=f"{layer}; a lower bound, from the layer's shapes")
 
 
 def dram_shares(result: Result) -> list[tuple[float, str]]:
@@ -104,6 +104,6 @@ def dram_shares(result: Result) -> list[tuple[float, str]]:
     ]
 
 
-@measures("power")
-def power(training: SavedResults) -> Measured:
-    return Measured(None, note="the simulator has no model of power")
+@simulates("power")
+def power(training: SavedResults) -> SimulatedValue:
+    return SimulatedValue(None, note="the simulator has no model of power")

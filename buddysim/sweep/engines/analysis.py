@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from buddysim.analyses import REGISTRY, Finding, Options, analyse, reads, replays
+from buddysim.analyses import REGISTRY, AnalysisOptions, AnalysisResult, analyse, reads, replays
 from buddysim.analyses.version import MODEL_VERSION
 from buddysim.base.errors import BuddysimError
 from buddysim.base.result import file_name, software
@@ -29,7 +29,7 @@ KEYS_READ = ()
 #: Kinds of plug-ins that an analysis depends on.
 PLUGIN_KINDS = ("compressor", "analysis", "replay scheme")
 
-_DEFAULTS = Options()
+_DEFAULTS = AnalysisOptions()
 _MACHINE = str(_DEFAULTS.machine)
 
 
@@ -61,10 +61,10 @@ _AXES = {
 
 
 @dataclass(frozen=True)
-class AnalysisResult:
+class StoredAnalysis:
     """A finding, and where it comes from."""
 
-    finding: Finding
+    finding: AnalysisResult
     provenance: dict[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
@@ -99,7 +99,7 @@ def checked(settings: Settings, names: Iterable[str]) -> None:
     options(settings)
 
 
-def options(settings: Settings) -> Options:
+def options(settings: Settings) -> AnalysisOptions:
     """The options of a point.
 
     Raises
@@ -115,7 +115,7 @@ def options(settings: Settings) -> Options:
         )
     }  # fmt: skip
     given: dict[str, Any] = {"threshold": full["threshold"], "profile_from": full["profile_from"], **several}
-    return Options(machine=_machine(settings), **given)
+    return AnalysisOptions(machine=_machine(settings), **given)
 
 
 def _whole(text: str) -> int:
@@ -170,7 +170,7 @@ def columns(settings: Settings) -> dict[str, Value]:
     return own | {"machine": _machine(settings).name, "scheme": "buddy" if replays(str(full["analysis"])) else "none"}
 
 
-def simulate(settings: Settings) -> AnalysisResult:
+def simulate(settings: Settings) -> StoredAnalysis:
     """See `Engine.simulate`; traces stay open for the points to come."""
     full, chosen = normalised(settings), options(settings)
     trace = replay.opened(str(full["trace"]))
@@ -182,10 +182,10 @@ def simulate(settings: Settings) -> AnalysisResult:
         "options": _shown(chosen, reads(str(full["analysis"]))),
         "software": software(),
     }  # fmt: skip
-    return AnalysisResult(found, about)
+    return StoredAnalysis(found, about)
 
 
-def _shown(chosen: Options, read: tuple[str, ...]) -> dict[str, Any]:
+def _shown(chosen: AnalysisOptions, read: tuple[str, ...]) -> dict[str, Any]:
     """The options that were read, as plain values."""
     found = {name: getattr(chosen, name) for name in read}
     if "machine" in found:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
 from buddysim.gpu_codecs import LAYOUTS, REGISTRY
-from buddysim.gpu_codecs.opencl_device import Launch
+from buddysim.gpu_codecs.opencl_device import LaunchShape
 from buddysim.gpu_codecs.paper_times import LAUNCH as PAPER_LAUNCH
 from buddysim.gpu_codecs.paper_times import PaperTimes
-from buddysim.gpu_codecs.times import Times, codec_times, machines
+from buddysim.gpu_codecs.times import CodecTimeTable, codec_times, machines
 from buddysim.training.iteration.stash import Code
 from buddysim.training.option import Option, values
 
@@ -55,8 +55,8 @@ class GpuCodec:
     """
 
     name: str
-    times: Times
-    launch: Launch
+    times: CodecTimeTable
+    launch: LaunchShape
     slower: float
     source: str
 
@@ -101,9 +101,9 @@ def _gpu_codec(machine: TrainingMachine, chosen: Mapping[str, Any]) -> GpuCodec:
     return _with_launch(chosen, times, slower, text)
 
 
-def _with_launch(chosen: Mapping[str, Any], times: Times, slower: float, text: str) -> GpuCodec:
+def _with_launch(chosen: Mapping[str, Any], times: CodecTimeTable, slower: float, text: str) -> GpuCodec:
     best = PAPER_LAUNCH if isinstance(times, PaperTimes) else times.best_launch(*_TYPICAL)
-    launch = Launch(
+    launch = LaunchShape(
         best.grid if chosen["codec_grid"] is None else chosen["codec_grid"],
         best.block if chosen["codec_block"] is None else chosen["codec_block"],
     )

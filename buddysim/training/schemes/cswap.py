@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
 from buddysim.gpu_codecs import REGISTRY
-from buddysim.gpu_codecs.time_model import LinearModel, Row, fit_linear
+from buddysim.gpu_codecs.time_model import CodecTiming, LinearModel, fit_linear
 from buddysim.training.contents.options import MATCH_OPTION, make_codec, make_source_of
 from buddysim.training.contents.options import OPTIONS as CONTENTS_OPTIONS
 from buddysim.training.iteration.plan import Options, Plan
@@ -213,10 +213,10 @@ def predicted_ps(codec: GpuCodec, byte_count: int, sparsity: float) -> float:
 @cache
 def _time_models(codec: GpuCodec) -> Mapping[str, LinearModel]:
     """Linear regressions for either direction, fitted to tensors of many sizes."""
-    rows: dict[str, list[Row]] = {"encode": [], "decode": []}
+    rows: dict[str, list[CodecTiming]] = {"encode": [], "decode": []}
     for size in _FIT_BYTES:
         for sparsity in _FIT_SPARSITIES:
             code = codec.code(size, sparsity, 0)
-            rows["encode"].append(Row(size, sparsity, code.encode_ps))
-            rows["decode"].append(Row(size, sparsity, code.decode_ps))
+            rows["encode"].append(CodecTiming(size, sparsity, code.encode_ps))
+            rows["decode"].append(CodecTiming(size, sparsity, code.decode_ps))
     return {direction: fit_linear(found) for direction, found in rows.items()}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
 from buddysim.gist.csr_rows import rows_bytes
-from buddysim.gist.formats import FORMATS, Format
+from buddysim.gist.formats import FORMATS, DprFormat
 from buddysim.gist.windows import mask_bytes
 from buddysim.training.contents import Codec, MapContents
 from buddysim.training.contents.options import OPTIONS as CONTENTS_OPTIONS
@@ -49,7 +49,7 @@ class Encodings:
     binarize: bool = False
     ssdc: bool = False
     inplace: bool = False
-    format: Format | None = None
+    format: DprFormat | None = None
 
 
 _LOSSLESS = Encodings(binarize=True, ssdc=True, inplace=True)

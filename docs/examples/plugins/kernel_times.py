@@ -9,7 +9,7 @@ from collections import Counter
 
 from matplotlib.figure import Figure
 
-from buddysim.figures import Source
+from buddysim.figures import ResultSource
 from buddysim.plotting import style
 
 TITLE = "time of each kernel function against unlimited device memory (ideal)"
@@ -18,7 +18,7 @@ FILE = ("TRACE.bin", "a trace file")
 SCHEMES = ("buddy", "bandwidth-compression", "pinned-host")
 
 
-def data(source: Source) -> dict[str, Counter[str]]:
+def data(source: ResultSource) -> dict[str, Counter[str]]:
     """Picoseconds in all launches of a function, by scheme and function."""
     times: dict[str, Counter[str]] = {}
     for scheme, result in source.replay(source.file, ("ideal", *SCHEMES)).items():

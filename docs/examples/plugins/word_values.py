@@ -9,7 +9,7 @@ from collections import Counter
 
 import numpy as np
 
-from buddysim.analyses import Finding, Options
+from buddysim.analyses import AnalysisOptions, AnalysisResult
 from buddysim.base.errors import BuddysimError
 from buddysim.trace import Trace
 
@@ -18,7 +18,7 @@ COLUMNS = ("value", "words_share")
 MOST = 8
 
 
-def analyse(trace: Trace, options: Options) -> Finding:
+def analyse(trace: Trace, options: AnalysisOptions) -> AnalysisResult:
     """A row for each of the most frequent words, of the bytes that the snapshots hold."""
     counted: Counter[int] = Counter()
     for snapshot in trace.snapshots:
@@ -31,4 +31,4 @@ def analyse(trace: Trace, options: Options) -> Finding:
         raise BuddysimError(f"{trace.path}: has no bytes in its snapshots: expected a trace with some")
     total = sum(counted.values())
     rows = [(f"{value:#010x}", count / total) for value, count in counted.most_common(MOST)]
-    return Finding(f"the {len(rows)} most frequent words", COLUMNS, rows, ("measured: bytes of the snapshots",))
+    return AnalysisResult(f"the {len(rows)} most frequent words", COLUMNS, rows, ("measured: bytes of the snapshots",))

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterable
 from fractions import Fraction
 
-from buddysim.gist.formats import Format, find_format
+from buddysim.gist.formats import DprFormat, find_format
 
 
 def encode(values: Iterable[float], name: str) -> bytes:
@@ -32,7 +32,7 @@ def decode(code: bytes, name: str, count: int) -> list[float]:
     return [_value(one, format) for one in codes]
 
 
-def _code(value: float, format: Format) -> int:
+def _code(value: float, format: DprFormat) -> int:
     mantissa_bits, top = format.mantissa_bits, (1 << format.exponent_bits) - 1
     sign = int(math.copysign(1, value) < 0) << (format.exponent_bits + mantissa_bits)
     if math.isnan(value):
@@ -51,7 +51,7 @@ def _code(value: float, format: Format) -> int:
     return sign | (exponent - 1 + format.bias) << mantissa_bits | int(mantissa * 2**mantissa_bits)
 
 
-def _value(code: int, format: Format) -> float:
+def _value(code: int, format: DprFormat) -> float:
     mantissa_bits, top = format.mantissa_bits, (1 << format.exponent_bits) - 1
     sign = -1.0 if code >> (format.exponent_bits + mantissa_bits) & 1 else 1.0
     exponent, mantissa = code >> mantissa_bits & top, code & ((1 << mantissa_bits) - 1)
