@@ -21,7 +21,7 @@ READS = ("compressors", "threshold", "profile_from", "machine")
 MOST_SHOWN = 20
 """Rows on a screen; of more kernels, each row there is several."""
 
-COLUMNS = ("launch", "name", "launched_ps", "time_ps", "device_bytes", "link_bytes", "link_share")
+COLUMNS = ("launch", "name", "launch_ps", "time_ps", "device_bytes", "link_bytes", "link_fraction")
 
 
 def analyse(trace: Trace, options: AnalysisOptions) -> AnalysisResult:

@@ -19,8 +19,8 @@ ORDER = 50
 SUMMARY = "entries that change their size class between snapshots"
 READS = ("compressors",)
 COLUMNS = (
-    "from_snapshot", "to_snapshot", "launches", "entries", "other_class_share", "more_sectors_share",
-    "fewer_sectors_share",
+    "from_snapshot", "to_snapshot", "launches", "entries", "class_change_fraction", "more_sectors_fraction",
+    "fewer_sectors_fraction",
 )  # fmt: skip
 Windows = Iterator[tuple[int, NDArray[np.uint8]]]
 _SECTORS = np.array([*SECTORS_OF_CLASS, *[0] * (UNKNOWN_CLASS + 1 - len(SECTORS_OF_CLASS))])

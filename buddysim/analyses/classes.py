@@ -16,7 +16,7 @@ from buddysim.trace import Trace
 ORDER = 20
 SUMMARY = "share of entries of each size class (Fig. 5b, ISCA version)"
 READS = ("compressors",)
-COLUMNS = ("compressor", "allocation", "snapshots", *(f"share_{size}B" for size in STUDY_CLASSES))
+COLUMNS = ("compressor", "allocation", "snapshots", *(f"fraction_{size}B" for size in STUDY_CLASSES))
 WHOLE = "all allocations"
 
 

@@ -21,7 +21,7 @@ ORDER = 65
 SUMMARY = "entries that change while the traced launches run, and that overflow targets that stay (Fig. 8)"
 READS = ("compressors", "threshold", "profile_from")
 COLUMNS = (
-    "launch", "ratio", "other_class_share", "more_sectors_share", "fewer_sectors_share", "overflow_fraction_naive",
+    "launch", "ratio", "class_change_fraction", "more_sectors_fraction", "fewer_sectors_fraction", "overflow_fraction_naive",
     "overflow_fraction_final",
 )  # fmt: skip
 _MOST_SHOWN = 20

@@ -12,7 +12,7 @@ from buddysim.trace import Trace
 ORDER = 30
 SUMMARY = "hit rate of the metadata cache against its size (Fig. 5b)"
 READS = ("compressors", "threshold", "metadata_sizes", "metadata_lines", "profile_from", "machine")
-COLUMNS = ("bytes_per_slice", "line_bytes", "total_bytes", "accesses", "hit_share", "merged_share", "time_ps")
+COLUMNS = ("bytes_per_slice", "line_bytes", "total_bytes", "accesses", "hit_fraction", "mshr_merge_fraction", "time_ps")
 
 
 def analyse(trace: Trace, options: AnalysisOptions) -> AnalysisResult:

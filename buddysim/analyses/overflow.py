@@ -12,7 +12,7 @@ from buddysim.trace import Trace
 
 ORDER = 65
 SUMMARY = "entries that overflow their final targets, at each snapshot (Fig. 8)"
-COLUMNS = ("snapshot", "launches", "label", "entries", "overflow_share")
+COLUMNS = ("snapshot", "launches", "label", "entries", "overflow_fraction")
 READS = ("compressors", "threshold", "profile_from")
 
 

@@ -16,7 +16,7 @@ ORDER = 40
 SUMMARY = "size of every entry, a row for each page of 8 KB (Fig. 6)"
 READS = ("compressors",)
 COLUMNS = ("allocation", "page", *(f"entry{number}_bytes" for number in range(PAGE_ENTRIES)))
-SHOWN = ("allocation", "pages", "pages_of_one_size_share", "like_its_neighbour_share")
+SHOWN = ("allocation", "pages", "uniform_pages_fraction", "same_as_neighbour_fraction")
 _BYTES = np.array([*STUDY_CLASSES, *[-1] * (UNKNOWN_CLASS + 1 - len(STUDY_CLASSES))])
 
 

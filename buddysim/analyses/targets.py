@@ -14,7 +14,7 @@ from buddysim.trace import Trace
 
 ORDER = 60
 SUMMARY = "naive, per-allocation and final targets: ratio and buddy accesses (Fig. 7)"
-COLUMNS = ("policy", "ratio", "static_share", "replayed_accesses", "replayed_share", "link_bytes")
+COLUMNS = ("policy", "ratio", "overflow_fraction", "buddy_accesses", "buddy_access_fraction", "link_bytes")
 READS = ("compressors", "threshold", "profile_from", "machine")
 
 

@@ -12,7 +12,7 @@ from buddysim.trace import Trace
 
 ORDER = 80
 SUMMARY = "ratio and buddy accesses against the Buddy Threshold (Fig. 9)"
-COLUMNS = ("threshold_share", "ratio", "static_share", "free_placement_ratio", "sector_placement_ratio")
+COLUMNS = ("threshold_fraction", "ratio", "overflow_fraction", "per_entry_ratio", "per_entry_sector_ratio")
 READS = ("compressors", "thresholds", "profile_from")
 
 

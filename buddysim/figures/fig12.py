@@ -29,7 +29,13 @@ def data(source: ResultSource) -> FigureTable:
                 rows.append((name, share, found[f"um {share:.0%}"], found["host"], found["buddy"]))
     if not any(value is not None for row in rows for value in row[2:]):
         rows = []
-    columns = ("workload", "oversubscription_share", "um_slowdown", "host_slowdown", "buddy_slowdown")
+    columns = (
+        "workload",
+        "oversubscription_fraction",
+        "unified_memory_slowdown",
+        "pinned_host_slowdown",
+        "buddy_slowdown",
+    )
     return study_style.made(source.buddy, "fig12", columns, rows)
 
 
@@ -37,13 +43,13 @@ def draw(table: FigureTable) -> Figure:
     drawn, axes = study_style.figure(TITLE, height=2.4)
     for n, name in enumerate(dict.fromkeys(row["workload"] for row in table.records())):
         rows, shade = table.of(workload=name), str(0.25 * n)
-        x = [100 * row["oversubscription_share"] for row in rows]
+        x = [100 * row["oversubscription_fraction"] for row in rows]
         axes.plot(
-            x, [row["um_slowdown"] for row in rows], _LINES[n], color=shade, markersize=2.5, linewidth=0.9,
+            x, [row["unified_memory_slowdown"] for row in rows], _LINES[n], color=shade, markersize=2.5, linewidth=0.9,
             label=f"{study_style.labels([name])[0]}: um",
         )  # fmt: skip
-        if rows[0]["host_slowdown"] is not None:
-            axes.axhline(rows[0]["host_slowdown"], color=shade, linewidth=0.8, linestyle=":")
+        if rows[0]["pinned_host_slowdown"] is not None:
+            axes.axhline(rows[0]["pinned_host_slowdown"], color=shade, linewidth=0.8, linestyle=":")
         if rows[0]["buddy_slowdown"] is not None:
             axes.plot([x[-1]], [rows[0]["buddy_slowdown"]], "*", color=shade, markersize=5)
     axes.axhline(value("buddy-um-buddy"), color=style.STATED, linewidth=0.8, linestyle="--")

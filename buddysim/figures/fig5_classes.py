@@ -22,7 +22,7 @@ WIDTH_IN = study_style.WIDTH_IN
 
 def data(source: ResultSource) -> FigureTable:
     """A row for each workload, for the mean of each group, and for the paper's; shares of each size."""
-    theirs = figures()["fig5b_share_of_entries_per_size"]
+    theirs = figures()["fig5b_fraction_of_entries_per_size"]
     sizes, rows = theirs["sizes"], []
     for group in ("HPC", "DL"):
         found = {name: class_shares(source.buddy, name) for name in source.buddy.names(group)}
@@ -31,7 +31,7 @@ def data(source: ResultSource) -> FigureTable:
         if known:
             rows.append((f"{group} mean", group, *(fmean(shares[size] for shares in known.values()) for size in sizes)))
             rows.append((f"{group} paper", group, *theirs[group]))
-    columns = ("workload", "group", *(f"share_{size}B" for size in sizes))
+    columns = ("workload", "group", *(f"fraction_{size}B" for size in sizes))
     return study_style.made(source.buddy, "fig5-classes", columns, rows)
 
 
@@ -39,7 +39,7 @@ def draw(table: FigureTable) -> Figure:
     drawn, axes = study_style.figure(TITLE, height=3.0)
     rows = table.records()
     bottoms = [0.0] * len(rows)
-    sizes = [column for column in table.columns if column.startswith("share_")]
+    sizes = [column for column in table.columns if column.startswith("fraction_")]
     for n, column in enumerate(sizes):
         shade = str(round(1 - 0.9 * n / (len(sizes) - 1), 2))
         shares = [row[column] for row in rows]

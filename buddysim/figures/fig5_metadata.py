@@ -27,7 +27,7 @@ def data(source: ResultSource) -> FigureTable:
         for line in LINES:
             rates = hit_rates(source.buddy, name, line)
             rows += [(name, line, size, rate) for size, rate in (rates or {}).items()]
-    columns = ("workload", "line_bytes", "bytes_per_slice", "hit_share")
+    columns = ("workload", "line_bytes", "bytes_per_slice", "hit_fraction")
     return study_style.made(source.buddy, "fig5-metadata", columns, rows)
 
 
@@ -35,7 +35,7 @@ def draw(table: FigureTable) -> Figure:
     drawn, axes = study_style.figure(TITLE, 1, len(LINES), sharey=True)
     for panel, line in zip(axes, LINES, strict=True):
         names = list(dict.fromkeys(row["workload"] for row in table.of(line_bytes=line)))
-        rates = {name: [row["hit_share"] for row in table.of(line_bytes=line, workload=name)] for name in names}
+        rates = {name: [row["hit_fraction"] for row in table.of(line_bytes=line, workload=name)] for name in names}
         lowest = sorted(names, key=lambda name: rates[name][2] if rates[name][2] is not None else 1)[:_NAMED]
         for name in [*(name for name in names if name not in lowest), *lowest]:
             x = [row["bytes_per_slice"] / KIB for row in table.of(line_bytes=line, workload=name)]

@@ -22,8 +22,8 @@ OPTIONS = study_style.OPTIONS
 WIDTH_IN = study_style.WIDTH_IN
 _SHORT = {"naive": "naive", "per_alloc": "per allocation", "final": "final"}
 COLUMNS = (
-    "workload", "group", "policy", "ratio", "overflow_share", "replayed_share", "same_input_ratio",
-    "same_input_overflow_share", "paper_ratio", "paper_buddy_share",
+    "workload", "group", "policy", "ratio", "overflow_fraction", "buddy_access_fraction", "same_input_ratio",
+    "same_input_overflow_fraction", "paper_ratio", "paper_buddy_access_fraction",
 )  # fmt: skip
 
 
@@ -38,8 +38,8 @@ def data(source: ResultSource) -> FigureTable:
             if found is None:
                 continue
             for policy in POLICIES:
-                ours = [found[policy][column] for column in ("ratio", "static_share", "replayed_share")]
-                leak = [None, None] if same is None else [same[policy]["ratio"], same[policy]["static_share"]]
+                ours = [found[policy][column] for column in ("ratio", "overflow_fraction", "buddy_access_fraction")]
+                leak = [None, None] if same is None else [same[policy]["ratio"], same[policy]["overflow_fraction"]]
                 paper = (theirs[f"{policy}_target"], theirs[f"{policy}_buddy_frac"])
                 of_group.append((name, group, policy, *ours, *leak, *paper))
         rows += of_group + [_mean(group, policy, of_group) for policy in POLICIES if of_group]
@@ -68,7 +68,7 @@ def draw(table: FigureTable) -> Figure:
 
     for axes, ours, theirs, factor in (
         (above, "ratio", "paper_ratio", 1),
-        (below, "overflow_share", "paper_buddy_share", 100),
+        (below, "overflow_fraction", "paper_buddy_access_fraction", 100),
     ):
         places = study_style.bars(axes, labels, series(ours, factor))
         for n, values in enumerate(series(theirs, factor).values()):

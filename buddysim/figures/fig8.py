@@ -27,7 +27,7 @@ def data(source: ResultSource) -> FigureTable:
             ratio = of_policy(source.buddy, name, "final", "ratio")
             for number, (launches, share) in enumerate(overflow(source.buddy, name) or ()):
                 rows.append((name, number, launches, share, ratio, value(_STATED[name])))
-    columns = ("workload", "snapshot", "launches", "overflow_share", "ratio", "paper_ratio")
+    columns = ("workload", "snapshot", "launches", "overflow_fraction", "ratio", "paper_ratio")
     return study_style.made(source.buddy, "fig8", columns, rows)
 
 
@@ -37,7 +37,7 @@ def draw(table: FigureTable) -> Figure:
     for name, line, colour in zip(ITERATIONS, ("o-", "s--"), (style.INK, "0.5"), strict=True):
         rows = table.of(workload=name)
         if rows:
-            shares = [None if row["overflow_share"] is None else 100 * row["overflow_share"] for row in rows]
+            shares = [None if row["overflow_fraction"] is None else 100 * row["overflow_fraction"] for row in rows]
             ratio = "?" if rows[0]["ratio"] is None else f"{rows[0]['ratio']:.2f}"
             label = f"{study_style.labels([name])[0]}, {ratio}x (paper {rows[0]['paper_ratio']:g}x)"
             axes.plot(

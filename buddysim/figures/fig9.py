@@ -21,7 +21,7 @@ STUDY = True
 OPTIONS = study_style.OPTIONS
 WIDTH_IN = study_style.WIDTH_IN
 _BEST = "best_achievable"
-COLUMNS = ("workload", "group", "threshold", "ratio", "overflow_share", "paper_ratio")
+COLUMNS = ("workload", "group", "threshold", "ratio", "overflow_fraction", "paper_ratio")
 
 
 def data(source: ResultSource) -> FigureTable:
@@ -33,7 +33,7 @@ def data(source: ResultSource) -> FigureTable:
         for name in source.buddy.names(group):
             found = thresholds(source.buddy, name)
             for key in THRESHOLDS if found is not None else ():
-                share = None if found is None or key == _BEST else found[key]["static_share"]
+                share = None if found is None or key == _BEST else found[key]["overflow_fraction"]
                 ratio = threshold_ratio(source.buddy, name, key)
                 of_group.append((name, group, key, ratio, share, theirs[paper_names()[name]][key]))
         for key in THRESHOLDS if of_group else ():
@@ -63,7 +63,10 @@ def draw(table: FigureTable) -> Figure:
         zorder=6, label="best achievable",
     )  # fmt: skip
     shares = [
-        [None if row["overflow_share"] is None else 100 * row["overflow_share"] for row in table.of(threshold=key)]
+        [
+            None if row["overflow_fraction"] is None else 100 * row["overflow_fraction"]
+            for row in table.of(threshold=key)
+        ]
         for key in keys
     ]
     study_style.bars(below, labels, dict(zip(texts, shares, strict=True)))

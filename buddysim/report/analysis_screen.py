@@ -10,10 +10,10 @@ from buddysim.report.quantities import format_bytes, format_percent, format_time
 from buddysim.report.screen import NOT_APPLICABLE, Column, Part, ScreenTable, make_printable
 
 #: How a number is written, and what its column is called, by the end of its name.
-_UNITS: dict[str, Callable[[float], str]] = {"_share": format_percent, "_bytes": format_bytes, "_ps": format_time}
+_UNITS: dict[str, Callable[[float], str]] = {"_fraction": format_percent, "_bytes": format_bytes, "_ps": format_time}
 #: Endings that say no more than the unit that stands in every cell; a share's name is that of a share.
 _SHOWN_UNITS = ("_bytes", "_ps")
-_CLASS = "share_"
+_CLASS = "fraction_"
 
 
 def analysis_parts(found: AnalysisResult) -> list[Part]:

@@ -69,18 +69,18 @@ def test_shares_of_classes_are_means_over_the_snapshots(trace: Trace) -> None:
     assert a["share_32B"] == pytest.approx((0 + 1 / 4 + 1) / 3)
     assert b["share_64B"] == pytest.approx((0 + 1 / 2 + 0) / 3)
     for row in (whole, a, b):
-        assert sum(value for name, value in row.items() if name.startswith("share")) == pytest.approx(1)  # type: ignore
+        assert sum(value for name, value in row.items() if name.startswith("fraction")) == pytest.approx(1)  # type: ignore
 
 
 def test_changes_of_classes_and_of_sectors(trace: Trace) -> None:
     first, second = found(trace, "changes").records()
     assert (first["launches"], first["entries"]) == (5, 16)
-    assert first["other_class_share"] == 8 / 16  # two of a, six of b
-    assert first["more_sectors_share"] == 8 / 16
-    assert first["fewer_sectors_share"] == 0
-    assert second["other_class_share"] == (3 + 12) / 16  # of a the third stays
-    assert second["more_sectors_share"] == (2 + 12) / 16
-    assert second["fewer_sectors_share"] == 1 / 16
+    assert first["class_change_fraction"] == 8 / 16  # two of a, six of b
+    assert first["more_sectors_fraction"] == 8 / 16
+    assert first["fewer_sectors_fraction"] == 0
+    assert second["class_change_fraction"] == (3 + 12) / 16  # of a the third stays
+    assert second["more_sectors_fraction"] == (2 + 12) / 16
+    assert second["fewer_sectors_fraction"] == 1 / 16
 
 
 def test_a_map_of_pages(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_thresholds_trade_ratio_for_accesses(tmp_path: Path) -> None:
     trace = write_trace(tmp_path / "t.bin", {"a": 100, "b": 100}, [(0, {"a": classes, "b": [WHOLE] * 100})], maps=True)
     study = found(trace, "threshold", thresholds=(0.14, 0.15, 1.0))
     assert study.column("ratio") == [1.0, 200 / 125, 4.0]
-    assert study.column("static_share") == [0, 15 / 200, 115 / 200]
+    assert study.column("overflow_fraction") == [0, 15 / 200, 115 / 200]
 
 
 def replayable(path: Path) -> Trace:
@@ -122,8 +122,8 @@ def test_targets_by_policy_and_what_a_replay_makes_of_them(tmp_path: Path) -> No
         targets = found(trace, "targets")
     assert targets.column("policy") == ["naive", "per-allocation", "final"]
     assert targets.column("ratio") == [2.0, 4.0, 4.0]
-    assert targets.column("static_share") == [0.25] * 3
-    assert targets.column("replayed_accesses") == [16] * 3
+    assert targets.column("overflow_fraction") == [0.25] * 3
+    assert targets.column("buddy_accesses") == [16] * 3
 
 
 def test_traffic_by_kernel(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_traffic_by_kernel(tmp_path: Path) -> None:
         (row,) = found(trace, "accesses").records()
     assert (row["launch"], row["name"]) == (0, "load")
     assert row["link_bytes"] == 16 * 96
-    assert row["link_share"] == pytest.approx(16 * 96 / (16 * 96 + row["device_bytes"]))  # type: ignore[operator]
+    assert row["link_fraction"] == pytest.approx(16 * 96 / (16 * 96 + row["device_bytes"]))  # type: ignore[operator]
 
 
 def test_a_larger_metadata_cache_hits_more(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_a_larger_metadata_cache_hits_more(tmp_path: Path) -> None:
         metadata = found(trace, "metadata", metadata_sizes=(1024, 8192), metadata_lines=(32,))
     assert metadata.column("total_bytes") == [32 * 1024, 32 * 8192]
     assert metadata.column("accesses") == [2 * pages] * 2
-    small, large = metadata.column("hit_share")
+    small, large = metadata.column("hit_fraction")
     assert small < 0.1
     assert large > 0.4
 
@@ -206,15 +206,15 @@ def test_overflow_at_each_snapshot_under_kept_targets(trace: Trace) -> None:
     """a has 4x by its first snapshots and overflows later; b has what the worst snapshot leaves it."""
     over = found(trace, "overflow", threshold=1.0)
     assert over.column("entries") == [16, 16, 16]
-    assert over.column("overflow_share") == [0.0, 7 / 16, 12 / 16]  # 4x everywhere: one sector is kept
+    assert over.column("overflow_fraction") == [0.0, 7 / 16, 12 / 16]  # 4x everywhere: one sector is kept
     assert over.column("launches") == [0, 5, 9]
-    assert found(trace, "overflow", threshold=0.0).column("overflow_share") == [0.0, 0.0, 0.0]
+    assert found(trace, "overflow", threshold=0.0).column("overflow_fraction") == [0.0, 0.0, 0.0]
 
 
 def test_sectors_needed_are_the_best_achievable(trace: Trace) -> None:
     row = found(trace, "threshold", thresholds=(0.3,)).records()[0]
     a, b = (0 + (0 + 0 + 1 + 4) + 4) / 3, (12 + (6 + 12) + 48) / 3  # sectors, mean over the snapshots
-    assert row["sector_placement_ratio"] == pytest.approx(16 * 4 / (a + b))
+    assert row["per_entry_sector_ratio"] == pytest.approx(16 * 4 / (a + b))
 
 
 def test_targets_of_another_input(tmp_path: Path) -> None:
@@ -222,10 +222,10 @@ def test_targets_of_another_input(tmp_path: Path) -> None:
     small = write_trace(tmp_path / "small.bin", {"a": 4}, [(0, {"a": [SECTOR] * 4})], maps=True)
     large = write_trace(tmp_path / "large.bin", {"a": 8}, [(0, {"a": [WHOLE] * 8})], maps=True)
     (row,) = found(large, "threshold", thresholds=(0.3,), profile_from=str(small.path)).records()
-    assert (row["ratio"], row["static_share"]) == (4.0, 1.0)
+    assert (row["ratio"], row["overflow_fraction"]) == (4.0, 1.0)
     (own,) = found(large, "threshold", thresholds=(0.3,)).records()
-    assert (own["ratio"], own["static_share"]) == (1.0, 0.0)
-    assert found(large, "overflow", profile_from=str(small.path)).column("overflow_share") == [1.0]
+    assert (own["ratio"], own["overflow_fraction"]) == (1.0, 0.0)
+    assert found(large, "overflow", profile_from=str(small.path)).column("overflow_fraction") == [1.0]
 
 
 def test_the_smaller_of_two_compressors_counts(tmp_path: Path) -> None:
@@ -263,9 +263,13 @@ def test_changes_while_launches_run(tmp_path: Path) -> None:
         before, after = found(written, "launches").records()
     assert (before["launch"], after["launch"]) == (3, 4)
     assert (before["ratio"], after["ratio"]) == (16 * 128 / (6 * 64 + 10 * 128), 16 * 128 / (4 * 64 + 32 + 11 * 128))
-    assert [before[key] for key in ("other_class_share", "more_sectors_share", "fewer_sectors_share")] == [0, 0, 0]
-    assert after["other_class_share"] == 3 / 16
-    assert (after["more_sectors_share"], after["fewer_sectors_share"]) == (2 / 16, 1 / 16)
+    assert [before[key] for key in ("class_change_fraction", "more_sectors_fraction", "fewer_sectors_fraction")] == [
+        0,
+        0,
+        0,
+    ]
+    assert after["class_change_fraction"] == 3 / 16
+    assert (after["more_sectors_fraction"], after["fewer_sectors_fraction"]) == (2 / 16, 1 / 16)
     # a has 2x: a quarter of it overflows; naive has 1x for all, as free placement has 1.23.
     assert (before["overflow_fraction_final"], after["overflow_fraction_final"]) == (2 / 16, 3 / 16)
     assert (before["overflow_fraction_naive"], after["overflow_fraction_naive"]) == (0, 0)

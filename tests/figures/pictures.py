@@ -54,7 +54,7 @@ def product(*parts: Sequence[Any]) -> list[tuple[Any, ...]]:
 
 def classes() -> FigureTable:
     keys = [(name, group) for name, group in WORKLOADS]
-    found = made_up(keys, {f"share_{size}B": (0.1, 1.0) for size in _SIZES}, "workload", "group")
+    found = made_up(keys, {f"fraction_{size}B": (0.1, 1.0) for size in _SIZES}, "workload", "group")
     rows = [(*row[:2], *(share / sum(row[2:]) for share in row[2:])) for row in found.rows]
     return FigureTable(found.columns, rows)
 
@@ -107,19 +107,19 @@ def tables() -> dict[str, FigureTable]:
             compressors, {"ratio": ratio, "paper_ratio": ratio}, "algorithm", "compressor", "group", "workloads"
         ),
         "fig5-classes": classes(),
-        "fig5-metadata": made_up(metadata, {"hit_share": share}, "workload", "line_bytes", "bytes_per_slice"),
+        "fig5-metadata": made_up(metadata, {"hit_fraction": share}, "workload", "line_bytes", "bytes_per_slice"),
         "fig6": page_map(),
         "fig7": made_up(
             product(WORKLOADS, POLICIES),
-            {"ratio": ratio, "overflow_share": share, "paper_ratio": ratio, "paper_buddy_share": share},
+            {"ratio": ratio, "overflow_fraction": share, "paper_ratio": ratio, "paper_buddy_access_fraction": share},
             *of_workload, "policy",
         ),
         "fig8": made_up(
             [(name, number, 1.5, 1.6) for name, number in product(("squeezenet", "resnet50"), range(10))],
-            {"overflow_share": share}, "workload", "snapshot", "ratio", "paper_ratio",
+            {"overflow_fraction": share}, "workload", "snapshot", "ratio", "paper_ratio",
         ),
         "fig9": made_up(
-            product(WORKLOADS, THRESHOLDS), {"ratio": ratio, "overflow_share": share, "paper_ratio": ratio},
+            product(WORKLOADS, THRESHOLDS), {"ratio": ratio, "overflow_fraction": share, "paper_ratio": ratio},
             *of_workload, "threshold",
         ),
         "fig10": made_up(
@@ -133,7 +133,7 @@ def tables() -> dict[str, FigureTable]:
         "fig12": made_up(
             [(name, share, 2.0 + n, 1.1 + n / 10) for n, name in enumerate(("ilbdc", "palm", "sp"))
              for share in OVERSUBSCRIBED],
-            {"um_slowdown": (1.5, 40.0)}, "workload", "oversubscription_share", "host_slowdown", "buddy_slowdown",
+            {"unified_memory_slowdown": (1.5, 40.0)}, "workload", "oversubscription_fraction", "pinned_host_slowdown", "buddy_slowdown",
         ),
         "fig13": trainings(),
     }  # fmt: skip

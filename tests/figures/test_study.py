@@ -104,7 +104,7 @@ def test_means_are_geometric_of_ratios_and_arithmetic_of_shares(folder: Path) ->
     rows = REGISTRY.find("fig7").data(source(folder))
     cg, sp, mean = (rows.of(workload=name, policy="final")[0] for name in ("cg", "sp", "HPC mean"))
     assert mean["ratio"] == pytest.approx((cg["ratio"] * sp["ratio"]) ** 0.5)
-    assert mean["overflow_share"] == pytest.approx((cg["overflow_share"] + sp["overflow_share"]) / 2)
+    assert mean["overflow_fraction"] == pytest.approx((cg["overflow_fraction"] + sp["overflow_fraction"]) / 2)
     assert (mean["paper_ratio"], cg["paper_ratio"]) == (1.92, 1.11)
     for name in ("fig7", "fig9", "fig11"):
         assert "Means of 2 of 10 HPC and 1 of 6 DL workloads." in drawn(folder, name).get_supxlabel()
@@ -114,7 +114,7 @@ def test_targets_are_those_of_the_other_input(folder: Path) -> None:
     """A quarter of the profiled entries overflow a sector, so 4x is chosen; of the replayed ones half overflow it."""
     (row,) = REGISTRY.find("fig7").data(source(folder)).of(workload="cg", policy="final")
     assert row["ratio"] == pytest.approx(4.0)
-    assert row["overflow_share"] == pytest.approx(0.5, abs=0.05)
+    assert row["overflow_fraction"] == pytest.approx(0.5, abs=0.05)
     assert row["same_input_ratio"] < 3
 
 

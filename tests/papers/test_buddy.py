@@ -28,7 +28,7 @@ def test_every_number_of_the_text_has_its_line_and_known_needs() -> None:
 
 def test_every_bar_that_was_read_off_is_a_number() -> None:
     read = [number for number in reported_values("validation.md").values() if not number.line]
-    shares = figures()["fig5b_share_of_entries_per_size"]
+    shares = figures()["fig5b_fraction_of_entries_per_size"]
     bars = sum(map(len, figures()["fig3_ratio_over_time_10_snapshots"].values()))
     bars += sum(len(value) for value in figures()["fig5a_ratio_by_algorithm"].values() if isinstance(value, dict))
     bars += len(shares["HPC"]) + len(shares["DL"])

@@ -31,7 +31,11 @@ def class_shares(study: BuddyStudy, name: str) -> dict[int, float] | None:
     if rows is None:
         return None
     whole = rows[0]
-    return {int(key[6:-1]): share for key, share in whole.items() if key.startswith("share_")}
+    return {
+        int(key.removeprefix("fraction_").removesuffix("B")): share
+        for key, share in whole.items()
+        if key.startswith("fraction_")
+    }
 
 
 def class_share_of_group(study: BuddyStudy, group: str, size: int) -> float | None:
@@ -139,7 +143,7 @@ def dl_changes(study: BuddyStudy) -> SimulatedValue:
     found = {}
     for name in study.names("DL"):
         rows = study.finding(name, "changes")
-        share = arithmetic(row["other_class_share"] for row in rows) if rows else None
+        share = arithmetic(row["class_change_fraction"] for row in rows) if rows else None
         if share is not None:
             found[name] = share
     if len(found) < len(study.names("DL")) or not found:

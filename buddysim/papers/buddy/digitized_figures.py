@@ -61,7 +61,7 @@ def figure_numbers() -> Iterator[ReportedValue]:
                 f"fig5a/{algorithm}/{group}", _where("5a"), ratio, f"{group}: mean ratio by {algorithm}",
                 "tenth" if ours else "none", "x", note="" if ours else "not implemented", needs=_needs(group),
             )  # fmt: skip
-    shares = figures()["fig5b_share_of_entries_per_size"]
+    shares = figures()["fig5b_fraction_of_entries_per_size"]
     for group in ("HPC", "DL"):
         for size, share in zip(shares["sizes"], shares[group], strict=True):
             yield ReportedValue(

@@ -73,7 +73,7 @@ def hit_rates(study: BuddyStudy, name: str, line: int = 32) -> dict[int, float |
     rows = study.finding(name, "metadata", metadata_sizes=_SIZES, metadata_lines=_LINES)
     if rows is None:
         return None
-    return {row["bytes_per_slice"]: row["hit_share"] for row in rows if row["line_bytes"] == line}
+    return {row["bytes_per_slice"]: row["hit_fraction"] for row in rows if row["line_bytes"] == line}
 
 
 def managed_slowdowns(study: BuddyStudy, name: str) -> dict[str, float | None]:

@@ -42,7 +42,7 @@ def thresholds(study: BuddyStudy, name: str) -> dict[str, Mapping[str, Any]] | N
     rows = study.finding(name, "threshold")
     if rows is None:
         return None
-    by_threshold = {row["threshold_share"]: row for row in rows}
+    by_threshold = {row["threshold_fraction"]: row for row in rows}
     return {key: by_threshold[threshold] for key, threshold in THRESHOLDS.items()}
 
 
@@ -51,14 +51,14 @@ def threshold_ratio(study: BuddyStudy, name: str, key: str) -> float | None:
     found = thresholds(study, name)
     if found is None:
         return None
-    ratio = found[key]["sector_placement_ratio" if THRESHOLDS[key] == 1 else "ratio"]
+    ratio = found[key]["per_entry_sector_ratio" if THRESHOLDS[key] == 1 else "ratio"]
     return None if ratio is None else float(ratio)
 
 
 def overflow(study: BuddyStudy, name: str) -> list[tuple[int, float | None]] | None:
     """Launches before each snapshot, and the share of entries that overflow there."""
     rows = study.finding(name, "overflow")
-    return None if rows is None else [(row["launches"], row["overflow_share"]) for row in rows]
+    return None if rows is None else [(row["launches"], row["overflow_fraction"]) for row in rows]
 
 
 def _ours(paper: str) -> str:
@@ -69,7 +69,7 @@ def _ours(paper: str) -> str:
 def policies(study: BuddyStudy, id: str) -> SimulatedValue:
     _, workload, key = id.split("/")
     policy = next(name for name in POLICIES if key.startswith(f"{name}_"))
-    column, factor = ("ratio", 1.0) if key.endswith("_target") else ("static_share", 100.0)
+    column, factor = ("ratio", 1.0) if key.endswith("_target") else ("overflow_fraction", 100.0)
     if workload in MEANS:
         group = workload.removeprefix("GMEAN_")
         found = of_group(study, group, lambda name: of_policy(study, name, policy, column))
@@ -81,7 +81,7 @@ def policies(study: BuddyStudy, id: str) -> SimulatedValue:
     amount = of_policy(study, name, policy, column)
     if amount is None:
         return SimulatedValue(None, note="not stored")
-    replayed = of_policy(study, name, policy, "replayed_share")
+    replayed = of_policy(study, name, policy, "buddy_access_fraction")
     note = "" if column == "ratio" or replayed is None else f"replayed {100 * replayed:.2f} %"
     return SimulatedValue(factor * amount, note=note, cause=CONTENTS_CAUSE)
 
@@ -104,7 +104,7 @@ _BY_ID = {
     f"{start}-{group}{end}": (policy, group.upper(), column)
     for start, policy in _POLICY_IDS.items()
     for group in ("hpc", "dl")
-    for end, column in (("", "ratio"), ("-accesses", "static_share"))
+    for end, column in (("", "ratio"), ("-accesses", "overflow_fraction"))
     if not (policy == "per_alloc" and end)
 }
 
@@ -125,7 +125,7 @@ def of_groups(study: BuddyStudy, id: str) -> SimulatedValue:
     theirs = {name: 100 * share for name, share in of_policy_bars(f"{policy}_buddy_frac").items()}
     found = group_measured(study, group, percent, "{:.2f}", theirs, arithmetically=True)
     replayed = arithmetic(
-        of_group(study, group, lambda name: of_policy(study, name, policy, "replayed_share")).values()
+        of_group(study, group, lambda name: of_policy(study, name, policy, "buddy_access_fraction")).values()
     )
     if found.value is None or replayed is None:
         return found
@@ -197,7 +197,9 @@ def steady(study: BuddyStudy) -> SimulatedValue:
 
 @simulates("buddy-alexnet-accesses")
 def alexnet_accesses(study: BuddyStudy) -> SimulatedValue:
-    share, replayed = (of_policy(study, "alexnet", "final", column) for column in ("static_share", "replayed_share"))
+    share, replayed = (
+        of_policy(study, "alexnet", "final", column) for column in ("overflow_fraction", "buddy_access_fraction")
+    )
     if share is None or replayed is None:
         return SimulatedValue(None, note="not stored")
     return SimulatedValue(100 * share, note=f"replayed {100 * replayed:.2f} %", cause=_target_cause(study, "alexnet"))
@@ -235,9 +237,9 @@ def hpgmg_threshold(study: BuddyStudy) -> SimulatedValue:
     rows = study.finding("hpgmg", "threshold", thresholds=shares)
     if rows is None:
         return SimulatedValue(None, note="not stored")
-    best = rows[0]["sector_placement_ratio"]
-    reached = [row["threshold_share"] for row in rows if row["ratio"] >= (1 - _NEAR) * best]
-    note = f"best achievable {best:.2f}; at 30 % {next(r['ratio'] for r in rows if r['threshold_share'] == 0.3):.2f}"
+    best = rows[0]["per_entry_sector_ratio"]
+    reached = [row["threshold_fraction"] for row in rows if row["ratio"] >= (1 - _NEAR) * best]
+    note = f"best achievable {best:.2f}; at 30 % {next(r['ratio'] for r in rows if r['threshold_fraction'] == 0.3):.2f}"
     return SimulatedValue(100 * reached[0] if reached else 100.0, note=note, cause=CONTENTS_CAUSE)
 
 

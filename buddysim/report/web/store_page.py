@@ -21,12 +21,12 @@ _SUBJECTS = {"replay": "trace", "training": "network", "analysis": "trace"}
 #: How a finding is drawn: kind, x, y, lines or bars by.
 _FINDINGS = {
     "ratio": ("lines", "snapshot", "ratio", "compressor"),
-    "metadata": ("lines", "bytes_per_slice", "hit_share", "line_bytes"),
-    "changes": ("lines", "to_snapshot", "other_class_share", None),
+    "metadata": ("lines", "bytes_per_slice", "hit_fraction", "line_bytes"),
+    "changes": ("lines", "to_snapshot", "class_change_fraction", None),
     "targets": ("bars", "policy", "ratio", None),
-    "overflow": ("lines", "snapshot", "overflow_share", None),
-    "accesses": ("lines", "launch", "link_share", None),
-    "threshold": ("lines", "threshold_share", "ratio", None),
+    "overflow": ("lines", "snapshot", "overflow_fraction", None),
+    "accesses": ("lines", "launch", "link_fraction", None),
+    "threshold": ("lines", "threshold_fraction", "ratio", None),
 }
 _LARGE = "page-map"
 _MOST_VARYING = 12

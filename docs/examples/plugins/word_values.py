@@ -14,7 +14,7 @@ from buddysim.base.errors import BuddysimError
 from buddysim.trace import Trace
 
 SUMMARY = "the words of 32 bits that memory holds most"
-COLUMNS = ("value", "words_share")
+COLUMNS = ("value", "words_fraction")
 MOST = 8
 
 
