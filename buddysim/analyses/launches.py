@@ -21,8 +21,8 @@ ORDER = 65
 SUMMARY = "entries that change while the traced launches run, and that overflow targets that stay (Fig. 8)"
 READS = ("compressors", "threshold", "profile_from")
 COLUMNS = (
-    "launch", "ratio", "class_change_fraction", "more_sectors_fraction", "fewer_sectors_fraction", "overflow_fraction_naive",
-    "overflow_fraction_final",
+    "launch", "ratio", "class_change_fraction", "more_sectors_fraction", "fewer_sectors_fraction",
+    "overflow_fraction_naive", "overflow_fraction_final",
 )  # fmt: skip
 _MOST_SHOWN = 20
 _POLICIES = ("naive", "final")

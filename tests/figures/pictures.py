@@ -133,7 +133,8 @@ def tables() -> dict[str, FigureTable]:
         "fig12": made_up(
             [(name, share, 2.0 + n, 1.1 + n / 10) for n, name in enumerate(("ilbdc", "palm", "sp"))
              for share in OVERSUBSCRIBED],
-            {"unified_memory_slowdown": (1.5, 40.0)}, "workload", "oversubscription_fraction", "pinned_host_slowdown", "buddy_slowdown",
+            {"unified_memory_slowdown": (1.5, 40.0)}, "workload", "oversubscription_fraction",
+            "pinned_host_slowdown", "buddy_slowdown",
         ),
         "fig13": trainings(),
     }  # fmt: skip
