@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from buddysim.machine.training import TrainingMachine
     from buddysim.training.networks.graph import Network
-    from buddysim.training.outcome import Shortage
+    from buddysim.training.outcome import OutOfMemory
     from buddysim.training.result import TrainingResult
 
 NAME = "train"
@@ -282,7 +282,7 @@ def _simulate(
     """Results by scheme; with --max-batch also the largest batches, and what is missing for one sample more."""
     from buddysim.training.cost import CostModel
     from buddysim.training.driver import carry_out, make_options, simulate
-    from buddysim.training.result import TrainingResult, missing_counters
+    from buddysim.training.result import TrainingResult, oom_counters
     from buddysim.training.search import LARGEST_BATCH, largest_batch
     from buddysim.training.trial import Trials
 
@@ -299,17 +299,17 @@ def _simulate(
     if not args.max_batch:
         return {scheme: simulated(scheme, args.batch) for scheme in schemes}, None, {}
     results, batches, beyond = {}, {}, {}
-    found: dict[str, tuple[int, Shortage | None]] = {}  # several schemes may fit as the same one
+    found: dict[str, tuple[int, OutOfMemory | None]] = {}  # several schemes may fit as the same one
     for scheme in schemes:
         trials = Trials(network, machine, cost, scheme, options)
         if trials.scheme not in found:
             batch = largest_batch(trials)
-            found[trials.scheme] = batch, trials.shortage(batch + 1) if 0 < batch < LARGEST_BATCH else None
+            found[trials.scheme] = batch, trials.out_of_memory(batch + 1) if 0 < batch < LARGEST_BATCH else None
         batches[scheme], shortage = found[trials.scheme]
         batch = max(batches[scheme], 1)
         results[scheme] = tried(trials, batch) if trials.scheme == scheme else simulated(scheme, batch)
         if shortage is not None:
-            beyond[scheme] = missing_counters(shortage)
+            beyond[scheme] = oom_counters(shortage)
     return results, batches, beyond
 
 

@@ -28,7 +28,7 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
             "machine": machine,
             "network": label,
             "scheme": scheme,
-            "performance": result["features.oracle_ms"] / result["features.time_ms"],
+            "performance": result["feature_layers.oracle_ms"] / result["feature_layers.time_ms"],
         }
         for machine in MACHINES
         for label, (name, batch) in NETWORKS.items()

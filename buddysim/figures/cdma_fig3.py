@@ -26,8 +26,8 @@ def data(source: ResultSource) -> dict[str, list[dict[str, Any]]]:
         return {
             "network": label,
             "varied": varies,
-            "oracle_ms": result["features.oracle_ms"],
-            "performance": result["features.oracle_ms"] / result["features.time_ms"],
+            "oracle_ms": result["feature_layers.oracle_ms"],
+            "performance": result["feature_layers.oracle_ms"] / result["feature_layers.time_ms"],
             "calibrated": result["provenance"]["calibrated"],
         }
 

@@ -140,7 +140,7 @@ def _points(rows: list[dict[str, Any]], x: str, by: str | None, y: str) -> list[
 
 
 def _default_y(rows: list[dict[str, Any]]) -> str:
-    for name in ("time_vs_ideal", "time_vs_oracle", "time_ps", "time_ms"):
+    for name in ("time_vs_ideal", "performance_vs_oracle", "time_ps", "time_ms"):
         if any(row.get(name) is not None for row in rows):
             return name
     raise BuddysimError("expected --y and the name of a column")

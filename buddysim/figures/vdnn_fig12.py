@@ -22,7 +22,9 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
     return [
         {
             "network": label,
-            "gib": {s: r["host.pinned_bytes"] / GIB for s, r in source.training.results(name, batch, SCHEMES).items()},
+            "gib": {
+                s: r["host.peak_pinned_bytes"] / GIB for s, r in source.training.results(name, batch, SCHEMES).items()
+            },
         }
         for label, name, batch in SIX
     ]

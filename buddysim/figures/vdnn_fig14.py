@@ -22,7 +22,7 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
         {
             "network": label,
             "scheme": scheme,
-            "performance": result["features.oracle_ms"] / result["features.time_ms"],
+            "performance": result["feature_layers.oracle_ms"] / result["feature_layers.time_ms"],
             "fits": result["fits"],
         }
         for label, name, batch in SIX

@@ -30,8 +30,8 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
                 "gpu_gib": gpu_bytes(result) / GIB,
                 "gpu_with_gradients_gib": result["memory.peak_bytes"] / GIB,
                 "offloaded": bool(result["offload.bytes"]),
-                "host_gib": result["host.pinned_bytes"] / GIB,
-                "time": result["features.time_ms"] / result["features.oracle_ms"],
+                "host_gib": result["host.peak_pinned_bytes"] / GIB,
+                "time": result["feature_layers.time_ms"] / result["feature_layers.oracle_ms"],
             }
         )
     return rows

@@ -64,7 +64,7 @@ def _by_id(function: Any) -> list[tuple[str, SimulationFunction]]:
 
 def loss_percent(result: Result) -> float:
     """Performance of the feature layers lost against the oracle; of a network that doesn't fit, as if it did."""
-    return float(100 * (1 - result["features.oracle_ms"] / result["features.time_ms"]))
+    return float(100 * (1 - result["feature_layers.oracle_ms"] / result["feature_layers.time_ms"]))
 
 
 def by_network(values: Mapping[str, float], form: str = "{:.0f}") -> str:

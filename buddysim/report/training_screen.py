@@ -8,6 +8,7 @@ from typing import Any
 from buddysim.report.caveats import assumptions
 from buddysim.report.quantities import format_gib, format_percent
 from buddysim.report.screen import NOT_APPLICABLE, Column, Part, ScreenTable, make_printable, print_screen
+from buddysim.training.schemes import UNCHANGED
 
 Flat = Mapping[str, Any]
 Results = Mapping[str, Flat]
@@ -22,7 +23,9 @@ def _fits(result: Flat) -> str:
 
 def _speed(result: Flat) -> str:
     """The oracle's time over this one."""
-    return NOT_APPLICABLE if result["time_vs_oracle"] is None else format_percent(result["time_vs_oracle"])
+    return (
+        NOT_APPLICABLE if result["performance_vs_oracle"] is None else format_percent(result["performance_vs_oracle"])
+    )
 
 
 def _ms(key: str) -> Callable[[Flat], str]:
@@ -48,11 +51,11 @@ COLUMNS: Sequence[tuple[str, Callable[[Flat], str]]] = (
     ("speed of\noracle's", _speed),
     ("stalls\nms", _ms("stall_ms")),
     ("peak\nGiB", _gib("memory.peak_bytes")),
-    ("average\nGiB", _gib("memory.average_bytes")),
-    ("average\nsaved", _saved("memory.average_bytes")),
+    ("average\nGiB", _gib("memory.time_mean_bytes")),
+    ("average\nsaved", _saved("memory.time_mean_bytes")),
     ("offloaded\nGiB", _gib("offload.bytes")),
     ("on the\nlink, GiB", _gib("link.bytes")),
-    ("pinned on\nhost, GiB", _gib("host.pinned_bytes")),
+    ("pinned on\nhost, GiB", _gib("host.peak_pinned_bytes")),
 )
 
 
@@ -107,10 +110,8 @@ def training_parts(
 
 def missing_text(result: Flat) -> str:
     """How far a result is from fitting: at its peak, and where it fails first."""
-    over = result["missing.at_peak_bytes"]
-    return (
-        f"{format_gib(over)} GiB over at its peak; first: {result['missing.text']}" if over else result["missing.text"]
-    )
+    over = result["oom.peak_excess_bytes"]
+    return f"{format_gib(over)} GiB over at its peak; first: {result['oom.message']}" if over else result["oom.message"]
 
 
 def print_training(
@@ -146,7 +147,7 @@ def _heading(results: Results, batches: Mapping[str, int] | None) -> str:
 
 def _comparison(results: Results, batches: Mapping[str, int] | None) -> ScreenTable:
     columns = list(COLUMNS)
-    if any(_accuracy(result) != "unchanged" for result in results.values()):
+    if any(_accuracy(result) != UNCHANGED for result in results.values()):
         columns.append(("accuracy", _accuracy))
     if any(result["encode_ms"] + result["decode_ms"] for result in results.values()):
         columns.append(("codes\nms", _codes))
@@ -176,7 +177,7 @@ def _conditions(result: Flat) -> str:
         updated = f"{run['optimizer']} {result['update_ms']:,.1f} ms, state {format_gib(held)} GiB"
     return (
         f"{run['precision']}; layer times {calibrated}; link {run['link']}: "
-        f"{run['link_offload_bytes_per_s'] / 1e9:g} GB/s out, {run['link_prefetch_bytes_per_s'] / 1e9:g} GB/s back; "
+        f"{run['link_d2h_bytes_per_s'] / 1e9:g} GB/s out, {run['link_h2d_bytes_per_s'] / 1e9:g} GB/s back; "
         f"{updated}"
     )
 
@@ -212,7 +213,7 @@ def _filled(result: Flat) -> list[tuple[str, int, int]]:
         ("GPU memory (training.memory)", result["memory.peak_bytes"], result["memory.capacity_bytes"]),
         (
             "pinned host memory (training.host_pinned)",
-            result["host.pinned_bytes"],
+            result["host.peak_pinned_bytes"],
             result["host.pinned_capacity_bytes"],
         ),
     ]

@@ -56,13 +56,13 @@ class View:
     baseline: Usage
 
     @property
-    def time_vs_oracle(self) -> float:
+    def performance_vs_oracle(self) -> float:
         """Oracle's time over this time: 1 for no loss."""
         return self.baseline_ps / self.time_ps if self.time_ps else 1.0
 
 
 @dataclass(frozen=True)
-class Shortage:
+class OutOfMemory:
     """Why an iteration doesn't fit, and by how much.
 
     Attributes
@@ -194,13 +194,13 @@ class Outcome:
         return self._view(None, self.baseline.time_ps, self.baseline.usage)
 
     @cached_property
-    def features(self) -> View:
+    def feature_layers(self) -> View:
         """The feature-extraction layers."""
         return self._view("features", self.baseline.features_time_ps, self.baseline.features_usage)
 
     def view(self, part: str) -> View:
         """``"whole"`` or ``"features"``."""
-        return self.features if part == "features" else self.whole
+        return self.feature_layers if part == "features" else self.whole
 
     def _view(self, part: str | None, baseline_ps: int, baseline: Usage) -> View:
         counted = [step.index for step in self.program.steps if part is None or step.part == part]
@@ -269,16 +269,16 @@ class Outcome:
         return self.schedule.step_start_ps[first["backward"]] - self.schedule.step_end_ps[first["forward"]]
 
     @property
-    def shortage(self) -> Shortage | None:
+    def out_of_memory(self) -> OutOfMemory | None:
         """Why it doesn't fit; None where it does."""
         if self.failure is None:
             return None
         over = max(0, self.whole.usage.peak_bytes - (self.capacity or 0))
-        return Shortage(self.failure, self.network.layers[self.failure.layer].name, over, self.pinned_bytes)
+        return OutOfMemory(self.failure, self.network.layers[self.failure.layer].name, over, self.pinned_bytes)
 
     def failure_text(self) -> str:
         """One line: the request that failed, the bytes missing and the layer; empty where it fits."""
-        return "" if self.shortage is None else self.shortage.text
+        return "" if self.out_of_memory is None else self.out_of_memory.text
 
 
 class _HasLayer(Protocol):

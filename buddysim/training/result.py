@@ -14,7 +14,7 @@ from buddysim.training.schemes import accuracy
 
 if TYPE_CHECKING:
     from buddysim.training.networks.graph import Network
-    from buddysim.training.outcome import Outcome, Shortage, View
+    from buddysim.training.outcome import Outcome, OutOfMemory, View
 
 PS_PER_MS = 10**9
 UNCALIBRATED = "uncalibrated"
@@ -66,19 +66,19 @@ class TrainingResult(SchemeResult):
 
 
 def _counters(outcome: Outcome) -> dict[str, Any]:
-    whole, features = outcome.whole, outcome.features
+    whole, features = outcome.whole, outcome.feature_layers
     peak = whole.usage.at_peak
     stalls = outcome.stall_ps_by_cause()
     return {
         "time_ms": _ms(whole.time_ps),
-        "time_vs_oracle": whole.time_vs_oracle if outcome.fits else None,
+        "performance_vs_oracle": whole.performance_vs_oracle if outcome.fits else None,
         "oracle_ms": _ms(whole.baseline_ps),
         "compute_ms": _ms(whole.compute_ps),
         "encode_ms": _ms(outcome.pass_ps("encode")),
         "decode_ms": _ms(outcome.pass_ps("decode")),
         "update_ms": _ms(outcome.pass_ps("update")),
         "fits": outcome.fits,
-        **missing_counters(outcome.shortage),
+        **oom_counters(outcome.out_of_memory),
         "memory.capacity_bytes": outcome.capacity,
         **_usage(whole),
         "memory.weights_bytes": peak["weights"],
@@ -93,49 +93,49 @@ def _counters(outcome: Outcome) -> dict[str, Any]:
         "memory.stashed_bytes": outcome.stashed_bytes,
         "memory.footprint_bytes": outcome.footprint_bytes,
         "memory.footprint_ratio": outcome.footprint_ratio,
-        "memory.highest_address_bytes": outcome.placement.high_water,
-        "host.pinned_bytes": outcome.pinned_bytes,
+        "memory.peak_reserved_bytes": outcome.placement.high_water,
+        "host.peak_pinned_bytes": outcome.pinned_bytes,
         "host.pinned_capacity_bytes": outcome.machine.host_pinned_bytes,
-        "host.work_ms": _ms(outcome.host_ps),
+        "host.codec_ms": _ms(outcome.host_ps),
         "offload.bytes": outcome.offload_bytes,
         "prefetch.bytes": outcome.prefetch_bytes,
         "link.bytes": outcome.moved_bytes,
         "stall_ms": _ms(whole.stall_ps),
         "stall.offload_ms": _ms(stalls.get("offload", 0)),
         "stall.prefetch_ms": _ms(stalls.get("prefetch", 0)),
-        "stall.host_ms": _ms(stalls.get("host", 0)),
-        "stall.serial_ms": _ms(stalls.get("on-demand", 0) + stalls.get("copy-out", 0)),
-        "features.time_ms": _ms(features.time_ps),
-        "features.time_vs_oracle": features.time_vs_oracle if outcome.fits else None,
-        "features.oracle_ms": _ms(features.baseline_ps),
-        "features.stall_ms": _ms(features.stall_ps),
-        **{f"features.{key}": value for key, value in _usage(features).items()},
+        "stall.host_codec_ms": _ms(stalls.get("host", 0)),
+        "stall.exposed_copy_ms": _ms(stalls.get("on-demand", 0) + stalls.get("copy-out", 0)),
+        "feature_layers.time_ms": _ms(features.time_ps),
+        "feature_layers.performance_vs_oracle": features.performance_vs_oracle if outcome.fits else None,
+        "feature_layers.oracle_ms": _ms(features.baseline_ps),
+        "feature_layers.stall_ms": _ms(features.stall_ps),
+        **{f"feature_layers.{key}": value for key, value in _usage(features).items()},
     }
 
 
 def _usage(view: View) -> dict[str, int]:
     return {
         "memory.peak_bytes": view.usage.peak_bytes,
-        "memory.average_bytes": view.usage.average_bytes,
-        "memory.average_over_layers_bytes": view.usage.average_over_layers_bytes,
+        "memory.time_mean_bytes": view.usage.time_mean_bytes,
+        "memory.mean_over_steps_bytes": view.usage.mean_over_steps_bytes,
         "memory.baseline_bytes": view.baseline.peak_bytes,
         "memory.baseline_workspace_bytes": view.baseline.at_peak["workspace"],
     }
 
 
-def missing_counters(shortage: Shortage | None) -> dict[str, Any]:
+def oom_counters(shortage: OutOfMemory | None) -> dict[str, Any]:
     """The counters ``missing.*`` of an iteration; None: of one that fits."""
     if shortage is None:
         return {
-            "missing.bytes": 0, "missing.at_peak_bytes": 0,
-            "missing.where": None, "missing.layer": None, "missing.text": None,
+            "oom.shortfall_bytes": 0, "oom.peak_excess_bytes": 0,
+            "oom.memory": None, "oom.layer": None, "oom.message": None,
         }  # fmt: skip
     return {
-        "missing.bytes": shortage.failure.missing_bytes,
-        "missing.at_peak_bytes": shortage.at_peak_bytes,
-        "missing.where": shortage.failure.where,
-        "missing.layer": shortage.layer,
-        "missing.text": shortage.text,
+        "oom.shortfall_bytes": shortage.failure.missing_bytes,
+        "oom.peak_excess_bytes": shortage.at_peak_bytes,
+        "oom.memory": shortage.failure.where,
+        "oom.layer": shortage.layer,
+        "oom.message": shortage.text,
     }
 
 
@@ -210,8 +210,8 @@ def _provenance(outcome: Outcome) -> dict[str, Any]:
         "machine": machine.name,
         "machine_checksum": machine.checksum,
         "link": name,
-        "link_offload_bytes_per_s": link.offload_bytes_per_s,
-        "link_prefetch_bytes_per_s": link.prefetch_bytes_per_s,
+        "link_d2h_bytes_per_s": link.offload_bytes_per_s,
+        "link_h2d_bytes_per_s": link.prefetch_bytes_per_s,
         "dram_bytes_per_s": machine.dram_bytes_per_s,
         "precision": cost.precision.name,
         "conv_library": cost.library,

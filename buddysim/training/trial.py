@@ -13,7 +13,7 @@ from buddysim.training.iteration.memory import Failure, Placement
 from buddysim.training.iteration.pinned import host_failure, host_pinned
 from buddysim.training.iteration.plan import Options, Plan
 from buddysim.training.iteration.program import Program
-from buddysim.training.outcome import Shortage
+from buddysim.training.outcome import OutOfMemory
 from buddysim.training.schemes._links import link_rate
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Trials:
             self._known[batch] = self._tried(batch)
         return self._known[batch]
 
-    def shortage(self, batch: int) -> Shortage | None:
+    def out_of_memory(self, batch: int) -> OutOfMemory | None:
         """Why a batch doesn't fit; None where it does."""
         plan, program = self.planned(batch)
         placement, failure = placed(program, plan, self.machine, self.options)
@@ -88,7 +88,7 @@ class Trials:
             return None
         peak, pinned = memory.peak_bytes(placement.program, placement.groups), host_pinned(placement.program)[0]
         over = max(0, peak - (capacity_bytes(plan, self.machine, self.options) or 0))
-        return Shortage(failure, self.network.layers[failure.layer].name, over, pinned)
+        return OutOfMemory(failure, self.network.layers[failure.layer].name, over, pinned)
 
     def _planned(self, batch: int) -> tuple[Plan, Program]:
         """The scheme's decisions for a batch, and the iteration that they describe."""

@@ -90,7 +90,7 @@ def edge(training: SavedResults) -> SimulatedValue:
 @simulates("features-alexnet", "features-vgg16-256")
 def features(training: SavedResults, id: str) -> SimulatedValue:
     result = training.result(*(("alexnet", 128) if id == "features-alexnet" else ("vgg19", 256)), "baseline-p")
-    part, whole = result["features.memory.baseline_bytes"], result["memory.baseline_bytes"]
+    part, whole = result["feature_layers.memory.baseline_bytes"], result["memory.baseline_bytes"]
     every = sum(row["weights_bytes"] for row in result["per_layer"])
     return SimulatedValue(
         100 * (part - weight_bytes(result)) / (whole - every),

@@ -148,7 +148,7 @@ def gpu_bytes(result: Result) -> int:
 def deep_host(training: SavedResults) -> SimulatedValue:
     shares, both = {}, {}
     for label, result in deep(training).items():
-        host = result["host.pinned_bytes"]
+        host = result["host.peak_pinned_bytes"]
         shares[label] = 100 * host / (host + gpu_bytes(result))
         both[label] = 100 * host / (host + result["memory.peak_bytes"])
     return SimulatedValue(

@@ -58,13 +58,14 @@ def weight_bytes(result: Result) -> int:
 
 def used_bytes(result: Result, kind: str, reading: CountingRule = TAKEN) -> int:
     """Bytes of the feature layers in use under a policy of vDNN; kind: ``"peak"`` or ``"average"``."""
-    counted = "average_over_layers" if kind == "average" and reading.over_layers else kind
-    return int(result[f"features.memory.{counted}_bytes"]) - (0 if reading.gradients else weight_bytes(result))
+    mean = "mean_over_steps" if reading.over_layers else "time_mean"
+    counted = mean if kind == "average" else kind
+    return int(result[f"feature_layers.memory.{counted}_bytes"]) - (0 if reading.gradients else weight_bytes(result))
 
 
 def saved_percent(result: Result, kind: str, reading: CountingRule = TAKEN) -> float:
     """How much less memory than the baseline provisions; kind: ``"peak"`` or ``"average"``."""
-    baseline = result["memory.baseline_bytes" if reading.entire else "features.memory.baseline_bytes"]
+    baseline = result["memory.baseline_bytes" if reading.entire else "feature_layers.memory.baseline_bytes"]
     return float(100 * (1 - used_bytes(result, kind, reading) / baseline))
 
 

@@ -18,7 +18,12 @@ def losses(training: SavedResults, id: str) -> SimulatedValue:
     results = {label: training.result(name, batch, policy) for label, name, batch in SIX}
     lost = {label: loss_percent(result) for label, result in results.items()}
     algorithms = fmean(
-        100 * (1 - result["features.oracle_ms"] / (result["features.time_ms"] - result["features.stall_ms"]))
+        100
+        * (
+            1
+            - result["feature_layers.oracle_ms"]
+            / (result["feature_layers.time_ms"] - result["feature_layers.stall_ms"])
+        )
         for result in results.values()
     )
     amount = max(lost.values()) if id.endswith("most") else fmean(lost.values())
@@ -33,7 +38,7 @@ def losses(training: SavedResults, id: str) -> SimulatedValue:
 @simulates("all-m-loss-vgg16-128")
 def loss_vgg16_128(training: SavedResults) -> SimulatedValue:
     result = training.result("vgg19", 128, "vdnn-all-m")
-    stalled = 100 * result["features.stall_ms"] / result["features.time_ms"]
+    stalled = 100 * result["feature_layers.stall_ms"] / result["feature_layers.time_ms"]
     return SimulatedValue(loss_percent(result), note=f"{stalled:.1f} % of its time spent waiting for copies")
 
 

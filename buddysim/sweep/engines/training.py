@@ -34,7 +34,7 @@ NAME = "training"
 SUBJECT = "network"
 TIME = "time_ms"
 KEYS_READ = ("training.link", "training.library")
-BASELINE = None  # every result has `time_vs_oracle`
+BASELINE = None  # every result has `performance_vs_oracle`
 AGAINST = None
 
 #: Parameters of `simulate_outcome` and `CostModel.load` that others of them stand for.

@@ -92,14 +92,14 @@ class Usage:
     Attributes
     ----------
     peak_bytes : the most that is held at once, at the step `peak_step`
-    average_bytes : weighted by time
-    average_over_layers_bytes : each step counts the same
+    time_mean_bytes : weighted by time
+    mean_over_steps_bytes : each step counts the same
     at_peak : bytes by kind at the instant of the peak (the first one, where several are as high)
     """
 
     peak_bytes: int
-    average_bytes: int
-    average_over_layers_bytes: int
+    time_mean_bytes: int
+    mean_over_steps_bytes: int
     peak_step: int
     at_peak: dict[Kind, int]
 
@@ -150,8 +150,8 @@ def usage(
     weighted = sum(int(total) * ps for total, ps in zip(totals, time, strict=True))  # exceeds 64 bits
     return Usage(
         peak_bytes=int(totals.max()),
-        average_bytes=weighted // max(sum(time), 1),
-        average_over_layers_bytes=int(totals.sum()) // len(counted),
+        time_mean_bytes=weighted // max(sum(time), 1),
+        mean_over_steps_bytes=int(totals.sum()) // len(counted),
         peak_step=peak,
         at_peak={kind: int(held[peak, column]) for column, kind in enumerate(KINDS)},
     )

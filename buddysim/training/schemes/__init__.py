@@ -24,6 +24,8 @@ from buddysim.training.option import Option
 
 CONTRACT = ("SUMMARY", "plan")
 OTHER_FAMILY = "other"
+#: `ACCURACY` of a scheme that changes no value of the training.
+UNCHANGED = "unchanged (lossless)"
 
 
 def _adopt(module: ModuleType) -> Mapping[str, ModuleType]:
@@ -36,7 +38,7 @@ REGISTRY: Registry[ModuleType] = Registry("training scheme", __name__, CONTRACT,
 
 
 def accuracy(name: str) -> str:
-    """What a scheme does to the accuracy: ``"unchanged"``, a measured difference, or ``"not measured"``."""
+    """The effect of a scheme on the accuracy: `UNCHANGED`, a measured difference, or ``"not measured"``."""
     stated = getattr(REGISTRY.find(name), "ACCURACY", "not measured")
     return str(stated(name) if callable(stated) else stated)
 

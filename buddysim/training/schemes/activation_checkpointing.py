@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from buddysim.training.iteration.plan import Options, Plan
 from buddysim.training.networks.torch_saves import kept_by_torch
-from buddysim.training.schemes import _algorithms
+from buddysim.training.schemes import UNCHANGED, _algorithms
 
 if TYPE_CHECKING:
     from buddysim.machine.training import TrainingMachine
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 SUMMARY = {"activation-checkpointing": "activation checkpointing: segments keep their input and run forward again"}
 FAMILY = "pytorch"
 ORDER = 510
-ACCURACY = "unchanged"
+ACCURACY = UNCHANGED
 
 
 def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: Options) -> Plan:

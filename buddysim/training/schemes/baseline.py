@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from buddysim.training.iteration.plan import Options, Plan
-from buddysim.training.schemes import _algorithms
+from buddysim.training.schemes import UNCHANGED, _algorithms
 
 if TYPE_CHECKING:
     from buddysim.machine.training import TrainingMachine
@@ -18,7 +18,7 @@ SUMMARY = {
 }
 FAMILY = "baselines"
 ORDER = 10
-ACCURACY = "unchanged"
+ACCURACY = UNCHANGED
 
 
 def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: Options) -> Plan:

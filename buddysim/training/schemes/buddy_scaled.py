@@ -19,7 +19,7 @@ from buddysim.base.errors import BuddysimError
 from buddysim.base.textfile import read_json
 from buddysim.training.iteration.plan import Options, Plan
 from buddysim.training.option import Option, values
-from buddysim.training.schemes import baseline, vdnn, vdnn_dyn
+from buddysim.training.schemes import UNCHANGED, baseline, vdnn, vdnn_dyn
 
 if TYPE_CHECKING:
     from buddysim.machine.training import TrainingMachine
@@ -39,7 +39,7 @@ SUMMARY = {
 }
 FAMILY = "buddy-scaled"
 ORDER = 600
-ACCURACY = "unchanged"
+ACCURACY = UNCHANGED
 LARGEST_FILE = 2**28
 #: The carve-out is three times device memory.
 LARGEST_RATIO = 4.0

@@ -14,7 +14,7 @@ from buddysim.training.iteration.plan import Options, Plan
 from buddysim.training.iteration.program import Direction
 from buddysim.training.iteration.stash import Move, Stash
 from buddysim.training.networks.graph import Network
-from buddysim.training.schemes import cdma_engine, vdnn
+from buddysim.training.schemes import UNCHANGED, cdma_engine, vdnn
 from buddysim.training.schemes._links import link_rate
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ SUMMARY = {
 }
 FAMILY = "cdma"
 ORDER = 200
-ACCURACY = "unchanged"
+ACCURACY = UNCHANGED
 #: Compression changes the copies' times, and no memory.
 FITS_AS = dict.fromkeys(SUMMARY, "vdnn-all-p")
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from buddysim.training.contents.options import OPTIONS as CONTENTS_OPTIONS
 from buddysim.training.iteration.plan import Options, Plan
 from buddysim.training.option import Option, values
+from buddysim.training.schemes import UNCHANGED
 from buddysim.training.schemes.cdma import compressed_copies, compressed_plan
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 SUMMARY = {"cdma": "vdnn-all-p, copies compressed by --compressor"}
 FAMILY = "cdma"
 ORDER = 210
-ACCURACY = "unchanged"
+ACCURACY = UNCHANGED
 FITS_AS = {"cdma": "vdnn-all-p"}
 OPTIONS = {
     "compressor": Option(str, "compressor of scheme cdma, a name of 'list compressor'", "NAME", "zvc", "cDMA"),

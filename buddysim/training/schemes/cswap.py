@@ -21,7 +21,7 @@ from buddysim.training.contents.options import OPTIONS as CONTENTS_OPTIONS
 from buddysim.training.iteration.plan import Options, Plan
 from buddysim.training.iteration.stash import Code, Move, Stash
 from buddysim.training.option import Option, values
-from buddysim.training.schemes import _advisor, vdnn
+from buddysim.training.schemes import UNCHANGED, _advisor, vdnn
 from buddysim.training.schemes._codec_times import OPTIONS as CODEC_OPTIONS
 from buddysim.training.schemes._codec_times import GpuCodec, gpu_codecs
 from buddysim.training.schemes._links import link_rate
@@ -39,7 +39,7 @@ SUMMARY = {
 }
 FAMILY = "cswap"
 ORDER = 300
-ACCURACY = "unchanged"
+ACCURACY = UNCHANGED
 BELOW = "vdnn-conv-p"
 
 PAPER, EXACT = "paper", "exact"

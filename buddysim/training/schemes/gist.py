@@ -26,7 +26,7 @@ from buddysim.training.iteration.program import SECOND
 from buddysim.training.iteration.stash import Code, Stash
 from buddysim.training.networks.graph import Layer, Network
 from buddysim.training.option import Option, values
-from buddysim.training.schemes import _algorithms
+from buddysim.training.schemes import UNCHANGED, _algorithms
 from buddysim.training.schemes._gist_accuracy import about, difference_text
 from buddysim.training.schemes._gist_maps import categories, maker, place_bytes, readers, relus, views
 
@@ -80,7 +80,7 @@ ORDER = 700
 def ACCURACY(name: str) -> str:
     """Lossless encodings change nothing; formats: as measured on a small network."""
     one = ENCODINGS[name].format
-    return "unchanged" if one is None else f"{difference_text(f'delayed-{one.name}')}, small network"
+    return UNCHANGED if one is None else f"{difference_text(f'delayed-{one.name}')}, small network"
 
 
 ALLOCATORS: dict[str, Placer] = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from buddysim.training.iteration.plan import Options, Plan
-from buddysim.training.schemes import _algorithms
+from buddysim.training.schemes import UNCHANGED, _algorithms
 from buddysim.training.schemes.vdnn import moved_inputs, offloaded
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SUMMARY = {"naive-swap": "vdnn-all-m whose copies overlap with nothing"}
 FAMILY = "vdnn"
 ORDER = 120
-ACCURACY = "unchanged"
+ACCURACY = UNCHANGED
 
 
 def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: Options) -> Plan:

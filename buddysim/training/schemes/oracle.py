@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from buddysim.training.iteration.plan import Options, Plan
-from buddysim.training.schemes import _algorithms
+from buddysim.training.schemes import UNCHANGED, _algorithms
 
 if TYPE_CHECKING:
     from buddysim.machine.training import TrainingMachine
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 SUMMARY = {"oracle": "the fastest CONV algorithms on a GPU with enough memory"}
 FAMILY = "baselines"
 ORDER = 20
-ACCURACY = "unchanged"
+ACCURACY = UNCHANGED
 #: The GPU has as much memory as the iteration takes.
 UNLIMITED = True
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from buddysim.training.iteration.plan import Options, Plan
 from buddysim.training.networks.torch_saves import Kept, kept_by_torch
-from buddysim.training.schemes import _algorithms
+from buddysim.training.schemes import UNCHANGED, _algorithms
 
 if TYPE_CHECKING:
     from buddysim.machine.training import TrainingMachine
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SUMMARY = {"save-on-cpu": "PyTorch's save_on_cpu: every saved tensor is copied out and back without overlap"}
 FAMILY = "pytorch"
 ORDER = 500
-ACCURACY = "unchanged"
+ACCURACY = UNCHANGED
 
 
 def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: Options) -> Plan:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from buddysim.training.iteration.plan import Options, Plan
 from buddysim.training.iteration.stash import Move, Stash
-from buddysim.training.schemes import _algorithms
+from buddysim.training.schemes import UNCHANGED, _algorithms
 
 if TYPE_CHECKING:
     from buddysim.machine.training import TrainingMachine
@@ -25,7 +25,7 @@ SUMMARY = {
 }
 FAMILY = "vdnn"
 ORDER = 100
-ACCURACY = "unchanged"
+ACCURACY = UNCHANGED
 
 
 def offloaded(network: Network, policy: str) -> frozenset[int]:

@@ -19,7 +19,7 @@ from buddysim.training.iteration.pinned import host_failure
 from buddysim.training.iteration.plan import Options, Plan
 from buddysim.training.iteration.program import Step
 from buddysim.training.outcome import size_text
-from buddysim.training.schemes import _algorithms
+from buddysim.training.schemes import UNCHANGED, _algorithms
 from buddysim.training.schemes._algorithms import PASSES, Algorithms
 from buddysim.training.schemes._links import link_rate
 from buddysim.training.schemes.vdnn import moved_inputs, offloaded
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 SUMMARY = {"vdnn-dyn": "profiling passes choose what is offloaded and the CONV algorithm of each layer"}
 FAMILY = "vdnn"
 ORDER = 110
-ACCURACY = "unchanged"
+ACCURACY = UNCHANGED
 #: It can be trained if it passes the first profiling pass.
 FITS_AS = {"vdnn-dyn": "vdnn-all-m"}
 

@@ -17,7 +17,7 @@ from buddysim.training.iteration.plan import Options, Plan
 from buddysim.training.iteration.program import copy_ps
 from buddysim.training.iteration.stash import Code, Move, Stash
 from buddysim.training.option import Option, values
-from buddysim.training.schemes import vdnn
+from buddysim.training.schemes import UNCHANGED, vdnn
 
 if TYPE_CHECKING:
     from buddysim.machine.training import TrainingMachine
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 SUMMARY = {"vdnnpp": "vdnn-conv-p, maps with over 60 % zeros compressed by the host (vDNN++)"}
 FAMILY = "vdnnpp"
 ORDER = 400
-ACCURACY = "unchanged"
+ACCURACY = UNCHANGED
 #: Compression takes host time and less pinned memory.
 THREADS = 64
 LEAST_SPARSITY = 0.6

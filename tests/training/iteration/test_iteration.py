@@ -74,8 +74,8 @@ def test_memory_is_averaged_over_time_and_over_layers():
     usage = outcome(*three_layers()).whole.usage
     assert usage.peak_bytes == 4 * MB
     by_time = (2 * 1 + 2 * 2 + 2 * 1.5 + 4 * 2.5 + 4 * 1 + 2 * 0.5) / 8.5
-    assert usage.average_bytes == int(by_time * MB)
-    assert usage.average_over_layers_bytes == (2 + 2 + 2 + 4 + 4 + 2) * MB // 6
+    assert usage.time_mean_bytes == int(by_time * MB)
+    assert usage.mean_over_steps_bytes == (2 + 2 + 2 + 4 + 4 + 2) * MB // 6
     at_peak = {kind: byte_count for kind, byte_count in usage.at_peak.items() if byte_count}
     assert at_peak == {"feature_maps": 2 * MB, "gradient_maps": 2 * MB}
 
@@ -204,7 +204,7 @@ def test_network_wide_allocation_holds_everything_throughout():
     assert usage.at_peak["feature_maps"] == 3 * MB
     assert usage.at_peak["gradient_maps"] == 2 * MB
     assert usage.at_peak["workspace"] == 5 * MB
-    assert usage.average_bytes == usage.peak_bytes == 10 * MB
+    assert usage.time_mean_bytes == usage.peak_bytes == 10 * MB
 
 
 @pytest.mark.parametrize(("batch", "missing"), [(1, 3 * 1_000_448 - 2_000_000)])

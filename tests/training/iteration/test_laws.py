@@ -251,7 +251,7 @@ def times_add_up(out: Outcome) -> None:
     for stream in ("offload", "prefetch", "host"):
         assert out.time_ps >= sum(task.duration_ps for task in program.tasks if task.stream == stream)
     assert out.time_ps == view.time_ps == view.compute_ps + view.stall_ps
-    assert view.usage.average_bytes <= view.usage.peak_bytes
+    assert view.usage.time_mean_bytes <= view.usage.peak_bytes
     assert view.usage.peak_bytes == sum(view.usage.at_peak.values()) <= out.placement.high_water
     rows = list(out.per_layer())
     spent = [

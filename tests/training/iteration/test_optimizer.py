@@ -86,7 +86,7 @@ def test_a_batch_has_to_leave_room_for_the_state():
 
 def test_the_oracle_updates_too():
     out = simulate_outcome("alexnet", 64, "titan-x", "oracle", optimizer="adam")
-    assert out.whole.time_vs_oracle == 1
+    assert out.whole.performance_vs_oracle == 1
     assert out.baseline.usage.at_peak["optimizer_state"] == 8 * out.network.parameters
 
 

@@ -14,7 +14,7 @@ from buddysim.training.cost import CostModel
 from buddysim.training.driver import carry_out, make_options, simulate
 from buddysim.training.iteration.plan import Options
 from buddysim.training.networks.graph import Layer, Network
-from buddysim.training.result import missing_counters
+from buddysim.training.result import oom_counters
 from buddysim.training.search import largest_batch
 from buddysim.training.trial import Trials
 from tests.training.doubles import Algorithm, Cost, machine
@@ -125,6 +125,6 @@ def test_the_shortage_is_that_of_a_simulation(scheme: str, pinned: str):
     larger = largest_batch(trials) + 1
     simulated = simulate("vgg11", larger, titan, scheme, conv_library="cudnn4").counters
     missing = {name: value for name, value in simulated.items() if name.startswith("missing.")}
-    assert missing == missing_counters(trials.shortage(larger))
-    assert missing["missing.text"]
-    assert trials.shortage(larger - 1) is None
+    assert missing == oom_counters(trials.out_of_memory(larger))
+    assert missing["oom.message"]
+    assert trials.out_of_memory(larger - 1) is None

@@ -58,9 +58,9 @@ def test_a_map_is_offloaded_by_the_last_layer_that_reads_it(residual: bool, by_c
 
 def test_vgg_128_peaks_where_the_paper_says():
     """4.8 GB (Section V-A), where the prefetch doesn't overlap with the pooling layer; where it does, 5.5."""
-    published = vgg(128, "vdnn-all-m").features.usage
+    published = vgg(128, "vdnn-all-m").feature_layers.usage
     assert published.peak_bytes / GIB == pytest.approx(5.45, abs=0.07)
-    lean = vgg(128, "vdnn-all-m", prefetch="just-in-time").features.usage
+    lean = vgg(128, "vdnn-all-m", prefetch="just-in-time").feature_layers.usage
     assert lean.peak_bytes / GIB == pytest.approx(4.8, rel=0.01)
 
 
@@ -131,9 +131,9 @@ def test_every_policy_runs_on_a_real_machine():
     for scheme in ("baseline-p", "oracle", "vdnn-none-p", "vdnn-all-p", "vdnn-conv-m", "vdnn-dyn"):
         out = simulate_outcome("alexnet", 64, "titan-x", scheme)
         assert out.fits
-        assert 0 < out.whole.time_vs_oracle <= 1
-        assert out.features.time_ps < out.whole.time_ps
-    assert simulate_outcome("alexnet", 64, "titan-x", "oracle").whole.time_vs_oracle == 1
+        assert 0 < out.whole.performance_vs_oracle <= 1
+        assert out.feature_layers.time_ps < out.whole.time_ps
+    assert simulate_outcome("alexnet", 64, "titan-x", "oracle").whole.performance_vs_oracle == 1
 
 
 @pytest.mark.parametrize(
