@@ -5,8 +5,8 @@
     python tools/capture_gpu_benchmarks.py phd FOLDER [PROGRAM ...]
 
 Each program (``tools/gpu_benchmarks.toml``) is copied out of the checkout's last commit, changed, built, and run under
-``capture opencl --as-gpu --gpu-code``: ``FOLDER/PROGRAM.bin``. Needs what captures need (docs/capture-opencl.md), gcc
-and g++.
+``capture opencl --report-as-gpu --emulate-gpu-compiler``: ``FOLDER/PROGRAM.bin``. It needs what captures need
+(docs/capture-opencl.md), gcc and g++.
 """
 
 from __future__ import annotations
@@ -88,7 +88,17 @@ def capture(program: dict, checkout: Path, root: Path, target: Path) -> None:
     flags = ("-O2", "-w", "-DCL_TARGET_OPENCL_VERSION=120", "-DCL_USE_DEPRECATED_OPENCL_1_0_APIS", f"-I{wrapper}")
     loose = ("-std=c++14", "-fpermissive") if compiler == "g++" else ()
     run([compiler, *flags, *loose, *rest, "-o", "twin", "-lOpenCL", "-lm"], folder)
-    command = [sys.executable, "-m", "buddysim", "capture", "opencl", "--as-gpu", "--gpu-code", "--snapshots", "0"]
+    command = [
+        sys.executable,
+        "-m",
+        "buddysim",
+        "capture",
+        "opencl",
+        "--report-as-gpu",
+        "--emulate-gpu-compiler",
+        "--snapshots",
+        "0",
+    ]
     run([*command, "-o", str(target), "--", "./twin", *program.get("arguments", ())], folder)
 
 

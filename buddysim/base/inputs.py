@@ -34,7 +34,7 @@ def open_descriptor(path: AnyPath, what: str, *, incomplete: bool = False) -> in
         if not incomplete and Path(name).name.endswith(INCOMPLETE):
             raise BuddysimError(
                 f"{name}: is what an interrupted capture left: "
-                "'python -m buddysim salvage' makes a file of what it holds"
+                "'python -m buddysim recover' makes a file of what it holds"
             )
         descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except (OSError, ValueError) as error:

@@ -20,7 +20,7 @@ from typing import BinaryIO, NoReturn
 from buddysim.base import plugins
 from buddysim.base.errors import BuddysimError
 
-#: Ending of what an interrupted capture leaves: `salvage` reads it, nothing else does.
+#: Ending of what an interrupted capture leaves: `recover` reads it, nothing else does.
 INCOMPLETE = ".incomplete"
 
 _DESCRIPTOR = re.compile(r"/(?:dev|proc/(self|[0-9]+))/fd/([0-9]{1,9})")
@@ -139,7 +139,7 @@ class Output:
             _create(self.part)
         except FileExistsError:
             raise BuddysimError(
-                f"{self.part}: is what an interrupted capture left: take it with 'python -m buddysim salvage', "
+                f"{self.part}: is what an interrupted capture left: take it with 'python -m buddysim recover', "
                 "or delete it"
             ) from None
         except OSError as error:

@@ -12,4 +12,4 @@ def test_the_widest_group_is_named_where_it_is_too_wide() -> None:
     counts.note_group("wide", 4096)
     counts.note_group("narrow", 256)
     assert "kernel wide has work-groups of 4,096 work-items" in str(counts.too_wide)
-    assert "--as-gpu" in str(counts.too_wide)
+    assert "--report-as-gpu" in str(counts.too_wide)

@@ -119,7 +119,7 @@ def test_pages_are_sampled_and_the_rest_stays_unknown(heat: Path, tmp_path: Path
         (classes,) = [size_map.read() for size_map in trace.size_maps if size_map.allocation == number]
         assert np.array_equal(classes, entry_classes(expected.view(np.uint8)))  # of everything
     (tmp_path / "out.bin").unlink()  # heat's exit code is not 0: its trace replaces none
-    capture("--look-at", "32KiB", "--every-calls", "malloc:6", "--", heat, folder=tmp_path)
+    capture("--sample-bytes", "32KiB", "--every-calls", "malloc:6", "--", heat, folder=tmp_path)
     with open_trace(tmp_path / "out.bin") as trace:
         looked_at, same = trace.snapshots[0].read(allocation(trace, "history"))
         assert np.array_equal(looked_at, pages)

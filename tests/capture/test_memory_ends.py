@@ -82,7 +82,7 @@ def test_the_capture_of_a_failed_program_replaces_nothing(program: Path, tmp_pat
     done = captured("--every-calls", "puts:1", "--", str(program), "x")
     assert done.returncode == 42
     assert "out.bin: stays as it was: the program failed; what was captured is in out.bin.incomplete" in done.stderr
-    assert main(["salvage", str(tmp_path / "out.bin.incomplete"), "-o", str(tmp_path / "saved.bin")]) == 0
+    assert main(["recover", str(tmp_path / "out.bin.incomplete"), "-o", str(tmp_path / "saved.bin")]) == 0
     with open_trace(tmp_path / "saved.bin") as trace:
         assert len(trace.snapshots) == 5
         assert trace.kernels
@@ -100,7 +100,7 @@ def test_a_full_disk_lets_the_program_end_and_keeps_what_was_captured(program: P
     assert done.returncode == 2
     (error,) = done.stderr.splitlines()
     assert error.endswith("File too large; what was captured before is in out.bin.incomplete")
-    assert main(["salvage", str(tmp_path / "out.bin.incomplete"), "-o", str(tmp_path / "saved.bin")]) == 0
+    assert main(["recover", str(tmp_path / "out.bin.incomplete"), "-o", str(tmp_path / "saved.bin")]) == 0
     with open_trace(tmp_path / "saved.bin") as trace:
         verify_trace(trace)
         assert trace.allocations
@@ -153,11 +153,11 @@ def test_ctrl_c_and_a_capture_that_is_killed(tmp_path: Path) -> None:
     process.wait(30)
     assert not (tmp_path / "out.bin").exists()
     assert main(["verify", str(part)]) == 2
-    assert main(["salvage", str(part), "-o", str(tmp_path / "saved.bin")]) == 0
+    assert main(["recover", str(part), "-o", str(tmp_path / "saved.bin")]) == 0
     with open_trace(tmp_path / "saved.bin") as trace:  # what is complete can be had
         verify_trace(trace)
         assert not trace.interrupted
-        assert ending(trace).startswith("salvaged: the capture was interrupted")
+        assert ending(trace).startswith("recovered: the capture was interrupted")
         assert trace.snapshots
 
 
@@ -233,7 +233,7 @@ def test_the_help_names_everything(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["capture", "memory", "--help"])
     text = capsys.readouterr().out
-    for option in ("every-calls", "every-seconds", "snapshots", "min-bytes", "contents", "look-at", "seed"):
+    for option in ("every-calls", "every-seconds", "snapshots", "min-bytes", "contents", "sample-bytes", "seed"):
         assert f"--{option}" in text
 
 

@@ -177,7 +177,7 @@ def test_the_graph_of_an_iteration(captured: tuple[Path, str]) -> None:
     ],
 )
 def test_a_script_that_ends_early(script: Path, tmp_path: Path, how: str, code: int) -> None:
-    done = capture(tmp_path / "x.bin", "--no-maps", script, "40", how, "11")
+    done = capture(tmp_path / "x.bin", "--no-activations", script, "40", how, "11")
     assert done.returncode == code
     assert "everything up to then" in done.stderr
     with open_trace(tmp_path / "x.bin") as trace:
@@ -215,7 +215,7 @@ def test_a_block_is_captured(tmp_path: Path) -> None:
     class StopHereError(Exception):
         pass
 
-    with pytest.raises(StopHereError), training(tmp_path / "x.bin", values=0):  # noqa: PT012
+    with pytest.raises(StopHereError), training(tmp_path / "x.bin", samples=0):  # noqa: PT012
         for _ in range(3):
             step()
         raise StopHereError
@@ -270,11 +270,11 @@ def test_what_a_killed_capture_left_is_rescued(captured: tuple[Path, str], tmp_p
     finally:
         for hook in observer._hooks:
             hook.remove()  # and no end
-    assert cli.main(["salvage", str(spool.folder), "-o", str(tmp_path / "x.bin")]) == 0
+    assert cli.main(["recover", str(spool.folder), "-o", str(tmp_path / "x.bin")]) == 0
     with open_trace(tmp_path / "x.bin") as trace:
         verify_trace(trace)
         assert len(trace.snapshots) == 2
-        assert trace.provenance.assumptions["end"].startswith("salvaged")
+        assert trace.provenance.assumptions["end"].startswith("recovered")
 
 
 def test_the_network_of_the_operators_is_that_of_the_module(tmp_path: Path) -> None:
@@ -343,7 +343,7 @@ def test_the_script_imports_its_own_modules(tmp_path: Path) -> None:
 
 def test_a_compressor_of_the_users(script: Path, tmp_path: Path) -> None:
     plugin = ROOT / "docs" / "examples" / "plugins" / "base_delta.py"
-    options = ("--plugin", plugin, "--compressor", "base-delta", "--no-maps", "--steps", "2")
+    options = ("--plugin", plugin, "--compressor", "base-delta", "--no-activations", "--steps", "2")
     done = capture(tmp_path / "x.bin", *options, script, "2")
     assert done.returncode == 0, done.stderr
     with open_trace(tmp_path / "x.bin") as trace:

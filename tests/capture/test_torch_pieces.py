@@ -130,7 +130,7 @@ def test_a_missing_pytorch_is_named(
     [
         (["missing.py"], "expected a Python script"),
         (["-o", "no/such/x.bin", "x.py"], "there is no folder"),
-        (["--values", "-1", "x.py"], "expected 0 or more"),
+        (["--samples", "-1", "x.py"], "expected 0 or more"),
         (["--steps", "0", "x.py"], "expected a whole number from 1"),
     ],
 )

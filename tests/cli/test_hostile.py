@@ -57,7 +57,7 @@ READERS = {
     "result-compare": ("compare", "IN.json", "IN.json"),
     "machine-compare": ("compare", "IN.toml", "p100-nvlink2"),
     "kernelslist": ("import", "accelsim", "IN", "-o", "OUT"),
-    "part": ("salvage", "IN.incomplete", "-o", "OUT"),
+    "part": ("recover", "IN.incomplete", "-o", "OUT"),
     "measured-curves": ("validate", "curves", "--machine", "v100", "--data", "IN.csv"),
     "workload-table": ("workloads", "table", "IN.bin"),
     "workload-diff": ("workloads", "diff", "IN.bin"),

@@ -388,7 +388,7 @@ def _types() -> tuple[FileType, ...]:
                 ("compare", "{}/x.bin", "{}/x.bin"),
             ),
         ),
-        FileType("trace-part", _traces("x.incomplete"), (("salvage", "{}/x.incomplete", "-o", "{}/out"),)),
+        FileType("trace-part", _traces("x.incomplete"), (("recover", "{}/x.incomplete", "-o", "{}/out"),)),
         FileType(
             "machine",
             _tree(lambda: _machine("p100-nvlink2"), "x.toml", toml_of),
@@ -451,7 +451,7 @@ def _types() -> tuple[FileType, ...]:
         ),
         FileType("activations", lambda: _changed_maps("x.maps"), ((*_TRAIN, "cdma", "--activations", "{}/x.maps"),)),
         FileType(
-            "activations-part", lambda: _changed_maps("x.incomplete"), (("salvage", "{}/x.incomplete", "-o", "{}/out"),)
+            "activations-part", lambda: _changed_maps("x.incomplete"), (("recover", "{}/x.incomplete", "-o", "{}/out"),)
         ),
         FileType(
             "operator-graph",
@@ -485,7 +485,7 @@ def _types() -> tuple[FileType, ...]:
         FileType(
             "torch-part",
             lambda: _changed_folder(_spool, "x.bin.incomplete/"),
-            (("salvage", "{}/x.bin.incomplete", "-o", "{}/out.bin"),),
+            (("recover", "{}/x.bin.incomplete", "-o", "{}/out.bin"),),
         ),
     )
 

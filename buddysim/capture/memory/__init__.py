@@ -116,7 +116,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "sampled pages, or all (default 32MiB)",
     )
     parser.add_argument(
-        "--look-at",
+        "--sample-bytes",
         type=_size_or_all,
         default=1 << 62,
         metavar="SIZE",
@@ -180,7 +180,7 @@ def run(args: argparse.Namespace) -> int:
         records.append(record_in(Output(Path(f"{output}.process-{len(records) + 1}"), keep_part=True)))
         return records[-1]
 
-    request = Request(trigger, args.snapshots, args.min_bytes, args.look_at, args.seed, args.match, args.follow)
+    request = Request(trigger, args.snapshots, args.min_bytes, args.sample_bytes, args.seed, args.match, args.follow)
     session = Session(records[0], library, request, more)
     try:
         outcome = session.run(command, program)

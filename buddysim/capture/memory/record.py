@@ -1,7 +1,7 @@
 """The trace file of a capture: written as snapshots come, then again with those that stay, kernels and the end.
 
 While the program runs, the output's part has all snapshots so far and no kernels; should the capture itself be killed,
-they can be salvaged.
+they can be recovered.
 """
 
 from __future__ import annotations

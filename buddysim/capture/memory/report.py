@@ -34,8 +34,8 @@ def captured(trigger: Trigger, args: argparse.Namespace) -> dict[str, str]:
     )
     seen = (
         "size maps of all bytes"
-        if args.look_at >= EVERYTHING
-        else f"size maps of about {format_size(args.look_at)} of each larger allocation"
+        if args.sample_bytes >= EVERYTHING
+        else f"size maps of about {format_size(args.sample_bytes)} of each larger allocation"
     )
     matching = f", of which those whose name matches {args.match.pattern!r}" if args.match else ""
     return {

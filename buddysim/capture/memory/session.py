@@ -54,7 +54,7 @@ class Request:
     trigger: Trigger
     snapshots: int
     least_bytes: int
-    look_at_bytes: int
+    sample_bytes: int
     seed: int
     match: re.Pattern[str] | None = None
     follow: bool = False
@@ -195,8 +195,8 @@ class Session:
             "counted": trigger.function,
             "snapshots": request.snapshots,
             "least": request.least_bytes,
-            "whole": request.look_at_bytes,
-            "sample": request.look_at_bytes,
+            "whole": request.sample_bytes,
+            "sample": request.sample_bytes,
             "page": PAGE_BYTES,
             "seed": request.seed,
             "follow": int(request.follow),
@@ -285,7 +285,7 @@ class Session:
         names = {entry.id: name for entry in entries if (name := self._name_of(symbols, entry)) is not None}
         if (pattern := self._request.match) is not None:
             names = {number: name for number, name in names.items() if pattern.search(name)}
-        values = connection.values(entries, self._request.look_at_bytes)
+        values = connection.values(entries, self._request.sample_bytes)
         label = self._request.trigger.label(message.position)
         if process.record is None:
             process.record = self._more()

@@ -66,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="keep N snapshots of all buffers, at equal distances in launches of the whole run (default 10)",
     )
     parser.add_argument(
-        "--run-launches",
+        "--total-launches",
         type=_launches,
         metavar="N",
         help="the run makes N launches: exactly equal distances, and no snapshot is taken that isn't kept",
@@ -88,13 +88,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="keep the bytes of every N-th page of 8 KiB, 0: of none; sizes are of all bytes (default 1)",
     )
     parser.add_argument(
-        "--as-gpu",
+        "--report-as-gpu",
         action="store_true",
         help="report the device as a GPU with 48 KiB of local memory, work-groups up to 1024 and 56 compute units: "
         "programs that ask choose what they would choose there (results may differ in rounding)",
     )
     parser.add_argument(
-        "--gpu-code",
+        "--emulate-gpu-compiler",
         action="store_true",
         help="compile kernels as a GPU's compiler does: loops unrolled, loads ahead of what uses them "
         "(results may differ in rounding)",
@@ -117,7 +117,7 @@ def run(args: argparse.Namespace) -> int:
     executable = shutil.which(args.program)
     if executable is None:
         raise BuddysimError(f"{args.program}: not found, or not executable: expected a program to run")
-    chosen = plan(args.snapshots, args.trace_launches, args.run_launches)
+    chosen = plan(args.snapshots, args.trace_launches, args.total_launches)
     output = Path(f"{Path(args.program).name}.bin") if args.output is None else args.output
     if not args.list_launches:
         check_output(output, [executable, *args.arguments])
@@ -132,7 +132,9 @@ def run(args: argparse.Namespace) -> int:
     )
     command = [args.program, *args.arguments]
     try:
-        outcome = run_program(command, executable, record.receive, toolchain, chosen, args.as_gpu, args.gpu_code)
+        outcome = run_program(
+            command, executable, record.receive, toolchain, chosen, args.report_as_gpu, args.emulate_gpu_compiler
+        )
     except BaseException:
         record.abort()
         if not record.counts.launches:
@@ -166,7 +168,7 @@ def _list_launches(args: argparse.Namespace, executable: str, toolchain: Toolcha
         raise BuddysimError(f"--output {args.output}: --list-launches writes no trace file")
     listing = Listing()
     command = [args.program, *args.arguments]
-    outcome = run_program(command, executable, listing.receive, toolchain, Plan(0, NOTHING), args.as_gpu)
+    outcome = run_program(command, executable, listing.receive, toolchain, Plan(0, NOTHING), args.report_as_gpu)
     for line in listing.lines():
         print(one_line(line), file=sys.stderr)
     say(f"{listing.launches} launches; {outcome.seconds:.1f} s")
@@ -179,8 +181,8 @@ def _provenance(args: argparse.Namespace) -> Provenance:
 
     contents = "all bytes" if args.contents_every == 1 else f"every {args.contents_every}-th page of 8 KiB"
     distances = "nearly equal distances"
-    if args.run_launches is not None:
-        distances = f"equal distances of a run stated to have {args.run_launches} launches"
+    if args.total_launches is not None:
+        distances = f"equal distances of a run stated to have {args.total_launches} launches"
     around = "" if args.trace_launches is None else "; sizes just before and just after each traced launch besides"
     return Provenance(
         tool="buddysim capture opencl",
@@ -190,7 +192,7 @@ def _provenance(args: argparse.Namespace) -> Provenance:
         command=shlex.join(["buddysim", *sys.argv[1:]]),
         assumptions=ASSUMED
         | {
-            "device": DEVICES[args.as_gpu],
+            "device": DEVICES[args.report_as_gpu],
             "contents": (
                 f"up to {args.snapshots} snapshots of all buffers between launches, at {distances}; size "
                 f"maps of all bytes; bytes: {contents if args.contents_every else 'none'}{around}"
@@ -214,8 +216,8 @@ def _traced(window: Window | None, record: Record) -> dict[str, str]:
 def _compare_with_stated(args: argparse.Namespace, record: Record, outcome: Outcome) -> str:
     """Says where the run was not as the command stated it; returns what is wrong where the program ended well."""
     launches = record.counts.launches
-    if args.run_launches not in (None, launches):
-        warn(f"the run had {launches} launches, --run-launches says {args.run_launches}")
+    if args.total_launches not in (None, launches):
+        warn(f"the run had {launches} launches, --total-launches says {args.total_launches}")
     missing = args.trace_launches and args.trace_launches.missing(launches)
     if missing and outcome.returncode:
         warn(missing)

@@ -15,7 +15,7 @@ _LINKING = ("-shared", "-Wl,-Bsymbolic")
 _FLAGS = ("-O2", "-fPIC", "-w", "-fno-vectorize", "-fno-slp-vectorize")
 _AS_WRITTEN = ("-fno-unroll-loops",)
 #: Loops are unrolled whole where they are short, else by eight, LLVM's default count.
-_GPU_CODE = tuple(
+_GPU_COMPILER_FLAGS = tuple(
     part
     for option in (
         "-unroll-allow-partial", "-unroll-runtime", "-unroll-threshold=500", "-unroll-partial-threshold=300",
@@ -40,19 +40,19 @@ def bitcode_of(binary: bytes) -> bytes:
     return code
 
 
-def compiled(binary: bytes, toolchain: Toolchain, gpu_code: bool = False) -> Path:
+def compiled(binary: bytes, toolchain: Toolchain, emulate_gpu_compiler: bool = False) -> Path:
     """The library of a program, from the cache if the same was compiled before.
 
     Parameters
     ----------
     binary : PoCL's
     toolchain : compiles it
-    gpu_code : unroll loops and issue loads first, as a GPU's compiler does
+    emulate_gpu_compiler : unroll loops and issue loads first, as a GPU's compiler does
     """
     code = bitcode_of(binary)
     plugin, hooks = pass_plugin(toolchain), hooks_object(toolchain)
-    flags = (*_FLAGS, *(_GPU_CODE if gpu_code else _AS_WRITTEN))
-    clang = (*(("env", "BUDDYSIM_CAPTURE_GPU_CODE=1") if gpu_code else ()), toolchain.clang)
+    flags = (*_FLAGS, *(_GPU_COMPILER_FLAGS if emulate_gpu_compiler else _AS_WRITTEN))
+    clang = (*(("env", "BUDDYSIM_CAPTURE_EMULATE_GPU_COMPILER=1") if emulate_gpu_compiler else ()), toolchain.clang)
 
     def make(target: Path) -> None:
         bitcode = target.with_suffix(".bc")

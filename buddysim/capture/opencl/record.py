@@ -64,7 +64,8 @@ class Counts:
             return None
         return (
             f"kernel {self.widest_kernel} has work-groups of {self.widest_group:,} work-items: GPUs take at most "
-            f"{LARGEST_GROUP:,}, and run refuses what an SM has no room for: with --as-gpu programs choose for a GPU"
+            f"{LARGEST_GROUP:,}, and run refuses groups that an SM cannot hold: with --report-as-gpu programs choose "
+            "for a GPU"
         )
 
 

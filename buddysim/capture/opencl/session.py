@@ -39,14 +39,14 @@ class Outcome:
     broken: BuddysimError | None = None
 
 
-def _environment(folder: Path, library: Path, toolchain: Toolchain, plan: Plan, as_gpu: bool) -> dict[str, str]:
+def _environment(folder: Path, library: Path, toolchain: Toolchain, plan: Plan, report_as_gpu: bool) -> dict[str, str]:
     vendors = folder / "vendors"
     vendors.mkdir()
     (vendors / "capture.icd").write_text(f"{library}\n")
-    ours = ("AS_GPU", "CANDIDATES", "POINTS", "WINDOW")
+    ours = ("REPORT_AS_GPU", "CANDIDATES", "POINTS", "WINDOW")
     environment = {key: text for key, text in os.environ.items() if key.removeprefix("BUDDYSIM_CAPTURE_") not in ours}
-    if as_gpu:
-        environment["BUDDYSIM_CAPTURE_AS_GPU"] = "1"
+    if report_as_gpu:
+        environment["BUDDYSIM_CAPTURE_REPORT_AS_GPU"] = "1"
     if plan.points:
         environment["BUDDYSIM_CAPTURE_POINTS"] = ",".join(map(str, plan.points))
     if plan.window is not None:
@@ -66,8 +66,8 @@ def run_program(
     receive: Callable[[Received], None],
     toolchain: Toolchain,
     plan: Plan,
-    as_gpu: bool = False,
-    gpu_code: bool = False,
+    report_as_gpu: bool = False,
+    emulate_gpu_compiler: bool = False,
 ) -> Outcome:
     """Run a program to its end.
 
@@ -77,14 +77,14 @@ def run_program(
     receive : gets what it does with OpenCL, message by message
     toolchain : compiles its kernels
     plan : which launches are traced, and when snapshots are taken
-    as_gpu : the device says that it is a GPU
-    gpu_code : kernels are compiled as for a GPU
+    report_as_gpu : the device says that it is a GPU
+    emulate_gpu_compiler : kernels are compiled as for a GPU
     """
     outcome = Outcome()
     library = runtime_library(toolchain)
     start = time.perf_counter()
     with listening("opencl", backlog=16) as (listener, folder):
-        environment = _environment(folder, library, toolchain, plan, as_gpu)
+        environment = _environment(folder, library, toolchain, plan, report_as_gpu)
         try:
             process = subprocess.Popen(list(command), executable=executable, env=environment)
         except OSError as error:
@@ -95,7 +95,7 @@ def run_program(
                 if connection is not None:
                     outcome.answered = True
                     with connection:
-                        _serve(connection, listener, receive, toolchain, gpu_code, outcome)
+                        _serve(connection, listener, receive, toolchain, emulate_gpu_compiler, outcome)
                 outcome.returncode = process.wait()
             except BaseException:
                 process.kill()
@@ -123,14 +123,14 @@ def _serve(
     listener: socket.socket,
     receive: Callable[[Received], None],
     toolchain: Toolchain,
-    gpu_code: bool,
+    emulate_gpu_compiler: bool,
     outcome: Outcome,
 ) -> None:
     listener.setblocking(False)
     for message in messages(connection):
         if message.type == Message.COMPILE:
             try:
-                answer(connection, False, str(compiled(bytes(message.data), toolchain, gpu_code)))
+                answer(connection, False, str(compiled(bytes(message.data), toolchain, emulate_gpu_compiler)))
             except (BuddysimError, OSError) as error:
                 answer(connection, True, str(error))
             _refuse_others(listener, outcome)

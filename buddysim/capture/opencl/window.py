@@ -81,7 +81,7 @@ def plan(snapshots: int, window: Window | None, launches: int | None) -> Plan:
     if launches is None:
         return Plan(_CANDIDATES * snapshots, window)
     if window is not None and (missing := window.missing(launches)):
-        raise BuddysimError(f"{missing} (--run-launches)")
+        raise BuddysimError(f"{missing} (--total-launches)")
     points = stated_points(launches, snapshots) if snapshots else ()
     return Plan(len(points), window, points)
 

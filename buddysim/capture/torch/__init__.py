@@ -73,16 +73,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "sampled pages; all; 0B: sizes only (default 32MiB)",
     )
     parser.add_argument(
-        "--values", type=int, default=1, metavar="N", help="samples of each feature map in OUT.maps (default 1)"
+        "--samples", type=int, default=1, metavar="N", help="samples of each feature map in OUT.maps (default 1)"
     )
     parser.add_argument(
-        "--accesses",
-        choices=("models", "one-pass"),
-        default="models",
+        "--access-model",
+        choices=("kernels", "one-pass"),
+        default="kernels",
         help="those of an operator: of models of the kernels that PyTorch launches for it (the default), or each "
         "operand read once and each result written once",
     )
-    parser.add_argument("--no-maps", action="store_true", help="write no OUT.maps")
+    parser.add_argument("--no-activations", action="store_true", help="write no OUT.maps")
     add_compressor(parser)
     add_provenance(parser, "script", level=3)
     parser.add_argument("script", metavar="SCRIPT", help="with its arguments")
@@ -101,9 +101,9 @@ def run(args: argparse.Namespace) -> int:
     if importlib.util.find_spec("torch") is None:
         raise BuddysimError(f"capture torch: PyTorch isn't installed: {INSTALL_TORCH}")
     output = Path(f"{script.stem}.bin") if args.output is None else _named(args.output)
-    _check_outputs(output, [script, *args.arguments], maps=not args.no_maps)
-    if args.values < 0:
-        raise BuddysimError(f"capture torch: --values {args.values}: expected 0 or more")
+    _check_outputs(output, [script, *args.arguments], maps=not args.no_activations)
+    if args.samples < 0:
+        raise BuddysimError(f"capture torch: --samples {args.samples}: expected 0 or more")
     source = args.source or script.name
     spool = Spool.for_trace(output)
     start = time.monotonic()
@@ -132,7 +132,7 @@ def _check_outputs(output: Path, inputs: Sequence[str | Path], *, maps: bool = T
 
 
 def _run_script(args: argparse.Namespace, spool: Spool, output: Path, source: str) -> int:
-    maps = None if args.no_maps else str(output.with_suffix(".maps").resolve())
+    maps = None if args.no_activations else str(output.with_suffix(".maps").resolve())
     settings = {
         "spool": str(spool.folder.resolve()),
         "package": str(Path(buddysim.__file__ or "").parent),
@@ -142,7 +142,7 @@ def _run_script(args: argparse.Namespace, spool: Spool, output: Path, source: st
             "steps": args.steps,
             "contents_bytes": args.contents // args.snapshots,
             "maps_path": maps,
-            "valued": args.values,
+            "valued": args.samples,
             "source": source,
             "compressor": args.compressor,
         },
@@ -176,7 +176,7 @@ def _finish(spool: Spool, output: Path, source: str, command: str, end: str, arg
     from buddysim.capture.torch.assemble import assemble
 
     summary = assemble(
-        spool, output, args.snapshots, source, command, end, args.licence, args.level, args.contents, args.accesses
+        spool, output, args.snapshots, source, command, end, args.licence, args.level, args.contents, args.access_model
     )
     graph = spool.folder / "graph.json"
     if graph.exists():
@@ -206,7 +206,7 @@ def capture(
     steps: int | None = None,
     snapshots: int = 10,
     contents_bytes: int = 32 << 20,
-    values: int = 1,
+    samples: int = 1,
     source: str = "",
     compressor: str | None = None,
 ) -> Iterator[None]:
@@ -218,7 +218,7 @@ def capture(
     steps : optimizer steps of the training, where known
     snapshots : points of the training
     contents_bytes : keep at most so many bytes of the tensors in the file, as much in every snapshot
-    values : samples of each feature map in OUT.maps
+    samples : samples of each feature map in OUT.maps
     source : what is trained
     compressor : of the size maps; None: `buddysim.compress.DEFAULT`
     """
@@ -235,7 +235,7 @@ def capture(
     spool = Spool.for_trace(output)
     maps = str(output.with_suffix(".maps").resolve())
     share = contents_bytes // snapshots
-    observer = Observer(spool, Settings(snapshots, steps, share, maps, values, source, compressor))
+    observer = Observer(spool, Settings(snapshots, steps, share, maps, samples, source, compressor))
     observer.start()
     end, finished = "none: the block ended", True
     try:
@@ -245,6 +245,8 @@ def capture(
         raise
     finally:
         observer.stop("finished" if finished else end, finished=finished)
-        args = argparse.Namespace(licence="", level=3, snapshots=snapshots, contents=contents_bytes, accesses="models")
+        args = argparse.Namespace(
+            licence="", level=3, snapshots=snapshots, contents=contents_bytes, access_model="kernels"
+        )
         _finish(spool, output, source or output.stem, "with capture(...)", end, args)
         spool.remove()

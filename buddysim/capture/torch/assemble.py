@@ -44,7 +44,7 @@ def assemble(
     licence: str = "",
     level: int = 3,
     contents_bytes: int = CONTENTS_BYTES,
-    accesses: str = "models",
+    access_model: str = "kernels",
 ) -> Summary:
     """Writes the trace.
 
@@ -57,7 +57,7 @@ def assemble(
     end : how the script ended
     level : of zstd
     contents_bytes : at most so many bytes of contents are in the file, as much in every snapshot
-    accesses : how those of kernels are made: a key of `access.of_graph.ASSUMED`
+    access_model : a key of `access.of_graph.ASSUMED`
     """
     graph = spool.graph()
     taken = spool.iterations
@@ -69,11 +69,11 @@ def assemble(
         source=source,
         licence=licence,
         command=command,
-        assumptions=dict(ASSUMED[accesses]) | _assumptions(graph, chosen, done, end),
+        assumptions=dict(ASSUMED[access_model]) | _assumptions(graph, chosen, done, end),
     )
     with TraceWriter(output, provenance, compression_level=level) as writer:
         share = contents_bytes // max(len(chosen), 1)
-        kernels = Kernels(graph, accesses) if graph is not None else None
+        kernels = Kernels(graph, access_model) if graph is not None else None
         return _Assembly(writer, spool, graph, kernels, chosen, share).write()
 
 

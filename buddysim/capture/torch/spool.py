@@ -101,7 +101,7 @@ class Spool:
             spool.folder.mkdir()
         except FileExistsError:
             raise BuddysimError(
-                f"{spool.folder}: is what an interrupted capture left: take it with 'python -m buddysim salvage', "
+                f"{spool.folder}: is what an interrupted capture left: take it with 'python -m buddysim recover', "
                 "or delete it"
             ) from None
         except OSError as error:

@@ -18,7 +18,7 @@ from buddysim.workloads.needs import Needs
 from buddysim.workloads.solver import SNAPSHOTS, Check
 from buddysim.workloads.training.problem import Network, Problem
 
-MODELLED: Final = dict(ASSUMED["models"]) | {
+MODELLED: Final = dict(ASSUMED["kernels"]) | {
     "allocations": (
         "the segments of PyTorch's caching allocator (512 B rounding, blocks of 2 and 20 MiB, splitting, merging), in "
         "which tensors lie as they live in an iteration"

@@ -107,7 +107,7 @@ def test_launches_of_the_window_with_exact_sizes_around_each(tmp_path: Path) -> 
 
 
 def test_a_stated_run_has_its_snapshots_at_exactly_equal_distances(tmp_path: Path) -> None:
-    options = ["--snapshots", "4", "--run-launches", "23"]
+    options = ["--snapshots", "4", "--total-launches", "23"]
     output, done = captured(job(23), tmp_path, *options)
     assert (done.returncode, "warning" in done.stderr) == (0, False)
     with open_trace(output) as trace:
@@ -117,7 +117,7 @@ def test_a_stated_run_has_its_snapshots_at_exactly_equal_distances(tmp_path: Pat
         assert sizes(trace) == {point: direct[point] for point in (0, 8, 15, 23)}
         assert "a run stated to have 23 launches" in trace.provenance.assumptions["contents"]
     _, done = captured(job(24), tmp_path, *options)
-    assert (done.returncode, "the run had 24 launches, --run-launches says 23" in done.stderr) == (0, True)
+    assert (done.returncode, "the run had 24 launches, --total-launches says 23" in done.stderr) == (0, True)
     _, done = captured(job(2), tmp_path, *options, "--trace-launches", "22:24")
     assert (done.returncode, done.stdout) == (2, "")
     assert "--trace-launches 22:24 expects at least 24 launches, the run has 23" in done.stderr

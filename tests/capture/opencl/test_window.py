@@ -1,4 +1,4 @@
-"""Which launches `--trace-launches` and `--run-launches` mean, and how `--list-launches` shows them."""
+"""Which launches `--trace-launches` and `--total-launches` mean, and how `--list-launches` shows them."""
 
 from __future__ import annotations
 

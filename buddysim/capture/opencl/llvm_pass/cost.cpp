@@ -4,7 +4,7 @@
 #include "cost.h"
 
 #include "fold.h"
-#include "gpu_code.h"
+#include "gpu_compiler.h"
 #include "times.h"
 
 #include <llvm/Analysis/ValueTracking.h>
@@ -114,7 +114,7 @@ Cost intrinsic_cost(const IntrinsicInst& call) {
     case Intrinsic::smin:
     case Intrinsic::umax:
     case Intrinsic::umin:  // sm_70 compares, then selects
-      return sequence(lanes, gpu_code() ? 2 : 1, unit);
+      return sequence(lanes, emulates_gpu_compiler() ? 2 : 1, unit);
     default:
       return each(lanes, unit);
   }
@@ -123,7 +123,7 @@ Cost intrinsic_cost(const IntrinsicInst& call) {
 // SASS has seven predicates: what another block branches on is compared there once more.
 bool is_compared_elsewhere(const BranchInst& branch) {
   auto* comparison = dyn_cast<CmpInst>(branch.getCondition());
-  return gpu_code() && comparison && comparison->getParent() != branch.getParent();
+  return emulates_gpu_compiler() && comparison && comparison->getParent() != branch.getParent();
 }
 
 Cost branch_cost(const BranchInst& branch) {
@@ -135,7 +135,7 @@ Cost branch_cost(const BranchInst& branch) {
 
 // A wide multiply-add for each index, or two additions where an element is a byte; in local memory addresses are narrow.
 Cost address_cost(const GetElementPtrInst& address) {
-  if (!gpu_code()) return one(INTEGER);
+  if (!emulates_gpu_compiler()) return one(INTEGER);
   unsigned length = 0;
   for (auto at = gep_type_begin(address); at != gep_type_end(address); ++at) {
     if (isa<Constant>(at.getOperand())) continue;
@@ -254,7 +254,7 @@ Cost cost_of(const Instruction& i) {
       if (auto* intrinsic = dyn_cast<IntrinsicInst>(&i)) return intrinsic_cost(*intrinsic);
       if (auto* callee = cast<CallInst>(i).getCalledFunction()) {
         if (!callee->isDeclaration()) return call_cost(*callee);
-        if (gpu_code() && callee->getName() == "bs_barrier")  // sm_70 has a NOP before each
+        if (emulates_gpu_compiler() && callee->getName() == "bs_barrier")  // sm_70 has a NOP before each
           return {2, LATENCY[SINGLE], 1, LATENCY[SINGLE]};
       }
       return one_elsewhere(LATENCY[SINGLE]);

@@ -5,7 +5,7 @@
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/PatternMatch.h>
 
-#include "gpu_code.h"
+#include "gpu_compiler.h"
 
 using namespace llvm;
 using namespace llvm::PatternMatch;
@@ -100,7 +100,7 @@ const Instruction* folded_operand(const Instruction& user) {
 }  // namespace
 
 bool folds(const Instruction& i) {
-  if (!gpu_code()) return false;
+  if (!emulates_gpu_compiler()) return false;
   if (is_modifier(i) || is_negation(i) || is_widening(i) || is_widened(i) || adds_offset(i)) return true;
   const Instruction* user = &i;
   do {

@@ -13,7 +13,7 @@
 #include <map>
 
 #include "../table.h"
-#include "gpu_code.h"
+#include "gpu_compiler.h"
 #include "lower.h"
 #include "times.h"
 
@@ -164,9 +164,9 @@ class KernelMaker {
       auto* join = node && node->getIDom() ? node->getIDom()->getBlock() : nullptr;
       if (join) k.blocks[n].join = number_[join];
       add_sites(k, n);
-      if (gpu_code() && join && reconverges(block, *join, loops)) add_reconvergence(k.blocks[n].after);
+      if (emulates_gpu_compiler() && join && reconverges(block, *join, loops)) add_reconvergence(k.blocks[n].after);
     }
-    if (gpu_code()) add_entry(k), k.code_bytes = code_bytes(k);
+    if (emulates_gpu_compiler()) add_entry(k), k.code_bytes = code_bytes(k);
     for (const Instruction* access : sites_) add_uses(k, *access);
     const DataLayout& layout = kernel_.getParent()->getDataLayout();
     for (const Instruction& i : instructions(kernel_))
@@ -261,7 +261,7 @@ class KernelMaker {
       s.cycles = to.issue.cycles > from.issue.cycles ? to.issue.cycles - from.issue.cycles : 0;
       s.steps = to.issue.steps > from.issue.steps ? to.issue.steps - from.issue.steps : 0;
     }
-    for (unsigned unit = 0; gpu_code() && unit < N_UNITS; unit++) s.busy[unit] = to.busy[unit] - from.busy[unit];
+    for (unsigned unit = 0; emulates_gpu_compiler() && unit < N_UNITS; unit++) s.busy[unit] = to.busy[unit] - from.busy[unit];
     return s;
   }
 

@@ -7,7 +7,7 @@
 #include <llvm/Transforms/Scalar/StraightLineStrengthReduce.h>
 #include <llvm/Transforms/Scalar/NaryReassociate.h>
 
-#include "gpu_code.h"
+#include "gpu_compiler.h"
 #include "instrument.h"
 #include "local_offsets.h"
 #include "merge.h"
@@ -22,7 +22,7 @@ namespace {
 struct Prepare : PassInfoMixin<Prepare> {
   PreservedAnalyses run(Module& module, ModuleAnalysisManager&) {
     capture::prepare(module);
-    if (capture::gpu_code()) capture::allow_unrolling(module);
+    if (capture::emulates_gpu_compiler()) capture::allow_unrolling(module);
     return PreservedAnalyses::none();
   }
   static bool isRequired() { return true; }
@@ -72,7 +72,7 @@ struct MergeEqual : PassInfoMixin<MergeEqual> {
   static bool isRequired() { return true; }
 };
 
-FunctionPassManager as_gpu() {
+FunctionPassManager gpu_compiler_passes() {
   FunctionPassManager passes;
   passes.addPass(ExposeLocalOffsets());
   passes.addPass(ExposeOffsets());
@@ -95,7 +95,7 @@ extern "C" LLVM_ATTRIBUTE_WEAK PassPluginLibraryInfo llvmGetPassPluginInfo() {
                 [](ModulePassManager& manager, auto) { manager.addPass(Prepare()); });
             builder.registerOptimizerLastEPCallback(
                 [](ModulePassManager& manager, auto) {
-                  if (capture::gpu_code()) manager.addPass(createModuleToFunctionPassAdaptor(as_gpu()));
+                  if (capture::emulates_gpu_compiler()) manager.addPass(createModuleToFunctionPassAdaptor(gpu_compiler_passes()));
                   manager.addPass(Instrument());
                 });
           }};

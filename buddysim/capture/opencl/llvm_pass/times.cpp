@@ -1,6 +1,6 @@
 #include "times.h"
 
-#include "gpu_code.h"
+#include "gpu_compiler.h"
 
 #include <llvm/IR/Instructions.h>
 
@@ -43,7 +43,7 @@ BlockTimes::BlockTimes(const BasicBlock& block) {
     ready[&i] = {start.cycles + cost.cycles, start.steps + cost.steps};
   }
   end = issue;
-  if (!gpu_code()) return;
+  if (!emulates_gpu_compiler()) return;
   // What comes next waits for the branch, and mostly for what it takes over from here.
   for (const Instruction& i : block)
     if (i.isTerminator() || i.isUsedOutsideOfBlock(&block)) end = later(end, ready[&i]);

@@ -1,4 +1,4 @@
-// With --as-gpu: what PoCL's device reports about itself, so that a program chooses what it would choose on a GPU.
+// With --report-as-gpu: what PoCL's device reports about itself, so that a program chooses what it would choose on a GPU.
 // Limits are those that NVIDIA's OpenCL drivers report; compute units are those of a P100 (CUDA C Programming Guide,
 // technical specifications per compute capability; NVIDIA Tesla P100 whitepaper).
 #include <cstdlib>
@@ -72,7 +72,7 @@ cl_int CL_API_CALL get_kernel_work_group_info(cl_kernel kernel, cl_device_id dev
 }  // namespace
 
 void install_gpu(cl_icd_dispatch& table) {
-  if (!getenv("BUDDYSIM_CAPTURE_AS_GPU")) return;
+  if (!getenv("BUDDYSIM_CAPTURE_REPORT_AS_GPU")) return;
   table.clGetDeviceInfo = get_device_info;
   table.clGetKernelWorkGroupInfo = get_kernel_work_group_info;
 }

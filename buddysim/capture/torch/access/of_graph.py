@@ -19,7 +19,7 @@ from buddysim.trace import TraceWriter
 
 #: What a trace's provenance says of its accesses, by how they are made.
 ASSUMED: Final[Mapping[str, Mapping[str, str]]] = {
-    "models": {
+    "kernels": {
         "accesses": (
             "modelled, not captured: the kernels that PyTorch launches on a GPU without tensor cores, each as an "
             "access model (tiled GEMM and implicit-GEMM convolution, cuDNN's batch normalisation, pooling, softmax, "
@@ -61,7 +61,7 @@ class Kernels:
     Parameters
     ----------
     graph : of an iteration
-    accesses : a key of `ASSUMED`
+    access_model : a key of `ASSUMED`
 
     Attributes
     ----------
@@ -70,8 +70,8 @@ class Kernels:
     of_a_block : the most that one of their thread blocks has
     """
 
-    def __init__(self, graph: OperatorGraph, accesses: str = "models") -> None:
-        self.graph, self._modelled = graph, accesses == "models"
+    def __init__(self, graph: OperatorGraph, access_model: str = "kernels") -> None:
+        self.graph, self._modelled = graph, access_model == "kernels"
         found = [self.of(number, lambda storage: storage + 1 << 40) for number in range(len(graph.operators))]
         self.counts = tuple(map(len, found))
         self.instructions = sum(kernel.instructions for kernels in found for kernel in kernels)

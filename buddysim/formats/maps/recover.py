@@ -8,7 +8,7 @@ from buddysim.formats.maps.reader import load
 from buddysim.formats.maps.writer import ActivationsWriter
 
 
-def salvage_maps(path: str | os.PathLike[str], output: str | os.PathLike[str]) -> str:
+def recover_activations(path: str | os.PathLike[str], output: str | os.PathLike[str]) -> str:
     """Writes the activations that an interrupted file holds.
 
     Parameters
@@ -31,5 +31,5 @@ def salvage_maps(path: str | os.PathLike[str], output: str | os.PathLike[str]) -
             writer.add_point(point)
         for point_number, map_number in found.stored_values:
             writer.add_values(point_number, map_number, found.values(point_number, map_number))
-        writer.close(f"salvaged: {found.state}")
+        writer.close(f"recovered: {found.state}")
     return f"{len(found.points)} points of {len(found.maps)} maps, values of {len(found.stored_values)}"

@@ -1,4 +1,4 @@
-"""``python -m buddysim salvage``: what an interrupted capture left, as a file that the other commands read."""
+"""``python -m buddysim recover``: what an interrupted capture left, as a file that the other commands read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from buddysim.base.errors import BuddysimError
 
-NAME = "salvage"
+NAME = "recover"
 HELP = """make a file of what an interrupted capture left
 
 A capture keeps what it writes as OUT.incomplete until it is whole. No other command reads that: it may end anywhere.
@@ -22,19 +22,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from buddysim.base.inputs import open_input
     from buddysim.base.output import check_output
-    from buddysim.capture.torch.salvage import salvage_folder
+    from buddysim.capture.torch.recover import recover_folder
     from buddysim.formats.maps import layout
-    from buddysim.formats.maps.salvage import salvage_maps
+    from buddysim.formats.maps.recover import recover_activations
     from buddysim.trace import format as trace_format
-    from buddysim.trace.salvage import salvage_trace
+    from buddysim.trace.recover import recover_trace
 
     check_output(args.output, [args.part])
     if Path(args.part).is_dir():
-        held = salvage_folder(Path(args.part), Path(args.output))
+        held = recover_folder(Path(args.part), Path(args.output))
     else:
         with open_input(args.part, "part of a capture", incomplete=True) as file:
             magic = file.read(len(trace_format.MAGIC))
-        makers = {trace_format.MAGIC: salvage_trace, layout.MAGIC: salvage_maps}
+        makers = {trace_format.MAGIC: recover_trace, layout.MAGIC: recover_activations}
         if magic not in makers:
             raise BuddysimError(f"{args.part}: neither a trace nor an activations file: expected what a capture left")
         held = makers[magic](args.part, args.output)

@@ -25,7 +25,7 @@ _MOST_OF_A_BLOCK = 2**20
 _NO_SUCH_OPERATOR = (ValueError, IndexError, KeyError, TypeError, ArithmeticError)
 
 
-def salvage_folder(folder: Path, output: Path) -> str:
+def recover_folder(folder: Path, output: Path) -> str:
     """Writes the trace of everything that a spool holds, and its operator graph next to it.
 
     Parameters
@@ -57,7 +57,7 @@ def salvage_folder(folder: Path, output: Path) -> str:
                 if graph is not None:
                     _check_kernels(graph, folder)
                 summary = assemble(
-                    spool, part, _MOST_SNAPSHOTS, source, command, "salvaged: the capture was interrupted"
+                    spool, part, _MOST_SNAPSHOTS, source, command, "recovered: the capture was interrupted"
                 )
         except PoolExhausted as error:
             raise BuddysimError(f"{folder}: its storages don't fit the addresses of a GPU: {error}") from None

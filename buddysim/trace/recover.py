@@ -11,10 +11,10 @@ from buddysim.trace import format as fmt
 from buddysim.trace.reader import Trace, open_trace
 from buddysim.trace.writer import TraceWriter
 
-_END = "salvaged: the capture was interrupted; this is what its complete sections hold"
+_END = "recovered: the capture was interrupted; this is what its complete sections hold"
 
 
-def salvage_trace(path: str | os.PathLike[str], output: str | os.PathLike[str]) -> str:
+def recover_trace(path: str | os.PathLike[str], output: str | os.PathLike[str]) -> str:
     """Writes the trace that an interrupted one holds.
 
     Parameters
@@ -38,7 +38,7 @@ def salvage_trace(path: str | os.PathLike[str], output: str | os.PathLike[str]) 
                 "which this program writes"
             )
         if not trace.allocations and not trace.kernels:
-            raise BuddysimError(f"{os.fspath(path)}: holds neither an allocation nor a kernel: nothing to salvage")
+            raise BuddysimError(f"{os.fspath(path)}: holds neither an allocation nor a kernel: nothing to recover")
         provenance = replace(trace.provenance, assumptions=trace.provenance.assumptions | {"end": _END})
         with Output(output, [path]) as whole, TraceWriter(whole, provenance) as writer:
             unfinished = _unfinished_values(trace)

@@ -1,4 +1,4 @@
-"""``capture opencl --gpu-code``: the same memory in the end, fewer instructions, loads ahead of their uses."""
+"""``--emulate-gpu-compiler``: same memory at the end, fewer instructions, loads ahead of their uses."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def opencl() -> None:
 def both(job: Any, folder: Path) -> list[tuple[Any, Any, int, list[bytes]]]:
     """Kinds, distances to first uses, instructions and the last snapshot: as written, and as for a GPU."""
     found = []
-    for name, options in (("written.bin", ()), ("gpu.bin", ("--gpu-code",))):
+    for name, options in (("written.bin", ()), ("gpu.bin", ("--emulate-gpu-compiler",))):
         output, done = captured(job, folder, *options, name=name)
         assert done.returncode == 0, done.stderr
         with open_trace(output) as trace:
@@ -77,24 +77,24 @@ def kernel(statements: str) -> str:
 
 
 def test_products_are_summed_in_one_instruction(tmp_path: Path) -> None:
-    one = counted(kernel("b[i] = a[i] * a[i + 64];"), tmp_path, "--gpu-code")
-    both = counted(kernel("b[i] = a[i] * a[i + 64] + a[i];"), tmp_path, "--gpu-code")
+    one = counted(kernel("b[i] = a[i] * a[i + 64];"), tmp_path, "--emulate-gpu-compiler")
+    both = counted(kernel("b[i] = a[i] * a[i + 64] + a[i];"), tmp_path, "--emulate-gpu-compiler")
     assert one[0] == both[0]
 
 
 def test_offsets_in_unrolled_loops_are_part_of_the_access(tmp_path: Path) -> None:
     # Each further round has a load, an addition and a store; no arithmetic for its address.
     rounds = "for (int k = 0; k < {}; k++) b[i] += a[(k << 6) + i];"
-    four, eight = (counted(kernel(rounds.format(n)), tmp_path, "--gpu-code")[0] for n in (4, 8))
+    four, eight = (counted(kernel(rounds.format(n)), tmp_path, "--emulate-gpu-compiler")[0] for n in (4, 8))
     assert eight - four == 4 * 3
 
 
 def test_code_has_every_instruction_once(tmp_path: Path) -> None:
     """A warp passes through all of straight code once, and often through a loop of unknown length."""
-    straight, code = size_of_code(kernel("b[i] = a[i] * a[i + 64];"), tmp_path, "--gpu-code")
+    straight, code = size_of_code(kernel("b[i] = a[i] * a[i + 64];"), tmp_path, "--emulate-gpu-compiler")
     assert code == 16 * straight
     loop = "float x = 0; for (int k = 0; k < 8 * get_global_size(0); k++) x = x * a[k] + 1; b[i] = x;"
-    repeated, code = size_of_code(kernel(loop), tmp_path, "--gpu-code")
+    repeated, code = size_of_code(kernel(loop), tmp_path, "--emulate-gpu-compiler")
     assert 16 * repeated > 5 * code > 0
     assert size_of_code(kernel(loop), tmp_path)[1] == 0
 
@@ -109,14 +109,14 @@ def size_of_code(source: str, folder: Path, *options: str) -> tuple[int, int]:
 def test_units_of_sm_70_are_kept(tmp_path: Path) -> None:
     # 64 dependent multiply-adds keep the single-precision unit for two cycles each; what else there is, is few.
     many = "float x = a[i]; for (int k = 0; k < 64; k++) x = x * x + 0.5f; b[i] = x;"
-    instructions, slots = counted(kernel(many), tmp_path, "--gpu-code")
+    instructions, slots = counted(kernel(many), tmp_path, "--emulate-gpu-compiler")
     assert 2 * 64 - instructions <= slots < 64
     assert counted(kernel(many), tmp_path)[1] == 0
 
 
 def tail_of(statements: str, folder: Path) -> tuple[int, int]:
     """Instructions and unit slots of a warp after its last operation."""
-    output = counted_trace(kernel(statements), folder, "--gpu-code")
+    output = counted_trace(kernel(statements), folder, "--emulate-gpu-compiler")
     with open_trace(output) as trace:
         (warp,) = trace.decode_chunk(trace.kernels[0].chunks[0]).warps
         return int(warp["tail_gap_instructions"]), int(warp["tail_unit_busy_slots"])
@@ -159,17 +159,17 @@ def in_local_memory(rounds: int, folder: Path, *options: str) -> tuple[int, byte
 
 def test_addresses_in_local_memory_differ_by_their_offsets(tmp_path: Path) -> None:
     """A round more has a comparison, a branch, two loads, a sum, a store, a barrier and its NOP; addresses are free."""
-    four, eight = (in_local_memory(n, tmp_path, "--gpu-code")[0] for n in (4, 8))
+    four, eight = (in_local_memory(n, tmp_path, "--emulate-gpu-compiler")[0] for n in (4, 8))
     assert eight - four == 4 * (1 + 1 + 2 + 1 + 1 + 2)
 
 
 def test_memory_is_the_same_where_local_addresses_are_taken_apart(tmp_path: Path) -> None:
-    assert in_local_memory(8, tmp_path)[1] == in_local_memory(8, tmp_path, "--gpu-code")[1]
+    assert in_local_memory(8, tmp_path)[1] == in_local_memory(8, tmp_path, "--emulate-gpu-compiler")[1]
 
 
 def test_a_maximum_is_a_comparison_and_a_selection(tmp_path: Path) -> None:
     sum_, largest = (
-        counted(kernel(f"int x = (int)a[i], y = (int)a[i + 64]; b[i] = {form};"), tmp_path, "--gpu-code")[0]
+        counted(kernel(f"int x = (int)a[i], y = (int)a[i + 64]; b[i] = {form};"), tmp_path, "--emulate-gpu-compiler")[0]
         for form in ("x + y", "x > y ? x : y")
     )
     assert largest == sum_ + 1

@@ -31,8 +31,8 @@ def changed(folder: Path, change: Change) -> None:
     (folder / "graph.json").write_text(json.dumps(graph))
 
 
-def salvaged(folder: Path, output: Path) -> int:
-    return keeps_its_promise(["salvage", str(folder), "-o", str(output)])[0]
+def recovered(folder: Path, output: Path) -> int:
+    return keeps_its_promise(["recover", str(folder), "-o", str(output)])[0]
 
 
 def large(graph: dict[str, Any], number: int, *shape: int) -> None:
@@ -51,7 +51,7 @@ def of(graph: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def test_a_graph_with_every_model_becomes_a_valid_trace(folder: Path, tmp_path: Path) -> None:
-    assert salvaged(folder, tmp_path / "t.bin") == 0
+    assert recovered(folder, tmp_path / "t.bin") == 0
     with bt.open_trace(tmp_path / "t.bin") as trace:
         bt.verify_trace(trace)
         names = " ".join(kernel.name for kernel in trace.kernels)
@@ -82,7 +82,7 @@ CHANGES: dict[str, Change] = {
 @pytest.mark.parametrize("what", CHANGES)
 def test_a_graph_that_no_iteration_has_is_one_line(folder: Path, tmp_path: Path, what: str) -> None:
     changed(folder, CHANGES[what])
-    assert salvaged(folder, tmp_path / "t.bin") == (0 if what == "no bias" else 2)
+    assert recovered(folder, tmp_path / "t.bin") == (0 if what == "no bias" else 2)
     assert (tmp_path / "t.bin").exists() == (what == "no bias")
 
 
@@ -94,12 +94,12 @@ def test_nothing_of_the_folder_is_written_over(folder: Path, tmp_path: Path, nam
     if link:
         output = tmp_path / "out.bin"
         output.hardlink_to(folder / name)
-    assert salvaged(folder, output) == 2
+    assert recovered(folder, output) == 2
     assert (folder / name).read_bytes() == before
 
 
 def test_both_outputs_are_looked_at_first(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "t.graph.json").mkdir()
-    monkeypatch.setattr("buddysim.capture.torch.salvage.assemble", lambda *_: pytest.fail("it has begun to work"))
-    assert salvaged(folder, tmp_path / "t.bin") == 2
+    monkeypatch.setattr("buddysim.capture.torch.recover.assemble", lambda *_: pytest.fail("it has begun to work"))
+    assert recovered(folder, tmp_path / "t.bin") == 2
     assert not (tmp_path / "t.bin").exists()
