@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from buddysim import compress, sweep
+    from buddysim import compress, sweep, training
     from buddysim.analyses import analyse
     from buddysim.base.errors import BuddysimError
     from buddysim.base.plugins import load_plugin
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from buddysim.machine import Machine
     from buddysim.replay import Comparison, ReplayResult, compare, simulate
     from buddysim.trace import open_trace
+    from buddysim.training import simulate as simulate_training
 
 __version__ = "0.1.0"
 
@@ -37,7 +38,9 @@ __all__ = [
     "plot",
     "profile",
     "simulate",
+    "simulate_training",
     "sweep",
+    "training",
 ]
 
 _HOMES = {
@@ -56,10 +59,15 @@ _HOMES = {
     "simulate": "buddysim.replay",
 }
 
+#: Public packages, loaded at first use.
+_PACKAGES = ("compress", "sweep", "training")
+
 
 def __getattr__(name: str) -> Any:
-    if name in ("compress", "sweep"):
+    if name in _PACKAGES:
         return import_module(f"buddysim.{name}")
+    if name == "simulate_training":
+        return import_module("buddysim.training").simulate
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(_HOMES[name]), name)
@@ -68,4 +76,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)

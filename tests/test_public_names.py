@@ -17,6 +17,17 @@ def test_every_public_name_is_there():
     assert buddysim.compress.compressed_bits(bytes(128)).tolist() == [10]
 
 
+def test_packages_load_at_first_use():
+    code = "import buddysim; print(buddysim.training.simulate is buddysim.simulate_training)"
+    shown = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    assert shown.strip() == "True"
+
+
+def test_dir_shows_public_names_only():
+    assert dir(buddysim) == sorted(buddysim.__all__)
+    assert dir(buddysim.training) == sorted(buddysim.training.__all__)
+
+
 def test_unknown_names_are_refused():
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         buddysim.nothing  # noqa: B018
