@@ -92,7 +92,7 @@ def _asked(study: Path, place: Path, cache: Path, count: int) -> list[Measuremen
         ]
 
     where = "link.bandwidth > 20.5 GB/s and seed = 7"
-    query = ("results", "--where", where, "--columns", "link.bandwidth,seed,time_ps,time_vs_ideal")
+    query = ("results", "--where", where, "--columns", "link.bandwidth,seed,time_ps,slowdown_vs_ideal")
     return [
         *timed("index lost, and a query", *query, most=60),
         *timed("a query", *query, times=3, most=2),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from buddysim.buddy import Profile, Targets, profile
     from buddysim.figures.result_figure import plot
     from buddysim.machine import Machine
-    from buddysim.replay import Comparison, ReplayResult, compare, simulate
+    from buddysim.replay import ReplayResult, SchemeResults, simulate, simulate_schemes
     from buddysim.trace import open_trace
     from buddysim.training import simulate as simulate_training
 
@@ -24,20 +24,20 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BuddysimError",
-    "Comparison",
     "Machine",
     "Profile",
     "ReplayResult",
+    "SchemeResults",
     "Targets",
     "__version__",
     "analyse",
-    "compare",
     "compress",
     "load_plugin",
     "open_trace",
     "plot",
     "profile",
     "simulate",
+    "simulate_schemes",
     "simulate_training",
     "sweep",
     "training",
@@ -48,14 +48,14 @@ _HOMES = {
     "load_plugin": "buddysim.base.plugins",
     "analyse": "buddysim.analyses",
     "Machine": "buddysim.machine",
-    "Comparison": "buddysim.replay",
+    "SchemeResults": "buddysim.replay",
     "Profile": "buddysim.buddy",
     "ReplayResult": "buddysim.replay",
     "Targets": "buddysim.buddy",
     "profile": "buddysim.buddy",
     "open_trace": "buddysim.trace",
     "plot": "buddysim.figures.result_figure",
-    "compare": "buddysim.replay",
+    "simulate_schemes": "buddysim.replay",
     "simulate": "buddysim.replay",
 }
 

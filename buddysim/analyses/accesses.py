@@ -41,7 +41,9 @@ def analyse(trace: Trace, options: AnalysisOptions) -> AnalysisResult:
         device = (kernel["device_read_sectors"] + kernel["device_write_sectors"]) * SECTOR_BYTES
         link = kernel["link_read_bytes"] + kernel["link_write_bytes"]
         share = link / (device + link) if device + link else None
-        rows.append((kernel["ordinal"], kernel["name"], kernel["launched_ps"], kernel["time_ps"], device, link, share))
+        rows.append(
+            (kernel["launch_index"], kernel["name"], kernel["launch_ps"], kernel["time_ps"], device, link, share)
+        )
     notes = (
         f"modelled on {machine.name}; {chosen_on(options)}, threshold {options.threshold:g}, sizes by "
         f"{options.compressor}",

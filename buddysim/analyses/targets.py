@@ -32,9 +32,9 @@ def analyse(trace: Trace, options: AnalysisOptions) -> AnalysisResult:
             (
                 policy,
                 found.ratio,
-                found.buddy_access_share,
+                found.buddy_access_fraction,
                 counted["buddy.accesses"],
-                counted["buddy.access_share"],
+                counted["buddy.access_fraction"],
                 link,
             )
         )

@@ -25,7 +25,7 @@ def analyse(trace: Trace, options: AnalysisOptions) -> AnalysisResult:
         found = profile_under(trace, chosen_targets(trace, how, options), how)
         placed = (found.free_placement_ratio, found.sector_placement_ratio)
         known = (None if ratio == float("inf") else ratio for ratio in placed)
-        rows.append((threshold, found.ratio, found.buddy_access_share, *known))
+        rows.append((threshold, found.ratio, found.buddy_access_fraction, *known))
     notes = (
         f"{chosen_on(options)}; sizes by {options.compressor}; the threshold holds in the worst snapshot; static "
         "share: entries that overflow their target, mean over the snapshots; free placement: every entry takes its "

@@ -69,7 +69,9 @@ class ProfileOptions:
         if self.until is not None and (
             isinstance(self.until, bool) or not isinstance(self.until, int) or self.until < 0
         ):
-            raise BuddysimError(f"profile_until {shortened(self.until)}: expected a number of launches from 0 on")
+            raise BuddysimError(
+                f"profile_until_launch {shortened(self.until)}: expected a number of launches from 0 on"
+            )
 
 
 def exact_share(what: str, value: float) -> Fraction:

@@ -148,7 +148,7 @@ class Profile:
         ratio = (
             f"{self.ratio:.2f}x" if spread is None else "{:.2f}x to {:.2f}x by the seed of drawn sizes".format(*spread)
         )
-        return f"<Profile: {len(self.rows)} allocations, {ratio}, {self.buddy_access_share:.2%} buddy accesses>"
+        return f"<Profile: {len(self.rows)} allocations, {ratio}, {self.buddy_access_fraction:.2%} buddy accesses>"
 
     def _repr_html_(self) -> str:
         """The screen of ``buddysim profile``, in a notebook."""
@@ -178,7 +178,7 @@ class Profile:
         return entries, float(over)
 
     @property
-    def buddy_access_share(self) -> float:
+    def buddy_access_fraction(self) -> float:
         """Share of all entries that overflow their target, the mean over the snapshots."""
         entries = sum(row.entries for row in self.rows)
         overflowing = sum((row.entries * self.overflow(row) for row in self.rows), Fraction(0))
@@ -203,7 +203,7 @@ class Profile:
             "ratio": self.ratio,
             "ratio_over_seeds": self.ratio_spread,
             "free_placement_ratio": self.free_placement_ratio if self.free_placement_ratio != float("inf") else None,
-            "buddy_access_share": self.buddy_access_share,
+            "buddy_access_fraction": self.buddy_access_fraction,
             "host": self.host,
             "allocations": [
                 {
@@ -216,7 +216,7 @@ class Profile:
                     "sizes_unseen": row.unseen,
                     "sectors_needed": dict(zip(STATES, row.histogram, strict=True)),
                     "target": row.target.name,
-                    "buddy_access_share": float(self.overflow(row)),
+                    "buddy_access_fraction": float(self.overflow(row)),
                     "worst_buddy_access_share": float(self.overflow(row, "worst")),
                 }
                 for row in self.rows
@@ -341,8 +341,8 @@ def observe(trace: Trace, options: ProfileOptions) -> list[AllocationProfile]:
     points = {s: trace.snapshots[s].point for s in values.snapshots}
     if points and not any(_is_seen(point, options) for point in points.values()):
         raise BuddysimError(
-            f"{trace.path}: profile_until {options.until}: no snapshot was taken by then: the first one after launch "
-            f"{min(points.values())}"
+            f"{trace.path}: profile_until_launch {options.until}: no snapshot was taken by then: the first one after "
+            f"launch {min(points.values())}"
         )
     for a in trace.allocations:
         if a.space == "host" or not a.bytes:

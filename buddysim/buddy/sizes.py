@@ -166,7 +166,7 @@ class SizeSource:
         return [a.name for a in self._device if not self.values.snapshots_of(a.index)]
 
     @property
-    def drawn_share(self) -> float:
+    def synthetic_fraction(self) -> float:
         """Share of the entries of device allocations whose sizes are drawn, 0 to 1."""
         drawn = sum(a.entries for a in self._device if not self.values.snapshots_of(a.index))
         return drawn / max(1, sum(a.entries for a in self._device))
@@ -195,7 +195,7 @@ class SizeSource:
         drawn = self.drawn
         if drawn:
             names = ", ".join(drawn[:8]) + (f" and {len(drawn) - 8} more" if len(drawn) > 8 else "")
-            assumed["drawn"] = (
+            assumed["synthetic"] = (
                 f"no values of {names}: sizes drawn from {self.distribution.name}, seed {self.seed}, the same over the "
                 f"whole run ({self.distribution.source})"
             )

@@ -16,7 +16,7 @@ Keys of machines and columns of results' tables too."""
 
 #: Columns of tables that are neither counters nor settings nor keys of machines.
 COLUMNS = {
-    "time_vs_ideal": ("ratio", "`time_ps` over that of the same point under `ideal`; below 1 is faster"),
+    "slowdown_vs_ideal": ("ratio", "`time_ps` over that of the same point under `ideal`; below 1 is faster"),
     "name": ("text", "the result's name: a hash of everything that determines it"),
     "engine": ("text", "`replay` or `training`"),
     "model_version": ("number", "version of the engine's model"),
@@ -26,12 +26,12 @@ COLUMNS = {
     "peak_rss_bytes": ("B", "peak resident memory of the process during the simulation"),
     "sources": ("text", "checksum of the engine's sources that made the result"),
     "asked": ("text", "hash of the settings as they were given, files by their paths"),
-    "baseline": ("text", "name of the result that `time_vs_ideal` is against"),
+    "baseline": ("text", "name of the result that `slowdown_vs_ideal` is against"),
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("counter", metavar="COUNTER", help="for example buddy.access_share or link.bandwidth")
+    parser.add_argument("counter", metavar="COUNTER", help="for example buddy.access_fraction or link.bandwidth")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_place_arguments(parser)
     columns = parser.add_argument_group("plot sweep STUDY.toml (docs/sweeps.md)")
     columns.add_argument("--x", metavar="COLUMN", help="horizontal axis (default: the first number that varies)")
-    columns.add_argument("--y", metavar="COLUMN", help="vertical axis: a counter, time_vs_ideal, .. (default: time)")
+    columns.add_argument("--y", metavar="COLUMN", help="vertical axis: a counter or slowdown_vs_ideal (default: time)")
     columns.add_argument("--by", metavar="COLUMN", help="a line for each value (default: what varies besides)")
     columns.add_argument("--kind", choices=("line", "heat"), help="lines, or a map with --by upwards (default: line)")
     point = parser.add_argument_group("plot trade-off")

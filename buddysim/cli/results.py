@@ -15,11 +15,11 @@ HELP = """show results of the store as one table, a row each, or write it as Par
 
 --where knows units: --where 'link.bandwidth > 100 GB/s and scheme = buddy'. --sql is DuckDB's, on the view results.
 In files numbers are in base units: bytes, ps, Hz, bytes per second. Times against unlimited device memory:
-time_vs_ideal."""
+slowdown_vs_ideal."""
 
 _MOST_ROWS = 50
 _NAME_DIGITS = 10
-_DRAWN = "sizes.drawn_share"
+_DRAWN = "sizes.synthetic_fraction"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

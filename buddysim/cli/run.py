@@ -217,12 +217,12 @@ def _run_all(
     trace: Trace, machine: Machine, schemes: Sequence[str], kernels: slice | None, args: argparse.Namespace
 ) -> dict[str, ReplayResult]:
     from buddysim.base.settings import parse_settings
-    from buddysim.replay import compare
+    from buddysim.replay import simulate_schemes
     from buddysim.report.progress import progress_bars
 
     baseline = (setting for group in args.baseline_settings for setting in group)
     with progress_bars() as start_bar:
-        return compare(
+        return simulate_schemes(
             trace,
             machine,
             schemes,
@@ -234,9 +234,9 @@ def _run_all(
             threshold=args.threshold,
             compressor=args.compressor,
             seed=args.seed,
-            distribution=args.size_distribution,
+            size_distribution=args.size_distribution,
             profile_from=args.profile_from,
-            profile_until=args.profile_until_launch,
+            profile_until_launch=args.profile_until_launch,
             kernels=kernels,
             queueing=args.queueing,
         )

@@ -75,7 +75,7 @@ def _draw_times(axes: Axes, schemes: Sequence[str], results: Results) -> None:
 
 def _memory(result: Mapping[str, Any]) -> str:
     """How much more memory there is; of drawn sizes how far the seed spreads it."""
-    low, high = result.get("compression.drawn_low"), result.get("compression.drawn_high")
+    low, high = result.get("compression.synthetic_min_ratio"), result.get("compression.synthetic_max_ratio")
     return f"{result['compression.ratio']:.2f}x memory" if low is None else f"{low:.2f}x to {high:.2f}x memory, drawn"
 
 

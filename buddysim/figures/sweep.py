@@ -77,7 +77,7 @@ def data(source: ResultSource) -> SweepFigureData:
     found = _points(rows, x, by, y)
     if kind == "line" and len({point[1] for point in found}) > _MOST_LINES:
         raise BuddysimError(f"--by {by}: more than {_MOST_LINES} lines: expected a column with fewer values")
-    drawn_sizes = any(row.get("sizes.drawn_share") for row in rows)
+    drawn_sizes = any(row.get("sizes.synthetic_fraction") for row in rows)
     return SweepFigureData(shown(results.plan.study.title), x, y, by, kind, found, drawn_sizes)
 
 
@@ -140,7 +140,7 @@ def _points(rows: list[dict[str, Any]], x: str, by: str | None, y: str) -> list[
 
 
 def _default_y(rows: list[dict[str, Any]]) -> str:
-    for name in ("time_vs_ideal", "performance_vs_oracle", "time_ps", "time_ms"):
+    for name in ("slowdown_vs_ideal", "performance_vs_oracle", "time_ps", "time_ms"):
         if any(row.get(name) is not None for row in rows):
             return name
     raise BuddysimError("expected --y and the name of a column")

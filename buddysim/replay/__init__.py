@@ -9,16 +9,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from buddysim.replay.comparison import Comparison, compare
     from buddysim.replay.result import ReplayResult
+    from buddysim.replay.scheme_results import SchemeResults, simulate_schemes
     from buddysim.replay.simulation import simulate
 
-__all__ = ["Comparison", "ReplayResult", "compare", "simulate"]
+__all__ = ["ReplayResult", "SchemeResults", "simulate", "simulate_schemes"]
 
 _HOMES = {
-    "Comparison": "buddysim.replay.comparison",
+    "SchemeResults": "buddysim.replay.scheme_results",
     "ReplayResult": "buddysim.replay.result",
-    "compare": "buddysim.replay.comparison",
+    "simulate_schemes": "buddysim.replay.scheme_results",
     "simulate": "buddysim.replay.simulation",
 }
 

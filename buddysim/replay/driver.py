@@ -42,11 +42,11 @@ class Run:
         targets: Targets | None,
         options: ProfileOptions,
         kernels: Sequence[Kernel],
-        gap_scale: Fraction,
+        compute_gap_scale: Fraction,
         queueing: bool,
     ) -> None:
         self.trace, self.machine, self.scheme_name = trace, machine, scheme_name
-        self.options, self.gap_scale = options, gap_scale
+        self.options, self.compute_gap_scale = options, compute_gap_scale
         self.scheme = REGISTRY.find(scheme_name)()
         self.kernels = kernels
         self.layout = Layout(trace)
@@ -64,7 +64,7 @@ class Run:
             first = self.kernels[0].ordinal if self.kernels else 0
             self.states = EntryStates(self.layout, self.sizes, first, self.large)
         array = self.states.array if self.states else untouched_bytes(self.layout.n_entries)
-        self.numbers = engine_numbers(machine, gap_scale)
+        self.numbers = engine_numbers(machine, compute_gap_scale)
         self.scheme.configure(machine, self.footprint.largest()["allocated"] // ENTRY_BYTES)
         self.engine = Engine(self.numbers, self._regions(), array, self.scheme, queueing)
         self.moments = dict(self.layout.moments)
@@ -235,16 +235,16 @@ class Run:
         self.engine.written_by(placed.region, *self.states.writers(placed))
 
     def _finish(self, handle: int) -> None:
-        kernel, _, before, launched_ps = self.handles.pop(handle)
+        kernel, _, before, launch_ps = self.handles.pop(handle)
         after = self.engine.kernel_counters()
         self.per_kernel.append(
             {
                 "index": kernel.index,
                 "name": kernel.name,
-                "ordinal": kernel.ordinal,
-                "launched_ps": launched_ps,
-                "time_ps": self.engine.now_ps - launched_ps,
-                "cycles": (self.engine.now_ps - launched_ps) // int(self.numbers["cycle_ps"]),  # type: ignore[call-overload]
+                "launch_index": kernel.ordinal,
+                "launch_ps": launch_ps,
+                "time_ps": self.engine.now_ps - launch_ps,
+                "cycles": (self.engine.now_ps - launch_ps) // int(self.numbers["cycle_ps"]),  # type: ignore[call-overload]
                 **{name: after[name] - before[name] for name in after},
             }
         )

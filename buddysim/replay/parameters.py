@@ -17,13 +17,13 @@ MOST_WARPS = 64
 L1_QUEUE_LINES = 32
 
 
-def engine_numbers(machine: Machine, gap_scale: Fraction) -> dict[str, object]:
+def engine_numbers(machine: Machine, compute_gap_scale: Fraction) -> dict[str, object]:
     """The machine's numbers by the engine's names.
 
     Parameters
     ----------
     machine : the machine
-    gap_scale : factor on every gap and chain of the trace
+    compute_gap_scale : factor on every gap and chain of the trace
 
     Returns
     -------
@@ -35,7 +35,7 @@ def engine_numbers(machine: Machine, gap_scale: Fraction) -> dict[str, object]:
     """
     numbers = _sm_numbers(machine) | _l1_numbers(machine) | _crossbar_and_l2_numbers(machine)
     numbers |= _compression_numbers(machine) | _dram_numbers(machine) | _link_numbers(machine)
-    return numbers | {"gap_scale_num": gap_scale.numerator, "gap_scale_den": gap_scale.denominator}
+    return numbers | {"gap_scale_num": compute_gap_scale.numerator, "gap_scale_den": compute_gap_scale.denominator}
 
 
 def _sm_numbers(m: Machine) -> dict[str, object]:

@@ -14,7 +14,20 @@ if TYPE_CHECKING:
 
 
 def _no_sensitivity() -> dict[str, Any]:
-    return {"time_ps": [], "compression_ratio": [], "half_gaps_time_ps": None, "double_gaps_time_ps": None}
+    return {
+        "time_ps": [],
+        "compression_ratio": [],
+        "half_compute_gaps_time_ps": None,
+        "double_compute_gaps_time_ps": None,
+    }
+
+
+def _no_range() -> dict[str, float | int | None]:
+    return {"min_ratio": None, "max_ratio": None, "seeds": None}
+
+
+def _no_slowdown() -> dict[str, float | None]:
+    return {"ratio": None, "min": None, "max": None}
 
 
 @dataclass(frozen=True, repr=False)
@@ -28,8 +41,8 @@ class ReplayResult(SchemeResult):
     utilization : share of its limit that each resource reached over the run, 0 to 1
     speed : of the replay
     sensitivity : of further runs with small changes, and with the trace's gaps halved and doubled (sensitivity.py)
-    drawn : the lowest and highest `compression.ratio` over `seeds` seeds where targets come from drawn sizes; else None
-    slowdown : time against the baseline's, and its band (comparison.py); None where there is no baseline, or no band
+    synthetic : `min_ratio` and `max_ratio` of `compression.ratio` over `seeds` seeds of synthetic sizes; else None
+    slowdown : time / time of the baseline, and its sensitivity range; None without a baseline, or without a range
     """
 
     _KIND = "replay"
@@ -39,13 +52,13 @@ class ReplayResult(SchemeResult):
     utilization: dict[str, float]
     speed: dict[str, float] = field(default_factory=dict)
     sensitivity: dict[str, Any] = field(default_factory=_no_sensitivity)
-    drawn: dict[str, float | int | None] = field(default_factory=lambda: dict.fromkeys(("low", "high", "seeds")))
-    slowdown: dict[str, float | None] = field(default_factory=lambda: dict.fromkeys(("ratio", "low", "high")))
+    synthetic: dict[str, float | int | None] = field(default_factory=_no_range)
+    slowdown: dict[str, float | None] = field(default_factory=_no_slowdown)
 
     def __repr__(self) -> str:
         """One line: the whole result is `to_dict`."""
-        ratio, low, high = self.counters["compression.ratio"], self.drawn["low"], self.drawn["high"]
-        memory = f"{ratio:.2f}x" if low is None else f"{low:.2f}x to {high:.2f}x by the seed of drawn sizes"
+        ratio, low, high = self.counters["compression.ratio"], self.synthetic["min_ratio"], self.synthetic["max_ratio"]
+        memory = f"{ratio:.2f}x" if low is None else f"{low:.2f}x to {high:.2f}x by the seed of synthetic sizes"
         return (
             f"<ReplayResult {self.scheme}: {self.provenance['trace']} on {self.provenance['machine']}, "
             f"{self.counters['cycles']:,} cycles, {memory}>"
@@ -55,7 +68,7 @@ class ReplayResult(SchemeResult):
         return {
             **{f"utilization.{name}": share for name, share in self.utilization.items()},
             **{f"sensitivity.{name}": value for name, value in self.sensitivity.items()},
-            **{f"compression.drawn_{name}": value for name, value in self.drawn.items()},
+            **{f"compression.synthetic_{name}": value for name, value in self.synthetic.items()},
             **{f"slowdown.{name}": ratio for name, ratio in self.slowdown.items()},
             "per_kernel": self.per_kernel,
             "per_allocation": self.per_allocation,
@@ -103,7 +116,7 @@ def _per_allocation(run: Run, regions: list[tuple[int, int, int]]) -> list[dict[
                 "fills": fills,
                 "writebacks": writebacks,
                 "buddy_accesses": buddy,
-                "buddy_access_share": buddy / (fills + writebacks) if fills + writebacks else 0.0,
+                "buddy_access_fraction": buddy / (fills + writebacks) if fills + writebacks else 0.0,
             }
         )
     return sorted(rows, key=lambda row: row["index"])
@@ -130,12 +143,12 @@ def _provenance(run: Run) -> dict[str, Any]:
         "trace_checksum": run.trace.fingerprint,
         "compressor": run.options.algorithm,
         "seed": run.options.seed,
-        "distribution": run.options.distribution,
+        "size_distribution": run.options.distribution,
         "threshold": run.options.threshold,
         "targets": run.targets.to_dict() if run.targets else {},
         "targets_source": run.targets.source if run.targets else {"kind": "none"},
         "kernels": [kernel.index for kernel in run.kernels],
-        "gap_scale": str(run.gap_scale),
+        "compute_gap_scale": str(run.compute_gap_scale),
         "sensitivity": {"asked": "none", "kinds": [], "runs": []},
         "baseline": None,
         "equal_capacity_bytes": None,

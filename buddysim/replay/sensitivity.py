@@ -20,7 +20,7 @@ from buddysim.machine import Machine
 from buddysim.machine.units import Time
 from buddysim.replay.result import ReplayResult
 
-KINDS = ("latency", "gaps", "seed")
+KINDS = ("latency", "compute-gaps", "seed")
 NONE, AUTO, ALL = "none", "auto", "all"
 #: `AUTO` is `ALL` for runs of at most that many memory instructions, else `NONE`.
 MOST_INSTRUCTIONS = 4_000_000
@@ -203,8 +203,8 @@ def outcome(chosen: Plan, results: Sequence[ReplayResult]) -> dict[str, Any]:
     return {
         "time_ps": times[:small],
         "compression_ratio": [result.counters["compression.ratio"] for result in results[:small]],
-        "half_gaps_time_ps": half,
-        "double_gaps_time_ps": double,
+        "half_compute_gaps_time_ps": half,
+        "double_compute_gaps_time_ps": double,
     }
 
 
@@ -219,9 +219,9 @@ def described(chosen: Plan, results: Sequence[ReplayResult], machines: Sequence[
     runs = [
         {
             "settings": {f"{part}.load_to_use": machine.text(f"{part}.load_to_use") for part in _LATENCIES},
-            "gap_scale": result.provenance["gap_scale"],
+            "compute_gap_scale": result.provenance["compute_gap_scale"],
             "seed": result.provenance["seed"],
         }
         for result, machine in zip(results, machines, strict=True)
     ]
-    return {"asked": chosen.asked, "kinds": list(chosen.kinds), "runs": runs}
+    return {"requested": chosen.asked, "kinds": list(chosen.kinds), "runs": runs}

@@ -14,9 +14,9 @@ from buddysim.buddy.options import DRAWN_SEEDS
 from buddysim.buddy.profile import observe
 from buddysim.machine import Machine
 from buddysim.replay import sensitivity
+from buddysim.replay.compute_gap_scale import exact_compute_gap_scale
 from buddysim.replay.driver import Run
 from buddysim.replay.footprint import Footprint, footprint_of
-from buddysim.replay.gap_scale import exact_gap_scale
 from buddysim.replay.kernel_choice import chosen_kernels
 from buddysim.replay.result import ReplayResult
 from buddysim.replay.schemes import DEFAULT, REGISTRY
@@ -35,11 +35,11 @@ def simulate(
     threshold: float = ProfileOptions.threshold,
     compressor: str = ProfileOptions.algorithm,
     seed: int = ProfileOptions.seed,
-    distribution: str = ProfileOptions.distribution,
+    size_distribution: str = ProfileOptions.distribution,
     profile_from: Trace | Path | None = None,
-    profile_until: int | None = None,
+    profile_until_launch: int | None = None,
     kernels: slice | range | None = None,
-    gap_scale: Fraction | float = 1,
+    compute_gap_scale: Fraction | float = 1,
     queueing: bool = False,
     sensitivity: str = "none",
     progress: Callable[[int, int], None] | None = None,
@@ -55,14 +55,14 @@ def simulate(
     threshold : Buddy Threshold of that profile, the largest share of entries that may overflow
     compressor : name of the compressor of memory-entries that decides their sizes, and so the targets
     seed : of the distribution of sizes, where the trace has no values
-    distribution : name of that distribution
+    size_distribution : name of that distribution
     profile_from : the trace that is profiled, of another input of the same program; without it the trace itself
-    profile_until : of the profiled trace, only snapshots taken when at most that many launches had ended; None: all
+    profile_until_launch : profile only snapshots taken after at most that many launches; None: all snapshots
     kernels : which kernels run, by their index in the trace; all without it
-    gap_scale : factor on every gap, dependent chain and first use of the trace (`exact_gap_scale`)
+    compute_gap_scale : factor on every gap, dependent chain and first use of the trace (`exact_compute_gap_scale`)
     queueing : count how long requests wait at each kind of resource (`queueing.*` of the result)
     sensitivity : of what further runs, at most eight, show the influence: ``none``, ``all``, ``auto`` (``all`` for runs
-        of up to 4 million memory instructions), or some of ``latency,gaps,seed``. They go on in threads
+        of up to 4 million memory instructions), or some of ``latency,compute-gaps,seed``. They go on in threads
     progress : called with memory instructions done and in all, of all these runs, a few times per second
 
     Returns
@@ -82,11 +82,11 @@ def simulate(
             threshold=threshold,
             compressor=compressor,
             seed=seed,
-            distribution=distribution,
+            size_distribution=size_distribution,
             profile_from=profile_from,
-            profile_until=profile_until,
+            profile_until_launch=profile_until_launch,
             kernels=kernels,
-            gap_scale=gap_scale,
+            compute_gap_scale=compute_gap_scale,
             queueing=queueing,
         )
         return simulation.result(loaded(machine), scheme, sensitivity, progress)
@@ -123,20 +123,20 @@ class Simulation:
         threshold: float = ProfileOptions.threshold,
         compressor: str = ProfileOptions.algorithm,
         seed: int = ProfileOptions.seed,
-        distribution: str = ProfileOptions.distribution,
+        size_distribution: str = ProfileOptions.distribution,
         profile_from: Trace | Path | None = None,
-        profile_until: int | None = None,
+        profile_until_launch: int | None = None,
         kernels: slice | range | None = None,
-        gap_scale: Fraction | float = 1,
+        compute_gap_scale: Fraction | float = 1,
         queueing: bool = False,
     ) -> None:
-        for name, profiled in (("profile_from", profile_from), ("profile_until", profile_until)):
+        for name, profiled in (("profile_from", profile_from), ("profile_until_launch", profile_until_launch)):
             if targets is not None and profiled is not None:
                 raise BuddysimError(f"{name}: targets are given, so nothing is profiled: expected one of the two")
         self.options = ProfileOptions(
-            threshold, algorithm=compressor, seed=seed, distribution=distribution, until=profile_until
+            threshold, algorithm=compressor, seed=seed, distribution=size_distribution, until=profile_until_launch
         )
-        self.gap_scale, self.queueing = exact_gap_scale(gap_scale), queueing
+        self.compute_gap_scale, self.queueing = exact_compute_gap_scale(compute_gap_scale), queueing
         self.trace = files.trace(trace)
         self.kernels: list[Kernel] = chosen_kernels(self.trace, kernels)
         self.profiled = self.trace if profile_from is None else files.trace(profile_from)
@@ -154,12 +154,12 @@ class Simulation:
     ) -> ReplayResult:
         """The result of a run and of its changed ones; parameters as `simulate` has them."""
         plan = self.plan(asked)
-        drawn = self._drawn(machine, scheme)
+        synthetic = self._synthetic(machine, scheme)
         every, total = self.memory_instructions, self.memory_instructions * (1 + len(plan.changes))
         result = self._run(machine, scheme, sensitivity.NO_CHANGE, progress and (lambda done, _: progress(done, total)))
         if not plan.changes:
             provenance = {**result.provenance, "sensitivity": sensitivity.described(plan, [], [])}
-            return replace(result, drawn=drawn, provenance=provenance)
+            return replace(result, synthetic=synthetic, provenance=provenance)
         machines = {change: change.of(machine) for change in plan.changes}
         results = sensitivity.run_all(
             plan.changes,
@@ -169,7 +169,7 @@ class Simulation:
         described = sensitivity.described(plan, results, list(machines.values()))
         return replace(
             result,
-            drawn=drawn,
+            synthetic=synthetic,
             sensitivity=sensitivity.outcome(plan, results),
             provenance={**result.provenance, "sensitivity": described},
         )
@@ -183,13 +183,13 @@ class Simulation:
             drawn_sizes=any(SizeSource(t, self.options.algorithm).drawn for t in {self.trace, self.profiled}),
         )
 
-    def _drawn(self, machine: Machine, scheme: str) -> dict[str, float | int | None]:
+    def _synthetic(self, machine: Machine, scheme: str) -> dict[str, float | int | None]:
         """Between which ratios the seed decides, where targets come from sizes that are drawn."""
         profiles_drawn = self.targets is None and SizeSource(self.profiled, self.options.algorithm).drawn
         if not (profiles_drawn and REGISTRY.find(scheme).uses_targets):
-            return {"low": None, "high": None, "seeds": None}
+            return {"min_ratio": None, "max_ratio": None, "seeds": None}
         ratios = [self.footprint(machine, options).ratio() for options in self.options.over_seeds()]
-        return {"low": min(ratios), "high": max(ratios), "seeds": DRAWN_SEEDS}
+        return {"min_ratio": min(ratios), "max_ratio": max(ratios), "seeds": DRAWN_SEEDS}
 
     def footprint(self, machine: Machine, options: ProfileOptions | None = None) -> Footprint:
         """What the allocations occupy under the targets; `options`: of the profile, without them the run's own."""
@@ -205,15 +205,18 @@ class Simulation:
     ) -> ReplayResult:
         options = replace(self.options, seed=(self.options.seed + change.seed) % (_LARGEST_SEED + 1))
         targets = self._targets(machine, options) if REGISTRY.find(scheme).uses_targets else None
-        gap_scale = self.gap_scale * change.gaps
+        compute_gap_scale = self.compute_gap_scale * change.gaps
         queueing = self.queueing and change == sensitivity.NO_CHANGE
         try:
-            return Run(self.trace, machine, scheme, targets, options, self.kernels, gap_scale, queueing).run(progress)
+            return Run(self.trace, machine, scheme, targets, options, self.kernels, compute_gap_scale, queueing).run(
+                progress
+            )
         except BuddysimError as error:
             if not change.seed:
                 raise
             raise BuddysimError(
-                f"{error} (with sizes of seed {options.seed}, for the band: sensitivity latency,gaps leaves it out)"
+                f"{error} (sizes of seed {options.seed}, a run for the sensitivity range: "
+                "sensitivity latency,compute-gaps leaves it out)"
             ) from None
 
     def _targets(self, machine: Machine, options: ProfileOptions) -> Targets:

@@ -18,9 +18,9 @@ RESOURCES = {
     "l2_slices": "L2 slices",
     "crossbar_reply": "crossbar, replies",
     "crossbar_request": "crossbar, requests",
-    "l1_ports": "L1 ports",
+    "l1": "L1",
     "issue_slots": "issue slots",
-    "um_fault_batches": "latency of fault batches",
+    "um_fault_handling": "fault handling",
 }
 #: Channels are shown as one resource, but where one of them alone is the limit.
 _UNEVEN = 1.1

@@ -15,7 +15,7 @@ Results = Mapping[str, Flat]
 
 #: Below this a scheme counts as faster, and the notes say why.
 _FASTER = 0.98
-_CHANGED = {"latency": "latencies by 2.5 %", "gaps": "gaps by 2.5 %", "seed": "the seed of drawn sizes"}
+_CHANGED = {"latency": "latencies by 2.5 %", "compute-gaps": "compute gaps by 2.5 %", "seed": "the seed of drawn sizes"}
 _PAPER = (
     "the paper's programs gain 2 % on average from Buddy Compression at 200 GB/s, and 5.5 % where only traffic is "
     "compressed (its Fig. 11): few of them are bound by device memory"
@@ -80,7 +80,7 @@ def _bands(results: Results) -> Iterator[str]:
     first = next(iter(results.values()))
     about, runs = first["provenance"]["sensitivity"], len(first["sensitivity.time_ps"])
     instructions = first["memory_instructions"]
-    if about["asked"] == AUTO and instructions > MOST_INSTRUCTIONS:
+    if about["requested"] == AUTO and instructions > MOST_INSTRUCTIONS:
         yield (
             f"no bands: {instructions:,} memory instructions a run, more than {MOST_INSTRUCTIONS:,}: "
             "ask with --sensitivity all"
@@ -91,23 +91,23 @@ def _bands(results: Results) -> Iterator[str]:
     changed = [text for kind, text in _CHANGED.items() if kind in about["kinds"] and (kind != "seed" or seeds)]
     yield f"bands: {runs} more runs of each scheme, changed alike: {', '.join(changed)}"
     for scheme, result in results.items():
-        low, high = result["slowdown.low"], result["slowdown.high"]
+        low, high = result["slowdown.min"], result["slowdown.max"]
         if scheme != BASELINE and low is not None and low <= 1 <= high:
             yield f"the band of {scheme} contains 1: this trace doesn't tell it from {BASELINE}"
 
 
 def _drawn(results: Results) -> Iterator[str]:
     """Which schemes saw sizes that nobody measured."""
-    drawn = {scheme: result["sizes.drawn_share"] for scheme, result in results.items() if result["sizes.drawn_share"]}
+    fractions = {scheme: result["sizes.synthetic_fraction"] for scheme, result in results.items()}
+    drawn = {scheme: fraction for scheme, fraction in fractions.items() if fraction}
     if not drawn:
         return
     run = results[next(iter(drawn))]["provenance"]
-    seeds = next(
-        (result["compression.drawn_seeds"] for result in results.values() if result["compression.drawn_seeds"]), 0
-    )
+    seeds = next((seeds for result in results.values() if (seeds := result["compression.synthetic_seeds"])), 0)
     spread = f"; the ratio is shown as it spreads over {seeds} seeds" if seeds else ""
     yield (
-        f"sizes drawn from a distribution ({run['distribution']}), not measured ({', '.join(drawn)}): the trace has no "
+        f"sizes drawn from a distribution ({run['size_distribution']}), not measured "
+        f"({', '.join(drawn)}): the trace has no "
         f"values of {format_percent(max(drawn.values()))} of the entries{spread}; --require-data-values refuses it"
     )
 
@@ -116,7 +116,7 @@ def _extrapolated(results: Results) -> Iterator[str]:
     """Which schemes took sizes of entries from neighbours, and how many."""
     schemes_of: dict[tuple[float, float], list[str]] = {}
     for scheme, result in results.items():
-        shares = (result["sizes.extrapolated_share"], result["sizes.extrapolated_mean_share"])
+        shares = (result["sizes.extrapolated_fraction"], result["sizes.extrapolated_mean_fraction"])
         if any(shares):
             schemes_of.setdefault(shares, []).append(scheme)
     for (start, mean), schemes in schemes_of.items():

@@ -25,7 +25,7 @@ def profile_parts(found: Profile) -> list[Part]:
     measured = f"ratio {found.ratio:.2f} (entries placed freely in 8 sizes: {free:.2f})"
     ratio = measured if spread is None else f"ratio {spread[0]:.2f} to {spread[1]:.2f}, drawn"
     parts: list[Part] = [table, ""]
-    parts.append(f"{ratio}, static buddy-access share {format_percent(found.buddy_access_share)} ({how(found)})")
+    parts.append(f"{ratio}, static buddy-access share {format_percent(found.buddy_access_fraction)} ({how(found)})")
     if any(row.drawn for row in found.rows):
         drawn = Distribution.load(found.options.distribution)
         parts.append(

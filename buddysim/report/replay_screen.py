@@ -31,7 +31,7 @@ def _share_of(part: str, whole: str) -> Callable[[Flat], str]:
 def _buddy_share(result: Flat) -> str:
     if not result["footprint.buddy_bytes"]:
         return NOT_APPLICABLE
-    return format_percent(result["buddy.access_share"]) + _of_one_seed(result)
+    return format_percent(result["buddy.access_fraction"]) + _of_one_seed(result)
 
 
 def _in_buddy_memory(result: Flat) -> str:
@@ -41,7 +41,7 @@ def _in_buddy_memory(result: Flat) -> str:
 
 def _of_one_seed(result: Flat) -> str:
     """What is said beside a number that another seed of drawn sizes would change."""
-    if result["compression.drawn_low"] is None:
+    if result["compression.synthetic_min_ratio"] is None:
         return ""
     return f", drawn by seed {result['provenance']['seed']}"
 
@@ -53,7 +53,7 @@ def _ratios_over_time(result: Flat) -> str:
 
 
 def _l1_hits(result: Flat) -> str:
-    return format_percent(result["l1.sector_hits"] + result["l1.sector_merged"], result["l1.sector_accesses"])
+    return format_percent(result["l1.sector_hits"] + result["l1.sector_mshr_merges"], result["l1.sector_accesses"])
 
 
 def _metadata_hits(result: Flat) -> str:
@@ -64,14 +64,14 @@ def _metadata_hits(result: Flat) -> str:
 
 def _compression_ratio(result: Flat) -> str:
     """Of sizes that were drawn only how far it spreads: the seed decides it."""
-    low, high = result["compression.drawn_low"], result["compression.drawn_high"]
+    low, high = result["compression.synthetic_min_ratio"], result["compression.synthetic_max_ratio"]
     return f"{result['compression.ratio']:.2f}" if low is None else f"{low:.2f} to {high:.2f}, drawn"
 
 
 def _ratio_band(result: Flat) -> str:
     """Where what the further runs changed moves the ratio."""
     ratios = [result["compression.ratio"], *result["sensitivity.compression_ratio"]]
-    if result["compression.drawn_low"] is not None or len(set(ratios)) == 1:
+    if result["compression.synthetic_min_ratio"] is not None or len(set(ratios)) == 1:
         return NOT_APPLICABLE
     return f"{min(ratios):.2f} to {max(ratios):.2f}"
 
@@ -80,7 +80,7 @@ def _in_device_memory(result: Flat) -> str:
     """Data and metadata; of Unified Memory what is resident; of drawn sizes how far it spreads, as the ratio does."""
     metadata = result["footprint.metadata_bytes"]
     whole = result["footprint.device_bytes"] + metadata
-    ratios = [result["compression.drawn_high"], result["compression.drawn_low"]]
+    ratios = [result["compression.synthetic_max_ratio"], result["compression.synthetic_min_ratio"]]
     if whole and ratios[0] is not None:
         low, high = (format_bytes(round(result["footprint.allocated_bytes"] / ratio) + metadata) for ratio in ratios)
         return f"{low} to {high}, drawn"
@@ -131,7 +131,7 @@ _RATES: Sequence[Row] = (
     ("L1 sector hits, merged ones too", _l1_hits),
     ("L2 sector hits", _share_of("l2.sector_hits", "l2.sector_accesses")),
     ("metadata hits, merged lookups", _metadata_hits),
-    ("size changes at write-backs", _count_of("sizes.switches")),
+    ("size changes at write-backs", _count_of("sizes.class_changes")),
     ("page faults", _count_of("um.page_faults")),
     ("  pages prefetched with them", _count_of("um.pages_prefetched")),
     ("  pages evicted", _count_of("um.pages_evicted")),
@@ -232,9 +232,9 @@ def _change(result: Flat) -> str:
 
 
 def _band(result: Flat) -> str:
-    if result["slowdown.low"] is None or result["provenance"]["scheme"] == BASELINE:
+    if result["slowdown.min"] is None or result["provenance"]["scheme"] == BASELINE:
         return NOT_APPLICABLE
-    return band_text(result["slowdown.ratio"], result["slowdown.low"], result["slowdown.high"])
+    return band_text(result["slowdown.ratio"], result["slowdown.min"], result["slowdown.max"])
 
 
 def _sensitivity(baseline: Flat) -> list[Row]:
@@ -249,8 +249,8 @@ def _sensitivity(baseline: Flat) -> list[Row]:
         return text
 
     return [
-        ("  if gaps were half of the assumed ones", moved("sensitivity.half_gaps_time_ps")),
-        ("  if they were twice as long", moved("sensitivity.double_gaps_time_ps")),
+        ("  if gaps were half of the assumed ones", moved("sensitivity.half_compute_gaps_time_ps")),
+        ("  if they were twice as long", moved("sensitivity.double_compute_gaps_time_ps")),
     ]
 
 
@@ -276,7 +276,7 @@ def _add_section(table: list[Sequence[str]], results: Results, title: str, rows:
 
 def _allocations(result: Flat) -> ScreenTable:
     """The largest allocations; of drawn sizes the targets are of this seed alone."""
-    drawn = " (drawn)" if result["compression.drawn_low"] is not None else ""
+    drawn = " (drawn)" if result["compression.synthetic_min_ratio"] is not None else ""
     headings = ("bytes", f"target{drawn}", "fills", "write-backs", f"buddy-access\nshare{drawn}")
     rows = [
         (

@@ -111,5 +111,5 @@ def test_a_trace_is_looked_at_once_for_all_seeds(tmp_path, monkeypatch):
     monkeypatch.setattr(simulation, "observe", lambda *given: looked.append(given) or observe(*given))
     found = simulation.simulate(path)
     with bt.open_trace(path) as trace:
-        assert (found.drawn["low"], found.drawn["high"]) == profile(trace).ratio_spread
+        assert (found.synthetic["min_ratio"], found.synthetic["max_ratio"]) == profile(trace).ratio_spread
     assert len(looked) == 1

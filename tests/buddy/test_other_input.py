@@ -151,9 +151,9 @@ def test_snapshots_after_a_launch_are_left_out(tmp_path: Path) -> None:
 def test_a_launch_before_every_snapshot_is_refused(tmp_path: Path) -> None:
     trace = write_trace(tmp_path / "t", {"a": 64}, [(3, {"a": [FITS_32] * 64})])
     with pytest.raises(
-        BuddysimError, match=r"profile_until 2: no snapshot was taken by then: the first one after launch 3"
+        BuddysimError, match=r"profile_until_launch 2: no snapshot was taken by then: the first one after launch 3"
     ):
         profile(trace, until=2)
     for until in (-1, 1.5, True):
-        with pytest.raises(BuddysimError, match=r"profile_until .*: expected a number of launches from 0 on"):
+        with pytest.raises(BuddysimError, match=r"profile_until_launch .*: expected a number of launches from 0 on"):
             profile(trace, until=until)  # type: ignore[arg-type]

@@ -137,7 +137,7 @@ def test_figures_of_a_profile(tmp_path: Path) -> None:
     assert [a.target.name, b.target.name] == ["4x", "1x"]
     assert (found.overflow(a), found.overflow(a, "worst")) == (Fraction(1, 4), Fraction(1, 2))
     assert found.ratio == 10 * 128 / (8 * 32 + 2 * 128)
-    assert found.buddy_access_share == 0.2
+    assert found.buddy_access_fraction == 0.2
     assert found.free_placement_ratio == 10 * 128 / (8 * (8 + 16 + 32 + 64 + 80 + 96 + 128) / 16 + 2 * 64)
 
 
@@ -204,7 +204,7 @@ def test_distributions_lead_to_what_the_paper_reports(tmp_path: Path, name: str,
     trace = write_trace(tmp_path / "t.bin", {f"a{i}": 64 * 100 for i in range(2000)})
     found = profile(trace, distribution=name)
     assert found.ratio == pytest.approx(ratio, rel=0.1)
-    assert found.buddy_access_share == pytest.approx(buddy, rel=0.25)
+    assert found.buddy_access_fraction == pytest.approx(buddy, rel=0.25)
 
 
 class_lists = st.lists(st.integers(0, 7), min_size=1, max_size=40)
@@ -296,5 +296,5 @@ def test_wrong_options_are_refused(tmp_path: Path, options: dict[str, object], m
 
 def test_a_trace_without_allocations_has_an_empty_profile(tmp_path: Path) -> None:
     found: Profile = profile(write_trace(tmp_path / "t.bin", {}))
-    assert (found.rows, found.ratio, found.buddy_access_share) == ([], 1.0, 0.0)
+    assert (found.rows, found.ratio, found.buddy_access_fraction) == ([], 1.0, 0.0)
     assert json.loads(json.dumps(found.to_dict()))["allocations"] == []

@@ -111,8 +111,8 @@ def test_without_values_sizes_are_drawn(tmp_path: Path, snapshots: list[tuple[in
     assert snapshot == (0 if snapshots else None)
     assert source.after_store(0, 0) is source.after_copy(0, 0) is source.at_birth(0, 0) is None
     assert classes_of(source, snapshot, 0) == (expected.tolist(), 0)
-    assert "isca20-dl, seed 7" in source.assumptions["drawn"]
-    assert source.assumptions["drawn"].startswith("no values of a" + (":" if snapshots else ", b:"))
+    assert "isca20-dl, seed 7" in source.assumptions["synthetic"]
+    assert source.assumptions["synthetic"].startswith("no values of a" + (":" if snapshots else ", b:"))
 
 
 def test_a_map_of_unknown_entries_only_is_drawn_too(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_a_map_of_unknown_entries_only_is_drawn_too(tmp_path: Path) -> None:
 def test_host_memory_without_values_is_whole(tmp_path: Path) -> None:
     source = SizeSource(write_trace(tmp_path / "t.bin", {"a": 2}, host=["a"]), distribution="all-zero")
     assert classes_of(source, None, 0) == ([7, 7], 0)
-    assert "drawn" not in source.assumptions
+    assert "synthetic" not in source.assumptions
 
 
 def test_a_wrong_length_is_refused(tmp_path: Path) -> None:

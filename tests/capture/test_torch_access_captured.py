@@ -39,7 +39,9 @@ def views(bases: list[int], *shapes: tuple[int, ...]) -> list[View]:
 def sectors(path: Path) -> dict[str, int]:
     """Sectors that reach the L1, the L2 and device memory."""
     counters = simulate(path, "v100", "ideal").counters
-    memory = (counters["device.read_bytes"] + counters["device.write_bytes"]) // 32 + counters["l2.dirty_sectors_left"]
+    memory = (counters["device.read_bytes"] + counters["device.write_bytes"]) // 32 + counters[
+        "l2.dirty_sectors_at_end"
+    ]
     return {"L1": counters["l1.sector_accesses"], "L2": counters["l2.sector_accesses"], "DRAM": memory}
 
 

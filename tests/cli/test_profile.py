@@ -70,7 +70,10 @@ def test_only_snapshots_up_to_a_launch(tmp_path: Path, capsys: pytest.CaptureFix
         (["--policy", "best"], "argument --policy: invalid choice"),
         (["--size-distribution", "isca20"], "distribution 'isca20': unknown"),
         (["--seed", "-4"], "seed -4: expected"),
-        (["--profile-until-launch", "-1"], "profile_until -1: expected a number of launches from 0 on"),
+        (
+            ["--profile-until-launch", "-1"],
+            "profile_until_launch -1: expected a number of launches from 0 on",
+        ),
         (["-o", "{trace}"], "is an input"),
         (["-o", "{trace}/x.toml"], "can't be written"),
     ],

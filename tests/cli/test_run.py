@@ -81,10 +81,10 @@ def test_json_is_what_python_gives(stream, tmp_path, capsys):
     content = json.loads(path.read_text())
     assert sorted(content) == ["buddy", "ideal"]
     machine = buddysim.Machine.load("p100-nvlink2").with_overrides({"l2.size": "2 MiB"})
-    results = buddysim.compare(stream, machine, seed=3, sensitivity="all")
+    results = buddysim.simulate_schemes(stream, machine, seed=3, sensitivity="all")
     for scheme in content:
         result = results[scheme].to_dict()
-        result["provenance"]["sensitivity"]["asked"] = "auto"
+        result["provenance"]["sensitivity"]["requested"] = "auto"
         assert counted(content[scheme]) == json.loads(json.dumps(counted(result)))
         assert content[scheme]["provenance"] == json.loads(json.dumps(result["provenance"]))
     assert [file.name for file in tmp_path.iterdir()] == ["out.json"]
@@ -129,7 +129,7 @@ def test_the_command_and_python_choose_the_same_targets(capsys, compressor):
         shown = json.loads(ran(capsys, trace, "--scheme", "buddy", "--json", "-", *options))["buddy"]
         machine = buddysim.Machine.load("p100-nvlink2").with_overrides({"buddy.eight_byte_state": state})
         direct = buddysim.simulate(
-            trace, machine, "buddy", compressor=compressor, distribution="uniform:64", kernels=slice(0, 1)
+            trace, machine, "buddy", compressor=compressor, size_distribution="uniform:64", kernels=slice(0, 1)
         )
         assert shown["provenance"]["targets"] == direct.provenance["targets"]
         assert shown["provenance"]["compressor"] == direct.provenance["compressor"] == compressor
@@ -142,7 +142,7 @@ def test_assumed_gaps_are_halved_and_doubled(untimed, capsys):
     for scheme, result in content.items():
         half, double = (result[f"sensitivity.{name}_gaps_time_ps"] for name in ("half", "double"))
         assert half < result["time_ps"] < double
-        direct = buddysim.simulate(untimed, scheme=scheme, gap_scale=2)
+        direct = buddysim.simulate(untimed, scheme=scheme, compute_gap_scale=2)
         assert direct.counters["time_ps"] == double
     assert "if gaps were half of the assumed ones" in ran(capsys, untimed)
 
@@ -151,7 +151,7 @@ def test_sensitivity_can_be_left_out_and_known_gaps_are_not_halved(untimed, stre
     left_out = ((untimed, "--no-sensitivity"), (untimed, "--scheme", "buddy"), (untimed, "--sensitivity", "none"))
     for arguments in (*left_out, (stream,)):
         content = json.loads(ran(capsys, *arguments, "--json", "-"))
-        assert content["buddy"]["sensitivity.half_gaps_time_ps"] is None
+        assert content["buddy"]["sensitivity.half_compute_gaps_time_ps"] is None
         assert bool(content["buddy"]["sensitivity.time_ps"]) == (arguments == (stream,))
     shown = ran(capsys, untimed, "--no-sensitivity")
     assert "if gaps were" not in shown
@@ -159,16 +159,16 @@ def test_sensitivity_can_be_left_out_and_known_gaps_are_not_halved(untimed, stre
 
 
 def test_some_changes_alone(untimed, capsys):
-    content = json.loads(ran(capsys, untimed, "--json", "-", "--sensitivity", "gaps"))
+    content = json.loads(ran(capsys, untimed, "--json", "-", "--sensitivity", "compute-gaps"))
     runs = content["buddy"]["provenance"]["sensitivity"]["runs"]
-    assert [run["gap_scale"] for run in runs] == ["41/40", "39/40", "1/2", "2"]
+    assert [run["compute_gap_scale"] for run in runs] == ["41/40", "39/40", "1/2", "2"]
     assert len({str(run["settings"]) for run in runs}) == 1
 
 
 def test_a_band_that_contains_1_claims_nothing(capsys):
     """16,384 inputs of back-propagation: too short to tell, as its own note says."""
     content = json.loads(ran(capsys, BACKPROP, "--json", "-", "--size-distribution", "uniform:64"))["buddy"]
-    low, high = content["slowdown.low"], content["slowdown.high"]
+    low, high = content["slowdown.min"], content["slowdown.max"]
     assert low <= content["slowdown.ratio"] <= high
     shown = ran(capsys, BACKPROP, "--size-distribution", "uniform:64")
     assert change_text(content["slowdown.ratio"]) in shown
@@ -180,10 +180,10 @@ def test_a_band_that_contains_1_claims_nothing(capsys):
 def test_drawn_sizes_never_give_a_bare_ratio(capsys):
     """With any options: what the seed decides is shown as it spreads over seeds."""
     content = json.loads(ran(capsys, BACKPROP, "--json", "-", "--no-sensitivity"))["buddy"]
-    low, high = content["compression.drawn_low"], content["compression.drawn_high"]
+    low, high = content["compression.synthetic_min_ratio"], content["compression.synthetic_max_ratio"]
     assert low < high
     assert low <= content["compression.ratio"] <= high
-    assert content["sizes.drawn_share"] == 1
+    assert content["sizes.synthetic_fraction"] == 1
     for options in ((), ("--seed", "3"), ("--sensitivity", "seed"), ("--threshold", "0.1")):
         shown = ran(capsys, BACKPROP, *options)
         (ratios,) = [line for line in shown.splitlines() if line.startswith("compression ratio")]
@@ -212,13 +212,16 @@ def test_the_heading_says_which_figures_are_not_the_machines_own(stream, capsys)
 
 def test_every_seeds_ratio_is_within_the_spread(capsys):
     content = json.loads(ran(capsys, BACKPROP, "--json", "-", "--no-sensitivity"))["buddy"]
-    seeds = [str(seed) for seed in range(content["compression.drawn_seeds"])]
+    seeds = [str(seed) for seed in range(content["compression.synthetic_seeds"])]
     ratios = [
         json.loads(ran(capsys, BACKPROP, "--json", "-", "--no-sensitivity", "--scheme", "buddy", "--seed", seed))
         for seed in seeds
     ]
     found = [each["buddy"]["compression.ratio"] for each in ratios]
-    assert (min(found), max(found)) == (content["compression.drawn_low"], content["compression.drawn_high"])
+    assert (min(found), max(found)) == (
+        content["compression.synthetic_min_ratio"],
+        content["compression.synthetic_max_ratio"],
+    )
 
 
 def test_a_trace_without_values_is_refused_where_values_are_required(stream, capsys):
@@ -229,8 +232,8 @@ def test_a_trace_without_values_is_refused_where_values_are_required(stream, cap
 
 def test_measured_sizes_give_a_ratio(stream, capsys):
     content = json.loads(ran(capsys, stream, "--json", "-", "--no-sensitivity"))["buddy"]
-    assert content["compression.drawn_low"] is content["compression.drawn_high"] is None
-    assert content["sizes.drawn_share"] == 0
+    assert content["compression.synthetic_min_ratio"] is content["compression.synthetic_max_ratio"] is None
+    assert content["sizes.synthetic_fraction"] == 0
     shown = ran(capsys, stream, "--no-sensitivity")
     assert re.search(rf"^compression ratio +{content['compression.ratio']:.2f} +1\.00$", shown, flags=re.M)
     assert "drawn" not in shown
@@ -244,7 +247,7 @@ def test_unified_memory_shows_what_is_resident_its_faults_and_what_binds(stream,
         assert re.search(rf"^in device memory +2\.0 MiB +{resident}$", shown, flags=re.M)
         assert re.search(rf"^page faults +- +{content['um.page_faults']:,}$", shown, flags=re.M)
         assert re.search(r"^bound by .* latency of fault batches$", shown, flags=re.M)
-        assert content["utilization.um_fault_batches"] > 0.6
+        assert content["utilization.um_fault_handling"] > 0.6
         assert content["link.migration_in_bytes"] > 0
 
 
@@ -324,7 +327,7 @@ def test_a_profile_of_another_input_and_up_to_a_launch(tmp_path, capsys):
         (["--baseline-set", "l2.siz=3MiB"], "baseline_set: l2.siz"),
         (["--baseline-set", "l2.size=3MiB", "--scheme", "buddy"], "baseline_set: ideal, the baseline, is not among"),
         (["--profile-from", "missing.bin"], "missing.bin"),
-        (["--profile-until-launch", "-1"], "profile_until -1"),
+        (["--profile-until-launch", "-1"], "profile_until_launch -1"),
         (["--profile-until-launch", "x"], "argument --profile-until-launch"),
         (["--profile-from", "t.bin", "--json", "t.bin"], "is an input"),
     ],

@@ -35,4 +35,4 @@ def test_the_tutorial(tmp_path: Path) -> None:
     with (tmp_path / "out" / "links.csv").open(newline="") as file:
         assert len(list(csv.DictReader(file))) == 6
     with (tmp_path / "out" / "slow.csv").open(newline="") as file:
-        assert all(float(row["time_vs_ideal"]) > 1.5 for row in csv.DictReader(file))
+        assert all(float(row["slowdown_vs_ideal"]) > 1.5 for row in csv.DictReader(file))

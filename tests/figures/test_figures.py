@@ -191,7 +191,7 @@ def test_stalls_of_a_training(tmp_path: Path) -> None:
 
 def test_a_result_in_hand_is_drawn(tmp_path: Path) -> None:
     make_trace("stream", tmp_path / "t.bin", {"footprint": "256 KiB", "sizes": "32 B"})
-    results = buddysim.compare(tmp_path / "t.bin")
+    results = buddysim.simulate_schemes(tmp_path / "t.bin")
     assert len(buddysim.plot(results).axes) == 2
     trained = simulate("alexnet", 32, "titan-x", "vdnn-all-m")
     assert len(buddysim.plot(trained).axes) == 1

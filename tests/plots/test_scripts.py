@@ -39,7 +39,7 @@ def test_overview_is_the_figure_of_the_same_results(tmp_path: Path) -> None:
 def test_the_link_study_has_a_row_for_each_bandwidth(tmp_path: Path) -> None:
     study = (ROOT / "plots" / "link.toml").read_text().replace("../traces/fdtd2048.bin", str(TRACE))
     (tmp_path / "link.toml").write_text(study)
-    columns = ["--x", "link.bandwidth", "--y", "time_vs_ideal", "--by", "scheme"]
+    columns = ["--x", "link.bandwidth", "--y", "slowdown_vs_ideal", "--by", "scheme"]
     place = ["-o", str(tmp_path / "link.png"), "--store", str(tmp_path / "store")]
     assert main(["plot", "sweep", str(tmp_path / "link.toml"), *columns, *place]) == 0
     assert (tmp_path / "link.png").stat().st_size > 10_000
@@ -49,7 +49,7 @@ def test_the_link_study_has_a_row_for_each_bandwidth(tmp_path: Path) -> None:
     scheme = "pinned-host"
     host = buddysim.simulate(TRACE, scheme=scheme).counters["time_ps"]
     times = {
-        float(row["link.bandwidth"]): float(row["time_vs_ideal"]) for row in rows if row["scheme"] == "pinned-host"
+        float(row["link.bandwidth"]): float(row["slowdown_vs_ideal"]) for row in rows if row["scheme"] == "pinned-host"
     }
     assert list(times) == [25e9, 50e9, 100e9, 150e9, 200e9]
     assert times[25e9] > times[150e9] == host / ideal

@@ -101,7 +101,7 @@ def run_launches(
     *,
     regions: Sequence[tuple[int, int, int, int]] = ((0, 1024, 0, 4),),
     state: Sequence[int] | None = None,
-    gap_scale: Fraction = Fraction(1),
+    compute_gap_scale: Fraction = Fraction(1),
     queueing: bool = False,
 ) -> tuple[dict[str, Any], list[int], list[int]]:
     """Replays kernels whose starts are given; returns the counters, the final entry states, and when each kernel
@@ -114,7 +114,7 @@ def run_launches(
     rows = np.array(regions, dtype=np.int64)
     if chosen.allocations_in_host_memory:
         rows[:, 2] = Placement.HOST
-    engine = Engine(engine_numbers(machine, gap_scale), rows, array, chosen, queueing)
+    engine = Engine(engine_numbers(machine, compute_gap_scale), rows, array, chosen, queueing)
     for number, row in enumerate(rows):
         engine.begin(number, int(row[0]), int(row[1]), int(row[1]))
     for handle, launch in enumerate(launches):

@@ -465,9 +465,9 @@ def random_case(seed: int, scheme: str, model: str) -> Case:
     case.targets = {
         i: r.choice(RATIOS) for i, (*_, space) in enumerate(case.allocations) if space == "device" and r.random() < 0.8
     }
-    case.options = {"seed": r.randrange(100), "distribution": r.choice(["isca20-hpc", "isca20-dl"])}
+    case.options = {"seed": r.randrange(100), "size_distribution": r.choice(["isca20-hpc", "isca20-dl"])}
     if r.random() < 0.1:
-        case.options["gap_scale"] = r.choice([0.5, 2, 1.05, Fraction(1, 3)])
+        case.options["compute_gap_scale"] = r.choice([0.5, 2, 1.05, Fraction(1, 3)])
     launches = sum(word == "kernel" for word, *_ in case.events)
     if r.random() < 0.15:
         first = r.randrange(launches)

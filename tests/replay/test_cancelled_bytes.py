@@ -34,11 +34,11 @@ def test_bytes_add_up_where_guesses_are_cancelled(tmp_path, seed, model):
             == moved - count["device.queued_write_bytes"]
             == sum(count["device.channel_bytes"])
         )
-        assert count["metadata.wrong_guess_bytes"] <= count["device.overfetch_bytes"]
+        assert count["metadata.misspeculated_bytes"] <= count["device.overfetch_bytes"]
         assert count["metadata.cancelled_bytes"] % 32 == 0
         # A guess is of at most two sectors, and one is wrong by at least one.
-        wrong = count["metadata.wrong_guess_bytes"] + count["metadata.cancelled_bytes"]
-        assert 32 * count["metadata.wrong_guesses"] <= wrong <= 64 * count["metadata.wrong_guesses"]
+        wrong = count["metadata.misspeculated_bytes"] + count["metadata.cancelled_bytes"]
+        assert 32 * count["metadata.misspeculated_fills"] <= wrong <= 64 * count["metadata.misspeculated_fills"]
     assert found[False]["metadata.cancelled_bytes"] == 0
     assert found[True]["metadata.cancelled_bytes"] > 0
-    assert found[True]["metadata.wrong_guess_bytes"] < found[False]["metadata.wrong_guess_bytes"]
+    assert found[True]["metadata.misspeculated_bytes"] < found[False]["metadata.misspeculated_bytes"]

@@ -35,7 +35,7 @@ def accesses(writer: bt.TraceWriter, touched, stream: int = 0) -> None:
 
 def where_dirty_sectors_went(counters) -> dict[str, int]:
     went = {name: counters[f"l2.{name}_sectors"] for name in WAYS_OUT}
-    assert counters["l2.dirtied_sectors"] == sum(went.values()) + counters["l2.dirty_sectors_left"]
+    assert counters["l2.sectors_made_dirty"] == sum(went.values()) + counters["l2.dirty_sectors_at_end"]
     return went
 
 
@@ -100,7 +100,7 @@ def write(path, happened, on_host):
 def test_conservation(tmp_path_factory, scheme, happened, on_host, fill, concurrent):
     path = write(tmp_path_factory.mktemp("law") / "t.bin", happened, on_host)
     m = machine(l2__fill_on_memcpy=fill, kernel__concurrent=concurrent)
-    where_dirty_sectors_went(buddysim.simulate(path, m, scheme, distribution="incompressible").counters)
+    where_dirty_sectors_went(buddysim.simulate(path, m, scheme, size_distribution="incompressible").counters)
 
 
 def dirtied_then(tmp_path, then, fill=True, lines=1024, scheme="ideal"):
@@ -111,7 +111,7 @@ def dirtied_then(tmp_path, then, fill=True, lines=1024, scheme="ideal"):
         then(writer, data)
     m = Machine.load("p100-nvlink2").with_overrides({"l2.fill_on_memcpy": fill})
     counters = buddysim.simulate(tmp_path / "t.bin", m, scheme).counters
-    return {**where_dirty_sectors_went(counters), "left": counters["l2.dirty_sectors_left"]}
+    return {**where_dirty_sectors_went(counters), "left": counters["l2.dirty_sectors_at_end"]}
 
 
 @pytest.mark.parametrize("fill", [False, True])
@@ -153,4 +153,4 @@ def test_a_copy_to_host_memory_leaves_nothing_in_the_l2(tmp_path, scheme, misses
         writer.memcpy("htod", BASE, 64 * LINE)
         accesses(writer, [(0, BASE + at * LINE, 1, 0) for at in range(64)])
     counters = buddysim.simulate(tmp_path / "t.bin", "p100-nvlink2", scheme).counters
-    assert counters["l2.demand_sectors"] == misses
+    assert counters["l2.read_sector_misses"] == misses

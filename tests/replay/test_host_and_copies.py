@@ -33,7 +33,7 @@ def test_host_memory_is_read_and_written_over_the_link_in_every_scheme(scheme):
     state = [0x11] * ENTRIES
     count, after = run_warps(machine, [loads + stores + evicting], scheme, regions=regions, state=state)
     assert count["link_read"] == [32 * (2 * 64 + 128)] + [0] * (len(Traffic) - 1)
-    assert count["link_write"][Traffic.WRITE_BACK] == sum(count["link_write"]) == 32 * count["writeback_sectors"]
+    assert count["link_write"][Traffic.WRITEBACK] == sum(count["link_write"]) == 32 * count["writeback_sectors"]
     assert count["writeback_sectors"] + count["dirty_left"] == 2 * 64
     assert count["writeback_sectors"] > 64
     assert sum(count["device"]) == 0
@@ -86,7 +86,7 @@ def write_copies(path, first_loads, copies, second_loads):
 def misses(path, fill, **settings_):
     """Sectors demanded of memory."""
     overrides = {"l2.fill_on_memcpy": fill, **{key.replace("__", "."): value for key, value in settings_.items()}}
-    return buddysim.simulate(path, P100.with_overrides(overrides), "ideal").counters["l2.demand_sectors"]
+    return buddysim.simulate(path, P100.with_overrides(overrides), "ideal").counters["l2.read_sector_misses"]
 
 
 line_numbers = st.lists(st.integers(0, ENTRIES - 1), max_size=40)

@@ -115,7 +115,7 @@ def test_sizes_are_claims(tmp_path, scheme, space):
     path = write_claims(tmp_path / "t.bin", 511 * GIB, space)
     machine = Machine.load("p100-nvlink2").with_overrides({"dram.capacity": "1 TiB"})
     tracemalloc.start()
-    found = buddysim.simulate(path, machine, scheme, sensitivity="none", distribution="all-zero").counters
+    found = buddysim.simulate(path, machine, scheme, sensitivity="none", size_distribution="all-zero").counters
     peak = tracemalloc.get_traced_memory()[1] - (1 << 28) - (1 << 20)  # pages that nothing touches count there
     tracemalloc.stop()
     assert found["line_accesses"] == 2

@@ -62,7 +62,7 @@ def test_many_short_lives_run(tmp_path):
     path = churn(tmp_path / "t.bin", [BASE + number % 32 * LINE for number in range(20_000)])
     with bt.open_trace(path) as trace:
         assert len(trace.allocations) == 20_000
-    counters = buddysim.simulate(path, "p100-nvlink2", "buddy", distribution="all-zero").counters
+    counters = buddysim.simulate(path, "p100-nvlink2", "buddy", size_distribution="all-zero").counters
     assert counters["trace.skipped_copies"] == 0
 
 
@@ -100,7 +100,7 @@ def test_a_reallocated_address_has_the_sizes_of_the_new_allocation(tmp_path):
 
 def spans(path):
     kernels = buddysim.simulate(path, "p100-nvlink2", "ideal").per_kernel
-    return {k["index"]: (k["launched_ps"], k["launched_ps"] + k["time_ps"]) for k in kernels}
+    return {k["index"]: (k["launch_ps"], k["launch_ps"] + k["time_ps"]) for k in kernels}
 
 
 def test_a_free_waits_for_what_runs_and_so_does_what_takes_its_address(tmp_path):

@@ -18,7 +18,7 @@ BINDING = {
     Queue.REPLY_PORT: {"crossbar.reply_bandwidth": "1 B/core_cycle"},
     Queue.SLICE_PORT: {"l2.bandwidth": "1 B/core_cycle"},
     Queue.L2_MSHR: {"l2.mshrs": 1},
-    Queue.CODEC: {"compression.interval": "1 us"},
+    Queue.COMPRESSOR: {"compression.interval": "1 us"},
     Queue.METADATA_PORT: {"metadata_cache.interval": "1 us"},
     Queue.DRAM_READ: {"dram.pseudo_channel_bandwidth": "1 GB/s"},
     Queue.DRAM_WRITE: {"dram.pseudo_channel_bandwidth": "1 GB/s", "dram.model": "simple"},
@@ -71,7 +71,7 @@ def test_every_request_is_counted_once(copy_trace):
     assert counts[Queue.REQUEST_PORT] == counts[Queue.SLICE_PORT] == result["l2.line_accesses"]
     assert counts[Queue.L2_MSHR] == result["l2.fills"]
     assert counts[Queue.METADATA_PORT] == result["metadata.accesses"]
-    assert counts[Queue.CODEC] >= result["l2.fills"] + result["l2.writebacks"]
+    assert counts[Queue.COMPRESSOR] >= result["l2.fills"] + result["l2.writebacks"]
     assert counts[Queue.DRAM_READ] >= result["l2.fills"]
     assert counts[Queue.LINK_READ] >= result["buddy.fills"] > 0
     assert counts[Queue.LINK_WRITE] == result["buddy.writebacks"]

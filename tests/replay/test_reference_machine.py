@@ -31,8 +31,8 @@ ELSEWHERE = (
     "sensitivity.",
     "slowdown.",
     "scheme",
-    "sizes.drawn",
-    "compression.drawn",
+    "sizes.synthetic",
+    "compression.synthetic",
 )
 
 

@@ -59,13 +59,21 @@ def test_assumed_gaps_take_two_of_the_eight() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "runs"), [("latency", 8), ("gaps", 2), ("seed", 8), ("gaps,latency", 8), (" seed , gaps", 8), ("none", 0)]
+    ("asked", "runs"),
+    [
+        ("latency", 8),
+        ("compute-gaps", 2),
+        ("seed", 8),
+        ("compute-gaps,latency", 8),
+        (" seed , compute-gaps", 8),
+        ("none", 0),
+    ],
 )
 def test_some_kinds_alone(asked: str, runs: int) -> None:
     small = planned(asked).small
     assert len(small) == runs
     assert any(change.latencies != NO_CHANGE.latencies for change in small) == ("latency" in asked)
-    assert any(change.gaps != 1 for change in small) == ("gaps" in asked)
+    assert any(change.gaps != 1 for change in small) == ("compute-gaps" in asked)
     assert any(change.seed for change in small) == ("seed" in asked)
     assert NO_CHANGE not in small
 
@@ -81,10 +89,10 @@ def test_long_runs_have_no_bands_unless_asked_for() -> None:
     assert planned("all", MOST_INSTRUCTIONS + 1).changes == planned("all").changes
 
 
-@pytest.mark.parametrize("asked", ["some", "latency,gap", "", "none,gaps", True, None])
+@pytest.mark.parametrize("asked", ["some", "latency,gap", "", "none,compute-gaps", True, None])
 def test_unknown_words_are_refused(asked: str) -> None:
     with pytest.raises(
-        BuddysimError, match=r"^sensitivity .*: expected none, auto, all, or some of latency, gaps, seed"
+        BuddysimError, match=r"^sensitivity .*: expected none, auto, all, or some of latency, compute-gaps, seed"
     ):
         planned(asked)
 
@@ -122,10 +130,10 @@ def settings_of(run: dict[str, object]) -> dict[str, str]:
 
 @pytest.mark.parametrize("scheme", ["buddy", "ideal"])
 def test_changed_runs_are_those_that_their_provenance_makes_again(scheme: str) -> None:
-    result = buddysim.simulate(UNTIMED, scheme=scheme, sensitivity="all", seed=2**64 - 2, gap_scale=0.5)
+    result = buddysim.simulate(UNTIMED, scheme=scheme, sensitivity="all", seed=2**64 - 2, compute_gap_scale=0.5)
     described = result.provenance["sensitivity"]
-    assert described["asked"] == "all"
-    assert described["kinds"] == ["latency", "gaps", "seed"]
+    assert described["requested"] == "all"
+    assert described["kinds"] == ["latency", "compute-gaps", "seed"]
     assert len(described["runs"]) == 8
     machine = Machine.load("p100-nvlink2")
     again = [
@@ -134,7 +142,7 @@ def test_changed_runs_are_those_that_their_provenance_makes_again(scheme: str) -
             machine.with_overrides(settings_of(run)),
             scheme,
             seed=run["seed"],
-            gap_scale=Fraction(run["gap_scale"]),
+            compute_gap_scale=Fraction(run["compute_gap_scale"]),
         )
         for run in described["runs"]
     ]
@@ -146,14 +154,14 @@ def test_changed_runs_are_those_that_their_provenance_makes_again(scheme: str) -
     ratios = [one.counters["compression.ratio"] for one in again]
     assert ratios[:6] == result.sensitivity["compression_ratio"]
     assert [run["seed"] for run in described["runs"]] == [2**64 - 1, 0, 1, 2, 3, 4, 2**64 - 2, 2**64 - 2]
-    assert [run["gap_scale"] for run in described["runs"]][-2:] == ["1/4", "1"]
-    plain = buddysim.simulate(UNTIMED, scheme=scheme, seed=2**64 - 2, gap_scale=0.5)
+    assert [run["compute_gap_scale"] for run in described["runs"]][-2:] == ["1/4", "1"]
+    plain = buddysim.simulate(UNTIMED, scheme=scheme, seed=2**64 - 2, compute_gap_scale=0.5)
     assert plain.counters == result.counters
     assert plain.sensitivity["time_ps"] == []
-    assert plain.provenance["sensitivity"] == {"asked": "none", "kinds": [], "runs": []}
+    assert plain.provenance["sensitivity"] == {"requested": "none", "kinds": [], "runs": []}
 
 
-@pytest.mark.parametrize("kind", ["latency", "gaps", "seed"])
+@pytest.mark.parametrize("kind", ["latency", "compute-gaps", "seed"])
 def test_each_kind_moves_the_result(kind: str) -> None:
     result = buddysim.simulate(UNTIMED, sensitivity=kind)
     assert len({*result.sensitivity["time_ps"], result.counters["time_ps"]}) > 2
@@ -180,7 +188,7 @@ def test_progress_counts_all_runs() -> None:
 
 def result(scheme: str, time_ps: int) -> ReplayResult:
     counters = {"time_ps": time_ps, "memory_instructions": 10, "compression.ratio": 1.0}
-    return ReplayResult(scheme, counters, [], [], {}, {"assumptions": {}, "gap_scale": "1", "seed": 0})
+    return ReplayResult(scheme, counters, [], [], {}, {"assumptions": {}, "compute_gap_scale": "1", "seed": 0})
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])

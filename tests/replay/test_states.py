@@ -34,7 +34,7 @@ def run_of(trace: bt.Trace, machine: Machine) -> Run:
 def switches(path, scheme="bandwidth-compression"):
     """Write-backs that made their entry larger, and smaller."""
     counters = buddysim.simulate(path, Machine.load("p100-nvlink2").with_overrides(SMALL), scheme).counters
-    return counters["sizes.grown"], counters["sizes.shrunk"]
+    return counters["sizes.class_increases"], counters["sizes.class_decreases"]
 
 
 def write(path, kernels, classes, copies=()):
@@ -103,7 +103,7 @@ def test_entries_end_with_the_classes_of_a_ref_twin(tmp_path_factory, kernels, s
         writer |= {at: number for kind, at in kernel if kind}
     with open_trace(path) as trace:
         run = run_of(trace, Machine.load("p100-nvlink2").with_overrides(SMALL))
-        left = run.run(None).counters["l2.dirty_sectors_left"]
+        left = run.run(None).counters["l2.dirty_sectors_at_end"]
         final = run.states.array[:ENTRIES] & 7
     assert left == 0
     expected = [classes[writer[at] + 1 if at in writer else 0][at] for at in range(ENTRIES)]
@@ -130,8 +130,8 @@ def test_what_runs_at_once_depends_on_no_snapshot_and_no_scheme(tmp_path):
     for snapshots in (False, True):
         path = eight_streams(tmp_path / f"{snapshots}.bin", snapshots)
         for scheme in REGISTRY.names():
-            result = buddysim.simulate(path, "p100-nvlink2", scheme, distribution="incompressible")
-            assert [kernel["launched_ps"] for kernel in result.per_kernel] == [0] * 8
+            result = buddysim.simulate(path, "p100-nvlink2", scheme, size_distribution="incompressible")
+            assert [kernel["launch_ps"] for kernel in result.per_kernel] == [0] * 8
             times[scheme, snapshots] = result.counters["time_ps"]
     assert all(times[scheme, True] == times[scheme, False] for scheme in REGISTRY.names())
     assert times["buddy", True] == times["ideal", True]

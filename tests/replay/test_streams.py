@@ -18,7 +18,7 @@ def spans(path, **settings):
     machine = Machine.load("p100-nvlink2").with_overrides({"l2.fill_on_memcpy": False, **overrides})
     result = buddysim.simulate(path, machine, "ideal")
     kernels = sorted(result.per_kernel, key=lambda kernel: kernel["index"])
-    return [(k["launched_ps"], k["launched_ps"] + k["time_ps"]) for k in kernels], result.counters["time_ps"]
+    return [(k["launch_ps"], k["launch_ps"] + k["time_ps"]) for k in kernels], result.counters["time_ps"]
 
 
 def test_two_streams_overlap_only_where_kernels_may_run_at_once(tmp_path):

@@ -47,7 +47,7 @@ from buddysim.machine import Machine
 machine = Machine.load(sys.argv[1])
 for scheme in sys.argv[3:]:
     result = buddysim.simulate(sys.argv[2], machine, scheme)
-    print(json.dumps([result.counters["time_ps"], [k["launched_ps"] for k in result.per_kernel]]))
+    print(json.dumps([result.counters["time_ps"], [k["launch_ps"] for k in result.per_kernel]]))
 """
 
 

@@ -127,10 +127,10 @@ def test_dirty_lines_leave_with_their_page_and_do_not_bring_it_back():
     assert written["scheme"]["um.page_faults"] == written["scheme"]["um.pages_evicted"] == 1
     assert written["scheme"]["um.evicted_dirty_sectors"] == written["writeback_sectors"] == 16
     assert (written["writebacks"], written["dirty_left"]) == (8, 0)
-    assert written["device"][Traffic.WRITE_BACK] == 0  # the page's transfer has them
+    assert written["device"][Traffic.WRITEBACK] == 0  # the page's transfer has them
     assert written["scheme"]["link.migration_out_bytes"] == sum(written["link_write"]) == 64 * 1024
     resident = run(stores + loads([1, 2, 3, 0]) + [(0, [(PAGE + number, 1, 0)]) for number in range(256)])
-    assert resident["device"][Traffic.WRITE_BACK] == resident["writeback_sectors"] == 16
+    assert resident["device"][Traffic.WRITEBACK] == resident["writeback_sectors"] == 16
 
 
 def test_the_page_accessed_least_recently_is_evicted():
@@ -204,7 +204,7 @@ def test_a_copy_leaves_lines_of_resident_pages_only(tmp_path):
         writer.end_kernel()
     m = buddysim.Machine.load("p100-nvlink2").with_overrides({"um.prefetch": "64 KiB", "l1.enabled": False})
     counters = buddysim.simulate(tmp_path / "t.bin", m, "unified-memory").counters
-    assert (counters["l2.sector_hits"], counters["l2.demand_sectors"]) == (8, 8)
+    assert (counters["l2.sector_hits"], counters["l2.read_sector_misses"]) == (8, 8)
     assert counters["um.page_faults"] == 1
 
 
@@ -314,9 +314,9 @@ def test_every_access_does_what_the_twins_does(accesses, share, block, host, l1)
     assert fast["l1_hits"] + fast["l1_merged"] == naive.count["l1_found"]
     assert fast["l2_read_hits"] + fast["l2_read_merged"] == naive.count["l2_found"]
     assert fast["device"][Traffic.DEMAND] == naive.count["device.demand"]
-    assert fast["device"][Traffic.WRITE_BACK] == naive.count["device.writeback"]
+    assert fast["device"][Traffic.WRITEBACK] == naive.count["device.writeback"]
     assert fast["link_read"][Traffic.DEMAND] == naive.count["link.demand"]
-    assert fast["link_write"][Traffic.WRITE_BACK] == naive.count["link.writeback"]
+    assert fast["link_write"][Traffic.WRITEBACK] == naive.count["link.writeback"]
     assert fast["scheme"]["link.migration_in_bytes"] == 4096 * (twin.faults + twin.prefetched)
     assert fast["scheme"]["link.migration_out_bytes"] == 4096 * twin.evicted
     written_back = sum(naive.count[f"{memory}.writeback"] // size for memory, size in (("device", 1), ("link", 32)))

@@ -22,7 +22,7 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_comparison_has_a_row_for_each_scheme(trace: Path) -> None:
-    results = buddysim.compare(trace, schemes=("buddy", "ideal"))
+    results = buddysim.simulate_schemes(trace, schemes=("buddy", "ideal"))
     frame = results.to_dataframe()
     assert list(frame.index) == ["buddy", "ideal"]
     for scheme, result in results.items():
@@ -54,7 +54,7 @@ def test_a_profile_has_a_row_for_each_allocation(trace: Path) -> None:
 
 
 def test_a_notebook_shows_what_the_command_prints(trace: Path) -> None:
-    results = buddysim.compare(trace)
+    results = buddysim.simulate_schemes(trace)
     for html in (results._repr_html_(), results["buddy"]._repr_html_()):
         assert "<table>" in html
         assert "compression ratio" in html

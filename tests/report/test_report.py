@@ -21,7 +21,7 @@ from buddysim.synthetic import make_trace
 def results(tmp_path_factory):
     path = tmp_path_factory.mktemp("report") / "t.bin"
     make_trace("stream", path, {"footprint": "256 KiB", "op": "copy", "sizes": "32 B:3, 128 B:1"})
-    results = buddysim.compare(path, schemes=("buddy", "ideal", "pinned-host"))
+    results = buddysim.simulate_schemes(path, schemes=("buddy", "ideal", "pinned-host"))
     return {scheme: result.to_dict() for scheme, result in results.items()}
 
 
@@ -44,14 +44,14 @@ def test_table_says_what_the_counters_say(results):
     assert cells(shown, "cycles") == [f"{result['cycles']:,}" for result in results.values()]
     assert cells(shown, "against ideal")[0] == change_text(buddy["time_ps"] / ideal["time_ps"])
     assert cells(shown, "compression ratio")[0] == "4.00"
-    assert cells(shown, "buddy-access share") == [format_percent(buddy["buddy.access_share"]), "-", "-"]
+    assert cells(shown, "buddy-access share") == [format_percent(buddy["buddy.access_fraction"]), "-", "-"]
     assert shown.rstrip().endswith("full result: there")
 
 
 def test_a_ratio_that_changes_over_time_is_shown_with_its_largest_and_its_mean(results):
     label = "largest, and mean over time"
     assert label not in printed(results)
-    changing = {"compression.ratio": 2.5, "compression.largest_ratio": 4.0, "compression.mean_ratio": 3.125}
+    changing = {"compression.ratio": 2.5, "compression.max_ratio": 4.0, "compression.mean_ratio": 3.125}
     shown = printed({scheme: {**result, **changing} for scheme, result in results.items()})
     assert cells(shown, "compression ratio") == ["2.50"] * 3
     assert cells(shown, label) == ["4.00, 3.12"] * 3
@@ -130,7 +130,7 @@ def test_rows_are_tidy(results):
     assert values["buddy", "kernel", 0, "cycles"] == buddy["per_kernel"][0]["cycles"]
     assert texts["buddy", "allocation", 1, "target"] == "4x"
     assert values["buddy", "run", None, "latency.l1_miss_histogram.0"] == buddy["latency.l1_miss_histogram"][0]
-    assert values["ideal", "run", None, "sensitivity.half_gaps_time_ps"] is None
+    assert values["ideal", "run", None, "sensitivity.half_compute_gaps_time_ps"] is None
     assert {row["machine"] for row in rows} == {"p100-nvlink2"}
 
 

@@ -93,7 +93,7 @@ def times_of(document: str) -> list[int]:
 def test_names_in_results_are_no_markup(tmp_path: Path) -> None:
     pytest.importorskip("plotly")
     saved = tmp_path / "r.json"
-    kernel = {"ordinal": 0, "name": HOSTILE, "time_ps": 3}
+    kernel = {"launch_index": 0, "name": HOSTILE, "time_ps": 3}
     about = {"trace": HOSTILE, "assumptions": {HOSTILE: HOSTILE}}
     saved.write_text(json.dumps({HOSTILE: {"time_ps": 5, HOSTILE: 3, "per_kernel": [kernel], "provenance": about}}))
     assert main(["report", str(saved), "-o", str(tmp_path / "r.html")]) == 0

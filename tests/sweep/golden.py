@@ -48,10 +48,10 @@ def replays() -> Iterator[tuple[str, str]]:
         yield f"backprop16k {machine}", digest(replay(TRACES / "backprop16k.bin", machine).to_dict())
     options: list[dict[str, Any]] = [
         {"threshold": 0.01},
-        {"gap_scale": 3},
+        {"compute_gap_scale": 3},
         {"queueing": True},
         {"kernels": slice(3, 9)},
-        {"profile_until": 2},
+        {"profile_until_launch": 2},
         {"sensitivity": "all"},
     ]
     for option in options:

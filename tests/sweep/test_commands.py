@@ -40,7 +40,7 @@ def studied(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_table_has_what_the_engine_gives(studied: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    columns = "scheme,link.bandwidth,time_ps,time_vs_ideal,l2.fills"
+    columns = "scheme,link.bandwidth,time_ps,slowdown_vs_ideal,l2.fills"
     out = studied / "t.csv"
     command = ["results", "--store", str(studied / "store"), "--columns", columns, "-o", str(out)]
     assert main([*command, "--where", "link.bandwidth < 60 GB/s"]) == 0
@@ -52,7 +52,7 @@ def test_a_table_has_what_the_engine_gives(studied: Path, capsys: pytest.Capture
     for scheme, counters in results.items():
         assert int(rows[scheme]["time_ps"]) == counters["time_ps"]
         assert int(rows[scheme]["l2.fills"]) == counters["l2.fills"]
-        assert float(rows[scheme]["time_vs_ideal"]) == counters["time_ps"] / results["ideal"]["time_ps"]
+        assert float(rows[scheme]["slowdown_vs_ideal"]) == counters["time_ps"] / results["ideal"]["time_ps"]
         assert float(rows[scheme]["link.bandwidth"]) == 50e9
     assert "3 rows, 5 columns" in capsys.readouterr().out
 
@@ -94,7 +94,7 @@ def test_sql_is_that_of_duckdb(studied: Path, capsys: pytest.CaptureFixture[str]
 def test_the_screen_shows_what_varies(studied: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["results", "--store", str(studied / "store")]) == 0
     heading, *_ = capsys.readouterr().out.splitlines()
-    assert heading.split() == ["name", "trace", "machine", "scheme", "link.bandwidth", "time_ps", "time_vs_ideal"]
+    assert heading.split() == ["name", "trace", "machine", "scheme", "link.bandwidth", "time_ps", "slowdown_vs_ideal"]
 
 
 def test_figures_of_machines_have_units_on_the_screen(studied: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -179,11 +179,11 @@ def test_explain_says_unit_definition_source_and_laws(capsys: pytest.CaptureFixt
     assert main(["explain", "l2.read_sectors"]) == 0
     said = capsys.readouterr().out
     assert said.startswith("l2.read_sectors (sectors), replay: asked for by L1 misses")
-    assert "law: `l2.read_sectors` = `l2.read_sector_hits` + `l2.sector_merged` + `l2.demand_sectors`" in said
+    assert "law: `l2.read_sectors` = `l2.read_sector_hits` + `l2.sector_mshr_merges` + `l2.read_sector_misses`" in said
     assert "source: docs/counters.md" in said
     assert main(["explain", "l2.read_sector"]) == 2
     assert "(nearest: l2.read_sectors)" in capsys.readouterr().err
-    for name in ("link.bandwidth", "time_vs_ideal", "memory.peak_bytes"):
+    for name in ("link.bandwidth", "slowdown_vs_ideal", "memory.peak_bytes"):
         assert main(["explain", name]) == 0
         assert name in capsys.readouterr().out
 
@@ -206,12 +206,12 @@ def test_plot_sweep_draws_lines_and_maps_with_their_numbers(studied: Path, tmp_p
     command = ["plot", "sweep", str(studied / "study.toml"), "--store", str(studied / "store")]
     for kind in ("line", "heat"):
         out = tmp_path / f"{kind}.png"
-        columns = ["--x", "link.bandwidth", "--y", "time_vs_ideal", "--by", "scheme", "--kind", kind]
+        columns = ["--x", "link.bandwidth", "--y", "slowdown_vs_ideal", "--by", "scheme", "--kind", kind]
         assert main([*command, *columns, "-o", str(out)]) == 0
         assert out.stat().st_size > 5_000
         with out.with_suffix(".csv").open(newline="") as file:
             rows = list(csv.reader(file))
-        assert rows[0] == ["link.bandwidth", "scheme", "time_vs_ideal"]
+        assert rows[0] == ["link.bandwidth", "scheme", "slowdown_vs_ideal"]
         assert len(rows) == 6
     assert main([*command, "-o", str(tmp_path / "defaults.svg")]) == 0
 

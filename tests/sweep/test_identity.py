@@ -67,7 +67,7 @@ def test_options_of_schemes_that_name_files_are_told_by_their_metavar() -> None:
 def test_defaults_are_those_of_the_engines() -> None:
     parameters = inspect.signature(buddysim.simulate).parameters
     for name, axis in replay.axes().items():
-        if name not in ("trace", "gap_scale"):
+        if name not in ("trace", "compute_gap_scale"):
             assert axis.default == parameters[name].default, name
     trains = inspect.signature(simulate).parameters
     assert training.axes()["machine"].default == trains["machine"].default
@@ -123,11 +123,11 @@ CHANGES: list[dict[str, Any]] = [
     {"threshold": 0.1},
     {"compressor": "zvc"},
     {"seed": 1},
-    {"distribution": "all-zero"},
+    {"size_distribution": "all-zero"},
     {"profile_from": str(ROOT / "traces" / "backprop16k.bin")},
-    {"profile_until": 3},
+    {"profile_until_launch": 3},
     {"kernels": "0:2"},
-    {"gap_scale": "2"},
+    {"compute_gap_scale": "2"},
     {"queueing": True},
     {"sensitivity": "all"},
     {"link.bandwidth": "50 GB/s"},
@@ -224,7 +224,7 @@ def test_a_plugin_counts_where_it_defines_something_of_the_engine() -> None:
         ({"l2.size": "4 MiB"}, {"l2.size": "4096KiB"}),
         ({"l2.size": "4 MiB", "um.page": "64 KiB"}, {"um.page": "65536 B", "l2.size": "4 MiB"}),
         ({}, {"link.bandwidth": "150 GB/s"}),
-        ({}, {"machine": "p100-nvlink2", "scheme": "buddy", "threshold": 0.3, "seed": 0, "gap_scale": "1"}),
+        ({}, {"machine": "p100-nvlink2", "scheme": "buddy", "threshold": 0.3, "seed": 0, "compute_gap_scale": "1"}),
         ({"sm.blocking_atomics": True}, {"sm.blocking_atomics": "true"}),
         ({"scheme": "ideal"}, {"scheme": "ideal", "threshold": 0.1, "compressor": "zvc", "seed": 4}),
         ({"scheme": "bandwidth-compression"}, {"scheme": "bandwidth-compression", "threshold": 0.1}),
@@ -250,8 +250,8 @@ def test_what_a_scheme_does_not_read_does_not_change_its_result(scheme: str) -> 
         "scheme": scheme,
         "threshold": 0.0,
         "seed": 9,
-        "distribution": "all-zero",
-        "profile_until": 1,
+        "size_distribution": "all-zero",
+        "profile_until_launch": 1,
     }
     plain = replay.normalised({"trace": LUD, "scheme": scheme})
     unread = {name: value for name, value in settings.items() if replay.normalised(settings)[name] == plain[name]}

@@ -215,7 +215,7 @@ def test_python_gets_records_and_a_table(store: Store) -> None:
     ideal = buddysim.simulate(LUD, scheme="ideal").counters["time_ps"]
     for row, scheme in zip(results.rows(), ("buddy", "pinned-host"), strict=True):
         time_ps = buddysim.simulate(LUD, scheme=scheme).counters["time_ps"]
-        assert row["time_vs_ideal"] == time_ps / ideal
+        assert row["slowdown_vs_ideal"] == time_ps / ideal
     again = sweep(set={"trace": LUD}, grid={"scheme": ["buddy", "pinned-host"]}, store=store)
     assert again.summary.done == 0
     assert len(again) == len(list(again)) == 2

@@ -98,7 +98,7 @@ def test_streams_reach_the_bandwidth_of_simple_device_memory(replayed, op):
 def test_streams_move_each_byte_once(replayed):
     result = replayed("stream", op="copy", footprint="16 MiB")
     assert result["device.read_bytes"] == 16 * 2**20
-    assert result["device.write_bytes"] + 32 * result["l2.dirty_sectors_left"] == 16 * 2**20
+    assert result["device.write_bytes"] + 32 * result["l2.dirty_sectors_at_end"] == 16 * 2**20
 
 
 @pytest.mark.parametrize(("stride", "sectors_per_load"), [(4, 4), (32, 32), (128, 32), (4096, 32)])
@@ -117,12 +117,12 @@ def test_strides_fetch_the_sectors_they_touch(replayed, stride, sectors_per_load
 )
 def test_metadata_hits_and_misses(replayed, settings, found_of_accesses):
     result = replayed("metadata", scheme="buddy", sizes="64 B", **settings)
-    found = result["metadata.hits"] + result["metadata.merged"]
+    found = result["metadata.hits"] + result["metadata.mshr_merges"]
     assert (found, result["metadata.accesses"]) == found_of_accesses
     assert result["device.metadata_bytes"] == 32 * result["metadata.misses"]
 
 
 def test_random_loads_fetch_one_sector_each(replayed):
     result = replayed("random", operations="2000", footprint="1 GiB")
-    assert result["device.read_bytes"] == 32 * result["l2.demand_sectors"]
-    assert result["l2.demand_sectors"] > 0.99 * result["load_sectors"]
+    assert result["device.read_bytes"] == 32 * result["l2.read_sector_misses"]
+    assert result["l2.read_sector_misses"] > 0.99 * result["load_sectors"]

@@ -173,8 +173,8 @@ def _read_text(study: BuddyStudy, id: str) -> str:
     read = 100 * (ours["device.read_bytes"] / ideal["device.read_bytes"] - 1)
     over = 100 * ours["device.overfetch_bytes"] / ours["device.read_bytes"]
     return (
-        f"fills ask for {ideal['l2.demand_sectors'] / ideal['l2.fills']:.1f} of a line's 4 sectors on average, device "
-        f"memory reads change by {read:+.0f} %, with {over:.1f} % over-fetch; device memory is busy for "
+        f"fills ask for {ideal['l2.read_sector_misses'] / ideal['l2.fills']:.1f} of a line's 4 sectors on average, "
+        f"device memory reads change by {read:+.0f} %, with {over:.1f} % over-fetch; device memory is busy for "
         f"{100 * ideal['utilization.dram_channels']:.0f} % of ideal's time; {_THEIRS[name]}"
     )
 

@@ -74,7 +74,7 @@ def rule_for_naive() -> str:
 
 def buddy_pressure(ideal: Mapping[str, Result], buddy: Mapping[str, Result]) -> str:
     """What crosses the link under Buddy Compression, and what device memory no longer moves."""
-    shares = {name: 100 * result["buddy.access_share"] for name, result in buddy.items()}
+    shares = {name: 100 * result["buddy.access_fraction"] for name, result in buddy.items()}
     busy = {name: 100 * _link_share(result) for name, result in buddy.items()}
     moved = {name: 100 * (_device_bytes(buddy[name]) / _device_bytes(result) - 1) for name, result in ideal.items()}
     mean = " on average" if len(buddy) > 1 else ""

@@ -14,7 +14,7 @@ from buddysim.replay.engine.dram cimport (
 )
 from buddysim.replay.engine.compiler_hints cimport likely, prefetch, unlikely
 from buddysim.replay.engine.kinds cimport (
-    CODEC, DEMAND, METADATA_PORT, METADATA_READ, METADATA_WRITE, OVERFETCH, READ_MODIFY_WRITE, SECTOR_BYTES, WRITE_BACK,
+    COMPRESSOR, DEMAND, METADATA_PORT, METADATA_READ, METADATA_WRITE, OVERFETCH, READ_MODIFY_WRITE, SECTOR_BYTES, WRITEBACK,
     sectors_needed,
 )
 from buddysim.replay.engine.address_map cimport locate_entry, locate_metadata, metadata_set
@@ -88,7 +88,7 @@ cdef inline int size_state(const MemorySystem* m, int size_class) noexcept nogil
 cdef inline int64_t codec_done(MemorySystem* m, Slice* slice, int64_t t) noexcept nogil:
     """When an entry that reaches a slice's (de)compressor at `t` has passed it."""
     m.at_codec_ps = t
-    return queue_pass(m, CODEC, &slice.codec, t, m.codec_cost) + m.codec_ps
+    return queue_pass(m, COMPRESSOR, &slice.codec, t, m.codec_cost) + m.codec_ps
 
 
 cdef struct MetadataLookup:
@@ -231,9 +231,9 @@ cdef inline int64_t compressed_writeback(MemorySystem* m, Region* region, Slice*
     t = taken = codec_done(m, slice, t)
     sectors = sector_count(line >> DIRTY) if raw and new_class == 7 else new.device
     if sectors:
-        taken = device_write(m, &location, sectors, WRITE_BACK, t)
+        taken = device_write(m, &location, sectors, WRITEBACK, t)
     if new.buddy:
-        taken = larger(taken, link_write(m, SECTOR_BYTES * new.buddy, WRITE_BACK, t))
+        taken = larger(taken, link_write(m, SECTOR_BYTES * new.buddy, WRITEBACK, t))
     if buddy:
         m.count.buddy_writebacks += 1
         region.buddy += 1

@@ -18,7 +18,7 @@ from buddysim.replay.engine.events cimport (
 from buddysim.replay.engine.compiler_hints cimport prefetch, unlikely
 from buddysim.replay.engine.kinds cimport (
     HISTOGRAM_BINS, L1_MSHR, L1_PORT, L1_STORE, L2_MSHR, METADATA_PORT, METADATA_READ, QUEUES, REPLY_PORT,
-    WRITE_BACK,
+    WRITEBACK,
 )
 from buddysim.replay.engine.address_map_simd cimport LineLocation
 from buddysim.replay.engine.memory cimport MemorySystem, Region, l2_dirty_sectors, memory_init, waits_init
@@ -412,9 +412,9 @@ cdef class Engine:
         cdef int64_t read = 0, written = 0
         cdef int channel, kind
         for channel in range(m.dram.n_pseudo):
-            for kind in range(<int>WRITE_BACK):
+            for kind in range(<int>WRITEBACK):
                 read += m.dram.pseudo[channel].moved[kind]
-            written += m.dram.pseudo[channel].moved[<int>WRITE_BACK]
+            written += m.dram.pseudo[channel].moved[<int>WRITEBACK]
         return {
             "warp_instructions": self.gpu.warp_instructions,
             "memory_instructions": m.count.memory_instructions,

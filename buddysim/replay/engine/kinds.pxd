@@ -9,7 +9,7 @@ cpdef enum Traffic:             # why sectors move
     DEMAND = 0
     OVERFETCH = 1
     READ_MODIFY_WRITE = 2
-    WRITE_BACK = 3
+    WRITEBACK = 3
     METADATA_READ = 4
     METADATA_WRITE = 5
     SCHEME_TRAFFIC = 6          # for a reason of the scheme's own, which its counters name
@@ -22,7 +22,7 @@ cpdef enum Queue:               # where a request may have to wait
     REPLY_PORT = 4
     SLICE_PORT = 5              # of an L2 slice
     L2_MSHR = 6
-    CODEC = 7                   # a slice's (de)compressor
+    COMPRESSOR = 7                   # a slice's (de)compressor
     METADATA_PORT = 8           # of a metadata slice
     DRAM_READ = 9               # for bank, row and bus
     DRAM_WRITE = 10             # for room in a channel's write queue

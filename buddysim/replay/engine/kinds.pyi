@@ -9,7 +9,7 @@ class Traffic(IntEnum):
     DEMAND = 0
     OVERFETCH = 1
     READ_MODIFY_WRITE = 2
-    WRITE_BACK = 3
+    WRITEBACK = 3
     METADATA_READ = 4
     METADATA_WRITE = 5
     SCHEME_TRAFFIC = 6
@@ -22,7 +22,7 @@ class Queue(IntEnum):
     REPLY_PORT = 4
     SLICE_PORT = 5
     L2_MSHR = 6
-    CODEC = 7
+    COMPRESSOR = 7
     METADATA_PORT = 8
     DRAM_READ = 9
     DRAM_WRITE = 10

@@ -7,7 +7,7 @@ from libc.stdint cimport int64_t, uint32_t
 from buddysim.replay.engine.cache cimport DIRTY, Line, sector_count
 from buddysim.replay.engine.dram cimport DeviceLocation, dram_location
 from buddysim.replay.engine.compiler_hints cimport unlikely
-from buddysim.replay.engine.kinds cimport DEMAND, HOST, OVERFETCH, SECTOR_BYTES, WRITE_BACK
+from buddysim.replay.engine.kinds cimport DEMAND, HOST, OVERFETCH, SECTOR_BYTES, WRITEBACK
 from buddysim.replay.engine.address_map cimport locate_entry
 from buddysim.replay.engine.memory cimport (
     MemorySystem, Region, Slice, device_fetch, device_write, link_read, link_write, region_of,
@@ -22,7 +22,7 @@ cdef inline int64_t host_fill(MemorySystem* m, unsigned int wanted, int64_t t) n
 
 cdef inline int64_t host_writeback(MemorySystem* m, Line line, int64_t t) noexcept nogil:
     """A line's dirty sectors to host memory."""
-    return link_write(m, SECTOR_BYTES * sector_count(line >> DIRTY), WRITE_BACK, t)
+    return link_write(m, SECTOR_BYTES * sector_count(line >> DIRTY), WRITEBACK, t)
 
 
 cdef inline int64_t raw_fill(MemorySystem* m, const Region* region, const LineLocation* at, unsigned int* sectors,
@@ -49,7 +49,7 @@ cdef inline int64_t raw_writeback(MemorySystem* m, const Region* region, Slice* 
     if region.placement == HOST:
         return host_writeback(m, line, t)
     locate_entry(m, slice, entry, &location)
-    return device_write(m, &location, sectors, WRITE_BACK, t)
+    return device_write(m, &location, sectors, WRITEBACK, t)
 
 
 cdef inline int64_t uncompressed_fill(MemorySystem* m, Slice* slice, const LineLocation* at, unsigned int* sectors,

@@ -600,7 +600,7 @@ cdef class Scheme(SchemeBase):
     COUNTERS = {
         "um.page_faults": "faults: loads, stores and atomics to a page that was neither in device memory nor on its way",
         "um.resident_bytes": "B: device memory for pages of the program's device allocations: what fits without oversubscription",
-        "um.fault_batches_busy_ps": "ps: for which batches of faults were handled, one after the other, `um.fault_latency` each",
+        "um.fault_handling_busy_ps": "ps: for which batches of faults were handled, one after the other, `um.fault_latency` each",
         "um.pages_prefetched": "pages: migrated in with a faulting one",
         "um.pages_evicted": "pages: written back to make room",
         "um.evicted_dirty_sectors": "sectors: of `l2.writeback_sectors`, those that left the L2 with their page",
@@ -706,7 +706,7 @@ cdef class Scheme(SchemeBase):
         return {
             "um.page_faults": pages.faults,
             "um.resident_bytes": (pages.capacity << pages.entries_shift + pages.frame_shift) * ENTRY_BYTES,
-            "um.fault_batches_busy_ps": pages.batches * pages.fault_ps,
+            "um.fault_handling_busy_ps": pages.batches * pages.fault_ps,
             "um.pages_prefetched": pages.prefetched,
             "um.pages_evicted": pages.evicted,
             "um.evicted_dirty_sectors": pages.dirty_sectors,

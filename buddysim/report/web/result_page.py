@@ -10,7 +10,7 @@ from buddysim.report.web.page import Page
 
 Results = Mapping[str, Mapping[str, Any]]
 _PARTS = {
-    "per_kernel": ("kernels", "ordinal", "time_ps"),
+    "per_kernel": ("kernels", "launch_index", "time_ps"),
     "per_allocation": ("allocations", "name", "bytes"),
     "per_layer": ("layers", "name", "forward_ms"),
 }

@@ -13,7 +13,7 @@ from buddysim.report.web.page import Page
 Row = Mapping[str, Any]
 #: Columns of each engine's table; those that vary come besides.
 COLUMNS = {
-    "replay": ("trace", "scheme", "machine", "link.bandwidth", "time_ps", "compression.ratio", "buddy.access_share"),
+    "replay": ("trace", "scheme", "machine", "link.bandwidth", "time_ps", "compression.ratio", "buddy.access_fraction"),
     "training": ("network", "scheme", "batch", "machine", "time_ms", "fits", "memory.peak_bytes"),
     "analysis": ("trace", "analysis", "compressors", "threshold", "profile_from", "title"),
 }

@@ -11,7 +11,7 @@ from typing import Any
 from buddysim.base.first_end import first_end
 from buddysim.buddy import ProfileOptions
 from buddysim.machine import Machine
-from buddysim.replay.gap_scale import exact_gap_scale
+from buddysim.replay.compute_gap_scale import exact_compute_gap_scale
 from buddysim.replay.result import ReplayResult
 from buddysim.replay.schemes import BASELINE as IDEAL
 from buddysim.replay.schemes import REGISTRY
@@ -29,7 +29,7 @@ NAME = "replay"
 SUBJECT = "trace"
 TIME = "time_ps"
 BASELINE = IDEAL
-AGAINST = "time_vs_ideal"
+AGAINST = "slowdown_vs_ideal"
 KEYS_READ = ()
 
 #: Parameters of `simulate` that play no part in its result.
@@ -38,8 +38,8 @@ WITHOUT_EFFECT = ("progress",)
 PLUGIN_KINDS = ("compressor", "replay scheme")
 
 #: What a scheme that doesn't use targets, or sizes, never reads: such a point has their defaults.
-_OF_TARGETS = ("targets", "threshold", "profile_from", "profile_until")
-_OF_SIZES = ("compressor", "seed", "distribution")
+_OF_TARGETS = ("targets", "threshold", "profile_from", "profile_until_launch")
+_OF_SIZES = ("compressor", "seed", "size_distribution")
 
 _PROCESS_BYTES = 200 * 2**20
 _BYTES_PER_ENTRY = 4
@@ -59,11 +59,13 @@ _AXES = {
     "threshold": Axis(axis.number, "Buddy Threshold of the profile", "SHARE", _default("threshold")),
     "compressor": Axis(axis.text, "compressor of memory-entries", "NAME", _default("compressor")),
     "seed": Axis(axis.whole, "seed of sizes that are drawn", "N", _default("seed")),
-    "distribution": Axis(axis.text, "distribution of sizes that are drawn", "NAME", _default("distribution")),
+    "size_distribution": Axis(axis.text, "distribution of sizes that are drawn", "NAME", _default("size_distribution")),
     "profile_from": Axis(file_value, "trace that is profiled instead", "FILE", file=True),
-    "profile_until": Axis(axis.whole, "last launch whose snapshots are profiled", "LAUNCH"),
+    "profile_until_launch": Axis(axis.whole, "last launch whose snapshots are profiled", "LAUNCH"),
     "kernels": Axis(axis.kernels, "kernels to run", "FIRST:END"),
-    "gap_scale": Axis(axis.fraction, "factor on the trace's gaps", "FACTOR", str(_default("gap_scale"))),
+    "compute_gap_scale": Axis(
+        axis.fraction, "factor on the trace's gaps", "FACTOR", str(_default("compute_gap_scale"))
+    ),
     "queueing": Axis(axis.switch, "count how long requests wait", "true|false", _default("queueing")),
     "sensitivity": Axis(axis.text, "further runs for a band", "WHAT", _default("sensitivity")),
 }
@@ -85,16 +87,16 @@ def checked(settings: Settings, names: Iterable[str]) -> None:
             REGISTRY.find(str(settings["scheme"]))
         elif _AXES[name].file and settings.get(name) is not None:
             require_file(str(settings[name]), name)
-        elif name == "gap_scale":
-            exact_gap_scale(Fraction(str(settings[name])))
-    if not {*names} & {"threshold", "compressor", "seed", "distribution", "profile_until"}:
+        elif name == "compute_gap_scale":
+            exact_compute_gap_scale(Fraction(str(settings[name])))
+    if not {*names} & {"threshold", "compressor", "seed", "size_distribution", "profile_until_launch"}:
         return
     ProfileOptions(
         threshold=settings.get("threshold", ProfileOptions.threshold),  # type: ignore[arg-type]
         algorithm=str(settings.get("compressor", ProfileOptions.algorithm)),
         seed=settings.get("seed", ProfileOptions.seed),  # type: ignore[arg-type]
-        distribution=str(settings.get("distribution", ProfileOptions.distribution)),
-        until=settings.get("profile_until"),  # type: ignore[arg-type]
+        distribution=str(settings.get("size_distribution", ProfileOptions.distribution)),
+        until=settings.get("profile_until_launch"),  # type: ignore[arg-type]
     )
 
 
@@ -140,7 +142,7 @@ def columns(settings: Settings) -> dict[str, Value]:
     """See `Engine.columns`."""
     full, machine = normalised(settings), _machine(settings)
     found: dict[str, Value] = {name: full[name] for name in _AXES if name != "machine"}
-    found |= {"machine": machine.name, "gap_scale": float(Fraction(str(full["gap_scale"])))}
+    found |= {"machine": machine.name, "compute_gap_scale": float(Fraction(str(full["compute_gap_scale"])))}
     numbers = machines.in_base_units(machine, machine.clocks)
     return found | {key: value for key, value in numbers.items() if "." in key and not key.startswith("training.")}
 
@@ -153,7 +155,7 @@ def simulate(settings: Settings) -> ReplayResult:
     if full["profile_from"] is not None:
         arguments["profile_from"] = opened(str(full["profile_from"]))
     arguments["machine"] = _machine(settings)
-    arguments["gap_scale"] = Fraction(str(full["gap_scale"]))
+    arguments["compute_gap_scale"] = Fraction(str(full["compute_gap_scale"]))
     if full["kernels"] is not None:
         arguments["kernels"] = slice(*first_end(str(full["kernels"]), "kernel", "3:7"))
     return replay(**arguments)

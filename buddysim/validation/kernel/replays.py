@@ -97,7 +97,7 @@ def replay(program: str, trace: Trace, kernel: Kernel, machine: Machine, version
     result = simulate(trace, machine, "ideal", kernels=range(kernel.index, kernel.index + 1)).counters
     loads, stores = requests(trace, kernel)
     asked = result["l2.read_sectors"] + result["l2.write_sectors"]
-    missed = result["l2.demand_sectors"]
+    missed = result["l2.read_sector_misses"]
     counts = KernelCounters(
         cycles=result["cycles"],
         warp_instructions=result["warp_instructions"],

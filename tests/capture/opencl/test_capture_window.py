@@ -103,7 +103,7 @@ def test_launches_of_the_window_with_exact_sizes_around_each(tmp_path: Path) -> 
         assert len(of_run) == 4
         assert profile(trace).rows[0].snapshots == tuple(of_run)
         assert "launches 10:13 of 25 are traced" in trace.provenance.assumptions["launches"]
-    assert simulate(output, "v100", "buddy").counters["sizes.extrapolated_share"] == 0
+    assert simulate(output, "v100", "buddy").counters["sizes.extrapolated_fraction"] == 0
 
 
 def test_a_stated_run_has_its_snapshots_at_exactly_equal_distances(tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ def test_buffers_made_and_released_within_the_window(tmp_path: Path) -> None:
             3: entry_classes(made.view(np.uint8)).tolist(),
             4: entry_classes(stepped(made, 9).view(np.uint8)).tolist(),
         }
-    assert simulate(output, "v100", "buddy").counters["sizes.extrapolated_share"] == 0
+    assert simulate(output, "v100", "buddy").counters["sizes.extrapolated_fraction"] == 0
 
 
 def test_allocations_from_before_the_window_keep_their_names(tmp_path: Path) -> None:

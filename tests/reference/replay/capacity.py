@@ -91,7 +91,7 @@ class Capacity:
         time = sum(weight for _, weight in weighted)
         return {
             "compression.ratio": ratio(largest["allocated"], largest["device"]),
-            "compression.largest_ratio": max(ratio(footprint.allocated, footprint.device) for footprint in moments),
+            "compression.max_ratio": max(ratio(footprint.allocated, footprint.device) for footprint in moments),
             "compression.mean_ratio": ratio(sums["allocated"], sums["device"]),
             **{f"footprint.{name}_bytes": value for name, value in largest.items()},
             **{f"footprint.mean_{name}_bytes": value // time if time else 0 for name, value in sums.items()},

@@ -43,7 +43,7 @@ def overwrite(l2: L2, covered: dict[int, int], counts: Counter[str]) -> None:
         line = cache.peek(entry)
         if line is None:
             continue
-        counts["l2.overwritten_sectors"] += (line.dirty & mask).bit_count()
+        counts["l2.dirty_sectors_overwritten"] += (line.dirty & mask).bit_count()
         line.valid &= ~mask
         line.dirty &= ~mask
         line.partial &= ~mask
@@ -84,4 +84,4 @@ def free(l2: L2, placed: Placed, counts: Counter[str]) -> None:
         l2.drop_copies(entry, 15)
         line = l2.cache.drop(entry)
         if line is not None:
-            counts["l2.freed_sectors"] += line.dirty.bit_count()
+            counts["l2.dirty_sectors_freed"] += line.dirty.bit_count()

@@ -144,7 +144,7 @@ class L1:
                 t, merged = entry.ready, 0
             else:
                 entry.merges += 1
-        self.counts["l1.sector_merged"] += merged.bit_count()
+        self.counts["l1.sector_mshr_merges"] += merged.bit_count()
         self.counts["l1.sector_hits"] += (present & ~merged).bit_count()
         result = max(t + self.numbers.l1_hit, entry.ready if merged else 0)
         if not missing:

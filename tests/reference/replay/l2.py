@@ -144,7 +144,7 @@ class L2:
             line = copies.add(entry)
         present, missing = wanted & line.valid, wanted & ~line.valid
         merged = line.merged(present, t)
-        self.counts["l2.sector_merged"] += merged.bit_count()
+        self.counts["l2.sector_mshr_merges"] += merged.bit_count()
         self.counts["l2.read_sector_hits"] += (present & ~merged).bit_count()
         data = max(t, line.ready if merged else 0)
         if not missing:
@@ -166,11 +166,11 @@ class L2:
         line, t = self._way(entry, t)
         present, missing = wanted & line.valid, wanted & ~line.valid
         merged = line.merged(present, t)
-        counts["l2.sector_merged"] += merged.bit_count()
+        counts["l2.sector_mshr_merges"] += merged.bit_count()
         counts["l2.read_sector_hits"] += (present & ~merged).bit_count()
         data = max(t, line.ready if merged else 0)
         if missing:
-            counts["l2.demand_sectors"] += missing.bit_count()
+            counts["l2.read_sector_misses"] += missing.bit_count()
             data = max(data, self._fetch(entry, line, missing, t))
         if atomic:
             data = self.atomic_units[self.places.slice_of(entry)].request(data, count * self.atomic_cost)
@@ -256,7 +256,7 @@ class L2:
 
     def _make_dirty(self, entry: int, line: CacheLine, sectors: int, ordinal: int) -> None:
         self.below.dirtied(entry, line, ordinal)
-        self.counts["l2.dirtied_sectors"] += (sectors & ~line.dirty).bit_count()
+        self.counts["l2.sectors_made_dirty"] += (sectors & ~line.dirty).bit_count()
         line.dirty |= sectors
 
     def _clean(self, entry: int, t: int) -> int:

@@ -31,12 +31,12 @@ class Numbers:
     Parameters
     ----------
     machine : the machine
-    gap_scale : factor on the trace's gaps and chains
+    compute_gap_scale : factor on the trace's gaps and chains
     """
 
-    def __init__(self, machine: Machine, gap_scale: Fraction) -> None:
+    def __init__(self, machine: Machine, compute_gap_scale: Fraction) -> None:
         m = self.machine = machine
-        self.gap_scale = gap_scale.limit_denominator(LARGEST_DENOMINATOR)
+        self.compute_gap_scale = compute_gap_scale.limit_denominator(LARGEST_DENOMINATOR)
         self.cycle = max(1, int(Fraction(PS_PER_S, m.clock.core.hz) + Fraction(1, 2)))
         self.step = m.ps(m.sm.step_latency)
         self.issue_interval = m.ps(m.sm.issue_interval)
@@ -68,7 +68,7 @@ class Numbers:
 
     def scaled(self, value: int) -> int:
         """A gap or chain with the run's factor, rounded to the nearest, halves up."""
-        return int(value * self.gap_scale + Fraction(1, 2))
+        return int(value * self.compute_gap_scale + Fraction(1, 2))
 
     def span(self, instructions: int, cycles: int, steps: int, timed: bool) -> int:
         """Time of a dependent chain, scaled."""

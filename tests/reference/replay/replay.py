@@ -24,9 +24,9 @@ def replay(
     targets: Targets,
     *,
     seed: int = 0,
-    distribution: str = "isca20-hpc",
+    size_distribution: str = "isca20-hpc",
     kernels: slice | None = None,
-    gap_scale: Fraction | float = 1,
+    compute_gap_scale: Fraction | float = 1,
 ) -> dict[str, Any]:
     """Replays a trace, as `buddysim.simulate` does, slowly.
 
@@ -36,18 +36,18 @@ def replay(
     machine : a machine
     scheme : name of a replay scheme
     targets : target ratios
-    seed, distribution : of sizes that the trace doesn't have
+    seed, size_distribution : of sizes that the trace doesn't have
     kernels : which kernels run; all without it
-    gap_scale : factor on every gap and dependent chain
+    compute_gap_scale : factor on every gap and dependent chain
 
     Returns
     -------
     the counters of docs/counters.md that the simulation decides
     """
     chosen = trace.kernels[kernels or slice(None)]
-    numbers = Numbers(machine, Fraction(gap_scale))
+    numbers = Numbers(machine, Fraction(compute_gap_scale))
     space = Space(trace)
-    source = SizeSource(trace, seed=seed, distribution=distribution)
+    source = SizeSource(trace, seed=seed, distribution=size_distribution)
     sizes = Sizes(source, chosen[0].ordinal if chosen else 0)
     capacity = Capacity(trace, chosen, scheme, targets, machine.buddy.bypass_1x)
     on_device = [placed for placed in space.placed.values() if placed.allocation.space != "host"]

@@ -224,8 +224,8 @@ class Below:
             needed = device
         arrived = self.dram.read(location, useful, found.looked_up)
         not_needed = self._read_what_is_not_needed(location, guessed - useful, found)
-        self.counts["metadata.guessed_fills"] += 1
-        self.counts["metadata.wrong_guesses"] += guessed > useful
+        self.counts["metadata.speculative_fills"] += 1
+        self.counts["metadata.misspeculated_fills"] += guessed > useful
         if needed > useful:
             arrived = max(arrived, self.dram.read(location, needed - useful, found.known))
         return needed + not_needed, max(arrived, found.known)
@@ -240,7 +240,7 @@ class Below:
                 read += 1
         else:
             self.dram.read(location, count, found.looked_up)
-        self.counts["metadata.wrong_guess_bytes"] += SECTOR_BYTES * read
+        self.counts["metadata.misspeculated_bytes"] += SECTOR_BYTES * read
         self.counts["metadata.cancelled_bytes"] += SECTOR_BYTES * (count - read)
         return read
 
@@ -279,7 +279,7 @@ class Below:
 
     def _changed(self, entry: int, old: int, new: int) -> None:
         before, after = self._size_state(old), self._size_state(new)
-        self.counts["sizes.switches"] += before != after
-        self.counts["sizes.grown"] += after > before
-        self.counts["sizes.shrunk"] += after < before
+        self.counts["sizes.class_changes"] += before != after
+        self.counts["sizes.class_increases"] += after > before
+        self.counts["sizes.class_decreases"] += after < before
         self.sizes.now[entry] = new

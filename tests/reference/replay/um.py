@@ -207,7 +207,7 @@ class Pages:
             return self.batch_start + self.fault_latency
         if not self.batch:
             self.batch_start = max(t, self.batch_end)
-            self.counts["um.fault_batches_busy_ps"] += self.fault_latency
+            self.counts["um.fault_handling_busy_ps"] += self.fault_latency
         if page not in self.batch:
             self.batch.append(page)
         self.batch_faults += 1
@@ -248,7 +248,7 @@ class Pages:
             self.batch_start = max(t, self.batch_end)
             self.batch_end = self.batch_start + self.fault_latency
             self.batch_faults = 0
-            self.counts["um.fault_batches_busy_ps"] += self.fault_latency
+            self.counts["um.fault_handling_busy_ps"] += self.fault_latency
         self.batch_faults += 1
         self.counts["um.page_faults"] += 1
         brought = self._brought_with(page)

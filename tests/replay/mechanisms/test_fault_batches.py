@@ -51,7 +51,7 @@ def pages(count):
 
 
 def batches(count, m):
-    return count["scheme"]["um.fault_batches_busy_ps"] // m.ps(m.um.fault_latency)
+    return count["scheme"]["um.fault_handling_busy_ps"] // m.ps(m.um.fault_latency)
 
 
 @pytest.mark.parametrize("latency", ["20 us", "30 us"])

@@ -83,7 +83,7 @@ def test_what_an_sm_has_no_room_for_faults_after_the_replay(most, batches):
     found = run_launches(paged(um__sm_faults=most), [Launch([grid([wanted])])], UM, regions=[(0, 4096, 0, 4)])[0]
     assert found["scheme"]["um.page_faults"] == 3
     assert (
-        found["scheme"]["um.fault_batches_busy_ps"] == (batches + 1) * LATENCY * NS
+        found["scheme"]["um.fault_handling_busy_ps"] == (batches + 1) * LATENCY * NS
     )  # the first one has a fault alone
 
 

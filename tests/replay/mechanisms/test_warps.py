@@ -31,7 +31,7 @@ def test_instructions_of_a_warp_follow_each_other_at_the_issue_interval():
 
 def test_gaps_scale():
     ops = [store(0, gap_instructions=4, critical_path_cycles=10), store(1, gap_instructions=4, critical_path_cycles=10)]
-    ends = [run_launches(M, [Launch([grid([ops])])], gap_scale=Fraction(n, 2))[2] for n in (1, 2, 4)]
+    ends = [run_launches(M, [Launch([grid([ops])])], compute_gap_scale=Fraction(n, 2))[2] for n in (1, 2, 4)]
     assert ends == [[(10 + 100) * NS], [(20 + 100) * NS], [(40 + 100) * NS]]
 
 

@@ -10,7 +10,7 @@ import pytest
 import buddysim
 import buddysim.trace as bt
 from buddysim.base.errors import BuddysimError
-from buddysim.replay.gap_scale import exact_gap_scale
+from buddysim.replay.compute_gap_scale import exact_compute_gap_scale
 from tests.replay.events import provenance
 from tests.trace.builders import line, records
 
@@ -64,7 +64,7 @@ def written(path: Path, factor: int = 1, timed: bool = True, **case: int) -> Pat
 
 
 def ran(path: Path, scale: float = 1) -> dict[str, int]:
-    counters = buddysim.simulate(path, scheme="ideal", gap_scale=scale).counters
+    counters = buddysim.simulate(path, scheme="ideal", compute_gap_scale=scale).counters
     return {key: counters[key] for key in ("time_ps", "warp_instructions")}
 
 
@@ -105,10 +105,10 @@ def test_no_factor_overflows(tmp_path: Path) -> None:
     [(0.2567, Fraction(2567, 10000)), (0.1 + 0.2, Fraction(3, 10)), (1 / 3, Fraction(1, 3)), (2, Fraction(2))],
 )
 def test_a_factor_is_the_nearest_fraction(given: float, fraction: Fraction) -> None:
-    assert exact_gap_scale(given) == fraction
+    assert exact_compute_gap_scale(given) == fraction
 
 
 @pytest.mark.parametrize("given", [0, -1, 1e-9, 1001, float("nan"), float("inf"), "2", None, True])
 def test_what_is_no_factor_is_refused(given: object) -> None:
-    with pytest.raises(BuddysimError, match=r"^gap_scale .*: expected a number from 1/1000 to 1000$"):
-        exact_gap_scale(given)  # type: ignore[arg-type]
+    with pytest.raises(BuddysimError, match=r"^compute_gap_scale .*: expected a number from 1/1000 to 1000$"):
+        exact_compute_gap_scale(given)  # type: ignore[arg-type]

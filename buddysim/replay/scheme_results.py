@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pandas
 
 
-class Comparison(dict[str, ReplayResult]):
+class SchemeResults(dict[str, ReplayResult]):
     """Results by scheme name, in the order in which the schemes were given."""
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
@@ -46,7 +46,7 @@ class Comparison(dict[str, ReplayResult]):
         return html("replay", self.to_dict())
 
 
-def compare(
+def simulate_schemes(
     trace: Trace | Path,
     machine: Machine | Path = "p100-nvlink2",
     schemes: Sequence[str] = (DEFAULT, BASELINE),
@@ -57,7 +57,7 @@ def compare(
     sensitivity: str = NONE,
     start_progress: Callable[[str], Progress] | None = None,
     **options: Any,
-) -> Comparison:
+) -> SchemeResults:
     """Replays a trace under several schemes, and sets each one's time against the baseline's (`ideal`).
 
     Parameters
@@ -74,7 +74,7 @@ def compare(
 
     Returns
     -------
-    Comparison : a dict of ReplayResult, by scheme name
+    SchemeResults : a dict of ReplayResult, by scheme name
 
     Raises
     ------
@@ -104,14 +104,14 @@ def compare(
             for scheme, result in results.items()
         }
     if BASELINE not in results:
-        return Comparison(results)
+        return SchemeResults(results)
     baseline = results[BASELINE]
     about = {
         "scheme": BASELINE,
         "machine_checksum": machines[BASELINE].checksum,
         "settings": settings,
     }
-    return Comparison(
+    return SchemeResults(
         {
             scheme: replace(
                 result, slowdown=slowdown(result, baseline), provenance={**result.provenance, "baseline": about}
@@ -146,6 +146,6 @@ def slowdown(result: ReplayResult, baseline: ReplayResult) -> dict[str, float | 
     ]
     return {
         "ratio": here,
-        "low": min(here, *changed) if changed else None,
-        "high": max(here, *changed) if changed else None,
+        "min": min(here, *changed) if changed else None,
+        "max": max(here, *changed) if changed else None,
     }

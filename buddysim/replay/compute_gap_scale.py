@@ -11,7 +11,7 @@ LARGEST = 1000
 LARGEST_DENOMINATOR = 10_000
 
 
-def exact_gap_scale(value: Fraction | float) -> Fraction:
+def exact_compute_gap_scale(value: Fraction | float) -> Fraction:
     """The factor as a fraction: 0.2567 is 2567/10000.
 
     Parameters
@@ -28,5 +28,5 @@ def exact_gap_scale(value: Fraction | float) -> Fraction:
     """
     number = isinstance(value, int | float | Fraction) and not isinstance(value, bool)
     if not number or not Fraction(1, LARGEST) <= value <= LARGEST:
-        raise BuddysimError(f"gap_scale {shortened(value)}: expected a number from 1/{LARGEST} to {LARGEST}")
+        raise BuddysimError(f"compute_gap_scale {shortened(value)}: expected a number from 1/{LARGEST} to {LARGEST}")
     return Fraction(value).limit_denominator(LARGEST_DENOMINATOR)

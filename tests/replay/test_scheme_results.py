@@ -29,23 +29,23 @@ def stream(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def result(time_ps: int, changed: list[int]) -> ReplayResult:
-    sensitivity = {"time_ps": changed, "half_gaps_time_ps": 1, "double_gaps_time_ps": 1000}
+    sensitivity = {"time_ps": changed, "half_compute_gaps_time_ps": 1, "double_compute_gaps_time_ps": 1000}
     return ReplayResult("any", {"time_ps": time_ps}, [], [], {}, {}, sensitivity=sensitivity)
 
 
 def test_a_band_is_over_equally_changed_runs() -> None:
     assert slowdown(result(100, [110, 90, 100]), result(100, [110, 100, 80])) == {
         "ratio": 1.0,
-        "low": 0.9,
-        "high": 1.25,
+        "min": 0.9,
+        "max": 1.25,
     }
-    assert slowdown(result(130, [110]), result(100, [110])) == {"ratio": 1.3, "low": 1.0, "high": 1.3}
-    assert slowdown(result(90, [110]), result(100, [110])) == {"ratio": 0.9, "low": 0.9, "high": 1.0}
-    assert slowdown(result(130, []), result(100, [])) == {"ratio": 1.3, "low": None, "high": None}
+    assert slowdown(result(130, [110]), result(100, [110])) == {"ratio": 1.3, "min": 1.0, "max": 1.3}
+    assert slowdown(result(90, [110]), result(100, [110])) == {"ratio": 0.9, "min": 0.9, "max": 1.0}
+    assert slowdown(result(130, []), result(100, [])) == {"ratio": 1.3, "min": None, "max": None}
 
 
 def test_every_scheme_is_set_against_the_baseline(stream: Path) -> None:
-    results = buddysim.compare(stream, schemes=("buddy", "pinned-host", "ideal"), sensitivity="latency")
+    results = buddysim.simulate_schemes(stream, schemes=("buddy", "pinned-host", "ideal"), sensitivity="latency")
     times = {scheme: one.counters["time_ps"] for scheme, one in results.items()}
     for scheme, one in results.items():
         assert times[scheme] == buddysim.simulate(stream, scheme=scheme).counters["time_ps"]
@@ -53,21 +53,21 @@ def test_every_scheme_is_set_against_the_baseline(stream: Path) -> None:
         pairs = zip(one.sensitivity["time_ps"], results["ideal"].sensitivity["time_ps"], strict=True)
         ratios = [time / baseline for time, baseline in pairs]
         assert len(ratios) == 8
-        assert one.slowdown["low"] == min(*ratios, one.slowdown["ratio"])
-        assert one.slowdown["high"] == max(*ratios, one.slowdown["ratio"])
+        assert one.slowdown["min"] == min(*ratios, one.slowdown["ratio"])
+        assert one.slowdown["max"] == max(*ratios, one.slowdown["ratio"])
         assert one.provenance["baseline"]["scheme"] == "ideal"
         assert one.provenance["baseline"]["settings"] == {}
-    assert results["ideal"].slowdown == {"ratio": 1.0, "low": 1.0, "high": 1.0}
-    assert results["buddy"].slowdown["low"] < results["buddy"].slowdown["high"]
+    assert results["ideal"].slowdown == {"ratio": 1.0, "min": 1.0, "max": 1.0}
+    assert results["buddy"].slowdown["min"] < results["buddy"].slowdown["max"]
 
 
 def test_library_and_sweeps_have_no_bands_unless_asked(stream: Path) -> None:
     for options in ({}, {"sensitivity": "auto", "schemes": ("buddy",)}, {"sensitivity": "auto", "schemes": ("ideal",)}):
-        for one in buddysim.compare(stream, **options).values():
+        for one in buddysim.simulate_schemes(stream, **options).values():
             assert one.sensitivity["time_ps"] == []
-            assert one.slowdown["low"] is None
-    assert buddysim.compare(stream, schemes=("buddy",))["buddy"].slowdown["ratio"] is None
-    assert buddysim.compare(stream, schemes=("buddy",))["buddy"].provenance["baseline"] is None
+            assert one.slowdown["min"] is None
+    assert buddysim.simulate_schemes(stream, schemes=("buddy",))["buddy"].slowdown["ratio"] is None
+    assert buddysim.simulate_schemes(stream, schemes=("buddy",))["buddy"].provenance["baseline"] is None
 
 
 @pytest.fixture(scope="module")
@@ -88,30 +88,30 @@ def on_host(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_baseline_is_held_at_one_link(on_host: Path) -> None:
     machine = Machine.load("p100-nvlink2")
     slow, fast = (machine.with_overrides({LINK: f"{rate} GB/s"}) for rate in (1, 150))
-    results = buddysim.compare(on_host, slow, baseline_set={LINK: "150 GB/s"}, sensitivity="latency")
+    results = buddysim.simulate_schemes(on_host, slow, baseline_set={LINK: "150 GB/s"}, sensitivity="latency")
     assert results["ideal"].counters["time_ps"] == buddysim.simulate(on_host, fast, "ideal").counters["time_ps"]
     assert results["buddy"].counters["time_ps"] == buddysim.simulate(on_host, slow, "buddy").counters["time_ps"]
-    assert results["buddy"].slowdown["low"] > 1.2
-    assert buddysim.compare(on_host, slow)["buddy"].slowdown["ratio"] == pytest.approx(1, abs=0.05)
+    assert results["buddy"].slowdown["min"] > 1.2
+    assert buddysim.simulate_schemes(on_host, slow)["buddy"].slowdown["ratio"] == pytest.approx(1, abs=0.05)
     for one in results.values():
         about = one.provenance["baseline"]
         assert about == {"scheme": "ideal", "machine_checksum": fast.checksum, "settings": {LINK: "150 GB/s"}}
     assert results["buddy"].provenance["machine_checksum"] == slow.checksum
     assert results["ideal"].provenance["machine_checksum"] == fast.checksum
-    changed = buddysim.compare(on_host, fast, sensitivity="latency")["ideal"]
+    changed = buddysim.simulate_schemes(on_host, fast, sensitivity="latency")["ideal"]
     assert results["ideal"].sensitivity["time_ps"] == changed.sensitivity["time_ps"]
 
 
 def test_settings_for_a_baseline_that_does_not_run_are_refused(stream: Path) -> None:
     with pytest.raises(BuddysimError, match=r"^baseline_set: ideal, the baseline, is not among the schemes: buddy$"):
-        buddysim.compare(stream, schemes=("buddy",), baseline_set={LINK: "150 GB/s"})
+        buddysim.simulate_schemes(stream, schemes=("buddy",), baseline_set={LINK: "150 GB/s"})
     with pytest.raises(BuddysimError, match=r"^baseline_set: .*link.bandwith.*nearest: link.bandwidth"):
-        buddysim.compare(stream, baseline_set={"link.bandwith": "150 GB/s"})
+        buddysim.simulate_schemes(stream, baseline_set={"link.bandwith": "150 GB/s"})
 
 
 def test_an_unknown_option_is_a_mistake_of_the_caller(stream: Path) -> None:
     with pytest.raises(TypeError, match="seeds"):
-        buddysim.compare(stream, seeds=3)
+        buddysim.simulate_schemes(stream, seeds=3)
 
 
 def snapshots(path: Path, base: int, points: dict[int, int], name: str = "data", size: int = 64) -> Path:
@@ -144,9 +144,10 @@ def test_the_trace_itself_is_profiled_and_the_result_says_so(tmp_path: Path) -> 
 
 def test_a_profile_up_to_a_launch(tmp_path: Path) -> None:
     path = snapshots(tmp_path / "t", BASE, {0: 32, 1: 64, 2: 128})
-    targets = {until: buddysim.simulate(path, profile_until=until).provenance["targets"]["data"] for until in (0, 1, 2)}
+    profiled = {until: buddysim.simulate(path, profile_until_launch=until).provenance for until in (0, 1, 2)}
+    targets = {until: provenance["targets"]["data"] for until, provenance in profiled.items()}
     assert targets == {0: "4x", 1: "2x", 2: "1x"}
-    one = buddysim.simulate(path, profile_until=0)
+    one = buddysim.simulate(path, profile_until_launch=0)
     assert one.assumptions["targets"] == "profiled on the replayed trace itself: 1 snapshot up to launch 0"
     assert one.provenance["targets_source"]["options"]["until"] == 0
 
@@ -155,7 +156,7 @@ def test_a_profile_of_another_input(tmp_path: Path) -> None:
     small = snapshots(tmp_path / "small", BASE + (1 << 30), {0: 64, 2: 128})
     large = snapshots(tmp_path / "large", BASE, {0: 128}, size=640)
     for profiled in (small, buddysim.open_trace(small)):
-        one = buddysim.simulate(large, profile_from=profiled, profile_until=1)
+        one = buddysim.simulate(large, profile_from=profiled, profile_until_launch=1)
         assert one.provenance["targets"] == {"data": "2x"}
         source = one.provenance["targets_source"]
         assert (source["trace"], source["unmatched"], source["snapshot_points"]) == ("small", [], [0])
@@ -171,7 +172,7 @@ def test_a_profile_of_another_input(tmp_path: Path) -> None:
 def test_targets_and_a_profile_exclude_each_other(stream: Path) -> None:
     with buddysim.open_trace(stream) as trace:
         targets = buddysim.Targets.uniform(trace, "2x")
-        for option in ({"profile_from": stream}, {"profile_until": 3}):
+        for option in ({"profile_from": stream}, {"profile_until_launch": 3}):
             with pytest.raises(BuddysimError, match=r"^profile_\w+: targets are given, so nothing is profiled"):
                 buddysim.simulate(trace, targets=targets, **option)
         assert buddysim.simulate(trace, targets=targets).provenance["targets_source"] == {
@@ -194,9 +195,9 @@ def test_sizes_of_neighbours_are_counted_over_all_snapshots_used(tmp_path: Path)
         writer.add_contents(writer.add_snapshot(0), index, entries([4] * 64), pages=[1])
         writer.add_contents(writer.add_snapshot(1), index, entries([4] * 256))
     counters = buddysim.simulate(path).counters
-    assert counters["sizes.extrapolated_share"] == 0.75
-    assert counters["sizes.extrapolated_mean_share"] == 0.375
-    assert buddysim.simulate(path, scheme="ideal").counters["sizes.extrapolated_mean_share"] == 0
+    assert counters["sizes.extrapolated_fraction"] == 0.75
+    assert counters["sizes.extrapolated_mean_fraction"] == 0.375
+    assert buddysim.simulate(path, scheme="ideal").counters["sizes.extrapolated_mean_fraction"] == 0
 
 
 def test_sizes_of_another_seed_that_do_not_fit_are_named(tmp_path: Path) -> None:
@@ -219,4 +220,4 @@ def test_sizes_of_another_seed_that_do_not_fit_are_named(tmp_path: Path) -> None
     seed = next(seed for seed in range(8) if fits[seed] and not all(fits[seed + n] for n in range(1, 9)))
     with pytest.raises(BuddysimError, match=r"device memory.*\(with sizes of seed \d+, for the band"):
         buddysim.simulate(path, machine, seed=seed, sensitivity="all")
-    assert buddysim.simulate(path, machine, seed=seed, sensitivity="latency,gaps").sensitivity["time_ps"]
+    assert buddysim.simulate(path, machine, seed=seed, sensitivity="latency,compute-gaps").sensitivity["time_ps"]
