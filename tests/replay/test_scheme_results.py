@@ -10,8 +10,8 @@ import pytest
 import buddysim
 from buddysim.base.errors import BuddysimError
 from buddysim.machine import Machine
-from buddysim.replay.comparison import slowdown
 from buddysim.replay.result import ReplayResult
+from buddysim.replay.scheme_results import slowdown
 from buddysim.synthetic import make_trace
 from buddysim.trace import FLAG_TIMED, OP_STORE
 from tests.replay.events import load_block, provenance
