@@ -17,7 +17,7 @@ from pathlib import Path
 from buddysim.base.output import write_text
 from buddysim.training import Layer, Network
 from buddysim.training.cost.split import split
-from buddysim.training.cost.timings import Timing, timings_text
+from buddysim.training.cost.timings import MeasuredPass, timings_text
 
 DATA = Path(__file__).parents[1] / "buddysim" / "training" / "cost" / "data"
 
@@ -73,7 +73,7 @@ CAFFE_SOURCE = (
 )
 
 
-def deepbench(folder: Path) -> Iterator[tuple[str, Timing]]:
+def deepbench(folder: Path) -> Iterator[tuple[str, MeasuredPass]]:
     """Every single-precision row of the DeepBench tables, with its GPU."""
     with (folder / "deepbench_conv.csv").open(newline="") as file:
         for row in csv.DictReader(file):
@@ -93,9 +93,9 @@ def deepbench(folder: Path) -> Iterator[tuple[str, Timing]]:
                 yield row["gpu"], _fc(rows, inputs, outputs, "forward", float(row["ms"]), algorithm=transposed)
 
 
-def _deepbench_conv(row: dict[str, str], pass_: str, ms: float) -> Timing:
+def _deepbench_conv(row: dict[str, str], pass_: str, ms: float) -> MeasuredPass:
     count = {name: int(float(row[name])) for name in ("W", "H", "C", "N", "K", "R", "S")}
-    return Timing(
+    return MeasuredPass(
         kind="conv",
         batch=count["N"],
         in_channels=count["C"],
@@ -116,12 +116,12 @@ def _deepbench_conv(row: dict[str, str], pass_: str, ms: float) -> Timing:
 
 def _fc(
     rows: int, inputs: int, outputs: int, pass_: str, ms: float, algorithm: str = "", network: str = "", layer: str = ""
-) -> Timing:
+) -> MeasuredPass:
     shape = (rows, inputs, 1, 1, outputs, 1, 1, 1, 1, 0, 0)
-    return Timing("fc", *shape, pass_, algorithm, round(ms, 6), network, layer)
+    return MeasuredPass("fc", *shape, pass_, algorithm, round(ms, 6), network, layer)
 
 
-def caffe(folder: Path) -> Iterator[Timing]:
+def caffe(folder: Path) -> Iterator[MeasuredPass]:
     """Every layer of the four networks that the zoo has, matched by its position among layers of its kind."""
     times: dict[str, dict[str, dict[str, float]]] = {}
     with (folder / "caffe_per_layer_titanx.csv").open(newline="") as file:
@@ -156,7 +156,7 @@ def _caffe_kind(name: str) -> str:
     return "fc" if name.startswith("fc") else "conv"
 
 
-def _caffe_timing(network: Network, layer: Layer, batch: int, pass_: str, ms: float) -> Timing:
+def _caffe_timing(network: Network, layer: Layer, batch: int, pass_: str, ms: float) -> MeasuredPass:
     if layer.kind == "fc":
         gemm = layer.gemms[0]
         return _fc(batch, gemm.k, gemm.n, pass_, ms, network=network.name, layer=layer.name)
@@ -172,7 +172,7 @@ def _caffe_timing(network: Network, layer: Layer, batch: int, pass_: str, ms: fl
     channels, height, width = inner
     outputs = conv.out_channels if conv is not None else 0
     shape = (batch, channels, height, width, outputs, *window)
-    return Timing(layer.kind, *shape, pass_, "", round(ms, 6), network.name, layer.name)
+    return MeasuredPass(layer.kind, *shape, pass_, "", round(ms, 6), network.name, layer.name)
 
 
 def torch_totals(folder: Path) -> str:
@@ -193,7 +193,7 @@ def torch_totals(folder: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
-def write(name: str, timings: list[Timing], source: tuple[str, ...]) -> None:
+def write(name: str, timings: list[MeasuredPass], source: tuple[str, ...]) -> None:
     """The calibration and the validation file of one GPU and library."""
     for part, chosen in zip(("calibration", "validation"), split(timings), strict=True):
         text = timings_text(chosen, source)
@@ -206,7 +206,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="convert_timings.py", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="where the published tables lie")
     folder: Path = parser.parse_args(arguments).folder
-    by_gpu: dict[str, list[Timing]] = {}
+    by_gpu: dict[str, list[MeasuredPass]] = {}
     for gpu, timing in deepbench(folder):
         by_gpu.setdefault(gpu, []).append(timing)
     for gpu, timings in by_gpu.items():

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from buddysim.base.errors import BuddysimError
-from buddysim.training.contents.measure import FASHION_MNIST, MeasureSettings, measure
+from buddysim.training.contents.observe_training import FASHION_MNIST, ObservationSettings, observe_training
 from buddysim.training.contents.reduced_trainings import TRAININGS, path_of, settings_of
 
 
@@ -26,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("-o", "--output", type=Path, metavar="FILE", help="train the small network")
     what.add_argument("--reduced", action="store_true", help="train the reduced networks whose file is missing")
-    parser.add_argument("--epochs", type=int, default=MeasureSettings.epochs, help="of the small network")
+    parser.add_argument("--epochs", type=int, default=ObservationSettings.epochs, help="of the small network")
     parser.add_argument("--images", type=int, default=0, help="train it with the first so many images; 0: all")
     parser.add_argument("--data", type=Path, default=FASHION_MNIST, metavar="FOLDER", help="of Fashion-MNIST")
     args = parser.parse_args(argv)
@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 if not path.exists():
                     _train(path, replace(settings_of(training), data=args.data), "--reduced")
         else:
-            settings = MeasureSettings(data=args.data, epochs=args.epochs, images=args.images)
+            settings = ObservationSettings(data=args.data, epochs=args.epochs, images=args.images)
             limited = f" --images {args.images}" if args.images else ""
             _train(args.output, settings, f"--epochs {args.epochs}{limited}")
     except BuddysimError as error:
@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _train(path: Path, settings: MeasureSettings, arguments: str) -> None:
+def _train(path: Path, settings: ObservationSettings, arguments: str) -> None:
     start = time.monotonic()
 
     def progress(done: int, total: int, loss: float) -> None:
@@ -54,7 +54,7 @@ def _train(path: Path, settings: MeasureSettings, arguments: str) -> None:
             f"{path.name}: iteration {done} of {total}, loss {loss:.4f}, {time.monotonic() - start:.0f} s", flush=True
         )
 
-    measure(path, settings, progress, f"python tools/measure_activations.py {arguments}")
+    observe_training(path, settings, progress, f"python tools/measure_activations.py {arguments}")
 
 
 if __name__ == "__main__":

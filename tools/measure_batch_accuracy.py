@@ -18,7 +18,7 @@ if str(ROOT) not in sys.path:
 from buddysim.base.errors import BuddysimError  # noqa: E402
 from buddysim.base.output import write_text  # noqa: E402
 from buddysim.papers.buddy import batch_accuracy  # noqa: E402
-from buddysim.training.contents.measure import import_torch  # noqa: E402
+from buddysim.training.contents.observe_training import import_torch  # noqa: E402
 
 SHIPPED = ROOT / "buddysim" / "papers" / "buddy" / batch_accuracy.FILE
 

@@ -19,7 +19,7 @@ if str(ROOT) not in sys.path:
 from buddysim.base.errors import BuddysimError  # noqa: E402
 from buddysim.base.output import write_text  # noqa: E402
 from buddysim.papers.gist.format_accuracy import BATCH, CONDITIONS, DATA, NETWORK, SEEDS, train  # noqa: E402
-from buddysim.training.contents.measure import import_torch  # noqa: E402
+from buddysim.training.contents.observe_training import import_torch  # noqa: E402
 from buddysim.training.schemes._gist_accuracy import FILE  # noqa: E402
 
 SHIPPED = ROOT / "buddysim" / "training" / "contents" / "data"

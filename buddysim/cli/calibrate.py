@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from buddysim.report.screen import Part
     from buddysim.training.cost.model import CostModel
-    from buddysim.training.cost.timings import Timing
+    from buddysim.training.cost.timings import MeasuredPass
 
 NAME = "calibrate"
 HELP = "fit layer times to timings of another GPU, for train --calibration"
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     if not any(timing.has_products for timing in timings):
         raise BuddysimError(f"{args.timings}: no timing of a conv or fc layer to fit efficiencies to")
 
-    def fitted(chosen: Sequence[Timing]) -> CostModel:
+    def fitted(chosen: Sequence[MeasuredPass]) -> CostModel:
         data = Dataset(machine.name, args.library, Peak.of(machine), tuple(chosen))
         source = (f"{len(chosen)} timings of {Path(args.timings).name}, fitted by buddysim calibrate",)
         calibration = fit_calibration(data, common(), source, args.limited_workspace)
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _report(
-    model: CostModel, fitted: Callable[[Sequence[Timing]], CostModel], timings: Sequence[Timing]
+    model: CostModel, fitted: Callable[[Sequence[MeasuredPass]], CostModel], timings: Sequence[MeasuredPass]
 ) -> Iterator[Part]:
     """The efficiencies found, and the errors on the timings and on held-out shapes, which a second fit didn't see."""
     from buddysim.report.screen import Column, ScreenTable

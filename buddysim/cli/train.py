@@ -34,9 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from buddysim.cli.completion import completes
     from buddysim.training.cost.precision import PRECISIONS
     from buddysim.training.iteration.optimizer import OPTIMIZERS
-    from buddysim.training.iteration.plan import PREFETCHES, Options
+    from buddysim.training.iteration.plan import PREFETCHES, TrainingOptions
 
-    defaults = Options()
+    defaults = TrainingOptions()
     completes(
         parser.add_argument(
             "network", metavar="NAME|FILE.toml", help="a network of the zoo (networks list), or a network file"
@@ -226,20 +226,20 @@ def measured(args: argparse.Namespace, scheme_options: Mapping[str, Any]) -> Ite
             raise BuddysimError("--dataset: is the data to train with: expected --observe-activations too")
         yield None
         return
-    from buddysim.training.contents.options import SOURCES
+    from buddysim.training.contents.activation_options import SOURCES
 
     sources = [f"--{name}" for name in SOURCES if name in scheme_options]
     if sources:
         raise BuddysimError(f"--observe-activations and {sources[0]}: expected one source of activations")
     from buddysim.report.progress import progress_bars
-    from buddysim.training.contents.measure import MeasureSettings, measure
+    from buddysim.training.contents.observe_training import ObservationSettings, observe_training
 
-    settings = MeasureSettings() if args.dataset is None else MeasureSettings(data=Path(args.dataset))
+    settings = ObservationSettings() if args.dataset is None else ObservationSettings(data=Path(args.dataset))
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "measured.maps")
         with progress_bars("iterations") as start_bar:
             bar = start_bar("training") if start_bar else None
-            measure(path, settings, (lambda done, total, loss: bar(done, total)) if bar else None)
+            observe_training(path, settings, (lambda done, total, loss: bar(done, total)) if bar else None)
         yield path
 
 
@@ -281,10 +281,10 @@ def _simulate(
 ) -> tuple[dict[str, TrainingResult], dict[str, int] | None, dict[str, Any]]:
     """Results by scheme; with --max-batch also the largest batches, and what is missing for one sample more."""
     from buddysim.training.cost import CostModel
-    from buddysim.training.driver import carry_out, make_options, simulate
+    from buddysim.training.driver import make_options, simulate, simulate_plan
+    from buddysim.training.fit_check import FitChecks
     from buddysim.training.result import TrainingResult, oom_counters
     from buddysim.training.search import LARGEST_BATCH, largest_batch
-    from buddysim.training.trial import Trials
 
     options = make_options(**chosen)
     cost = CostModel.load(machine, options.conv_library, args.calibration, options.precision)
@@ -292,16 +292,16 @@ def _simulate(
     def simulated(scheme: str, batch: int) -> TrainingResult:
         return simulate(network, batch, machine, scheme, options=options, cost=cost)
 
-    def tried(trials: Trials, batch: int) -> TrainingResult:
+    def tried(trials: FitChecks, batch: int) -> TrainingResult:
         plan, program = trials.planned(batch)
-        return TrainingResult.from_outcome(carry_out(trials.network, batch, machine, cost, plan, options, program))
+        return TrainingResult.from_outcome(simulate_plan(trials.network, batch, machine, cost, plan, options, program))
 
     if not args.max_batch:
         return {scheme: simulated(scheme, args.batch) for scheme in schemes}, None, {}
     results, batches, beyond = {}, {}, {}
     found: dict[str, tuple[int, OutOfMemory | None]] = {}  # several schemes may fit as the same one
     for scheme in schemes:
-        trials = Trials(network, machine, cost, scheme, options)
+        trials = FitChecks(network, machine, cost, scheme, options)
         if trials.scheme not in found:
             batch = largest_batch(trials)
             found[trials.scheme] = batch, trials.out_of_memory(batch + 1) if 0 < batch < LARGEST_BATCH else None

@@ -13,7 +13,7 @@ from buddysim.papers.cdma.offloaded_maps import ratios_by_network
 from buddysim.papers.cdma.paper_networks import NETWORKS
 from buddysim.papers.reported_values import value
 from buddysim.plotting import style
-from buddysim.training.contents.measured import measured
+from buddysim.training.contents.observed_activations import observed_activations
 
 TITLE = "cDMA, Fig. 11: ratios by algorithm and layout (points: average by size; dashes: largest of a layer)"
 ORDER = 211
@@ -31,7 +31,7 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
             "average": found.average,
             "largest": found.largest,
         }
-        for label, ratios in ratios_by_network(measured(None)).items()
+        for label, ratios in ratios_by_network(observed_activations(None)).items()
         for found in ratios
     ]
 

@@ -12,7 +12,7 @@ from buddysim.papers.cdma.paper_networks import NETWORKS
 from buddysim.plotting import style
 from buddysim.training import Network
 from buddysim.training.contents import Codec
-from buddysim.training.contents.measured import measured
+from buddysim.training.contents.observed_activations import observed_activations
 
 TITLE = "cDMA, Fig. 6: densities of ours carried over to the paper's networks, by relative depth"
 ORDER = 206
@@ -25,7 +25,7 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
     last = activations.points[-1].epoch
     rows = []
     for share in (0.0, 0.05, 0.25, 0.5, 1.0):
-        contents = measured(None, share * last)
+        contents = observed_activations(None, share * last)
         for label in SHOWN:
             network = Network.load(NETWORKS[label][0])
             found = contents.contents(network, 1, Codec())

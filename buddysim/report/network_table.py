@@ -6,8 +6,8 @@ from typing import Any
 
 from buddysim.report.screen import NOT_APPLICABLE, Column, Part, ScreenTable
 from buddysim.training.networks.facts import facts
-from buddysim.training.networks.footprint import Footprint, baseline_footprint
 from buddysim.training.networks.graph import Layer, Network
+from buddysim.training.networks.network_bytes import NetworkBytes, baseline_network_bytes
 from buddysim.training.networks.torch_saves import saved_bytes
 
 _GIB, _MIB = 2**30, 2**20
@@ -42,7 +42,7 @@ def network_parts(network: Network, batch: int) -> list[Part]:
         f"batch {batch}, {shown['layers']} layers, {network.parameters:,} parameters, "
         f"{_scaled(shown['forward_flops'])}FLOP forward, {_scaled(shown['backward_flops'])}FLOP backward",
         "",
-        _memory_table(baseline_footprint(network, batch), saved_bytes(network, batch)),
+        _memory_table(baseline_network_bytes(network, batch), saved_bytes(network, batch)),
         "",
         _layer_table(network, batch),
         "",
@@ -50,7 +50,7 @@ def network_parts(network: Network, batch: int) -> list[Part]:
     ]
 
 
-def _memory_table(footprint: Footprint, kept: int) -> ScreenTable:
+def _memory_table(footprint: NetworkBytes, kept: int) -> ScreenTable:
     rows = (
         ("weights", footprint.weights),
         ("weight gradients", footprint.weight_gradients),

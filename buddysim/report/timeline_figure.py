@@ -17,7 +17,7 @@ from matplotlib.patches import Patch
 from buddysim.base.output import write_with
 from buddysim.training.iteration.program import KINDS, Kind
 from buddysim.training.iteration.timeline import COMPUTE, HOST, OFFLOAD, PREFETCH, STREAMS
-from buddysim.training.outcome import Outcome
+from buddysim.training.outcome import IterationOutcome
 
 PS_PER_MS = 10**9
 INK = "#222222"
@@ -50,7 +50,7 @@ _KINDS: Mapping[Kind, tuple[str, str]] = {
 }
 
 
-def draw(outcomes: Mapping[str, Outcome]) -> Figure:
+def draw(outcomes: Mapping[str, IterationOutcome]) -> Figure:
     """Two panels for each scheme, on one axis of time and one scale of memory."""
     figure = Figure(figsize=(11, 0.6 + 3.4 * len(outcomes)), dpi=110, layout="constrained")
     panels = np.atleast_1d(figure.subplots(2 * len(outcomes), 1, sharex=True, height_ratios=[1, 1.7] * len(outcomes)))
@@ -70,7 +70,7 @@ def draw(outcomes: Mapping[str, Outcome]) -> Figure:
     return figure
 
 
-def write_figure(path: str | os.PathLike[str], outcomes: Mapping[str, Outcome]) -> None:
+def write_figure(path: str | os.PathLike[str], outcomes: Mapping[str, IterationOutcome]) -> None:
     """Writes the picture as PNG, SVG or PDF, by the ending of its name; whole or not at all."""
     suffix = Path(path).suffix.lower()
 
@@ -82,7 +82,7 @@ def write_figure(path: str | os.PathLike[str], outcomes: Mapping[str, Outcome]) 
     write_with(path, write)
 
 
-def _draw_streams(axes: Axes, scheme: str, outcome: Outcome, length: float) -> None:
+def _draw_streams(axes: Axes, scheme: str, outcome: IterationOutcome, length: float) -> None:
     bars: dict[str, list[tuple[float, float, int]]] = {}
     used = {record.stream for record in outcome.schedule.records}
     rows = [stream for stream in STREAMS if stream != HOST or stream in used]
@@ -107,7 +107,7 @@ def _draw_streams(axes: Axes, scheme: str, outcome: Outcome, length: float) -> N
     _plain(axes)
 
 
-def _name_stalls(axes: Axes, outcome: Outcome, length: float) -> None:
+def _name_stalls(axes: Axes, outcome: IterationOutcome, length: float) -> None:
     """The layers of the longest stalls, over them, as many as have room on an axis of `length` ms."""
     named: list[tuple[float, float]] = []
     for stall in sorted(outcome.schedule.stalls, key=lambda stall: (-stall.ps, stall.start_ps)):
@@ -132,7 +132,7 @@ def _boxes(bars: list[tuple[float, float, int]], colour: str) -> PolyCollection:
     return PolyCollection(corners, facecolors=colour, edgecolors="white", linewidths=0.2)
 
 
-def _draw_memory(axes: Axes, outcome: Outcome) -> None:
+def _draw_memory(axes: Axes, outcome: IterationOutcome) -> None:
     times, held = outcome.curve()
     base = np.zeros(len(held))
     handles: list[Patch | Line2D] = []

@@ -9,7 +9,7 @@ from pathlib import Path
 from buddysim.base.errors import BuddysimError
 from buddysim.base.output import check_output
 from buddysim.report.timeline_trace import write_trace
-from buddysim.training.outcome import Outcome
+from buddysim.training.outcome import IterationOutcome
 
 TRACE = ".json"
 FIGURES = (".png", ".svg", ".pdf")
@@ -24,7 +24,7 @@ def check_timeline(path: str | os.PathLike[str]) -> None:
     check_output(path)
 
 
-def write_timeline(path: str | os.PathLike[str], outcomes: Mapping[str, Outcome]) -> None:
+def write_timeline(path: str | os.PathLike[str], outcomes: Mapping[str, IterationOutcome]) -> None:
     """Writes the timelines of one or more schemes, by name, into one file.
 
     Parameters

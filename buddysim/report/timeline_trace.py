@@ -14,7 +14,7 @@ from typing import Any
 from buddysim.base.output import write_text
 from buddysim.training.iteration.program import KINDS
 from buddysim.training.iteration.timeline import COMPUTE, HOST, STREAMS
-from buddysim.training.outcome import Outcome
+from buddysim.training.outcome import IterationOutcome
 
 PS_PER_US = 10**6
 _STALLS = "stalls"
@@ -29,7 +29,7 @@ _COLOURS = {
 }
 
 
-def trace_events(outcomes: Mapping[str, Outcome]) -> dict[str, Any]:
+def trace_events(outcomes: Mapping[str, IterationOutcome]) -> dict[str, Any]:
     """The document, with the schemes in the order given."""
     events: list[dict[str, Any]] = []
     for number, (scheme, outcome) in enumerate(outcomes.items()):
@@ -37,13 +37,13 @@ def trace_events(outcomes: Mapping[str, Outcome]) -> dict[str, Any]:
     return {"traceEvents": events, "displayTimeUnit": "ms"}
 
 
-def write_trace(path: str | os.PathLike[str], outcomes: Mapping[str, Outcome]) -> None:
+def write_trace(path: str | os.PathLike[str], outcomes: Mapping[str, IterationOutcome]) -> None:
     """Writes the document, whole or not at all."""
     text = json.dumps(trace_events(outcomes), separators=(",", ":"), allow_nan=False) + "\n"
     write_text(path, text)
 
 
-def _process(pid: int, scheme: str, outcome: Outcome) -> Iterator[dict[str, Any]]:
+def _process(pid: int, scheme: str, outcome: IterationOutcome) -> Iterator[dict[str, Any]]:
     layers = outcome.network.layers
     title = f"{scheme}: {outcome.network.name}, batch {outcome.batch}, {outcome.machine.name}"
     yield {"ph": "M", "name": "process_name", "pid": pid, "args": {"name": title}}

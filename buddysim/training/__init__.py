@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from buddysim.training.driver import simulate
     from buddysim.training.networks.builder import NetworkBuilder
-    from buddysim.training.networks.graph import Conv, Gemm, Layer, Network, Pool
+    from buddysim.training.networks.graph import Conv, Gemm, Layer, Network, Pooling
     from buddysim.training.result import TrainingResult
 
-__all__ = ["Conv", "Gemm", "Layer", "Network", "NetworkBuilder", "Pool", "TrainingResult", "simulate"]
+__all__ = ["Conv", "Gemm", "Layer", "Network", "NetworkBuilder", "Pooling", "TrainingResult", "simulate"]
 
 # Schemes import from this package, so `simulate`, which imports them, is looked up at its first use.
 _MODULES = {
-    **dict.fromkeys(("Conv", "Gemm", "Layer", "Network", "Pool"), "buddysim.training.networks.graph"),
+    **dict.fromkeys(("Conv", "Gemm", "Layer", "Network", "Pooling"), "buddysim.training.networks.graph"),
     "NetworkBuilder": "buddysim.training.networks.builder",
     "TrainingResult": "buddysim.training.result",
     "simulate": "buddysim.training.driver",

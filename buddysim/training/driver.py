@@ -10,20 +10,20 @@ from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
 from buddysim.base.pool import FITS
 from buddysim.training import schemes
-from buddysim.training.iteration import memory
+from buddysim.training.fit_check import capacity_bytes, placed
+from buddysim.training.iteration import memory_usage
 from buddysim.training.iteration.build import build
 from buddysim.training.iteration.optimizer import find_optimizer
 from buddysim.training.iteration.pinned import host_pinned
-from buddysim.training.iteration.plan import PREFETCHES, Options, Plan
+from buddysim.training.iteration.plan import PREFETCHES, Plan, TrainingOptions
 from buddysim.training.iteration.program import Program
 from buddysim.training.iteration.schedule import schedule
 from buddysim.training.networks.graph import Network
-from buddysim.training.outcome import Baseline, Outcome
+from buddysim.training.outcome import Baseline, IterationOutcome
 from buddysim.training.result import TrainingResult
 from buddysim.training.schemes import baseline as network_wide
 from buddysim.training.schemes._links import link_rate
 from buddysim.training.search import LARGEST_BATCH
-from buddysim.training.trial import capacity_bytes, placed
 
 if TYPE_CHECKING:
     from buddysim.machine.training import TrainingMachine
@@ -37,10 +37,10 @@ def simulate_outcome(
     machine: TrainingMachine | str,
     scheme: str,
     *,
-    options: Options | None = None,
+    options: TrainingOptions | None = None,
     cost: CostModel | None = None,
     **keywords: Any,
-) -> Outcome:
+) -> IterationOutcome:
     """One iteration, as the raw object.
 
     Parameters
@@ -49,7 +49,8 @@ def simulate_outcome(
     batch : samples
     machine : a machine or its name
     scheme : a name of `buddysim.training.schemes.REGISTRY`
-    options, keywords : an `Options`, or its fields by name; options that schemes declare go to ``Options.extra``
+    options, keywords : an `TrainingOptions`, or its fields by name; options that schemes declare go to
+        ``TrainingOptions.extra``
     cost : layer times; None loads the model of the machine
     """
     from buddysim.machine.training import TrainingMachine
@@ -70,7 +71,7 @@ def simulate_outcome(
         )
     network = network.stored_in(cost.precision.element_bytes)
     plan = schemes.REGISTRY.find(scheme).plan(network, batch, machine, cost, scheme, options)
-    return carry_out(network, batch, machine, cost, plan, options)
+    return simulate_plan(network, batch, machine, cost, plan, options)
 
 
 def simulate(
@@ -87,9 +88,9 @@ def simulate(
     return TrainingResult.from_outcome(simulate_outcome(network, batch, machine, scheme, **keywords))
 
 
-def make_options(**keywords: Any) -> Options:
-    """An `Options` from keywords: its fields, and options that schemes declare."""
-    fields = set(Options.__dataclass_fields__) - {"extra"}
+def make_options(**keywords: Any) -> TrainingOptions:
+    """An `TrainingOptions` from keywords: its fields, and options that schemes declare."""
+    fields = set(TrainingOptions.__dataclass_fields__) - {"extra"}
     chosen = {name: value for name, value in keywords.items() if name in fields}
     extra = {**keywords.get("extra", {})}
     extra |= {name: value for name, value in keywords.items() if name not in (*fields, "extra")}
@@ -102,7 +103,7 @@ def make_options(**keywords: Any) -> Options:
             declared[name].check(name, value)
     if chosen.get("memory_bytes") is not None:
         chosen["memory_bytes"] = _whole("memory_bytes", chosen["memory_bytes"])
-    options = Options(**chosen, extra=extra)
+    options = TrainingOptions(**chosen, extra=extra)
     for name, value, expected in (
         ("prefetch", options.prefetch, PREFETCHES),
         ("pool_policy", options.pool_policy, FITS),
@@ -125,17 +126,17 @@ def _whole(name: str, value: Any) -> int:
         raise BuddysimError(f"{name} {shortened(value)}: expected a whole number") from None
 
 
-def carry_out(
-    network: Network, batch: int, machine: TrainingMachine, cost: CostModel, plan: Plan, options: Options,
+def simulate_plan(
+    network: Network, batch: int, machine: TrainingMachine, cost: CostModel, plan: Plan, options: TrainingOptions,
     program: Program | None = None,
-) -> Outcome:  # fmt: skip
+) -> IterationOutcome:  # fmt: skip
     """The iteration that a scheme planned; `program` is what `build` makes of the plan, where that is at hand."""
     if program is None:
         program = build(network, batch, cost, plan, link_rate(machine, options.link), options.optimizer)
     placement, failure = placed(program, plan, machine, options)
     timed = schedule(placement.program)
     pinned, _ = host_pinned(placement.program)
-    return Outcome(
+    return IterationOutcome(
         plan.scheme, network.in_place_only(plan.in_place), batch, machine, cost, options, plan, timed, placement,
         capacity_bytes(plan, machine, options), failure, pinned, baseline(network, batch, machine, cost, options),
         _reference_bytes(network, batch, cost, plan, link_rate(machine, options.link)),
@@ -147,10 +148,12 @@ def _reference_bytes(network: Network, batch: int, cost: CostModel, plan: Plan, 
     reference = plan.reference
     if reference is None:
         return None
-    return reference.placer.least_bytes(build(network, batch, cost, reference, link), memory.maps)
+    return reference.placer.least_bytes(build(network, batch, cost, reference, link), memory_usage.is_map_tensor)
 
 
-def baseline(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, options: Options) -> Baseline:
+def baseline(
+    network: Network, batch: int, machine: TrainingMachine, cost: CostModel, options: TrainingOptions
+) -> Baseline:
     """The network-wide allocation with the fastest algorithms, and the oracle's time."""
     plan = network_wide.plan(network, batch, machine, cost, "baseline-p", options)
     program = build(network, batch, cost, plan, link_rate(machine, options.link), options.optimizer)
@@ -159,6 +162,6 @@ def baseline(network: Network, batch: int, machine: TrainingMachine, cost: CostM
     return Baseline(
         timed.time_ps,
         sum(features),
-        memory.usage(program, timed.step_ps),
-        memory.usage(program, timed.step_ps, "features"),
+        memory_usage.usage(program, timed.step_ps),
+        memory_usage.usage(program, timed.step_ps, "features"),
     )

@@ -18,7 +18,7 @@ from buddysim.training.driver import simulate_outcome
 if TYPE_CHECKING:
     from buddysim.machine.training import TrainingMachine
     from buddysim.training.networks.graph import Network
-    from buddysim.training.outcome import Outcome
+    from buddysim.training.outcome import IterationOutcome
 
 OPTION = "epoch"
 
@@ -28,7 +28,7 @@ class Epochs:
     """One iteration of each epoch, in the order given."""
 
     epochs: tuple[float, ...]
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[IterationOutcome, ...]
 
     def time_ps(self, iterations: Sequence[int]) -> int:
         """Time of the training, with so many iterations of each epoch."""
@@ -53,7 +53,7 @@ def simulate_epochs(
     if not epochs or min(epochs) < 0:
         raise BuddysimError(f"epochs {list(epochs)}: expected one or more, each 0 or above")
     changes = depends_on_epoch(scheme)
-    outcomes: list[Outcome] = []
+    outcomes: list[IterationOutcome] = []
     for epoch in epochs:
         if outcomes and not changes:
             outcomes.append(outcomes[0])

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from buddysim.training.iteration import memory
-from buddysim.training.iteration.memory import Failure, Levels, Placement, Usage
-from buddysim.training.iteration.plan import Options, Plan
+from buddysim.training.iteration import memory_usage
+from buddysim.training.iteration.memory_usage import FailedRequest, MemoryOverTime, TensorAddresses, Usage
+from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.iteration.program import FORWARD_PART, Pass, Program, Step
-from buddysim.training.iteration.schedule import Schedule
+from buddysim.training.iteration.schedule import IterationSchedule
 from buddysim.training.networks.graph import Network
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Baseline:
 
 
 @dataclass(frozen=True)
-class View:
+class LayerScope:
     """Time and memory of the whole network, or of its feature-extraction layers only (as the vDNN paper counts).
 
     Attributes
@@ -73,7 +73,7 @@ class OutOfMemory:
     pinned_bytes : the most host memory that the whole iteration would pin at once
     """
 
-    failure: Failure
+    failure: FailedRequest
     layer: str
     at_peak_bytes: int
     pinned_bytes: int
@@ -96,7 +96,7 @@ class OutOfMemory:
 
 
 @dataclass(frozen=True, repr=False)
-class Outcome:
+class IterationOutcome:
     """One iteration of a network under a scheme.
 
     Where it doesn't fit (`fits` is False, `failure` has the reason), everything else describes the same iteration on a
@@ -117,12 +117,12 @@ class Outcome:
     batch: int
     machine: TrainingMachine
     cost: CostModel
-    options: Options
+    options: TrainingOptions
     plan: Plan
-    schedule: Schedule
-    placement: Placement
+    schedule: IterationSchedule
+    placement: TensorAddresses
     capacity: int | None
-    failure: Failure | None
+    failure: FailedRequest | None
     pinned_bytes: int
     baseline: Baseline
     reference_bytes: int | None = None
@@ -170,7 +170,7 @@ class Outcome:
     @cached_property
     def footprint_bytes(self) -> int:
         """Bytes that the placer needs for maps, codes, decoded copies and gradient maps."""
-        return self.plan.placer.least_bytes(self.program, memory.maps)
+        return self.plan.placer.least_bytes(self.program, memory_usage.is_map_tensor)
 
     @property
     def footprint_ratio(self) -> float | None:
@@ -189,35 +189,35 @@ class Outcome:
         return sum(task.duration_ps for task in self.program.tasks if task.stream == "host")
 
     @cached_property
-    def whole(self) -> View:
+    def whole(self) -> LayerScope:
         """The whole network."""
         return self._view(None, self.baseline.time_ps, self.baseline.usage)
 
     @cached_property
-    def feature_layers(self) -> View:
+    def feature_layers(self) -> LayerScope:
         """The feature-extraction layers."""
         return self._view("features", self.baseline.features_time_ps, self.baseline.features_usage)
 
-    def view(self, part: str) -> View:
+    def view(self, part: str) -> LayerScope:
         """``"whole"`` or ``"features"``."""
         return self.feature_layers if part == "features" else self.whole
 
-    def _view(self, part: str | None, baseline_ps: int, baseline: Usage) -> View:
+    def _view(self, part: str | None, baseline_ps: int, baseline: Usage) -> LayerScope:
         counted = [step.index for step in self.program.steps if part is None or step.part == part]
         layers = self.network.layers
-        return View(
+        return LayerScope(
             time_ps=sum(int(self.schedule.step_ps[index]) for index in counted),
             compute_ps=sum(self.program.steps[index].compute_ps for index in counted),
             stall_ps=sum(stall.ps for stall in self.schedule.stalls if part in (None, layers[stall.layer].part)),
-            usage=memory.usage(self.program, self.schedule.step_ps, part, self.placement.groups),
+            usage=memory_usage.usage(self.program, self.schedule.step_ps, part, self.placement.groups),
             baseline_ps=baseline_ps,
             baseline=baseline,
         )
 
-    def curve(self, part: str = "whole") -> tuple[Levels, Levels]:
+    def curve(self, part: str = "whole") -> tuple[MemoryOverTime, MemoryOverTime]:
         """When each step starts (and the last one ends), in ps, and the bytes held in each step by kind."""
         times = np.array([*self.schedule.step_start_ps, self.time_ps], dtype=np.int64)
-        return times, memory.levels(self.program, None if part == "whole" else part, self.placement.groups)
+        return times, memory_usage.levels(self.program, None if part == "whole" else part, self.placement.groups)
 
     def stall_ps_by_cause(self) -> dict[str, int]:
         """Time that the compute stream stood still, by cause."""
@@ -228,7 +228,7 @@ class Outcome:
 
     def per_layer(self) -> Iterator[LayerOutcome]:
         """One row for each layer."""
-        held = memory.levels(self.program, None, self.placement.groups).sum(axis=1)
+        held = memory_usage.levels(self.program, None, self.placement.groups).sum(axis=1)
         every_step = _by_layer(self.program.steps)
         every_task = _by_layer(self.program.tasks)
         every_stall = _by_layer(self.schedule.stalls)

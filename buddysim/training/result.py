@@ -14,7 +14,7 @@ from buddysim.training.schemes import accuracy
 
 if TYPE_CHECKING:
     from buddysim.training.networks.graph import Network
-    from buddysim.training.outcome import Outcome, OutOfMemory, View
+    from buddysim.training.outcome import IterationOutcome, LayerScope, OutOfMemory
 
 PS_PER_MS = 10**9
 UNCALIBRATED = "uncalibrated"
@@ -45,10 +45,10 @@ class TrainingResult(SchemeResult):
     _KIND = "training"
 
     per_layer: list[dict[str, Any]]
-    outcome: Outcome = field(repr=False, compare=False)
+    outcome: IterationOutcome = field(repr=False, compare=False)
 
     @classmethod
-    def from_outcome(cls, outcome: Outcome) -> TrainingResult:
+    def from_outcome(cls, outcome: IterationOutcome) -> TrainingResult:
         """The result of a simulated iteration."""
         return cls(outcome.scheme, _counters(outcome), _provenance(outcome), _per_layer(outcome), outcome)
 
@@ -65,7 +65,7 @@ class TrainingResult(SchemeResult):
         return {"per_layer": self.per_layer}
 
 
-def _counters(outcome: Outcome) -> dict[str, Any]:
+def _counters(outcome: IterationOutcome) -> dict[str, Any]:
     whole, features = outcome.whole, outcome.feature_layers
     peak = whole.usage.at_peak
     stalls = outcome.stall_ps_by_cause()
@@ -113,7 +113,7 @@ def _counters(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _usage(view: View) -> dict[str, int]:
+def _usage(view: LayerScope) -> dict[str, int]:
     return {
         "memory.peak_bytes": view.usage.peak_bytes,
         "memory.time_mean_bytes": view.usage.time_mean_bytes,
@@ -139,7 +139,7 @@ def oom_counters(shortage: OutOfMemory | None) -> dict[str, Any]:
     }
 
 
-def _per_layer(outcome: Outcome) -> list[dict[str, Any]]:
+def _per_layer(outcome: IterationOutcome) -> list[dict[str, Any]]:
     network, batch, cost = outcome.network, outcome.batch, outcome.cost
     moved: Counter[int] = Counter()
     for task in outcome.program.tasks:
@@ -194,7 +194,7 @@ def _backward_passes(network: Network, index: int) -> tuple[str, ...]:
     return ("backward_data", "backward_filter") if wants_dx else ("backward_filter",)
 
 
-def _provenance(outcome: Outcome) -> dict[str, Any]:
+def _provenance(outcome: IterationOutcome) -> dict[str, Any]:
     machine, options, cost = outcome.machine, outcome.options, outcome.cost
     name = options.link or machine.link
     link = machine.links[name]

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from buddysim.training.fit_check import Excess, FitChecks
     from buddysim.training.result import TrainingResult
-    from buddysim.training.trial import Excess, Trials
 
 LARGEST_BATCH = 1 << 20
 
 
-def largest_batch(trials: Trials, limit: int = LARGEST_BATCH) -> int:
+def largest_batch(trials: FitChecks, limit: int = LARGEST_BATCH) -> int:
     """The largest batch that fits; 0 where none does.
 
     Whether a batch fits is not monotone: fragmentation may refuse one and let a larger one through, and a larger batch
@@ -29,7 +29,7 @@ def largest_batch(trials: Trials, limit: int = LARGEST_BATCH) -> int:
     if high and trials.at(high).fits:
         return high
     while high:
-        low = _first_alike(trials, high)
+        low = _first_batch_with_same_algorithms(trials, high)
         for batch in range(_last(lambda batch: trials.at(batch).excess, low, high), low - 1, -1):
             if trials.at(batch).fits:
                 return batch
@@ -37,7 +37,7 @@ def largest_batch(trials: Trials, limit: int = LARGEST_BATCH) -> int:
     return 0
 
 
-def _first_alike(trials: Trials, high: int) -> int:
+def _first_batch_with_same_algorithms(trials: FitChecks, high: int) -> int:
     """The first of the batches up to `high` that have its CONV algorithms."""
     chosen = trials.algorithms(high)
     alike, step = high, 1

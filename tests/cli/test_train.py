@@ -13,6 +13,7 @@ from buddysim.base import plugins
 from buddysim.base.errors import BuddysimError
 from buddysim.cli import main
 from buddysim.training import Network, schemes, simulate
+from buddysim.training.contents import observe_training
 from tests.training.iteration import general_scheme
 
 SMALL = """
@@ -223,13 +224,12 @@ def test_a_measurement_made_now_is_what_is_compressed(monkeypatch, capsys):
     """The training itself is tested in tests/training; here it leaves the measurement that ships."""
     import shutil
 
-    from buddysim.training.contents import measure
-    from buddysim.training.contents.measured import shipped
+    from buddysim.training.contents.observed_activations import shipped
 
     def copied(path, settings, progress):
         shutil.copyfile(shipped().path, path)
 
-    monkeypatch.setattr(measure, "measure", copied)
+    monkeypatch.setattr(observe_training, "observe_training", copied)
     assert train("alexnet", "--batch", "8", "--scheme", "cdma-zv", "--observe-activations") == 0
     assert "measured.maps" in capsys.readouterr().out
 

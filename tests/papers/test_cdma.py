@@ -11,7 +11,7 @@ from buddysim.papers.cdma.offloaded_maps import offloaded_maps, ratios, ratios_b
 from buddysim.papers.cdma.paper_networks import NETWORKS
 from buddysim.training import simulate
 from buddysim.training.contents import Codec, GeneratedContents, TableContents
-from buddysim.training.contents.measured import MeasuredContents, measured, shipped
+from buddysim.training.contents.observed_activations import ObservedActivations, observed_activations, shipped
 from buddysim.training.networks.graph import Network
 
 
@@ -88,10 +88,10 @@ def test_the_networks_are_in_the_zoo() -> None:
 def test_the_shipped_measurement_on_the_papers_networks() -> None:
     zvc, paper, zlib = Codec(), Codec(masks=False), Codec("zlib", "NHWC")
     sparsity, exact, counted, with_repeats, without_repeats = [], [], [], [], []
-    flat = MeasuredContents(shipped(), repeated_values=False)
+    flat = ObservedActivations(shipped(), repeated_values=False)
     for name, batch in NETWORKS.values():
         network = Network.load(name)
-        found = ratios(network, batch, measured(None), [zvc, paper, zlib])
+        found = ratios(network, batch, observed_activations(None), [zvc, paper, zlib])
         sparsity.append(1 - found[0].density)
         exact.append(found[0].average)
         counted.append(found[1].average)

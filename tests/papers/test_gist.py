@@ -10,7 +10,7 @@ from buddysim.papers.gist.paper_networks import DENSITY, FORMATS, NETWORKS, mfr,
 from buddysim.papers.paper_comparison import NOT_REPRODUCED, REPRODUCED, SHAPE_ONLY, PaperComparison
 from buddysim.papers.reported_values import ReportedValue, reported_values
 from buddysim.papers.simulated_values import SimulatedValue
-from buddysim.training.iteration.placers import Groups
+from buddysim.training.iteration.allocators import StaticGroups
 
 
 def test_every_number_has_its_line_and_known_needs() -> None:
@@ -29,8 +29,8 @@ def test_what_was_chosen_before_measuring() -> None:
 
 def test_the_worked_example() -> None:
     (before, after), others = worked_example()
-    assert Groups().place(program_of(*before, *others), None).high_water == 18
-    assert Groups().place(program_of(*after, *others), None).high_water == 12
+    assert StaticGroups().place(program_of(*before, *others), None).high_water == 18
+    assert StaticGroups().place(program_of(*after, *others), None).high_water == 12
 
 
 @pytest.mark.parametrize(

@@ -11,22 +11,22 @@ import pytest
 from buddysim.base.errors import BuddysimError
 from buddysim.report import timeline_figure
 from buddysim.report.timeline_file import check_timeline, write_timeline
-from buddysim.training.driver import carry_out
-from buddysim.training.iteration.plan import Options
-from buddysim.training.outcome import Outcome
+from buddysim.training.driver import simulate_plan
+from buddysim.training.iteration.plan import TrainingOptions
+from buddysim.training.outcome import IterationOutcome
 from buddysim.training.schemes import vdnn
 from tests.training.doubles import MS, Cost, chain, machine
 from tests.training.iteration import general_scheme
 
 
 @pytest.fixture
-def outcome() -> Outcome:
+def outcome() -> IterationOutcome:
     network, cost = chain("crcpcf"), Cost(default_ps=MS // 2)
-    plan = vdnn.plan(network, 1, machine(), cost, "vdnn-all-p", Options())
-    return carry_out(network, 1, machine(), cost, plan, Options())
+    plan = vdnn.plan(network, 1, machine(), cost, "vdnn-all-p", TrainingOptions())
+    return simulate_plan(network, 1, machine(), cost, plan, TrainingOptions())
 
 
-def test_the_trace_holds_every_operation_stall_and_step(tmp_path: Path, outcome: Outcome):
+def test_the_trace_holds_every_operation_stall_and_step(tmp_path: Path, outcome: IterationOutcome):
     write_timeline(tmp_path / "t.json", {"one": outcome, "two": outcome})
     document = json.loads((tmp_path / "t.json").read_text())
     events = [event for event in document["traceEvents"] if event["pid"] == 1]
@@ -44,8 +44,8 @@ def test_the_trace_holds_every_operation_stall_and_step(tmp_path: Path, outcome:
 
 def test_the_hosts_work_has_a_row_where_there_is_any(tmp_path: Path):
     network, cost = chain("ccc"), Cost(default_ps=MS)
-    plan = general_scheme.plan(network, 1, machine(), cost, "test-host", Options())
-    out = carry_out(network, 1, machine(), cost, plan, Options())
+    plan = general_scheme.plan(network, 1, machine(), cost, "test-host", TrainingOptions())
+    out = simulate_plan(network, 1, machine(), cost, plan, TrainingOptions())
     write_timeline(tmp_path / "t.json", {"test-host": out})
     events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
     threads = {event["args"]["name"]: event["tid"] for event in events if event["name"] == "thread_name"}
@@ -61,7 +61,7 @@ def test_the_hosts_work_has_a_row_where_there_is_any(tmp_path: Path):
 
 
 @pytest.mark.parametrize(("suffix", "magic"), [("png", b"\x89PNG"), ("svg", b"<?xml")])
-def test_pictures_are_the_same_bytes_each_time(tmp_path: Path, outcome: Outcome, suffix: str, magic: bytes):
+def test_pictures_are_the_same_bytes_each_time(tmp_path: Path, outcome: IterationOutcome, suffix: str, magic: bytes):
     for name in ("a", "b"):
         write_timeline(tmp_path / f"{name}.{suffix}", {"vdnn-all-p": outcome, "again": outcome})
     first, second = ((tmp_path / f"{name}.{suffix}").read_bytes() for name in ("a", "b"))
@@ -75,11 +75,11 @@ def test_other_names_are_refused_before_anything_runs(tmp_path: Path, name: str)
         check_timeline(tmp_path / name)
 
 
-def test_stalls_have_their_layers_names_and_memory_one_scale(outcome: Outcome) -> None:
+def test_stalls_have_their_layers_names_and_memory_one_scale(outcome: IterationOutcome) -> None:
     """The longest stalls first; no name lies over another."""
-    small = carry_out(
+    small = simulate_plan(
         chain("crc"), 1, machine(), Cost(default_ps=MS), vdnn.plan(chain("crc"), 1, machine(), Cost(default_ps=MS),
-        "vdnn-none-p", Options()), Options(),
+        "vdnn-none-p", TrainingOptions()), TrainingOptions(),
     )  # fmt: skip
     figure = timeline_figure.draw({"vdnn-all-p": outcome, "small": small})
     streams, memory, no_stalls, little = figure.axes

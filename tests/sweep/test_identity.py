@@ -26,7 +26,7 @@ from buddysim.sweep.study import Names
 from buddysim.training import schemes
 from buddysim.training.cost import CostModel
 from buddysim.training.driver import simulate, simulate_outcome
-from buddysim.training.iteration.plan import Options
+from buddysim.training.iteration.plan import TrainingOptions
 
 ROOT = Path(__file__).parents[2]
 LUD = str(ROOT / "traces" / "lud256.bin")
@@ -51,7 +51,7 @@ def test_every_parameter_of_replays_is_an_axis_or_without_effect() -> None:
 
 def test_every_parameter_of_trainings_is_an_axis_or_stands_for_some() -> None:
     signatures = {*inspect.signature(simulate_outcome).parameters, *inspect.signature(CostModel.load).parameters}
-    signatures |= {*inspect.signature(simulate).parameters, *Options.__dataclass_fields__}
+    signatures |= {*inspect.signature(simulate).parameters, *TrainingOptions.__dataclass_fields__}
     own = {name for name in training.axes() if name not in schemes.options()}
     assert signatures == own | {*training.WITHOUT_EFFECT, "extra"}
     full = training.identity({"network": "alexnet", "scheme": "cdma-zv"})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from buddysim.training.networks.graph import Layer, Network, Pool
+from buddysim.training.networks.graph import Layer, Network, Pooling
 from tests.training.doubles import Cost
 
 NEEDS = {
@@ -18,7 +18,7 @@ NEEDS = {
     "concat": {"dy"},
     "add": {"dy"},
 }
-_WINDOWS = Pool(2, 2, 2, 2, 0, 0), Pool(5, 4, 5, 4, 0, 0)
+_WINDOWS = Pooling(2, 2, 2, 2, 0, 0), Pooling(5, 4, 5, 4, 0, 0)
 FEATURES = ("conv", "conv", "conv", "maxpool", "avgpool", "lrn", "concat", "add", "dropout")
 
 

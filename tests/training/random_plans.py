@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from buddysim.training.iteration.placers import POOL, Groups, LiveSet
+from buddysim.training.iteration.allocators import POOL, LiveSetCounter, StaticGroups
 from buddysim.training.iteration.plan import PREFETCHES, Plan
-from buddysim.training.iteration.stash import Code, Move, Stash
+from buddysim.training.iteration.stash import Encoding, Offload, Stash
 from buddysim.training.networks.graph import Network
 from buddysim.training.schemes import _algorithms, activation_checkpointing
 from tests.training.doubles import Cost
@@ -15,17 +15,17 @@ times = st.integers(0, 3_000_000)
 
 
 @st.composite
-def codes(draw: st.DrawFn) -> Code:
-    return Code(draw(st.integers(1, 3000)), draw(times), draw(times))
+def codes(draw: st.DrawFn) -> Encoding:
+    return Encoding(draw(st.integers(1, 3000)), draw(times), draw(times))
 
 
 @st.composite
-def moves(draw: st.DrawFn, network: Network, last_user: int) -> Move:
+def moves(draw: st.DrawFn, network: Network, last_user: int) -> Offload:
     """Waits are for layers that run after the copy is launched."""
     later = st.none() | st.integers(last_user, len(network.layers) - 1)
     until = draw(later)
     host = draw(st.none() | codes())
-    return Move(
+    return Offload(
         link_bytes=draw(st.none() | st.integers(1, 3000)),
         offload_ps=draw(st.none() | times),
         prefetch_ps=draw(st.none() | times),
@@ -49,7 +49,7 @@ def plans(draw: st.DrawFn, network: Network, cost: Cost) -> Plan:
             # where the copy is launched by an encoding step behind that layer, only later layers can wait for it
             behind = code is not None and (not overlap or network.buffer_of(last) == owner)
             if behind and last == len(network.layers) - 1:
-                move = draw(st.none() | st.just(Move()))
+                move = draw(st.none() | st.just(Offload()))
             else:
                 move = draw(st.none() | moves(network, last + behind))
             stash[owner] = Stash(code, draw(st.booleans()), move)
@@ -60,7 +60,7 @@ def plans(draw: st.DrawFn, network: Network, cost: Cost) -> Plan:
         stash=stash,
         prefetch=draw(st.sampled_from(PREFETCHES)),
         overlap=overlap,
-        placer=draw(st.sampled_from([POOL, Groups(), Groups(share_stashed=False), LiveSet()])),
+        placer=draw(st.sampled_from([POOL, StaticGroups(), StaticGroups(share_stashed=False), LiveSetCounter()])),
         in_place=in_place,
         separate_backward=draw(st.frozensets(st.sampled_from(products))) if products else frozenset(),
         segments=draw(st.sampled_from([(), activation_checkpointing.segments(network)[:-1]])),

@@ -17,7 +17,7 @@ from typing import Any
 from buddysim.papers.buddy.buddy_study import BuddyStudy
 from buddysim.papers.buddy.case_study import BATCHES, NETWORKS, samples_per_s
 from buddysim.papers.simulated_values import SimulatedValue, simulates
-from buddysim.training.contents.measure import FASHION_MNIST, import_torch, read_fashion_mnist
+from buddysim.training.contents.observe_training import FASHION_MNIST, import_torch, read_fashion_mnist
 
 FILE = "accuracy.json"
 MINIBATCHES = (16, 32, 64, 128, 256, 512)

@@ -18,8 +18,8 @@ from buddysim.sweep.saved import Result
 from buddysim.training import Network
 from buddysim.training.cost import CostModel
 from buddysim.training.driver import make_options
+from buddysim.training.fit_check import FitChecks
 from buddysim.training.search import largest_batch
-from buddysim.training.trial import Trials
 
 MACHINE = "titan-xp"
 GIB = 2**30
@@ -51,7 +51,7 @@ def largest(name: str, ratio: float) -> int:
     """The largest minibatch that fits memory that is so many times larger; 0: none."""
     machine = TrainingMachine.load(MACHINE)
     options = make_options(memory_bytes=int(machine.memory_bytes * ratio))
-    trials = Trials(Network.load(NETWORKS[name]), machine, CostModel.load(machine), "baseline-p", options)
+    trials = FitChecks(Network.load(NETWORKS[name]), machine, CostModel.load(machine), "baseline-p", options)
     return largest_batch(trials, _MOST)
 
 
@@ -75,7 +75,7 @@ def transition(name: str) -> int:
     machine = TrainingMachine.load(MACHINE)
     network = Network.load(NETWORKS[name])
     fixed = 2 * network.parameter_bytes()
-    trials = Trials(network, machine, CostModel.load(machine), "baseline-p", make_options())
+    trials = FitChecks(network, machine, CostModel.load(machine), "baseline-p", make_options())
     one, two = (trials.plan(batch).placer.least_bytes(trials.planned(batch)[1]) for batch in (32, 64))
     sample = (two - one) / 32
     return max(1, round(fixed / sample))

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 from buddysim.formats.maps import Activations
-from buddysim.training.contents.measured import shipped
+from buddysim.training.contents.observed_activations import shipped
 
 
 @cache

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from buddysim.compress.tensors import LAYOUTS
 from buddysim.machine.training import TrainingMachine
 from buddysim.papers.cdma.paper_networks import NETWORKS
-from buddysim.training.contents import Codec, Source, average_share
+from buddysim.training.contents import ActivationSource, Codec, average_share
 from buddysim.training.cost import CostModel
 from buddysim.training.iteration.build import build
-from buddysim.training.iteration.plan import Options
+from buddysim.training.iteration.plan import TrainingOptions
 from buddysim.training.networks.graph import Network
 from buddysim.training.schemes import vdnn
 
@@ -56,13 +56,13 @@ def offloaded_maps(network: Network, batch: int, machine: TrainingMachine | str 
     """
     machine = TrainingMachine.load(machine)
     cost = CostModel.load(machine)
-    plan = vdnn.plan(network, batch, machine, cost, "vdnn-all-p", Options())
+    plan = vdnn.plan(network, batch, machine, cost, "vdnn-all-p", TrainingOptions())
     program = build(network, batch, cost, plan, machine.link_rate)
     offloads = [task for task in program.tasks if task.stream == "offload"]
     return {network.last_writer(program.tensors[task.tensor].layer): task.byte_count for task in offloads}
 
 
-def ratios(network: Network, batch: int, source: Source, codecs: Iterable[Codec]) -> list[OffloadRatios]:
+def ratios(network: Network, batch: int, source: ActivationSource, codecs: Iterable[Codec]) -> list[OffloadRatios]:
     """Average and largest ratio of the maps that `network` offloads, by codec."""
     maps = offloaded_maps(network, batch)
     found = []
@@ -91,7 +91,7 @@ def ratios(network: Network, batch: int, source: Source, codecs: Iterable[Codec]
 
 
 def ratios_by_network(
-    source: Source, networks: Mapping[str, tuple[str, int]] = NETWORKS, window: int = 4096, masks: bool = True
+    source: ActivationSource, networks: Mapping[str, tuple[str, int]] = NETWORKS, window: int = 4096, masks: bool = True
 ) -> dict[str, list[OffloadRatios]]:
     """Ratios of every algorithm in every layout, by the paper's name of the network (Fig. 11; NCHW: Fig. 12)."""
     codecs = [

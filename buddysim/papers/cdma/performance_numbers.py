@@ -27,7 +27,7 @@ from buddysim.sweep.saved import SavedResults
 from buddysim.training import Network, schemes
 from buddysim.training.contents import Codec, GeneratedContents, MapContents, average_share
 from buddysim.training.cost import CostModel
-from buddysim.training.driver import carry_out, make_options
+from buddysim.training.driver import make_options, simulate_plan
 from buddysim.training.schemes import cdma
 
 LINK = "pcie3"  # the rate that copies reach (Sec. III)
@@ -77,7 +77,7 @@ def performance(
             stash = copies.on_the_way(stash, network, batch)
         plan = replace(plan, stash=stash)
         found[label] = (
-            100 * carry_out(network, batch, machine, cost, plan, options).feature_layers.performance_vs_oracle
+            100 * simulate_plan(network, batch, machine, cost, plan, options).feature_layers.performance_vs_oracle
         )
     return found
 

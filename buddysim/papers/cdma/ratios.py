@@ -10,13 +10,13 @@ from buddysim.papers.cdma.offloaded_maps import OffloadRatios, ratios_by_network
 from buddysim.papers.cdma.paper_networks import NETWORKS
 from buddysim.papers.simulated_values import SimulatedValue, by_network, simulates
 from buddysim.sweep.saved import SavedResults
-from buddysim.training.contents.measured import measured
+from buddysim.training.contents.observed_activations import observed_activations
 
 
 @cache
 def ratios(masks: bool, window: int = 4096) -> dict[str, list[OffloadRatios]]:
     """The data of Fig. 11."""
-    return ratios_by_network(measured(None), window=window, masks=masks)
+    return ratios_by_network(observed_activations(None), window=window, masks=masks)
 
 
 def network_ratios(

@@ -26,13 +26,13 @@ from buddysim.training import Network
 from buddysim.training.contents.reduced_trainings import training_of
 from buddysim.training.cost import CostModel
 from buddysim.training.driver import make_options
+from buddysim.training.fit_check import placed
 from buddysim.training.iteration.build import build
-from buddysim.training.iteration.plan import Options
+from buddysim.training.iteration.plan import TrainingOptions
 from buddysim.training.iteration.schedule import schedule
 from buddysim.training.schemes import cswap
 from buddysim.training.schemes._links import link_rate
 from buddysim.training.schemes.cswap import Decision, Setting
-from buddysim.training.trial import placed
 
 SIMULATED, PAPER = "simulated", "paper"
 SOURCES = (SIMULATED, PAPER)
@@ -93,7 +93,7 @@ def decisions(
     return cswap.decisions(_setting(case, label, make_options(link=LINK, **extra)), CSWAP)
 
 
-def _setting(case: Case, label: str, options: Options) -> Setting:
+def _setting(case: Case, label: str, options: TrainingOptions) -> Setting:
     network, machine, cost = _loaded(case, label)
     return Setting(network, BATCHES[case.machine, case.dataset][label], machine, cost, options)
 

@@ -12,7 +12,7 @@ from buddysim.machine.training import TrainingMachine
 from buddysim.papers.gist.paper_networks import BATCH, LIBRARY, MACHINE, NETWORKS, network
 from buddysim.papers.simulated_values import SimulatedValue, simulates
 from buddysim.sweep.saved import SavedResults
-from buddysim.training.iteration.placers import Groups
+from buddysim.training.iteration.allocators import StaticGroups
 from buddysim.training.iteration.program import Program, Step, Tensor
 
 _SIDE = 64
@@ -89,7 +89,7 @@ def example(training: SavedResults, id: str) -> SimulatedValue:
     totals, kept = [], []
     for x in stashed:
         program = program_of(*x, *others)
-        groups = Groups().place(program, None)
+        groups = StaticGroups().place(program, None)
         totals.append(groups.high_water)
         kept.append(max(size for size, first, last in x if last - first > 5))
     passing = [total - size for total, size in zip(totals, kept, strict=True)]

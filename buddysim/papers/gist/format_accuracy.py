@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from buddysim.papers.simulated_values import SimulatedValue, simulates
 from buddysim.sweep.saved import SavedResults
-from buddysim.training.contents.measure import FASHION_MNIST, import_torch, read_fashion_mnist
+from buddysim.training.contents.observe_training import FASHION_MNIST, import_torch, read_fashion_mnist
 from buddysim.training.schemes._gist_accuracy import about, difference_text
 
 SEEDS = (1, 2, 3, 4, 5)

@@ -20,15 +20,15 @@ from buddysim.papers.gist.paper_networks import (
 from buddysim.papers.reported_values import value
 from buddysim.papers.simulated_values import SimulatedValue, by_network, simulates
 from buddysim.sweep.saved import SavedResults
-from buddysim.training.iteration.memory import maps
+from buddysim.training.iteration.memory_usage import is_map_tensor
 from buddysim.training.iteration.program import Tensor
-from buddysim.training.outcome import Outcome
+from buddysim.training.outcome import IterationOutcome
 from buddysim.training.schemes._gist_maps import Category, categories, is_relu, maker, readers
 
 _LOSSLESS = "gist-lossless"
 
 
-def stashed(outcome: Outcome) -> dict[int, int]:
+def stashed(outcome: IterationOutcome) -> dict[int, int]:
     """Bytes of each stashed map or code of a map, by the layer that owns it; masks and places aren't maps."""
     owners = set(outcome.network.buffers)
     found: dict[int, int] = {}
@@ -40,7 +40,7 @@ def stashed(outcome: Outcome) -> dict[int, int]:
     return found
 
 
-def by_category(outcome: Outcome) -> dict[Category, int]:
+def by_category(outcome: IterationOutcome) -> dict[Category, int]:
     """Bytes of the stashed maps, or of their codes, by the category of the map."""
     category = categories(outcome.network)
     sums: dict[Category, int] = {"relu-pool": 0, "relu-conv": 0, "others": 0}
@@ -49,11 +49,11 @@ def by_category(outcome: Outcome) -> dict[Category, int]:
     return sums
 
 
-def immediate(outcome: Outcome) -> int:
+def immediate(outcome: IterationOutcome) -> int:
     """Bytes of the groups of all that is consumed immediately."""
 
     def counted(tensor: Tensor) -> bool:
-        return maps(tensor) and not outcome.program.stashed(tensor.number)
+        return is_map_tensor(tensor) and not outcome.program.stashed(tensor.number)
 
     return outcome.plan.placer.least_bytes(outcome.program, counted)
 

@@ -23,8 +23,8 @@ from buddysim.sweep.saved import SavedResults
 from buddysim.training import Network, schemes
 from buddysim.training.contents import MapContents
 from buddysim.training.cost import CostModel
-from buddysim.training.driver import carry_out, make_options
-from buddysim.training.outcome import Outcome
+from buddysim.training.driver import make_options, simulate_plan
+from buddysim.training.outcome import IterationOutcome
 from buddysim.training.schemes import gist
 
 #: Network of the zoo by the paper's name (Sec. V-A); ResNet is in Fig. 16 only.
@@ -59,7 +59,9 @@ def network(label: str) -> Network:
 
 
 @cache
-def run(label: str, scheme: str, allocator: str = "static", decoded: bool = True, density: float = DENSITY) -> Outcome:
+def run(
+    label: str, scheme: str, allocator: str = "static", decoded: bool = True, density: float = DENSITY
+) -> IterationOutcome:
     """One iteration of a network of the paper.
 
     Parameters
@@ -75,7 +77,7 @@ def run(label: str, scheme: str, allocator: str = "static", decoded: bool = True
     else:
         options = make_options(conv_library=LIBRARY, gist_allocator=allocator, decoded_copies=decoded)
         plan = gist.encoded_plan(found, BATCH, machine, cost, scheme, options, contents(found, density))
-    return carry_out(found, BATCH, machine, cost, plan, options)
+    return simulate_plan(found, BATCH, machine, cost, plan, options)
 
 
 @cache

@@ -22,7 +22,7 @@ from buddysim.sweep.engines import machines
 from buddysim.training import schemes
 from buddysim.training.cost import CostModel
 from buddysim.training.driver import simulate as train
-from buddysim.training.iteration.plan import Options
+from buddysim.training.iteration.plan import TrainingOptions
 from buddysim.training.networks import zoo
 from buddysim.training.networks.graph import Network
 from buddysim.training.option import Option
@@ -43,7 +43,7 @@ WITHOUT_EFFECT = ("cost", "options", "keywords")
 PLUGIN_KINDS = ("compressor", "training scheme", "network", "layer kind")
 
 _PROCESS_BYTES = 300 * 2**20
-_DEFAULTS = Options()
+_DEFAULTS = TrainingOptions()
 #: Options that schemes declare have the path of a file where their help calls the value so.
 FILE = "FILE"
 
@@ -174,7 +174,7 @@ def columns(settings: Settings) -> dict[str, Value]:
 def simulate(settings: Settings) -> TrainingResult:
     """See `Engine.simulate`."""
     full, machine = normalised(settings), _machine(settings)
-    own = {field.name for field in fields(Options)} - {"extra"}
+    own = {field.name for field in fields(TrainingOptions)} - {"extra"}
     chosen = {name: value for name, value in full.items() if name in own}
     extra = {name: value for name, value in full.items() if name not in _AXES and value is not None}
     given = {name: value for name, value in extra.items() if settings.get(name) is not None}

@@ -1,32 +1,33 @@
 """Contents of a network's feature maps, as far as compressing them goes: densities, and sizes of their codes.
 
-A `Source` gives them for every map of a network: from maps observed while a network was trained, from the user's table,
-or from generated activations. Schemes that compress maps take them from it; `options` has the options that choose one.
+A `ActivationSource` gives them for every map of a network: from maps observed while a network was trained, from the
+user's table, or from generated activations. Schemes that compress maps take them from it; `options` has the options
+that choose one.
 """
 
 from __future__ import annotations
 
 from typing import Protocol
 
+from buddysim.training.contents.density_table import TableContents
+from buddysim.training.contents.depth_mapping import DepthMappedContents, ObservedMap
 from buddysim.training.contents.generated import GeneratedContents
 from buddysim.training.contents.maps import Codec, MapContents, average_share
-from buddysim.training.contents.observed import Observed, ObservedContents
-from buddysim.training.contents.table import TableContents
 from buddysim.training.networks.graph import Network
 
 __all__ = [
+    "ActivationSource",
     "Codec",
+    "DepthMappedContents",
     "GeneratedContents",
     "MapContents",
-    "Observed",
-    "ObservedContents",
-    "Source",
+    "ObservedMap",
     "TableContents",
     "average_share",
 ]
 
 
-class Source(Protocol):
+class ActivationSource(Protocol):
     """Gives the contents of a network's maps."""
 
     #: Where it comes from, for results.

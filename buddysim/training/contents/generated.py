@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from buddysim.base.errors import BuddysimError
 from buddysim.compress.tensors import density, described, tensor_ratios
 from buddysim.training.contents.dense import dense
-from buddysim.training.contents.maps import Codec, MapContents, Role, walk
-from buddysim.training.networks.graph import Layer, Network, Pool
+from buddysim.training.contents.maps import Codec, FeatureMapRole, MapContents, walk
+from buddysim.training.networks.graph import Layer, Network, Pooling
 
 _TILE = 2**18
 _MOST_SAMPLES = 16
@@ -55,7 +55,7 @@ class GeneratedContents:
     def contents(self, network: Network, batch: int, codec: Codec) -> dict[int, MapContents]:
         """The contents of every layer's output."""
 
-        def sourced(role: Role, layer: Layer, before: MapContents) -> MapContents:
+        def sourced(role: FeatureMapRole, layer: Layer, before: MapContents) -> MapContents:
             shape = _shape(batch, layer.output_shape)
             window = layer.pool if role.kind == "pool" else None
             found, share = _measured(_tile(shape), window, self.share_alive, self.cluster, self.seed, codec)
@@ -83,7 +83,7 @@ def relu_map(shape: Shape4, share_alive: float, cluster: int = 1, seed: int = 0)
     return np.where(lives, np.maximum(values, np.float32(2**-24)), np.float32(0))
 
 
-def max_pool(tensor: NDArray[np.float32], pool: Pool) -> NDArray[np.float32]:
+def max_pool(tensor: NDArray[np.float32], pool: Pooling) -> NDArray[np.float32]:
     """The largest of each window that lies within the map as a whole."""
     windows = np.lib.stride_tricks.sliding_window_view(tensor, (pool.kernel_h, pool.kernel_w), axis=(2, 3))
     found: NDArray[np.float32] = windows[:, :, :: pool.stride_h, :: pool.stride_w].max(axis=(4, 5))
@@ -92,7 +92,7 @@ def max_pool(tensor: NDArray[np.float32], pool: Pool) -> NDArray[np.float32]:
 
 @lru_cache(maxsize=4096)
 def _measured(
-    tile: Shape4, pool: Pool | None, share_alive: float, cluster: int, seed: int, codec: Codec
+    tile: Shape4, pool: Pooling | None, share_alive: float, cluster: int, seed: int, codec: Codec
 ) -> tuple[float, float]:
     """Density and share of a tile of a map."""
     n, c, h, w = tile

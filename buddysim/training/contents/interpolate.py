@@ -9,13 +9,13 @@ from itertools import pairwise
 
 
 @dataclass(frozen=True)
-class Line:
+class PiecewiseLinear:
     """Straight pieces between points of growing `x`; flat before the first and after the last."""
 
     points: tuple[tuple[float, float], ...]
 
     @classmethod
-    def through(cls, points: Iterable[tuple[float, float]]) -> Line:
+    def through(cls, points: Iterable[tuple[float, float]]) -> PiecewiseLinear:
         """Points in any order; those of one x count as their mean."""
         by_x: defaultdict[float, list[float]] = defaultdict(list)
         for x, y in points:
@@ -35,7 +35,7 @@ class Line:
 
 def mean_over(points: Iterable[tuple[float, float]]) -> float:
     """The mean of a line through points over the span of x (a single x: the mean of its values)."""
-    line = Line.through(points).points
+    line = PiecewiseLinear.through(points).points
     if len(line) == 1:
         return line[0][1]
     area = sum((x1 - x0) * (y0 + y1) / 2 for (x0, y0), (x1, y1) in pairwise(line))

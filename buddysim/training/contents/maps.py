@@ -81,7 +81,7 @@ class MapContents:
 
 
 @dataclass(frozen=True)
-class Role:
+class FeatureMapRole:
     """The role of a map whose contents come from a source.
 
     Attributes
@@ -107,7 +107,7 @@ def thinned(codec: Codec, contents: MapContents, kept: float, origin: str) -> Ma
     return MapContents(density, share, origin)
 
 
-def roles(network: Network) -> dict[int, Role]:
+def roles(network: Network) -> dict[int, FeatureMapRole]:
     """The maps of a network whose contents may come from a source, by layer."""
     places = _places(network)
     found = {}
@@ -115,14 +115,14 @@ def roles(network: Network) -> dict[int, Role]:
         fc, depth = places[layer.index]
         zeros = _zeros(layer)
         if zeros == "makes":
-            found[layer.index] = Role("fc-relu" if fc else "relu", depth)
+            found[layer.index] = FeatureMapRole("fc-relu" if fc else "relu", depth)
         elif zeros == "pools":
-            found[layer.index] = Role("pool", depth)
+            found[layer.index] = FeatureMapRole("pool", depth)
     return found
 
 
 def depths(network: Network) -> list[float]:
-    """The depth of every layer's map, as in `Role`; with FC layers from the first of them on."""
+    """The depth of every layer's map, as in `FeatureMapRole`; with FC layers from the first of them on."""
     return [depth for _, depth in _places(network)]
 
 
@@ -149,7 +149,7 @@ def walk(
     network: Network,
     dense: MapContents,
     codec: Codec,
-    sourced: Callable[[Role, Layer, MapContents], MapContents],
+    sourced: Callable[[FeatureMapRole, Layer, MapContents], MapContents],
 ) -> dict[int, MapContents]:
     """The contents of every layer's output.
 

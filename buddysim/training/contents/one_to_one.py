@@ -11,8 +11,8 @@ from itertools import zip_longest
 from buddysim.base.errors import BuddysimError
 from buddysim.formats.maps import Activations
 from buddysim.training.contents.dense import dense
-from buddysim.training.contents.maps import Codec, MapContents, Role, roles, walk
-from buddysim.training.contents.measured import MeasuredContents, sourced_maps
+from buddysim.training.contents.maps import Codec, FeatureMapRole, MapContents, roles, walk
+from buddysim.training.contents.observed_activations import ObservedActivations, sourced_maps
 from buddysim.training.networks.graph import Layer, Network
 
 
@@ -30,7 +30,7 @@ class OneToOneContents:
         where the measurement is of other layers: the first one that differs
     """
 
-    def __init__(self, measured: MeasuredContents, network: Network) -> None:
+    def __init__(self, measured: ObservedActivations, network: Network) -> None:
         differs = mismatch(network, measured.activations)
         if differs is not None:
             raise BuddysimError(f"{measured.activations.path}: not a measurement of {network.name}: {differs}")
@@ -47,7 +47,7 @@ class OneToOneContents:
         """The contents of every layer's output; the batch plays no part, since a share has no size."""
         exact = codec.from_density
 
-        def sourced(role: Role, layer: Layer, before: MapContents) -> MapContents:
+        def sourced(role: FeatureMapRole, layer: Layer, before: MapContents) -> MapContents:
             seen = self.measured.observed_map(self._numbers[layer.index], codec)
             if seen is None or not (exact or codec in seen.shares):
                 what = "density" if seen is None else f"sizes for {codec}"

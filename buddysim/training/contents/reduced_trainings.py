@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from buddysim.formats.maps import Activations, load
-from buddysim.training.contents.measure import MeasureSettings, Reduction
+from buddysim.training.contents.observe_training import ObservationSettings, Reduction
 from buddysim.training.contents.one_to_one import mismatch
 from buddysim.training.networks.graph import Network
 
@@ -23,7 +23,7 @@ IMAGES = 2000
 BATCH = 32
 
 
-class Training(NamedTuple):
+class ReducedTraining(NamedTuple):
     """A network, the rate that it learns at, and the networks whose maps are the same."""
 
     reduction: Reduction
@@ -32,32 +32,32 @@ class Training(NamedTuple):
 
 
 TRAININGS = (
-    Training(Reduction("alexnet", 0.5, 64), 0.01, ("alexnet", "alexnet-cifar10")),
-    Training(Reduction("vgg16", 0.25, 32), 0.01, ("vgg16", "vgg16-cifar10")),
-    Training(Reduction("mobilenet", 0.5, 64), 0.05, ("mobilenet", "mobilenet-cifar10")),
-    Training(Reduction("plain20", 0.5, 32), 0.05, ("plain20", "plain20-imagenet")),
-    Training(Reduction("resnet20", 0.5, 32), 0.05, ("resnet20",)),
-    Training(Reduction("resnet50", 0.25, 64), 0.05, ("resnet50",)),
-    Training(Reduction("squeezenet", 0.5, 64), 0.01, ("squeezenet", "squeezenet-cifar10")),
+    ReducedTraining(Reduction("alexnet", 0.5, 64), 0.01, ("alexnet", "alexnet-cifar10")),
+    ReducedTraining(Reduction("vgg16", 0.25, 32), 0.01, ("vgg16", "vgg16-cifar10")),
+    ReducedTraining(Reduction("mobilenet", 0.5, 64), 0.05, ("mobilenet", "mobilenet-cifar10")),
+    ReducedTraining(Reduction("plain20", 0.5, 32), 0.05, ("plain20", "plain20-imagenet")),
+    ReducedTraining(Reduction("resnet20", 0.5, 32), 0.05, ("resnet20",)),
+    ReducedTraining(Reduction("resnet50", 0.25, 64), 0.05, ("resnet50",)),
+    ReducedTraining(Reduction("squeezenet", 0.5, 64), 0.01, ("squeezenet", "squeezenet-cifar10")),
 )
 
 
-def settings_of(training: Training) -> MeasureSettings:
+def settings_of(training: ReducedTraining) -> ObservationSettings:
     """How one is trained: a point at the start and after each epoch, with the code sizes that the GPU's codecs need."""
-    return MeasureSettings(
+    return ObservationSettings(
         reduction=training.reduction, epochs=EPOCHS, batch=BATCH, learning_rate=training.learning_rate, images=IMAGES,
         points=0, size_points=EPOCHS + 1, layouts=("NCHW",), windows=(4096, 65536), algorithms=("csr", "rle", "lz4"),
         valued=0,
     )  # fmt: skip
 
 
-def path_of(training: Training) -> Path:
+def path_of(training: ReducedTraining) -> Path:
     """Its file."""
     return Path(str(FOLDER)) / f"{training.reduction.network}-reduced.maps"
 
 
 @cache
-def _load(training: Training) -> Activations:
+def _load(training: ReducedTraining) -> Activations:
     return load(path_of(training))
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
 from buddysim.base.textfile import parse_toml, read_text, toml_text
-from buddysim.training.cost.curve import Curve
+from buddysim.training.cost.curve import PassTimeModel
 from buddysim.training.cost.work import CLASSES, PASSES
 
 FORMAT = 1
@@ -45,7 +45,7 @@ class Common:
     fft : share of the peak rate that products of spectra reach, by pass
     """
 
-    curves: Mapping[str, Curve]
+    curves: Mapping[str, PassTimeModel]
     efficiency: Table
     deviation: Table
     bandwidth: Table
@@ -116,7 +116,7 @@ def common() -> Common:
     """What all GPUs share, as shipped."""
     content = parse_toml((DATA / "fitted" / "common.toml").read_text(encoding="utf-8"))
     return Common(
-        curves={name: Curve(**constants) for name, constants in content["curve"].items()},
+        curves={name: PassTimeModel(**constants) for name, constants in content["curve"].items()},
         efficiency=content["efficiency"],
         deviation=content["deviation"],
         bandwidth=content["bandwidth"],

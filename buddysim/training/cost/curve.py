@@ -13,7 +13,7 @@ import math
 from dataclasses import dataclass
 
 from buddysim.machine.training import TrainingMachine
-from buddysim.training.cost.work import WINOGRAD_CLASSES, Product
+from buddysim.training.cost.work import WINOGRAD_CLASSES, MatmulWork
 
 TILE = 64 * 64
 """Output elements of one tile, the unit that work is spread over multiprocessors in."""
@@ -45,7 +45,7 @@ class Peak:
 
 
 @dataclass(frozen=True)
-class Curve:
+class PassTimeModel:
     """The constants of one pass, the same for every GPU.
 
     Attributes
@@ -64,7 +64,7 @@ class Curve:
     bandwidth: float
     launch_us: float
 
-    def compute_s(self, product: Product, peak: Peak) -> float:
+    def compute_s(self, product: MatmulWork, peak: Peak) -> float:
         """Seconds that the product would take at an efficiency of one."""
         outputs = (product.rows + self.rows) * self.cols * math.ceil(product.cols / self.cols) * product.count
         idle = self.tail * peak.multiprocessors * TILE
@@ -79,6 +79,6 @@ class Curve:
         """Fixed time of a pass, in seconds."""
         return self.launch_us / 1e6
 
-    def seconds(self, product: Product, moved: float, efficiency: float, peak: Peak) -> float:
+    def seconds(self, product: MatmulWork, moved: float, efficiency: float, peak: Peak) -> float:
         """Time of a pass: the longer of computing and moving, and the launch."""
         return self.launch_s + max(self.compute_s(product, peak) / efficiency, self.memory_s(moved, peak))

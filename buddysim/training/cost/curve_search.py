@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from buddysim.training.cost.curve import TILE, Curve, curve_name
-from buddysim.training.cost.dataset import Dataset, Measured
+from buddysim.training.cost.curve import TILE, PassTimeModel, curve_name
+from buddysim.training.cost.dataset import Dataset, PassTiming
 from buddysim.training.cost.work import PASSES
 
 SHORTEST_S = 2e-6
@@ -24,17 +24,19 @@ GRID: dict[str, tuple[float, ...]] = {
     "bandwidth": (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1),
     "launch_us": (0, 5, 10, 15, 20, 30, 40, 60),
 }
-START = Curve(rows=128.0, cols=16.0, inner=64.0, tail=0.5, bandwidth=0.7, launch_us=10.0)
+START = PassTimeModel(rows=128.0, cols=16.0, inner=64.0, tail=0.5, bandwidth=0.7, launch_us=10.0)
 ROUNDS = 6
 
 
-def fit_curves(datasets: Iterable[Dataset], start: Mapping[str, Curve] | None = None) -> dict[str, Curve]:
+def fit_curves(
+    datasets: Iterable[Dataset], start: Mapping[str, PassTimeModel] | None = None
+) -> dict[str, PassTimeModel]:
     """The curves that several GPUs share."""
     datasets = list(datasets)
     begin = start or {}
     curves = {}
     for pass_ in PASSES:
-        by_name: dict[str, list[Measured]] = {}
+        by_name: dict[str, list[PassTiming]] = {}
         for data in datasets:
             for one in data.measured(pass_):
                 by_name.setdefault(curve_name(pass_, one.group, data.winograd), []).append(one)
@@ -45,7 +47,7 @@ def fit_curves(datasets: Iterable[Dataset], start: Mapping[str, Curve] | None = 
     return curves
 
 
-def fit_curve(measured: Sequence[Measured], start: Curve = START) -> Curve:
+def fit_curve(measured: Sequence[PassTiming], start: PassTimeModel = START) -> PassTimeModel:
     """The curve on the grid with the least loss that a search along one constant at a time finds."""
     timings = _Timings(measured)
     best, least = start, timings.loss(start)
@@ -65,8 +67,8 @@ def fit_curve(measured: Sequence[Measured], start: Curve = START) -> Curve:
 class _Timings:
     """Timings of one pass as arrays, an element per timing."""
 
-    def __init__(self, measured: Sequence[Measured]) -> None:
-        def column(value: Callable[[Measured], float]) -> NDArray[np.float64]:
+    def __init__(self, measured: Sequence[PassTiming]) -> None:
+        def column(value: Callable[[PassTiming], float]) -> NDArray[np.float64]:
             return np.array([value(one) for one in measured], dtype=np.float64)
 
         self.rows = column(lambda one: one.product.rows)
@@ -82,13 +84,13 @@ class _Timings:
         self.group = np.array([number[one.machine, one.group] for one in measured], dtype=np.int64)
         self.groups = np.arange(len(names))
 
-    def compute_s(self, curve: Curve) -> NDArray[np.float64]:
+    def compute_s(self, curve: PassTimeModel) -> NDArray[np.float64]:
         """Seconds at an efficiency of one."""
         outputs = (self.rows + curve.rows) * curve.cols * np.ceil(self.cols / curve.cols) * self.count
         result: NDArray[np.float64] = 2 * (outputs + curve.tail * self.tile) * (self.inner + curve.inner) / self.flops
         return result
 
-    def loss(self, curve: Curve) -> float:
+    def loss(self, curve: PassTimeModel) -> float:
         """Mean of the absolute logarithms of predicted over measured, at each group's median efficiency."""
         compute = self.compute_s(curve)
         implied = np.log(compute / np.maximum(self.seconds - curve.launch_s, SHORTEST_S))

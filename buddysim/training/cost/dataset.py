@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from buddysim.training.cost.calibration import version_of
 from buddysim.training.cost.curve import Peak
-from buddysim.training.cost.timings import Timing
-from buddysim.training.cost.work import PASSES, Pass, Product
+from buddysim.training.cost.timings import MeasuredPass
+from buddysim.training.cost.work import PASSES, MatmulWork, Pass
 
 
 @dataclass(frozen=True)
-class Measured:
+class PassTiming:
     """One timing of one pass on one GPU, ready to be fitted.
 
     Attributes
@@ -23,7 +23,7 @@ class Measured:
     machine: str
     peak: Peak
     group: str
-    product: Product
+    product: MatmulWork
     moved: float
     seconds: float
 
@@ -35,7 +35,7 @@ class Dataset:
     machine: str
     library: str
     peak: Peak
-    timings: tuple[Timing, ...]
+    timings: tuple[MeasuredPass, ...]
 
     @property
     def winograd(self) -> bool:
@@ -43,27 +43,27 @@ class Dataset:
         version = version_of(self.library)
         return version is None or version >= 5
 
-    def of_pass(self, pass_: str, kind: str = "conv") -> list[Timing]:
+    def of_pass(self, pass_: str, kind: str = "conv") -> list[MeasuredPass]:
         """The timings of one pass of one kind of layer."""
         return [timing for timing in self.timings if timing.kind == kind and timing.pass_ == pass_]
 
-    def measured(self, pass_: Pass, kind: str = "conv") -> list[Measured]:
+    def measured(self, pass_: Pass, kind: str = "conv") -> list[PassTiming]:
         """What a curve is fitted to."""
         return [self._measured(timing, pass_) for timing in self.of_pass(pass_, kind)]
 
-    def _measured(self, timing: Timing, pass_: Pass) -> Measured:
+    def _measured(self, timing: MeasuredPass, pass_: Pass) -> PassTiming:
         product = self.product(timing, pass_)
         moved = float(timing.work.bytes) if timing.kind == "conv" else product.bytes
-        return Measured(self.machine, self.peak, timing.group, product, moved, timing.ms / 1e3)
+        return PassTiming(self.machine, self.peak, timing.group, product, moved, timing.ms / 1e3)
 
-    def product(self, timing: Timing, pass_: Pass) -> Product:
+    def product(self, timing: MeasuredPass, pass_: Pass) -> MatmulWork:
         """The matrix product of a CONV's or an FC's pass, as the fastest algorithm computes it."""
         if timing.kind != "conv":
             return timing.product.of_pass(pass_)
         return timing.work.tiled_product(pass_) if self.winograd else timing.work.product(pass_)
 
 
-def passes_of(timing: Timing) -> tuple[Pass, ...]:
+def passes_of(timing: MeasuredPass) -> tuple[Pass, ...]:
     """The passes that a timing covers: both backward passes where it is of them together."""
     return tuple(
         pass_ for pass_ in PASSES if timing.pass_ == pass_ or (timing.pass_ == "backward" and pass_ != "forward")

@@ -27,7 +27,7 @@ from buddysim.training.cost.shipping import (
     totals,
 )
 from buddysim.training.cost.split import fold
-from buddysim.training.cost.timings import Timing
+from buddysim.training.cost.timings import MeasuredPass
 from buddysim.training.cost.traffic import unweighted_bytes
 from buddysim.training.cost.work import PASSES, Pass
 from buddysim.training.networks.graph import Network
@@ -36,7 +36,7 @@ FOLDS = 5
 RESAMPLES = 2000
 
 
-def predicted_ms(model: CostModel, timing: Timing) -> float:
+def predicted_ms(model: CostModel, timing: MeasuredPass) -> float:
     """The modelled time of a measured pass, in milliseconds."""
     passes = passes_of(timing)
     if timing.kind == "conv":
@@ -48,12 +48,12 @@ def predicted_ms(model: CostModel, timing: Timing) -> float:
     return model.moving_ps(unweighted_bytes(timing), timing.kind, pass_name) / 1e9
 
 
-def _conv_ps(model: CostModel, timing: Timing, pass_: Pass, wanted: str | None) -> int:
+def _conv_ps(model: CostModel, timing: MeasuredPass, pass_: Pass, wanted: str | None) -> int:
     """The fastest algorithm's time, or that of the one that was timed."""
     return next(one.time_ps for one in model.algorithms(timing.work, pass_) if wanted in (None, one.name))
 
 
-def errors(model: CostModel, timings: Iterable[Timing]) -> list[float]:
+def errors(model: CostModel, timings: Iterable[MeasuredPass]) -> list[float]:
     """Predicted over measured, less one."""
     return [predicted_ms(model, timing) / timing.ms - 1 for timing in timings]
 
@@ -63,7 +63,7 @@ def median_error(found: Sequence[float]) -> float:
     return median(abs(error) for error in found)
 
 
-def median_interval(timings: Sequence[Timing], found: Sequence[float]) -> tuple[float, float]:
+def median_interval(timings: Sequence[MeasuredPass], found: Sequence[float]) -> tuple[float, float]:
     """The 95 % interval of the median of absolute relative errors: bootstrap over shapes.
 
     A shape's batches and passes tend to be off together, so shapes are drawn with all their timings.
@@ -93,7 +93,7 @@ def median_interval(timings: Sequence[Timing], found: Sequence[float]) -> tuple[
     return float(interval.low), float(interval.high)
 
 
-def of_kind(kind: str, passes: Sequence[str] = ()) -> Callable[[Timing], bool]:
+def of_kind(kind: str, passes: Sequence[str] = ()) -> Callable[[MeasuredPass], bool]:
     """Whether a timing is of a kind of layer, and of one of the passes unless none are named."""
     if kind == "other":
         return lambda timing: timing.kind not in ("conv", "fc")
@@ -221,7 +221,7 @@ def independent_networks() -> Iterator[Independent]:
 
 
 @dataclass(frozen=True)
-class Iteration:
+class MeasuredIteration:
     """A whole iteration measured by others and part of no fit, with its modelled time."""
 
     machine: str
@@ -239,7 +239,7 @@ class Iteration:
         return self.modelled_ms / self.ms
 
 
-def outside_iterations() -> Iterator[Iteration]:
+def outside_iterations() -> Iterator[MeasuredIteration]:
     """The iterations of `iterations-outside.csv`, without the gradient of the image, on the machine's own library."""
     with (DATA_FOLDER / "iterations-outside.csv").open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(line for line in file if not line.startswith("#")):
@@ -247,7 +247,7 @@ def outside_iterations() -> Iterator[Iteration]:
             network, batch = Network.load(row["network"]), int(row["batch"])
             modelled = sum(network_ms(model, network, batch, pass_, image_gradient=False) for pass_ in PASSES)
             names = (row["machine"], row["precision"], row["network"])
-            yield Iteration(*names, batch, float(row["ms"]), row["by"], modelled, model.calibrated)
+            yield MeasuredIteration(*names, batch, float(row["ms"]), row["by"], modelled, model.calibrated)
 
 
 def seen(total: Total) -> bool:
@@ -255,7 +255,7 @@ def seen(total: Total) -> bool:
     return total.network in FITTED_NETWORKS and total.library in ("cudnn2", "cudnn4")
 
 
-def held_out() -> dict[tuple[str, str], dict[str, list[Timing]]]:
+def held_out() -> dict[tuple[str, str], dict[str, list[MeasuredPass]]]:
     """The shipped timings of each GPU and library: calibration and validation."""
     inside, outside = part("calibration"), part("validation")
     return {key: {"calibration": inside[key], "validation": outside[key]} for key in sorted(inside)}

@@ -13,7 +13,7 @@ from statistics import fmean, median
 from typing import Any
 
 from buddysim.training.cost.calibration import GROUPS, Calibration, Common
-from buddysim.training.cost.curve import Curve, curve_name
+from buddysim.training.cost.curve import PassTimeModel, curve_name
 from buddysim.training.cost.curve_search import SHORTEST_S
 from buddysim.training.cost.dataset import Dataset, passes_of
 from buddysim.training.cost.traffic import unweighted_bytes
@@ -37,7 +37,7 @@ class Implied:
         return median(self.values)
 
 
-def implied_efficiencies(data: Dataset, curves: Mapping[str, Curve]) -> dict[str, dict[str, Implied]]:
+def implied_efficiencies(data: Dataset, curves: Mapping[str, PassTimeModel]) -> dict[str, dict[str, Implied]]:
     """What the timings imply, by pass and group.
 
     A timing of both backward passes together counts for each of them, as if both had the same efficiency; fully
@@ -64,7 +64,9 @@ def implied_efficiencies(data: Dataset, curves: Mapping[str, Curve]) -> dict[str
     return found
 
 
-def deviations(datasets: Sequence[Dataset], curves: Mapping[str, Curve]) -> tuple[dict[str, Any], dict[str, Any]]:
+def deviations(
+    datasets: Sequence[Dataset], curves: Mapping[str, PassTimeModel]
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Generic efficiencies, and how far each group lies from a GPU's mean (logarithms), by pass and group."""
     medians = []
     for data in datasets:
@@ -84,7 +86,7 @@ def deviations(datasets: Sequence[Dataset], curves: Mapping[str, Curve]) -> tupl
 
 
 def fit_efficiencies(
-    data: Dataset, curves: Mapping[str, Curve], deviation: Mapping[str, Mapping[str, float]]
+    data: Dataset, curves: Mapping[str, PassTimeModel], deviation: Mapping[str, Mapping[str, float]]
 ) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, int]]]:
     """Efficiencies of one GPU by pass and group, and the shapes behind each; without products, nothing."""
     implied = implied_efficiencies(data, curves)

@@ -21,10 +21,10 @@ from buddysim.training.cost.calibration import (
     shipped,
     version_of,
 )
-from buddysim.training.cost.curve import Curve, Peak, curve_name
+from buddysim.training.cost.curve import PassTimeModel, Peak, curve_name
 from buddysim.training.cost.precision import MATRIX_SHARE, PRECISIONS, Precision, find_precision
 from buddysim.training.cost.traffic import layer_elements
-from buddysim.training.cost.work import GROUPED, WINOGRAD_CLASSES, ConvWork, Pass, Product
+from buddysim.training.cost.work import GROUPED, WINOGRAD_CLASSES, ConvWork, MatmulWork, Pass
 from buddysim.training.networks import kinds
 from buddysim.training.networks.graph import ELEMENT_BYTES, Gemm, Layer
 from buddysim.training.networks.layer_kind import Kind
@@ -192,7 +192,7 @@ class CostModel:
         share = self.bandwidth_share(kind, pass_)
         return self._launch_ps + _ps(moved / (self._bytes_per_s * share))
 
-    def product_ps(self, product: Product, pass_: Pass) -> int:
+    def product_ps(self, product: MatmulWork, pass_: Pass) -> int:
         """Time of a pass of a fully connected layer that is this product."""
         efficiency = self._efficiency[pass_]["fc"]
         return _ps(self.shared.curves["fc"].seconds(product, product.bytes, efficiency, self._matrix_peak))
@@ -229,7 +229,7 @@ class CostModel:
         product = _product(gemm, batch, pass_)
         times = 1
         if _rules(layer).recurrent and product.count > 1:
-            times, product = product.count, Product(product.rows, product.cols, product.inner)
+            times, product = product.count, MatmulWork(product.rows, product.cols, product.inner)
         return self.product_ps(product, pass_) * times
 
     def _fused_ps(self, layer: Layer, batch: int, pass_: str) -> int:
@@ -282,7 +282,7 @@ class CostModel:
                 spent = max(spent, min(direct, winograd), moved)
         return curve.launch_s + spent
 
-    def _curve(self, work: ConvWork, pass_: Pass) -> Curve:
+    def _curve(self, work: ConvWork, pass_: Pass) -> PassTimeModel:
         return self.shared.curves[curve_name(pass_, work.conv_class, self._winograd_fitted)]
 
     def compute_s(self, work: ConvWork, pass_: Pass) -> tuple[float, float]:
@@ -340,12 +340,12 @@ def _parts(pass_: str) -> tuple[Pass, ...]:
     return ("backward_data",) if pass_ == "backward_data" else ("backward_filter",)
 
 
-def _product(gemm: Gemm, batch: int, pass_: Pass) -> Product:
+def _product(gemm: Gemm, batch: int, pass_: Pass) -> MatmulWork:
     """The product of a batch: rows of all samples together where the other operand is a parameter."""
     rows, count = gemm.m * (batch if gemm.per_sample else 1), gemm.count
     if not gemm.weights:
         rows, count = gemm.m, gemm.count * batch
-    return Product(rows, gemm.n, gemm.k, count).of_pass(pass_)
+    return MatmulWork(rows, gemm.n, gemm.k, count).of_pass(pass_)
 
 
 def _fused_elements(layer: Layer) -> int:

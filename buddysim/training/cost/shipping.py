@@ -17,7 +17,7 @@ from buddysim.training.cost.curve_search import fit_curves
 from buddysim.training.cost.dataset import Dataset
 from buddysim.training.cost.fit import DIGITS, deviations, fit_bandwidth, fit_calibration
 from buddysim.training.cost.model import CostModel
-from buddysim.training.cost.timings import Timing, read_timings
+from buddysim.training.cost.timings import MeasuredPass, read_timings
 from buddysim.training.cost.work import PASSES, WINOGRAD_CLASSES, ConvWork, Pass
 from buddysim.training.networks.graph import Network
 
@@ -65,7 +65,7 @@ class Total:
         return network_ms(model, network, self.batch, self.pass_, conv=conv, image_gradient=self.image_gradient)
 
 
-def part(name: str) -> dict[tuple[str, str], list[Timing]]:
+def part(name: str) -> dict[tuple[str, str], list[MeasuredPass]]:
     """The shipped timings of a part (``"calibration"``, ``"validation"``) by machine and library."""
     found = {}
     for path in sorted((DATA_FOLDER / name).glob("*.csv")):
@@ -74,7 +74,7 @@ def part(name: str) -> dict[tuple[str, str], list[Timing]]:
     return found
 
 
-def dataset(machine: str, library: str, timings: Sequence[Timing]) -> Dataset:
+def dataset(machine: str, library: str, timings: Sequence[MeasuredPass]) -> Dataset:
     """Timings with the peak rates of their GPU."""
     return Dataset(machine, library, Peak.of(TrainingMachine.load(machine)), tuple(timings))
 

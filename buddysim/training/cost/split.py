@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
-from buddysim.training.cost.timings import Timing
+from buddysim.training.cost.timings import MeasuredPass
 
 _COARSE = {"1x1-strided": "strided", "3x3-wide": "3x3"}
 """Groups that were one when the split was fixed."""
@@ -19,7 +19,7 @@ HELD_OUT = 4
 """One shape in this many is held out."""
 
 
-def held_out_shapes(timings: Iterable[Timing]) -> set[str]:
+def held_out_shapes(timings: Iterable[MeasuredPass]) -> set[str]:
     """The shapes that are held out."""
     groups: dict[str, set[str]] = {}
     for timing in timings:
@@ -31,7 +31,7 @@ def held_out_shapes(timings: Iterable[Timing]) -> set[str]:
     return held
 
 
-def split(timings: Iterable[Timing]) -> tuple[list[Timing], list[Timing]]:
+def split(timings: Iterable[MeasuredPass]) -> tuple[list[MeasuredPass], list[MeasuredPass]]:
     """Measurements to calibrate with, and those to validate with."""
     everything = list(timings)
     held = held_out_shapes(everything)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, fields
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
 from buddysim.base.textfile import csv_rows, read_text
-from buddysim.training.cost.work import ConvWork, Product
+from buddysim.training.cost.work import ConvWork, MatmulWork
 from buddysim.training.networks import kinds
 from buddysim.training.networks.graph import Conv
 
@@ -49,7 +49,7 @@ _DEFAULTS = dict.fromkeys(COUNTS, 1) | {"pad_h": 0, "pad_w": 0, "out_channels": 
 
 
 @dataclass(frozen=True)
-class Timing:
+class MeasuredPass:
     """One measured pass of a layer.
 
     A fully connected layer has its rows as `batch`, its inputs as `in_channels`, its outputs as `out_channels`; a layer
@@ -108,9 +108,9 @@ class Timing:
         return ConvWork(conv, self.batch)
 
     @property
-    def product(self) -> Product:
+    def product(self) -> MatmulWork:
         """The matrix product of a fully connected layer, forward."""
-        return Product(self.batch, self.out_channels, self.in_channels)
+        return MatmulWork(self.batch, self.out_channels, self.in_channels)
 
     @property
     def group(self) -> str:
@@ -118,12 +118,12 @@ class Timing:
         return self.work.conv_class if self.kind == "conv" else self.kind
 
 
-def read_timings(path: str | os.PathLike[str]) -> list[Timing]:
+def read_timings(path: str | os.PathLike[str]) -> list[MeasuredPass]:
     """The measurements of a file."""
     return parse_timings(read_text(path, "file of timings", LARGEST_FILE), os.fspath(path))
 
 
-def parse_timings(text: str, where: str) -> list[Timing]:
+def parse_timings(text: str, where: str) -> list[MeasuredPass]:
     """The measurements of a file's text; `where` names it in errors."""
     rows = csv_rows(text, where)
     header_row = next(rows, None)
@@ -152,7 +152,7 @@ def parse_timings(text: str, where: str) -> list[Timing]:
     return found
 
 
-def _timing(row: dict[str, str]) -> Timing:
+def _timing(row: dict[str, str]) -> MeasuredPass:
     kind = _choice("kind", row["kind"], timed_kinds())
     pass_ = _choice("pass", row["pass"], PASSES)
     counts = {name: _count(name, row.get(name, "")) for name in COUNTS}
@@ -166,7 +166,7 @@ def _timing(row: dict[str, str]) -> Timing:
             raise ValueError(
                 f"kernel_{side}: a window of {counts[f'kernel_{side}']} is larger than the padded {name} of the input"
             )
-    return Timing(
+    return MeasuredPass(
         kind=kind,
         pass_=pass_,
         algorithm=row.get("algorithm", ""),
@@ -208,14 +208,14 @@ def _milliseconds(text: str) -> float:
     return ms
 
 
-def timings_text(timings: Iterable[Timing], comments: Iterable[str]) -> str:
+def timings_text(timings: Iterable[MeasuredPass], comments: Iterable[str]) -> str:
     """A file of timings: what `read_timings` reads."""
     out = io.StringIO(newline="")
     for comment in comments:
         out.write(f"# {comment}\n")
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
-    names = {field.name.rstrip("_"): field.name for field in fields(Timing)}
+    names = {field.name.rstrip("_"): field.name for field in fields(MeasuredPass)}
     for timing in timings:
         writer.writerow([getattr(timing, names[column]) for column in COLUMNS])
     return out.getvalue()

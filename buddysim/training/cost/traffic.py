@@ -6,7 +6,7 @@ Counts are of elements read and written at least once, X and Y of one sample, as
 
 from __future__ import annotations
 
-from buddysim.training.cost.timings import Timing
+from buddysim.training.cost.timings import MeasuredPass
 from buddysim.training.networks import kinds
 from buddysim.training.networks.graph import ELEMENT_BYTES, Layer
 
@@ -38,7 +38,7 @@ def layer_elements(layer: Layer) -> tuple[float, float]:
     return moved_elements(layer.kind, input_elements(layer), layer.output_elements, len(layer.inputs))
 
 
-def unweighted_bytes(timing: Timing) -> float:
+def unweighted_bytes(timing: MeasuredPass) -> float:
     """Bytes that a measured layer without products moves; 0 for one with products."""
     if timing.has_products:
         return 0.0

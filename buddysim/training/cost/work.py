@@ -32,7 +32,7 @@ GROUPED = "grouped"
 
 
 @dataclass(frozen=True)
-class Product:
+class MatmulWork:
     """A matrix product: ``rows x inner`` times ``inner x cols``, `count` times."""
 
     rows: float
@@ -45,13 +45,13 @@ class Product:
         """Operations, two per multiplication and addition."""
         return 2.0 * self.rows * self.cols * self.inner * self.count
 
-    def of_pass(self, pass_: Pass) -> Product:
+    def of_pass(self, pass_: Pass) -> MatmulWork:
         """The product of a pass, where this is the forward one and its second operand is a parameter."""
         if pass_ == "forward":
             return self
         if pass_ == "backward_data":
-            return Product(self.rows, self.inner, self.cols, self.count)
-        return Product(self.inner, self.cols, self.rows, self.count)
+            return MatmulWork(self.rows, self.inner, self.cols, self.count)
+        return MatmulWork(self.inner, self.cols, self.rows, self.count)
 
     @property
     def bytes(self) -> float:
@@ -135,19 +135,19 @@ class ConvWork:
             found.append(replace(conv, in_channels=channels, out_channels=outputs))
         return tuple(replace(self, conv=one) for one in found)
 
-    def product(self, pass_: Pass) -> Product:
+    def product(self, pass_: Pass) -> MatmulWork:
         """The matrix product that a pass is; backward-data of a strided CONV has its zeros left out."""
         conv, groups = self.conv, self.conv.groups
         inputs, outputs = conv.in_channels / groups, conv.out_channels / groups
         pixels = self.batch * conv.out_h * conv.out_w
         if pass_ == "forward":
-            return Product(pixels, outputs, inputs * self.window, groups)
+            return MatmulWork(pixels, outputs, inputs * self.window, groups)
         if pass_ == "backward_filter":
-            return Product(inputs * self.window, outputs, pixels, groups)
+            return MatmulWork(inputs * self.window, outputs, pixels, groups)
         steps = conv.stride_h * conv.stride_w
-        return Product(self.batch * conv.in_h * conv.in_w, inputs, outputs * self.window / steps, groups)
+        return MatmulWork(self.batch * conv.in_h * conv.in_w, inputs, outputs * self.window / steps, groups)
 
-    def tiled_product(self, pass_: Pass) -> Product:
+    def tiled_product(self, pass_: Pass) -> MatmulWork:
         """The same where Winograd's F(2x2, 3x3) computes it: tiles of 2 x 2 elements overhang maps of odd extents."""
         if self.conv_class not in WINOGRAD_CLASSES or pass_ == "backward_filter":
             return self.product(pass_)

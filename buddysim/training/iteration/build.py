@@ -1,7 +1,7 @@
 """Makes the steps of one training iteration from a network and a plan.
 
-Every step notes the maps that it reads, writes or defines (`Draft`), with the codes and copies that the plan's stashes
-ask for (`Stashing`); lives follow from the uses.
+Every step notes the maps that it reads, writes or defines (`ProgramBuilder`), with the codes and copies that the plan's
+stashes ask for (`StashSteps`); lives follow from the uses.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from buddysim.training.iteration.draft import Draft, DraftStep
 from buddysim.training.iteration.optimizer import Optimizer, find_optimizer
 from buddysim.training.iteration.plan import Plan
 from buddysim.training.iteration.program import Kind, Pass, Program
-from buddysim.training.iteration.stashing import Stashing, link_ps
+from buddysim.training.iteration.program_builder import ProgramBuilder, StepBuilder
+from buddysim.training.iteration.stash_steps import StashSteps, link_ps
 from buddysim.training.networks.graph import Layer, Network
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ class _Builder:
         self.network, self.batch, self.cost, self.plan, self.link = network, batch, cost, plan, link
         self.layers, self.optimizer = network.layers, optimizer
         self.map_bytes = [network.output_bytes(layer.index, batch) for layer in network.layers]
-        self.draft = Draft()
-        self.stashing = Stashing(network, self.map_bytes, plan, link, self.draft)
+        self.draft = ProgramBuilder()
+        self.stashing = StashSteps(network, self.map_bytes, plan, link, self.draft)
         self.weights: dict[int, list[int]] = {}
 
     def program(self) -> Program:
@@ -70,14 +70,14 @@ class _Builder:
         chosen = self.plan.step_ps.get((layer.index, pass_))
         return self.cost.time_ps(layer, self.batch, pass_) if chosen is None else chosen
 
-    def _use(self, step: DraftStep, name: str, owner: int, *, defines: bool = False, writes: bool = False) -> None:
+    def _use(self, step: StepBuilder, name: str, owner: int, *, defines: bool = False, writes: bool = False) -> None:
         if not self.plan.layerwise:
             return  # everything lives throughout: nothing follows from uses
         layer = self.layers[owner]
         byte_count = self._saved_bytes(layer) if name == "saved" else self.map_bytes[owner]
         self.draft.use(step, name, layer, byte_count, defines=defines, writes=writes)
 
-    def _read_again(self, step: DraftStep, owner: int) -> None:
+    def _read_again(self, step: StepBuilder, owner: int) -> None:
         """Notes that a step of the backward part reads a map: itself, or its code."""
         name = self.stashing.structure(owner)
         if name == "y":
@@ -104,7 +104,7 @@ class _Builder:
         step = self._forward_step(layer, "forward")
         self.stashing.after_forward(layer, step)
 
-    def _forward_step(self, layer: Layer, pass_: Pass) -> DraftStep:
+    def _forward_step(self, layer: Layer, pass_: Pass) -> StepBuilder:
         chosen = self.plan.algorithms.get(layer.index)
         own = self.network.buffer_of(layer.index)
         reading = [owner for owner in self.network.input_buffers(layer.index) if owner != own]
@@ -166,7 +166,7 @@ class _Builder:
         if gradients:
             self._gradients(self._backward_step(layer, ("backward_data",), "backward_data"), own, gradients)
 
-    def _backward_step(self, layer: Layer, passes: tuple[str, ...], whole: str) -> DraftStep:
+    def _backward_step(self, layer: Layer, passes: tuple[str, ...], whole: str) -> StepBuilder:
         """A step of the backward pass: the algorithms of `passes` in turn, or the time of the pass `whole`."""
         chosen = self.plan.algorithms.get(layer.index)
         if not chosen:
@@ -175,7 +175,7 @@ class _Builder:
         workspace = max(algorithm.workspace_bytes for algorithm in algorithms)
         return self.draft.step(layer, "backward", sum(algorithm.time_ps for algorithm in algorithms), workspace)
 
-    def _reads(self, step: DraftStep, layer: Layer, reading: list[int]) -> None:
+    def _reads(self, step: StepBuilder, layer: Layer, reading: list[int]) -> None:
         """Maps and saved state that the step reads, and what is copied back for it alone."""
         for owner in reading:
             self._read_again(step, owner)
@@ -189,7 +189,7 @@ class _Builder:
             )  # fmt: skip
             self.draft.passes(step, task, "weights" if name == "weights" else "feature_maps")
 
-    def _gradients(self, step: DraftStep, own: int, gradients: list[int]) -> None:
+    def _gradients(self, step: StepBuilder, own: int, gradients: list[int]) -> None:
         """Reads dY, and writes or adds to dX of other maps."""
         self._use(step, "dy", own, defines=not self.draft.used("dy", own))
         for owner in gradients:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from buddysim.training.iteration.memory import Failure
-from buddysim.training.iteration.program import Program, Step, Task
+from buddysim.training.iteration.memory_usage import FailedRequest
+from buddysim.training.iteration.program import Program, QueuedTask, Step
 
 
 def host_pinned(program: Program) -> tuple[int, int]:
@@ -22,17 +22,17 @@ def host_pinned(program: Program) -> tuple[int, int]:
     return most, at
 
 
-def host_failure(program: Program, bound: int) -> Failure | None:
+def host_failure(program: Program, bound: int) -> FailedRequest | None:
     """The first region that the host's pinned memory has no room for."""
     most, _ = host_pinned(program)
     for step, task, held in _regions(program):
         if held > bound:
             free = bound - (held - task.pins)
-            return Failure("host", task.layer, step.pass_, "feature_maps", task.pins, free, free, most - bound)
+            return FailedRequest("host", task.layer, step.pass_, "feature_maps", task.pins, free, free, most - bound)
     return None
 
 
-def _regions(program: Program) -> Iterator[tuple[Step, Task, int]]:
+def _regions(program: Program) -> Iterator[tuple[Step, QueuedTask, int]]:
     """Each task that pins memory, with its step and the bytes then held."""
     given_back = [0] * len(program.steps)
     for task in program.tasks:

@@ -1,4 +1,4 @@
-"""Decisions of a training scheme before an iteration runs: a `Plan`, made from `Options`.
+"""Decisions of a training scheme before an iteration runs: a `Plan`, made from `TrainingOptions`.
 
 A scheme (one file of `buddysim/training/schemes/`) turns a network, a batch, a machine and a cost model into a plan;
 `build`, the placers and `schedule` carry the plan out and know no scheme.
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from buddysim.base.pool import FitPolicy
-from buddysim.training.iteration.placers import POOL, Placer
+from buddysim.training.iteration.allocators import POOL, Allocator
 from buddysim.training.iteration.stash import Stash
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Plan:
     overlap: bool = True
     layerwise: bool = True
     unlimited: bool = False
-    placer: Placer = POOL
+    placer: Allocator = POOL
     in_place: frozenset[int] | None = None
     separate_backward: frozenset[int] = frozenset()
     segments: tuple[tuple[int, int], ...] = ()
@@ -79,7 +79,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Options:
+class TrainingOptions:
     """Choices of the user, the same for every scheme.
 
     Attributes

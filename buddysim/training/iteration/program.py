@@ -28,7 +28,7 @@ Pass = Literal["forward", "encode", "recompute", "decode", "backward", "update"]
 FORWARD_PART: tuple[Pass, ...] = ("forward", "encode")
 Direction = Literal["offload", "prefetch"]
 Stream = Literal["offload", "prefetch", "host"]
-Timing = Literal["before", "overlapped", "after"]
+CopyTiming = Literal["before", "overlapped", "after"]
 
 SECOND = 10**12  # picoseconds
 
@@ -43,7 +43,7 @@ class Tensor(NamedTuple):
     part: str
 
 
-class Task(NamedTuple):
+class QueuedTask(NamedTuple):
     """What runs beside the compute stream: a copy over the link, or the host's own work on a copied map.
 
     Attributes
@@ -63,7 +63,7 @@ class Task(NamedTuple):
     stream: Stream
     layer: int
     tensor: int
-    timing: Timing
+    timing: CopyTiming
     byte_count: int
     moved_bytes: int
     duration_ps: int
@@ -111,7 +111,7 @@ class Program:
 
     steps: tuple[Step, ...]
     tensors: tuple[Tensor, ...]
-    tasks: tuple[Task, ...]
+    tasks: tuple[QueuedTask, ...]
     resident: tuple[int, ...]
 
     @cached_property
@@ -137,7 +137,7 @@ class Program:
         return kept and self.tensors[tensor].kind in ("feature_maps", "encoded_maps")
 
 
-def defer(step: Step, later: Step, task: Task) -> tuple[Step, Step, Task]:
+def defer(step: Step, later: Step, task: QueuedTask) -> tuple[Step, Step, QueuedTask]:
     """Launches a copy, and allocates the tensor that it fills, one step later; at the latest right before it is read.
 
     Parameters

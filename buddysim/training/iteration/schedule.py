@@ -9,11 +9,11 @@ from typing import NamedTuple
 import numpy as np
 
 from buddysim.training.iteration import timeline
-from buddysim.training.iteration.memory import Levels
-from buddysim.training.iteration.program import Program, Step, Task, Timing
+from buddysim.training.iteration.memory_usage import MemoryOverTime
+from buddysim.training.iteration.program import CopyTiming, Program, QueuedTask, Step
 
 
-class Record(NamedTuple):
+class StreamOperation(NamedTuple):
     """One operation of a stream: a computation, or the task `task` on a map of `byte_count` bytes."""
 
     stream: str
@@ -45,11 +45,11 @@ class Stall(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Schedule:
+class IterationSchedule:
     """A program on the clock. Steps follow each other without a gap: a step's waiting is part of it."""
 
     program: Program
-    records: tuple[Record, ...]
+    records: tuple[StreamOperation, ...]
     stalls: tuple[Stall, ...]
     step_start_ps: tuple[int, ...]
     step_end_ps: tuple[int, ...]
@@ -60,7 +60,7 @@ class Schedule:
         return self.step_end_ps[-1]
 
     @cached_property
-    def step_ps(self) -> Levels:
+    def step_ps(self) -> MemoryOverTime:
         """How long each step took."""
         return np.array(self.step_end_ps, dtype=np.int64) - np.array(self.step_start_ps, dtype=np.int64)
 
@@ -82,7 +82,7 @@ def operations(program: Program) -> tuple[list[timeline.Operation], list[tuple[i
         origin.append((step, task))
         return len(made) - 1
 
-    def launch(step: Step, timing: Timing, after: tuple[int, ...]) -> list[int]:
+    def launch(step: Step, timing: CopyTiming, after: tuple[int, ...]) -> list[int]:
         launched = []
         for task in (program.tasks[number] for number in step.tasks):
             if task.timing == timing:
@@ -104,7 +104,7 @@ def operations(program: Program) -> tuple[list[timeline.Operation], list[tuple[i
     return made, origin
 
 
-def schedule(program: Program) -> Schedule:
+def schedule(program: Program) -> IterationSchedule:
     """Puts a program on the clock."""
     made, origin = operations(program)
     times = timeline.run(made)
@@ -115,11 +115,13 @@ def schedule(program: Program) -> Schedule:
         start, end = times.start_ps[position], times.end_ps[position]
         if task_index is not None:
             task = program.tasks[task_index]
-            records.append(Record(task.stream, task.layer, step.pass_, start, end, task.byte_count, task.number))
+            records.append(
+                StreamOperation(task.stream, task.layer, step.pass_, start, end, task.byte_count, task.number)
+            )
             continue
         ends[step_index] = end  # the last operation of a step on the compute stream is its end
         if made[position].duration_ps:
-            records.append(Record(timeline.COMPUTE, step.layer, step.pass_, start, end, 0))
+            records.append(StreamOperation(timeline.COMPUTE, step.layer, step.pass_, start, end, 0))
     stalls = []
     for wait in timeline.waits(made, times):
         step = program.steps[origin[wait.waiting][0]]
@@ -129,10 +131,10 @@ def schedule(program: Program) -> Schedule:
         cause = _cause(task, launched)
         stalls.append(Stall(step.layer, step.pass_, cause, task.layer, wait.start_ps, wait.end_ps - wait.start_ps))
     starts = [0, *ends[:-1]]
-    return Schedule(program, tuple(records), tuple(stalls), tuple(starts), tuple(ends))
+    return IterationSchedule(program, tuple(records), tuple(stalls), tuple(starts), tuple(ends))
 
 
-def _cause(task: Task, launched: int) -> str:
+def _cause(task: QueuedTask, launched: int) -> str:
     """Why a step waits for a task that the step `launched` launched."""
     alone = task.timing != "overlapped" and task.until == launched
     if task.stream == "host" or not alone:

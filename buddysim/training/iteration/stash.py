@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Code:
+class Encoding:
     """An encoded form: its bytes, and how long it takes to make it and to undo it."""
 
     byte_count: int
@@ -18,7 +18,7 @@ class Code:
 
 
 @dataclass(frozen=True)
-class Move:
+class Offload:
     """A way to the host and back. Layers are positions in the network.
 
     Attributes
@@ -38,7 +38,7 @@ class Move:
     prefetch_ps: int | None = None
     until: int | None = None
     fetch: int | None = None
-    host: Code | None = None
+    host: Encoding | None = None
     host_until: int | None = None
 
 
@@ -54,6 +54,6 @@ class Stash:
     move : to the host and back; None: it stays on the GPU
     """
 
-    code: Code | None = None
+    code: Encoding | None = None
     decoded: bool = True
-    move: Move | None = None
+    move: Offload | None = None

@@ -32,14 +32,14 @@ class Operation(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Times:
+class OperationTimes:
     """When each operation started and ended, in picoseconds, by its position."""
 
     start_ps: list[int]
     end_ps: list[int]
 
 
-def run(operations: Sequence[Operation]) -> Times:
+def run(operations: Sequence[Operation]) -> OperationTimes:
     """Runs the operations: event by event, where an event is the end of an operation.
 
     Raises
@@ -77,7 +77,7 @@ def run(operations: Sequence[Operation]) -> Times:
                 start_ps[position] = now
                 end_ps[position] = now + operations[position].duration_ps
                 heapq.heappush(events, (end_ps[position], position))
-    return Times(start_ps, end_ps)
+    return OperationTimes(start_ps, end_ps)
 
 
 class Wait(NamedTuple):
@@ -89,7 +89,7 @@ class Wait(NamedTuple):
     end_ps: int
 
 
-def waits(operations: Sequence[Operation], times: Times, stream: str = COMPUTE) -> list[Wait]:
+def waits(operations: Sequence[Operation], times: OperationTimes, stream: str = COMPUTE) -> list[Wait]:
     """Where a stream stood still, and on which operations of other streams it waited.
 
     A gap is attributed from its end backwards: the operation that ended last is to blame for its own duration; where it

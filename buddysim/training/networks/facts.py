@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from buddysim.training.networks.footprint import baseline_footprint
 from buddysim.training.networks.graph import Layer, Network
+from buddysim.training.networks.network_bytes import baseline_network_bytes
 from buddysim.training.networks.torch_saves import saved_bytes
 
 FLOPS_RULE = (
@@ -48,7 +48,7 @@ def summary(network: Network) -> dict[str, Any]:
 
 def facts(network: Network, batch: int) -> dict[str, Any]:
     """What `networks show --json` prints."""
-    footprint = baseline_footprint(network, batch)
+    footprint = baseline_network_bytes(network, batch)
     layers = range(len(network.layers))
     return {
         **summary(network),

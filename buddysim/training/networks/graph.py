@@ -77,7 +77,7 @@ class Gemm:
 
 
 @dataclass(frozen=True)
-class Pool:
+class Pooling:
     """The window of a pooling layer, in elements."""
 
     kernel_h: int
@@ -122,7 +122,7 @@ class Layer:
     in_place: bool = False
     part: str = "features"
     needs: frozenset[str] = frozenset()
-    pool: Pool | None = None
+    pool: Pooling | None = None
     flops: int = 0
     saved_sample_bytes: int = 0
     saved_fixed_bytes: int = 0

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from buddysim.training.networks.graph import Conv, Gemm, Layer, Pool, Shape
+from buddysim.training.networks.graph import Conv, Gemm, Layer, Pooling, Shape
 
 LARGEST = 2**31 - 1
 
@@ -54,7 +54,7 @@ class Facts:
     flops: int = 0
     conv: Conv | None = None
     gemms: tuple[Gemm, ...] = ()
-    pool: Pool | None = None
+    pool: Pooling | None = None
     saved_sample_bytes: int = 0
     saved_fixed_bytes: int = 0
 

@@ -16,7 +16,7 @@ from buddysim.training.networks.layer_kind import Device, Saved
 
 
 @dataclass(frozen=True)
-class Kept:
+class SavedTensors:
     """Tensors of a layer that PyTorch keeps after its forward step.
 
     Attributes
@@ -33,7 +33,7 @@ class Kept:
     weight_bytes: int
 
 
-def kept_by_torch(network: Network, batch: int, device: Device = "cuda") -> tuple[Kept, ...]:
+def kept_by_torch(network: Network, batch: int, device: Device = "cuda") -> tuple[SavedTensors, ...]:
     """What PyTorch keeps of each layer, in their order.
 
     Parameters
@@ -56,16 +56,16 @@ def saved_bytes(network: Network, batch: int, device: Device = "cuda") -> int:
     return sum(network.output_bytes(owner, batch) for owner in owners) + sum(one.state_bytes for one in kept)
 
 
-_NOTHING = Kept((), frozenset({"dy"}), 0, 0)
+_NOTHING = SavedTensors((), frozenset({"dy"}), 0, 0)
 
 
-def _kept(network: Network, layer: Layer, batch: int, device: Device, wants_dx: bool) -> Kept:
+def _kept(network: Network, layer: Layer, batch: int, device: Device, wants_dx: bool) -> SavedTensors:
     shapes = tuple(network.layers[producer].output_shape for producer in layer.inputs)
     saved: Saved = kinds.REGISTRY.find(layer.kind).saves(layer, shapes, device)
     maps = [layer.inputs[position] for position in saved.inputs]
     state = (saved.map_elements * network.element_bytes + saved.sample_bytes) * batch + saved.fixed_bytes
     weights = saved.weights + (saved.weights_for_dx if wants_dx else 0)
-    return Kept(
+    return SavedTensors(
         tuple(dict.fromkeys([*maps, *([layer.index] if saved.output else [])])),
         frozenset(_names(bool(maps), saved.output)),
         state,

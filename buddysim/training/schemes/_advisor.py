@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from buddysim.training.iteration.build import build
 from buddysim.training.iteration.plan import Plan
-from buddysim.training.iteration.stashing import link_ps
+from buddysim.training.iteration.stash_steps import link_ps
 
 if TYPE_CHECKING:
     from buddysim.machine.training_table import LinkRate
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Hidden:
+class HidingTime:
     """Computation that a tensor's copies overlap with, in picoseconds."""
 
     forward_ps: int
@@ -52,7 +52,7 @@ class Copies:
     prefetch_ps: float
 
 
-def paper_advice(byte_count: int, sparsity: float, codec_ps: float, hidden: Hidden, link: LinkRate) -> Advice:
+def paper_advice(byte_count: int, sparsity: float, codec_ps: float, hidden: HidingTime, link: LinkRate) -> Advice:
     """As published: a tensor's code has ``S (1 - sparsity)`` bytes, and a link has a rate alone (equations 1 to 4).
 
     Parameters
@@ -66,7 +66,7 @@ def paper_advice(byte_count: int, sparsity: float, codec_ps: float, hidden: Hidd
     return advice(copies(byte_count * (1 - sparsity)), copies(byte_count), codec_ps, hidden)
 
 
-def exact_advice(byte_count: int, code_bytes: int, codec_ps: float, hidden: Hidden, link: LinkRate) -> Advice:
+def exact_advice(byte_count: int, code_bytes: int, codec_ps: float, hidden: HidingTime, link: LinkRate) -> Advice:
     """With the bytes that are stored and the copies' times on the timeline."""
 
     def copies(moved: int) -> Copies:
@@ -75,23 +75,25 @@ def exact_advice(byte_count: int, code_bytes: int, codec_ps: float, hidden: Hidd
     return advice(copies(code_bytes), copies(byte_count), codec_ps, hidden)
 
 
-def advice(code: Copies, plain: Copies, codec_ps: float, hidden: Hidden) -> Advice:
+def advice(code: Copies, plain: Copies, codec_ps: float, hidden: HidingTime) -> Advice:
     """Equations 1 and 2."""
     return Advice(codec_ps + _seen(code, hidden), _seen(plain, hidden))
 
 
-def _seen(copies: Copies, hidden: Hidden) -> float:
+def _seen(copies: Copies, hidden: HidingTime) -> float:
     forward = max(copies.offload_ps - hidden.forward_ps, 0)
     return forward + max(copies.prefetch_ps - hidden.backward_ps, 0)
 
 
-def profile(network: Network, batch: int, cost: CostModel, plan: Plan, link: LinkRate) -> dict[int, Hidden]:
+def measure_hiding_times(
+    network: Network, batch: int, cost: CostModel, plan: Plan, link: LinkRate
+) -> dict[int, HidingTime]:
     """What hides the copies of each tensor that a plan moves, by the layer that owns it."""
     program = build(network, batch, cost, plan, link)
     forward = _hiding(program, "offload")
     backward = _hiding(program, "prefetch")
     return {
-        owner: Hidden(forward.get(layer, 0), backward.get(layer, 0))
+        owner: HidingTime(forward.get(layer, 0), backward.get(layer, 0))
         for owner in plan.stash
         if (layer := network.last_user(owner)) in forward
     }

@@ -13,7 +13,7 @@ from buddysim.gpu_codecs.opencl_device import LaunchShape
 from buddysim.gpu_codecs.paper_times import LAUNCH as PAPER_LAUNCH
 from buddysim.gpu_codecs.paper_times import PaperTimes
 from buddysim.gpu_codecs.times import CodecTimeTable, codec_times, machines
-from buddysim.training.iteration.stash import Code
+from buddysim.training.iteration.stash import Encoding
 from buddysim.training.option import Option, values
 
 if TYPE_CHECKING:
@@ -60,10 +60,10 @@ class GpuCodec:
     slower: float
     source: str
 
-    def code(self, byte_count: int, sparsity: float, code_bytes: int) -> Code:
+    def code(self, byte_count: int, sparsity: float, code_bytes: int) -> Encoding:
         """A map's code, with the times that it takes."""
         found = self.times.at(byte_count, sparsity, self.launch)
-        return Code(code_bytes, round(found.compress_ps * self.slower), round(found.decode_ps * self.slower))
+        return Encoding(code_bytes, round(found.compress_ps * self.slower), round(found.decode_ps * self.slower))
 
 
 def gpu_codecs(machine: TrainingMachine, given: Mapping[str, Any]) -> tuple[GpuCodec, ...]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from math import isqrt
 from typing import TYPE_CHECKING
 
-from buddysim.training.iteration.plan import Options, Plan
+from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.networks.torch_saves import kept_by_torch
 from buddysim.training.schemes import UNCHANGED, _algorithms
 
@@ -26,7 +26,9 @@ ORDER = 510
 ACCURACY = UNCHANGED
 
 
-def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: Options) -> Plan:
+def plan(
+    network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: TrainingOptions
+) -> Plan:
     """Nothing moves; the fastest CONV algorithms."""
     kept = dict(enumerate(kept_by_torch(network, batch)))
     parts = segments(network)

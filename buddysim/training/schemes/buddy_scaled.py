@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.textfile import read_json
-from buddysim.training.iteration.plan import Options, Plan
+from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.option import Option, values
 from buddysim.training.schemes import UNCHANGED, baseline, vdnn, vdnn_dyn
 
@@ -59,7 +59,9 @@ OPTIONS = {
 }  # fmt: skip
 
 
-def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: Options) -> Plan:
+def plan(
+    network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: TrainingOptions
+) -> Plan:
     """The plan of what lies beneath, on a GPU of the larger memory."""
     ratio, slowdown, source = _measured(options.extra)
     module, beneath = _BENEATH[name]

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from buddysim.compress.registry import find
 from buddysim.training.contents import Codec, MapContents
-from buddysim.training.contents.options import OPTIONS as CONTENTS_OPTIONS
-from buddysim.training.contents.options import make_codec, make_source
-from buddysim.training.iteration.plan import Options, Plan
+from buddysim.training.contents.activation_options import OPTIONS as CONTENTS_OPTIONS
+from buddysim.training.contents.activation_options import make_codec, make_source
+from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.iteration.program import Direction
-from buddysim.training.iteration.stash import Move, Stash
+from buddysim.training.iteration.stash import Offload, Stash
 from buddysim.training.networks.graph import Network
 from buddysim.training.schemes import UNCHANGED, cdma_engine, vdnn
 from buddysim.training.schemes._links import link_rate
@@ -76,18 +76,20 @@ class CompressedCopies:
         for owner, stash in stashes.items():
             size, writer = network.output_bytes(owner, batch), network.last_writer(owner)
             times = self.copy_ps(size, writer, "offload"), self.copy_ps(size, writer, "prefetch")
-            found[owner] = replace(stash, move=Move(self.moved_bytes(size, writer), *times))
+            found[owner] = replace(stash, move=Offload(self.moved_bytes(size, writer), *times))
         return found
 
 
-def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: Options) -> Plan:
+def plan(
+    network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: TrainingOptions
+) -> Plan:
     """vDNN's plan, with compression on its copies."""
     copies = scheme_copies(network, batch, machine, options, name)
     return compressed_plan(network, batch, machine, cost, name, options, copies)
 
 
 def scheme_copies(
-    network: Network, batch: int, machine: TrainingMachine, options: Options, name: str
+    network: Network, batch: int, machine: TrainingMachine, options: TrainingOptions, name: str
 ) -> CompressedCopies:
     """The copies of one of the schemes of this file."""
     return compressed_copies(network, batch, machine, options, _COMPRESSORS[name], name == "cdma-bw")
@@ -99,7 +101,7 @@ def compressed_plan(
     machine: TrainingMachine,
     cost: CostModel,
     name: str,
-    options: Options,
+    options: TrainingOptions,
     copies: CompressedCopies,
 ) -> Plan:
     """The plan of ``vdnn-all-p`` with these copies."""
@@ -118,7 +120,7 @@ def compressed_copies(
     network: Network,
     batch: int,
     machine: TrainingMachine,
-    options: Options,
+    options: TrainingOptions,
     compressor: str,
     bandwidth_aware: bool = False,
 ) -> CompressedCopies:

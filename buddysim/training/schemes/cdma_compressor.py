@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from buddysim.training.contents.options import OPTIONS as CONTENTS_OPTIONS
-from buddysim.training.iteration.plan import Options, Plan
+from buddysim.training.contents.activation_options import OPTIONS as CONTENTS_OPTIONS
+from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.option import Option, values
 from buddysim.training.schemes import UNCHANGED
 from buddysim.training.schemes.cdma import compressed_copies, compressed_plan
@@ -26,7 +26,9 @@ OPTIONS = {
 }
 
 
-def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: Options) -> Plan:
+def plan(
+    network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: TrainingOptions
+) -> Plan:
     """cDMA's plan with the chosen compressor."""
     compressor = values(OPTIONS, options.extra)["compressor"]
     copies = compressed_copies(network, batch, machine, options, compressor)

@@ -44,7 +44,7 @@ PUBLISHED_BUFFER_MM2 = 0.21
 
 
 @dataclass(frozen=True)
-class Engine:
+class CdmaEngine:
     """A cDMA engine made for one link.
 
     Attributes
@@ -84,7 +84,7 @@ class Engine:
         return PUBLISHED_UNITS * BYTES_PER_CYCLE * self.clock_hz
 
 
-def engine(link_bytes_per_s: int, clock_hz: int = 1_075_000_000) -> Engine:
+def engine(link_bytes_per_s: int, clock_hz: int = 1_075_000_000) -> CdmaEngine:
     """The engine that a link needs: the published one up to 16 GB/s; for faster links, all in proportion to it.
 
     Parameters
@@ -103,7 +103,7 @@ def engine(link_bytes_per_s: int, clock_hz: int = 1_075_000_000) -> Engine:
     published_buffer = PUBLISHED_CAP * MEMORY_LATENCY_PS // PS_PER_S
     needed = _over(read, BYTES_PER_CYCLE * clock_hz)
     unit_mm2 = PUBLISHED_UNITS_MM2 / PUBLISHED_UNITS
-    return Engine(
+    return CdmaEngine(
         link_bytes_per_s=link_bytes_per_s,
         read_bytes_per_s=read,
         buffer_bytes=buffer_bytes,

@@ -16,10 +16,10 @@ from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
 from buddysim.gpu_codecs import REGISTRY
 from buddysim.gpu_codecs.time_model import CodecTiming, LinearModel, fit_linear
-from buddysim.training.contents.options import MATCH_OPTION, make_codec, make_source_of
-from buddysim.training.contents.options import OPTIONS as CONTENTS_OPTIONS
-from buddysim.training.iteration.plan import Options, Plan
-from buddysim.training.iteration.stash import Code, Move, Stash
+from buddysim.training.contents.activation_options import MATCH_OPTION, make_codec, make_mapped_source
+from buddysim.training.contents.activation_options import OPTIONS as CONTENTS_OPTIONS
+from buddysim.training.iteration.plan import Plan, TrainingOptions
+from buddysim.training.iteration.stash import Encoding, Offload, Stash
 from buddysim.training.option import Option, values
 from buddysim.training.schemes import UNCHANGED, _advisor, vdnn
 from buddysim.training.schemes._codec_times import OPTIONS as CODEC_OPTIONS
@@ -28,7 +28,7 @@ from buddysim.training.schemes._links import link_rate
 
 if TYPE_CHECKING:
     from buddysim.machine.training import TrainingMachine
-    from buddysim.training.contents import MapContents, Source
+    from buddysim.training.contents import ActivationSource, MapContents
     from buddysim.training.cost import CostModel
     from buddysim.training.networks.graph import Layer, Network
 
@@ -77,7 +77,7 @@ class Decision:
     byte_count: int
     sparsity: float
     codec: str
-    code: Code
+    code: Encoding
     advice: _advisor.Advice
     compress: bool
 
@@ -90,7 +90,7 @@ class Setting:
     batch: int
     machine: TrainingMachine
     cost: CostModel
-    options: Options
+    options: TrainingOptions
 
     @cached_property
     def below(self) -> Plan:
@@ -103,9 +103,9 @@ class Setting:
         return gpu_codecs(self.machine, self.options.extra)
 
     @cached_property
-    def source(self) -> Source:
+    def source(self) -> ActivationSource:
         """Where contents of maps come from."""
-        return make_source_of(self.network, self.options.extra)
+        return make_mapped_source(self.network, self.options.extra)
 
     def contents(self, codec: GpuCodec) -> dict[int, MapContents]:
         """Of every layer's output, stored in windows of the kernels where the user names none."""
@@ -119,7 +119,9 @@ def is_candidate(layer: Layer) -> bool:
     return layer.kind in ("relu", "maxpool")
 
 
-def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: Options) -> Plan:
+def plan(
+    network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: TrainingOptions
+) -> Plan:
     """vDNN's plan, with codes for the maps that the scheme compresses."""
     setting = Setting(network, batch, machine, cost, options)
     return plan_of(setting, name, decisions(setting, name))
@@ -128,7 +130,7 @@ def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel
 def plan_of(setting: Setting, name: str, taken: Sequence[Decision]) -> Plan:
     """The plan of these decisions."""
     below, codecs = setting.below, setting.codecs
-    coded = {one.owner: Stash(_code(name, one.code), move=Move()) for one in taken if one.compress}
+    coded = {one.owner: Stash(_code(name, one.code), move=Offload()) for one in taken if one.compress}
     times = "none: free" if name == "cswap-oracle" else "; ".join(_sources(codecs))
     source = setting.source.description
     compressed = ", ".join(_name(one, codecs) for one in taken if one.compress) or "none"
@@ -156,8 +158,8 @@ def _name(one: Decision, codecs: Sequence[GpuCodec]) -> str:
     return one.layer.name if len(codecs) == 1 else f"{one.layer.name} {one.codec}"
 
 
-def _code(name: str, code: Code) -> Code:
-    return Code(code.byte_count, 0, 0) if name == "cswap-oracle" else code
+def _code(name: str, code: Encoding) -> Encoding:
+    return Encoding(code.byte_count, 0, 0) if name == "cswap-oracle" else code
 
 
 def decisions(setting: Setting, name: str) -> list[Decision]:
@@ -167,7 +169,7 @@ def decisions(setting: Setting, name: str) -> list[Decision]:
     if rule not in (PAPER, EXACT):
         raise BuddysimError(f"cswap_advisor {shortened(rule)}: expected {PAPER} or {EXACT}{hint(rule, (PAPER, EXACT))}")
     link = link_rate(setting.machine, options.link)
-    hidden = _advisor.profile(network, batch, setting.cost, setting.below, link)
+    hidden = _advisor.measure_hiding_times(network, batch, setting.cost, setting.below, link)
     contents = {codec: setting.contents(codec) for codec in setting.codecs}
 
     def decision(owner: int, codec: GpuCodec) -> Decision:
@@ -194,7 +196,7 @@ def _cost(name: str, one: Decision) -> float:
     return one.code.byte_count if name == "cswap-oracle" else one.advice.compressed_ps
 
 
-def _decide(name: str, byte_count: int, code: Code, advice: _advisor.Advice) -> bool:
+def _decide(name: str, byte_count: int, code: Encoding, advice: _advisor.Advice) -> bool:
     if name == "cswap-oracle":
         return code.byte_count < byte_count
     return name == "cswap-static" or advice.compress

@@ -18,12 +18,12 @@ from buddysim.gist.csr_rows import rows_bytes
 from buddysim.gist.formats import FORMATS, DprFormat
 from buddysim.gist.windows import mask_bytes
 from buddysim.training.contents import Codec, MapContents
-from buddysim.training.contents.options import OPTIONS as CONTENTS_OPTIONS
-from buddysim.training.contents.options import SOURCES, make_source
-from buddysim.training.iteration.placers import Groups, LiveSet, Placer
-from buddysim.training.iteration.plan import Options, Plan
+from buddysim.training.contents.activation_options import OPTIONS as CONTENTS_OPTIONS
+from buddysim.training.contents.activation_options import SOURCES, make_source
+from buddysim.training.iteration.allocators import Allocator, LiveSetCounter, StaticGroups
+from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.iteration.program import SECOND
-from buddysim.training.iteration.stash import Code, Stash
+from buddysim.training.iteration.stash import Encoding, Stash
 from buddysim.training.networks.graph import Layer, Network
 from buddysim.training.option import Option, values
 from buddysim.training.schemes import UNCHANGED, _algorithms
@@ -83,10 +83,10 @@ def ACCURACY(name: str) -> str:
     return UNCHANGED if one is None else f"{difference_text(f'delayed-{one.name}')}, small network"
 
 
-ALLOCATORS: dict[str, Placer] = {
-    "static": Groups(),
-    "dynamic": LiveSet(),
-    "investigation": Groups(share_stashed=False),
+ALLOCATORS: dict[str, Allocator] = {
+    "static": StaticGroups(),
+    "dynamic": LiveSetCounter(),
+    "investigation": StaticGroups(share_stashed=False),
 }
 OPTIONS = {
     "gist_allocator": Option(
@@ -104,7 +104,9 @@ OPTIONS = {
 TIMES = "codes are made and undone in the time that their bytes take at the bandwidth of the device memory"
 
 
-def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: Options) -> Plan:
+def plan(
+    network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: TrainingOptions
+) -> Plan:
     """One of the schemes, with the contents of maps that the options name."""
     source = make_source(options.extra) if ENCODINGS[name].ssdc else None
     contents = source.contents(network, batch, Codec()) if source else {}
@@ -122,7 +124,7 @@ def encoded_plan(
     machine: TrainingMachine,
     cost: CostModel,
     name: str,
-    options: Options,
+    options: TrainingOptions,
     contents: Mapping[int, MapContents],
 ) -> Plan:
     """The plan of one of the schemes.
@@ -144,7 +146,12 @@ def encoded_plan(
     )
     placer = ALLOCATORS[chosen["gist_allocator"]]
     algorithms = _algorithms.memory_optimal(network, batch, cost)
-    base = Plan("gist-base", algorithms, in_place=views(network), placer=Groups() if placer == LiveSet() else placer)
+    base = Plan(
+        "gist-base",
+        algorithms,
+        in_place=views(network),
+        placer=StaticGroups() if placer == LiveSetCounter() else placer,
+    )
     return replace(
         base,
         scheme=name,
@@ -222,7 +229,7 @@ class _Making:
     def _binarized(self, owner: int) -> Stash:
         """Bits, written by ReLU's own forward kernel and read by its backward kernel."""
         size = self._mask(owner)
-        return Stash(Code(size, self._moving_ps(size), 0), decoded=False)
+        return Stash(Encoding(size, self._moving_ps(size), 0), decoded=False)
 
     def _coded(self, owner: int, category: str) -> Stash | None:
         """The smaller one of the codes that apply, if it is smaller than the map."""
@@ -231,10 +238,10 @@ class _Making:
         if self.encodings.ssdc and category == "relu-conv":
             kept = self._kept(owner)
             size = rows_bytes(count, kept, self._value_bytes(kept, width))
-            codes.append(Code(size, self._moving_ps(2 * raw + size), self._moving_ps(size + raw)))  # counted first
+            codes.append(Encoding(size, self._moving_ps(2 * raw + size), self._moving_ps(size + raw)))  # counted first
         if self.encodings.format is not None:
             size = self._value_bytes(count, width)
-            codes.append(Code(size, self._moving_ps(raw + size), self._moving_ps(size + raw)))
+            codes.append(Encoding(size, self._moving_ps(raw + size), self._moving_ps(size + raw)))
         best = min(codes, key=lambda code: code.byte_count, default=None)
         return None if best is None or best.byte_count >= raw else Stash(best, self.decoded)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from buddysim.training.iteration.plan import Options, Plan
+from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.schemes import UNCHANGED, _algorithms
 from buddysim.training.schemes.vdnn import moved_inputs, offloaded
 
@@ -22,7 +22,9 @@ ORDER = 120
 ACCURACY = UNCHANGED
 
 
-def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: Options) -> Plan:
+def plan(
+    network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: TrainingOptions
+) -> Plan:
     """Each X is copied when its last reader is done, and back when it is read."""
     algorithms = _algorithms.memory_optimal(network, batch, cost)
     stash = moved_inputs(network, offloaded(network, "all"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from buddysim.training.iteration.plan import Options, Plan
+from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.schemes import UNCHANGED, _algorithms
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ ACCURACY = UNCHANGED
 UNLIMITED = True
 
 
-def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: Options) -> Plan:
+def plan(
+    network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: TrainingOptions
+) -> Plan:
     """The same as baseline-p, without the bound."""
     return Plan(name, _algorithms.fastest(network, batch, cost), layerwise=False, unlimited=UNLIMITED)

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from buddysim.training.iteration.plan import Options, Plan
-from buddysim.training.networks.torch_saves import Kept, kept_by_torch
+from buddysim.training.iteration.plan import Plan, TrainingOptions
+from buddysim.training.networks.torch_saves import SavedTensors, kept_by_torch
 from buddysim.training.schemes import UNCHANGED, _algorithms
 
 if TYPE_CHECKING:
@@ -25,7 +25,9 @@ ORDER = 500
 ACCURACY = UNCHANGED
 
 
-def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: Options) -> Plan:
+def plan(
+    network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: TrainingOptions
+) -> Plan:
     """Everything saved moves; the fastest CONV algorithms."""
     return Plan(
         name,
@@ -40,7 +42,7 @@ def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel
     )
 
 
-def _items(network: Network, kept: Kept, batch: int) -> tuple[tuple[str, int], ...]:
+def _items(network: Network, kept: SavedTensors, batch: int) -> tuple[tuple[str, int], ...]:
     items = [("map", network.output_bytes(index, batch)) for index in kept.maps]
     items += [("state", kept.state_bytes), ("weights", kept.weight_bytes)]
     return tuple((name, byte_count) for name, byte_count in items if byte_count)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
-from buddysim.training.iteration.plan import Options, Plan
-from buddysim.training.iteration.stash import Move, Stash
+from buddysim.training.iteration.plan import Plan, TrainingOptions
+from buddysim.training.iteration.stash import Offload, Stash
 from buddysim.training.schemes import UNCHANGED, _algorithms
 
 if TYPE_CHECKING:
@@ -45,14 +45,16 @@ def offloaded(network: Network, policy: str) -> frozenset[int]:
 def moved_inputs(network: Network, layers: AbstractSet[int]) -> dict[int, Stash]:
     """Stashes of the maps that these layers offload: each X of theirs that no later layer reads (Fig. 3)."""
     return {
-        owner: Stash(move=Move())
+        owner: Stash(move=Offload())
         for index in sorted(layers)
         for owner in map(network.buffer_of, network.layers[index].inputs)
         if network.last_user(owner) == index and owner != network.buffer_of(index)
     }
 
 
-def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: Options) -> Plan:
+def plan(
+    network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: TrainingOptions
+) -> Plan:
     """One of the static policies."""
     policy = name.split("-")[1]
     algorithms = _algorithms.for_variant(name, network, batch, cost)

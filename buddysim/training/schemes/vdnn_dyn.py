@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from buddysim.training.iteration.build import build
 from buddysim.training.iteration.pinned import host_failure
-from buddysim.training.iteration.plan import Options, Plan
+from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.iteration.program import Step
 from buddysim.training.outcome import size_text
 from buddysim.training.schemes import UNCHANGED, _algorithms
@@ -40,14 +40,22 @@ FITS_AS = {"vdnn-dyn": "vdnn-all-m"}
 _WHERE = {"gpu": "GPU memory", "host": "pinned host memory"}
 
 
-def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: Options) -> Plan:
+def plan(
+    network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: TrainingOptions
+) -> Plan:
     """The first configuration that gets through its profiling pass; `Plan.notes` has the outcome of each pass."""
-    return _Profiler(network, batch, machine, cost, name, options).plan()
+    return _PlanningPasses(network, batch, machine, cost, name, options).plan()
 
 
-class _Profiler:
+class _PlanningPasses:
     def __init__(
-        self, network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: Options
+        self,
+        network: Network,
+        batch: int,
+        machine: TrainingMachine,
+        cost: CostModel,
+        name: str,
+        options: TrainingOptions,
     ) -> None:
         self.network, self.batch, self.cost, self.name = network, batch, cost, name
         self.machine, self.options = machine, options

@@ -11,11 +11,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from buddysim.base.errors import BuddysimError
-from buddysim.training.contents.options import MATCH_OPTION, make_codec, make_source_of
-from buddysim.training.contents.options import OPTIONS as CONTENTS_OPTIONS
-from buddysim.training.iteration.plan import Options, Plan
+from buddysim.training.contents.activation_options import MATCH_OPTION, make_codec, make_mapped_source
+from buddysim.training.contents.activation_options import OPTIONS as CONTENTS_OPTIONS
+from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.iteration.program import copy_ps
-from buddysim.training.iteration.stash import Code, Move, Stash
+from buddysim.training.iteration.stash import Encoding, Offload, Stash
 from buddysim.training.option import Option, values
 from buddysim.training.schemes import UNCHANGED, vdnn
 
@@ -43,13 +43,15 @@ OPTIONS = {
 }  # fmt: skip
 
 
-def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: Options) -> Plan:
+def plan(
+    network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: TrainingOptions
+) -> Plan:
     """vDNN's plan, with the host's work on sparse maps."""
     below = vdnn.plan(network, batch, machine, cost, "vdnn-conv-p", options)
     rate = values(OPTIONS, options.extra)["host_codec_rate"]
     if not 0 < rate < float("inf"):
         raise BuddysimError(f"host_codec_rate {rate!r}: expected a number of GB/s above 0")
-    source = make_source_of(network, options.extra)
+    source = make_mapped_source(network, options.extra)
     contents = source.contents(network, batch, make_codec("zvc", options.extra))
     stash = dict(below.stash)
     for owner in below.stash:
@@ -58,7 +60,7 @@ def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel
         if writer.kind in _MAKERS and density is not None and 1 - density > LEAST_SPARSITY:
             size = network.output_bytes(owner, batch)
             spent = copy_ps(size, max(1, round(rate * 1e9 * THREADS)))
-            stash[owner] = Stash(move=Move(host=Code(round(size * contents[writer.index].share), spent, spent)))
+            stash[owner] = Stash(move=Offload(host=Encoding(round(size * contents[writer.index].share), spent, spent)))
     rates = f"{rate:g} GB/s for each of {THREADS} threads (assumed)"
     notes = (
         *below.notes,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from buddysim.training.iteration.plan import Options, Plan
+from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.option import Option, values
 from buddysim.training.schemes import vdnn
 
@@ -18,7 +18,9 @@ SUMMARY = {"vdnn-large": "vdnn-all-p that offloads only maps larger than --large
 OPTIONS = {"larger_than": Option(float, "the size above which a map is offloaded, in MiB", "MIB", 16.0, "vdnn-large")}
 
 
-def plan(network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: Options) -> Plan:
+def plan(
+    network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: TrainingOptions
+) -> Plan:
     """The plan of vdnn-all-p without the small maps."""
     least = values(OPTIONS, options.extra)["larger_than"] * 2**20
     everything = vdnn.plan(network, batch, machine, cost, "vdnn-all-p", options)

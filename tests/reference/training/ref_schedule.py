@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from buddysim.training.iteration.program import Program, Step, Timing
+from buddysim.training.iteration.program import CopyTiming, Program, Step
 
 
 @dataclass
@@ -20,7 +20,7 @@ def ref_schedule(program: Program) -> RefSchedule:
     found = RefSchedule()
     free: dict[str, int] = {}  # when a stream has done all that it was given so far
 
-    def launch(step: Step, timing: Timing, earliest: int) -> list[int]:
+    def launch(step: Step, timing: CopyTiming, earliest: int) -> list[int]:
         """Launches the step's tasks of that timing, and says when each is over."""
         ends = []
         for task in (program.tasks[number] for number in step.tasks):

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from buddysim.training.iteration.timeline import Operation, Times
+from buddysim.training.iteration.timeline import Operation, OperationTimes
 
 
-def ref_run(operations: Sequence[Operation]) -> Times:
+def ref_run(operations: Sequence[Operation]) -> OperationTimes:
     """The same as `buddysim.training.iteration.timeline.run`."""
     start: list[int | None] = [None] * len(operations)
     end: list[int | None] = [None] * len(operations)
@@ -37,4 +37,6 @@ def ref_run(operations: Sequence[Operation]) -> Times:
                     started = True
         if None in start:
             now = min(finish for finish in end if finish is not None and finish > now)
-    return Times([value for value in start if value is not None], [value for value in end if value is not None])
+    return OperationTimes(
+        [value for value in start if value is not None], [value for value in end if value is not None]
+    )

@@ -13,18 +13,18 @@ from buddysim.base.errors import BuddysimError
 from buddysim.compress.tensors import density
 from buddysim.training.contents import (
     Codec,
+    DepthMappedContents,
     GeneratedContents,
-    Observed,
-    ObservedContents,
+    ObservedMap,
     TableContents,
     average_share,
 )
 from buddysim.training.contents.dense import dense
 from buddysim.training.contents.generated import max_pool, relu_map
-from buddysim.training.contents.interpolate import Line, mean_over
+from buddysim.training.contents.interpolate import PiecewiseLinear, mean_over
 from buddysim.training.contents.maps import roles
 from buddysim.training.networks.builder import NetworkBuilder
-from buddysim.training.networks.graph import Network, Pool
+from buddysim.training.networks.graph import Network, Pooling
 from buddysim.training.networks.kinds import REGISTRY
 from buddysim.training.networks.layer_kind import Zeros
 
@@ -53,9 +53,9 @@ def by_name(network: Network, contents: dict) -> dict:
     return {layer.name: contents[layer.index] for layer in network.layers}
 
 
-def observed(**shares: float) -> ObservedContents:
-    rows = [Observed("relu", 0.0, 0.5), Observed("relu", 1.0, 0.25), Observed("pool", 0.0, 0.75)]
-    return ObservedContents([*rows, Observed("fc-relu", 0.0, 0.125)], "by hand")
+def observed(**shares: float) -> DepthMappedContents:
+    rows = [ObservedMap("relu", 0.0, 0.5), ObservedMap("relu", 1.0, 0.25), ObservedMap("pool", 0.0, 0.75)]
+    return DepthMappedContents([*rows, ObservedMap("fc-relu", 0.0, 0.125)], "by hand")
 
 
 def test_the_document_names_the_kinds_of_every_rule() -> None:
@@ -123,16 +123,16 @@ def test_pooling_leaves_the_share_of_zeros_that_it_left_where_it_was_seen() -> N
 def test_other_codes_keep_their_relation_to_zvc() -> None:
     rle = Codec("rle", "NHWC")
     seen = [
-        Observed("relu", 0.0, 0.5, {rle: 0.5 * (0.5 + 1 / 32)}),
-        Observed("relu", 1.0, 0.25, {rle: 0.7 * (0.25 + 1 / 32)}),
+        ObservedMap("relu", 0.0, 0.5, {rle: 0.5 * (0.5 + 1 / 32)}),
+        ObservedMap("relu", 1.0, 0.25, {rle: 0.7 * (0.25 + 1 / 32)}),
     ]
     network = chain()
-    found = by_name(network, ObservedContents(seen, "by hand").contents(network, 4, rle))
+    found = by_name(network, DepthMappedContents(seen, "by hand").contents(network, 4, rle))
     assert found["relu1"].share == pytest.approx(0.6 * (0.375 + 1 / 32))
     with pytest.raises(BuddysimError, match=r"by hand: no sizes for rle, NCHW, windows of 4096 B: expected one of rle"):
-        ObservedContents(seen, "by hand").contents(network, 4, Codec("rle"))
+        DepthMappedContents(seen, "by hand").contents(network, 4, Codec("rle"))
     with pytest.raises(BuddysimError, match="no map behind a CONV layer and a ReLU"):
-        ObservedContents([Observed("pool", 0, 1)], "nothing")
+        DepthMappedContents([ObservedMap("pool", 0, 1)], "nothing")
 
 
 def test_joins_are_weighted_by_size_and_sums_are_dense() -> None:
@@ -169,7 +169,7 @@ def test_average_is_weighted_by_size() -> None:
 
 
 def test_lines() -> None:
-    line = Line.through([(1, 4), (0, 1), (0, 3)])
+    line = PiecewiseLinear.through([(1, 4), (0, 1), (0, 3)])
     assert [line.at(x) for x in (-1, 0, 0.5, 1, 2)] == [2, 2, 3, 4, 4]
     assert mean_over([(0, 0), (1, 2), (3, 2)]) == pytest.approx((1 + 4) / 3)
     assert mean_over([(5, 1), (5, 3)]) == 2
@@ -278,8 +278,8 @@ GENERATED = [0, 0, 1067418382, 1070454472, 0, 0, 1072883933, 1069123109]
 
 def test_max_pool() -> None:
     tensor = np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4)
-    assert max_pool(tensor, Pool(2, 2, 2, 2, 0, 0)).tolist() == [[[[5, 7], [13, 15]]]]
-    assert max_pool(tensor, Pool(3, 3, 1, 1, 0, 0)).tolist() == [[[[10, 11], [14, 15]]]]
+    assert max_pool(tensor, Pooling(2, 2, 2, 2, 0, 0)).tolist() == [[[[5, 7], [13, 15]]]]
+    assert max_pool(tensor, Pooling(3, 3, 1, 1, 0, 0)).tolist() == [[[[10, 11], [14, 15]]]]
 
 
 def test_generated_activations_go_through_the_real_compressors() -> None:

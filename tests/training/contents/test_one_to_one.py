@@ -13,10 +13,10 @@ from buddysim.formats.maps import ActivationsWriter, CodeSize, MapInfo, MapStati
 from buddysim.papers.cswap.paper_networks import ZOO
 from buddysim.training import simulate
 from buddysim.training.contents import Codec, TableContents
+from buddysim.training.contents.activation_options import make_mapped_source
 from buddysim.training.contents.maps import roles
-from buddysim.training.contents.measured import MeasuredContents
+from buddysim.training.contents.observed_activations import ObservedActivations
 from buddysim.training.contents.one_to_one import OneToOneContents, mismatch
-from buddysim.training.contents.options import make_source_of
 from buddysim.training.contents.reduced_trainings import TRAININGS, path_of, training_of
 from buddysim.training.networks.builder import NetworkBuilder
 from buddysim.training.networks.graph import Network
@@ -55,7 +55,7 @@ def write(path: Path, maps: tuple[MapInfo, ...] = MAPS) -> Path:
 
 
 def test_every_map_gets_its_own(tmp_path: Path) -> None:
-    network, source = branches(), OneToOneContents(MeasuredContents(load(write(tmp_path / "m.maps"))), branches())
+    network, source = branches(), OneToOneContents(ObservedActivations(load(write(tmp_path / "m.maps"))), branches())
     names = {layer.name: layer.index for layer in network.layers}
     for codec, share in ((Codec(), lambda n: n / 1024 + 1 / 32), (Codec("rle"), lambda n: (32 * n + 1000) / 32768)):
         found = source.contents(network, 1, codec)
@@ -63,7 +63,7 @@ def test_every_map_gets_its_own(tmp_path: Path) -> None:
             assert found[names[name]].density == nonzero / 1024
             assert found[names[name]].share == pytest.approx(share(nonzero))
     assert source.description.endswith("; map by map")
-    by_depth = MeasuredContents(load(tmp_path / "m.maps")).contents(network, 1, Codec())
+    by_depth = ObservedActivations(load(tmp_path / "m.maps")).contents(network, 1, Codec())
     assert by_depth[names["left/relu"]].density == by_depth[names["right/relu"]].density == 320 / 1024
     with pytest.raises(BuddysimError, match=r"map of left/relu: no sizes for zlib, NCHW, windows of 4096 B"):
         source.contents(network, 1, Codec("zlib"))
@@ -73,30 +73,30 @@ def test_the_first_map_that_differs_is_named(tmp_path: Path) -> None:
     path = write(tmp_path / "m.maps", (MAPS[0], MAPS[2]))
     expected = r"m.maps: not a measurement of branches: map 2 behind .* is pool 'c', expected relu 'right/relu'"
     with pytest.raises(BuddysimError, match=expected):
-        make_source_of(branches(), {"activations": str(path)})
-    carried = make_source_of(branches(), {"activations": str(path), "activation_mapping": "depth"})
+        make_mapped_source(branches(), {"activations": str(path)})
+    carried = make_mapped_source(branches(), {"activations": str(path), "activation_mapping": "depth"})
     assert not carried.description.endswith("map by map")
     with pytest.raises(BuddysimError, match=r"map 3 .* is missing, expected pool 'pool'"):
-        make_source_of(branches(), {"activations": str(write(path, MAPS[:2]))})
+        make_mapped_source(branches(), {"activations": str(write(path, MAPS[:2]))})
     assert mismatch(branches(), load(write(path))) is None  # its hidden FC layers don't matter: the network has none
     assert "relu 'a', expected relu 'left/relu'" in str(mismatch(branches(), load(path), by_name=True))
     with pytest.raises(BuddysimError, match=r"match 'name': expected one of layer, depth"):
-        make_source_of(branches(), {"activation_mapping": "name"})
+        make_mapped_source(branches(), {"activation_mapping": "name"})
     with pytest.raises(BuddysimError, match="activation_mapping: goes with activations, not with synthetic_density"):
-        make_source_of(branches(), {"activation_mapping": "depth", "synthetic_density": 0.5})
+        make_mapped_source(branches(), {"activation_mapping": "depth", "synthetic_density": 0.5})
 
 
 def test_other_sources_stay(tmp_path: Path) -> None:
     table = tmp_path / "t.csv"
     table.write_text("kind,density\nrelu,0.25\n")
-    assert isinstance(make_source_of(branches(), {"density_table": str(table)}), TableContents)
-    assert not isinstance(make_source_of(branches(), {}), OneToOneContents)  # none of this network ships
+    assert isinstance(make_mapped_source(branches(), {"density_table": str(table)}), TableContents)
+    assert not isinstance(make_mapped_source(branches(), {}), OneToOneContents)  # none of this network ships
 
 
 @pytest.mark.parametrize("name", [name for networks in ZOO.values() for name in networks.values()])
 def test_every_network_of_the_paper_was_trained(name: str) -> None:
     network = Network.load(name)
-    source = make_source_of(network, {})
+    source = make_mapped_source(network, {})
     assert isinstance(source, OneToOneContents)
     measured = [Codec(), Codec("csr"), Codec("rle"), *([Codec("lz4", window=65536)] if lz4.available() else [])]
     for codec in measured:
@@ -127,7 +127,7 @@ def test_what_ships_says_how_it_was_made(training: Any) -> None:
 def test_the_epoch_and_the_users_file_are_taken(tmp_path: Path) -> None:
     network = Network.load("vgg16")
     assert training_of(network) is training_of(Network.load("vgg16-cifar10"))
-    first, last = (make_source_of(network, {"epoch": epoch}).contents(network, 1, Codec()) for epoch in (0, 100))
+    first, last = (make_mapped_source(network, {"epoch": epoch}).contents(network, 1, Codec()) for epoch in (0, 100))
     assert any(first[index].density != last[index].density for index in first)
     own = simulate("vgg16", 8, machine="v100", scheme="cswap", activations=str(path_of(TRAININGS[1])))
     shipped = simulate("vgg16", 8, machine="v100", scheme="cswap")

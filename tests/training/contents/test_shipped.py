@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from buddysim.formats.maps import Activations
-from buddysim.training.contents.measured import shipped
+from buddysim.training.contents.observed_activations import shipped
 
 
 @pytest.fixture(scope="module")

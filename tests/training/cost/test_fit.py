@@ -36,7 +36,7 @@ from buddysim.training.cost.evaluate import (
 from buddysim.training.cost.fit import fit_calibration
 from buddysim.training.cost.shipping import DATA_FOLDER, FITTED_NETWORKS, fitted_files, part, totals
 from buddysim.training.cost.split import held_out_shapes, split
-from buddysim.training.cost.timings import Timing
+from buddysim.training.cost.timings import MeasuredPass
 from buddysim.training.cost.work import PASSES
 
 WITH_TARGET = [("titan-x", "cudnn4"), ("titan-x", "cudnn5"), ("titan-xp", "cudnn5")]
@@ -129,7 +129,7 @@ def test_iterations_measured_elsewhere() -> None:
     assert tf32 == pytest.approx([1] * len(tf32), abs=0.2)
 
 
-def made_timings(model: CostModel, seed: int) -> list[Timing]:
+def made_timings(model: CostModel, seed: int) -> list[MeasuredPass]:
     """Timings as a known model predicts them, with a per cent of noise."""
     source = random.Random(seed)
     timings = [timing for timing in PARTS["calibration"]["m40", "cudnn5"] if timing.kind in ("conv", "fc")]

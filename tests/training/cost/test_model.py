@@ -14,8 +14,8 @@ from buddysim.machine import TrainingMachine
 from buddysim.training import Conv, Layer, Network
 from buddysim.training.cost import PASSES, CostModel
 from buddysim.training.cost.calibration import GROUPS, VERSIONS, Calibration, common, shipped
-from buddysim.training.cost.curve import Curve, Peak
-from buddysim.training.cost.work import ConvWork, Product
+from buddysim.training.cost.curve import PassTimeModel, Peak
+from buddysim.training.cost.work import ConvWork, MatmulWork
 
 MODELS = {
     (machine, library): CostModel.load(machine, library)
@@ -23,7 +23,7 @@ MODELS = {
 }
 PINNED = Calibration("titan-x", "cudnn4", {pass_: dict.fromkeys(GROUPS, 0.75) for pass_ in PASSES}, {}, True)
 PINNED_SHARED: dict[str, Any] = {
-    "curves": {pass_: Curve(192.0, 8.0, 32.0, 2.5, 1.0, 10.0) for pass_ in PASSES},
+    "curves": {pass_: PassTimeModel(192.0, 8.0, 32.0, 2.5, 1.0, 10.0) for pass_ in PASSES},
     "ratio": {pass_: {"implicit_gemm": 1.5, "gemm": 2.0, "winograd": 0.6} for pass_ in PASSES},
     "fft": dict.fromkeys(PASSES, 0.9),
 }
@@ -75,9 +75,9 @@ def test_no_direct_algorithm_beats_the_machine(model: CostModel, conv: Conv, pas
 
 def test_a_product_by_hand() -> None:
     """64 rows, 32 columns, inner 10, twice: 81,920 operations; 20 columns are one tile of 32 too."""
-    curve = Curve(rows=64.0, cols=32.0, inner=10.0, tail=0.5, bandwidth=0.5, launch_us=5.0)
+    curve = PassTimeModel(rows=64.0, cols=32.0, inner=10.0, tail=0.5, bandwidth=0.5, launch_us=5.0)
     peak = Peak(flops=1e9, bytes_per_s=1e6, multiprocessors=2.0)
-    product = Product(64, 32, 10, count=2)
+    product = MatmulWork(64, 32, 10, count=2)
     outputs, idle = (64 + 64) * 32 * 2, 0.5 * 2 * 4096
     compute = 2 * (outputs + idle) * (10 + 10) / 1e9
     assert product.flops == 81_920
@@ -91,9 +91,9 @@ def test_a_product_by_hand() -> None:
 def test_products_of_the_passes() -> None:
     """conv2 of AlexNet for two samples: 27 x 27 outputs, 64 -> 192 channels, 5 x 5 windows."""
     work = ConvWork(Conv(64, 192, 27, 27, 27, 27, 5, 5, 1, 1, 2, 2), 2)
-    assert work.product("forward") == Product(1458, 192, 1600)
-    assert work.product("backward_data") == Product(1458, 64, 4800)
-    assert work.product("backward_filter") == Product(1600, 192, 1458)
+    assert work.product("forward") == MatmulWork(1458, 192, 1600)
+    assert work.product("backward_data") == MatmulWork(1458, 64, 4800)
+    assert work.product("backward_filter") == MatmulWork(1600, 192, 1458)
     assert {work.product(pass_).flops for pass_ in PASSES} == {work.flops}
     assert work.conv_class == "large"
 
@@ -142,7 +142,9 @@ def test_layers_with_products() -> None:
     lstm = next(one for one in Network.load("big-lstm").layers if one.kind == "lstm")
     steps = lstm.gemms[1].count
     assert steps > 1
-    assert model.time_ps(lstm, 8, "forward") > model.product_ps(Product(8, lstm.gemms[1].n, lstm.gemms[1].k), "forward")
+    assert model.time_ps(lstm, 8, "forward") > model.product_ps(
+        MatmulWork(8, lstm.gemms[1].n, lstm.gemms[1].k), "forward"
+    )
     assert model.time_ps(lstm, 8, "forward") < model.time_ps(lstm, 800, "forward")
 
 
@@ -286,7 +288,7 @@ def test_a_machine_without_timings_takes_those_its_file_names() -> None:
     assert not turing.calibrated
     assert turing.borrowed
     assert turing.source == "uncalibrated: no timings of this GPU, those of v100 with cudnn7"
-    product = Product(4096, 4096, 4096)
+    product = MatmulWork(4096, 4096, 4096)
     for pass_ in PASSES:
         ratio = turing.product_ps(product, pass_) / volta.product_ps(product, pass_)
         assert ratio == pytest.approx(volta.machine.fp32_flops / turing.machine.fp32_flops, rel=0.05)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from buddysim.training import Conv, Network
 from buddysim.training.cost import PASSES, CostModel
-from buddysim.training.cost.work import ConvWork, Pass, Product
+from buddysim.training.cost.work import ConvWork, MatmulWork, Pass
 from buddysim.training.networks import zoo
 from buddysim.training.networks.builder import NetworkBuilder
 
@@ -114,7 +114,7 @@ def test_nor_any_conv_of_the_zoo() -> None:
 @given(models, st.integers(1, 8192), st.integers(1, 8192), st.integers(1, 8192), st.integers(1, 64))
 @settings(max_examples=120, deadline=None)
 def test_a_smaller_product_never_takes_longer(model: CostModel, rows: int, cols: int, inner: int, count: int) -> None:
-    product = Product(rows, cols, inner, count)
+    product = MatmulWork(rows, cols, inner, count)
     for pass_ in PASSES:
         most = model.product_ps(product, pass_) * LIMIT
         for name in ("rows", "cols", "inner", "count"):
@@ -127,7 +127,7 @@ def test_one_output_takes_no_longer_than_a_thousand() -> None:
     """FC 4096 -> 1, 64 rows, on a Titan X."""
     model = MODELS["titan-x", "cudnn4"]
     for pass_ in PASSES:
-        assert model.product_ps(Product(64, 1, 4096), pass_) < model.product_ps(Product(64, 1000, 4096), pass_)
+        assert model.product_ps(MatmulWork(64, 1, 4096), pass_) < model.product_ps(MatmulWork(64, 1000, 4096), pass_)
 
 
 def test_depthwise_is_bound_by_memory_in_every_pass() -> None:

@@ -9,9 +9,9 @@ from buddysim.machine import TrainingMachine
 from buddysim.training import Network, simulate
 from buddysim.training.cost import PASSES, CostModel
 from buddysim.training.cost.precision import MATRIX_SHARE, PRECISIONS
-from buddysim.training.cost.work import Product
+from buddysim.training.cost.work import MatmulWork
 
-LARGE = Product(1 << 17, 1 << 14, 1 << 14)
+LARGE = MatmulWork(1 << 17, 1 << 14, 1 << 14)
 
 
 @pytest.mark.parametrize(("precision", "tflops"), [("tf32", 156), ("fp16", 312), ("bf16", 312)])

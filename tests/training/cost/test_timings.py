@@ -12,7 +12,7 @@ from buddysim.base.errors import BuddysimError
 from buddysim.training.cost.timings import (
     COLUMNS,
     COUNTS,
-    Timing,
+    MeasuredPass,
     parse_timings,
     read_timings,
     timed_kinds,
@@ -97,14 +97,14 @@ def test_whatever_a_file_holds_is_read_or_refused_in_one_line(content: str | lis
     except BuddysimError as error:
         assert len(str(error).splitlines()) == 1
     else:
-        assert all(isinstance(timing, Timing) and timing.ms > 0 and timing.shape for timing in timings)
+        assert all(isinstance(timing, MeasuredPass) and timing.ms > 0 and timing.shape for timing in timings)
         for timing in timings:
             if timing.kind == "conv":
                 assert timing.work.flops > 0
 
 
 timings_made = st.builds(
-    Timing,
+    MeasuredPass,
     kind=st.sampled_from(timed_kinds()),
     pass_=st.sampled_from(["forward", "backward"]),
     algorithm=st.sampled_from(["", "winograd"]),
@@ -120,7 +120,7 @@ timings_made = st.builds(
 
 @given(st.lists(timings_made, min_size=1, max_size=5))
 @settings(max_examples=50, deadline=None)
-def test_what_is_written_is_read_back(timings: list[Timing]) -> None:
+def test_what_is_written_is_read_back(timings: list[MeasuredPass]) -> None:
     text = timings_text(timings, ["source: nowhere"])
     assert parse_timings(text, "back.csv") == timings
     assert text.splitlines()[1] == ",".join(COLUMNS)

@@ -7,44 +7,44 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from buddysim.training.contents.options import OPTIONS as CONTENTS_OPTIONS
-from buddysim.training.iteration.placers import Groups, LiveSet
-from buddysim.training.iteration.plan import Options, Plan
-from buddysim.training.iteration.stash import Code, Move, Stash
+from buddysim.training.contents.activation_options import OPTIONS as CONTENTS_OPTIONS
+from buddysim.training.iteration.allocators import LiveSetCounter, StaticGroups
+from buddysim.training.iteration.plan import Plan, TrainingOptions
+from buddysim.training.iteration.stash import Encoding, Offload, Stash
 from buddysim.training.option import values
 from buddysim.training.schemes import _algorithms
 
 MS = 10**9
-CODE = Code(250_000, MS // 4, MS // 2)
+CODE = Encoding(250_000, MS // 4, MS // 2)
 OPTIONS = {"epoch": CONTENTS_OPTIONS["epoch"]}
 
 
-def _encoded(plan: Plan, options: Options) -> Plan:
+def _encoded(plan: Plan, options: TrainingOptions) -> Plan:
     return replace(plan, stash={owner: Stash(CODE) for owner in (0, 1, 2)})
 
 
-def _read_encoded(plan: Plan, options: Options) -> Plan:
+def _read_encoded(plan: Plan, options: TrainingOptions) -> Plan:
     return replace(plan, stash={owner: Stash(CODE, decoded=False) for owner in (0, 1, 2)})
 
 
-def _encoded_and_moved(plan: Plan, options: Options) -> Plan:
-    return replace(plan, stash={owner: Stash(CODE, move=Move()) for owner in (0, 1, 2)})
+def _encoded_and_moved(plan: Plan, options: TrainingOptions) -> Plan:
+    return replace(plan, stash={owner: Stash(CODE, move=Offload()) for owner in (0, 1, 2)})
 
 
-def _one_tensor(plan: Plan, options: Options) -> Plan:
-    return replace(plan, stash={0: Stash(CODE), 1: Stash(move=Move())})
+def _one_tensor(plan: Plan, options: TrainingOptions) -> Plan:
+    return replace(plan, stash={0: Stash(CODE), 1: Stash(move=Offload())})
 
 
-def _awaited_later(plan: Plan, options: Options) -> Plan:
-    return replace(plan, stash={0: Stash(move=Move(until=3, fetch=3))})
+def _awaited_later(plan: Plan, options: TrainingOptions) -> Plan:
+    return replace(plan, stash={0: Stash(move=Offload(until=3, fetch=3))})
 
 
-def _by_the_host(plan: Plan, options: Options) -> Plan:
-    host = Code(250_000, 3 * MS, 3 * MS // 2)
-    return replace(plan, stash={0: Stash(move=Move(host=host, host_until=2))})
+def _by_the_host(plan: Plan, options: TrainingOptions) -> Plan:
+    host = Encoding(250_000, 3 * MS, 3 * MS // 2)
+    return replace(plan, stash={0: Stash(move=Offload(host=host, host_until=2))})
 
 
-def _by_epoch(plan: Plan, options: Options) -> Plan:
+def _by_epoch(plan: Plan, options: TrainingOptions) -> Plan:
     """The code halves with each epoch; from the second on it is made."""
     epoch = values(OPTIONS, options.extra)["epoch"] or 0
     code = replace(CODE, byte_count=int(1_000_000 / 2**epoch))
@@ -61,15 +61,15 @@ _CHANGES = {
     "test-host": _by_the_host,
     "test-two-steps": lambda plan, options: replace(plan, separate_backward=frozenset({1, 2, 3})),
     "test-not-in-place": lambda plan, options: replace(plan, in_place=frozenset()),
-    "test-groups": lambda plan, options: replace(plan, placer=Groups()),
-    "test-own-groups": lambda plan, options: replace(_encoded(plan, options), placer=Groups(share_stashed=False)),
-    "test-live-set": lambda plan, options: replace(plan, placer=LiveSet()),
+    "test-groups": lambda plan, options: replace(plan, placer=StaticGroups()),
+    "test-own-groups": lambda plan, options: replace(_encoded(plan, options), placer=StaticGroups(share_stashed=False)),
+    "test-live-set": lambda plan, options: replace(plan, placer=LiveSetCounter()),
     "test-epochs": _by_epoch,
 }
 SUMMARY = dict.fromkeys(_CHANGES, "for tests")
 
 
-def plan(network, batch, machine, cost, name: str, options: Options) -> Plan:
+def plan(network, batch, machine, cost, name: str, options: TrainingOptions) -> Plan:
     """The plan of a network that nothing is done to, with one change."""
     algorithms = _algorithms.fastest(network, batch, cost)
     return _CHANGES[name](Plan(name, algorithms, prefetch=options.prefetch), options)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from buddysim.training.driver import carry_out
+from buddysim.training.driver import simulate_plan
 from buddysim.training.iteration.pinned import host_failure, host_pinned
-from buddysim.training.iteration.plan import Options, Plan
-from buddysim.training.iteration.program import Program, Step, Task, Tensor, copy_ps, defer
+from buddysim.training.iteration.plan import Plan, TrainingOptions
+from buddysim.training.iteration.program import Program, QueuedTask, Step, Tensor, copy_ps, defer
 from buddysim.training.schemes import _algorithms
 from buddysim.training.schemes.vdnn import moved_inputs, offloaded
 from tests.training.doubles import MS, Cost, Link, chain, machine
@@ -23,7 +23,7 @@ def test_each_direction_has_its_rate_and_both_the_latency():
     wire = Link(2 * 10**9, 5 * 10**8, MS // 4)
     network, cost = chain("ccc"), Cost()
     plan = Plan("test", _algorithms.fastest(network, 1, cost), stash=moved_inputs(network, offloaded(network, "all")))
-    out = carry_out(network, 1, machine(link=wire), cost, plan, Options())
+    out = simulate_plan(network, 1, machine(link=wire), cost, plan, TrainingOptions())
     took = {stream: set() for stream in ("offload", "prefetch")}
     for record in out.schedule.records:
         if record.stream in took:
@@ -41,7 +41,7 @@ def test_a_region_of_the_host_is_given_back_when_its_prefetch_is_over():
             tensors.append(Tensor(len(tensors), 1, "feature_maps", byte_count, "features"))
             pinned = {"pins" if direction == "offload" else "unpins": byte_count}
             sizes = byte_count, byte_count, 0
-            tasks.append(Task(len(tasks), direction, 1, len(tensors) - 1, "overlapped", *sizes, index, **pinned))
+            tasks.append(QueuedTask(len(tasks), direction, 1, len(tensors) - 1, "overlapped", *sizes, index, **pinned))
         steps.append(Step(index, 1, "forward", 0, "features", tasks=tuple(range(first, len(tasks)))))
 
     step(("offload", 100))
@@ -60,7 +60,7 @@ def test_a_region_of_the_host_is_given_back_when_its_prefetch_is_over():
 
 def test_the_step_that_launches_a_deferred_copy_waits_for_it():
     """Tensor 0 comes back during step 0, then during step 1, whose end waits, then right before step 2 reads it."""
-    task = Task(0, "prefetch", 1, 0, "overlapped", 100, 100, 7, until=0)
+    task = QueuedTask(0, "prefetch", 1, 0, "overlapped", 100, 100, 7, until=0)
     first = Step(0, 3, "backward", 5, "features", tasks=(0,), allocate=(0,))
     second = Step(1, 2, "backward", 5, "features", allocate=(1,), release=(1,), workspace_bytes=1, workspace=1)
     third = Step(2, 1, "backward", 5, "features", reads=(0,), allocate=(2,), release=(0, 2))
@@ -73,6 +73,6 @@ def test_the_step_that_launches_a_deferred_copy_waits_for_it():
 
 
 def test_a_deferred_copy_that_a_later_step_waits_for_is_waited_for_there():
-    task = Task(0, "prefetch", 1, 0, "overlapped", 100, 100, 7, until=4)
+    task = QueuedTask(0, "prefetch", 1, 0, "overlapped", 100, 100, 7, until=4)
     step, later = (Step(number, 3, "backward", 5, "features") for number in range(2))
     assert defer(step, later, task)[2].until == 4

@@ -13,12 +13,12 @@ import pytest
 from buddysim.base import plugins
 from buddysim.base.errors import BuddysimError
 from buddysim.training import schemes
-from buddysim.training.driver import carry_out
+from buddysim.training.driver import simulate_plan
 from buddysim.training.epochs import simulate_epochs
-from buddysim.training.iteration.placers import Groups
-from buddysim.training.iteration.plan import Options
+from buddysim.training.iteration.allocators import StaticGroups
+from buddysim.training.iteration.plan import TrainingOptions
 from buddysim.training.iteration.program import Program, Step, Tensor
-from buddysim.training.outcome import Outcome
+from buddysim.training.outcome import IterationOutcome
 from tests.training.doubles import MS, Cost, Link, chain, machine
 from tests.training.iteration import general_scheme
 
@@ -31,16 +31,16 @@ def plugin(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(plugins._loaded, Path(general_scheme.__file__), general_scheme)
 
 
-def outcome(scheme: str, kinds: str = "ccc", gb_per_s: float = 1, **options) -> Outcome:
+def outcome(scheme: str, kinds: str = "ccc", gb_per_s: float = 1, **options) -> IterationOutcome:
     network, cost = chain(kinds), Cost(default_ps=2 * MS)
     cost.times |= {(layer.name, p): MS for layer in network.layers for p in ("backward_data", "backward_filter")}
     wire = Link(int(gb_per_s * 10**9), int(gb_per_s * 10**9))
-    chosen = Options(**options)
+    chosen = TrainingOptions(**options)
     plan = schemes.REGISTRY.find(scheme).plan(network, 1, machine(link=wire), cost, scheme, chosen)
-    return carry_out(network, 1, machine(link=wire), cost, plan, chosen)
+    return simulate_plan(network, 1, machine(link=wire), cost, plan, chosen)
 
 
-def steps(out: Outcome) -> list[tuple[str, float, float, float]]:
+def steps(out: IterationOutcome) -> list[tuple[str, float, float, float]]:
     """Name, start and end in ms, and MB held of each step but the input's."""
     held = out.curve()[1].sum(axis=1)
     times = zip(out.schedule.step_start_ps, out.schedule.step_end_ps, strict=True)
@@ -51,7 +51,7 @@ def steps(out: Outcome) -> list[tuple[str, float, float, float]]:
     return [row for row in rows if row[0] != "F0"]
 
 
-def tasks(out: Outcome) -> list[tuple[str, float, float]]:
+def tasks(out: IterationOutcome) -> list[tuple[str, float, float]]:
     return [(r.stream, r.start_ps / MS, r.end_ps / MS) for r in out.schedule.records if r.task is not None]
 
 
@@ -127,8 +127,8 @@ def test_the_host_works_on_a_stream_of_its_own():
 def test_a_stall_is_the_hosts_where_it_waits_for_the_host():
     """Forward steps of 0.25 ms: F2 ends when the host has encoded, at 4 ms."""
     network, cost = chain("ccc"), Cost(default_ps=MS // 4)
-    plan = schemes.REGISTRY.find("test-host").plan(network, 1, machine(), cost, "test-host", Options())
-    out = carry_out(network, 1, machine(), cost, plan, Options())
+    plan = schemes.REGISTRY.find("test-host").plan(network, 1, machine(), cost, "test-host", TrainingOptions())
+    out = simulate_plan(network, 1, machine(), cost, plan, TrainingOptions())
     forward = [(stall.layer, stall.cause, stall.ps / MS) for stall in out.schedule.stalls if stall.pass_ == "forward"]
     assert forward == [(1, "offload", 0.75), (2, "host", 2.75)]
 
@@ -195,9 +195,9 @@ def test_the_example_of_gist():
     """Fig. 7: X (10 MB) and A to D (up to 8 MB) take 18 MB; with X encoded (2 MB) in between, 12."""
     others = [(8 * MB, 2, 3), (6 * MB, 4, 5), (7 * MB, 6, 7), (5 * MB, 8, 9)]
     stashed = by_lives((10 * MB, 0, 11), *others)
-    assert Groups().place(stashed, None).high_water == 18 * MB
+    assert StaticGroups().place(stashed, None).high_water == 18 * MB
     encoded = by_lives((10 * MB, 0, 1), (2 * MB, 1, 10), (10 * MB, 10, 11), *others)
-    assert Groups().place(encoded, None).high_water == 12 * MB
+    assert StaticGroups().place(encoded, None).high_water == 12 * MB
 
 
 def test_decisions_change_from_epoch_to_epoch():

@@ -9,14 +9,14 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from buddysim.training.driver import carry_out
-from buddysim.training.iteration import memory
+from buddysim.training.driver import simulate_plan
+from buddysim.training.iteration import memory_usage
+from buddysim.training.iteration.allocators import POOL
 from buddysim.training.iteration.build import build
-from buddysim.training.iteration.placers import POOL
-from buddysim.training.iteration.plan import Options, Plan
+from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.iteration.schedule import schedule
 from buddysim.training.networks.graph import Layer, Network
-from buddysim.training.outcome import Outcome
+from buddysim.training.outcome import IterationOutcome
 from buddysim.training.schemes import _algorithms
 from buddysim.training.schemes.vdnn import moved_inputs, offloaded
 from tests.training.doubles import MS, Cost, Link, chain, machine
@@ -24,19 +24,19 @@ from tests.training.doubles import MS, Cost, Link, chain, machine
 MB = 1_000_000
 
 
-def outcome(network: Network, cost: Cost, policy: str = "all", **given) -> Outcome:
-    options = Options(memory_bytes=given.pop("memory_bytes", None))
+def outcome(network: Network, cost: Cost, policy: str = "all", **given) -> IterationOutcome:
+    options = TrainingOptions(memory_bytes=given.pop("memory_bytes", None))
     algorithms = _algorithms.fastest(network, 1, cost)
     plan = Plan("test", algorithms, stash=moved_inputs(network, offloaded(network, policy)), **given)
-    return carry_out(network, 1, machine(), cost, plan, options)
+    return simulate_plan(network, 1, machine(), cost, plan, options)
 
 
-def records(out: Outcome) -> list[tuple[str, int, float, float]]:
+def records(out: IterationOutcome) -> list[tuple[str, int, float, float]]:
     return sorted((r.stream, r.layer, r.start_ps / MS, r.end_ps / MS) for r in out.schedule.records)
 
 
-def held(out: Outcome) -> list[float]:
-    return [int(total) / MB for total in memory.levels(out.program).sum(axis=1)]
+def held(out: IterationOutcome) -> list[float]:
+    return [int(total) / MB for total in memory_usage.levels(out.program).sum(axis=1)]
 
 
 def three_layers() -> tuple[Network, Cost]:
@@ -188,7 +188,7 @@ def test_what_does_not_fit_says_how_much_and_where():
 def test_the_hosts_pinned_memory_is_bounded():
     network, cost = three_layers()
     plan = Plan("test", _algorithms.fastest(network, 1, cost), stash=moved_inputs(network, offloaded(network, "all")))
-    out = carry_out(network, 1, machine(pinned=2_500_000), cost, plan, Options())
+    out = simulate_plan(network, 1, machine(pinned=2_500_000), cost, plan, TrainingOptions())
     assert out.failure is not None
     assert (out.failure.where, out.failure.layer, out.failure.missing_bytes) == ("host", 3, 500_000)
     assert "pinned host memory missing at layer conv3" in out.failure_text()
@@ -199,7 +199,7 @@ def test_network_wide_allocation_holds_everything_throughout():
     cost = Cost(workspaces={"conv1": 5 * MB})
     plan = Plan("base", _algorithms.fastest(network, 1, cost), layerwise=False)
     program = build(network, 1, cost, plan, Link())
-    usage = memory.usage(program, schedule(program).step_ps)
+    usage = memory_usage.usage(program, schedule(program).step_ps)
     # the input, conv1 with its ReLU, pool3; two gradient maps; one workspace
     assert usage.at_peak["feature_maps"] == 3 * MB
     assert usage.at_peak["gradient_maps"] == 2 * MB
@@ -211,6 +211,6 @@ def test_network_wide_allocation_holds_everything_throughout():
 def test_a_network_wide_failure_counts_all_that_is_left(batch: int, missing: int):
     network, cost = chain("c"), Cost()
     plan = Plan("base", _algorithms.fastest(network, batch, cost), layerwise=False)
-    out = carry_out(network, batch, machine(2_000_000), cost, plan, Options())
+    out = simulate_plan(network, batch, machine(2_000_000), cost, plan, TrainingOptions())
     assert out.failure is not None
     assert out.failure.missing_bytes == missing

@@ -8,17 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from buddysim.training import schemes
-from buddysim.training.driver import carry_out
-from buddysim.training.iteration import memory, timeline
+from buddysim.training.driver import simulate_plan
+from buddysim.training.iteration import memory_usage, timeline
+from buddysim.training.iteration.allocators import POOL, LiveSetCounter, StaticGroups
 from buddysim.training.iteration.optimizer import OPTIMIZERS
 from buddysim.training.iteration.pinned import host_pinned
-from buddysim.training.iteration.placers import POOL, Groups, LiveSet
-from buddysim.training.iteration.plan import PREFETCHES, Options
+from buddysim.training.iteration.plan import PREFETCHES, TrainingOptions
 from buddysim.training.iteration.schedule import operations
-from buddysim.training.outcome import Outcome
+from buddysim.training.outcome import IterationOutcome
 from tests.reference.base.ref_pool import RefPool
 from tests.reference.training import ref_timeline
-from tests.reference.training.ref_memory import ref_groups, ref_levels, ref_pinned
+from tests.reference.training.ref_memory_usage import ref_groups, ref_levels, ref_pinned
 from tests.reference.training.ref_schedule import ref_schedule
 from tests.training.doubles import Link, machine
 from tests.training.random_networks import costs, networks
@@ -26,13 +26,13 @@ from tests.training.random_plans import plans
 
 
 @st.composite
-def outcomes(draw: st.DrawFn) -> Outcome:
+def outcomes(draw: st.DrawFn) -> IterationOutcome:
     """Iterations of the schemes, and of plans that no scheme makes."""
     network = draw(networks())
     batch = draw(st.integers(1, 3))
     cost = draw(costs(network))
     tight = draw(st.booleans())
-    options = Options(
+    options = TrainingOptions(
         prefetch=draw(st.sampled_from(PREFETCHES)),
         optimizer=draw(st.sampled_from(list(OPTIMIZERS))),
         pool_policy=draw(st.sampled_from(["best-fit", "first-fit"])),
@@ -44,12 +44,12 @@ def outcomes(draw: st.DrawFn) -> Outcome:
         plan = draw(plans(network, cost))
     else:
         plan = schemes.REGISTRY.find(scheme).plan(network, batch, machine(link=wire), cost, scheme, options)
-    return carry_out(network, batch, machine(link=wire), cost, plan, options)
+    return simulate_plan(network, batch, machine(link=wire), cost, plan, options)
 
 
 @settings(max_examples=250, deadline=None)
 @given(outcomes())
-def test_laws(out: Outcome):
+def test_laws(out: IterationOutcome):
     streams_run_one_thing_at_a_time(out)
     live_tensors_never_share_an_address(out)
     everything_read_is_there(out)
@@ -59,22 +59,22 @@ def test_laws(out: Outcome):
 
 @settings(max_examples=100, deadline=None)
 @given(outcomes())
-def test_reference_components_agree_on_iterations(out: Outcome):
+def test_reference_components_agree_on_iterations(out: IterationOutcome):
     made, _ = operations(out.program)
     fast, naive = timeline.run(made), ref_timeline.ref_run(made)
     assert (fast.start_ps, fast.end_ps) == (naive.start_ps, naive.end_ps)
     clock = ref_schedule(out.program)
     assert clock.steps == list(zip(out.schedule.step_start_ps, out.schedule.step_end_ps, strict=True))
     assert clock.tasks == {r.task: (r.start_ps, r.end_ps) for r in out.schedule.records if r.task is not None}
-    held = [dict(zip(memory.KINDS, map(int, row), strict=True)) for row in memory.levels(out.program)]
+    held = [dict(zip(memory_usage.KINDS, map(int, row), strict=True)) for row in memory_usage.levels(out.program)]
     assert ref_levels(out.program) == [{kind: size for kind, size in row.items() if size} for row in held]
     assert ref_pinned(out.program) == host_pinned(out.program)[0]
 
 
 @settings(max_examples=60, deadline=None)
 @given(outcomes(), st.booleans())
-def test_the_ref_groups_are_the_same(out: Outcome, share_stashed: bool):
-    placed = Groups(share_stashed).place(out.program, None)
+def test_the_ref_groups_are_the_same(out: IterationOutcome, share_stashed: bool):
+    placed = StaticGroups(share_stashed).place(out.program, None)
     by_address: dict[tuple[int, int], set[int]] = {}
     naive = ref_groups(out.program, share_stashed)
     sizes = [max(out.program.tensors[number].byte_count for number in group) for group in naive]
@@ -83,15 +83,15 @@ def test_the_ref_groups_are_the_same(out: Outcome, share_stashed: bool):
         by_address.setdefault((group, address), set()).add(number)
     assert {group: members for (group, _), members in by_address.items()} == dict(enumerate(naive))
     assert len(by_address) == len(naive), "one address for each group"
-    assert placed.high_water == sum(sizes) == Groups(share_stashed).least_bytes(out.program)
+    assert placed.high_water == sum(sizes) == StaticGroups(share_stashed).least_bytes(out.program)
 
 
 @settings(max_examples=60, deadline=None)
 @given(outcomes())
-def test_the_ref_pool_gives_every_tensor_the_same_address(out: Outcome):
+def test_the_ref_pool_gives_every_tensor_the_same_address(out: IterationOutcome):
     placed = out.placement if out.plan.placer is POOL else POOL.place(out.program, None, out.options.pool_policy)
     capacity = out.capacity if out.plan.placer is POOL and out.fits else None
-    naive = RefPool(memory.UNLIMITED if capacity is None else capacity, out.options.pool_policy)
+    naive = RefPool(memory_usage.UNLIMITED if capacity is None else capacity, out.options.pool_policy)
     tensors, given_addresses = placed.program.tensors, placed.addresses
     for number in placed.program.resident:
         assert naive.allocate(tensors[number].byte_count) == given_addresses[number]
@@ -104,24 +104,24 @@ def test_the_ref_pool_gives_every_tensor_the_same_address(out: Outcome):
 
 @settings(max_examples=60, deadline=None)
 @given(outcomes())
-def test_less_than_the_least_is_never_enough(out: Outcome):
-    for placer in (POOL, Groups(), Groups(share_stashed=False), LiveSet()):
+def test_less_than_the_least_is_never_enough(out: IterationOutcome):
+    for placer in (POOL, StaticGroups(), StaticGroups(share_stashed=False), LiveSetCounter()):
         least = placer.least_bytes(out.program)
         assert placer.place(out.program, None).failure is None
         if least:
             assert placer.place(out.program, least - 1).failure is not None
-        if isinstance(placer, Groups):  # others may need more: what came back early is in the way later
+        if isinstance(placer, StaticGroups):  # others may need more: what came back early is in the way later
             assert placer.place(out.program, least).failure is None
             assert placer.place(out.program, least).high_water == least
 
 
-def streams_run_one_thing_at_a_time(out: Outcome) -> None:
+def streams_run_one_thing_at_a_time(out: IterationOutcome) -> None:
     for stream in timeline.STREAMS:
         times = sorted((r.start_ps, r.end_ps) for r in out.schedule.records if r.stream == stream)
         assert all(end <= start for (_, end), (start, _) in pairwise(times))
 
 
-def live_tensors_never_share_an_address(out: Outcome) -> None:
+def live_tensors_never_share_an_address(out: IterationOutcome) -> None:
     """From addresses and times alone: a tensor lives from the start of its first step to the end of its last."""
     tensors, schedule = out.program.tensors, out.schedule
     born = dict.fromkeys(out.program.resident, 0)
@@ -134,7 +134,7 @@ def live_tensors_never_share_an_address(out: Outcome) -> None:
             lives.append((tensor, born[tensor], schedule.step_end_ps[step.index]))
     released = {tensor for tensor, _, _ in lives}
     assert released | set(out.program.resident) == set(born), "every tensor is released, resident ones aren't"
-    if out.plan.placer == LiveSet():
+    if out.plan.placer == LiveSetCounter():
         assert set(out.placement.addresses) <= {-1}
         return
     lives += [(tensor, 0, schedule.time_ps) for tensor in out.program.resident]
@@ -149,7 +149,7 @@ def live_tensors_never_share_an_address(out: Outcome) -> None:
         assert max(ends, default=0) <= out.capacity
 
 
-def everything_read_is_there(out: Outcome) -> None:
+def everything_read_is_there(out: IterationOutcome) -> None:
     """Follows contents: maps, their codes and gradients are there once computed or copied back, until released."""
     network, program, schedule = out.network, out.program, out.schedule
     tasks = {r.task: (r.start_ps, r.end_ps) for r in schedule.records if r.task is not None}
@@ -207,7 +207,7 @@ def everything_read_is_there(out: Outcome) -> None:
                 ready.pop(content(tensor), None)
 
 
-def wanted(out: Outcome, pass_: str, index: int, *, first: bool) -> set[tuple[str, int]]:
+def wanted(out: IterationOutcome, pass_: str, index: int, *, first: bool) -> set[tuple[str, int]]:
     """What a step has to read, as the network and the plan say."""
     network = out.network
     layer, own = network.layers[index], network.buffer_of(index)
@@ -235,7 +235,7 @@ def wanted(out: Outcome, pass_: str, index: int, *, first: bool) -> set[tuple[st
     return found if last else found | {("dy", own)}
 
 
-def copies_balance(out: Outcome) -> None:
+def copies_balance(out: IterationOutcome) -> None:
     assert out.offload_bytes == out.prefetch_bytes
     assert sum(task.pins - task.unpins for task in out.program.tasks) == 0
     assert out.pinned_bytes <= sum(task.pins for task in out.program.tasks)
@@ -246,7 +246,7 @@ def copies_balance(out: Outcome) -> None:
             assert task.moved_bytes == task.pins == out.program.tensors[task.tensor].byte_count
 
 
-def times_add_up(out: Outcome) -> None:
+def times_add_up(out: IterationOutcome) -> None:
     view, program = out.whole, out.program
     for stream in ("offload", "prefetch", "host"):
         assert out.time_ps >= sum(task.duration_ps for task in program.tasks if task.stream == stream)

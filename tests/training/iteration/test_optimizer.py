@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 
 from buddysim.base.errors import BuddysimError
-from buddysim.training.driver import carry_out, make_options, simulate_outcome
+from buddysim.training.driver import make_options, simulate_outcome, simulate_plan
+from buddysim.training.fit_check import FitChecks
 from buddysim.training.iteration.optimizer import OPTIMIZERS, find_optimizer
-from buddysim.training.iteration.plan import Options, Plan
+from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.networks.graph import Network
-from buddysim.training.outcome import Outcome
+from buddysim.training.outcome import IterationOutcome
 from buddysim.training.schemes import _algorithms
 from buddysim.training.search import largest_batch
-from buddysim.training.trial import Trials
 from tests.training.doubles import MS, Cost, chain, machine
 
 MB = 1_000_000
@@ -23,12 +23,12 @@ WEIGHTS = 250_000
 NAMES = [name for name in OPTIMIZERS if name != "none"]
 
 
-def outcome(optimizer: str) -> Outcome:
+def outcome(optimizer: str) -> IterationOutcome:
     plain = chain("cc")
     network = Network("weights", [replace(layer, parameters=WEIGHTS * bool(layer.index)) for layer in plain.layers])
     cost = Cost(default_ps=MS)
     plan = Plan("test", _algorithms.fastest(network, 1, cost))
-    return carry_out(network, 1, machine(), cost, plan, Options(optimizer=optimizer))
+    return simulate_plan(network, 1, machine(), cost, plan, TrainingOptions(optimizer=optimizer))
 
 
 @pytest.mark.parametrize(("optimizer", "state_mb", "moved_mb"), [("sgd", 0, 3), ("momentum", 1, 5), ("adam", 2, 7)])
@@ -77,7 +77,7 @@ def test_a_batch_has_to_leave_room_for_the_state():
     small = machine(14 * MB)
     largest = {}
     for name in OPTIMIZERS:
-        trials = Trials(network, small, cost, "vdnn-all-m", Options(optimizer=name))  # type: ignore[arg-type]
+        trials = FitChecks(network, small, cost, "vdnn-all-m", TrainingOptions(optimizer=name))  # type: ignore[arg-type]
         largest[name] = largest_batch(trials)
         assert trials.at(largest[name]).fits
         assert not any(trials.at(batch).fits for batch in range(largest[name] + 1, 30))

@@ -9,8 +9,8 @@ import re
 from pathlib import Path
 
 from buddysim.training.networks import kinds, zoo
-from buddysim.training.networks.footprint import baseline_footprint
 from buddysim.training.networks.layer_kind import Attribute
+from buddysim.training.networks.network_bytes import baseline_network_bytes
 from buddysim.training.networks.toml_reader import parse_network
 
 DOCUMENT = (Path(__file__).parents[3] / "docs" / "networks.md").read_text(encoding="utf-8")
@@ -61,7 +61,7 @@ def test_the_example_is_a_network() -> None:
 def test_the_sums_are_ours() -> None:
     text = " ".join(DOCUMENT.split())
     sums = {
-        (name, batch): baseline_footprint(zoo.load(name), batch).total / 2**30
+        (name, batch): baseline_network_bytes(zoo.load(name), batch).total / 2**30
         for name, batch in (("vgg19", 256), ("vgg19", 128), ("vgg19", 32), ("vgg416", 32))
     }
     vgg19 = (

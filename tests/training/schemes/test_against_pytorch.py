@@ -13,10 +13,10 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from buddysim.training.driver import carry_out
-from buddysim.training.iteration.plan import Options
-from buddysim.training.networks.graph import Conv, Layer, Network, Pool
-from buddysim.training.outcome import Outcome
+from buddysim.training.driver import simulate_plan
+from buddysim.training.iteration.plan import TrainingOptions
+from buddysim.training.networks.graph import Conv, Layer, Network, Pooling
+from buddysim.training.outcome import IterationOutcome
 from buddysim.training.schemes import activation_checkpointing, save_on_cpu
 from tests.training.doubles import Cost, machine
 
@@ -45,10 +45,10 @@ def network() -> Network:
 
     conv(3, 5, SIDE)
     conv(5, 7, SIDE)
-    add("maxpool", (7, SIDE // 2, SIDE // 2), {"x", "y", "dy"}, pool=Pool(2, 2, 2, 2, 0, 0))
+    add("maxpool", (7, SIDE // 2, SIDE // 2), {"x", "y", "dy"}, pool=Pooling(2, 2, 2, 2, 0, 0))
     conv(7, 11, SIDE // 2)
     conv(11, 13, SIDE // 2)
-    add("maxpool", (13, SIDE // 4, SIDE // 4), {"x", "y", "dy"}, pool=Pool(2, 2, 2, 2, 0, 0))
+    add("maxpool", (13, SIDE // 4, SIDE // 4), {"x", "y", "dy"}, pool=Pooling(2, 2, 2, 2, 0, 0))
     return Network("small", layers)
 
 
@@ -59,13 +59,13 @@ def module() -> nn.Sequential:
     return nn.Sequential(*conv(3, 5), *conv(5, 7), nn.MaxPool2d(2), *conv(7, 11), *conv(11, 13), nn.MaxPool2d(2))
 
 
-def simulated(scheme: ModuleType) -> Outcome:
+def simulated(scheme: ModuleType) -> IterationOutcome:
     net, cost = network(), Cost()
-    plan = scheme.plan(net, BATCH, machine(), cost, next(iter(scheme.SUMMARY)), Options())
-    return carry_out(net, BATCH, machine(), cost, plan, Options())
+    plan = scheme.plan(net, BATCH, machine(), cost, next(iter(scheme.SUMMARY)), TrainingOptions())
+    return simulate_plan(net, BATCH, machine(), cost, plan, TrainingOptions())
 
 
-def held(out: Outcome) -> list[tuple[int, str, int, int]]:
+def held(out: IterationOutcome) -> list[tuple[int, str, int, int]]:
     """Layer and pass of each step, bytes of maps, saved state and moved weights during it and after it."""
     program, last = out.program, len(out.network.layers) - 1
     size = {
@@ -116,7 +116,7 @@ class Run:
             self.forward.append(live.peak)
 
 
-def agree(run: Run, out: Outcome) -> None:
+def agree(run: Run, out: IterationOutcome) -> None:
     steps = held(out)
     forward = [during for layer, pass_, during, _ in steps if pass_ == "forward" and layer]
     assert run.forward == [max(forward[: place + 1]) for place in range(len(forward))]

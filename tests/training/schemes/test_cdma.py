@@ -12,9 +12,9 @@ from buddysim.compress.registry import REGISTRY
 from buddysim.compress.tensors import tensor_ratios
 from buddysim.compress.zlib import library
 from buddysim.training.contents import Codec
+from buddysim.training.contents.activation_options import make_codec
 from buddysim.training.contents.generated import relu_map
-from buddysim.training.contents.options import make_codec
-from buddysim.training.iteration.plan import Options
+from buddysim.training.iteration.plan import TrainingOptions
 from buddysim.training.networks.graph import Network
 from buddysim.training.schemes import cdma
 from buddysim.training.schemes.cdma import CompressedCopies
@@ -31,7 +31,7 @@ MACHINE = SimpleNamespace(
 
 def copies(name: str, **extra: object) -> tuple[Network, CompressedCopies]:
     network = Network.load("alexnet")
-    options = Options(link=extra.pop("link", None), extra=extra)  # type: ignore[arg-type]
+    options = TrainingOptions(link=extra.pop("link", None), extra=extra)  # type: ignore[arg-type]
     if name == "cdma":
         return network, cdma.compressed_copies(network, 256, MACHINE, options, extra["compressor"])  # type: ignore[arg-type]
     return network, cdma.scheme_copies(network, 256, MACHINE, options, name)  # type: ignore[arg-type]

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from buddysim.training.driver import simulate_outcome
 from buddysim.training.networks.graph import Network
-from buddysim.training.outcome import Outcome
+from buddysim.training.outcome import IterationOutcome
 
 NETWORKS = ("alexnet", "squeezenet-cifar10", "nin-cifar10")
 
 
 @cache
-def iteration(name: str, scheme: str, link: str, table: str | None = None) -> Outcome:
+def iteration(name: str, scheme: str, link: str, table: str | None = None) -> IterationOutcome:
     extra = {"density_table": table} if table else {}
     return simulate_outcome(Network.load(name), 64, "titan-xp", scheme, link=link, **extra)
 

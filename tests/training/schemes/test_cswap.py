@@ -14,11 +14,11 @@ from buddysim.base.errors import BuddysimError
 from buddysim.compress import lz4
 from buddysim.gpu_codecs import REGISTRY
 from buddysim.training import schemes, simulate
-from buddysim.training.driver import carry_out, make_options
+from buddysim.training.driver import make_options, simulate_plan
 from buddysim.training.networks.graph import Layer, Network
-from buddysim.training.outcome import Outcome
+from buddysim.training.outcome import IterationOutcome
 from buddysim.training.schemes import _advisor, cswap
-from buddysim.training.schemes._advisor import Hidden
+from buddysim.training.schemes._advisor import HidingTime
 from tests.training.doubles import MS, Cost, Link, chain, machine
 from tests.training.random_networks import costs, networks
 
@@ -27,15 +27,15 @@ needs_lz4 = pytest.mark.skipif(not lz4.available(), reason="the LZ4 library is n
 LINK: Any = Link(offload_bytes_per_s=10 * GB, prefetch_bytes_per_s=5 * GB)
 
 
-def run(network: Network, cost: Any, scheme: str, link: Any = LINK, **extra: Any) -> Outcome:
+def run(network: Network, cost: Any, scheme: str, link: Any = LINK, **extra: Any) -> IterationOutcome:
     options, on = make_options(**extra), machine(link=link)
     plan = schemes.REGISTRY.find(scheme).plan(network, 1, on, cost, scheme, options)  # type: ignore[arg-type]
-    return carry_out(network, 1, on, cost, plan, options)  # type: ignore[arg-type]
+    return simulate_plan(network, 1, on, cost, plan, options)  # type: ignore[arg-type]
 
 
 def test_the_advisor_by_hand() -> None:
     # 10 MB, 60 % zeros: out 1 ms for 0.4, back 2 ms for 0.8; hidden are 0.5 out, 1.5 back.
-    hidden = Hidden(MS // 2, 3 * MS // 2)
+    hidden = HidingTime(MS // 2, 3 * MS // 2)
     advice = _advisor.paper_advice(10_000_000, 0.6, 0.9 * MS, hidden, LINK)
     assert advice.plain_ps == MS  # 0.5 of the way out, 0.5 of the way back
     assert advice.compressed_ps == pytest.approx(0.9 * MS)  # nothing but the codec: both copies are hidden
@@ -43,7 +43,7 @@ def test_the_advisor_by_hand() -> None:
     assert not _advisor.paper_advice(10_000_000, 0.6, 1.1 * MS, hidden, LINK).compress
     # Stored bytes with a mask, and the link's latency.
     late: Any = replace(LINK, latency_ps=7)
-    exact = _advisor.exact_advice(10_000_000, 4_312_500, 0, Hidden(0, 0), late)
+    exact = _advisor.exact_advice(10_000_000, 4_312_500, 0, HidingTime(0, 0), late)
     assert exact.compressed_ps == 431_250_000 + 862_500_000 + 2 * 7
     assert exact.plain_ps == 3 * MS + 2 * 7
 
@@ -55,11 +55,11 @@ def test_what_hides_a_copy_is_read_off_the_iteration_without_compression() -> No
     cost: Any = Cost(times, 1)
     on: Any = machine()
     plan = schemes.REGISTRY.find("vdnn-conv-p").plan(network, 1, on, cost, "vdnn-conv-p", make_options())
-    found = _advisor.profile(network, 1, cost, plan, LINK)
+    found = _advisor.measure_hiding_times(network, 1, cost, plan, LINK)
     # X of conv3 (made by conv1 and relu2) is copied during conv3, and comes back during conv5, before it in backward
     # order; X of conv5 has relu6 before it.
-    assert found[1] == Hidden(3, 100)
-    assert found[3] == Hidden(5, 1)
+    assert found[1] == HidingTime(3, 100)
+    assert found[3] == HidingTime(5, 1)
 
 
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -103,7 +103,7 @@ def flipped(network: Network, cost: Any, link: Any, options: Any) -> tuple[list[
 
     def time_ps(chosen: list[cswap.Decision]) -> int:
         plan = cswap.plan_of(setting, "cswap", chosen)
-        return carry_out(network, 1, on, cost, plan, options).time_ps
+        return simulate_plan(network, 1, on, cost, plan, options).time_ps
 
     here = time_ps(taken)
     flips = [[replace(o, compress=o.compress != (o is one)) for o in taken] for one in taken]
@@ -200,7 +200,7 @@ def test_too_little_memory_for_the_code() -> None:
     options, on = make_options(synthetic_density=0.99), machine(memory_bytes=15_000_000, link=LINK)
     cost: Any = Cost({}, 1)
     plan = cswap.plan(Network("wide", layers), 1, on, cost, "cswap-static", options)  # type: ignore[arg-type]
-    outcome = carry_out(Network("wide", layers), 1, on, cost, plan, options)  # type: ignore[arg-type]
+    outcome = simulate_plan(Network("wide", layers), 1, on, cost, plan, options)  # type: ignore[arg-type]
     assert not outcome.fits
     assert outcome.failure_text().endswith("at layer conv1, encode: 9.7 MiB of encoded maps asked for, 4.8 MiB free")
 

@@ -14,12 +14,12 @@ from buddysim.gist import binarize, dpr, ssdc
 from buddysim.gist.formats import FORMATS
 from buddysim.training import Network, NetworkBuilder, schemes, simulate
 from buddysim.training.contents import MapContents
-from buddysim.training.driver import carry_out, make_options, simulate_outcome
-from buddysim.training.iteration import memory
-from buddysim.training.iteration.placers import LiveSet
+from buddysim.training.driver import make_options, simulate_outcome, simulate_plan
+from buddysim.training.iteration import memory_usage
+from buddysim.training.iteration.allocators import LiveSetCounter
 from buddysim.training.iteration.program import KINDS, Tensor
 from buddysim.training.networks.graph import Layer
-from buddysim.training.outcome import Outcome
+from buddysim.training.outcome import IterationOutcome
 from buddysim.training.schemes import gist
 from buddysim.training.schemes._gist_maps import categories, views
 from tests.training.doubles import Cost, Link, machine
@@ -82,7 +82,7 @@ def test_pools_behind_bits_keep_places_instead_of_maps() -> None:
     assert network.layers[pool].name == "pool-conv"
     assert plan.saves[pool] == {"mask", "dy"}
     assert plan.saved_bytes == {pool: 4 * 8 * 64 // 2}
-    out = carry_out(network, 4, machine(), Cost(), plan, make_options())
+    out = simulate_plan(network, 4, machine(), Cost(), plan, make_options())
     backward = {step.layer: step for step in out.program.steps if step.pass_ == "backward"}
     kinds = {out.program.tensors[tensor].part for tensor in backward[pool].reads}
     assert kinds == {"features"}
@@ -152,10 +152,12 @@ def test_binarize_is_faster_than_its_baseline_and_in_place_as_fast() -> None:
     assert times["gist-ssdc"] > times["gist-ssdc-binarize"]
 
 
-def outcome(network: Network, scheme: str, batch: int = 1, cost: Cost | None = None, **options: object) -> Outcome:
+def outcome(
+    network: Network, scheme: str, batch: int = 1, cost: Cost | None = None, **options: object
+) -> IterationOutcome:
     chosen, cost = make_options(**options), cost or Cost()
     plan = schemes.REGISTRY.find(scheme).plan(network, batch, machine(link=Link()), cost, scheme, chosen)
-    return carry_out(network, batch, machine(link=Link()), cost, plan, chosen)
+    return simulate_plan(network, batch, machine(link=Link()), cost, plan, chosen)
 
 
 @given(st.data(), st.sampled_from([name for name in gist.ENCODINGS if name != "gist-base"]))
@@ -170,11 +172,13 @@ def test_without_decoded_copies_no_code_makes_a_dynamic_footprint_larger(data: s
     assert encoded.footprint_bytes <= base.footprint_bytes or peak(encoded) == (0, "encode")
 
 
-def peak(out: Outcome) -> tuple[int, str]:
+def peak(out: IterationOutcome) -> tuple[int, str]:
     """Layer and pass of the step at which maps take most. The image has no gradient, which for every other map takes
     more in the backward part than its code beside it in the forward part: a network of one layer is at its peak there.
     """
-    held = memory.levels(out.program)[:, [memory.maps(Tensor(0, 0, kind, 0, "features")) for kind in KINDS]].sum(axis=1)
+    held = memory_usage.levels(out.program)[
+        :, [memory_usage.is_map_tensor(Tensor(0, 0, kind, 0, "features")) for kind in KINDS]
+    ].sum(axis=1)
     step = out.program.steps[int(held.argmax())]
     return step.layer, step.pass_
 
@@ -231,7 +235,7 @@ def test_with_decoded_copies_a_code_may_cost_more_than_it_saves() -> None:
 def test_footprints_leave_out_weights_and_workspace() -> None:
     out = simulate_outcome("vgg16", 4, "titan-x", "gist-base", gist_allocator="dynamic")
     assert out.footprint_bytes == out.placement.high_water - 2 * out.network.parameter_bytes()
-    assert out.plan.placer == LiveSet()
+    assert out.plan.placer == LiveSetCounter()
 
 
 def test_the_image_is_a_map_that_formats_apply_to() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from buddysim.base.errors import BuddysimError
 from buddysim.training import schemes, simulate
-from buddysim.training.iteration.plan import Options
+from buddysim.training.iteration.plan import TrainingOptions
 from buddysim.training.option import Option, values
 from buddysim.training.schemes import cdma
 
@@ -33,7 +33,7 @@ def test_every_scheme_meets_the_contract(name: str) -> None:
     module = schemes.REGISTRY.find(name)
     assert module.SUMMARY[name]
     declared = getattr(module, "OPTIONS", {})
-    assert not set(declared) & set(Options.__dataclass_fields__)
+    assert not set(declared) & set(TrainingOptions.__dataclass_fields__)
     for key, option in declared.items():
         assert key.isidentifier()
         if option.default is not None:
@@ -64,7 +64,7 @@ def test_a_value_is_checked_whichever_scheme_runs() -> None:
 
 def test_options_are_given_in_one_way() -> None:
     with pytest.raises(BuddysimError, match="option synthetic_density: expected among options"):
-        simulate("alexnet", 4, "titan-x", "cdma-zv", options=Options(), synthetic_density=0.5)
+        simulate("alexnet", 4, "titan-x", "cdma-zv", options=TrainingOptions(), synthetic_density=0.5)
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from buddysim.machine.training import TrainingMachine
 from buddysim.training import schemes
 from buddysim.training.cost import CostModel
-from buddysim.training.driver import carry_out, make_options, simulate
-from buddysim.training.iteration.plan import Options
+from buddysim.training.driver import make_options, simulate, simulate_plan
+from buddysim.training.fit_check import FitChecks
+from buddysim.training.iteration.plan import TrainingOptions
 from buddysim.training.networks.graph import Layer, Network
 from buddysim.training.result import oom_counters
 from buddysim.training.search import largest_batch
-from buddysim.training.trial import Trials
 from tests.training.doubles import Algorithm, Cost, machine
 from tests.training.random_networks import costs, networks
 
@@ -41,11 +41,11 @@ class Growing(Cost):
         return (Algorithm(fast.name, fast.workspace_bytes * batch, fast.time_ps), *slow)
 
 
-def fits(network: Network, batch: int, cost: Cost, scheme: str, options: Options, pinned: int) -> bool:
+def fits(network: Network, batch: int, cost: Cost, scheme: str, options: TrainingOptions, pinned: int) -> bool:
     """As a simulation decides."""
     double = machine(pinned=pinned)
     plan = schemes.REGISTRY.find(scheme).plan(network, batch, double, cost, scheme, options)
-    return carry_out(network, batch, double, cost, plan, options).fits  # type: ignore[arg-type]
+    return simulate_plan(network, batch, double, cost, plan, options).fits  # type: ignore[arg-type]
 
 
 @settings(max_examples=60, deadline=None)
@@ -57,9 +57,9 @@ def test_no_larger_batch_fits(data: st.DataObject):
     cost = Growing(drawn.times, workspaces=drawn.workspaces, offered=last)
     scheme = data.draw(st.sampled_from(SCHEMES))
     extra = {"synthetic_density": 0.5} if scheme == "cdma-zv" else {}
-    options = Options(memory_bytes=data.draw(st.integers(8, 400)) * 1024, extra=extra)
+    options = TrainingOptions(memory_bytes=data.draw(st.integers(8, 400)) * 1024, extra=extra)
     pinned, limit = data.draw(st.sampled_from([62 << 30, 200 << 10])), 40
-    trials = Trials(network, machine(pinned=pinned), cost, scheme, options)  # type: ignore[arg-type]
+    trials = FitChecks(network, machine(pinned=pinned), cost, scheme, options)  # type: ignore[arg-type]
     every = [batch for batch in range(1, limit + 1) if fits(network, batch, cost, scheme, options, pinned)]
     assert largest_batch(trials, limit) == max(every, default=0)
 
@@ -71,16 +71,16 @@ def test_a_scheme_fits_as_the_one_that_it_names(scheme: str, data: st.DataObject
     network = data.draw(networks())
     cost = data.draw(costs(network))
     extra = {"synthetic_density": 0.5} if scheme != "vdnn-dyn" else {}
-    options = Options(memory_bytes=data.draw(st.integers(8, 200)) * 1024, extra=extra)
-    trials = Trials(network, machine(), cost, scheme, options)  # type: ignore[arg-type]
+    options = TrainingOptions(memory_bytes=data.draw(st.integers(8, 200)) * 1024, extra=extra)
+    trials = FitChecks(network, machine(), cost, scheme, options)  # type: ignore[arg-type]
     assert trials.scheme != scheme
     for batch in (1, 5, 20):
         assert trials.at(batch).fits == fits(network, batch, cost, scheme, options, 62 << 30)
 
 
-def titan_x(network: str, scheme: str) -> Trials:
+def titan_x(network: str, scheme: str) -> FitChecks:
     titan = TrainingMachine.load("titan-x")
-    return Trials(Network.load(network), titan, CostModel.load(titan, "cudnn4"), scheme, make_options())
+    return FitChecks(Network.load(network), titan, CostModel.load(titan, "cudnn4"), scheme, make_options())
 
 
 @pytest.mark.parametrize("scheme", ["oracle"])
@@ -109,7 +109,7 @@ def test_halves_of_the_bytes_let_a_larger_batch_fit():
     found = {}
     for precision in ("fp32", "fp16"):
         cost, options = CostModel.load(v100, precision=precision), make_options(precision=precision)
-        found[precision] = largest_batch(Trials(Network.load("resnet50"), v100, cost, "vdnn-none-m", options))
+        found[precision] = largest_batch(FitChecks(Network.load("resnet50"), v100, cost, "vdnn-none-m", options))
         assert simulate("resnet50", found[precision], v100, "vdnn-none-m", options=options).counters["fits"]
         larger = simulate("resnet50", found[precision] + 1, v100, "vdnn-none-m", options=options)
         assert not larger.counters["fits"]
@@ -121,7 +121,7 @@ def test_halves_of_the_bytes_let_a_larger_batch_fit():
 def test_the_shortage_is_that_of_a_simulation(scheme: str, pinned: str):
     titan = TrainingMachine.load("titan-x").with_overrides({"training.host_pinned": pinned}, "test")
     cost = CostModel.load(titan, "cudnn4")
-    trials = Trials(Network.load("vgg11"), titan, cost, scheme, make_options())
+    trials = FitChecks(Network.load("vgg11"), titan, cost, scheme, make_options())
     larger = largest_batch(trials) + 1
     simulated = simulate("vgg11", larger, titan, scheme, conv_library="cudnn4").counters
     missing = {name: value for name, value in simulated.items() if name.startswith("missing.")}

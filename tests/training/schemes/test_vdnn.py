@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from buddysim.base.errors import BuddysimError
 from buddysim.training import schemes
-from buddysim.training.driver import carry_out, simulate_outcome
-from buddysim.training.iteration.plan import Options
+from buddysim.training.driver import simulate_outcome, simulate_plan
+from buddysim.training.iteration.plan import TrainingOptions
 from buddysim.training.networks.builder import NetworkBuilder
 from buddysim.training.networks.graph import Network
-from buddysim.training.outcome import Outcome
+from buddysim.training.outcome import IterationOutcome
 from buddysim.training.schemes.vdnn import moved_inputs, offloaded
 from tests.training.doubles import Cost, chain, machine
 from tests.training.random_networks import costs, networks
@@ -22,17 +22,17 @@ GIB = 2**30
 TITAN_X = 12 * GIB
 
 
-def run(network: Network, scheme: str, cost: Cost, memory_bytes: int | None = None, **options) -> Outcome:
-    chosen = Options(memory_bytes=memory_bytes, **options)
+def run(network: Network, scheme: str, cost: Cost, memory_bytes: int | None = None, **options) -> IterationOutcome:
+    chosen = TrainingOptions(memory_bytes=memory_bytes, **options)
     plan = schemes.REGISTRY.find(scheme).plan(network, 1, machine(), cost, scheme, chosen)
-    return carry_out(network, 1, machine(), cost, plan, chosen)
+    return simulate_plan(network, 1, machine(), cost, plan, chosen)
 
 
-def vgg(batch: int, scheme: str, **options) -> Outcome:
+def vgg(batch: int, scheme: str, **options) -> IterationOutcome:
     """On 12 GiB, without workspace: memory numbers that need no cost model."""
-    network, cost, chosen = Network.load("vgg19"), Cost(), Options(memory_bytes=TITAN_X, **options)
+    network, cost, chosen = Network.load("vgg19"), Cost(), TrainingOptions(memory_bytes=TITAN_X, **options)
     plan = schemes.REGISTRY.find(scheme).plan(network, batch, machine(), cost, scheme, chosen)
-    return carry_out(network, batch, machine(), cost, plan, chosen)
+    return simulate_plan(network, batch, machine(), cost, plan, chosen)
 
 
 def test_policies_choose_layers_of_the_feature_extraction_part_that_do_not_run_in_place():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from buddysim.training.networks.graph import Layer, Pool
+from buddysim.training.networks.graph import Layer, Pooling
 from buddysim.training.networks.layer_kind import (
     Attribute,
     Attributes,
@@ -40,7 +40,7 @@ def _pool(inputs: Inputs, attributes: Attributes) -> Facts:
     return Facts(
         (channels, out_h, out_w),
         flops=channels * out_h * out_w * kernel_h * kernel_w,
-        pool=Pool(kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w, attributes["ceil"]),
+        pool=Pooling(kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w, attributes["ceil"]),
     )
 
 

@@ -1,7 +1,8 @@
 """Tensors come and go step by step: from a pool of addresses, or counted as bytes alone.
 
-`Pooled` takes addresses from `buddysim.base.pool`, with real fragmentation. `LiveSet` only adds up what lives: memory
-that is never fragmented and costs nothing to allocate, as Gist assumes of "optimized hardware" (Section V-H).
+`PoolAllocator` takes addresses from `buddysim.base.pool`, with real fragmentation. `LiveSetCounter` only adds up what
+lives: memory that is never fragmented and costs nothing to allocate, as Gist assumes of "optimized hardware" (Section
+V-H).
 """
 
 from __future__ import annotations
@@ -11,48 +12,63 @@ from itertools import accumulate
 from typing import Protocol
 
 from buddysim.base.pool import ALIGNMENT, FitPolicy, Pool, PoolExhausted
-from buddysim.training.iteration.memory import UNLIMITED, Counted, Failure, Placement, Relief, every
-from buddysim.training.iteration.program import Program, Step, Task, Tensor, defer
+from buddysim.training.iteration.memory_usage import (
+    UNLIMITED,
+    FailedRequest,
+    TensorAddresses,
+    TensorFilter,
+    WorkspaceFallback,
+    is_any_tensor,
+)
+from buddysim.training.iteration.program import Program, QueuedTask, Step, Tensor, defer
 
 
 @dataclass(frozen=True)
-class Pooled:
+class PoolAllocator:
     """A pool as large as the GPU's memory, as vDNN's (Section III-B).
 
     A map that was to come back during a computation waits for the next step where the pool has no room for it, or where
-    it would take the step's workspace its room: `Placement.program` has the copy there. Tensors that a step needs for
-    its own computation can't wait.
+    it would take the step's workspace its room: `TensorAddresses.program` has the copy there. Tensors that a step needs
+    for its own computation can't wait.
     """
 
     def place(
-        self, program: Program, capacity: int | None, fit: FitPolicy = "best-fit", relief: Relief | None = None
-    ) -> Placement:
+        self,
+        program: Program,
+        capacity: int | None,
+        fit: FitPolicy = "best-fit",
+        relief: WorkspaceFallback | None = None,
+    ) -> TensorAddresses:
         """Runs the iteration's allocations through the pool."""
         pool = Pool(UNLIMITED if capacity is None else capacity, fit)
-        return _Run(program, pool, relief).placement()
+        return _AllocationRun(program, pool, relief).placement()
 
-    def least_bytes(self, program: Program, counted: Counted = every) -> int:
+    def least_bytes(self, program: Program, counted: TensorFilter = is_any_tensor) -> int:
         """The least GPU memory that can hold the iteration, however the pool places it and whichever copies wait."""
         return _least_bytes(program, ALIGNMENT, counted)
 
 
 @dataclass(frozen=True)
-class LiveSet:
-    """The bytes that live at once, and no addresses. Copies back wait for room as in `Pooled`."""
+class LiveSetCounter:
+    """The bytes that live at once, and no addresses. Copies back wait for room as in `PoolAllocator`."""
 
     def place(
-        self, program: Program, capacity: int | None, fit: FitPolicy = "best-fit", relief: Relief | None = None
-    ) -> Placement:
+        self,
+        program: Program,
+        capacity: int | None,
+        fit: FitPolicy = "best-fit",
+        relief: WorkspaceFallback | None = None,
+    ) -> TensorAddresses:
         """Adds up what is allocated; every address is -1."""
-        found = _Run(program, _Tally(UNLIMITED if capacity is None else capacity), relief).placement()
+        found = _AllocationRun(program, _ByteCounter(UNLIMITED if capacity is None else capacity), relief).placement()
         return replace(found, addresses=(-1,) * len(program.tensors))
 
-    def least_bytes(self, program: Program, counted: Counted = every) -> int:
+    def least_bytes(self, program: Program, counted: TensorFilter = is_any_tensor) -> int:
         """The most that lives at once, where each map comes back only when it is read."""
         return _least_bytes(program, 1, counted)
 
 
-class _Allocator(Protocol):
+class _Memory(Protocol):
     free_bytes: int
     high_water: int
 
@@ -61,7 +77,7 @@ class _Allocator(Protocol):
     def release(self, address: int) -> None: ...
 
 
-class _Tally:
+class _ByteCounter:
     """Memory without addresses: what is free is free for anything. Handles count up from 0."""
 
     def __init__(self, capacity: int) -> None:
@@ -89,17 +105,17 @@ class _Tally:
         self.free_bytes += self._live.pop(address)
 
 
-class _Run:
+class _AllocationRun:
     """The allocations of one iteration, step by step."""
 
-    def __init__(self, program: Program, memory: _Allocator, relief: Relief | None) -> None:
+    def __init__(self, program: Program, memory: _Memory, relief: WorkspaceFallback | None) -> None:
         self.tensors, self.resident, self.relief = program.tensors, program.resident, relief
         self.steps, self.tasks = list(program.steps), list(program.tasks)  # changed where copies are deferred
         self.memory = memory
         self.addresses = [-1] * len(program.tensors)
         self.deferred: dict[int, int] = {}
 
-    def placement(self) -> Placement:
+    def placement(self) -> TensorAddresses:
         for done, index in enumerate(self.resident):
             try:
                 self._allocate(index)
@@ -111,14 +127,14 @@ class _Run:
                 return self._result(failure)
         return self._result(None)
 
-    def _result(self, failure: Failure | None) -> Placement:
+    def _result(self, failure: FailedRequest | None) -> TensorAddresses:
         program = Program(tuple(self.steps), self.tensors, tuple(self.tasks), self.resident)
-        return Placement(program, tuple(self.addresses), self.memory.high_water, failure, self.deferred)
+        return TensorAddresses(program, tuple(self.addresses), self.memory.high_water, failure, self.deferred)
 
     def _allocate(self, index: int) -> None:
         self.addresses[index] = self.memory.allocate(self.tensors[index].byte_count)
 
-    def _step(self, step: Step) -> Failure | None:
+    def _step(self, step: Step) -> FailedRequest | None:
         may_wait = {self.tasks[number].tensor: number for number in step.tasks if _may_wait(self.tasks[number])}
         for index in step.allocate:
             if index == step.workspace:
@@ -137,7 +153,7 @@ class _Run:
                 self.memory.release(self.addresses[index])
         return None
 
-    def _workspace(self, step: Step, index: int, may_wait: dict[int, int]) -> Failure | None:
+    def _workspace(self, step: Step, index: int, may_wait: dict[int, int]) -> FailedRequest | None:
         byte_count = self.tensors[index].byte_count
         while byte_count:
             try:
@@ -161,7 +177,7 @@ class _Run:
         self.steps[number], self.steps[number + 1], self.tasks[task] = defer(step, later, self.tasks[task])
         self.deferred[task] = self.deferred.get(task, 0) + 1
 
-    def _resident_failure(self, done: int, short: PoolExhausted) -> Placement:
+    def _resident_failure(self, done: int, short: PoolExhausted) -> TensorAddresses:
         """Network-wide allocations come as one: the bytes missing are those of all that is left."""
         left = [self.tensors[index] for index in self.resident[done:]]
         wanted = sum(self.memory.rounded(tensor.byte_count) for tensor in left)
@@ -169,16 +185,16 @@ class _Run:
         return self._result(replace(problem, missing_bytes=wanted - self.memory.free_bytes))
 
 
-def _may_wait(task: Task) -> bool:
+def _may_wait(task: QueuedTask) -> bool:
     return task.stream == "prefetch" and task.timing == "overlapped"
 
 
-def _failure(tensor: Tensor, layer: int, pass_: str, short: PoolExhausted) -> Failure:
+def _failure(tensor: Tensor, layer: int, pass_: str, short: PoolExhausted) -> FailedRequest:
     sizes = short.requested_bytes, short.free_bytes, short.largest_bytes, short.missing_bytes
-    return Failure("gpu", layer, pass_, tensor.kind, *sizes)
+    return FailedRequest("gpu", layer, pass_, tensor.kind, *sizes)
 
 
-def _least_bytes(program: Program, alignment: int, counted: Counted) -> int:
+def _least_bytes(program: Program, alignment: int, counted: TensorFilter) -> int:
     """The most that lives at once, rounded up, where each map comes back only when it is read."""
     size = [-(-tensor.byte_count // alignment) * alignment if counted(tensor) else 0 for tensor in program.tensors]
     change = [0] * (len(program.steps) + 1)

@@ -13,12 +13,12 @@ import pytest
 from buddysim.base.errors import BuddysimError
 from buddysim.compress.registry import tensor_algorithms
 from buddysim.formats.maps import ActivationsWriter, load
-from buddysim.training.contents.measure import (
-    MeasureSettings,
+from buddysim.training.contents.observe_training import (
+    ObservationSettings,
     Reduction,
-    _Training,
+    _ObservedTraining,
     iterations_observed,
-    measure,
+    observe_training,
     read_fashion_mnist,
 )
 from buddysim.training.networks.graph import Network
@@ -45,14 +45,14 @@ def data(tmp_path: Path) -> Path:
 
 def test_a_measurement_is_the_same_every_time(data: Path, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch", reason="PyTorch isn't installed: pip install torch==2.13.0")
-    settings = MeasureSettings(
+    settings = ObservationSettings(
         data=data, epochs=2, batch=10, samples=4, points=6, size_points=3, windows=(4096,), value_points=2
     )
     threads, state = torch.get_num_threads(), torch.random.get_rng_state()
     reports: list[tuple[int, int]] = []
     for name in ("a", "b"):
         torch.rand(3)  # what the caller drew doesn't matter
-        measure(tmp_path / name, settings, lambda done, total, loss: reports.append((done, total)))
+        observe_training(tmp_path / name, settings, lambda done, total, loss: reports.append((done, total)))
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     assert torch.get_num_threads() == threads
     assert not torch.are_deterministic_algorithms_enabled()
@@ -73,13 +73,13 @@ def test_a_measurement_is_the_same_every_time(data: Path, tmp_path: Path) -> Non
 
 def test_a_reduced_network_of_the_zoo(data: Path, tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="PyTorch isn't installed: pip install torch==2.13.0")
-    settings = MeasureSettings(
+    settings = ObservationSettings(
         data=data, reduction=Reduction("resnet20", 0.5, 8), epochs=2, batch=10, samples=4, points=0, size_points=3,
         layouts=("NCHW",), windows=(4096,), algorithms=("rle",), valued=0,
     )  # fmt: skip
     last = []
     for size_points in (3, 2):
-        measure(tmp_path / "a", replace(settings, size_points=size_points))
+        observe_training(tmp_path / "a", replace(settings, size_points=size_points))
         found = load(tmp_path / "a")
         assert not found.stored_values
         assert [m.name for m in found.maps[1:]] == [
@@ -95,8 +95,8 @@ def test_a_reduced_network_of_the_zoo(data: Path, tmp_path: Path) -> None:
 def test_observation_leaves_running_statistics(data: Path, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch", reason="PyTorch isn't installed: pip install torch==2.13.0")
     images, labels = read_fashion_mnist(data, "train")
-    settings = MeasureSettings(data=data, reduction=Reduction("resnet20", 0.5, 8), batch=10, samples=4)
-    training = _Training(torch, settings, images, labels, images, labels)
+    settings = ObservationSettings(data=data, reduction=Reduction("resnet20", 0.5, 8), batch=10, samples=4)
+    training = _ObservedTraining(torch, settings, images, labels, images, labels)
     training.train(training.images[:10], training.labels[:10])
     before = {name: values.clone() for name, values in training.module.named_buffers()}
     with ActivationsWriter(tmp_path / "a", {}, training.infos) as writer:
@@ -106,7 +106,7 @@ def test_observation_leaves_running_statistics(data: Path, tmp_path: Path) -> No
 
 
 def test_iterations_are_dense_at_the_start() -> None:
-    observed, sized, valued = iterations_observed(1874, MeasureSettings())
+    observed, sized, valued = iterations_observed(1874, ObservationSettings())
     assert observed[:8] == list(range(8))
     assert (min(observed), max(observed), len(sized)) == (0, 1874, 7)
     assert sized | valued <= set(observed)

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from buddysim.training.iteration.draft import Draft, DraftStep
 from buddysim.training.iteration.plan import Plan
 from buddysim.training.iteration.prefetch import launches
-from buddysim.training.iteration.program import Direction, Timing, copy_ps
-from buddysim.training.iteration.stash import Code, Move, Stash
+from buddysim.training.iteration.program import CopyTiming, Direction, copy_ps
+from buddysim.training.iteration.program_builder import ProgramBuilder, StepBuilder
+from buddysim.training.iteration.stash import Encoding, Offload, Stash
 from buddysim.training.networks.graph import Layer, Network
 
 if TYPE_CHECKING:
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class _Moving:
+class _OffloadedMap:
     """A map that moves: what is copied, the layer whose X it is, the copy to the host, what the host makes of it."""
 
     owner: int
     name: str
     layer: int
     byte_count: int
-    move: Move
+    move: Offload
     offload: int = -1
     made: tuple[int, ...] = ()
     reading: int = -1
 
 
 @dataclass
-class Stashing:
+class StashSteps:
     """The stashes of one program.
 
     Attributes
@@ -48,11 +48,11 @@ class Stashing:
     map_bytes: Sequence[int]
     plan: Plan
     link: LinkRate
-    draft: Draft
+    draft: ProgramBuilder
     kept: dict[int, Stash] = field(init=False)
     _encoded: bool = field(init=False)  # whether any map is
     _ready: set[int] = field(init=False, default_factory=set)  # owners of maps that have been decoded
-    _moving: list[_Moving] = field(init=False, default_factory=list)
+    _moving: list[_OffloadedMap] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
         owners = set(self.network.buffers)
@@ -74,7 +74,7 @@ class Stashing:
             if code is not None and self._moves_during(layer, owner):
                 self._encode(owner, code)
 
-    def after_forward(self, layer: Layer, step: DraftStep) -> None:
+    def after_forward(self, layer: Layer, step: StepBuilder) -> None:
         """Encodes the other maps that the layer is the last to use, and launches the copies to the host."""
         for owner in self._leaving(layer):
             code, overlapped = self.kept[owner].code, self._moves_during(layer, owner)
@@ -98,19 +98,19 @@ class Stashing:
         moves = self.kept[owner].move is not None and self.plan.overlap
         return moves and owner != self.network.buffer_of(layer.index)
 
-    def _encode(self, owner: int, code: Code) -> DraftStep:
+    def _encode(self, owner: int, code: Encoding) -> StepBuilder:
         layer = self.network.layers[owner]
         step = self.draft.step(layer, "encode", code.encode_ps)
         self.draft.use(step, "y", layer, self.map_bytes[owner])
         self.draft.use(step, "code", layer, code.byte_count, defines=True)
         return step
 
-    def _launch(self, layer: Layer, owner: int, step: DraftStep, timing: Timing) -> None:
+    def _launch(self, layer: Layer, owner: int, step: StepBuilder, timing: CopyTiming) -> None:
         stash = self.kept[owner]
         code, move = stash.code, stash.move
         assert move is not None
         name, byte_count = ("y", self.map_bytes[owner]) if code is None else ("code", code.byte_count)
-        moving = _Moving(owner, name, layer.index, byte_count, move)
+        moving = _OffloadedMap(owner, name, layer.index, byte_count, move)
         moving.offload = self._copy(moving, step, "offload", timing, step.index, pins=byte_count)
         if move.host is not None:
             made = self.draft.task(
@@ -149,7 +149,7 @@ class Stashing:
         for moving in self._moving:
             moving.reading = self.draft.first_use(moving.name, moving.owner, first_backward)
             self._wait_later(moving, first_backward)
-        by_rule: dict[int, list[_Moving]] = {}
+        by_rule: dict[int, list[_OffloadedMap]] = {}
         for moving in self._moving:
             if moving.move.fetch is None:
                 by_rule.setdefault(moving.layer, []).append(moving)
@@ -163,7 +163,7 @@ class Stashing:
                 number = _first(leading, moving.move.fetch, first_backward)
                 self._fetch(moving, min(number, moving.reading), max(number, moving.reading - 1))
 
-    def _wait_later(self, moving: _Moving, first_backward: int) -> None:
+    def _wait_later(self, moving: _OffloadedMap, first_backward: int) -> None:
         """Moves the wait for a copy to the host, and for the host's work, to the steps that the plan names."""
         launched = self.draft.tasks[moving.offload].until
         until = self._forward_step(moving.move.until, launched, first_backward)
@@ -175,7 +175,7 @@ class Stashing:
             step = self._forward_step(moving.move.host_until, until.index, first_backward)
             self.draft.tasks[number] = self.draft.tasks[number]._replace(until=step.index)
 
-    def _forward_step(self, layer: int | None, least: int, first_backward: int) -> DraftStep:
+    def _forward_step(self, layer: int | None, least: int, first_backward: int) -> StepBuilder:
         """The forward step of a layer; None: the step `least`, which no other may precede."""
         if layer is None:
             return self.draft.steps[least]
@@ -184,9 +184,9 @@ class Stashing:
                 return step
         raise ValueError(f"layer {layer} doesn't run forward after step {least}: expected one that does")
 
-    def _fetch(self, moving: _Moving, number: int, until: int) -> None:
+    def _fetch(self, moving: _OffloadedMap, number: int, until: int) -> None:
         step, host = self.draft.steps[number], moving.move.host
-        timing: Timing = "overlapped" if number < moving.reading and self.plan.overlap else "before"
+        timing: CopyTiming = "overlapped" if number < moving.reading and self.plan.overlap else "before"
         until = number if timing == "before" else until
         before: tuple[int, ...] = (moving.offload,)
         if host is not None:
@@ -201,7 +201,7 @@ class Stashing:
         self.draft.copies(step, moving.name, moving.owner, task)
 
     def _copy(
-        self, moving: _Moving, step: DraftStep, direction: Direction, timing: Timing, until: int, *,
+        self, moving: _OffloadedMap, step: StepBuilder, direction: Direction, timing: CopyTiming, until: int, *,
         after: tuple[int, ...] = (), pins: int = 0, unpins: int = 0,
     ) -> int:  # fmt: skip
         move = moving.move
@@ -233,7 +233,7 @@ def _first(leading: list[int | None], layer: int, since: int) -> int:
     return leading.index(layer, since)
 
 
-def _leading(steps: list[DraftStep]) -> list[int | None]:
+def _leading(steps: list[StepBuilder]) -> list[int | None]:
     """The layer of each step that begins a pass of a layer; None for every other step, which launches nothing."""
     found: list[int | None] = []
     before: tuple[int, str] | None = None

@@ -11,7 +11,13 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 from buddysim.base.pool import FitPolicy
-from buddysim.training.iteration.memory import Counted, Failure, Placement, Relief, every
+from buddysim.training.iteration.memory_usage import (
+    FailedRequest,
+    TensorAddresses,
+    TensorFilter,
+    WorkspaceFallback,
+    is_any_tensor,
+)
 from buddysim.training.iteration.program import Program, Tensor
 
 
@@ -23,7 +29,7 @@ class _Group:
 
 
 @dataclass(frozen=True)
-class Groups:
+class StaticGroups:
     """Regions that are reserved for the whole iteration.
 
     Attributes
@@ -35,8 +41,12 @@ class Groups:
     share_stashed: bool = field(default=True)
 
     def place(
-        self, program: Program, capacity: int | None, fit: FitPolicy = "best-fit", relief: Relief | None = None
-    ) -> Placement:
+        self,
+        program: Program,
+        capacity: int | None,
+        fit: FitPolicy = "best-fit",
+        relief: WorkspaceFallback | None = None,
+    ) -> TensorAddresses:
         """Addresses of the groups, one behind the other; nothing is deferred, and no workspace given up."""
         groups = self._groups(program, range(len(program.tensors)))
         ends = list(accumulate(group.largest.byte_count for group in groups))
@@ -50,12 +60,12 @@ class Groups:
         if capacity is not None and total > capacity:
             first = next(number for number, end in enumerate(ends) if end > capacity)
             short, free = regions[first], capacity - ends[first] + regions[first].byte_count
-            failure = Failure(
+            failure = FailedRequest(
                 "gpu", short.layer, "resident", short.kind, short.byte_count, free, free, total - capacity
             )
-        return Placement(program, tuple(addresses), total, failure, {}, regions)
+        return TensorAddresses(program, tuple(addresses), total, failure, {}, regions)
 
-    def least_bytes(self, program: Program, counted: Counted = every) -> int:
+    def least_bytes(self, program: Program, counted: TensorFilter = is_any_tensor) -> int:
         """The bytes of all groups."""
         tensors = [tensor.number for tensor in program.tensors if counted(tensor)]
         return sum(group.largest.byte_count for group in self._groups(program, tensors))

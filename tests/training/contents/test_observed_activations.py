@@ -13,7 +13,7 @@ from buddysim.compress.tensors import tensor_ratios
 from buddysim.formats.maps import ActivationsWriter, CodeSize, MapInfo, MapStatistics, Point, load
 from buddysim.training.contents import Codec
 from buddysim.training.contents.generated import relu_map
-from buddysim.training.contents.measured import MeasuredContents, measured
+from buddysim.training.contents.observed_activations import ObservedActivations, observed_activations
 from buddysim.training.networks.graph import Network
 from buddysim.training.networks.zoo import names
 
@@ -49,7 +49,7 @@ def by_name(network: Network, contents: dict) -> dict:
 
 def test_means_over_training_weighted_by_iterations(file: Path) -> None:
     network = Network.load("alexnet")
-    source = measured(str(file))
+    source = observed_activations(str(file))
     found = by_name(network, source.contents(network, 4, Codec()))
     assert found["relu1"].density == 0.5
     # 0.5 at iteration 0, 0.25 at 10 and at 30: (10 x 0.375 + 20 x 0.25) / 30.
@@ -63,36 +63,36 @@ def test_means_over_training_weighted_by_iterations(file: Path) -> None:
 def test_an_interrupted_file_says_so_and_what_follows_the_end_is_refused(file: Path) -> None:
     data = file.read_bytes()
     file.write_bytes(data[:-5])
-    assert measured(str(file)).description.endswith("iterations 0 to 30; interrupted: the file has no end")
+    assert observed_activations(str(file)).description.endswith("iterations 0 to 30; interrupted: the file has no end")
     file.write_bytes(data + b"x")
     with pytest.raises(BuddysimError, match="something comes after the end"):
-        measured(str(file))
+        observed_activations(str(file))
 
 
 def test_a_point_of_the_training(file: Path) -> None:
     network = Network.load("alexnet")
-    source = measured(str(file), epoch=0.9)
+    source = observed_activations(str(file), epoch=0.9)
     assert by_name(network, source.contents(network, 4, Codec()))["relu5"].density == 0.25
     assert source.description.endswith("iteration 10, epoch 1")
     for epoch in (-1, math.nan, math.inf):
         with pytest.raises(BuddysimError, match=f"epoch {epoch}: expected a number from 0"):
-            measured(str(file), epoch=epoch)
+            observed_activations(str(file), epoch=epoch)
 
 
 def test_sizes_of_the_file_and_of_its_maps(file: Path) -> None:
     network = Network.load("alexnet")
-    rle = by_name(network, measured(str(file), epoch=0).contents(network, 4, Codec("rle")))
+    rle = by_name(network, observed_activations(str(file), epoch=0).contents(network, 4, Codec("rle")))
     assert rle["relu1"].share == pytest.approx(16384 / 32768)
     # Over the training, 16384 bits at iteration 0 and 8192 at 10 and at 30, of a density that stays.
-    mean = by_name(network, measured(str(file)).contents(network, 4, Codec("rle")))
+    mean = by_name(network, observed_activations(str(file)).contents(network, 4, Codec("rle")))
     assert mean["relu1"].share == pytest.approx((10 * 12288 + 20 * 8192) / 30 / 32768)
     # No sizes of this layout: the map's values are there at the last point.
-    nhwc = by_name(network, measured(str(file), epoch=3).contents(network, 4, Codec("rle", "NHWC")))
+    nhwc = by_name(network, observed_activations(str(file), epoch=3).contents(network, 4, Codec("rle", "NHWC")))
     (expected,) = tensor_ratios(relu_map((4, 4, 8, 8), 0.5, seed=1), ["NHWC"], [4096], ["rle"])
     assert nhwc["relu1"].share == pytest.approx(expected.bits / 8 / expected.raw_bytes)
     # At another epoch too, there is nothing nearer.
     assert (
-        by_name(network, measured(str(file), epoch=0).contents(network, 4, Codec("rle", "NHWC")))["relu1"]
+        by_name(network, observed_activations(str(file), epoch=0).contents(network, 4, Codec("rle", "NHWC")))["relu1"]
         == (nhwc["relu1"])
     )
 
@@ -105,7 +105,7 @@ def test_values_that_do_not_repeat(tmp_path: Path) -> None:
         writer.add_values(0, 1, flat)
     network = Network.load("alexnet")
     shares = [
-        by_name(network, MeasuredContents(load(path), repeated_values=repeated_values).contents(network, 4, codec))[
+        by_name(network, ObservedActivations(load(path), repeated_values=repeated_values).contents(network, 4, codec))[
             "relu1"
         ].share
         for codec in (Codec("zlib"), Codec("rle"))
@@ -120,14 +120,14 @@ def test_a_file_without_sizes_or_values_tells_of_zvc_alone(tmp_path: Path) -> No
     path = tmp_path / "densities.maps"
     with ActivationsWriter(path, {}, MAPS) as writer:
         writer.add_point(Point(0, 0.0, 4, (statistics(1, 512),)))
-    source = measured(str(path))
+    source = observed_activations(str(path))
     assert by_name(network, source.contents(network, 4, Codec()))["relu1"].density == 0.5
     with pytest.raises(BuddysimError, match=r"densities.maps, .*: no sizes for zlib, NCHW, windows of 4096 B"):
         source.contents(network, 4, Codec("zlib"))
 
 
 def test_the_same_network_gets_its_own_densities_back(file: Path) -> None:
-    source = MeasuredContents(load(file), epoch=3)
+    source = ObservedActivations(load(file), epoch=3)
     assert [(o.kind, o.depth, o.density) for o in source.observed(Codec())] == [
         ("relu", 0.0, 0.5),
         ("pool", 0.0, 0.75),
@@ -141,14 +141,14 @@ def test_a_file_without_points_is_refused(tmp_path: Path) -> None:
     with ActivationsWriter(path, {}, MAPS):
         pass
     with pytest.raises(BuddysimError, match="has no point of the training"):
-        measured(str(path))
+        observed_activations(str(path))
     assert np.isnan(load(path).densities).all()
 
 
 @pytest.mark.parametrize("name", names())
 def test_laws_of_contents_on_every_network(name: str) -> None:
     network = Network.load(name)
-    contents = measured(None).contents(network, 1, Codec())
+    contents = observed_activations(None).contents(network, 1, Codec())
     assert len(contents) == len(network.layers)
     for layer in network.layers:
         found = contents[layer.index]

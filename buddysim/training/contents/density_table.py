@@ -18,8 +18,8 @@ from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import shortened
 from buddysim.base.textfile import csv_rows, parse_toml, read_text
 from buddysim.training.contents.dense import dense
-from buddysim.training.contents.interpolate import Line
-from buddysim.training.contents.maps import SOURCED, Codec, MapContents, Role, roles, walk
+from buddysim.training.contents.interpolate import PiecewiseLinear
+from buddysim.training.contents.maps import SOURCED, Codec, FeatureMapRole, MapContents, roles, walk
 from buddysim.training.networks.graph import Layer, Network
 
 LARGEST_FILE = 2**20
@@ -27,7 +27,7 @@ _FIELDS = ("layer", "kind", "depth", "density", "ratio")
 
 
 @dataclass(frozen=True)
-class Row:
+class DensityRow:
     """A row of the table: a layer's name or a kind with a depth, and a density or a ratio."""
 
     where: str
@@ -47,7 +47,7 @@ class TableContents:
     name : of the table, for messages
     """
 
-    def __init__(self, rows: list[Row], name: str) -> None:
+    def __init__(self, rows: list[DensityRow], name: str) -> None:
         self.rows = rows
         self.name = name
         self.description = f"table {name}"
@@ -73,7 +73,7 @@ class TableContents:
         by_layer = self._by_layer(network)
         by_kind = {kind: self._line(kind, codec) for kind in SOURCED}
 
-        def sourced(role: Role, layer: Layer, before: MapContents) -> MapContents:
+        def sourced(role: FeatureMapRole, layer: Layer, before: MapContents) -> MapContents:
             if layer.index in by_layer:
                 row = by_layer[layer.index]
                 return MapContents(row.density, _share(row, codec), f"{self.description}: layer {layer.name}")
@@ -86,8 +86,8 @@ class TableContents:
 
         return walk(network, dense(codec), codec, sourced)
 
-    def _by_layer(self, network: Network) -> dict[int, Row]:
-        found: dict[int, Row] = {}
+    def _by_layer(self, network: Network) -> dict[int, DensityRow]:
+        found: dict[int, DensityRow] = {}
         with_role = roles(network)
         names = {layer.name: layer.index for layer in network.layers}
         for row in self.rows:
@@ -106,17 +106,17 @@ class TableContents:
                 found.setdefault(index, row)
         return found
 
-    def _line(self, kind: str, codec: Codec) -> tuple[Line | None, Line] | None:
+    def _line(self, kind: str, codec: Codec) -> tuple[PiecewiseLinear | None, PiecewiseLinear] | None:
         """Density and share by depth."""
         rows = [row for row in self.rows if row.kind == kind]
         if not rows:
             return None
-        shares = Line.through((row.depth or 0.0, _share(row, codec)) for row in rows)
+        shares = PiecewiseLinear.through((row.depth or 0.0, _share(row, codec)) for row in rows)
         densities = [(row.depth or 0.0, row.density) for row in rows if row.density is not None]
-        return Line.through(densities) if len(densities) == len(rows) else None, shares
+        return PiecewiseLinear.through(densities) if len(densities) == len(rows) else None, shares
 
 
-def _share(row: Row, codec: Codec) -> float:
+def _share(row: DensityRow, codec: Codec) -> float:
     if row.ratio is not None:
         return 1 / row.ratio
     assert row.density is not None
@@ -146,7 +146,7 @@ def _csv_rows(path: Path, text: str) -> list[tuple[str, dict[str, Any]]]:
     return found
 
 
-def _checked(where: str, row: dict[str, Any]) -> Row:
+def _checked(where: str, row: dict[str, Any]) -> DensityRow:
     for key in row:
         if key not in _FIELDS:
             raise BuddysimError(f"{where}: {shortened(key)}: unknown, expected one of {', '.join(_FIELDS)}")
@@ -160,7 +160,7 @@ def _checked(where: str, row: dict[str, Any]) -> Row:
         raise BuddysimError(f"{where}: kind: expected a text, found {shortened(row['kind'])}")
     if "layer" in row and ("depth" in row or not isinstance(row["layer"], str)):
         raise BuddysimError(f"{where}: expected a layer's name, without a depth")
-    return Row(
+    return DensityRow(
         where,
         row.get("layer"),
         row.get("kind"),

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import NamedTuple
 
-from buddysim.training.iteration.program import Kind, Pass, Program, Step, Stream, Task, Tensor, Timing
+from buddysim.training.iteration.program import CopyTiming, Kind, Pass, Program, QueuedTask, Step, Stream, Tensor
 from buddysim.training.networks.graph import Layer
 
 #: A data structure through all its lives: ``"y"``, ``"dy"``, ``"saved"`` or ``"code"`` (of Y), and its layer.
@@ -35,7 +35,7 @@ class _Use(NamedTuple):
     writes: bool
 
 
-class _Noted(NamedTuple):
+class _StructureUses(NamedTuple):
     """A structure: the layer that owns it, its bytes, its uses."""
 
     owner: Layer
@@ -44,7 +44,7 @@ class _Noted(NamedTuple):
 
 
 @dataclass
-class DraftStep:
+class StepBuilder:
     """A step while its tasks and tensors are still being added; the attributes are those of `Step`."""
 
     index: int
@@ -78,26 +78,26 @@ class DraftStep:
         )
 
 
-class Draft:
+class ProgramBuilder:
     """The steps, tensors and tasks of a program so far."""
 
     def __init__(self) -> None:
-        self.steps: list[DraftStep] = []
+        self.steps: list[StepBuilder] = []
         self.tensors: list[Tensor] = []
-        self.tasks: list[Task] = []
+        self.tasks: list[QueuedTask] = []
         self.resident: list[int] = []
-        self._noted: dict[Structure, _Noted] = {}
+        self._noted: dict[Structure, _StructureUses] = {}
         self._copied: dict[Structure, dict[int, int]] = {}  # by step of launch: the task
-        self._passing: list[tuple[DraftStep, int, Kind]] = []  # a task whose tensor lives for this step only
+        self._passing: list[tuple[StepBuilder, int, Kind]] = []  # a task whose tensor lives for this step only
 
     def program(self) -> Program:
         """The program, finished."""
         steps = tuple(draft.step() for draft in self.steps)
         return Program(steps, tuple(self.tensors), tuple(self.tasks), tuple(self.resident))
 
-    def step(self, layer: Layer, pass_: Pass, compute_ps: int, workspace_bytes: int = 0) -> DraftStep:
+    def step(self, layer: Layer, pass_: Pass, compute_ps: int, workspace_bytes: int = 0) -> StepBuilder:
         """One more step."""
-        step = DraftStep(len(self.steps), layer.index, pass_, compute_ps, layer.part, workspace_bytes)
+        step = StepBuilder(len(self.steps), layer.index, pass_, compute_ps, layer.part, workspace_bytes)
         self.steps.append(step)
         return step
 
@@ -116,31 +116,40 @@ class Draft:
         return self.resident[-1]
 
     def task(
-        self, step: DraftStep, stream: Stream, layer: int, timing: Timing, byte_count: int, moved_bytes: int,
+        self, step: StepBuilder, stream: Stream, layer: int, timing: CopyTiming, byte_count: int, moved_bytes: int,
         duration_ps: int, until: int, *, after: tuple[int, ...] = (), pins: int = 0, unpins: int = 0,
     ) -> int:  # fmt: skip
         """One more task, launched by `step`."""
         number = len(self.tasks)
         self.tasks.append(
-            Task(number, stream, layer, -1, timing, byte_count, moved_bytes, duration_ps, until, after, pins, unpins)
+            QueuedTask(
+                number, stream, layer, -1, timing, byte_count, moved_bytes, duration_ps, until, after, pins, unpins
+            )
         )
         step.tasks.append(number)
         return number
 
     def use(
-        self, step: DraftStep, name: str, owner: Layer, byte_count: int, *, defines: bool = False, writes: bool = False
+        self,
+        step: StepBuilder,
+        name: str,
+        owner: Layer,
+        byte_count: int,
+        *,
+        defines: bool = False,
+        writes: bool = False,
     ) -> None:
         """Notes that a step uses a structure."""
         noted = self._noted.get((name, owner.index))
         if noted is None:
-            noted = self._noted[name, owner.index] = _Noted(owner, byte_count, [])
+            noted = self._noted[name, owner.index] = _StructureUses(owner, byte_count, [])
         noted.uses.append(_Use(step.index, not defines, defines or writes))
 
-    def copies(self, step: DraftStep, name: str, owner: int, task: int) -> None:
+    def copies(self, step: StepBuilder, name: str, owner: int, task: int) -> None:
         """Notes that a task of a step copies a structure which the step uses."""
         self._copied.setdefault((name, owner), {})[step.index] = task
 
-    def passes(self, step: DraftStep, task: int, kind: Kind) -> None:
+    def passes(self, step: StepBuilder, task: int, kind: Kind) -> None:
         """Notes that a task copies a tensor that lives for this step only."""
         self._passing.append((step, task, kind))
 
@@ -179,7 +188,7 @@ class Draft:
                 step.allocate.append(step.workspace)
                 step.release.append(step.workspace)
 
-    def _live(self, structure: Structure, noted: _Noted, life: list[_Use]) -> None:
+    def _live(self, structure: Structure, noted: _StructureUses, life: list[_Use]) -> None:
         first, last = self.steps[life[0].step], self.steps[life[-1].step]
         decoded = structure[0] == "y" and first.pass_ == "decode"
         tensor = self.tensor(noted.owner, "decoded_maps" if decoded else _KINDS[structure[0]], noted.byte_count)

@@ -17,30 +17,30 @@ from buddysim.training.iteration.program import KINDS, Kind, Program, Step, Tens
 
 UNLIMITED = 1 << 62  # bytes
 
-Levels = npt.NDArray[np.int64]
+MemoryOverTime = npt.NDArray[np.int64]
 #: Asked for a smaller workspace where a step's workspace doesn't fit: bytes (0 for none), or None to give up.
-Relief = Callable[[Step, PoolExhausted], int | None]
+WorkspaceFallback = Callable[[Step, PoolExhausted], int | None]
 #: Whether a tensor counts.
-Counted = Callable[[Tensor], bool]
+TensorFilter = Callable[[Tensor], bool]
 
 
-def every(tensor: Tensor) -> bool:
+def is_any_tensor(tensor: Tensor) -> bool:
     """All tensors count."""
     return True
 
 
-def all_but_workspace(tensor: Tensor) -> bool:
+def is_not_workspace(tensor: Tensor) -> bool:
     """The workspace of CONV algorithms doesn't count."""
     return tensor.kind != "workspace"
 
 
-def maps(tensor: Tensor) -> bool:
+def is_map_tensor(tensor: Tensor) -> bool:
     """Maps, codes, decoded copies and gradient maps count (Gist, Section V-A)."""
     return tensor.kind in ("feature_maps", "encoded_maps", "decoded_maps", "gradient_maps")
 
 
 @dataclass(frozen=True)
-class Failure:
+class FailedRequest:
     """Why an iteration can't run.
 
     Attributes
@@ -64,7 +64,7 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Placement:
+class TensorAddresses:
     """Where the tensors of an iteration lie.
 
     Attributes
@@ -80,7 +80,7 @@ class Placement:
     program: Program
     addresses: tuple[int, ...]
     high_water: int
-    failure: Failure | None
+    failure: FailedRequest | None
     deferred: dict[int, int]
     groups: tuple[Tensor, ...] | None = None
 
@@ -104,13 +104,13 @@ class Usage:
     at_peak: dict[Kind, int]
 
 
-def levels(program: Program, part: str | None = None, groups: tuple[Tensor, ...] | None = None) -> Levels:
+def levels(program: Program, part: str | None = None, groups: tuple[Tensor, ...] | None = None) -> MemoryOverTime:
     """Bytes held during each step, by kind: an array of steps x `KINDS`.
 
     Parameters
     ----------
     part : counts only tensors of layers of this part of the network
-    groups : `Placement.groups`
+    groups : `TensorAddresses.groups`
     """
     column = {kind: number for number, kind in enumerate(KINDS)}
     change = np.zeros((len(program.steps) + 1, len(KINDS)), dtype=np.int64)
@@ -130,7 +130,7 @@ def levels(program: Program, part: str | None = None, groups: tuple[Tensor, ...]
 
 
 def usage(
-    program: Program, step_ps: Levels, part: str | None = None, groups: tuple[Tensor, ...] | None = None
+    program: Program, step_ps: MemoryOverTime, part: str | None = None, groups: tuple[Tensor, ...] | None = None
 ) -> Usage:
     """Peak and averages over the steps of the whole network, or of one part of it.
 
@@ -138,7 +138,7 @@ def usage(
     ----------
     step_ps : how long each step took, with its waiting
     part : counts only steps and tensors of layers of this part; all is zero where the network has none
-    groups : `Placement.groups`
+    groups : `TensorAddresses.groups`
     """
     held = levels(program, part, groups)
     counted = _counted(program, part)
@@ -162,7 +162,7 @@ def peak_bytes(program: Program, groups: tuple[Tensor, ...] | None = None) -> in
     return int(levels(program, None, groups).sum(axis=1)[_counted(program, None)].max(initial=0))
 
 
-def _counted(program: Program, part: str | None) -> Levels:
+def _counted(program: Program, part: str | None) -> MemoryOverTime:
     """The steps that count: not the input's, which computes nothing."""
     counting = [step for step in program.steps if step.layer or step.pass_ != "forward"]
     return np.array([step.index for step in counting if part is None or step.part == part], dtype=np.int64)

@@ -3,7 +3,7 @@
 Densities are means over the training (straight lines between the points of the file, by iteration), or those of one
 point, the nearest to an epoch. Sizes of codes are there for some points only, so it is their relation to ZVC's (exact
 from the density) that is averaged over these, or taken from the nearest of them. A layout, window or algorithm whose
-sizes the file doesn't have is computed from the maps that it holds itself. `buddysim.training.contents.observed`
+sizes the file doesn't have is computed from the maps that it holds itself. `buddysim.training.contents.depth_mapping`
 carries all of it over to other networks.
 """
 
@@ -20,10 +20,10 @@ from buddysim.compress.tensors import TensorRatio, described, tensor_ratios
 from buddysim.compress.tensors import density as density_of
 from buddysim.compress.zvc import share_of_density as zvc_share
 from buddysim.formats.maps import Activations, MapInfo, load
+from buddysim.training.contents.depth_mapping import DepthMappedContents, ObservedMap
 from buddysim.training.contents.generated import relu_map
 from buddysim.training.contents.interpolate import mean_over
 from buddysim.training.contents.maps import Codec, MapContents
-from buddysim.training.contents.observed import Observed, ObservedContents
 from buddysim.training.networks import kinds
 from buddysim.training.networks.graph import Network
 
@@ -35,7 +35,7 @@ def shipped() -> Activations:
     return load(str(SHIPPED))
 
 
-class MeasuredContents:
+class ObservedActivations:
     """Contents of a network's maps from a file of activations.
 
     Parameters
@@ -68,14 +68,14 @@ class MeasuredContents:
 
     def contents(self, network: Network, batch: int, codec: Codec) -> dict[int, MapContents]:
         """The contents of every layer's output; the batch plays no part, since a share has no size."""
-        return ObservedContents(self.observed(codec), self.description).contents(network, batch, codec)
+        return DepthMappedContents(self.observed(codec), self.description).contents(network, batch, codec)
 
-    def observed(self, codec: Codec) -> list[Observed]:
+    def observed(self, codec: Codec) -> list[ObservedMap]:
         """The file's maps behind ReLU and pooling layers, in the order of the file."""
         seen = (self.observed_map(number, codec) for number, _ in sourced_maps(self.activations))
         return [one for one in seen if one is not None]
 
-    def observed_map(self, number: int, codec: Codec) -> Observed | None:
+    def observed_map(self, number: int, codec: Codec) -> ObservedMap | None:
         """One of these maps; None where no point has it."""
         info = self.activations.maps[number]
         densities = []
@@ -89,7 +89,7 @@ class MeasuredContents:
         density = mean_over(densities)
         relation = None if codec.from_density else self._relation(number, codec)
         shares = {} if relation is None else {codec: relation * zvc_share(density, codec.masks)}
-        return Observed(kind, info.depth, density, shares)
+        return ObservedMap(kind, info.depth, density, shares)
 
     def _relation(self, number: int, codec: Codec) -> float | None:
         """Bytes of a map's code over ZVC's; None where the file has neither sizes nor values of the map."""
@@ -148,9 +148,11 @@ class MeasuredContents:
         return f"measured: {self.activations.path.name}{f' ({subject})' if subject else ''}, {when}{values}{state}"
 
 
-def measured(path: str | None, epoch: float | None = None, repeated_values: bool = True) -> MeasuredContents:
+def observed_activations(
+    path: str | None, epoch: float | None = None, repeated_values: bool = True
+) -> ObservedActivations:
     """From an activations file; None: the one that ships with the package."""
-    return MeasuredContents(shipped() if path is None else load(path), epoch, repeated_values)
+    return ObservedActivations(shipped() if path is None else load(path), epoch, repeated_values)
 
 
 def sourced_maps(activations: Activations) -> list[tuple[int, str]]:

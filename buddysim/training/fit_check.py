@@ -7,11 +7,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from buddysim.training import schemes
-from buddysim.training.iteration import memory
+from buddysim.training.iteration import memory_usage
 from buddysim.training.iteration.build import build
-from buddysim.training.iteration.memory import Failure, Placement
+from buddysim.training.iteration.memory_usage import FailedRequest, TensorAddresses
 from buddysim.training.iteration.pinned import host_failure, host_pinned
-from buddysim.training.iteration.plan import Options, Plan
+from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.iteration.program import Program
 from buddysim.training.outcome import OutOfMemory
 from buddysim.training.schemes._links import link_rate
@@ -26,7 +26,7 @@ Names = dict[int, dict[str, str]]
 
 
 @dataclass(frozen=True)
-class Trial:
+class FitCheck:
     """One batch.
 
     Attributes
@@ -41,7 +41,7 @@ class Trial:
     least_excess: Excess
 
 
-class Trials:
+class FitChecks:
     """The batches of a network under a scheme, each tried once.
 
     Parameters
@@ -54,13 +54,13 @@ class Trials:
     """
 
     def __init__(
-        self, network: Network, machine: TrainingMachine, cost: CostModel, scheme: str, options: Options
+        self, network: Network, machine: TrainingMachine, cost: CostModel, scheme: str, options: TrainingOptions
     ) -> None:
         self.network = network.stored_in(cost.precision.element_bytes)
         self.machine, self.cost, self.options = machine, cost, options
         module = schemes.REGISTRY.find(scheme)
         self.scheme = getattr(module, "FITS_AS", {}).get(scheme, scheme)
-        self._known: dict[int, Trial] = {}
+        self._known: dict[int, FitCheck] = {}
         self.planned = lru_cache(maxsize=3)(self._planned)
 
     def plan(self, batch: int) -> Plan:
@@ -74,7 +74,7 @@ class Trials:
         chosen = self.plan(batch).algorithms.items()
         return {layer: {name: algorithm.name for name, algorithm in passes.items()} for layer, passes in chosen}
 
-    def at(self, batch: int) -> Trial:
+    def at(self, batch: int) -> FitCheck:
         """Whether a batch fits, and what is missing."""
         if batch not in self._known:
             self._known[batch] = self._tried(batch)
@@ -86,7 +86,7 @@ class Trials:
         placement, failure = placed(program, plan, self.machine, self.options)
         if failure is None:
             return None
-        peak, pinned = memory.peak_bytes(placement.program, placement.groups), host_pinned(placement.program)[0]
+        peak, pinned = memory_usage.peak_bytes(placement.program, placement.groups), host_pinned(placement.program)[0]
         over = max(0, peak - (capacity_bytes(plan, self.machine, self.options) or 0))
         return OutOfMemory(failure, self.network.layers[failure.layer].name, over, pinned)
 
@@ -95,25 +95,25 @@ class Trials:
         plan, link = self.plan(batch), link_rate(self.machine, self.options.link)
         return plan, build(self.network, batch, self.cost, plan, link, self.options.optimizer)
 
-    def _tried(self, batch: int) -> Trial:
+    def _tried(self, batch: int) -> FitCheck:
         plan, program = self.planned(batch)
         capacity, bound = capacity_bytes(plan, self.machine, self.options), self.machine.host_pinned_bytes
-        most = memory.UNLIMITED if capacity is None else capacity
+        most = memory_usage.UNLIMITED if capacity is None else capacity
         pinned = host_pinned(program)[0] - bound
         least = plan.placer.least_bytes(program)
         excess = least - most, pinned
         if any(tensor.kind == "workspace" for tensor in program.tensors):
-            least = plan.placer.least_bytes(program, memory.all_but_workspace)
+            least = plan.placer.least_bytes(program, memory_usage.is_not_workspace)
         fits = max(excess) <= 0
         if fits:
             placement = plan.placer.place(program, capacity, self.options.pool_policy)
             fits = not (placement.failure or host_failure(placement.program, bound))
-        return Trial(fits, excess, (least - most, pinned))
+        return FitCheck(fits, excess, (least - most, pinned))
 
 
 def placed(
-    program: Program, plan: Plan, machine: TrainingMachine, options: Options
-) -> tuple[Placement, Failure | None]:
+    program: Program, plan: Plan, machine: TrainingMachine, options: TrainingOptions
+) -> tuple[TensorAddresses, FailedRequest | None]:
     """The placement of an iteration, and why it doesn't fit; it is then the one on as much memory as it takes."""
     placement = plan.placer.place(program, capacity_bytes(plan, machine, options), options.pool_policy)
     failure = placement.failure
@@ -122,6 +122,6 @@ def placed(
     return placement, failure or host_failure(placement.program, machine.host_pinned_bytes)
 
 
-def capacity_bytes(plan: Plan, machine: TrainingMachine, options: Options) -> int | None:
+def capacity_bytes(plan: Plan, machine: TrainingMachine, options: TrainingOptions) -> int | None:
     """GPU memory that an iteration has; None for as much as it takes."""
     return None if plan.unlimited else int((options.memory_bytes or machine.memory_bytes) * plan.memory_ratio)

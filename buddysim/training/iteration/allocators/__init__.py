@@ -5,20 +5,24 @@ from __future__ import annotations
 from typing import Protocol
 
 from buddysim.base.pool import FitPolicy
-from buddysim.training.iteration.memory import Counted, Placement, Relief, every
-from buddysim.training.iteration.placers.groups import Groups
-from buddysim.training.iteration.placers.pooled import LiveSet, Pooled
+from buddysim.training.iteration.allocators.pool_allocator import LiveSetCounter, PoolAllocator
+from buddysim.training.iteration.allocators.static_groups import StaticGroups
+from buddysim.training.iteration.memory_usage import TensorAddresses, TensorFilter, WorkspaceFallback, is_any_tensor
 from buddysim.training.iteration.program import Program
 
-__all__ = ["POOL", "Groups", "LiveSet", "Placer", "Pooled"]
+__all__ = ["POOL", "Allocator", "LiveSetCounter", "PoolAllocator", "StaticGroups"]
 
 
-class Placer(Protocol):
+class Allocator(Protocol):
     """A way to lay out the tensors of an iteration."""
 
     def place(
-        self, program: Program, capacity: int | None, fit: FitPolicy = "best-fit", relief: Relief | None = None
-    ) -> Placement:
+        self,
+        program: Program,
+        capacity: int | None,
+        fit: FitPolicy = "best-fit",
+        relief: WorkspaceFallback | None = None,
+    ) -> TensorAddresses:
         """Addresses for every tensor, or the first request that could not be served.
 
         Parameters
@@ -28,7 +32,7 @@ class Placer(Protocol):
         relief : of a pool that runs over
         """
 
-    def least_bytes(self, program: Program, counted: Counted = every) -> int:
+    def least_bytes(self, program: Program, counted: TensorFilter = is_any_tensor) -> int:
         """GPU memory without which the iteration can't be placed.
 
         Parameters
@@ -38,4 +42,4 @@ class Placer(Protocol):
 
 
 #: Step by step, from a pool as large as the GPU's memory.
-POOL: Placer = Pooled()
+POOL: Allocator = PoolAllocator()

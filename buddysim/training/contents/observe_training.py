@@ -1,10 +1,10 @@
 """Measures feature maps over a training: a network learns Fashion-MNIST, with PyTorch on the CPU.
 
-It is a small one in the style of VGG, or one of the zoo with fewer channels (`MeasureSettings.reduction`). At points of
-the training, dense at its start, the same images (`MeasureSettings.samples` of the test set) go through the network as
-it then is, and each map's density is recorded; at some of them also the sizes of its codes by the compressors in each
-layout and window, and the maps of the first image. None of this changes the training: observation has a random
-generator of its own.
+It is a small one in the style of VGG, or one of the zoo with fewer channels (`ObservationSettings.reduction`). At
+points of the training, dense at its start, the same images (`ObservationSettings.samples` of the test set) go through
+the network as it then is, and each map's density is recorded; at some of them also the sizes of its codes by the
+compressors in each layout and window, and the maps of the first image. None of this changes the training: observation
+has a random generator of its own.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Reduction:
 
 
 @dataclass(frozen=True)
-class MeasureSettings:
+class ObservationSettings:
     """How the network is trained and observed.
 
     Attributes
@@ -102,9 +102,9 @@ class MeasureSettings:
     images: int = 0
 
 
-def measure(
+def observe_training(
     path: str | os.PathLike[str],
-    settings: MeasureSettings | None = None,
+    settings: ObservationSettings | None = None,
     progress: Callable[[int, int, float], None] | None = None,
     command: str = "python -m buddysim train --observe-activations",
 ) -> None:
@@ -117,7 +117,7 @@ def measure(
     progress : called with iterations done, iterations in all and the loss, after each observed iteration
     command : of the user, for the provenance
     """
-    settings = settings or MeasureSettings()
+    settings = settings or ObservationSettings()
     torch = import_torch("--observe-activations")
     images, labels = read_fashion_mnist(settings.data, "train")
     test_images, test_labels = read_fashion_mnist(settings.data, "t10k")
@@ -128,7 +128,7 @@ def measure(
         torch.set_num_threads(1)  # sums in one order
         torch.use_deterministic_algorithms(True)
         torch.manual_seed(settings.seed)
-        _Training(torch, settings, images, labels, test_images, test_labels).run(path, progress, command)
+        _ObservedTraining(torch, settings, images, labels, test_images, test_labels).run(path, progress, command)
     finally:
         torch.set_num_threads(before[0])
         torch.use_deterministic_algorithms(before[1])
@@ -144,7 +144,7 @@ def import_torch(user: str) -> Any:
     return torch
 
 
-def iterations_observed(total: int, settings: MeasureSettings) -> tuple[list[int], set[int], set[int]]:
+def iterations_observed(total: int, settings: ObservationSettings) -> tuple[list[int], set[int], set[int]]:
     """Numbers of the iterations before which the maps are observed; those with sizes; those with values."""
     tenth = max(total // 10, 1)
     half = settings.points // 2
@@ -183,11 +183,11 @@ def _read_idx(path: Path, axes: int) -> NDArray[np.uint8]:
     return np.frombuffer(data, np.uint8, offset=head).reshape(shape)
 
 
-class _Training:
+class _ObservedTraining:
     def __init__(
         self,
         torch: Any,
-        settings: MeasureSettings,
+        settings: ObservationSettings,
         images: NDArray[np.float32],
         labels: NDArray[np.int64],
         test_images: NDArray[np.float32],
@@ -303,7 +303,7 @@ class _Training:
         settings, torch = self.settings, self.torch
         parameters = f"{sum(p.numel() for p in self.module.parameters()):,} parameters"
         return {
-            "tool": "buddysim.training.contents.measure",
+            "tool": "buddysim.training.contents.observe_training",
             "version": buddysim.__version__,
             "command": command,
             "network": f"{described_network(settings.reduction)}; {parameters}",

@@ -10,7 +10,7 @@ GRADIENT_MAPS = 2  # dX and dY, each as large as the largest dY, used again by e
 
 
 @dataclass(frozen=True)
-class Footprint:
+class NetworkBytes:
     """Bytes by kind; workspace is not among them."""
 
     weights: int
@@ -25,7 +25,7 @@ class Footprint:
         return self.weights + self.weight_gradients + self.feature_maps + self.gradient_maps
 
 
-def baseline_footprint(network: Network, batch: int) -> Footprint:
+def baseline_network_bytes(network: Network, batch: int) -> NetworkBytes:
     """Weights, their gradients, every feature map that a step reads (the input too), two gradient maps.
 
     The last layer's output counts where its own backward step reads it, as that of a softmax does. In-place layers
@@ -35,4 +35,4 @@ def baseline_footprint(network: Network, batch: int) -> Footprint:
     largest = max(network.output_bytes(layer.index, batch) for layer in network.layers[1:])
     weights = network.parameter_bytes()
     saved = sum(layer.saved_bytes(batch) for layer in network.layers)
-    return Footprint(weights, weights, maps, GRADIENT_MAPS * largest, saved)
+    return NetworkBytes(weights, weights, maps, GRADIENT_MAPS * largest, saved)

@@ -14,18 +14,18 @@ from dataclasses import dataclass, field
 from buddysim.base.errors import BuddysimError
 from buddysim.compress.zvc import share_of_density as zvc_share
 from buddysim.training.contents.dense import dense
-from buddysim.training.contents.interpolate import Line
-from buddysim.training.contents.maps import Codec, MapContents, Role, walk
+from buddysim.training.contents.interpolate import PiecewiseLinear
+from buddysim.training.contents.maps import Codec, FeatureMapRole, MapContents, walk
 from buddysim.training.networks.graph import Layer, Network
 
 
 @dataclass(frozen=True)
-class Observed:
+class ObservedMap:
     """One map as it was seen, at one time or on average over training.
 
     Attributes
     ----------
-    kind, depth : as in `Role`
+    kind, depth : as in `FeatureMapRole`
     density : share of elements that aren't zero
     shares : bytes of the code over the map's, by codec
     """
@@ -36,7 +36,7 @@ class Observed:
     shares: Mapping[Codec, float] = field(default_factory=dict)
 
 
-class ObservedContents:
+class DepthMappedContents:
     """Carries observations over to the maps of a network.
 
     Parameters
@@ -45,15 +45,16 @@ class ObservedContents:
     description : where they come from
     """
 
-    def __init__(self, observed: Iterable[Observed], description: str) -> None:
+    def __init__(self, observed: Iterable[ObservedMap], description: str) -> None:
         self.observed = tuple(observed)
         self.description = description
         if not any(o.kind == "relu" for o in self.observed):
             raise BuddysimError(f"{description}: has no map behind a CONV layer and a ReLU: expected at least one")
         self._density = {
-            kind: Line.through((o.depth, o.density) for o in self._alike(kind)) for kind in ("relu", "fc-relu", "pool")
+            kind: PiecewiseLinear.through((o.depth, o.density) for o in self._alike(kind))
+            for kind in ("relu", "fc-relu", "pool")
         }
-        self._zeros_kept = Line.through(
+        self._zeros_kept = PiecewiseLinear.through(
             (o.depth, _zeros_kept(self._density["relu"].at(o.depth), o.density)) for o in self._alike("pool")
         )
 
@@ -66,7 +67,7 @@ class ObservedContents:
         exact = codec.from_density
         relation = {} if exact else {kind: self._relation(kind, codec) for kind in ("relu", "fc-relu", "pool")}
 
-        def sourced(role: Role, layer: Layer, before: MapContents) -> MapContents:
+        def sourced(role: FeatureMapRole, layer: Layer, before: MapContents) -> MapContents:
             if role.kind == "pool":
                 assert before.density is not None
                 density = 1 - (1 - before.density) * self._zeros_kept.at(role.depth)
@@ -77,12 +78,12 @@ class ObservedContents:
 
         return walk(network, dense(codec), codec, sourced)
 
-    def _alike(self, kind: str) -> tuple[Observed, ...]:
+    def _alike(self, kind: str) -> tuple[ObservedMap, ...]:
         """Observations of a kind; of CONV's ReLU where there is none."""
         found = tuple(o for o in self.observed if o.kind == kind)
         return found or tuple(o for o in self.observed if o.kind == "relu")
 
-    def _relation(self, kind: str, codec: Codec) -> Line:
+    def _relation(self, kind: str, codec: Codec) -> PiecewiseLinear:
         """A code's bytes over ZVC's, by depth."""
         sized = [o for o in self.observed if codec in o.shares]
         alike = [o for o in sized if o.kind == kind] or [o for o in sized if o.kind == "relu"]
@@ -93,7 +94,7 @@ class ObservedContents:
             raise BuddysimError(
                 f"{self.description}: no sizes for {codec}: expected one of {'; '.join(codecs) or 'none'}"
             )
-        return Line.through(points)
+        return PiecewiseLinear.through(points)
 
 
 def _zeros_kept(before: float, after: float) -> float:

@@ -11,8 +11,8 @@ from buddysim.compress import ENTRY_BYTES
 from buddysim.compress.registry import find
 from buddysim.compress.tensors import LAYOUTS
 from buddysim.compress.windows import check_window
-from buddysim.training.contents import Codec, GeneratedContents, Source, TableContents
-from buddysim.training.contents.measured import MeasuredContents, measured
+from buddysim.training.contents import ActivationSource, Codec, GeneratedContents, TableContents
+from buddysim.training.contents.observed_activations import ObservedActivations, observed_activations
 from buddysim.training.contents.one_to_one import OneToOneContents
 from buddysim.training.contents.reduced_trainings import training_of
 from buddysim.training.networks.graph import Network
@@ -60,7 +60,7 @@ _BELONGS = {
 }
 
 
-def make_source(given: Mapping[str, Any]) -> Source:
+def make_source(given: Mapping[str, Any]) -> ActivationSource:
     """Where the contents of maps come from: exactly one of a measurement, a table, generated activations.
 
     Parameters
@@ -68,10 +68,12 @@ def make_source(given: Mapping[str, Any]) -> Source:
     given : options by name; None stands for those that aren't given
     """
     chosen = _chosen(given)
-    return _other_source(chosen) or measured(chosen["activations"], chosen["epoch"], chosen["repeated_values"])
+    return _other_source(chosen) or observed_activations(
+        chosen["activations"], chosen["epoch"], chosen["repeated_values"]
+    )
 
 
-def make_source_of(network: Network, given: Mapping[str, Any]) -> Source:
+def make_mapped_source(network: Network, given: Mapping[str, Any]) -> ActivationSource:
     """The same, where contents are those of the very network, map by map.
 
     A measurement has to be of the same layers, unless ``match`` says that its shares are carried over by depth. Without
@@ -85,8 +87,8 @@ def make_source_of(network: Network, given: Mapping[str, Any]) -> Source:
         return other
     path, epoch, repeated_values = chosen["activations"], chosen["epoch"], chosen["repeated_values"]
     if path is None and (training := training_of(network)) is not None:
-        return OneToOneContents(MeasuredContents(training, epoch, repeated_values), network)
-    found = measured(path, epoch, repeated_values)
+        return OneToOneContents(ObservedActivations(training, epoch, repeated_values), network)
+    found = observed_activations(path, epoch, repeated_values)
     return found if path is None or chosen["activation_mapping"] == DEPTH else OneToOneContents(found, network)
 
 
@@ -103,7 +105,7 @@ def _chosen(given: Mapping[str, Any]) -> dict[str, Any]:
     return chosen
 
 
-def _other_source(chosen: Mapping[str, Any]) -> Source | None:
+def _other_source(chosen: Mapping[str, Any]) -> ActivationSource | None:
     """A source that is no measurement, where one is named."""
     if chosen["density_table"] is not None:
         return TableContents.read(chosen["density_table"])
