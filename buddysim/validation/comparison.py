@@ -133,6 +133,7 @@ class ValidationReport:
     columns, rows : every point that was compared
     document : lines of its part of the page, Markdown
     figure : plots the points; None: there is no figure
+    machines : every machine that has reference values
     """
 
     quantities: Sequence[ComparedQuantity]
@@ -140,3 +141,9 @@ class ValidationReport:
     rows: Sequence[tuple[Value, ...]]
     document: Sequence[str] = field(default_factory=tuple)
     figure: Callable[[], Figure] | None = None
+    machines: Sequence[str] = ()
+
+    @property
+    def has_results(self) -> bool:
+        """Whether anything was compared."""
+        return any(quantity.error is not None for quantity in self.quantities)

@@ -1,4 +1,4 @@
-"""The table of all comparisons as it is stored in docs/."""
+"""Rows of the table of all comparisons, as docs/ stores them and as a comparison gives them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from buddysim.validation import ComparedQuantity
 TABLE = Path(__file__).parents[2] / "docs" / "validation.csv"
 
 
-def stored(comparison: str) -> list[list[str]]:
-    """The rows of a comparison, as text."""
+def stored_rows(comparison: str) -> list[list[str]]:
+    """Stored rows of a comparison, as text and without the page."""
     with TABLE.open(encoding="utf-8", newline="") as file:
         return [row[:-1] for row in csv.reader(file) if row[0] == comparison]
 
 
-def fresh(quantities: Iterable[ComparedQuantity]) -> list[Sequence[str]]:
-    """Judged quantities as the table has them."""
-    return [["" if cell is None else str(cell) for cell in row.row] for row in quantities]
+def table_rows(quantities: Iterable[ComparedQuantity]) -> list[Sequence[str]]:
+    """Rows of quantities, as the table stores them."""
+    return [["" if cell is None else str(cell) for cell in quantity.row] for quantity in quantities]

@@ -1,4 +1,4 @@
-"""``validate curves``: measured points beside replays, and what the page says of them."""
+"""``validate curves``: measured curves, their replays, the fit, and the files that the command writes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HEAD = ",".join(curve_data.COLUMNS)
 V100 = curve_data.cards()["v100"].at_its_clocks()
 
 
-def own(card: str) -> list[MeasuredCurve]:
+def curves_of(card: str) -> list[MeasuredCurve]:
     return [curve for curve in curve_data.curves() if curve.card == card]
 
 
@@ -31,7 +31,7 @@ def file_of(tmp_path: Path, *rows: str) -> Path:
     return path
 
 
-def test_the_cards_have_presets_and_sources() -> None:
+def test_cards_have_presets_and_sources() -> None:
     for card in curve_data.cards().values():
         assert card.machine in Machine.presets()
         assert set(card.clocks) == set(card.sources)
@@ -39,64 +39,66 @@ def test_the_cards_have_presets_and_sources() -> None:
     assert {curve.card for curve in curve_data.curves()} == set(curve_data.cards())
 
 
-def test_a_fit_is_what_the_plateaus_say() -> None:
-    found = fit(V100, own("v100"))
-    assert found.keys["l1.load_to_use"] == "28.0 core_cycles"
-    assert found.keys["l2.load_to_use"] == "212.1 core_cycles"
-    assert found.keys["crossbar.reply_bandwidth"] == "21.9 B/core_cycle"
-    assert set(found.used) == {
+def test_fit_takes_the_plateaus() -> None:
+    fitted = fit(V100, curves_of("v100"))
+    assert fitted.keys["l1.load_to_use"] == "28.0 core_cycles"
+    assert fitted.keys["l2.load_to_use"] == "212.1 core_cycles"
+    assert fitted.keys["crossbar.reply_bandwidth"] == "21.9 B/core_cycle"
+    assert set(fitted.used) == {
         "v100, pointer_chase_latency (RRZE-HPC)",
         "v100, load_bandwidth_per_sm_working_set (te42kyfo)",
         "v100, stream_read (te42kyfo)",
     }
-    held = next(curve for curve in own("v100") if curve.benchmark.endswith("latency") and curve.source == "te42kyfo")
-    assert held.name not in found.used
+    held_out = next(
+        curve for curve in curves_of("v100") if curve.benchmark.endswith("latency") and curve.source == "te42kyfo"
+    )
+    assert held_out.name not in fitted.used
 
 
-def test_a_fit_needs_no_more_than_there_is() -> None:
-    assert fit(V100, [curve for curve in own("v100") if curve.benchmark == "stream_triad"]).keys == {}
+def test_fit_without_plateaus_changes_nothing() -> None:
+    assert fit(V100, [curve for curve in curves_of("v100") if curve.benchmark == "stream_triad"]).keys == {}
 
 
-def test_replays_of_chases_are_the_machines_latencies() -> None:
+def test_chase_takes_the_latencies_of_the_machine() -> None:
     machine = V100.with_overrides({"l1.load_to_use": "30 core_cycles", "l2.load_to_use": "200 core_cycles"})
     assert chase(machine, 16 * 1024, 128) == pytest.approx(30, rel=0.01)
     assert chase(machine, 100 * 1024, 64) == pytest.approx(30, rel=0.01)
     assert chase(machine, 512 * 1024, 128) == pytest.approx(200, rel=0.01)
 
 
-def test_chases_of_half_lines_leave_the_l1_slowly() -> None:
-    """With two places per line LRU keeps a part of a lap that is somewhat larger than the L1."""
-    whole, half = (chase(V100, 144 * 1024, stride) for stride in (128, 64))
-    assert whole == pytest.approx(212, rel=0.01)
-    assert 60 < half < 170
+def test_chase_of_half_lines_leaves_the_l1_gradually() -> None:
+    """With two elements per line, LRU retains a part of a footprint that is somewhat larger than the L1."""
+    full_line, half_line = (chase(V100, 144 * 1024, stride) for stride in (128, 64))
+    assert full_line == pytest.approx(212, rel=0.01)
+    assert 60 < half_line < 170
 
 
-def test_a_set_per_sm_gets_the_l1s_rate_and_behind_it_the_crossbars() -> None:
+def test_per_sm_bandwidth_is_the_l1s_then_the_crossbars() -> None:
     small = V100.with_overrides({"sm.count": 4})
     rate = 4 * 1.38  # of 1 B per cycle and SM, GB/s
     assert per_sm(small, 32 * 1024) == pytest.approx(128 * rate, rel=0.05)
     assert per_sm(small, 512 * 1024) == pytest.approx(21.9 * rate, rel=0.03)
 
 
-def test_strides_take_a_cycle_for_each_line() -> None:
+def test_strided_load_takes_a_cycle_per_line() -> None:
     assert strides(V100, 0) == pytest.approx(1, rel=0.05)
     assert strides(V100, 8) == pytest.approx(8 + 7 / 8, rel=0.05)
 
 
-@pytest.mark.parametrize(("stride", "took"), [(0, 1), (1, 1), (2, 2), (5, 2), (8, 8), (9, 3)])
-def test_strides_take_the_cycles_of_banks(stride: int, took: float) -> None:
-    assert strides(curve_data.cards()["h200"].at_its_clocks(), stride) == pytest.approx(took, rel=0.02)
+@pytest.mark.parametrize(("stride", "cycles"), [(0, 1), (1, 1), (2, 2), (5, 2), (8, 8), (9, 3)])
+def test_strided_load_takes_the_bank_conflict_cycles(stride: int, cycles: float) -> None:
+    assert strides(curve_data.cards()["h200"].at_its_clocks(), stride) == pytest.approx(cycles, rel=0.02)
 
 
-def test_the_shape_of_stream_is_its_sources() -> None:
-    read = next(curve for curve in own("v100") if curve.benchmark == "stream_read")
+def test_stream_has_the_launch_shape_of_its_source() -> None:
+    read = next(curve for curve in curves_of("v100") if curve.benchmark == "stream_read")
     assert [stream_shape(V100, read, x) for x in (3, 50, 100)] == [(2, 32), (2, 512), (2, 1024)]
     other = MeasuredCurve("gh200", "RRZE-HPC", "stream_read", (), ())
     assert [stream_shape(V100, other, x) for x in (0.8, 5.5, 6.2, 7.8)] == [(1, 16), (1, 112), (2, 64), (1, 160)]
     assert replayed(V100, MeasuredCurve("v100", "-", "something_else", (), ()), 1) is None
 
 
-def test_the_command_writes_one_table_every_point_and_a_page(tmp_path, capsys) -> None:
+def test_command_writes_the_table_every_point_and_a_page(tmp_path, capsys) -> None:
     rows = [f"v100,RRZE-HPC,pointer_chase_latency,footprint_kB,{x},cycles,{y},1380" for x, y in ((4, 28), (512, 212))]
     data = file_of(tmp_path, *rows)
     folder = tmp_path / "out"
@@ -121,7 +123,7 @@ def test_a_preset_without_curves_is_not_checked(capsys) -> None:
     assert row.status == "not checked"
 
 
-def test_a_wrong_curve_misses_its_goals(tmp_path: Path) -> None:
+def test_wrong_curve_fails(tmp_path: Path) -> None:
     rows = [f"v100,te42kyfo,strided_l1_load,stride_floats,{x},cycles,{y},1380" for x, y in ((0, 1), (1, 5), (2, 9))]
     quantities = REGISTRY.find("curves").compare(ValidationOptions("v100", file_of(tmp_path, *rows))).quantities
     assert [row.status for row in quantities] == ["fail", "fail"]
@@ -136,19 +138,19 @@ def test_a_wrong_curve_misses_its_goals(tmp_path: Path) -> None:
         (["k20,a,b,c,1,d,1,1380"], "'k20' is not a card: expected one of v100, a100_80"),
     ],
 )
-def test_wrong_measurements_are_errors_of_one_line(tmp_path, capsys, rows, problem) -> None:
+def test_wrong_measurements_give_one_line_errors(tmp_path, capsys, rows, problem) -> None:
     assert main(["validate", "curves", "--data", str(file_of(tmp_path, *rows))]) == 2
     assert problem in capsys.readouterr().err
 
 
-def test_a_machine_that_is_none_is_an_error(capsys) -> None:
+def test_unknown_machine_is_an_error(capsys) -> None:
     assert main(["validate", "curves", "--machine", "v101"]) == 2
     assert "'v101' is not a machine" in capsys.readouterr().err
 
 
 @pytest.mark.slow
-def test_the_page_is_up_to_date(tmp_path: Path) -> None:
-    """Of the V100, in whole: its rows of the table are those of docs/."""
+def test_stored_table_is_up_to_date(tmp_path: Path) -> None:
+    """All rows of the V100."""
     fresh = [list(map(str, row.row)) for row in REGISTRY.find("curves").compare(ValidationOptions("v100")).quantities]
     with (ROOT / "docs" / "validation.csv").open() as file:
         stored = [row[:-1] for row in csv.reader(file) if row[:2] == ["curves", "v100"]]

@@ -6,7 +6,7 @@ import pytest
 
 from buddysim.validation import REGISTRY, ValidationOptions, dram
 from buddysim.validation.dram import StreamBandwidth, document, reference
-from tests.validation.stored import fresh, stored
+from tests.validation.stored import stored_rows, table_rows
 
 
 def test_an_error_counts_from_the_nearer_end_of_the_range() -> None:
@@ -33,6 +33,6 @@ def test_every_preset_with_banked_memory_has_a_reference_or_says_that_it_has_non
 
 @pytest.mark.slow
 def test_the_table_is_up_to_date() -> None:
-    assert fresh(REGISTRY.find("dram").compare(ValidationOptions("v100")).quantities) == [
-        row for row in stored("dram") if row[1] == "v100"
+    assert table_rows(REGISTRY.find("dram").compare(ValidationOptions("v100")).quantities) == [
+        row for row in stored_rows("dram") if row[1] == "v100"
     ]

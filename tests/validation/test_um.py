@@ -12,7 +12,7 @@ from buddysim.validation.paging import cpu_faults, lanes
 from buddysim.validation.paging.programs import PROGRAMS
 from buddysim.validation.paging.space import BLOCK, ManagedLayout, ManagedSpace
 from buddysim.validation.paging.um_data import FRAME, MeasuredUmRun, runs
-from tests.validation.stored import fresh, stored
+from tests.validation.stored import stored_rows, table_rows
 
 
 def written(tmp_path, name, **sizes):
@@ -151,7 +151,7 @@ def test_the_table_is_up_to_date(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(um, "PROGRAMS", {name: PROGRAMS[name] for name in ("hotspot", "ra")})
     found, every = (
         [row for row in rows if row[2] != um.ALL]
-        for rows in (fresh(um.compare(ValidationOptions()).quantities), stored("um"))
+        for rows in (table_rows(um.compare(ValidationOptions()).quantities), stored_rows("um"))
     )
     assert found == [row for row in every if row[2].split()[0] in ("hotspot", "ra")]
 

@@ -1,1 +1,1 @@
-"""Curves of microbenchmarks: measured points, workloads that do the same, what is fitted, how errors are taken."""
+"""Curves of microbenchmarks: measured points, replays of the same benchmarks, fitted parameters, and errors."""

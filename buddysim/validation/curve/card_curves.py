@@ -1,4 +1,4 @@
-"""Curves beside their replays, card by card."""
+"""The curves of a card: measured and replayed."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from buddysim.machine import Machine
 from buddysim.validation.curve.causes import WhatIfReplay
 from buddysim.validation.curve.curve_data import STREAM, STRIDES, Card, MeasuredCurve
 from buddysim.validation.curve.fit import Fit
-from buddysim.validation.curve.metrics import errors, knee, levels
+from buddysim.validation.curve.metrics import capacity_transition, errors, levels
 
 
 @dataclass(frozen=True)
 class CurveReplay:
-    """A curve beside its replay.
+    """A measured curve and its replay.
 
     Attributes
     ----------
-    curve : measured
-    machine : what replayed it
+    curve : the measured curve
+    machine : the machine that replayed it
     points : x, measured and simulated
     fitted : x of the points that the fit has used
     """
@@ -32,24 +32,27 @@ class CurveReplay:
 
     @property
     def errors(self) -> list[float]:
-        """Of each point."""
-        return errors([ours for _, _, ours in self.points], [theirs for _, theirs, _ in self.points])
+        """Error of each point."""
+        return errors([simulated for _, _, simulated in self.points], [measured for _, measured, _ in self.points])
 
     @property
     def held_out(self) -> list[float]:
         """Errors of the points that the fit has not used."""
         return [error for (x, _, _), error in zip(self.points, self.errors, strict=True) if x not in self.fitted]
 
-    def knees(self) -> Iterator[tuple[str, float, float | None]]:
-        """The level behind which each knee of the measured curve lies, the knee measured and simulated, KiB."""
+    def capacity_transitions(self) -> Iterator[tuple[str, float, float | None]]:
+        """Yield the level that each transition of the measured curve leaves, and its footprint, measured and simulated.
+
+        Footprints are in KiB.
+        """
         if self.curve.benchmark.startswith(STREAM) or self.curve.benchmark == STRIDES:
             return
-        theirs = [(x, y) for x, y, _ in self.points]
-        ours = [(x, y) for x, _, y in self.points]
+        measured = [(x, y) for x, y, _ in self.points]
+        simulated = [(x, y) for x, _, y in self.points]
         for before, behind in pairwise(levels(self.machine)):
-            found = knee(theirs, before, behind, self.curve.is_latency)
-            if found is not None:
-                yield before.name, found, knee(ours, before, behind, self.curve.is_latency)
+            footprint = capacity_transition(measured, before, behind, self.curve.is_latency)
+            if footprint is not None:
+                yield before.name, footprint, capacity_transition(simulated, before, behind, self.curve.is_latency)
 
 
 @dataclass(frozen=True)

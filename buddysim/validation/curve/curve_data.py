@@ -1,4 +1,4 @@
-"""The measured curves, and the cards that they are of."""
+"""The measured curves, and the GPUs (cards) that they were measured on."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ STRIDES = "strided_l1_load"
 
 @dataclass(frozen=True)
 class Card:
-    """A card that was measured.
+    """A GPU that was measured.
 
     Attributes
     ----------
     name : as the measurements call it
     machine : the preset that stands for it
-    about : what it is
+    about : description of the card
     clocks : keys of the machine file that its clocks change
     sources : of the clocks
     code : its architecture, as NVIDIA's compilers call it; "none": not known
@@ -47,7 +47,7 @@ class Card:
     code: str = "none"
 
     def at_its_clocks(self) -> Machine:
-        """The preset at the clocks of the card."""
+        """Return the preset at the clocks of the card."""
         return Machine.load(self.machine).with_overrides(self.clocks)
 
 
@@ -78,22 +78,22 @@ class MeasuredCurve:
         return self.benchmark == CHASE
 
     def compared(self) -> list[tuple[float, float]]:
-        """The points that are compared (docs/validation-rules.md)."""
-        step = next((step for most, step in ((20, 1), (100, 2)) if len(self.x) <= most), 4)
+        """Return the points that are compared (docs/validation-rules.md)."""
+        step = next((step for max_points, step in ((20, 1), (100, 2)) if len(self.x) <= max_points), 4)
         return list(zip(self.x, self.y, strict=True))[::step]
 
 
 def cards() -> dict[str, Card]:
-    """Every card of which curves are known, by name."""
-    stated = tomllib.loads((_DATA / "cards.toml").read_text(encoding="utf-8"))
+    """Return every card that has bundled curves, by name."""
+    content = tomllib.loads((_DATA / "cards.toml").read_text(encoding="utf-8"))
     return {
         name: Card(name, card["machine"], card["about"], card["clocks"], card["sources"], card["code"])
-        for name, card in stated.items()
+        for name, card in content.items()
     }
 
 
 def curves(path: Path | None = None) -> list[MeasuredCurve]:
-    """The curves of a file of measurements, in its order; without one, those that come along.
+    """Return the curves of a file of measurements, in its order; without a file, the bundled ones.
 
     Raises
     ------
@@ -110,16 +110,17 @@ def curves(path: Path | None = None) -> list[MeasuredCurve]:
     points: dict[tuple[str, str, str], dict[float, float]] = {}
     for number, cells in rows:
         points.setdefault(tuple(cells[:3]), {}).update([_point(cells, f"{where}: line {number}")])  # type: ignore[arg-type]
-    known = cards()
-    found = []
+    known_cards = cards()
+    measured = []
     for (card, source, benchmark), of_curve in points.items():
         x, y = zip(*sorted(of_curve.items()), strict=True)
-        found.append(MeasuredCurve(card, source, benchmark, x, y, known[card].code if card in known else "none"))
-    return found
+        code = known_cards[card].code if card in known_cards else "none"
+        measured.append(MeasuredCurve(card, source, benchmark, x, y, code))
+    return measured
 
 
 def _point(cells: Sequence[str], where: str) -> tuple[float, float]:
-    """x and y of a row."""
+    """Parse x and y of a row."""
     if len(cells) != len(COLUMNS):
         raise BuddysimError(f"{where}: {len(cells)} columns, expected {len(COLUMNS)}")
     try:

@@ -1,4 +1,4 @@
-"""Measured and replayed curves in one figure."""
+"""Figure of measured and replayed curves."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Panel:
 
 
 def draw(panels: Sequence[Panel]) -> Figure:
-    """A panel for each curve; dots: measured, lines: replayed."""
+    """Plot a panel for each curve; dots: measured, lines: replayed."""
     rows = -(-len(panels) // _COLUMNS)
     figure, axes = style.figure(
         "Microbenchmarks: measured (dots) and replayed (lines)", rows, _COLUMNS, 13, 0.5 + _ROW_IN * rows

@@ -1,6 +1,6 @@
-"""What is fitted to the curves of a card: latencies of plateaus and a bandwidth per level, in closed form.
+"""Fits a machine to the curves of a card: latencies of plateaus and a bandwidth per level, in closed form.
 
-docs/validation-rules.md has the rule; the numbers below are those of its list.
+docs/validation-rules.md has the rule; numbers in comments are those of its list.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from buddysim.machine import Machine
 from buddysim.synthetic.occupancy import CODE
 from buddysim.validation.curve.curve_data import CHASE, PER_SM, SHARED, STREAM, MeasuredCurve
-from buddysim.validation.curve.metrics import far_partition, levels, plateau
+from buddysim.validation.curve.metrics import levels, plateau, remote_partition
 from buddysim.validation.curve.replays import chase, stream_shape
 
 _FITTED_CHASE = "RRZE-HPC"
@@ -19,13 +19,13 @@ _FITTED_CHASE = "RRZE-HPC"
 
 @dataclass(frozen=True)
 class Fit:
-    """The machine that stands for a card, with what its curves tell.
+    """The machine that stands for a card, with the parameters fitted to its curves.
 
     Attributes
     ----------
     machine : the preset at the card's clocks, with the fitted keys
     keys : fitted values, by key, as a machine file has them
-    used : points that the fit has used: x of curves, by the curve's name
+    used : x of the points that the fit has used, by the curve's name
     """
 
     machine: Machine
@@ -34,7 +34,7 @@ class Fit:
 
 
 def fit(machine: Machine, curves: Sequence[MeasuredCurve]) -> Fit:
-    """Fits a preset at its card's clocks to the curves of the card."""
+    """Fit a preset at its card's clocks to the curves of the card."""
     keys: dict[str, str] = {}
     used: dict[str, frozenset[float]] = {}
     l1, l2, memory = levels(machine)
@@ -51,11 +51,11 @@ def fit(machine: Machine, curves: Sequence[MeasuredCurve]) -> Fit:
             else:
                 latency = value / hz * 1e9
                 keys["dram.load_to_use"] = f"{latency:.1f} ns"
-        far = plateau(list(zip(chased.x, chased.y, strict=True)), far_partition(machine))
-        if machine.l2.partitions == 2 and far is not None and latency is not None:  # 7
-            near = machine.ps(machine.with_overrides(keys).l2.load_to_use) * hz / 1e12
-            used[chased.name] |= {x for x in chased.x if far_partition(machine).has(x)}
-            keys["l2.partition_latency"] = f"{max(0.0, 2 * (2 * far - near - latency * hz / 1e9)):.0f} core_cycles"
+        remote = plateau(list(zip(chased.x, chased.y, strict=True)), remote_partition(machine))
+        if machine.l2.partitions == 2 and remote is not None and latency is not None:  # 7
+            local = machine.ps(machine.with_overrides(keys).l2.load_to_use) * hz / 1e12
+            used[chased.name] |= {x for x in chased.x if remote_partition(machine).has(x)}
+            keys["l2.partition_latency"] = f"{max(0.0, 2 * (2 * remote - local - latency * hz / 1e9)):.0f} core_cycles"
         if latency is not None:
             above = chase(machine.with_overrides(keys), 4 * machine.l2.size, 128) / hz * 1e9 - latency
             keys["dram.load_to_use"] = f"{latency - above:.1f} ns"
@@ -63,8 +63,8 @@ def fit(machine: Machine, curves: Sequence[MeasuredCurve]) -> Fit:
         value = plateau(list(zip(loads.x, loads.y, strict=True)), l1)
         if value is not None:
             used[loads.name] = frozenset(x for x in loads.x if l1.has(x))
-            most = 1 if machine.l1.word_banks else 16
-            keys["l1.lines_per_cycle"] = str(min(max(1, round(value * 1e9 / (sms * hz * 128))), most))
+            max_lines = 1 if machine.l1.word_banks else 16
+            keys["l1.lines_per_cycle"] = str(min(max(1, round(value * 1e9 / (sms * hz * 128))), max_lines))
     if wide := _first(curves, SHARED) or loads:  # 5
         value = plateau(list(zip(wide.x, wide.y, strict=True)), l2)
         if value is not None:
@@ -72,17 +72,17 @@ def fit(machine: Machine, curves: Sequence[MeasuredCurve]) -> Fit:
             keys["crossbar.reply_bandwidth"] = f"{value * 1e9 / (sms * hz):.1f} B/core_cycle"
     if read := _first(curves, f"{STREAM}read"):  # 6
         blocks, threads = stream_shape(machine, read, read.x[0])
-        turn = blocks * threads * 8 * sms / read.y[0]  # ns
-        known = latency  # ns
-        if known is None:
-            known = chase(machine.with_overrides(keys), 4 * machine.l2.size, 128) / hz * 1e9
+        wave_ns = blocks * threads * 8 * sms / read.y[0]
+        latency_ns = latency
+        if latency_ns is None:
+            latency_ns = chase(machine.with_overrides(keys), 4 * machine.l2.size, 128) / hz * 1e9
         used[read.name] = frozenset(read.x[:1])
         code = sum(CODE[read.code]["read"]) if read.code in CODE else 0
-        keys["kernel.block_latency"] = f"{max(0.0, (turn - known) * hz / 1e9 - code):.0f} core_cycles"
+        keys["kernel.block_latency"] = f"{max(0.0, (wave_ns - latency_ns) * hz / 1e9 - code):.0f} core_cycles"
     return Fit(machine.with_overrides(keys), keys, used)
 
 
 def _first(curves: Sequence[MeasuredCurve], benchmark: str, source: str | None = None) -> MeasuredCurve | None:
-    """A curve of a benchmark, of a source if there is one of it."""
-    found = [curve for curve in curves if curve.benchmark == benchmark]
-    return next((curve for curve in found if curve.source == source), found[0] if found else None)
+    """Return a curve of a benchmark, from a source if it has one; None if there is none."""
+    matches = [curve for curve in curves if curve.benchmark == benchmark]
+    return next((curve for curve in matches if curve.source == source), matches[0] if matches else None)
