@@ -16,7 +16,7 @@ SCREENS = {
     "training": ("buddysim.report.training_screen", "training_parts"),
     "profile": ("buddysim.report.profile_screen", "profile_parts"),
 }
-_HTML = ("buddysim.report.screen", "as_html")
+_HTML = ("buddysim.report.screen", "format_as_html")
 
 
 def html(kind: str, shown: Mapping[str, Mapping[str, Any]] | object) -> str:
