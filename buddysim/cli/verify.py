@@ -1,4 +1,4 @@
-"""``python -m buddysim verify``: reads a whole trace file and checks it."""
+"""``python -m buddysim verify``: checks every section of a trace file."""
 
 from __future__ import annotations
 
@@ -27,14 +27,13 @@ def run(args: argparse.Namespace) -> int:
     with open_trace(args.file) as trace:
         with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
             task = progress.add_task("", total=len(trace.file.index))
-            found = verify_trace(trace, lambda done: progress.update(task, completed=done))
+            counts = verify_trace(trace, lambda done: progress.update(task, completed=done))
         shown = (
-            f"{trace.path}: ok: {found.sections:,} sections, {found.allocations:,} allocations, "
-            f"{found.events:,} events, "
-            f"{found.kernels:,} kernels of {found.blocks:,} blocks in {found.chunks:,} chunks, "
-            f"{found.memory_instructions:,} memory instructions with {found.line_accesses:,} lines, "
-            f"{found.snapshots:,} snapshots with {format_bytes(found.contents_bytes)}, "
-            f"size maps of {found.size_map_entries:,} entries; fingerprint {trace.fingerprint[:16]}"
+            f"{counts.sections:,} sections, {counts.allocations:,} allocations, {counts.events:,} events, "
+            f"{counts.kernels:,} kernels of {counts.blocks:,} blocks in {counts.chunks:,} chunks, "
+            f"{counts.memory_instructions:,} memory instructions with {counts.line_accesses:,} lines, "
+            f"{counts.snapshots:,} snapshots with {format_bytes(counts.contents_bytes)}, "
+            f"size maps of {counts.size_map_entries:,} entries; fingerprint {trace.fingerprint[:16]}"
         )
-    print_screen([shown])
+    print_screen([f"{trace.path}: ok", shown])
     return 0

@@ -170,7 +170,7 @@ def _comparison(results: Results, batches: Mapping[str, int] | None) -> ScreenTa
 def _conditions(result: Flat) -> str:
     """What every time of the table depends on: precision, calibration, link, optimizer."""
     run = result["provenance"]
-    calibrated = f"calibrated ({run['library']})" if run["calibrated"] else f"UNCALIBRATED ({run['library']})"
+    calibrated = f"calibrated ({run['conv_library']})" if run["calibrated"] else f"UNCALIBRATED ({run['conv_library']})"
     updated = "no weight update"
     if run["optimizer"] != "none":
         held = result["memory.optimizer_state_bytes"]
@@ -235,6 +235,6 @@ def _decisions(results: Results) -> Iterator[str]:
 def _calibration(results: Results) -> list[str]:
     run = next(iter(results.values()))["provenance"]
     return [
-        f"layer times: {run['library']}, {run['calibration']}",
+        f"layer times: {run['conv_library']}, {run['calibration']}",
         f"link: both directions at the same time; prefetch: {run['prefetch']}",
     ]

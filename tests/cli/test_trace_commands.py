@@ -49,7 +49,7 @@ def test_info_abbreviates_long_lists_and_cleans_names(tmp_path, capsys):
     assert "kernel_499" in shown
     assert "kernel_250" not in shown
     assert "\x1b" not in shown
-    assert "x" * 100 in shown
+    assert "x" * 100 in "".join(shown.split())
     main(["info", str(path), "--json", "-"])
     assert len(json.loads(capsys.readouterr().out)["kernels"]) == 500
 
@@ -57,9 +57,8 @@ def test_info_abbreviates_long_lists_and_cleans_names(tmp_path, capsys):
 def test_verify(path, capsys):
     assert main(["verify", str(path)]) == 0
     shown = capsys.readouterr().out
-    assert shown.count("\n") == 1
-    assert shown.startswith(f"{path}: ok: ")
-    assert "3 kernels of 20 blocks" in shown
+    assert shown.startswith(f"{path}: ok\n")
+    assert "3 kernels of 20 blocks" in " ".join(shown.split())
 
 
 def test_interrupted_files(path, capsys):

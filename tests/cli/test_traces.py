@@ -23,6 +23,7 @@ def test_every_trace_of_the_manifest_is_listed_and_found(capsys: pytest.CaptureF
         assert (len(data), hashlib.sha256(data).hexdigest()) == (trace["bytes"], trace["sha256"])
     assert main(["traces"]) == 0
     shown = capsys.readouterr().out
+    shown = " ".join(shown.split())
     assert all(trace["name"] in shown and trace["about"] in shown for trace in listed)
 
 
