@@ -48,8 +48,8 @@ def compare(study: BuddyStudy) -> list[PaperComparison]:
 
 def verdict(one: PaperComparison) -> str:
     """Its verdict, or that it wasn't run."""
-    compared = one.stated.rule not in ("none", "trained")
-    return NOT_RUN if compared and one.measured.value is None else one.verdict
+    compared = one.reported.rule not in ("none", "trained")
+    return NOT_RUN if compared and one.simulated.value is None else one.status
 
 
 def document(comparisons: Sequence[PaperComparison], study: BuddyStudy) -> str:
@@ -58,8 +58,8 @@ def document(comparisons: Sequence[PaperComparison], study: BuddyStudy) -> str:
 
 
 def lines(comparisons: Sequence[PaperComparison], study: BuddyStudy) -> Iterator[str]:
-    of_text = [one for one in comparisons if one.stated.line]
-    read_off = [one for one in comparisons if not one.stated.line]
+    of_text = [one for one in comparisons if one.reported.line]
+    read_off = [one for one in comparisons if not one.reported.line]
     counts = {title: Counter(map(verdict, ones)) for title, ones in (("text", of_text), ("figures", read_off))}
     rows = [
         f"| {name} | {counts['text'][name]} | {counts['figures'][name]} |"
@@ -74,12 +74,12 @@ def lines(comparisons: Sequence[PaperComparison], study: BuddyStudy) -> Iterator
     if not missed:
         yield "None."
     for one in missed:
-        stated = one.stated
-        cause = one.measured.cause or one.measured.note
+        stated = one.reported
+        cause = one.simulated.cause or one.simulated.note
         needs = f" Needs {' and '.join(stated.needs)} that nobody published." if stated.needs else ""
         yield (
             f"- **{stated.what}** ({stated.where}): {with_unit(stated.value, stated.unit)}, ours "
-            f"{with_unit(one.measured.value, stated.unit)}. {cause[:1].upper()}{cause[1:]}.{needs}"
+            f"{with_unit(one.simulated.value, stated.unit)}. {cause[:1].upper()}{cause[1:]}.{needs}"
         )
     yield ""
     yield "## The text"
@@ -92,7 +92,7 @@ def lines(comparisons: Sequence[PaperComparison], study: BuddyStudy) -> Iterator
         yield ""
         yield f"## {title}"
         yield ""
-        yield from figure([one for one in read_off if one.stated.id.startswith(f"{key}/")])
+        yield from figure([one for one in read_off if one.reported.id.startswith(f"{key}/")])
     yield ""
     yield "## Why each workload's memory holds something else"
     yield ""
@@ -106,12 +106,12 @@ def there(study: BuddyStudy) -> str:
 
 
 def row(one: PaperComparison) -> str:
-    stated = one.stated
-    notes = "; ".join(note for note in (one.measured.note, stated.note) if note)
-    off = "" if one.measured.value is None else one.error
+    stated = one.reported
+    notes = "; ".join(note for note in (one.simulated.note, stated.note) if note)
+    off = "" if one.simulated.value is None else one.error
     cells = (
         stated.what, stated.where.removeprefix("Buddy "), str(stated.line), with_unit(stated.value, stated.unit),
-        with_unit(one.measured.value, stated.unit), off, verdict(one), notes.replace("|", "/"),
+        with_unit(one.simulated.value, stated.unit), off, verdict(one), notes.replace("|", "/"),
     )  # fmt: skip
     return "| " + " | ".join(cells) + " |"
 
@@ -126,9 +126,9 @@ def figure(ones: Sequence[PaperComparison]) -> Iterator[str]:
     """A row for each workload, group or compressor: ours / the paper's of each bar."""
     series: dict[str, dict[str, str]] = {}
     for one in ones:
-        _, name, column = one.stated.id.split("/")
-        theirs = ("over " if one.stated.rule == "at-least" else "") + amount(one.stated.value)
-        ours = amount(one.measured.value) if one.measured.value is not None else verdict(one)
+        _, name, column = one.reported.id.split("/")
+        theirs = ("over " if one.reported.rule == "at-least" else "") + amount(one.reported.value)
+        ours = amount(one.simulated.value) if one.simulated.value is not None else verdict(one)
         series.setdefault(name, {})[column] = f"{ours} / {theirs}{_MARKS.get(verdict(one), '')}"
     columns = list(dict.fromkeys(column for cells in series.values() for column in cells))
     yield f"| ours / paper | {' | '.join(columns)} |"

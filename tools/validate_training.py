@@ -17,12 +17,12 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 from buddysim.base.errors import BuddysimError  # noqa: E402
-from buddysim.papers.cdma.performance_numbers import BEHIND_RELU, STATED, mean_ratio  # noqa: E402
+from buddysim.papers.cdma.performance_numbers import BEHIND_RELU, REPORTED, mean_ratio  # noqa: E402
 from buddysim.papers.comparison_table import write_both  # noqa: E402
 from buddysim.papers.gist.mfr import stashed_percent  # noqa: E402
 from buddysim.papers.gist.paper_networks import lossy, mfr, run  # noqa: E402
 from buddysim.papers.paper_comparison import NOT_REPRODUCED, STATUSES, PaperComparison  # noqa: E402
-from buddysim.papers.reported_values import ReportedNumber, paper_folders, reported_values, value  # noqa: E402
+from buddysim.papers.reported_values import ReportedNumber, paper_folders, reported_value, reported_values  # noqa: E402
 from buddysim.papers.simulated_values import simulation_functions  # noqa: E402
 from buddysim.papers.vdnn.baseline import growth_gib, largest_backward_share  # noqa: E402
 from buddysim.papers.vdnn.memory_usage import POLICIES, mean_saving, outcome, readings, weights_once  # noqa: E402
@@ -45,12 +45,12 @@ def document(comparisons: Sequence[PaperComparison], training: SavedResults) -> 
 
 
 def lines(comparisons: Sequence[PaperComparison], training: SavedResults) -> Iterator[str]:
-    counts = Counter(one.verdict for one in comparisons)
+    counts = Counter(one.status for one in comparisons)
     yield HEAD.strip().format(
         counts="\n".join(f"| {verdict} | {counts[verdict]} |" for verdict in STATUSES if counts[verdict]),
         backward=backward_unused(training),
         behind_relu=mean_ratio(BEHIND_RELU),
-        stated_ratio=mean_ratio(STATED),
+        stated_ratio=mean_ratio(REPORTED),
         **counted(training),
         overfeat=mfr("OverFeat", "gist-base", "dynamic"),
         software=mfr("AlexNet", lossy("AlexNet"), "dynamic", False),
@@ -58,17 +58,17 @@ def lines(comparisons: Sequence[PaperComparison], training: SavedResults) -> Ite
         share=stashed_percent("AlexNet"),
         networks=", ".join(f"{label.partition(' (')[0]}: `{name}`" for label, name, _ in SIX[:4]),
     )
-    missed = [one for one in comparisons if one.verdict == NOT_REPRODUCED]
+    missed = [one for one in comparisons if one.status == NOT_REPRODUCED]
     yield ""
     yield "## Not reproduced"
     yield ""
     if not missed:
         yield "None."
     for one in missed:
-        stated = one.stated
+        stated = one.reported
         yield (
             f"- **{stated.what}** ({stated.where}): {with_unit(stated.value, stated.unit)}, "
-            f"ours {amount(one.measured.value)}. {sentence(one.measured.cause)}{needed(stated.needs)}"
+            f"ours {amount(one.simulated.value)}. {sentence(one.simulated.cause)}{needed(stated.needs)}"
         )
     sections = [(paper.TITLE, paper.TITLE) for paper in paper_folders(DOCUMENT.name)]
     for title, prefix in (*sections, ("Derived from the papers", "derived")):
@@ -78,7 +78,7 @@ def lines(comparisons: Sequence[PaperComparison], training: SavedResults) -> Ite
         yield "| what | where | paper | ours | off by | verdict | notes |"
         yield "|---|---|--:|--:|--:|---|---|"
         for one in comparisons:
-            if one.stated.where.startswith(prefix):
+            if one.reported.where.startswith(prefix):
                 yield row(one)
 
 
@@ -95,7 +95,9 @@ def counted(training: SavedResults) -> dict[str, object]:
         "policies": " | ".join(POLICIES.values()),
         "rules": "--:|" * len(POLICIES),
         "readings": "\n".join(rows),
-        "stated": " | ".join(" / ".join(f"{value(f'{policy}-{kind}'):.0f}" for kind in KINDS) for policy in POLICIES),
+        "stated": " | ".join(
+            " / ".join(f"{reported_value(f'{policy}-{kind}'):.0f}" for kind in KINDS) for policy in POLICIES
+        ),
         "growth": growth_gib(training),
         "once": {policy: weights_once(training, policy) for policy in POLICIES},
     }
@@ -108,11 +110,11 @@ def backward_unused(training: SavedResults) -> str:
 
 
 def row(one: PaperComparison) -> str:
-    stated = one.stated
-    notes = "; ".join(note for note in (one.measured.note, stated.note) if note)
+    stated = one.reported
+    notes = "; ".join(note for note in (one.simulated.note, stated.note) if note)
     cells = (
         stated.what, stated.where.removeprefix("derived: "), with_unit(stated.value, stated.unit),
-        with_unit(one.measured.value, stated.unit), one.error, one.verdict, notes.replace("|", "/"),
+        with_unit(one.simulated.value, stated.unit), one.error, one.status, notes.replace("|", "/"),
     )  # fmt: skip
     return "| " + " | ".join(cells) + " |"
 
@@ -296,7 +298,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (BuddysimError, OSError) as error:
         print(f"validate_training.py: error: {error}", file=sys.stderr)
         return 2
-    counts = Counter(one.verdict for one in comparisons)
+    counts = Counter(one.status for one in comparisons)
     print(f"{args.output}: " + ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items())))
     return 0
 

@@ -11,7 +11,7 @@ from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.cdma import density
 from buddysim.papers.cdma.offloaded_maps import ratios_by_network
 from buddysim.papers.cdma.paper_networks import NETWORKS
-from buddysim.papers.reported_values import value
+from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
 from buddysim.training.contents.observed_activations import observed_activations
 
@@ -52,9 +52,9 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
         panel.set_yscale("log", base=2)
         panel.yaxis.set_major_formatter("{x:g}")
         panel.set_title(layout, fontsize=9, loc="left")
-        style.stated_line(panel, value("zvc-average"), "paper: ZV on average 2.6")
+        style.reported_line(panel, reported_value("zvc-average"), "paper: ZV on average 2.6")
         style.turned(panel, 8)
-    style.stated_line(axes[0], value("zvc-largest"), "paper: ZV at most 13.8")
+    style.reported_line(axes[0], reported_value("zvc-largest"), "paper: ZV at most 13.8")
     axes[0].set_ylabel("ratio")
     style.legend(axes[0], 3)
     return figure

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.cdma import density
 from buddysim.papers.cdma.paper_networks import NETWORKS
-from buddysim.papers.reported_values import value
+from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
 
 TITLE = "cDMA, Fig. 12: offloaded bytes over vDNN's"
@@ -32,7 +32,7 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     figure, axes = style.figure(f"{TITLE}\n{density.caption()}")
     labels = [row["network"] for row in rows]
     style.grouped(axes, labels, {shown: [row["share"][s] for row in rows] for s, shown in SCHEMES.items()}, "{:.2f}")
-    style.stated_line(axes, 1 / value("zvc-average"), "paper: ZV on average 1 / 2.6")
+    style.reported_line(axes, 1 / reported_value("zvc-average"), "paper: ZV on average 1 / 2.6")
     axes.set_ylabel("bytes on the link over vDNN's")
     style.legend(axes, 4)
     return figure

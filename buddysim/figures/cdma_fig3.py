@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.cdma.paper_networks import NETWORKS
-from buddysim.papers.reported_values import value
+from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
 
 TITLE = "cDMA, Fig. 3: what vDNN costs with newer libraries and GPUs (PCIe gen3, 12.8 GB/s, joins offloaded)"
@@ -52,6 +52,6 @@ def draw(data: dict[str, list[dict[str, Any]]]) -> Figure:
         style.legend(panel, 3)
         style.turned(panel, 8)
     axes[0].set_xlabel("timings: convnet-benchmarks (cudnn4), DeepBench (cudnn5)", fontsize=7)
-    style.stated_line(axes[1], 1 - value("vdnn-loss") / 100, "paper: average")
-    style.stated_line(axes[1], 1 - value("vdnn-loss-most") / 100, "paper: worst")
+    style.reported_line(axes[1], 1 - reported_value("vdnn-loss") / 100, "paper: average")
+    style.reported_line(axes[1], 1 - reported_value("vdnn-loss-most") / 100, "paper: worst")
     return figure

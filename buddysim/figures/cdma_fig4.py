@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.cdma import density
-from buddysim.papers.reported_values import value
+from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
 
 TITLE = "cDMA, Fig. 4: density of each map over a training, from dark to light"
@@ -31,9 +31,9 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
         for step, row in enumerate(chosen):
             colour = colormaps["Blues_r"](0.05 + 0.75 * step / SHOWN)
             axes.bar(group + (step - SHOWN / 2) * 0.8 / SHOWN, 100 * row["density"], 0.8 / SHOWN, color=colour)
-    low, high = value("first-conv")
-    axes.fill_between([-0.5, 0.5], low, high, color=style.STATED, alpha=0.2, linewidth=0)
-    axes.annotate("paper: first CONV", (0.5, high), fontsize=7, color=style.STATED)
+    low, high = reported_value("first-conv")
+    axes.fill_between([-0.5, 0.5], low, high, color=style.REPORTED, alpha=0.2, linewidth=0)
+    axes.annotate("paper: first CONV", (0.5, high), fontsize=7, color=style.REPORTED)
     axes.set_xticks(range(len(names)), names)
     axes.set_ylabel("density, %")
     style.turned(axes, 8)

@@ -43,7 +43,7 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     sizes = {row["tensor"]: row["mib"] for row in rows}
     right.plot(range(len(names)), [sizes[name] for name in names], color=style.INK, marker="o", linewidth=1)
     right.set_ylabel("MiB", fontsize=9)
-    style.stated(right, [0, len(names) - 1], [1568, 49], "paper", "Red marks: sizes that the paper states.")
+    style.reported(right, [0, len(names) - 1], [1568, 49], "paper", "Red marks: sizes that the paper reports.")
     style.legend(axes, 5)
     style.caption(axes, training_text("VGG16"))
     return figure

@@ -42,7 +42,7 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
         style.turned(panel)
     axes[0].set_ylabel("RAE, %")
     style.legend(axes[1], 2)
-    style.stated_line(axes[1], 3, "paper: LR, mean")
+    style.reported_line(axes[1], 3, "paper: LR, mean")
     style.caption(
         axes[0], "LR n: linear regression in n sub-models by sparsity. Errors on simulated tensors that no fit saw."
     )

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.cswap.iterations import SOURCES, accuracy_percent, training_text
 from buddysim.papers.cswap.paper_networks import CASES, NETWORKS
-from buddysim.papers.reported_values import value
+from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
 
 TITLE = "CSWAP, Fig. 11: decisions that agree with the full simulation of both choices (V100, ImageNet)"
@@ -35,7 +35,7 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     style.grouped(axes, list(NETWORKS), {f"{n}, mean {means[n]:.1f}": values for n, values in series.items()}, "{:.0f}")
     axes.set_ylabel("decisions, %")
     axes.set_ylim(0, 108)
-    style.stated_line(axes, value("11-accuracy"), "paper: average")
+    style.reported_line(axes, reported_value("11-accuracy"), "paper: average")
     style.legend(axes, 2)
     style.caption(axes, f"{training_text()}. Each decision flipped, the others fixed.")
     return figure

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.cswap.codec_models import CURVES, PAPER, check_text, checks, searches
 from buddysim.papers.cswap.iterations import training_text
-from buddysim.papers.reported_values import value
+from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
 
 TITLE = "CSWAP, Fig. 12: codec time of an iteration of VGG16 (128) on a V100, by search for the launch"
@@ -46,8 +46,8 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
             panel.scatter([place] * len(own), [row["ms"] for row in own], s=8, color=style.INK, zorder=3)
         title = "through the paper's Fig. 5" if curve == PAPER else f"our kernels, {curve}"
         panel.set_title(title, fontsize=9, loc="left")
-    stated = [float(value(id)) for id in SEARCHES.values()]
-    style.stated(axes[-1], range(len(SEARCHES)), stated, "paper", "Red marks: what the paper states of Fig. 12.")
+    reported = [float(reported_value(id)) for id in SEARCHES.values()]
+    style.reported(axes[-1], range(len(SEARCHES)), reported, "paper", "Red marks: what the paper reports of Fig. 12.")
     axes[-1].set_yscale("log")
     axes[0].set_ylabel("ms")
     style.caption(axes[0], "Bars: median of five seeds; dots: each. BO: 10 random points, 25 steps; random: one point.")

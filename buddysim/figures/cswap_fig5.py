@@ -70,7 +70,9 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
         own = [row for row in curves if (row["curve"], row["block"]) == (curve, block)]
         label = "through the paper's points" if curve == PAPER else f"{curve}, groups of {block}"
         axes[0].plot([r["grid"] for r in own], [r["ms"] for r in own], marker=".", linewidth=1, label=label)
-    style.stated(axes[0], list(POINTS), list(POINTS.values()), "paper", "Red marks: the points that the paper states.")
+    style.reported(
+        axes[0], list(POINTS), list(POINTS.values()), "paper", "Red marks: the points that the paper reports."
+    )
     axes[0].set(xscale="log", yscale="log", xlabel="work-groups", ylabel="ms, both ways")
     axes[0].legend(fontsize=7, frameon=False)
     bars = [row for row in rows if "codec" in row]
@@ -80,7 +82,7 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
         if "most" in row:
             axes[2].vlines(place, row["least"], row["most"], color=style.INK)
     for grid, ms in POINTS.items():
-        axes[2].axhline(ms, color=style.STATED, linewidth=0.9, linestyle="--")
+        axes[2].axhline(ms, color=style.REPORTED, linewidth=0.9, linestyle="--")
         if grid > min(POINTS):  # the first and the last lie on one another
             named = f"paper, grids {min(POINTS)} and {grid}" if grid == max(POINTS) else f"paper, grid {grid}"
             axes[2].annotate(named, (0, ms), (2, 2), textcoords="offset points", fontsize=6)

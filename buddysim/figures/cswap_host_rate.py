@@ -11,7 +11,7 @@ from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.cswap.iterations import result, training_text
 from buddysim.papers.cswap.paper_networks import CSWAP, HOST, NETWORKS
 from buddysim.papers.cswap.performance_numbers import PANELS
-from buddysim.papers.reported_values import value
+from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
 from buddysim.training.schemes.vdnnpp import OPTIONS, THREADS
 
@@ -45,7 +45,7 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     axes.plot(RATES, mean, color=style.INK, linewidth=2, label="average")
     axes.axvline(OPTIONS["host_codec_rate"].default, color=style.PALE, linewidth=0.8)
     axes.set(xscale="log", yscale="log", xlabel=f"GB/s of each of {THREADS} threads", ylabel="throughput above, %")
-    style.stated_line(axes, float(value("6a-gain-vdnnpp")), "paper: average")
+    style.reported_line(axes, float(reported_value("6a-gain-vdnnpp")), "paper: average")
     style.legend(axes, 4)
     style.caption(axes, f"{training_text()}. Grey: the rate that is assumed where none is given.")
     return figure

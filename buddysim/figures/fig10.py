@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from buddysim.figures.shared import study_style
 from buddysim.figures.shared.figure_table import FigureTable
 from buddysim.figures.shared.result_source import ResultSource
-from buddysim.papers.reported_values import value
+from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
 from buddysim.validation.correlation import log_correlation
 from buddysim.validation.kernel.counter_data import measured_kernels
@@ -57,7 +57,8 @@ def draw(table: FigureTable) -> Figure:
         drawn, table,
         f"Measured: counters of a Quadro GV100, {len(rows)} kernels of {programs} programs, cold caches. Replayed: the "
         "same programs in OpenCL, captured on a CPU, on gv100. r: correlation of logarithms; off by: median error. "
-        f"Paper: r {value('buddy-correlation'):g} for its simulator, {value('buddy-gpgpusim'):g} for GPGPU-Sim, of "
-        "other programs on a V100. Its right panel, speed over GPGPU-Sim's, is not drawn: that was not run.",
+        f"Paper: r {reported_value('buddy-correlation'):g} for its simulator, "
+        f"{reported_value('buddy-gpgpusim'):g} for GPGPU-Sim, other programs on a V100. Its right panel (speedup over "
+        "GPGPU-Sim) was not run and is not plotted.",
     )  # fmt: skip
     return drawn

@@ -18,7 +18,7 @@ from buddysim.papers.buddy.performance_numbers import (
     performance,
     performances,
 )
-from buddysim.papers.reported_values import value
+from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
 
 TITLE = "Buddy Compression, Fig. 11: performance relative to unlimited memory with a link of 150 GB/s"
@@ -31,16 +31,16 @@ _SYSTEMS = (BANDWIDTH, *map(link_text, LINKS_GBS))
 _ALL = "mean of all"
 
 
-def _stated() -> dict[tuple[str, str], float]:
+def _reported() -> dict[tuple[str, str], float]:
     """The paper's means and single points, as performance."""
     return {
-        ("HPC mean", link_text(150)): 1 - value("buddy-150-hpc") / 100,
-        ("DL mean", link_text(150)): 1 - value("buddy-150-dl") / 100,
-        (_ALL, link_text(200)): 1 + value("buddy-200-all") / 100,
-        (_ALL, link_text(50)): 1 - value("buddy-50-all") / 100,
-        (_ALL, BANDWIDTH): 1 + value("buddy-bandwidth-all") / 100,
-        ("alexnet", link_text(150)): 1 - value("buddy-alexnet-150") / 100,
-        ("alexnet", link_text(50)): 1 - value("buddy-alexnet-50") / 100,
+        ("HPC mean", link_text(150)): 1 - reported_value("buddy-150-hpc") / 100,
+        ("DL mean", link_text(150)): 1 - reported_value("buddy-150-dl") / 100,
+        (_ALL, link_text(200)): 1 + reported_value("buddy-200-all") / 100,
+        (_ALL, link_text(50)): 1 - reported_value("buddy-50-all") / 100,
+        (_ALL, BANDWIDTH): 1 + reported_value("buddy-bandwidth-all") / 100,
+        ("alexnet", link_text(150)): 1 - reported_value("buddy-alexnet-150") / 100,
+        ("alexnet", link_text(50)): 1 - reported_value("buddy-alexnet-50") / 100,
     }
 
 
@@ -58,7 +58,7 @@ def data(source: ResultSource) -> FigureTable:
             for system, speed in found.items():
                 gbs = next((gbs for gbs in LINKS_GBS if link_text(gbs) == system), BASELINE_GBS)
                 same = None if system == BANDWIDTH else performance(source.buddy, name, "buddy", gbs, same_input=True)
-                of_group.append((name, group, system, speed, same, _stated().get((name, system))))
+                of_group.append((name, group, system, speed, same, _reported().get((name, system))))
         rows += of_group + _means(study_style.MEANS[group], group, of_group)
     every = [row for row in rows if row[0] not in study_style.MEANS.values()]
     return study_style.made(source.buddy, "fig11", COLUMNS, rows + _means(_ALL, "all", every))
@@ -69,7 +69,7 @@ def _means(label: str, group: str, rows: list[tuple[Any, ...]]) -> list[tuple[An
     for system in _SYSTEMS if rows else ():
         chosen = [row for row in rows if row[2] == system]
         means = geometric(row[3] for row in chosen), geometric(row[4] for row in chosen)
-        found.append((label, group, system, *means, _stated().get((label, system))))
+        found.append((label, group, system, *means, _reported().get((label, system))))
     return found
 
 
@@ -89,7 +89,7 @@ def draw(table: FigureTable) -> Figure:
         "Modelled: replays of one step; bandwidth: compression between L2 and device memory alone; the others: Buddy "
         "Compression by the link's bandwidth each way. Means are geometric.",
         study_style.INPUTS, study_style.counted(table),
-        "The paper's bars could not be read: red marks are what its text states. 'Within 1 %' and 'more than 20 %' are "
-        "drawn as 1 and 20 %.",
+        "The paper's bars could not be read: red marks are the values that its text reports. 'Within 1 %' and "
+        "'more than 20 %' are plotted as 1 % and 20 %.",
     )  # fmt: skip
     return drawn

@@ -8,7 +8,7 @@ from buddysim.figures.shared import study_style
 from buddysim.figures.shared.figure_table import FigureTable
 from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.buddy.performance_numbers import MANAGED, MANAGED_GBS, OVERSUBSCRIBED, managed_slowdowns
-from buddysim.papers.reported_values import value
+from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
 
 TITLE = "Buddy Compression, Fig. 12: Unified Memory, everything pinned on the host, and Buddy at 50 GB/s"
@@ -52,7 +52,7 @@ def draw(table: FigureTable) -> Figure:
             axes.axhline(rows[0]["pinned_host_slowdown"], color=shade, linewidth=0.8, linestyle=":")
         if rows[0]["buddy_slowdown"] is not None:
             axes.plot([x[-1]], [rows[0]["buddy_slowdown"]], "*", color=shade, markersize=5)
-    axes.axhline(value("buddy-um-buddy"), color=style.STATED, linewidth=0.8, linestyle="--")
+    axes.axhline(reported_value("buddy-um-buddy"), color=style.REPORTED, linewidth=0.8, linestyle="--")
     axes.axhline(1, color=style.INK, linewidth=0.5, linestyle="--")
     axes.set_yscale("log")
     axes.set_xlabel("oversubscription, %")
@@ -61,7 +61,7 @@ def draw(table: FigureTable) -> Figure:
     study_style.caption(
         drawn, table,
         f"A model of the driver: the paper measured a POWER9 with a V100. Link {MANAGED_GBS} GB/s; dotted: everything "
-        f"pinned in host memory; stars: Buddy Compression at 50 GB/s; red: at most {value('buddy-um-buddy'):g}, the "
-        "paper's. Its text names no programs; these are three of SPEC ACCEL's.",
+        f"pinned in host memory; stars: Buddy Compression at 50 GB/s; red: the paper's, at most "
+        f"{reported_value('buddy-um-buddy'):g}. Its text names no programs; these are three of SPEC ACCEL's.",
     )  # fmt: skip
     return drawn

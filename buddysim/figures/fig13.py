@@ -13,7 +13,7 @@ from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.buddy.batch_accuracy import MINIBATCHES, about, curve
 from buddysim.papers.buddy.case_study import BATCHES, MACHINE, NETWORKS, footprint_gib, larger_batch, samples_per_s
 from buddysim.papers.buddy.means import arithmetic
-from buddysim.papers.reported_values import value
+from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
 
 TITLE = "Buddy Compression, Fig. 13: training on 12 GB against the minibatch, and the larger one that fits"
@@ -26,7 +26,7 @@ COLUMNS = (
     "speedup_percent", "paper_speedup_percent", "epoch", "accuracy_percent", "accuracy_least_percent",
     "accuracy_most_percent",
 )  # fmt: skip
-_STATED = {"biglstm": "buddy-biglstm-speedup", "vgg16": "buddy-vgg16-speedup"}
+_REPORTED = {"biglstm": "buddy-biglstm-speedup", "vgg16": "buddy-vgg16-speedup"}
 _MEAN, _TRAINED = "mean", "small network"
 _NONE = (None,) * 4
 _LINES = ("o-", "s--", "^-.", "D:", "v-", "P--")
@@ -43,10 +43,10 @@ def data(source: ResultSource) -> FigureTable:
             rows.append((name, batch, *sizes, *_NONE, None, *_NONE))
     gains = {name: larger_batch(source.buddy, name) for name in names}
     for name, gain in gains.items():
-        theirs = value(_STATED[name]) if name in _STATED else None
+        theirs = reported_value(_REPORTED[name]) if name in _REPORTED else None
         rows.append((name, None, None, None, *(gain or _NONE), theirs, *_NONE))
     known = [gain[3] for gain in gains.values() if gain is not None]
-    rows.append((_MEAN, *_NONE, None, None, arithmetic(known), value("buddy-dl-speedup"), *_NONE))
+    rows.append((_MEAN, *_NONE, None, None, arithmetic(known), reported_value("buddy-dl-speedup"), *_NONE))
     for batch in MINIBATCHES:
         for epoch, found in enumerate(curve(batch), 1):
             rows.append((_TRAINED, batch, *_NONE, None, None, None, epoch, *found))
@@ -67,7 +67,7 @@ def draw(table: FigureTable) -> Figure:
     for panel in axes[:2]:
         panel.set_xscale("log", base=2)
         panel.set_xticks(x, [str(batch) for batch in x])
-    axes[0].axhline(value("buddy-fig13-memory"), color=style.INK, linewidth=0.6, linestyle="--")
+    axes[0].axhline(reported_value("buddy-fig13-memory"), color=style.INK, linewidth=0.6, linestyle="--")
     axes[0].set_yscale("log")
     axes[0].set_ylabel("a: footprint, GiB")
     axes[1].set_ylabel(f"b: samples/s over\nthose at {x[0]}")

@@ -12,7 +12,7 @@ from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.buddy.buddy_study import paper_names
 from buddysim.papers.buddy.compressibility import over_run
 from buddysim.papers.buddy.digitized_figures import AXIS, figures
-from buddysim.papers.reported_values import value
+from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
 
 TITLE = "Buddy Compression, Fig. 3: compression ratio over the run, entries placed freely in 8 size classes"
@@ -47,7 +47,7 @@ def draw(table: FigureTable) -> Figure:
         x = [row["snapshot"] + 1 for row in rows]
         panel.plot(x, [row["ratio"] for row in rows], "o-", color=style.INK, markersize=1.5, linewidth=0.9)
         theirs = [row["paper_ratio"] for row in rows]
-        panel.plot(x, theirs, "D--", color=style.STATED, markersize=1.5, linewidth=0.7, markerfacecolor="white")
+        panel.plot(x, theirs, "D--", color=style.REPORTED, markersize=1.5, linewidth=0.7, markerfacecolor="white")
         panel.set_title(study_style.labels([name])[0], fontsize=6, pad=2)
         panel.axhline(1, color=style.PALE, linewidth=0.5, linestyle="--")
         panel.set_ylim(0.8, AXIS + 0.5)
@@ -67,5 +67,6 @@ def _mean_text(table: FigureTable, group: str) -> str:
     if not rows:
         return ""
     count = len({row["workload"] for row in rows})
-    ours = geometric_mean(row["ratio"] for row in rows)
-    return f"{group}, geometric mean: {ours:.2f} of {count}, the paper's {value(f'buddy-fig3-{group.lower()}'):g}."
+    simulated = geometric_mean(row["ratio"] for row in rows)
+    reported = reported_value(f"buddy-fig3-{group.lower()}")
+    return f"{group}, geometric mean: simulated {simulated:.2f} ({count} workloads), paper {reported:g}."

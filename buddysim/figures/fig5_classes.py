@@ -51,7 +51,7 @@ def draw(table: FigureTable) -> Figure:
     axes.set_xticks(range(len(rows)), study_style.labels([row["workload"] for row in rows]), rotation=90)
     for label in axes.get_xticklabels():
         if label.get_text().endswith("paper"):
-            label.set_color(style.STATED)
+            label.set_color(style.REPORTED)
     axes.set_ylabel("share of entries")
     axes.set_ylim(0, 1)
     study_style.legend(axes, 4)

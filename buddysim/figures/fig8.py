@@ -8,7 +8,7 @@ from buddysim.figures.shared import study_style
 from buddysim.figures.shared.figure_table import FigureTable
 from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.buddy.target_numbers import ITERATIONS, of_policy, overflow
-from buddysim.papers.reported_values import value
+from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
 
 TITLE = "Buddy Compression, Fig. 8: buddy accesses over an iteration, targets kept"
@@ -16,7 +16,7 @@ ORDER = 110
 STUDY = True
 OPTIONS = study_style.OPTIONS
 WIDTH_IN = study_style.WIDTH_IN
-_STATED = {"squeezenet": "buddy-squeezenet-ratio", "resnet50": "buddy-resnet-ratio"}
+_REPORTED = {"squeezenet": "buddy-squeezenet-ratio", "resnet50": "buddy-resnet-ratio"}
 
 
 def data(source: ResultSource) -> FigureTable:
@@ -26,7 +26,7 @@ def data(source: ResultSource) -> FigureTable:
         if name in source.buddy.names():
             ratio = of_policy(source.buddy, name, "final", "ratio")
             for number, (launches, share) in enumerate(overflow(source.buddy, name) or ()):
-                rows.append((name, number, launches, share, ratio, value(_STATED[name])))
+                rows.append((name, number, launches, share, ratio, reported_value(_REPORTED[name])))
     columns = ("workload", "snapshot", "launches", "overflow_fraction", "ratio", "paper_ratio")
     return study_style.made(source.buddy, "fig8", columns, rows)
 

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.gist.mfr import immediate, stashed
 from buddysim.papers.gist.paper_networks import GIB, NETWORKS, run
-from buddysim.papers.reported_values import value
+from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
 
 TITLE = "Gist, Fig. 1: memory by what it is for, minibatch 64"
@@ -35,10 +35,10 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     figure, axes = style.figure(TITLE)
     kinds, labels = list(rows[0]["gib"]), [row["network"] for row in rows]
     heights = style.stacked(axes, labels, {kind: [row["gib"][kind] for row in rows] for kind in kinds})
-    stated = {"VGG16": value("share-vgg16"), "Inception": value("share-inception")}
+    reported = {"VGG16": reported_value("share-vgg16"), "Inception": reported_value("share-inception")}
     for n, (row, height) in enumerate(zip(rows, heights, strict=True)):
         share = 100 * (row["gib"]["stashed maps"] + row["gib"]["consumed immediately"]) / height
-        paper = f" (paper: {stated[labels[n]]:.0f})" if labels[n] in stated else ""
+        paper = f" (paper: {reported[labels[n]]:.0f})" if labels[n] in reported else ""
         axes.annotate(f"{share:.0f} %{paper}", (n, height), (0, 2), textcoords="offset points", ha="center", fontsize=8)
     axes.set_ylabel("GiB (above: share of maps)")
     style.legend(axes, 5)

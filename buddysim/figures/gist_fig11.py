@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.gist.mfr import binarize_ratios, inplace_ratios, ssdc_ratios
-from buddysim.papers.reported_values import value
+from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
 
 TITLE = "Gist, Fig. 11: lossless encodings on what each is for"
@@ -28,9 +28,9 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     kinds = ("Binarize", "SSDC", "in place")
     style.grouped(axes, labels, {kind: [row[kind] for row in rows] for kind in kinds}, "{:.1f}")
     overfeat, alexnet = labels.index("OverFeat"), labels.index("AlexNet")
-    values = [value("ssdc-target-overfeat"), value("inplace-target-alexnet")]
-    style.stated(axes, [overfeat, alexnet + 0.27], values, "paper: SSDC, in place")
-    style.stated_line(axes, value("binarize-target"), "paper: Binarize, close to")
+    values = [reported_value("ssdc-target-overfeat"), reported_value("inplace-target-alexnet")]
+    style.reported(axes, [overfeat, alexnet + 0.27], values, "paper: SSDC, in place")
+    style.reported_line(axes, reported_value("binarize-target"), "paper: Binarize, close to")
     axes.set_ylabel("ratio")
     style.legend(axes, 4)
     return figure

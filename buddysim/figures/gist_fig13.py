@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.gist.mfr import immediate, stashed
 from buddysim.papers.gist.paper_networks import FORMATS, GIB, NETWORKS, mfr, run
-from buddysim.papers.reported_values import value
+from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
 
 TITLE = "Gist, Fig. 13: DPR alone, stashed maps sharing nothing"
@@ -36,9 +36,12 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     ]
     parts = {part: [row["gib"][part] for row in rows] for part in rows[0]["gib"]}
     heights = style.stacked(axes, labels, parts)
-    stated = {("AlexNet", "gist-dpr-fp16"): value("dpr16-alexnet"), ("AlexNet", "gist-dpr-fp8"): value("dpr8-alexnet")}
+    reported = {
+        ("AlexNet", "gist-dpr-fp16"): reported_value("dpr16-alexnet"),
+        ("AlexNet", "gist-dpr-fp8"): reported_value("dpr8-alexnet"),
+    }
     for n, (row, height) in enumerate(zip(rows, heights, strict=True)):
-        paper = stated.get((row["network"], row["scheme"]))
+        paper = reported.get((row["network"], row["scheme"]))
         text = f"{row['mfr']:.2f}" + (f"\n(paper {paper})" if paper else "")
         axes.annotate(text, (n, height), (0, 2), textcoords="offset points", ha="center", fontsize=7)
     axes.tick_params(axis="x", labelsize=7)

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.gist.layer_times import of, slowdowns
 from buddysim.papers.gist.paper_networks import NETWORKS, lossy
-from buddysim.papers.reported_values import value
+from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
 
 TITLE = "Gist, Fig. 15: slowdown of Gist, vDNN and naive swapping"
@@ -28,9 +28,9 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     style.grouped(
         axes, [row["network"] for row in rows], {name: [row[name] for row in rows] for name in names}, "{:.0f}"
     )
-    style.stated_line(axes, value("swap-average"), "paper: naive, average")
-    style.stated_line(axes, value("vdnn-average"), "paper: vDNN, average")
-    style.stated_line(axes, value("overhead-lossy"), "paper: Gist, average")
+    style.reported_line(axes, reported_value("swap-average"), "paper: naive, average")
+    style.reported_line(axes, reported_value("vdnn-average"), "paper: vDNN, average")
+    style.reported_line(axes, reported_value("overhead-lossy"), "paper: Gist, average")
     axes.set_ylabel("slowdown, %")
     style.legend(axes, 3)
     return figure

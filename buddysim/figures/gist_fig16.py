@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.gist.depth_numbers import DEPTHS, SCHEMES, largest, speedup_percent
-from buddysim.papers.reported_values import value
+from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
 
 TITLE = "Gist, Fig. 16: larger minibatches of deep residual networks"
@@ -31,7 +31,7 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     figure, axes = style.figure(f"{TITLE}, CIFAR-10, 12 GiB")
     labels = ["{}\n{:,} -> {:,} samples".format(row["network"], *row["batches"]) for row in rows]
     style.grouped(axes, labels, {"speedup": [row["speedup"] for row in rows]}, "{:.1f}")
-    style.stated(axes, [len(rows) - 1], [value("resnet1202-speedup")])
+    style.reported(axes, [len(rows) - 1], [reported_value("resnet1202-speedup")])
     axes.axhline(0, color=style.PALE, linewidth=0.8)
     axes.set_ylabel("speedup of a sample, %")
     style.legend(axes, 2)

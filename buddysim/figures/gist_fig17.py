@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.gist.paper_networks import NETWORKS, lossy, mfr
-from buddysim.papers.reported_values import value
+from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
 
 TITLE = "Gist, Fig. 17: dynamic allocation, encodings, no decoded copies"
@@ -35,8 +35,8 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     kinds = [kind for kind in rows[0] if kind != "network"]
     style.grouped(axes, labels, {kind: [row[kind] for row in rows] for kind in kinds}, "{:.1f}")
     for id, text in (("dynamic-average", "dynamic"), ("dynamic-lossless", "lossless"), ("dynamic-lossy", "lossy")):
-        style.stated_line(axes, value(id), f"paper: {text}, average")
-    style.stated(axes, [labels.index("AlexNet") + 0.3], [value("software-alexnet")])
+        style.reported_line(axes, reported_value(id), f"paper: {text}, average")
+    style.reported(axes, [labels.index("AlexNet") + 0.3], [reported_value("software-alexnet")])
     axes.set_ylabel("MFR")
     style.legend(axes, 5)
     return figure

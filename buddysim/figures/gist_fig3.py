@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.gist.mfr import by_category
 from buddysim.papers.gist.paper_networks import NETWORKS, run
-from buddysim.papers.reported_values import value
+from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
 
 TITLE = "Gist, Fig. 3: stashed maps by the layers around them"
@@ -34,7 +34,12 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     )
     style.stacked(axes, labels, {label: [row["percent"][name] for row in rows] for name, label in names.items()})
     vgg16 = labels.index("VGG16")
-    style.stated(axes, [vgg16, vgg16], [value("relu-pool-vgg16"), value("relu-vgg16")], "paper: ReLU-Pool, all ReLU")
+    style.reported(
+        axes,
+        [vgg16, vgg16],
+        [reported_value("relu-pool-vgg16"), reported_value("relu-vgg16")],
+        "paper: ReLU-Pool, all ReLU",
+    )
     axes.set_ylabel("share of stashed maps, %")
     style.legend(axes, 4)
     return figure

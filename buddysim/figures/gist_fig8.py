@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.gist.paper_networks import NETWORKS, lossy, mfr
-from buddysim.papers.reported_values import value
+from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
 
 TITLE = "Gist, Fig. 8: memory footprint ratio against CNTK's baseline"
@@ -33,8 +33,8 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     labels = [f"{row['network']}\n{row['format'].removeprefix('gist-').upper()}" for row in rows]
     kinds = ("lossless", "lossy")
     style.grouped(axes, labels, {kind: [row[kind] for row in rows] for kind in kinds}, "{:.2f}")
-    style.stated_line(axes, value("lossless-average"), "paper: lossless, average")
-    style.stated_line(axes, value("lossy-average"), "paper: lossy, average")
+    style.reported_line(axes, reported_value("lossless-average"), "paper: lossless, average")
+    style.reported_line(axes, reported_value("lossy-average"), "paper: lossy, average")
     axes.set_ylabel("MFR")
     style.legend(axes, 2)
     return figure

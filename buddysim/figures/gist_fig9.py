@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.gist.paper_networks import NETWORKS, slowdown_percent
 from buddysim.papers.gist.paper_networks import lossy as with_format
-from buddysim.papers.reported_values import value
+from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
 
 TITLE = "Gist, Fig. 9: how much longer an iteration takes with encodings"
@@ -32,8 +32,8 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     figure, axes = style.figure(f"{TITLE}\nencodings as fast as their bytes move at 336 GB/s")
     series = {kind: [row[kind] for row in rows] for kind in ("lossless", "lossy")}
     style.grouped(axes, [row["network"] for row in rows], series, "{:.1f}")
-    style.stated_line(axes, value("overhead-lossless"), "paper: lossless, average")
-    style.stated_line(axes, value("overhead-vgg16"), "paper: lossy, VGG16")
+    style.reported_line(axes, reported_value("overhead-lossless"), "paper: lossless, average")
+    style.reported_line(axes, reported_value("overhead-vgg16"), "paper: lossy, VGG16")
     axes.axhline(0, color=style.PALE, linewidth=0.8)
     axes.set_ylabel("slowdown, %")
     style.legend(axes, 2)

@@ -7,7 +7,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from buddysim.figures.shared.result_source import ResultSource
-from buddysim.papers.reported_values import value
+from buddysim.papers.reported_values import reported_value
 from buddysim.papers.vdnn.baseline import largest_step_share
 from buddysim.papers.vdnn.paper_networks import DEEP, GIB, SIX
 from buddysim.plotting import style
@@ -15,7 +15,7 @@ from buddysim.plotting import style
 TITLE = "vDNN, Fig. 1: network-wide memory and how much of it a layer uses at most"
 ORDER = 101
 
-STATED_GIB = {"AlexNet (128)": "total-alexnet", "VGG-16 (128)": "total-vgg16-128", "VGG-16 (256)": "total-vgg16-256"}
+REPORTED_GIB = {"AlexNet (128)": "total-alexnet", "VGG-16 (128)": "total-vgg16-128", "VGG-16 (256)": "total-vgg16-256"}
 
 
 def data(source: ResultSource) -> list[dict[str, Any]]:
@@ -33,14 +33,14 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     figure, (memory, share) = style.figure(TITLE, 2, 1, height=6.4, sharex=True)
     labels = [row["network"] for row in rows]
     memory.bar(labels, [row["gib"] for row in rows], 0.6, color=style.SERIES[0], label="network-wide, baseline-p")
-    positions = [labels.index(label) for label in STATED_GIB]
-    style.stated(memory, positions, [value(id) for id in STATED_GIB.values()])
+    positions = [labels.index(label) for label in REPORTED_GIB]
+    style.reported(memory, positions, [reported_value(id) for id in REPORTED_GIB.values()])
     memory.axhline(12, color=style.PALE, linewidth=0.8, linestyle=":")
     memory.set_ylabel("GiB (dotted: a Titan X)")
     style.legend(memory, 2)
     share.bar(labels, [100 * row["most_used"] for row in rows], 0.6, color=style.SERIES[2], label="used at most")
-    low, high = value("unused")
-    share.axhspan(100 - high, 100 - low, color=style.STATED, alpha=0.1, label="paper: 21 to 47 % (Fig. 1's networks)")
+    low, high = reported_value("unused")
+    share.axhspan(100 - high, 100 - low, color=style.REPORTED, alpha=0.1, label="paper: 21 to 47 % (Fig. 1's networks)")
     share.set_ylim(0, 100)
     share.set_ylabel("% of it used by a layer at most")
     style.turned(share, 8)

@@ -7,7 +7,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from buddysim.figures.shared.result_source import ResultSource
-from buddysim.papers.reported_values import value
+from buddysim.papers.reported_values import reported_value
 from buddysim.papers.vdnn.memory_usage import used_bytes
 from buddysim.papers.vdnn.paper_networks import GIB, SIX
 from buddysim.plotting import style
@@ -24,12 +24,12 @@ SCHEMES = {
     "baseline-m": "base(m)",
     "baseline-p": "base(p)",
 }
-STATED = {
+REPORTED = {
     "vdnn-all-m": "all-m-average", "vdnn-all-p": "all-p-average",
     "vdnn-conv-p": "conv-p-average", "vdnn-dyn": "dyn-average",
 }  # fmt: skip
 AVERAGES = (
-    "Red marks: averages of the six networks, which the paper's text states for four of its policies; single bars "
+    "Red marks: averages of the six networks, which the paper's text reports for four of its policies; single bars "
     "could not be read from its figure."
 )
 
@@ -71,9 +71,9 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
             {"maximum": [row["peak_gib"] for row in bars], "average": [row["average_gib"] for row in bars]},
         )
         saved.bar(range(len(bars)), [row["saved_percent"] for row in bars], 0.6, color=style.SERIES[4])
-        positions = [n for n, row in enumerate(bars) if row["scheme"] in STATED]
-        averages = [value(STATED[bars[n]["scheme"]]) for n in positions]
-        style.stated(saved, positions, averages, missing=AVERAGES)
+        positions = [n for n, row in enumerate(bars) if row["scheme"] in REPORTED]
+        averages = [reported_value(REPORTED[bars[n]["scheme"]]) for n in positions]
+        style.reported(saved, positions, averages, missing=AVERAGES)
         saved.set_ylim(0, 100)
         memory.set_title(network, fontsize=9)
         style.turned(saved)

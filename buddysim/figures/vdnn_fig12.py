@@ -7,7 +7,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from buddysim.figures.shared.result_source import ResultSource
-from buddysim.papers.reported_values import value
+from buddysim.papers.reported_values import reported_value
 from buddysim.papers.vdnn.paper_networks import GIB, SIX
 from buddysim.plotting import style
 
@@ -34,7 +34,9 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     figure, axes = style.figure(TITLE)
     labels = [row["network"] for row in rows]
     style.grouped(axes, labels, {label: [row["gib"][s] for row in rows] for s, label in SCHEMES.items()}, form="{:.1f}")
-    style.stated(axes, [labels.index("VGG-16 (256)") - 0.27], [value("offload-vgg16-256")], "paper: up to 16 GB")
+    style.reported(
+        axes, [labels.index("VGG-16 (256)") - 0.27], [reported_value("offload-vgg16-256")], "paper: up to 16 GB"
+    )
     axes.set_ylabel("GiB")
     style.legend(axes, 4)
     return figure

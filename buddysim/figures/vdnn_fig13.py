@@ -7,7 +7,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from buddysim.figures.shared.result_source import ResultSource
-from buddysim.papers.reported_values import value
+from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
 
 TITLE = "vDNN, Fig. 13: share of memory bandwidth in use by CONV layers of VGG-16 (256), at least"
@@ -34,7 +34,7 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     figure, axes = style.figure(TITLE, width=10.5)
     labels = [row["name"] for row in rows]
     style.grouped(axes, labels, {pass_: [row[pass_] for row in rows] for pass_ in ("forward", "backward")})
-    style.stated_line(axes, value("dram-worst"), "what offloading takes at most: 4.7 %")
+    style.reported_line(axes, reported_value("dram-worst"), "what offloading takes at most: 4.7 %")
     axes.set_ylabel("% of peak memory bandwidth")
     style.turned(axes)
     style.legend(axes, 2)

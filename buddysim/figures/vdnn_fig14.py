@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from buddysim.figures.shared.result_source import ResultSource
 from buddysim.figures.vdnn_fig11 import SCHEMES
-from buddysim.papers.reported_values import value
+from buddysim.papers.reported_values import reported_value
 from buddysim.papers.vdnn.paper_networks import SIX
 from buddysim.plotting import style
 
@@ -43,11 +43,13 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
             if not row["fits"]:
                 spot = (x + (n - (len(SCHEMES) - 1) / 2) * width, row["performance"])
                 axes.annotate("*", spot, ha="center", fontsize=9)
-    style.stated_line(axes, 1 - value("all-m-loss") / 100, "paper: all(m), average")
-    style.stated_line(axes, value("dyn-time") / 100, "paper: dyn, average")
+    style.reported_line(axes, 1 - reported_value("all-m-loss") / 100, "paper: all(m), average")
+    style.reported_line(axes, reported_value("dyn-time") / 100, "paper: dyn, average")
     dyn = networks.index("VGG-16 (256)") + (list(SCHEMES).index("vdnn-dyn") - (len(SCHEMES) - 1) / 2) * width
     all_m = networks.index("VGG-16 (128)") + (list(SCHEMES).index("vdnn-all-m") - (len(SCHEMES) - 1) / 2) * width
-    style.stated(axes, [dyn, all_m], [value("dyn-time-worst") / 100, 1 - value("all-m-loss-vgg16-128") / 100])
+    style.reported(
+        axes, [dyn, all_m], [reported_value("dyn-time-worst") / 100, 1 - reported_value("all-m-loss-vgg16-128") / 100]
+    )
     axes.set_ylabel("oracle's time / time")
     axes.set_ylim(0, 1.08)
     style.legend(axes, 8)

@@ -7,7 +7,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from buddysim.figures.shared.result_source import ResultSource
-from buddysim.papers.reported_values import value
+from buddysim.papers.reported_values import reported_value
 from buddysim.papers.vdnn.memory_numbers import gpu_bytes
 from buddysim.papers.vdnn.paper_networks import DEEP, GIB
 from buddysim.plotting import style
@@ -44,8 +44,8 @@ def explanation(rows: list[dict[str, Any]]) -> str:
     fits = f" {' and '.join(kept)} fits the GPU, so dyn offloads nothing of it: the line isn't about it."
     return (
         f"GPU memory at the iteration's peak, weights counted once: {last['gpu_gib']:.2f} GiB of {last['network']}, "
-        f"where the paper states {value('deep-gpu'):.1f} for VGG-116 to VGG-416; with the weights' gradients, which "
-        f"are there at the same time, {last['gpu_with_gradients_gib']:.2f}.{fits if kept else ''}"
+        f"where the paper reports {reported_value('deep-gpu'):.1f} for VGG-116 to VGG-416; with the weights' "
+        f"gradients, which are there at the same time, {last['gpu_with_gradients_gib']:.2f}.{fits if kept else ''}"
     )
 
 
@@ -65,8 +65,8 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
             f"time x {row['time']:.2f}", (x + 0.2, row["gpu_gib"] + row["host_gib"]), (0, 2),
             textcoords="offset points", ha="center", fontsize=7,
         )  # fmt: skip
-    style.stated(axes, [-0.2, len(rows) - 1.2], [value("total-vgg16-32"), value("total-vgg416-32")])
-    style.stated_line(axes, value("deep-gpu"), "paper: at most 4.2 GB on the GPU")
+    style.reported(axes, [-0.2, len(rows) - 1.2], [reported_value("total-vgg16-32"), reported_value("total-vgg416-32")])
+    style.reported_line(axes, reported_value("deep-gpu"), "paper: at most 4.2 GB on the GPU")
     style.caption(axes, explanation(rows))
     axes.set_xticks(positions, labels)
     axes.set_ylabel("GiB")

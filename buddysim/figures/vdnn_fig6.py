@@ -7,7 +7,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from buddysim.figures.shared.result_source import ResultSource
-from buddysim.papers.reported_values import value
+from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
 
 TITLE = "vDNN, Fig. 6: time and reuse distance of each layer of VGG-16 (64)"
@@ -32,7 +32,7 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     axes.set_ylabel("ms of computation")
     reuse = axes.twinx()
     reuse.plot(labels, [row["reuse_distance_ms"] for row in rows], "o-", color=style.INK, ms=3, lw=0.8)
-    style.stated(reuse, [0], [value("reuse-vgg16-64")], "paper: more than 1200 ms")
+    style.reported(reuse, [0], [reported_value("reuse-vgg16-64")], "paper: more than 1200 ms")
     reuse.set_ylim(0)
     reuse.set_ylabel("ms from forward to backward (line)")
     reuse.tick_params(labelsize=8)

@@ -1,4 +1,4 @@
-"""The numbers that papers state: the entries of every ``reported.toml``."""
+"""The numbers that papers report: the entries of every ``reported.toml``."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def reported_values(document: str | None = None) -> dict[str, ReportedValue]:
     for paper in paper_folders(document):
         for number in (*_entries(paper), *_read_off(paper)):
             if number.id in found:
-                raise ValueError(f"{paper.__name__}: {number.id!r} is stated a second time")
+                raise ValueError(f"{paper.__name__}: {number.id!r} is reported a second time")
             found[number.id] = number
     return found
 
@@ -94,6 +94,6 @@ def _read_off(paper: ModuleType) -> Iterator[ReportedValue]:
         yield from import_module(f"{paper.__name__}.digitized_figures").figure_numbers()
 
 
-def value(id: str) -> Any:
+def reported_value(id: str) -> Any:
     """The value of a number: a float, the two ends of a range, or text."""
     return reported_values()[id].value

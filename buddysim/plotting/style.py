@@ -12,8 +12,10 @@ from matplotlib.patches import Rectangle
 
 from buddysim.plotting.notebook_figure import NotebookFigure
 
-INK, PALE, STATED = "#222222", "#8a8a8a", "#b3261e"
-LINES_ONLY = "Red lines: what the paper's text states of all its bars; their heights could not be read from its figure."
+INK, PALE, REPORTED = "#222222", "#8a8a8a", "#b3261e"
+LINES_ONLY = (
+    "Red lines: values that the paper's text reports for all bars; single bars could not be read from its figure."
+)
 SERIES = ("#1f4e79", "#9dc3e6", "#c55a11", "#f4b183", "#4f7942", "#b7d3a8", "#5b4a8a", "#cfc6e6", "#16202b")
 KINDS = {
     "weights": "#16202b",
@@ -107,8 +109,8 @@ def caption(axes: Axes, text: str, instead_of: str = "") -> None:
     found.set_wrap(True)
 
 
-def stated(axes: Axes, x: Sequence[float], y: Sequence[float], label: str = "paper", missing: str = "") -> None:
-    """Marks numbers that the paper states, and says in the caption for how many of the bars, which are drawn before.
+def reported(axes: Axes, x: Sequence[float], y: Sequence[float], label: str = "paper", missing: str = "") -> None:
+    """Marks numbers that the paper reports, and says in the caption for how many of the bars, which are drawn before.
 
     Parameters
     ----------
@@ -119,21 +121,21 @@ def stated(axes: Axes, x: Sequence[float], y: Sequence[float], label: str = "pap
         caption(
             axes,
             missing
-            or f"Red marks: {len(x)} of these {bars} bars, whose heights the paper's text states; the others could not "
+            or f"Red marks: {len(x)} of these {bars} bars, whose values the paper's text reports; the others could not "
             "be read from its figure.",
             instead_of=LINES_ONLY,
         )
-    axes.scatter(x, y, marker="D", s=26, facecolor="white", edgecolor=STATED, linewidth=1.4, zorder=5, label=label)
+    axes.scatter(x, y, marker="D", s=26, facecolor="white", edgecolor=REPORTED, linewidth=1.4, zorder=5, label=label)
 
 
-def stated_line(axes: Axes, y: float, text: str) -> None:
-    """Draws a line where the paper states an average or a bound; the caption says that its bars couldn't be read."""
+def reported_line(axes: Axes, y: float, text: str) -> None:
+    """Draws a line where the paper reports an average or a bound; the caption says that its bars couldn't be read."""
     if "could not be read" not in axes.figure.get_supxlabel():
         caption(axes, LINES_ONLY)
-    axes.axhline(y, color=STATED, linewidth=0.9, linestyle="--", zorder=4)
+    axes.axhline(y, color=REPORTED, linewidth=0.9, linestyle="--", zorder=4)
     axes.annotate(
         textwrap.fill(text, 14), (1, y), (3, 0), xycoords=("axes fraction", "data"), textcoords="offset points",
-        va="center", fontsize=7, color=STATED,
+        va="center", fontsize=7, color=REPORTED,
     )  # fmt: skip
 
 

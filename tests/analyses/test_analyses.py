@@ -64,10 +64,10 @@ def test_the_ratio_by_another_compressor_comes_from_the_contents(tmp_path: Path)
 def test_shares_of_classes_are_means_over_the_snapshots(trace: Trace) -> None:
     whole, a, b = found(trace, "classes").records()
     assert whole["allocation"] == "all allocations"
-    assert whole["share_0B"] == pytest.approx((4 / 16 + 2 / 16 + 0) / 3)
-    assert whole["share_128B"] == pytest.approx((0 + 1 / 16 + 12 / 16) / 3)
-    assert a["share_32B"] == pytest.approx((0 + 1 / 4 + 1) / 3)
-    assert b["share_64B"] == pytest.approx((0 + 1 / 2 + 0) / 3)
+    assert whole["fraction_0B"] == pytest.approx((4 / 16 + 2 / 16 + 0) / 3)
+    assert whole["fraction_128B"] == pytest.approx((0 + 1 / 16 + 12 / 16) / 3)
+    assert a["fraction_32B"] == pytest.approx((0 + 1 / 4 + 1) / 3)
+    assert b["fraction_64B"] == pytest.approx((0 + 1 / 2 + 0) / 3)
     for row in (whole, a, b):
         assert sum(value for name, value in row.items() if name.startswith("fraction")) == pytest.approx(1)  # type: ignore
 
@@ -187,7 +187,7 @@ def test_of_sampled_bytes_the_pages_that_are_there_stand_for_the_others(tmp_path
         ratio, classes, heat = (found(trace, name) for name in ("ratio", "classes", "page-map"))
     assert ratio.column("ratio") == [192 / 64]
     assert any("sampled" in note for note in ratio.notes)
-    assert classes.column("share_0B") == pytest.approx([128 / 192, 1, 0])
+    assert classes.column("fraction_0B") == pytest.approx([128 / 192, 1, 0])
     assert [row[:2] for row in heat.rows] == [("sampled", 0), ("whole", 0)]
 
 
@@ -239,7 +239,7 @@ def test_the_smaller_of_two_compressors_counts(tmp_path: Path) -> None:
         stored = found(written, "ratio", compressors=("bdi", "fpc", "bdi+fpc")).column("stored_bytes")
         single = [found(written, "classes", compressors=(name,)).records()[0] for name in ("bdi", "fpc", "bdi+fpc")]
     assert stored[2] < min(stored[:2])
-    assert single[2]["share_128B"] == pytest.approx(1 / 3)
+    assert single[2]["fraction_128B"] == pytest.approx(1 / 3)
     with pytest.raises(BuddysimError, match="bdj"):
         AnalysisOptions(compressors=("bdi+bdj",))
 

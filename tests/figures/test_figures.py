@@ -222,10 +222,10 @@ def drawn(name: str, results: Path, look: FigureFormat | None = None) -> Figure:
 def test_captions_say_what_of_the_paper_could_not_be_read(results: Path) -> None:
     """Wherever numbers of a paper stand for some of the bars, or for none of them alone."""
     bars = drawn("vdnn-fig15", results)
-    assert bars.get_supxlabel().startswith("Red marks: 2 of these 10 bars, whose heights the paper's text states;")
+    assert bars.get_supxlabel().startswith("Red marks: 2 of these 10 bars, whose values the paper's text reports;")
     averages = drawn("vdnn-fig11", results).get_supxlabel()
     assert averages.count("Red marks: averages of the six networks") == 1
-    assert drawn("vdnn-fig13", results).get_supxlabel().startswith("Red lines: what the paper's text states of all")
+    assert drawn("vdnn-fig13", results).get_supxlabel().startswith("Red lines: values that the paper's text reports for all")
     marked = drawn("vdnn-fig14", results).get_supxlabel()
     assert marked.startswith("Red marks: 2 of these 42 bars")
     assert "\n" not in marked
@@ -236,7 +236,7 @@ def test_captions_say_what_of_the_paper_could_not_be_read(results: Path) -> None
 
 def test_memory_above_the_papers_is_explained(results: Path) -> None:
     figure = drawn("vdnn-fig15", results)
-    assert "where the paper states 4.2 for VGG-116 to VGG-416" in figure.get_supxlabel()
+    assert "where the paper reports 4.2 for VGG-116 to VGG-416" in figure.get_supxlabel()
     assert "VGG-16 (32) fits the GPU, so dyn offloads nothing of it" in figure.get_supxlabel()
 
 

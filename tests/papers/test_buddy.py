@@ -1,4 +1,4 @@
-"""The list of what the Buddy Compression paper states, written before anything was measured."""
+"""The list of what the Buddy Compression paper reports, written before anything was measured."""
 
 from __future__ import annotations
 

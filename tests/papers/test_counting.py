@@ -9,7 +9,7 @@ import pytest
 from buddysim.papers.cdma import performance_numbers
 from buddysim.papers.cdma.paper_networks import NETWORKS
 from buddysim.papers.paper_comparison import TOLERANCE
-from buddysim.papers.reported_values import value
+from buddysim.papers.reported_values import reported_value
 from buddysim.papers.vdnn.memory_usage import (
     NONE_TAKEN,
     OTHERS,
@@ -33,7 +33,9 @@ def training() -> SavedResults:
 def test_with_every_point_taken_the_savings_are_the_papers(training: SavedResults) -> None:
     for policy in POLICIES:
         for kind in ("peak", "average"):
-            assert abs(mean_saving(training, policy, kind) - value(f"{policy}-{kind}")) <= 100 * TOLERANCE, policy
+            assert abs(mean_saving(training, policy, kind) - reported_value(f"{policy}-{kind}")) <= 100 * TOLERANCE, (
+                policy
+            )
 
 
 def test_with_none_of_them_most_savings_are_not(training: SavedResults) -> None:
@@ -41,7 +43,7 @@ def test_with_none_of_them_most_savings_are_not(training: SavedResults) -> None:
         (policy, kind)
         for policy in POLICIES
         for kind in ("peak", "average")
-        if abs(mean_saving(training, policy, kind, NONE_TAKEN) - value(f"{policy}-{kind}")) > 100 * TOLERANCE
+        if abs(mean_saving(training, policy, kind, NONE_TAKEN) - reported_value(f"{policy}-{kind}")) > 100 * TOLERANCE
     ]
     assert len(missed) == 6
 
@@ -75,13 +77,13 @@ def test_weights_once_and_the_entire_network(training: SavedResults) -> None:
     assert saved_percent(result, "peak") == pytest.approx(expected)
 
 
-def test_stated_zeros_are_in_every_map_but_the_images() -> None:
-    assert performance_numbers.mean_ratio(performance_numbers.STATED) == pytest.approx(1 / 0.38)
+def test_reported_zeros_are_in_every_map_but_the_images() -> None:
+    assert performance_numbers.mean_ratio(performance_numbers.REPORTED) == pytest.approx(1 / 0.38)
     assert (
         performance_numbers.mean_ratio(performance_numbers.BEHIND_RELU) < 2.4
     )  # maps behind pooling layers are denser
     network = Network.load("vgg16")
-    contents = performance_numbers.stated_contents(network)
+    contents = performance_numbers.reported_contents(network)
     assert [contents[layer.index].density for layer in network.layers] == [1.0] + [0.38] * (len(network.layers) - 1)
 
 

@@ -1,4 +1,4 @@
-"""What the Gist paper states is compared as it says it: the worked example, shapes of numbers, choices made before."""
+"""What the Gist paper reports is compared as it says it: the worked example, shapes of numbers, choices made before."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_the_worked_example() -> None:
 )
 def test_rules(rule: str, unit: str, theirs: float, ours: float, verdict: str) -> None:
     assert (
-        PaperComparison(ReportedValue("x", "Gist V", theirs, "what", rule, unit), SimulatedValue(ours)).verdict
+        PaperComparison(ReportedValue("x", "Gist V", theirs, "what", rule, unit), SimulatedValue(ours)).status
         == verdict
     )
 

@@ -1,11 +1,17 @@
-"""The papers' numbers: each is stated once, measured once, and judged by its rule."""
+"""The papers' numbers: each is reported once, simulated once, and compared by its rule."""
 
 from __future__ import annotations
 
 import pytest
 
 from buddysim.papers.paper_comparison import INPUT, NOT_REPRODUCED, RULES, PaperComparison
-from buddysim.papers.reported_values import ReportedNumber, ReportedValue, paper_folders, reported_values, value
+from buddysim.papers.reported_values import (
+    ReportedNumber,
+    ReportedValue,
+    paper_folders,
+    reported_value,
+    reported_values,
+)
 from buddysim.papers.simulated_values import SimulatedValue, simulation_functions
 
 
@@ -22,13 +28,13 @@ def test_every_number_names_its_paper_and_has_a_value() -> None:
 
 
 def test_ranges_are_tuples_of_floats() -> None:
-    low, high = value("unused")
+    low, high = reported_value("unused")
     assert isinstance(low, float)
     assert low < high
 
 
 @pytest.mark.parametrize(
-    ("rule", "theirs", "ours", "reproduced"),
+    ("rule", "reference", "simulated", "reproduced"),
     [
         ("memory", 10.0, 10.7, True),
         ("memory", 10.0, 10.8, False),
@@ -44,12 +50,12 @@ def test_ranges_are_tuples_of_floats() -> None:
         ("memory", 10.0, None, False),
     ],
 )
-def test_the_rules(rule: str, theirs: ReportedNumber, ours: ReportedNumber | None, reproduced: bool) -> None:
-    number = ReportedValue("x", "vDNN I", theirs, "what", rule, "%")
-    assert (PaperComparison(number, SimulatedValue(ours)).verdict == NOT_REPRODUCED) is not reproduced
+def test_the_rules(rule: str, reference: ReportedNumber, simulated: ReportedNumber | None, reproduced: bool) -> None:
+    number = ReportedValue("x", "vDNN I", reference, "what", rule, "%")
+    assert (PaperComparison(number, SimulatedValue(simulated)).status == NOT_REPRODUCED) is not reproduced
 
 
 def test_an_input_that_the_simulator_has_otherwise_is_not_reproduced() -> None:
     number = ReportedValue("x", "vDNN I", 336.0, "memory bandwidth", "input", "GB/s")
-    assert PaperComparison(number, SimulatedValue(336.0)).verdict == INPUT
-    assert PaperComparison(number, SimulatedValue(320.0)).verdict == NOT_REPRODUCED
+    assert PaperComparison(number, SimulatedValue(336.0)).status == INPUT
+    assert PaperComparison(number, SimulatedValue(320.0)).status == NOT_REPRODUCED

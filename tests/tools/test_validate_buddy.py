@@ -41,15 +41,15 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> BuddyStudy:
 
 def test_every_number_is_there_with_ours_where_it_was_run(tool: ModuleType, study: BuddyStudy) -> None:
     comparisons = tool.compare(study)
-    assert [one.stated.id for one in comparisons] == list(reported_values("validation.md"))
+    assert [one.reported.id for one in comparisons] == list(reported_values("validation.md"))
     text = tool.document(comparisons, study)
     for one in comparisons:
-        if one.stated.line:
-            assert sum(line.startswith(f"| {one.stated.what} | ") for line in text.splitlines()) >= 1, one.stated.id
+        if one.reported.line:
+            assert sum(line.startswith(f"| {one.reported.what} | ") for line in text.splitlines()) >= 1, one.reported.id
     assert "Workloads at scale small: 1 of 16 (cg)." in text
-    found = {one.stated.id: one for one in comparisons}
-    assert found["fig7/354.cg/final_target"].measured.value == pytest.approx(4.0)
-    assert found["buddy-cg-per-alloc"].measured.value == pytest.approx(4.0)
+    found = {one.reported.id: one for one in comparisons}
+    assert found["fig7/354.cg/final_target"].simulated.value == pytest.approx(4.0)
+    assert found["buddy-cg-per-alloc"].simulated.value == pytest.approx(4.0)
     assert tool.verdict(found["fig7/352.ep/final_target"]) == tool.NOT_RUN
     assert tool.verdict(found["buddy-final-hpc"]) == tool.NOT_RUN  # a mean of one of ten is none
     assert study.results.simulated <= 64  # trainings alone

@@ -37,10 +37,10 @@ def comparisons(tool: ModuleType, training: SavedResults) -> list[PaperCompariso
 
 
 def test_memory_without_unpublished_workspace_is_within_seven_per_cent(comparisons: list[PaperComparison]) -> None:
-    checked = [one for one in comparisons if one.stated.rule == "memory" and not one.stated.workspace]
+    checked = [one for one in comparisons if one.reported.rule == "memory" and not one.reported.workspace]
     assert len(checked) >= 6
     for one in checked:
-        theirs, ours = one.stated.value, one.measured.value
+        theirs, ours = one.reported.value, one.simulated.value
         if isinstance(theirs, tuple) and isinstance(ours, tuple):
             pairs = list(zip(theirs, ours, strict=True))
         else:
@@ -51,24 +51,24 @@ def test_memory_without_unpublished_workspace_is_within_seven_per_cent(compariso
 
 
 def test_at_most_five_are_not_reproduced_and_each_has_a_cause_in_numbers(comparisons: list[PaperComparison]) -> None:
-    missed = [one for one in comparisons if one.verdict == NOT_REPRODUCED]
-    gist = [one for one in missed if one.stated.where.startswith("Gist")]
-    cswap = [one for one in missed if one.stated.where.startswith("CSWAP")]
-    assert len(missed) - len(gist) - len(cswap) <= 5, [one.stated.id for one in missed]
-    assert sum(not one.stated.needs for one in cswap) <= 3, [one.stated.id for one in cswap]
-    published = [one.stated.id for one in gist if not one.stated.needs]
+    missed = [one for one in comparisons if one.status == NOT_REPRODUCED]
+    gist = [one for one in missed if one.reported.where.startswith("Gist")]
+    cswap = [one for one in missed if one.reported.where.startswith("CSWAP")]
+    assert len(missed) - len(gist) - len(cswap) <= 5, [one.reported.id for one in missed]
+    assert sum(not one.reported.needs for one in cswap) <= 3, [one.reported.id for one in cswap]
+    published = [one.reported.id for one in gist if not one.reported.needs]
     assert len(published) <= 3, published
     for one in missed:
-        assert any(character.isdigit() for character in one.measured.cause), one
+        assert any(character.isdigit() for character in one.simulated.cause), one
 
 
 def test_only_numbers_with_workspace_or_contradictions_are_inconclusive(comparisons: list[PaperComparison]) -> None:
     for one in comparisons:
-        if one.verdict == UNPUBLISHED_WORKSPACE:
-            assert one.stated.workspace
-            assert one.measured.note
-        if one.verdict == CONTRADICTED:
-            assert one.stated.contradicted
+        if one.status == UNPUBLISHED_WORKSPACE:
+            assert one.reported.workspace
+            assert one.simulated.note
+        if one.status == CONTRADICTED:
+            assert one.reported.contradicted
 
 
 def test_the_document_is_what_the_simulator_gives_now(

@@ -57,7 +57,7 @@ def marks(axes: Axes, places: Sequence[float], values: Sequence[float | None], l
     known = [(place, value) for place, value in zip(places, values, strict=True) if value is not None]
     axes.scatter(
         [place for place, _ in known], [value for _, value in known], marker="D", s=5, facecolor="white",
-        edgecolor=style.STATED, linewidth=0.7, zorder=5, label=label,
+        edgecolor=style.REPORTED, linewidth=0.7, zorder=5, label=label,
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from buddysim.papers.buddy.compressibility import CONTENTS_CAUSE, group_measured
 from buddysim.papers.buddy.digitized_figures import MEANS, POLICIES, THRESHOLDS, figure_numbers
 from buddysim.papers.buddy.means import arithmetic, geometric, of_group
 from buddysim.papers.buddy.why_not_reproduced import of_policy_bars, rule_for_naive
-from buddysim.papers.reported_values import value
+from buddysim.papers.reported_values import reported_value
 from buddysim.papers.simulated_values import SimulatedValue, simulates
 
 #: The analyses' names of the policies.
@@ -151,7 +151,7 @@ def _raw_shares(study: BuddyStudy, name: str) -> dict[str, float] | None:
     rows = study.finding(name, "classes")
     if rows is None:
         return None
-    return {str(row["allocation"]): row["share_128B"] for row in rows[1:]}
+    return {str(row["allocation"]): row["fraction_128B"] for row in rows[1:]}
 
 
 def _target_cause(study: BuddyStudy, name: str) -> str:
@@ -254,7 +254,11 @@ def near_optimal(study: BuddyStudy) -> SimulatedValue:
             far[name] = f"{name} ({at:.2f} of {best:.2f})"
     if lacking:
         return SimulatedValue(None, note=f"not stored: {', '.join(lacking)}")
-    text = str(value("buddy-near-optimal")) if list(far) == ["hpgmg"] else f"far: {', '.join(far.values()) or 'none'}"
+    text = (
+        str(reported_value("buddy-near-optimal"))
+        if list(far) == ["hpgmg"]
+        else f"far: {', '.join(far.values()) or 'none'}"
+    )
     return SimulatedValue(text, cause=_far_cause(study, list(far)))
 
 

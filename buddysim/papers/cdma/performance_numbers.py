@@ -3,7 +3,7 @@
 Two things are open in the paper. What is taken, and why:
 
 - Every offloaded map but the input images has 62 % zeros: that is the average over the entire networks (Sec. IV-B), and
-  gives the ratio of 2.6 that Sec. VII-A states for all that is offloaded, pooled maps with the rest. The other reading
+  gives the ratio of 2.6 that Sec. VII-A reports for all that is offloaded, pooled maps with the rest. The other reading
   has 62 % zeros behind every ReLU; behind a pooling layer, maps are then denser, and the networks' ratios lower.
 - X of a concatenation isn't offloaded: neither paper has it among the kinds of layers (vDNN II-A, cDMA II-A); a join is
   a dependency between layers (vDNN II-B, Fig. 3), and what is offloaded are X of CONV and POOL layers (vDNN III-B). The
@@ -32,9 +32,9 @@ from buddysim.training.schemes import cdma
 
 LINK = "pcie3"  # the rate that copies reach (Sec. III)
 PEAK = "pcie3-peak"  # the rate that the engine is designed for (Sec. V)
-STATED_DENSITY = 0.38  # 62 % zeros (Sec. IV-B)
+REPORTED_DENSITY = 0.38  # 62 % zeros (Sec. IV-B)
 LIBRARY = "cudnn5"  # Sec. VI
-STATED, BEHIND_RELU, MEASURED = "stated", "behind ReLU", "measured"
+REPORTED, BEHIND_RELU, MEASURED = "reported", "behind ReLU", "measured"
 
 
 @cache
@@ -51,13 +51,13 @@ def performance(
 
     Parameters
     ----------
-    contents : of maps, for schemes that compress them: ``STATED``, 62 % zeros in every map but input images;
+    contents : of maps, for schemes that compress them: ``REPORTED``, 62 % zeros in every map but input images;
         ``BEHIND_RELU``, the same behind every ReLU, generated; ``MEASURED``, those of our own training
     concat : X of concatenations is offloaded
     capped : the engine's read bandwidth is bounded
     """
     machine = TrainingMachine.load(machine_name)
-    chosen = {"synthetic_density": STATED_DENSITY, "mask_bytes": False} if contents == BEHIND_RELU else {}
+    chosen = {"synthetic_density": REPORTED_DENSITY, "mask_bytes": False} if contents == BEHIND_RELU else {}
     options = make_options(link=link, conv_library=LIBRARY, **chosen)
     cost = CostModel.load(machine, LIBRARY)
     found = {}
@@ -70,8 +70,8 @@ def performance(
             stash = {owner: kept for owner, kept in stash.items() if last[owner].kind != "concat"}
         if scheme in cdma.SUMMARY:
             copies = cdma.scheme_copies(network, batch, machine, options, scheme)
-            if contents == STATED:
-                copies = replace(copies, contents=stated_contents(network))
+            if contents == REPORTED:
+                copies = replace(copies, contents=reported_contents(network))
             if not capped:
                 copies = replace(copies, cap_bytes_per_s=10**15)
             stash = copies.on_the_way(stash, network, batch)
@@ -82,9 +82,9 @@ def performance(
     return found
 
 
-def stated_contents(network: Network) -> dict[int, MapContents]:
+def reported_contents(network: Network) -> dict[int, MapContents]:
     """62 % zeros in every map but the input images, masks not counted."""
-    image, sparse = (MapContents(density, density, "stated") for density in (1.0, STATED_DENSITY))
+    image, sparse = (MapContents(density, density, "reported") for density in (1.0, REPORTED_DENSITY))
     return {layer.index: image if layer.kind == "input" else sparse for layer in network.layers}
 
 
@@ -95,9 +95,9 @@ def mean_ratio(contents: str) -> float:
     for name, batch in NETWORKS.values():
         network = Network.load(name)
         maps = {index: size for index, size in offloaded_maps(network, batch).items() if index}
-        source = GeneratedContents(STATED_DENSITY)
+        source = GeneratedContents(REPORTED_DENSITY)
         known = source.contents(network, batch, Codec(masks=False)) if contents == BEHIND_RELU else None
-        found.append(1 / average_share(known or stated_contents(network), maps))
+        found.append(1 / average_share(known or reported_contents(network), maps))
     return fmean(found)
 
 
@@ -134,20 +134,20 @@ def cudnn5(training: SavedResults) -> SimulatedValue:
 def gain(training: SavedResults, id: str) -> SimulatedValue:
     machine = "titan-xp" if "xp" in id else "titan-x"
     pick: Callable[..., float] = max if id.endswith("most") else fmean
-    ours = gains(machine, STATED)
+    ours = gains(machine, REPORTED)
 
     def other(contents: str, concat: bool = False) -> str:
         return f"{pick(gains(machine, contents, concat).values()):.0f}"
 
     return SimulatedValue(
         pick(ours.values()),
-        note=f"62 % zeros in every map but the images, masks not counted, a mean ratio of {mean_ratio(STATED):.2f}: "
-        f"{by_network(ours)}; with X of concatenations offloaded {other(STATED, True)}; with 62 % zeros behind ReLU "
+        note=f"62 % zeros in every map but the images, masks not counted, a mean ratio of {mean_ratio(REPORTED):.2f}: "
+        f"{by_network(ours)}; with X of concatenations offloaded {other(REPORTED, True)}; with 62 % zeros behind ReLU "
         f"alone (pooled maps are denser: {mean_ratio(BEHIND_RELU):.2f}) {other(BEHIND_RELU)}; with both "
         f"{other(BEHIND_RELU, True)}; with our measured maps {other(MEASURED)}",
         cause=f"it is {max(ours, key=lambda label: ours[label])}, which loses "
         f"{max(losses(machine).values()):.0f} % under vDNN; with X of concatenations offloaded too it would lose "
-        f"{max(losses(machine, concat=True).values()):.0f} and gain {other(STATED, True)} %",
+        f"{max(losses(machine, concat=True).values()):.0f} and gain {other(REPORTED, True)} %",
     )
 
 

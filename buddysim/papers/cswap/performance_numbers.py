@@ -21,7 +21,7 @@ from buddysim.papers.cswap.paper_networks import (
     ZOO,
     Case,
 )
-from buddysim.papers.reported_values import value as stated_value
+from buddysim.papers.reported_values import reported_value as reported_value
 from buddysim.papers.simulated_values import SimulatedValue, by_network, simulates
 from buddysim.sweep.saved import Result, SavedResults
 
@@ -108,15 +108,15 @@ def transfers(training: SavedResults, id: str) -> SimulatedValue:
     shares = {label: 100 * one["stall_ms"] / one["time_ms"] for label, one in results.items()}
     named = {"transfer-alexnet": "AlexNet", "transfer-plain20": "Plain20"}
     if id in named:
-        value, needed = shares[named[id]], _most_computing(results[named[id]], stated_value(id))
+        value, needed = shares[named[id]], _most_computing(results[named[id]], reported_value(id))
     else:
         others = {label: one for label, one in results.items() if label not in named.values()}
-        value, needed = max(shares[label] for label in others), _least_computing(others, stated_value(id))
+        value, needed = max(shares[label] for label in others), _least_computing(others, reported_value(id))
     return SimulatedValue(value, by_network(shares), f"time that waits for copies: {by_network(shares)}; {needed}")
 
 
 def _most_computing(one: Result, percent: float) -> str:
-    """What a stated share of transfers leaves for computing."""
+    """What a reported share of transfers leaves for computing."""
     copies, computing = _copies_ms(one), one["compute_ms"]
     apart = 100 * copies / (copies + computing)
     return (

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from buddysim.papers.gist.paper_networks import LIBRARY, OFFERED, setting
-from buddysim.papers.reported_values import value
+from buddysim.papers.reported_values import reported_value
 from buddysim.papers.simulated_values import SimulatedValue, simulates
 from buddysim.sweep.saved import SavedResults
 from buddysim.training import Network
@@ -78,7 +78,13 @@ def resnet1202(training: SavedResults) -> SimulatedValue:
 def resnet_order(training: SavedResults) -> SimulatedValue:
     found = [speedup_percent(depth) for depth in DEPTHS]
     grows = found == sorted(found) and found[0] > 0
-    text = str(value("resnet-order")) if grows else "grows, but is no speedup" if found == sorted(found) else "falls"
+    text = (
+        str(reported_value("resnet-order"))
+        if grows
+        else "grows, but is no speedup"
+        if found == sorted(found)
+        else "falls"
+    )
     return SimulatedValue(text, note=", ".join(f"{amount:.1f}" for amount in found), cause=cause())
 
 

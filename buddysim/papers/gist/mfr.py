@@ -17,7 +17,7 @@ from buddysim.papers.gist.paper_networks import (
     needed_bytes,
     run,
 )
-from buddysim.papers.reported_values import value
+from buddysim.papers.reported_values import reported_value
 from buddysim.papers.simulated_values import SimulatedValue, by_network, simulates
 from buddysim.sweep.saved import SavedResults
 from buddysim.training.iteration.memory_usage import is_map_tensor
@@ -92,7 +92,8 @@ def stashed_first(training: SavedResults) -> SimulatedValue:
         f"{label} " + " / ".join(f"{byte_count / GIB:.2f}" for byte_count in share) for label, share in shares.items()
     )
     return SimulatedValue(
-        str(value("stashed-first")) if found else "another order", note=f"stashed / immediate / weights, GiB: {amounts}"
+        str(reported_value("stashed-first")) if found else "another order",
+        note=f"stashed / immediate / weights, GiB: {amounts}",
     )
 
 
@@ -142,7 +143,7 @@ def average(scheme: Callable[[str], str], allocator: str = "static", decoded: bo
 @cache
 def cause() -> str:
     """Why footprints are off: the share of stashed maps, from the paper's two numbers of AlexNet and here."""
-    fp16, fp8 = value("dpr16-alexnet"), value("dpr8-alexnet")
+    fp16, fp8 = reported_value("dpr16-alexnet"), reported_value("dpr8-alexnet")
     theirs = 100 * (1 / fp16 - 1 / fp8) / (1 / 2 - 1 / 4)  # both formats add the same decoded copies
     ours = stashed_percent("AlexNet")
     return (

@@ -35,7 +35,7 @@ NETWORKS = {
     "VGG16": "vgg16",
     "Inception": "inception-v3",
 }
-#: The smallest formats without a loss of accuracy (Fig. 12); NiN's isn't stated.
+#: The smallest formats without a loss of accuracy (Fig. 12); NiN's isn't reported.
 FORMATS = {"AlexNet": "fp8", "NiN": "fp8", "OverFeat": "fp8", "VGG16": "fp16", "Inception": "fp10"}
 MACHINE, LIBRARY, BATCH, OPTIMIZER = "titan-x", "cudnn5", 64, "momentum"
 #: What CUDA reports of a GTX Titan X as its memory (totalGlobalMem, e.g. in issue 1294 of NVIDIA/DIGITS), in bytes; an
@@ -89,7 +89,7 @@ def setting() -> tuple[TrainingMachine, CostModel]:
 
 def contents(network: Network, density: float) -> Mapping[int, MapContents]:
     """The same density for every map."""
-    return dict.fromkeys(range(len(network.layers)), MapContents(density, density, "stated"))
+    return dict.fromkeys(range(len(network.layers)), MapContents(density, density, "reported"))
 
 
 def needed_bytes(training: SavedResults, label: str, batch: int) -> int:

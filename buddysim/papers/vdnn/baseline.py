@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from buddysim.papers.reported_values import value
+from buddysim.papers.reported_values import reported_value
 from buddysim.papers.simulated_values import SimulatedValue, by_network, simulates
 from buddysim.papers.vdnn.memory_usage import weight_bytes, with_every_fft
 from buddysim.papers.vdnn.paper_networks import GIB, SIX
@@ -37,7 +37,7 @@ def total(training: SavedResults, id: str) -> SimulatedValue:
     rest, workspace = without_workspace(result), result["memory.baseline_workspace_bytes"] / GIB
     return SimulatedValue(
         rest + workspace,
-        note=f"{rest:.2f} without workspace, which leaves {value(id) - rest:+.2f} for the paper's; "
+        note=f"{rest:.2f} without workspace, which leaves {reported_value(id) - rest:+.2f} for the paper's; "
         f"ours is {workspace:.2f} ({largest_workspace(result)}){with_fft_at_224(*TOTALS[id], rest + workspace)}",
     )
 
