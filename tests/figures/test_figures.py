@@ -225,7 +225,8 @@ def test_captions_say_what_of_the_paper_could_not_be_read(results: Path) -> None
     assert bars.get_supxlabel().startswith("Red marks: 2 of these 10 bars, whose values the paper's text reports;")
     averages = drawn("vdnn-fig11", results).get_supxlabel()
     assert averages.count("Red marks: averages of the six networks") == 1
-    assert drawn("vdnn-fig13", results).get_supxlabel().startswith("Red lines: values that the paper's text reports for all")
+    lines = drawn("vdnn-fig13", results).get_supxlabel()
+    assert lines.startswith("Red lines: values that the paper's text reports for all")
     marked = drawn("vdnn-fig14", results).get_supxlabel()
     assert marked.startswith("Red marks: 2 of these 42 bars")
     assert "\n" not in marked
