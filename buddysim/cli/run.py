@@ -27,7 +27,7 @@ _MOST_DIGITS = 9  # of a kernel's number
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     from buddysim.cli.completion import completes
     from buddysim.replay.schemes import BASELINE, DEFAULT, REGISTRY
-    from buddysim.replay.sensitivity import ALL, AUTO, KINDS, MOST_INSTRUCTIONS, MOST_RUNS, NONE
+    from buddysim.replay.sensitivity import ALL, AUTO, KINDS, MAX_INSTRUCTIONS, MAX_RUNS, NONE
 
     schemes = "; ".join(f"{name}: {scheme.SUMMARY}" for name, scheme in REGISTRY.items())
     completes(parser.add_argument("file", metavar="FILE", help="the trace file"), "file")
@@ -88,8 +88,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--sensitivity",
         metavar="WHAT",
         default=AUTO,
-        help=f"band of each ratio, from at most {MOST_RUNS} more runs of every scheme with small changes: {ALL}, "
-        f"{NONE}, or some of {','.join(KINDS)} (default: {ALL} for runs of up to {MOST_INSTRUCTIONS // 10**6} million "
+        help=f"band of each ratio, from at most {MAX_RUNS} more runs of every scheme with small changes: {ALL}, "
+        f"{NONE}, or some of {','.join(KINDS)} (default: {ALL} for runs of up to {MAX_INSTRUCTIONS // 10**6} million "
         "memory instructions)",
     )
     parser.add_argument(

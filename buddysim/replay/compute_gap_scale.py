@@ -7,8 +7,8 @@ from fractions import Fraction
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import shortened
 
-LARGEST = 1000
-LARGEST_DENOMINATOR = 10_000
+MAX_SCALE = 1000
+MAX_DENOMINATOR = 10_000
 
 
 def exact_compute_gap_scale(value: Fraction | float) -> Fraction:
@@ -27,6 +27,8 @@ def exact_compute_gap_scale(value: Fraction | float) -> Fraction:
     BuddysimError : it is no number, or out of range
     """
     number = isinstance(value, int | float | Fraction) and not isinstance(value, bool)
-    if not number or not Fraction(1, LARGEST) <= value <= LARGEST:
-        raise BuddysimError(f"compute_gap_scale {shortened(value)}: expected a number from 1/{LARGEST} to {LARGEST}")
-    return Fraction(value).limit_denominator(LARGEST_DENOMINATOR)
+    if not number or not Fraction(1, MAX_SCALE) <= value <= MAX_SCALE:
+        raise BuddysimError(
+            f"compute_gap_scale {shortened(value)}: expected a number from 1/{MAX_SCALE} to {MAX_SCALE}"
+        )
+    return Fraction(value).limit_denominator(MAX_DENOMINATOR)

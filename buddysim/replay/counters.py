@@ -15,10 +15,10 @@ CHANNEL_KINDS = tuple(kind for kind in Traffic if kind != Traffic.SCHEME_TRAFFIC
 _BUSY = "_busy_ps"
 
 if TYPE_CHECKING:
-    from buddysim.replay.driver import Run
+    from buddysim.replay.driver import ReplayRun
 
 
-def counters_of(run: Run, raw: dict[str, Any]) -> dict[str, Any]:
+def counters_of(run: ReplayRun, raw: dict[str, Any]) -> dict[str, Any]:
     """The counters of a run.
 
     Parameters
@@ -113,7 +113,7 @@ def _of_channels(raw: dict[str, Any], kind: Traffic) -> list[int]:
     return [SECTOR_BYTES * moved[kind] for moved in raw["dram_moved"]]
 
 
-def _compression_counters(run: Run, raw: dict[str, Any]) -> dict[str, Any]:
+def _compression_counters(run: ReplayRun, raw: dict[str, Any]) -> dict[str, Any]:
     """Accesses to buddy memory, what the allocations occupy, and entry sizes."""
     buddy = raw["buddy_fills"] + raw["buddy_writebacks"]
     moves = raw["fills"] + raw["writebacks"]

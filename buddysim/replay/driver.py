@@ -13,25 +13,25 @@ from buddysim.base.errors import BuddysimError
 from buddysim.buddy import ProfileOptions, SizeSource, Targets
 from buddysim.compress import ENTRY_BYTES, SECTOR_BYTES
 from buddysim.machine import Machine
+from buddysim.replay.address_space import AddressSpace, AllocationRange
+from buddysim.replay.allocation_events import AllocationChanges, is_used
+from buddysim.replay.chunk_reader import ChunkReader
 from buddysim.replay.engine.event_loop import Engine
 from buddysim.replay.engine.kinds import Placement
-from buddysim.replay.feed import ChunkFeed
+from buddysim.replay.entry_classes import EntryClasses
 from buddysim.replay.footprint import check_capacity, footprint_of
-from buddysim.replay.large import LargeAllocations
-from buddysim.replay.layout import Layout, Placed
-from buddysim.replay.lifetimes import Moment, is_used
+from buddysim.replay.host_memory_check import check_host_memory
+from buddysim.replay.lazy_allocations import LazyAllocations
+from buddysim.replay.lazy_array import lazy_zeros
 from buddysim.replay.parameters import engine_numbers
 from buddysim.replay.result import ReplayResult, build_result
-from buddysim.replay.room import check_room
 from buddysim.replay.schemes import REGISTRY
-from buddysim.replay.states import EntryStates
-from buddysim.replay.untouched import untouched_bytes
 from buddysim.trace import Kernel, KernelLaunch, Memcpy, Memset, Trace
 
 OPERATIONS_PER_CALL = 250_000
 
 
-class Run:
+class ReplayRun:
     """The state of one run between the engine's calls; `simulation.Simulation` is its only caller."""
 
     def __init__(
@@ -49,7 +49,7 @@ class Run:
         self.options, self.compute_gap_scale = options, compute_gap_scale
         self.scheme = REGISTRY.find(scheme_name)()
         self.kernels = kernels
-        self.layout = Layout(trace)
+        self.layout = AddressSpace(trace)
         self.targets = targets if self.scheme.uses_targets else None
         self.footprint = footprint_of(
             trace, self.kernels, self.targets, machine, self.scheme.allocations_in_host_memory
@@ -57,19 +57,19 @@ class Run:
         if self.scheme.checks_capacity:
             check_capacity(self.footprint, machine, trace, self.scheme.uses_targets)
         self.sizes = SizeSource(trace, options.algorithm, options.seed, options.distribution)
-        self.states: EntryStates | None = None
-        check_room(trace, self.layout, self.kernels)
-        self.large = LargeAllocations(self.layout)
+        self.states: EntryClasses | None = None
+        check_host_memory(trace, self.layout, self.kernels)
+        self.large = LazyAllocations(self.layout)
         if self.scheme.uses_sizes:
             first = self.kernels[0].ordinal if self.kernels else 0
-            self.states = EntryStates(self.layout, self.sizes, first, self.large)
-        array = self.states.array if self.states else untouched_bytes(self.layout.n_entries)
+            self.states = EntryClasses(self.layout, self.sizes, first, self.large)
+        array = self.states.array if self.states else lazy_zeros(self.layout.n_entries)
         self.numbers = engine_numbers(machine, compute_gap_scale)
         self.scheme.configure(machine, self.footprint.largest()["allocated"] // ENTRY_BYTES)
         self.engine = Engine(self.numbers, self._regions(), array, self.scheme, queueing)
         self.moments = dict(self.layout.moments)
         self.per_kernel: list[dict[str, object]] = []
-        self.handles: dict[int, tuple[Kernel, ChunkFeed, dict[str, int], int]] = {}
+        self.handles: dict[int, tuple[Kernel, ChunkReader, dict[str, int], int]] = {}
         self.launches: list[tuple[int, int]] = []  # position among the events, time (ps)
         self.skipped_copies = 0
         self.launched = 0  # launches that the program made before the event at hand
@@ -78,7 +78,7 @@ class Run:
         rows = [[p.first_entry, p.end_entry, *self._placement(p)] for p in self.layout.placed]
         return np.array(rows or [[0, self.layout.n_entries, Placement.DEVICE, 4]], dtype=np.int64)
 
-    def _placement(self, placed: Placed) -> tuple[Placement, int]:
+    def _placement(self, placed: AllocationRange) -> tuple[Placement, int]:
         """Which memory an allocation lives in, and the sectors of each entry that device memory keeps."""
         if self.scheme.allocations_in_host_memory or placed.allocation.space == "host":
             return Placement.HOST, 4
@@ -140,14 +140,14 @@ class Run:
         """Whether an event may start while kernels run: that depends on the trace and the machine, on nothing else."""
         if kernel is None or not self.machine.kernel.concurrent or kernel.stream == 0:
             return False
-        if self.moments.get(position, Moment()).waits:
+        if self.moments.get(position, AllocationChanges()).waits:
             return False
         streams = {running[0].stream for running in self.handles.values()}
         return kernel.stream not in streams and 0 not in streams
 
     def _allocate(self, position: int) -> None:
         """Ends and begins the allocations that do before an event, once."""
-        moment = self.moments.pop(position, Moment())
+        moment = self.moments.pop(position, AllocationChanges())
         for allocation in moment.ends:
             placed = self.layout.of_allocation[allocation.index]
             for first, end in self.large.touched(placed, *self.large.middle(placed)):
@@ -192,7 +192,7 @@ class Run:
             return False
         self.launches.append((position, self.engine.now_ps))
         before = self.engine.kernel_counters()
-        self.handles[kernel.index] = (kernel, ChunkFeed(self.trace, kernel), before, self.engine.now_ps)
+        self.handles[kernel.index] = (kernel, ChunkReader(self.trace, kernel), before, self.engine.now_ps)
         return True
 
     def _feed(self, handle: int) -> None:
@@ -222,13 +222,13 @@ class Run:
             if word == "sizes":
                 self._sizes(self.layout.placed[number], kernel.ordinal)
 
-    def _touch(self, placed: Placed, first_entry: int, end_entry: int) -> None:
+    def _touch(self, placed: AllocationRange, first_entry: int, end_entry: int) -> None:
         """Lines may be at these entries of a large allocation from now on."""
         self.engine.touch(placed.region, first_entry, end_entry)
         if self.states is not None:
             self.states.make(placed, first_entry, end_entry)
 
-    def _sizes(self, placed: Placed, ordinal: int) -> None:
+    def _sizes(self, placed: AllocationRange, ordinal: int) -> None:
         """The engine gets the sizes that the stores of a kernel to an allocation leave."""
         assert self.states is not None
         self.states.after_store(placed, ordinal)

@@ -25,7 +25,7 @@ _ALLOCATED, _DEVICE, _BUDDY, _METADATA, _HOST = range(len(KINDS))
 
 
 @dataclass(frozen=True)
-class Footprint:
+class MemoryFootprint:
     """Bytes by where they lie, at every moment of a run (docs/model-rules.md, Capacity).
 
     Attributes
@@ -79,7 +79,7 @@ class Footprint:
 
 def footprint_of(
     trace: Trace, kernels: Sequence[Kernel], targets: Targets | None, machine: Machine, all_on_host: bool
-) -> Footprint:
+) -> MemoryFootprint:
     """The footprint of a run.
 
     Parameters
@@ -102,7 +102,7 @@ def footprint_of(
         row[_DEVICE], row[_BUDDY] = entries * kept, entries * (ENTRY_BYTES - kept)
         if target and not (kept == ENTRY_BYTES and machine.buddy.bypass_1x):
             row[_METADATA] = -(-entries // METADATA_ENTRIES_PER_BYTE)
-    return Footprint(*sums_over_time(trace.allocations, amounts, *_span(trace, kernels)))
+    return MemoryFootprint(*sums_over_time(trace.allocations, amounts, *_span(trace, kernels)))
 
 
 def _span(trace: Trace, kernels: Sequence[Kernel]) -> tuple[int, int]:
@@ -121,7 +121,7 @@ def _launches(trace: Trace) -> list[tuple[int, int]]:
     return [(position, event.kernel) for position, event in enumerate(trace.events) if isinstance(event, KernelLaunch)]
 
 
-def check_capacity(footprint: Footprint, machine: Machine, trace: Trace, compressed: bool) -> None:
+def check_capacity(footprint: MemoryFootprint, machine: Machine, trace: Trace, compressed: bool) -> None:
     """Raises BuddysimError, by how much and when, where device memory or the carve-out is too small at a moment.
 
     Parameters

@@ -20,7 +20,7 @@ cdef struct Node:               # of the tree: the free frames among those below
     uint8_t tag
 
 
-cdef class Frames:
+cdef class FrameAllocator:
     """Frames of the size of a page, each free or used by allocations of one page of the trace.
 
     Attributes

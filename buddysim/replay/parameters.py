@@ -10,9 +10,9 @@ from buddysim.machine import Machine
 from buddysim.machine.sections import POLYNOMIALS
 
 COST_PER_PS = 1024  # port.FINE_BITS
-MOST_CCD_SLOTS = 56  # the bus calendar is searched in windows of 57
-LEAST_BURST_PS = 2
-MOST_WARPS = 64
+MAX_CCD_SLOTS = 56  # the bus calendar is searched in windows of 57
+MIN_BURST_PS = 2
+MAX_WARPS = 64
 #: Lines that may wait in front of an L1 before warps stop issuing to it; assumed: one fully divergent instruction.
 L1_QUEUE_LINES = 32
 
@@ -39,8 +39,8 @@ def engine_numbers(machine: Machine, compute_gap_scale: Fraction) -> dict[str, o
 
 
 def _sm_numbers(m: Machine) -> dict[str, object]:
-    if m.sm.warps > MOST_WARPS:
-        raise BuddysimError(f"{m.name}: sm.warps: {m.sm.warps} warps per SM: expected at most {MOST_WARPS}")
+    if m.sm.warps > MAX_WARPS:
+        raise BuddysimError(f"{m.name}: sm.warps: {m.sm.warps} warps per SM: expected at most {MAX_WARPS}")
     return {
         "sms": m.sm.count,
         "schedulers": m.sm.schedulers,
@@ -153,8 +153,8 @@ def _dram_numbers(m: Machine) -> dict[str, object]:
             raise BuddysimError(f"{m.name}: dram.{key}: {count}: expected a power of two")
     n_pseudo = m.dram.channels * m.dram.pseudo_channels
     timing, burst = m.dram.timing, _sector_ps(m, m.dram.pseudo_channel_bandwidth)
-    if burst < LEAST_BURST_PS:
-        raise BuddysimError(f"{m.name}: dram: 32 B in less than {LEAST_BURST_PS} ps: expected a slower pseudo-channel")
+    if burst < MIN_BURST_PS:
+        raise BuddysimError(f"{m.name}: dram: 32 B in less than {MIN_BURST_PS} ps: expected a slower pseudo-channel")
     first_burst = m.ps(timing.tRCD) + m.ps(timing.tCL) + burst
     around_dram = m.ps(m.dram.load_to_use) - m.ps(m.l2.load_to_use) - first_burst
     return {
@@ -179,10 +179,10 @@ def _dram_numbers(m: Machine) -> dict[str, object]:
 def _dram_timing(m: Machine, burst: int) -> dict[str, int]:
     timing = m.dram.timing
     ccd_slots = max(1, round(m.ps(timing.tCCD_L) / burst))
-    if ccd_slots > MOST_CCD_SLOTS:
+    if ccd_slots > MAX_CCD_SLOTS:
         raise BuddysimError(
             f"{m.name}: dram.timing.tCCD_L: {timing.tCCD_L}, as long as {ccd_slots} bursts: "
-            f"expected at most {MOST_CCD_SLOTS}"
+            f"expected at most {MAX_CCD_SLOTS}"
         )
     return {
         "rcd": m.ps(timing.tRCD),

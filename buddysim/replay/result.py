@@ -9,7 +9,7 @@ from buddysim.base.result import SchemeResult, file_name, peak_rss_bytes, softwa
 from buddysim.replay.counters import counters_of, utilization_of
 
 if TYPE_CHECKING:
-    from buddysim.replay.driver import Run
+    from buddysim.replay.driver import ReplayRun
     from buddysim.trace import Trace
 
 
@@ -76,7 +76,7 @@ class ReplayResult(SchemeResult):
         }
 
 
-def build_result(run: Run, seconds: float) -> ReplayResult:
+def build_result(run: ReplayRun, seconds: float) -> ReplayResult:
     """The result of a run that has ended.
 
     Parameters
@@ -101,7 +101,7 @@ def build_result(run: Run, seconds: float) -> ReplayResult:
     )
 
 
-def _per_allocation(run: Run, regions: list[tuple[int, int, int]]) -> list[dict[str, Any]]:
+def _per_allocation(run: ReplayRun, regions: list[tuple[int, int, int]]) -> list[dict[str, Any]]:
     rows = []
     for placed in run.layout.placed:
         fills, writebacks, buddy = regions[placed.region]
@@ -122,7 +122,7 @@ def _per_allocation(run: Run, regions: list[tuple[int, int, int]]) -> list[dict[
     return sorted(rows, key=lambda row: row["index"])
 
 
-def _provenance(run: Run) -> dict[str, Any]:
+def _provenance(run: ReplayRun) -> dict[str, Any]:
     assumptions = {f"trace.{key}": text for key, text in run.trace.provenance.assumptions.items()}
     if run.trace.interrupted:
         assumptions["trace.interrupted"] = _interruption(run.trace)
@@ -156,7 +156,7 @@ def _provenance(run: Run) -> dict[str, Any]:
     }
 
 
-def _profiled(run: Run, source: dict[str, Any]) -> str:
+def _profiled(run: ReplayRun, source: dict[str, Any]) -> str:
     """What the targets were chosen from, and what no real profile could have known."""
     points = source["snapshot_points"]
     until = source["options"]["until"]

@@ -14,7 +14,7 @@ from buddysim.machine import Machine
 from buddysim.replay.result import ReplayResult
 from buddysim.replay.schemes import BASELINE, DEFAULT, REGISTRY
 from buddysim.replay.sensitivity import AUTO, NONE, Progress
-from buddysim.replay.simulation import Opened, Path, Simulation, loaded
+from buddysim.replay.simulation import OpenTraces, Path, Simulation, load_machine
 from buddysim.trace import Trace
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def simulate_schemes(
     """
     for scheme in schemes:
         REGISTRY.find(scheme)
-    machine = loaded(machine)
+    machine = load_machine(machine)
     settings = {key: str(value) for key, value in (baseline_set or {}).items()}
     if settings and BASELINE not in schemes:
         raise BuddysimError(f"baseline_set: {BASELINE}, the baseline, is not among the schemes: {', '.join(schemes)}")
@@ -91,7 +91,7 @@ def simulate_schemes(
         machines[BASELINE] = machine.with_overrides(dict(baseline_set or {}), "baseline_set")
     if sensitivity == AUTO and (BASELINE not in schemes or len(machines) < 2):
         sensitivity = NONE
-    with Opened() as files:
+    with OpenTraces() as files:
         simulation = Simulation(files, trace, targets, **options)
         room = _make_equal(machines, simulation) if equal_capacity else None
         results = {}

@@ -23,12 +23,12 @@ from buddysim.replay.result import ReplayResult
 KINDS = ("latency", "compute-gaps", "seed")
 NONE, AUTO, ALL = "none", "auto", "all"
 #: `AUTO` is `ALL` for runs of at most that many memory instructions, else `NONE`.
-MOST_INSTRUCTIONS = 4_000_000
-MOST_RUNS = 8
+MAX_INSTRUCTIONS = 4_000_000
+MAX_RUNS = 8
 REPORT_EVERY_S = 0.2
 
 Progress = Callable[[int, int], None]
-RunChanged = Callable[["Change", Progress], ReplayResult]
+RunChanged = Callable[["Perturbation", Progress], ReplayResult]
 
 _STEP = Fraction(1, 40)
 _LATENCIES = ("l1", "l2", "dram", "link")  # each one's `load_to_use`
@@ -47,7 +47,7 @@ HALF, DOUBLE = Fraction(1, 2), Fraction(2)
 
 
 @dataclass(frozen=True)
-class Change:
+class Perturbation:
     """What one further run changes; schemes that are compared are changed alike.
 
     Attributes
@@ -77,33 +77,33 @@ class Change:
         return machine.with_overrides({f"{part}.load_to_use": str(time) for part, time in times.items()})
 
 
-NO_CHANGE = Change()
+UNCHANGED = Perturbation()
 
 
 @dataclass(frozen=True)
-class Plan:
+class SensitivityRuns:
     """The further runs of a result.
 
     Attributes
     ----------
     asked : what the caller asked for
     kinds : what is changed, of `KINDS`
-    small : the small changes, at most `MOST_RUNS` with those of `gaps`
+    small : the small changes, at most `MAX_RUNS` with those of `gaps`
     gaps : gaps halved and doubled, where the trace had to assume them
     """
 
     asked: str = NONE
     kinds: tuple[str, ...] = ()
-    small: tuple[Change, ...] = ()
-    gaps: tuple[Change, ...] = ()
+    small: tuple[Perturbation, ...] = ()
+    gaps: tuple[Perturbation, ...] = ()
 
     @property
-    def changes(self) -> tuple[Change, ...]:
+    def changes(self) -> tuple[Perturbation, ...]:
         """All of them."""
         return (*self.small, *self.gaps)
 
 
-def plan(asked: str, *, instructions: int, assumed_gaps: bool, drawn_sizes: bool) -> Plan:
+def plan_runs(asked: str, *, instructions: int, assumed_gaps: bool, drawn_sizes: bool) -> SensitivityRuns:
     """The further runs of a result.
 
     Parameters
@@ -118,23 +118,23 @@ def plan(asked: str, *, instructions: int, assumed_gaps: bool, drawn_sizes: bool
     BuddysimError : an unknown word
     """
     kinds = _kinds(asked)
-    if asked == AUTO and instructions > MOST_INSTRUCTIONS:
+    if asked == AUTO and instructions > MAX_INSTRUCTIONS:
         kinds = ()
     latency, gaps, seed = (kind in kinds for kind in KINDS)
     seed = seed and drawn_sizes
-    halved = (Change(gaps=HALF), Change(gaps=DOUBLE)) if gaps and assumed_gaps else ()
+    halved = (Perturbation(gaps=HALF), Perturbation(gaps=DOUBLE)) if gaps and assumed_gaps else ()
     small = []
-    for number, signs in enumerate(_SIGNS[: MOST_RUNS - len(halved)], 1):
+    for number, signs in enumerate(_SIGNS[: MAX_RUNS - len(halved)], 1):
         *factors, gap = (1 + sign * _STEP for sign in signs)
         small.append(
-            Change(
-                tuple(factors) if latency else NO_CHANGE.latencies,
-                gap if gaps else NO_CHANGE.gaps,
-                number if seed else NO_CHANGE.seed,
+            Perturbation(
+                tuple(factors) if latency else UNCHANGED.latencies,
+                gap if gaps else UNCHANGED.gaps,
+                number if seed else UNCHANGED.seed,
             )
         )
-    different = (change for change in dict.fromkeys(small) if change != NO_CHANGE)
-    return Plan(asked, kinds, tuple(different), halved)
+    different = (change for change in dict.fromkeys(small) if change != UNCHANGED)
+    return SensitivityRuns(asked, kinds, tuple(different), halved)
 
 
 def _kinds(asked: str) -> tuple[str, ...]:
@@ -153,7 +153,9 @@ def _kinds(asked: str) -> tuple[str, ...]:
     return tuple(kind for kind in KINDS if kind in chosen)
 
 
-def run_all(changes: Sequence[Change], run_one: RunChanged, progress: Callable[[int], None]) -> list[ReplayResult]:
+def run_all(
+    changes: Sequence[Perturbation], run_one: RunChanged, progress: Callable[[int], None]
+) -> list[ReplayResult]:
     """The results of changed runs, which go on in threads, one per processor.
 
     Parameters
@@ -189,7 +191,7 @@ def run_all(changes: Sequence[Change], run_one: RunChanged, progress: Callable[[
             raise
 
 
-def outcome(chosen: Plan, results: Sequence[ReplayResult]) -> dict[str, Any]:
+def summarize_runs(chosen: SensitivityRuns, results: Sequence[ReplayResult]) -> dict[str, Any]:
     """What a result keeps of its changed runs: its `sensitivity`.
 
     Parameters
@@ -208,12 +210,14 @@ def outcome(chosen: Plan, results: Sequence[ReplayResult]) -> dict[str, Any]:
     }
 
 
-def described(chosen: Plan, results: Sequence[ReplayResult], machines: Sequence[Machine]) -> dict[str, Any]:
+def describe_runs(
+    chosen: SensitivityRuns, results: Sequence[ReplayResult], machines: Sequence[Machine]
+) -> dict[str, Any]:
     """The provenance of a result's changed runs: what `simulate` makes each of them again with.
 
     Parameters
     ----------
-    chosen, results : as of `outcome`
+    chosen, results : as of `summarize_runs`
     machines : on which they ran
     """
     runs = [

@@ -15,9 +15,9 @@ from buddysim.buddy.profile import observe
 from buddysim.machine import Machine
 from buddysim.replay import sensitivity
 from buddysim.replay.compute_gap_scale import exact_compute_gap_scale
-from buddysim.replay.driver import Run
-from buddysim.replay.footprint import Footprint, footprint_of
-from buddysim.replay.kernel_choice import chosen_kernels
+from buddysim.replay.driver import ReplayRun
+from buddysim.replay.footprint import MemoryFootprint, footprint_of
+from buddysim.replay.kernel_selection import select_kernels
 from buddysim.replay.result import ReplayResult
 from buddysim.replay.schemes import DEFAULT, REGISTRY
 from buddysim.trace import Kernel, Trace, open_trace
@@ -74,7 +74,7 @@ def simulate(
     BuddysimError : an unknown name, a trace that can't be read, allocations that don't fit the machine, or whose names
         the profiled trace doesn't have
     """
-    with Opened() as files:
+    with OpenTraces() as files:
         simulation = Simulation(
             files,
             trace,
@@ -89,15 +89,15 @@ def simulate(
             compute_gap_scale=compute_gap_scale,
             queueing=queueing,
         )
-        return simulation.result(loaded(machine), scheme, sensitivity, progress)
+        return simulation.result(load_machine(machine), scheme, sensitivity, progress)
 
 
-def loaded(machine: Machine | Path) -> Machine:
+def load_machine(machine: Machine | Path) -> Machine:
     """The machine, loaded if it is a name or a path."""
     return machine if isinstance(machine, Machine) else Machine.load(machine)
 
 
-class Opened(ExitStack):
+class OpenTraces(ExitStack):
     """Traces opened for the time of a call."""
 
     def trace(self, given: Trace | Path) -> Trace:
@@ -116,7 +116,7 @@ class Simulation:
 
     def __init__(
         self,
-        files: Opened,
+        files: OpenTraces,
         trace: Trace | Path,
         targets: Targets | Path | None = None,
         *,
@@ -138,7 +138,7 @@ class Simulation:
         )
         self.compute_gap_scale, self.queueing = exact_compute_gap_scale(compute_gap_scale), queueing
         self.trace = files.trace(trace)
-        self.kernels: list[Kernel] = chosen_kernels(self.trace, kernels)
+        self.kernels: list[Kernel] = select_kernels(self.trace, kernels)
         self.profiled = self.trace if profile_from is None else files.trace(profile_from)
         self.targets = targets if targets is None or isinstance(targets, Targets) else Targets.load(targets, self.trace)
         self._profiles: dict[ProfileOptions, Targets] = {}
@@ -156,9 +156,9 @@ class Simulation:
         plan = self.plan(asked)
         synthetic = self._synthetic(machine, scheme)
         every, total = self.memory_instructions, self.memory_instructions * (1 + len(plan.changes))
-        result = self._run(machine, scheme, sensitivity.NO_CHANGE, progress and (lambda done, _: progress(done, total)))
+        result = self._run(machine, scheme, sensitivity.UNCHANGED, progress and (lambda done, _: progress(done, total)))
         if not plan.changes:
-            provenance = {**result.provenance, "sensitivity": sensitivity.described(plan, [], [])}
+            provenance = {**result.provenance, "sensitivity": sensitivity.describe_runs(plan, [], [])}
             return replace(result, synthetic=synthetic, provenance=provenance)
         machines = {change: change.of(machine) for change in plan.changes}
         results = sensitivity.run_all(
@@ -166,17 +166,17 @@ class Simulation:
             lambda change, report: self._run(machines[change], scheme, change, report),
             lambda done: progress(every + done, total) if progress else None,
         )
-        described = sensitivity.described(plan, results, list(machines.values()))
+        described = sensitivity.describe_runs(plan, results, list(machines.values()))
         return replace(
             result,
             synthetic=synthetic,
-            sensitivity=sensitivity.outcome(plan, results),
+            sensitivity=sensitivity.summarize_runs(plan, results),
             provenance={**result.provenance, "sensitivity": described},
         )
 
-    def plan(self, asked: str) -> sensitivity.Plan:
+    def plan(self, asked: str) -> sensitivity.SensitivityRuns:
         """The changed runs of every result."""
-        return sensitivity.plan(
+        return sensitivity.plan_runs(
             asked,
             instructions=self.memory_instructions,
             assumed_gaps=self.trace.provenance.assumes("gaps"),
@@ -191,7 +191,7 @@ class Simulation:
         ratios = [self.footprint(machine, options).ratio() for options in self.options.over_seeds()]
         return {"min_ratio": min(ratios), "max_ratio": max(ratios), "seeds": DRAWN_SEEDS}
 
-    def footprint(self, machine: Machine, options: ProfileOptions | None = None) -> Footprint:
+    def footprint(self, machine: Machine, options: ProfileOptions | None = None) -> MemoryFootprint:
         """What the allocations occupy under the targets; `options`: of the profile, without them the run's own."""
         targets = self._targets(machine, options or self.options)
         return footprint_of(self.trace, self.kernels, targets, machine, all_on_host=False)
@@ -200,17 +200,17 @@ class Simulation:
         self,
         machine: Machine,
         scheme: str,
-        change: sensitivity.Change,
+        change: sensitivity.Perturbation,
         progress: Callable[[int, int], None] | None,
     ) -> ReplayResult:
         options = replace(self.options, seed=(self.options.seed + change.seed) % (_LARGEST_SEED + 1))
         targets = self._targets(machine, options) if REGISTRY.find(scheme).uses_targets else None
         compute_gap_scale = self.compute_gap_scale * change.gaps
-        queueing = self.queueing and change == sensitivity.NO_CHANGE
+        queueing = self.queueing and change == sensitivity.UNCHANGED
         try:
-            return Run(self.trace, machine, scheme, targets, options, self.kernels, compute_gap_scale, queueing).run(
-                progress
-            )
+            return ReplayRun(
+                self.trace, machine, scheme, targets, options, self.kernels, compute_gap_scale, queueing
+            ).run(progress)
         except BuddysimError as error:
             if not change.seed:
                 raise

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from buddysim.replay.schemes import BASELINE, DEFAULT
-from buddysim.replay.sensitivity import AUTO, MOST_INSTRUCTIONS
+from buddysim.replay.sensitivity import AUTO, MAX_INSTRUCTIONS
 from buddysim.report.bottleneck import BOTTLENECK_FROM, format_bottleneck, utilizations
 from buddysim.report.quantities import format_bytes, format_percent
 
@@ -80,9 +80,9 @@ def _bands(results: Results) -> Iterator[str]:
     first = next(iter(results.values()))
     about, runs = first["provenance"]["sensitivity"], len(first["sensitivity.time_ps"])
     instructions = first["memory_instructions"]
-    if about["requested"] == AUTO and instructions > MOST_INSTRUCTIONS:
+    if about["requested"] == AUTO and instructions > MAX_INSTRUCTIONS:
         yield (
-            f"no bands: {instructions:,} memory instructions a run, more than {MOST_INSTRUCTIONS:,}: "
+            f"no bands: {instructions:,} memory instructions a run, more than {MAX_INSTRUCTIONS:,}: "
             "ask with --sensitivity all"
         )
     if not runs:

@@ -22,7 +22,7 @@ from buddysim.cli import main
 from tests.fuzz.case import check, write_files
 from tests.fuzz.file_types import _bundle, _store_head, _stored, _timings
 from tests.fuzz.promise import keeps_its_promise
-from tests.replay.test_large import write_claims
+from tests.replay.test_lazy_allocations import write_claims
 from tests.trace.builders import write_small
 
 ROOT = Path(__file__).parents[2]

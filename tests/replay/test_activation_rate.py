@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from buddysim.replay.parameters import engine_numbers
-from tests.reference.replay.banks import Activations
-from tests.reference.replay.ports import Clock
-from tests.reference.replay.reservation_table import Calendar
+from tests.reference.replay.banks import RefActivationWindow
+from tests.reference.replay.ports import RefClock
+from tests.reference.replay.reservation_table import RefReservationTable
 from tests.replay.bare import run_warps, tiny_machine
 
 INTERVAL = 4000
@@ -19,7 +19,7 @@ wanted = st.lists(st.integers(0, 60 * INTERVAL), min_size=2, max_size=60)
 
 def activated(times: list[int]) -> list[int]:
     """When rows are activated that are wanted at these times, asked for in this order."""
-    activations = Activations(INTERVAL, Calendar(Clock(), INTERVAL, 0, 0))
+    activations = RefActivationWindow(INTERVAL, RefReservationTable(RefClock(), INTERVAL, 0, 0))
     found = [activations.activate(t) for t in times]
     assert all(at >= t for t, at in zip(times, found, strict=True))
     return found

@@ -11,7 +11,7 @@ from buddysim.trace import open_trace
 from tests.replay.programs import random_program
 
 SMALL = {"l1.size": "6 KiB", "l2.size": "256 KiB", "sm.count": 8, "metadata_cache.size": "4 KiB"}
-KINDS = ("demand", "overfetch", "read_modify_write", "write_back", "metadata_read", "metadata_write")
+KINDS = ("demand", "overfetch", "read_modify_write", "writeback", "metadata_read", "metadata_write")
 
 
 @pytest.mark.parametrize("model", ["simple", "banked"])

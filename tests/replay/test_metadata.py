@@ -9,7 +9,7 @@ from buddysim.machine import Machine
 from buddysim.replay.engine.event_loop import Engine
 from buddysim.replay.parameters import engine_numbers
 from buddysim.replay.schemes import REGISTRY
-from tests.reference.replay.engine.ref_port import RefPort
+from tests.reference.replay.engine.ref_port import RefPortBuckets
 from tests.replay.bare import run_warps, tiny_machine
 
 P100 = Machine.load("p100-nvlink2").with_overrides({"dram.model": "simple"})
@@ -122,7 +122,7 @@ def test_what_has_not_begun_when_the_metadata_are_there_is_cancelled(cancel):
             regions=[(0, 64, 1, 4), (64, 4096, 0, 4)],
             state=[0x44] * 4096,
         )
-        slice_port, bus, wasted = RefPort(), RefPort(), 0
+        slice_port, bus, wasted = RefPortBuckets(), RefPortBuckets(), 0
         for line in range(ahead + 1):
             at = slice_port.request(0, CYCLE * (1 + line) + L2 // 2, 4 * numbers["slice_cost"])
             at += numbers["dram_before_ps"]
@@ -141,7 +141,7 @@ def test_what_has_not_begun_when_the_metadata_are_there_is_cancelled(cancel):
 
 def port_turns(arrivals, interval_ps):
     """When lookups have their turns at one slice's port."""
-    port = RefPort()
+    port = RefPortBuckets()
     return [port.request(0, t, 1024 * interval_ps) for t in arrivals]
 
 

@@ -13,8 +13,8 @@ from buddysim.replay.engine.port import LonePort
 from buddysim.replay.engine.reservation_table import BusCalendar
 from buddysim.replay.parameters import engine_numbers
 from tests.reference.replay.engine.ref_cache import RefLruTags
-from tests.reference.replay.engine.ref_port import RefPort
-from tests.reference.replay.engine.ref_reservation_table import RefBusCalendar
+from tests.reference.replay.engine.ref_port import RefPortBuckets
+from tests.reference.replay.engine.ref_reservation_table import RefBusReservations
 from tests.reference.replay.memory_path import RefMemory
 from tests.replay.bare import run_warps, tiny_machine
 
@@ -66,7 +66,7 @@ def test_events_come_by_time_then_number(data, n):
     )
 )
 def test_port_equals_its_twin(requests):
-    fast, naive, now = LonePort(), RefPort(), 0
+    fast, naive, now = LonePort(), RefPortBuckets(), 0
     for passed, ahead, cost in requests:
         now += passed
         assert fast.request(now, now + ahead, cost) == naive.request(now, now + ahead, cost)
@@ -86,7 +86,7 @@ def test_port_equals_its_twin(requests):
     ),
 )
 def test_bus_calendar_equals_its_twin(burst, ccd, requests):
-    fast, naive, now = BusCalendar(burst, ccd), RefBusCalendar(burst, ccd), 0
+    fast, naive, now = BusCalendar(burst, ccd), RefBusReservations(burst, ccd), 0
     for passed, ahead, bursts, times in requests:
         now += passed * burst
         slot = now // burst + ahead

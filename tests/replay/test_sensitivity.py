@@ -15,12 +15,12 @@ from buddysim.replay.result import ReplayResult
 from buddysim.replay.sensitivity import (
     DOUBLE,
     HALF,
-    MOST_INSTRUCTIONS,
-    MOST_RUNS,
-    NO_CHANGE,
-    Change,
-    Plan,
-    plan,
+    MAX_INSTRUCTIONS,
+    MAX_RUNS,
+    UNCHANGED,
+    Perturbation,
+    SensitivityRuns,
+    plan_runs,
     run_all,
 )
 
@@ -32,13 +32,15 @@ PARTS = ("l1", "l2", "dram", "link")
 UNTIMED = Path(__file__).parents[2] / "traces" / "backprop16k.bin"
 
 
-def planned(asked: str = "all", instructions: int = 10, assumed_gaps: bool = False, drawn_sizes: bool = True) -> Plan:
-    return plan(asked, instructions=instructions, assumed_gaps=assumed_gaps, drawn_sizes=drawn_sizes)
+def planned(
+    asked: str = "all", instructions: int = 10, assumed_gaps: bool = False, drawn_sizes: bool = True
+) -> SensitivityRuns:
+    return plan_runs(asked, instructions=instructions, assumed_gaps=assumed_gaps, drawn_sizes=drawn_sizes)
 
 
 def test_eight_runs_change_everything_by_little_each_up_in_four() -> None:
     small = planned().small
-    assert len(small) == MOST_RUNS == 8
+    assert len(small) == MAX_RUNS == 8
     for column in range(4):
         assert sorted(change.latencies[column] for change in small) == [DOWN] * 4 + [UP] * 4
     assert sorted(change.gaps for change in small) == [DOWN] * 4 + [UP] * 4
@@ -53,8 +55,8 @@ def test_eight_runs_change_everything_by_little_each_up_in_four() -> None:
 def test_assumed_gaps_take_two_of_the_eight() -> None:
     chosen = planned(assumed_gaps=True)
     assert [change.gaps for change in chosen.gaps] == [HALF, DOUBLE]
-    assert all(change.latencies == NO_CHANGE.latencies and change.seed == 0 for change in chosen.gaps)
-    assert len(chosen.changes) == MOST_RUNS
+    assert all(change.latencies == UNCHANGED.latencies and change.seed == 0 for change in chosen.gaps)
+    assert len(chosen.changes) == MAX_RUNS
     assert chosen.changes == (*chosen.small, *chosen.gaps)
 
 
@@ -72,10 +74,10 @@ def test_assumed_gaps_take_two_of_the_eight() -> None:
 def test_some_kinds_alone(asked: str, runs: int) -> None:
     small = planned(asked).small
     assert len(small) == runs
-    assert any(change.latencies != NO_CHANGE.latencies for change in small) == ("latency" in asked)
+    assert any(change.latencies != UNCHANGED.latencies for change in small) == ("latency" in asked)
     assert any(change.gaps != 1 for change in small) == ("compute-gaps" in asked)
     assert any(change.seed for change in small) == ("seed" in asked)
-    assert NO_CHANGE not in small
+    assert UNCHANGED not in small
 
 
 def test_seeds_change_only_where_sizes_are_drawn() -> None:
@@ -84,9 +86,9 @@ def test_seeds_change_only_where_sizes_are_drawn() -> None:
 
 
 def test_long_runs_have_no_bands_unless_asked_for() -> None:
-    assert planned("auto", MOST_INSTRUCTIONS).changes == planned("all").changes
-    assert planned("auto", MOST_INSTRUCTIONS + 1).changes == ()
-    assert planned("all", MOST_INSTRUCTIONS + 1).changes == planned("all").changes
+    assert planned("auto", MAX_INSTRUCTIONS).changes == planned("all").changes
+    assert planned("auto", MAX_INSTRUCTIONS + 1).changes == ()
+    assert planned("all", MAX_INSTRUCTIONS + 1).changes == planned("all").changes
 
 
 @pytest.mark.parametrize("asked", ["some", "latency,gap", "", "none,compute-gaps", True, None])
@@ -101,12 +103,12 @@ def test_a_change_scales_each_latency_of_the_machine() -> None:
     machine = Machine.load("p100-nvlink2")
     for number, part in enumerate(PARTS):
         factors = tuple(UP if other == number else Fraction(1) for other in range(4))
-        changed = Change(factors).of(machine)
+        changed = Perturbation(factors).of(machine)
         for other in PARTS:
             times = (machine.exact_ps(getattr(m, other).load_to_use) for m in (machine, changed))
             before, after = times
             assert after / before == (UP if other == part else 1)
-    assert NO_CHANGE.of(machine) is machine
+    assert UNCHANGED.of(machine) is machine
 
 
 def test_a_shorter_latency_still_contains_what_it_contains() -> None:
@@ -196,7 +198,7 @@ def test_an_error_in_one_run_ends_the_others(error: type[BaseException]) -> None
     """The other runs end only because they are stopped."""
     other_runs = threading.Event()
 
-    def run_one(change: Change, progress: object) -> ReplayResult:
+    def run_one(change: Perturbation, progress: object) -> ReplayResult:
         if change.gaps == 2:
             other_runs.wait(10)
             raise error
@@ -205,10 +207,10 @@ def test_an_error_in_one_run_ends_the_others(error: type[BaseException]) -> None
             progress(1, 10)  # type: ignore[operator]
 
     with pytest.raises(error):
-        run_all([Change(gaps=Fraction(1, 2)), Change(gaps=Fraction(2))], run_one, lambda done: None)
+        run_all([Perturbation(gaps=Fraction(1, 2)), Perturbation(gaps=Fraction(2))], run_one, lambda done: None)
 
 
 def test_results_come_in_the_order_of_the_changes() -> None:
-    changes = [Change(seed=number) for number in range(20)]
+    changes = [Perturbation(seed=number) for number in range(20)]
     results = run_all(changes, lambda change, _: result("buddy", change.seed), lambda done: None)
     assert [one.counters["time_ps"] for one in results] == list(range(20))

@@ -25,7 +25,7 @@ from buddysim.trace.format import REPLAY_LABEL
 from buddysim.training import simulate as train
 from buddysim.training.schemes import REGISTRY as TRAINING_SCHEMES
 from tests.replay.events import BASE, provenance
-from tests.replay.test_large import write_claims
+from tests.replay.test_lazy_allocations import write_claims
 
 FILE = Path(__file__).with_name("golden.json")
 TRACES = Path(__file__).parents[2] / "traces"

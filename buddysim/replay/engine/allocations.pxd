@@ -6,7 +6,7 @@ that reaches into them first. Behind a region the one that begins next in the 64
 numbers + 1, so that 0 is none: memory that nothing has touched.
 
 Two regions are no allocations: number -1 holds every entry, and is what an entry without an allocation would find; number
-`n_regions` holds none. The pieces of large allocations (`replay/large.py`) are in `region_of_page` once they have been touched.
+`n_regions` holds none. The pieces of large allocations (`replay/lazy_allocations.py`) are in `region_of_page` once they have been touched.
 """
 from libc.stdint cimport int64_t, uint64_t
 

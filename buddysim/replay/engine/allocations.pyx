@@ -2,7 +2,7 @@
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memmove
 
-from buddysim.replay.untouched import untouched_bytes
+from buddysim.replay.lazy_array import lazy_zeros
 
 from buddysim.replay.engine.arena cimport arena_zeroed
 
@@ -16,7 +16,7 @@ cdef object regions_init(Arena* arena, MemorySystem* m, regions):
     Returns what is to be kept as long as the system.
     """
     cdef int64_t[:, ::1] rows = regions
-    cdef uint8_t[::1] pages = untouched_bytes(((m.n_entries >> PAGE_BITS) + 1) * sizeof(uint32_t))
+    cdef uint8_t[::1] pages = lazy_zeros(((m.n_entries >> PAGE_BITS) + 1) * sizeof(uint32_t))
     cdef int i
     m.n_regions = <int>rows.shape[0]
     m.regions = <Region*>arena_zeroed(arena, m.n_regions + 2, sizeof(Region)) + 1

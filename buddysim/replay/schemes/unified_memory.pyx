@@ -30,7 +30,7 @@ from pydantic import Field, model_validator
 from buddysim.machine import fields
 from buddysim.machine.section import Duration, Section
 from buddysim.machine.units import format_size, parse_time
-from buddysim.replay.untouched import untouched_bytes
+from buddysim.replay.lazy_array import lazy_zeros
 
 from buddysim.replay.engine.arena cimport Arena, arena_zeroed
 from buddysim.replay.engine.dram cimport larger
@@ -646,16 +646,16 @@ cdef class Scheme(SchemeBase):
         pages[0] = self.shape
         pages.n = (m.n_entries >> pages.entries_shift) + 1
         pages.batch_start_ps = -1
-        state = untouched_bytes(pages.n * sizeof(int64_t)).view(np.int64)
+        state = lazy_zeros(pages.n * sizeof(int64_t)).view(np.int64)
         frames = (pages.n - 1 >> pages.frame_shift) + 1
-        newer, older = (untouched_bytes((frames + 1) * sizeof(int32_t)).view(np.int32) for _ in range(2))
-        listed = untouched_bytes(frames).view(np.int8)
+        newer, older = (lazy_zeros((frames + 1) * sizeof(int32_t)).view(np.int32) for _ in range(2))
+        listed = lazy_zeros(frames).view(np.int8)
         pages.state, pages.newer, pages.older, pages.listed = &state[0], &newer[0], &older[0], &listed[0]
         self.kept = [state, newer, older, listed]
         if pages.by_block:
-            awaited = untouched_bytes(self.warps * MOST_AWAITED * sizeof(Awaited))
-            n_awaited = untouched_bytes(self.warps)
-            batch, replayed = (untouched_bytes(n * sizeof(int64_t)) for n in (pages.fault_batch, pages.n))
+            awaited = lazy_zeros(self.warps * MOST_AWAITED * sizeof(Awaited))
+            n_awaited = lazy_zeros(self.warps)
+            batch, replayed = (lazy_zeros(n * sizeof(int64_t)) for n in (pages.fault_batch, pages.n))
             pages.replayed_ps = <int64_t*>&replayed[0]
             pages.awaited, pages.n_awaited, pages.batch = <Awaited*>&awaited[0], <int8_t*>&n_awaited[0], <int64_t*>&batch[0]
             self.kept += [awaited, n_awaited, batch, replayed]
@@ -665,7 +665,7 @@ cdef class Scheme(SchemeBase):
             pages.emptied_ps = <int64_t*>arena_zeroed(arena, self.warps // MAX_WARPS, sizeof(int64_t))
             pages.go_on_ps = <int64_t*>arena_zeroed(arena, self.warps, sizeof(int64_t))
         if self.zero_fill:
-            exists = untouched_bytes(pages.n)
+            exists = lazy_zeros(pages.n)
             pages.exists = <int8_t*>&exists[0]
             self.kept.append(exists)
         pages.first_frames = smaller(pages.first_frames, self.find_spans(m, pages, arena))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tests.reference.replay.reservation_table import Calendar
+from tests.reference.replay.reservation_table import RefReservationTable
 
 ROWS_LEFT = 3
 
 
 @dataclass(frozen=True)
-class Timing:
+class RefDramTiming:
     """`dram.timing` in ps, and the length of a burst; `ccd` is in bursts."""
 
     burst: int
@@ -33,7 +33,7 @@ class Timing:
     ccd: int
 
 
-class Activations:
+class RefActivationWindow:
     """Activations of a pseudo-channel: none sooner than `interval` after another.
 
     Parameters
@@ -42,7 +42,7 @@ class Activations:
     calendar : with a slot for each; None where bursts are no shorter
     """
 
-    def __init__(self, interval: int, calendar: Calendar | None) -> None:
+    def __init__(self, interval: int, calendar: RefReservationTable | None) -> None:
         self.interval, self.calendar = interval, calendar
         self.latest_slot, self.latest = -2, 0
 
@@ -59,14 +59,14 @@ class Activations:
         return at
 
 
-class RowLeft(NamedTuple):
+class RefClosedRow(NamedTuple):
     """A row, and when its bank leaves it."""
 
     row: int | None
     at: int
 
 
-class Opened(NamedTuple):
+class RefRowAccess(NamedTuple):
     """When the first column command can be (ps), and how the row was found: `hit`, `joined` or `miss`."""
 
     at: int
@@ -74,7 +74,7 @@ class Opened(NamedTuple):
 
 
 @dataclass
-class Bank:
+class RefBank:
     """A bank; times are ps.
 
     Parameters
@@ -84,35 +84,35 @@ class Bank:
     number : in its pseudo-channel
     """
 
-    timing: Timing
-    activations: Activations
+    timing: RefDramTiming
+    activations: RefActivationWindow
     number: int
     row: int | None = None
     col: int = 0
     ready: int = 0
-    left: list[RowLeft] = field(default_factory=lambda: [RowLeft(None, 0)] * (ROWS_LEFT + 1))
+    left: list[RefClosedRow] = field(default_factory=lambda: [RefClosedRow(None, 0)] * (ROWS_LEFT + 1))
 
     @property
     def _turn(self) -> int:
         """When its first refresh begins (ps)."""
         return self.number * self.timing.trefi // self.timing.banks if self.timing.single_banks else 0
 
-    def open(self, row: int, t: int) -> Opened:
+    def open(self, row: int, t: int) -> RefRowAccess:
         """A request for a row reaches the channel at `t`."""
         timing = self.timing
         began = t - (t - self._turn) % timing.trefi if timing.trefi else 0
         if self.left[0].at + timing.trp < began:
             self.row, self.ready = None, began + (timing.trfcsb if timing.single_banks else timing.trfc)
         if self.row == row:
-            return Opened(max(t, self.col), "hit")
+            return RefRowAccess(max(t, self.col), "hit")
         newest = next((i for i, other in enumerate(self.left[:ROWS_LEFT]) if other.row == row), None)
         if newest is not None and self.left[newest].at > t:
-            return Opened(max(t, self.left[newest + 1].at + timing.trp + timing.trcd), "joined")
+            return RefRowAccess(max(t, self.left[newest + 1].at + timing.trp + timing.trcd), "joined")
         at = max(t, self.ready)
         if self.row is not None:
             at += timing.trp
         at = self.activations.activate(at)
-        self.left = [RowLeft(self.row, at - timing.trp), *self.left[:-1]]
+        self.left = [RefClosedRow(self.row, at - timing.trp), *self.left[:-1]]
         self.row = row
         self.col, self.ready = at + timing.trcd, at + timing.tras
-        return Opened(self.col, "miss")
+        return RefRowAccess(self.col, "miss")

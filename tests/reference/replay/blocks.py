@@ -6,34 +6,34 @@ from dataclasses import dataclass, field
 
 from buddysim.machine import Machine
 from buddysim.trace import Kernel
-from tests.reference.replay.icache import Code
-from tests.reference.replay.numbers import Numbers
-from tests.reference.replay.operations import BlockProgram
-from tests.reference.replay.schedulers import Scheduler
-from tests.reference.replay.warps import Warp
+from tests.reference.replay.icache import RefInstructionCache
+from tests.reference.replay.numbers import RefNumbers
+from tests.reference.replay.operations import RefBlockProgram
+from tests.reference.replay.schedulers import RefScheduler
+from tests.reference.replay.warps import RefWarp
 
 
 @dataclass(eq=False)
-class RunningKernel:
+class RefRunningKernel:
     """A kernel from its launch to its end; `waiting` are the thread blocks that are not dispatched."""
 
     kernel: Kernel
     launched: int
     starts: int
-    waiting: list[BlockProgram]
+    waiting: list[RefBlockProgram]
     started: bool = False
     running_blocks: int = 0
     stored: int = 0
     before: dict[str, int] = field(default_factory=dict)
-    code: dict[int, Code] = field(default_factory=dict)
+    code: dict[int, RefInstructionCache] = field(default_factory=dict)
 
     @property
     def ended(self) -> bool:
         return self.started and not self.waiting and not self.running_blocks
 
-    def code_on(self, sm: Sm) -> Code:
+    def code_on(self, sm: RefSm) -> RefInstructionCache:
         """What an SM has of its code."""
-        return self.code.setdefault(sm.number, Code(sm.numbers, self.kernel.code_bytes))
+        return self.code.setdefault(sm.number, RefInstructionCache(sm.numbers, self.kernel.code_bytes))
 
     def needs(self) -> dict[str, int]:
         """What each of its thread blocks takes of an SM."""
@@ -48,12 +48,12 @@ class RunningKernel:
 
 
 @dataclass(eq=False)
-class Block:
+class RefThreadBlock:
     """A thread block on an SM."""
 
-    owner: RunningKernel
+    owner: RefRunningKernel
     left: int
-    warps: list[Warp] = field(default_factory=list)
+    warps: list[RefWarp] = field(default_factory=list)
     stored: int = 0
     arrived: int = 0
 
@@ -65,7 +65,7 @@ class Block:
         return 0 if self.owner.waiting or self.owner.running_blocks > 1 else self.owner.stored
 
 
-class Sm:
+class RefSm:
     """What an SM has room for.
 
     Parameters
@@ -75,7 +75,7 @@ class Sm:
     schedulers : its own
     """
 
-    def __init__(self, numbers: Numbers, number: int, schedulers: list[Scheduler]) -> None:
+    def __init__(self, numbers: RefNumbers, number: int, schedulers: list[RefScheduler]) -> None:
         machine: Machine = numbers.machine
         self.numbers, self.number, self.schedulers = numbers, number, schedulers
         self.free_slots = set(range(machine.sm.warps))
@@ -87,12 +87,12 @@ class Sm:
         }
         self.next_block = self.next_barrier = 0
 
-    def has_room(self, kernel: RunningKernel) -> bool:
+    def has_room(self, kernel: RefRunningKernel) -> bool:
         """Whether a thread block of a kernel fits."""
         fits = all(need <= self.room[what] for what, need in kernel.needs().items())
         return fits and kernel.kernel.warps_per_block <= len(self.free_slots)
 
-    def dispatch(self, kernel: RunningKernel, now: int) -> None:
+    def dispatch(self, kernel: RefRunningKernel, now: int) -> None:
         """The kernel's next thread block begins."""
         program = kernel.waiting.pop(0)
         if not program.warps:
@@ -103,23 +103,23 @@ class Sm:
         for what, need in kernel.needs().items():
             self.room[what] -= need
         kernel.running_blocks += 1
-        block = Block(kernel, len(program.warps))
+        block = RefThreadBlock(kernel, len(program.warps))
         for i, warp_program in enumerate(program.warps):
             slot = min(self.free_slots)
             self.free_slots.remove(slot)
             begin = start + self.numbers.block_latency + i * per_warp
-            warp = Warp(self.numbers, warp_program, block, slot, begin, kernel.code_on(self))
+            warp = RefWarp(self.numbers, warp_program, block, slot, begin, kernel.code_on(self))
             block.warps.append(warp)
             self.schedulers[slot % len(self.schedulers)].warps.append(warp)
 
-    def at_barrier(self, warp: Warp, now: int) -> None:
+    def at_barrier(self, warp: RefWarp, now: int) -> None:
         """A warp comes to a barrier of its block; those of the SM take one warp after the other."""
         warp.wait_at_barrier()
         self.next_barrier = max(now, self.next_barrier) + self.numbers.barrier_interval
         warp.block.arrived = self.next_barrier
         release_barrier(warp.block, now)
 
-    def warp_ended(self, warp: Warp, now: int) -> bool:
+    def warp_ended(self, warp: RefWarp, now: int) -> bool:
         """Frees the warp's slot; whether its block has ended with it."""
         block = warp.block
         self.free_slots.add(warp.slot)
@@ -134,7 +134,7 @@ class Sm:
         return True
 
 
-def release_barrier(block: Block, now: int) -> None:
+def release_barrier(block: RefThreadBlock, now: int) -> None:
     """The block's warps go on if all that have not ended are at the barrier."""
     if all(warp.at_barrier for warp in block.warps):
         for warp in block.warps:

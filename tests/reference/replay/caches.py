@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 
 @dataclass
-class CacheLine:
+class RefCacheLine:
     """Masks of sectors; those that are `coming` are there at `ready`. The L1 has none that are dirty or partial.
 
     `size_class` is the one that the last writer gives the entry; `merges`, in the L1, counts accesses that wait for
@@ -38,7 +38,7 @@ class CacheLine:
         return self.coming & self.valid & wanted if self.ready > t else 0
 
 
-class Cache:
+class RefCache:
     """Lines by their entry.
 
     Parameters
@@ -49,33 +49,33 @@ class Cache:
 
     def __init__(self, ways: int, set_of: Callable[[int], object]) -> None:
         self.ways, self.set_of = ways, set_of
-        self.sets: dict[object, OrderedDict[int, CacheLine]] = {}
+        self.sets: dict[object, OrderedDict[int, RefCacheLine]] = {}
 
-    def set_for(self, entry: int) -> OrderedDict[int, CacheLine]:
+    def set_for(self, entry: int) -> OrderedDict[int, RefCacheLine]:
         """The set's lines, the least recently used first."""
         return self.sets.setdefault(self.set_of(entry), OrderedDict())
 
-    def find(self, entry: int) -> CacheLine | None:
+    def find(self, entry: int) -> RefCacheLine | None:
         """The entry's line, which becomes the most recently used."""
         lines = self.set_for(entry)
         if entry in lines:
             lines.move_to_end(entry)
         return lines.get(entry)
 
-    def peek(self, entry: int) -> CacheLine | None:
+    def peek(self, entry: int) -> RefCacheLine | None:
         """The entry's line."""
         return self.set_for(entry).get(entry)
 
-    def make_room(self, entry: int) -> tuple[int, CacheLine] | None:
+    def make_room(self, entry: int) -> tuple[int, RefCacheLine] | None:
         """Takes out the line that an entry's new line replaces; None where a way is empty."""
         lines = self.set_for(entry)
         return lines.popitem(last=False) if len(lines) == self.ways else None
 
-    def add(self, entry: int) -> CacheLine:
+    def add(self, entry: int) -> RefCacheLine:
         """A new line, the most recently used; there must be room."""
-        return self.set_for(entry).setdefault(entry, CacheLine())
+        return self.set_for(entry).setdefault(entry, RefCacheLine())
 
-    def drop(self, entry: int) -> CacheLine | None:
+    def drop(self, entry: int) -> RefCacheLine | None:
         """Takes the entry's line out."""
         return self.set_for(entry).pop(entry, None)
 
@@ -83,6 +83,6 @@ class Cache:
         """All lines leave."""
         self.sets.clear()
 
-    def all_lines(self) -> list[tuple[int, CacheLine]]:
+    def all_lines(self) -> list[tuple[int, RefCacheLine]]:
         """Every line, with its entry."""
         return [(entry, line) for lines in self.sets.values() for entry, line in lines.items()]

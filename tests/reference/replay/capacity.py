@@ -11,7 +11,7 @@ WHOLE_ENTRY = 128
 
 
 @dataclass(frozen=True)
-class Footprint:
+class RefFootprint:
     """Bytes at a moment."""
 
     allocated: int = 0
@@ -21,7 +21,7 @@ class Footprint:
     host: int = 0
 
 
-class Capacity:
+class RefCapacity:
     """The footprints of a run.
 
     Parameters
@@ -43,13 +43,13 @@ class Capacity:
         }
         self.moments = [first, *sorted(p for p in changes if first < p <= last)]
 
-    def at(self, position: int) -> Footprint:
+    def at(self, position: int) -> RefFootprint:
         """What is allocated at a position."""
         live = [a for a in self.trace.allocations if a.live_at(position)]
         host = [a for a in live if a.space == "host" or self.scheme == "pinned-host"]
         device = [a for a in live if a not in host]
         kept = {a.index: self._kept_bytes(a) for a in device}
-        return Footprint(
+        return RefFootprint(
             allocated=sum(WHOLE_ENTRY * a.entries for a in device),
             device=sum(kept[a.index] * a.entries for a in device),
             buddy=sum((WHOLE_ENTRY - kept[a.index]) * a.entries for a in device),

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from math import ceil
 
 from buddysim.machine.sections import Dram as DramKeys
-from tests.reference.replay.banks import Activations, Bank, Opened, Timing
-from tests.reference.replay.hashes import Location
+from tests.reference.replay.banks import RefActivationWindow, RefBank, RefDramTiming, RefRowAccess
+from tests.reference.replay.hashes import RefLocation
 from tests.reference.replay.numbers import SECTOR_BYTES
-from tests.reference.replay.ports import Clock
-from tests.reference.replay.reservation_table import Calendar
+from tests.reference.replay.ports import RefClock
+from tests.reference.replay.reservation_table import RefReservationTable
 
 MORE_PLACES = 3
 
 
 @dataclass
-class QueuedRow:
+class RefQueuedRow:
     """Writes to one row that wait."""
 
     bank: int
@@ -26,7 +26,7 @@ class QueuedRow:
     bursts: int
 
 
-class BankedChannel:
+class RefBankedChannel:
     """Banks, a bus with a slot per burst, and writes that are drained together.
 
     Parameters
@@ -37,21 +37,23 @@ class BankedChannel:
     counts : what is counted
     """
 
-    def __init__(self, keys: DramKeys, clock: Clock, timing: Timing, counts: Counter[str]) -> None:
+    def __init__(self, keys: DramKeys, clock: RefClock, timing: RefDramTiming, counts: Counter[str]) -> None:
         self.keys, self.clock, self.timing, self.counts = keys, clock, timing, counts
         whole = 0 if timing.single_banks else timing.trefi
-        self.bus = Calendar(clock, timing.burst, whole, timing.trfc)
-        slots = Calendar(clock, timing.interval, whole, timing.trfc) if timing.interval > timing.burst else None
-        activations = Activations(timing.interval, slots)
-        self.banks = [Bank(timing, activations, number) for number in range(keys.banks)]
+        self.bus = RefReservationTable(clock, timing.burst, whole, timing.trfc)
+        slots = (
+            RefReservationTable(clock, timing.interval, whole, timing.trfc) if timing.interval > timing.burst else None
+        )
+        activations = RefActivationWindow(timing.interval, slots)
+        self.banks = [RefBank(timing, activations, number) for number in range(keys.banks)]
         self.latest_slot, self.turned, self.turning = -1, -2, 0
         self.alone: int | None = None
-        self.queue: list[QueuedRow] = []
+        self.queue: list[RefQueuedRow] = []
         self.queued = self.bytes = 0
         self.places = [0] * (keys.write_high + MORE_PLACES)
         self.next_taken = self.next_freed = 0
 
-    def read(self, location: Location, count: int, t: int) -> int:
+    def read(self, location: RefLocation, count: int, t: int) -> int:
         """When bursts are read that reach the channel at `t` (ps)."""
         timing = self.timing
         bank, opened = self._open(location.bank, location.row, t)
@@ -70,7 +72,7 @@ class BankedChannel:
         bank.ready = max(bank.ready, done + timing.trtp - timing.burst - timing.tcl)
         return done
 
-    def _open(self, bank: int, row: int, t: int) -> tuple[Bank, Opened]:
+    def _open(self, bank: int, row: int, t: int) -> tuple[RefBank, RefRowAccess]:
         opened = self.banks[bank].open(row, t)
         self.counts["device.row_misses" if opened.word == "miss" else "device.row_hits"] += 1
         return self.banks[bank], opened
@@ -84,7 +86,7 @@ class BankedChannel:
 
     # -- writes -------------------------------------------------------------------------------------------------------
 
-    def write(self, location: Location, count: int, t: int, before: int) -> int:
+    def write(self, location: RefLocation, count: int, t: int, before: int) -> int:
         """When the channel takes bursts that leave the L2 at `t`, `before` away (ps)."""
         taken = t
         for _ in range(count):
@@ -96,7 +98,7 @@ class BankedChannel:
                 queued.bursts += count
                 break
         else:
-            self.queue.append(QueuedRow(location.bank, location.row, at, count))
+            self.queue.append(RefQueuedRow(location.bank, location.row, at, count))
         self.queued += count
         idle = self.latest_slot == self.turned
         if self.keys.drains == "among_reads":
@@ -130,7 +132,7 @@ class BankedChannel:
         self._turn(end, end + ceil((timing.twtr + timing.tcl) / timing.burst))
         self.turned = self.latest_slot
 
-    def _write_row(self, row: QueuedRow, start: int, before: int) -> int:
+    def _write_row(self, row: RefQueuedRow, start: int, before: int) -> int:
         """Writes a row's bursts; the slot of the last."""
         timing = self.timing
         bank, opened = self._open(row.bank, row.row, row.arrival)

@@ -6,22 +6,22 @@ from collections import Counter
 from collections.abc import Callable
 
 from buddysim.trace import Memcpy, Memset
-from tests.reference.replay.caches import Cache
-from tests.reference.replay.l2 import L2
+from tests.reference.replay.caches import RefCache
+from tests.reference.replay.l2 import RefL2
 from tests.reference.replay.numbers import SECTOR_BYTES
-from tests.reference.replay.sizes import Sizes
-from tests.reference.replay.space import Placed
+from tests.reference.replay.sizes import RefSizes
+from tests.reference.replay.space import RefAllocationRange
 
 SECTORS_OF_LINE = 4
 
 
-def written_range(event: Memcpy | Memset, placed: Placed) -> range:
+def written_range(event: Memcpy | Memset, placed: RefAllocationRange) -> range:
     """Bytes of the allocation that a copy or fill writes."""
     first = event.address - placed.allocation.base
     return range(first, min(first + event.bytes, placed.allocation.bytes))
 
 
-def covered_sectors(written: range, placed: Placed) -> dict[int, int]:
+def covered_sectors(written: range, placed: RefAllocationRange) -> dict[int, int]:
     """Of each entry of which a byte is written, the mask of sectors that are written whole, in rising order."""
     covered = {}
     for entry in range(written[0] // 128, written[-1] // 128 + 1):
@@ -35,7 +35,7 @@ def covered_sectors(written: range, placed: Placed) -> dict[int, int]:
     return covered
 
 
-def overwrite(l2: L2, covered: dict[int, int], counts: Counter[str]) -> None:
+def overwrite(l2: RefL2, covered: dict[int, int], counts: Counter[str]) -> None:
     """Covered sectors leave the L2: memory has newer ones."""
     cache = l2.cache
     for entry, mask in covered.items():
@@ -52,7 +52,9 @@ def overwrite(l2: L2, covered: dict[int, int], counts: Counter[str]) -> None:
             cache.drop(entry)
 
 
-def resize(sizes: Sizes, cache: Cache, placed: Placed, covered: dict[int, int], launches: int) -> None:
+def resize(
+    sizes: RefSizes, cache: RefCache, placed: RefAllocationRange, covered: dict[int, int], launches: int
+) -> None:
     """Entries that a copy writes get the classes of the next snapshot, and so do their lines that stay dirty."""
     for entry in covered:
         size_class = sizes.copied(placed, entry, launches)
@@ -64,7 +66,7 @@ def resize(sizes: Sizes, cache: Cache, placed: Placed, covered: dict[int, int], 
             line.size_class = size_class
 
 
-def leave_in_l2(l2: L2, covered: dict[int, int], now: int, most: int, resident: Callable[[int], bool]) -> None:
+def leave_in_l2(l2: RefL2, covered: dict[int, int], now: int, most: int, resident: Callable[[int], bool]) -> None:
     """The last lines of a copy are left in the L2."""
     entries = [entry for entry, mask in covered.items() if mask][-most:]
     for entry in entries:
@@ -78,7 +80,7 @@ def leave_in_l2(l2: L2, covered: dict[int, int], now: int, most: int, resident: 
         line.coming &= ~covered[entry]
 
 
-def free(l2: L2, placed: Placed, counts: Counter[str]) -> None:
+def free(l2: RefL2, placed: RefAllocationRange, counts: Counter[str]) -> None:
     """The allocation's lines leave the L2, and nothing is written back."""
     for entry in range(placed.first, placed.end):
         l2.drop_copies(entry, 15)

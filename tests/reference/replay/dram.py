@@ -7,12 +7,12 @@ from copy import deepcopy
 from fractions import Fraction
 from typing import Protocol
 
-from tests.reference.replay.banks import Timing
-from tests.reference.replay.channel import BankedChannel
-from tests.reference.replay.hashes import Location
-from tests.reference.replay.histograms import Waits
-from tests.reference.replay.numbers import FINE, SECTOR_BYTES, Numbers, sector_time
-from tests.reference.replay.ports import Clock, Port
+from tests.reference.replay.banks import RefDramTiming
+from tests.reference.replay.channel import RefBankedChannel
+from tests.reference.replay.hashes import RefLocation
+from tests.reference.replay.histograms import RefQueueWaits
+from tests.reference.replay.numbers import FINE, SECTOR_BYTES, RefNumbers, sector_time
+from tests.reference.replay.ports import RefClock, RefPort
 
 #: What is moved, as lists of the channels' name it, and the counter of all channels.
 KINDS = {
@@ -25,20 +25,20 @@ KINDS = {
 }
 
 
-class Channel(Protocol):
+class RefChannelProtocol(Protocol):
     """A pseudo-channel, and the bytes that it has moved."""
 
     bytes: int
     queued: int
 
-    def read(self, location: Location, count: int, t: int) -> int:
+    def read(self, location: RefLocation, count: int, t: int) -> int:
         """When bursts are read that reach the channel at `t` (ps)."""
 
-    def write(self, location: Location, count: int, t: int, before: int) -> int:
+    def write(self, location: RefLocation, count: int, t: int, before: int) -> int:
         """When the channel takes bursts that leave the L2 at `t`, `before` away (ps)."""
 
 
-class SimpleChannel:
+class RefSimpleChannel:
     """A bandwidth and a latency.
 
     Parameters
@@ -49,25 +49,25 @@ class SimpleChannel:
 
     queued = 0
 
-    def __init__(self, clock: Clock, timing: Timing) -> None:
-        self.port, self.timing = Port(clock), timing
+    def __init__(self, clock: RefClock, timing: RefDramTiming) -> None:
+        self.port, self.timing = RefPort(clock), timing
         self.bytes = 0
 
     def _pass(self, count: int, t: int) -> int:
         self.bytes += SECTOR_BYTES * count
         return self.port.request(t, count * self.timing.burst * FINE)
 
-    def read(self, _: Location, count: int, t: int) -> int:
+    def read(self, _: RefLocation, count: int, t: int) -> int:
         """When bursts are read that reach the channel at `t` (ps)."""
         timing = self.timing
         return self._pass(count, t) + timing.trcd + timing.tcl + count * timing.burst
 
-    def write(self, _: Location, count: int, t: int, before: int) -> int:
+    def write(self, _: RefLocation, count: int, t: int, before: int) -> int:
         """When the channel takes bursts that leave the L2 at `t`, `before` away (ps)."""
         return self._pass(count, t + before) - before
 
 
-class Dram:
+class RefDram:
     """All pseudo-channels.
 
     Parameters
@@ -77,7 +77,7 @@ class Dram:
     counts, waits : what is counted
     """
 
-    def __init__(self, numbers: Numbers, clock: Clock, counts: Counter[str], waits: Waits) -> None:
+    def __init__(self, numbers: RefNumbers, clock: RefClock, counts: Counter[str], waits: RefQueueWaits) -> None:
         machine, self.counts, self.waits = numbers.machine, counts, waits
         self.timing = timing = timing_of(numbers)
         around = machine.ps(machine.dram.load_to_use) - numbers.l2_hit - timing.trcd - timing.tcl - timing.burst
@@ -87,15 +87,15 @@ class Dram:
         if machine.dram.model == "simple":
             self.idle += timing.trcd
             self.burst_step = timing.burst
-        self.channels: list[Channel] = []
+        self.channels: list[RefChannelProtocol] = []
         self.by_kind = {kind: [0] * numbers.pseudo_channels for kind in KINDS}
         for _ in range(numbers.pseudo_channels):
             if machine.dram.model == "simple":
-                self.channels.append(SimpleChannel(clock, timing))
+                self.channels.append(RefSimpleChannel(clock, timing))
             else:
-                self.channels.append(BankedChannel(machine.dram, clock, timing, counts))
+                self.channels.append(RefBankedChannel(machine.dram, clock, timing, counts))
 
-    def read(self, location: Location, count: int, t: int) -> int:
+    def read(self, location: RefLocation, count: int, t: int) -> int:
         """When `count` bursts that are asked for at `t` are back at the L2 (ps); 0 bursts are there at once."""
         if not count:
             return t
@@ -103,20 +103,20 @@ class Dram:
         self.waits.dram_read.add(back - t - self.idle - (count - 1) * self.burst_step)
         return back
 
-    def begins_after(self, location: Location, t: int, after: int) -> bool:
+    def begins_after(self, location: RefLocation, t: int, after: int) -> bool:
         """Whether a burst that is asked for at `t` would begin no sooner than `after`: nothing is booked."""
         trial = deepcopy(self.channels[location.channel])
         back = trial.read(location, 1, t + self.before) + self.after
         return back - self.idle >= after
 
-    def write(self, location: Location, count: int, t: int) -> int:
+    def write(self, location: RefLocation, count: int, t: int) -> int:
         """When the channel takes `count` bursts that leave the L2 at `t` (ps)."""
         taken = self.channels[location.channel].write(location, count, t, self.before)
         if count:
             self.waits.dram_write.add(taken - t)
         return taken
 
-    def count(self, kind: str, location: Location, sectors: int) -> None:
+    def count(self, kind: str, location: RefLocation, sectors: int) -> None:
         """Counts sectors of a kind that are moved, or queued."""
         self.by_kind[kind][location.channel] += SECTOR_BYTES * sectors
         self.counts[f"device.{KINDS[kind]}_bytes"] += SECTOR_BYTES * sectors
@@ -132,11 +132,11 @@ class Dram:
         return SECTOR_BYTES * sum(channel.queued for channel in self.channels)
 
 
-def timing_of(numbers: Numbers) -> Timing:
+def timing_of(numbers: RefNumbers) -> RefDramTiming:
     """The machine's timings in ps."""
     machine, keys = numbers.machine, numbers.machine.dram.timing
     burst = sector_time(machine.bytes_per_s(machine.dram.pseudo_channel_bandwidth))
-    return Timing(
+    return RefDramTiming(
         burst=burst,
         trcd=machine.ps(keys.tRCD),
         trp=machine.ps(keys.tRP),

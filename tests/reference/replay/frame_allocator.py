@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 
 
-class Frames:
+class RefFrameAllocator:
     """Frames of the size of a page, each free or used by allocations of one page of the trace.
 
     Attributes

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from buddysim.machine import Machine
-from tests.reference.replay.numbers import Numbers
+from tests.reference.replay.numbers import RefNumbers
 
 WORD = 2**32
 
@@ -43,7 +43,7 @@ def remainder(group: int, slices: int) -> int:
 
 
 @dataclass(frozen=True)
-class Location:
+class RefLocation:
     """Where in device memory the bursts of an entry or metadata line are."""
 
     channel: int
@@ -51,7 +51,7 @@ class Location:
     row: int
 
 
-class Places:
+class RefAddressMap:
     """Slices, sets and locations of a machine's entries.
 
     Parameters
@@ -60,7 +60,7 @@ class Places:
     n_entries : entries of the run's address space
     """
 
-    def __init__(self, numbers: Numbers, n_entries: int) -> None:
+    def __init__(self, numbers: RefNumbers, n_entries: int) -> None:
         self.numbers, self.n_entries = numbers, n_entries
         self.machine: Machine = numbers.machine
         self.neighbours = numbers.machine.l2.interleave // 128
@@ -83,7 +83,7 @@ class Places:
     def l2_set(self, entry: int) -> int:
         return place(self.in_slice(entry), self.numbers.l2_sets)
 
-    def location(self, entry: int) -> Location:
+    def location(self, entry: int) -> RefLocation:
         """Of an entry's bursts."""
         slices, dram = self.machine.l2.slices, self.machine.dram
         if slices % dram.channels == 0:
@@ -93,7 +93,7 @@ class Places:
         local = self.in_slice(entry)
         channel = self.slice_of(entry) // slices_per_channel * pseudo_per_slice
         channel += (local ^ local >> 3 ^ local >> 7) % pseudo_per_slice
-        return Location(channel, *self._bank_and_row(entry))
+        return RefLocation(channel, *self._bank_and_row(entry))
 
     def _bank_and_row(self, entry: int) -> tuple[int, int]:
         dram, pseudo_channels = self.machine.dram, self.numbers.pseudo_channels
@@ -104,7 +104,7 @@ class Places:
         in_group = (piece ^ fold(row)) % in_groups
         return group + in_group * dram.bank_groups, row
 
-    def metadata_location(self, line: int) -> Location:
+    def metadata_location(self, line: int) -> RefLocation:
         """Of a metadata line's bursts."""
         entry = self.n_entries + line * (self.machine.metadata_cache.line // 32) // 4
-        return Location(place(line, self.numbers.pseudo_channels), *self._bank_and_row(entry))
+        return RefLocation(place(line, self.numbers.pseudo_channels), *self._bank_and_row(entry))

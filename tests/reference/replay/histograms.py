@@ -5,7 +5,7 @@ from __future__ import annotations
 ELEMENTS = 40
 
 
-class Histogram:
+class RefHistogram:
     """Element b counts times from 2^b to 2^(b + 1) - 1 ps; the last one all longer ones."""
 
     def __init__(self) -> None:
@@ -27,23 +27,23 @@ class Histogram:
         return self.total_ps // self.count if self.count else 0
 
 
-class Waits:
+class RefQueueWaits:
     """How long requests wait at each kind of resource (docs/counters.md, Queueing)."""
 
     def __init__(self) -> None:
-        self.l1_port, self.l1_mshr, self.l1_store = Histogram(), Histogram(), Histogram()
-        self.request_port, self.reply_port, self.slice_port = Histogram(), Histogram(), Histogram()
-        self.l2_mshr, self.codec, self.metadata_port = Histogram(), Histogram(), Histogram()
-        self.dram_read, self.dram_write = Histogram(), Histogram()
-        self.link_read, self.link_write = Histogram(), Histogram()
+        self.l1_port, self.l1_mshr, self.l1_store = RefHistogram(), RefHistogram(), RefHistogram()
+        self.request_port, self.reply_port, self.slice_port = RefHistogram(), RefHistogram(), RefHistogram()
+        self.l2_mshr, self.codec, self.metadata_port = RefHistogram(), RefHistogram(), RefHistogram()
+        self.dram_read, self.dram_write = RefHistogram(), RefHistogram()
+        self.link_read, self.link_write = RefHistogram(), RefHistogram()
 
     def by_name(self) -> dict[str, list[int]]:
         """The histograms by their names in results."""
         return {f"queueing.{name}_histogram": histogram.elements for name, histogram in vars(self).items()}
 
 
-class Times:
+class RefLatencyHistograms:
     """All times of a run that are counted."""
 
     def __init__(self) -> None:
-        self.waits, self.l1_miss, self.l2_miss = Waits(), Histogram(), Histogram()
+        self.waits, self.l1_miss, self.l2_miss = RefQueueWaits(), RefHistogram(), RefHistogram()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tests.reference.replay.numbers import Numbers
+from tests.reference.replay.numbers import RefNumbers
 
 INSTRUCTION_BYTES, LINE_INSTRUCTIONS, MOST_LINES = 16, 8, 1024
 
 
-class Code:
+class RefInstructionCache:
     """What an SM has of a kernel's code.
 
     Parameters
@@ -16,7 +16,7 @@ class Code:
     code_bytes : of the kernel; 0: not known
     """
 
-    def __init__(self, numbers: Numbers, code_bytes: int) -> None:
+    def __init__(self, numbers: RefNumbers, code_bytes: int) -> None:
         self.latency, self.ahead = numbers.code_latency, numbers.machine.sm.code_ahead
         instructions = code_bytes // INSTRUCTION_BYTES if self.latency else 0
         self.lines = min(-(-instructions // LINE_INSTRUCTIONS), MOST_LINES)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 
 from buddysim.trace import OP_ATOMIC, OP_LOAD, OP_STORE
-from tests.reference.replay.caches import Cache
-from tests.reference.replay.hashes import Places
-from tests.reference.replay.histograms import Times
-from tests.reference.replay.l2 import L2
-from tests.reference.replay.numbers import Numbers
-from tests.reference.replay.operations import Line, Op
-from tests.reference.replay.ports import Ring
+from tests.reference.replay.caches import RefCache
+from tests.reference.replay.hashes import RefAddressMap
+from tests.reference.replay.histograms import RefLatencyHistograms
+from tests.reference.replay.l2 import RefL2
+from tests.reference.replay.numbers import RefNumbers
+from tests.reference.replay.operations import RefLine, RefOperation
+from tests.reference.replay.ports import RefRing
 
 ALL_SECTORS = 15
 WORDS = 32
@@ -26,14 +26,14 @@ def tag_bank(entry: int) -> int:
     return bank
 
 
-def word_turns(op: Op) -> int:
+def word_turns(op: RefOperation) -> int:
     """Turns of banks of words that a load or store takes, 1 to 32."""
     sectors = sum(line.sectors.bit_count() for line in op.lines)
     whole = min(-(-sectors // 4), WORDS)
     return 1 + (whole - 1 + op.bank_words) % WORDS
 
 
-class L1:
+class RefL1:
     """The L1 of one SM.
 
     Parameters
@@ -44,18 +44,26 @@ class L1:
     counts, times : what is counted
     """
 
-    def __init__(self, sm: int, numbers: Numbers, places: Places, l2: L2, counts: Counter[str], times: Times) -> None:
+    def __init__(
+        self,
+        sm: int,
+        numbers: RefNumbers,
+        places: RefAddressMap,
+        l2: RefL2,
+        counts: Counter[str],
+        times: RefLatencyHistograms,
+    ) -> None:
         self.sm, self.numbers, self.l2, self.counts, self.times = sm, numbers, l2, counts, times
         machine = numbers.machine
         self.enabled = machine.l1.enabled
         self.words = machine.l1.word_banks
         self.banked, self.most_merges = machine.l1.sector_banks, machine.l1.merges
         self.by_thread = machine.sm.atomics_by_thread
-        self.cache = Cache(machine.l1.ways, places.l1_set)
-        self.load_mshrs, self.store_mshrs = Ring(machine.l1.mshrs), Ring(machine.l1.mshrs)
+        self.cache = RefCache(machine.l1.ways, places.l1_set)
+        self.load_mshrs, self.store_mshrs = RefRing(machine.l1.mshrs), RefRing(machine.l1.mshrs)
         self.free = 0
 
-    def instruction(self, op: Op, now: int, ordinal: int) -> tuple[int, int]:
+    def instruction(self, op: RefOperation, now: int, ordinal: int) -> tuple[int, int]:
         """Follows the lines of an instruction that issues at `now`, in the kernel of an ordinal.
 
         Returns
@@ -80,7 +88,7 @@ class L1:
             arrival = max(arrival, self._line(op, line, t, ordinal))
         return arrival, max(now, self.free - self.numbers.l1_queue) if op.lines else now
 
-    def _by_words(self, op: Op, now: int, ordinal: int) -> tuple[int, int]:
+    def _by_words(self, op: RefOperation, now: int, ordinal: int) -> tuple[int, int]:
         """As `instruction`, where the L1 has banks of words and of tags."""
         cycle, arrival, turns, of_bank = self.numbers.l1_line, now, 0, Counter[int]()
         for line in self._lines(op):
@@ -102,13 +110,13 @@ class L1:
                     arrival = max(arrival, self.free - cycle + self.numbers.l1_hit)
         return arrival, max(now, self.free - self.numbers.l1_queue) if op.lines else now
 
-    def _lines(self, op: Op) -> list[Line]:
+    def _lines(self, op: RefOperation) -> list[RefLine]:
         if op.kind != OP_ATOMIC or not self.by_thread:
             return op.lines
         again = [op.lines[number % len(op.lines)] for number in range(op.atomic_conflicts)]
         return op.lines + [line._replace(sectors=line.sectors & -line.sectors) for line in again]
 
-    def _line(self, op: Op, line: Line, t: int, ordinal: int) -> int:
+    def _line(self, op: RefOperation, line: RefLine, t: int, ordinal: int) -> int:
         self.counts["line_accesses"] += 1
         self.counts["store_sectors" if op.kind == OP_STORE else "load_sectors"] += line.sectors.bit_count()
         if op.kind == OP_STORE:
@@ -117,7 +125,7 @@ class L1:
             return self._load(line, t, ordinal)
         return self.l2.load(self.sm, line.number, line.sectors, t, ordinal, atomic=op.kind == OP_ATOMIC)
 
-    def _store(self, line: Line, t: int, ordinal: int) -> int:
+    def _store(self, line: RefLine, t: int, ordinal: int) -> int:
         free = self.store_mshrs.take_earlier()
         self.times.waits.l1_store.add(max(0, free - t))
         self.free += max(0, free - t)
@@ -125,7 +133,7 @@ class L1:
         self.store_mshrs.hold(acknowledged)
         return acknowledged
 
-    def _load(self, line: Line, t: int, ordinal: int) -> int:
+    def _load(self, line: RefLine, t: int, ordinal: int) -> int:
         self.counts["l1.line_accesses"] += 1
         self.counts["l1.sector_accesses"] += line.sectors.bit_count()
         entry = self.cache.find(line.number)

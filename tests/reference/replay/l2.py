@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from typing import Protocol
 
-from tests.reference.replay.caches import Cache, CacheLine
-from tests.reference.replay.hashes import Places
-from tests.reference.replay.histograms import Times
-from tests.reference.replay.numbers import FINE, Numbers
-from tests.reference.replay.ports import Clock, Port, Ring
-from tests.reference.replay.reservation_table import Calendar
+from tests.reference.replay.caches import RefCache, RefCacheLine
+from tests.reference.replay.hashes import RefAddressMap
+from tests.reference.replay.histograms import RefLatencyHistograms
+from tests.reference.replay.numbers import FINE, RefNumbers
+from tests.reference.replay.ports import RefClock, RefPort, RefRing
+from tests.reference.replay.reservation_table import RefReservationTable
 
 
-class Below(Protocol):
+class RefMemoryPathProtocol(Protocol):
     """What a replay scheme does for the L2."""
 
     def arrive(self, entry: int, t: int) -> int:
@@ -22,22 +22,22 @@ class Below(Protocol):
     def fill(self, entry: int, wanted: int, besides: int, t: int) -> tuple[int, int]:
         """Fetches sectors, from uncompressed device memory others besides: what the L2 then has, and when (ps)."""
 
-    def write_back(self, entry: int, line: CacheLine, t: int) -> int:
+    def write_back(self, entry: int, line: RefCacheLine, t: int) -> int:
         """Writes a dirty line: when its way is free (ps)."""
 
     def count_write_back(self, entry: int) -> None:
         """Counts a write-back of an entry for its allocation."""
 
-    def dirtied(self, entry: int, line: CacheLine, ordinal: int) -> None:
+    def dirtied(self, entry: int, line: RefCacheLine, ordinal: int) -> None:
         """A line was written by the kernel of an ordinal."""
 
 
-def slot_from(calendar: Calendar, t: int) -> int:
+def slot_from(calendar: RefReservationTable, t: int) -> int:
     """When the first free slot from `t` on begins, which is taken; `t` at the earliest."""
     return max(t, calendar.length * calendar.take(t // calendar.length))
 
 
-class L2:
+class RefL2:
     """All slices, with the ports of the crossbar.
 
     Parameters
@@ -49,37 +49,43 @@ class L2:
     """
 
     def __init__(
-        self, numbers: Numbers, places: Places, clock: Clock, below: Below, counts: Counter[str], times: Times
+        self,
+        numbers: RefNumbers,
+        places: RefAddressMap,
+        clock: RefClock,
+        below: RefMemoryPathProtocol,
+        counts: Counter[str],
+        times: RefLatencyHistograms,
     ) -> None:
         machine = numbers.machine
         self.numbers, self.places, self.below, self.counts, self.times = numbers, places, below, counts, times
         waits = times.waits
-        self.request_ports = [Port(clock, waits.request_port) for _ in range(machine.sm.count)]
-        self.reply_ports = [Port(clock, waits.reply_port) for _ in range(machine.sm.count)]
-        self.slice_ports = [Port(clock, waits.slice_port) for _ in range(machine.l2.slices)]
-        self.atomic_units = [Port(clock) for _ in range(machine.l2.slices)]
+        self.request_ports = [RefPort(clock, waits.request_port) for _ in range(machine.sm.count)]
+        self.reply_ports = [RefPort(clock, waits.reply_port) for _ in range(machine.sm.count)]
+        self.slice_ports = [RefPort(clock, waits.slice_port) for _ in range(machine.l2.slices)]
+        self.atomic_units = [RefPort(clock) for _ in range(machine.l2.slices)]
         self.queues = machine.crossbar.queues
         slices, sms = range(machine.l2.slices), range(machine.sm.count)
         self.queue_free = [0 for _ in sms]
         self.turns = machine.crossbar.turns
         self.runs = [(-1, 1) for _ in sms]
         self.booked: list[dict[int, int]] = [{} for _ in slices]
-        self.slice_arrivals = [Calendar(clock, numbers.slice_sector, 0, 0) for _ in slices]
-        self.slice_departures = [Calendar(clock, numbers.slice_sector, 0, 0) for _ in slices]
-        self.sm_arrivals = [Calendar(clock, numbers.sm_reply_sector, 0, 0) for _ in sms]
+        self.slice_arrivals = [RefReservationTable(clock, numbers.slice_sector, 0, 0) for _ in slices]
+        self.slice_departures = [RefReservationTable(clock, numbers.slice_sector, 0, 0) for _ in slices]
+        self.sm_arrivals = [RefReservationTable(clock, numbers.sm_reply_sector, 0, 0) for _ in sms]
         self.atomic_cost = FINE * machine.ps(machine.l2.atomic_interval)
         self.rewrite_cost = FINE * machine.ps(machine.l2.rewrite_interval)
         self.most_dirty = machine.l2.dirty_limit * machine.l2.ways * 4 // machine.l2.size
-        self.mshrs = [Ring(machine.l2.mshrs) for _ in range(machine.l2.slices)]
-        self.cache = Cache(machine.l2.ways, lambda entry: (places.slice_of(entry), places.l2_set(entry)))
+        self.mshrs = [RefRing(machine.l2.mshrs) for _ in range(machine.l2.slices)]
+        self.cache = RefCache(machine.l2.ways, lambda entry: (places.slice_of(entry), places.l2_set(entry)))
         self.far = machine.ps(machine.l2.partition_latency)
         self.slices = machine.l2.slices // machine.l2.partitions
         self.sms = -(-machine.sm.count // machine.l2.partitions)
         self.copies = [self._copies(partition) for partition in range(machine.l2.partitions)]
 
-    def _copies(self, partition: int) -> Cache:
+    def _copies(self, partition: int) -> RefCache:
         """Lines that a partition keeps of others: in the slices and sets of its own lines."""
-        copies = Cache(self.cache.ways, lambda entry: (self._slice_in(partition, entry), self.places.l2_set(entry)))
+        copies = RefCache(self.cache.ways, lambda entry: (self._slice_in(partition, entry), self.places.l2_set(entry)))
         copies.sets = self.cache.sets
         return copies
 
@@ -254,7 +260,7 @@ class L2:
             left = slot_from(self.sm_arrivals[sm], left)
         return left
 
-    def _make_dirty(self, entry: int, line: CacheLine, sectors: int, ordinal: int) -> None:
+    def _make_dirty(self, entry: int, line: RefCacheLine, sectors: int, ordinal: int) -> None:
         self.below.dirtied(entry, line, ordinal)
         self.counts["l2.sectors_made_dirty"] += (sectors & ~line.dirty).bit_count()
         line.dirty |= sectors
@@ -272,7 +278,7 @@ class L2:
                 line.dirty = line.partial = 0
         return t
 
-    def _way(self, entry: int, t: int) -> tuple[CacheLine, int]:
+    def _way(self, entry: int, t: int) -> tuple[RefCacheLine, int]:
         """The entry's line, and from when on it can be used."""
         self.counts["l2.line_accesses"] += 1
         line = self.cache.find(entry)
@@ -282,7 +288,7 @@ class L2:
         t = self.make_room(entry, t)
         return self.cache.add(entry), t
 
-    def make_room(self, entry: int, t: int, where: Cache | None = None) -> int:
+    def make_room(self, entry: int, t: int, where: RefCache | None = None) -> int:
         """Takes out the line that a new one, or a copy, replaces: when its way is free (ps)."""
         victim = (where or self.cache).make_room(entry)
         if victim is None or not victim[1].dirty:
@@ -291,7 +297,7 @@ class L2:
         self.counts["l2.writeback_sectors"] += victim[1].dirty.bit_count()
         return self.below.write_back(*victim, t)
 
-    def _fetch(self, entry: int, line: CacheLine, missing: int, t: int) -> int:
+    def _fetch(self, entry: int, line: RefCacheLine, missing: int, t: int) -> int:
         ring = self.mshrs[self.places.slice_of(entry)]
         free = ring.take()
         self.counts["l2.fills"] += 1

@@ -6,12 +6,12 @@ from collections import Counter
 from fractions import Fraction
 from math import ceil
 
-from tests.reference.replay.histograms import Waits
-from tests.reference.replay.numbers import FINE, PS_PER_S, SECTOR_BYTES, Numbers
-from tests.reference.replay.ports import Clock, Port
+from tests.reference.replay.histograms import RefQueueWaits
+from tests.reference.replay.numbers import FINE, PS_PER_S, SECTOR_BYTES, RefNumbers
+from tests.reference.replay.ports import RefClock, RefPort
 
 
-class Link:
+class RefLink:
     """Both directions.
 
     Parameters
@@ -21,11 +21,11 @@ class Link:
     counts, waits : what is counted
     """
 
-    def __init__(self, numbers: Numbers, clock: Clock, counts: Counter[str], waits: Waits) -> None:
+    def __init__(self, numbers: RefNumbers, clock: RefClock, counts: Counter[str], waits: RefQueueWaits) -> None:
         machine = numbers.machine
         self.keys, self.counts = machine.link, counts
         self.byte_cost = Fraction(PS_PER_S * FINE, machine.bytes_per_s(machine.link.bandwidth))
-        self.inwards, self.outwards = Port(clock, waits.link_read), Port(clock, waits.link_write)
+        self.inwards, self.outwards = RefPort(clock, waits.link_read), RefPort(clock, waits.link_write)
         first = ceil((SECTOR_BYTES + self.keys.header) * self.byte_cost) // FINE
         self.read_ps = max(0, machine.ps(self.keys.load_to_use) - numbers.l2_hit - first)
 

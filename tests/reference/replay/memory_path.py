@@ -15,21 +15,21 @@ from tests.reference.replay.engine.ref_um import RefPages
 
 
 @dataclass
-class Line:
+class RefLineSectors:
     """A cache line's sectors, each set a set of sector numbers."""
 
     valid: set[int] = field(default_factory=set)
     dirty: set[int] = field(default_factory=set)
 
 
-class SlicedCache:
+class RefSlicedCache:
     """Caches of equal shape side by side, the least recently used line first in each set."""
 
     def __init__(self, units: int, sets: int, ways: int) -> None:
         self.ways = ways
-        self.units = [[OrderedDict[int, Line]() for _ in range(sets)] for _ in range(units)]
+        self.units = [[OrderedDict[int, RefLineSectors]() for _ in range(sets)] for _ in range(units)]
 
-    def access(self, unit: int, local: int, tag: int) -> tuple[Line, bool, tuple[int, Line] | None]:
+    def access(self, unit: int, local: int, tag: int) -> tuple[RefLineSectors, bool, tuple[int, RefLineSectors] | None]:
         """The line of a tag, whether it was there, and the tag and line evicted for it."""
         sets = self.units[unit]
         count = len(sets)
@@ -43,10 +43,10 @@ class SlicedCache:
             return lines[tag], True, None
         if len(lines) == self.ways:
             victim = lines.popitem(last=False)
-        lines[tag] = Line()
+        lines[tag] = RefLineSectors()
         return lines[tag], False, victim
 
-    def drop(self, tags: set[int]) -> list[Line]:
+    def drop(self, tags: set[int]) -> list[RefLineSectors]:
         """Lines with these tags leave; returns them."""
         every = [lines for unit in self.units for lines in unit]
         return [lines.pop(tag) for lines in every for tag in list(lines) if tag in tags]
@@ -80,9 +80,9 @@ class RefMemory:
     ) -> None:
         self.n, self.regions, self.state, self.scheme = numbers, regions, list(state), scheme
         self.pages, self.page_entries = pages, page_entries
-        self.l1 = SlicedCache(1, numbers["l1_sets"], numbers["l1_ways"])
-        self.l2 = SlicedCache(numbers["slices"], numbers["l2_sets"], numbers["l2_ways"])
-        self.metadata = SlicedCache(numbers["metadata_slices"], numbers["metadata_sets"], numbers["metadata_ways"])
+        self.l1 = RefSlicedCache(1, numbers["l1_sets"], numbers["l1_ways"])
+        self.l2 = RefSlicedCache(numbers["slices"], numbers["l2_sets"], numbers["l2_ways"])
+        self.metadata = RefSlicedCache(numbers["metadata_slices"], numbers["metadata_sets"], numbers["metadata_ways"])
         self.count: Counter[str] = Counter()
 
     # Accesses
@@ -120,7 +120,7 @@ class RefMemory:
             return (entry ^ fold(group)) & (slices - 1), group
         return (position + fold(group) % slices) % slices, group
 
-    def l2_line(self, entry: int) -> Line:
+    def l2_line(self, entry: int) -> RefLineSectors:
         if self.pages and self.placement_of(entry)[0] != Placement.HOST:
             for page in self.pages.access(entry // self.page_entries):
                 self.evict_page(page)
@@ -142,7 +142,7 @@ class RefMemory:
             self.count["writebacks"] += bool(line.dirty)
             self.count["writeback_sectors"] += len(line.dirty)
 
-    def l2_read(self, entry: int, sectors: set[int]) -> Line:
+    def l2_read(self, entry: int, sectors: set[int]) -> RefLineSectors:
         line = self.l2_line(entry)
         self.count["l2_found"] += len(line.valid & sectors)
         missing = sectors - line.valid
@@ -211,7 +211,7 @@ class RefMemory:
             self.count["link.overfetch"] += SECTOR_BYTES * (buddy - min(asked - demand, buddy))
         return wanted if raw else {0, 1, 2, 3}
 
-    def write_back(self, entry: int, line: Line) -> None:
+    def write_back(self, entry: int, line: RefLineSectors) -> None:
         """Moves what a dirty victim needs."""
         placement, kept = self.placement_of(entry)
         if placement == Placement.HOST:

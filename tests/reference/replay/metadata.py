@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
-from tests.reference.replay.caches import Cache
-from tests.reference.replay.dram import Dram
-from tests.reference.replay.hashes import Places, place
-from tests.reference.replay.histograms import Waits
+from tests.reference.replay.caches import RefCache
+from tests.reference.replay.dram import RefDram
+from tests.reference.replay.hashes import RefAddressMap, place
+from tests.reference.replay.histograms import RefQueueWaits
 from tests.reference.replay.numbers import FINE, SECTOR_BYTES
-from tests.reference.replay.ports import Clock, Port
+from tests.reference.replay.ports import RefClock, RefPort
 
 
-class Found(NamedTuple):
+class RefMetadataLookup(NamedTuple):
     """What a lookup gives: when it has been made, when the size is known (ps), and `hits`, `merged` or `misses`."""
 
     looked_up: int
@@ -21,7 +21,7 @@ class Found(NamedTuple):
     word: str
 
 
-class MetadataCache:
+class RefMetadataCache:
     """Lines of size states.
 
     Parameters
@@ -32,25 +32,29 @@ class MetadataCache:
     counts, waits : what is counted
     """
 
-    def __init__(self, places: Places, clock: Clock, dram: Dram, counts: Counter[str], waits: Waits) -> None:
+    def __init__(
+        self, places: RefAddressMap, clock: RefClock, dram: RefDram, counts: Counter[str], waits: RefQueueWaits
+    ) -> None:
         self.places, self.dram, self.counts = places, dram, counts
         machine = places.machine
         keys = machine.metadata_cache
         self.line_bytes = keys.line
-        self.ports = [Port(clock, waits.metadata_port) for _ in range(keys.slices)]
+        self.ports = [RefPort(clock, waits.metadata_port) for _ in range(keys.slices)]
         self.lookup_cost = FINE * machine.ps(keys.interval)
         self.hit_latency = machine.ps(keys.hit_latency)
         sets = keys.size // (keys.slices * keys.ways * keys.line)
-        self.cache = Cache(keys.ways, lambda m: (place(m, keys.slices), place(m // keys.slices, sets)))
+        self.cache = RefCache(keys.ways, lambda m: (place(m, keys.slices), place(m // keys.slices, sets)))
 
-    def look_up(self, entry: int, t: int, *, write: bool) -> Found:
+    def look_up(self, entry: int, t: int, *, write: bool) -> RefMetadataLookup:
         """Looks up the size of an entry at `t`; `write`: it changes."""
         number = entry // (2 * self.line_bytes)
         port = self.ports[place(number, len(self.ports))]
         looked_up = port.request(t, self.lookup_cost) + self.hit_latency
         line = self.cache.find(number)
         if line is not None:
-            found = Found(looked_up, max(looked_up, line.ready), "merged" if line.ready > looked_up else "hits")
+            found = RefMetadataLookup(
+                looked_up, max(looked_up, line.ready), "merged" if line.ready > looked_up else "hits"
+            )
         else:
             victim = self.cache.make_room(number)
             bursts = self.line_bytes // SECTOR_BYTES
@@ -60,7 +64,7 @@ class MetadataCache:
             self.dram.count("metadata_read", self.places.metadata_location(number), bursts)
             line = self.cache.add(number)
             line.ready = self.dram.read(self.places.metadata_location(number), bursts, looked_up)
-            found = Found(looked_up, line.ready, "misses")
+            found = RefMetadataLookup(looked_up, line.ready, "misses")
         if write:
             line.dirty = 1
         self.counts["metadata.accesses"] += 1

@@ -25,7 +25,7 @@ def port_cost(size: int, bytes_per_s: int) -> int:
     return ceil(Fraction(size * PS_PER_S * FINE, bytes_per_s))
 
 
-class Numbers:
+class RefNumbers:
     """Times in ps, costs in 1/1024 ps.
 
     Parameters

@@ -17,7 +17,7 @@ from buddysim.trace import (
 )
 
 
-class Line(NamedTuple):
+class RefLine(NamedTuple):
     """A 128 B line that an instruction touches.
 
     Parameters
@@ -33,7 +33,7 @@ class Line(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Op:
+class RefOperation:
     """A memory instruction; the fields are those of docs/trace-format.md."""
 
     kind: int
@@ -49,15 +49,15 @@ class Op:
     returns_nothing: bool
     atomic_conflicts: int
     bank_words: int
-    lines: list[Line]
+    lines: list[RefLine]
 
 
 @dataclass(frozen=True)
-class WarpProgram:
+class RefWarpProgram:
     """The memory instructions of a warp, and what it does after the last one."""
 
     number: int
-    ops: list[Op]
+    ops: list[RefOperation]
     tail_gap_instructions: int
     tail_critical_path_cycles: int
     tail_critical_path_hops: int
@@ -65,32 +65,34 @@ class WarpProgram:
 
 
 @dataclass(frozen=True)
-class BlockProgram:
+class RefBlockProgram:
     """A thread block's warps."""
 
     number: int
-    warps: list[WarpProgram]
+    warps: list[RefWarpProgram]
 
 
-def read_blocks(trace: Trace, kernel: Kernel) -> list[BlockProgram]:
+def read_blocks(trace: Trace, kernel: Kernel) -> list[RefBlockProgram]:
     """The thread blocks of a kernel, in the order of the file."""
     blocks = []
     for ref in kernel.chunks:
         chunk = trace.decode_chunk(ref)
-        lines = [Line(line >> 8, line & 15, line >> 4 & 15) for line in chunk.lines.tolist()]
+        lines = [RefLine(line >> 8, line & 15, line >> 4 & 15) for line in chunk.lines.tolist()]
         names = chunk.ops.dtype.names or ()
         ops = [_op(dict(zip(names, record, strict=True)), lines) for record in chunk.ops.tolist()]
         warps = [
-            WarpProgram(number, ops[first : first + count], *tail)
+            RefWarpProgram(number, ops[first : first + count], *tail)
             for number, first, count, *tail in chunk.warps.tolist()
         ]
-        blocks += [BlockProgram(number, warps[first : first + count]) for number, first, count in chunk.blocks.tolist()]
+        blocks += [
+            RefBlockProgram(number, warps[first : first + count]) for number, first, count in chunk.blocks.tolist()
+        ]
     return blocks
 
 
-def _op(record: dict[str, int], lines: list[Line]) -> Op:
+def _op(record: dict[str, int], lines: list[RefLine]) -> RefOperation:
     first, flags = record["first_line"], record["flags"]
-    return Op(
+    return RefOperation(
         kind=record["kind"],
         gap_instructions=record["gap_instructions"],
         critical_path_cycles=record["critical_path_cycles"],

@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from tests.reference.replay.blocks import Sm
-from tests.reference.replay.dram import Dram
-from tests.reference.replay.hashes import Places
-from tests.reference.replay.histograms import Times
-from tests.reference.replay.l1 import L1
-from tests.reference.replay.l2 import L2
-from tests.reference.replay.link import Link
-from tests.reference.replay.numbers import Numbers
-from tests.reference.replay.ports import Clock
-from tests.reference.replay.schedulers import Scheduler
-from tests.reference.replay.schemes import Below
-from tests.reference.replay.sizes import Sizes
-from tests.reference.replay.space import Placed
-from tests.reference.replay.um import Pages, page_room
+from tests.reference.replay.blocks import RefSm
+from tests.reference.replay.dram import RefDram
+from tests.reference.replay.hashes import RefAddressMap
+from tests.reference.replay.histograms import RefLatencyHistograms
+from tests.reference.replay.l1 import RefL1
+from tests.reference.replay.l2 import RefL2
+from tests.reference.replay.link import RefLink
+from tests.reference.replay.numbers import RefNumbers
+from tests.reference.replay.ports import RefClock
+from tests.reference.replay.schedulers import RefScheduler
+from tests.reference.replay.schemes import RefMemoryPath
+from tests.reference.replay.sizes import RefSizes
+from tests.reference.replay.space import RefAllocationRange
+from tests.reference.replay.um import RefUmState, page_room
 
 
 @dataclass
-class Parts:
+class RefComponents:
     """Everything that a run's requests pass.
 
     Parameters
@@ -35,30 +35,30 @@ class Parts:
     most_entries : of these, the most entries at any moment
     """
 
-    numbers: Numbers
+    numbers: RefNumbers
     scheme: str
     n_entries: int
-    sizes: Sizes
-    on_device: list[Placed]
+    sizes: RefSizes
+    on_device: list[RefAllocationRange]
     most_entries: int
-    clock: Clock = field(default_factory=Clock)
+    clock: RefClock = field(default_factory=RefClock)
     counts: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         machine, numbers, counts, clock = self.numbers.machine, self.numbers, self.counts, self.clock
-        self.times = Times()
+        self.times = RefLatencyHistograms()
         waits = self.times.waits
-        places = Places(numbers, self.n_entries)
-        self.dram, self.link = Dram(numbers, clock, counts, waits), Link(numbers, clock, counts, waits)
-        self.below = Below(numbers, places, self.scheme, clock, self.dram, self.link, self.sizes, counts, waits)
-        self.l2 = L2(numbers, places, clock, self.below, counts, self.times)
+        places = RefAddressMap(numbers, self.n_entries)
+        self.dram, self.link = RefDram(numbers, clock, counts, waits), RefLink(numbers, clock, counts, waits)
+        self.below = RefMemoryPath(numbers, places, self.scheme, clock, self.dram, self.link, self.sizes, counts, waits)
+        self.l2 = RefL2(numbers, places, clock, self.below, counts, self.times)
         sms = range(machine.sm.count)
-        self.l1s = [L1(sm, numbers, places, self.l2, counts, self.times) for sm in sms]
-        self.schedulers = [[Scheduler(numbers, counts) for _ in range(machine.sm.schedulers)] for _ in sms]
+        self.l1s = [RefL1(sm, numbers, places, self.l2, counts, self.times) for sm in sms]
+        self.schedulers = [[RefScheduler(numbers, counts) for _ in range(machine.sm.schedulers)] for _ in sms]
         if self.scheme == "unified-memory":
             room = page_room(numbers, self.most_entries)
-            self.below.pages = Pages(numbers, self.link, counts, self.on_device, room, self._leave_caches)
-        self.sms = [Sm(numbers, sm, own) for sm, own in enumerate(self.schedulers)]
+            self.below.pages = RefUmState(numbers, self.link, counts, self.on_device, room, self._leave_caches)
+        self.sms = [RefSm(numbers, sm, own) for sm, own in enumerate(self.schedulers)]
 
     def _leave_caches(self, entries: range) -> None:
         """Lines leave with their page; the L2 keeps those of host memory."""

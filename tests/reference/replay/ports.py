@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
-from tests.reference.replay.histograms import Histogram
+from tests.reference.replay.histograms import RefHistogram
 
 BUCKET_PS_BITS, ROOM_BITS, BUCKETS = 16, 26, 512
 ROOM = 1 << ROOM_BITS
 
 
 @dataclass
-class Clock:
+class RefClock:
     """The time of the turn at hand."""
 
     now: int = 0
 
 
-class Port:
+class RefPort:
     """A bandwidth, kept in buckets.
 
     Parameters
@@ -27,7 +27,7 @@ class Port:
     waits : of its requests; None where they are not counted
     """
 
-    def __init__(self, clock: Clock, waits: Histogram | None = None) -> None:
+    def __init__(self, clock: RefClock, waits: RefHistogram | None = None) -> None:
         self.clock, self.waits = clock, waits
         self.used: dict[int, int] = defaultdict(int)
         self.oldest = 0
@@ -51,7 +51,7 @@ class Port:
         return turn
 
 
-class Ring:
+class RefRing:
     """MSHRs that are taken in turn, free or not."""
 
     def __init__(self, count: int) -> None:

@@ -8,13 +8,13 @@ from typing import Any
 from buddysim.buddy import SizeSource, Targets
 from buddysim.machine import Machine
 from buddysim.trace import Trace
-from tests.reference.replay.capacity import Capacity
-from tests.reference.replay.numbers import Numbers
-from tests.reference.replay.parts import Parts
+from tests.reference.replay.capacity import RefCapacity
+from tests.reference.replay.numbers import RefNumbers
+from tests.reference.replay.parts import RefComponents
 from tests.reference.replay.results import results_of
-from tests.reference.replay.run import Run
-from tests.reference.replay.sizes import Sizes
-from tests.reference.replay.space import Space
+from tests.reference.replay.run import RefRun
+from tests.reference.replay.sizes import RefSizes
+from tests.reference.replay.space import RefAddressSpace
 
 
 def replay(
@@ -45,12 +45,12 @@ def replay(
     the counters of docs/counters.md that the simulation decides
     """
     chosen = trace.kernels[kernels or slice(None)]
-    numbers = Numbers(machine, Fraction(compute_gap_scale))
-    space = Space(trace)
+    numbers = RefNumbers(machine, Fraction(compute_gap_scale))
+    space = RefAddressSpace(trace)
     source = SizeSource(trace, seed=seed, distribution=size_distribution)
-    sizes = Sizes(source, chosen[0].ordinal if chosen else 0)
-    capacity = Capacity(trace, chosen, scheme, targets, machine.buddy.bypass_1x)
+    sizes = RefSizes(source, chosen[0].ordinal if chosen else 0)
+    capacity = RefCapacity(trace, chosen, scheme, targets, machine.buddy.bypass_1x)
     on_device = [placed for placed in space.placed.values() if placed.allocation.space != "host"]
-    parts = Parts(numbers, scheme, space.n_entries, sizes, on_device, capacity.most_entries)
-    run = Run(trace, {kernel.index for kernel in chosen}, targets, space, parts)
+    parts = RefComponents(numbers, scheme, space.n_entries, sizes, on_device, capacity.most_entries)
+    run = RefRun(trace, {kernel.index for kernel in chosen}, targets, space, parts)
     return results_of(run, capacity)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tests.reference.replay.ports import Clock
+from tests.reference.replay.ports import RefClock
 
 SLOTS, WORD = 16384, 64
 
 
-class Calendar:
+class RefReservationTable:
     """Slots of one length; refreshes take theirs.
 
     Parameters
@@ -17,7 +17,7 @@ class Calendar:
     refresh_interval, refresh_time : tREFI (0: none) and tRFC (ps)
     """
 
-    def __init__(self, clock: Clock, length: int, refresh_interval: int, refresh_time: int) -> None:
+    def __init__(self, clock: RefClock, length: int, refresh_interval: int, refresh_time: int) -> None:
         self.clock, self.length = clock, length
         self.refresh_interval, self.refresh_time = refresh_interval, refresh_time
         self.base = 0

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from tests.reference.replay.blocks import RunningKernel
-from tests.reference.replay.capacity import Capacity
+from tests.reference.replay.blocks import RefRunningKernel
+from tests.reference.replay.capacity import RefCapacity
 from tests.reference.replay.numbers import FINE, PS_PER_S, SECTOR_BYTES
-from tests.reference.replay.run import Run
+from tests.reference.replay.run import RefRun
 
 COUNTED = [
     "warp_instructions",
@@ -74,7 +74,7 @@ COUNTED = [
 ]
 
 
-def results_of(run: Run, capacity: Capacity) -> dict[str, Any]:
+def results_of(run: RefRun, capacity: RefCapacity) -> dict[str, Any]:
     """Counters of a run that has ended."""
     parts, counts = run.parts, run.counts
     cycle = parts.numbers.cycle
@@ -112,7 +112,7 @@ def results_of(run: Run, capacity: Capacity) -> dict[str, Any]:
     return found
 
 
-def per_kernel(kernel: RunningKernel, end: int, during: Counter[str], cycle: int) -> dict[str, Any]:
+def per_kernel(kernel: RefRunningKernel, end: int, during: Counter[str], cycle: int) -> dict[str, Any]:
     """A kernel's times, and what was counted while it ran."""
     read = sum(during[f"device.{kind}_bytes"] for kind in ("demand", "overfetch", "read_modify_write"))
     return {
@@ -131,7 +131,7 @@ def per_kernel(kernel: RunningKernel, end: int, during: Counter[str], cycle: int
     }
 
 
-def per_allocation(run: Run) -> list[dict[str, Any]]:
+def per_allocation(run: RefRun) -> list[dict[str, Any]]:
     """What happened below the L2 to each allocation's entries."""
     rows = []
     for region in run.parts.below.regions:
@@ -157,7 +157,7 @@ def share(part: int, whole: int) -> float:
     return part / whole if whole else 0.0
 
 
-def utilization_of(run: Run, time_ps: int) -> dict[str, float]:
+def utilization_of(run: RefRun, time_ps: int) -> dict[str, float]:
     """The share of its limit that each resource reached."""
     parts, counts = run.parts, run.counts
     numbers, machine, sms = parts.numbers, parts.numbers.machine, parts.numbers.machine.sm.count

@@ -8,17 +8,17 @@ from dataclasses import replace
 from buddysim.buddy import Targets
 from buddysim.trace import OP_BARRIER, Event, Kernel, KernelLaunch, Memcpy, Memset, Trace
 from tests.reference.replay import copies
-from tests.reference.replay.blocks import RunningKernel
-from tests.reference.replay.operations import BlockProgram, Line, read_blocks
-from tests.reference.replay.parts import Parts
+from tests.reference.replay.blocks import RefRunningKernel
+from tests.reference.replay.operations import RefBlockProgram, RefLine, read_blocks
+from tests.reference.replay.parts import RefComponents
 from tests.reference.replay.schemes import region_of
-from tests.reference.replay.space import Space, waits_for_all
-from tests.reference.replay.warps import Warp
+from tests.reference.replay.space import RefAddressSpace, waits_for_all
+from tests.reference.replay.warps import RefWarp
 
 MOST_KERNELS = 128
 
 
-class Run:
+class RefRun:
     """A replay from beginning to end.
 
     Parameters
@@ -34,13 +34,15 @@ class Run:
     ended : the kernels that ran, in the order of their ends, with the time of each end (ps)
     """
 
-    def __init__(self, trace: Trace, chosen: set[int], targets: Targets, space: Space, parts: Parts) -> None:
+    def __init__(
+        self, trace: Trace, chosen: set[int], targets: Targets, space: RefAddressSpace, parts: RefComponents
+    ) -> None:
         self.trace, self.chosen, self.targets, self.space, self.parts = trace, chosen, targets, space, parts
         self.clock, self.counts = parts.clock, parts.counts
         self.position = self.next_sm = 0
         self.any_started = False
-        self.running: list[RunningKernel] = []
-        self.ended: list[tuple[RunningKernel, int, Counter[str]]] = []
+        self.running: list[RefRunningKernel] = []
+        self.ended: list[tuple[RefRunningKernel, int, Counter[str]]] = []
         self._go_on()
         while self._step():
             pass
@@ -93,7 +95,7 @@ class Run:
 
     # -- kernels and thread blocks ------------------------------------------------------------------------------------
 
-    def _start(self, kernel: RunningKernel) -> None:
+    def _start(self, kernel: RefRunningKernel) -> None:
         kernel.started = True
         self.any_started = True
         for l1 in self.parts.l1s:
@@ -111,10 +113,10 @@ class Run:
                     without_room += 1
         self._end_kernels()
 
-    def _by_precedence(self) -> list[RunningKernel]:
+    def _by_precedence(self) -> list[RefRunningKernel]:
         return sorted((k for k in self.running if k.started), key=lambda k: k.starts)
 
-    def _warp_ended(self, sm: int, warp: Warp) -> None:
+    def _warp_ended(self, sm: int, warp: RefWarp) -> None:
         if not self.parts.sms[sm].warp_ended(warp, self.clock.now):
             return
         while True:
@@ -177,9 +179,9 @@ class Run:
     def _launch(self, kernel: Kernel) -> None:
         starts = self.clock.now + self.parts.numbers.launch_latency
         blocks = [self._in_entries(block) for block in read_blocks(self.trace, kernel)]
-        self.running.append(RunningKernel(kernel, self.clock.now, starts, blocks, before=dict(self.counts)))
+        self.running.append(RefRunningKernel(kernel, self.clock.now, starts, blocks, before=dict(self.counts)))
 
-    def _in_entries(self, block: BlockProgram) -> BlockProgram:
+    def _in_entries(self, block: RefBlockProgram) -> RefBlockProgram:
         """A thread block whose lines are numbered as the run's entries."""
         warps = []
         for warp in block.warps:
@@ -192,7 +194,7 @@ class Run:
             warps.append(replace(warp, ops=ops))
         return replace(block, warps=warps)
 
-    def _in_space(self, line: Line) -> Line:
+    def _in_space(self, line: RefLine) -> RefLine:
         return line._replace(number=self.space.entry(line.number, self.position))
 
     def _copy(self, event: Memcpy | Memset) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tests.reference.replay.numbers import Numbers
-from tests.reference.replay.warps import Warp
+from tests.reference.replay.numbers import RefNumbers
+from tests.reference.replay.warps import RefWarp
 
 
-class Scheduler:
+class RefScheduler:
     """A scheduler and its warps, the oldest first.
 
     Parameters
@@ -17,11 +17,11 @@ class Scheduler:
     counts : what is counted
     """
 
-    def __init__(self, numbers: Numbers, counts: Counter[str]) -> None:
+    def __init__(self, numbers: RefNumbers, counts: Counter[str]) -> None:
         self.numbers, self.counts = numbers, counts
-        self.warps: list[Warp] = []
+        self.warps: list[RefWarp] = []
         self.next_issue = self.slots_free = 0
-        self.last_issuer: Warp | None = None
+        self.last_issuer: RefWarp | None = None
 
     @property
     def turn(self) -> int | None:
@@ -29,7 +29,7 @@ class Scheduler:
         ready = [warp.ready for warp in self.warps if warp.ready is not None]
         return max(min(ready), self.next_issue) if ready else None
 
-    def choose(self, now: int) -> Warp | None:
+    def choose(self, now: int) -> RefWarp | None:
         """The warp whose instruction, or end, issues at `now`; None where the turn only takes issue slots."""
         warp = self._candidate(now)
         if warp.slots and not warp.slots_taken:
@@ -51,7 +51,7 @@ class Scheduler:
                 return None
         return warp
 
-    def _candidate(self, now: int) -> Warp:
+    def _candidate(self, now: int) -> RefWarp:
         able = [warp.ready is not None and warp.ready <= now for warp in self.warps]
         last = self.warps.index(self.last_issuer) if self.last_issuer else -1
         order: list[int]
@@ -61,12 +61,12 @@ class Scheduler:
             order = [*range(last + 1, len(self.warps)), *range(last + 1)]
         return next(self.warps[i] for i in order if able[i])
 
-    def issued(self, warp: Warp, now: int, taken: int) -> None:
+    def issued(self, warp: RefWarp, now: int, taken: int) -> None:
         """The warp's memory instruction issued; the L1 took it at `taken`."""
         self.next_issue = max(now + self.numbers.cycle, taken)
         self.last_issuer = warp
 
-    def ended(self, warp: Warp) -> None:
+    def ended(self, warp: RefWarp) -> None:
         """The warp leaves."""
         self.warps = [other for other in self.warps if other is not warp]
         if self.last_issuer is warp:

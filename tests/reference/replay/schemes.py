@@ -7,24 +7,24 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from buddysim.buddy import Target
-from tests.reference.replay.caches import CacheLine
-from tests.reference.replay.dram import Dram
-from tests.reference.replay.hashes import Location, Places
-from tests.reference.replay.histograms import Waits
-from tests.reference.replay.link import Link
-from tests.reference.replay.metadata import Found, MetadataCache
-from tests.reference.replay.numbers import FINE, SECTOR_BYTES, Numbers
-from tests.reference.replay.ports import Clock, Port
-from tests.reference.replay.sizes import Sizes
-from tests.reference.replay.space import Placed
-from tests.reference.replay.um import Pages
-from tests.reference.replay.warps import Warp
+from tests.reference.replay.caches import RefCacheLine
+from tests.reference.replay.dram import RefDram
+from tests.reference.replay.hashes import RefAddressMap, RefLocation
+from tests.reference.replay.histograms import RefQueueWaits
+from tests.reference.replay.link import RefLink
+from tests.reference.replay.metadata import RefMetadataCache, RefMetadataLookup
+from tests.reference.replay.numbers import FINE, SECTOR_BYTES, RefNumbers
+from tests.reference.replay.ports import RefClock, RefPort
+from tests.reference.replay.sizes import RefSizes
+from tests.reference.replay.space import RefAllocationRange
+from tests.reference.replay.um import RefUmState
+from tests.reference.replay.warps import RefWarp
 
 SECTORS_NEEDED = (0, 1, 1, 1, 2, 3, 3, 4)
 LARGEST = 7
 
 
-class Placement(Enum):
+class RefPlacement(Enum):
     """Where an allocation's entries lie."""
 
     RAW = 0
@@ -33,7 +33,7 @@ class Placement(Enum):
 
 
 @dataclass
-class Region:
+class RefRegion:
     """An allocation during a run.
 
     Parameters
@@ -43,25 +43,25 @@ class Region:
     kept : sectors of an entry that device memory keeps, where it is compressed
     """
 
-    placed: Placed
-    placement: Placement
+    placed: RefAllocationRange
+    placement: RefPlacement
     kept: int
     counts: Counter[str] = field(default_factory=Counter)
 
 
-def region_of(placed: Placed, scheme: str, target: Target, bypass_1x: bool) -> Region:
+def region_of(placed: RefAllocationRange, scheme: str, target: Target, bypass_1x: bool) -> RefRegion:
     """Where a scheme has an allocation."""
     if scheme == "pinned-host" or placed.allocation.space == "host":
-        return Region(placed, Placement.HOST, 4)
+        return RefRegion(placed, RefPlacement.HOST, 4)
     if scheme == "bandwidth-compression":
-        return Region(placed, Placement.COMPRESSED, 4)
+        return RefRegion(placed, RefPlacement.COMPRESSED, 4)
     if scheme == "buddy" and not (bypass_1x and target.name == "1x"):
-        return Region(placed, Placement.COMPRESSED, target.kept_sectors)
-    return Region(placed, Placement.RAW, 4)
+        return RefRegion(placed, RefPlacement.COMPRESSED, target.kept_sectors)
+    return RefRegion(placed, RefPlacement.RAW, 4)
 
 
 @dataclass
-class Below:
+class RefMemoryPath:
     """Everything below the L2.
 
     Parameters
@@ -73,44 +73,44 @@ class Below:
     counts, waits : what is counted
     """
 
-    numbers: Numbers
-    places: Places
+    numbers: RefNumbers
+    places: RefAddressMap
     scheme: str
-    clock: Clock
-    dram: Dram
-    link: Link
-    sizes: Sizes
+    clock: RefClock
+    dram: RefDram
+    link: RefLink
+    sizes: RefSizes
     counts: Counter[str]
-    waits: Waits
-    regions: list[Region] = field(default_factory=list)
-    live: list[Region] = field(default_factory=list)
+    waits: RefQueueWaits
+    regions: list[RefRegion] = field(default_factory=list)
+    live: list[RefRegion] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         machine = self.numbers.machine
         self.machine = machine
         self.uses_sizes = self.scheme in ("bandwidth-compression", "buddy")
-        self.compressors = [Port(self.clock, self.waits.codec) for _ in range(machine.l2.slices)]
+        self.compressors = [RefPort(self.clock, self.waits.codec) for _ in range(machine.l2.slices)]
         self.compression_latency = machine.ps(machine.compression.latency)
         self.compression_cost = FINE * machine.ps(machine.compression.interval)
-        self.pages: Pages | None = None
-        self.metadata: MetadataCache | None = None
+        self.pages: RefUmState | None = None
+        self.metadata: RefMetadataCache | None = None
         if self.scheme == "buddy" and not machine.metadata_cache.perfect:
-            self.metadata = MetadataCache(self.places, self.clock, self.dram, self.counts, self.waits)
+            self.metadata = RefMetadataCache(self.places, self.clock, self.dram, self.counts, self.waits)
 
-    def region(self, entry: int) -> Region:
+    def region(self, entry: int) -> RefRegion:
         """The live allocation that an entry belongs to."""
         return next(r for r in self.live if r.placed.first <= entry < r.placed.end)
 
     def on_host(self, entry: int) -> bool:
         """Whether an entry lies in host memory for good."""
-        host = (r for r in self.live if r.placement is Placement.HOST)
+        host = (r for r in self.live if r.placement is RefPlacement.HOST)
         return any(r.placed.first <= entry < r.placed.end for r in host)
 
     def is_resident(self, entry: int) -> bool:
         """Whether an entry can be in the L2."""
         return self.pages is None or self.pages.is_resident(entry)
 
-    def wake(self, sm: int, warp: Warp, at_end: bool, t: int) -> int:
+    def wake(self, sm: int, warp: RefWarp, at_end: bool, t: int) -> int:
         """When a warp of an SM whose turn comes at `t` can go on."""
         return t if self.pages is None else self.pages.wake(sm, warp, at_end, t)
 
@@ -127,10 +127,10 @@ class Below:
         """Fetches sectors, from uncompressed device memory others besides: what the L2 then has, and when (ps)."""
         region = self.region(entry)
         region.counts["fills"] += 1
-        if region.placement is Placement.COMPRESSED:
+        if region.placement is RefPlacement.COMPRESSED:
             return self._fill_compressed(region, entry, wanted, t)
         count = wanted.bit_count()
-        if region.placement is Placement.HOST:
+        if region.placement is RefPlacement.HOST:
             self.counts["link.demand_bytes"] += SECTOR_BYTES * count
             return wanted, self.link.read(SECTOR_BYTES * count, t)
         location = self.places.location(entry)
@@ -138,14 +138,14 @@ class Below:
         self.dram.count("overfetch", location, besides.bit_count())
         return wanted | besides, self.dram.read(location, count + besides.bit_count(), t)
 
-    def write_back(self, entry: int, line: CacheLine, t: int) -> int:
+    def write_back(self, entry: int, line: RefCacheLine, t: int) -> int:
         """Writes a dirty line: when its way is free (ps)."""
         region = self.region(entry)
         self.count_write_back(entry)
-        if region.placement is Placement.COMPRESSED:
+        if region.placement is RefPlacement.COMPRESSED:
             return self._write_back_compressed(region, entry, line, t)
         count = line.dirty.bit_count()
-        if region.placement is Placement.HOST:
+        if region.placement is RefPlacement.HOST:
             self.counts["link.writeback_bytes"] += SECTOR_BYTES * count
             return self.link.write(SECTOR_BYTES * count, t)
         location = self.places.location(entry)
@@ -156,7 +156,7 @@ class Below:
         """Counts a write-back of an entry for its allocation."""
         self.region(entry).counts["writebacks"] += 1
 
-    def dirtied(self, entry: int, line: CacheLine, ordinal: int) -> None:
+    def dirtied(self, entry: int, line: RefCacheLine, ordinal: int) -> None:
         """A line was written by the kernel of an ordinal: the last writer's class counts."""
         if self.uses_sizes:
             line.size_class = self.sizes.written(self.region(entry).placed, entry, ordinal)
@@ -184,13 +184,13 @@ class Below:
         port = self.compressors[self.places.slice_of(entry)]
         return port.request(t, self.compression_cost) + self.compression_latency
 
-    def _fill_compressed(self, region: Region, entry: int, wanted: int, t: int) -> tuple[int, int]:
+    def _fill_compressed(self, region: RefRegion, entry: int, wanted: int, t: int) -> tuple[int, int]:
         size_class, kept, counts = self.sizes.now[entry], region.kept, self.counts
         location = self.places.location(entry)
         device, buddy = self._parts(size_class, kept)
         raw, count = self._stored_raw(size_class, kept), wanted.bit_count()
         needed = count if raw else device
-        found = self.metadata.look_up(entry, t, write=False) if self.metadata else Found(t, t, "hits")
+        found = self.metadata.look_up(entry, t, write=False) if self.metadata else RefMetadataLookup(t, t, "hits")
         if self._guesses(found):
             read, arrived = self._guess(entry, region, wanted, found)
         else:
@@ -208,11 +208,11 @@ class Below:
             counts["link.overfetch_bytes"] += SECTOR_BYTES * (buddy - demand)
         return (wanted, arrived) if raw else (15, self._compressor(entry, arrived))
 
-    def _guesses(self, found: Found) -> bool:
+    def _guesses(self, found: RefMetadataLookup) -> bool:
         keys = self.machine.metadata_cache
         return keys.overlap and (found.word == "misses" or (found.word == "merged" and keys.pending == "guess"))
 
-    def _guess(self, entry: int, region: Region, wanted: int, found: Found) -> tuple[int, int]:
+    def _guess(self, entry: int, region: RefRegion, wanted: int, found: RefMetadataLookup) -> tuple[int, int]:
         """Fetches the device part before its size is known: sectors read, and when those needed are there (ps)."""
         size_class, kept, location = self.sizes.now[entry], region.kept, self.places.location(entry)
         device, _ = self._parts(size_class, kept)
@@ -230,7 +230,7 @@ class Below:
             arrived = max(arrived, self.dram.read(location, needed - useful, found.known))
         return needed + not_needed, max(arrived, found.known)
 
-    def _read_what_is_not_needed(self, location: Location, count: int, found: Found) -> int:
+    def _read_what_is_not_needed(self, location: RefLocation, count: int, found: RefMetadataLookup) -> int:
         """Sectors of a wrong guess that are read: those that begin before the metadata have come."""
         read = count
         if self.machine.metadata_cache.cancel:
@@ -244,7 +244,7 @@ class Below:
         self.counts["metadata.cancelled_bytes"] += SECTOR_BYTES * (count - read)
         return read
 
-    def _write_back_compressed(self, region: Region, entry: int, line: CacheLine, t: int) -> int:
+    def _write_back_compressed(self, region: RefRegion, entry: int, line: RefCacheLine, t: int) -> int:
         began, kept, location = t, region.kept, self.places.location(entry)
         old = self.sizes.now[entry]
         new = old if line.size_class is None else line.size_class

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from buddysim.buddy import SizeSource
-from tests.reference.replay.space import Placed
+from tests.reference.replay.space import RefAllocationRange
 
 
-class Sizes:
+class RefSizes:
     """Classes of entries, now and as snapshots have them.
 
     Parameters
@@ -35,10 +35,10 @@ class Sizes:
     def _point(self, snapshot: int) -> int:
         return self.source.trace.snapshots[snapshot].point
 
-    def _own(self, placed: Placed) -> list[int]:
+    def _own(self, placed: RefAllocationRange) -> list[int]:
         return self.source.values.snapshots_of(placed.allocation.index)
 
-    def _classes(self, snapshot: int | None, placed: Placed) -> tuple[list[int], int]:
+    def _classes(self, snapshot: int | None, placed: RefAllocationRange) -> tuple[list[int], int]:
         key = snapshot, placed.allocation.index
         if key not in self._read:
             classes = np.zeros(placed.allocation.entries, np.uint8)
@@ -46,7 +46,7 @@ class Sizes:
             self._read[key] = classes.tolist(), taken
         return self._read[key]
 
-    def is_born(self, placed: Placed) -> None:
+    def is_born(self, placed: RefAllocationRange) -> None:
         """The allocation's entries get their first classes."""
         own = self._own(placed)
         snapshot = self.start
@@ -58,7 +58,7 @@ class Sizes:
         self.extrapolated += taken
         self.entries += len(classes)
 
-    def written(self, placed: Placed, entry: int, ordinal: int) -> int | None:
+    def written(self, placed: RefAllocationRange, entry: int, ordinal: int) -> int | None:
         """The class that a kernel's store gives an entry; None where that never changes."""
         own = self._own(placed)
         if not own:
@@ -66,7 +66,7 @@ class Sizes:
         snapshot = next((s for s in own if self._point(s) >= ordinal + 1), own[-1])
         return self._classes(snapshot, placed)[0][entry - placed.first]
 
-    def copied(self, placed: Placed, entry: int, launches: int) -> int | None:
+    def copied(self, placed: RefAllocationRange, entry: int, launches: int) -> int | None:
         """The class that a copy gives an entry, after so many launches; None where that never changes."""
         own = self._own(placed)
         if not own:

@@ -11,7 +11,7 @@ FRAME = 16384
 
 
 @dataclass(frozen=True)
-class Placed:
+class RefAllocationRange:
     """An allocation and its first entry."""
 
     allocation: Allocation
@@ -22,7 +22,7 @@ class Placed:
         return self.first + self.allocation.entries
 
 
-class Space:
+class RefAddressSpace:
     """The places of a trace's allocations.
 
     Parameters
@@ -39,7 +39,7 @@ class Space:
     def __init__(self, trace: Trace) -> None:
         self.allocations = trace.allocations
         self.freed_at = effects_of_frees(trace)
-        self.placed: dict[int, Placed] = {}
+        self.placed: dict[int, RefAllocationRange] = {}
         self._frames: dict[int, int] = {}  # frame: how many allocations use it
         self._page_of: dict[int, int] = {}  # frame: the page that it was given last
         self._frame_of: dict[int, int] = {}  # page: the frame that it was given last
@@ -47,12 +47,12 @@ class Space:
             self._at(position)
         self.n_entries = max([64, *(-(-placed.end // 64) * 64 for placed in self.placed.values())])
 
-    def freed(self, position: int) -> list[Placed]:
+    def freed(self, position: int) -> list[RefAllocationRange]:
         """Allocations whose free takes effect at a position, in the order of the frees."""
         gone = [a for a in self.allocations if self.freed_at.get(a.index) == position and a.alloc_event != a.free_event]
         return [self.placed[a.index] for a in sorted(gone, key=lambda a: (a.free_event or 0, a.index))]
 
-    def born(self, position: int) -> list[Placed]:
+    def born(self, position: int) -> list[RefAllocationRange]:
         """Allocations that are born at a position and not freed at once."""
         return [
             self.placed[a.index] for a in self.allocations if a.alloc_event == position and a.free_event != position
@@ -83,7 +83,7 @@ class Space:
             at = frame + page - pages[0]
             self._frames[at] = self._frames.get(at, 0) + 1
             self._page_of[at], self._frame_of[page] = page, at
-        self.placed[allocation.index] = Placed(allocation, frame * FRAME + line % FRAME)
+        self.placed[allocation.index] = RefAllocationRange(allocation, frame * FRAME + line % FRAME)
 
     def _candidates(self, pages: range) -> list[int]:
         candidates = []
@@ -100,7 +100,7 @@ class Space:
             not self._frames.get(frame + i) or self._page_of[frame + i] == page for i, page in enumerate(pages)
         )
 
-    def _give_back(self, placed: Placed) -> None:
+    def _give_back(self, placed: RefAllocationRange) -> None:
         for frame in range(placed.first // FRAME, (placed.end - 1) // FRAME + 1):
             self._frames[frame] -= 1
 
@@ -126,7 +126,7 @@ def effects_of_frees(trace: Trace) -> dict[int, int]:
     return effects
 
 
-def waits_for_all(trace: Trace, space: Space, position: int) -> bool:
+def waits_for_all(trace: Trace, space: RefAddressSpace, position: int) -> bool:
     """Whether an event may start only where nothing runs, so that an address can be used again."""
     effects = {index: at for index, at in space.freed_at.items() if at < position}
     return _comes_back(trace.allocations, position, effects)

@@ -7,18 +7,18 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from tests.reference.replay.link import Link
-from tests.reference.replay.numbers import LINE_BYTES, Numbers
-from tests.reference.replay.space import Placed
+from tests.reference.replay.link import RefLink
+from tests.reference.replay.numbers import LINE_BYTES, RefNumbers
+from tests.reference.replay.space import RefAllocationRange
 
 if TYPE_CHECKING:
-    from tests.reference.replay.warps import Warp
+    from tests.reference.replay.warps import RefWarp
 
 MOST_AWAITED = 64
 FAULT_ENTRIES = 32  # of 4 KiB
 
 
-def page_room(numbers: Numbers, allocated: int) -> int:
+def page_room(numbers: RefNumbers, allocated: int) -> int:
     """Frames of pages that device memory holds, where `allocated` entries are the most at any moment."""
     machine: Any = numbers.machine
     entries = int(allocated * (1 - Fraction(str(machine.um.oversubscription))))
@@ -27,7 +27,7 @@ def page_room(numbers: Numbers, allocated: int) -> int:
     return max(1, entries // int((machine.um.frame or machine.um.page) // LINE_BYTES))
 
 
-class Pages:
+class RefUmState:
     """The managed pages of a run.
 
     Parameters
@@ -47,10 +47,10 @@ class Pages:
 
     def __init__(
         self,
-        numbers: Numbers,
-        link: Link,
+        numbers: RefNumbers,
+        link: RefLink,
         counts: Counter[str],
-        allocations: list[Placed],
+        allocations: list[RefAllocationRange],
         room: int,
         leave_caches: Callable[[range], None],
     ) -> None:
@@ -73,12 +73,12 @@ class Pages:
         self.batch: list[int] = []
         self.exists = set(self.resident)
         self.replayed: dict[int, int] = {}
-        self.asking: Warp | None = None
+        self.asking: RefWarp | None = None
         self.asking_sm, self.tried_again = 0, 0
         self.by_sm = machine.um.replay == "sm"
         self.most: int = machine.um.sm_faults
         self.in_flight: Counter[int] = Counter()
-        self.buffers: dict[int, dict[int, Warp]] = {}
+        self.buffers: dict[int, dict[int, RefWarp]] = {}
         self.stalled: dict[int, int] = {}
         self.emptied: dict[int, int] = {}
         counts["um.resident_bytes"] = room * self.frame_pages * machine.um.page
@@ -110,7 +110,7 @@ class Pages:
             self.frames.move_to_end(page // self.frame_pages)
         return max(t, self.resident[page])
 
-    def wake(self, sm: int, warp: Warp, at_end: bool, t: int) -> int:
+    def wake(self, sm: int, warp: RefWarp, at_end: bool, t: int) -> int:
         """When a warp of an SM whose turn comes at `t` can go on: then, or later."""
         own, go_on = warp.awaited, t
         self.asking, self.asking_sm = warp, sm
@@ -153,13 +153,13 @@ class Pages:
             until = self._join(page, t)
         return until
 
-    def _stall(self, warp: Warp, t: int) -> None:
+    def _stall(self, warp: RefWarp, t: int) -> None:
         """What a warp's SM has in its buffer begins with, or goes on with, a fault at `t`."""
         buffer = self.buffers.setdefault(self.asking_sm, {})
         self.stalled[self.asking_sm] = min(t, self.stalled[self.asking_sm]) if buffer else t
         buffer[warp.slot] = warp
 
-    def _wake_by_sm(self, sm: int, warp: Warp, at_end: bool, t: int) -> int:
+    def _wake_by_sm(self, sm: int, warp: RefWarp, at_end: bool, t: int) -> int:
         buffer = self.buffers.setdefault(sm, {})
         full = bool(self.most) and self.in_flight[sm] == self.most
         if buffer and (warp.awaited or not (at_end or (t < self.stalled[sm] and not full))):
@@ -172,7 +172,7 @@ class Pages:
                 return min(until for other in buffer.values() for until in other.awaited.values())
         return warp.goes_on if at_end else self.emptied.get(sm, 0)
 
-    def _try_again(self, sm: int, warp: Warp, t: int) -> None:
+    def _try_again(self, sm: int, warp: RefWarp, t: int) -> None:
         for place in [place for place, until in warp.awaited.items() if until <= t]:
             page = place * FAULT_ENTRIES // self.page_entries
             there = bool(self.most) and self.resident.get(page, t + 1) <= t

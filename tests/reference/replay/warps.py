@@ -7,19 +7,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from buddysim.trace import OP_ATOMIC, OP_BARRIER, OP_LOAD, OP_STORE
-from tests.reference.replay.icache import Code
-from tests.reference.replay.numbers import Numbers
-from tests.reference.replay.operations import Op, WarpProgram
+from tests.reference.replay.icache import RefInstructionCache
+from tests.reference.replay.numbers import RefNumbers
+from tests.reference.replay.operations import RefOperation, RefWarpProgram
 
 if TYPE_CHECKING:
-    from tests.reference.replay.blocks import Block
+    from tests.reference.replay.blocks import RefThreadBlock
 
 MOST_PENDING = 34
 MAX_UNIT_BUSY_SLOTS = 65535
 
 
 @dataclass
-class Pending:
+class RefPendingLoad:
     """A load whose result is used at `use` on the warp's clock and arrives at `arrival`."""
 
     use: int
@@ -27,7 +27,7 @@ class Pending:
 
 
 @dataclass
-class Warp:
+class RefWarp:
     """A warp on an SM; times are ps.
 
     Parameters
@@ -44,12 +44,12 @@ class Warp:
     goes_on : when the last of those that it waited for, as its whole SM did, was there
     """
 
-    numbers: Numbers
-    program: WarpProgram
-    block: Block
+    numbers: RefNumbers
+    program: RefWarpProgram
+    block: RefThreadBlock
     slot: int
     begin: int
-    code: Code
+    code: RefInstructionCache
     position: int = -1
     instructions: int = 0
     clock: int = 0
@@ -61,7 +61,7 @@ class Warp:
     unit_busy_slots: int = field(init=False)
     slots_taken: bool = field(init=False)
     has_code: bool = field(init=False)
-    pending: list[Pending] = field(default_factory=list)
+    pending: list[RefPendingLoad] = field(default_factory=list)
     awaited: dict[int, int] = field(default_factory=dict)
     asked: Counter[int] = field(default_factory=Counter)
     in_flight: Counter[int] = field(default_factory=Counter)
@@ -73,7 +73,7 @@ class Warp:
         self.next()
 
     @property
-    def op(self) -> Op | None:
+    def op(self) -> RefOperation | None:
         """The memory instruction that is next; None at the end."""
         ops = self.program.ops
         return ops[self.position] if self.position < len(ops) else None
@@ -120,7 +120,7 @@ class Warp:
         first, self.instructions = self.instructions, self.code.passed(self.instructions, self.slots)
         return now + self.code.wait(first, self.slots, now - self.chain, self.chain)
 
-    def issued(self, op: Op, at: int, arrival: int) -> None:
+    def issued(self, op: RefOperation, at: int, arrival: int) -> None:
         """Its instruction issued at `at`; its lines have all arrived at `arrival`."""
         self.shift = at - self.clock
         if op.kind == OP_STORE and not self.numbers.machine.sm.end_waits_for_stores:
@@ -132,9 +132,9 @@ class Warp:
             return
         if len(self.pending) == MOST_PENDING:
             self._wait_for(min(range(MOST_PENDING), key=lambda i: self.pending[i].use))
-        self.pending.append(Pending(self.clock + use, arrival))
+        self.pending.append(RefPendingLoad(self.clock + use, arrival))
 
-    def _use(self, op: Op) -> int | None:
+    def _use(self, op: RefOperation) -> int | None:
         """From the instruction to the first use of its result; None where there is none."""
         if op.kind == OP_ATOMIC and self.numbers.machine.sm.blocking_atomics:
             return self.numbers.scaled(self.numbers.issue_interval)

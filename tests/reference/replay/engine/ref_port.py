@@ -6,7 +6,7 @@ BUCKET_BITS, FINE_BITS, BUCKETS = 16, 10, 512
 BUCKET_FINE = 1 << (BUCKET_BITS + FINE_BITS)
 
 
-class RefPort:
+class RefPortBuckets:
     """A port with a bandwidth. Costs are in 1/1024 ps, a bucket is 65.5 ns and holds as much cost."""
 
     def __init__(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 WORDS, WORD_SLOTS = 256, 64
 
 
-class RefBusCalendar:
+class RefBusReservations:
     """The data bus of one pseudo-channel in slots of a burst, of which 256 words of 64 are kept from the oldest on.
 
     Parameters

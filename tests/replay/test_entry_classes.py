@@ -14,7 +14,7 @@ import buddysim
 import buddysim.trace as bt
 from buddysim.buddy import ProfileOptions
 from buddysim.machine import Machine
-from buddysim.replay.driver import Run
+from buddysim.replay.driver import ReplayRun
 from buddysim.replay.schemes import REGISTRY
 from buddysim.trace import open_trace
 from tests.replay.bare import TINY
@@ -26,9 +26,9 @@ SMALL = {**TINY, "dram.capacity": "1 GiB", "compression.whole_raw_entry": False}
 ENTRIES = 256  # four times the L2
 
 
-def run_of(trace: bt.Trace, machine: Machine) -> Run:
+def run_of(trace: bt.Trace, machine: Machine) -> ReplayRun:
     """A run under `bandwidth-compression`, whose states can be looked at."""
-    return Run(trace, machine, "bandwidth-compression", None, ProfileOptions(), trace.kernels, Fraction(1), False)
+    return ReplayRun(trace, machine, "bandwidth-compression", None, ProfileOptions(), trace.kernels, Fraction(1), False)
 
 
 def switches(path, scheme="bandwidth-compression"):

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.memory import memory_available
-from buddysim.replay.large import LARGE_ENTRIES, PIECE_ENTRIES
-from buddysim.replay.layout import Layout
+from buddysim.replay.address_space import AddressSpace
+from buddysim.replay.lazy_allocations import LARGE_ENTRIES, SEGMENT_ENTRIES
 from buddysim.trace import Kernel, Trace
 
 
-def check_room(trace: Trace, layout: Layout, kernels: Sequence[Kernel]) -> None:
+def check_host_memory(trace: Trace, layout: AddressSpace, kernels: Sequence[Kernel]) -> None:
     """Refuses a run whose entries may take more memory than there is: a byte each, and 4 B for each 64 of them.
 
     Large allocations count with as many pieces as lines may touch.
@@ -27,7 +27,7 @@ def check_room(trace: Trace, layout: Layout, kernels: Sequence[Kernel]) -> None:
     BuddysimError
         with how much it may take, and how much there is
     """
-    touched = PIECE_ENTRIES * (sum(kernel.line_accesses for kernel in kernels) + 2 * len(layout.placed))
+    touched = SEGMENT_ENTRIES * (sum(kernel.line_accesses for kernel in kernels) + 2 * len(layout.placed))
     whole = sum(
         entries for placed in layout.placed if (entries := placed.end_entry - placed.first_entry) < LARGE_ENTRIES
     )

@@ -12,7 +12,7 @@ LINE_BYTES = 128
 
 
 @dataclass
-class Moment:
+class AllocationChanges:
     """What happens to allocations before an event of the trace.
 
     Attributes
@@ -27,7 +27,7 @@ class Moment:
     waits: bool = False
 
 
-def moments_of(trace: Trace) -> dict[int, Moment]:
+def allocation_changes(trace: Trace) -> dict[int, AllocationChanges]:
     """What happens to a trace's allocations, by the number of the event before which it happens, or of all events.
 
     A free takes effect when no kernel that was launched before it may still run, as far as the trace tells. What is
@@ -40,9 +40,9 @@ def moments_of(trace: Trace) -> dict[int, Moment]:
             births[allocation.alloc_event].append(allocation)
             if allocation.free_event is not None and is_used(allocation):
                 frees[allocation.free_event].append(allocation)
-    moments: defaultdict[int, Moment] = defaultdict(Moment)
+    moments: defaultdict[int, AllocationChanges] = defaultdict(AllocationChanges)
     running: dict[int, int] = {}  # by stream: the position of its last launch, as long as that may run
-    freed = _Freed()
+    freed = _PendingFrees()
     for position, event in enumerate([*trace.events, None]):
         freed.add(position, frees.get(position, []))
         stream = trace.kernels[event.kernel].stream if isinstance(event, KernelLaunch) else 0
@@ -58,7 +58,7 @@ def moments_of(trace: Trace) -> dict[int, Moment]:
             running.clear()
             ends += freed.taken(position)
         if ends or born:
-            moments[position] = Moment(ends, born, waits)
+            moments[position] = AllocationChanges(ends, born, waits)
         if isinstance(event, KernelLaunch):
             running[stream] = position
     return dict(moments)
@@ -69,7 +69,7 @@ def is_used(allocation: Allocation) -> bool:
     return allocation.free_event is None or allocation.free_event > allocation.alloc_event
 
 
-class _Freed:
+class _PendingFrees:
     """Allocations whose free has not taken effect."""
 
     def __init__(self) -> None:

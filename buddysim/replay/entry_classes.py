@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.buddy import SizeSource
-from buddysim.replay.large import LargeAllocations
-from buddysim.replay.layout import Layout, Placed
-from buddysim.replay.untouched import untouched_bytes
+from buddysim.replay.address_space import AddressSpace, AllocationRange
+from buddysim.replay.lazy_allocations import LazyAllocations
+from buddysim.replay.lazy_array import lazy_zeros
 
 AFTER = 4  # where the class after a store begins in a state
 
 
-class EntryStates:
+class EntryClasses:
     """The state array that the engine reads and changes.
 
     It has room for the classes of one snapshot beside those of now. Which snapshot that is, is decided allocation by
@@ -37,21 +37,21 @@ class EntryStates:
     used : by allocation and snapshot whose classes the run has used: entries, and those with a neighbour's class
     """
 
-    def __init__(self, layout: Layout, sizes: SizeSource, ordinal: int, large: LargeAllocations) -> None:
+    def __init__(self, layout: AddressSpace, sizes: SizeSource, ordinal: int, large: LazyAllocations) -> None:
         self.sizes, self._ordinal, self._large = sizes, ordinal, large
-        self.array = untouched_bytes(layout.n_entries)
+        self.array = lazy_zeros(layout.n_entries)
         self.extrapolated_entries = 0
         self.used: dict[tuple[int, int | None], tuple[int, int]] = {}
         self._after: dict[int, int | None] = {}  # by allocation: the snapshot that the classes after a store are of
         self._born: dict[int, int | None] = {}  # by large allocation: the snapshot of its classes at its birth
-        self._copied: dict[int, _Copied] = {}  # by large allocation: what copies wrote before it was touched
+        self._copied: dict[int, _CopiedRanges] = {}  # by large allocation: what copies wrote before it was touched
 
-    def begin(self, placed: Placed) -> None:
+    def begin(self, placed: AllocationRange) -> None:
         """An allocation begins with sizes of its own."""
         index, states = placed.allocation.index, self._states(placed)
         snapshot = self._after[index] = self.sizes.at_birth(self._ordinal, index)
         if self._is_large(placed):
-            self._born[index], self._copied[index] = snapshot, _Copied()
+            self._born[index], self._copied[index] = snapshot, _CopiedRanges()
             taken = self.sizes.taken_from_neighbours(snapshot, index)
             for first, end in self._large.touched(placed, placed.first_entry, placed.end_entry):
                 self.make(placed, first, end)
@@ -61,7 +61,7 @@ class EntryStates:
         self.extrapolated_entries += taken
         self.used[index, snapshot] = len(states), taken
 
-    def make(self, placed: Placed, first_entry: int, end_entry: int) -> None:
+    def make(self, placed: AllocationRange, first_entry: int, end_entry: int) -> None:
         """A part of a large allocation is touched: makes its states, as if it had had them from its birth on."""
         index = placed.allocation.index
         states = self.array[first_entry:end_entry]
@@ -72,22 +72,22 @@ class EntryStates:
             self.sizes.write_part(snapshot, index, first - placed.first_entry, part)
         self.sizes.write_part(self._after[index], index, offset, states, AFTER)
 
-    def end(self, placed: Placed) -> None:
+    def end(self, placed: AllocationRange) -> None:
         """An allocation is freed."""
         index = placed.allocation.index
         del self._after[index]
         self._born.pop(index, None)
         self._copied.pop(index, None)
 
-    def writers(self, placed: Placed) -> tuple[int, int]:
+    def writers(self, placed: AllocationRange) -> tuple[int, int]:
         """First and last ordinal of the kernels whose stores leave what the array has; none if they are reversed."""
         return self.sizes.writers_before(self._after[placed.allocation.index], placed.allocation.index)
 
-    def after_store(self, placed: Placed, ordinal: int) -> None:
+    def after_store(self, placed: AllocationRange, ordinal: int) -> None:
         """The array gets what stores of the kernel of this ordinal to an allocation leave."""
         self._bring(placed, self.sizes.after_store(ordinal, placed.allocation.index))
 
-    def copy(self, placed: Placed, first_entry: int, end_entry: int, point: int) -> None:
+    def copy(self, placed: AllocationRange, first_entry: int, end_entry: int, point: int) -> None:
         """A copy or fill has written these entries of an allocation, after `point` launches."""
         index = placed.allocation.index
         self._bring(placed, self.sizes.after_copy(point, index))
@@ -98,7 +98,7 @@ class EntryStates:
         if self._is_large(placed):
             self._copied[index].add(first_entry, end_entry, self._after[index])
 
-    def _bring(self, placed: Placed, snapshot: int | None) -> None:
+    def _bring(self, placed: AllocationRange, snapshot: int | None) -> None:
         index = placed.allocation.index
         if snapshot == self._after[index]:
             return
@@ -112,14 +112,14 @@ class EntryStates:
         self.used[index, snapshot] = len(states), taken
         self._after[index] = snapshot
 
-    def _is_large(self, placed: Placed) -> bool:
+    def _is_large(self, placed: AllocationRange) -> bool:
         return self._large.middle(placed)[0] < placed.end_entry
 
-    def _states(self, placed: Placed) -> NDArray[np.uint8]:
+    def _states(self, placed: AllocationRange) -> NDArray[np.uint8]:
         return self.array[placed.first_entry : placed.end_entry]
 
 
-class _Copied:
+class _CopiedRanges:
     """Which snapshot's classes copies gave the entries of an allocation: of each entry the last copy counts."""
 
     def __init__(self) -> None:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 import buddysim
 import buddysim.trace as bt
 from buddysim.machine import Machine
-from buddysim.replay.frames import Frames
-from buddysim.replay.layout import LINES_PER_PAGE, Layout
+from buddysim.replay.address_space import LINES_PER_PAGE, AddressSpace
+from buddysim.replay.frames import FrameAllocator
 from buddysim.trace import open_trace
 from tests.replay.events import BASE, load_block, provenance
 from tests.replay.test_dirty_sectors import LINE, accesses
@@ -21,7 +21,7 @@ PAGE = 2 << 20
 
 def layout_of(path):
     with open_trace(path) as trace:
-        return Layout(trace)
+        return AddressSpace(trace)
 
 
 def churn(path, bases, size=LINE, stream=0):
@@ -70,7 +70,7 @@ def test_many_short_lives_run(tmp_path):
     steps=st.lists(st.tuples(st.integers(0, 30), st.integers(1, 5), st.booleans()), max_size=60),
 )
 def test_frames_are_shared_only_by_the_same_page(steps):
-    frames, live = Frames(), []
+    frames, live = FrameAllocator(), []
     for page, pages, leaves in steps:
         if leaves and live:
             _, first, count = live.pop(page % len(live))

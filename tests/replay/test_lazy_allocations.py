@@ -17,13 +17,13 @@ import buddysim
 import buddysim.trace as bt
 from buddysim.base.errors import BuddysimError
 from buddysim.machine import Machine
-from buddysim.replay import large
-from buddysim.replay.frames import Frames
-from buddysim.replay.large import PIECE_ENTRIES
+from buddysim.replay import lazy_allocations
+from buddysim.replay.entry_classes import _CopiedRanges
+from buddysim.replay.frames import FrameAllocator
+from buddysim.replay.lazy_allocations import SEGMENT_ENTRIES
 from buddysim.replay.schemes import REGISTRY
 from buddysim.replay.segments import first_touched
-from buddysim.replay.states import _Copied
-from tests.reference.replay.frame_allocator import Frames as RefFrames
+from tests.reference.replay.frame_allocator import RefFrameAllocator
 from tests.replay.events import BASE, provenance
 from tests.replay.test_dirty_sectors import LINE, accesses
 
@@ -42,9 +42,11 @@ def counters(path, scheme, **options):
 def test_results_in_pieces_are_those_of_the_whole(monkeypatch, name, scheme):
     path = TRACES / f"{name}.bin"
     whole = counters(path, scheme)
-    monkeypatch.setattr(large, "LARGE_ENTRIES", PIECE_ENTRIES)
+    monkeypatch.setattr(lazy_allocations, "LARGE_ENTRIES", SEGMENT_ENTRIES)
     made = []
-    monkeypatch.setattr(large.LargeAllocations, "touch_lines", _noting(large.LargeAllocations.touch_lines, made))
+    monkeypatch.setattr(
+        lazy_allocations.LazyAllocations, "touch_lines", _noting(lazy_allocations.LazyAllocations.touch_lines, made)
+    )
     assert counters(path, scheme) == whole
     assert made
 
@@ -95,9 +97,9 @@ def copied_and_stored(path, entries):
 
 @pytest.mark.parametrize("scheme", ["bandwidth-compression", "buddy", "unified-memory"])
 def test_copies_and_stores_in_pieces_are_those_of_the_whole(monkeypatch, tmp_path, scheme):
-    path = copied_and_stored(tmp_path / "t.bin", 5 * PIECE_ENTRIES + 77)
+    path = copied_and_stored(tmp_path / "t.bin", 5 * SEGMENT_ENTRIES + 77)
     whole = counters(path, scheme)
-    monkeypatch.setattr(large, "LARGE_ENTRIES", PIECE_ENTRIES)
+    monkeypatch.setattr(lazy_allocations, "LARGE_ENTRIES", SEGMENT_ENTRIES)
     assert counters(path, scheme) == whole
 
 
@@ -169,7 +171,7 @@ def test_first_touched_are_the_pieces_of_lines_each_once(touched, again):
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 9), st.integers(0, 3)), max_size=20))
 def test_of_copies_the_last_one_counts(copies):
-    found, expected = _Copied(), [None] * 50
+    found, expected = _CopiedRanges(), [None] * 50
     for first, length, snapshot in copies:
         found.add(first, first + length, snapshot)
         expected[first : first + length] = [snapshot] * length
@@ -182,25 +184,25 @@ def test_of_copies_the_last_one_counts(copies):
 
 
 @given(steps=st.lists(st.tuples(st.integers(0, 40), st.integers(1, 200), st.booleans()), max_size=80))
-def test_frames_are_those_of_the_ref_twin(steps):
-    frames, twin, live = Frames(), RefFrames(), []
+def test_frames_are_those_of_the_reference_model(steps):
+    frames, reference, live = FrameAllocator(), RefFrameAllocator(), []
     for page, pages, leaves in steps:
         pages = pages if pages > 150 else pages % 6 + 1
         if leaves and live:
-            for each in (frames, twin):
+            for each in (frames, reference):
                 each.give_back(*live[page % len(live)])
             del live[page % len(live)]
         first = frames.take(page, pages)
-        assert first == twin.take(page, pages)
+        assert first == reference.take(page, pages)
         live.append((first, pages))
-        assert frames.count == twin.count
+        assert frames.count == reference.count
 
 
 def test_what_the_computer_has_no_memory_for_is_refused_first(monkeypatch, tmp_path):
     """Two lines touch two pieces of 4 KiB, however large the allocation is; every part of it may be touched by more."""
     path = write_claims(tmp_path / "t.bin", 64 * GIB, "host")
-    monkeypatch.setattr("buddysim.replay.room.memory_available", lambda: 1 << 20)
+    monkeypatch.setattr("buddysim.replay.host_memory_check.memory_available", lambda: 1 << 20)
     counters(path, "ideal")
-    monkeypatch.setattr("buddysim.replay.room.memory_available", lambda: 1 << 14)
+    monkeypatch.setattr("buddysim.replay.host_memory_check.memory_available", lambda: 1 << 14)
     with pytest.raises(BuddysimError, match=r"may take 17408 B of this computer's memory: 16384 B are available"):
         counters(path, "ideal")

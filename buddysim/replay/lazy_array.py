@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 _MOST_IN_HUGE_PAGES = 1 << 28
 
 
-def untouched_bytes(count: int) -> NDArray[np.uint8]:
+def lazy_zeros(count: int) -> NDArray[np.uint8]:
     """Zeros that take memory where they are touched."""
     if count <= _MOST_IN_HUGE_PAGES:
         return np.zeros(count, dtype=np.uint8)

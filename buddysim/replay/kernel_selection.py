@@ -6,7 +6,7 @@ from buddysim.base.errors import BuddysimError
 from buddysim.trace import Kernel, Trace
 
 
-def chosen_kernels(trace: Trace, chosen: slice | range | None) -> list[Kernel]:
+def select_kernels(trace: Trace, chosen: slice | range | None) -> list[Kernel]:
     """The kernels of these indices in the trace, all where None is given; a BuddysimError where none is left."""
     count = len(trace.kernels)
     if chosen is None:

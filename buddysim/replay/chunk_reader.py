@@ -9,7 +9,7 @@ from buddysim.base.errors import TraceFileError
 from buddysim.trace import Chunk, ChunkRef, Kernel, Trace
 
 
-class ChunkFeed:
+class ChunkReader:
     """The chunks of one kernel, in order.
 
     Parameters

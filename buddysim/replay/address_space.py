@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from buddysim.base.errors import BuddysimError
-from buddysim.replay.frames import Frames
-from buddysim.replay.lifetimes import is_used, moments_of
+from buddysim.replay.allocation_events import allocation_changes, is_used
+from buddysim.replay.frames import FrameAllocator
 from buddysim.trace import Allocation, Trace
 
 LINES_PER_PAGE = 2 * 1024**2 // 128
-MOST_ENTRIES = 2**32 - 64
-MOST_PAGES = MOST_ENTRIES // LINES_PER_PAGE
+MAX_ENTRIES = 2**32 - 64
+MAX_PAGES = MAX_ENTRIES // LINES_PER_PAGE
 
 
 @dataclass(frozen=True)
-class Placed:
+class AllocationRange:
     """Where an allocation lies in the run's entry numbers.
 
     Attributes
@@ -36,7 +36,7 @@ class Placed:
         return self.allocation.base >> 7
 
 
-class Layout:
+class AddressSpace:
     """Entry numbers of every allocation.
 
     Attributes
@@ -48,16 +48,16 @@ class Layout:
     """
 
     def __init__(self, trace: Trace) -> None:
-        self.moments = moments_of(trace)
+        self.moments = allocation_changes(trace)
         first_entries: dict[int, int] = {}
-        frames = Frames()
+        frames = FrameAllocator()
         end = 0
         for _, moment in sorted(self.moments.items()):
             for allocation in moment.ends:
                 frames.give_back(first_entries[allocation.index] // LINES_PER_PAGE, _pages(allocation))
             for allocation in moment.begins:
                 line, pages = allocation.base >> 7, _pages(allocation)
-                _refuse_more(trace, frames.count * LINES_PER_PAGE + allocation.entries if pages > MOST_PAGES else 0)
+                _refuse_more(trace, frames.count * LINES_PER_PAGE + allocation.entries if pages > MAX_PAGES else 0)
                 first = frames.take(line // LINES_PER_PAGE, pages) * LINES_PER_PAGE + line % LINES_PER_PAGE
                 first_entries[allocation.index] = first
                 end = max(end, first + allocation.entries)
@@ -68,7 +68,7 @@ class Layout:
         self.n_entries = max(64, -(-end // 64) * 64)
         allocations = [a for a in trace.allocations if a.bytes]
         self.placed = [
-            Placed(a, region, first_entries[a.index], first_entries[a.index] + a.entries)
+            AllocationRange(a, region, first_entries[a.index], first_entries[a.index] + a.entries)
             for region, a in enumerate(allocations)
         ]
         self.of_allocation = {p.allocation.index: p for p in self.placed}
@@ -82,8 +82,8 @@ def _pages(allocation: Allocation) -> int:
 
 def _refuse_more(trace: Trace, entries: int) -> None:
     """Refuses more entries than the engine can number."""
-    if entries > MOST_ENTRIES:
+    if entries > MAX_ENTRIES:
         raise BuddysimError(
             f"{trace.path}: allocations of {entries * 128 / 2**30:.0f} GiB: expected at most "
-            f"{MOST_ENTRIES * 128 / 2**30:.0f} GiB"
+            f"{MAX_ENTRIES * 128 / 2**30:.0f} GiB"
         )
