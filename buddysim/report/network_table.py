@@ -79,7 +79,7 @@ def _layer_table(network: Network, batch: int) -> ScreenTable:
                 NOT_APPLICABLE if in_place else f"{network.output_bytes(layer.index, batch) / _MIB:,.1f}",
                 f"{layer.parameters:,}" if layer.parameters else NOT_APPLICABLE,
                 _scaled(network.forward_flops(layer.index, batch)),
-                " ".join(sorted(layer.needs)),
+                " ".join(sorted(layer.backward_reads)),
             )
         )
     names = [Column(""), Column("layer", left=True)]

@@ -69,7 +69,7 @@ def simulate_outcome(
         raise BuddysimError(
             f"precision {options.precision}: expected {cost.precision.name}, that of the layer times given"
         )
-    network = network.stored_in(cost.precision.element_bytes)
+    network = network.with_element_bytes(cost.precision.element_bytes)
     plan = schemes.REGISTRY.find(scheme).plan(network, batch, machine, cost, scheme, options)
     return simulate_plan(network, batch, machine, cost, plan, options)
 
@@ -145,10 +145,10 @@ def simulate_plan(
 
 def _reference_bytes(network: Network, batch: int, cost: CostModel, plan: Plan, link: LinkRate) -> int | None:
     """The maps' footprint of the plan that this one is held against."""
-    reference = plan.reference
+    reference = plan.footprint_baseline
     if reference is None:
         return None
-    return reference.placer.least_bytes(build(network, batch, cost, reference, link), memory_usage.is_map_tensor)
+    return reference.allocator.min_bytes(build(network, batch, cost, reference, link), memory_usage.is_map_tensor)
 
 
 def baseline(

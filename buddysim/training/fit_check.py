@@ -56,7 +56,7 @@ class FitChecks:
     def __init__(
         self, network: Network, machine: TrainingMachine, cost: CostModel, scheme: str, options: TrainingOptions
     ) -> None:
-        self.network = network.stored_in(cost.precision.element_bytes)
+        self.network = network.with_element_bytes(cost.precision.element_bytes)
         self.machine, self.cost, self.options = machine, cost, options
         module = schemes.REGISTRY.find(scheme)
         self.scheme = getattr(module, "FITS_AS", {}).get(scheme, scheme)
@@ -100,13 +100,13 @@ class FitChecks:
         capacity, bound = capacity_bytes(plan, self.machine, self.options), self.machine.host_pinned_bytes
         most = memory_usage.UNLIMITED if capacity is None else capacity
         pinned = host_pinned(program)[0] - bound
-        least = plan.placer.least_bytes(program)
+        least = plan.allocator.min_bytes(program)
         excess = least - most, pinned
         if any(tensor.kind == "workspace" for tensor in program.tensors):
-            least = plan.placer.least_bytes(program, memory_usage.is_not_workspace)
+            least = plan.allocator.min_bytes(program, memory_usage.is_not_workspace)
         fits = max(excess) <= 0
         if fits:
-            placement = plan.placer.place(program, capacity, self.options.pool_policy)
+            placement = plan.allocator.allocate(program, capacity, self.options.pool_policy)
             fits = not (placement.failure or host_failure(placement.program, bound))
         return FitCheck(fits, excess, (least - most, pinned))
 
@@ -115,10 +115,10 @@ def placed(
     program: Program, plan: Plan, machine: TrainingMachine, options: TrainingOptions
 ) -> tuple[TensorAddresses, FailedRequest | None]:
     """The placement of an iteration, and why it doesn't fit; it is then the one on as much memory as it takes."""
-    placement = plan.placer.place(program, capacity_bytes(plan, machine, options), options.pool_policy)
+    placement = plan.allocator.allocate(program, capacity_bytes(plan, machine, options), options.pool_policy)
     failure = placement.failure
     if failure:
-        placement = plan.placer.place(program, None, options.pool_policy)
+        placement = plan.allocator.allocate(program, None, options.pool_policy)
     return placement, failure or host_failure(placement.program, machine.host_pinned_bytes)
 
 

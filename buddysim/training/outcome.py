@@ -170,7 +170,7 @@ class IterationOutcome:
     @cached_property
     def footprint_bytes(self) -> int:
         """Bytes that the placer needs for maps, codes, decoded copies and gradient maps."""
-        return self.plan.placer.least_bytes(self.program, memory_usage.is_map_tensor)
+        return self.plan.allocator.min_bytes(self.program, memory_usage.is_map_tensor)
 
     @property
     def footprint_ratio(self) -> float | None:

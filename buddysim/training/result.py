@@ -248,7 +248,7 @@ def network_checksum(network: Network) -> str:
     digest = hashlib.sha256()
     for layer in network.layers:
         fields = [
-            f"{name}={sorted(layer.needs) if name == 'needs' else getattr(layer, name)!r}"
+            f"{name}={sorted(layer.backward_reads) if name == 'backward_reads' else getattr(layer, name)!r}"
             for name in layer.__dataclass_fields__
             if name != "name"
         ]

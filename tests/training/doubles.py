@@ -88,7 +88,7 @@ def chain(kinds: str, *, elements: int = 250_000, name: str = "chain") -> Networ
         "f": ("fc", {"x", "dy"}),
     }
     for index, letter in enumerate(kinds, 1):
-        kind, needs = kind_of[letter]
+        kind, reads = kind_of[letter]
         layers.append(
             Layer(
                 index,
@@ -99,7 +99,7 @@ def chain(kinds: str, *, elements: int = 250_000, name: str = "chain") -> Networ
                 parameters=0,
                 in_place=letter == "r",
                 part="classifier" if letter == "f" else "features",
-                needs=frozenset(needs),
+                backward_reads=frozenset(reads),
             )
         )
     return Network(name, layers)

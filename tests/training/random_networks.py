@@ -40,7 +40,7 @@ def networks(draw: st.DrawFn) -> Network:
                 parameters=draw(st.integers(0, 300)) if kind in ("conv", "fc") else 0,
                 in_place=in_place,
                 part="classifier" if kind == "fc" else "features",
-                needs=frozenset(NEEDS[kind]),
+                backward_reads=frozenset(NEEDS[kind]),
                 saved_sample_bytes=size[0] if kind == "dropout" else 0,
                 pool=_WINDOWS[draw(st.integers(0, 1))] if kind == "maxpool" else None,
             )

@@ -20,19 +20,21 @@ def codes(draw: st.DrawFn) -> Encoding:
 
 
 @st.composite
-def moves(draw: st.DrawFn, network: Network, last_user: int) -> Offload:
+def moves(draw: st.DrawFn, network: Network, last_consumer: int) -> Offload:
     """Waits are for layers that run after the copy is launched."""
-    later = st.none() | st.integers(last_user, len(network.layers) - 1)
+    later = st.none() | st.integers(last_consumer, len(network.layers) - 1)
     until = draw(later)
     host = draw(st.none() | codes())
     return Offload(
         link_bytes=draw(st.none() | st.integers(1, 3000)),
         offload_ps=draw(st.none() | times),
         prefetch_ps=draw(st.none() | times),
-        until=until,
-        fetch=draw(st.none() | st.integers(1, len(network.layers) - 1)),
-        host=host,
-        host_until=None if host is None else draw(st.none() | st.integers(until or last_user, len(network.layers) - 1)),
+        offload_deadline=until,
+        prefetch_launch=draw(st.none() | st.integers(1, len(network.layers) - 1)),
+        host_encoding=host,
+        host_encoding_deadline=None
+        if host is None
+        else draw(st.none() | st.integers(until or last_consumer, len(network.layers) - 1)),
     )
 
 
@@ -45,7 +47,7 @@ def plans(draw: st.DrawFn, network: Network, cost: Cost) -> Plan:
     overlap = draw(st.booleans())
     for owner in network.buffers:
         if draw(st.booleans()):
-            code, last = draw(st.none() | codes()), network.last_user(owner)
+            code, last = draw(st.none() | codes()), network.last_consumer(owner)
             # where the copy is launched by an encoding step behind that layer, only later layers can wait for it
             behind = code is not None and (not overlap or network.buffer_of(last) == owner)
             if behind and last == len(network.layers) - 1:
@@ -60,7 +62,7 @@ def plans(draw: st.DrawFn, network: Network, cost: Cost) -> Plan:
         stash=stash,
         prefetch=draw(st.sampled_from(PREFETCHES)),
         overlap=overlap,
-        placer=draw(st.sampled_from([POOL, StaticGroups(), StaticGroups(share_stashed=False), LiveSetCounter()])),
+        allocator=draw(st.sampled_from([POOL, StaticGroups(), StaticGroups(share_stashed=False), LiveSetCounter()])),
         in_place=in_place,
         separate_backward=draw(st.frozensets(st.sampled_from(products))) if products else frozenset(),
         segments=draw(st.sampled_from([(), activation_checkpointing.segments(network)[:-1]])),

@@ -76,7 +76,7 @@ def transition(name: str) -> int:
     network = Network.load(NETWORKS[name])
     fixed = 2 * network.parameter_bytes()
     trials = FitChecks(network, machine, CostModel.load(machine), "baseline-p", make_options())
-    one, two = (trials.plan(batch).placer.least_bytes(trials.planned(batch)[1]) for batch in (32, 64))
+    one, two = (trials.plan(batch).allocator.min_bytes(trials.planned(batch)[1]) for batch in (32, 64))
     sample = (two - one) / 32
     return max(1, round(fixed / sample))
 

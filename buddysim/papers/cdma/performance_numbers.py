@@ -66,7 +66,7 @@ def performance(
         plan = schemes.REGISTRY.find(scheme).plan(network, batch, machine, cost, scheme, options)
         stash = plan.stash
         if not concat:
-            last = {owner: network.layers[network.last_user(owner)] for owner in stash}
+            last = {owner: network.layers[network.last_consumer(owner)] for owner in stash}
             stash = {owner: kept for owner, kept in stash.items() if last[owner].kind != "concat"}
         if scheme in cdma.SUMMARY:
             copies = cdma.scheme_copies(network, batch, machine, options, scheme)

@@ -46,7 +46,7 @@ def largest(depth: int, scheme: str) -> LargestBatch:
 
     weights = 2 * network.parameter_bytes()
     plan, program = planned(_TRIED)
-    sample = (plan.placer.least_bytes(program) - weights) / _TRIED + network.output_bytes(0, 1)  # the reader's image
+    sample = (plan.allocator.min_bytes(program) - weights) / _TRIED + network.output_bytes(0, 1)  # the reader's image
     batch = int((OFFERED - weights - network.parameter_bytes() - 2**20) / sample)  # momentum
     return LargestBatch(batch, schedule(planned(batch)[1]).time_ps / batch)
 

@@ -89,7 +89,7 @@ def example(training: SavedResults, id: str) -> SimulatedValue:
     totals, kept = [], []
     for x in stashed:
         program = program_of(*x, *others)
-        groups = StaticGroups().place(program, None)
+        groups = StaticGroups().allocate(program, None)
         totals.append(groups.high_water)
         kept.append(max(size for size, first, last in x if last - first > 5))
     passing = [total - size for total, size in zip(totals, kept, strict=True)]

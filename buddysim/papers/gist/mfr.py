@@ -55,7 +55,7 @@ def immediate(outcome: IterationOutcome) -> int:
     def counted(tensor: Tensor) -> bool:
         return is_map_tensor(tensor) and not outcome.program.stashed(tensor.number)
 
-    return outcome.plan.placer.least_bytes(outcome.program, counted)
+    return outcome.plan.allocator.min_bytes(outcome.program, counted)
 
 
 def parts_gib(label: str, scheme: str) -> dict[str, float]:

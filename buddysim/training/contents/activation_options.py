@@ -81,7 +81,8 @@ def make_mapped_source(network: Network, given: Mapping[str, Any]) -> Activation
     """
     chosen = _chosen(given) | values(MATCH_OPTION, given)
     if chosen["activation_mapping"] not in MATCHES:
-        raise BuddysimError(f"activation_mapping {shortened(chosen['match'])}: expected one of {', '.join(MATCHES)}")
+        mapping = shortened(chosen["activation_mapping"])
+        raise BuddysimError(f"activation_mapping {mapping}: expected one of {', '.join(MATCHES)}")
     other = _other_source(chosen)
     if other is not None:
         return other
@@ -124,7 +125,7 @@ def make_codec(compressor: str, given: Mapping[str, Any]) -> Codec:
     """
     chosen = values(OPTIONS, given)
     if chosen["map_layout"] not in LAYOUTS:
-        raise BuddysimError(f"map_layout {shortened(chosen['layout'])}: expected one of {', '.join(LAYOUTS)}")
+        raise BuddysimError(f"map_layout {shortened(chosen['map_layout'])}: expected one of {', '.join(LAYOUTS)}")
     found = find(compressor)
     window = chosen["codec_window"]
     if "window" not in found.OPTIONS:

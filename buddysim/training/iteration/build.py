@@ -26,42 +26,42 @@ def build(
 ) -> Program:
     """The iteration that `plan` describes, on a link with the rates of `link`."""
     network = network.in_place_only(plan.in_place)
-    program = _Builder(network, batch, cost, plan, link, find_optimizer(optimizer)).program()
+    program = _IterationBuilder(network, batch, cost, plan, link, find_optimizer(optimizer)).program()
     if plan.time_factor == 1:
         return program
     steps = (replace(step, compute_ps=round(step.compute_ps * plan.time_factor)) for step in program.steps)
     return replace(program, steps=tuple(steps))
 
 
-class _Builder:
+class _IterationBuilder:
     def __init__(
         self, network: Network, batch: int, cost: CostModel, plan: Plan, link: LinkRate, optimizer: Optimizer | None
     ) -> None:
         self.network, self.batch, self.cost, self.plan, self.link = network, batch, cost, plan, link
         self.layers, self.optimizer = network.layers, optimizer
         self.map_bytes = [network.output_bytes(layer.index, batch) for layer in network.layers]
-        self.draft = ProgramBuilder()
-        self.stashing = StashSteps(network, self.map_bytes, plan, link, self.draft)
+        self.builder = ProgramBuilder()
+        self.stash_steps = StashSteps(network, self.map_bytes, plan, link, self.builder)
         self.weights: dict[int, list[int]] = {}
 
     def program(self) -> Program:
         self._resident_tensors()
         for layer in self.layers:
             self._forward(layer)
-        first_backward = len(self.draft.steps)
+        first_backward = len(self.builder.steps)
         self._backward()
         self._update()
         if self.plan.layerwise:
-            self.stashing.bring_back(first_backward)
-            self.draft.settle_lives()
+            self.stash_steps.bring_back(first_backward)
+            self.builder.settle_lives()
         else:
             self._network_wide()
-        return self.draft.program()
+        return self.builder.program()
 
     # What a layer reads and writes.
 
-    def _needs(self, layer: Layer) -> frozenset[str]:
-        return self.plan.saves.get(layer.index, layer.needs)
+    def _backward_reads(self, layer: Layer) -> frozenset[str]:
+        return self.plan.backward_reads.get(layer.index, layer.backward_reads)
 
     def _saved_bytes(self, layer: Layer) -> int:
         return self.plan.saved_bytes.get(layer.index, layer.saved_bytes(self.batch))
@@ -75,17 +75,17 @@ class _Builder:
             return  # everything lives throughout: nothing follows from uses
         layer = self.layers[owner]
         byte_count = self._saved_bytes(layer) if name == "saved" else self.map_bytes[owner]
-        self.draft.use(step, name, layer, byte_count, defines=defines, writes=writes)
+        self.builder.use(step, name, layer, byte_count, defines=defines, writes=writes)
 
     def _read_again(self, step: StepBuilder, owner: int) -> None:
         """Notes that a step of the backward part reads a map: itself, or its code."""
-        name = self.stashing.structure(owner)
+        name = self.stash_steps.structure(owner)
         if name == "y":
             self._use(step, name, owner)
         else:
-            code = self.plan.stash[owner].code
-            assert code is not None
-            self.draft.use(step, name, self.layers[owner], code.byte_count)
+            encoding = self.plan.stash[owner].encoding
+            assert encoding is not None
+            self.builder.use(step, name, self.layers[owner], encoding.byte_count)
 
     # The steps.
 
@@ -94,28 +94,28 @@ class _Builder:
         for layer in self.layers:
             if layer.parameters:
                 byte_count = self.network.layer_parameter_bytes(layer.index)
-                self.weights[layer.index] = [self.draft.keep(layer, kind, byte_count) for kind in kinds]
+                self.weights[layer.index] = [self.builder.keep(layer, kind, byte_count) for kind in kinds]
                 state = 0 if self.optimizer is None else self.optimizer.state_bytes(layer.parameters)
                 if state:
-                    self.weights[layer.index].append(self.draft.keep(layer, "optimizer_state", state))
+                    self.weights[layer.index].append(self.builder.keep(layer, "optimizer_state", state))
 
     def _forward(self, layer: Layer) -> None:
-        self.stashing.before_forward(layer)
+        self.stash_steps.before_forward(layer)
         step = self._forward_step(layer, "forward")
-        self.stashing.after_forward(layer, step)
+        self.stash_steps.after_forward(layer, step)
 
     def _forward_step(self, layer: Layer, pass_: Pass) -> StepBuilder:
         chosen = self.plan.algorithms.get(layer.index)
         own = self.network.buffer_of(layer.index)
         reading = [owner for owner in self.network.input_buffers(layer.index) if owner != own]
         if pass_ == "recompute":
-            self.stashing.before_reading(reading)
+            self.stash_steps.before_reading(reading)
         if layer.kind == "input":
-            step = self.draft.step(layer, pass_, 0)
+            step = self.builder.step(layer, pass_, 0)
         elif chosen:
-            step = self.draft.step(layer, pass_, chosen["forward"].time_ps, chosen["forward"].workspace_bytes)
+            step = self.builder.step(layer, pass_, chosen["forward"].time_ps, chosen["forward"].workspace_bytes)
         else:
-            step = self.draft.step(layer, pass_, self._time_ps(layer, "forward"))
+            step = self.builder.step(layer, pass_, self._time_ps(layer, "forward"))
         for owner in reading:
             if pass_ == "recompute":
                 self._read_again(step, owner)
@@ -124,13 +124,13 @@ class _Builder:
         self._use(step, "y", own, defines=not layer.in_place, writes=True)
         if self._saved_bytes(layer):
             self._use(step, "saved", layer.index, defines=True)
-        for name, byte_count in self.plan.offload_saved.get(layer.index, ()):
+        for name, byte_count in self.plan.offload_saved_tensors.get(layer.index, ()):
             duration = link_ps(self.link, "offload", byte_count)
-            task = self.draft.task(
+            task = self.builder.task(
                 step, "offload", layer.index, "after", byte_count, byte_count, duration, step.index, pins=byte_count
             )
             if name == "state":  # it is made by this step and lives on the host from then on
-                self.draft.passes(step, task, "feature_maps")
+                self.builder.passes(step, task, "feature_maps")
         return step
 
     def _backward(self) -> None:
@@ -147,10 +147,10 @@ class _Builder:
         """One step, or two: gradients of the weights, which reads X, then dX."""
         own, inputs = self.network.buffer_of(layer.index), self.network.input_buffers(layer.index)
         gradients = [owner for owner in inputs if self.layers[owner].kind != "input"]
-        reading = list(inputs) if "x" in self._needs(layer) else []
-        if "y" in self._needs(layer) and own not in reading:
+        reading = list(inputs) if "x" in self._backward_reads(layer) else []
+        if "y" in self._backward_reads(layer) and own not in reading:
             reading.append(own)
-        self.stashing.before_reading(reading)
+        self.stash_steps.before_reading(reading)
         if layer.index not in self.plan.separate_backward:
             passes = ("backward_filter", "backward_data") if gradients else ("backward_filter",)
             step = self._backward_step(layer, passes, "backward")
@@ -158,7 +158,7 @@ class _Builder:
             self._gradients(step, own, gradients)
             return
         products = layer.index in self.plan.algorithms or (layer.gemms and all(gemm.weights for gemm in layer.gemms))
-        if not products or not self._needs(layer) <= {"x", "dy"} or self._saved_bytes(layer):
+        if not products or not self._backward_reads(layer) <= {"x", "dy"} or self._saved_bytes(layer):
             raise ValueError(f"layer {layer.name!r}: backward pass in two steps: expected products with weights alone")
         step = self._backward_step(layer, ("backward_filter",), "backward_filter")
         self._reads(step, layer, reading)
@@ -170,10 +170,10 @@ class _Builder:
         """A step of the backward pass: the algorithms of `passes` in turn, or the time of the pass `whole`."""
         chosen = self.plan.algorithms.get(layer.index)
         if not chosen:
-            return self.draft.step(layer, "backward", self._time_ps(layer, whole))
+            return self.builder.step(layer, "backward", self._time_ps(layer, whole))
         algorithms = [chosen[pass_] for pass_ in passes]
         workspace = max(algorithm.workspace_bytes for algorithm in algorithms)
-        return self.draft.step(layer, "backward", sum(algorithm.time_ps for algorithm in algorithms), workspace)
+        return self.builder.step(layer, "backward", sum(algorithm.time_ps for algorithm in algorithms), workspace)
 
     def _reads(self, step: StepBuilder, layer: Layer, reading: list[int]) -> None:
         """Maps and saved state that the step reads, and what is copied back for it alone."""
@@ -181,35 +181,35 @@ class _Builder:
             self._read_again(step, owner)
         if self._saved_bytes(layer):
             self._use(step, "saved", layer.index)
-        for name, byte_count in self.plan.offload_saved.get(layer.index, ()):
+        for name, byte_count in self.plan.offload_saved_tensors.get(layer.index, ()):
             duration = link_ps(self.link, "prefetch", byte_count)
-            task = self.draft.task(
+            task = self.builder.task(
                 step, "prefetch", layer.index, "before", byte_count, byte_count, duration, step.index,
                 unpins=byte_count,
             )  # fmt: skip
-            self.draft.passes(step, task, "weights" if name == "weights" else "feature_maps")
+            self.builder.passes(step, task, "weights" if name == "weights" else "feature_maps")
 
     def _gradients(self, step: StepBuilder, own: int, gradients: list[int]) -> None:
         """Reads dY, and writes or adds to dX of other maps."""
-        self._use(step, "dy", own, defines=not self.draft.used("dy", own))
+        self._use(step, "dy", own, defines=not self.builder.used("dy", own))
         for owner in gradients:
             if owner != own:
-                self._use(step, "dy", owner, defines=not self.draft.used("dy", owner), writes=True)
+                self._use(step, "dy", owner, defines=not self.builder.used("dy", owner), writes=True)
 
     def _hold_inputs(self, first: int, last: int) -> None:
         """Keeps a segment's inputs until its backward steps are over, as `torch.utils.checkpoint` does."""
         inside = self.layers[first : last + 1]
         for owner in dict.fromkeys(owner for layer in inside for owner in self.network.input_buffers(layer.index)):
             if owner < first:
-                self._read_again(self.draft.steps[-1], owner)
+                self._read_again(self.builder.steps[-1], owner)
 
     def _recompute(self, first: int, last: int) -> None:
         """Runs a segment forward again, up to the last layer whose output or saved state its backward steps read."""
         wanted = first - 1
         for layer in self.layers[first : last + 1]:
-            if "y" in self._needs(layer) or self._saved_bytes(layer):
+            if "y" in self._backward_reads(layer) or self._saved_bytes(layer):
                 wanted = max(wanted, layer.index)
-            if "x" in self._needs(layer):
+            if "x" in self._backward_reads(layer):
                 wanted = max(wanted, *layer.inputs)
         for layer in self.layers[first : min(wanted, last) + 1]:
             self._forward_step(layer, "recompute")
@@ -220,22 +220,22 @@ class _Builder:
             return
         for index, tensors in self.weights.items():
             layer = self.layers[index]
-            step = self.draft.step(layer, "update", self.optimizer.update_ps(layer.parameters, self.cost))
+            step = self.builder.step(layer, "update", self.optimizer.update_ps(layer.parameters, self.cost))
             step.reads += tensors
-            step.writes += [tensor for tensor in tensors if self.draft.tensors[tensor].kind != "weight_gradients"]
+            step.writes += [tensor for tensor in tensors if self.builder.tensors[tensor].kind != "weight_gradients"]
 
     def _network_wide(self) -> None:
         """Everything lives throughout, gradient maps and workspace are shared (vDNN, Section II-C and Fig. 2)."""
         if self.plan.stash:
             raise ValueError("a network-wide allocation keeps every map: expected no stash")
         for owner in self.network.feature_maps:
-            self.draft.keep(self.layers[owner], "feature_maps", self.map_bytes[owner])
+            self.builder.keep(self.layers[owner], "feature_maps", self.map_bytes[owner])
         for layer in self.layers:
             if self._saved_bytes(layer):
-                self.draft.keep(layer, "feature_maps", self._saved_bytes(layer))
+                self.builder.keep(layer, "feature_maps", self._saved_bytes(layer))
         largest = max(self.layers[1:], key=lambda layer: layer.output_elements)
         for _ in range(2):
-            self.draft.keep(largest, "gradient_maps", self.map_bytes[largest.index])
-        hungriest = max(self.draft.steps, key=lambda step: step.workspace_bytes)
+            self.builder.keep(largest, "gradient_maps", self.map_bytes[largest.index])
+        hungriest = max(self.builder.steps, key=lambda step: step.workspace_bytes)
         if hungriest.workspace_bytes:
-            self.draft.keep(self.layers[hungriest.layer], "workspace", hungriest.workspace_bytes)
+            self.builder.keep(self.layers[hungriest.layer], "workspace", hungriest.workspace_bytes)

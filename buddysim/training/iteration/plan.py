@@ -37,21 +37,22 @@ class Plan:
     overlap : whether copies overlap with computations; False serialises them
     layerwise : False allocates network-wide, as frameworks did (vDNN, Sec. II-C); True step by step
     unlimited : the GPU has as much memory as it takes (the oracle)
-    placer : what gives tensors their addresses
+    allocator : what gives tensors their addresses
     in_place : the layers that run in place, of those that may (`Layer.in_place`); None: all of them. Where it is given,
         owners of maps are those of `Network.in_place_only`
     separate_backward : layers whose backward pass is two steps: gradients of the weights, then dX, without X
     segments : first and last layer of each part that is recomputed in the backward pass (activation checkpointing)
-    saves : maps that the backward step of a layer reads, by layer index, where the scheme's framework differs from
-        ``Layer.needs``
+    backward_reads : feature maps that the backward step of a layer reads, by layer index, where the scheme's framework
+        differs from ``Layer.backward_reads``
     saved_bytes : bytes of the layer's own saved state (masks, index maps), by layer index, where they differ
     step_ps : computation of a layer's ``"forward"`` or ``"backward"`` step, by layer index and pass, where it isn't
         what the cost model gives; not of CONV layers
-    offload_saved : names and bytes of tensors that are copied out after a layer's forward step and back before its
-        backward step, by layer index, each time it is saved (PyTorch's ``save_on_cpu``)
+    offload_saved_tensors : names and bytes of tensors that are copied out after a layer's forward step and back before
+        its backward step, by layer index, each time it is saved (PyTorch's ``save_on_cpu``)
     memory_ratio : how much more than its bytes the GPU's memory holds
     time_factor : by which every computation takes longer
-    reference : the plan whose maps this one's are held against (`Outcome.footprint_ratio`); None: there is none
+    footprint_baseline : the plan whose maps this one's are held against (`Outcome.footprint_ratio`); None: there is
+        none
     notes : decisions worth showing, for example the passes that vDNN's dynamic policy tried
     assumptions : by subject, for the result's provenance; no note repeats one
     """
@@ -63,17 +64,17 @@ class Plan:
     overlap: bool = True
     layerwise: bool = True
     unlimited: bool = False
-    placer: Allocator = POOL
+    allocator: Allocator = POOL
     in_place: frozenset[int] | None = None
     separate_backward: frozenset[int] = frozenset()
     segments: tuple[tuple[int, int], ...] = ()
-    saves: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    backward_reads: Mapping[int, frozenset[str]] = field(default_factory=dict)
     saved_bytes: Mapping[int, int] = field(default_factory=dict)
     step_ps: Mapping[tuple[int, str], int] = field(default_factory=dict)
-    offload_saved: Mapping[int, tuple[tuple[str, int], ...]] = field(default_factory=dict)
+    offload_saved_tensors: Mapping[int, tuple[tuple[str, int], ...]] = field(default_factory=dict)
     memory_ratio: float = 1.0
     time_factor: float = 1.0
-    reference: Plan | None = None
+    footprint_baseline: Plan | None = None
     notes: tuple[str, ...] = ()
     assumptions: Mapping[str, str] = field(default_factory=dict)
 

@@ -28,8 +28,8 @@ class _OffloadedMap:
     name: str
     layer: int
     byte_count: int
-    move: Offload
-    offload: int = -1
+    decision: Offload
+    offload_task: int = -1
     made: tuple[int, ...] = ()
     reading: int = -1
 
@@ -48,11 +48,11 @@ class StashSteps:
     map_bytes: Sequence[int]
     plan: Plan
     link: LinkRate
-    draft: ProgramBuilder
+    builder: ProgramBuilder
     kept: dict[int, Stash] = field(init=False)
     _encoded: bool = field(init=False)  # whether any map is
     _ready: set[int] = field(init=False, default_factory=set)  # owners of maps that have been decoded
-    _moving: list[_OffloadedMap] = field(init=False, default_factory=list)
+    _offloaded: list[_OffloadedMap] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
         owners = set(self.network.buffers)
@@ -61,7 +61,7 @@ class StashSteps:
                 raise ValueError(f"stash of layer {owner}: no map of its own: expected a layer that owns a buffer")
         read = _read_backward(self.network, self.plan)
         self.kept = {owner: stash for owner, stash in self.plan.stash.items() if owner in read}
-        self._encoded = any(stash.code is not None for stash in self.kept.values())
+        self._encoded = any(stash.encoding is not None for stash in self.kept.values())
 
     # Around a layer's forward step.
 
@@ -70,18 +70,18 @@ class StashSteps:
         if not self._encoded:
             return
         for owner in self._leaving(layer):
-            code = self.kept[owner].code
-            if code is not None and self._moves_during(layer, owner):
-                self._encode(owner, code)
+            encoding = self.kept[owner].encoding
+            if encoding is not None and self._overlaps(layer, owner):
+                self._encode(owner, encoding)
 
     def after_forward(self, layer: Layer, step: StepBuilder) -> None:
         """Encodes the other maps that the layer is the last to use, and launches the copies to the host."""
         for owner in self._leaving(layer):
-            code, overlapped = self.kept[owner].code, self._moves_during(layer, owner)
+            encoding, overlapped = self.kept[owner].encoding, self._overlaps(layer, owner)
             launching = step
-            if code is not None and not overlapped:
-                launching = self._encode(owner, code)
-            if self.kept[owner].move is not None:
+            if encoding is not None and not overlapped:
+                launching = self._encode(owner, encoding)
+            if self.kept[owner].offload is not None:
                 self._launch(layer, owner, launching, "overlapped" if overlapped else "after")
 
     def _leaving(self, layer: Layer) -> Iterator[int]:
@@ -90,42 +90,43 @@ class StashSteps:
             return
         own = self.network.buffer_of(layer.index)
         for owner in dict.fromkeys((*self.network.input_buffers(layer.index), own)):
-            if owner in self.kept and self.network.last_user(owner) == layer.index:
+            if owner in self.kept and self.network.last_consumer(owner) == layer.index:
                 yield owner
 
-    def _moves_during(self, layer: Layer, owner: int) -> bool:
+    def _overlaps(self, layer: Layer, owner: int) -> bool:
         """Whether a map is copied during the layer's forward step; what it writes itself can't be."""
-        moves = self.kept[owner].move is not None and self.plan.overlap
-        return moves and owner != self.network.buffer_of(layer.index)
+        is_copied = self.kept[owner].offload is not None and self.plan.overlap
+        return is_copied and owner != self.network.buffer_of(layer.index)
 
-    def _encode(self, owner: int, code: Encoding) -> StepBuilder:
+    def _encode(self, owner: int, encoding: Encoding) -> StepBuilder:
         layer = self.network.layers[owner]
-        step = self.draft.step(layer, "encode", code.encode_ps)
-        self.draft.use(step, "y", layer, self.map_bytes[owner])
-        self.draft.use(step, "code", layer, code.byte_count, defines=True)
+        step = self.builder.step(layer, "encode", encoding.encode_ps)
+        self.builder.use(step, "y", layer, self.map_bytes[owner])
+        self.builder.use(step, "code", layer, encoding.byte_count, defines=True)
         return step
 
     def _launch(self, layer: Layer, owner: int, step: StepBuilder, timing: CopyTiming) -> None:
         stash = self.kept[owner]
-        code, move = stash.code, stash.move
-        assert move is not None
-        name, byte_count = ("y", self.map_bytes[owner]) if code is None else ("code", code.byte_count)
-        moving = _OffloadedMap(owner, name, layer.index, byte_count, move)
-        moving.offload = self._copy(moving, step, "offload", timing, step.index, pins=byte_count)
-        if move.host is not None:
-            made = self.draft.task(
-                step, "host", layer.index, timing, self.map_bytes[owner], 0, move.host.encode_ps, step.index,
-                after=(moving.offload,), pins=move.host.byte_count, unpins=byte_count,
+        encoding, decision = stash.encoding, stash.offload
+        assert decision is not None
+        name, byte_count = ("y", self.map_bytes[owner]) if encoding is None else ("code", encoding.byte_count)
+        offloaded = _OffloadedMap(owner, name, layer.index, byte_count, decision)
+        offloaded.offload_task = self._copy(offloaded, step, "offload", timing, step.index, pins=byte_count)
+        host = decision.host_encoding
+        if host is not None:
+            made = self.builder.task(
+                step, "host", layer.index, timing, self.map_bytes[owner], 0, host.encode_ps, step.index,
+                after=(offloaded.offload_task,), pins=host.byte_count, unpins=byte_count,
             )  # fmt: skip
-            moving.made = (made,)
-        self._moving.append(moving)
+            offloaded.made = (made,)
+        self._offloaded.append(offloaded)
 
     # Before a step that reads maps again.
 
     def structure(self, owner: int) -> str:
         """The structure that a backward step reads where it needs a map."""
         stash = self.kept.get(owner)
-        return "y" if stash is None or stash.code is None or stash.decoded else "code"
+        return "y" if stash is None or stash.encoding is None or stash.decode_before_use else "code"
 
     def before_reading(self, owners: list[int]) -> None:
         """Decodes those of the maps that are still encoded."""
@@ -133,90 +134,90 @@ class StashSteps:
             return
         for owner in owners:
             stash = self.kept.get(owner)
-            if stash is None or stash.code is None or not stash.decoded or owner in self._ready:
+            if stash is None or stash.encoding is None or not stash.decode_before_use or owner in self._ready:
                 continue
             layer = self.network.layers[owner]
-            step = self.draft.step(layer, "decode", stash.code.decode_ps)
-            self.draft.use(step, "code", layer, stash.code.byte_count)
-            self.draft.use(step, "y", layer, self.map_bytes[owner], defines=True)
+            step = self.builder.step(layer, "decode", stash.encoding.decode_ps)
+            self.builder.use(step, "code", layer, stash.encoding.byte_count)
+            self.builder.use(step, "y", layer, self.map_bytes[owner], defines=True)
             self._ready.add(owner)
 
     # When all steps are there.
 
     def bring_back(self, first_backward: int) -> None:
         """Adds the copies back, and what later steps wait for."""
-        leading = _leading(self.draft.steps)
-        for moving in self._moving:
-            moving.reading = self.draft.first_use(moving.name, moving.owner, first_backward)
-            self._wait_later(moving, first_backward)
+        leading = _leading(self.builder.steps)
+        for offloaded in self._offloaded:
+            offloaded.reading = self.builder.first_use(offloaded.name, offloaded.owner, first_backward)
+            self._wait_later(offloaded, first_backward)
         by_rule: dict[int, list[_OffloadedMap]] = {}
-        for moving in self._moving:
-            if moving.move.fetch is None:
-                by_rule.setdefault(moving.layer, []).append(moving)
-        wanted = {layer: min(moving.reading for moving in group) for layer, group in by_rule.items()}
+        for offloaded in self._offloaded:
+            if offloaded.decision.prefetch_launch is None:
+                by_rule.setdefault(offloaded.layer, []).append(offloaded)
+        wanted = {layer: min(offloaded.reading for offloaded in group) for layer, group in by_rule.items()}
         layers = self.network.layers
         for number, layer in launches(self.plan.prefetch, layers, leading, first_backward, wanted):
-            for moving in by_rule[layer]:
-                self._fetch(moving, number, number)
-        for moving in self._moving:
-            if moving.move.fetch is not None:
-                number = _first(leading, moving.move.fetch, first_backward)
-                self._fetch(moving, min(number, moving.reading), max(number, moving.reading - 1))
+            for offloaded in by_rule[layer]:
+                self._fetch(offloaded, number, number)
+        for offloaded in self._offloaded:
+            if offloaded.decision.prefetch_launch is not None:
+                number = _first(leading, offloaded.decision.prefetch_launch, first_backward)
+                self._fetch(offloaded, min(number, offloaded.reading), max(number, offloaded.reading - 1))
 
-    def _wait_later(self, moving: _OffloadedMap, first_backward: int) -> None:
+    def _wait_later(self, offloaded: _OffloadedMap, first_backward: int) -> None:
         """Moves the wait for a copy to the host, and for the host's work, to the steps that the plan names."""
-        launched = self.draft.tasks[moving.offload].until
-        until = self._forward_step(moving.move.until, launched, first_backward)
-        self.draft.tasks[moving.offload] = self.draft.tasks[moving.offload]._replace(until=until.index)
-        if until.index != launched:
-            owner = self.network.layers[moving.owner]
-            self.draft.use(until, moving.name, owner, moving.byte_count)
-        for number in moving.made:
-            step = self._forward_step(moving.move.host_until, until.index, first_backward)
-            self.draft.tasks[number] = self.draft.tasks[number]._replace(until=step.index)
+        offload, decision = self.builder.tasks[offloaded.offload_task], offloaded.decision
+        until = self._forward_step(decision.offload_deadline, offload.until, first_backward)
+        self.builder.tasks[offloaded.offload_task] = offload._replace(until=until.index)
+        if until.index != offload.until:
+            owner = self.network.layers[offloaded.owner]
+            self.builder.use(until, offloaded.name, owner, offloaded.byte_count)
+        for number in offloaded.made:
+            step = self._forward_step(decision.host_encoding_deadline, until.index, first_backward)
+            self.builder.tasks[number] = self.builder.tasks[number]._replace(until=step.index)
 
     def _forward_step(self, layer: int | None, least: int, first_backward: int) -> StepBuilder:
         """The forward step of a layer; None: the step `least`, which no other may precede."""
         if layer is None:
-            return self.draft.steps[least]
-        for step in self.draft.steps[least:first_backward]:
+            return self.builder.steps[least]
+        for step in self.builder.steps[least:first_backward]:
             if step.layer == layer and step.pass_ == "forward":
                 return step
         raise ValueError(f"layer {layer} doesn't run forward after step {least}: expected one that does")
 
-    def _fetch(self, moving: _OffloadedMap, number: int, until: int) -> None:
-        step, host = self.draft.steps[number], moving.move.host
-        timing: CopyTiming = "overlapped" if number < moving.reading and self.plan.overlap else "before"
+    def _fetch(self, offloaded: _OffloadedMap, number: int, until: int) -> None:
+        step, host = self.builder.steps[number], offloaded.decision.host_encoding
+        timing: CopyTiming = "overlapped" if number < offloaded.reading and self.plan.overlap else "before"
         until = number if timing == "before" else until
-        before: tuple[int, ...] = (moving.offload,)
+        before: tuple[int, ...] = (offloaded.offload_task,)
         if host is not None:
-            undone = self.draft.task(
-                step, "host", moving.layer, timing, self.map_bytes[moving.owner], 0, host.decode_ps, until,
-                after=moving.made, pins=moving.byte_count, unpins=host.byte_count,
+            undone = self.builder.task(
+                step, "host", offloaded.layer, timing, self.map_bytes[offloaded.owner], 0, host.decode_ps, until,
+                after=offloaded.made, pins=offloaded.byte_count, unpins=host.byte_count,
             )  # fmt: skip
             before = (undone,)
-        task = self._copy(moving, step, "prefetch", timing, until, after=before, unpins=moving.byte_count)
-        owner = self.network.layers[moving.owner]
-        self.draft.use(step, moving.name, owner, moving.byte_count, defines=True)
-        self.draft.copies(step, moving.name, moving.owner, task)
+        task = self._copy(offloaded, step, "prefetch", timing, until, after=before, unpins=offloaded.byte_count)
+        owner = self.network.layers[offloaded.owner]
+        self.builder.use(step, offloaded.name, owner, offloaded.byte_count, defines=True)
+        self.builder.copies(step, offloaded.name, offloaded.owner, task)
 
     def _copy(
-        self, moving: _OffloadedMap, step: StepBuilder, direction: Direction, timing: CopyTiming, until: int, *,
+        self, offloaded: _OffloadedMap, step: StepBuilder, direction: Direction, timing: CopyTiming, until: int, *,
         after: tuple[int, ...] = (), pins: int = 0, unpins: int = 0,
     ) -> int:  # fmt: skip
-        move = moving.move
-        moved = moving.byte_count if move.link_bytes is None else move.link_bytes
-        duration = move.offload_ps if direction == "offload" else move.prefetch_ps
+        decision = offloaded.decision
+        moved = offloaded.byte_count if decision.link_bytes is None else decision.link_bytes
+        duration = decision.offload_ps if direction == "offload" else decision.prefetch_ps
         if duration is None:
             duration = link_ps(self.link, direction, moved)
-        task = self.draft.task(
-            step, direction, moving.layer, timing, self.map_bytes[moving.owner], moved, duration, until,
+        task = self.builder.task(
+            step, direction, offloaded.layer, timing, self.map_bytes[offloaded.owner], moved, duration, until,
             after=after, pins=pins, unpins=unpins,
         )  # fmt: skip
         if direction == "offload":
-            owner = self.network.layers[moving.owner]
-            self.draft.use(step, moving.name, owner, moving.byte_count)
-            self.draft.copies(step, moving.name, moving.owner, task)
+            owner = self.network.layers[offloaded.owner]
+            self.builder.use(step, offloaded.name, owner, offloaded.byte_count)
+            self.builder.copies(step, offloaded.name, offloaded.owner, task)
         return task
 
 
@@ -249,10 +250,10 @@ def _read_backward(network: Network, plan: Plan) -> set[int]:
     """Owners of the maps that are read in the backward pass as the forward pass left them."""
     read: set[int] = set()
     for layer in network.layers[1:]:
-        needs = plan.saves.get(layer.index, layer.needs)
-        if "x" in needs:
+        reads = plan.backward_reads.get(layer.index, layer.backward_reads)
+        if "x" in reads:
             read |= {network.buffer_of(producer) for producer in layer.inputs}
-        if "y" in needs:
+        if "y" in reads:
             read.add(network.buffer_of(layer.index))
     for first, last in plan.segments:
         inside = network.layers[first : last + 1]

@@ -14,7 +14,7 @@ from buddysim.training.networks.layer_kind import LARGEST, Attribute, Kind, Mism
 
 MOST_LAYERS = 100_000
 PARTS = ("features", "classifier")
-_INPUT_NEEDS: frozenset[str] = frozenset()
+_INPUT_READS: frozenset[str] = frozenset()
 
 
 @dataclass
@@ -48,7 +48,7 @@ class NetworkBuilder:
         shape = _shape("input", self.input_shape)
         if len(shape) > 3:
             raise BuddysimError(f"input: expected one to three extents, found {len(shape)}")
-        self._layers.append(Layer(0, "input", "input", (), shape, needs=_INPUT_NEEDS))
+        self._layers.append(Layer(0, "input", "input", (), shape, backward_reads=_INPUT_READS))
         self._by_name["input"] = 0
 
     @property
@@ -143,7 +143,7 @@ class NetworkBuilder:
                 parameters=facts.parameters,
                 conv=facts.conv,
                 gemms=facts.gemms,
-                needs=rules.needs,
+                backward_reads=rules.backward_reads,
                 pool=facts.pool,
                 flops=facts.flops,
                 saved_sample_bytes=facts.saved_sample_bytes,
@@ -198,7 +198,7 @@ def _runs_in_place(layer: Layer, before: Sequence[Layer], consumers: Sequence[se
         if below.kind == "input" or len(consumers[below.index]) > 1:
             return False
         zeros_suffice = _rules(below).reads_zeros and _rules(layer).keeps_sign
-        if "y" in below.needs and not zeros_suffice:
+        if "y" in below.backward_reads and not zeros_suffice:
             return False
         if not below.in_place:
             return True

@@ -81,7 +81,7 @@ def _layer_facts(network: Network, layer: Layer, batch: int) -> dict[str, Any]:
         "output_shape": list(layer.output_shape),
         "in_place": layer.in_place,
         "buffer": network.buffer_of(layer.index),
-        "needs": sorted(layer.needs),
+        "backward_reads": sorted(layer.backward_reads),
         "parameters": layer.parameters,
         "input_bytes": network.input_bytes(layer.index, batch),
         "output_bytes": network.output_bytes(layer.index, batch),

@@ -103,7 +103,7 @@ class Layer:
     conv, pool, gemms : its work, where it is one of these
     in_place : its output lies in the buffer of its first input
     part : ``"features"`` or ``"classifier"``
-    needs : what its backward step reads: a subset of ``{"x", "y", "dy", "mask"}``
+    backward_reads : what its backward step reads: a subset of ``{"x", "y", "dy", "mask"}``
     flops : of its forward step, of one sample
     element_bytes : of an element of its output, where that isn't the network's: 8 of token numbers
     saved_sample_bytes, saved_fixed_bytes : what its forward step leaves for its backward step besides x and y (dropout
@@ -121,7 +121,7 @@ class Layer:
     gemms: tuple[Gemm, ...] = ()
     in_place: bool = False
     part: str = "features"
-    needs: frozenset[str] = frozenset()
+    backward_reads: frozenset[str] = frozenset()
     pool: Pooling | None = None
     flops: int = 0
     saved_sample_bytes: int = 0
@@ -236,7 +236,7 @@ class Network:
         return self._readers[index]
 
     @cached_property
-    def _last_users(self) -> tuple[int, ...]:
+    def _last_consumers(self) -> tuple[int, ...]:
         last = list(range(len(self.layers)))
         for layer in self.layers:
             for used in (*layer.inputs, layer.index):
@@ -250,9 +250,9 @@ class Network:
             last[owner] = index
         return tuple(last)
 
-    def last_user(self, owner: int) -> int:
+    def last_consumer(self, owner: int) -> int:
         """The last layer that reads or writes the buffer that a layer owns, in the forward pass."""
-        return self._last_users[owner]
+        return self._last_consumers[owner]
 
     def last_writer(self, owner: int) -> int:
         """The last layer of the in-place chain that a layer starts: the buffer holds its output in the end."""
@@ -266,10 +266,10 @@ class Network:
     @cached_property
     def feature_maps(self) -> tuple[int, ...]:
         """The layers whose buffers a step reads: another layer's forward step, or a backward step that wants Y."""
-        wanted = {self._owners[layer.index] for layer in self.layers if "y" in layer.needs}
+        wanted = {self._owners[layer.index] for layer in self.layers if "y" in layer.backward_reads}
         return tuple(owner for owner in self.buffers if self._readers[owner] or owner in wanted)
 
-    def stored_in(self, element_bytes: int) -> Network:
+    def with_element_bytes(self, element_bytes: int) -> Network:
         """The same network with feature maps of so many bytes an element; weights stay single."""
         if element_bytes == self.element_bytes:
             return self
@@ -291,7 +291,7 @@ class Network:
         if not layers <= own:
             raise ValueError(f"layers {sorted(layers - own)} can't run in place: expected of {sorted(own)}")
         changed = [replace(layer, in_place=layer.index in layers) for layer in self.layers]
-        return Network(self.name, changed, self.source, self.description).stored_in(self.element_bytes)
+        return Network(self.name, changed, self.source, self.description).with_element_bytes(self.element_bytes)
 
     def output_bytes(self, index: int, batch: int) -> int:
         """Bytes of a layer's output Y."""

@@ -121,8 +121,8 @@ SavedRule = Callable[[Layer, Inputs, Device], Saved]
 def as_needed(layer: Layer, inputs: Inputs, device: Device) -> Saved:
     """What its backward step reads, as the kind declares it, and the state that its forward step leaves."""
     return Saved(
-        tuple(range(len(inputs))) if "x" in layer.needs else (),
-        "y" in layer.needs,
+        tuple(range(len(inputs))) if "x" in layer.backward_reads else (),
+        "y" in layer.backward_reads,
         sample_bytes=layer.saved_sample_bytes,
         fixed_bytes=layer.saved_fixed_bytes,
     )
@@ -139,7 +139,7 @@ class Kind:
     Attributes
     ----------
     summary : what it does, in a line
-    needs : what its backward step reads
+    backward_reads : what its backward step reads
     infer : from the shapes of its inputs and its attributes to its facts; raises `Mismatch`
     least_inputs, most_inputs : how many layers it reads; None: any number
     runs_in_place : ``"never"``, ``"elementwise"`` (over its input, where nothing else still needs that), ``"view"``
@@ -157,13 +157,13 @@ class Kind:
     fused : its two products are one kernel, and what lies between them never crosses device memory; its backward step
         computes the first again
     reads_numbers : its input are numbers of tokens, 8 bytes each
-    saves : what PyTorch's autograd keeps, where that isn't what `needs` says
+    saves : what PyTorch's autograd keeps, where that isn't what `backward_reads` says
     torch : its names in PyTorch, where it needs no attributes
     """
 
     name: str
     summary: str
-    needs: frozenset[str]
+    backward_reads: frozenset[str]
     infer: Callable[[Inputs, Attributes], Facts]
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
     least_inputs: int = 1

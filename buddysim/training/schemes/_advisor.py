@@ -95,7 +95,7 @@ def measure_hiding_times(
     return {
         owner: HidingTime(forward.get(layer, 0), backward.get(layer, 0))
         for owner in plan.stash
-        if (layer := network.last_user(owner)) in forward
+        if (layer := network.last_consumer(owner)) in forward
     }
 
 

@@ -95,7 +95,7 @@ def _gpu_codec(machine: TrainingMachine, chosen: Mapping[str, Any]) -> GpuCodec:
         return _with_launch(chosen, PaperTimes(), 1.0, "through three points of the CSWAP paper's Fig. 5")
     simulated_on, slower = _measured_machine(machine, chosen["codec"], chosen["codec_kernels"])
     times = codec_times(simulated_on, chosen["codec"], chosen["codec_kernels"])
-    text = f"our OpenCL kernels, {chosen['kernels']}, simulated on {simulated_on}"
+    text = f"our OpenCL kernels, {chosen['codec_kernels']}, simulated on {simulated_on}"
     if slower != 1:
         text += f", {slower:.2f} times as long (assumed: in proportion to memory bandwidth)"
     return _with_launch(chosen, times, slower, text)

@@ -36,7 +36,7 @@ def plan(
         name,
         _algorithms.fastest(network, batch, cost),
         segments=parts[:-1],
-        saves={index: saved.reads for index, saved in kept.items()},
+        backward_reads={index: saved.reads for index, saved in kept.items()},
         saved_bytes={index: saved.state_bytes for index, saved in kept.items()},
         notes=(f"{len(parts)} segments, all but the last recomputed",),
     )

@@ -76,7 +76,7 @@ class CompressedCopies:
         for owner, stash in stashes.items():
             size, writer = network.output_bytes(owner, batch), network.last_writer(owner)
             times = self.copy_ps(size, writer, "offload"), self.copy_ps(size, writer, "prefetch")
-            found[owner] = replace(stash, move=Offload(self.moved_bytes(size, writer), *times))
+            found[owner] = replace(stash, offload=Offload(self.moved_bytes(size, writer), *times))
         return found
 
 

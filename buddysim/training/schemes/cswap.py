@@ -130,7 +130,7 @@ def plan(
 def plan_of(setting: Setting, name: str, taken: Sequence[Decision]) -> Plan:
     """The plan of these decisions."""
     below, codecs = setting.below, setting.codecs
-    coded = {one.owner: Stash(_code(name, one.code), move=Offload()) for one in taken if one.compress}
+    coded = {one.owner: Stash(_code(name, one.code), offload=Offload()) for one in taken if one.compress}
     times = "none: free" if name == "cswap-oracle" else "; ".join(_sources(codecs))
     source = setting.source.description
     compressed = ", ".join(_name(one, codecs) for one in taken if one.compress) or "none"

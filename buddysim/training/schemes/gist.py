@@ -150,18 +150,18 @@ def encoded_plan(
         "gist-base",
         algorithms,
         in_place=views(network),
-        placer=StaticGroups() if placer == LiveSetCounter() else placer,
+        allocator=StaticGroups() if placer == LiveSetCounter() else placer,
     )
     return replace(
         base,
         scheme=name,
         stash=making.stashes(),
-        placer=placer,
+        allocator=placer,
         in_place=in_place,
-        saves=making.saves(),
+        backward_reads=making.backward_reads(),
         saved_bytes=making.saved_bytes(),
         step_ps=making.step_ps(),
-        reference=base,
+        footprint_baseline=base,
         assumptions={"times of encodings": TIMES} if name != "gist-base" else {},
     )
 
@@ -187,7 +187,7 @@ class _Making:
                 found[owner] = stash
         return found
 
-    def saves(self) -> dict[int, frozenset[str]]:
+    def backward_reads(self) -> dict[int, frozenset[str]]:
         """Max pools behind a binarized map read places and dY alone."""
         return {pool.index: frozenset({"mask", "dy"}) for pool in self._pools()}
 
@@ -229,7 +229,7 @@ class _Making:
     def _binarized(self, owner: int) -> Stash:
         """Bits, written by ReLU's own forward kernel and read by its backward kernel."""
         size = self._mask(owner)
-        return Stash(Encoding(size, self._moving_ps(size), 0), decoded=False)
+        return Stash(Encoding(size, self._moving_ps(size), 0), decode_before_use=False)
 
     def _coded(self, owner: int, category: str) -> Stash | None:
         """The smaller one of the codes that apply, if it is smaller than the map."""

@@ -34,9 +34,9 @@ def plan(
         _algorithms.fastest(network, batch, cost),
         overlap=False,
         prefetch="on-demand",
-        saves={layer.index: frozenset({"dy"}) for layer in network.layers},
+        backward_reads={layer.index: frozenset({"dy"}) for layer in network.layers},
         saved_bytes={layer.index: 0 for layer in network.layers},
-        offload_saved={
+        offload_saved_tensors={
             index: _items(network, kept, batch) for index, kept in enumerate(kept_by_torch(network, batch)) if index
         },
     )

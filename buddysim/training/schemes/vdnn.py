@@ -45,10 +45,10 @@ def offloaded(network: Network, policy: str) -> frozenset[int]:
 def moved_inputs(network: Network, layers: AbstractSet[int]) -> dict[int, Stash]:
     """Stashes of the maps that these layers offload: each X of theirs that no later layer reads (Fig. 3)."""
     return {
-        owner: Stash(move=Offload())
+        owner: Stash(offload=Offload())
         for index in sorted(layers)
         for owner in map(network.buffer_of, network.layers[index].inputs)
-        if network.last_user(owner) == index and owner != network.buffer_of(index)
+        if network.last_consumer(owner) == index and owner != network.buffer_of(index)
     }
 
 

@@ -90,7 +90,7 @@ class _PlanningPasses:
     def _passes(self, plan: Plan, title: str, greedy: _Downgrades | None = None) -> bool:
         program = build(self.network, self.batch, self.cost, plan, self.link, self.options.optimizer)
         relief = greedy.relief if greedy else None
-        placement = plan.placer.place(program, self.capacity, self.options.pool_policy, relief)
+        placement = plan.allocator.allocate(program, self.capacity, self.options.pool_policy, relief)
         failure = placement.failure or host_failure(placement.program, self.machine.host_pinned_bytes)
         result = f"{title}: "
         if failure:

@@ -60,12 +60,10 @@ def plan(
         if writer.kind in _MAKERS and density is not None and 1 - density > LEAST_SPARSITY:
             size = network.output_bytes(owner, batch)
             spent = copy_ps(size, max(1, round(rate * 1e9 * THREADS)))
-            stash[owner] = Stash(move=Offload(host=Encoding(round(size * contents[writer.index].share), spent, spent)))
+            encoding = Encoding(round(size * contents[writer.index].share), spent, spent)
+            stash[owner] = Stash(offload=Offload(host_encoding=encoding))
     rates = f"{rate:g} GB/s for each of {THREADS} threads (assumed)"
-    notes = (
-        *below.notes,
-        f"host: compresses {sum(one.move is not None and one.move.host is not None for one in stash.values())} maps "
-        f"with over {LEAST_SPARSITY:.0%} zeros",
-    )
+    n_compressed = sum(one.offload is not None and one.offload.host_encoding is not None for one in stash.values())
+    notes = (*below.notes, f"host: compresses {n_compressed} maps with over {LEAST_SPARSITY:.0%} zeros")
     assumptions = {"activations": source.description, "host": rates}
     return replace(below, scheme=name, stash=stash, notes=notes, assumptions=assumptions)

@@ -24,24 +24,24 @@ def _encoded(plan: Plan, options: TrainingOptions) -> Plan:
 
 
 def _read_encoded(plan: Plan, options: TrainingOptions) -> Plan:
-    return replace(plan, stash={owner: Stash(CODE, decoded=False) for owner in (0, 1, 2)})
+    return replace(plan, stash={owner: Stash(CODE, decode_before_use=False) for owner in (0, 1, 2)})
 
 
 def _encoded_and_moved(plan: Plan, options: TrainingOptions) -> Plan:
-    return replace(plan, stash={owner: Stash(CODE, move=Offload()) for owner in (0, 1, 2)})
+    return replace(plan, stash={owner: Stash(CODE, offload=Offload()) for owner in (0, 1, 2)})
 
 
 def _one_tensor(plan: Plan, options: TrainingOptions) -> Plan:
-    return replace(plan, stash={0: Stash(CODE), 1: Stash(move=Offload())})
+    return replace(plan, stash={0: Stash(CODE), 1: Stash(offload=Offload())})
 
 
 def _awaited_later(plan: Plan, options: TrainingOptions) -> Plan:
-    return replace(plan, stash={0: Stash(move=Offload(until=3, fetch=3))})
+    return replace(plan, stash={0: Stash(offload=Offload(offload_deadline=3, prefetch_launch=3))})
 
 
 def _by_the_host(plan: Plan, options: TrainingOptions) -> Plan:
     host = Encoding(250_000, 3 * MS, 3 * MS // 2)
-    return replace(plan, stash={0: Stash(move=Offload(host=host, host_until=2))})
+    return replace(plan, stash={0: Stash(offload=Offload(host_encoding=host, host_encoding_deadline=2))})
 
 
 def _by_epoch(plan: Plan, options: TrainingOptions) -> Plan:
@@ -61,9 +61,11 @@ _CHANGES = {
     "test-host": _by_the_host,
     "test-two-steps": lambda plan, options: replace(plan, separate_backward=frozenset({1, 2, 3})),
     "test-not-in-place": lambda plan, options: replace(plan, in_place=frozenset()),
-    "test-groups": lambda plan, options: replace(plan, placer=StaticGroups()),
-    "test-own-groups": lambda plan, options: replace(_encoded(plan, options), placer=StaticGroups(share_stashed=False)),
-    "test-live-set": lambda plan, options: replace(plan, placer=LiveSetCounter()),
+    "test-groups": lambda plan, options: replace(plan, allocator=StaticGroups()),
+    "test-own-groups": lambda plan, options: replace(
+        _encoded(plan, options), allocator=StaticGroups(share_stashed=False)
+    ),
+    "test-live-set": lambda plan, options: replace(plan, allocator=LiveSetCounter()),
     "test-epochs": _by_epoch,
 }
 SUMMARY = dict.fromkeys(_CHANGES, "for tests")

@@ -195,9 +195,9 @@ def test_the_example_of_gist():
     """Fig. 7: X (10 MB) and A to D (up to 8 MB) take 18 MB; with X encoded (2 MB) in between, 12."""
     others = [(8 * MB, 2, 3), (6 * MB, 4, 5), (7 * MB, 6, 7), (5 * MB, 8, 9)]
     stashed = by_lives((10 * MB, 0, 11), *others)
-    assert StaticGroups().place(stashed, None).high_water == 18 * MB
+    assert StaticGroups().allocate(stashed, None).high_water == 18 * MB
     encoded = by_lives((10 * MB, 0, 1), (2 * MB, 1, 10), (10 * MB, 10, 11), *others)
-    assert StaticGroups().place(encoded, None).high_water == 12 * MB
+    assert StaticGroups().allocate(encoded, None).high_water == 12 * MB
 
 
 def test_decisions_change_from_epoch_to_epoch():

@@ -99,8 +99,8 @@ def fork_and_join() -> tuple[Network, Cost]:
     conv, join = frozenset({"x", "dy"}), frozenset({"dy"})
     layers = [Layer(0, "input", "input", (), (250_000,))]
     reads = {1: 0, 2: 1, 3: 1, 4: 3}
-    layers += [Layer(i, f"conv{i}", "conv", (of,), (250_000,), needs=conv) for i, of in reads.items()]
-    layers += [Layer(5, "join5", "concat", (2, 4), (250_000,), needs=join)]
+    layers += [Layer(i, f"conv{i}", "conv", (of,), (250_000,), backward_reads=conv) for i, of in reads.items()]
+    layers += [Layer(5, "join5", "concat", (2, 4), (250_000,), backward_reads=join)]
     times = {(f"conv{i}", "forward"): 2 * MS for i in range(1, 5)}
     times |= {("join5", "forward"): 2 * MS, ("join5", "backward"): 2 * MS}
     return Network("fork", layers), Cost(times, default_ps=MS)
@@ -162,12 +162,12 @@ def test_placing_a_program_leaves_it_as_it_was():
     network, cost = three_layers()
     plan = Plan("test", _algorithms.fastest(network, 1, cost), stash=moved_inputs(network, offloaded(network, "all")))
     program, again = (build(network, 1, cost, plan, Link()) for _ in range(2))
-    placed = POOL.place(program, 3 * 1_000_448)
+    placed = POOL.allocate(program, 3 * 1_000_448)
     assert program == again != placed.program
     launched = [{task: step.index for step in each.steps for task in step.tasks} for each in (program, placed.program)]
     later = {task: launched[1][task] - launched[0][task] for task in launched[0]}
     assert {task: steps for task, steps in later.items() if steps} == placed.deferred
-    assert POOL.place(placed.program, 3 * 1_000_448).program == placed.program
+    assert POOL.allocate(placed.program, 3 * 1_000_448).program == placed.program
     with pytest.raises(FrozenInstanceError):
         program.steps[0].tasks = ()  # type: ignore[misc]
 

@@ -74,7 +74,7 @@ def test_reference_components_agree_on_iterations(out: IterationOutcome):
 @settings(max_examples=60, deadline=None)
 @given(outcomes(), st.booleans())
 def test_the_ref_groups_are_the_same(out: IterationOutcome, share_stashed: bool):
-    placed = StaticGroups(share_stashed).place(out.program, None)
+    placed = StaticGroups(share_stashed).allocate(out.program, None)
     by_address: dict[tuple[int, int], set[int]] = {}
     naive = ref_groups(out.program, share_stashed)
     sizes = [max(out.program.tensors[number].byte_count for number in group) for group in naive]
@@ -83,14 +83,14 @@ def test_the_ref_groups_are_the_same(out: IterationOutcome, share_stashed: bool)
         by_address.setdefault((group, address), set()).add(number)
     assert {group: members for (group, _), members in by_address.items()} == dict(enumerate(naive))
     assert len(by_address) == len(naive), "one address for each group"
-    assert placed.high_water == sum(sizes) == StaticGroups(share_stashed).least_bytes(out.program)
+    assert placed.high_water == sum(sizes) == StaticGroups(share_stashed).min_bytes(out.program)
 
 
 @settings(max_examples=60, deadline=None)
 @given(outcomes())
 def test_the_ref_pool_gives_every_tensor_the_same_address(out: IterationOutcome):
-    placed = out.placement if out.plan.placer is POOL else POOL.place(out.program, None, out.options.pool_policy)
-    capacity = out.capacity if out.plan.placer is POOL and out.fits else None
+    placed = out.placement if out.plan.allocator is POOL else POOL.allocate(out.program, None, out.options.pool_policy)
+    capacity = out.capacity if out.plan.allocator is POOL and out.fits else None
     naive = RefPool(memory_usage.UNLIMITED if capacity is None else capacity, out.options.pool_policy)
     tensors, given_addresses = placed.program.tensors, placed.addresses
     for number in placed.program.resident:
@@ -106,13 +106,13 @@ def test_the_ref_pool_gives_every_tensor_the_same_address(out: IterationOutcome)
 @given(outcomes())
 def test_less_than_the_least_is_never_enough(out: IterationOutcome):
     for placer in (POOL, StaticGroups(), StaticGroups(share_stashed=False), LiveSetCounter()):
-        least = placer.least_bytes(out.program)
-        assert placer.place(out.program, None).failure is None
+        least = placer.min_bytes(out.program)
+        assert placer.allocate(out.program, None).failure is None
         if least:
-            assert placer.place(out.program, least - 1).failure is not None
+            assert placer.allocate(out.program, least - 1).failure is not None
         if isinstance(placer, StaticGroups):  # others may need more: what came back early is in the way later
-            assert placer.place(out.program, least).failure is None
-            assert placer.place(out.program, least).high_water == least
+            assert placer.allocate(out.program, least).failure is None
+            assert placer.allocate(out.program, least).high_water == least
 
 
 def streams_run_one_thing_at_a_time(out: IterationOutcome) -> None:
@@ -134,7 +134,7 @@ def live_tensors_never_share_an_address(out: IterationOutcome) -> None:
             lives.append((tensor, born[tensor], schedule.step_end_ps[step.index]))
     released = {tensor for tensor, _, _ in lives}
     assert released | set(out.program.resident) == set(born), "every tensor is released, resident ones aren't"
-    if out.plan.placer == LiveSetCounter():
+    if out.plan.allocator == LiveSetCounter():
         assert set(out.placement.addresses) <= {-1}
         return
     lives += [(tensor, 0, schedule.time_ps) for tensor in out.program.resident]
@@ -173,7 +173,7 @@ def everything_read_is_there(out: IterationOutcome) -> None:
             begin, done = record.start_ps, record.end_ps
         alive.update(step.allocate)
         copied = [program.tasks[number] for number in step.tasks if program.tasks[number].tensor in alive]
-        if out.plan.offload_saved:
+        if out.plan.offload_saved_tensors:
             copied = []
         for task in copied:
             if task.stream == "prefetch":
@@ -216,7 +216,7 @@ def wanted(out: IterationOutcome, pass_: str, index: int, *, first: bool) -> set
     def kept(owner: int) -> tuple[str, int]:
         stash = out.plan.stash.get(owner)
         inside = any(a <= owner <= b for a, b in out.plan.segments)
-        return ("y" if stash is None or stash.code is None or stash.decoded or inside else "code", owner)
+        return ("y" if stash is None or stash.encoding is None or stash.decode_before_use or inside else "code", owner)
 
     if pass_ in ("encode", "decode"):
         return {("y" if pass_ == "encode" else "code", own)}
@@ -226,9 +226,9 @@ def wanted(out: IterationOutcome, pass_: str, index: int, *, first: bool) -> set
         return {kept(owner) for owner in inputs if owner != own}
     if pass_ == "update":
         return set()
-    needs = out.plan.saves.get(index, layer.needs)
-    found = {kept(owner) for owner in inputs} if "x" in needs and first else set()
-    found |= {kept(own)} if "y" in needs and first else set()
+    reads = out.plan.backward_reads.get(index, layer.backward_reads)
+    found = {kept(owner) for owner in inputs} if "x" in reads and first else set()
+    found |= {kept(own)} if "y" in reads and first else set()
     last = not network.consumers(index) and not any(
         other.index > index for other in network.layers if network.buffer_of(other.index) == own
     )
@@ -242,7 +242,12 @@ def copies_balance(out: IterationOutcome) -> None:
     for task in out.program.tasks:  # what crosses the link is what is stored, unless an engine on the way compresses
         owner = out.program.tensors[task.tensor].layer
         stash = out.plan.stash.get(owner)
-        if task.stream == "offload" and stash is not None and stash.move is not None and stash.move.link_bytes is None:
+        if (
+            task.stream == "offload"
+            and stash is not None
+            and stash.offload is not None
+            and stash.offload.link_bytes is None
+        ):
             assert task.moved_bytes == task.pins == out.program.tensors[task.tensor].byte_count
 
 

@@ -37,7 +37,7 @@ def test_every_kind_described_is_as_it_is() -> None:
     for name in described:
         kind = kinds.REGISTRY.find(name)
         keys = ", ".join(key_text(*item) for item in kind.attributes.items()) or "-"
-        assert f"| `{name}` | {kind.summary} | {keys} | {', '.join(sorted(kind.needs))} |" in DOCUMENT
+        assert f"| `{name}` | {kind.summary} | {keys} | {', '.join(sorted(kind.backward_reads))} |" in DOCUMENT
 
 
 def test_every_key_is_described_as_it_is() -> None:

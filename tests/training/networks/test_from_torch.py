@@ -83,7 +83,7 @@ def description(layer: Layer) -> tuple[object, ...]:
     """All of a layer but its name."""
     return (
         *(layer.kind, layer.inputs, layer.output_shape, layer.parameters, layer.conv, layer.gemms, layer.in_place),
-        *(layer.part, layer.needs, layer.flops, layer.saved_sample_bytes, layer.saved_fixed_bytes),
+        *(layer.part, layer.backward_reads, layer.flops, layer.saved_sample_bytes, layer.saved_fixed_bytes),
     )
 
 

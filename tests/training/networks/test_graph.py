@@ -122,7 +122,7 @@ def test_needs_are_those_settled() -> None:
         "batchnorm": {"x", "dy"},
         "dropout": {"mask", "dy"},
     }
-    assert {kind: set(kinds.REGISTRY.find(kind).needs) for kind in settled} == settled
+    assert {kind: set(kinds.REGISTRY.find(kind).backward_reads) for kind in settled} == settled
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,10 @@ def test_values_survive_in_place_execution(network: Network, data: st.DataObject
             assert holds[network.buffer_of(producer)] == producer
         holds[network.buffer_of(layer.index)] = layer.index
     for layer in reversed(network.layers):
-        wanted = [*(layer.inputs if "x" in layer.needs else ()), *((layer.index,) if "y" in layer.needs else ())]
+        wanted = [
+            *(layer.inputs if "x" in layer.backward_reads else ()),
+            *((layer.index,) if "y" in layer.backward_reads else ()),
+        ]
         for one in wanted:
             found = holds[network.buffer_of(one)]
             while found != one and layer.kind == "relu" and network.layers[found].kind in ("dropout", "relu"):

@@ -16,11 +16,11 @@ every_kind = pytest.mark.parametrize("kind", [kind for _, kind in kinds.REGISTRY
 
 @every_kind
 def test_a_kind_keeps_the_contract(kind: Kind) -> None:
-    assert kind.needs <= {"x", "y", "dy", "mask"}
+    assert kind.backward_reads <= {"x", "y", "dy", "mask"}
     assert kind.least_inputs >= 1
     assert kind.most_inputs is None or kind.most_inputs >= kind.least_inputs
-    assert not (kind.runs_in_place == "elementwise" and "x" in kind.needs)
-    assert not kind.reads_zeros or "y" in kind.needs
+    assert not (kind.runs_in_place == "elementwise" and "x" in kind.backward_reads)
+    assert not kind.reads_zeros or "y" in kind.backward_reads
     if kind.moves is not None:
         assert all(amount >= 0 for amount in kind.moves(24, 12, kind.least_inputs))
     if kind.torch.modules or kind.torch.functions or kind.torch.operators:

@@ -140,7 +140,7 @@ def test_every_network_keeps_the_rules_of_a_graph(name: str) -> None:
             read[producer] += 1
             assert index in network.consumers(producer)
         assert layer.part in ("features", "classifier")
-        assert layer.needs <= {"x", "y", "dy", "mask"}
+        assert layer.backward_reads <= {"x", "y", "dy", "mask"}
         assert layer.conv is None or layer.output_shape == (
             layer.conv.out_channels,
             layer.conv.out_h,
@@ -161,8 +161,8 @@ def test_nothing_is_overwritten_that_is_still_read(name: str) -> None:
         below = network.layers[layer.inputs[0]]
         assert network.consumers(below.index) == (layer.index,)
         assert network.buffer_of(layer.index) == network.buffer_of(below.index)
-        assert "x" not in layer.needs
-        assert "y" not in below.needs or (below.kind, layer.kind) == ("relu", "dropout")
+        assert "x" not in layer.backward_reads
+        assert "y" not in below.backward_reads or (below.kind, layer.kind) == ("relu", "dropout")
         assert below.kind != "input"
 
 

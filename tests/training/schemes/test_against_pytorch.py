@@ -36,7 +36,9 @@ def network() -> Network:
 
     def add(kind: str, shape: tuple[int, ...], needs: set[str], **more) -> None:
         index = len(layers)
-        layers.append(Layer(index, f"{kind}{index}", kind, (index - 1,), shape, needs=frozenset(needs), **more))
+        layers.append(
+            Layer(index, f"{kind}{index}", kind, (index - 1,), shape, backward_reads=frozenset(needs), **more)
+        )
 
     def conv(inputs: int, outputs: int, side: int) -> None:
         shape = Conv(inputs, outputs, side, side, side, side, 3, 3, 1, 1, 1, 1)

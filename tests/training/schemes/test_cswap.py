@@ -72,14 +72,14 @@ def test_laws(data: st.DataObject, network: Network, percent: int) -> None:
     free = run(network, cost, "cswap-oracle", link, **given_density)
     for scheme, outcome in (("cswap", run(network, cost, "cswap", link, **given_density)), ("free", free)):
         program = outcome.program
-        coded = {owner for owner, stash in outcome.plan.stash.items() if stash.code is not None}
-        stored = sum(stash.code.byte_count for stash in outcome.plan.stash.values() if stash.code is not None)
+        coded = {owner for owner, stash in outcome.plan.stash.items() if stash.encoding is not None}
+        stored = sum(stash.encoding.byte_count for stash in outcome.plan.stash.values() if stash.encoding is not None)
         moved = {task.layer: task for task in program.tasks if task.stream == "offload"}
         # Bytes over the link are the bytes stored.
         kept = {owner for owner in coded if any(s.layer == owner and s.pass_ == "encode" for s in program.steps)}
-        sizes = {owner: outcome.plan.stash[owner].code.byte_count for owner in kept}  # type: ignore[union-attr]
+        sizes = {owner: outcome.plan.stash[owner].encoding.byte_count for owner in kept}  # type: ignore[union-attr]
         for owner, size in sizes.items():
-            assert program.tasks[moved[network.last_user(owner)].number].moved_bytes == size
+            assert program.tasks[moved[network.last_consumer(owner)].number].moved_bytes == size
         assert stored >= sum(sizes.values())
         # No tensor is read before it is decoded.
         decoded = {s.layer: s.index for s in program.steps if s.pass_ == "decode"}
@@ -193,9 +193,9 @@ def test_too_little_memory_for_the_code() -> None:
     """X of conv3, 10 MB without zeros, leaves no room for its code while that is made."""
     layers = [
         Layer(0, "input", "input", (), (1,)),
-        Layer(1, "conv1", "conv", (0,), (2_500_000,), needs=frozenset({"x", "dy"})),
-        Layer(2, "relu2", "relu", (1,), (2_500_000,), in_place=True, needs=frozenset({"y", "dy"})),
-        Layer(3, "conv3", "conv", (2,), (1,), needs=frozenset({"x", "dy"})),
+        Layer(1, "conv1", "conv", (0,), (2_500_000,), backward_reads=frozenset({"x", "dy"})),
+        Layer(2, "relu2", "relu", (1,), (2_500_000,), in_place=True, backward_reads=frozenset({"y", "dy"})),
+        Layer(3, "conv3", "conv", (2,), (1,), backward_reads=frozenset({"x", "dy"})),
     ]
     options, on = make_options(synthetic_density=0.99), machine(memory_bytes=15_000_000, link=LINK)
     cost: Any = Cost({}, 1)

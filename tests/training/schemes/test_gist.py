@@ -50,9 +50,9 @@ def stashes(scheme: str, density: float = 0.25, batch: int = 4, **options: objec
     plan = gist.encoded_plan(network, batch, machine(), cost, scheme, make_options(**options), contents)
     inside = network.in_place_only(plan.in_place)
     return {
-        network.layers[inside.last_writer(owner)].name: (stash.code.byte_count, stash.decoded)
+        network.layers[inside.last_writer(owner)].name: (stash.encoding.byte_count, stash.decode_before_use)
         for owner, stash in plan.stash.items()
-        if stash.code is not None
+        if stash.encoding is not None
     }
 
 
@@ -78,9 +78,9 @@ def test_every_map_takes_the_code_of_its_neighbours() -> None:
 def test_pools_behind_bits_keep_places_instead_of_maps() -> None:
     network = small()
     plan = gist.encoded_plan(network, 4, machine(), Cost(), "gist-binarize", make_options(), {})
-    (pool,) = plan.saves
+    (pool,) = plan.backward_reads
     assert network.layers[pool].name == "pool-conv"
-    assert plan.saves[pool] == {"mask", "dy"}
+    assert plan.backward_reads[pool] == {"mask", "dy"}
     assert plan.saved_bytes == {pool: 4 * 8 * 64 // 2}
     out = simulate_plan(network, 4, machine(), Cost(), plan, make_options())
     backward = {step.layer: step for step in out.program.steps if step.pass_ == "backward"}
@@ -111,9 +111,9 @@ def test_bytes_are_those_of_the_real_encodings(elements: int, density: float, na
     np.random.default_rng(elements).shuffle(values)
     layers = [
         Layer(0, "input", "input", (), (1,)),
-        Layer(1, "conv1", "conv", (0,), (elements,), needs=frozenset({"x", "dy"})),
-        Layer(2, "relu", "relu", (1,), (elements,), in_place=True, needs=frozenset({"y", "dy"})),
-        Layer(3, "conv2", "conv", (2,), (1,), needs=frozenset({"x", "dy"})),
+        Layer(1, "conv1", "conv", (0,), (elements,), backward_reads=frozenset({"x", "dy"})),
+        Layer(2, "relu", "relu", (1,), (elements,), in_place=True, backward_reads=frozenset({"y", "dy"})),
+        Layer(3, "conv2", "conv", (2,), (1,), backward_reads=frozenset({"x", "dy"})),
     ]
     network, scheme = Network("one", layers), "gist-lossless" if name is None else f"gist-{name}"
     contents = dict.fromkeys(range(4), MapContents(density, density, ""))
@@ -123,7 +123,7 @@ def test_bytes_are_those_of_the_real_encodings(elements: int, density: float, na
     if name is not None:
         sizes = [len(dpr.encode(values, name)), rows.nbytes - rows.values.nbytes + len(dpr.encode(rows.values, name))]
     smallest = min(sizes)
-    code = plan.stash[1].code.byte_count if 1 in plan.stash and plan.stash[1].code else None
+    code = plan.stash[1].encoding.byte_count if 1 in plan.stash and plan.stash[1].encoding else None
     assert code == (smallest if smallest < values.nbytes else None)
     assert gist.mask_bytes(elements) == len(binarize.encode(values))
 
@@ -133,7 +133,7 @@ def test_kernels_take_the_time_of_their_bytes() -> None:
     network = small()
     contents = {layer.index: MapContents(0.25, 0.25, "") for layer in network.layers}
     plan = gist.encoded_plan(network, 4, machine(), Cost(), "gist-lossless", make_options(), contents)
-    by_name = {network.layers[network.last_writer(owner)].name: stash.code for owner, stash in plan.stash.items()}
+    by_name = {network.layers[network.last_writer(owner)].name: stash.encoding for owner, stash in plan.stash.items()}
     raw, code = 4 * 4 * 8 * 64, by_name["relu-conv"]
     assert code is not None
     assert (code.encode_ps, code.decode_ps) == tuple(
@@ -205,8 +205,8 @@ def test_codes_are_smaller_than_their_maps_and_the_ratio_is_that_of_the_referenc
     allocator = data.draw(st.sampled_from(list(gist.ALLOCATORS)))
     out = outcome(network, scheme, synthetic_density=0.4, gist_allocator=allocator)
     for owner, stash in out.plan.stash.items():
-        assert stash.code is not None
-        assert stash.code.byte_count < out.network.output_bytes(owner, 1)
+        assert stash.encoding is not None
+        assert stash.encoding.byte_count < out.network.output_bytes(owner, 1)
     against = "investigation" if allocator == "investigation" else "static"
     base = outcome(network, "gist-base", gist_allocator=against)
     if out.footprint_bytes:
@@ -235,7 +235,7 @@ def test_with_decoded_copies_a_code_may_cost_more_than_it_saves() -> None:
 def test_footprints_leave_out_weights_and_workspace() -> None:
     out = simulate_outcome("vgg16", 4, "titan-x", "gist-base", gist_allocator="dynamic")
     assert out.footprint_bytes == out.placement.high_water - 2 * out.network.parameter_bytes()
-    assert out.plan.placer == LiveSetCounter()
+    assert out.plan.allocator == LiveSetCounter()
 
 
 def test_the_image_is_a_map_that_formats_apply_to() -> None:

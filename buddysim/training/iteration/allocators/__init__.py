@@ -16,11 +16,11 @@ __all__ = ["POOL", "Allocator", "LiveSetCounter", "PoolAllocator", "StaticGroups
 class Allocator(Protocol):
     """A way to lay out the tensors of an iteration."""
 
-    def place(
+    def allocate(
         self,
         program: Program,
         capacity: int | None,
-        fit: FitPolicy = "best-fit",
+        pool_policy: FitPolicy = "best-fit",
         relief: WorkspaceFallback | None = None,
     ) -> TensorAddresses:
         """Addresses for every tensor, or the first request that could not be served.
@@ -28,11 +28,11 @@ class Allocator(Protocol):
         Parameters
         ----------
         capacity : bytes of GPU memory; None for as much as it takes
-        fit : how a pool picks a free piece
+        pool_policy : how a pool picks a free block
         relief : of a pool that runs over
         """
 
-    def least_bytes(self, program: Program, counted: TensorFilter = is_any_tensor) -> int:
+    def min_bytes(self, program: Program, counted: TensorFilter = is_any_tensor) -> int:
         """GPU memory without which the iteration can't be placed.
 
         Parameters

@@ -32,40 +32,40 @@ class PoolAllocator:
     for its own computation can't wait.
     """
 
-    def place(
+    def allocate(
         self,
         program: Program,
         capacity: int | None,
-        fit: FitPolicy = "best-fit",
+        pool_policy: FitPolicy = "best-fit",
         relief: WorkspaceFallback | None = None,
     ) -> TensorAddresses:
         """Runs the iteration's allocations through the pool."""
-        pool = Pool(UNLIMITED if capacity is None else capacity, fit)
+        pool = Pool(UNLIMITED if capacity is None else capacity, pool_policy)
         return _AllocationRun(program, pool, relief).placement()
 
-    def least_bytes(self, program: Program, counted: TensorFilter = is_any_tensor) -> int:
+    def min_bytes(self, program: Program, counted: TensorFilter = is_any_tensor) -> int:
         """The least GPU memory that can hold the iteration, however the pool places it and whichever copies wait."""
-        return _least_bytes(program, ALIGNMENT, counted)
+        return _min_bytes(program, ALIGNMENT, counted)
 
 
 @dataclass(frozen=True)
 class LiveSetCounter:
     """The bytes that live at once, and no addresses. Copies back wait for room as in `PoolAllocator`."""
 
-    def place(
+    def allocate(
         self,
         program: Program,
         capacity: int | None,
-        fit: FitPolicy = "best-fit",
+        pool_policy: FitPolicy = "best-fit",
         relief: WorkspaceFallback | None = None,
     ) -> TensorAddresses:
         """Adds up what is allocated; every address is -1."""
         found = _AllocationRun(program, _ByteCounter(UNLIMITED if capacity is None else capacity), relief).placement()
         return replace(found, addresses=(-1,) * len(program.tensors))
 
-    def least_bytes(self, program: Program, counted: TensorFilter = is_any_tensor) -> int:
+    def min_bytes(self, program: Program, counted: TensorFilter = is_any_tensor) -> int:
         """The most that lives at once, where each map comes back only when it is read."""
-        return _least_bytes(program, 1, counted)
+        return _min_bytes(program, 1, counted)
 
 
 class _Memory(Protocol):
@@ -194,7 +194,7 @@ def _failure(tensor: Tensor, layer: int, pass_: str, short: PoolExhausted) -> Fa
     return FailedRequest("gpu", layer, pass_, tensor.kind, *sizes)
 
 
-def _least_bytes(program: Program, alignment: int, counted: TensorFilter) -> int:
+def _min_bytes(program: Program, alignment: int, counted: TensorFilter) -> int:
     """The most that lives at once, rounded up, where each map comes back only when it is read."""
     size = [-(-tensor.byte_count // alignment) * alignment if counted(tensor) else 0 for tensor in program.tensors]
     change = [0] * (len(program.steps) + 1)

@@ -40,11 +40,11 @@ class StaticGroups:
 
     share_stashed: bool = field(default=True)
 
-    def place(
+    def allocate(
         self,
         program: Program,
         capacity: int | None,
-        fit: FitPolicy = "best-fit",
+        pool_policy: FitPolicy = "best-fit",
         relief: WorkspaceFallback | None = None,
     ) -> TensorAddresses:
         """Addresses of the groups, one behind the other; nothing is deferred, and no workspace given up."""
@@ -65,7 +65,7 @@ class StaticGroups:
             )
         return TensorAddresses(program, tuple(addresses), total, failure, {}, regions)
 
-    def least_bytes(self, program: Program, counted: TensorFilter = is_any_tensor) -> int:
+    def min_bytes(self, program: Program, counted: TensorFilter = is_any_tensor) -> int:
         """The bytes of all groups."""
         tensors = [tensor.number for tensor in program.tensors if counted(tensor)]
         return sum(group.largest.byte_count for group in self._groups(program, tensors))
