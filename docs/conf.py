@@ -19,7 +19,7 @@ release = version = buddysim.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 root_doc = "site"
-exclude_patterns = ["examples/**"]
+exclude_patterns = ["examples/**", "lab/**"]
 #: Pages of documents that lie outside of docs/.
 CARRIED_OVER = {
     "site/readme": "README.md",
