@@ -1,4 +1,4 @@
-"""Device memory under load: shares of peak bandwidth, beside those of DRAMsim3 with the same timings."""
+"""Device memory under load: fractions of peak bandwidth, compared with those of DRAMsim3 at the same timings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from buddysim.replay import simulate
 from buddysim.synthetic import make_trace
 from buddysim.validation.comparison import ComparedQuantity, ValidationOptions, ValidationReport, Value
 
-SUMMARY = "device memory's share of its peak bandwidth, beside DRAMsim3's on the same streams"
+SUMMARY = "fraction of device memory's peak bandwidth, compared with DRAMsim3's on the same streams"
 ORDER = 40
 
 NAME = "dram"
@@ -29,36 +29,36 @@ COLUMNS = (
 TOLERANCE, TOLERANCE_IN_ORDER = 0.1, 0.05
 IN_ORDER = ("read", "write")
 _SETS = 8
-"""Of each slice of the L2: what is stored leaves it soon, and nothing is read twice."""
+"""Sets of each slice of the L2: dirty lines are evicted soon, and no sector is read twice."""
 _EVICTING = "_evicting"
-"""Streams of the reference with an L2 full of dirty lines, which tests hold kernels against."""
+"""Ending of the streams of the reference with an L2 full of dirty lines, which tests compare kernels with."""
 _PS_PER_S = 10**12
 
 
 @dataclass(frozen=True)
 class StreamBandwidth:
-    """A stream on a machine.
+    """The bandwidth of a stream on a machine, as fractions of the peak.
 
     Attributes
     ----------
-    machine, stream : which
-    ours : share of the peak that the replay reaches
-    theirs : DRAMsim3's, with short and with long queues
+    machine, stream : preset, and name of the stream
+    simulated : the replay's fraction
+    reference : DRAMsim3's fractions, with short and with long queues
     """
 
     machine: str
     stream: str
-    ours: float
-    theirs: tuple[float, float]
+    simulated: float
+    reference: tuple[float, float]
 
     @property
     def nearest(self) -> float:
-        """The share of DRAMsim3's range that is nearest to ours."""
-        return min(max(self.ours, min(self.theirs)), max(self.theirs))
+        """The fraction in DRAMsim3's range that is nearest to the simulated one."""
+        return min(max(self.simulated, min(self.reference)), max(self.reference))
 
     @property
     def error(self) -> float:
-        return self.ours / self.nearest - 1
+        return self.simulated / self.nearest - 1
 
     @property
     def tolerance(self) -> float:
@@ -66,54 +66,56 @@ class StreamBandwidth:
 
 
 def reference() -> dict[str, dict[str, tuple[float, float]]]:
-    """DRAMsim3's shares, by preset and stream."""
+    """Return DRAMsim3's fractions of peak bandwidth, by preset and stream."""
     text = (resources.files("buddysim.validation") / "data" / "dramsim3.toml").read_text(encoding="utf-8")
     return {
-        machine: {stream: tuple(shares) for stream, shares in streams.items()}
+        machine: {stream: tuple(fractions) for stream, fractions in streams.items()}
         for machine, streams in tomllib.loads(text).items()
     }
 
 
 def compare(options: ValidationOptions) -> ValidationReport:
-    """Replays every stream of the reference on its machine."""
+    """Replay every stream of the reference on its machine."""
     if options.machine is not None:
-        Machine.load(options.machine)  # says what is wrong with the name
+        Machine.load(options.machine)  # reports what is wrong with the name
     presets = Machine.presets() if options.machine is None else [options.machine]
-    known = {name: streams for name, streams in reference().items() if name in presets}
-    found = []
-    for name, streams in known.items():
+    every = reference()
+    selected = {name: streams for name, streams in every.items() if name in presets}
+    bandwidths = []
+    for name, streams in selected.items():
         machine = Machine.load(name)
-        for stream, theirs in streams.items():
+        for stream, fractions in streams.items():
             if not stream.endswith(_EVICTING):
-                found.append(StreamBandwidth(name, stream, share(machine, stream), theirs))
-        worst = max((one for one in found if one.machine == name), key=lambda one: abs(one.error))
+                bandwidths.append(StreamBandwidth(name, stream, bandwidth_fraction(machine, stream), fractions))
+        worst = max((entry for entry in bandwidths if entry.machine == name), key=lambda entry: abs(entry.error))
         options.progress(f"{name}: largest error {worst.error:+.1%} ({worst.stream})")
     quantities = [
         ComparedQuantity(
-            NAME, one.machine, one.stream, "share of peak bandwidth", "of peak", simulated=one.ours,
-            reference=one.nearest, error=one.error, tolerance=one.tolerance,
-            note=f"DRAMsim3: {one.theirs[0]:.3f} and {one.theirs[1]:.3f}",
+            NAME, entry.machine, entry.stream, "fraction of peak bandwidth", "", simulated=entry.simulated,
+            reference=entry.nearest, error=entry.error, tolerance=entry.tolerance,
+            note=f"DRAMsim3: {entry.reference[0]:.3f} and {entry.reference[1]:.3f}",
         )
-        for one in found
+        for entry in bandwidths
     ]  # fmt: skip
     quantities += [
         ComparedQuantity(NAME, name, "every stream", "all", note="DRAMsim3 was not run")
         for name in presets
-        if name not in known
+        if name not in selected
     ]
-    return ValidationReport(quantities, COLUMNS, [row(one) for one in found], [*document(found)])
+    points, text = [row(entry) for entry in bandwidths], [*document(bandwidths)]
+    return ValidationReport(quantities, COLUMNS, points, text, machines=list(every))
 
 
-def share(machine: Machine, stream: str) -> float:
-    """The share of device memory's peak bandwidth that the L2's misses and write-backs of a stream reach."""
+def bandwidth_fraction(machine: Machine, stream: str) -> float:
+    """Return the fraction of device memory's peak bandwidth that L2 misses and write-backs of a stream reach."""
     dram = machine.dram
     bare = machine.with_overrides(
         {
             "l1.enabled": False,
-            "l2.partitions": 1,  # copies of far lines have no room in eight sets
-            "l2.fetch": "32 B",  # DRAMsim3's streams are of single bursts too
+            "l2.partitions": 1,  # eight sets have no capacity for replicas of remote lines
+            "l2.fetch": "32 B",  # DRAMsim3's streams consist of single bursts, too
             "dram.refresh": "all_banks",
-            "dram.write_high": 64,  # Accel-Sim's marks are those of another controller
+            "dram.write_high": 64,  # Accel-Sim's watermarks are those of another controller
             "dram.write_low": 16,
             "dram.drains": "among_reads",
             "crossbar.queues": False,
@@ -132,63 +134,69 @@ def share(machine: Machine, stream: str) -> float:
 
 
 def row(one: StreamBandwidth) -> tuple[Value, ...]:
-    """For the CSV file."""
-    return (one.machine, one.stream, float(f"{one.ours:.4g}"), *one.theirs, float(f"{one.error:.3g}"))
+    """Return a row of the CSV file."""
+    fraction, error = float(f"{one.simulated:.4g}"), float(f"{one.error:.3g}")
+    return (one.machine, one.stream, fraction, *one.reference, error)
 
 
-def document(found: Sequence[StreamBandwidth]) -> Iterator[str]:
-    """The part of docs/validation-silicon.md."""
-    yield "## Device memory, beside DRAMsim3"
+def document(bandwidths: Sequence[StreamBandwidth]) -> Iterator[str]:
+    """Yield the lines of docs/validation-silicon.md about device memory."""
+    yield "## Device memory, compared with DRAMsim3"
     yield ""
-    yield "The rule: [validation-rules.md](validation-rules.md#device-memory). Shares of peak bandwidth: replayed, then"
-    yield "DRAMsim3's with short and long queues, and the error against the nearer end of that range. Goals: 5 % for"
-    yield "reads or writes in order, 10 % for all else; bold: missed. `random_64`: runs of 64 B in lines drawn at"
-    yield "random; mixed: a third are writes; `stride_4`: a sector of every 4th line. Presets differ in how they"
-    yield "drain writes; here all drain from 64 bursts to 16, with reads among them. Held up while writes are drained"
-    yield "(`dram.drains`), as by DRAMsim3, reads and writes in order come to -4 to 0 %, random mixes to -17 to 0 %"
-    yield "(`p100-nvlink2`, `a100`, `gh200`; `random_32_mixed` most: rows of waiting reads delay those of the drain)."
-    machines = list(dict.fromkeys(one.machine for one in found))
+    yield from _HEAD.splitlines()
+    machines = list(dict.fromkeys(entry.machine for entry in bandwidths))
     for some in (machines[i : i + _COLUMNS_AT_ONCE] for i in range(0, len(machines), _COLUMNS_AT_ONCE)):
-        yield from table([one for one in found if one.machine in some], some)
-    met = sum(abs(one.error) <= one.tolerance for one in found)
+        yield from table([entry for entry in bandwidths if entry.machine in some], some)
+    n_within = sum(abs(entry.error) <= entry.tolerance for entry in bandwidths)
     yield ""
-    yield f"Goals met: {met} of {len(found)}."
-    missed = [one for one in found if abs(one.error) > one.tolerance]
-    if missed:
+    yield f"Within tolerance: {n_within} of {len(bandwidths)}."
+    if n_within < len(bandwidths):
         yield ""
         yield from _CAUSES.splitlines()
 
 
-def table(found: Sequence[StreamBandwidth], machines: Sequence[str]) -> Iterator[str]:
-    """A row for each stream, a column for each machine."""
-    by: Mapping[tuple[str, str], StreamBandwidth] = {(one.stream, one.machine): one for one in found}
+def table(bandwidths: Sequence[StreamBandwidth], machines: Sequence[str]) -> Iterator[str]:
+    """Yield a table with a row for each stream and a column for each machine."""
+    by_key: Mapping[tuple[str, str], StreamBandwidth] = {(entry.stream, entry.machine): entry for entry in bandwidths}
     yield ""
     yield f"| stream | {' | '.join(f'`{name}`' for name in machines)} |"
     yield f"|---|{'---|' * len(machines)}"
-    for stream in dict.fromkeys(one.stream for one in found):
-        cells = [cell(by[stream, name]) if (stream, name) in by else "-" for name in machines]
+    for stream in dict.fromkeys(entry.stream for entry in bandwidths):
+        cells = [cell(by_key[stream, name]) if (stream, name) in by_key else "-" for name in machines]
         yield f"| {stream} | {' | '.join(cells)} |"
 
 
-def cell(one: StreamBandwidth) -> str:
-    error = f"{one.error:+.1%}" if abs(one.error) <= one.tolerance else f"**{one.error:+.1%}**"
-    return f"{one.ours:.3f} / {one.theirs[0]:.3f}, {one.theirs[1]:.3f}: {error}"
+def cell(entry: StreamBandwidth) -> str:
+    """Format a stream's fractions and error; the error is bold outside the tolerance."""
+    error = f"{entry.error:+.1%}" if abs(entry.error) <= entry.tolerance else f"**{entry.error:+.1%}**"
+    return f"{entry.simulated:.3f} / {entry.reference[0]:.3f}, {entry.reference[1]:.3f}: {error}"
 
 
 _COLUMNS_AT_ONCE = 4
 
+_HEAD = """
+The rule: [validation-rules.md](validation-rules.md#device-memory). Fractions of peak bandwidth: replayed, then
+DRAMsim3's with short and long queues, and the error relative to the nearer end of that range. Tolerances: 5 % for
+reads or writes in order, 10 % for all else; bold: outside. `random_64`: runs of 64 B in randomly chosen lines; mixed: a
+third are writes; `stride_4`: a sector of every 4th line. Presets differ in their write drains; here all drain from 64
+bursts to 16, interleaved with reads. With reads blocked during a drain (`dram.write_drain = "exclusive"`), as in
+DRAMsim3, reads and writes in order have errors of -4 to 0 %, random mixes of -17 to 0 % (`p100-nvlink2`, `a100`,
+`gh200`; largest for `random_32_mixed`: rows of waiting reads delay those of the drain).
+""".strip()
+
 _CAUSES = """
-### Why goals are missed
+### Causes of errors outside tolerance
 
 - **Strides**: a stride's lines fall into few banks (`stride_256`: the four of one group), two or so to a row, and
-  they come from different warps at different times. A bank here keeps its open row and the three rows left last; a line
-  of any other row opens its row again, however many of that row wait. DRAMsim3 gets the stream in order, so that
-  lines of a row are neighbours in its queue. `p100-nvlink2` at `stride_256`: one sector an activation, so a share
-  of 2.286 ns / (tRC 48 ns / 4 banks) less refresh = 0.173; replayed 0.171. Fewer lines an instruction or fewer warps
-  don't help, nor neighbouring lines asked for by neighbouring SMs at the same time (three orders tried: worse). With
-  sixteen rows a bank (a trial; a slower engine), `2080-ti` would meet two goals more (`stride_2` 0.910, `stride_64`
-  0.291; `stride_4` 0.656, `stride_16` 0.384); `p100-nvlink2` comes to 0.698 at `stride_4` and 0.540 at `stride_16`
-  and stays at 0.171 at `stride_256`; `gh200` gains up to 0.02. So memory for rows is 22 to 55 % of what is missing on
-  `2080-ti`, at most 31 % on the others; the order of arrival is the rest.
+  they arrive from different warps at different times. A bank here retains its open row and the last three closed
+  ones; a line of any other row opens its row again, however many requests to that row wait. DRAMsim3 gets the stream
+  in order, so that lines of a row are neighbours in its queue. `p100-nvlink2` at `stride_256`: one sector an
+  activation, so a fraction of 2.286 ns / (tRC 48 ns / 4 banks) less refresh = 0.173; replayed 0.171. Fewer lines an
+  instruction or fewer warps don't help, nor neighbouring lines requested by neighbouring SMs at the same time (three
+  orders tried: worse). With sixteen rows a bank (an experiment; a slower engine), `2080-ti` would be within two
+  tolerances more (`stride_2` 0.910, `stride_64` 0.291; `stride_4` 0.656, `stride_16` 0.384); `p100-nvlink2` has 0.698
+  at `stride_4` and 0.540 at `stride_16` and stays at 0.171 at `stride_256`; `gh200` gains up to 0.02. So the memory
+  for rows accounts for 22 to 55 % of the error on `2080-ti`, at most 31 % on the others; the order of arrival for the
+  rest.
 - Not compared, as DRAMsim3 was not run with them: the strides of `v100`, `a100`, `h100`, `h200` and `qv100-accelsim`.
 """.strip()

@@ -3,7 +3,7 @@
 import pytest
 
 from buddysim.machine import Machine
-from buddysim.validation.dram import IN_ORDER, TOLERANCE, TOLERANCE_IN_ORDER, reference, share
+from buddysim.validation.dram import IN_ORDER, TOLERANCE, TOLERANCE_IN_ORDER, bandwidth_fraction, reference
 
 QUICK = {"read", "write", "read_2_write_1", "random_32", "random_64", "random_32_mixed"}
 CASES = [
@@ -24,4 +24,4 @@ CASES = [
 def test_bandwidth_is_that_of_a_cycle_by_cycle_controller(name, kind):
     lowest, highest = sorted(reference()[name][kind])
     tolerance = TOLERANCE_IN_ORDER if kind in IN_ORDER else TOLERANCE
-    assert lowest * (1 - tolerance) <= share(Machine.load(name), kind) <= highest * (1 + tolerance)
+    assert lowest * (1 - tolerance) <= bandwidth_fraction(Machine.load(name), kind) <= highest * (1 + tolerance)

@@ -1,4 +1,4 @@
-"""``validate dram``: errors against a range, and the page."""
+"""``validate dram``: errors relative to a range, and the page."""
 
 from __future__ import annotations
 
@@ -9,21 +9,23 @@ from buddysim.validation.dram import StreamBandwidth, document, reference
 from tests.validation.stored import stored_rows, table_rows
 
 
-def test_an_error_counts_from_the_nearer_end_of_the_range() -> None:
-    inside, above, below = (StreamBandwidth("v100", "random_32", ours, (0.4, 0.5)) for ours in (0.45, 0.55, 0.3))
+def test_error_is_relative_to_the_nearer_end_of_the_range() -> None:
+    inside, above, below = (
+        StreamBandwidth("v100", "random_32", fraction, (0.4, 0.5)) for fraction in (0.45, 0.55, 0.3)
+    )
     assert (inside.error, above.error, below.error) == pytest.approx((0, 0.1, -0.25))
     assert (inside.tolerance, StreamBandwidth("v100", "read", 1, (1, 1)).tolerance) == (0.1, 0.05)
 
 
-def test_the_page_has_a_table_of_all_machines_and_marks_what_is_missed() -> None:
-    found = [StreamBandwidth("v100", "read", 0.9, (0.9, 0.91)), StreamBandwidth("a100", "read", 0.5, (0.9, 0.91))]
-    text = "\n".join(document(found))
+def test_page_has_a_table_of_all_machines_and_marks_failures() -> None:
+    bandwidths = [StreamBandwidth("v100", "read", 0.9, (0.9, 0.91)), StreamBandwidth("a100", "read", 0.5, (0.9, 0.91))]
+    text = "\n".join(document(bandwidths))
     assert "| read | 0.900 / 0.900, 0.910: +0.0% | 0.500 / 0.900, 0.910: **-44.4%** |" in text
-    assert "Goals met: 1 of 2." in text
+    assert "Within tolerance: 1 of 2." in text
 
 
-def test_every_preset_with_banked_memory_has_a_reference_or_says_that_it_has_none(monkeypatch) -> None:
-    monkeypatch.setattr(dram, "share", lambda machine, stream: 0.5)
+def test_presets_without_a_reference_are_not_checked(monkeypatch) -> None:
+    monkeypatch.setattr(dram, "bandwidth_fraction", lambda machine, stream: 0.5)
     quantities = REGISTRY.find("dram").compare(ValidationOptions()).quantities
     assert {row.machine for row in quantities if row.status == "not checked"} == {"gtx1080ti", "gv100"}
     assert len([row for row in quantities if row.tolerance is not None]) == sum(
@@ -32,7 +34,7 @@ def test_every_preset_with_banked_memory_has_a_reference_or_says_that_it_has_non
 
 
 @pytest.mark.slow
-def test_the_table_is_up_to_date() -> None:
+def test_stored_table_is_up_to_date() -> None:
     assert table_rows(REGISTRY.find("dram").compare(ValidationOptions("v100")).quantities) == [
         row for row in stored_rows("dram") if row[1] == "v100"
     ]
