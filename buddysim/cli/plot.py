@@ -21,9 +21,10 @@ have are simulated and stored first, but of the Buddy Compression study (fig3 to
 alone. A figure that draws a file of yours gets it as FILE, for example what 'run --json'
 wrote: plot overview RESULT.json. --width, --font and --no-title fit it to a paper's column."""
 
-EVERY, STUDY = "every", "study"
+ALL, PAPERS, STUDY = "all", "papers", "study"
 FIGURE_OPTIONS = ("x", "y", "by", "kind", "network", "batch", "machine", "scale", "only", "workloads")
 STUDY_OPTIONS = ("scale", "only", "workloads")
+GROUPS = (ALL, PAPERS, STUDY)
 SUFFIXES = (".pdf", ".svg")
 INCHES = {"in": 1.0, "mm": 1 / 25.4, "cm": 1 / 2.54}
 
@@ -35,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "figure",
         metavar="FIGURE",
         nargs="?",
-        help=f"for example vdnn-fig11; '{STUDY}': fig3 to fig13; '{EVERY}': the others",
+        help=f"for example vdnn-fig11; '{STUDY}': fig3 to fig13; '{PAPERS}': those of the other papers; '{ALL}': both",
     )
     completes(figure, "figure")
     parser.add_argument("file", metavar="FILE", nargs="?", help="the file that the figure draws, if it draws one")
@@ -43,14 +44,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o",
         "--output",
         metavar="FILE",
-        help=f"picture: .png, .svg, .pdf (default: out/FIGURE.pdf and out/FIGURE.svg); of {STUDY} and {EVERY}: folder",
+        help="file: .png, .svg, .pdf (default: out/FIGURE.pdf and out/FIGURE.svg); "
+        f"of {STUDY}, {PAPERS}, {ALL}: a folder",
     )
     add_place_arguments(parser)
     columns = parser.add_argument_group("plot sweep STUDY.toml (docs/sweeps.md)")
     columns.add_argument("--x", metavar="COLUMN", help="horizontal axis (default: the first number that varies)")
     columns.add_argument("--y", metavar="COLUMN", help="vertical axis: a counter or slowdown_vs_ideal (default: time)")
     columns.add_argument("--by", metavar="COLUMN", help="a line for each value (default: what varies besides)")
-    columns.add_argument("--kind", choices=("line", "heat"), help="lines, or a map with --by upwards (default: line)")
+    columns.add_argument(
+        "--kind", choices=("line", "heatmap"), help="lines, or a heatmap with --by as its vertical axis (default: line)"
+    )
     point = parser.add_argument_group("plot trade-off")
     completes(point.add_argument("--network", metavar="NAME|FILE.toml", help="(default: vgg16)"), "network")
     point.add_argument("--batch", metavar="N", help="samples of one iteration (default: 64)")
@@ -105,20 +109,22 @@ def run(args: argparse.Namespace) -> int:
     if args.figure is None:
         rows = [(name, figure.TITLE + _drawn_file(figure)) for name, figure in REGISTRY.items()]
         print_screen([description_table(("figure", "what it shows"), rows)])
-    elif args.figure in (EVERY, STUDY):
+    elif args.figure in GROUPS:
         if args.file is not None:
-            raise BuddysimError(f"plot {args.figure}: takes no file: it draws the figures that need none")
+            raise BuddysimError(f"plot {args.figure}: {args.file}: unexpected file: expected plot {args.figure} alone")
         folder = Path("out") if args.output is None else Path(args.output)
-        of_study = args.figure == STUDY
-        names = [
-            name for name, figure in REGISTRY.items() if not hasattr(figure, "FILE") and is_study(figure) == of_study
-        ]
+        names = [name for name, figure in REGISTRY.items() if is_in_group(figure, args.figure)]
         _draw_all(names, folder, args)
     else:
         _check_file(args)
         outputs = [Path("out", f"{args.figure}{suffix}") for suffix in SUFFIXES]
         _draw(args.figure, outputs if args.output is None else [Path(args.output)], args)
     return 0
+
+
+def is_in_group(figure: object, group: str) -> bool:
+    """Whether a group has a figure: only figures that need no file are in one."""
+    return not hasattr(figure, "FILE") and (group == ALL or is_study(figure) == (group == STUDY))
 
 
 def is_study(figure: object) -> bool:
@@ -129,12 +135,14 @@ def is_study(figure: object) -> bool:
 def _draw_all(names: Sequence[str], folder: Path, args: argparse.Namespace) -> None:
     """Draws figures into a folder; of the study what the store has something of, even if points failed."""
     from buddysim.base.terminal import warn
+    from buddysim.figures import REGISTRY
     from buddysim.papers.buddy.buddy_study import NoStoredResults
 
     failed = None
     if args.run_first:
         try:
-            _fill(names, _source(args.figure, args), args)
+            study = [name for name in names if is_study(REGISTRY.find(name))]
+            _fill(study, _source(STUDY if args.figure == ALL else args.figure, args), args)
         except BuddysimError as error:
             failed = error
     for name in names:
@@ -154,10 +162,11 @@ def _source(name: str, args: argparse.Namespace) -> ResultSource:
     named = {option: getattr(args, option) for option in FIGURE_OPTIONS if getattr(args, option) is not None}
     taken = STUDY_OPTIONS if name == STUDY else getattr(REGISTRY.find(name), "OPTIONS", ())
     for option in named:
-        if option not in taken:
+        if option not in taken and not (args.figure == ALL and option in STUDY_OPTIONS):
             owner = next(one for one, figure in REGISTRY.items() if option in getattr(figure, "OPTIONS", ()))
             raise BuddysimError(f"plot {name}: --{option} is of plot {owner}")
-    return ResultSource(Store.at(args.store), args.fresh, args.file, named)
+    options = {option: text for option, text in named.items() if option in taken}
+    return ResultSource(Store.at(args.store), args.fresh, args.file, options)
 
 
 def _fill(names: Sequence[str], source: ResultSource, args: argparse.Namespace) -> None:
@@ -170,7 +179,7 @@ def _fill(names: Sequence[str], source: ResultSource, args: argparse.Namespace) 
     from buddysim.sweep.api import executor_maker
 
     asks: list[Callable[[], object]] = [partial(REGISTRY.find(name).data, source) for name in names]
-    if args.figure == STUDY:
+    if args.figure in (ALL, STUDY):
         asks += comparison_asks(source.buddy)
     fill(source.buddy, asks, executor_maker(args.workers, args.scheduler, args.slurm), lambda event: None, say)
 
@@ -198,14 +207,14 @@ def _draw(name: str, paths: Sequence[Path], args: argparse.Namespace) -> None:
     from buddysim.plotting.save import check_picture
     from buddysim.report.screen import print_screen
 
-    if args.run_first and not is_study(REGISTRY.find(name)):
+    if args.run_first and args.figure != ALL and not is_study(REGISTRY.find(name)):
         raise BuddysimError(f"plot {name}: --run is of plot {STUDY}: it simulates what is missing without it")
     for path in paths:
-        if args.output is None or args.figure in (EVERY, STUDY):
+        if args.output is None or args.figure in GROUPS:
             path.parent.mkdir(parents=True, exist_ok=True)
         check_picture(path, [args.file])
     source = _source(name, args)
-    if args.run_first and args.figure != STUDY:
+    if args.run_first and args.figure not in GROUPS:
         _fill([name], source, args)
     plot(name, paths, source, FigureFormat(args.width, args.font, not args.no_title, args.dpi))
     files = ", ".join(map(str, paths))

@@ -1,7 +1,7 @@
 """Any two or three columns of a sweep: lines, or a map of colours; its numbers as a CSV file beside the picture.
 
 STUDY.toml is a study file (docs/sweeps.md); what its points lack is simulated first. ``--x`` and ``--y`` name columns,
-``--by`` the column that tells lines apart, or with ``--kind heat`` the vertical axis.
+``--by`` the column that tells lines apart, or with ``--kind heatmap`` the vertical axis.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ORDER = 20
 #: Options of the command that it takes.
 OPTIONS = ("x", "y", "by", "kind")
 
-KINDS = ("line", "heat")
+KINDS = ("line", "heatmap")
 _MOST_LINES = len(style.SERIES)
 _UNITS = {"_ps": "ps", "_ms": "ms", "_bytes": "B", ".bandwidth": "B/s"}
 
@@ -72,8 +72,8 @@ def data(source: ResultSource) -> SweepFigureData:
         if name is not None and name not in known:
             raise BuddysimError(f"{option} {name}: unknown column{hint(name, known)}")
     kind = chosen.get("kind") or KINDS[0]
-    if kind == "heat" and by is None:
-        raise BuddysimError("--kind heat: expected --by and the name of a column for the vertical axis")
+    if kind == "heatmap" and by is None:
+        raise BuddysimError("--kind heatmap: expected --by and the name of a column for the vertical axis")
     found = _points(rows, x, by, y)
     if kind == "line" and len({point[1] for point in found}) > _MOST_LINES:
         raise BuddysimError(f"--by {by}: more than {_MOST_LINES} lines: expected a column with fewer values")
@@ -85,7 +85,7 @@ def draw(drawn: SweepFigureData) -> Figure:
     """The picture."""
     figure, axes = style.figure(f"{drawn.title}: {drawn.y} against {drawn.x}")
     positions, labels = _places([x for x, _, _ in drawn.rows])
-    if drawn.kind == "heat":
+    if drawn.kind == "heatmap":
         _draw_heat(figure, axes, drawn)
         return figure
     groups: dict[Any, list[tuple[Any, float]]] = {}

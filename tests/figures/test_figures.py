@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 import buddysim
 from buddysim.base.errors import BuddysimError
 from buddysim.cli import main
+from buddysim.cli.plot import GROUPS, is_in_group
 from buddysim.figures import REGISTRY, ResultSource, plot, save
 from buddysim.plotting.figure_format import FigureFormat
 from buddysim.sweep.store import Store
@@ -62,11 +63,18 @@ def test_a_figure_is_drawn(name: str, results: Path, tmp_path: Path, capsys: pyt
 
 
 @pytest.mark.slow
-def test_every_draws_all_that_need_no_file(results: Path, tmp_path: Path) -> None:
-    assert main(["plot", "every", "-o", str(tmp_path / "pictures"), "--store", str(results)]) == 0
+def test_plot_papers_draws_the_figures_of_papers_that_need_no_file(results: Path, tmp_path: Path) -> None:
+    assert main(["plot", "papers", "-o", str(tmp_path / "pictures"), "--store", str(results)]) == 0
     assert {path.name for path in (tmp_path / "pictures").iterdir()} == {
         f"{name}{suffix}" for name in WITHOUT_FILE for suffix in (".pdf", ".svg")
     }
+
+
+def test_plot_all_draws_the_figures_of_both_groups() -> None:
+    groups = {group: [name for name, figure in REGISTRY.items() if is_in_group(figure, group)] for group in GROUPS}
+    assert groups["papers"] == WITHOUT_FILE
+    assert "fig11" in groups["study"]
+    assert sorted(groups["all"]) == sorted(groups["papers"] + groups["study"])
 
 
 @pytest.mark.parametrize("name", WITH_FILE)
@@ -122,7 +130,7 @@ def test_a_damaged_result_is_simulated_again(tmp_path: Path, capsys: pytest.Capt
         (["vdnn-fig5", "-o", "p.gif"], "expected a name that ends in"),
         (["vdnn-fig5", "-o", "no/such/folder/p.png"], "there is no folder"),
         (["vdnn-fig5", "r.json"], "takes no result file"),
-        (["every", "r.json"], "takes no file"),
+        (["papers", "r.json"], "unexpected file"),
         (["overview"], "expected the file"),
         (["overview", "no-such.json"], "no-such.json"),
     ],

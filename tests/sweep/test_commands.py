@@ -204,7 +204,7 @@ def test_every_counter_of_results_is_explained() -> None:
 
 def test_plot_sweep_draws_lines_and_maps_with_their_numbers(studied: Path, tmp_path: Path) -> None:
     command = ["plot", "sweep", str(studied / "study.toml"), "--store", str(studied / "store")]
-    for kind in ("line", "heat"):
+    for kind in ("line", "heatmap"):
         out = tmp_path / f"{kind}.png"
         columns = ["--x", "link.bandwidth", "--y", "slowdown_vs_ideal", "--by", "scheme", "--kind", kind]
         assert main([*command, *columns, "-o", str(out)]) == 0
