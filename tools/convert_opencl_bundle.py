@@ -13,7 +13,7 @@ from pathlib import Path
 
 from buddysim.base.errors import BuddysimError
 from buddysim.importers.archive import folder_with
-from buddysim.importers.opencl import Options, convert_bundle
+from buddysim.importers.opencl import BundleImportOptions, convert_bundle
 
 
 def parse_launches(text: str) -> tuple[int, int]:
@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if args.contents_every < 0:
             raise BuddysimError(f"--contents-every {args.contents_every}: expected 0 or more")
         with folder_with(args.bundle, "meta.jsonl") as folder:
-            options = Options(
+            options = BundleImportOptions(
                 launches=args.launches,
                 contents_every=args.contents_every,
                 snapshots=args.contents_after,

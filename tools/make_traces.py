@@ -131,7 +131,7 @@ def make(recipe: Recipe, data: Path, folder: Path) -> Path:
             accelsim.import_accelsim(
                 source / "kernelslist.g",
                 output,
-                accelsim.Options(
+                accelsim.AccelsimImportOptions(
                     contents_every=recipe.contents_every,
                     source=recipe.about,
                     licence=recipe.licence,
@@ -144,7 +144,7 @@ def make(recipe: Recipe, data: Path, folder: Path) -> Path:
             opencl.convert_bundle(
                 source,
                 output,
-                opencl.Options(
+                opencl.BundleImportOptions(
                     launches=recipe.launches,
                     contents_every=recipe.contents_every,
                     source=recipe.about,

@@ -23,8 +23,8 @@ def run(args: argparse.Namespace) -> int:
     from buddysim.base.inputs import open_input
     from buddysim.base.output import check_output
     from buddysim.capture.torch.recover import recover_folder
-    from buddysim.formats.maps import layout
-    from buddysim.formats.maps.recover import recover_activations
+    from buddysim.formats.activations import layout
+    from buddysim.formats.activations.recover import recover_activations
     from buddysim.trace import format as trace_format
     from buddysim.trace.recover import recover_trace
 

@@ -58,7 +58,7 @@ class Storage:
 
 
 @dataclass(frozen=True)
-class Tensor:
+class OperandTensor:
     """A tensor as an operator saw it: a view of a storage.
 
     Attributes
@@ -129,7 +129,7 @@ class OperatorGraph:
     __pydantic_config__ = _STRICT
 
     storages: tuple[Storage, ...]
-    tensors: tuple[Tensor, ...]
+    tensors: tuple[OperandTensor, ...]
     operators: tuple[Operator, ...]
     iteration: Count = 0
     provenance: Mapping[str, str] = field(default_factory=dict)

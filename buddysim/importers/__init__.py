@@ -20,7 +20,7 @@ REGISTRY: Registry[Any] = Registry("importer", __name__, CONTRACT, modules_with(
 
 
 @dataclass(frozen=True)
-class Imported:
+class ImportResult:
     """The result of an import.
 
     Attributes
@@ -42,7 +42,7 @@ class Importer(Protocol):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Adds its arguments; ``-o`` (``args.output``) is there for every importer."""
 
-    def import_trace(self, args: argparse.Namespace, command: str, progress: Callable[[str], object]) -> Imported:
+    def import_trace(self, args: argparse.Namespace, command: str, progress: Callable[[str], object]) -> ImportResult:
         """Writes the trace file ``args.output``.
 
         Parameters

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from buddysim.trace.data_values import Contents, SizeMap, Snapshot
 from buddysim.trace.model import (
     Allocation,
     Chunk,
@@ -28,8 +29,7 @@ from buddysim.trace.records import (
     OP_STORE,
     WARP_DTYPE,
 )
-from buddysim.trace.values import Contents, SizeMap, Snapshot
-from buddysim.trace.verify import Verified, verify_trace
+from buddysim.trace.verify import VerificationSummary, verify_trace
 from buddysim.trace.writer import TraceWriter
 
 __all__ = [
@@ -60,7 +60,7 @@ __all__ = [
     "Snapshot",
     "Trace",
     "TraceWriter",
-    "Verified",
+    "VerificationSummary",
     "open_trace",
     "verify_trace",
 ]

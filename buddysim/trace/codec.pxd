@@ -28,7 +28,7 @@ cdef enum:
     UNIT_SLOTS_SINCE = 2        # the version from which on ops have unit slots
     TAIL_UNIT_SLOTS_SINCE = 3   # and warps' tails
 
-cdef struct Counts:
+cdef struct ChunkCounts:
     size_t blocks
     size_t warps
     size_t ops
@@ -97,13 +97,13 @@ cdef inline void store_index(uint8_t* column, size_t width, size_t i, size_t val
         store_u32(column, i, <uint32_t>value)
 
 
-cdef inline void set_shape_bytes(Counts* counts, int version) noexcept nogil:
+cdef inline void set_shape_bytes(ChunkCounts* counts, int version) noexcept nogil:
     """What shapes take in files of a version."""
     counts.op_shape_bytes = 28 if version >= UNIT_SLOTS_SINCE else 26
     counts.warp_shape_bytes = 24 if version >= TAIL_UNIT_SLOTS_SINCE else 20
 
 
-cdef inline size_t column_bytes(const Counts* counts) noexcept nogil:
+cdef inline size_t column_bytes(const ChunkCounts* counts) noexcept nogil:
     return (
         8 * counts.blocks
         + counts.warp_shape_bytes * counts.warp_shapes + index_width(counts.warp_shapes) * counts.warps
@@ -111,7 +111,7 @@ cdef inline size_t column_bytes(const Counts* counts) noexcept nogil:
     )
 
 
-cdef inline Columns lay_out(uint8_t* start, const Counts* counts) noexcept nogil:
+cdef inline Columns lay_out(uint8_t* start, const ChunkCounts* counts) noexcept nogil:
     """The columns in the order of the file."""
     cdef Columns c
     c.block_step = start

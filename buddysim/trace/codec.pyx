@@ -167,13 +167,13 @@ def count_instructions(const WarpRecord[::1] warps, const WarpOp[::1] ops):
 
 # -- encoding ---------------------------------------------------------------------------------------------------------
 
-cdef struct Table:
+cdef struct ShapeHashTable:
     # Open-addressed hash table of 1 + the number of a shape; 0 = free.
     uint32_t* slots
     size_t mask
 
 
-cdef bint open_table(Table* table, size_t n) noexcept nogil:
+cdef bint open_table(ShapeHashTable* table, size_t n) noexcept nogil:
     cdef size_t slots = 64
     while slots < 2 * n:
         slots *= 2
@@ -193,7 +193,7 @@ cdef inline uint64_t mix(const uint8_t* key, size_t n) noexcept nogil:
 
 
 cdef inline size_t find_shape(
-    Table* table, uint8_t* shapes, size_t* n_shapes, const uint8_t* key, size_t key_bytes, size_t stride
+    ShapeHashTable* table, uint8_t* shapes, size_t* n_shapes, const uint8_t* key, size_t key_bytes, size_t stride
 ) noexcept nogil:
     """Number of the shape `key`; a new one is appended to `shapes`."""
     cdef size_t slot = <size_t>mix(key, key_bytes) & table.mask
@@ -219,7 +219,7 @@ cdef struct WarpShape:
     uint32_t tail_unit_busy_slots
 
 
-cdef struct Work:
+cdef struct EncoderBuffers:
     # Scratch of an encoding.
     WarpShape* warp_shapes
     uint32_t* warp_index
@@ -228,11 +228,11 @@ cdef struct Work:
     int32_t* deltas
     int64_t* wide
     int64_t* begun       # line at which the last op at this position of a warp began, -1 where there was none
-    Table warp_table
-    Table op_table
+    ShapeHashTable warp_table
+    ShapeHashTable op_table
 
 
-cdef void release(Work* work) noexcept nogil:
+cdef void release(EncoderBuffers* work) noexcept nogil:
     free(work.warp_shapes)
     free(work.warp_index)
     free(work.op_shapes)
@@ -245,7 +245,7 @@ cdef void release(Work* work) noexcept nogil:
 
 
 cdef int find_shapes(
-    Work* work, Counts* counts, const WarpRecord* warps, const WarpOp* ops
+    EncoderBuffers* work, ChunkCounts* counts, const WarpRecord* warps, const WarpOp* ops
 ) noexcept nogil:
     cdef size_t i
     cdef WarpOp op
@@ -280,7 +280,7 @@ cdef int find_shapes(
 
 
 cdef int predict_lines(
-    Work* work, Counts* counts, const WarpRecord* warps, const WarpOp* ops, const uint64_t* lines
+    EncoderBuffers* work, ChunkCounts* counts, const WarpRecord* warps, const WarpOp* ops, const uint64_t* lines
 ) noexcept nogil:
     """Lines as distances from their predictions."""
     cdef size_t i, k, j, longest = 0
@@ -316,7 +316,7 @@ cdef int predict_lines(
 
 
 cdef void write_columns(
-    uint8_t* target, Work* work, const Counts* counts, const BlockRecord* blocks, const uint64_t* lines
+    uint8_t* target, EncoderBuffers* work, const ChunkCounts* counts, const BlockRecord* blocks, const uint64_t* lines
 ) noexcept nogil:
     cdef Columns c = lay_out(target, counts)
     cdef size_t i, n, width
@@ -370,11 +370,11 @@ def encode_columns(
     (columns as uint8 array, number of op shapes, of warp shapes, of wide deltas)
     """
     check_records(blocks, warps, ops, lines)
-    cdef Counts counts
-    cdef Work work
+    cdef ChunkCounts counts
+    cdef EncoderBuffers work
     cdef int code
-    memset(&counts, 0, sizeof(Counts))
-    memset(&work, 0, sizeof(Work))
+    memset(&counts, 0, sizeof(ChunkCounts))
+    memset(&work, 0, sizeof(EncoderBuffers))
     set_shape_bytes(&counts, FORMAT_VERSION)
     counts.blocks, counts.warps = <size_t>blocks.shape[0], <size_t>warps.shape[0]
     counts.ops, counts.lines = <size_t>ops.shape[0], <size_t>lines.shape[0]
@@ -403,7 +403,7 @@ def encode_columns(
 # -- decoding ---------------------------------------------------------------------------------------------------------
 
 cdef int decode_blocks(
-    BlockRecord* blocks, const Columns* c, const Counts* counts, uint64_t grid_blocks, size_t* position
+    BlockRecord* blocks, const Columns* c, const ChunkCounts* counts, uint64_t grid_blocks, size_t* position
 ) noexcept nogil:
     cdef size_t i, at = 0
     cdef uint32_t number = 0, n
@@ -421,7 +421,7 @@ cdef int decode_blocks(
 
 
 cdef int decode_warps(
-    WarpRecord* warps, const Columns* c, const Counts* counts, int version, uint64_t block_warps, size_t* position,
+    WarpRecord* warps, const Columns* c, const ChunkCounts* counts, int version, uint64_t block_warps, size_t* position,
     size_t* longest,
 ) noexcept nogil:
     cdef size_t i, shape, at = 0, n = counts.warp_shapes, width = index_width(n)
@@ -452,7 +452,7 @@ cdef int decode_warps(
 
 
 cdef int read_op_shapes(
-    WarpOp* shapes, const Columns* c, const Counts* counts, int version, size_t* position
+    WarpOp* shapes, const Columns* c, const ChunkCounts* counts, int version, size_t* position
 ) noexcept nogil:
     cdef size_t i, n = counts.op_shapes
     cdef bint old = version < UNIT_SLOTS_SINCE
@@ -479,7 +479,7 @@ cdef int read_op_shapes(
 
 cdef int decode_ops(
     WarpOp* ops, uint64_t* lines, const WarpRecord* warps, const WarpOp* shapes, int64_t* begun,
-    const Columns* c, const Counts* counts, size_t* position,
+    const Columns* c, const ChunkCounts* counts, size_t* position,
 ) noexcept nogil:
     """The hot loop: one shape copied per op, one addition per line."""
     cdef size_t i, k, j, end, shape, at = 0, wide = 0, first, width = index_width(counts.op_shapes)
@@ -547,7 +547,7 @@ def decode_columns(
     -------
     (blocks, warps, ops, lines)
     """
-    cdef Counts counts
+    cdef ChunkCounts counts
     cdef Columns c
     cdef size_t position = 0, longest = 0
     cdef int code

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from buddysim.compress import UNKNOWN_CLASS
+from buddysim.trace.data_values import Contents, SizeMap
 from buddysim.trace.format import N_CLASSES
 from buddysim.trace.model import Event, KernelLaunch
 from buddysim.trace.reader import Kernel, Trace
-from buddysim.trace.values import Contents, SizeMap
 
 
 def describe(trace: Trace) -> dict[str, Any]:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from buddysim.trace import format as fmt
 from buddysim.trace.codec import decode_columns
+from buddysim.trace.data_values import SizeMap, Snapshot, ValueBlocks
 from buddysim.trace.live import LiveAllocations
 from buddysim.trace.model import (
     Allocation,
@@ -31,7 +32,6 @@ from buddysim.trace.model import (
     warps_per_block,
 )
 from buddysim.trace.sections import SectionFile
-from buddysim.trace.values import SizeMap, Snapshot, ValueBlocks
 
 _CHUNK_FIELDS = (
     "offset",

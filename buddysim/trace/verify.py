@@ -19,7 +19,7 @@ _LAST_SECTOR = np.array([max(mask.bit_length() - 1, 0) * 32 for mask in range(16
 
 
 @dataclass(frozen=True)
-class Verified:
+class VerificationSummary:
     """Counts of a whole file, every checksum and reference of which is right."""
 
     sections: int
@@ -36,7 +36,7 @@ class Verified:
     size_map_entries: int
 
 
-def verify_trace(trace: Trace, progress: Callable[[int], object] = lambda done: None) -> Verified:
+def verify_trace(trace: Trace, progress: Callable[[int], object] = lambda done: None) -> VerificationSummary:
     """Read all of a trace; TraceFileError at the first thing that is wrong.
 
     Checksums, layout, order of sections, overlap of allocations and counts of kernels were checked when the trace was
@@ -79,7 +79,7 @@ def verify_trace(trace: Trace, progress: Callable[[int], object] = lambda done: 
             size_map_entries += len(classes)
             done += 1
             progress(done)
-    return Verified(
+    return VerificationSummary(
         sections=len(file.index),
         allocations=len(trace.allocations),
         events=len(trace.events),

@@ -22,11 +22,11 @@ from buddysim.base.output import Output, check_output
 from buddysim.base.terminal import say, warn
 from buddysim.base.textfile import read_json
 from buddysim.capture.messages import signal_text
-from buddysim.capture.opencl.assumed import ASSUMED, DEVICES
-from buddysim.capture.opencl.record import Record
-from buddysim.capture.opencl.session import Outcome, run_program
+from buddysim.capture.opencl.assumptions import ASSUMED, DEVICES
+from buddysim.capture.opencl.session import OpenclCaptureOutcome, run_program
 from buddysim.capture.opencl.toolchain import find_toolchain, hooks_object, pass_plugin, runtime_library
-from buddysim.capture.opencl.window import Plan, Window
+from buddysim.capture.opencl.trace_recorder import TraceRecorder
+from buddysim.capture.opencl.window import CapturePlan, LaunchWindow
 from buddysim.capture.torch import access
 from buddysim.trace import Provenance, open_trace
 from buddysim.workloads import training
@@ -136,14 +136,14 @@ def _make_solver(
 
 def _captured(
     name: str, scale: str, which: str, solver: Solver, output: Output, origin: Provenance, contents_every: int
-) -> tuple[Record, Outcome, list[Check]]:
+) -> tuple[TraceRecorder, OpenclCaptureOutcome, list[Check]]:
     """Runs the program in a process of its own, into a file that says that it is incomplete until it has ended."""
     toolchain = find_toolchain()
     for build in (runtime_library, pass_plugin, hooks_object):
         build(toolchain)
     points = solver.snapshot_points
-    plan = Plan(len(points), Window(*solver.window), points)
-    record = Record(output, origin, len(points), len(points), contents_every, 1, "bpc")
+    plan = CapturePlan(len(points), LaunchWindow(*solver.window), points)
+    record = TraceRecorder(output, origin, len(points), len(points), contents_every, 1, "bpc")
     try:
         with tempfile.TemporaryDirectory(prefix="buddysim-") as folder:
             report = Path(folder) / "report.json"
@@ -166,7 +166,7 @@ def _captured(
     return record, outcome, checks
 
 
-def _checks(name: str, report: Path, outcome: Outcome) -> list[Check]:
+def _checks(name: str, report: Path, outcome: OpenclCaptureOutcome) -> list[Check]:
     """What the program found, once it is known that it ended well."""
     if outcome.returncode in _INTERRUPTIONS:
         raise KeyboardInterrupt
@@ -183,7 +183,7 @@ def _checks(name: str, report: Path, outcome: Outcome) -> list[Check]:
 
 
 def _refuse_what_went_wrong(
-    name: str, solver: Solver, record: Record, outcome: Outcome, checks: list[Check], output: Output
+    name: str, solver: Solver, record: TraceRecorder, outcome: OpenclCaptureOutcome, checks: list[Check], output: Output
 ) -> None:
     failed = [str(check) for check in checks if not check.passed]
     problems = []

@@ -214,7 +214,7 @@ MAY_WRITE = {
     "base/compiled.py",
     "base/compile_plugin.py",
     "trace/writer.py",
-    "formats/maps/writer.py",
+    "formats/activations/writer.py",
     "capture/compilation.py",
     "capture/opencl/session.py",
     "capture/opencl/programs.py",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from buddysim.capture.opencl.record import Counts
+from buddysim.capture.opencl.trace_recorder import TraceCounts
 
 
 def test_the_widest_group_is_named_where_it_is_too_wide() -> None:
-    counts = Counts()
+    counts = TraceCounts()
     counts.note_group("narrow", 1024)
     assert counts.too_wide is None
     counts.note_group("wide", 4096)

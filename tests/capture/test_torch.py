@@ -17,7 +17,7 @@ import pytest
 
 from buddysim.base.errors import BuddysimError
 from buddysim.compress.registry import tensor_algorithms
-from buddysim.formats.maps import load
+from buddysim.formats.activations import load_activations
 from buddysim.formats.operator_graph import load_operators
 from buddysim.trace import open_trace, verify_trace
 
@@ -119,7 +119,7 @@ def test_run_replays_it(captured: tuple[Path, str]) -> None:
 
 def test_values_in_the_trace_are_the_scripts(captured: tuple[Path, str]) -> None:
     """The ReLU's map has the zeros that the activations file counted."""
-    maps = load(captured[0].with_suffix(".maps"))
+    maps = load_activations(captured[0].with_suffix(".maps"))
     number = next(n for n, found in enumerate(maps.maps) if found.name == "5 relu")
     with open_trace(captured[0]) as trace:
         relu = next(a for a in trace.allocations if a.name == "5: relu")
@@ -132,7 +132,7 @@ def test_values_in_the_trace_are_the_scripts(captured: tuple[Path, str]) -> None
 
 
 def test_maps_say_what_they_follow(captured: tuple[Path, str]) -> None:
-    maps = load(captured[0].with_suffix(".maps"))
+    maps = load_activations(captured[0].with_suffix(".maps"))
     assert maps.state == "finished"
     found = {m.name: m for m in maps.maps}
     assert (found["2 relu"].kind, found["2 relu"].follows, found["2 relu"].depth) == ("relu", "batchnorm", 0.0)
@@ -255,11 +255,11 @@ def test_an_optimizer_that_calls_a_closure(tmp_path: Path) -> None:
 
 def test_what_a_killed_capture_left_is_rescued(captured: tuple[Path, str], tmp_path: Path) -> None:
     from buddysim import cli
-    from buddysim.capture.torch.observer import Observer, Settings
+    from buddysim.capture.torch.observer import Observer, ObserverSettings
     from buddysim.capture.torch.spool import Spool
 
     spool = Spool.for_trace(tmp_path / "x.bin")
-    observer = Observer(spool, Settings())
+    observer = Observer(spool, ObserverSettings())
     observer.start()
     try:
         net = torch.nn.Sequential(torch.nn.Linear(4, 2), torch.nn.ReLU())

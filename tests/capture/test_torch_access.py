@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from buddysim.capture.torch.access.coalesce import coalesce
 from buddysim.capture.torch.access.convolution import Convolution
 from buddysim.capture.torch.access.elementwise import elementwise, joined
-from buddysim.capture.torch.access.launch import Launch, write_launch
+from buddysim.capture.torch.access.launch import ModelledKernel, write_launch
 from buddysim.capture.torch.access.matmul import matmul
 from buddysim.capture.torch.access.normalisation import by_channel
-from buddysim.capture.torch.access.operators import Call, launches_of
+from buddysim.capture.torch.access.operators import OperatorCall, launches_of
 from buddysim.capture.torch.access.optimizer import updated
-from buddysim.capture.torch.access.pooling import Window, pooled, unpooled
+from buddysim.capture.torch.access.pooling import PoolingWindow, pooled, unpooled
 from buddysim.capture.torch.access.rows import added_rows, over_rows, taken_rows
-from buddysim.capture.torch.access.tensors import View
+from buddysim.capture.torch.access.tensors import TensorView
 from buddysim.trace import OP_ATOMIC, OP_LOAD, OP_STORE, Provenance, TraceWriter, open_trace, verify_trace
 from tests.reference.capture.torch.ref_coalesce import ref_coalesce
 
@@ -39,15 +39,15 @@ def test_lines_are_those_of_the_twin(size: int, store: bool, data: st.DataObject
     assert lines.tolist() == [line for row in right for line in row]
 
 
-def tensor(number: int, *shape: int, dtype: str = "float32") -> View:
+def tensor(number: int, *shape: int, dtype: str = "float32") -> TensorView:
     """A contiguous tensor, 16 MiB behind that of the number before."""
     strides = [1] * len(shape)
     for axis in reversed(range(len(shape) - 1)):
         strides[axis] = strides[axis + 1] * shape[axis + 1]
-    return View(BASE + (number << 24), shape, tuple(strides), dtype)
+    return TensorView(BASE + (number << 24), shape, tuple(strides), dtype)
 
 
-def touched(launches: list[Launch] | Launch, folder: Path) -> Counter[tuple[int, int]]:
+def touched(launches: list[ModelledKernel] | ModelledKernel, folder: Path) -> Counter[tuple[int, int]]:
     """How often each element of 4 B is touched, by kind and address, lane by lane."""
     found: Counter[tuple[int, int]] = Counter()
     for launch in launches if isinstance(launches, list) else [launches]:
@@ -66,14 +66,14 @@ def touched(launches: list[Launch] | Launch, folder: Path) -> Counter[tuple[int,
     return found
 
 
-def elements(view: View) -> list[int]:
+def elements(view: TensorView) -> list[int]:
     """Addresses of all its elements."""
     offsets = sum(np.arange(n).reshape([-1 if a == axis else 1 for a in range(len(view.shape))]) * stride
                   for axis, (n, stride) in enumerate(zip(view.shape, view.strides, strict=True)))  # fmt: skip
     return (view.address + 4 * np.asarray(offsets).reshape(-1)).tolist()
 
 
-def assert_each(found: Counter[tuple[int, int]], kind: int, view: View, times: int | None = 1) -> None:
+def assert_each(found: Counter[tuple[int, int]], kind: int, view: TensorView, times: int | None = 1) -> None:
     """All elements of a tensor are touched, so often each."""
     counts = [found.pop((kind, address), 0) for address in elements(view)]
     assert min(counts) > 0
@@ -89,7 +89,7 @@ def test_a_product_reads_each_row_once_for_each_column_of_tiles(
     m, n, k = shape
     left, right, out = tensor(0, m, k), tensor(1, k, n), tensor(2, m, n)
     if turned:
-        left, right = View(BASE, (m, k), (1, m)), View(BASE + (1 << 24), (k, n), (1, k))
+        left, right = TensorView(BASE, (m, k), (1, m)), TensorView(BASE + (1 << 24), (k, n), (1, k))
     launch = matmul("sgemm", left, right, out)
     rows, columns, _ = map(int, launch.name.split()[-1].split("x"))
     found = touched(launch, tmp_path)
@@ -142,7 +142,7 @@ def test_elementwise_kernels_touch_each_element_once(count: int, tmp_path: Path)
 
 
 def test_broadcast_operands_and_views(tmp_path: Path) -> None:
-    data = View(BASE, (4, 6, 10), (120, 20, 2))
+    data = TensorView(BASE, (4, 6, 10), (120, 20, 2))
     shift, out = tensor(1, 6, 1), tensor(2, 4, 6, 10)
     found = touched(elementwise("add", [data, shift], [out]), tmp_path)
     assert_each(found, OP_LOAD, data)
@@ -178,7 +178,7 @@ def test_normalisation_reads_a_channel_again_only_where_registers_are_full(edge:
 
 def test_pooling_and_its_gradient_touch_the_same_windows(tmp_path: Path) -> None:
     data, out = tensor(0, 2, 3, 9, 9), tensor(1, 2, 3, 4, 4)
-    window = Window((3, 3), (2, 2), (0, 0))
+    window = PoolingWindow((3, 3), (2, 2), (0, 0))
     found = touched(pooled("pool", data, (out,), window), tmp_path)
     assert sum(found[OP_LOAD, address] for address in elements(data)) == 9 * out.elements
     assert_each(found, OP_STORE, out)
@@ -230,12 +230,12 @@ def test_operators_find_their_models() -> None:
         "groups": 1,
         "output_mask": (False, True, False),
     }
-    (forward,) = launches_of(Call("convolution", (data, filters), (out,), arguments)) or []
+    (forward,) = launches_of(OperatorCall("convolution", (data, filters), (out,), arguments)) or []
     assert forward.name.startswith("implicit_gemm ")
-    backward = launches_of(Call("convolution_backward", (out, data, filters), (filters,), arguments)) or []
+    backward = launches_of(OperatorCall("convolution_backward", (out, data, filters), (filters,), arguments)) or []
     assert any("wgrad" in launch.name for launch in backward)
     assert not any("dgrad" in launch.name for launch in backward)
-    assert launches_of(Call("convolution", (data, filters), (out,), arguments | {"groups": 2})) is None
-    (relu,) = launches_of(Call("relu", (data,), (data,))) or []
+    assert launches_of(OperatorCall("convolution", (data, filters), (out,), arguments | {"groups": 2})) is None
+    (relu,) = launches_of(OperatorCall("relu", (data,), (data,))) or []
     assert "elementwise" in relu.name
-    assert launches_of(Call("sum", (data,), (tensor(3, 8),))) is None
+    assert launches_of(OperatorCall("sum", (data,), (tensor(3, 8),))) is None

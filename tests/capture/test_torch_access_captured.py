@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from buddysim.capture.torch.access.convolution import Convolution
-from buddysim.capture.torch.access.launch import Launch, write_launch
+from buddysim.capture.torch.access.launch import ModelledKernel, write_launch
 from buddysim.capture.torch.access.matmul import matmul
-from buddysim.capture.torch.access.tensors import View
+from buddysim.capture.torch.access.tensors import TensorView
 from buddysim.cli import main
 from buddysim.replay import simulate
 from buddysim.trace import Provenance, TraceWriter, open_trace
@@ -21,7 +21,7 @@ PROGRAM = Path(__file__).with_name("tiled_products.py")
 WITHIN = 0.10
 
 
-def modelled(name: str, sizes: tuple[int, ...], bases: list[int]) -> Launch:
+def modelled(name: str, sizes: tuple[int, ...], bases: list[int]) -> ModelledKernel:
     if name == "gemm":
         m, n, k = sizes
         left, right, out = views(bases, (m, k), (k, n), (m, n))
@@ -31,9 +31,9 @@ def modelled(name: str, sizes: tuple[int, ...], bases: list[int]) -> Launch:
     return Convolution(*views(bases, *shapes), (1, 1), (1, 1), (1, 1)).forward()
 
 
-def views(bases: list[int], *shapes: tuple[int, ...]) -> list[View]:
+def views(bases: list[int], *shapes: tuple[int, ...]) -> list[TensorView]:
     strides = [tuple(int(np.prod(shape[axis + 1 :])) for axis in range(len(shape))) for shape in shapes]
-    return [View(base, shape, stride) for base, shape, stride in zip(bases, shapes, strides, strict=True)]
+    return [TensorView(base, shape, stride) for base, shape, stride in zip(bases, shapes, strides, strict=True)]
 
 
 def sectors(path: Path) -> dict[str, int]:

@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from buddysim.base.errors import BuddysimError
-from buddysim.formats.operator_graph import Operator, OperatorGraph, Storage, Tensor, load_operators
+from buddysim.formats.operator_graph import OperandTensor, Operator, OperatorGraph, Storage, load_operators
 
 CAPTURED = Path(__file__).parents[2] / "traces" / "fashion-cnn.graph.json"
 
 
-def tensor(storage: int, elements: int) -> Tensor:
-    return Tensor(storage, 0, (elements,), (1,), "float32", 4 * elements)
+def tensor(storage: int, elements: int) -> OperandTensor:
+    return OperandTensor(storage, 0, (elements,), (1,), "float32", 4 * elements)
 
 
 # y = relu(x w) forward; dw backward reads y and x; the product passes

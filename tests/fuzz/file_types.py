@@ -24,7 +24,14 @@ import zstandard
 from hypothesis import strategies as st
 
 from buddysim.cli import main
-from buddysim.formats.maps import ActivationsWriter, MapInfo, MapStatistics, Point, code_sizes, layout
+from buddysim.formats.activations import (
+    ActivationsWriter,
+    FeatureMapInfo,
+    FeatureMapStatistics,
+    TrainingPoint,
+    layout,
+    payload_sizes,
+)
 from tests.fuzz.grammar import changed_bytes, changed_text, changed_tree, json_of, mostly, toml_of
 from tests.fuzz.graphs import small_graph
 from tests.fuzz.traces import damaged, grammar_traces
@@ -127,14 +134,14 @@ def _maps() -> bytes:
     values = np.maximum(np.random.default_rng(0).normal(size=(2, 8, 4, 4)), 0).astype(np.float32)
     from buddysim.compress.tensors import tensor_ratios
 
-    sizes = code_sizes(tensor_ratios(values))
-    infos = (MapInfo("input", "input", (1, 4, 4)), MapInfo("relu1", "relu", (8, 4, 4), "conv", 1, 0.0))
+    sizes = payload_sizes(tensor_ratios(values))
+    infos = (FeatureMapInfo("input", "input", (1, 4, 4)), FeatureMapInfo("relu1", "relu", (8, 4, 4), "conv", 1, 0.0))
     path = _folder() / "good.maps"
     with ActivationsWriter(path, {"tool": "fuzz"}, infos) as writer:
-        seen = MapStatistics(1, values.size, int(np.count_nonzero(values)), sizes, values.size)
-        writer.add_point(Point(0, 0.0, 2, (seen,), loss=2.5, accuracy=0.5, learning_rate=0.1))
+        seen = FeatureMapStatistics(1, values.size, int(np.count_nonzero(values)), sizes, values.size)
+        writer.add_point(TrainingPoint(0, 0.0, 2, (seen,), loss=2.5, accuracy=0.5, learning_rate=0.1))
         writer.add_values(0, 1, values)
-        writer.add_point(Point(10, 0.5, 2, (seen,), loss=1.5))
+        writer.add_point(TrainingPoint(10, 0.5, 2, (seen,), loss=1.5))
     return path.read_bytes()
 
 
@@ -146,7 +153,7 @@ def _bundle() -> Files:
 
 @functools.cache
 def _spool() -> Files:
-    from buddysim.capture.torch.spool import Progress, Snapshot, Spool, storage_contents
+    from buddysim.capture.torch.spool import Progress, Spool, SpooledSnapshot, storage_contents
 
     folder = _folder() / "spool"
     folder.mkdir()
@@ -158,7 +165,7 @@ def _spool() -> Files:
         for each in graph.storages[:12]
         if 0 < each.bytes < 1 << 20
     )
-    spool.keep(Snapshot(0, 2.5, storages))
+    spool.keep(SpooledSnapshot(0, 2.5, storages))
     spool.write_progress(Progress(1))
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 

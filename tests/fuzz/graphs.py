@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from buddysim.formats.operator_graph import Operator, OperatorGraph, Storage, Tensor
+from buddysim.formats.operator_graph import OperandTensor, Operator, OperatorGraph, Storage
 
 _BYTES = {"int64": 8}
 
@@ -42,14 +42,14 @@ def small_graph() -> OperatorGraph:
 class _Maker:
     def __init__(self) -> None:
         self.storages: list[Storage] = []
-        self.tensors: list[Tensor] = []
+        self.tensors: list[OperandTensor] = []
         self.operators: list[Operator] = []
 
     def new(self, name: str, *shape: int, dtype: str = "float32") -> int:
         """The number of a tensor with a storage of its own."""
         size = prod(shape) * _BYTES.get(dtype, 4)
         strides = tuple(prod(shape[axis + 1 :]) for axis in range(len(shape)))
-        self.tensors.append(Tensor(len(self.storages), 0, shape, strides, dtype, size))
+        self.tensors.append(OperandTensor(len(self.storages), 0, shape, strides, dtype, size))
         self.storages.append(Storage(size, "weight" if len(self.storages) % 2 else "feature_map", name))
         return len(self.tensors) - 1
 

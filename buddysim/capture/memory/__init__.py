@@ -143,13 +143,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Capture one run; the program's exit code is ours."""
     from buddysim.base.output import Output, check_output
-    from buddysim.capture.memory.kernels import ASSUMED
+    from buddysim.capture.incomplete_output import broken_off, settle
+    from buddysim.capture.memory.child_program import find_program
+    from buddysim.capture.memory.derived_kernels import ASSUMED
     from buddysim.capture.memory.library import HOOKS, build
-    from buddysim.capture.memory.program import find_program
-    from buddysim.capture.memory.record import Record
     from buddysim.capture.memory.report import captured, children_of, end_of, problems_of, report
-    from buddysim.capture.memory.session import Request, Session, Trigger
-    from buddysim.capture.part import broken_off, settle
+    from buddysim.capture.memory.session import CaptureRequest, Session, Trigger
+    from buddysim.capture.memory.snapshot_recorder import SnapshotRecorder
     from buddysim.trace import Provenance
 
     program = find_program(args.program)
@@ -171,16 +171,18 @@ def run(args: argparse.Namespace) -> int:
     )
     part = Output(output, [program, *args.arguments], keep_part=True)
 
-    def record_in(file: Output) -> Record:
-        return Record(file, provenance, args.snapshots, args.contents, args.seed, args.level, args.compressor)
+    def record_in(file: Output) -> SnapshotRecorder:
+        return SnapshotRecorder(file, provenance, args.snapshots, args.contents, args.seed, args.level, args.compressor)
 
     records = [record_in(part)]
 
-    def more() -> Record:
+    def more() -> SnapshotRecorder:
         records.append(record_in(Output(Path(f"{output}.process-{len(records) + 1}"), keep_part=True)))
         return records[-1]
 
-    request = Request(trigger, args.snapshots, args.min_bytes, args.sample_bytes, args.seed, args.match, args.follow)
+    request = CaptureRequest(
+        trigger, args.snapshots, args.min_bytes, args.sample_bytes, args.seed, args.match, args.follow
+    )
     session = Session(records[0], library, request, more)
     try:
         outcome = session.run(command, program)

@@ -37,7 +37,7 @@ def build(function: str | None = None) -> Path:
     compiler = shutil.which("gcc") or shutil.which("cc")
     if compiler is None:
         raise BuddysimError("capture memory: gcc is missing; to install it: apt install gcc libc6-dev")
-    names = ["table.c", "statics.c", "unclaimed.c", "snapshot.c", "trigger.c", "hooks.c", "image.c"]
+    names = ["table.c", "statics.c", "untracked.c", "snapshot.c", "trigger.c", "hooks.c", "image.c"]
     command = [compiler, *FLAGS]
     if function is not None:
         if platform.machine() != "x86_64":

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from buddysim.base.terminal import say, warn
-from buddysim.capture.memory.record import Record
-from buddysim.capture.memory.session import Outcome, Process, Trigger
+from buddysim.capture.memory.session import CapturedProcess, MemoryCaptureOutcome, Trigger
+from buddysim.capture.memory.snapshot_recorder import SnapshotRecorder
 from buddysim.capture.messages import signal_text
 from buddysim.machine.units import format_size
 
@@ -58,19 +58,19 @@ def _distances(snapshots: int) -> str:
     return f"{snapshots} kept at nearly equal distances, as far as the run was long enough"
 
 
-def end_of(outcome: Outcome) -> str:
+def end_of(outcome: MemoryCaptureOutcome) -> str:
     """How the program ended."""
     if outcome.returncode >= 0:
         return f"none: the program ended with exit code {outcome.returncode}"
     return f"the program was killed by {signal_text(outcome.returncode)} after the last snapshot"
 
 
-def children_of(outcome: Outcome) -> dict[str, str]:
+def children_of(outcome: MemoryCaptureOutcome) -> dict[str, str]:
     """What ran beside the program with memory of its own, where anything did."""
     return {"children": f"not captured{_named(outcome.owners)}"} if outcome.owners else {}
 
 
-def problems_of(outcome: Outcome, process: Process) -> dict[str, str]:
+def problems_of(outcome: MemoryCaptureOutcome, process: CapturedProcess) -> dict[str, str]:
     """What went wrong during the capture, where anything did."""
     unreadable_bytes = process.record.unreadable_bytes if process.record else 0
     problems = []
@@ -89,7 +89,7 @@ def problems_of(outcome: Outcome, process: Process) -> dict[str, str]:
     return {"problems": "; ".join(problems)} if problems else {}
 
 
-def _missing(process: Process) -> str | None:
+def _missing(process: CapturedProcess) -> str | None:
     """What the memory that was resident has beyond what was captured, where that is much."""
     there = process.residence
     missing = there.malloc_rest + there.unseen
@@ -106,7 +106,9 @@ def _missing(process: Process) -> str | None:
     )
 
 
-def report(output: object, record: Record, outcome: Outcome, process: Process, trigger: Trigger) -> None:
+def report(
+    output: object, record: SnapshotRecorder, outcome: MemoryCaptureOutcome, process: CapturedProcess, trigger: Trigger
+) -> None:
     """To the standard error, as the standard output is the program's."""
     allocations = {one.header.number: one.header.bytes for snapshot in record.snapshots for one in snapshot.allocations}
     largest = max((sum(one.header.bytes for one in snapshot.allocations) for snapshot in record.snapshots), default=0)
@@ -147,7 +149,7 @@ def report(output: object, record: Record, outcome: Outcome, process: Process, t
         warn(f"{process.total} calls of {trigger.function or 'allocating functions'} were counted in all")
 
 
-def _left_to_children(outcome: Outcome) -> bool:
+def _left_to_children(outcome: MemoryCaptureOutcome) -> bool:
     """Whether the program's children used more processor time than the processes that were captured.
 
     A program that ends without a word (`_exit`) and without a snapshot used less than the first interval.

@@ -17,9 +17,17 @@ from typing import Final
 
 from buddysim.base.errors import BuddysimError
 from buddysim.capture.child_process import listening, signals_to
-from buddysim.capture.memory.record import Record
+from buddysim.capture.memory.snapshot_recorder import SnapshotRecorder
 from buddysim.capture.memory.symbols import Symbols
-from buddysim.capture.memory.wire import Connection, Entry, MemoryKind, Message, MessageKind, Residence, Truncated
+from buddysim.capture.memory.wire import (
+    AllocationEntry,
+    Connection,
+    MemoryKind,
+    MessageHeader,
+    MessageKind,
+    Residence,
+    Truncated,
+)
 from buddysim.trace.format import PAGE_BYTES
 
 _ADDR_NO_RANDOMIZE: Final = 0x0040000  # personality(2)
@@ -48,7 +56,7 @@ class Trigger:
 
 
 @dataclass(frozen=True)
-class Request:
+class CaptureRequest:
     """What is captured (``struct settings`` of preload/capture.h), and the names of the allocations that are wanted."""
 
     trigger: Trigger
@@ -61,7 +69,7 @@ class Request:
 
 
 @dataclass
-class Process:
+class CapturedProcess:
     """One process of the run: the program, or where children are followed one of them.
 
     Parameters
@@ -76,7 +84,7 @@ class Process:
     """
 
     program: str = ""
-    record: Record | None = None
+    record: SnapshotRecorder | None = None
     total: int | None = None
     cut_short: int = 0
     failed: list[str] = field(default_factory=list)
@@ -96,7 +104,7 @@ class Process:
 
 
 @dataclass
-class Outcome:
+class MemoryCaptureOutcome:
     """How a run went.
 
     Parameters
@@ -112,13 +120,13 @@ class Outcome:
 
     returncode: int = 0
     answered: bool = False
-    processes: list[Process] = field(default_factory=list)
+    processes: list[CapturedProcess] = field(default_factory=list)
     children: list[str] = field(default_factory=list)
     owners: list[str] = field(default_factory=list)
     all_ns: int = 0
     broken: BuddysimError | None = None
 
-    def largest(self) -> Process:
+    def largest(self) -> CapturedProcess:
         """The process whose snapshots hold most, the first of those that hold as much."""
         return max(self.processes, key=lambda process: process.most_bytes)
 
@@ -153,14 +161,16 @@ class Session:
     more : gives the record of each further process, where children are followed
     """
 
-    def __init__(self, record: Record, library: Path, request: Request, more: Callable[[], Record]) -> None:
+    def __init__(
+        self, record: SnapshotRecorder, library: Path, request: CaptureRequest, more: Callable[[], SnapshotRecorder]
+    ) -> None:
         self._library, self._request, self._more = library, request, more
         self._symbols: dict[int, Symbols] = {}  # by process
-        self._first = Process(record=record)
-        self._processes: dict[int, Process] = {}  # those that run, by their number
-        self.outcome = Outcome(processes=[self._first])
+        self._first = CapturedProcess(record=record)
+        self._processes: dict[int, CapturedProcess] = {}  # those that run, by their number
+        self.outcome = MemoryCaptureOutcome(processes=[self._first])
 
-    def run(self, command: Sequence[str], program: str) -> Outcome:
+    def run(self, command: Sequence[str], program: str) -> MemoryCaptureOutcome:
         """Run the program to its end."""
         before = _children_ns()
         with listening("memory", backlog=128) as (listener, folder):
@@ -257,7 +267,7 @@ class Session:
         except Truncated:
             process.cut_short += 1
 
-    def _process(self, message: Message) -> Process:
+    def _process(self, message: MessageHeader) -> CapturedProcess:
         """The one that sent a message."""
         known = self._processes.get(message.pid)
         if message.kind != MessageKind.HELLO:
@@ -271,13 +281,13 @@ class Session:
             known, self.outcome.answered = self._first, True
             known.program = message.text
         else:  # a child, or another one that got the number of a process that has ended
-            known = Process(message.text)
+            known = CapturedProcess(message.text)
             self.outcome.processes.append(known)
         self._processes[message.pid] = known
         self._symbols[message.pid] = Symbols(str(self._library))
         return known
 
-    def _receive_snapshot(self, connection: Connection, process: Process, message: Message) -> None:
+    def _receive_snapshot(self, connection: Connection, process: CapturedProcess, message: MessageHeader) -> None:
         symbols = self._symbols[message.pid]
         symbols.set_maps(connection.maps())
         entries = connection.entries()
@@ -293,7 +303,7 @@ class Session:
         process.residence = max(process.residence, message.residence, key=lambda found: found.resident)
 
     @staticmethod
-    def _name_of(symbols: Symbols, entry: Entry) -> str | None:
+    def _name_of(symbols: Symbols, entry: AllocationEntry) -> str | None:
         """None of what a language's library keeps for itself."""
         if entry.kind in (MemoryKind.STATIC, MemoryKind.UNCLAIMED):
             return symbols.demangle([entry.name])[0]

@@ -27,7 +27,7 @@ _SYMBOL: Final = np.dtype(
 _SHT_SYMTAB, _SHT_DYNSYM, _STT_FUNC = 2, 11, 2
 
 
-class Frame(NamedTuple):
+class CallFrame(NamedTuple):
     """A call in the program: the function, as far as known, and ``location``, a source line or an offset."""
 
     function: str
@@ -121,7 +121,7 @@ class Symbols:
         self._mappings: list[_Mapping] = []
         self._starts: list[int] = []
         self._files: dict[str, Elf] = {}
-        self._frames: dict[int, tuple[Frame, ...]] = {}
+        self._frames: dict[int, tuple[CallFrame, ...]] = {}
         self._addr2line = shutil.which("addr2line")
         self._filter = shutil.which("c++filt")
 
@@ -142,7 +142,7 @@ class Symbols:
             at = bisect_right(self._starts, address - 1) - 1
             mapping = self._mappings[at] if at >= 0 else None
             if mapping is None or address - 1 >= mapping.end:
-                self._frames[address] = (Frame(f"{address:#x}", "+0x0", ""),)
+                self._frames[address] = (CallFrame(f"{address:#x}", "+0x0", ""),)
                 continue
             elf = self._files.setdefault(mapping.path, Elf(mapping.path))
             linked = elf.address_of(address - 1 - mapping.start + mapping.offset)
@@ -156,16 +156,16 @@ class Symbols:
                 self._frames[address] = lines.get(linked) or (self._by_symbol(self._files[path], linked),)
 
     @staticmethod
-    def _unnamed(mapping: _Mapping, offset: int) -> Frame:
-        return Frame(Path(mapping.path).name, f"+{offset:#x}", mapping.path)
+    def _unnamed(mapping: _Mapping, offset: int) -> CallFrame:
+        return CallFrame(Path(mapping.path).name, f"+{offset:#x}", mapping.path)
 
-    def _by_symbol(self, elf: Elf, linked: int) -> Frame:
+    def _by_symbol(self, elf: Elf, linked: int) -> CallFrame:
         found = elf.function_at(linked)
         if found is None:
-            return Frame(Path(elf.path).name, f"+{linked + 1:#x}", elf.path)
-        return Frame(self.demangle([found[0]])[0], f"+{found[1] + 1:#x}", elf.path)
+            return CallFrame(Path(elf.path).name, f"+{linked + 1:#x}", elf.path)
+        return CallFrame(self.demangle([found[0]])[0], f"+{found[1] + 1:#x}", elf.path)
 
-    def _lines_of(self, elf: Elf, addresses: Sequence[int]) -> dict[int, tuple[Frame, ...]]:
+    def _lines_of(self, elf: Elf, addresses: Sequence[int]) -> dict[int, tuple[CallFrame, ...]]:
         """Functions, inlined ones first, and source lines by addr2line, where the file has them."""
         if self._addr2line is None or not elf.has_lines:
             return {}
@@ -178,16 +178,16 @@ class Symbols:
             errors="replace",
             check=False,
         )
-        found: dict[int, list[Frame]] = {}
+        found: dict[int, list[CallFrame]] = {}
         lines = iter(done.stdout.splitlines())
-        frames: list[Frame] = []
+        frames: list[CallFrame] = []
         for line in lines:
             if line.startswith("0x"):
                 frames = found.setdefault(int(line, 16), [])
                 continue
             location = next(lines, "??:0").partition(" (discriminator")[0]
             if not location.startswith("??"):
-                frames.append(Frame(_short(line), Path(location).name, elf.path))
+                frames.append(CallFrame(_short(line), Path(location).name, elf.path))
         return {address: tuple(frames) for address, frames in found.items() if frames}
 
     def demangle(self, names: Sequence[str]) -> list[str]:

@@ -63,7 +63,7 @@ class Residence:
 
 
 @dataclass(frozen=True)
-class Message:
+class MessageHeader:
     """Head of a message.
 
     Parameters
@@ -90,7 +90,7 @@ class Message:
 
 
 @dataclass(frozen=True)
-class Entry:
+class AllocationEntry:
     """One allocation in a snapshot; `frames` are return addresses, innermost first."""
 
     kind: MemoryKind
@@ -102,7 +102,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Values:
+class AllocationValues:
     """What was sent of an allocation's bytes.
 
     Parameters
@@ -139,14 +139,14 @@ class Connection:
                 raise Truncated
             into = into[got:]
 
-    def head(self) -> Message:
+    def head(self) -> MessageHeader:
         magic, version, kind, *numbers = _MESSAGE.unpack(self._read(_MESSAGE.size))
         if magic != _MAGIC or version != _VERSION:
             raise Truncated
         pid, position, wall_ns, recorded, recorded_bytes, problem, cpu_ns = numbers[:7]
         residence = Residence(*numbers[7:10])
         text = self._read(numbers[10]).decode("utf-8", "replace")
-        return Message(
+        return MessageHeader(
             MessageKind(kind), pid, position, wall_ns, recorded, recorded_bytes, problem, cpu_ns, residence, text
         )
 
@@ -157,18 +157,18 @@ class Connection:
             parts.append(self._read(size))
         return b"".join(parts).decode("utf-8", "replace")
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[AllocationEntry]:
         """The allocations of a snapshot."""
-        found: list[Entry] = []
+        found: list[AllocationEntry] = []
         while True:
             kind, n_frames, number, base, size, name_bytes, _ = _ENTRY.unpack(self._read(_ENTRY.size))
             if not kind:
                 return found
             frames = struct.unpack(f"<{n_frames}Q", self._read(8 * n_frames))
             name = self._read(name_bytes).decode("utf-8", "replace")
-            found.append(Entry(MemoryKind(kind), number, base, size, name, frames))
+            found.append(AllocationEntry(MemoryKind(kind), number, base, size, name, frames))
 
-    def values(self, entries: Sequence[Entry], whole_bytes: int) -> Iterator[Values]:
+    def values(self, entries: Sequence[AllocationEntry], whole_bytes: int) -> Iterator[AllocationValues]:
         """The bytes of each of them in turn; of those above `whole_bytes` sampled pages were sent."""
         room = np.empty(max((entry.bytes for entry in entries if entry.bytes <= whole_bytes), default=0), np.uint8)
         for entry in entries:
@@ -183,7 +183,7 @@ class Connection:
                 return
             yield kind, offset, count
 
-    def _whole(self, entry: Entry, data: npt.NDArray[np.uint8]) -> Values:
+    def _whole(self, entry: AllocationEntry, data: npt.NDArray[np.uint8]) -> AllocationValues:
         view, unreadable = data.data, 0
         for kind, offset, count in self._pieces():
             if kind == _DATA:
@@ -192,9 +192,9 @@ class Connection:
                 data[offset : offset + count] = 0
             else:
                 unreadable += count
-        return Values(None, data, unreadable)
+        return AllocationValues(None, data, unreadable)
 
-    def _sampled(self, entry: Entry) -> Values:
+    def _sampled(self, entry: AllocationEntry) -> AllocationValues:
         starts: dict[int, int] = {}  # of a page, in what was sent
         data, unreadable = bytearray(), 0
         for kind, offset, count in self._pieces():
@@ -209,4 +209,4 @@ class Connection:
                 start = starts[page] + inside
                 with memoryview(data) as view:
                     self._fill(view[start : start + count])
-        return Values(np.array(list(starts), np.uint32), np.frombuffer(data, np.uint8), unreadable)
+        return AllocationValues(np.array(list(starts), np.uint32), np.frombuffer(data, np.uint8), unreadable)

@@ -15,10 +15,10 @@ from buddysim.capture.arguments import add_compressor, add_program, add_provenan
 from buddysim.capture.messages import exit_code, signal_text
 
 if TYPE_CHECKING:
-    from buddysim.capture.opencl.record import Record
-    from buddysim.capture.opencl.session import Outcome
+    from buddysim.capture.opencl.session import OpenclCaptureOutcome
     from buddysim.capture.opencl.toolchain import Toolchain
-    from buddysim.capture.opencl.window import Window
+    from buddysim.capture.opencl.trace_recorder import TraceRecorder
+    from buddysim.capture.opencl.window import LaunchWindow
     from buddysim.trace import Provenance
 
 NAME = "opencl"
@@ -46,12 +46,12 @@ def _launches(text: str) -> int:
     return int(text)
 
 
-def _window(text: str) -> Window:
+def _window(text: str) -> LaunchWindow:
     from buddysim.base.errors import BuddysimError
-    from buddysim.capture.opencl.window import Window
+    from buddysim.capture.opencl.window import LaunchWindow
 
     try:
-        return Window.parse(text)
+        return LaunchWindow.parse(text)
     except BuddysimError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
 
@@ -108,11 +108,11 @@ def run(args: argparse.Namespace) -> int:
     """Capture one run; the program's exit code is ours."""
     from buddysim.base.errors import BuddysimError
     from buddysim.base.output import Output, check_output
-    from buddysim.capture.opencl.record import Record
+    from buddysim.capture.incomplete_output import broken_off, settle
     from buddysim.capture.opencl.session import run_program
     from buddysim.capture.opencl.toolchain import find_toolchain, hooks_object, pass_plugin, runtime_library
+    from buddysim.capture.opencl.trace_recorder import TraceRecorder
     from buddysim.capture.opencl.window import plan
-    from buddysim.capture.part import broken_off, settle
 
     executable = shutil.which(args.program)
     if executable is None:
@@ -127,7 +127,7 @@ def run(args: argparse.Namespace) -> int:
     if args.list_launches:
         return _list_launches(args, executable, toolchain)
     part = Output(output, [executable, *args.arguments], keep_part=True)
-    record = Record(
+    record = TraceRecorder(
         part, _provenance(args), args.snapshots, chosen.candidates, args.contents_every, args.level, args.compressor
     )
     command = [args.program, *args.arguments]
@@ -160,15 +160,15 @@ def run(args: argparse.Namespace) -> int:
 
 def _list_launches(args: argparse.Namespace, executable: str, toolchain: Toolchain) -> int:
     from buddysim.base.errors import BuddysimError
-    from buddysim.capture.opencl.listing import Listing
+    from buddysim.capture.opencl.listing import LaunchListing
     from buddysim.capture.opencl.session import run_program
-    from buddysim.capture.opencl.window import NOTHING, Plan
+    from buddysim.capture.opencl.window import NOTHING, CapturePlan
 
     if args.output:
         raise BuddysimError(f"--output {args.output}: --list-launches writes no trace file")
-    listing = Listing()
+    listing = LaunchListing()
     command = [args.program, *args.arguments]
-    outcome = run_program(command, executable, listing.receive, toolchain, Plan(0, NOTHING), args.report_as_gpu)
+    outcome = run_program(command, executable, listing.receive, toolchain, CapturePlan(0, NOTHING), args.report_as_gpu)
     for line in listing.lines():
         print(one_line(line), file=sys.stderr)
     say(f"{listing.launches} launches; {outcome.seconds:.1f} s")
@@ -176,7 +176,7 @@ def _list_launches(args: argparse.Namespace, executable: str, toolchain: Toolcha
 
 
 def _provenance(args: argparse.Namespace) -> Provenance:
-    from buddysim.capture.opencl.assumed import ASSUMED, DEVICES
+    from buddysim.capture.opencl.assumptions import ASSUMED, DEVICES
     from buddysim.trace import Provenance
 
     contents = "all bytes" if args.contents_every == 1 else f"every {args.contents_every}-th page of 8 KiB"
@@ -201,7 +201,7 @@ def _provenance(args: argparse.Namespace) -> Provenance:
     )
 
 
-def _traced(window: Window | None, record: Record) -> dict[str, str]:
+def _traced(window: LaunchWindow | None, record: TraceRecorder) -> dict[str, str]:
     """What the provenance says of launches outside the window."""
     if window is None:
         return {}
@@ -213,7 +213,7 @@ def _traced(window: Window | None, record: Record) -> dict[str, str]:
     }
 
 
-def _compare_with_stated(args: argparse.Namespace, record: Record, outcome: Outcome) -> str:
+def _compare_with_stated(args: argparse.Namespace, record: TraceRecorder, outcome: OpenclCaptureOutcome) -> str:
     """Says where the run was not as the command stated it; returns what is wrong where the program ended well."""
     launches = record.counts.launches
     if args.total_launches not in (None, launches):
@@ -225,7 +225,7 @@ def _compare_with_stated(args: argparse.Namespace, record: Record, outcome: Outc
     return missing or ""
 
 
-def _end_of(record: Record, outcome: Outcome) -> str:
+def _end_of(record: TraceRecorder, outcome: OpenclCaptureOutcome) -> str:
     if outcome.returncode < 0:
         return f"the program was killed by {signal_text(outcome.returncode)}: the trace has what it did before"
     if outcome.answered and not record.problems.complete:
@@ -233,7 +233,7 @@ def _end_of(record: Record, outcome: Outcome) -> str:
     return f"none: the program ended with exit code {outcome.returncode}"
 
 
-def _report(output: object, record: Record, outcome: Outcome) -> None:
+def _report(output: object, record: TraceRecorder, outcome: OpenclCaptureOutcome) -> None:
     """To the standard error, as the standard output is the program's."""
     counts, problems = record.counts, record.problems
     say(

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from buddysim.capture.opencl.wire import Message, Received
+from buddysim.capture.opencl.wire import MessageType, ReceivedMessage
 
 
-class Listing:
+class LaunchListing:
     """Gathers a run's launches; those alike that follow each other share a line."""
 
     def __init__(self) -> None:
         self.launches = 0
         self._runs: list[tuple[str, tuple[int, ...], int]] = []  # kernel, sizes, first launch
 
-    def receive(self, message: Received) -> None:
+    def receive(self, message: ReceivedMessage) -> None:
         """Handles one message."""
-        if message.type == Message.NATIVE:
+        if message.type == MessageType.NATIVE:
             number, *sizes = message.numbers
             if not self._runs or self._runs[-1][:2] != (message.text, tuple(sizes)):
                 self._runs.append((message.text, tuple(sizes), number))

@@ -16,12 +16,12 @@ from buddysim.base.errors import BuddysimError
 from buddysim.capture.child_process import listening, signals_to
 from buddysim.capture.opencl.programs import compiled
 from buddysim.capture.opencl.toolchain import Toolchain, runtime_library
-from buddysim.capture.opencl.window import Plan
-from buddysim.capture.opencl.wire import VERSION, Message, Received, answer, messages
+from buddysim.capture.opencl.window import CapturePlan
+from buddysim.capture.opencl.wire import VERSION, MessageType, ReceivedMessage, answer, messages
 
 
 @dataclass
-class Outcome:
+class OpenclCaptureOutcome:
     """How a run went.
 
     Parameters
@@ -39,7 +39,9 @@ class Outcome:
     broken: BuddysimError | None = None
 
 
-def _environment(folder: Path, library: Path, toolchain: Toolchain, plan: Plan, report_as_gpu: bool) -> dict[str, str]:
+def _environment(
+    folder: Path, library: Path, toolchain: Toolchain, plan: CapturePlan, report_as_gpu: bool
+) -> dict[str, str]:
     vendors = folder / "vendors"
     vendors.mkdir()
     (vendors / "capture.icd").write_text(f"{library}\n")
@@ -63,12 +65,12 @@ def _environment(folder: Path, library: Path, toolchain: Toolchain, plan: Plan, 
 def run_program(
     command: Sequence[str],
     executable: str,
-    receive: Callable[[Received], None],
+    receive: Callable[[ReceivedMessage], None],
     toolchain: Toolchain,
-    plan: Plan,
+    plan: CapturePlan,
     report_as_gpu: bool = False,
     emulate_gpu_compiler: bool = False,
-) -> Outcome:
+) -> OpenclCaptureOutcome:
     """Run a program to its end.
 
     Parameters
@@ -80,7 +82,7 @@ def run_program(
     report_as_gpu : the device says that it is a GPU
     emulate_gpu_compiler : kernels are compiled as for a GPU
     """
-    outcome = Outcome()
+    outcome = OpenclCaptureOutcome()
     library = runtime_library(toolchain)
     start = time.perf_counter()
     with listening("opencl", backlog=16) as (listener, folder):
@@ -121,21 +123,21 @@ def _first_connection(listener: socket.socket, process: subprocess.Popen[bytes])
 def _serve(
     connection: socket.socket,
     listener: socket.socket,
-    receive: Callable[[Received], None],
+    receive: Callable[[ReceivedMessage], None],
     toolchain: Toolchain,
     emulate_gpu_compiler: bool,
-    outcome: Outcome,
+    outcome: OpenclCaptureOutcome,
 ) -> None:
     listener.setblocking(False)
     for message in messages(connection):
-        if message.type == Message.COMPILE:
+        if message.type == MessageType.COMPILE:
             try:
                 answer(connection, False, str(compiled(bytes(message.data), toolchain, emulate_gpu_compiler)))
             except (BuddysimError, OSError) as error:
                 answer(connection, True, str(error))
             _refuse_others(listener, outcome)
             continue
-        if message.type == Message.HELLO and message.numbers[0] != VERSION:
+        if message.type == MessageType.HELLO and message.numbers[0] != VERSION:
             raise ValueError(f"the runtime library sends messages of version {message.numbers[0]}, expected {VERSION}")
         if outcome.broken is None:
             try:
@@ -145,7 +147,7 @@ def _serve(
     _refuse_others(listener, outcome)
 
 
-def _refuse_others(listener: socket.socket, outcome: Outcome) -> None:
+def _refuse_others(listener: socket.socket, outcome: OpenclCaptureOutcome) -> None:
     with contextlib.suppress(BlockingIOError):
         while True:
             listener.accept()[0].close()

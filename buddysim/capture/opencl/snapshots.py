@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import zstandard
 
-from buddysim.capture.thinning import from_first_to_last
+from buddysim.capture.snapshot_selection import from_first_to_last
 from buddysim.trace.format import PAGE_BYTES
 
 _PIECE_BYTES = 1 << 20

@@ -14,7 +14,7 @@ _MOST_DIGITS: Final = 12
 
 
 @dataclass(frozen=True)
-class Window:
+class LaunchWindow:
     """Launches by their number in the program's run, from 0.
 
     Attributes
@@ -27,7 +27,7 @@ class Window:
     end: int | None
 
     @classmethod
-    def parse(cls, text: str) -> Window:
+    def parse(cls, text: str) -> LaunchWindow:
         """``750:753``, ``750:``, ``:3`` or ``750``; a BuddysimError for anything else."""
         try:
             return cls(*first_end(text, "launch", "750 or 750:753", _MOST_DIGITS))
@@ -45,11 +45,11 @@ class Window:
         return f"--trace-launches {self} expects at least {expected} launches, the run has {launches}"
 
 
-NOTHING: Final = Window(1, 0)
+NOTHING: Final = LaunchWindow(1, 0)
 
 
 @dataclass(frozen=True)
-class Plan:
+class CapturePlan:
     """What of a run is traced, and when snapshots are taken.
 
     Attributes
@@ -60,11 +60,11 @@ class Plan:
     """
 
     candidates: int
-    window: Window | None = None
+    window: LaunchWindow | None = None
     points: tuple[int, ...] = ()
 
 
-def plan(snapshots: int, window: Window | None, launches: int | None) -> Plan:
+def plan(snapshots: int, window: LaunchWindow | None, launches: int | None) -> CapturePlan:
     """How to keep so many snapshots of a run.
 
     Parameters
@@ -79,11 +79,11 @@ def plan(snapshots: int, window: Window | None, launches: int | None) -> Plan:
         where a run of the stated length lacks launches of the window
     """
     if launches is None:
-        return Plan(_CANDIDATES * snapshots, window)
+        return CapturePlan(_CANDIDATES * snapshots, window)
     if window is not None and (missing := window.missing(launches)):
         raise BuddysimError(f"{missing} (--total-launches)")
     points = stated_points(launches, snapshots) if snapshots else ()
-    return Plan(len(points), window, points)
+    return CapturePlan(len(points), window, points)
 
 
 def stated_points(launches: int, snapshots: int) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ _FRAME = struct.Struct("<IIQ")
 _MAX_BYTES = 1 << 32
 
 
-class Message(IntEnum):
+class MessageType(IntEnum):
     """Types of messages."""
 
     HELLO = 1
@@ -37,31 +37,31 @@ class Message(IntEnum):
 
 # Numbers of 64 bits before the text or the bytes.
 _NUMBERS = {
-    Message.HELLO: 2,
-    Message.ALLOCATE: 3,
-    Message.FREE: 1,
-    Message.NAME: 1,
-    Message.COPY: 4,
-    Message.FILL: 3,
-    Message.KERNEL: 10,
-    Message.RECORDS: 4,
-    Message.KERNEL_END: 2,
-    Message.SNAPSHOT: 2,
-    Message.CONTENTS: 2,
-    Message.SNAPSHOT_END: 0,
-    Message.UNTRACED: 1,
-    Message.NOTE: 1,
-    Message.COMPILE: 0,
-    Message.DONE: 1,
-    Message.NATIVE: 7,
+    MessageType.HELLO: 2,
+    MessageType.ALLOCATE: 3,
+    MessageType.FREE: 1,
+    MessageType.NAME: 1,
+    MessageType.COPY: 4,
+    MessageType.FILL: 3,
+    MessageType.KERNEL: 10,
+    MessageType.RECORDS: 4,
+    MessageType.KERNEL_END: 2,
+    MessageType.SNAPSHOT: 2,
+    MessageType.CONTENTS: 2,
+    MessageType.SNAPSHOT_END: 0,
+    MessageType.UNTRACED: 1,
+    MessageType.NOTE: 1,
+    MessageType.COMPILE: 0,
+    MessageType.DONE: 1,
+    MessageType.NATIVE: 7,
 }
 
 
 @dataclass(frozen=True)
-class Received:
+class ReceivedMessage:
     """One message."""
 
-    type: Message
+    type: MessageType
     numbers: tuple[int, ...]
     data: memoryview
 
@@ -70,19 +70,19 @@ class Received:
         return bytes(self.data).decode("utf-8", "replace")
 
 
-def messages(connection: socket.socket) -> Iterator[Received]:
+def messages(connection: socket.socket) -> Iterator[ReceivedMessage]:
     """All messages up to the end of the connection; one that is cut off, as its sender died, is left out."""
     while (frame := _read(connection, _FRAME.size)) is not None:
         kind, zero, n = _FRAME.unpack(frame)
-        if zero or n > _MAX_BYTES or kind not in Message.__members__.values():
+        if zero or n > _MAX_BYTES or kind not in MessageType.__members__.values():
             raise ValueError(f"a message of type {kind} with {n} bytes")
         body = _read(connection, n)
         if body is None:
             return
-        count = _NUMBERS[Message(kind)]
+        count = _NUMBERS[MessageType(kind)]
         if n < 8 * count:
             raise ValueError(f"a message of type {kind} with {n} bytes")
-        yield Received(Message(kind), struct.unpack_from(f"<{count}Q", body), memoryview(body)[8 * count :])
+        yield ReceivedMessage(MessageType(kind), struct.unpack_from(f"<{count}Q", body), memoryview(body)[8 * count :])
 
 
 def answer(connection: socket.socket, problem: bool, text: str) -> None:

@@ -26,7 +26,7 @@ from buddysim.capture.messages import exit_code, signal_text
 from buddysim.machine.units import parse_size
 
 if TYPE_CHECKING:
-    from buddysim.capture.torch.assemble import Summary
+    from buddysim.capture.torch.assemble import TorchCaptureSummary
     from buddysim.capture.torch.spool import Spool
 
 NAME = "torch"
@@ -171,7 +171,9 @@ def end_of(code: int, spool: Spool) -> str:
     return f"the script was killed by {signal_text(code)} {after}: the file holds everything up to then"
 
 
-def _finish(spool: Spool, output: Path, source: str, command: str, end: str, args: argparse.Namespace) -> Summary:
+def _finish(
+    spool: Spool, output: Path, source: str, command: str, end: str, args: argparse.Namespace
+) -> TorchCaptureSummary:
     from buddysim.base.output import write_bytes
     from buddysim.capture.torch.assemble import assemble
 
@@ -184,7 +186,7 @@ def _finish(spool: Spool, output: Path, source: str, command: str, end: str, arg
     return summary
 
 
-def _report(output: Path, summary: Summary, seconds: float, end: str, spool: Spool) -> None:
+def _report(output: Path, summary: TorchCaptureSummary, seconds: float, end: str, spool: Spool) -> None:
     """To the standard error, as the standard output is the script's."""
     say(
         f"{output}: {summary.snapshots} snapshots of {summary.allocations} allocations, "
@@ -224,7 +226,7 @@ def capture(
     """
     if importlib.util.find_spec("torch") is None:
         raise BuddysimError(f"capture: PyTorch isn't installed: {INSTALL_TORCH}")
-    from buddysim.capture.torch.observer import Observer, Settings
+    from buddysim.capture.torch.observer import Observer, ObserverSettings
     from buddysim.capture.torch.spool import Spool
     from buddysim.compress import DEFAULT
     from buddysim.compress.registry import find_for_size_maps
@@ -235,7 +237,7 @@ def capture(
     spool = Spool.for_trace(output)
     maps = str(output.with_suffix(".maps").resolve())
     share = contents_bytes // snapshots
-    observer = Observer(spool, Settings(snapshots, steps, share, maps, samples, source, compressor))
+    observer = Observer(spool, ObserverSettings(snapshots, steps, share, maps, samples, source, compressor))
     observer.start()
     end, finished = "none: the block ended", True
     try:

@@ -8,10 +8,10 @@ from pathlib import Path
 import buddysim
 from buddysim.base.output import Output
 from buddysim.base.pool import Pool
-from buddysim.capture.sampling import kept_bytes, sampled_again
-from buddysim.capture.thinning import over_the_run
-from buddysim.capture.torch.access.of_graph import ASSUMED, Kernels, write_kernel
-from buddysim.capture.torch.spool import Snapshot, Spool
+from buddysim.capture.page_sampling import kept_bytes, sampled_again
+from buddysim.capture.snapshot_selection import over_the_run
+from buddysim.capture.torch.access.graph_accesses import ASSUMED, GraphKernels, write_kernel
+from buddysim.capture.torch.spool import Spool, SpooledSnapshot
 from buddysim.formats.operator_graph import OperatorGraph
 from buddysim.trace import Provenance, TraceWriter
 from buddysim.trace.format import PAGE_BYTES
@@ -25,7 +25,7 @@ _LASTING = ("weight", "buffer", "gradient", "optimizer", "input", "feature_map")
 
 
 @dataclass(frozen=True)
-class Summary:
+class TorchCaptureSummary:
     """What the trace file holds."""
 
     snapshots: int
@@ -45,7 +45,7 @@ def assemble(
     level: int = 3,
     contents_bytes: int = CONTENTS_BYTES,
     access_model: str = "kernels",
-) -> Summary:
+) -> TorchCaptureSummary:
     """Writes the trace.
 
     Parameters
@@ -73,7 +73,7 @@ def assemble(
     )
     with TraceWriter(output, provenance, compression_level=level) as writer:
         share = contents_bytes // max(len(chosen), 1)
-        kernels = Kernels(graph, access_model) if graph is not None else None
+        kernels = GraphKernels(graph, access_model) if graph is not None else None
         return _Assembly(writer, spool, graph, kernels, chosen, share).write()
 
 
@@ -114,7 +114,7 @@ class _Assembly:
         writer: TraceWriter,
         spool: Spool,
         graph: OperatorGraph | None,
-        kernels: Kernels | None,
+        kernels: GraphKernels | None,
         chosen: list[int],
         share: int,
     ) -> None:
@@ -131,7 +131,7 @@ class _Assembly:
             phases = [operator.phase for operator in graph.operators]
             self.before_step = sum(n for n, phase in zip(kernels.counts, phases, strict=True) if phase != "optimizer")
 
-    def write(self) -> Summary:
+    def write(self) -> TorchCaptureSummary:
         self._place_lasting()
         seen_bytes = 0
         for iteration in self.chosen:
@@ -140,7 +140,7 @@ class _Assembly:
             self._iteration(self.graph)
             for snapshot, iteration in enumerate(self.chosen):
                 seen_bytes += self._values(snapshot, self.spool.snapshot(iteration), self.transient)
-        return Summary(len(self.chosen), len(self.lasting), seen_bytes, self.kernels)
+        return TorchCaptureSummary(len(self.chosen), len(self.lasting), seen_bytes, self.kernels)
 
     def _allocate(self, name: str, size: int) -> tuple[int, int]:
         base = FIRST_BASE + self.pool.allocate(size)
@@ -158,13 +158,15 @@ class _Assembly:
             if size:
                 self.lasting[name, size] = self._allocate(name, size)
 
-    def _snapshot(self, taken: Snapshot) -> int:
+    def _snapshot(self, taken: SpooledSnapshot) -> int:
         loss = "" if taken.loss is None else f", loss {taken.loss:.4f}"
         point = taken.iteration * self.kernels + self.before_step
         snapshot = self.writer.add_snapshot(point, f"iteration {taken.iteration}{loss}")
         return self._values(snapshot, taken, self.lasting)
 
-    def _values(self, snapshot: int, taken: Snapshot, allocations: dict[tuple[str, int], tuple[int, int]]) -> int:
+    def _values(
+        self, snapshot: int, taken: SpooledSnapshot, allocations: dict[tuple[str, int], tuple[int, int]]
+    ) -> int:
         """Writes the values of these allocations; gives their bytes."""
         total = 0
         keep = kept_bytes([storage.bytes for storage in taken.storages], self.share)

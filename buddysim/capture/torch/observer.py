@@ -12,15 +12,15 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 import buddysim
-from buddysim.capture.torch.maps import Maps
+from buddysim.capture.torch.feature_maps import FeatureMapRecorder
 from buddysim.capture.torch.recorder import Recorder, bytes_of, check_version, readable
-from buddysim.capture.torch.schedule import Schedule
-from buddysim.capture.torch.spool import Progress, Snapshot, Spool, StorageContents, storage_contents
+from buddysim.capture.torch.snapshot_schedule import SnapshotSchedule
+from buddysim.capture.torch.spool import Progress, Spool, SpooledSnapshot, StorageContents, storage_contents
 from buddysim.compress import DEFAULT
 
 
 @dataclass(frozen=True)
-class Settings:
+class ObserverSettings:
     """What is captured.
 
     Attributes
@@ -46,9 +46,9 @@ class Settings:
 class Observer:
     """From `start` to `stop` every optimizer step is the end of an iteration, those of other optimizers apart."""
 
-    def __init__(self, spool: Spool, settings: Settings) -> None:
+    def __init__(self, spool: Spool, settings: ObserverSettings) -> None:
         self.spool, self.settings = spool, settings
-        self.schedule = Schedule(settings.snapshots, settings.steps)
+        self.schedule = SnapshotSchedule(settings.snapshots, settings.steps)
         self.iteration = 0
         self.problem = ""
         self._thread = threading.get_ident()
@@ -65,7 +65,7 @@ class Observer:
         self._has_graph = False
         self._due = False
         self._stepping = self._began_in_step = False
-        self._maps: Maps | None = None
+        self._maps: FeatureMapRecorder | None = None
         if settings.maps_path is not None:
             provenance = {
                 "tool": "buddysim capture torch",
@@ -74,7 +74,7 @@ class Observer:
                 "program": f"PyTorch {torch.__version__} on the CPU",
                 "observed": "the batches that the script trained with, in its own training steps",
             }
-            self._maps = Maps(Path(settings.maps_path), provenance, settings.valued)
+            self._maps = FeatureMapRecorder(Path(settings.maps_path), provenance, settings.valued)
 
     def start(self) -> None:
         """Begins to watch."""
@@ -242,7 +242,7 @@ class Observer:
             name, role = recorder.storages[number]["name"], recorder.storages[number]["role"]
             self._named.setdefault(name, replace(contents, name=name, role=role))
         storages = tuple(self._named.values())
-        self.spool.keep(Snapshot(iteration, recorder.loss, storages, self.settings.compressor))
+        self.spool.keep(SpooledSnapshot(iteration, recorder.loss, storages, self.settings.compressor))
         for dropped in self.schedule.took(iteration):
             self.spool.drop(dropped)
         # The first iteration makes the optimizer's state as well: a later one is more like the rest.

@@ -21,7 +21,7 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
 from buddysim.base.errors import BuddysimError
-from buddysim.formats.operator_graph import Operator, OperatorGraph, Storage, Tensor
+from buddysim.formats.operator_graph import OperandTensor, Operator, OperatorGraph, Storage
 
 _ALLOCATIONS = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted")
 #: Operators that change a tensor without reading what it held.
@@ -160,7 +160,7 @@ class Recorder(TorchDispatchMode):
         self._note_freed()
         storages = tuple(Storage(**{k: v for k, v in s.items() if k != "phase"}) for s in self.storages)
         tensors = tuple(
-            Tensor(storage, offset, shape, strides, dtype, extent)
+            OperandTensor(storage, offset, shape, strides, dtype, extent)
             for storage, offset, shape, strides, dtype, extent in self.tensors
         )
         return OperatorGraph(storages, tensors, tuple(Operator(**o) for o in self.operators), iteration, provenance)

@@ -11,11 +11,11 @@ import numpy as np
 from buddysim.base.errors import BuddysimError
 from buddysim.base.output import INCOMPLETE, Output, check_outputs, write_bytes
 from buddysim.base.pool import PoolExhausted
-from buddysim.capture.torch.access.of_graph import Kernels
+from buddysim.capture.torch.access.graph_accesses import GraphKernels
 from buddysim.capture.torch.assemble import assemble
 from buddysim.capture.torch.spool import Spool
 from buddysim.formats.operator_graph import OperatorGraph
-from buddysim.importers.checked import check_converted
+from buddysim.importers.verify_output import check_converted
 
 _MOST_SNAPSHOTS = 1000
 #: Memory instructions: of a graph's kernels, and of one thread block, whose addresses are in memory at once (256 MiB).
@@ -73,7 +73,7 @@ def recover_folder(folder: Path, output: Path) -> str:
 
 def _check_kernels(graph: OperatorGraph, folder: Path) -> None:
     """Refuses a graph whose kernels take more than this program makes: its shapes are claims."""
-    kernels = Kernels(graph)
+    kernels = GraphKernels(graph)
     for most, found, what in (
         (_MOST_INSTRUCTIONS, kernels.instructions, "the kernels of its graph have"),
         (_MOST_OF_A_BLOCK, kernels.of_a_block, "a thread block of its graph's kernels has"),

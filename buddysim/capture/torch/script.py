@@ -31,12 +31,12 @@ def _import_package(folder: Path) -> None:
 
 def _started_observer(settings: dict[str, Any]) -> Observer:
     from buddysim.base.plugins import load_plugin
-    from buddysim.capture.torch.observer import Observer, Settings
+    from buddysim.capture.torch.observer import Observer, ObserverSettings
     from buddysim.capture.torch.spool import Spool
 
     for file in settings["plugins"]:
         load_plugin(file)
-    observer = Observer(Spool(Path(settings["spool"])), Settings(**settings["settings"]))
+    observer = Observer(Spool(Path(settings["spool"])), ObserverSettings(**settings["settings"]))
     observer.start()
     return observer
 

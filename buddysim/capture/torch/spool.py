@@ -24,7 +24,7 @@ import numpy.typing as npt
 from buddysim.base.errors import BuddysimError
 from buddysim.base.output import INCOMPLETE, write_bytes, write_text, write_with
 from buddysim.base.textfile import decoded, parse_json, read_json
-from buddysim.capture.sampling import sampled_pages
+from buddysim.capture.page_sampling import sampled_pages
 from buddysim.compress import DEFAULT, entry_classes
 from buddysim.formats.operator_graph import OperatorGraph, load_operators
 from buddysim.trace.format import PAGE_BYTES
@@ -50,7 +50,7 @@ class StorageContents:
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class SpooledSnapshot:
     """What the storages held in an iteration, its loss, and the compressor of the size classes."""
 
     iteration: int
@@ -111,7 +111,7 @@ class Spool:
     def remove(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def keep(self, snapshot: Snapshot) -> None:
+    def keep(self, snapshot: SpooledSnapshot) -> None:
         """Writes a snapshot."""
         arrays: dict[str, npt.NDArray[Any]] = {}
         heads = []
@@ -157,7 +157,7 @@ class Spool:
         names = (_SNAPSHOT.fullmatch(path.name) for path in self.folder.glob("snapshot-*.npz"))
         return sorted(int(name.group(1)) for name in names if name)
 
-    def snapshot(self, iteration: int) -> Snapshot:
+    def snapshot(self, iteration: int) -> SpooledSnapshot:
         try:
             with np.load(self._path(iteration)) as arrays:
                 return _snapshot(parse_json(decoded(arrays["head"].tobytes(), "head"), "head"), arrays)
@@ -179,7 +179,7 @@ class Spool:
         return self.folder / f"snapshot-{iteration}.npz"
 
 
-def _snapshot(head: Any, arrays: Mapping[str, npt.NDArray[Any]]) -> Snapshot:
+def _snapshot(head: Any, arrays: Mapping[str, npt.NDArray[Any]]) -> SpooledSnapshot:
     """The snapshot of a file's head and arrays; a ValueError, TypeError or KeyError where they are none."""
     storages = []
     for number, (name, role, size, whole) in enumerate(head["storages"]):
@@ -193,7 +193,7 @@ def _snapshot(head: Any, arrays: Mapping[str, npt.NDArray[Any]]) -> Snapshot:
         raise ValueError("no iteration, or no compressor")
     if loss is not None and not isinstance(loss, int | float):
         raise ValueError("the loss is no number")
-    return Snapshot(iteration, loss, tuple(storages), compressor)
+    return SpooledSnapshot(iteration, loss, tuple(storages), compressor)
 
 
 def _array(arrays: Mapping[str, npt.NDArray[Any]], name: str, dtype: type[np.generic]) -> npt.NDArray[Any]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from buddysim.importers.accelsim.command import SUMMARY, add_arguments, import_trace
-from buddysim.importers.accelsim.importer import Summary, import_accelsim
-from buddysim.importers.accelsim.options import Options, SnapshotFile, parse_snapshot
+from buddysim.importers.accelsim.import_options import AccelsimImportOptions, SnapshotFile, parse_snapshot
+from buddysim.importers.accelsim.importer import AccelsimImportSummary, import_accelsim
 
 __all__ = [
     "SUMMARY",
-    "Options",
+    "AccelsimImportOptions",
+    "AccelsimImportSummary",
     "SnapshotFile",
-    "Summary",
     "add_arguments",
     "import_accelsim",
     "import_trace",

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from buddysim.base.errors import BuddysimError
 from buddysim.compress import DEFAULT
 from buddysim.compress.registry import find_for_size_maps, size_map_algorithms
-from buddysim.importers import Imported
+from buddysim.importers import ImportResult
+from buddysim.importers.accelsim.import_options import AccelsimImportOptions, parse_snapshot
 from buddysim.importers.accelsim.importer import import_accelsim
-from buddysim.importers.accelsim.options import Options, parse_snapshot
 
 SUMMARY = "SASS traces of Accel-Sim's tracer, versions 1 to 6"
 
@@ -44,12 +44,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--licence", default="", help="licence of the source, for its provenance")
 
 
-def import_trace(args: argparse.Namespace, command: str, progress: Callable[[str], object]) -> Imported:
+def import_trace(args: argparse.Namespace, command: str, progress: Callable[[str], object]) -> ImportResult:
     """Imports the traces of a kernelslist."""
     if args.contents_every < 0:
         raise BuddysimError(f"import: --contents-every {args.contents_every}: expected 0 or more")
     find_for_size_maps(args.compressor)
-    options = Options(
+    options = AccelsimImportOptions(
         skip_missing=args.skip_missing,
         include_local=args.include_local,
         snapshots=[file for text in args.snapshot for file in parse_snapshot(text)],
@@ -62,7 +62,7 @@ def import_trace(args: argparse.Namespace, command: str, progress: Callable[[str
     summary = import_accelsim(args.kernelslist, args.output, options, progress)
     counts = summary.counts
     kernels = "1 kernel" if summary.kernels == 1 else f"{summary.kernels:,} kernels"
-    return Imported(
+    return ImportResult(
         f"{args.output}: {kernels}, {counts['warp_instructions']} warp instructions "
         f"({counts['lane_instructions']} lane instructions), {counts['memory_lines']} memory lines "
         f"({counts['predicated_off']} predicated off), {counts['barriers']} barriers, {counts['lines']} lines "

@@ -14,13 +14,13 @@ from buddysim.base.errors import BuddysimError
 from buddysim.base.inputs import open_input
 from buddysim.base.output import Output, check_output
 from buddysim.compress import UNKNOWN_CLASS, entry_classes
-from buddysim.importers.accelsim.footprint import Range, merged, without
+from buddysim.importers.accelsim.accessed_lines import Range, merged, without
 from buddysim.importers.accelsim.image import MemoryImage
+from buddysim.importers.accelsim.import_options import AccelsimImportOptions
 from buddysim.importers.accelsim.kernel_file import KernelTrace
 from buddysim.importers.accelsim.kernelslist import Copy, Free, KernelFile, KernelsList, Malloc, read_kernelslist
-from buddysim.importers.accelsim.options import Options
 from buddysim.importers.accelsim.survey import Survey, provenance_of, survey_kernels
-from buddysim.importers.checked import check_converted
+from buddysim.importers.verify_output import check_converted
 from buddysim.trace.format import LINE_BYTES, PAGE_BYTES, SIZE_MAP_BLOCK_ENTRIES
 from buddysim.trace.writer import TraceWriter
 
@@ -30,7 +30,7 @@ _LARGEST_WITH_VALUES = 512 << 30
 
 
 @dataclass
-class Summary:
+class AccelsimImportSummary:
     """What an import did."""
 
     kernels: int = 0
@@ -43,9 +43,9 @@ class Summary:
 def import_accelsim(
     kernelslist: str | os.PathLike[str],
     output: str | os.PathLike[str],
-    options: Options | None = None,
+    options: AccelsimImportOptions | None = None,
     progress: Callable[[str], object] = lambda what: None,
-) -> Summary:
+) -> AccelsimImportSummary:
     """Convert the traces that a kernelslist names into one trace file.
 
     Every file is read twice: for the allocations, which must be known first, and for the operations. Memory is bounded
@@ -58,13 +58,13 @@ def import_accelsim(
     options : what to do about what is missing, and what to add
     progress : called with what is being read
     """
-    options = options or Options()
+    options = options or AccelsimImportOptions()
     commands = read_kernelslist(Path(kernelslist))
     inputs = [commands.path, *_files_of(commands), *(snapshot.path for snapshot in options.snapshots)]
     check_output(output, inputs)
     survey = survey_kernels(commands, options, progress)
     provenance = provenance_of(commands, survey, options)
-    summary = Summary(counts=survey.counts, warnings=survey.warnings)
+    summary = AccelsimImportSummary(counts=survey.counts, warnings=survey.warnings)
     with (
         Output(output, inputs) as whole,
         TraceWriter(whole, provenance, compression_level=options.compression_level) as writer,
@@ -92,9 +92,9 @@ class _Conversion:
         self,
         commands: KernelsList,
         survey: Survey,
-        options: Options,
+        options: AccelsimImportOptions,
         writer: TraceWriter,
-        summary: Summary,
+        summary: AccelsimImportSummary,
         progress: Callable[[str], object],
     ) -> None:
         self.commands, self.survey, self.options = commands, survey, options

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 
-class Role(IntEnum):
+class InstructionRole(IntEnum):
     """What an instruction means to the importer; `instruction.pxd` has the same numbers."""
 
     PLAIN = 0
@@ -48,7 +48,7 @@ class Unit(IntEnum):
 
 
 @dataclass(frozen=True)
-class Timing:
+class UnitTiming:
     """Per unit, in core cycles: execution latency, and the least time between two instructions (initiation interval).
 
     Shared memory's latency is without bank conflicts. An access without active lanes takes none. An SM has one port to
@@ -78,7 +78,7 @@ class Timing:
 _CONFIG = "Accel-Sim tested-cfgs/{}/trace.config"
 
 TIMINGS = {
-    60: Timing(
+    60: UnitTiming(
         "assumed: as sm_70, branches on the integer unit, because there is no such configuration",
         (2, 2),
         (2, 2),
@@ -88,33 +88,35 @@ TIMINGS = {
         (2, 2),
         schedulers=2,
     ),
-    70: Timing(_CONFIG.format("SM7_GV100"), (2, 2), (2, 2), (8, 4), (20, 8), (2, 2), (4, 4)),
-    75: Timing(_CONFIG.format("SM75_RTX2060"), (2, 2), (2, 2), (64, 64), (21, 8), (16, 16), (4, 4)),
-    80: Timing(_CONFIG.format("SM80_A100"), (4, 2), (4, 2), (6, 4), (23, 8), (12, 8), (4, 4)),
-    90: Timing(_CONFIG.format("SM90_H100"), (4, 2), (4, 2), (8, 2), (23, 8), (1, 1), (4, 4)),
+    70: UnitTiming(_CONFIG.format("SM7_GV100"), (2, 2), (2, 2), (8, 4), (20, 8), (2, 2), (4, 4)),
+    75: UnitTiming(_CONFIG.format("SM75_RTX2060"), (2, 2), (2, 2), (64, 64), (21, 8), (16, 16), (4, 4)),
+    80: UnitTiming(_CONFIG.format("SM80_A100"), (4, 2), (4, 2), (6, 4), (23, 8), (12, 8), (4, 4)),
+    90: UnitTiming(_CONFIG.format("SM90_H100"), (4, 2), (4, 2), (8, 2), (23, 8), (1, 1), (4, 4)),
 }
 
 
-def timing_of(binary_version: int) -> Timing:
+def timing_of(binary_version: int) -> UnitTiming:
     """Timing of the SASS version, or of the newest one before it that is known."""
     known = [version for version in TIMINGS if version <= binary_version]
     return TIMINGS[max(known, default=min(TIMINGS))]
 
 
 _ROLES = {
-    **dict.fromkeys(("LDG",), Role.LOAD),
-    **dict.fromkeys(("STG",), Role.STORE),
-    **dict.fromkeys(("ATOM", "ATOMG", "RED", "REDG"), Role.ATOMIC),
-    **dict.fromkeys(("LD",), Role.GENERIC_LOAD),
-    **dict.fromkeys(("ST",), Role.GENERIC_STORE),
-    **dict.fromkeys(("LDL",), Role.LOCAL_LOAD),
-    **dict.fromkeys(("STL",), Role.LOCAL_STORE),
-    **dict.fromkeys(("LDS", "STS", "ATOMS", "LDSM", "STSM"), Role.SHARED),
-    "LDGSTS": Role.ASYNC_COPY,
-    "LDGDEPBAR": Role.ASYNC_COMMIT,
-    "DEPBAR": Role.ASYNC_WAIT,
-    "MEMBAR": Role.MEMORY_FENCE,
-    **dict.fromkeys(("UBLKCP", "UBLKPF", "UBLKRED", "UTMALDG", "UTMAPF", "UTMAREDG", "UTMASTG"), Role.UNSUPPORTED),
+    **dict.fromkeys(("LDG",), InstructionRole.LOAD),
+    **dict.fromkeys(("STG",), InstructionRole.STORE),
+    **dict.fromkeys(("ATOM", "ATOMG", "RED", "REDG"), InstructionRole.ATOMIC),
+    **dict.fromkeys(("LD",), InstructionRole.GENERIC_LOAD),
+    **dict.fromkeys(("ST",), InstructionRole.GENERIC_STORE),
+    **dict.fromkeys(("LDL",), InstructionRole.LOCAL_LOAD),
+    **dict.fromkeys(("STL",), InstructionRole.LOCAL_STORE),
+    **dict.fromkeys(("LDS", "STS", "ATOMS", "LDSM", "STSM"), InstructionRole.SHARED),
+    "LDGSTS": InstructionRole.ASYNC_COPY,
+    "LDGDEPBAR": InstructionRole.ASYNC_COMMIT,
+    "DEPBAR": InstructionRole.ASYNC_WAIT,
+    "MEMBAR": InstructionRole.MEMORY_FENCE,
+    **dict.fromkeys(
+        ("UBLKCP", "UBLKPF", "UBLKRED", "UTMALDG", "UTMAPF", "UTMAREDG", "UTMASTG"), InstructionRole.UNSUPPORTED
+    ),
 }
 
 _SINGLE = """FADD FADD32I FCHK FCMP FFMA FFMA32I FMNMX FMUL FMUL32I FSEL FSET FSETP FSWZADD HADD2 HADD2_32I HFMA2
@@ -174,7 +176,7 @@ class Opcode:
     known : whether the tables above name it
     """
 
-    role: Role
+    role: InstructionRole
     unit: Unit
     latency: int
     interval: int
@@ -199,15 +201,20 @@ def access_width(modifiers: list[str]) -> int:
     return 4
 
 
-def classify(text: str, timing: Timing) -> Opcode:
+def classify(text: str, timing: UnitTiming) -> Opcode:
     """Look an opcode up, such as ``LDG.E.128.STRONG.GPU``."""
     name, *modifiers = text.split(".")
-    role = _ROLES.get(name, Role.PLAIN)
+    role = _ROLES.get(name, InstructionRole.PLAIN)
     if name == "BAR" and "ARV" not in modifiers:  # an arrival doesn't wait
-        role = Role.BARRIER
+        role = InstructionRole.BARRIER
     width = access_width(modifiers)
     registers = 1
-    if role in (Role.LOAD, Role.GENERIC_LOAD, Role.LOCAL_LOAD, Role.ATOMIC) or name in ("LDS", "LDC"):
+    if role in (
+        InstructionRole.LOAD,
+        InstructionRole.GENERIC_LOAD,
+        InstructionRole.LOCAL_LOAD,
+        InstructionRole.ATOMIC,
+    ) or name in ("LDS", "LDC"):
         registers = max(1, width // 4)
     elif "WIDE" in modifiers or _UNITS.get(name) == Unit.DOUBLE:
         registers = 2
@@ -221,7 +228,9 @@ def classify(text: str, timing: Timing) -> Opcode:
         shared_by=timing.schedulers if unit == Unit.SHARED else 1,
         width=width,
         registers=registers,
-        bypass_l1=role in (Role.LOAD, Role.GENERIC_LOAD) and "STRONG" in modifiers and "GPU" in modifiers,
+        bypass_l1=role in (InstructionRole.LOAD, InstructionRole.GENERIC_LOAD)
+        and "STRONG" in modifiers
+        and "GPU" in modifiers,
         no_return=name in ("RED", "REDG"),
         known=name in _UNITS,
     )

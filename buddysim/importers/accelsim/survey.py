@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 import buddysim
 from buddysim.base.errors import BuddysimError
-from buddysim.importers.accelsim.footprint import Footprint
+from buddysim.importers.accelsim.accessed_lines import AccessedLines
+from buddysim.importers.accelsim.import_options import AccelsimImportOptions
 from buddysim.importers.accelsim.kernel_file import KernelTrace
 from buddysim.importers.accelsim.kernelslist import KernelFile, KernelsList, Malloc
 from buddysim.importers.accelsim.opcodes import timing_of
-from buddysim.importers.accelsim.options import Options
 from buddysim.trace.model import Provenance
 
 
@@ -21,7 +21,7 @@ class Survey:
 
     present: dict[int, KernelFile] = field(default_factory=dict)  # by command index
     code_bytes: dict[int, int] = field(default_factory=dict)  # likewise
-    footprint: Footprint = field(default_factory=Footprint)
+    footprint: AccessedLines = field(default_factory=AccessedLines)
     counts: dict[str, int] = field(default_factory=dict)
     latency_sources: dict[str, None] = field(default_factory=dict)
     unknown_opcodes: set[str] = field(default_factory=set)
@@ -29,7 +29,7 @@ class Survey:
     versions: set[int] = field(default_factory=set)
 
 
-def survey_kernels(commands: KernelsList, options: Options, progress: Callable[[str], object]) -> Survey:
+def survey_kernels(commands: KernelsList, options: AccelsimImportOptions, progress: Callable[[str], object]) -> Survey:
     """Read all kernels once: what is there, what they touch, how much it is."""
     survey = Survey()
     if commands.ignored:
@@ -72,7 +72,7 @@ def survey_kernels(commands: KernelsList, options: Options, progress: Callable[[
     return survey
 
 
-def provenance_of(commands: KernelsList, survey: Survey, options: Options) -> Provenance:
+def provenance_of(commands: KernelsList, survey: Survey, options: AccelsimImportOptions) -> Provenance:
     counts = survey.counts
     mallocs = any(isinstance(command, Malloc) for command in commands.commands)
     versions = ", ".join(str(version) for version in sorted(survey.versions))

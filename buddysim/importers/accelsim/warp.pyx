@@ -32,7 +32,7 @@ cdef enum:
 cdef uint64_t LOCAL_REGION = <uint64_t>1 << 60
 
 
-cdef inline bint later(Clock a, Clock b) noexcept nogil:
+cdef inline bint later(DependenceClock a, DependenceClock b) noexcept nogil:
     return a.cycles + NOMINAL_STEP * a.steps > b.cycles + NOMINAL_STEP * b.steps
 
 
@@ -104,7 +104,7 @@ cdef class WarpStream(InstructionReader):
     cdef void close_warp(self) noexcept:
         """The warp's last instruction has issued; the warp ends when all have executed."""
         cdef WarpRecord* warp = <WarpRecord*>self.warps.data + (self.warps.n - 1)
-        cdef Clock end = self.now
+        cdef DependenceClock end = self.now
         # What is still executing goes on behind an instruction of one cycle, as EXIT is, whose end a machine knows.
         if self.written.steps and self.written.cycles:
             self.written.cycles -= 1
@@ -122,7 +122,7 @@ cdef class WarpStream(InstructionReader):
         cdef int role = self.role_of(instruction), unit = instruction.opcode.unit
         cdef uint64_t latency = instruction.opcode.latency, interval = instruction.opcode.interval
         cdef uint64_t passes = 1        # through shared memory, one for each word of the bank that most lanes want
-        cdef Clock clock, done, start
+        cdef DependenceClock clock, done, start
         cdef size_t index
         cdef bint waits_for_memory = False
         self.number += 1
@@ -183,9 +183,9 @@ cdef class WarpStream(InstructionReader):
                 self.written = done
         return 0
 
-    cdef Clock registers_ready(self, Instruction* instruction) noexcept:
+    cdef DependenceClock registers_ready(self, Instruction* instruction) noexcept:
         """The next cycle, or later: when nothing writes the instruction's registers any more."""
-        cdef Clock clock
+        cdef DependenceClock clock
         cdef int i, j, register
         clock.cycles, clock.steps = self.now.cycles + 1, self.now.steps
         for i in range(instruction.n_sources):
@@ -199,7 +199,7 @@ cdef class WarpStream(InstructionReader):
                     clock = self.ready[register]
         return clock
 
-    cdef void use_registers(self, Instruction* instruction, Clock clock) noexcept:
+    cdef void use_registers(self, Instruction* instruction, DependenceClock clock) noexcept:
         """Operations whose results the instruction reads or overwrites have their first use now."""
         cdef int i, j, register
         for i in range(instruction.n_sources):
@@ -213,7 +213,7 @@ cdef class WarpStream(InstructionReader):
                     self.use(self.loader[register] - 1, clock)
                     self.loader[register] = 0
 
-    cdef void write_registers(self, Instruction* instruction, Clock ready, size_t loader) noexcept:
+    cdef void write_registers(self, Instruction* instruction, DependenceClock ready, size_t loader) noexcept:
         """The destinations are ready then; `loader` : 1 + index in `pending` of the operation that writes them, or 0."""
         cdef int i, j, register
         for i in range(instruction.n_destinations):
@@ -223,7 +223,7 @@ cdef class WarpStream(InstructionReader):
                     self.ready[register] = ready
                     self.loader[register] = loader
 
-    cdef void use(self, size_t index, Clock clock) noexcept:
+    cdef void use(self, size_t index, DependenceClock clock) noexcept:
         """The result of the warp's operation `index` is used by the instruction that issues now."""
         cdef PendingOp* pending = <PendingOp*>self.pending.data + index
         cdef WarpRecord* warp = <WarpRecord*>self.warps.data + (self.warps.n - 1)
@@ -235,7 +235,7 @@ cdef class WarpStream(InstructionReader):
         op.use_cycles = saturated(advance(clock.cycles, pending.issued.cycles), 0xFFFFFFFF)
         op.use_hops = <uint16_t>saturated(advance(clock.steps, pending.issued.steps), 0xFFFF)
 
-    cdef void wait_async(self, int64_t newest, Clock clock) noexcept:
+    cdef void wait_async(self, int64_t newest, DependenceClock clock) noexcept:
         """DEPBAR: all groups of asynchronous copies but the `newest` ones that were closed have arrived."""
         cdef size_t index
         cdef uint64_t closed = self.async_group - 1
@@ -255,7 +255,7 @@ cdef class WarpStream(InstructionReader):
         return busiest - instructions
 
     cdef WarpOp* add_op(
-        self, Instruction* instruction, int kind, const uint64_t* lines, int n_lines, Clock clock
+        self, Instruction* instruction, int kind, const uint64_t* lines, int n_lines, DependenceClock clock
     ) except NULL:
         cdef PendingOp* pending = <PendingOp*>self.pending.add()
         cdef size_t first_line = self.lines.n
@@ -289,7 +289,7 @@ cdef class WarpStream(InstructionReader):
             self.n_sectors += popcount(lines[i] & 15)
         return op
 
-    cdef int add_access(self, Instruction* instruction, int role, Clock clock) except -1:
+    cdef int add_access(self, Instruction* instruction, int role, DependenceClock clock) except -1:
         """An access to global memory."""
         cdef uint64_t lines[MAX_OP_LINES]
         cdef int i, kind = OP_LOAD if role in (LOAD, ASYNC_COPY) else OP_STORE if role == STORE else OP_ATOMIC
@@ -313,7 +313,7 @@ cdef class WarpStream(InstructionReader):
             (<PendingOp*>self.pending.data)[self.pending.n - 1].group = self.async_group
         return 0
 
-    cdef int add_local(self, Instruction* instruction, int role, Clock clock) except -1:
+    cdef int add_local(self, Instruction* instruction, int role, DependenceClock clock) except -1:
         """An access to local memory: a thread's 4-byte words are interleaved with those of its neighbours."""
         cdef uint64_t addresses[32]
         cdef uint64_t lines[MAX_OP_LINES * MAX_LOCAL_PIECES]

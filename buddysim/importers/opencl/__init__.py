@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from buddysim.importers.opencl.convert import Options, Summary, convert_bundle
+from buddysim.importers.opencl.convert import BundleImportOptions, BundleImportSummary, convert_bundle
 
-__all__ = ["Options", "Summary", "convert_bundle"]
+__all__ = ["BundleImportOptions", "BundleImportSummary", "convert_bundle"]

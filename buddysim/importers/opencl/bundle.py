@@ -17,7 +17,7 @@ _MOST_BYTES = 1 << 30
 
 
 @dataclass
-class Buffer:
+class BundleBuffer:
     """A buffer; it exists for ``launches[alloc_launch:free_launch]``."""
 
     address: int
@@ -27,7 +27,7 @@ class Buffer:
 
 
 @dataclass(frozen=True)
-class Launch:
+class BundleLaunch:
     """One kernel launch."""
 
     number: int
@@ -58,8 +58,8 @@ class Bundle:
     """What a bundle's folder holds."""
 
     path: Path
-    buffers: list[Buffer] = field(default_factory=list)
-    launches: dict[int, Launch] = field(default_factory=dict)
+    buffers: list[BundleBuffer] = field(default_factory=list)
+    launches: dict[int, BundleLaunch] = field(default_factory=dict)
     recorded: dict[int, int] = field(default_factory=dict)  # launch -> operations, where any were recorded
     snapshots: dict[int, list[BufferFile]] = field(default_factory=dict)  # by the launch they come after
 
@@ -80,7 +80,7 @@ def read_bundle(path: Path) -> Bundle:
     meta = path / "meta.jsonl"
     if not meta.is_file() or not bundle.trace.is_file():
         raise BuddysimError(f"{path}: expected a folder with meta.jsonl and warp.trace.xz")
-    live: dict[int, Buffer] = {}
+    live: dict[int, BundleBuffer] = {}
     for number, line in enumerate(read_text(meta, "bundle's description", _MOST_BYTES).split("\n"), 1):
         if not line.strip():
             continue
@@ -98,13 +98,15 @@ def read_bundle(path: Path) -> Bundle:
     return bundle
 
 
-def _take(bundle: Bundle, live: dict[int, Buffer], event: Any) -> None:
+def _take(bundle: Bundle, live: dict[int, BundleBuffer], event: Any) -> None:
     if not isinstance(event, dict):
         raise ValueError(f"{shortened(event)} is not an object")
     launch = _whole(event, "launch", 1 << 32)
     match event["ev"]:
         case "alloc":
-            buffer = Buffer(_whole(event, "addr", 1 << 62), _whole(event, "size", MAX_ALLOCATION_BYTES + 1), launch)
+            buffer = BundleBuffer(
+                _whole(event, "addr", 1 << 62), _whole(event, "size", MAX_ALLOCATION_BYTES + 1), launch
+            )
             if not buffer.bytes or buffer.address % 128:
                 raise ValueError(f"a buffer of {buffer.bytes} bytes at {buffer.address}")
             bundle.buffers.append(buffer)
@@ -124,7 +126,7 @@ def _take(bundle: Bundle, live: dict[int, Buffer], event: Any) -> None:
                 or block[0] * block[1] * block[2] > MAX_BLOCK_THREADS
             ):
                 raise ValueError(f"a launch of {groups} work-groups of {block}")
-            bundle.launches[launch] = Launch(launch, _text(event, "name"), groups, block)
+            bundle.launches[launch] = BundleLaunch(launch, _text(event, "name"), groups, block)
         case "kernel_end":
             if operations := _whole(event, "warp_ops", 1 << 62):
                 bundle.recorded[launch] = operations

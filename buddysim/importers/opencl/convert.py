@@ -16,10 +16,10 @@ from buddysim.base.errors import BuddysimError
 from buddysim.base.inputs import open_input
 from buddysim.base.output import Output
 from buddysim.compress import ENTRY_BYTES, UNKNOWN_CLASS, entry_classes
-from buddysim.importers.checked import check_converted
-from buddysim.importers.opencl.assumed import DEPENDENCIES_TEXT, GAPS_TEXT
-from buddysim.importers.opencl.bundle import Buffer, BufferFile, Bundle, read_bundle
+from buddysim.importers.opencl.assumptions import DEPENDENCIES_TEXT, GAPS_TEXT
+from buddysim.importers.opencl.bundle import BufferFile, Bundle, BundleBuffer, read_bundle
 from buddysim.importers.opencl.decoder import PackedDecoder
+from buddysim.importers.verify_output import check_converted
 from buddysim.trace.format import PAGE_BYTES
 from buddysim.trace.model import Provenance
 from buddysim.trace.writer import TraceWriter
@@ -28,7 +28,7 @@ _PIECE_BYTES = 1 << 22
 
 
 @dataclass
-class Options:
+class BundleImportOptions:
     """What to convert.
 
     Parameters
@@ -50,7 +50,7 @@ class Options:
 
 
 @dataclass
-class Summary:
+class BundleImportSummary:
     """What a conversion wrote."""
 
     kernels: int = 0
@@ -62,9 +62,9 @@ class Summary:
 def convert_bundle(
     folder: str | os.PathLike[str],
     output: str | os.PathLike[str],
-    options: Options | None = None,
+    options: BundleImportOptions | None = None,
     progress: Callable[[str], object] = lambda what: None,
-) -> Summary:
+) -> BundleImportSummary:
     """Convert a bundle's folder into a trace file.
 
     Parameters
@@ -74,7 +74,7 @@ def convert_bundle(
     options : what of it
     progress : called with what is being done
     """
-    options = options or Options()
+    options = options or BundleImportOptions()
     bundle = read_bundle(Path(folder))
     first, end = options.launches or (min(bundle.recorded, default=0), max(bundle.recorded, default=-1) + 1)
     wanted = [launch for launch in sorted(bundle.recorded) if first <= launch < end]
@@ -83,7 +83,7 @@ def convert_bundle(
     for launch in wanted:
         if launch not in bundle.launches:
             raise BuddysimError(f"{bundle.path / 'meta.jsonl'}: launch {launch} has an end but no beginning")
-    summary = Summary()
+    summary = BundleImportSummary()
     with (
         Output(output, bundle.files) as whole,
         TraceWriter(whole, _provenance(bundle, options), compression_level=options.compression_level) as writer,
@@ -104,7 +104,7 @@ def convert_bundle(
     return summary
 
 
-def _provenance(bundle: Bundle, options: Options) -> Provenance:
+def _provenance(bundle: Bundle, options: BundleImportOptions) -> Provenance:
     return Provenance(
         tool="OpenCL capture on a CPU, converted by buddysim",
         version=buddysim.__version__,
@@ -156,7 +156,7 @@ class _Allocations:
                 name = f"buffer {buffer.address >> 48}"
                 self._indices[number] = self._writer.add_allocation(name, buffer.address, buffer.bytes)
 
-    def of(self, address: int, launch: int) -> tuple[int, Buffer] | None:
+    def of(self, address: int, launch: int) -> tuple[int, BundleBuffer] | None:
         """The allocation at `address` after `launch`, if the file has it."""
         for number, buffer in enumerate(self._bundle.buffers):
             if (
@@ -173,7 +173,7 @@ def _write_kernels(
     launches: tuple[int, int],
     writer: TraceWriter,
     allocations: _Allocations,
-    summary: Summary,
+    summary: BundleImportSummary,
     progress: Callable[[str], object],
 ) -> None:
     decoder = PackedDecoder(str(bundle.trace), *launches)
@@ -221,7 +221,7 @@ def _decompressed(path: Path) -> Iterator[bytes]:
 
 
 def _write_snapshot(
-    bundle: Bundle, launch: int, writer: TraceWriter, allocations: _Allocations, options: Options
+    bundle: Bundle, launch: int, writer: TraceWriter, allocations: _Allocations, options: BundleImportOptions
 ) -> None:
     snapshot = writer.add_snapshot(launch + 1, f"after launch {launch}")
     for file in bundle.snapshots[launch]:
@@ -240,7 +240,7 @@ def _write_snapshot(
             writer.add_contents(snapshot, allocation, np.concatenate(parts), numbers, PAGE_BYTES)
 
 
-def _read_pages(file: BufferFile, buffer: Buffer) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint32]]:
+def _read_pages(file: BufferFile, buffer: BundleBuffer) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint32]]:
     """The file's bytes, and the numbers of its pages; the buffer's last page can be short."""
     n_pages = -(-buffer.bytes // PAGE_BYTES)
     stored = -(-n_pages // file.every)
@@ -255,7 +255,7 @@ def _read_pages(file: BufferFile, buffer: Buffer) -> tuple[npt.NDArray[np.uint8]
     return data, np.arange(0, n_pages, file.every, dtype=np.uint32)
 
 
-def _classes(data: npt.NDArray[np.uint8], pages: npt.NDArray[np.uint32], buffer: Buffer) -> npt.NDArray[np.uint8]:
+def _classes(data: npt.NDArray[np.uint8], pages: npt.NDArray[np.uint32], buffer: BundleBuffer) -> npt.NDArray[np.uint8]:
     """Size class of every entry of the buffer, unknown where its page isn't there."""
     found = entry_classes(data)
     entries = -(-buffer.bytes // ENTRY_BYTES)

@@ -3,7 +3,7 @@ from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from buddysim.base.errors import BuddysimError
-from buddysim.importers.opencl import assumed
+from buddysim.importers.opencl import assumptions
 from buddysim.importers.rows cimport Rows
 from buddysim.trace.coalesce cimport MAX_BYTES_PER_LANE, MAX_OP_LINES, coalesce_op, atomic_conflicts, bank_words
 from buddysim.trace.records cimport (
@@ -16,7 +16,7 @@ cdef extern from *:
 
 cdef uint64_t ADDRESS_LIMIT = <uint64_t>1 << 62
 
-cdef enum Stop:
+cdef enum DecodeStop:
     NEED_DATA = 0
     NEXT_LAUNCH
     NEW_LAUNCH
@@ -64,8 +64,8 @@ cdef class PackedDecoder:
         self.first_launch, self.end_launch = first_launch, end_launch
         self.data = b""
         self.current = self.last_launch = self.finished = self.block = self.warp = -1
-        self.gap_first, self.gap, self.tail = assumed.GAP_FIRST, assumed.GAP, assumed.TAIL
-        self.in_flight = assumed.LOADS_IN_FLIGHT
+        self.gap_first, self.gap, self.tail = assumptions.GAP_FIRST, assumptions.GAP, assumptions.TAIL
+        self.in_flight = assumptions.LOADS_IN_FLIGHT
         self.blocks = Rows(sizeof(BlockRecord))
         self.warps = Rows(sizeof(WarpRecord))
         self.ops = Rows(sizeof(WarpOp))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from buddysim.formats.maps import Activations
+from buddysim.formats.activations import ActivationsFile
 from buddysim.training.contents.observed_activations import shipped
 
 
 @cache
-def measurement() -> Activations:
+def measurement() -> ActivationsFile:
     """The one that ships."""
     return shipped()
 

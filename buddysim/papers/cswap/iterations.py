@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from buddysim.formats.maps import Activations
+from buddysim.formats.activations import ActivationsFile
 from buddysim.machine.training import TrainingMachine
 from buddysim.papers.cswap.paper_networks import (
     BATCHES,
@@ -129,7 +129,7 @@ def accuracy_percent(case: Case, label: str, codec_times: str = SIMULATED) -> fl
     return 100 * sum(regret <= 0 for regret in regrets.values()) / len(regrets) if regrets else 100.0
 
 
-def trained(label: str, dataset: str = IMAGENET) -> Activations:
+def trained(label: str, dataset: str = IMAGENET) -> ActivationsFile:
     """The reduced training that a network's sparsities are from."""
     found = training_of(Network.load(ZOO[dataset][label]))
     assert found is not None, label

@@ -27,7 +27,13 @@ from buddysim.base.errors import BuddysimError
 from buddysim.base.extras import INSTALL_TORCH
 from buddysim.compress.registry import tensor_algorithms
 from buddysim.compress.tensors import LAYOUTS, density, described, tensor_ratios
-from buddysim.formats.maps import ActivationsWriter, MapInfo, MapStatistics, Point, code_sizes
+from buddysim.formats.activations import (
+    ActivationsWriter,
+    FeatureMapInfo,
+    FeatureMapStatistics,
+    TrainingPoint,
+    payload_sizes,
+)
 from buddysim.training.contents.maps import depths, roles
 from buddysim.training.networks.builder import NetworkBuilder
 from buddysim.training.networks.graph import Layer, Network, Shape
@@ -268,12 +274,14 @@ class _ObservedTraining:
         for number, values in enumerate(maps):
             ratios = tensor_ratios(values, settings.layouts, settings.windows, settings.algorithms) if sized else ()
             nonzero = round(density(values) * values.size)
-            sizes = code_sizes(ratios)
-            statistics.append(MapStatistics(number, values.size, nonzero, sizes, values.size if sized else 0))
+            sizes = payload_sizes(ratios)
+            statistics.append(FeatureMapStatistics(number, values.size, nonzero, sizes, values.size if sized else 0))
         accuracy = self.accuracy() if sized else None
         rate = float(self.optimizer.param_groups[0]["lr"])
         epoch = iteration / self.per_epoch
-        point = writer.add_point(Point(iteration, epoch, settings.samples, tuple(statistics), loss, accuracy, rate))
+        point = writer.add_point(
+            TrainingPoint(iteration, epoch, settings.samples, tuple(statistics), loss, accuracy, rate)
+        )
         if valued:
             for number, values in enumerate(maps):
                 if self.infos[number].kind in ("relu", "maxpool") and self.infos[number].part == "features":
@@ -359,7 +367,7 @@ def network_of(reduction: Reduction | None, shape: Shape, classes: int) -> Netwo
     return net.build()
 
 
-def observed_maps(network: Network, all_layers: bool) -> tuple[list[int], list[MapInfo]]:
+def observed_maps(network: Network, all_layers: bool) -> tuple[list[int], list[FeatureMapInfo]]:
     """The layers whose maps are observed, the input among them, and the descriptions of these maps.
 
     Parameters
@@ -373,7 +381,7 @@ def observed_maps(network: Network, all_layers: bool) -> tuple[list[int], list[M
     for layer in (network.layers[index] for index in chosen):
         follows = network.layers[layer.inputs[0]].kind if layer.inputs else ""
         infos.append(
-            MapInfo(
+            FeatureMapInfo(
                 layer.name, layer.kind, layer.output_shape, follows, sum(weighty[: layer.index + 1]),
                 depth[layer.index], "classifier" if layer.part == "classifier" else "features",
             )

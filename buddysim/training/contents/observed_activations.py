@@ -19,7 +19,7 @@ from buddysim.base.errors import BuddysimError
 from buddysim.compress.tensors import TensorRatio, described, tensor_ratios
 from buddysim.compress.tensors import density as density_of
 from buddysim.compress.zvc import share_of_density as zvc_share
-from buddysim.formats.maps import Activations, MapInfo, load
+from buddysim.formats.activations import ActivationsFile, FeatureMapInfo, load_activations
 from buddysim.training.contents.depth_mapping import DepthMappedContents, ObservedMap
 from buddysim.training.contents.generated import relu_map
 from buddysim.training.contents.interpolate import mean_over
@@ -30,9 +30,9 @@ from buddysim.training.networks.graph import Network
 SHIPPED = resources.files("buddysim.training.contents") / "data" / "fashion-mnist.maps"
 
 
-def shipped() -> Activations:
+def shipped() -> ActivationsFile:
     """The measurement that ships with the package."""
-    return load(str(SHIPPED))
+    return load_activations(str(SHIPPED))
 
 
 class ObservedActivations:
@@ -47,7 +47,7 @@ class ObservedActivations:
         (images with a background of one colour give the same numbers again and again).
     """
 
-    def __init__(self, activations: Activations, epoch: float | None = None, repeated_values: bool = True) -> None:
+    def __init__(self, activations: ActivationsFile, epoch: float | None = None, repeated_values: bool = True) -> None:
         self.activations = activations
         self.epoch = epoch
         self.repeated_values = repeated_values
@@ -152,10 +152,10 @@ def observed_activations(
     path: str | None, epoch: float | None = None, repeated_values: bool = True
 ) -> ObservedActivations:
     """From an activations file; None: the one that ships with the package."""
-    return ObservedActivations(shipped() if path is None else load(path), epoch, repeated_values)
+    return ObservedActivations(shipped() if path is None else load_activations(path), epoch, repeated_values)
 
 
-def sourced_maps(activations: Activations) -> list[tuple[int, str]]:
+def sourced_maps(activations: ActivationsFile) -> list[tuple[int, str]]:
     """The maps of a file that a network's maps may take contents from: their numbers and the kinds of their roles."""
     kinds_found = ((number, _kind(info)) for number, info in enumerate(activations.maps))
     return [(number, kind) for number, kind in kinds_found if kind is not None]
@@ -168,7 +168,7 @@ def _noise_for_values(values: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.where(alive, drawn, np.float32(0))
 
 
-def _kind(info: MapInfo) -> str | None:
+def _kind(info: FeatureMapInfo) -> str | None:
     """The kind of its `Role`; None for maps without one."""
     zeros = kinds.REGISTRY.find(info.kind).zeros if info.kind in kinds.REGISTRY else "none"
     if zeros == "makes":

@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import zip_longest
 
 from buddysim.base.errors import BuddysimError
-from buddysim.formats.maps import Activations
+from buddysim.formats.activations import ActivationsFile
 from buddysim.training.contents.dense import dense
 from buddysim.training.contents.maps import Codec, FeatureMapRole, MapContents, roles, walk
 from buddysim.training.contents.observed_activations import ObservedActivations, sourced_maps
@@ -58,7 +58,7 @@ class OneToOneContents:
         return walk(network, dense(codec), codec, sourced)
 
 
-def mismatch(network: Network, activations: Activations, *, by_name: bool = False) -> str | None:
+def mismatch(network: Network, activations: ActivationsFile, *, by_name: bool = False) -> str | None:
     """The first map in which a measurement differs from a network; None where there is none.
 
     A network without hidden FC layers may have been measured with some.

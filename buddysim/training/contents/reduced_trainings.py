@@ -11,7 +11,7 @@ from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
 
-from buddysim.formats.maps import Activations, load
+from buddysim.formats.activations import ActivationsFile, load_activations
 from buddysim.training.contents.observe_training import ObservationSettings, Reduction
 from buddysim.training.contents.one_to_one import mismatch
 from buddysim.training.networks.graph import Network
@@ -57,11 +57,11 @@ def path_of(training: ReducedTraining) -> Path:
 
 
 @cache
-def _load(training: ReducedTraining) -> Activations:
-    return load(path_of(training))
+def _load(training: ReducedTraining) -> ActivationsFile:
+    return load_activations(path_of(training))
 
 
-def training_of(network: Network) -> Activations | None:
+def training_of(network: Network) -> ActivationsFile | None:
     """The training of a network, where there is one that has all of its maps, by name."""
     for training in TRAININGS:
         if network.name in training.serves and mismatch(network, _load(training), by_name=True) is None:

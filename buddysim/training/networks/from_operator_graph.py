@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from buddysim.base.errors import BuddysimError
-from buddysim.formats.operator_graph import Operator, OperatorGraph, Tensor, load_operators
+from buddysim.formats.operator_graph import OperandTensor, Operator, OperatorGraph, load_operators
 from buddysim.training.networks import kinds
 from buddysim.training.networks.builder import NetworkBuilder
 from buddysim.training.networks.graph import Network
@@ -88,7 +88,7 @@ class _Reader:
                 self._read(operator)
         return self.net.build()
 
-    def _first_input(self) -> Tensor:
+    def _first_input(self) -> OperandTensor:
         for operator in self.graph.operators:
             for number in operator.inputs if operator.kind == "compute" and operator.phase == "forward" else ():
                 tensor = self.graph.tensors[number]
@@ -199,7 +199,7 @@ class _Reader:
     def _role(self, tensor: int) -> str:
         return self.graph.storages[self.graph.tensors[tensor].storage].role
 
-    def weights(self, operator: Operator) -> list[Tensor]:
+    def weights(self, operator: Operator) -> list[OperandTensor]:
         """The weights that an operator reads, in order."""
         return [self.graph.tensors[number] for number in operator.inputs if self._role(number) == "weight"]
 

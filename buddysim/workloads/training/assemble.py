@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from buddysim.capture.torch.access.of_graph import Kernels, OnePass, write_kernel
+from buddysim.capture.torch.access.graph_accesses import GraphKernels, OnePassKernel, write_kernel
 from buddysim.capture.torch.caching_allocator import Segment
 from buddysim.formats.operator_graph import OperatorGraph
 from buddysim.trace import TraceWriter
@@ -32,7 +32,7 @@ class Assembly:
     traced: int
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("kernels", "one_pass", "launches"), 0))
     _layout: Layout | None = None
-    _kernels: Kernels | None = None
+    _kernels: GraphKernels | None = None
     _shape: tuple[object, ...] = ()
 
     def add(self, iteration: Iteration) -> None:
@@ -62,7 +62,7 @@ class Assembly:
         self._layout = layout = lay_out(graph)
         for number, segment in enumerate(layout.pool):
             self.writer.add_allocation(_name(number, segment), segment.base, segment.bytes)
-        self._kernels = Kernels(graph)
+        self._kernels = GraphKernels(graph)
 
     def _moment(self, turn: int) -> int:
         """Launches of its iteration before a snapshot over the run: they are spread over the iteration."""
@@ -81,7 +81,7 @@ class Assembly:
         graph, layout = iteration.graph, self._layout
         assert graph is not None
         assert layout is not None
-        kernels_of = Kernels(graph)
+        kernels_of = GraphKernels(graph)
         first = iteration.number * self.launches
         self._maps(first, f"{REPLAY_LABEL} before the iteration", memory, range(len(layout.pool)))
         for number, storage in enumerate(graph.storages):
@@ -94,7 +94,7 @@ class Assembly:
             for kernel in kernels:
                 write_kernel(self.writer, kernel, first + done)
                 self.counts["kernels"] += 1
-                self.counts["one_pass"] += isinstance(kernel, OnePass)
+                self.counts["one_pass"] += isinstance(kernel, OnePassKernel)
                 done += 1
             if kernels and changed:
                 self._maps(first + done, f"{REPLAY_LABEL} after {kernels[-1].name}", memory, sorted(changed))

@@ -12,7 +12,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from buddysim.base.errors import BuddysimError
-from buddysim.capture.torch.access.of_graph import Kernels
+from buddysim.capture.torch.access.graph_accesses import GraphKernels
 from buddysim.compress import ENTRY_BYTES
 from buddysim.formats.operator_graph import OperatorGraph
 from buddysim.workloads.training.layout import lay_out
@@ -50,7 +50,7 @@ def size_of(graph: OperatorGraph) -> tuple[int, int, int]:
     -------
     about how many warp memory instructions its kernels make; bytes of the pool; bytes that its operators write
     """
-    layout, kernels = lay_out(graph), Kernels(graph)
+    layout, kernels = lay_out(graph), GraphKernels(graph)
     computing = [operator for operator in graph.operators if operator.kind == "compute"]
     written = sum(graph.tensors[at].extent for operator in computing for at in operator.outputs)
     return kernels.instructions, sum(segment.bytes for segment in layout.pool), written

@@ -12,7 +12,7 @@ from buddysim.base.errors import BuddysimError
 from buddysim.base.extras import INSTALL_TORCH
 from buddysim.base.output import Output
 from buddysim.base.terminal import say
-from buddysim.capture.torch.access.of_graph import ASSUMED
+from buddysim.capture.torch.access.graph_accesses import ASSUMED
 from buddysim.trace import Provenance, TraceWriter
 from buddysim.workloads.needs import Needs
 from buddysim.workloads.solver import SNAPSHOTS, Check

@@ -10,7 +10,7 @@ import numpy as np
 
 import buddysim
 from buddysim.base.errors import BuddysimError
-from buddysim.importers import Imported
+from buddysim.importers import ImportResult
 from buddysim.trace import BLOCK_DTYPE, OP_DTYPE, OP_LOAD, OP_STORE, WARP_DTYPE, Provenance, TraceWriter
 
 SUMMARY = "text files of addresses, one access of a warp a line"
@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="the text file")
 
 
-def import_trace(args: argparse.Namespace, command: str, progress: Callable[[str], object]) -> Imported:
+def import_trace(args: argparse.Namespace, command: str, progress: Callable[[str], object]) -> ImportResult:
     kinds, addresses = [], []
     for number, text in enumerate(Path(args.file).read_text(encoding="utf-8").splitlines(), 1):
         try:
@@ -50,4 +50,4 @@ def import_trace(args: argparse.Namespace, command: str, progress: Callable[[str
         writer.begin_kernel("accesses", (n_warps, 1, 1), (32, 1, 1))
         writer.add_blocks(blocks, warps, ops, lines)
         writer.end_kernel()
-    return Imported(f"{args.output}: {len(addresses)} accesses by {n_warps} warps")
+    return ImportResult(f"{args.output}: {len(addresses)} accesses by {n_warps} warps")

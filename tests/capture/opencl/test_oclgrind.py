@@ -15,7 +15,14 @@ from buddysim.trace import open_trace
 from buddysim.trace.records import OP_BARRIER, OP_STORE
 from tests.capture.opencl.kernels import JOBS
 from tests.capture.opencl.running import HERE, captured, needs_opencl, plain
-from tests.reference.capture.opencl.ref_warp import Block, Kernel, Lane, Site, joins, regroup
+from tests.reference.capture.opencl.ref_warp import (
+    RefAccessSite,
+    RefBasicBlock,
+    RefControlFlow,
+    RefLane,
+    joins,
+    regroup,
+)
 from tests.reference.trace.ref_coalesce import coalesce_op
 
 DRIVER = Path("/usr/lib/oclgrind/liboclgrind-rt-icd.so")
@@ -52,8 +59,8 @@ def numbers(text: str) -> list[int]:
 def of_oclgrind(log: Path) -> tuple[list[int], dict[tuple[int, int], list[Operation]]]:
     """Addresses of the buffers; the operations of each (work-group, warp)."""
     buffers: list[int] = []
-    kernel = Kernel([], [])
-    items: dict[tuple[int, int], Lane] = {}
+    kernel = RefControlFlow([], [])
+    items: dict[tuple[int, int], RefLane] = {}
     for line in log.read_text().splitlines():
         word, _, rest = line.partition(" ")
         if word == "buffer":
@@ -61,23 +68,23 @@ def of_oclgrind(log: Path) -> tuple[list[int], dict[tuple[int, int], list[Operat
         elif word == "block":
             targets, _, sites = rest.partition("|")
             found = numbers(sites)
-            mine = [Site(kind, size) for kind, size in zip(found[::2], found[1::2], strict=True)]
+            mine = [RefAccessSite(kind, size) for kind, size in zip(found[::2], found[1::2], strict=True)]
             first = len(kernel.sites)
             kernel.sites += mine
-            kernel.blocks.append(Block(numbers(targets), list(range(first, first + len(mine))), logged=True))
+            kernel.blocks.append(RefBasicBlock(numbers(targets), list(range(first, first + len(mine))), logged=True))
         elif word == "item":
             position, blocks, accesses = rest.split("|")
             group, local = numbers(position)
-            items[group, local] = Lane(numbers(blocks)[1:], numbers(accesses))
+            items[group, local] = RefLane(numbers(blocks)[1:], numbers(accesses))
     for block, join in zip(kernel.blocks, joins([block.targets for block in kernel.blocks]), strict=True):
         block.join = join
-    warps: dict[tuple[int, int], list[Lane]] = {}
+    warps: dict[tuple[int, int], list[RefLane]] = {}
     for (group, local), lane in sorted(items.items()):
         warps.setdefault((group, local // 32), []).append(lane)
     return buffers, {warp: operations(kernel, lanes) for warp, lanes in warps.items()}
 
 
-def operations(kernel: Kernel, lanes: list[Lane]) -> list[Operation]:
+def operations(kernel: RefControlFlow, lanes: list[RefLane]) -> list[Operation]:
     ops, _ = regroup(kernel, lanes, range(1, 1 << 60))
     return [
         (

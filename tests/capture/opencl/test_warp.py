@@ -25,12 +25,12 @@ from tests.reference.capture.opencl import ref_warp as twin
 from tests.reference.capture.opencl.ref_warp import (
     N_UNITS,
     USED_ELSEWHERE,
-    Block,
-    Kernel,
-    Lane,
-    Site,
-    Stretch,
-    Use,
+    RefAccessSite,
+    RefBasicBlock,
+    RefComputeGap,
+    RefControlFlow,
+    RefLane,
+    RefUse,
 )
 from tests.reference.trace.ref_coalesce import coalesce_op
 
@@ -48,7 +48,9 @@ def library() -> ctypes.CDLL:
         pytest.skip(str(error))
 
 
-def fast(library: ctypes.CDLL, kernel: Kernel, lanes: list[Lane], end: int = MEMORY.stop) -> tuple[Any, Any, Any]:
+def fast(
+    library: ctypes.CDLL, kernel: RefControlFlow, lanes: list[RefLane], end: int = MEMORY.stop
+) -> tuple[Any, Any, Any]:
     """(ops, lines, the warp's record) by the compiled runtime."""
 
     def flat(parts: list[list[int]], dtype: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -67,7 +69,7 @@ def fast(library: ctypes.CDLL, kernel: Kernel, lanes: list[Lane], end: int = MEM
     return ops, lines[: int(ops["n_lines"].sum())], warp[0]
 
 
-def compare(library: ctypes.CDLL, kernel: Kernel, lanes: list[Lane]) -> list[twin.Op]:
+def compare(library: ctypes.CDLL, kernel: RefControlFlow, lanes: list[RefLane]) -> list[twin.RefWarpOp]:
     expected, tail = twin.regroup(kernel, lanes, MEMORY)
     ops, lines, warp = fast(library, kernel, lanes)
     at = 0
@@ -97,7 +99,7 @@ def compare(library: ctypes.CDLL, kernel: Kernel, lanes: list[Lane]) -> list[twi
     return expected
 
 
-def finished(kernel: Kernel) -> Kernel:
+def finished(kernel: RefControlFlow) -> RefControlFlow:
     """With joins and what is logged, as the compiler pass makes them."""
     targets = [block.targets for block in kernel.blocks]
     for block, join in zip(kernel.blocks, twin.joins(targets), strict=True):
@@ -109,14 +111,14 @@ def finished(kernel: Kernel) -> Kernel:
 
 
 @st.composite
-def kernels(draw: st.DrawFn) -> Kernel:
+def kernels(draw: st.DrawFn) -> RefControlFlow:
     """Any control flow in which every block has a way out."""
     n = draw(st.integers(1, 9))
     small = st.integers(0, 5)
     busy = st.lists(st.integers(0, 20), min_size=N_UNITS, max_size=N_UNITS)
-    stretch = st.builds(Stretch, small, small, small, busy)
-    sites: list[Site] = []
-    blocks: list[Block] = []
+    stretch = st.builds(RefComputeGap, small, small, small, busy)
+    sites: list[RefAccessSite] = []
+    blocks: list[RefBasicBlock] = []
     for number in range(n):
         targets: list[int] = []
         if number < n - 1:
@@ -130,23 +132,23 @@ def kernels(draw: st.DrawFn) -> Kernel:
                 draw(st.sampled_from([(0, 0, 0), (2, 1, 1), (USED_ELSEWHERE, 0, 0)])) if kind != OP_STORE else (0, 0, 0)
             )
             mine.append(len(sites))
-            sites.append(Site(kind, draw(st.sampled_from([1, 4, 16])), 0, draw(stretch), use))
-        blocks.append(Block(targets, mine, draw(stretch)))
+            sites.append(RefAccessSite(kind, draw(st.sampled_from([1, 4, 16])), 0, draw(stretch), use))
+        blocks.append(RefBasicBlock(targets, mine, draw(stretch)))
     for block in blocks:
         for site, description in enumerate(sites):
             if description.use[0] == USED_ELSEWHERE and draw(st.integers(0, 3)) == 0:
-                block.uses.append(Use(site, draw(small), draw(small), draw(small)))
-    return finished(Kernel(sites, blocks))
+                block.uses.append(RefUse(site, draw(small), draw(small), draw(small)))
+    return finished(RefControlFlow(sites, blocks))
 
 
 @st.composite
-def walks(draw: st.DrawFn) -> tuple[Kernel, list[Lane]]:
+def walks(draw: st.DrawFn) -> tuple[RefControlFlow, list[RefLane]]:
     """Lanes that go through a kernel as they like, but not for ever."""
     kernel = draw(kernels())
     lanes = []
     for _ in range(draw(st.sampled_from([1, 2, 3, 5, 32]))):
         rng = draw(st.randoms(use_true_random=False))
-        lane, block, left = Lane([], []), 0, 20
+        lane, block, left = RefLane([], []), 0, 20
         while True:
             description = kernel.blocks[block]
             for site in description.sites:
@@ -165,11 +167,11 @@ def walks(draw: st.DrawFn) -> tuple[Kernel, list[Lane]]:
 
 @settings(deadline=None, max_examples=150)
 @given(walks())
-def test_the_runtime_and_its_twin_agree(library: ctypes.CDLL, walk: tuple[Kernel, list[Lane]]) -> None:
+def test_the_runtime_and_its_twin_agree(library: ctypes.CDLL, walk: tuple[RefControlFlow, list[RefLane]]) -> None:
     compare(library, *walk)
 
 
-def addresses(ops: list[twin.Op]) -> list[list[int]]:
+def addresses(ops: list[twin.RefWarpOp]) -> list[list[int]]:
     return [[(address - MEMORY.start) // 4 for address in op.addresses] for op in ops]
 
 
@@ -178,27 +180,37 @@ def at(*words: int) -> list[int]:
 
 
 def test_addresses_beyond_four_gigabytes(library: ctypes.CDLL) -> None:
-    kernel = finished(Kernel([Site(OP_STORE, 4)], [Block([], [0])]))
+    kernel = finished(RefControlFlow([RefAccessSite(OP_STORE, 4)], [RefBasicBlock([], [0])]))
     far = (5 << 30) + 64
-    _, lines, _ = fast(library, kernel, [Lane([], [far]), Lane([], [MEMORY.start])], end=6 << 30)
+    _, lines, _ = fast(library, kernel, [RefLane([], [far]), RefLane([], [MEMORY.start])], end=6 << 30)
     assert [int(line) >> 8 << 7 for line in lines] == [5 << 30, MEMORY.start]
 
 
 def test_lanes_that_skip_an_access_in_a_loop_stay_in_their_round(library: ctypes.CDLL) -> None:
     # 0 -> 1 (head) -> 2 (access) -> 3 (latch) -> 1 or 4; 1 -> 3 skips. Lane 0 accesses in rounds 0 and 1, lane 1 only
     # in round 1: by occurrence, lane 1's first access would join lane 0's first.
-    blocks = [Block([1]), Block([2, 3]), Block([3], [0]), Block([1, 4]), Block([])]
-    kernel = finished(Kernel([Site(OP_LOAD, 4)], blocks))
-    lanes = [Lane([1, 2, 3, 1, 2, 3, 4], at(0, 1)), Lane([1, 3, 1, 2, 3, 4], at(101))]
+    blocks = [
+        RefBasicBlock([1]),
+        RefBasicBlock([2, 3]),
+        RefBasicBlock([3], [0]),
+        RefBasicBlock([1, 4]),
+        RefBasicBlock([]),
+    ]
+    kernel = finished(RefControlFlow([RefAccessSite(OP_LOAD, 4)], blocks))
+    lanes = [RefLane([1, 2, 3, 1, 2, 3, 4], at(0, 1)), RefLane([1, 3, 1, 2, 3, 4], at(101))]
     lanes[0].blocks = [1, 2, 3, 1, 2, 3, 4]
     lanes[1].blocks = [1, 3, 1, 2, 3, 4]
     assert addresses(compare(library, kernel, lanes)) == [[0], [1, 101]]
 
 
 def test_both_sides_of_a_branch_and_what_follows_together(library: ctypes.CDLL) -> None:
-    sites = [Site(OP_LOAD, 4), Site(OP_LOAD, 4), Site(OP_STORE, 4)]
-    kernel = finished(Kernel(sites, [Block([1, 2]), Block([3], [0]), Block([3], [1]), Block([], [2])]))
-    lanes = [Lane([1, 3], at(0, 10)), Lane([2, 3], at(51, 11)), Lane([1, 3], at(2, 12))]
+    sites = [RefAccessSite(OP_LOAD, 4), RefAccessSite(OP_LOAD, 4), RefAccessSite(OP_STORE, 4)]
+    kernel = finished(
+        RefControlFlow(
+            sites, [RefBasicBlock([1, 2]), RefBasicBlock([3], [0]), RefBasicBlock([3], [1]), RefBasicBlock([], [2])]
+        )
+    )
+    lanes = [RefLane([1, 3], at(0, 10)), RefLane([2, 3], at(51, 11)), RefLane([1, 3], at(2, 12))]
     for lane in lanes:
         lane.blocks = lane.blocks[: 1 + kernel.blocks[3].logged]
     assert addresses(compare(library, kernel, lanes)) == [[0, 2], [51], [10, 11, 12]]
@@ -206,31 +218,41 @@ def test_both_sides_of_a_branch_and_what_follows_together(library: ctypes.CDLL) 
 
 def test_lanes_that_leave_a_loop_early_wait_behind_it(library: ctypes.CDLL) -> None:
     # 0 -> 1 (access, loops or leaves) -> 2 (access)
-    kernel = finished(Kernel([Site(OP_LOAD, 4), Site(OP_STORE, 4)], [Block([1]), Block([1, 2], [0]), Block([], [1])]))
-    lanes = [Lane([1, 2], at(0, 90)), Lane([1, 1, 1, 2], at(1, 2, 3, 91)), Lane([1, 1, 2], at(4, 5, 92))]
+    kernel = finished(
+        RefControlFlow(
+            [RefAccessSite(OP_LOAD, 4), RefAccessSite(OP_STORE, 4)],
+            [RefBasicBlock([1]), RefBasicBlock([1, 2], [0]), RefBasicBlock([], [1])],
+        )
+    )
+    lanes = [RefLane([1, 2], at(0, 90)), RefLane([1, 1, 1, 2], at(1, 2, 3, 91)), RefLane([1, 1, 2], at(4, 5, 92))]
     assert addresses(compare(library, kernel, lanes)) == [[0, 1, 4], [2, 5], [3], [90, 91, 92]]
 
 
 def test_the_busiest_unit_keeps_the_scheduler(library: ctypes.CDLL) -> None:
     # Three instructions and the load make four slots. Both stretches together: 10 cycles of one unit, 7 of another.
-    sites = [Site(OP_LOAD, 4, 0, Stretch(2, busy=[4, 6, 0, 0, 0, 0])), Site(OP_STORE, 4, 0, Stretch(1, busy=[2] * 6))]
-    blocks = [Block([1], [], Stretch(1, busy=[6, 1, 0, 0, 0, 0])), Block([], sites=[0, 1])]
-    ops = compare(library, finished(Kernel(sites, blocks)), [Lane([], at(0, 1))])
+    sites = [
+        RefAccessSite(OP_LOAD, 4, 0, RefComputeGap(2, busy=[4, 6, 0, 0, 0, 0])),
+        RefAccessSite(OP_STORE, 4, 0, RefComputeGap(1, busy=[2] * 6)),
+    ]
+    blocks = [RefBasicBlock([1], [], RefComputeGap(1, busy=[6, 1, 0, 0, 0, 0])), RefBasicBlock([], sites=[0, 1])]
+    ops = compare(library, finished(RefControlFlow(sites, blocks)), [RefLane([], at(0, 1))])
     assert [op.before.unit_busy_slots for op in ops] == [10 - 4, 0]
 
 
 def test_a_busy_unit_at_the_end(library: ctypes.CDLL) -> None:
     """Of 70,000 cycles after the last operation, two are the instructions' own; nothing bounds them to 16 bits."""
-    block = Block([], [0], Stretch(2, busy=[3, 70_000, 0, 0, 0, 0]))
-    kernel = finished(Kernel([Site(OP_STORE, 4)], [block]))
-    compare(library, kernel, [Lane([], at(0))])
-    assert fast(library, kernel, [Lane([], at(0))])[2]["tail_unit_busy_slots"] == 70_000 - 2
+    block = RefBasicBlock([], [0], RefComputeGap(2, busy=[3, 70_000, 0, 0, 0, 0]))
+    kernel = finished(RefControlFlow([RefAccessSite(OP_STORE, 4)], [block]))
+    compare(library, kernel, [RefLane([], at(0))])
+    assert fast(library, kernel, [RefLane([], at(0))])[2]["tail_unit_busy_slots"] == 70_000 - 2
 
 
 def test_lanes_of_an_atomic_that_meet_at_a_word(library: ctypes.CDLL) -> None:
-    kernel = finished(Kernel([Site(OP_ATOMIC, 4), Site(OP_LOAD, 4)], [Block([], [0, 1])]))
+    kernel = finished(
+        RefControlFlow([RefAccessSite(OP_ATOMIC, 4), RefAccessSite(OP_LOAD, 4)], [RefBasicBlock([], [0, 1])])
+    )
     for words, atomic_conflicts in (([0] * 32, 31), (list(range(32)), 0), ([0, 1, 0, 0], 2), ([0, 8, 0, 8], 2)):
-        lanes = [Lane([], at(word, word)) for word in words]
+        lanes = [RefLane([], at(word, word)) for word in words]
         compare(library, kernel, lanes)
         assert [int(flags) >> ATOMIC_CONFLICTS_SHIFT for flags in fast(library, kernel, lanes)[0]["flags"]] == [
             atomic_conflicts,
@@ -240,20 +262,29 @@ def test_lanes_of_an_atomic_that_meet_at_a_word(library: ctypes.CDLL) -> None:
 
 def test_words_of_loads_and_stores(library: ctypes.CDLL) -> None:
     """Turns of banks of words beyond those of the sectors whole, modulo 32."""
-    kernel = finished(Kernel([Site(OP_LOAD, 4), Site(OP_STORE, 8)], [Block([], [0, 1])]))
+    kernel = finished(
+        RefControlFlow([RefAccessSite(OP_LOAD, 4), RefAccessSite(OP_STORE, 8)], [RefBasicBlock([], [0, 1])])
+    )
     for stride, codes in ((1, [0, 0]), (3, [(1 - 3) % 32, (2 - 6) % 32]), (0, [0, 1]), (32, [24, 24])):
-        lanes = [Lane([], at(stride * lane, 2 * stride * lane)) for lane in range(32)]
+        lanes = [RefLane([], at(stride * lane, 2 * stride * lane)) for lane in range(32)]
         compare(library, kernel, lanes)
         assert [int(flags) >> BANK_WORDS_SHIFT for flags in fast(library, kernel, lanes)[0]["flags"]] == codes
 
 
 def test_a_value_that_is_used_in_the_next_round(library: ctypes.CDLL) -> None:
     # One load per round of ten instructions, used two instructions into the next round or after the loop.
-    site = Site(OP_LOAD, 4, 0, Stretch(4, 8, 4), (USED_ELSEWHERE, 0, 0))
-    loop = Block([1, 2], [0], Stretch(5, 10, 5), [Use(0, 2, 4, 2)])
+    site = RefAccessSite(OP_LOAD, 4, 0, RefComputeGap(4, 8, 4), (USED_ELSEWHERE, 0, 0))
+    loop = RefBasicBlock([1, 2], [0], RefComputeGap(5, 10, 5), [RefUse(0, 2, 4, 2)])
     kernel = finished(
-        Kernel([site], [Block([1], [], Stretch(3, 6, 3)), loop, Block([], [], Stretch(1), [Use(0, 0, 0, 0)])])
+        RefControlFlow(
+            [site],
+            [
+                RefBasicBlock([1], [], RefComputeGap(3, 6, 3)),
+                loop,
+                RefBasicBlock([], [], RefComputeGap(1), [RefUse(0, 0, 0, 0)]),
+            ],
+        )
     )
-    ops = compare(library, kernel, [Lane([1, 1, 2], at(0, 1))])
+    ops = compare(library, kernel, [RefLane([1, 1, 2], at(0, 1))])
     assert [op.use for op in ops] == [(1 + 5 + 2, 10 + 4, 5 + 2), (6, 10, 5)]
     assert [op.before.gap for op in ops] == [3 + 4, 5 + 4]

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from buddysim.base.errors import BuddysimError
-from buddysim.capture.opencl.listing import Listing
-from buddysim.capture.opencl.window import Plan, Window, plan, stated_points
-from buddysim.capture.opencl.wire import Message, Received
+from buddysim.capture.opencl.listing import LaunchListing
+from buddysim.capture.opencl.window import CapturePlan, LaunchWindow, plan, stated_points
+from buddysim.capture.opencl.wire import MessageType, ReceivedMessage
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ from buddysim.capture.opencl.wire import Message, Received
     ],
 )
 def test_windows(text: str, window: tuple[int, int | None]) -> None:
-    assert Window.parse(text) == Window(*window)
+    assert LaunchWindow.parse(text) == LaunchWindow(*window)
 
 
 @pytest.mark.parametrize(
@@ -45,12 +45,12 @@ def test_windows(text: str, window: tuple[int, int | None]) -> None:
 )
 def test_bad_windows(text: str, problem: str) -> None:
     with pytest.raises(BuddysimError, match=problem):
-        Window.parse(text)
+        LaunchWindow.parse(text)
 
 
 @pytest.mark.parametrize(("text", "least"), [("10:13", 13), ("10", 11), ("10:", 11), (":", 1)])
 def test_a_run_that_is_too_short(text: str, least: int) -> None:
-    window = Window.parse(text)
+    window = LaunchWindow.parse(text)
     assert window.missing(least) is None
     assert f"expects at least {least} launches, the run has {least - 1}" in str(window.missing(least - 1))
     with pytest.raises(BuddysimError, match="expects at least"):
@@ -70,19 +70,19 @@ def test_stated_points_are_at_equal_distances_from_beginning_to_end(launches: in
 
 
 def test_plans() -> None:
-    assert plan(10, None, None) == Plan(40)
-    assert plan(3, None, 100) == Plan(3, None, (0, 50, 100))
+    assert plan(10, None, None) == CapturePlan(40)
+    assert plan(3, None, 100) == CapturePlan(3, None, (0, 50, 100))
     assert plan(1, None, 100).points == (100,)
-    assert plan(0, Window(1, 2), 100) == Plan(0, Window(1, 2))
+    assert plan(0, LaunchWindow(1, 2), 100) == CapturePlan(0, LaunchWindow(1, 2))
 
 
 def test_the_list_of_launches() -> None:
-    listing = Listing()
+    listing = LaunchListing()
     launches = [("init", 64, 8), *[("step", 128, 8)] * 3, ("step", 128, 0), ("init", 64, 8)]
     for number, (kernel, work_items, group) in enumerate(launches):
         numbers = (number, work_items, 1, 1, group, 1 if group else 0, 1 if group else 0)
-        listing.receive(Received(Message.NATIVE, numbers, memoryview(kernel.encode())))
-    listing.receive(Received(Message.DONE, struct.unpack("<Q", struct.pack("<Q", 6)), memoryview(b"")))
+        listing.receive(ReceivedMessage(MessageType.NATIVE, numbers, memoryview(kernel.encode())))
+    listing.receive(ReceivedMessage(MessageType.DONE, struct.unpack("<Q", struct.pack("<Q", 6)), memoryview(b"")))
     assert [line.split(maxsplit=2) for line in listing.lines()][1:] == [
         ["0", "64x1x1", "8x1x1  init"],
         ["1:4", "128x1x1", "8x1x1  step"],

@@ -11,7 +11,7 @@ import pytest
 
 from buddysim import cli
 from buddysim.base.errors import BuddysimError
-from buddysim.importers.accelsim import Options, import_accelsim, parse_snapshot
+from buddysim.importers.accelsim import AccelsimImportOptions, import_accelsim, parse_snapshot
 from buddysim.trace import open_trace, verify_trace
 
 SAMPLES = Path(__file__).parent / "samples"
@@ -25,7 +25,7 @@ def write_run(folder: Path, kernel: bytes, name: str = "kernel-1.traceg", listed
     return folder / "kernelslist.g"
 
 
-def refusal(kernelslist: Path, tmp_path: Path, options: Options | None = None) -> str:
+def refusal(kernelslist: Path, tmp_path: Path, options: AccelsimImportOptions | None = None) -> str:
     """The import's error, of one line; it leaves no file."""
     before = set(tmp_path.iterdir())
     with pytest.raises(BuddysimError) as caught:
@@ -158,7 +158,7 @@ def test_bad_snapshots(text: str, tmp_path: Path) -> None:
 def test_a_snapshot_after_the_last_kernel(tmp_path: Path) -> None:
     (tmp_path / "0x7f0000000000.bin").write_bytes(bytes(128))
     kernelslist = write_run(tmp_path, changed("(1,1,1)", "(1,1,1)"))
-    options = Options(snapshots=parse_snapshot(f"{tmp_path / '0x7f0000000000.bin'}@2"))
+    options = AccelsimImportOptions(snapshots=parse_snapshot(f"{tmp_path / '0x7f0000000000.bin'}@2"))
     assert "the list has 1" in refusal(kernelslist, tmp_path, options)
 
 
@@ -233,7 +233,7 @@ def test_mutated_kernels_never_crash(sample: str, tmp_path: Path) -> None:
     for _ in range(150):
         kernelslist = write_run(tmp_path, mutated(original, rng), name)
         try:
-            import_accelsim(kernelslist, tmp_path / "out.bin", Options(include_local=rng.random() < 0.5))
+            import_accelsim(kernelslist, tmp_path / "out.bin", AccelsimImportOptions(include_local=rng.random() < 0.5))
         except BuddysimError as error:
             assert "\n" not in str(error)
             assert not (tmp_path / "out.bin").exists()
@@ -253,6 +253,6 @@ def test_mutated_lists_never_crash(tmp_path: Path) -> None:
     for _ in range(200):
         (tmp_path / "kernelslist.g").write_bytes(mutated(original, rng))
         with contextlib.suppress(BuddysimError):
-            import_accelsim(tmp_path / "kernelslist.g", tmp_path / "out.bin", Options(skip_missing=True))
+            import_accelsim(tmp_path / "kernelslist.g", tmp_path / "out.bin", AccelsimImportOptions(skip_missing=True))
             with open_trace(tmp_path / "out.bin") as trace:
                 verify_trace(trace)

@@ -11,14 +11,16 @@ import buddysim.trace as bt
 from buddysim.cli import main
 from buddysim.compress import entry_classes
 from buddysim.compress.registry import size_map_algorithms
-from buddysim.importers.accelsim import Options, SnapshotFile, Summary, import_accelsim
+from buddysim.importers.accelsim import AccelsimImportOptions, AccelsimImportSummary, SnapshotFile, import_accelsim
 from buddysim.importers.archive import folder_with
 
 HERE = Path(__file__).parent
 MEMORY = 0x7F0000000000
 
 
-def imported(kernelslist: Path, tmp_path: Path, options: Options | None = None) -> tuple[bt.Trace, Summary]:
+def imported(
+    kernelslist: Path, tmp_path: Path, options: AccelsimImportOptions | None = None
+) -> tuple[bt.Trace, AccelsimImportSummary]:
     """The verified trace of a kernelslist."""
     summary = import_accelsim(kernelslist, tmp_path / "out.bin", options)
     trace = bt.open_trace(tmp_path / "out.bin")
@@ -179,7 +181,7 @@ def test_local_memory_is_interleaved_if_included(tmp_path: Path) -> None:
     )
     (tmp_path / "kernel-1.traceg").write_text(text)
     (tmp_path / "kernelslist.g").write_text("kernel-1.traceg\n")
-    trace, summary = imported(tmp_path / "kernelslist.g", tmp_path, Options(include_local=True))
+    trace, summary = imported(tmp_path / "kernelslist.g", tmp_path, AccelsimImportOptions(include_local=True))
     store, load = all_ops(trace)
     assert [word & 0xFF for word in store[3]] == [0xFF, 0xFF]  # two words of 32 threads each
     assert [word & 0xFF for word in load[3]] == [0x01]
@@ -194,7 +196,7 @@ def test_local_memory_is_interleaved_if_included(tmp_path: Path) -> None:
 def test_snapshots_from_files(tmp_path: Path) -> None:
     file = tmp_path / f"{MEMORY:#x}.bin"
     file.write_bytes(bytes(range(256)) * 4)
-    options = Options(snapshots=[SnapshotFile(file, MEMORY, 1)])
+    options = AccelsimImportOptions(snapshots=[SnapshotFile(file, MEMORY, 1)])
     trace, _ = imported(HERE / "samples" / "v1" / "kernelslist.g", tmp_path, options)
     assert [s.point for s in trace.snapshots] == [1]
     assert trace.snapshots[0].read(0)[1].tobytes() == file.read_bytes()
@@ -205,7 +207,7 @@ def test_missing_kernels_keep_their_ordinals(tmp_path: Path) -> None:
     (tmp_path / "kernel-2.traceg").write_text(kernel.read_text())
     (tmp_path / "kernel-3.traceg").write_text(kernel.read_text().split("#BEGIN_TB")[0])
     (tmp_path / "kernelslist.g").write_text("kernel-1.traceg\nkernel-2.traceg\nkernel-3.traceg\nMemset,1,2\n\n")
-    trace, summary = imported(tmp_path / "kernelslist.g", tmp_path, Options(skip_missing=True))
+    trace, summary = imported(tmp_path / "kernelslist.g", tmp_path, AccelsimImportOptions(skip_missing=True))
     assert [kernel.ordinal for kernel in trace.kernels] == [1]
     assert len(summary.warnings) == 3
     assert "kernel-1.traceg is missing" in " ".join(summary.warnings)

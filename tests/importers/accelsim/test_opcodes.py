@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from buddysim.importers.accelsim import opcodes
-from buddysim.importers.accelsim.opcodes import TIMINGS, Role, Unit, access_width, classify, timing_of
+from buddysim.importers.accelsim.opcodes import TIMINGS, InstructionRole, Unit, access_width, classify, timing_of
 
 
 @pytest.mark.parametrize(
@@ -26,8 +26,8 @@ def test_roles_and_units() -> None:
     volta = timing_of(70)
     assert classify("LDG.E.64.STRONG.GPU", volta).bypass_l1
     assert not classify("LDG.E.64.STRONG.SYS", volta).bypass_l1
-    assert classify("BAR.SYNC.DEFER_BLOCKING", volta).role == Role.BARRIER
-    assert classify("BAR.ARV", volta).role == Role.PLAIN
+    assert classify("BAR.SYNC.DEFER_BLOCKING", volta).role == InstructionRole.BARRIER
+    assert classify("BAR.ARV", volta).role == InstructionRole.PLAIN
     assert classify("IMAD.WIDE.U32", volta).registers == 2
     assert classify("IMAD", volta).registers == 1
     assert classify("LDG.E.128", volta).registers == 4
@@ -52,7 +52,7 @@ def test_roles_and_units_have_the_numbers_of_the_compiled_parser() -> None:
     body = re.search(r"^cdef enum Role:.*\n((?:    .*\n)+)", declared, re.MULTILINE)
     assert body
     roles = {name: int(number) for name, number in re.findall(r"(\w+) = (\d+)", body[1])}
-    assert roles == {role.name: role.value for role in opcodes.Role}
+    assert roles == {role.name: role.value for role in opcodes.InstructionRole}
     units = re.search(r"N_UNITS = (\d+)", (folder / "warp.pxd").read_text(encoding="utf-8"))
     assert units
     assert int(units[1]) == len(opcodes.Unit)

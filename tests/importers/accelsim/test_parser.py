@@ -30,7 +30,7 @@ DATA = Path(__file__).parent / "data"
 
 def run(
     header: KernelHeader, text: str, cuts: list[int]
-) -> tuple[list[tuple[int, list[ref_parser.Warp]]], KernelParser]:
+) -> tuple[list[tuple[int, list[ref_parser.RefParsedWarp]]], KernelParser]:
     """Parses the text in parts that end at `cuts`; returns records in the naive twin's form."""
     timing = timing_of(header.binary_version)
     parser = KernelParser("kernel", header, lambda opcode: classify(opcode, timing))
@@ -52,7 +52,7 @@ def run(
                     op = ops[index]
                     words = lines[op["first_line"] : op["first_line"] + op["n_lines"]].tolist()
                     its_ops.append(
-                        ref_parser.Op(
+                        ref_parser.RefParsedOp(
                             int(pcs[index]),
                             int(op["gap_instructions"]),
                             int(op["unit_busy_slots"]),
@@ -68,7 +68,9 @@ def run(
                 tail = (int(warp["tail_critical_path_cycles"]), int(warp["tail_critical_path_hops"]))
                 slots = int(warp["tail_unit_busy_slots"])
                 its_warps.append(
-                    ref_parser.Warp(int(warp["warp"]), its_ops, int(warp["tail_gap_instructions"]), tail, slots)
+                    ref_parser.RefParsedWarp(
+                        int(warp["warp"]), its_ops, int(warp["tail_gap_instructions"]), tail, slots
+                    )
                 )
             found.append((int(block["block"]), its_warps))
     return found, parser
@@ -115,7 +117,7 @@ def test_agrees_with_the_ref_twin_on_real_kernels(archive: str, kernel: int) -> 
 VOLTA = KernelHeader("k", (1, 1, 1), (32, 1, 1), 0, 0, 70, 0, 0, 0, 3, False)
 
 
-def ops_of(*lines: str, header: KernelHeader = VOLTA) -> tuple[list[ref_parser.Op], ref_parser.Warp]:
+def ops_of(*lines: str, header: KernelHeader = VOLTA) -> tuple[list[ref_parser.RefParsedOp], ref_parser.RefParsedWarp]:
     """Operations and the warp of one warp's instructions."""
     text = "\n".join(["#BEGIN_TB", "thread block = 0,0,0", "warp = 0", f"insts = {len(lines)}", *lines, "#END_TB", ""])
     ((_, (warp,)),), _ = run(header, text, [])

@@ -15,12 +15,12 @@ import buddysim.trace as bt
 from buddysim.base.errors import BuddysimError
 from buddysim.compress import entry_classes
 from buddysim.importers.archive import folder_with
-from buddysim.importers.opencl import Options, convert_bundle
-from buddysim.importers.opencl.assumed import GAP, GAP_FIRST, TAIL
+from buddysim.importers.opencl import BundleImportOptions, convert_bundle
+from buddysim.importers.opencl.assumptions import GAP, GAP_FIRST, TAIL
 from tests.importers.opencl.captures import write_bundle
 
 
-def converted(bundle: Path, tmp_path: Path, options: Options | None = None) -> bt.Trace:
+def converted(bundle: Path, tmp_path: Path, options: BundleImportOptions | None = None) -> bt.Trace:
     convert_bundle(bundle, tmp_path / "out.bin", options)
     trace = bt.open_trace(tmp_path / "out.bin")
     bt.verify_trace(trace)
@@ -45,7 +45,7 @@ def test_a_whole_bundle(tmp_path: Path) -> None:
 
 def test_snapshots_follow_their_launch_and_size_maps_cover_their_contents(tmp_path: Path) -> None:
     bundle = write_bundle(tmp_path / "bundle")
-    trace = converted(bundle, tmp_path, Options(contents_every=2))
+    trace = converted(bundle, tmp_path, BundleImportOptions(contents_every=2))
     assert [snapshot.point for snapshot in trace.snapshots] == [1, 3]
     values = np.fromfile(bundle / "snap_0" / f"{1 << 48}.bin", np.uint8)
     pages, data = trace.snapshots[0].read(0)
@@ -61,7 +61,7 @@ def test_snapshots_follow_their_launch_and_size_maps_cover_their_contents(tmp_pa
 
 def test_some_launches(tmp_path: Path) -> None:
     bundle = write_bundle(tmp_path / "bundle")
-    trace = converted(bundle, tmp_path, Options(launches=(1, 2), contents_every=0, snapshots=[2]))
+    trace = converted(bundle, tmp_path, BundleImportOptions(launches=(1, 2), contents_every=0, snapshots=[2]))
     assert [kernel.ordinal for kernel in trace.kernels] == [1]
     assert [snapshot.point for snapshot in trace.snapshots] == [3]
     assert not trace.snapshots[0].contents

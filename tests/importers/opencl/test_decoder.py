@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from buddysim.base.errors import BuddysimError
 from buddysim.importers.opencl.decoder import PackedDecoder
 from tests.importers.opencl.captures import Record, packed
-from tests.reference.importers.opencl.ref_decoder import Launch, Op, decode
+from tests.reference.importers.opencl.ref_decoder import RefDecodedLaunch, RefDecodedOp, decode
 
 N_GROUPS, N_WARPS = 4, 3
 
@@ -33,16 +33,16 @@ def captures(draw: st.DrawFn) -> list[Record]:
     return records
 
 
-def run(data: bytes, cuts: list[int], first: int, end: int) -> list[Launch]:
+def run(data: bytes, cuts: list[int], first: int, end: int) -> list[RefDecodedLaunch]:
     decoder = PackedDecoder("warp.trace", first, end)
-    launches: list[Launch] = []
+    launches: list[RefDecodedLaunch] = []
 
     def take() -> None:
         blocks, warps, ops, lines = decoder.take()
         for block in blocks:
             for warp in warps[block["first_warp"] : block["first_warp"] + block["n_warps"]]:
                 found = [
-                    Op(
+                    RefDecodedOp(
                         int(op["kind"]),
                         int(op["bytes_per_lane"]),
                         lines[op["first_line"] : op["first_line"] + op["n_lines"]].tolist(),
@@ -60,7 +60,7 @@ def run(data: bytes, cuts: list[int], first: int, end: int) -> list[Launch]:
                 take()
             else:
                 decoder.set_kernel(N_GROUPS, N_WARPS)
-                launches.append(Launch(decoder.launch))
+                launches.append(RefDecodedLaunch(decoder.launch))
         if decoder.launch >= 0:
             take()
     decoder.finish()

@@ -12,7 +12,7 @@ import pytest
 
 from buddysim.base.errors import BuddysimError
 from buddysim.compress.registry import tensor_algorithms
-from buddysim.formats.maps import ActivationsWriter, load
+from buddysim.formats.activations import ActivationsWriter, load_activations
 from buddysim.training.contents.observe_training import (
     ObservationSettings,
     Reduction,
@@ -57,7 +57,7 @@ def test_a_measurement_is_the_same_every_time(data: Path, tmp_path: Path) -> Non
     assert torch.get_num_threads() == threads
     assert not torch.are_deterministic_algorithms_enabled()
     assert state.shape == torch.random.get_rng_state().shape
-    found = load(tmp_path / "a")
+    found = load_activations(tmp_path / "a")
     assert [point.iteration for point in found.points] == iterations_observed(12, settings)[0]
     assert reports[-1] == (12, 12)
     sizes = [len(point.maps[0].sizes) for point in found.points if point.iteration in (0, 6, 12)]
@@ -80,7 +80,7 @@ def test_a_reduced_network_of_the_zoo(data: Path, tmp_path: Path) -> None:
     last = []
     for size_points in (3, 2):
         observe_training(tmp_path / "a", replace(settings, size_points=size_points))
-        found = load(tmp_path / "a")
+        found = load_activations(tmp_path / "a")
         assert not found.stored_values
         assert [m.name for m in found.maps[1:]] == [
             layer.name for layer in Network.load("resnet20").layers if layer.kind in ("relu", "avgpool")

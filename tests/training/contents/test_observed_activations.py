@@ -10,7 +10,14 @@ import pytest
 
 from buddysim.base.errors import BuddysimError
 from buddysim.compress.tensors import tensor_ratios
-from buddysim.formats.maps import ActivationsWriter, CodeSize, MapInfo, MapStatistics, Point, load
+from buddysim.formats.activations import (
+    ActivationsWriter,
+    FeatureMapInfo,
+    FeatureMapStatistics,
+    PayloadSize,
+    TrainingPoint,
+    load_activations,
+)
 from buddysim.training.contents import Codec
 from buddysim.training.contents.generated import relu_map
 from buddysim.training.contents.observed_activations import ObservedActivations, observed_activations
@@ -18,27 +25,27 @@ from buddysim.training.networks.graph import Network
 from buddysim.training.networks.zoo import names
 
 MAPS = (
-    MapInfo("image", "input", (3, 8, 8)),
-    MapInfo("first", "relu", (4, 8, 8), "conv", 1, 0.0),
-    MapInfo("pooled", "maxpool", (4, 4, 4), "relu", 1, 0.0),
-    MapInfo("last", "relu", (4, 4, 4), "conv", 2, 1.0),
-    MapInfo("flat", "relu", (16,), "fc", 3, 0.0, "classifier"),
+    FeatureMapInfo("image", "input", (3, 8, 8)),
+    FeatureMapInfo("first", "relu", (4, 8, 8), "conv", 1, 0.0),
+    FeatureMapInfo("pooled", "maxpool", (4, 4, 4), "relu", 1, 0.0),
+    FeatureMapInfo("last", "relu", (4, 4, 4), "conv", 2, 1.0),
+    FeatureMapInfo("flat", "relu", (16,), "fc", 3, 0.0, "classifier"),
 )
 
 
-def statistics(number: int, nonzero: int, *sizes: CodeSize) -> MapStatistics:
-    return MapStatistics(number, 1024, nonzero, sizes, 1024 if sizes else 0)
+def statistics(number: int, nonzero: int, *sizes: PayloadSize) -> FeatureMapStatistics:
+    return FeatureMapStatistics(number, 1024, nonzero, sizes, 1024 if sizes else 0)
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "by-hand.maps"
-    rle = [CodeSize("rle", "NCHW", 4096, bits) for bits in (16384, 8192)]
+    rle = [PayloadSize("rle", "NCHW", 4096, bits) for bits in (16384, 8192)]
     with ActivationsWriter(path, {"network": "small", "data": "nothing"}, MAPS) as writer:
-        writer.add_point(Point(0, 0.0, 4, (statistics(1, 512, rle[0]), statistics(3, 512), statistics(4, 256))))
+        writer.add_point(TrainingPoint(0, 0.0, 4, (statistics(1, 512, rle[0]), statistics(3, 512), statistics(4, 256))))
         last = (statistics(1, 512, rle[1]), statistics(2, 768), statistics(3, 256), statistics(4, 128))
-        writer.add_point(Point(10, 1.0, 4, last))
-        writer.add_point(Point(30, 3.0, 4, last))
+        writer.add_point(TrainingPoint(10, 1.0, 4, last))
+        writer.add_point(TrainingPoint(30, 3.0, 4, last))
         writer.add_values(2, 1, relu_map((4, 4, 8, 8), 0.5, seed=1))
     return path
 
@@ -101,13 +108,14 @@ def test_values_that_do_not_repeat(tmp_path: Path) -> None:
     path = tmp_path / "flat.maps"
     flat = (relu_map((4, 4, 8, 8), 0.5, seed=1) != 0).astype(np.float32)  # zeros and ones
     with ActivationsWriter(path, {}, MAPS) as writer:
-        writer.add_point(Point(0, 0.0, 4, (statistics(1, 512),)))
+        writer.add_point(TrainingPoint(0, 0.0, 4, (statistics(1, 512),)))
         writer.add_values(0, 1, flat)
     network = Network.load("alexnet")
     shares = [
-        by_name(network, ObservedActivations(load(path), repeated_values=repeated_values).contents(network, 4, codec))[
-            "relu1"
-        ].share
+        by_name(
+            network,
+            ObservedActivations(load_activations(path), repeated_values=repeated_values).contents(network, 4, codec),
+        )["relu1"].share
         for codec in (Codec("zlib"), Codec("rle"))
         for repeated_values in (True, False)
     ]
@@ -119,7 +127,7 @@ def test_a_file_without_sizes_or_values_tells_of_zvc_alone(tmp_path: Path) -> No
     network = Network.load("alexnet")
     path = tmp_path / "densities.maps"
     with ActivationsWriter(path, {}, MAPS) as writer:
-        writer.add_point(Point(0, 0.0, 4, (statistics(1, 512),)))
+        writer.add_point(TrainingPoint(0, 0.0, 4, (statistics(1, 512),)))
     source = observed_activations(str(path))
     assert by_name(network, source.contents(network, 4, Codec()))["relu1"].density == 0.5
     with pytest.raises(BuddysimError, match=r"densities.maps, .*: no sizes for zlib, NCHW, windows of 4096 B"):
@@ -127,7 +135,7 @@ def test_a_file_without_sizes_or_values_tells_of_zvc_alone(tmp_path: Path) -> No
 
 
 def test_the_same_network_gets_its_own_densities_back(file: Path) -> None:
-    source = ObservedActivations(load(file), epoch=3)
+    source = ObservedActivations(load_activations(file), epoch=3)
     assert [(o.kind, o.depth, o.density) for o in source.observed(Codec())] == [
         ("relu", 0.0, 0.5),
         ("pool", 0.0, 0.75),
@@ -142,7 +150,7 @@ def test_a_file_without_points_is_refused(tmp_path: Path) -> None:
         pass
     with pytest.raises(BuddysimError, match="has no point of the training"):
         observed_activations(str(path))
-    assert np.isnan(load(path).densities).all()
+    assert np.isnan(load_activations(path).densities).all()
 
 
 @pytest.mark.parametrize("name", names())

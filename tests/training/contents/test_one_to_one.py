@@ -9,7 +9,14 @@ import pytest
 
 from buddysim.base.errors import BuddysimError
 from buddysim.compress import lz4
-from buddysim.formats.maps import ActivationsWriter, CodeSize, MapInfo, MapStatistics, Point, load
+from buddysim.formats.activations import (
+    ActivationsWriter,
+    FeatureMapInfo,
+    FeatureMapStatistics,
+    PayloadSize,
+    TrainingPoint,
+    load_activations,
+)
 from buddysim.papers.cswap.paper_networks import ZOO
 from buddysim.training import simulate
 from buddysim.training.contents import Codec, TableContents
@@ -37,25 +44,28 @@ def branches() -> Network:
 
 
 MAPS = (
-    MapInfo("a", "relu", (2, 4, 4), "conv", 2, 1.0),
-    MapInfo("b", "relu", (2, 4, 4), "conv", 3, 1.0),
-    MapInfo("c", "maxpool", (4, 2, 2), "concat", 3, 1.0),
-    MapInfo("d", "relu", (16,), "fc", 4, 0.0, "classifier"),
+    FeatureMapInfo("a", "relu", (2, 4, 4), "conv", 2, 1.0),
+    FeatureMapInfo("b", "relu", (2, 4, 4), "conv", 3, 1.0),
+    FeatureMapInfo("c", "maxpool", (4, 2, 2), "concat", 3, 1.0),
+    FeatureMapInfo("d", "relu", (16,), "fc", 4, 0.0, "classifier"),
 )
 
 
-def write(path: Path, maps: tuple[MapInfo, ...] = MAPS) -> Path:
+def write(path: Path, maps: tuple[FeatureMapInfo, ...] = MAPS) -> Path:
     with ActivationsWriter(path, {"network": "branches", "data": "nothing"}, maps) as writer:
         found = []
         for number, nonzero in enumerate((128, 512, 640, 256)[: len(maps)]):
-            size = CodeSize("rle", "NCHW", 4096, 32 * nonzero + 1000)
-            found.append(MapStatistics(number, 1024, nonzero, (size,), 1024))
-        writer.add_point(Point(0, 0.0, 4, tuple(found)))
+            size = PayloadSize("rle", "NCHW", 4096, 32 * nonzero + 1000)
+            found.append(FeatureMapStatistics(number, 1024, nonzero, (size,), 1024))
+        writer.add_point(TrainingPoint(0, 0.0, 4, tuple(found)))
     return path
 
 
 def test_every_map_gets_its_own(tmp_path: Path) -> None:
-    network, source = branches(), OneToOneContents(ObservedActivations(load(write(tmp_path / "m.maps"))), branches())
+    network, source = (
+        branches(),
+        OneToOneContents(ObservedActivations(load_activations(write(tmp_path / "m.maps"))), branches()),
+    )
     names = {layer.name: layer.index for layer in network.layers}
     for codec, share in ((Codec(), lambda n: n / 1024 + 1 / 32), (Codec("rle"), lambda n: (32 * n + 1000) / 32768)):
         found = source.contents(network, 1, codec)
@@ -63,7 +73,7 @@ def test_every_map_gets_its_own(tmp_path: Path) -> None:
             assert found[names[name]].density == nonzero / 1024
             assert found[names[name]].share == pytest.approx(share(nonzero))
     assert source.description.endswith("; map by map")
-    by_depth = ObservedActivations(load(tmp_path / "m.maps")).contents(network, 1, Codec())
+    by_depth = ObservedActivations(load_activations(tmp_path / "m.maps")).contents(network, 1, Codec())
     assert by_depth[names["left/relu"]].density == by_depth[names["right/relu"]].density == 320 / 1024
     with pytest.raises(BuddysimError, match=r"map of left/relu: no sizes for zlib, NCHW, windows of 4096 B"):
         source.contents(network, 1, Codec("zlib"))
@@ -78,8 +88,10 @@ def test_the_first_map_that_differs_is_named(tmp_path: Path) -> None:
     assert not carried.description.endswith("map by map")
     with pytest.raises(BuddysimError, match=r"map 3 .* is missing, expected pool 'pool'"):
         make_mapped_source(branches(), {"activations": str(write(path, MAPS[:2]))})
-    assert mismatch(branches(), load(write(path))) is None  # its hidden FC layers don't matter: the network has none
-    assert "relu 'a', expected relu 'left/relu'" in str(mismatch(branches(), load(path), by_name=True))
+    assert (
+        mismatch(branches(), load_activations(write(path))) is None
+    )  # its hidden FC layers don't matter: the network has none
+    assert "relu 'a', expected relu 'left/relu'" in str(mismatch(branches(), load_activations(path), by_name=True))
     with pytest.raises(BuddysimError, match=r"match 'name': expected one of layer, depth"):
         make_mapped_source(branches(), {"activation_mapping": "name"})
     with pytest.raises(BuddysimError, match="activation_mapping: goes with activations, not with synthetic_density"):
@@ -110,7 +122,7 @@ def test_every_network_of_the_paper_was_trained(name: str) -> None:
 
 @pytest.mark.parametrize("training", TRAININGS, ids=lambda one: one.reduction.network)
 def test_what_ships_says_how_it_was_made(training: Any) -> None:
-    found = load(path_of(training))
+    found = load_activations(path_of(training))
     assert found.state == "finished"
     assert (
         f"{training.reduction.width:g} of its channels, images of {training.reduction.size}"

@@ -5,24 +5,24 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from buddysim.formats.maps import Activations
+from buddysim.formats.activations import ActivationsFile
 from buddysim.training.contents.observed_activations import shipped
 
 
 @pytest.fixture(scope="module")
-def measured() -> Activations:
+def measured() -> ActivationsFile:
     return shipped()
 
 
-def number(measured: Activations, name: str) -> int:
+def number(measured: ActivationsFile, name: str) -> int:
     return next(n for n, found in enumerate(measured.maps) if found.name == name)
 
 
-def relus(measured: Activations) -> list[int]:
+def relus(measured: ActivationsFile) -> list[int]:
     return [n for n, m in enumerate(measured.maps) if m.kind == "relu" and m.follows == "conv"]
 
 
-def test_it_is_whole_and_says_where_it_comes_from(measured: Activations) -> None:
+def test_it_is_whole_and_says_where_it_comes_from(measured: ActivationsFile) -> None:
     assert measured.state == "finished"
     assert "60,000 images" in measured.provenance["data"]
     assert sum(found.kind == "conv" for found in measured.maps) >= 5
@@ -32,32 +32,32 @@ def test_it_is_whole_and_says_where_it_comes_from(measured: Activations) -> None
     assert np.sum(iterations <= 30) >= 10  # dense at the start
 
 
-def test_the_first_conv_layer_stays_near_one_half(measured: Activations) -> None:
+def test_the_first_conv_layer_stays_near_one_half(measured: ActivationsFile) -> None:
     density = measured.densities[:, relus(measured)[0]]
     assert np.all(np.abs(density - 0.5) < 0.06)  # the paper: 0.02 around 0.5
 
 
-def test_pooling_makes_every_map_denser(measured: Activations) -> None:
+def test_pooling_makes_every_map_denser(measured: ActivationsFile) -> None:
     pools = [n for n, found in enumerate(measured.maps) if found.kind == "maxpool"]
     assert len(pools) == 3
     for pool in pools:
         assert np.all(measured.densities[:, pool] > measured.densities[:, pool - 1])
 
 
-def test_densities_fall_at_the_start(measured: Activations) -> None:
+def test_densities_fall_at_the_start(measured: ActivationsFile) -> None:
     iterations = np.array([point.iteration for point in measured.points])
     early = np.searchsorted(iterations, iterations[-1] // 10)
     for relu in relus(measured)[1:]:
         assert measured.densities[early, relu] < 0.75 * measured.densities[0, relu]
 
 
-def test_deeper_layers_are_sparser_at_the_end(measured: Activations) -> None:
+def test_deeper_layers_are_sparser_at_the_end(measured: ActivationsFile) -> None:
     last = [measured.densities[-1, relu] for relu in relus(measured)]
     assert last[0] == max(last)
     assert np.mean(last[3:]) < np.mean(last[:3])
 
 
-def test_sizes_are_of_every_algorithm_layout_and_window(measured: Activations) -> None:
+def test_sizes_are_of_every_algorithm_layout_and_window(measured: ActivationsFile) -> None:
     sized = [point for point in measured.points if point.maps[0].sizes]
     assert len(sized) >= 5
     for found in sized[-1].maps:
@@ -69,7 +69,7 @@ def test_sizes_are_of_every_algorithm_layout_and_window(measured: Activations) -
         assert zvc["NCHW"] == 32 * found.nonzero + found.elements
 
 
-def test_maps_themselves_agree_with_what_is_said_of_them(measured: Activations) -> None:
+def test_maps_themselves_agree_with_what_is_said_of_them(measured: ActivationsFile) -> None:
     points = sorted({point for point, _ in measured.stored_values})
     assert len(points) >= 5
     relu = relus(measured)[0]
@@ -80,7 +80,7 @@ def test_maps_themselves_agree_with_what_is_said_of_them(measured: Activations) 
     )  # one image of the fifty
 
 
-def test_densities_rise_again_slowly(measured: Activations) -> None:
+def test_densities_rise_again_slowly(measured: ActivationsFile) -> None:
     """The U shape: every map but the first ends above its lowest density, the second CONV layer's most."""
     for number, found in enumerate(measured.maps):
         density = measured.densities[:, number]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from buddysim.base.errors import BuddysimError
-from buddysim.formats.operator_graph import Operator, OperatorGraph, Storage, Tensor, load_operators
+from buddysim.formats.operator_graph import OperandTensor, Operator, OperatorGraph, Storage, load_operators
 from buddysim.training.networks.from_operator_graph import network_from_operators
 from buddysim.training.networks.graph import Network
 from tests.formats.test_operator_graph import CAPTURED
@@ -40,7 +40,7 @@ def graph(*operators: Operator) -> OperatorGraph:
     roles = {"x": "input", "w": "weight", "y": "temporary", "z": "temporary"}
     storages = [Storage(4096, roles[name], name) for name in SHAPES]  # type: ignore[arg-type]
     extents = [4 * (1 + sum(extent - 1 for extent in shape)) for shape in SHAPES.values()]
-    tensors = [Tensor(n, 0, shape, (1,) * 4, "float32", extents[n]) for n, shape in enumerate(SHAPES.values())]
+    tensors = [OperandTensor(n, 0, shape, (1,) * 4, "float32", extents[n]) for n, shape in enumerate(SHAPES.values())]
     return OperatorGraph(tuple(storages), tuple(tensors), operators)
 
 

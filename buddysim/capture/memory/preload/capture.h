@@ -117,7 +117,7 @@ void table_remove_range(uintptr_t base, uintptr_t end);
 
 void find_static_data(void);
 
-/* What nobody claims (unclaimed.c). */
+/* What nobody claims (untracked.c). */
 
 void prepare_unclaimed(void);
 void leave_out(uintptr_t base, size_t bytes); /* it isn't the program's */

@@ -172,7 +172,7 @@ static uint64_t mix(uint64_t value) { /* splitmix64, Steele et al. 2014 */
     return value ^ (value >> 31);
 }
 
-/* One page of each stratum of pages, chosen by the seed: the same ones in every snapshot. sampling.py is its twin. */
+/* One page of each stratum of pages, chosen by the seed: the same ones in every snapshot. page_sampling.py is its twin. */
 static void send_contents(int fd, long page_map, const struct allocation *from) {
     if (from->bytes <= settings.whole_bytes) {
         send_range(fd, page_map, from, 0, from->bytes);

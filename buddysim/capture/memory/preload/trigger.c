@@ -1,7 +1,7 @@
 /* When snapshots are taken: every so many calls, or every so much processor time of the program.
  *
  * How long the program will run is unknown. At four times the wanted number of snapshots the capture command drops every
- * other one (record.py), and from then on they are taken as far apart as those that stayed. At the end there are two to
+ * other one (snapshot_recorder.py), and from then on they are taken as far apart as those that stayed. At the end there are two to
  * four times as many as wanted, of which those nearest to equal distances are chosen. */
 #include "capture.h"
 

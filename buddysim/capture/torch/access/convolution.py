@@ -15,9 +15,9 @@ from math import prod
 import numpy as np
 
 from buddysim.capture.torch.access.elementwise import elementwise
-from buddysim.capture.torch.access.launch import OFF, Addresses, Launch
-from buddysim.capture.torch.access.tensors import View
-from buddysim.capture.torch.access.tile_product import Factor, Product, Result
+from buddysim.capture.torch.access.launch import OFF, Addresses, ModelledKernel
+from buddysim.capture.torch.access.tensors import TensorView
+from buddysim.capture.torch.access.tile_product import MatmulOperand, MatmulResult, TiledMatmul
 
 _VECTOR = 4
 
@@ -32,9 +32,9 @@ class Convolution:
     stride, padding, dilation : along the height and the width
     """
 
-    data: View
-    filter: View
-    out: View
+    data: TensorView
+    filter: TensorView
+    out: TensorView
     stride: tuple[int, int]
     padding: tuple[int, int]
     dilation: tuple[int, int]
@@ -44,11 +44,11 @@ class Convolution:
         """Whether a pixel of the output comes of the one pixel of the input at its place."""
         return self.filter.shape[2:] == (1, 1) and self.data.shape[2:] == self.out.shape[2:]
 
-    def _vector(self, pixels: View) -> int:
+    def _vector(self, pixels: TensorView) -> int:
         """Pixels that a thread fetches at once."""
         return _VECTOR if prod(pixels.shape[2:]) % _VECTOR == 0 and pixels.aligned(4 * _VECTOR) else 1
 
-    def _pixel(self, view: View, number: Addresses) -> tuple[Addresses, Addresses, Addresses]:
+    def _pixel(self, view: TensorView, number: Addresses) -> tuple[Addresses, Addresses, Addresses]:
         """Image, row and column of a pixel, all images' numbered on."""
         image, rest = np.divmod(number, view.shape[2] * view.shape[3])
         return image, *np.divmod(rest, view.shape[3])
@@ -76,25 +76,25 @@ class Convolution:
         inside = (off_p == 0) & (off_q == 0) & (p >= 0) & (p < self.out.shape[2]) & (q >= 0) & (q < self.out.shape[3])
         return np.where(inside, self.out.at(image, channel, p, q), OFF)
 
-    def _written(self, view: View) -> Result:
+    def _written(self, view: TensorView) -> MatmulResult:
         def place(channel: Addresses, pixel: Addresses) -> Addresses:
             image, row, column = self._pixel(view, pixel)
             return view.at(image, channel, row, column)
 
-        return Result(place, self._vector(view))
+        return MatmulResult(place, self._vector(view))
 
-    def forward(self, name: str = "implicit_gemm") -> Launch:
+    def forward(self, name: str = "implicit_gemm") -> ModelledKernel:
         """What makes `out`; a bias is added by a kernel of its own."""
         k, c, r, s = self.filter.shape
-        left = Factor(
+        left = MatmulOperand(
             lambda m, place: self.filter.address + 4 * (m * (c * r * s) + place),
             "k",
             _VECTOR if c * r * s % _VECTOR == 0 and self.filter.aligned(4 * _VECTOR) else 1,
         )
-        right = Factor(self._gathered, "tile", self._vector(self.data) if self._plain else 1)
-        return Product(name, k, self._pixels(self.out), c * r * s, left, right, self._written(self.out)).launch()
+        right = MatmulOperand(self._gathered, "tile", self._vector(self.data) if self._plain else 1)
+        return TiledMatmul(name, k, self._pixels(self.out), c * r * s, left, right, self._written(self.out)).launch()
 
-    def backward_data(self, name: str = "implicit_gemm_dgrad") -> Launch:
+    def backward_data(self, name: str = "implicit_gemm_dgrad") -> ModelledKernel:
         """What makes `data` of `out`."""
         k, c, r, s = self.filter.shape
 
@@ -102,11 +102,11 @@ class Convolution:
             channel, row, column = self._place(place)
             return self.filter.at(channel, m, row, column)
 
-        left = Factor(filtered, "k")
-        right = Factor(self._scattered, "tile", self._vector(self.out) if self._plain else 1)
-        return Product(name, c, self._pixels(self.data), k * r * s, left, right, self._written(self.data)).launch()
+        left = MatmulOperand(filtered, "k")
+        right = MatmulOperand(self._scattered, "tile", self._vector(self.out) if self._plain else 1)
+        return TiledMatmul(name, c, self._pixels(self.data), k * r * s, left, right, self._written(self.data)).launch()
 
-    def backward_filter(self, name: str = "implicit_gemm_wgrad") -> Iterator[Launch]:
+    def backward_filter(self, name: str = "implicit_gemm_wgrad") -> Iterator[ModelledKernel]:
         """What makes `filter` of `data` and `out`: set to 0 first, where parts are added."""
         k, c, r, s = self.filter.shape
         pixels = self._pixels(self.out)
@@ -115,14 +115,16 @@ class Convolution:
             image, row, column = self._pixel(self.out, pixel)
             return self.out.at(image, m, row, column)
 
-        left = Factor(of_out, "k", self._vector(self.out))
-        right = Factor(lambda n, pixel: self._gathered(pixel, n), "k", self._vector(self.data) if self._plain else 1)
-        result = Result(lambda m, n: self.filter.address + 4 * (m * (c * r * s) + n))
-        product = Product(name, k, c * r * s, pixels, left, right, result, divide_k=True)
+        left = MatmulOperand(of_out, "k", self._vector(self.out))
+        right = MatmulOperand(
+            lambda n, pixel: self._gathered(pixel, n), "k", self._vector(self.data) if self._plain else 1
+        )
+        result = MatmulResult(lambda m, n: self.filter.address + 4 * (m * (c * r * s) + n))
+        product = TiledMatmul(name, k, c * r * s, pixels, left, right, result, divide_k=True)
         if product.parts > 1:
             yield elementwise("fill", [], [self.filter])
         yield product.launch()
 
     @staticmethod
-    def _pixels(view: View) -> int:
+    def _pixels(view: TensorView) -> int:
         return view.shape[0] * view.shape[2] * view.shape[3]

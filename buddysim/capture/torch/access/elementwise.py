@@ -17,21 +17,21 @@ from buddysim.capture.torch.access.launch import (
     OFF,
     Access,
     Addresses,
-    Launch,
+    ModelledKernel,
     Moves,
     load,
     runs,
     store,
     threads,
 )
-from buddysim.capture.torch.access.tensors import View
+from buddysim.capture.torch.access.tensors import TensorView
 
 _WARPS: Final = 4
 _EACH: Final = 4  # elements of a thread
 _BLOCK: Final = LANES * _WARPS * _EACH
 
 
-def elementwise(name: str, inputs: Sequence[View], outputs: Sequence[View], gap: int = 2) -> Launch:
+def elementwise(name: str, inputs: Sequence[TensorView], outputs: Sequence[TensorView], gap: int = 2) -> ModelledKernel:
     """A kernel over the elements of its outputs, which have one shape.
 
     Parameters
@@ -47,8 +47,8 @@ def elementwise(name: str, inputs: Sequence[View], outputs: Sequence[View], gap:
         view.dense and view.shape == shape and view.strides == outputs[0].strides for view in (*inputs, *outputs)
     )
     if same:
-        inputs = [View(view.address, (elements,), (1,), view.dtype) for view in inputs]
-        outputs = [View(view.address, (elements,), (1,), view.dtype) for view in outputs]
+        inputs = [TensorView(view.address, (elements,), (1,), view.dtype) for view in inputs]
+        outputs = [TensorView(view.address, (elements,), (1,), view.dtype) for view in outputs]
     else:
         inputs = [view.expanded(shape) for view in inputs]
     vector = same and all(view.aligned(_EACH * view.element_bytes) for view in (*inputs, *outputs))
@@ -61,10 +61,12 @@ def elementwise(name: str, inputs: Sequence[View], outputs: Sequence[View], gap:
 
     steps = (len(inputs) + len(outputs)) * _EACH
     kind = "vectorized" if vector else "unrolled"
-    return Launch(f"{kind}_elementwise {name}", -(-elements // _BLOCK), _WARPS, steps, program)
+    return ModelledKernel(f"{kind}_elementwise {name}", -(-elements // _BLOCK), _WARPS, steps, program)
 
 
-def _moves(view: View, access: Moves, blocks: Addresses, elements: int, vector: bool, gap: int) -> Iterator[Access]:
+def _moves(
+    view: TensorView, access: Moves, blocks: Addresses, elements: int, vector: bool, gap: int
+) -> Iterator[Access]:
     """The accesses of a thread block to its part of a tensor."""
     thread = threads(_WARPS)
     if vector:
@@ -77,7 +79,7 @@ def _moves(view: View, access: Moves, blocks: Addresses, elements: int, vector: 
         yield access(np.where(there, view.numbered(np.where(there, number, 0)), OFF), view.element_bytes, gap)
 
 
-def joined(name: str, inputs: Sequence[View], out: View, axis: int) -> Launch:
+def joined(name: str, inputs: Sequence[TensorView], out: TensorView, axis: int) -> ModelledKernel:
     """Tensors one behind the other along an axis (``CatArrayBatchedCopy``); all are contiguous."""
     inner = [math.prod(view.shape[axis:]) for view in inputs]
     ends = np.cumsum(inner)
@@ -93,4 +95,4 @@ def joined(name: str, inputs: Sequence[View], out: View, axis: int) -> Launch:
             yield load(np.where(there, bases[part] + source * out.element_bytes, OFF), out.element_bytes)
             yield store(np.where(there, out.address + number * out.element_bytes, OFF), out.element_bytes)
 
-    return Launch(name, -(-out.elements // _BLOCK), _WARPS, 2 * _EACH, program)
+    return ModelledKernel(name, -(-out.elements // _BLOCK), _WARPS, 2 * _EACH, program)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from buddysim.capture.torch.access.coalesce import coalesce
-from buddysim.importers.opencl.assumed import GAP, GAP_FIRST, TAIL
+from buddysim.importers.opencl.assumptions import GAP, GAP_FIRST, TAIL
 from buddysim.trace import (
     BLOCK_DTYPE,
     FLAG_NO_RETURN,
@@ -51,7 +51,7 @@ class Access:
 
 
 @dataclass(frozen=True)
-class Launch:
+class ModelledKernel:
     """A kernel.
 
     Attributes
@@ -132,7 +132,7 @@ def threads(warps: int) -> Addresses:
     return np.arange(warps * LANES, dtype=np.int64).reshape(1, warps, LANES)
 
 
-def write_launch(writer: TraceWriter, launch: Launch, ordinal: int) -> None:
+def write_launch(writer: TraceWriter, launch: ModelledKernel, ordinal: int) -> None:
     """Writes a kernel; `ordinal` launches came before it."""
     writer.begin_kernel(
         launch.name,
@@ -149,7 +149,7 @@ def write_launch(writer: TraceWriter, launch: Launch, ordinal: int) -> None:
     writer.end_kernel()
 
 
-def _write_blocks(writer: TraceWriter, launch: Launch, numbers: Addresses) -> None:
+def _write_blocks(writer: TraceWriter, launch: ModelledKernel, numbers: Addresses) -> None:
     accesses = list(launch.program(numbers.reshape(-1, 1, 1)))
     shape = (len(numbers), launch.warps, LANES)
     n_warps, n_steps = len(numbers) * launch.warps, len(accesses)

@@ -2,40 +2,46 @@
 
 from __future__ import annotations
 
-from buddysim.capture.torch.access.launch import Addresses, Launch
-from buddysim.capture.torch.access.tensors import View
-from buddysim.capture.torch.access.tile_product import Factor, Place, Product, Result
+from buddysim.capture.torch.access.launch import Addresses, ModelledKernel
+from buddysim.capture.torch.access.tensors import TensorView
+from buddysim.capture.torch.access.tile_product import AddressOf, MatmulOperand, MatmulResult, TiledMatmul
 
 _VECTOR = 4
 
 
-def matmul(name: str, left: View, right: View, out: View, bias: View | None = None) -> Launch:
+def matmul(
+    name: str, left: TensorView, right: TensorView, out: TensorView, bias: TensorView | None = None
+) -> ModelledKernel:
     """``out[m, n] = left[m, k] x right[k, n]``, with a bias that broadcasts to it."""
     (m, k), n = left.shape, right.shape[1]
     along_k = _vector(left, 1)
     along_n = _vector(right, 1)
-    first = Factor(left.at, "k", along_k) if left.strides[1] == 1 else Factor(left.at, "tile", _vector(left, 0))
+    first = (
+        MatmulOperand(left.at, "k", along_k)
+        if left.strides[1] == 1
+        else MatmulOperand(left.at, "tile", _vector(left, 0))
+    )
     second = (
-        Factor(_turned(right), "tile", along_n)
+        MatmulOperand(_turned(right), "tile", along_n)
         if right.strides[1] == 1
-        else Factor(_turned(right), "k", _vector(right, 0))
+        else MatmulOperand(_turned(right), "k", _vector(right, 0))
     )
     added = None if bias is None else bias.expanded(out.shape)
     wide = _vector(out, 1)
     if added is not None and not (added.strides[1] == 1 and added.aligned(4 * _VECTOR)):
         wide = 1
-    result = Result(out.at, wide, bias=None if added is None else added.at)
-    return Product(name, m, n, k, first, second, result).launch()
+    result = MatmulResult(out.at, wide, bias=None if added is None else added.at)
+    return TiledMatmul(name, m, n, k, first, second, result).launch()
 
 
-def _turned(view: View) -> Place:
+def _turned(view: TensorView) -> AddressOf:
     def place(n: Addresses, k: Addresses) -> Addresses:
         return view.at(k, n)
 
     return place
 
 
-def _vector(view: View, axis: int) -> int:
+def _vector(view: TensorView, axis: int) -> int:
     """Elements that a thread may take at once along an axis."""
     other = view.strides[1 - axis]
     fits = view.strides[axis] == 1 and other % _VECTOR == 0 and view.shape[axis] % _VECTOR == 0

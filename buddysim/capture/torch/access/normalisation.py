@@ -13,14 +13,14 @@ from buddysim.capture.torch.access.launch import (
     OFF,
     Access,
     Addresses,
-    Launch,
+    ModelledKernel,
     barrier,
     load,
     runs,
     store,
     threads,
 )
-from buddysim.capture.torch.access.tensors import View
+from buddysim.capture.torch.access.tensors import TensorView
 
 _WARPS: Final = 16
 _VECTOR: Final = 4
@@ -29,8 +29,12 @@ _GAP: Final = 2
 
 
 def by_channel(
-    name: str, inputs: Sequence[View], values: Sequence[View], results: Sequence[View], outputs: Sequence[View]
-) -> Launch:
+    name: str,
+    inputs: Sequence[TensorView],
+    values: Sequence[TensorView],
+    results: Sequence[TensorView],
+    outputs: Sequence[TensorView],
+) -> ModelledKernel:
     """Sums over each channel, and what is made with them of each element.
 
     Parameters
@@ -55,7 +59,7 @@ def by_channel(
             image, pixel = np.divmod(np.minimum(at, elements - each), pixels)
             return (image * channels + blocks) * pixels + pixel, np.where(at < elements, inputs[0].elements, 0)
 
-        def moves(views: Sequence[View], turn: int, *, write: bool) -> Iterator[Access]:
+        def moves(views: Sequence[TensorView], turn: int, *, write: bool) -> Iterator[Access]:
             first, end = first_of(turn)
             for view in views:
                 for access in runs(store if write else load, view.address, 4, first, end, each, _GAP):
@@ -77,4 +81,4 @@ def by_channel(
             yield from moves(outputs, turn, write=True)
 
     steps = turns * (2 * len(inputs) + len(outputs)) + len(values) + len(results) + 1
-    return Launch(name, channels, _WARPS, steps, program)
+    return ModelledKernel(name, channels, _WARPS, steps, program)

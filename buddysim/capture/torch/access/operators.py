@@ -14,20 +14,20 @@ from numpy.typing import NDArray
 
 from buddysim.capture.torch.access.convolution import Convolution
 from buddysim.capture.torch.access.elementwise import elementwise, joined
-from buddysim.capture.torch.access.launch import Launch
+from buddysim.capture.torch.access.launch import ModelledKernel
 from buddysim.capture.torch.access.matmul import matmul
 from buddysim.capture.torch.access.normalisation import by_channel
 from buddysim.capture.torch.access.optimizer import updated
-from buddysim.capture.torch.access.pooling import Window, pooled, unpooled
+from buddysim.capture.torch.access.pooling import PoolingWindow, pooled, unpooled
 from buddysim.capture.torch.access.rows import added_rows, over_rows, taken_rows
-from buddysim.capture.torch.access.tensors import View
+from buddysim.capture.torch.access.tensors import TensorView
 
 _MOST_OPERANDS: Final = 8
 _SINGLE: Final = "float32"
 
 
 @dataclass(frozen=True)
-class Call:
+class OperatorCall:
     """An operator with its tensors.
 
     Attributes
@@ -39,8 +39,8 @@ class Call:
     """
 
     name: str
-    inputs: tuple[View, ...]
-    outputs: tuple[View, ...]
+    inputs: tuple[TensorView, ...]
+    outputs: tuple[TensorView, ...]
     arguments: Mapping[str, Any] = field(default_factory=dict)
     values: Mapping[int, NDArray[np.int64]] = field(default_factory=dict)
 
@@ -51,14 +51,14 @@ class Call:
         return int(first), int(rest[0] if rest else first)
 
 
-def launches_of(call: Call) -> list[Launch] | None:
+def launches_of(call: OperatorCall) -> list[ModelledKernel] | None:
     """The kernels of an operator, in order; None: there is no model."""
     model = _MODELS.get(call.name)
     found = model(call) if model is not None else None
     return found if found is not None else _by_elements(call)
 
 
-def _by_elements(call: Call) -> list[Launch] | None:
+def _by_elements(call: OperatorCall) -> list[ModelledKernel] | None:
     """Operators that make each element from the elements at its place."""
     if not call.outputs or len(call.inputs) + len(call.outputs) > _MOST_OPERANDS:
         return None
@@ -74,11 +74,11 @@ def _fits(inner: tuple[int, ...], outer: tuple[int, ...]) -> bool:
     return len(inner) <= len(outer) and all(own in (1, whole) for own, whole in pairs)
 
 
-def _plain(*views: View) -> bool:
+def _plain(*views: TensorView) -> bool:
     return all(view.contiguous and view.dtype == _SINGLE for view in views)
 
 
-def _convolution(call: Call, data: View, filters: View, out: View) -> Convolution | None:
+def _convolution(call: OperatorCall, data: TensorView, filters: TensorView, out: TensorView) -> Convolution | None:
     if len(data.shape) != 4 or call.arguments.get("groups", 1) != 1 or call.arguments.get("transposed"):
         return None
     if not _plain(data, filters, out):
@@ -87,21 +87,21 @@ def _convolution(call: Call, data: View, filters: View, out: View) -> Convolutio
     return Convolution(data, filters, out, *pairs)
 
 
-def _conv_forward(call: Call) -> list[Launch] | None:
+def _conv_forward(call: OperatorCall) -> list[ModelledKernel] | None:
     data, filters, *bias = call.inputs
     found = _convolution(call, data, filters, call.outputs[0])
     if found is None:
         return None
     out = call.outputs[0]
-    shift = [View(one.address, (1, *one.shape, 1, 1), (0, 1, 0, 0), one.dtype) for one in bias]
+    shift = [TensorView(one.address, (1, *one.shape, 1, 1), (0, 1, 0, 0), one.dtype) for one in bias]
     return [found.forward(), *(elementwise("add_bias", [out, one], [out]) for one in shift)]
 
 
-def _conv_backward(call: Call) -> list[Launch] | None:
+def _conv_backward(call: OperatorCall) -> list[ModelledKernel] | None:
     slope, data, filters = call.inputs[:3]
     wanted = call.arguments.get("output_mask", (True, True, True))
     outputs = list(call.outputs)
-    launches: list[Launch] = []
+    launches: list[ModelledKernel] = []
     for which, is_wanted in enumerate(wanted):
         if not is_wanted:
             continue
@@ -118,14 +118,14 @@ def _conv_backward(call: Call) -> list[Launch] | None:
     return launches
 
 
-def _product(call: Call) -> list[Launch] | None:
+def _product(call: OperatorCall) -> list[ModelledKernel] | None:
     *bias, left, right = call.inputs
     if len(left.shape) != 2 or len(right.shape) != 2 or left.shape[1] != right.shape[0]:
         return None
     return [matmul("sgemm", left, right, call.outputs[0], bias[0] if bias else None)]
 
 
-def _batch_norm(call: Call) -> list[Launch] | None:
+def _batch_norm(call: OperatorCall) -> list[ModelledKernel] | None:
     data, *_ = call.inputs
     out, mean, deviation, *_ = call.outputs
     if not _plain(data, out) or len(data.shape) < 3:
@@ -134,7 +134,7 @@ def _batch_norm(call: Call) -> list[Launch] | None:
     return [by_channel("bn_fw_tr_1C11", [data], values, [mean, deviation], [out])]
 
 
-def _batch_norm_backward(call: Call) -> list[Launch] | None:
+def _batch_norm_backward(call: OperatorCall) -> list[ModelledKernel] | None:
     slope, data, *values = call.inputs
     out, *gradients = call.outputs
     if not _plain(slope, data, out) or len(data.shape) < 3:
@@ -143,39 +143,39 @@ def _batch_norm_backward(call: Call) -> list[Launch] | None:
     return [by_channel("bn_bw_1C11", [slope, data], [weight, mean, deviation], gradients, [out])]
 
 
-def _window(call: Call) -> Window:
+def _window(call: OperatorCall) -> PoolingWindow:
     size = call.pair("kernel_size", 1)
-    return Window(size, call.pair("stride", size), call.pair("padding", 0))
+    return PoolingWindow(size, call.pair("stride", size), call.pair("padding", 0))
 
 
-def _pool(call: Call) -> list[Launch] | None:
+def _pool(call: OperatorCall) -> list[ModelledKernel] | None:
     if len(call.inputs[0].shape) != 4:
         return None
     return [pooled(call.name, call.inputs[0], call.outputs, _window(call))]
 
 
-def _max_pool_backward(call: Call) -> list[Launch] | None:
+def _max_pool_backward(call: OperatorCall) -> list[ModelledKernel] | None:
     slope, _, indices = call.inputs
     return [unpooled(call.name, (slope, indices), call.outputs[0], _window(call))]
 
 
-def _avg_pool_backward(call: Call) -> list[Launch] | None:
+def _avg_pool_backward(call: OperatorCall) -> list[ModelledKernel] | None:
     return [unpooled(call.name, call.inputs[:1], call.outputs[0], _window(call))]
 
 
-def _softmax(call: Call) -> list[Launch] | None:
+def _softmax(call: OperatorCall) -> list[ModelledKernel] | None:
     if call.arguments.get("dim", -1) not in (-1, len(call.outputs[0].shape) - 1):
         return None
     return [over_rows(call.name, call.inputs, call.outputs, 3)]
 
 
-def _softmax_backward(call: Call) -> list[Launch] | None:
+def _softmax_backward(call: OperatorCall) -> list[ModelledKernel] | None:
     if call.arguments.get("dim", -1) not in (-1, len(call.outputs[0].shape) - 1):
         return None
     return [over_rows(call.name, call.inputs, call.outputs, 2)]
 
 
-def _cat(call: Call) -> list[Launch] | None:
+def _cat(call: OperatorCall) -> list[ModelledKernel] | None:
     (out,) = call.outputs
     axis = call.arguments.get("dim", 0) % len(out.shape)
     if not all(view.contiguous for view in (*call.inputs, out)) or sum(v.elements for v in call.inputs) != out.elements:
@@ -183,13 +183,13 @@ def _cat(call: Call) -> list[Launch] | None:
     return [joined("CatArrayBatchedCopy", call.inputs, out, axis)]
 
 
-def _embedding(call: Call) -> list[Launch] | None:
+def _embedding(call: OperatorCall) -> list[ModelledKernel] | None:
     if 1 not in call.values:
         return None
     return [taken_rows(call.name, call.inputs[0], call.inputs[1], call.values[1], call.outputs[0])]
 
 
-def _embedding_backward(call: Call) -> list[Launch] | None:
+def _embedding_backward(call: OperatorCall) -> list[ModelledKernel] | None:
     if 1 not in call.values:
         return None
     (out,) = call.outputs
@@ -199,7 +199,7 @@ def _embedding_backward(call: Call) -> list[Launch] | None:
     ]
 
 
-def _update(call: Call) -> list[Launch] | None:
+def _update(call: OperatorCall) -> list[ModelledKernel] | None:
     """A fused optimizer's: lists of parameters, gradients and state, one behind the other."""
     written = {view.address for view in call.outputs}
     parts = _equal_parts([view for view in call.inputs if view.shape])  # numbers of steps are no parameters'
@@ -211,7 +211,7 @@ def _update(call: Call) -> list[Launch] | None:
     return [updated(call.name, groups)]
 
 
-def _equal_parts(views: Sequence[View]) -> list[Sequence[View]] | None:
+def _equal_parts(views: Sequence[TensorView]) -> list[Sequence[TensorView]] | None:
     """Lists of the same shapes that follow each other: parameters, gradients, one or two kinds of state."""
     for count in (4, 3, 2):
         size, rest = divmod(len(views), count)
@@ -221,7 +221,7 @@ def _equal_parts(views: Sequence[View]) -> list[Sequence[View]] | None:
     return None
 
 
-_MODELS: Final[Mapping[str, Callable[[Call], list[Launch] | None]]] = {
+_MODELS: Final[Mapping[str, Callable[[OperatorCall], list[ModelledKernel] | None]]] = {
     "convolution": _conv_forward,
     "convolution_backward": _conv_backward,
     "mm": _product,

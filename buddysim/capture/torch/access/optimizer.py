@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from buddysim.capture.torch.access.launch import LANES, Access, Addresses, Launch, load, runs, store, threads
-from buddysim.capture.torch.access.tensors import View
+from buddysim.capture.torch.access.launch import LANES, Access, Addresses, ModelledKernel, load, runs, store, threads
+from buddysim.capture.torch.access.tensors import TensorView
 
 _CHUNK: Final = 65536
 _WARPS: Final = 16
@@ -16,7 +16,7 @@ _VECTOR: Final = 4
 _GAP: Final = 2
 
 
-def updated(name: str, groups: Sequence[tuple[Sequence[View], Sequence[View]]]) -> Launch:
+def updated(name: str, groups: Sequence[tuple[Sequence[TensorView], Sequence[TensorView]]]) -> ModelledKernel:
     """A thread block for each chunk of each parameter.
 
     Parameters
@@ -42,4 +42,4 @@ def updated(name: str, groups: Sequence[tuple[Sequence[View], Sequence[View]]]) 
             for base in bases[1]:
                 yield from runs(store, base[group], 4, number, sizes[group], _VECTOR, _GAP)
 
-    return Launch(name, int(first_chunks[-1]), _WARPS, turns * most, program)
+    return ModelledKernel(name, int(first_chunks[-1]), _WARPS, turns * most, program)

@@ -8,14 +8,14 @@ from typing import Final
 
 import numpy as np
 
-from buddysim.capture.torch.access.launch import LANES, OFF, Access, Addresses, Launch, load, store, threads
-from buddysim.capture.torch.access.tensors import View
+from buddysim.capture.torch.access.launch import LANES, OFF, Access, Addresses, ModelledKernel, load, store, threads
+from buddysim.capture.torch.access.tensors import TensorView
 
 _WARPS: Final = 8
 
 
 @dataclass(frozen=True)
-class Window:
+class PoolingWindow:
     """Along the height and the width."""
 
     size: tuple[int, int]
@@ -23,7 +23,7 @@ class Window:
     padding: tuple[int, int]
 
 
-def pooled(name: str, data: View, outputs: tuple[View, ...], window: Window) -> Launch:
+def pooled(name: str, data: TensorView, outputs: tuple[TensorView, ...], window: PoolingWindow) -> ModelledKernel:
     """Forward: each thread reads its window of (N, C, H, W), and writes its element of each output."""
     elements = outputs[0].elements
 
@@ -42,10 +42,10 @@ def pooled(name: str, data: View, outputs: tuple[View, ...], window: Window) -> 
             yield store(np.where(inside, view.numbered(np.where(inside, number, 0)), OFF), view.element_bytes)
 
     steps = window.size[0] * window.size[1] + len(outputs)
-    return Launch(name, -(-elements // (LANES * _WARPS)), _WARPS, steps, program)
+    return ModelledKernel(name, -(-elements // (LANES * _WARPS)), _WARPS, steps, program)
 
 
-def unpooled(name: str, inputs: tuple[View, ...], out: View, window: Window) -> Launch:
+def unpooled(name: str, inputs: tuple[TensorView, ...], out: TensorView, window: PoolingWindow) -> ModelledKernel:
     """Backward: each thread reads what belongs to the windows over its pixel, and writes the pixel's gradient.
 
     Parameters
@@ -80,4 +80,4 @@ def unpooled(name: str, inputs: tuple[View, ...], out: View, window: Window) -> 
         yield store(np.where(inside, out.numbered(np.where(inside, number, 0)), OFF))
 
     steps = across[0] * across[1] * len(inputs) + 1
-    return Launch(name, -(-elements // (LANES * _WARPS)), _WARPS, steps, program)
+    return ModelledKernel(name, -(-elements // (LANES * _WARPS)), _WARPS, steps, program)

@@ -12,20 +12,20 @@ from buddysim.capture.torch.access.launch import (
     OFF,
     Access,
     Addresses,
-    Launch,
+    ModelledKernel,
     add_atomically,
     load,
     store,
     threads,
 )
-from buddysim.capture.torch.access.tensors import View
+from buddysim.capture.torch.access.tensors import TensorView
 
 _IN_REGISTERS: Final = 1024  # elements of a row that a warp keeps: PyTorch's persistent softmax
 _WARPS: Final = 4
 _LONG_WARPS: Final = 16
 
 
-def over_rows(name: str, inputs: Sequence[View], outputs: Sequence[View], passes: int) -> Launch:
+def over_rows(name: str, inputs: Sequence[TensorView], outputs: Sequence[TensorView], passes: int) -> ModelledKernel:
     """A softmax, or its gradient: rows along the last axis.
 
     Rows of up to 1024 elements are read once, by a warp each (``softmax_warp_forward``), longer ones by a thread block
@@ -53,10 +53,10 @@ def over_rows(name: str, inputs: Sequence[View], outputs: Sequence[View], passes
                         yield store(np.where(inside, view.numbered(number), OFF), view.element_bytes)
 
     steps = turns * (len(inputs) * (1 if short else passes) + len(outputs))
-    return Launch(name, -(-rows // warps) if short else rows, warps, steps, program)
+    return ModelledKernel(name, -(-rows // warps) if short else rows, warps, steps, program)
 
 
-def taken_rows(name: str, table: View, indices: View, which: Addresses, out: View) -> Launch:
+def taken_rows(name: str, table: TensorView, indices: TensorView, which: Addresses, out: TensorView) -> ModelledKernel:
     """``out[i] = table[which[i]]``: a thread for each element (``indexSelectLargeIndex``).
 
     Parameters
@@ -66,12 +66,14 @@ def taken_rows(name: str, table: View, indices: View, which: Addresses, out: Vie
     return _moved_rows(name, indices, which, table, out, add=False)
 
 
-def added_rows(name: str, rows: View, indices: View, which: Addresses, table: View) -> Launch:
+def added_rows(name: str, rows: TensorView, indices: TensorView, which: Addresses, table: TensorView) -> ModelledKernel:
     """``table[which[i]] += rows[i]``: the gradient of a look-up, atomically."""
     return _moved_rows(name, indices, which, table, rows, add=True)
 
 
-def _moved_rows(name: str, indices: View, which: Addresses, table: View, rows: View, *, add: bool) -> Launch:
+def _moved_rows(
+    name: str, indices: TensorView, which: Addresses, table: TensorView, rows: TensorView, *, add: bool
+) -> ModelledKernel:
     columns = table.shape[-1]
     elements = len(which) * columns
 
@@ -86,4 +88,4 @@ def _moved_rows(name: str, indices: View, which: Addresses, table: View, rows: V
         yield load(of_rows if add else of_table)
         yield add_atomically(of_table) if add else store(of_rows)
 
-    return Launch(name, -(-elements // (LANES * _WARPS)), _WARPS, 3, program)
+    return ModelledKernel(name, -(-elements // (LANES * _WARPS)), _WARPS, 3, program)

@@ -15,7 +15,7 @@ _BYTES: Final = {"float64": 8, "int64": 8, "float32": 4, "int32": 4, "float16": 
 
 
 @dataclass(frozen=True)
-class View:
+class TensorView:
     """Elements in memory.
 
     Attributes
@@ -74,13 +74,13 @@ class View:
             index.append(here)
         return self.at(*reversed(index))
 
-    def expanded(self, shape: tuple[int, ...]) -> View:
+    def expanded(self, shape: tuple[int, ...]) -> TensorView:
         """Broadcast to a shape."""
         added = len(shape) - len(self.shape)
         strides = [0] * added
         for size, stride, wanted in zip(self.shape, self.strides, shape[added:], strict=True):
             strides.append(stride if size == wanted else 0)
-        return View(self.address, shape, tuple(strides), self.dtype)
+        return TensorView(self.address, shape, tuple(strides), self.dtype)
 
     def aligned(self, bytes: int) -> bool:
         return self.address % bytes == 0

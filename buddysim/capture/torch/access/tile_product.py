@@ -20,7 +20,7 @@ from buddysim.capture.torch.access.launch import (
     OFF,
     Access,
     Addresses,
-    Launch,
+    ModelledKernel,
     add_atomically,
     barrier,
     load,
@@ -36,11 +36,11 @@ _ELEMENT: Final = 4
 _LEAST_TURNS: Final = 16  # of a part, where k is divided
 
 #: Gives the addresses of elements from their place along m or n, and along k; `OFF` where there is none.
-Place = Callable[[Addresses, Addresses], Addresses]
+AddressOf = Callable[[Addresses, Addresses], Addresses]
 
 
 @dataclass(frozen=True)
-class Factor:
+class MatmulOperand:
     """One of the two operands.
 
     Attributes
@@ -50,13 +50,13 @@ class Factor:
     vector : elements that a thread fetches at once along it, 1 or 4; they are contiguous
     """
 
-    place: Place
+    place: AddressOf
     along: Literal["k", "tile"]
     vector: int = 1
 
 
 @dataclass(frozen=True)
-class Result:
+class MatmulResult:
     """What is computed.
 
     Attributes
@@ -67,23 +67,23 @@ class Result:
     added : further operand of each column, by address of its first element (a bias); None: none
     """
 
-    place: Place
+    place: AddressOf
     vector: int = 1
     read_too: bool = False
-    bias: Place | None = None
+    bias: AddressOf | None = None
 
 
 @dataclass(frozen=True)
-class Product:
+class TiledMatmul:
     """The sum over k of left[m, k] x right[k, n]."""
 
     name: str
     m: int
     n: int
     k: int
-    left: Factor
-    right: Factor
-    result: Result
+    left: MatmulOperand
+    right: MatmulOperand
+    result: MatmulResult
     divide_k: bool = False
 
     @property
@@ -107,14 +107,14 @@ class Product:
         rows, columns = self.tile
         return -(-self.m // rows), -(-self.n // columns)
 
-    def launch(self) -> Launch:
+    def launch(self) -> ModelledKernel:
         """The kernel."""
         rows, columns = self.tile
         warps = max(1, rows * columns // _RESULTS // LANES)
         turns = -(-self.k // (DEPTH * self.parts))
         each = DEPTH * (rows // self.left.vector + columns // self.right.vector) // (LANES * warps) + 1
         n_rows, n_columns = self._tiles
-        return Launch(
+        return ModelledKernel(
             f"{self.name} {rows}x{columns}x{DEPTH}",
             n_rows * n_columns * self.parts,
             warps,
@@ -169,7 +169,7 @@ class Product:
             yield store(place, _ELEMENT * vector)
 
 
-def _fetched(factor: Factor, size: int, warps: int) -> Iterator[tuple[Addresses, Addresses]]:
+def _fetched(factor: MatmulOperand, size: int, warps: int) -> Iterator[tuple[Addresses, Addresses]]:
     """Of each fetch of a turn: the place of each thread's first element along the tile, and along k."""
     each = LANES * warps * factor.vector
     for slot in range(-(-size * DEPTH // each)):

@@ -15,7 +15,7 @@ NOWHERE = USED_ELSEWHERE = 0xFFFFFFFF
 
 
 @dataclass
-class Stretch:
+class RefComputeGap:
     """Instructions between two operations, their longest dependent chain, and the cycles that they keep units."""
 
     gap: int = 0
@@ -35,18 +35,18 @@ class Stretch:
 
 
 @dataclass
-class Site:
+class RefAccessSite:
     """An instruction that accesses memory, or a barrier; `use` is (distance, cycles, steps) of the first use."""
 
     kind: int
     bytes: int
     flags: int = 0
-    before: Stretch = field(default_factory=Stretch)
+    before: RefComputeGap = field(default_factory=RefComputeGap)
     use: tuple[int, int, int] = (0, 0, 0)
 
 
 @dataclass
-class Use:
+class RefUse:
     """A first use of what a site of another block (or of an earlier round) loaded, from the block's start."""
 
     site: int
@@ -56,28 +56,28 @@ class Use:
 
 
 @dataclass
-class Block:
+class RefBasicBlock:
     """A basic block."""
 
     targets: list[int]
     sites: list[int] = field(default_factory=list)
-    after: Stretch = field(default_factory=Stretch)
-    uses: list[Use] = field(default_factory=list)
+    after: RefComputeGap = field(default_factory=RefComputeGap)
+    uses: list[RefUse] = field(default_factory=list)
     logged: bool = False
     join: int | None = None
 
 
 @dataclass
-class Kernel:
+class RefControlFlow:
     """A kernel's control flow, with block 0 as its entry."""
 
-    sites: list[Site]
-    blocks: list[Block]
+    sites: list[RefAccessSite]
+    blocks: list[RefBasicBlock]
     name: str = "kernel"
 
 
 @dataclass
-class Lane:
+class RefLane:
     """One lane's log: logged blocks that it entered, addresses that it accessed."""
 
     blocks: list[int]
@@ -85,13 +85,13 @@ class Lane:
 
 
 @dataclass
-class Op:
+class RefWarpOp:
     """One warp operation."""
 
     kind: int
     bytes: int
     flags: int
-    before: Stretch
+    before: RefComputeGap
     addresses: list[int]
     use: tuple[int, int, int] = (0, 0, 0)
 
@@ -116,24 +116,24 @@ def joins(targets: Sequence[Sequence[int]]) -> list[int | None]:
     return result
 
 
-def regroup(kernel: Kernel, lanes: Sequence[Lane], memory: range) -> tuple[list[Op], Stretch]:
+def regroup(kernel: RefControlFlow, lanes: Sequence[RefLane], memory: range) -> tuple[list[RefWarpOp], RefComputeGap]:
     """The warp's operations and what follows the last one. Barriers are met by all lanes that have not ended."""
-    return _Warp(kernel, lanes, memory).run()
+    return _RefWarpBuilder(kernel, lanes, memory).run()
 
 
-class _Warp:
-    def __init__(self, kernel: Kernel, lanes: Sequence[Lane], memory: range) -> None:
+class _RefWarpBuilder:
+    def __init__(self, kernel: RefControlFlow, lanes: Sequence[RefLane], memory: range) -> None:
         self.kernel, self.memory = kernel, memory
         self.blocks = [iter(lane.blocks) for lane in lanes]
         self.accesses = [iter(lane.accesses) for lane in lanes]
         self.n_lanes = len(lanes)
-        self.ops: list[Op] = []
-        self.issued: list[tuple[int, Stretch]] = []  # of each op: its site; all that came before it
-        self.now = Stretch()  # since the warp began; operations count as instructions
-        self.since = Stretch()
+        self.ops: list[RefWarpOp] = []
+        self.issued: list[tuple[int, RefComputeGap]] = []  # of each op: its site; all that came before it
+        self.now = RefComputeGap()  # since the warp began; operations count as instructions
+        self.since = RefComputeGap()
         self.unused: dict[int, int] = {}  # site -> its last op, while nobody has used its result
 
-    def run(self) -> tuple[list[Op], Stretch]:
+    def run(self) -> tuple[list[RefWarpOp], RefComputeGap]:
         self.region(list(range(self.n_lanes)), 0, None)
         return self.ops, self.since
 
@@ -158,12 +158,12 @@ class _Warp:
             assert join is not None
             block = join
 
-    def next_block(self, lane: int, block: Block) -> int:
+    def next_block(self, lane: int, block: RefBasicBlock) -> int:
         if len(block.targets) > 1 or self.kernel.blocks[block.targets[0]].logged:
             return next(self.blocks[lane])
         return block.targets[0]
 
-    def execute(self, lanes: list[int], block: Block) -> None:
+    def execute(self, lanes: list[int], block: RefBasicBlock) -> None:
         for use in block.uses:
             if use.site in self.unused:
                 op = self.unused.pop(use.site)
@@ -181,25 +181,25 @@ class _Warp:
                 touched = (next(self.accesses[lane]) for lane in lanes)
                 addresses = [a for a in touched if a in self.memory and a + site.bytes <= self.memory.stop]
                 if not addresses:
-                    self.advance(Stretch(1))
+                    self.advance(RefComputeGap(1))
                     continue
             self.unused.pop(number, None)
             if site.use[0] == USED_ELSEWHERE:
                 self.unused[number] = len(self.ops)
             first_use = (0, 0, 0) if site.use[0] == USED_ELSEWHERE else site.use
-            self.issued.append((number, Stretch(self.now.gap, self.now.cycles, self.now.steps)))
+            self.issued.append((number, RefComputeGap(self.now.gap, self.now.cycles, self.now.steps)))
             flags = site.flags | FLAG_TIMED
             if site.kind == OP_ATOMIC:
                 flags |= atomic_conflicts(addresses, site.bytes) << ATOMIC_CONFLICTS_SHIFT
             elif site.kind != OP_BARRIER:
                 lines = coalesce_op(addresses, site.bytes, is_store=False)
                 flags |= bank_words(addresses, site.bytes, lines) << BANK_WORDS_SHIFT
-            self.ops.append(Op(site.kind, site.bytes, flags, self.since, addresses, first_use))
-            self.since = Stretch()
+            self.ops.append(RefWarpOp(site.kind, site.bytes, flags, self.since, addresses, first_use))
+            self.since = RefComputeGap()
             self.now.gap += 1
         self.advance(block.after)
 
-    def advance(self, stretch: Stretch) -> None:
+    def advance(self, stretch: RefComputeGap) -> None:
         for clock in (self.now, self.since):
             clock.gap += stretch.gap
             clock.cycles += stretch.cycles
@@ -207,7 +207,7 @@ class _Warp:
             clock.busy = [sum(pair) for pair in zip(clock.busy, stretch.busy, strict=True)]
 
 
-def words(kernel: Kernel) -> list[int]:
+def words(kernel: RefControlFlow) -> list[int]:
     """The kernel in the words of `table.h`, without arguments."""
     result = [*_text(kernel.name), *_text(""), 0, 0, 0, 0, len(kernel.sites)]
     for site in kernel.sites:
@@ -221,7 +221,7 @@ def words(kernel: Kernel) -> list[int]:
     return result
 
 
-def _stretch(stretch: Stretch) -> tuple[int, ...]:
+def _stretch(stretch: RefComputeGap) -> tuple[int, ...]:
     return stretch.gap, stretch.cycles, stretch.steps, *stretch.busy
 
 

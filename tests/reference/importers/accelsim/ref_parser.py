@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from buddysim.importers.accelsim.header import KernelHeader
-from buddysim.importers.accelsim.opcodes import Opcode, Role
+from buddysim.importers.accelsim.opcodes import InstructionRole, Opcode
 from buddysim.trace.records import (
     ATOMIC_CONFLICTS_SHIFT,
     BANK_WORDS_SHIFT,
@@ -30,7 +30,7 @@ WINDOW_BYTES = 1 << 24
 
 
 @dataclass
-class Instruction:
+class RefParsedInstruction:
     """One line."""
 
     pc: int
@@ -44,7 +44,7 @@ class Instruction:
 
 
 @dataclass
-class Op:
+class RefParsedOp:
     """As `WarpOp`, with its lines and program counter."""
 
     pc: int
@@ -60,19 +60,19 @@ class Op:
 
 
 @dataclass
-class Warp:
+class RefParsedWarp:
     """A warp's number, its operations, and the instructions after the last one."""
 
     number: int
-    ops: list[Op] = field(default_factory=list)
+    ops: list[RefParsedOp] = field(default_factory=list)
     tail_gap_instructions: int = 0
     tail: tuple[int, int] = (0, 0)
     tail_unit_busy_slots: int = 0
 
 
-def parse(text: str, header: KernelHeader, classify: Callable[[str], Opcode]) -> list[tuple[int, list[Warp]]]:
+def parse(text: str, header: KernelHeader, classify: Callable[[str], Opcode]) -> list[tuple[int, list[RefParsedWarp]]]:
     """Thread blocks (linear number, warps) of the text after the header."""
-    blocks: list[tuple[int, list[Warp]]] = []
+    blocks: list[tuple[int, list[RefParsedWarp]]] = []
     lines = iter(text.split("\n"))
     for line in lines:
         tokens = line.split()
@@ -80,14 +80,14 @@ def parse(text: str, header: KernelHeader, classify: Callable[[str], Opcode]) ->
             x, y, z = (int(part) for part in tokens[3].split(","))
             blocks.append(((z * header.grid[1] + y) * header.grid[0] + x, []))
         elif tokens[:1] == ["warp"]:
-            warp = Warp(int(tokens[2]))
+            warp = RefParsedWarp(int(tokens[2]))
             blocks[-1][1].append(warp)
             count = int(next(lines).split()[2])
             time_warp(warp, (parse_instruction(next(lines), header, classify) for _ in range(count)), header)
     return blocks
 
 
-def parse_instruction(line: str, header: KernelHeader, classify: Callable[[str], Opcode]) -> Instruction:
+def parse_instruction(line: str, header: KernelHeader, classify: Callable[[str], Opcode]) -> RefParsedInstruction:
     """Read one line."""
     tokens = iter(line.split())
     for _ in range((4 if header.version < 3 else 0) + header.line_info):
@@ -113,23 +113,23 @@ def parse_instruction(line: str, header: KernelHeader, classify: Callable[[str],
                     base += int(next(tokens)) if k else 0
                     addresses.append(base)
     immediate = int(next(tokens)) if header.version >= 5 else 0
-    return Instruction(pc, lanes, destinations, opcode, sources, addresses, has_memory, immediate)
+    return RefParsedInstruction(pc, lanes, destinations, opcode, sources, addresses, has_memory, immediate)
 
 
-def role_of(instruction: Instruction, header: KernelHeader) -> Role:
+def role_of(instruction: RefParsedInstruction, header: KernelHeader) -> InstructionRole:
     """What the instruction does, generic accesses resolved by their first address."""
     role, shared, local = instruction.opcode.role, header.shared_base, header.local_base
-    if role not in (Role.GENERIC_LOAD, Role.GENERIC_STORE):
+    if role not in (InstructionRole.GENERIC_LOAD, InstructionRole.GENERIC_STORE):
         return role
     if not shared or not local or not instruction.addresses:
-        return Role.SHARED
+        return InstructionRole.SHARED
     address = instruction.addresses[0]
     if shared <= address < (local if local > shared else shared + WINDOW_BYTES):
-        return Role.SHARED
-    is_load = role == Role.GENERIC_LOAD
+        return InstructionRole.SHARED
+    is_load = role == InstructionRole.GENERIC_LOAD
     if local <= address < (shared if shared > local else local + WINDOW_BYTES):
-        return Role.LOCAL_LOAD if is_load else Role.LOCAL_STORE
-    return Role.LOAD if is_load else Role.STORE
+        return InstructionRole.LOCAL_LOAD if is_load else InstructionRole.LOCAL_STORE
+    return InstructionRole.LOAD if is_load else InstructionRole.STORE
 
 
 def registers_of(name: str, count: int) -> list[str]:
@@ -156,19 +156,19 @@ def advance(now: tuple[int, int], then: tuple[int, int]) -> tuple[int, int]:
     return max(now[0] - then[0], 0), max(now[1] - then[1], 0)
 
 
-def time_warp(warp: Warp, instructions: Iterable[Instruction], header: KernelHeader) -> None:
+def time_warp(warp: RefParsedWarp, instructions: Iterable[RefParsedInstruction], header: KernelHeader) -> None:
     """Issues a warp's instructions and fills in its operations."""
-    stream = WarpStream(warp)
+    stream = RefWarpStream(warp)
     for instruction in instructions:
         stream.issue(instruction, role_of(instruction, header))
     warp.tail_gap_instructions, warp.tail = stream.number - stream.last_number, advance(stream.end(), stream.last_op)
     warp.tail_unit_busy_slots = stream.unit_busy_slots()
 
 
-class WarpStream:
+class RefWarpStream:
     """A warp's scoreboard; a clock is (cycles, steps)."""
 
-    def __init__(self, warp: Warp) -> None:
+    def __init__(self, warp: RefParsedWarp) -> None:
         self.warp = warp
         self.now = self.last_op = (0, 0)
         self.written = (0, 0)  # when all has executed but for loads
@@ -181,7 +181,7 @@ class WarpStream:
         self.unused: set[int] = set()
         self.group = 1
 
-    def issue(self, instruction: Instruction, role: Role) -> None:
+    def issue(self, instruction: RefParsedInstruction, role: InstructionRole) -> None:
         """Issues the next instruction when its registers and its unit allow."""
         self.number += 1
         opcode = instruction.opcode
@@ -196,14 +196,14 @@ class WarpStream:
         self.synchronise(instruction, role)
 
         kind, latency, passes = None, opcode.latency, 1
-        if instruction.lanes and role == Role.BARRIER:
+        if instruction.lanes and role == InstructionRole.BARRIER:
             kind = OP_BARRIER
         elif instruction.lanes and instruction.has_memory:
-            if role in (Role.LOAD, Role.ASYNC_COPY):
+            if role in (InstructionRole.LOAD, InstructionRole.ASYNC_COPY):
                 kind = OP_LOAD
-            elif role in (Role.STORE, Role.ATOMIC):
-                kind = OP_STORE if role == Role.STORE else OP_ATOMIC
-            elif role == Role.SHARED:
+            elif role in (InstructionRole.STORE, InstructionRole.ATOMIC):
+                kind = OP_STORE if role == InstructionRole.STORE else OP_ATOMIC
+            elif role == InstructionRole.SHARED:
                 passes = bank_conflicts(instruction.addresses)
                 latency += passes - 1
         self.unit_busy[opcode.unit] += opcode.interval * passes * opcode.shared_by
@@ -248,14 +248,14 @@ class WarpStream:
             self.warp.ops[index].use_distance = self.number - its_number
             self.warp.ops[index].use = advance(self.now, issued)
 
-    def synchronise(self, instruction: Instruction, role: Role) -> None:
+    def synchronise(self, instruction: RefParsedInstruction, role: InstructionRole) -> None:
         """Fences and waits use what they wait for."""
-        if role == Role.MEMORY_FENCE:
+        if role == InstructionRole.MEMORY_FENCE:
             for index in range(len(self.pending)):
                 self.use(index)
-        elif role == Role.ASYNC_COMMIT:
+        elif role == InstructionRole.ASYNC_COMMIT:
             self.group += 1
-        elif role == Role.ASYNC_WAIT:
+        elif role == InstructionRole.ASYNC_WAIT:
             for index, (_, _, group) in enumerate(self.pending):
                 if 0 < group < self.group and self.group - 1 - group >= max(instruction.immediate, 0):
                     self.use(index)
@@ -265,7 +265,7 @@ class WarpStream:
         since = self.number - self.last_number
         return max([since, *self.unit_busy.values()]) - since
 
-    def add_op(self, instruction: Instruction, role: Role, kind: int) -> None:
+    def add_op(self, instruction: RefParsedInstruction, role: InstructionRole, kind: int) -> None:
         """An access to global memory, or a barrier."""
         opcode, barrier = instruction.opcode, kind == OP_BARRIER
         flags = FLAG_TIMED
@@ -282,9 +282,9 @@ class WarpStream:
         since = self.number - self.last_number
         unit_busy_slots = min(self.unit_busy_slots(), 65535)
         width = 0 if barrier else opcode.width
-        self.warp.ops.append(Op(instruction.pc, since - 1, unit_busy_slots, chain, kind, width, flags, words))
+        self.warp.ops.append(RefParsedOp(instruction.pc, since - 1, unit_busy_slots, chain, kind, width, flags, words))
         self.unit_busy.clear()
         if kind in (OP_LOAD, OP_ATOMIC):
             self.unused.add(len(self.pending))
         self.last_op, self.last_number = (self.last_op[0] + chain[0], self.last_op[1] + chain[1]), self.number
-        self.pending.append((self.last_op, self.number, self.group if role == Role.ASYNC_COPY else 0))
+        self.pending.append((self.last_op, self.number, self.group if role == InstructionRole.ASYNC_COPY else 0))

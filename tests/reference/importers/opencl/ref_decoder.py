@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, field
 
-from buddysim.importers.opencl.assumed import GAP, GAP_FIRST, LOADS_IN_FLIGHT
+from buddysim.importers.opencl.assumptions import GAP, GAP_FIRST, LOADS_IN_FLIGHT
 from buddysim.trace.records import OP_LOAD, OP_STORE
 from tests.reference.trace.ref_coalesce import coalesce_op
 
@@ -13,7 +13,7 @@ HEAD = struct.Struct("<IIHHBBHIQ")
 
 
 @dataclass
-class Op:
+class RefDecodedOp:
     """One warp memory operation."""
 
     kind: int
@@ -24,16 +24,16 @@ class Op:
 
 
 @dataclass
-class Launch:
+class RefDecodedLaunch:
     """A launch's operations by work-group and warp, in the file's order."""
 
     number: int
-    warps: dict[tuple[int, int], list[Op]] = field(default_factory=dict)
+    warps: dict[tuple[int, int], list[RefDecodedOp]] = field(default_factory=dict)
 
 
-def decode(data: bytes, first: int, end: int) -> list[Launch]:
+def decode(data: bytes, first: int, end: int) -> list[RefDecodedLaunch]:
     """The launches from `first` to before `end`."""
-    launches: dict[int, Launch] = {}
+    launches: dict[int, RefDecodedLaunch] = {}
     at = 0
     while at < len(data):
         launch, block, warp, _, kind, width, n_lanes, _, address = HEAD.unpack_from(data, at)
@@ -41,16 +41,16 @@ def decode(data: bytes, first: int, end: int) -> list[Launch]:
         distances = struct.unpack_from(f"<{n_lanes - 1}i", data, at)
         at += 4 * (n_lanes - 1)
         if first <= launch < end:
-            ops = launches.setdefault(launch, Launch(launch)).warps.setdefault((block, warp), [])
+            ops = launches.setdefault(launch, RefDecodedLaunch(launch)).warps.setdefault((block, warp), [])
             words = coalesce_op([address, *(address + distance for distance in distances)], width, kind == OP_STORE)
-            ops.append(Op(kind, width, words, GAP if ops else GAP_FIRST))
+            ops.append(RefDecodedOp(kind, width, words, GAP if ops else GAP_FIRST))
     for found in launches.values():
         for ops in found.warps.values():
             assume_uses(ops)
     return list(launches.values())
 
 
-def assume_uses(ops: list[Op]) -> None:
+def assume_uses(ops: list[RefDecodedOp]) -> None:
     """Set the first use of every load, as `assumed.DEPENDENCIES_TEXT` describes."""
     for index, op in enumerate(ops):
         if op.kind == OP_LOAD:

@@ -23,7 +23,7 @@ _PAGE_SHIFT = np.uint64(_PAGE_LINES.bit_length() - 1)
 Range = tuple[int, int]  # first line, line after the last
 
 
-class Footprint:
+class AccessedLines:
     """The lines that each instruction touched, page by page."""
 
     def __init__(self) -> None:

@@ -23,7 +23,7 @@ class SnapshotFile:
 
 
 @dataclass
-class Options:
+class AccelsimImportOptions:
     """What to import, and how.
 
     Parameters

@@ -18,7 +18,7 @@ _STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
 
 @dataclass(frozen=True)
-class MapInfo:
+class FeatureMapInfo:
     """A feature map of the network.
 
     Attributes
@@ -49,7 +49,7 @@ class MapInfo:
 
 
 @dataclass(frozen=True)
-class CodeSize:
+class PayloadSize:
     """Size of a map under a compressor: the codes of all its windows, in bits.
 
     `mask_bits` of them only say where the zeros are (ZVC). See `buddysim.compress.tensors`.
@@ -65,7 +65,7 @@ class CodeSize:
 
 
 @dataclass(frozen=True)
-class MapStatistics:
+class FeatureMapStatistics:
     """A map at one point of the training.
 
     Attributes
@@ -81,7 +81,7 @@ class MapStatistics:
     map: Count
     elements: Positive
     nonzero: Count
-    sizes: tuple[CodeSize, ...] = ()
+    sizes: tuple[PayloadSize, ...] = ()
     sized_elements: Count = 0
 
     @property
@@ -96,7 +96,7 @@ class MapStatistics:
 
 
 @dataclass(frozen=True)
-class Point:
+class TrainingPoint:
     """A point of the training.
 
     Attributes
@@ -115,18 +115,18 @@ class Point:
     iteration: Count
     epoch: Annotated[float, Field(ge=0)]
     samples: Positive
-    maps: tuple[MapStatistics, ...]
+    maps: tuple[FeatureMapStatistics, ...]
     loss: float | None = None
     accuracy: Annotated[float, Field(ge=0, le=1)] | None = None
     learning_rate: float | None = None
 
-    def statistics(self, map: int) -> MapStatistics | None:
+    def statistics(self, map: int) -> FeatureMapStatistics | None:
         """Of one map, None where it wasn't seen at this point."""
         return next((found for found in self.maps if found.map == map), None)
 
 
 @dataclass(frozen=True)
-class End:
+class EndRecord:
     """The end of a file: how much it holds, and what ended the capture."""
 
     __pydantic_config__ = _STRICT
@@ -137,11 +137,11 @@ class End:
 
 
 PROVENANCE: TypeAdapter[dict[str, str]] = TypeAdapter(dict[str, str], config=ConfigDict(strict=True))
-MAPS = TypeAdapter(list[MapInfo])
-POINT = TypeAdapter(Point)
-END = TypeAdapter(End)
+MAPS = TypeAdapter(list[FeatureMapInfo])
+POINT = TypeAdapter(TrainingPoint)
+END = TypeAdapter(EndRecord)
 
 
-def code_sizes(ratios: Iterable[TensorRatio]) -> tuple[CodeSize, ...]:
+def payload_sizes(ratios: Iterable[TensorRatio]) -> tuple[PayloadSize, ...]:
     """Results of `buddysim.compress.tensors.tensor_ratios` as a point holds them."""
-    return tuple(CodeSize(r.algorithm, r.layout, r.window, r.bits, r.mask_bits) for r in ratios)
+    return tuple(PayloadSize(r.algorithm, r.layout, r.window, r.bits, r.mask_bits) for r in ratios)

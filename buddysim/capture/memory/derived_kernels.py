@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from buddysim.compress import ENTRY_BYTES, SECTOR_BYTES
-from buddysim.importers.opencl.assumed import GAP, GAP_FIRST, TAIL
+from buddysim.importers.opencl.assumptions import GAP, GAP_FIRST, TAIL
 from buddysim.trace import BLOCK_DTYPE, OP_DTYPE, OP_LOAD, OP_STORE, WARP_DTYPE, TraceWriter
 from buddysim.trace.format import PAGE_BYTES
 
@@ -40,7 +40,7 @@ ASSUMED: Final = {
 
 
 @dataclass(frozen=True)
-class Footprint:
+class StreamedRange:
     """An allocation that a kernel streams over: `changed` says of each page of 8 KiB whether it is written."""
 
     base: int
@@ -86,7 +86,7 @@ def _runs(changed: npt.NDArray[np.bool_], first: int, end: int, last_is_short: b
     return list(zip([first, *ends[:-1]], ends, strict=True))
 
 
-def _write_pages(writer: TraceWriter, allocation: Footprint, first: int, end: int, first_block: int) -> None:
+def _write_pages(writer: TraceWriter, allocation: StreamedRange, first: int, end: int, first_block: int) -> None:
     """Thread blocks of pages ``first:end`` of an allocation."""
     all_ops, all_lines, counts = [], [], []
     for run, run_end in _runs(allocation.changed, first, end, end * PAGE_BYTES > allocation.bytes):
@@ -111,7 +111,7 @@ def _write_pages(writer: TraceWriter, allocation: Footprint, first: int, end: in
     writer.add_blocks(blocks, warps, ops, lines)
 
 
-def write_interval(writer: TraceWriter, name: str, allocations: Sequence[Footprint], ordinal: int) -> None:
+def write_interval(writer: TraceWriter, name: str, allocations: Sequence[StreamedRange], ordinal: int) -> None:
     """The kernel of one interval; none where nothing was captured."""
     per_allocation = [-(-len(allocation.changed) // WARPS_PER_BLOCK) for allocation in allocations]
     if not sum(per_allocation):

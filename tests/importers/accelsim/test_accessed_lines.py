@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from buddysim.importers.accelsim.footprint import Footprint, merged, without
+from buddysim.importers.accelsim.accessed_lines import AccessedLines, merged, without
 
 PAGE = 2**21 // 128  # lines
 
 
-def touch(footprint: Footprint, pc: int, lines: list[int], kernel: str = "k") -> None:
+def touch(footprint: AccessedLines, pc: int, lines: list[int], kernel: str = "k") -> None:
     words = np.array([number << 8 | 0xF for number in lines], np.uint64)
     footprint.add(kernel, np.full(len(lines), pc, np.uint64), np.ones(len(lines), np.uint8), words)
 
 
 def test_overlapping_ranges_of_instructions_are_merged() -> None:
-    footprint = Footprint()
+    footprint = AccessedLines()
     touch(footprint, 1, [100, 150])
     touch(footprint, 2, [140, 200])
     touch(footprint, 2, [160])
@@ -23,7 +23,7 @@ def test_overlapping_ranges_of_instructions_are_merged() -> None:
 
 
 def test_adjacent_ranges_stay_separate() -> None:
-    footprint = Footprint()
+    footprint = AccessedLines()
     touch(footprint, 1, [100, 149])
     touch(footprint, 2, [150, 200])
     touch(footprint, 1, [150, 199], kernel="another")
@@ -31,13 +31,13 @@ def test_adjacent_ranges_stay_separate() -> None:
 
 
 def test_a_range_of_an_instruction_continues_over_adjacent_pages_only() -> None:
-    footprint = Footprint()
+    footprint = AccessedLines()
     touch(footprint, 1, [PAGE - 10, PAGE + 5, 2 * PAGE + 7, 5 * PAGE])
     assert footprint.outside([]) == [(PAGE - 10, 2 * PAGE + 8), (5 * PAGE, 5 * PAGE + 1)]
 
 
 def test_known_allocations_and_untouched_ends_are_excluded() -> None:
-    footprint = Footprint()
+    footprint = AccessedLines()
     touch(footprint, 1, [100, 120, 180, 300])
     assert footprint.outside([(110, 150), (200, 250)]) == [(100, 101), (180, 181), (300, 301)]
     assert footprint.outside([(0, 1000)]) == []

@@ -14,8 +14,8 @@ from zlib_ng.zlib_ng import crc32
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.inputs import open_input
-from buddysim.formats.maps.layout import VALUES_HEAD, ActivationsError, decompressed
-from buddysim.formats.maps.records import MapInfo, Point
+from buddysim.formats.activations.layout import VALUES_HEAD, ActivationsError, decompressed
+from buddysim.formats.activations.records import FeatureMapInfo, TrainingPoint
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class StoredValues:
 
 
 @dataclass
-class Activations:
+class ActivationsFile:
     """An activations file; the values of its maps are read from the file when they are asked for.
 
     Attributes
@@ -44,8 +44,8 @@ class Activations:
 
     path: Path
     provenance: dict[str, str]
-    maps: tuple[MapInfo, ...]
-    points: tuple[Point, ...]
+    maps: tuple[FeatureMapInfo, ...]
+    points: tuple[TrainingPoint, ...]
     state: str
     _values: dict[tuple[int, int], StoredValues] = field(default_factory=dict, repr=False)
 

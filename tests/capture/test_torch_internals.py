@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from buddysim import cli
 from buddysim.base.errors import BuddysimError
 from buddysim.capture.torch.assemble import assemble
-from buddysim.capture.torch.kernels import Operand, write_operator
-from buddysim.capture.torch.schedule import Schedule
-from buddysim.capture.torch.spool import Snapshot, Spool, StorageContents, storage_contents
+from buddysim.capture.torch.operator_kernels import OperandRange, write_operator
+from buddysim.capture.torch.snapshot_schedule import SnapshotSchedule
+from buddysim.capture.torch.spool import Spool, SpooledSnapshot, StorageContents, storage_contents
 from buddysim.trace import OP_LOAD, OP_STORE, Provenance, TraceWriter, open_trace, verify_trace
 
 
 @given(st.integers(1, 2000), st.integers(1, 12))
 def test_snapshots_of_an_unknown_length_are_equally_spaced(length: int, wanted: int) -> None:
-    schedule = Schedule(wanted)
+    schedule = SnapshotSchedule(wanted)
     kept: set[int] = set()
     for iteration in range(length):
         if schedule.due(iteration):
@@ -32,7 +32,7 @@ def test_snapshots_of_an_unknown_length_are_equally_spaced(length: int, wanted: 
 
 @given(st.integers(1, 500), st.integers(1, 12))
 def test_snapshots_of_a_known_length_reach_its_end(steps: int, wanted: int) -> None:
-    schedule = Schedule(wanted, steps)
+    schedule = SnapshotSchedule(wanted, steps)
     due = [iteration for iteration in range(steps) if schedule.due(iteration)]
     assert due[0] == 0
     if wanted > 1:
@@ -42,14 +42,16 @@ def test_snapshots_of_a_known_length_reach_its_end(steps: int, wanted: int) -> N
 
 BASE = 1 << 20
 operands = st.lists(
-    st.builds(Operand, st.integers(BASE, BASE + 5000), st.integers(1, 20000), st.booleans()), min_size=1, max_size=4
+    st.builds(OperandRange, st.integers(BASE, BASE + 5000), st.integers(1, 20000), st.booleans()),
+    min_size=1,
+    max_size=4,
 )
 
 
 @settings(max_examples=60)
 @given(operands, st.integers(0, 10**7))
 def test_a_kernel_touches_each_sector_of_each_operand_once(
-    tmp_path_factory: pytest.TempPathFactory, given_operands: list[Operand], flops: int
+    tmp_path_factory: pytest.TempPathFactory, given_operands: list[OperandRange], flops: int
 ) -> None:
     path = tmp_path_factory.mktemp("kernel") / "x.bin"
     with TraceWriter(path, Provenance("test")) as writer:
@@ -81,7 +83,7 @@ def test_gaps_hold_the_multiply_adds(tmp_path: Path) -> None:
     with TraceWriter(tmp_path / "x.bin", Provenance("test")) as writer:
         writer.add_allocation("all", BASE, 1 << 20)
         # 16 lines read, 16 written: 2 x 32 lanes x 100 instructions x 32 accesses
-        write_operator(writer, "k", [Operand(BASE, 2048, False), Operand(BASE, 2048, True)], 204_800, 0)
+        write_operator(writer, "k", [OperandRange(BASE, 2048, False), OperandRange(BASE, 2048, True)], 204_800, 0)
     with open_trace(tmp_path / "x.bin") as trace:
         kernel = trace.kernels[0]
         # 8 warps with 2 loads and 2 stores each: 8 + 100 before the first, 2 + 100 before the others, 1 after the last
@@ -94,7 +96,7 @@ def test_a_spool_gives_back_what_it_keeps(tmp_path_factory: pytest.TempPathFacto
     spool = Spool.for_trace(tmp_path_factory.mktemp("spool") / "x.bin")
     data = np.random.default_rng(size).integers(0, 2, size, dtype=np.uint8)
     contents = storage_contents("a: b", "weight", data, kept)
-    spool.keep(Snapshot(3, 1.5, (contents, storage_contents("c", "input", data[:1], kept))))
+    spool.keep(SpooledSnapshot(3, 1.5, (contents, storage_contents("c", "input", data[:1], kept))))
     assert spool.iterations == [3]
     found = spool.snapshot(3)
     assert (found.iteration, found.loss, len(found.storages)) == (3, 1.5, 2)
@@ -159,7 +161,7 @@ def test_contents_have_a_budget_for_the_whole_file(tmp_path: Path) -> None:
     data = np.arange(200_000, dtype=np.uint32).view(np.uint8)
     for iteration in range(12):
         storages = tuple(storage_contents(f"weight {n}", "weight", data, 1 << 20) for n in range(40))
-        spool.keep(Snapshot(iteration, 1.0, storages))
+        spool.keep(SpooledSnapshot(iteration, 1.0, storages))
     for budget in (8 << 20, 1 << 20, 0):
         assemble(spool, tmp_path / "out.bin", 12, "", "", "none: ended", contents_bytes=budget)
         with open_trace(tmp_path / "out.bin") as trace:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from buddysim.compress import ENTRY_BYTES, SECTOR_BYTES
-from buddysim.importers.opencl.assumed import GAP, GAP_FIRST, TAIL
+from buddysim.importers.opencl.assumptions import GAP, GAP_FIRST, TAIL
 from buddysim.trace import BLOCK_DTYPE, OP_DTYPE, OP_LOAD, OP_STORE, WARP_DTYPE, TraceWriter
 
 LINE_BYTES: Final = ENTRY_BYTES
@@ -41,7 +41,7 @@ ASSUMED: Final = {
 
 
 @dataclass(frozen=True)
-class Operand:
+class OperandRange:
     """A range of memory that a kernel streams over."""
 
     address: int
@@ -69,7 +69,7 @@ def _sectors(first: npt.NDArray[np.int64], end: npt.NDArray[np.int64]) -> npt.ND
     return masks.astype(np.uint64)
 
 
-def write_operator(writer: TraceWriter, name: str, operands: Sequence[Operand], flops: int, ordinal: int) -> None:
+def write_operator(writer: TraceWriter, name: str, operands: Sequence[OperandRange], flops: int, ordinal: int) -> None:
     """The kernel of one operator.
 
     Parameters
@@ -93,7 +93,7 @@ def write_operator(writer: TraceWriter, name: str, operands: Sequence[Operand], 
 
 
 def _write_warps(
-    writer: TraceWriter, operands: Sequence[Operand], first: int, end: int, warps: int, extra: int
+    writer: TraceWriter, operands: Sequence[OperandRange], first: int, end: int, warps: int, extra: int
 ) -> None:
     """The records of warps ``first:end`` (whole blocks) of so many."""
     numbers = np.arange(first, end, dtype=np.int64)

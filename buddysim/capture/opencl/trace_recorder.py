@@ -10,7 +10,7 @@ import numpy as np
 
 from buddysim.base.output import Output
 from buddysim.capture.opencl.snapshots import Candidates, Chosen, Reason
-from buddysim.capture.opencl.wire import Message, Received
+from buddysim.capture.opencl.wire import MessageType, ReceivedMessage
 from buddysim.compress import ENTRY_BYTES, entry_classes
 from buddysim.trace import Provenance, TraceWriter
 from buddysim.trace.format import PAGE_BYTES, REPLAY_LABEL
@@ -28,7 +28,7 @@ LARGEST_GROUP = 1024
 
 
 @dataclass
-class Buffer:
+class ProgramBuffer:
     """A buffer of the program."""
 
     base: int
@@ -39,7 +39,7 @@ class Buffer:
 
 
 @dataclass
-class Counts:
+class TraceCounts:
     """What the file has."""
 
     launches: int = 0
@@ -70,7 +70,7 @@ class Counts:
 
 
 @dataclass
-class Problems:
+class CaptureProblems:
     """What the file lacks."""
 
     untraced: dict[str, int] = field(default_factory=dict)  # kernel and reason -> its first launch
@@ -78,7 +78,7 @@ class Problems:
     complete: bool = False  # the program announced its end
 
 
-class Record:
+class TraceRecorder:
     """Writes one trace file.
 
     What isn't a kernel is held back until the next launch, because a buffer is named by the kernel argument that it is;
@@ -114,12 +114,12 @@ class Record:
         )
         self._wanted, self._contents_every, self._compressor = snapshots, contents_every, compressor
         self._candidates = Candidates(candidates, contents_every, lambda data: entry_classes(data, compressor))
-        self._buffers: dict[int, Buffer] = {}
+        self._buffers: dict[int, ProgramBuffer] = {}
         self._held: list[Callable[[], object]] = []
         self._kernel = ""
-        self.counts, self.problems = Counts(), Problems()
+        self.counts, self.problems = TraceCounts(), CaptureProblems()
 
-    def receive(self, message: Received) -> None:
+    def receive(self, message: ReceivedMessage) -> None:
         """Handles one message."""
         _HANDLERS[message.type](self, message)
 
@@ -128,9 +128,9 @@ class Record:
         for buffer, name in zip(self._buffers.values(), names, strict=True):
             buffer.name = name
 
-    def _allocate(self, message: Received) -> None:
+    def _allocate(self, message: ReceivedMessage) -> None:
         number, base, size = message.numbers
-        buffer = self._buffers[number] = Buffer(base, size, f"buffer {number}")
+        buffer = self._buffers[number] = ProgramBuffer(base, size, f"buffer {number}")
 
         def write() -> None:
             buffer.allocation = self._writer.add_allocation(
@@ -141,7 +141,7 @@ class Record:
 
         self._held.append(write)
 
-    def _free(self, message: Received) -> None:
+    def _free(self, message: ReceivedMessage) -> None:
         buffer = self._buffers[message.numbers[0]]
 
         def write() -> None:
@@ -150,15 +150,15 @@ class Record:
 
         self._held.append(write)
 
-    def _name(self, message: Received) -> None:
+    def _name(self, message: ReceivedMessage) -> None:
         self._buffers[message.numbers[0]].name = message.text
 
-    def _copy(self, message: Received) -> None:
+    def _copy(self, message: ReceivedMessage) -> None:
         kind, address, size, source = message.numbers
         what = _COPIES[kind]
         self._held.append(lambda: self._writer.memcpy(what, address, size, source if what == "dtod" else None))
 
-    def _fill(self, message: Received) -> None:
+    def _fill(self, message: ReceivedMessage) -> None:
         address, size, value = message.numbers
         self._held.append(lambda: self._writer.memset(address, size, value if value < 256 else None))
 
@@ -168,10 +168,10 @@ class Record:
         self._write_held()
         self.counts.launches = ordinal + 1
 
-    def _native(self, message: Received) -> None:
+    def _native(self, message: ReceivedMessage) -> None:
         self._follows(message.numbers[0])
 
-    def _launch(self, message: Received) -> None:
+    def _launch(self, message: ReceivedMessage) -> None:
         ordinal, stream, shared, code, *dims = message.numbers
         self._follows(ordinal)
         grid, block = (dims[0], dims[1], dims[2]), (dims[3], dims[4], dims[5])
@@ -188,7 +188,7 @@ class Record:
         )
         self.counts.kernels += 1
 
-    def _records(self, message: Received) -> None:
+    def _records(self, message: ReceivedMessage) -> None:
         arrays, at = [], 0
         for dtype, count in zip((BLOCK_DTYPE, WARP_DTYPE, OP_DTYPE, LINE_DTYPE), message.numbers, strict=True):
             arrays.append(np.frombuffer(message.data, dtype, count, at))
@@ -197,35 +197,35 @@ class Record:
         self._writer.add_blocks(blocks, warps, ops, lines)
         self.counts.operations += len(ops)
 
-    def _launch_end(self, message: Received) -> None:
+    def _launch_end(self, message: ReceivedMessage) -> None:
         accesses, outside = message.numbers
         self._writer.end_kernel()
         self._kernel = ""
         self.counts.lane_accesses += accesses
         self.counts.outside += outside
 
-    def _snapshot(self, message: Received) -> None:
+    def _snapshot(self, message: ReceivedMessage) -> None:
         point, reasons = message.numbers
         self._candidates.begin(point, Reason(reasons))
 
-    def _contents(self, message: Received) -> None:
+    def _contents(self, message: ReceivedMessage) -> None:
         number, offset = message.numbers
         self._candidates.add(number, offset, message.data)
 
-    def _snapshot_end(self, message: Received) -> None:
+    def _snapshot_end(self, message: ReceivedMessage) -> None:
         self._candidates.end()
 
-    def _untraced(self, message: Received) -> None:
+    def _untraced(self, message: ReceivedMessage) -> None:
         self.problems.untraced.setdefault(message.text, message.numbers[0])
 
-    def _note(self, message: Received) -> None:
+    def _note(self, message: ReceivedMessage) -> None:
         self.problems.notes.setdefault(message.text, message.numbers[0])
 
-    def _done(self, message: Received) -> None:
+    def _done(self, message: ReceivedMessage) -> None:
         self.counts.launches = message.numbers[0]
         self.problems.complete = True
 
-    def _hello(self, message: Received) -> None:
+    def _hello(self, message: ReceivedMessage) -> None:
         pass
 
     def _write_held(self) -> None:
@@ -295,21 +295,21 @@ def _cut(text: str) -> str:
     return text if len(text.encode()) <= _MAX_NOTES_BYTES else text[: _MAX_NOTES_BYTES // 4] + " ..."
 
 
-_HANDLERS: dict[Message, Callable[[Record, Received], None]] = {
-    Message.HELLO: Record._hello,
-    Message.ALLOCATE: Record._allocate,
-    Message.FREE: Record._free,
-    Message.NAME: Record._name,
-    Message.COPY: Record._copy,
-    Message.FILL: Record._fill,
-    Message.KERNEL: Record._launch,
-    Message.RECORDS: Record._records,
-    Message.KERNEL_END: Record._launch_end,
-    Message.SNAPSHOT: Record._snapshot,
-    Message.CONTENTS: Record._contents,
-    Message.SNAPSHOT_END: Record._snapshot_end,
-    Message.UNTRACED: Record._untraced,
-    Message.NOTE: Record._note,
-    Message.DONE: Record._done,
-    Message.NATIVE: Record._native,
+_HANDLERS: dict[MessageType, Callable[[TraceRecorder, ReceivedMessage], None]] = {
+    MessageType.HELLO: TraceRecorder._hello,
+    MessageType.ALLOCATE: TraceRecorder._allocate,
+    MessageType.FREE: TraceRecorder._free,
+    MessageType.NAME: TraceRecorder._name,
+    MessageType.COPY: TraceRecorder._copy,
+    MessageType.FILL: TraceRecorder._fill,
+    MessageType.KERNEL: TraceRecorder._launch,
+    MessageType.RECORDS: TraceRecorder._records,
+    MessageType.KERNEL_END: TraceRecorder._launch_end,
+    MessageType.SNAPSHOT: TraceRecorder._snapshot,
+    MessageType.CONTENTS: TraceRecorder._contents,
+    MessageType.SNAPSHOT_END: TraceRecorder._snapshot_end,
+    MessageType.UNTRACED: TraceRecorder._untraced,
+    MessageType.NOTE: TraceRecorder._note,
+    MessageType.DONE: TraceRecorder._done,
+    MessageType.NATIVE: TraceRecorder._native,
 }

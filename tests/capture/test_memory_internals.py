@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from buddysim.capture.memory.addresses import TraceAddresses
-from buddysim.capture.memory.kernels import GROUP_LINES, Footprint, write_interval
+from buddysim.capture.memory.derived_kernels import GROUP_LINES, StreamedRange, write_interval
 from buddysim.capture.memory.pages import changed_pages, sum_pages
 from buddysim.capture.memory.symbols import Symbols
 from buddysim.capture.memory.wire import Connection, Truncated
-from buddysim.capture.sampling import kept_bytes, sampled_again, sampled_pages
-from buddysim.capture.thinning import over_the_run
+from buddysim.capture.page_sampling import kept_bytes, sampled_again, sampled_pages
+from buddysim.capture.snapshot_selection import over_the_run
 from buddysim.trace import OP_LOAD, OP_STORE, Provenance, TraceWriter, open_trace, verify_trace
 from buddysim.trace.format import PAGE_BYTES
 
@@ -54,10 +54,10 @@ def test_one_page_of_each_stratum(size: int, sample: int, seed: int) -> None:
 
 def test_splitmix64() -> None:
     """The first outputs of the generator seeded with 1234567, as its reference implementation prints them."""
-    from buddysim.capture import sampling
+    from buddysim.capture import page_sampling
 
     gamma = 0x9E3779B97F4A7C15
-    outputs = [sampling._mix((1234567 + turn * gamma) % (1 << 64)) for turn in range(3)]
+    outputs = [page_sampling._mix((1234567 + turn * gamma) % (1 << 64)) for turn in range(3)]
     assert outputs == [6457827717110365317, 3203168211198807973, 9817491932198370423]
 
 
@@ -110,7 +110,7 @@ def test_a_derived_kernel_touches_everything_once(tmp_path_factory, sizes: list[
         for size, flags in sizes:
             writer.add_allocation("some", base, size)
             changed = np.array([bool(flags >> page & 1) for page in range(-(-size // PAGE_BYTES))])
-            touched.append(Footprint(base, size, changed))
+            touched.append(StreamedRange(base, size, changed))
             base += -(-size // 4096) * 4096 + 4096
         write_interval(writer, "interval", touched, 0)
     with open_trace(path) as trace:

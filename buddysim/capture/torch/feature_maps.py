@@ -12,7 +12,13 @@ import torch
 
 from buddysim.capture.torch.recorder import Recorder, bytes_of, readable
 from buddysim.compress.tensors import density, tensor_ratios
-from buddysim.formats.maps import ActivationsWriter, MapInfo, MapStatistics, Point, code_sizes
+from buddysim.formats.activations import (
+    ActivationsWriter,
+    FeatureMapInfo,
+    FeatureMapStatistics,
+    TrainingPoint,
+    payload_sizes,
+)
 
 #: Compressed sizes are of about so many bytes of each map, whole samples.
 SIZED_BYTES = 2**18
@@ -54,7 +60,7 @@ KINDS = {
 
 
 @dataclass
-class _Map:
+class _RecordedMap:
     name: str
     kind: str
     follows: str
@@ -74,7 +80,7 @@ def values_of(tensor: torch.Tensor) -> npt.NDArray[np.float32] | None:
     return np.lib.stride_tricks.as_strided(words[tensor.storage_offset() :], tuple(tensor.shape), strides)
 
 
-class Maps:
+class FeatureMapRecorder:
     """Collects the maps of one iteration after another and writes them.
 
     Parameters
@@ -88,7 +94,7 @@ class Maps:
         self.path, self.provenance, self.valued = path, provenance, valued
         self._writer: ActivationsWriter | None = None
         self._numbers: dict[tuple[str, tuple[int, ...]], int] = {}
-        self._maps: list[_Map] = []
+        self._maps: list[_RecordedMap] = []
         self._kinds: dict[int, str] = {}
         self._names: dict[tuple[str, str], int] = {}
         self._conv = self._fc = 0
@@ -123,10 +129,10 @@ class Maps:
         name = operator["module"] or "(outside)"
         count = self._names[name, kind] = self._names.get((name, kind), 0) + 1
         full = f"{name} {kind}" if count == 1 else f"{name} {kind} #{count}"
-        self._maps.append(_Map(full, kind, follows, self._conv, self._fc, values))
+        self._maps.append(_RecordedMap(full, kind, follows, self._conv, self._fc, values))
         self._measure(self._maps[-1])
 
-    def _measure(self, found: _Map) -> None:
+    def _measure(self, found: _RecordedMap) -> None:
         """Takes statistics at once: the next operator may overwrite the map."""
         values = np.ascontiguousarray(found.values)
         per_sample = max(values.nbytes // len(values), 1)
@@ -135,7 +141,7 @@ class Maps:
         found.statistics = {
             "elements": values.size,
             "nonzero": round(density(values) * values.size),
-            "sizes": code_sizes(tensor_ratios(part)),
+            "sizes": payload_sizes(tensor_ratios(part)),
             "sized_elements": part.size,
         }
         found.values = values[: self.valued].copy()
@@ -148,9 +154,9 @@ class Maps:
             self._writer = ActivationsWriter(self.path, self.provenance, self._infos(), keep_part=True)
             self._numbers = {(m.name, m.values.shape[1:]): n for n, m in enumerate(self._maps)}
         seen = {n: m for m in self._maps if (n := self._numbers.get((m.name, m.values.shape[1:]))) is not None}
-        statistics = tuple(MapStatistics(n, **m.statistics) for n, m in sorted(seen.items()))
+        statistics = tuple(FeatureMapStatistics(n, **m.statistics) for n, m in sorted(seen.items()))
         samples = max((m.statistics["elements"] // int(np.prod(m.values.shape[1:])) for m in seen.values()), default=1)
-        point = self._writer.add_point(Point(iteration, 0.0, samples, statistics, loss, None, learning_rate))
+        point = self._writer.add_point(TrainingPoint(iteration, 0.0, samples, statistics, loss, None, learning_rate))
         for number, found in seen.items():
             if len(found.values):
                 self._writer.add_values(point, number, found.values)
@@ -161,7 +167,7 @@ class Maps:
         if self._writer is not None:
             self._writer.close(state, put=finished or not self.path.exists())
 
-    def _infos(self) -> list[MapInfo]:
+    def _infos(self) -> list[FeatureMapInfo]:
         conv, fc = self._conv, self._fc
         infos = []
         for found in self._maps:
@@ -169,7 +175,7 @@ class Maps:
             first_fc = min((m.fc for m in self._maps if m.conv == conv and m.fc), default=1)
             depth, deepest = (found.fc - first_fc, fc - first_fc) if classifier else (found.conv - 1, conv - 1)
             infos.append(
-                MapInfo(
+                FeatureMapInfo(
                     found.name,
                     found.kind,
                     tuple(found.values.shape[1:]),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from buddysim.formats.maps.reader import load
-from buddysim.formats.maps.writer import ActivationsWriter
+from buddysim.formats.activations.reader import load_activations
+from buddysim.formats.activations.writer import ActivationsWriter
 
 
 def recover_activations(path: str | os.PathLike[str], output: str | os.PathLike[str]) -> str:
@@ -25,7 +25,7 @@ def recover_activations(path: str | os.PathLike[str], output: str | os.PathLike[
     BuddysimError
         where it can't be read, or ends before its first point
     """
-    found = load(path, incomplete=True)
+    found = load_activations(path, incomplete=True)
     with ActivationsWriter(output, found.provenance, found.maps, inputs=[path]) as writer:
         for point in found.points:
             writer.add_point(point)

@@ -13,17 +13,17 @@ from pydantic import TypeAdapter, ValidationError
 from zlib_ng.zlib_ng import crc32
 
 from buddysim.base.inputs import read_bytes
-from buddysim.formats.maps import layout, records
-from buddysim.formats.maps.activations import Activations, StoredValues
-from buddysim.formats.maps.layout import ActivationsError, decompressed
-from buddysim.formats.maps.records import MapInfo, Point
+from buddysim.formats.activations import layout, records
+from buddysim.formats.activations.activations_file import ActivationsFile, StoredValues
+from buddysim.formats.activations.layout import ActivationsError, decompressed
+from buddysim.formats.activations.records import FeatureMapInfo, TrainingPoint
 
 T = TypeVar("T")
 
 LARGEST_FILE = 2**33
 
 
-def load(path: str | os.PathLike[str], *, incomplete: bool = False) -> Activations:
+def load_activations(path: str | os.PathLike[str], *, incomplete: bool = False) -> ActivationsFile:
     """An activations file.
 
     Parameters
@@ -36,22 +36,22 @@ def load(path: str | os.PathLike[str], *, incomplete: bool = False) -> Activatio
     BuddysimError
         where it can't be read, or isn't one: the section, its offset, what was expected
     """
-    return _Reader(Path(path), incomplete).read()
+    return _ActivationsReader(Path(path), incomplete).read()
 
 
-class _Reader:
+class _ActivationsReader:
     """Reads a file section by section; what the sections before hold decides what the next may be."""
 
     def __init__(self, path: Path, incomplete: bool) -> None:
         self.path = path
         self.data = read_bytes(path, "activations file", LARGEST_FILE, incomplete=incomplete)
         self.provenance: dict[str, str] | None = None
-        self.maps: list[MapInfo] | None = None
-        self.points: list[Point] = []
+        self.maps: list[FeatureMapInfo] | None = None
+        self.points: list[TrainingPoint] = []
         self.values: dict[tuple[int, int], StoredValues] = {}
-        self.end: records.End | None = None
+        self.end: records.EndRecord | None = None
 
-    def read(self) -> Activations:
+    def read(self) -> ActivationsFile:
         self._check_header()
         at, payload = layout.HEADER.size, b""
         for kind, at, payload in self._sections():
@@ -61,7 +61,7 @@ class _Reader:
         if self.provenance is None or self.maps is None:
             self._fail("end of file", at, "no provenance and maps: the file was interrupted before its first point")
         state = self.end.state if self.end else "interrupted: the file has no end"
-        return Activations(self.path, self.provenance, tuple(self.maps), tuple(self.points), state, self.values)
+        return ActivationsFile(self.path, self.provenance, tuple(self.maps), tuple(self.points), state, self.values)
 
     def _add(self, kind: bytes, at: int, payload: bytes) -> None:
         """Takes in the next section."""
@@ -136,7 +136,7 @@ class _Reader:
             field = ".".join(str(part) for part in first["loc"])
             self._fail(where, at, f"{field or 'text'}: {first['msg']}".replace("\n", " "))
 
-    def _point(self, payload: bytes, at: int) -> Point:
+    def _point(self, payload: bytes, at: int) -> TrainingPoint:
         where = f"point {len(self.points)}"
         point = self._json(records.POINT, where, at, payload)
         if self.points and point.iteration < self.points[-1].iteration:

@@ -14,11 +14,11 @@ import numpy as np
 
 from buddysim.base.output import Output
 from buddysim.capture.memory.addresses import TraceAddresses
-from buddysim.capture.memory.kernels import Footprint, write_interval
+from buddysim.capture.memory.derived_kernels import StreamedRange, write_interval
 from buddysim.capture.memory.pages import PageSums, changed_pages, sum_pages
-from buddysim.capture.memory.wire import Entry, Values
-from buddysim.capture.sampling import kept_bytes, sampled_again
-from buddysim.capture.thinning import over_the_run
+from buddysim.capture.memory.wire import AllocationEntry, AllocationValues
+from buddysim.capture.page_sampling import kept_bytes, sampled_again
+from buddysim.capture.snapshot_selection import over_the_run
 from buddysim.compress import ENTRY_BYTES, UNKNOWN_CLASS, entry_classes
 from buddysim.trace import Provenance, Trace, TraceWriter, open_trace
 from buddysim.trace.format import PAGE_BYTES
@@ -38,7 +38,7 @@ class Header:
 
 
 @dataclass(frozen=True)
-class AllocationState:
+class RecordedAllocation:
     """An allocation in one snapshot: `index` is its number in the file as it is now, which has its values."""
 
     header: Header
@@ -61,7 +61,7 @@ class TakenSnapshot:
     position: int
     label: str
     in_file: int
-    allocations: list[AllocationState] = field(default_factory=list)
+    allocations: list[RecordedAllocation] = field(default_factory=list)
 
 
 class _LiveInFile:
@@ -82,7 +82,7 @@ class _LiveInFile:
         return self._indices
 
 
-class Record:
+class SnapshotRecorder:
     """Writes the snapshots of one run.
 
     Parameters
@@ -131,7 +131,7 @@ class Record:
         self.bytes_seen = self.unreadable_bytes = 0
         self._begin()
 
-    def _name(self, entry: Entry, call_site: str) -> str:
+    def _name(self, entry: AllocationEntry, call_site: str) -> str:
         """The call site, with a number from its second allocation on."""
         if entry.id not in self._names:
             self._times_named[call_site] += 1
@@ -143,9 +143,9 @@ class Record:
         self,
         position: int,
         label: str,
-        entries: Sequence[Entry],
+        entries: Sequence[AllocationEntry],
         call_sites: dict[int, str],
-        values: Iterable[Values],
+        values: Iterable[AllocationValues],
     ) -> None:
         """A snapshot.
 
@@ -176,13 +176,15 @@ class Record:
             if entry.id in headers:
                 self._add_values(snapshot, indices[entry.id], entry, sent, keep[entry.id])
                 sums = sum_pages(entry.bytes, sent.pages, sent.data)
-                taken.allocations.append(AllocationState(headers[entry.id], indices[entry.id], sums))
+                taken.allocations.append(RecordedAllocation(headers[entry.id], indices[entry.id], sums))
         self.snapshots.append(taken)
         if self._wanted and len(self.snapshots) >= 4 * self._wanted:
             self._choose(position, 2 * self._wanted)
             self._rewrite()
 
-    def _add_values(self, snapshot: int, allocation: int, entry: Entry, sent: Values, keep: int) -> None:
+    def _add_values(
+        self, snapshot: int, allocation: int, entry: AllocationEntry, sent: AllocationValues, keep: int
+    ) -> None:
         self.bytes_seen += len(sent.data)
         self.unreadable_bytes += sent.unreadable
         found = entry_classes(sent.data, self._compressor)
@@ -268,10 +270,10 @@ class Record:
         return live
 
 
-def _footprints(snapshot: TakenSnapshot, before: dict[int, PageSums]) -> list[Footprint]:
+def _footprints(snapshot: TakenSnapshot, before: dict[int, PageSums]) -> list[StreamedRange]:
     """What the kernel of the interval before a snapshot streams over, by address."""
     found = [
-        Footprint(one.header.base, one.header.bytes, changed_pages(before.get(one.header.number), one.sums))
+        StreamedRange(one.header.base, one.header.bytes, changed_pages(before.get(one.header.number), one.sums))
         for one in snapshot.allocations
     ]
     return sorted(found, key=lambda one: one.base)

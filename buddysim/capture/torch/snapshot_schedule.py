@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass
-class Schedule:
+class SnapshotSchedule:
     """Iterations at equal distances, however long the training turns out to be.
 
     Where the number of iterations is known: `wanted` of them, from the first to the last. Where it isn't: every one at

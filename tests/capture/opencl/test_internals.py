@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from buddysim.base.errors import BuddysimError, TraceFileError
 from buddysim.capture.opencl.programs import bitcode_of
 from buddysim.capture.opencl.snapshots import Candidates, Reason
-from buddysim.capture.opencl.wire import Message, messages
-from buddysim.capture.thinning import from_first_to_last
+from buddysim.capture.opencl.wire import MessageType, messages
+from buddysim.capture.snapshot_selection import from_first_to_last
 from buddysim.compress import entry_classes
 from buddysim.trace import Provenance, TraceWriter, open_trace, verify_trace
 
@@ -125,12 +125,12 @@ def test_bitcode_of_pocls_binaries() -> None:
 
 def test_a_message_that_is_cut_off_is_left_out() -> None:
     ours, theirs = socket.socketpair()
-    whole = struct.pack("<IIQQ", Message.FREE, 0, 8, 5)
-    theirs.sendall(whole + struct.pack("<IIQQ", Message.NAME, 0, 20, 1) + b"abc")
+    whole = struct.pack("<IIQQ", MessageType.FREE, 0, 8, 5)
+    theirs.sendall(whole + struct.pack("<IIQQ", MessageType.NAME, 0, 20, 1) + b"abc")
     theirs.close()
     received = list(messages(ours))
     ours.close()
-    assert [(one.type, one.numbers) for one in received] == [(Message.FREE, (5,))]
+    assert [(one.type, one.numbers) for one in received] == [(MessageType.FREE, (5,))]
 
 
 def test_a_provenance_is_replaced_at_the_end(tmp_path: Path) -> None:

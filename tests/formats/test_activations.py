@@ -15,34 +15,34 @@ from hypothesis import strategies as st
 
 from buddysim.base.errors import BuddysimError
 from buddysim.compress.tensors import tensor_ratios
-from buddysim.formats.maps import (
+from buddysim.formats.activations import (
     ActivationsError,
     ActivationsWriter,
-    MapInfo,
-    MapStatistics,
-    Point,
-    code_sizes,
-    load,
+    FeatureMapInfo,
+    FeatureMapStatistics,
+    TrainingPoint,
+    load_activations,
+    payload_sizes,
 )
 
 MAPS = (
-    MapInfo("input", "input", (1, 4, 4)),
-    MapInfo("relu1", "relu", (8, 4, 4), "conv", 1, 0.0),
-    MapInfo("fc1", "fc", (10,), "relu", 2, 0.0, "classifier"),
+    FeatureMapInfo("input", "input", (1, 4, 4)),
+    FeatureMapInfo("relu1", "relu", (8, 4, 4), "conv", 1, 0.0),
+    FeatureMapInfo("fc1", "fc", (10,), "relu", 2, 0.0, "classifier"),
 )
 RELU = np.maximum(np.random.default_rng(0).normal(size=(6, 8, 4, 4)), 0).astype(np.float32)
 
 
-def statistics(number: int, values: np.ndarray) -> MapStatistics:
-    sizes = code_sizes(tensor_ratios(values))
-    return MapStatistics(number, values.size, int(np.count_nonzero(values)), sizes, values.size)
+def statistics(number: int, values: np.ndarray) -> FeatureMapStatistics:
+    sizes = payload_sizes(tensor_ratios(values))
+    return FeatureMapStatistics(number, values.size, int(np.count_nonzero(values)), sizes, values.size)
 
 
 def write(path: Path, **options: bool) -> None:
     with ActivationsWriter(path, {"tool": "test"}, MAPS, **options) as writer:
-        writer.add_point(Point(0, 0.0, 6, (statistics(1, RELU),), loss=float("nan"), learning_rate=0.1))
+        writer.add_point(TrainingPoint(0, 0.0, 6, (statistics(1, RELU),), loss=float("nan"), learning_rate=0.1))
         writer.add_values(0, 1, RELU[:2])
-        writer.add_point(Point(10, 0.5, 6, (statistics(1, np.zeros_like(RELU)),), loss=2.5, accuracy=0.5))
+        writer.add_point(TrainingPoint(10, 0.5, 6, (statistics(1, np.zeros_like(RELU)),), loss=2.5, accuracy=0.5))
         writer.add_values(1, 1, RELU > 0)
         writer.add_values(1, 2, np.ones((1, 10), np.float16))
 
@@ -56,7 +56,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
     write(tmp_path / "x.maps")
-    found = load(tmp_path / "x.maps")
+    found = load_activations(tmp_path / "x.maps")
     assert found.maps == MAPS
     assert found.provenance == {"tool": "test"}
     assert found.state == "finished"
@@ -78,20 +78,20 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 def test_mean_density_weighs_by_iterations(tmp_path: Path) -> None:
     with ActivationsWriter(tmp_path / "x.maps", {}, MAPS) as writer:
         for iteration, nonzero in ((0, 100), (10, 0), (30, 0)):
-            writer.add_point(Point(iteration, 0.0, 1, (MapStatistics(1, 100, nonzero),)))
+            writer.add_point(TrainingPoint(iteration, 0.0, 1, (FeatureMapStatistics(1, 100, nonzero),)))
     # a triangle of 10 x 1 / 2 over 30 iterations
-    assert load(tmp_path / "x.maps").mean_density(1) == pytest.approx(5 / 30)
+    assert load_activations(tmp_path / "x.maps").mean_density(1) == pytest.approx(5 / 30)
 
 
 def test_an_unfinished_file_appears_only_if_it_is_to(tmp_path: Path) -> None:
     for partial in (False, True):
         writer = ActivationsWriter(tmp_path / f"{partial}.maps", {}, MAPS, keep_part=partial)
-        writer.add_point(Point(0, 0.0, 6, ()))
+        writer.add_point(TrainingPoint(0, 0.0, 6, ()))
         writer.abort()
     assert [path.name for path in tmp_path.iterdir()] == ["True.maps.incomplete"]
     with pytest.raises(BuddysimError, match="interrupted capture"):
-        load(tmp_path / "True.maps.incomplete")
-    found = load(tmp_path / "True.maps.incomplete", incomplete=True)
+        load_activations(tmp_path / "True.maps.incomplete")
+    found = load_activations(tmp_path / "True.maps.incomplete", incomplete=True)
     assert found.state == "interrupted: the file has no end"
     assert len(found.points) == 1
 
@@ -102,7 +102,7 @@ def test_every_cut_is_read_as_far_as_it_goes_or_refused(tmp_path: Path, good: by
     for end in range(0, len(good), 7):
         path.write_bytes(good[:end])
         try:
-            points.append(len(load(path).points))
+            points.append(len(load_activations(path).points))
         except BuddysimError as error:
             assert "\n" not in str(error)
             assert not points  # once there are maps, a shorter file is no error
@@ -118,7 +118,7 @@ def test_damaged_bytes_are_refused(tmp_path_factory: pytest.TempPathFactory, goo
     path = tmp_path_factory.mktemp("damaged") / "x.maps"
     path.write_bytes(good[:at] + bytes([good[at] ^ byte]) + good[at + 1 :])
     with pytest.raises(BuddysimError, match=r"x\.maps: .* at offset \d+: ") as caught:
-        load(path)
+        load_activations(path)
     assert "\n" not in str(caught.value)
 
 
@@ -183,7 +183,7 @@ def test_wrong_sections_with_right_checksums(
     path = tmp_path / "x.maps"
     path.write_bytes(file_of(good, [*parts[:-1], (kind, payload)]))
     with pytest.raises(ActivationsError, match=r"x\.maps: .* at offset \d+: ") as caught:
-        load(path)
+        load_activations(path)
     assert problem in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -192,7 +192,7 @@ def test_sections_after_the_end(tmp_path: Path, good: bytes) -> None:
     path = tmp_path / "x.maps"
     path.write_bytes(file_of(good, [*sections(good), (b"PONT", frame(POINT))]))
     with pytest.raises(ActivationsError, match="comes after the end"):
-        load(path)
+        load_activations(path)
 
 
 def test_values_that_decompress_to_another_size(tmp_path: Path, good: bytes) -> None:
@@ -200,24 +200,24 @@ def test_values_that_decompress_to_another_size(tmp_path: Path, good: bytes) -> 
     path = tmp_path / "x.maps"
     path.write_bytes(file_of(good, [*sections(good)[:-1], (b"VALU", head + zstandard.compress(bytes(60)))]))
     with pytest.raises(ActivationsError, match="60 bytes when decompressed, expected 64"):
-        load(path).values(0, 0)
+        load_activations(path).values(0, 0)
 
 
 def test_files_that_are_none(tmp_path: Path) -> None:
     with pytest.raises(BuddysimError, match="No such file"):
-        load(tmp_path / "missing")
+        load_activations(tmp_path / "missing")
     with pytest.raises(BuddysimError, match="Is a directory"):
-        load(tmp_path)
+        load_activations(tmp_path)
     (tmp_path / "text").write_text("hello, this is not what you look for")
     with pytest.raises(BuddysimError, match="not an activations file"):
-        load(tmp_path / "text")
+        load_activations(tmp_path / "text")
     with pytest.raises(BuddysimError, match="can't be written"):
         ActivationsWriter(tmp_path / "no" / "x.maps", {}, MAPS)
 
 
 def test_a_writer_checks_what_it_is_given(tmp_path: Path) -> None:
     with ActivationsWriter(tmp_path / "x.maps", {}, MAPS) as writer:
-        writer.add_point(Point(0, 0.0, 1, ()))
+        writer.add_point(TrainingPoint(0, 0.0, 1, ()))
         for point, number, values in (
             (1, 0, np.zeros((1, 1, 4, 4), np.float32)),
             (0, 3, np.zeros((1, 1, 4, 4), np.float32)),
@@ -227,4 +227,4 @@ def test_a_writer_checks_what_it_is_given(tmp_path: Path) -> None:
             with pytest.raises(ValueError):
                 writer.add_values(point, number, values)
         with pytest.raises(ValueError):
-            writer.add_point(Point(0, 0.0, 1, (MapStatistics(9, 1, 1),)))
+            writer.add_point(TrainingPoint(0, 0.0, 1, (FeatureMapStatistics(9, 1, 1),)))

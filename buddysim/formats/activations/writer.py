@@ -17,8 +17,8 @@ from zlib_ng.zlib_ng import crc32
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.output import Output
-from buddysim.formats.maps import layout, records
-from buddysim.formats.maps.records import MapInfo, Point
+from buddysim.formats.activations import layout, records
+from buddysim.formats.activations.records import FeatureMapInfo, TrainingPoint
 
 
 class ActivationsWriter:
@@ -39,7 +39,7 @@ class ActivationsWriter:
         self,
         path: str | os.PathLike[str],
         provenance: dict[str, str],
-        maps: Sequence[MapInfo],
+        maps: Sequence[FeatureMapInfo],
         *,
         inputs: Iterable[str | os.PathLike[str]] = (),
         keep_part: bool = False,
@@ -72,7 +72,7 @@ class ActivationsWriter:
         else:
             self.abort()
 
-    def add_point(self, point: Point) -> int:
+    def add_point(self, point: TrainingPoint) -> int:
         """Adds a point of the training and returns its number."""
         seen = set()
         for statistics in point.maps:
@@ -105,7 +105,7 @@ class ActivationsWriter:
         if self._file is None:
             return
         try:
-            self._text(layout.END, records.END.dump_json(records.End(self._points, self._values, state)))
+            self._text(layout.END, records.END.dump_json(records.EndRecord(self._points, self._values, state)))
             self._file.close()
             self._file = None
             if put:
@@ -143,10 +143,10 @@ class ActivationsWriter:
             raise BuddysimError(f"{self.path}: can't be written: {error.strerror}") from None
 
 
-def _finite(point: Point) -> Point:
+def _finite(point: TrainingPoint) -> TrainingPoint:
     """The point with None for a loss or a rate that isn't a number."""
     numbers = {
         name: value if value is None or math.isfinite(value) else None
         for name, value in (("loss", point.loss), ("learning_rate", point.learning_rate))
     }
-    return Point(**{**{name: getattr(point, name) for name in point.__dataclass_fields__}, **numbers})
+    return TrainingPoint(**{**{name: getattr(point, name) for name in point.__dataclass_fields__}, **numbers})

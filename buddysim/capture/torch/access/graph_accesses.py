@@ -9,11 +9,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from buddysim.capture.torch.access.launch import Launch, write_launch
-from buddysim.capture.torch.access.operators import Call, launches_of
-from buddysim.capture.torch.access.tensors import View
-from buddysim.capture.torch.kernels import ASSUMED as OF_ONE_PASS
-from buddysim.capture.torch.kernels import LINES_PER_WARP, WARPS_PER_BLOCK, Operand, write_operator
+from buddysim.capture.torch.access.launch import ModelledKernel, write_launch
+from buddysim.capture.torch.access.operators import OperatorCall, launches_of
+from buddysim.capture.torch.access.tensors import TensorView
+from buddysim.capture.torch.operator_kernels import ASSUMED as OF_ONE_PASS
+from buddysim.capture.torch.operator_kernels import LINES_PER_WARP, WARPS_PER_BLOCK, OperandRange, write_operator
 from buddysim.formats.operator_graph import Operator, OperatorGraph
 from buddysim.trace import TraceWriter
 
@@ -37,11 +37,11 @@ _NONE: Final[Mapping[int, NDArray[np.int64]]] = {}
 
 
 @dataclass(frozen=True)
-class OnePass:
+class OnePassKernel:
     """What an operator without a model does: it reads each operand once and writes each result once."""
 
     name: str
-    operands: tuple[Operand, ...]
+    operands: tuple[OperandRange, ...]
     flops: int
 
     @property
@@ -55,7 +55,7 @@ class OnePass:
         return WARPS_PER_BLOCK * LINES_PER_WARP * len(self.operands)
 
 
-class Kernels:
+class GraphKernels:
     """The kernels of a graph's operators.
 
     Parameters
@@ -79,7 +79,7 @@ class Kernels:
 
     def of(
         self, number: int, address: Callable[[int], int], values: Mapping[int, NDArray[np.int64]] = _NONE
-    ) -> list[Launch | OnePass]:
+    ) -> list[ModelledKernel | OnePassKernel]:
         """The kernels of an operator, in order; none where it computes nothing.
 
         Parameters
@@ -97,31 +97,31 @@ class Kernels:
             return []
         name = f"{f'{operator.phase} {operator.module}'.strip()}: {operator.name}"
         if self._modelled:
-            found = launches_of(Call(operator.short_name, inputs, outputs, operator.arguments, values))
+            found = launches_of(OperatorCall(operator.short_name, inputs, outputs, operator.arguments, values))
             if found is not None:
                 return [replace(launch, name=f"{name}: {launch.name}") for launch in found]
-        return [OnePass(name, self._operands(operator, address), operator.flops)]
+        return [OnePassKernel(name, self._operands(operator, address), operator.flops)]
 
-    def _view(self, tensor: int, address: Callable[[int], int]) -> View:
+    def _view(self, tensor: int, address: Callable[[int], int]) -> TensorView:
         found = self.graph.tensors[tensor]
-        return View(address(found.storage) + found.offset, found.shape, found.strides, found.dtype)
+        return TensorView(address(found.storage) + found.offset, found.shape, found.strides, found.dtype)
 
-    def _operands(self, operator: Operator, address: Callable[[int], int]) -> tuple[Operand, ...]:
+    def _operands(self, operator: Operator, address: Callable[[int], int]) -> tuple[OperandRange, ...]:
         """The ranges of memory that an operator reads, then those that it writes, each once."""
-        found: list[Operand] = []
+        found: list[OperandRange] = []
         for written, tensors in ((False, operator.inputs), (True, operator.outputs)):
             ranges = {
                 (address(tensor.storage) + tensor.offset, tensor.extent)
                 for tensor in (self.graph.tensors[index] for index in tensors)
                 if tensor.extent
             }
-            found += [Operand(start, size, written) for start, size in sorted(ranges)]
+            found += [OperandRange(start, size, written) for start, size in sorted(ranges)]
         return tuple(found)
 
 
-def write_kernel(writer: TraceWriter, kernel: Launch | OnePass, ordinal: int) -> None:
+def write_kernel(writer: TraceWriter, kernel: ModelledKernel | OnePassKernel, ordinal: int) -> None:
     """Writes one; `ordinal` launches came before it."""
-    if isinstance(kernel, OnePass):
+    if isinstance(kernel, OnePassKernel):
         write_operator(writer, kernel.name, kernel.operands, kernel.flops, ordinal)
     else:
         write_launch(writer, kernel, ordinal)
