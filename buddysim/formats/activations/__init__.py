@@ -1,8 +1,8 @@
-"""The activations file: what the feature maps of a network held while it was trained; docs/activations.md defines it.
+"""The activations file: densities and sizes of a network's feature maps during training; docs/activations.md defines it.
 
-A file has the network's maps as `FeatureMapInfo`, and for points of the training (`TrainingPoint`) each map's density and what
-compressors make of it (`FeatureMapStatistics`), with some maps themselves. A capture of a training script writes one, and so
-does `train --observe-activations`; whatever compresses maps reads one, and so do the figures of sparsity over training.
+A file lists the network's feature maps (`FeatureMapInfo`). For points of the training (`TrainingPoint`) it has each
+map's density and compressed sizes (`FeatureMapStatistics`), and the values of some maps. `capture torch` and
+`train --observe-activations` write activations files. The training compressors and the figures of sparsity read them.
 """
 
 from buddysim.formats.activations.activations_file import ActivationsFile
