@@ -1,4 +1,4 @@
-"""The activations file: densities and sizes of a network's feature maps during training; docs/activations.md defines it.
+"""The activations file: densities and sizes of feature maps during a training; docs/activations.md defines it.
 
 A file lists the network's feature maps (`FeatureMapInfo`). For points of the training (`TrainingPoint`) it has each
 map's density and compressed sizes (`FeatureMapStatistics`), and the values of some maps. `capture torch` and
