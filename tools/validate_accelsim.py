@@ -144,7 +144,7 @@ def by_marks(trace: Path, machine: Machine) -> dict[tuple[int, int], int]:
     """Net cycles of the first kernel, with other marks of the write queue."""
     net = {}
     for high, low in MARKS:
-        changed = machine.with_overrides({"dram.write_high": high, "dram.write_low": low})
+        changed = machine.with_overrides({"dram.write_high_watermark": high, "dram.write_low_watermark": low})
         result = simulate(trace, changed, "ideal", kernels=slice(0, 1))
         net[high, low] = net_cycles(changed, result.per_kernel)[0]
     return net
@@ -222,8 +222,8 @@ def lines(validation: Validation) -> Iterator[str]:
             yield f"| {TRAFFIC[name]} | {mine:,} | {reported:,} |"
     yield from memory_bound(validation, machine)
     yield from EXPLANATION.format(
-        step=machine.sm.step_latency,
-        block=machine.kernel.block_latency,
+        step=machine.sm.pipeline_latency,
+        block=machine.kernel.block_overhead,
         l1=machine.l1.load_to_use,
         l2=machine.l2.load_to_use,
         dram=machine.dram.load_to_use,
@@ -253,9 +253,9 @@ def memory_bound(validation: Validation, machine: Machine) -> Iterator[str]:
     yield ""
     yield "| high and low mark | cycles | of Accel-Sim's |"
     yield "|---|--:|--:|"
-    marks = {(dram.write_high, dram.write_low): row.ours, **validation.by_marks}
+    marks = {(dram.write_high_watermark, dram.write_low_watermark): row.ours, **validation.by_marks}
     for (high, low), cycles in sorted(marks.items(), reverse=True):
-        own = ", the machine's" if (high, low) == (dram.write_high, dram.write_low) else ""
+        own = ", the machine's" if (high, low) == (dram.write_high_watermark, dram.write_low_watermark) else ""
         yield f"| {high} and {low}{own} | {cycles:,} | {cycles / row.theirs:.3f} |"
     yield ""
     yield "The machine's marks are those that GPGPU-Sim has where writes have a queue of their own. One queue for both"
@@ -280,16 +280,16 @@ EXPLANATION = """
 
 Measured in Accel-Sim by microbenchmarks, before the comparisons with programs (issue 24 of this project has them):
 
-- `sm.step_latency` ({step}), the time from a result to its use besides the execution latency;
-- `kernel.block_latency` ({block}), the time of a thread block besides its instructions;
+- `sm.pipeline_latency` ({step}), the time from a result to its use besides the execution latency;
+- `kernel.block_overhead` ({block}), the time of a thread block besides its instructions;
 - `l1.load_to_use` ({l1}), and the sums `l2.load_to_use` ({l2}) and `dram.load_to_use` ({dram}): the configuration
   gives 20, 160 and 100 cycles, the rest is pipelines, the crossbar and the queues between.
 
 They replace 4, 38, 32, 198 and 316 cycles, which had been fitted to bfs and stood in for what was not modelled then:
-banks of the L1, queues of the crossbar, turns at execution units (`l1.sector_banks`, `l1.merges`, `crossbar.queues`,
-`sm.unit_turns`, `sm.atomics_by_thread`, `l2.interleave`). Each of these is read from GPGPU-Sim's source or the
-configuration; no number of theirs was fitted. `crossbar.turns` is a stand-in chosen in view of all figures shown
-(docs/validation-rules.md).
+banks of the L1, queues of the crossbar, turns at execution units (`l1.bank_conflicts`, `l1.max_mshr_merges`,
+`crossbar.input_queued`, `sm.stall_on_busy_unit`, `sm.split_conflicting_atomics`, `l2.interleave_granularity`). Each of
+these is read from GPGPU-Sim's source or the configuration; no number of theirs was fitted.
+`crossbar.interleave_requesters` is a stand-in chosen in view of all figures shown (docs/validation-rules.md).
 
 Chosen in view of vectorAdd's figures, and of fdtd's that the issue states: the marks of the write queue, 28 and 16, at
 which GPGPU-Sim drains a queue of writes where it has one. All programs and microbenchmarks that are shown were run
@@ -308,7 +308,7 @@ the configuration lacks are marked `assumed` there.
   accesses to a sector on its way.
 - Stores that leave their line in the L1.
 - `MEMBAR` invalidating the L1 of its SM (its wait for the warp's loads is in the trace).
-- Instruction fetch: the first misses of the L1I, of each SM and kernel, are in `kernel.block_latency` on average.
+- Instruction fetch: the first misses of the L1I, of each SM and kernel, are in `kernel.block_overhead` on average.
 - Register-bank conflicts, operand collectors, and the write-back ports of results.
 - Constant and texture caches; bank conflicts of shared memory are in the trace's chains (docs/accelsim-import.md).
 - The order in which a first-ready scheduler serves requests (docs/model.md, device memory).

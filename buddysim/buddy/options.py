@@ -33,7 +33,7 @@ class ProfileOptions:
     seed, distribution : of the sizes of allocations without values
     mostly_zero : least share of entries that fit 8 B, in every snapshot, for 16x
     eight_byte_state : whether metadata distinguish an entry of 8 B from one of 32 B; if not, it overflows 16x. A
-        property of the machine (``buddy.eight_byte_state``)
+        property of the machine (``buddy.eight_byte_class``)
     until : only snapshots taken when at most that many launches had ended; None: all snapshots
 
     The defaults (``ProfileOptions.threshold``, ...) are those of every command and call.

@@ -79,9 +79,9 @@ def _keys(name: str) -> Iterator[list[Part]]:
 def _machine_keys() -> Iterator[tuple[str, str]]:
     from buddysim.machine.model import keys
     from buddysim.machine.section import field_keys
-    from buddysim.machine.training_table import Training
+    from buddysim.machine.training_table import TrainingConfig
 
-    for key, field in (*keys(), *field_keys(Training, "training.")):
+    for key, field in (*keys(), *field_keys(TrainingConfig, "training.")):
         yield key, field.description or ""
 
 

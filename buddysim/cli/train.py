@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=[],
         dest="settings",
-        help="change the machine, for example training.memory=24GiB; may be repeated",
+        help="change the machine, for example training.device_memory=24GiB; may be repeated",
     )
     completes(
         parser.add_argument("--link", metavar="NAME", help="the link to the host: a name of the machine's links"),

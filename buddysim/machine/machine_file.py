@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Annotated, Any, Self
 
@@ -21,8 +21,6 @@ from buddysim.machine import fields
 from buddysim.machine.section import Section, canonical_figures, figures, parse_section
 
 MAX_PROBLEMS = 5
-#: Keys of earlier versions, and what machine files say now.
-REPLACED = {"dram.write_queue": "dram.write_high and dram.write_low"}
 
 
 class MachineFile(Section):
@@ -64,7 +62,7 @@ class MachineFile(Section):
         content, keys = self.to_dict(), self.dotted_keys()
         for key, value in overrides.items():
             if key not in keys:
-                raise BuddysimError(f"{where}: {_unknown(key, keys)}")
+                raise BuddysimError(f"{where}: {unknown_key(key, keys)}")
             *sections, last = key.split(".")
             table = content
             for section in sections:
@@ -117,7 +115,7 @@ class MachineFile(Section):
             an unknown key, or a wrong value
         """
         if key not in self._canonical_figures:
-            raise BuddysimError(f"{self.name}: {_unknown(key, self.dotted_keys())}")
+            raise BuddysimError(f"{self.name}: {unknown_key(key, self.dotted_keys())}")
         reader = _reader(type(self), key, len(plugins.modules()))
         if reader is None:  # of a table whose keys the file chooses: a link
             return canonical_figures(self.with_overrides({key: value})._parts())[key]
@@ -141,11 +139,11 @@ class MachineFile(Section):
         problems: list[ErrorDetails] = []
         machine = cls._parsed(content, problems)
         if machine is None or problems:
-            raise BuddysimError(f"{where}: {'; '.join(_described(problems, cls._possible_keys()))}")
+            raise BuddysimError(f"{where}: {'; '.join(_describe(problems, cls._possible_keys()))}")
         keys = machine.dotted_keys()
         for key in machine.sources:
             if key not in keys and not machine._is_of_others(key):
-                raise BuddysimError(f"{where}: sources: {_unknown(key, keys)}")
+                raise BuddysimError(f"{where}: sources: {unknown_key(key, keys)}")
         return machine
 
     @classmethod
@@ -176,7 +174,7 @@ class MachineFile(Section):
 
     def _found(self, values: Mapping[str, Any], key: str) -> Any:
         if key not in values:
-            raise BuddysimError(f"{self.name}: {_unknown(key, self.dotted_keys())}")
+            raise BuddysimError(f"{self.name}: {unknown_key(key, self.dotted_keys())}")
         return values[key]
 
 
@@ -190,26 +188,20 @@ def _reader(machine: type[MachineFile], key: str, plugin_count: int) -> TypeAdap
     return TypeAdapter(kind)
 
 
-def _unknown(key: str, known: Iterable[str]) -> str:
-    """What an error says of a key that no machine has, or none any more."""
-    if key in REPLACED:
-        return f"{key}: no longer a key: expected {REPLACED[key]} instead"
-    return unknown_key(key, known)
-
-
-def _described(problems: Sequence[ErrorDetails], known: list[str]) -> Iterator[str]:
-    """What is wrong with a file's content, as parts of one line."""
+def _describe(problems: Sequence[ErrorDetails], known: list[str]) -> Iterator[str]:
+    """Yield one part of an error message for each problem of a file's content."""
     sections = {key.rpartition(".")[0] for key in known} - {""}
     for problem in problems[:MAX_PROBLEMS]:
         path = ".".join(str(part) for part in problem["loc"])
         if problem["type"] == "extra_forbidden":
-            yield _unknown(path, [*known, *sections])
+            yield unknown_key(path, [*known, *sections])
         elif problem["type"] == "missing":
             yield f"{path}: {'this section' if path in sections else 'this key'} is missing"
         elif problem["type"] in ("model_type", "model_attributes_type", "dict_type"):
             yield f"{path}: {shortened(problem['input'])} is not a section of keys"
         else:
             text = str(problem.get("ctx", {}).get("error", problem["msg"]))
-            yield f"{path}: {text}" if path else text
+            of_key = f"{path}.{text}"  # a rule between the keys of a section: its text begins with a key
+            yield of_key if of_key.partition(":")[0] in known else f"{path}: {text}" if path else text
     if len(problems) > MAX_PROBLEMS:
         yield f"and {len(problems) - MAX_PROBLEMS} more"

@@ -18,21 +18,21 @@ from buddysim.machine.machine_file import MachineFile
 from buddysim.machine.scheme_sections import plugin_sections, scheme_sections
 from buddysim.machine.section import Section, canonical_figures, field_keys, parse_section
 from buddysim.machine.sections import (
-    L1,
-    L2,
     SECTOR_BYTES,
-    Buddy,
-    Clocks,
-    Compression,
-    Crossbar,
-    Dram,
-    DramTiming,
-    Kernel,
-    Link,
-    MetadataCache,
-    Sm,
+    BuddyConfig,
+    ClockConfig,
+    CompressionConfig,
+    CrossbarConfig,
+    DramConfig,
+    DramTimingConfig,
+    KernelConfig,
+    L1Config,
+    L2Config,
+    LinkConfig,
+    MetadataCacheConfig,
+    SmConfig,
 )
-from buddysim.machine.training_table import Training
+from buddysim.machine.training_table import TrainingConfig
 from buddysim.machine.units import Bandwidth, Frequency, Time, format_size
 
 MAX_L1_BYTES = 2**30
@@ -47,21 +47,23 @@ class Machine(MachineFile):
     """A machine to simulate, with the source of each of its figures.
 
     ``Machine.load("p100-nvlink2")``, ``Machine.load("mine.toml")``; sections are attributes (``m.l2.size``), those of
-    replay schemes too (``m.um.page``); times and bandwidths are resolved by `ps` and `bytes_per_s`.
+    replay schemes too (``m.um.page_size``); times and bandwidths are resolved by `ps` and `bytes_per_s`.
     """
 
-    clock: Clocks
-    sm: Sm
-    kernel: Kernel
-    l1: L1
-    crossbar: Crossbar
-    l2: L2
-    metadata_cache: MetadataCache = Field(default_factory=MetadataCache)
-    dram: Dram
-    link: Link
-    compression: Compression = Field(default_factory=Compression)
-    buddy: Buddy = Field(default_factory=Buddy)
-    training: Training | None = Field(default=None, description="what a simulated training needs of it, if it does")
+    clock: ClockConfig
+    sm: SmConfig
+    kernel: KernelConfig
+    l1: L1Config
+    crossbar: CrossbarConfig
+    l2: L2Config
+    metadata_cache: MetadataCacheConfig = Field(default_factory=MetadataCacheConfig)
+    dram: DramConfig
+    link: LinkConfig
+    compression: CompressionConfig = Field(default_factory=CompressionConfig)
+    buddy: BuddyConfig = Field(default_factory=BuddyConfig)
+    training: TrainingConfig | None = Field(
+        default=None, description="what a simulated training needs of it, if it does"
+    )
     #: Sections of replay schemes that differ from their defaults, by name.
     _schemes: dict[str, Section] = PrivateAttr(default_factory=dict)
 
@@ -147,7 +149,7 @@ class Machine(MachineFile):
 
     @classmethod
     def _possible_keys(cls) -> list[str]:
-        return [*(key for key, _ in keys()), *(key for key, _ in field_keys(Training, "training."))]
+        return [*(key for key, _ in keys()), *(key for key, _ in field_keys(TrainingConfig, "training."))]
 
     def _parts(self) -> Mapping[str, object]:
         own = {name: getattr(self, name) for name in type(self).model_fields if name not in ("sources", "training")}
@@ -193,7 +195,7 @@ def _misfits(machine: Machine) -> Iterator[str]:
     if machine.sm.count * machine.l1.size > MAX_L1_BYTES:
         one, most = format_size(machine.l1.size), format_size(MAX_L1_BYTES)
         yield f"l1.size: {machine.sm.count} SMs x {one} is more than {most}"
-    for rule in DramTiming.model_fields:
+    for rule in DramTimingConfig.model_fields:
         if rule != "tREFI" and machine.exact_ps(getattr(timing, rule)) > MAX_DRAM_TIMING_PS:
             yield f"dram.timing.{rule}: {getattr(timing, rule)} is out of range: expected at most 10 us"
     first_data = machine.first_data_ps
@@ -217,7 +219,7 @@ def _misfits(machine: Machine) -> Iterator[str]:
         )
     if machine.exact_ps(timing.tREFI) and machine.exact_ps(timing.tREFI) <= machine.exact_ps(timing.tRFC):
         yield f"dram.timing.tREFI: {timing.tREFI} is not longer than tRFC, {timing.tRFC}"
-    if machine.l2.partitions > 1 and machine.crossbar.queues:
-        yield f"l2.partitions: {machine.l2.partitions} with crossbar.queues: expected 1"
+    if machine.l2.partitions > 1 and machine.crossbar.input_queued:
+        yield f"l2.partitions: {machine.l2.partitions} with crossbar.input_queued: expected 1"
     if machine.dram.refresh == "single_bank" and 0 < machine.exact_ps(timing.tREFI) <= machine.exact_ps(timing.tRFCSB):
         yield f"dram.timing.tREFI: {timing.tREFI} is not longer than tRFCSB, {timing.tRFCSB}"

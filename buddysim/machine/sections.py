@@ -1,7 +1,7 @@
 """The sections of a machine file that every replay depends on.
 
-Each section is one class, each key one field, whose description `docs/machine-files.md` repeats. Rules between the keys
-of a section are its validator's.
+Each section is a class and each key a field. `docs/machine-files.md` repeats the fields' descriptions. Validators check
+the rules between the keys of one section.
 """
 
 from __future__ import annotations
@@ -18,391 +18,428 @@ SECTOR_BYTES = 32
 LINE_BYTES = 128
 
 MAX_BANKS = 2**16
-"""Of all channels: the engine has 16 bits for the bank of a line."""
+"""Largest number of DRAM banks in all channels: the engine has 16 bits for the bank of a line."""
 
 
 POLYNOMIALS = {1: 0b1, 2: 0b11, 4: 0b111, 8: 0b1011, 16: 0b10011, 32: 0b100101, 64: 0b1000011}
-"""By number of slices: coefficients of the irreducible polynomial of `l2.slice_hash = "ipoly"`, bit i that of x^i."""
+"""Irreducible polynomials of `l2.slice_hash = "ipoly"` by number of slices; bit i is the coefficient of x^i."""
 
 
-class Clocks(Section):
-    """The clocks in whose cycles times are given."""
+class ClockConfig(Section):
+    """The clocks that cycles in machine files refer to."""
 
-    core: Annotated[Frequency, fields.frequency()] = Field(description="clock of SMs, L1, crossbar and L2")
+    core: Annotated[Frequency, fields.frequency()] = Field(description="clock frequency of SMs, L1, crossbar and L2")
     dram: Annotated[Frequency, fields.frequency()] = Field(
-        description="command clock of device memory (HBM2: two transfers per cycle, HBM3: four)"
+        description="frequency of the command clock of device memory; HBM2 transfers twice per cycle, HBM3 four times"
     )
 
 
-class Sm(Section):
-    """The streaming multiprocessors (SMs) and the limits of their occupancy."""
+class SmConfig(Section):
+    """The streaming multiprocessors (SMs) and their occupancy limits."""
 
-    count: Annotated[int, fields.count(1, 1024)] = Field(description="SMs of the machine")
+    count: Annotated[int, fields.count(1, 1024)] = Field(description="number of SMs")
     schedulers: Annotated[int, fields.count(1, 16)] = Field(
-        description="warp schedulers per SM; warp n belongs to scheduler n modulo this"
+        description="warp schedulers per SM; warp n belongs to scheduler n modulo this number"
     )
     policy: Annotated[str, fields.one_of("gto", "lrr")] = Field(
-        description="gto: greedy, then oldest; lrr: loose round-robin"
+        description="policy of the warp schedulers; gto: greedy-then-oldest; lrr: loose round-robin"
     )
     warps: Annotated[int, fields.count(1, 64)] = Field(description="maximum resident warps per SM")
     blocks: Annotated[int, fields.count(1, 256)] = Field(description="maximum resident thread blocks per SM")
     threads: Annotated[int, fields.count(32, 8192)] = Field(description="maximum resident threads per SM")
-    registers: Annotated[int, fields.count(32, 2**24)] = Field(description="32-bit registers per SM")
-    shared_memory: Annotated[int, fields.size("0 B", "16 MiB")] = Field(description="shared memory per SM")
+    registers: Annotated[int, fields.count(32, 2**24)] = Field(description="number of 32-bit registers per SM")
+    shared_memory: Annotated[int, fields.size("0 B", "16 MiB")] = Field(description="size of shared memory per SM")
     issue_interval: PositiveDuration = Field(description="minimum time between two instructions of one warp")
-    step_latency: Duration = Field(
-        description="pipeline latency from a result to its use: each dependent wait adds it to the execution latencies "
-        "of the trace"
+    pipeline_latency: Duration = Field(
+        description="pipeline part of the dependent-issue latency; each dependent hop of a compute gap adds it to the "
+        "execution latency in the trace"
     )
-    assumed_instruction: Duration = Field(
-        description="time per instruction where the trace has only the number of instructions, not their dependences"
+    assumed_instruction_latency: Duration = Field(
+        description="time per instruction of a compute gap, for traces that have instruction counts without dependences"
     )
     barrier_latency: Duration = Field(
         default=parse_time("0 core_cycles"),
-        description="from a barrier's last warp to the next instructions of its warps, besides the issue interval",
+        description="time from the last arrival at a barrier to the next instructions of its warps, in addition to the "
+        "issue interval; 0: barriers release at once",
     )
-    barrier_interval: Duration = Field(
+    barrier_arrival_interval: Duration = Field(
         default=parse_time("0 core_cycles"),
-        description="time that an SM's barriers take for each warp that comes to one, one after the other",
+        description="time between two barrier arrivals of one SM; 0: any number of warps arrive at once",
     )
-    code_latency: Duration = Field(
+    icache_miss_latency: Duration = Field(
         default=parse_time("0 core_cycles"),
-        description="time until an SM has a line of code that it has not had in this kernel; 0: code is always there",
+        description="latency of the first fetch of an instruction-cache line by an SM in a kernel; 0: instruction "
+        "fetches always hit",
     )
-    code_ahead: Annotated[int, fields.count(0, 64)] = Field(
-        default=0, description="lines of code that are fetched ahead of the one that a warp gets to"
+    icache_prefetch_lines: Annotated[int, fields.count(0, 64)] = Field(
+        default=0,
+        description="instruction-cache lines prefetched after the one that a warp reaches; 0: no prefetch",
     )
     blocking_atomics: Switch = Field(
         default=False,
-        description="true: an atomic blocks its warp until it returns, even if its result is unused; false: as a load",
+        description="waiting for atomics whose result is unused; true: the warp blocks until the atomic returns; "
+        "false: the warp continues, as after any load",
     )
-    atomics_by_thread: Switch = Field(
+    split_conflicting_atomics: Switch = Field(
         default=False,
-        description="true: threads of an atomic that meet at a word send a request each; false: one request a line",
+        description="requests of an atomic instruction whose lanes have one address; true: one request for each such "
+        "lane; false: one request per line",
     )
-    unit_turns: Switch = Field(
+    stall_on_busy_unit: Switch = Field(
         default=False,
-        description="true: a warp that waits for a busy execution unit also waits for its own instructions there; "
-        "false: only those behind it do",
+        description="waiting of a warp whose execution unit is busy; true: its own initiation intervals delay it, too; "
+        "false: these delay only the warps after it",
     )
-    end_waits_for_stores: Switch = Field(
+    exit_waits_for_stores: Switch = Field(
         default=True,
-        description="true: a warp's end waits until its stores are acknowledged; false: only the kernel's does",
+        description="waiting of an exiting warp for the acknowledgements of its stores; true: the warp waits; false: "
+        "only the end of the kernel waits",
     )
 
     @model_validator(mode="after")
-    def _warps_fit_threads(self) -> Sm:
+    def _warps_fit_threads(self) -> SmConfig:
         if self.threads < 32 * self.warps:
-            raise ValueError(f"threads {self.threads} do not hold warps {self.warps} of 32 threads")
+            raise ValueError(f"threads: {self.threads} is less than warps x 32: expected at least {32 * self.warps}")
         return self
 
 
-class Kernel(Section):
+class KernelConfig(Section):
     """Launches of kernels and thread blocks."""
 
-    launch_latency: Duration = Field(description="from a kernel's launch to its first thread block")
+    launch_latency: Duration = Field(description="time from the launch of a kernel to its first thread block")
     block_launch_interval: Duration = Field(description="minimum time between two thread-block launches on one SM")
     warp_launch_interval: Duration = Field(
         default=parse_time("0 core_cycles"),
-        description="time between two warps that an SM starts, on top of that between thread blocks",
+        description="time between the starts of two warps of a thread block; 0: all its warps start together",
     )
-    block_latency: Duration = Field(
+    block_overhead: Duration = Field(
         default=parse_time("0 core_cycles"),
-        description="overhead of a thread block besides its instructions: first fetch, final drain",
+        description="time of a thread block in addition to its instructions, for the first fetch and the final drain; "
+        "0: none",
     )
     block_order: Annotated[str, fields.one_of("round_robin")] = Field(
-        default="round_robin", description="order in which thread blocks are assigned to SMs with room"
+        default="round_robin",
+        description="order in which SMs below their occupancy limits get thread blocks; round_robin: SM after SM",
     )
-    concurrent: Switch = Field(
-        default=True, description="true: kernels of different streams may overlap; false: one kernel at a time"
+    concurrent_kernels: Switch = Field(
+        default=True,
+        description="overlap of kernels of different streams; true: they may overlap; false: one kernel at a time",
     )
 
 
-class L1(Section):
+class L1Config(Section):
     """The private cache of an SM: write-through, no allocation on a store, invalidated at kernel boundaries."""
 
-    enabled: Switch = Field(default=True, description="false sends every access to the L2")
-    size: Annotated[int, fields.size("512 B", "16 MiB")] = Field(description="capacity per SM")
-    ways: Annotated[int, fields.count(1, 1024)] = Field(description="associativity")
+    enabled: Switch = Field(
+        default=True, description="use of the L1; true: loads look it up; false: every access goes to the L2"
+    )
+    size: Annotated[int, fields.size("512 B", "16 MiB")] = Field(description="L1 capacity per SM")
+    ways: Annotated[int, fields.count(1, 1024)] = Field(description="L1 associativity")
     line: Annotated[int, fields.size("128 B", "128 B")] = Field(
-        default=LINE_BYTES, description="line of four 32 B sectors; no other size is modelled"
+        default=LINE_BYTES, description="size of an L1 line of four 32 B sectors; 128 B is the only size modelled"
     )
-    load_to_use: PositiveDuration = Field(description="latency of a hit on an idle machine, issue to use")
+    load_to_use: PositiveDuration = Field(description="latency of an L1 hit on an idle machine, from issue to use")
     lines_per_cycle: Annotated[int, fields.count(1, 16)] = Field(
-        description="lines of one instruction looked up per core cycle"
+        description="lines of one instruction that the L1 looks up per core cycle"
     )
-    sector_banks: Switch = Field(
-        default=False,
-        description="true: sector n of every line is in bank n, and lines of an instruction that need no bank twice "
-        "are looked up together; false: each by itself",
+    bank_conflicts: Annotated[str, fields.one_of("none", "sector", "tag_and_data")] = Field(
+        default="none",
+        description="model of L1 bank conflicts; none: lines enter at lines_per_cycle; sector: sector n of each line "
+        "is in bank n, and lines of an instruction without a common bank enter together; tag_and_data: an instruction "
+        "takes one cycle per line in the busiest of 4 tag banks, and at least one per word in the busiest of 32 data "
+        "banks",
     )
-    word_banks: Switch = Field(
-        default=False,
-        description="true: an instruction takes as many cycles as the busiest of four banks of tags has lines of it, "
-        "and at least as many as the busiest of 32 banks of 4 B words has words of it; false: lines by lines_per_cycle",
-    )
-    mshrs: Annotated[int, fields.count(1, 4096)] = Field(description="outstanding line requests per SM")
-    merges: Annotated[int, fields.count(0, 14)] = Field(
+    mshrs: Annotated[int, fields.count(1, 4096)] = Field(description="outstanding line requests (MSHRs) per L1")
+    max_mshr_merges: Annotated[int, fields.count(0, 14)] = Field(
         default=0,
-        description="accesses that may wait for a line's sectors on their way; a further one blocks the L1 until they "
-        "are there; 0: any number",
+        description="maximum accesses that merge with one pending line; the next one blocks the L1 until the line has "
+        "arrived; 0: unlimited",
     )
 
     @model_validator(mode="after")
-    def _sets_are_whole(self) -> L1:
+    def _size_is_a_multiple_of_sets(self) -> L1Config:
         _check_sets(self.size, 1, self.ways, self.line)
         return self
 
     @model_validator(mode="after")
-    def _banks_are_of_one_kind(self) -> L1:
-        if self.word_banks and (self.sector_banks or self.lines_per_cycle != 1):
+    def _tag_banks_replace_lines_per_cycle(self) -> L1Config:
+        if self.bank_conflicts == "tag_and_data" and self.lines_per_cycle != 1:
             raise ValueError(
-                "word_banks needs lines_per_cycle 1 and no sector_banks: its banks say what enters in a cycle"
+                f"lines_per_cycle: {self.lines_per_cycle} with bank_conflicts tag_and_data: expected 1, as the banks "
+                "determine the lines per cycle"
             )
         return self
 
 
-class Crossbar(Section):
-    """SMs to L2 slices; each SM has one port in each direction."""
+class CrossbarConfig(Section):
+    """The network between SMs and L2 slices; each SM has one port in each direction."""
 
-    request_bandwidth: Rate = Field(description="SM to L2, per SM: store data and requests")
-    reply_bandwidth: Rate = Field(description="L2 to SM, per SM: load data")
-    queues: Switch = Field(
+    request_bandwidth: Rate = Field(description="bandwidth from one SM to the L2, for requests and store data")
+    reply_bandwidth: Rate = Field(description="bandwidth from the L2 to one SM, for load data")
+    input_queued: Switch = Field(
         default=False,
-        description="true: an SM's requests, one a sector, wait in one queue, where the first holds up all others; "
-        "false: ports with a bandwidth, where none holds up another",
+        description="queueing of requests; true: one FIFO per SM with a request per sector, whose head blocks all "
+        "others (head-of-line blocking); false: ports with a bandwidth and no blocking",
     )
-    turns: Switch = Field(
+    interleave_requesters: Switch = Field(
         default=False,
-        description="true: with queues, requests of an SM that come to a slice while another SM's are to come there "
-        "leave it every other turn",
+        description="arbitration between two SMs at one L2 slice, a stand-in for iSLIP that needs input_queued; true: "
+        "each gets every other slot; false: first come, first served",
     )
 
 
-class L2(Section):
-    """The shared cache: write-back, each of a line's four sectors with its own valid and dirty state."""
+class L2Config(Section):
+    """The shared cache: write-back, with a valid and a dirty bit for each of a line's four sectors."""
 
-    size: Annotated[int, fields.size("4 KiB", "1 GiB")] = Field(description="total capacity")
-    slices: Annotated[int, fields.count(1, 1024)] = Field(description="slices, each with its own port")
-    ways: Annotated[int, fields.count(1, 1024)] = Field(description="associativity")
+    size: Annotated[int, fields.size("4 KiB", "1 GiB")] = Field(description="L2 capacity of all slices together")
+    slices: Annotated[int, fields.count(1, 1024)] = Field(description="number of L2 slices, each with its own port")
+    ways: Annotated[int, fields.count(1, 1024)] = Field(description="L2 associativity")
     line: Annotated[int, fields.size("128 B", "128 B")] = Field(
-        default=LINE_BYTES, description="line of four 32 B sectors; no other size is modelled"
+        default=LINE_BYTES, description="size of an L2 line of four 32 B sectors; 128 B is the only size modelled"
     )
-    load_to_use: PositiveDuration = Field(description="latency of a hit on an idle machine, issue to use")
-    bandwidth: Rate = Field(description="bandwidth of a slice, in each direction")
-    interleave: Annotated[int, fields.size("128 B", "64 KiB")] = Field(
-        default=LINE_BYTES, description="neighbouring memory that lies in one slice, a power of two"
+    load_to_use: PositiveDuration = Field(description="latency of an L2 hit on an idle machine, from issue to use")
+    bandwidth: Rate = Field(description="bandwidth of an L2 slice, in each direction")
+    interleave_granularity: Annotated[int, fields.size("128 B", "64 KiB")] = Field(
+        default=LINE_BYTES,
+        description="size of the contiguous memory that maps to one L2 slice, a power of two; 128 B: one line",
     )
-    slice_hash: Annotated[str, fields.one_of("mixed", "ipoly")] = Field(
-        default="mixed",
-        description="what spreads neighbouring memory over the slices: mixed: a hash without structure; ipoly: a "
-        "remainder of polynomials, for a power of two of slices, at most 64",
+    slice_hash: Annotated[str, fields.one_of("xor_fold", "ipoly")] = Field(
+        default="xor_fold",
+        description="hash of an address to its L2 slice; xor_fold: low bits of the line number exclusive-or a hash "
+        "of the others; ipoly: remainder of polynomials, for a power of two of slices up to 64",
     )
-    mshrs: Annotated[int, fields.count(1, 4096)] = Field(description="outstanding line requests per slice")
+    mshrs: Annotated[int, fields.count(1, 4096)] = Field(description="outstanding line requests (MSHRs) per L2 slice")
     atomic_interval: PositiveDuration = Field(
         default=parse_time("1 core_cycles"),
-        description="time between two atomic operations of a slice, each on one sector of one instruction",
+        description="time between two atomic operations of an L2 slice, each on one sector of one instruction",
     )
-    rewrite_interval: Duration = Field(
+    dirty_store_interval: Duration = Field(
         default=parse_time("0 core_cycles"),
-        description="time of a slice's port, besides that of its data, for each sector that a store finds dirty",
+        description="time of an L2 slice's port for each sector that a store finds dirty, in addition to that of its "
+        "data; 0: none",
     )
-    dirty_limit: Annotated[int, fields.size("0 B", "1 GiB")] = Field(
+    max_dirty: Annotated[int, fields.size("0 B", "1 GiB")] = Field(
         default=0,
-        description="most data that may be dirty, of each set its share; beyond it the oldest are written back; "
-        "0 B: all",
+        description="maximum dirty data in the L2, enforced per set: the oldest dirty lines beyond it are written "
+        "back; 0 B: unlimited",
     )
-    fetch: Annotated[int, fields.size("32 B", "64 B")] = Field(
+    fetch_granularity: Annotated[int, fields.size("32 B", "64 B")] = Field(
         default=32,
-        description="least that a read miss fetches of uncompressed memory: a 32 B sector, or an aligned 64 B pair",
+        description="size of an L2 read miss to uncompressed memory; 32 B: a sector; 64 B: an aligned pair of sectors",
     )
     partitions: Annotated[int, fields.count(1, 16)] = Field(
         default=1,
-        description="equal parts of the slices; an SM reads through its own part, which keeps what lies in the others",
+        description="number of L2 partitions with equal numbers of slices; an SM reads through its local partition, "
+        "which replicates remote lines; 1: a single L2",
     )
     partition_latency: Duration = Field(
         default=parse_time("0 core_cycles"),
-        description="what a request to another partition takes longer, there and back",
+        description="additional round-trip latency of a request to a remote L2 partition",
     )
-    fill_on_memcpy: Switch = Field(description="true: memory copies and fills leave their last bytes in the L2")
+    fill_on_memcpy: Switch = Field(
+        description="contents of the L2 after a memcpy or memset; true: the last bytes written; false: none of them"
+    )
 
     @model_validator(mode="after")
-    def _sets_are_whole(self) -> L2:
-        if self.fetch not in (32, 64):
-            raise ValueError(f"fetch {self.fetch} B is not 32 B or 64 B")
-        if self.interleave & self.interleave - 1:
-            raise ValueError(f"interleave {self.interleave} B is not a power of two")
+    def _geometry_is_simulated(self) -> L2Config:
+        if self.fetch_granularity not in (32, 64):
+            raise ValueError(f"fetch_granularity: {self.fetch_granularity} B: expected 32 B or 64 B")
+        if self.interleave_granularity & self.interleave_granularity - 1:
+            raise ValueError(f"interleave_granularity: {self.interleave_granularity} B: expected a power of two")
         if self.slice_hash == "ipoly" and self.slices not in POLYNOMIALS:
-            raise ValueError(f"slices {self.slices} are no power of two up to 64, as slice_hash ipoly needs")
+            raise ValueError(f"slices: {self.slices} with slice_hash ipoly: expected a power of two up to 64")
         if self.slices % self.partitions:
-            raise ValueError(f"slices {self.slices} are not a multiple of partitions {self.partitions}")
+            raise ValueError(f"slices: {self.slices}: expected a multiple of partitions, {self.partitions}")
         _check_sets(self.size, self.slices, self.ways, self.line)
-        least = SECTOR_BYTES * self.size // (self.ways * self.line)
-        if 0 < self.dirty_limit < least:
+        sector_per_set = SECTOR_BYTES * self.size // (self.ways * self.line)
+        if 0 < self.max_dirty < sector_per_set:
             raise ValueError(
-                f"dirty_limit {format_size(self.dirty_limit)} is less than a sector of each set, {format_size(least)}"
+                f"max_dirty: {format_size(self.max_dirty)} is less than a sector per set: expected 0 B or at least "
+                f"{format_size(sector_per_set)}"
             )
         return self
 
 
-class MetadataCache(Section):
-    """The cache of the entries' 4-bit size states, next to the L2 slices."""
+class MetadataCacheConfig(Section):
+    """The cache of the entries' 4-bit size classes, next to the L2 slices."""
 
-    size: Annotated[int, fields.size("32 B", "64 MiB")] = Field(default=128 * 1024, description="total capacity")
-    slices: Annotated[int, fields.count(1, 1024)] = Field(default=32, description="slices")
-    ways: Annotated[int, fields.count(1, 1024)] = Field(default=4, description="associativity")
+    size: Annotated[int, fields.size("32 B", "64 MiB")] = Field(
+        default=128 * 1024, description="metadata-cache capacity of all slices together"
+    )
+    slices: Annotated[int, fields.count(1, 1024)] = Field(default=32, description="number of metadata-cache slices")
+    ways: Annotated[int, fields.count(1, 1024)] = Field(default=4, description="metadata-cache associativity")
     line: Annotated[int, fields.size("32 B", "128 B")] = Field(
-        default=32, description="bytes of a line: 32 B hold the states of 64 entries, one 8 KiB page"
+        default=32,
+        description="size of a metadata line; 32 B hold the size classes of 64 entries, one metadata page of 8 KiB",
     )
     hit_latency: Duration = Field(
-        default=parse_time("0 core_cycles"), description="latency that a lookup adds to an L2 miss or write-back"
+        default=parse_time("0 core_cycles"),
+        description="latency that a metadata lookup adds to an L2 miss or write-back; 0: none",
     )
-    interval: Duration = Field(default=parse_time("1 core_cycles"), description="time between two lookups in a slice")
-    overlap: Switch = Field(
+    lookup_interval: Duration = Field(
+        default=parse_time("1 core_cycles"), description="time between two lookups in a metadata-cache slice"
+    )
+    speculative_fetch: Switch = Field(
         default=True,
-        description="true: on a metadata miss, sectors of the device part are fetched in parallel with the metadata",
+        description="fetch of device sectors on a metadata miss; true: in parallel with the metadata; false: after it",
     )
-    pending: Annotated[str, fields.one_of("guess", "wait")] = Field(
-        default="guess",
-        description="a fill whose metadata line an earlier miss is fetching: guess: as on a miss; wait: for the line",
+    on_pending_line: Annotated[str, fields.one_of("speculate", "wait")] = Field(
+        default="speculate",
+        description="action of a fill whose metadata line is pending; speculate: the same as on a miss; wait: fetch "
+        "data after the line has arrived",
     )
-    cancel: Switch = Field(
+    cancel_misspeculated: Switch = Field(
         default=False,
-        description="true: sectors of a guess that are not needed and that device memory has not begun are cancelled",
+        description="handling of unneeded speculative sectors that device memory has not begun to read; true: they are "
+        "cancelled; false: they are read",
     )
     perfect: Switch = Field(
-        default=False, description="true: entry sizes are known at no cost, to show what metadata cost"
+        default=False,
+        description="cost of metadata; true: entry sizes are known without lookups and traffic; false: as modelled",
     )
 
     @model_validator(mode="after")
-    def _sets_are_whole(self) -> MetadataCache:
+    def _size_is_a_multiple_of_sets(self) -> MetadataCacheConfig:
         if self.line not in (32, 64, 128):
-            raise ValueError(f"line {self.line} B is not 32 B, 64 B or 128 B")
+            raise ValueError(f"line: {self.line} B: expected 32 B, 64 B or 128 B")
         _check_sets(self.size, self.slices, self.ways, self.line)
         return self
 
 
-class DramTiming(Section):
+class DramTimingConfig(Section):
     """Minimum times between commands of device memory, named as in JESD235."""
 
-    tRCD: Duration = Field(description="activate to column command")
-    tRP: Duration = Field(description="precharge to activate")
-    tCL: Duration = Field(description="read command to data")
-    tCWL: Duration = Field(description="write command to data")
-    tRAS: Duration = Field(description="activate to precharge")
-    tCCD_S: Duration = Field(description="column to column command, other bank group")
-    tCCD_L: Duration = Field(description="column to column command, same bank group")
-    tRRD_S: Duration = Field(description="activate to activate, other bank group")
-    tRRD_L: Duration = Field(description="activate to activate, same bank group")
-    tFAW: Duration = Field(description="four-activate window: minimum time from an activate to the fifth")
-    tWR: Duration = Field(description="end of write data to precharge")
-    tWTR: Duration = Field(description="end of write data to read command")
-    tRTW: Duration = Field(description="read command to write command")
-    tRTP: Duration = Field(description="read command to precharge")
-    tRFC: Duration = Field(description="duration of a refresh, in which banks are closed")
-    tREFI: Duration = Field(description="mean interval between refreshes; 0 switches refresh off")
+    tRCD: Duration = Field(description="time from activate to column command")
+    tRP: Duration = Field(description="time from precharge to activate")
+    tCL: Duration = Field(description="time from read command to data")
+    tCWL: Duration = Field(description="time from write command to data")
+    tRAS: Duration = Field(description="time from activate to precharge")
+    tCCD_S: Duration = Field(description="time between column commands to different bank groups")
+    tCCD_L: Duration = Field(description="time between column commands to one bank group")
+    tRRD_S: Duration = Field(description="time between activates in different bank groups")
+    tRRD_L: Duration = Field(description="time between activates in one bank group")
+    tFAW: Duration = Field(description="four-activate window: minimum time from an activate to the fourth after it")
+    tWR: Duration = Field(description="time from the end of write data to precharge")
+    tWTR: Duration = Field(description="time from the end of write data to read command")
+    tRTW: Duration = Field(description="time from read command to write command")
+    tRTP: Duration = Field(description="time from read command to precharge")
+    tRFC: Duration = Field(description="duration of an all-bank refresh, during which all banks are closed")
+    tREFI: Duration = Field(description="mean interval between refreshes; 0: no refresh")
     tRFCSB: Duration = Field(
-        default=parse_time("160 ns"), description="duration of a refresh of one bank, where refresh is single_bank"
+        default=parse_time("160 ns"), description="duration of a single-bank refresh, with refresh single_bank"
     )
 
 
-class Dram(Section):
+class DramConfig(Section):
     """Device memory."""
 
     model: Annotated[str, fields.one_of("banked", "simple")] = Field(
-        default="banked", description="banked: rows, bank groups, turnarounds, refresh; simple: bandwidth and latency"
+        default="banked",
+        description="model of device memory; banked: rows, bank groups, bus turnarounds and refresh; simple: bandwidth "
+        "and latency alone",
     )
     capacity: Annotated[int, fields.size("1 MiB", "1024 TiB")] = Field(description="capacity of device memory")
-    channels: Annotated[int, fields.count(1, 1024)] = Field(description="channels of device memory")
-    pseudo_channels: Annotated[int, fields.count(1, 16)] = Field(description="pseudo-channels per channel")
+    channels: Annotated[int, fields.count(1, 1024)] = Field(description="number of device memory channels")
+    pseudo_channels: Annotated[int, fields.count(1, 16)] = Field(description="number of pseudo-channels per channel")
     pseudo_channel_bandwidth: Rate = Field(description="peak bandwidth of a pseudo-channel")
     load_to_use: PositiveDuration = Field(
-        description="latency of an L2 miss to a closed bank on an idle machine, issue to use"
+        description="latency of an L2 miss to a closed DRAM bank on an idle machine, from issue to use"
     )
-    row_bytes: Annotated[int, fields.size("32 B", "1 MiB")] = Field(description="size of a row of one bank")
-    banks: Annotated[int, fields.count(1, 1024)] = Field(description="banks per pseudo-channel")
-    bank_groups: Annotated[int, fields.count(1, 1024)] = Field(description="bank groups per pseudo-channel")
-    write_high: Annotated[int, fields.count(1, 128)] = Field(
-        description="queued write bursts of a pseudo-channel at which it writes them although reads wait"
+    row_bytes: Annotated[int, fields.size("32 B", "1 MiB")] = Field(description="size of a row of one DRAM bank")
+    banks: Annotated[int, fields.count(1, 1024)] = Field(description="number of banks per pseudo-channel")
+    bank_groups: Annotated[int, fields.count(1, 1024)] = Field(description="number of bank groups per pseudo-channel")
+    write_high_watermark: Annotated[int, fields.count(1, 128)] = Field(
+        description="queued write bursts of a pseudo-channel that start a write drain although reads wait"
     )
-    write_low: Annotated[int, fields.count(0, 127)] = Field(
-        description="queued write bursts down to which a drain goes while reads wait; as many start one where none does"
+    write_low_watermark: Annotated[int, fields.count(0, 127)] = Field(
+        description="queued write bursts at which a write drain ends if reads wait; the same number starts a drain if "
+        "no read waits"
     )
-    refresh: Annotated[str, fields.one_of("all_banks", "single_bank")] = Field(
-        default="all_banks",
-        description="all_banks: all banks refresh at once, for tRFC; single_bank: each in its turn, for tRFCSB",
+    refresh: Annotated[str, fields.one_of("all_bank", "single_bank")] = Field(
+        default="all_bank",
+        description="refresh mode; all_bank: all banks refresh together, for tRFC; single_bank: one bank after the "
+        "other refreshes, for tRFCSB",
     )
-    drains: Annotated[str, fields.one_of("among_reads", "alone")] = Field(
-        default="among_reads",
-        description="among_reads: reads take slots of the bus that a drain of writes leaves; "
-        "alone: they wait until it is over",
+    write_drain: Annotated[str, fields.one_of("interleaved", "exclusive")] = Field(
+        default="interleaved",
+        description="bus slots of reads during a write drain; interleaved: reads use the slots that writes leave free; "
+        "exclusive: reads wait until the drain has ended",
     )
-    timing: DramTiming
+    timing: DramTimingConfig
 
     @model_validator(mode="after")
-    def _geometry_is_whole(self) -> Dram:
+    def _geometry_is_simulated(self) -> DramConfig:
         if self.banks & (self.banks - 1):
-            raise ValueError(f"banks {self.banks} are not a power of two")
+            raise ValueError(f"banks: {self.banks}: expected a power of two")
         if self.banks % self.bank_groups:
-            raise ValueError(f"banks {self.banks} are not a multiple of bank_groups {self.bank_groups}")
+            raise ValueError(f"banks: {self.banks}: expected a multiple of bank_groups, {self.bank_groups}")
         if self.channels * self.pseudo_channels * self.banks > MAX_BANKS:
-            raise ValueError(f"channels x pseudo_channels x banks is more than {MAX_BANKS}")
+            raise ValueError(f"channels x pseudo_channels x banks: expected at most {MAX_BANKS}")
         if self.row_bytes % SECTOR_BYTES:
-            raise ValueError(f"row_bytes {self.row_bytes} B are not a multiple of the {SECTOR_BYTES} B burst")
-        if self.write_low >= self.write_high:
-            raise ValueError(f"write_low {self.write_low} is not less than write_high {self.write_high}")
+            raise ValueError(f"row_bytes: {self.row_bytes} B: expected a multiple of the {SECTOR_BYTES} B burst")
+        if self.write_low_watermark >= self.write_high_watermark:
+            raise ValueError(
+                f"write_low_watermark: {self.write_low_watermark}: expected less than write_high_watermark, "
+                f"{self.write_high_watermark}"
+            )
         return self
 
 
-class Link(Section):
+class LinkConfig(Section):
     """The interconnect to buddy and host memory: two independent directions."""
 
-    bandwidth: Rate = Field(description="bandwidth of each direction")
+    bandwidth: Rate = Field(description="link bandwidth in each direction")
     load_to_use: PositiveDuration = Field(
-        description="latency of an L2 miss to memory across the link on an idle machine, issue to use"
+        description="latency of an L2 miss to memory across the link on an idle machine, from issue to use"
     )
-    header: Annotated[int, fields.size("0 B", "4 KiB")] = Field(
-        default=0, description="bytes of header per packet; 0 B: bandwidth is goodput"
+    header_size: Annotated[int, fields.size("0 B", "4 KiB")] = Field(
+        default=0, description="size of a packet's header on the link; 0 B: link.bandwidth is goodput"
     )
-    packet: Annotated[int, fields.size("32 B", "64 KiB")] = Field(
-        default=128, description="maximum payload bytes per header"
+    max_payload: Annotated[int, fields.size("32 B", "64 KiB")] = Field(
+        default=128, description="maximum payload per packet on the link; 128 B: one entry"
     )
 
 
-class Compression(Section):
-    """The (de)compressor of each L2 slice."""
+class CompressionConfig(Section):
+    """The compressor and decompressor of each L2 slice."""
 
     latency: Duration = Field(
-        default=parse_time("11 dram_cycles"), description="latency added to a fill or a write-back"
+        default=parse_time("11 dram_cycles"),
+        description="latency that compression or decompression adds to a write-back or fill",
     )
-    interval: Duration = Field(
-        default=parse_time("1 dram_cycles"), description="time between two entries in a slice's pipeline"
+    initiation_interval: Duration = Field(
+        default=parse_time("1 dram_cycles"),
+        description="time between two entries that enter the compressor or decompressor of a slice",
     )
-    whole_raw_entry: Switch = Field(
-        default=False, description="true: an incompressible entry moves whole, not only its requested sectors"
+    fetch_whole_raw_entry: Switch = Field(
+        default=False,
+        description="sectors moved of an entry that is stored raw; true: all of them; false: the requested sectors",
     )
 
 
-class Buddy(Section):
+class BuddyConfig(Section):
     """The carve-out of buddy memory."""
 
     carve_out_ratio: Annotated[int, fields.count(0, 64)] = Field(
-        default=3, description="buddy memory as a multiple of device memory"
+        default=3, description="size of buddy memory as a multiple of device memory"
     )
     bypass_1x: Switch = Field(
-        default=True, description="true: an allocation with a 1x target is stored uncompressed and needs no metadata"
-    )
-    eight_byte_state: Switch = Field(
         default=True,
-        description="true: metadata distinguish an entry of 1 to 8 B from one of 32 B (16x targets need it)",
+        description="storage of allocations with target ratio 1x; true: uncompressed and without metadata; false: as "
+        "any other",
+    )
+    eight_byte_class: Switch = Field(
+        default=True,
+        description="size class for entries of 1 to 8 B, which the target ratio 16x needs; true: the metadata have it; "
+        "false: such entries count as 32 B",
     )
 
 
 def _check_sets(size: int, slices: int, ways: int, line: int) -> None:
-    part = slices * ways * line
-    if size % part:
+    set_bytes = slices * ways * line
+    if size % set_bytes:
         of_slices = f"{slices} slices x " if slices > 1 else ""
         raise ValueError(
-            f"size {format_size(size)} is not a whole number of sets of {of_slices}{ways} ways x {line} B: "
-            f"expected a multiple of {format_size(part)}"
+            f"size: {format_size(size)} is not an integer number of sets of {of_slices}{ways} ways x {line} B: "
+            f"expected a multiple of {format_size(set_bytes)}"
         )

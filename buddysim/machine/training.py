@@ -23,12 +23,12 @@ from buddysim.machine.machine_file import MachineFile
 from buddysim.machine.model import Machine
 from buddysim.machine.scheme_sections import scheme_sections
 from buddysim.machine.section import field_keys
-from buddysim.machine.training_table import LinkRate, Training
+from buddysim.machine.training_table import HostLinkConfig, TrainingConfig
 from buddysim.machine.units import parse_size
 
 _LINKS = resources.files("buddysim.machine") / "links.toml"
 _PART = "training"
-_HOST_MEMORY, _HOST_PINNED = f"{_PART}.host_memory", f"{_PART}.host_pinned"
+_HOST_MEMORY, _MAX_PINNED_MEMORY = f"{_PART}.host_memory", f"{_PART}.max_pinned_memory"
 
 
 class TrainingMachine(MachineFile):
@@ -38,7 +38,7 @@ class TrainingMachine(MachineFile):
     operations per second), times integer picoseconds. `links` holds the links that every machine has and its own.
     """
 
-    training: Training
+    training: TrainingConfig
 
     @classmethod
     def names(cls) -> list[str]:
@@ -72,10 +72,10 @@ class TrainingMachine(MachineFile):
     ) -> Self:
         """The same machine with some keys changed; added host memory can be pinned, if that isn't set too."""
         memory = overrides.get(_HOST_MEMORY)
-        if memory is not None and _HOST_PINNED not in overrides:
+        if memory is not None and _MAX_PINNED_MEMORY not in overrides:
             with contextlib.suppress(ValueError):  # refused below, by its key
-                kept = self.host_memory_bytes - self.host_pinned_bytes
-                overrides = {**overrides, _HOST_PINNED: f"{max(0, parse_size(memory) - kept)} B"}
+                kept = self.host_memory_bytes - self.max_pinned_bytes
+                overrides = {**overrides, _MAX_PINNED_MEMORY: f"{max(0, parse_size(memory) - kept)} B"}
         return super().with_overrides(overrides, where, source)
 
     @property
@@ -106,17 +106,17 @@ class TrainingMachine(MachineFile):
     @property
     def memory_bytes(self) -> int:
         """Capacity of device memory, in bytes."""
-        return self.training.memory
+        return self.training.device_memory
 
     @property
     def launch_ps(self) -> int:
         """Overhead of each kernel besides its work, in picoseconds."""
-        return round(self.training.launch.picoseconds({}))
+        return round(self.training.kernel_launch_overhead.picoseconds({}))
 
     @property
     def library(self) -> str:
         """Library version whose calibration is the default."""
-        return self.training.library
+        return self.training.conv_library
 
     @property
     def link(self) -> str:
@@ -124,12 +124,12 @@ class TrainingMachine(MachineFile):
         return self.training.link
 
     @property
-    def links(self) -> dict[str, LinkRate]:
+    def links(self) -> dict[str, HostLinkConfig]:
         """Every link by its name."""
         return self.training.links
 
     @property
-    def link_rate(self) -> LinkRate:
+    def link_rate(self) -> HostLinkConfig:
         """The link in use."""
         return self.training.links[self.training.link]
 
@@ -139,17 +139,17 @@ class TrainingMachine(MachineFile):
         return self.training.host_memory
 
     @property
-    def host_pinned_bytes(self) -> int:
+    def max_pinned_bytes(self) -> int:
         """Maximum host memory that can be pinned, in bytes."""
-        return self.training.host_pinned
+        return self.training.max_pinned_memory
 
     @classmethod
     def _possible_keys(cls) -> list[str]:
-        return [key for key, _ in field_keys(Training, f"{_PART}.")]
+        return [key for key, _ in field_keys(TrainingConfig, f"{_PART}.")]
 
     @classmethod
     def _fields(cls) -> dict[str, FieldInfo]:
-        return dict(field_keys(Training, f"{_PART}."))
+        return dict(field_keys(TrainingConfig, f"{_PART}."))
 
     def _parts(self) -> Mapping[str, object]:
         return {_PART: self.training}
@@ -161,9 +161,9 @@ class TrainingMachine(MachineFile):
                 f"{_PART}.link: {shortened(self.link)} is not a link: expected one of "
                 f"{', '.join(self.links)}{hint(self.link, self.links)}"
             )
-        if self.host_pinned_bytes > self.host_memory_bytes:
+        if self.max_pinned_bytes > self.host_memory_bytes:
             raise ValueError(
-                f"{_PART}.host_pinned: {self.text('training.host_pinned')} is more than "
+                f"{_PART}.max_pinned_memory: {self.text('training.max_pinned_memory')} is more than "
                 f"{_PART}.host_memory, {self.text('training.host_memory')}"
             )
         return self
@@ -201,12 +201,12 @@ def _with_links(content: dict[str, Any]) -> dict[str, Any]:
     links: dict[str, Any] = {}
     sources: dict[str, str] = {}
     for name, given in shared_links().items():
-        links[name] = {key: value for key, value in given.items() if key in LinkRate.model_fields}
+        links[name] = {key: value for key, value in given.items() if key in HostLinkConfig.model_fields}
         sources |= dict(_link_sources(name, given))
     links |= table.get("links", {})
     return {**content, _PART: {**table, "links": links}, "sources": {**sources, **content["sources"]}}
 
 
 def _link_sources(name: str, link: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    for key in LinkRate.model_fields:
+    for key in HostLinkConfig.model_fields:
         yield f"{_PART}.links.{name}.{key}", link["latency_source"] if key == "latency" else link["source"]

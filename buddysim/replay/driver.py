@@ -138,7 +138,7 @@ class ReplayRun:
 
     def _may_join(self, position: int, kernel: Kernel | None) -> bool:
         """Whether an event may start while kernels run: that depends on the trace and the machine, on nothing else."""
-        if kernel is None or not self.machine.kernel.concurrent or kernel.stream == 0:
+        if kernel is None or not self.machine.kernel.concurrent_kernels or kernel.stream == 0:
             return False
         if self.moments.get(position, AllocationChanges()).waits:
             return False

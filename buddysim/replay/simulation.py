@@ -223,7 +223,7 @@ class Simulation:
         """The targets of a run: those given, or those of a profile for the machine's metadata, made once."""
         if self.targets is not None:
             return self.targets
-        options = replace(options, eight_byte_state=machine.buddy.eight_byte_state)
+        options = replace(options, eight_byte_state=machine.buddy.eight_byte_class)
         if options not in self._profiles:
             if self._observed is None:  # the options of a simulation differ in what doesn't matter here
                 self._observed = observe(self.profiled, options)

@@ -210,9 +210,9 @@ def _limits(results: Results, beyond: Results) -> Iterator[str]:
 def _filled(result: Flat) -> list[tuple[str, int, int]]:
     """The memories in use: name, bytes at most, capacity."""
     both = [
-        ("GPU memory (training.memory)", result["memory.peak_bytes"], result["memory.capacity_bytes"]),
+        ("GPU memory (training.device_memory)", result["memory.peak_bytes"], result["memory.capacity_bytes"]),
         (
-            "pinned host memory (training.host_pinned)",
+            "pinned host memory (training.max_pinned_memory)",
             result["host.peak_pinned_bytes"],
             result["host.pinned_capacity_bytes"],
         ),

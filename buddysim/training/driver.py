@@ -27,7 +27,7 @@ from buddysim.training.search import LARGEST_BATCH
 
 if TYPE_CHECKING:
     from buddysim.machine.training import TrainingMachine
-    from buddysim.machine.training_table import LinkRate
+    from buddysim.machine.training_table import HostLinkConfig
     from buddysim.training.cost import CostModel
 
 
@@ -143,7 +143,7 @@ def simulate_plan(
     )  # fmt: skip
 
 
-def _reference_bytes(network: Network, batch: int, cost: CostModel, plan: Plan, link: LinkRate) -> int | None:
+def _reference_bytes(network: Network, batch: int, cost: CostModel, plan: Plan, link: HostLinkConfig) -> int | None:
     """The maps' footprint of the plan that this one is held against."""
     reference = plan.footprint_baseline
     if reference is None:

@@ -97,7 +97,7 @@ class FitChecks:
 
     def _tried(self, batch: int) -> FitCheck:
         plan, program = self.planned(batch)
-        capacity, bound = capacity_bytes(plan, self.machine, self.options), self.machine.host_pinned_bytes
+        capacity, bound = capacity_bytes(plan, self.machine, self.options), self.machine.max_pinned_bytes
         most = memory_usage.UNLIMITED if capacity is None else capacity
         pinned = host_pinned(program)[0] - bound
         least = plan.allocator.min_bytes(program)
@@ -119,7 +119,7 @@ def placed(
     failure = placement.failure
     if failure:
         placement = plan.allocator.allocate(program, None, options.pool_policy)
-    return placement, failure or host_failure(placement.program, machine.host_pinned_bytes)
+    return placement, failure or host_failure(placement.program, machine.max_pinned_bytes)
 
 
 def capacity_bytes(plan: Plan, machine: TrainingMachine, options: TrainingOptions) -> int | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from buddysim.machine.training_table import LinkRate
+    from buddysim.machine.training_table import HostLinkConfig
     from buddysim.training.result import TrainingResult
 
 #: A stall is removed where less than this share of it is left.
@@ -75,7 +75,7 @@ def layer_stalls(
     ]
 
 
-def faster_links(links: dict[str, LinkRate], current: str) -> list[str]:
+def faster_links(links: dict[str, HostLinkConfig], current: str) -> list[str]:
     """The names of links that are faster than the current one in both directions, the slowest first."""
     here = links[current]
     faster = [

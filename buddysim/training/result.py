@@ -95,7 +95,7 @@ def _counters(outcome: IterationOutcome) -> dict[str, Any]:
         "memory.footprint_ratio": outcome.footprint_ratio,
         "memory.peak_reserved_bytes": outcome.placement.high_water,
         "host.peak_pinned_bytes": outcome.pinned_bytes,
-        "host.pinned_capacity_bytes": outcome.machine.host_pinned_bytes,
+        "host.pinned_capacity_bytes": outcome.machine.max_pinned_bytes,
         "host.codec_ms": _ms(outcome.host_ps),
         "offload.bytes": outcome.offload_bytes,
         "prefetch.bytes": outcome.prefetch_bytes,

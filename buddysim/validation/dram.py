@@ -113,13 +113,14 @@ def bandwidth_fraction(machine: Machine, stream: str) -> float:
         {
             "l1.enabled": False,
             "l2.partitions": 1,  # eight sets have no capacity for replicas of remote lines
-            "l2.fetch": "32 B",  # DRAMsim3's streams consist of single bursts, too
-            "dram.refresh": "all_banks",
-            "dram.write_high": 64,  # Accel-Sim's watermarks are those of another controller
-            "dram.write_low": 16,
-            "dram.drains": "among_reads",
-            "crossbar.queues": False,
-            "l2.interleave": "128 B",  # DRAMsim3's streams have the lines of one pseudo-channel, whichever these are
+            "l2.fetch_granularity": "32 B",  # DRAMsim3's streams consist of single bursts, too
+            "dram.refresh": "all_bank",
+            "dram.write_high_watermark": 64,  # Accel-Sim's watermarks are those of another controller
+            "dram.write_low_watermark": 16,
+            "dram.write_drain": "interleaved",
+            "crossbar.input_queued": False,
+            # DRAMsim3's streams have the lines of one pseudo-channel, whichever these are.
+            "l2.interleave_granularity": "128 B",
             "l2.size": f"{_SETS * 128 * machine.l2.slices * machine.l2.ways} B",
             "kernel.launch_latency": "0 ns",
         }

@@ -109,7 +109,7 @@ def replay(machine: Machine, run: MeasuredUmRun, frames: int, trace: Path) -> Um
         sum(int(kernel["time_ps"]) for kernel in result.per_kernel) / _PS_PER_S,
         int(counters["link.migration_in_bytes"]),
         int(counters["link.migration_out_bytes"]),
-        int(counters["um.fault_handling_busy_ps"]) // sized.ps(keys.fault_latency),
+        int(counters["um.fault_handling_busy_ps"]) // sized.ps(keys.fault_batch_latency),
     )
 
 

@@ -124,10 +124,10 @@ def test_the_command_and_python_choose_the_same_targets(capsys, compressor):
     trace = Path(__file__).parents[2] / "traces" / "vectoradd-turing.bin"
     chosen = []
     for state in ("true", "false"):
-        options = ("--set", f"buddy.eight_byte_state={state}", "--compressor", compressor, "--kernels", "0:1")
+        options = ("--set", f"buddy.eight_byte_class={state}", "--compressor", compressor, "--kernels", "0:1")
         options += ("--size-distribution", "uniform:64")
         shown = json.loads(ran(capsys, trace, "--scheme", "buddy", "--json", "-", *options))["buddy"]
-        machine = buddysim.Machine.load("p100-nvlink2").with_overrides({"buddy.eight_byte_state": state})
+        machine = buddysim.Machine.load("p100-nvlink2").with_overrides({"buddy.eight_byte_class": state})
         direct = buddysim.simulate(
             trace, machine, "buddy", compressor=compressor, size_distribution="uniform:64", kernels=slice(0, 1)
         )

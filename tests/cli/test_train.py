@@ -118,7 +118,7 @@ def test_the_fastest_within_a_budget(capsys):
         (["vgg19", "--batch", "0"], "--batch 0: expected"),
         (["vgg19", "--memory-budget", "8 parsecs"], "--memory-budget"),
         (["vgg19", "--prefetch", "never"], "vdnn, just-in-time, on-demand"),
-        (["vgg19", "--set", "training.memory"], "expected KEY=VALUE"),
+        (["vgg19", "--set", "training.device_memory"], "expected KEY=VALUE"),
         (["vgg19", "--json", "no/such/folder/r.json"], "there is no folder"),
     ],
 )
@@ -276,8 +276,8 @@ def test_the_screen_says_what_updates_the_weights(capsys):
 def test_the_screen_says_which_figures_are_not_the_machines_own(capsys):
     assert train("alexnet", "--scheme", "baseline-p") == 0
     assert "changed:" not in capsys.readouterr().out
-    assert train("alexnet", "--scheme", "baseline-p", "--set", "training.memory=4GiB") == 0
-    assert "\nchanged: training.memory = 4GiB\n" in capsys.readouterr().out
+    assert train("alexnet", "--scheme", "baseline-p", "--set", "training.device_memory=4GiB") == 0
+    assert "\nchanged: training.device_memory = 4GiB\n" in capsys.readouterr().out
 
 
 def test_time_for_codes_has_a_column_where_a_scheme_encodes(capsys, monkeypatch):
@@ -307,12 +307,12 @@ def test_layers_that_stall_and_the_link_that_removes_it(capsys):
 
 
 def test_the_memory_that_limits_a_batch_is_named_and_the_next(capsys):
-    options = ("resnet50", "--max-batch", "--scheme", "vdnn-all-m", "--set", "training.memory=24GiB")
+    options = ("resnet50", "--max-batch", "--scheme", "vdnn-all-m", "--set", "training.device_memory=24GiB")
     assert train(*options) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "of pinned host memory missing at layer" in shown
-    assert "pinned host memory (training.host_pinned), 61.94 of 62.00 GiB" in shown
-    assert "; next: GPU memory (training.memory), " in shown
+    assert "pinned host memory (training.max_pinned_memory), 61.94 of 62.00 GiB" in shown
+    assert "; next: GPU memory (training.device_memory), " in shown
     assert train(*options, "training.host_memory=256GiB") == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "of GPU memory missing at layer" in shown

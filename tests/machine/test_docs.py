@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 from buddysim.machine.model import own_keys
-from buddysim.machine.training_table import LinkRate, Training
+from buddysim.machine.training_table import HostLinkConfig, TrainingConfig
 from buddysim.machine.units import format_size
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "machine-files.md"
@@ -19,8 +19,8 @@ ROW = re.compile(r"^\| `(?P<key>[\w.]+)` \| (?P<kind>[^|]*) \| (?P<default>[^|]*
 def test_every_key_is_documented_as_it_is() -> None:
     rows = {row["key"]: row for row in ROW.finditer(DOCUMENT.read_text(encoding="utf-8"))}
     fields = dict(own_keys())
-    fields |= {f"training.{name}": field for name, field in Training.model_fields.items() if name != "links"}
-    fields |= {f"training.links.NAME.{name}": field for name, field in LinkRate.model_fields.items()}
+    fields |= {f"training.{name}": field for name, field in TrainingConfig.model_fields.items() if name != "links"}
+    fields |= {f"training.links.NAME.{name}": field for name, field in HostLinkConfig.model_fields.items()}
     assert list(rows) == list(fields)
     for key, field in fields.items():
         assert rows[key]["meaning"] == field.description, key

@@ -58,33 +58,33 @@ def test_machines_are_frozen() -> None:
     ("overrides", "problem"),
     [
         ({"l2.siez": "1 MiB"}, "l2.siez: unknown key (nearest: l2.size)"),
+        ({"dram.write_queue": 16}, "dram.write_queue: unknown key (nearest: dram.write_drain)"),
         (
-            {"dram.write_queue": 16},
-            "dram.write_queue: no longer a key: expected dram.write_high and dram.write_low instead",
+            {"dram.write_high_watermark": 16, "dram.write_low_watermark": 16},
+            "dram.write_low_watermark: 16: expected less than write_high_watermark, 16",
         ),
-        ({"dram.write_high": 16, "dram.write_low": 16}, "dram: write_low 16 is not less than write_high 16"),
         ({"L2.Size": "1 MiB"}, "L2.Size: unknown key (nearest: l2.size)"),
         ({"link.bandwith": "1 GB/s"}, "link.bandwith: unknown key (nearest: link.bandwidth)"),
         ({"l2": "1 MiB"}, "l2: a section, not a key: expected one of l2.size, l2.slices"),
         ({"l2.size": "4 GHz"}, "l2.size: '4 GHz' is not a size: 'GHz' is not the unit of a size; expected a number"),
         ({"l2.size": 4194304}, "l2.size: 4194304 is not a size: expected a number and one of B, KiB"),
-        ({"l2.size": "6 MB"}, "l2: size 6 MB is not a whole number of sets of 32 slices x 16 ways x 128 B"),
+        ({"l2.size": "6 MB"}, "l2.size: 6 MB is not an integer number of sets of 32 slices x 16 ways x 128 B"),
         ({"l2.size": "1 TiB"}, "l2.size: 1 TiB is out of range: expected 4 KiB to 1 GiB"),
         ({"l2.ways": 0}, "l2.ways: 0 is out of range: expected a whole number from 1 to 1024"),
-        ({"l2.ways": "7"}, "l2: size 4 MiB is not a whole number of sets"),
+        ({"l2.ways": "7"}, "l2.size: 4 MiB is not an integer number of sets"),
         ({"l2.ways": "many"}, "l2.ways: 'many' is not a whole number"),
         ({"l1.ways": 0}, "l1.ways: 0 is out of range"),
         ({"metadata_cache.ways": 0}, "metadata_cache.ways: 0 is out of range"),
         ({"sm.count": 0}, "sm.count: 0 is out of range"),
         ({"sm.count": True}, "sm.count: True is not a whole number"),
         ({"sm.count": 10**30}, "sm.count: "),
-        ({"sm.threads": 1024}, "sm: threads 1024 do not hold warps 64 of 32 threads"),
+        ({"sm.threads": 1024}, "sm.threads: 1024 is less than warps x 32: expected at least 2048"),
         ({"sm.policy": "gtoo"}, "sm.policy: 'gtoo' is unknown: expected one of gto, lrr (nearest: gto)"),
         ({"l2.slices": 0}, "l2.slices: 0 is out of range"),
         ({"dram.channels": 0}, "dram.channels: 0 is out of range"),
-        ({"dram.banks": 12}, "dram: banks 12 are not a power of two"),
+        ({"dram.banks": 12}, "dram.banks: 12: expected a power of two"),
         ({"l2.slices": 64, "dram.channels": 40}, "l2.slices: 64 and dram.channels, 40: expected a multiple of each"),
-        ({"dram.bank_groups": 3}, "dram: banks 16 are not a multiple of bank_groups 3"),
+        ({"dram.bank_groups": 3}, "dram.banks: 16: expected a multiple of bank_groups, 3"),
         ({"dram.load_to_use": "200 ns"}, "dram.load_to_use: 200 ns does not include l2.load_to_use and an activate"),
         ({"dram.load_to_use": "100 ns"}, "dram.load_to_use: 100 ns is less than l2.load_to_use"),
         ({"l2.load_to_use": "10 ns"}, "l2.load_to_use: 10 ns is less than l1.load_to_use"),
@@ -97,15 +97,24 @@ def test_machines_are_frozen() -> None:
         ({"clock.core": "1 Hz"}, "clock.core: 1 Hz is out of range: expected 1 MHz to 100 GHz"),
         ({"um.oversubscription": 1}, "um.oversubscription: 1 is out of range"),
         ({"um.oversubscription": "half"}, "um.oversubscription: 'half' is not a number"),
-        ({"um.page": "48 KiB"}, "um: page 48 KiB is not a power of two"),
-        ({"um.prefetch": "32 KiB"}, "um: prefetch 32 KiB is smaller than page 64 KiB"),
+        ({"um.page_size": "48 KiB"}, "um.page_size: 48 KiB: expected a power of two"),
+        ({"um.va_block_size": "32 KiB"}, "um.va_block_size: 32 KiB: expected at least page_size, 64 KiB"),
         ({"l1.line": "64 B"}, "l1.line: 64 B is out of range"),
-        ({"l1.word_banks": True, "l1.lines_per_cycle": 2}, "l1: word_banks needs lines_per_cycle 1 and"),
-        ({"l1.word_banks": True, "l1.sector_banks": True}, "l1: word_banks needs lines_per_cycle 1 and"),
-        ({"metadata_cache.line": "96 B"}, "metadata_cache: line 96 B is not 32 B, 64 B or 128 B"),
-        ({"metadata_cache.overlap": "yes"}, "metadata_cache.overlap: 'yes' is not a switch: expected true or false"),
+        (
+            {"l1.bank_conflicts": "tag_and_data", "l1.lines_per_cycle": 2},
+            "l1.lines_per_cycle: 2 with bank_conflicts tag_and_data: expected 1",
+        ),
+        (
+            {"l1.bank_conflicts": "data"},
+            "l1.bank_conflicts: 'data' is unknown: expected one of none, sector, tag_and_data",
+        ),
+        ({"metadata_cache.line": "96 B"}, "metadata_cache.line: 96 B: expected 32 B, 64 B or 128 B"),
+        (
+            {"metadata_cache.speculative_fetch": "yes"},
+            "metadata_cache.speculative_fetch: 'yes' is not a switch: expected true or false",
+        ),
         ({"sm.count": 1024, "l1.size": "12 MiB"}, "l1.size: 1024 SMs x 12 MiB is more than 1 GiB"),
-        ({"dram.channels": 1024, "dram.banks": 1024}, "dram: channels x pseudo_channels x banks is more than"),
+        ({"dram.channels": 1024, "dram.banks": 1024}, "dram: channels x pseudo_channels x banks: expected at most"),
         ({"name": ""}, "name: '' is not a text"),
     ],
 )
@@ -130,8 +139,8 @@ def test_any_value_of_any_key_is_taken_or_refused_in_one_line(key: str, value: o
 
 
 def test_an_override_keeps_the_rest_and_says_so() -> None:
-    changed = PAPER.with_overrides({"l2.size": "6MiB", "sm.count": "80", "metadata_cache.overlap": "false"})
-    assert (changed.l2.size, changed.sm.count, changed.metadata_cache.overlap) == (6 << 20, 80, False)
+    changed = PAPER.with_overrides({"l2.size": "6MiB", "sm.count": "80", "metadata_cache.speculative_fetch": "false"})
+    assert (changed.l2.size, changed.sm.count, changed.metadata_cache.speculative_fetch) == (6 << 20, 80, False)
     assert changed.l2.ways == PAPER.l2.ways
     assert changed.source("l2.size") == "given for this run (was: 4 MiB)"
     assert changed.source("l2.ways") == PAPER.source("l2.ways")
@@ -142,7 +151,11 @@ def test_the_checksum_is_of_what_a_run_depends_on() -> None:
     assert PAPER.with_overrides({"l2.size": "4096 KiB", "name": "other", "description": "x"}).checksum == PAPER.checksum
     assert PAPER.with_overrides({"link.bandwidth": "0.15 TB/s"}).checksum == PAPER.checksum
     assert PAPER.with_overrides({"dram.load_to_use": "0.28 us"}).checksum == PAPER.checksum
-    for overrides in ({"l2.size": "8 MiB"}, {"dram.load_to_use": "281 ns"}, {"metadata_cache.overlap": False}):
+    for overrides in (
+        {"l2.size": "8 MiB"},
+        {"dram.load_to_use": "281 ns"},
+        {"metadata_cache.speculative_fetch": False},
+    ):
         assert PAPER.with_overrides(overrides).checksum != PAPER.checksum
 
 

@@ -92,7 +92,7 @@ def test_a_plug_in_that_reuses_the_section_of_another_scheme_changes_no_checksum
     machine = Machine.load("v100")
     assert machine.my_scheme == machine.um
     assert machine.checksum == checksum
-    assert machine.with_overrides({"um.page": "8 KiB"}).my_scheme.page != 8192
+    assert machine.with_overrides({"um.page_size": "8 KiB"}).my_scheme.page_size != 8192
 
 
 def test_it_is_read_from_a_file_and_written_to_one(registered: Callable[[str], None], tmp_path: Path) -> None:

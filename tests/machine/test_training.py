@@ -33,7 +33,7 @@ def test_the_machine_of_the_vdnn_paper() -> None:
     assert machine.dram_bytes_per_s == 336 * 10**9
     assert machine.memory_bytes == 12 << 30
     assert (machine.sms, machine.clock_hz, machine.launch_ps) == (24, 1_075_000_000, 5_000_000)
-    assert machine.host_pinned_bytes < machine.host_memory_bytes == 64 << 30
+    assert machine.max_pinned_bytes < machine.host_memory_bytes == 64 << 30
     assert machine.library == "cudnn4"
     assert machine.link == "pcie3"
     assert machine.link_rate.offload_bytes_per_s == machine.link_rate.prefetch_bytes_per_s == 12_800_000_000
@@ -55,7 +55,7 @@ def test_link_and_host_of_its_own_time(name: str, link: str, out: float, back: f
     assert machine.link_rate.offload_bytes_per_s == pytest.approx(out * 1e9)
     assert machine.link_rate.prefetch_bytes_per_s == pytest.approx(back * 1e9)
     assert machine.host_memory_bytes // 10**9 == host_gb
-    assert machine.host_memory_bytes - machine.host_pinned_bytes < 3 * 10**9
+    assert machine.host_memory_bytes - machine.max_pinned_bytes < 3 * 10**9
 
 
 @pytest.mark.parametrize("name", BOTH)
@@ -74,13 +74,13 @@ def test_a_replay_does_not_depend_on_the_table() -> None:
 
 def test_overrides() -> None:
     machine = TrainingMachine.load("v100")
-    changed = machine.with_overrides({"training.link": "pcie3-measured", "training.memory": "2 GiB"})
+    changed = machine.with_overrides({"training.link": "pcie3-measured", "training.device_memory": "2 GiB"})
     assert changed.link_rate.offload_bytes_per_s == 11_700_000_000
     assert changed.link_rate.prefetch_bytes_per_s == 10_600_000_000
     assert changed.memory_bytes == 2 << 30
-    assert changed.source("training.memory") == "given for this run (was: 32 GiB)"
+    assert changed.source("training.device_memory") == "given for this run (was: 32 GiB)"
     assert changed.checksum != machine.checksum
-    slower = machine.with_overrides({"training.links.pcie3.offload": "6 GB/s"})
+    slower = machine.with_overrides({"training.links.pcie3.d2h_bandwidth": "6 GB/s"})
     assert slower.link_rate.offload_bytes_per_s == 6 * 10**9
 
 
@@ -89,11 +89,17 @@ def test_overrides() -> None:
     [
         ({"training.link": "pcie6"}, r"training.link: 'pcie6' is not a link: .*\(nearest: pcie"),
         ({"training.lnk": "pcie4"}, r"training.lnk: unknown key \(nearest: training.link\)"),
-        ({"training.memory": "12"}, "training.memory: '12' is not a size: the unit is missing"),
+        ({"training.device_memory": "12"}, "training.device_memory: '12' is not a size: the unit is missing"),
         ({"training.fp32": "7 TFLOPs"}, r"training.fp32: .*\(nearest: TFLOPS\)"),
         ({"training.fp32": "1 FLOPS"}, "training.fp32: 1 FLOPS is out of range"),
-        ({"training.links.pcie3.offload": "1 B/core_cycle"}, "offload: 1 B/core_cycle is not a rate per second"),
-        ({"training.host_pinned": "65 GiB"}, "training.host_pinned: 65 GiB is more than training.host_memory, 64 GiB"),
+        (
+            {"training.links.pcie3.d2h_bandwidth": "1 B/core_cycle"},
+            "d2h_bandwidth: 1 B/core_cycle is not a rate per second",
+        ),
+        (
+            {"training.max_pinned_memory": "65 GiB"},
+            "training.max_pinned_memory: 65 GiB is more than training.host_memory, 64 GiB",
+        ),
     ],
 )
 def test_bad_overrides(overrides: dict[str, object], problem: str) -> None:
@@ -115,7 +121,7 @@ def test_a_users_file(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(
         'base = "titan-x"\nname = "mine"\n[training]\nlink = "slow"\n'
-        '[training.links.slow]\noffload = "3 GB/s"\nprefetch = "4 GB/s"\n'
+        '[training.links.slow]\nd2h_bandwidth = "3 GB/s"\nh2d_bandwidth = "4 GB/s"\n'
     )
     machine = TrainingMachine.load(path)
     assert machine.link_rate.offload_bytes_per_s == 3 * 10**9

@@ -115,21 +115,21 @@ def _sm_keys(r: random.Random) -> dict[str, Any]:
         "sm.blocks": r.choice([1, 2, 3, 8]),
         "sm.threads": 32 * warps + r.choice([0, 0, 31, 64]),
         "sm.issue_interval": _cycles(r.choice([1, 1, 2, 3])),
-        "sm.step_latency": _cycles(r.choice([0, 4, 9])),
-        "sm.assumed_instruction": _cycles(r.choice([1, 6, "2.5"])),
+        "sm.pipeline_latency": _cycles(r.choice([0, 4, 9])),
+        "sm.assumed_instruction_latency": _cycles(r.choice([1, 6, "2.5"])),
         "sm.blocking_atomics": r.random() < 0.3,
         "sm.barrier_latency": _cycles(r.choice([0, 0, 5, 90])),
-        "sm.barrier_interval": _cycles(r.choice([0, 0, 2, 30])),
-        "sm.code_latency": _cycles(r.choice([0, 0, 50, 463])),
-        "sm.code_ahead": r.choice([0, 1, 3, 8]),
-        "sm.atomics_by_thread": r.random() < 0.4,
-        "sm.unit_turns": r.random() < 0.4,
-        "sm.end_waits_for_stores": r.random() < 0.5,
+        "sm.barrier_arrival_interval": _cycles(r.choice([0, 0, 2, 30])),
+        "sm.icache_miss_latency": _cycles(r.choice([0, 0, 50, 463])),
+        "sm.icache_prefetch_lines": r.choice([0, 1, 3, 8]),
+        "sm.split_conflicting_atomics": r.random() < 0.4,
+        "sm.stall_on_busy_unit": r.random() < 0.4,
+        "sm.exit_waits_for_stores": r.random() < 0.5,
         "kernel.launch_latency": r.choice(["0 ns", "100 ns", "1 us"]),
         "kernel.block_launch_interval": _cycles(r.choice([0, 1, 20, 300])),
-        "kernel.block_latency": _cycles(r.choice([0, 0, 5, 200])),
+        "kernel.block_overhead": _cycles(r.choice([0, 0, 5, 200])),
         "kernel.warp_launch_interval": _cycles(r.choice([0, 0, 3, 40])),
-        "kernel.concurrent": r.random() < 0.75,
+        "kernel.concurrent_kernels": r.random() < 0.75,
     }
 
 
@@ -148,11 +148,10 @@ def _cache_keys(r: random.Random) -> dict[str, Any]:
         "l1.size": f"{128 * l1_ways * max(l1_sets, -(-4 // l1_ways))} B",
         "l1.load_to_use": _cycles(r.choice([10, 28, 82])),
         "l1.lines_per_cycle": 1 if word_banks else r.choice([1, 1, 2, 4]),
-        "l1.sector_banks": not word_banks and r.random() < 0.4,
-        "l1.word_banks": word_banks,
+        "l1.bank_conflicts": "tag_and_data" if word_banks else "sector" if r.random() < 0.4 else "none",
         "l1.mshrs": r.choice([1, 2, 3, 8, 64]),
-        "l1.merges": r.choice([0, 0, 1, 2, 7]),
-        "crossbar.queues": partitions == 1 and r.random() < 0.4,
+        "l1.max_mshr_merges": r.choice([0, 0, 1, 2, 7]),
+        "crossbar.input_queued": partitions == 1 and r.random() < 0.4,
         "crossbar.request_bandwidth": r.choice(["32 B/core_cycle", "4 B/core_cycle", "1 B/core_cycle", "7 GB/s"]),
         "crossbar.reply_bandwidth": r.choice(["32 B/core_cycle", "4 B/core_cycle", "1 B/core_cycle", "7 GB/s"]),
         "l2.slices": slices,
@@ -162,9 +161,9 @@ def _cache_keys(r: random.Random) -> dict[str, Any]:
         "l2.bandwidth": r.choice(["64 B/core_cycle", "5 B/core_cycle", "1 B/core_cycle", "11 GB/s"]),
         "l2.mshrs": r.choice([1, 2, 3, 8, 64]),
         "l2.atomic_interval": _cycles(r.choice([1, 1, 40, 200])),
-        "l2.rewrite_interval": _cycles(r.choice([0, 0, 1, 30])),
-        "l2.dirty_limit": f"{r.choice([0, 0, 1, 3, 5]) * l2_size // (4 * l2_ways)} B",
-        "l2.fetch": r.choice(["32 B", "64 B"]),
+        "l2.dirty_store_interval": _cycles(r.choice([0, 0, 1, 30])),
+        "l2.max_dirty": f"{r.choice([0, 0, 1, 3, 5]) * l2_size // (4 * l2_ways)} B",
+        "l2.fetch_granularity": r.choice(["32 B", "64 B"]),
         "l2.partitions": partitions,
         "l2.partition_latency": _cycles(r.choice([0, 31, 100])),
         "l2.fill_on_memcpy": r.random() < 0.6,
@@ -173,10 +172,10 @@ def _cache_keys(r: random.Random) -> dict[str, Any]:
         "metadata_cache.line": f"{meta_line} B",
         "metadata_cache.size": f"{meta_line * meta_ways * meta_slices * r.choice([1, 1, 2, 3])} B",
         "metadata_cache.hit_latency": _cycles(r.choice([0, 0, 5, 40])),
-        "metadata_cache.interval": _cycles(r.choice([0, 1, 30, 200])),
-        "metadata_cache.overlap": r.random() < 0.7,
-        "metadata_cache.pending": r.choice(["guess", "wait"]),
-        "metadata_cache.cancel": r.random() < 0.5,
+        "metadata_cache.lookup_interval": _cycles(r.choice([0, 1, 30, 200])),
+        "metadata_cache.speculative_fetch": r.random() < 0.7,
+        "metadata_cache.on_pending_line": r.choice(["speculate", "wait"]),
+        "metadata_cache.cancel_misspeculated": r.random() < 0.5,
         "metadata_cache.perfect": r.random() < 0.15,
     }
 
@@ -214,11 +213,11 @@ def _dram_keys(r: random.Random, model: str) -> dict[str, Any]:
         "dram.load_to_use": r.choice(["500 ns", "433 ns", "612 ns"]),
         "dram.row_bytes": r.choice(["1 KiB", "256 B", "128 B", "2 KiB"]),
         "dram.banks": banks,
-        "dram.refresh": r.choice(["all_banks", "single_bank"]),
-        "dram.drains": r.choice(["among_reads", "alone"]),
+        "dram.refresh": r.choice(["all_bank", "single_bank"]),
+        "dram.write_drain": r.choice(["interleaved", "exclusive"]),
         "dram.bank_groups": groups,
-        "dram.write_high": write_high,
-        "dram.write_low": r.randrange(write_high),
+        "dram.write_high_watermark": write_high,
+        "dram.write_low_watermark": r.randrange(write_high),
         **{f"dram.timing.{name}": value for name, value in timing.items()},
     }
 
@@ -230,28 +229,28 @@ def _scheme_keys(r: random.Random) -> dict[str, Any]:
     keys = {
         "link.bandwidth": r.choice(["150 GB/s", "5 GB/s", "1.1 GB/s"]),
         "link.load_to_use": r.choice(["430 ns", "900 ns"]),
-        "link.header": r.choice(["0 B", "0 B", "16 B", "32 B"]),
-        "link.packet": r.choice(["128 B", "32 B", "64 B", "100 B", "256 B"]),
+        "link.header_size": r.choice(["0 B", "0 B", "16 B", "32 B"]),
+        "link.max_payload": r.choice(["128 B", "32 B", "64 B", "100 B", "256 B"]),
         "compression.latency": r.choice(["11 dram_cycles", "0 ns", "100 ns"]),
-        "compression.interval": r.choice(["1 dram_cycles", "0 ns", "60 ns", "20 ns"]),
-        "compression.whole_raw_entry": r.random() < 0.3,
+        "compression.initiation_interval": r.choice(["1 dram_cycles", "0 ns", "60 ns", "20 ns"]),
+        "compression.fetch_whole_raw_entry": r.random() < 0.3,
         "buddy.bypass_1x": r.random() < 0.6,
-        "buddy.eight_byte_state": r.random() < 0.5,
+        "buddy.eight_byte_class": r.random() < 0.5,
         "um.oversubscription": r.choice([0, 0.3, 0.5, 0.9]),
-        "um.page": f"{page} KiB",
-        "um.prefetch": f"{prefetch} KiB",
-        "um.frame": f"{frame} KiB",
+        "um.page_size": f"{page} KiB",
+        "um.va_block_size": f"{prefetch} KiB",
+        "um.eviction_granularity": f"{frame} KiB",
         "um.capacity": f"{r.choice([0, 0, 0, 3, 20]) * page} KiB",
-        "um.begin": r.choice(["resident", "resident", "host"]),
-        "um.order": r.choice(["access", "access", "fault"]),
-        "um.serial": r.choice([False, False, True]),
-        "um.fault_latency": r.choice(["30 us", "1 us", "100 ns"]),
-        "um.fault_batch": r.choice([1, 2, 4, 256]),
-        "um.service": r.choice(["fault", "block"] if (frame or page) >= prefetch else ["fault"]),
-        "um.zero_fill": r.choice([False, True]),
+        "um.initial_location": r.choice(["device", "device", "host"]),
+        "um.eviction_order": r.choice(["lru_access", "lru_access", "lru_migration"]),
+        "um.serialize_transfers": r.choice([False, False, True]),
+        "um.fault_batch_latency": r.choice(["30 us", "1 us", "100 ns"]),
+        "um.max_batch_faults": r.choice([1, 2, 4, 256]),
+        "um.fault_service": r.choice(["immediate", "batched"] if (frame or page) >= prefetch else ["immediate"]),
+        "um.zero_fill_untouched": r.choice([False, True]),
     }
-    keys["um.replay"] = r.choice(["warp", "sm"] if keys["um.service"] == "block" else ["warp"])
-    keys["um.sm_faults"] = r.choice([0, 1, 3, 8, 56]) if keys["um.replay"] == "sm" else 0
+    keys["um.fault_replay_scope"] = r.choice(["warp", "sm"] if keys["um.fault_service"] == "batched" else ["warp"])
+    keys["um.max_pending_faults_per_sm"] = r.choice([0, 1, 3, 8, 56]) if keys["um.fault_replay_scope"] == "sm" else 0
     return keys
 
 
@@ -472,7 +471,7 @@ def random_case(seed: int, scheme: str, model: str) -> Case:
     if r.random() < 0.15:
         first = r.randrange(launches)
         case.options["kernels"] = slice(first, r.randint(first + 1, launches))
-    case.machine["crossbar.turns"] = bool(case.machine["crossbar.queues"]) and r.random() < 0.5
-    case.machine["l2.slice_hash"] = r.choice(["mixed", "mixed", "ipoly"])
-    case.machine["l2.interleave"] = f"{r.choice([128, 128, 256, 512])} B"
+    case.machine["crossbar.interleave_requesters"] = bool(case.machine["crossbar.input_queued"]) and r.random() < 0.5
+    case.machine["l2.slice_hash"] = r.choice(["xor_fold", "xor_fold", "ipoly"])
+    case.machine["l2.interleave_granularity"] = f"{r.choice([128, 128, 256, 512])} B"
     return case

@@ -21,7 +21,7 @@ def test_bytes_add_up_where_guesses_are_cancelled(tmp_path, seed, model):
     found = {}
     for cancel in (False, True):
         # A slow channel: what a guess wants waits until the metadata are there.
-        chosen = {**SMALL, "dram.model": model, "dram.channels": 1, "metadata_cache.cancel": cancel}
+        chosen = {**SMALL, "dram.model": model, "dram.channels": 1, "metadata_cache.cancel_misspeculated": cancel}
         machine = Machine.load("p100-nvlink2").with_overrides({**chosen, "l2.slices": 4})
         with open_trace(path) as trace:
             count = found[cancel] = buddysim.simulate(trace, machine, "buddy", Targets.uniform(trace, "2x")).counters

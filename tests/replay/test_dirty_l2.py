@@ -89,7 +89,7 @@ CASES = [
 @pytest.mark.parametrize(("name", "kind", "lines"), CASES)
 def test_a_kernel_on_an_l2_of_dirty_lines_takes_the_time_of_a_cycle_by_cycle_controller(tmp_path, name, kind, lines):
     """Streams to 5 %, random accesses and mixes to 10 %, of the range of DRAMsim3's two queues."""
-    machine = Machine.load(name).with_overrides({"l2.fetch": "32 B"})  # as the reference's streams
+    machine = Machine.load(name).with_overrides({"l2.fetch_granularity": "32 B"})  # as the reference's streams
     dram, dirty = machine.dram, machine.l2.size // 128
     found = buddysim.simulate(write(tmp_path / "t.bin", machine, kind, lines), machine, "ideal").per_kernel[1]
     evicting, reads = KERNELS[kind][1:]

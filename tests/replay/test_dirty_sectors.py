@@ -99,7 +99,7 @@ def write(path, happened, on_host):
 @settings(deadline=None, max_examples=25)
 def test_conservation(tmp_path_factory, scheme, happened, on_host, fill, concurrent):
     path = write(tmp_path_factory.mktemp("law") / "t.bin", happened, on_host)
-    m = machine(l2__fill_on_memcpy=fill, kernel__concurrent=concurrent)
+    m = machine(l2__fill_on_memcpy=fill, kernel__concurrent_kernels=concurrent)
     where_dirty_sectors_went(buddysim.simulate(path, m, scheme, size_distribution="incompressible").counters)
 
 

@@ -38,8 +38,8 @@ CHANNEL = machine(
     dram__timing__tWR="16 ns",
     dram__timing__tWTR="8 ns",
     dram__timing__tRTW="12 ns",
-    dram__write_high=32,
-    dram__write_low=8,
+    dram__write_high_watermark=32,
+    dram__write_low_watermark=8,
     l1__mshrs=4096,
     l2__mshrs=4096,
     crossbar__request_bandwidth="1000 GB/s",
@@ -84,10 +84,10 @@ def four_streams(draw: random.Random, number: int) -> int:
 
 
 def under_load(
-    entries: list[int], stores: list[bool], mean_ns: float, draw: random.Random, drains: str = "among_reads"
+    entries: list[int], stores: list[bool], mean_ns: float, draw: random.Random, drains: str = "interleaved"
 ) -> tuple[float, float, int, int]:
     """Accesses to different lines at random times: mean latency of reads here and in the queue, and the ends (ps)."""
-    channel = CHANNEL.with_overrides({"dram.drains": drains})
+    channel = CHANNEL.with_overrides({"dram.write_drain": drains})
     numbers = engine_numbers(channel, Fraction(1))
     before_ps, after_ps = int(str(numbers["dram_before_ps"])), int(str(numbers["dram_after_ps"]))
     now_ns, exact_ns = 0, 0.0
@@ -131,7 +131,7 @@ def test_reads_wait_as_in_a_first_ready_queue(
 @pytest.mark.parametrize("load_share", [0.3, 0.6])
 @pytest.mark.parametrize("one_store_in", [2, 3])
 @pytest.mark.parametrize(("in_order", "least_ns"), [(False, 4), (True, 2)])
-@pytest.mark.parametrize(("drains", "least", "most"), [("among_reads", 0.25, 1.1), ("alone", 0.75, 1.3)])
+@pytest.mark.parametrize(("drains", "least", "most"), [("interleaved", 0.25, 1.1), ("exclusive", 0.75, 1.3)])
 def test_reads_and_writes_take_the_time_of_a_first_ready_queue(
     drains: str, least: float, most: float, in_order: bool, least_ns: int, one_store_in: int, load_share: float
 ) -> None:

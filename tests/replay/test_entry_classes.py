@@ -22,7 +22,7 @@ from tests.replay.events import BASE, load_block, provenance
 from tests.replay.test_dirty_sectors import LINE, accesses
 from tests.trace.builders import records
 
-SMALL = {**TINY, "dram.capacity": "1 GiB", "compression.whole_raw_entry": False}
+SMALL = {**TINY, "dram.capacity": "1 GiB", "compression.fetch_whole_raw_entry": False}
 ENTRIES = 256  # four times the L2
 
 

@@ -38,7 +38,7 @@ kept = st.sampled_from([4, 3, 2, 1, 0])
 )
 @settings(deadline=None, max_examples=80)
 def test_sectors_and_bytes_are_conserved(warps, state, kept, scheme, banked):
-    machine = tiny_machine(dram__model=banked, um__page="4 KiB", um__prefetch="16 KiB")
+    machine = tiny_machine(dram__model=banked, um__page_size="4 KiB", um__va_block_size="16 KiB")
     regions = [(0, 200, 1, kept), (200, 300, 2, 4), (300, ENTRIES, 0, 4)]
     count, _ = run_warps(machine, warps, scheme, regions=regions, state=state)
     found = count["l1_hits"] + count["l1_merged"] + count["l2_read_hits"] + count["l2_read_merged"]
@@ -85,7 +85,7 @@ def test_incompressible_entries_at_1x_move_what_bandwidth_moves_and_metadata(war
 @given(warps=warps, kept=kept)
 @settings(deadline=None, max_examples=40)
 def test_zero_entries_move_no_data_without_overlap(warps, kept):
-    machine = tiny_machine(buddy__bypass_1x=False, metadata_cache__overlap=False)
+    machine = tiny_machine(buddy__bypass_1x=False, metadata_cache__speculative_fetch=False)
     count, _ = run_warps(machine, warps, "buddy", regions=[(0, ENTRIES, 1, kept)], state=[0] * ENTRIES)
     assert sum(count["device"][:4]) == 0
     assert sum(count["link_read"]) == sum(count["link_write"]) == 0

@@ -136,7 +136,7 @@ def test_pages_of_unified_memory_are_claims(tmp_path, page):
         "--sensitivity",
         "none",
         "--set",
-        f"um.page={page}",
+        f"um.page_size={page}",
         "--json",
         "-",
     ]

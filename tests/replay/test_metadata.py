@@ -38,20 +38,20 @@ def lookups(count):
 @pytest.mark.parametrize(
     ("pending", "last"),
     [
-        ("guess", CYCLE + DEVICE + BURST + CODEC),  # the second line guesses too, and enters the L1 a cycle later
+        ("speculate", CYCLE + DEVICE + BURST + CODEC),  # the second line guesses too, and enters the L1 a cycle later
         ("wait", FETCH + DEVICE + BURST + CODEC),  # it waits for the metadata that the first one fetches
     ],
 )
 def test_a_lookup_whose_line_is_on_its_way_guesses_or_waits(pending, last):
-    machine = P100.with_overrides({"metadata_cache.pending": pending})
+    machine = P100.with_overrides({"metadata_cache.on_pending_line": pending})
     count = run(machine, [loads(0, 1)])
     assert lookups(count) == [0, 1, 1]
-    assert count["guessed_fills"] == (2 if pending == "guess" else 1)
+    assert count["guessed_fills"] == (2 if pending == "speculate" else 1)
     assert count["now_ps"] == CYCLE + last
 
 
 def test_without_overlap_nothing_is_fetched_before_the_size_is_known():
-    count = run(P100.with_overrides({"metadata_cache.overlap": False}), [loads(0, 1)])
+    count = run(P100.with_overrides({"metadata_cache.speculative_fetch": False}), [loads(0, 1)])
     assert (lookups(count), count["guessed_fills"]) == ([0, 1, 1], 0)
     assert count["now_ps"] == CYCLE + FETCH + DEVICE + BURST + CODEC
 
@@ -109,7 +109,7 @@ def channel_of_entries():
 @pytest.mark.parametrize("cancel", [False, True])
 def test_what_has_not_begun_when_the_metadata_are_there_is_cancelled(cancel):
     """A guess of four sectors, of which two are needed, behind `ahead` entries of its channel."""
-    machine = P100.with_overrides({"metadata_cache.cancel": cancel, "l1.enabled": False})
+    machine = P100.with_overrides({"metadata_cache.cancel_misspeculated": cancel, "l1.enabled": False})
     numbers, channels = engine_numbers(machine, Fraction(1)), channel_of_entries()
     entry = next(entry for entry in range(64) if channels[entry][0] != channels[entry][1])
     others = [other for other in range(64, 4096) if channels[other][0] == channels[entry][0]]
@@ -148,7 +148,7 @@ def port_turns(arrivals, interval_ps):
 @pytest.mark.parametrize("interval_ps", [CYCLE, 2 * CYCLE, 50 * CYCLE])
 def test_a_slice_looks_one_entry_up_per_interval(interval_ps):
     """32 lines of a page whose metadata are there come one a cycle; the last one's size is known last."""
-    machine = P100.with_overrides({"metadata_cache.interval": f"{interval_ps} ps"})
+    machine = P100.with_overrides({"metadata_cache.lookup_interval": f"{interval_ps} ps"})
     warp = [loads(0), loads(*range(1, 33))]
     first, both = (run(machine, warp[:n], size=0) for n in (1, 2))
     assert lookups(both) == [32, 0, 1]
@@ -162,14 +162,16 @@ def test_every_slice_has_a_port_of_its_own():
     """Of two lookups at once, in pages 0 and 1 to 15, the second waits where both pages have the same slice."""
     waits = {}
     for slices in (1, 2):
-        machine = tiny_machine(metadata_cache__interval="5 us", metadata_cache__slices=slices, dram__model="simple")
+        machine = tiny_machine(
+            metadata_cache__lookup_interval="5 us", metadata_cache__slices=slices, dram__model="simple"
+        )
         pairs = [run(machine, [loads(0, 64 * page)], size=0)["now_ps"] for page in range(1, 16)]
         waits[slices] = {duration > 5_000_000 for duration in pairs}
     assert waits == {1: {True}, 2: {True, False}}
 
 
 def test_write_backs_pass_the_same_port():
-    machine = tiny_machine(metadata_cache__interval="5 us", metadata_cache__slices=1, dram__model="simple")
+    machine = tiny_machine(metadata_cache__lookup_interval="5 us", metadata_cache__slices=1, dram__model="simple")
     stores = [(1, [(entry, 15, 15)]) for entry in range(200)]
     count = run(machine, [*stores, loads(3000)], size=0)
     assert count["writebacks"] > 100
@@ -177,7 +179,7 @@ def test_write_backs_pass_the_same_port():
 
 
 def test_perfect_metadata_pass_no_port():
-    machine = P100.with_overrides({"metadata_cache.interval": "5 us", "metadata_cache.perfect": True})
+    machine = P100.with_overrides({"metadata_cache.lookup_interval": "5 us", "metadata_cache.perfect": True})
     count = run(machine, [loads(*range(32))], size=0)
     assert count["now_ps"] == CYCLE + 31 * CYCLE + L2 + CODEC
     assert count["metadata_accesses"] == 0

@@ -35,7 +35,7 @@ def test_idle_latencies_of_every_machine(machine_name):
     machine = Machine.load(machine_name).with_overrides(
         {
             "dram.timing.tREFI": "0 ns", "dram.model": "simple", "kernel.launch_latency": "0 ns",
-            "l1.enabled": True, "l2.fetch": "32 B", "l2.partition_latency": "0 ns",
+            "l1.enabled": True, "l2.fetch_granularity": "32 B", "l2.partition_latency": "0 ns",
         }
     )  # fmt: skip
     assert chase(machine, 64, [0, 1, 2, 3]) == machine.ps(machine.l1.load_to_use)
@@ -117,7 +117,7 @@ def test_random_sectors_are_bound_by_row_activations():
 
 def test_metadata_miss_costs_a_fetch_and_a_hit_nothing():
     """Overlap off: a miss delays the data by one device access; a hit in the same 8 KB page does not."""
-    machine = P100.with_overrides({"metadata_cache.overlap": False, "dram.model": "simple"})
+    machine = P100.with_overrides({"metadata_cache.speculative_fetch": False, "dram.model": "simple"})
     regions = [(0, 64 * 512, 1, 2)]
     state = [0x44] * (64 * 512)
     decompress = machine.ps(machine.compression.latency)

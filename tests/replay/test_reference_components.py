@@ -116,15 +116,15 @@ def ops(draw):
     eight=st.booleans(),
     whole=st.booleans(),
     line=st.sampled_from(["32 B", "64 B"]),
-    pending=st.sampled_from(["guess", "wait"]),
+    pending=st.sampled_from(["speculate", "wait"]),
 )
 @settings(max_examples=60, deadline=None)
 def test_memory_system_equals_its_twin(scheme, warp, state, kept, overlap, eight, whole, line, pending):
     machine = tiny_machine(
-        metadata_cache__overlap=overlap,
-        metadata_cache__pending=pending,
-        buddy__eight_byte_state=eight,
-        compression__whole_raw_entry=whole,
+        metadata_cache__speculative_fetch=overlap,
+        metadata_cache__on_pending_line=pending,
+        buddy__eight_byte_class=eight,
+        compression__fetch_whole_raw_entry=whole,
         metadata_cache__line=line,
     )
     bounds = [0, 130, 300, ENTRIES]
@@ -151,7 +151,7 @@ def test_memory_system_equals_its_twin(scheme, warp, state, kept, overlap, eight
     assert fast["metadata_hits"] + fast["metadata_merged"] == naive.count["metadata_found"]
     moved = dict(zip(TRAFFIC, fast["device"], strict=False))
     guesses = {key: fast[key] for key in ("guessed_fills", "wrong_guesses", "wasted_sectors")}
-    if pending == "guess":  # which lookups find their line on its way the twin, without time, can't know
+    if pending == "speculate":  # which lookups find their line on its way the twin, without time, can't know
         guesses = {key: min(guesses[key], naive.count[key]) for key in guesses}
         moved["overfetch"] = min(moved["overfetch"], naive.count["device.overfetch"])
     assert guesses == {key: naive.count[key] for key in guesses}

@@ -24,7 +24,7 @@ def spans(path, **settings):
 def test_two_streams_overlap_only_where_kernels_may_run_at_once(tmp_path):
     path = write_kernels(tmp_path / "t.bin", [(1, CHASE), (2, OTHER)])
     together, time = spans(path)
-    apart, time_apart = spans(path, kernel__concurrent=False)
+    apart, time_apart = spans(path, kernel__concurrent_kernels=False)
     assert together[0][0] == together[1][0] == 0
     assert apart[1][0] == apart[0][1]
     assert time < 0.6 * time_apart
@@ -45,5 +45,5 @@ def test_a_copy_waits_for_running_kernels_and_later_kernels_for_the_copy(tmp_pat
 
 
 def test_accelsim_runs_one_kernel_at_a_time():
-    presets = {name: Machine.load(name).kernel.concurrent for name in Machine.presets()}
+    presets = {name: Machine.load(name).kernel.concurrent_kernels for name in Machine.presets()}
     assert [name for name, concurrent in presets.items() if not concurrent] == ["qv100-accelsim"]

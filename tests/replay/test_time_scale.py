@@ -36,8 +36,8 @@ ROUND = {
     "l2.slices": 4,
     "metadata_cache.slices": 4,
     "link.bandwidth": "16 GB/s",
-    "link.header": "16 B",
-    "um.fault_latency": "4 us",
+    "link.header_size": "16 B",
+    "um.fault_batch_latency": "4 us",
 }
 
 RUN = """

@@ -23,7 +23,7 @@ REGIONS = [(0, PAGES * PAGE, 0, 4)]
 
 def machine(**overrides):
     """Half of the eight pages fit; unless overridden, nothing is prefetched."""
-    return tiny_machine(**{"um__prefetch": "64 KiB", "dram__capacity": "1 GiB", **overrides})
+    return tiny_machine(**{"um__va_block_size": "64 KiB", "dram__capacity": "1 GiB", **overrides})
 
 
 def loads(pages):
@@ -53,13 +53,13 @@ def page_ps(m):
 
 def fault_ps(m):
     """From a fault to the page's arrival, the link idle (ps)."""
-    return m.ps(m.um.fault_latency) + sum(page_ps(m))
+    return m.ps(m.um.fault_batch_latency) + sum(page_ps(m))
 
 
 @pytest.mark.parametrize("latency", ["20 us", "30 us"])
 @pytest.mark.parametrize("bandwidth", ["75 GB/s", "150 GB/s"])
 def test_a_fault_costs_its_latency_and_the_page_and_then_the_access(latency, bandwidth):
-    settings_ = {"um__fault_latency": latency, "link__bandwidth": bandwidth}
+    settings_ = {"um__fault_batch_latency": latency, "link__bandwidth": bandwidth}
     m = machine(**settings_)
     counts, resident = counted([0], **settings_)
     assert counts == (0, 0, 0)
@@ -67,7 +67,7 @@ def test_a_fault_costs_its_latency_and_the_page_and_then_the_access(latency, ban
     counts, faulted = counted([5], **settings_)
     assert counts == (1, 0, 1)
     transfer, around = page_ps(m)
-    expected = resident["now_ps"] + m.ps(m.um.fault_latency) + around + transfer
+    expected = resident["now_ps"] + m.ps(m.um.fault_batch_latency) + around + transfer
     assert faulted["now_ps"] == pytest.approx(expected, abs=1)
     assert faulted["scheme"]["link.migration_in_bytes"] == faulted["scheme"]["link.migration_out_bytes"] == 64 * 1024
     assert faulted["device"][Traffic.DEMAND] == 1
@@ -159,21 +159,21 @@ def test_the_share_that_does_not_fit_is_the_decimal_number(share, fit):
 
 def test_more_than_half_of_a_subtree_prefetches_the_rest():
     """Blocks of four pages: the third fault in one prefetches the fourth page."""
-    assert counted([4, 5], um__prefetch="256 KiB")[0] == (2, 0, 2)
-    assert counted([4, 5, 6, 7], um__prefetch="256 KiB")[0] == (3, 1, 4)
-    assert counted([4, 6, 5], um__prefetch="256 KiB")[0] == (3, 1, 4)
+    assert counted([4, 5], um__va_block_size="256 KiB")[0] == (2, 0, 2)
+    assert counted([4, 5, 6, 7], um__va_block_size="256 KiB")[0] == (3, 1, 4)
+    assert counted([4, 6, 5], um__va_block_size="256 KiB")[0] == (3, 1, 4)
 
 
 def test_a_page_evicted_for_a_prefetched_one_is_not_brought_again():
     """Page 4 is the fifth of a subtree of eight: 5, 6 and 7 come with it, and 0 to 3 leave for them."""
-    assert counted([0, 1, 2, 3, 4], um__prefetch="512 KiB")[0] == (1, 3, 4)
-    assert counted([0, 1, 2, 3, 4, 7, 6, 5], um__prefetch="512 KiB")[0] == (1, 3, 4)
+    assert counted([0, 1, 2, 3, 4], um__va_block_size="512 KiB")[0] == (1, 3, 4)
+    assert counted([0, 1, 2, 3, 4, 7, 6, 5], um__va_block_size="512 KiB")[0] == (1, 3, 4)
 
 
 def test_pages_without_an_allocation_never_migrate():
     """Pages 0, 1 and 7 hold nothing: not resident at first, not prefetched, no room taken."""
     regions = [(2 * PAGE, 7 * PAGE, 0, 4)]
-    settings_ = {"um__prefetch": "256 KiB", "um__oversubscription": 0.5}
+    settings_ = {"um__va_block_size": "256 KiB", "um__oversubscription": 0.5}
     # 7 pages of the address space count here, half of which fit: 2, 3 and 4 are resident.
     counts, count = counted([2, 3, 4, 5, 6], regions=regions, **settings_)
     assert counts == (2, 0, 2)  # with 4 to 6 resident, the fourth of the block would be prefetched, but is empty
@@ -184,10 +184,10 @@ def test_faults_that_wait_are_handled_together():
     """The first begins a batch at once; those that come meanwhile are the next, or one each where batches hold one."""
     warps = [loads([page]) for page in (4, 5, 6)]
     for batch, batches in ((256, 2), (1, 3)):
-        m = machine(um__fault_batch=batch)
+        m = machine(um__max_batch_faults=batch)
         count, _ = run_warps(m, warps, "unified-memory", regions=REGIONS)
         transfer, _ = page_ps(m)
-        least = batches * m.ps(m.um.fault_latency) + transfer
+        least = batches * m.ps(m.um.fault_batch_latency) + transfer
         assert count["scheme"]["um.page_faults"] == 3
         assert least <= count["now_ps"] <= least + 2 * transfer + 2_000_000
 
@@ -202,13 +202,13 @@ def test_a_copy_leaves_lines_of_resident_pages_only(tmp_path):
         writer.begin_kernel("reads", (1, 1, 1), (32, 1, 1))
         writer.add_blocks(*records([load_block([start + 128 * i for start in starts for i in range(8)])]))
         writer.end_kernel()
-    m = buddysim.Machine.load("p100-nvlink2").with_overrides({"um.prefetch": "64 KiB", "l1.enabled": False})
+    m = buddysim.Machine.load("p100-nvlink2").with_overrides({"um.va_block_size": "64 KiB", "l1.enabled": False})
     counters = buddysim.simulate(tmp_path / "t.bin", m, "unified-memory").counters
     assert (counters["l2.sector_hits"], counters["l2.read_sector_misses"]) == (8, 8)
     assert counters["um.page_faults"] == 1
 
 
-FRAMES = {"um__frame": "128 KiB"}  # of two pages; two frames fit
+FRAMES = {"um__eviction_granularity": "128 KiB"}  # of two pages; two frames fit
 
 
 def test_a_frame_is_taken_and_left_whole():
@@ -216,30 +216,30 @@ def test_a_frame_is_taken_and_left_whole():
     assert counted([4], **FRAMES)[0] == (1, 0, 2)
     assert counted([4, 5, 6, 7], **FRAMES)[0] == (4, 0, 4)
     assert counted([4, 6, 5, 0], **FRAMES)[0] == (4, 0, 5)  # 0 needs a frame: 6, though 4 came before it
-    assert counted([4, 6, 5, 0], **FRAMES, um__order="fault")[0] == (4, 0, 5)
+    assert counted([4, 6, 5, 0], **FRAMES, um__eviction_order="lru_migration")[0] == (4, 0, 5)
 
 
 def test_by_fault_an_access_does_not_keep_a_frame():
     """Page 4, then 6, then 4 again: by access frame 3 (page 6) leaves for page 0, by fault frame 2 (page 4)."""
-    for order, faults in (("access", 3), ("fault", 4)):
-        assert counted([4, 6, 4, 0, 4], **FRAMES, um__order=order)[0][0] == faults
+    for order, faults in (("lru_access", 3), ("lru_migration", 4)):
+        assert counted([4, 6, 4, 0, 4], **FRAMES, um__eviction_order=order)[0][0] == faults
 
 
 def test_pages_begin_on_the_host():
-    assert counted([0, 1, 2, 3], um__begin="host")[0] == (4, 0, 0)
-    assert counted([0, 1, 2, 3, 4, 0], um__begin="host")[0] == (6, 0, 2)
+    assert counted([0, 1, 2, 3], um__initial_location="host")[0] == (4, 0, 0)
+    assert counted([0, 1, 2, 3, 4, 0], um__initial_location="host")[0] == (6, 0, 2)
 
 
 @pytest.mark.parametrize(("capacity", "evicted"), [("256 KiB", 4), ("300 KiB", 4), ("384 KiB", 2), ("512 KiB", 0)])
 def test_a_capacity_counts_in_whole_frames(capacity, evicted):
     """Eight pages one after the other, in frames of two."""
-    found = counted(range(8), um__begin="host", um__capacity=capacity, **FRAMES)[0]
+    found = counted(range(8), um__initial_location="host", um__capacity=capacity, **FRAMES)[0]
     assert found == (8, 0, evicted)
 
 
 def test_in_series_an_eviction_comes_before_the_page_and_the_next_batch_after_it():
     """Two dependent loads, each of which evicts: a page's time on the link more than with evictions beside them."""
-    beside, serial = (counted([4, 5], um__serial=serial)[1]["now_ps"] for serial in (False, True))
+    beside, serial = (counted([4, 5], um__serialize_transfers=serial)[1]["now_ps"] for serial in (False, True))
     transfer, _ = page_ps(machine())
     assert serial - beside == pytest.approx(2 * transfer, abs=4)
 
@@ -247,17 +247,17 @@ def test_in_series_an_eviction_comes_before_the_page_and_the_next_batch_after_it
 def test_in_series_the_next_batch_waits_for_the_pages_of_the_one_before():
     """Three warps: the first opens a batch, the others the next one, in which their pages follow each other."""
     warps = [loads([page]) for page in (4, 5, 6)]
-    m = machine(um__serial=True, um__begin="host")
+    m = machine(um__serialize_transfers=True, um__initial_location="host")
     count, _ = run_warps(m, warps, "unified-memory", regions=REGIONS)
     transfer, around = page_ps(m)
-    least = 2 * m.ps(m.um.fault_latency) + 3 * (transfer + around)
+    least = 2 * m.ps(m.um.fault_batch_latency) + 3 * (transfer + around)
     assert least <= count["now_ps"] <= least + 2_000_000
 
 
 @pytest.mark.parametrize("frame", ["32 KiB", "96 KiB", "1 MiB"])
 def test_a_frame_is_a_page_or_holds_a_prefetch_tree(frame):
-    with pytest.raises(buddysim.BuddysimError, match="frame"):
-        machine(um__prefetch="2 MiB", um__frame=frame)
+    with pytest.raises(buddysim.BuddysimError, match="eviction_granularity"):
+        machine(um__va_block_size="2 MiB", um__eviction_granularity=frame)
 
 
 lines = st.tuples(st.integers(0, 15), st.integers(0, 3), st.integers(1, 15))  # page, line of it, sectors
@@ -278,7 +278,11 @@ def test_every_access_does_what_the_twins_does(accesses, share, block, host, l1)
     first, end = host[0], host[1] + 1
     regions = [(0, first, 0, 4), (first, end, Placement.HOST, 4), (end, entries, 0, 4)]
     m = machine(
-        um__page="4 KiB", um__prefetch=f"{4 * block} KiB", um__oversubscription=share, l1__enabled=l1, l2__size="4 KiB"
+        um__page_size="4 KiB",
+        um__va_block_size=f"{4 * block} KiB",
+        um__oversubscription=share,
+        l1__enabled=l1,
+        l2__size="4 KiB",
     )
     ops = [
         (kind, [(n * page + 7 * k, mask, mask if kind == 1 else 0) for n, k, mask in lines]) for kind, lines in accesses

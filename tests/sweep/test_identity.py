@@ -131,7 +131,7 @@ CHANGES: list[dict[str, Any]] = [
     {"queueing": True},
     {"sensitivity": "all"},
     {"link.bandwidth": "50 GB/s"},
-    {"um.page": "4 KiB"},
+    {"um.page_size": "4 KiB"},
 ]
 
 
@@ -155,7 +155,7 @@ def test_every_axis_of_trainings_changes_the_name(tmp_path: Path) -> None:
         {"memory_bytes": 2**30},
         {"optimizer": "adam"},
     ]
-    changes += [{"training.memory": "8 GiB"}, {"training.links.pcie3.offload": "9 GB/s"}]
+    changes += [{"training.device_memory": "8 GiB"}, {"training.links.pcie3.d2h_bandwidth": "9 GB/s"}]
     names = [trained(**change).name for change in changes]
     other = {"epoch": 1.0, "repeated_values": False, "synthetic_density": 0.5, "synthetic_cluster": 2, "seed": 1}
     other |= {"map_layout": "NHWC", "codec_window": 512, "mask_bytes": False}
@@ -222,7 +222,7 @@ def test_a_plugin_counts_where_it_defines_something_of_the_engine() -> None:
     [
         ({"link.bandwidth": "50GB/s"}, {"link.bandwidth": "0.05 TB/s"}),
         ({"l2.size": "4 MiB"}, {"l2.size": "4096KiB"}),
-        ({"l2.size": "4 MiB", "um.page": "64 KiB"}, {"um.page": "65536 B", "l2.size": "4 MiB"}),
+        ({"l2.size": "4 MiB", "um.page_size": "64 KiB"}, {"um.page_size": "65536 B", "l2.size": "4 MiB"}),
         ({}, {"link.bandwidth": "150 GB/s"}),
         ({}, {"machine": "p100-nvlink2", "scheme": "buddy", "threshold": 0.3, "seed": 0, "compute_gap_scale": "1"}),
         ({"sm.blocking_atomics": True}, {"sm.blocking_atomics": "true"}),
@@ -312,7 +312,8 @@ def test_the_fast_checksum_is_that_of_the_machine(keys: dict[str, None]) -> None
 
 def test_the_fast_checksum_is_that_of_the_training_machine() -> None:
     machine = TrainingMachine.load("titan-x")
-    overrides = {"training.memory": "8 GiB", "training.links.pcie3.offload": "9 GB/s", "training.link": "pcie4"}
+    overrides = {"training.device_memory": "8 GiB", "training.links.pcie3.d2h_bandwidth": "9 GB/s"}
+    overrides["training.link"] = "pcie4"
     assert machine.checksum_with(overrides) == machine.with_overrides(overrides).checksum
 
 

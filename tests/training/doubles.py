@@ -58,7 +58,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Link:
-    """As LinkRate."""
+    """As HostLinkConfig."""
 
     offload_bytes_per_s: int = 10**9
     prefetch_bytes_per_s: int = 10**9
@@ -70,7 +70,7 @@ def machine(memory_bytes: int = 12 << 30, pinned: int = 62 << 30, link: Link | N
     return SimpleNamespace(
         name="double",
         memory_bytes=memory_bytes,
-        host_pinned_bytes=pinned,
+        max_pinned_bytes=pinned,
         link="wire",
         links={"wire": link or Link()},
         dram_bytes_per_s=336 * 10**9,

@@ -101,7 +101,7 @@ cdef struct L1s:
     SectorCache cache
     int64_t hit_ps
     int64_t line_ps             # one line through the port
-    unsigned int merges         # that a line's MSHR takes; 0: any number
+    unsigned int max_mshr_merges  # that a line's MSHR takes; 0: any number
     L1Banks banks               # what lets several lines go through it together
     int64_t queue_ps            # work that may wait in front of the L1 before warps stop issuing to it
     int64_t* stored_ps          # [resident blocks]: when the stores of each are acknowledged; NULL: warps' ends wait for theirs
@@ -312,10 +312,10 @@ cdef inline int64_t l1_load(const L1s* l1, MemorySystem* m, L1* own, SmPorts* po
         present = line & wanted
         missing = wanted & ~present
         merged = cache_not_yet(line, ready_ps, t) & present
-        if unlikely(l1.merges):
-            line = counted_merge(line, l1.merges, merged, cache_not_yet(line, ready_ps, t))
+        if unlikely(l1.max_mshr_merges):
+            line = counted_merge(line, l1.max_mshr_merges, merged, cache_not_yet(line, ready_ps, t))
             row.lines[way] = <Line>line
-            if merged and line >> MERGES & 15 > l1.merges:
+            if merged and line >> MERGES & 15 > l1.max_mshr_merges:
                 own.free_ps += ready_ps[0] - t
                 start = t = ready_ps[0]
                 hit = t + l1.hit_ps

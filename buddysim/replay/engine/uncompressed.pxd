@@ -1,6 +1,6 @@
 """Fills and write-backs that move the sectors asked for: of uncompressed device memory, or of host memory.
 
-Where misses fetch aligned pairs (`l2.fetch`), fills from device memory move the other sectors of the pairs too.
+Where misses fetch aligned pairs (`l2.fetch_granularity`), fills from device memory move the other sectors of the pairs too.
 """
 from libc.stdint cimport int64_t, uint32_t
 

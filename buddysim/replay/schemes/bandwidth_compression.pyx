@@ -1,7 +1,7 @@
 """`bandwidth-compression`: compression between L2 and device memory only. Sizes cost nothing to know; no capacity is gained.
 
 A compressible entry moves whole, in its compressed number of sectors; of one that doesn't compress only the sectors asked for
-(`compression.whole_raw_entry` moves it whole too).
+(`compression.fetch_whole_raw_entry` moves it whole too).
 """
 from libc.stdint cimport int64_t, uint32_t
 

@@ -4,11 +4,11 @@ from buddysim.replay.engine.scheme import SchemeBase
 
 ORDER: int
 
-class Um(Section):
+class UmConfig(Section):
     oversubscription: float
-    page: int
-    prefetch: int
-    fault_latency: Time
-    fault_batch: int
+    page_size: int
+    va_block_size: int
+    fault_batch_latency: Time
+    max_batch_faults: int
 
 class Scheme(SchemeBase): ...

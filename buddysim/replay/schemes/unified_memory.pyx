@@ -1,18 +1,18 @@
 """`unified-memory`: Unified Memory with oversubscription. A model, not the hardware that the paper measured (POWER9, 75 GB/s link).
 
 Pages of 64 KB migrate on fault: every access that reaches the L2, load, store or atomic, needs its page in device memory. Faults
-are handled in batches, one after the other, each `um.fault_latency` long; within a 2 MB block a binary tree decides what is
+are handled in batches, one after the other, each `um.fault_batch_latency` long; within a 2 MB block a binary tree decides what is
 prefetched: the largest subtree of which more than half is then resident is fetched whole (the rule that NVIDIA's driver is
-described to follow). Pages lie in frames of device memory, of a page or more (`um.frame`). The frame evicted to make room is the
-one least recently accessed at the L2, or the one into which a page came the longest time ago (`um.order`); its pages go back over
+described to follow). Pages lie in frames of device memory, of a page or more (`um.eviction_granularity`). The frame evicted to make room is the
+one least recently accessed at the L2, or the one into which a page came the longest time ago (`um.eviction_order`); its pages go back over
 the link whole, and their lines leave the caches. The run begins with the frames of lowest address resident, as many as fit, or
-with none (`um.begin`). With `um.serial` evictions and migrations follow each other, and batches wait for them, as in NVIDIA's
+with none (`um.initial_location`). With `um.serialize_transfers` evictions and migrations follow each other, and batches wait for them, as in NVIDIA's
 driver.
-`um.service` "block" serves the faults of a batch together, sorted by address, a block at a time; all of them can be used when the
+`um.fault_service` "batched" serves the faults of a batch together, sorted by address, a block at a time; all of them can be used when the
 batch ends. When that is, is known only once the batch has started: an access is told when to look again, and its warp does so
-in its turns (`wake_by_block`), and faults anew where the page has been evicted meanwhile. With `um.replay` "sm" the whole SM
-waits: it issues nothing until all that faulted there has found its page (`wake_by_sm`). With `um.sm_faults` it has so many
-accesses at most in flight that wait for pages; what has no room is held back. `um.zero_fill` moves no page that
+in its turns (`wake_by_block`), and faults anew where the page has been evicted meanwhile. With `um.fault_replay_scope` "sm" the whole SM
+waits: it issues nothing until all that faulted there has found its page (`wake_by_sm`). With `um.max_pending_faults_per_sm` it has so many
+accesses at most in flight that wait for pages; what has no room is held back. `um.zero_fill_untouched` moves no page that
 nothing has written yet. docs/model-rules.md has the exact rules.
 
 What a page is at the beginning follows from the allocations. So pages have states where accesses come, and take no memory or time
@@ -524,83 +524,97 @@ cdef bint may_hold(MemorySystem* m, uint32_t entry) noexcept nogil:
     return region_of(m, entry).placement == HOST or state_of(pages, entry >> pages.entries_shift) >= FIRST
 
 
-class Um(Section):
+class UmConfig(Section):
     """Unified Memory with oversubscription: the section `[um]` of a machine file."""
 
     oversubscription: Annotated[float, fields.number(0.0, 0.999)] = Field(
-        default=0.5, description="share of the footprint that does not fit device memory"
+        default=0.5, description="fraction of the footprint that exceeds device memory"
     )
-    page: Annotated[int, fields.size("4 KiB", "2 MiB")] = Field(default=64 * 1024, description="page that migrates")
-    prefetch: Annotated[int, fields.size("4 KiB", "1 GiB")] = Field(
-        default=2 * 1024**2, description="largest block that the tree prefetcher migrates at once"
+    page_size: Annotated[int, fields.size("4 KiB", "2 MiB")] = Field(
+        default=64 * 1024, description="size of a page, the unit of migration"
     )
-    frame: Annotated[int, fields.size("0 B", "1 GiB")] = Field(
-        default=0, description="device memory that is given to an aligned group of pages, and taken from it, at once; 0 B: a page"
+    va_block_size: Annotated[int, fields.size("4 KiB", "1 GiB")] = Field(
+        default=2 * 1024**2, description="size of a VA block, whose pages are under one prefetch tree"
+    )
+    eviction_granularity: Annotated[int, fields.size("0 B", "1 GiB")] = Field(
+        default=0,
+        description="size of the aligned group of pages for which device memory is allocated, and evicted, at once; 0 B: one page",
     )
     capacity: Annotated[int, fields.size("0 B", "1 TiB")] = Field(
-        default=0, description="device memory for pages; 0 B: what `oversubscription` leaves"
+        default=0, description="device memory for pages; 0 B: the footprint less um.oversubscription"
     )
-    begin: Annotated[str, fields.one_of("resident", "host")] = Field(
-        default="resident", description="where pages are before the first kernel: as many as fit in device memory, or none"
+    initial_location: Annotated[str, fields.one_of("device", "host")] = Field(
+        default="device",
+        description="location of pages before the first kernel; device: as many as fit are resident, the lowest first; host: none is",
     )
-    order: Annotated[str, fields.one_of("access", "fault")] = Field(
-        default="access", description="evicted is the frame that was accessed, or got a page, the longest time ago"
+    eviction_order: Annotated[str, fields.one_of("lru_access", "lru_migration")] = Field(
+        default="lru_access",
+        description="order of evictions; lru_access: the group least recently accessed or migrated to; "
+        "lru_migration: the group least recently migrated to",
     )
-    serial: Annotated[bool, fields.switch()] = Field(
-        default=False, description="evictions and migrations follow each other, and the next batch follows them"
+    serialize_transfers: Annotated[bool, fields.switch()] = Field(
+        default=False,
+        description="overlap of migrations; true: a migration waits for its evictions, and the next batch for both; false: they overlap",
     )
-    fault_latency: Duration = Field(default=parse_time("30 us"), description="cost of one fault batch")
-    fault_batch: Annotated[int, fields.count(1, 1_000_000)] = Field(default=256, description="most faults of a batch")
-    service: Annotated[str, fields.one_of("fault", "block")] = Field(
-        default="fault",
-        description="faults are served as they come; or those of a batch when it starts, in the order of addresses, a block of "
-        "`prefetch` at once, and who waits goes on when the batch ends",
+    fault_batch_latency: Duration = Field(default=parse_time("30 us"), description="time to service one fault batch")
+    max_batch_faults: Annotated[int, fields.count(1, 1_000_000)] = Field(
+        default=256, description="maximum number of faults in a fault batch"
     )
-    replay: Annotated[str, fields.one_of("warp", "sm")] = Field(
+    fault_service: Annotated[str, fields.one_of("immediate", "batched")] = Field(
+        default="immediate",
+        description="service of faults; immediate: each as it arrives; batched: those of a batch when it starts, in address "
+        "order, one VA block at a time, and warps resume when the batch ends",
+    )
+    fault_replay_scope: Annotated[str, fields.one_of("warp", "sm")] = Field(
         default="warp",
-        description="who waits for what has faulted: the warp; or its SM, which issues nothing until all of it is done, and tries "
-        "it again when a batch ends",
+        description="warps that stop at a fault and replay it; warp: the faulting one; sm: all of its SM, which issues "
+        "nothing until its faults are serviced and replays them when a batch ends",
     )
-    sm_faults: Annotated[int, fields.count(0, 1_000_000)] = Field(
+    max_pending_faults_per_sm: Annotated[int, fields.count(0, 1_000_000)] = Field(
         default=0,
-        description="most accesses to lines that an SM has in flight while they wait for pages: with so many it issues nothing, "
-        "and what has no room is held back; 0: any number, a fault for each 4 KiB of a warp",
+        description="maximum accesses to lines of an SM that wait for pages; at this number the SM issues nothing; "
+        "0: unlimited, with one fault for each 4 KiB that a warp accesses",
     )
-    zero_fill: Annotated[bool, fields.switch()] = Field(
-        default=False, description="pages that neither a copy nor a kernel has written yet are filled with zeros, not moved"
+    zero_fill_untouched: Annotated[bool, fields.switch()] = Field(
+        default=False,
+        description="first migration of pages that no memcpy, memset or kernel has written; true: they are zero-filled on "
+        "the GPU; false: they are copied from the host",
     )
 
     @model_validator(mode="after")
-    def _pages_are_whole(self):
-        for key, given in (("page", self.page), ("prefetch", self.prefetch), ("frame", self.frame or self.page)):
-            if given & (given - 1):
-                raise ValueError(f"{key} {format_size(given)} is not a power of two")
-        if self.prefetch < self.page:
-            raise ValueError(f"prefetch {format_size(self.prefetch)} is smaller than page {format_size(self.page)}")
-        if self.frame not in (0, self.page) and self.frame < self.prefetch:
-            raise ValueError(f"frame {format_size(self.frame)} is neither a page nor at least prefetch")
-        if self.service == "block" and (self.frame or self.page) < self.prefetch:   # pages of a block would evict each other
-            raise ValueError("service block needs a frame of at least prefetch")
-        if self.replay == "sm" and self.service != "block":
-            raise ValueError("replay sm needs service block")
-        if self.sm_faults and self.replay != "sm":
-            raise ValueError("sm_faults needs replay sm")
+    def _sizes_are_simulated(self):
+        group = self.eviction_granularity or self.page_size
+        sizes = ("page_size", self.page_size), ("va_block_size", self.va_block_size), ("eviction_granularity", group)
+        for key, size in sizes:
+            if size & (size - 1):
+                raise ValueError(f"{key}: {format_size(size)}: expected a power of two")
+        if self.va_block_size < self.page_size:
+            raise ValueError(f"va_block_size: {format_size(self.va_block_size)}: expected at least page_size, "
+                             f"{format_size(self.page_size)}")
+        if group != self.page_size and group < self.va_block_size:
+            raise ValueError(f"eviction_granularity: {format_size(group)}: expected page_size or at least va_block_size")
+        if self.fault_service == "batched" and group < self.va_block_size:   # pages of a VA block would evict each other
+            raise ValueError("fault_service: batched: expected an eviction_granularity of at least va_block_size")
+        if self.fault_replay_scope == "sm" and self.fault_service != "batched":
+            raise ValueError("fault_replay_scope: sm: expected fault_service batched")
+        if self.max_pending_faults_per_sm and self.fault_replay_scope != "sm":
+            raise ValueError("max_pending_faults_per_sm: expected fault_replay_scope sm")
         return self
 
 
 cdef class Scheme(SchemeBase):
-    SECTION = Um
+    SECTION = UmConfig
     SECTION_NAME = "um"
     oversubscription_key = "um.oversubscription"
     SUMMARY = "Unified Memory, pages migrating on fault into device memory that is too small"
     assumptions = {
         "um": "Unified Memory is a model (fault batches, tree prefetch, LRU eviction), not the hardware the paper measured; "
-        "the run begins with the pages where `um.begin` says: the lowest ones resident, as many as fit, or all on the host",
+        "the run begins with the pages where `um.initial_location` says: the lowest ones resident, as many as fit, or all on the host",
     }
     COUNTERS = {
         "um.page_faults": "faults: loads, stores and atomics to a page that was neither in device memory nor on its way",
         "um.resident_bytes": "B: device memory for pages of the program's device allocations: what fits without oversubscription",
-        "um.fault_handling_busy_ps": "ps: for which batches of faults were handled, one after the other, `um.fault_latency` each",
+        "um.fault_handling_busy_ps": "ps: for which batches of faults were handled, one after the other, `um.fault_batch_latency` each",
         "um.pages_prefetched": "pages: migrated in with a faulting one",
         "um.pages_evicted": "pages: written back to make room",
         "um.evicted_dirty_sectors": "sectors: of `l2.writeback_sectors`, those that left the L2 with their page",
@@ -618,19 +632,19 @@ cdef class Scheme(SchemeBase):
 
     def configure(self, machine, allocated_entries):
         cdef int64_t fitting = int(allocated_entries * (1 - Fraction(str(machine.um.oversubscription))))
-        self.shape.entries_shift = (machine.um.page // ENTRY_BYTES).bit_length() - 1
-        self.shape.frame_shift = ((machine.um.frame or machine.um.page) // machine.um.page).bit_length() - 1
+        self.shape.entries_shift = (machine.um.page_size // ENTRY_BYTES).bit_length() - 1
+        self.shape.frame_shift = ((machine.um.eviction_granularity or machine.um.page_size) // machine.um.page_size).bit_length() - 1
         if machine.um.capacity:
             fitting = machine.um.capacity // ENTRY_BYTES
         self.shape.capacity = larger(1, fitting >> self.shape.entries_shift + self.shape.frame_shift)
-        self.shape.by_fault, self.shape.serial = machine.um.order == "fault", machine.um.serial
-        self.shape.first_frames = self.shape.capacity if machine.um.begin == "resident" else 0
-        self.shape.pages_per_block = machine.um.prefetch // machine.um.page
-        self.shape.fault_ps, self.shape.fault_batch = machine.ps(machine.um.fault_latency), machine.um.fault_batch
-        self.shape.by_block, self.zero_fill = machine.um.service == "block", machine.um.zero_fill
+        self.shape.by_fault, self.shape.serial = machine.um.eviction_order == "lru_migration", machine.um.serialize_transfers
+        self.shape.first_frames = self.shape.capacity if machine.um.initial_location == "device" else 0
+        self.shape.pages_per_block = machine.um.va_block_size // machine.um.page_size
+        self.shape.fault_ps, self.shape.fault_batch = machine.ps(machine.um.fault_batch_latency), machine.um.max_batch_faults
+        self.shape.by_block, self.zero_fill = machine.um.fault_service == "batched", machine.um.zero_fill_untouched
         self.warps = machine.sm.count * MAX_WARPS
         if self.shape.by_block:
-            self.shape.by_sm, self.shape.most_in_flight = machine.um.replay == "sm", machine.um.sm_faults
+            self.shape.by_sm, self.shape.most_in_flight = machine.um.fault_replay_scope == "sm", machine.um.max_pending_faults_per_sm
             self.access, self.wake = access_by_block, wake_by_sm if self.shape.by_sm else wake_by_block
         if self.zero_fill:
             self.written = written

@@ -33,7 +33,7 @@ from buddysim.training.version import MODEL_VERSION
 NAME = "training"
 SUBJECT = "network"
 TIME = "time_ms"
-KEYS_READ = ("training.link", "training.library")
+KEYS_READ = ("training.link", "training.conv_library")
 BASELINE = None  # every result has `performance_vs_oracle`
 AGAINST = None
 
@@ -118,7 +118,7 @@ def normalised(settings: Settings) -> dict[str, Value]:
     overridden = {key: value for key, value in settings.items() if key in KEYS_READ}
     full["link"] = full["link"] or overridden.get("training.link") or machine.link
     if full["calibration"] is None:
-        full["conv_library"] = full["conv_library"] or overridden.get("training.library") or machine.library
+        full["conv_library"] = full["conv_library"] or overridden.get("training.conv_library") or machine.library
     return full
 
 

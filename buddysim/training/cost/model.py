@@ -88,7 +88,7 @@ class CostModel:
         self.calibration = calibration
         self.shared = shared
         self.largest_fft = largest_fft
-        self.borrowed = calibration is not None and calibration.machine == machine.training.timed_like
+        self.borrowed = calibration is not None and calibration.machine == machine.training.calibrate_as
         known = calibration is not None and calibration.library == library and not self.borrowed
         self.calibrated = known and precision.name == "fp32"
         self.precision = precision
@@ -135,8 +135,8 @@ class CostModel:
             )
         check_version(wanted)
         fitted = _nearest(loaded.name, wanted)
-        if fitted is None and loaded.training.timed_like is not None:
-            fitted = _nearest(loaded.training.timed_like, loaded.library if wanted == GENERIC else wanted, True)
+        if fitted is None and loaded.training.calibrate_as is not None:
+            fitted = _nearest(loaded.training.calibrate_as, loaded.library if wanted == GENERIC else wanted, True)
         return cls(loaded, wanted, fitted, common(), computed)
 
     def conv_algorithms(self, layer: Layer, batch: int, pass_: Pass) -> tuple[ConvAlgorithm, ...]:

@@ -17,12 +17,12 @@ from buddysim.training.iteration.stash_steps import StashSteps, link_ps
 from buddysim.training.networks.graph import Layer, Network
 
 if TYPE_CHECKING:
-    from buddysim.machine.training_table import LinkRate
+    from buddysim.machine.training_table import HostLinkConfig
     from buddysim.training.cost import CostModel
 
 
 def build(
-    network: Network, batch: int, cost: CostModel, plan: Plan, link: LinkRate, optimizer: str = "none"
+    network: Network, batch: int, cost: CostModel, plan: Plan, link: HostLinkConfig, optimizer: str = "none"
 ) -> Program:
     """The iteration that `plan` describes, on a link with the rates of `link`."""
     network = network.in_place_only(plan.in_place)
@@ -35,7 +35,13 @@ def build(
 
 class _IterationBuilder:
     def __init__(
-        self, network: Network, batch: int, cost: CostModel, plan: Plan, link: LinkRate, optimizer: Optimizer | None
+        self,
+        network: Network,
+        batch: int,
+        cost: CostModel,
+        plan: Plan,
+        link: HostLinkConfig,
+        optimizer: Optimizer | None,
     ) -> None:
         self.network, self.batch, self.cost, self.plan, self.link = network, batch, cost, plan, link
         self.layers, self.optimizer = network.layers, optimizer

@@ -17,7 +17,7 @@ from buddysim.training.iteration.stash import Encoding, Offload, Stash
 from buddysim.training.networks.graph import Layer, Network
 
 if TYPE_CHECKING:
-    from buddysim.machine.training_table import LinkRate
+    from buddysim.machine.training_table import HostLinkConfig
 
 
 @dataclass
@@ -47,7 +47,7 @@ class StashSteps:
     network: Network
     map_bytes: Sequence[int]
     plan: Plan
-    link: LinkRate
+    link: HostLinkConfig
     builder: ProgramBuilder
     kept: dict[int, Stash] = field(init=False)
     _encoded: bool = field(init=False)  # whether any map is
@@ -221,7 +221,7 @@ class StashSteps:
         return task
 
 
-def link_ps(link: LinkRate, direction: Direction, byte_count: int) -> int:
+def link_ps(link: HostLinkConfig, direction: Direction, byte_count: int) -> int:
     """Time of a copy of so many bytes."""
     rate = link.offload_bytes_per_s if direction == "offload" else link.prefetch_bytes_per_s
     return copy_ps(byte_count, rate, link.latency_ps)

@@ -17,7 +17,7 @@ from buddysim.training.iteration.plan import Plan
 from buddysim.training.iteration.stash_steps import link_ps
 
 if TYPE_CHECKING:
-    from buddysim.machine.training_table import LinkRate
+    from buddysim.machine.training_table import HostLinkConfig
     from buddysim.training.cost import CostModel
     from buddysim.training.iteration.program import Program
     from buddysim.training.networks.graph import Network
@@ -52,7 +52,7 @@ class Copies:
     prefetch_ps: float
 
 
-def paper_advice(byte_count: int, sparsity: float, codec_ps: float, hidden: HidingTime, link: LinkRate) -> Advice:
+def paper_advice(byte_count: int, sparsity: float, codec_ps: float, hidden: HidingTime, link: HostLinkConfig) -> Advice:
     """As published: a tensor's code has ``S (1 - sparsity)`` bytes, and a link has a rate alone (equations 1 to 4).
 
     Parameters
@@ -66,7 +66,7 @@ def paper_advice(byte_count: int, sparsity: float, codec_ps: float, hidden: Hidi
     return advice(copies(byte_count * (1 - sparsity)), copies(byte_count), codec_ps, hidden)
 
 
-def exact_advice(byte_count: int, code_bytes: int, codec_ps: float, hidden: HidingTime, link: LinkRate) -> Advice:
+def exact_advice(byte_count: int, code_bytes: int, codec_ps: float, hidden: HidingTime, link: HostLinkConfig) -> Advice:
     """With the bytes that are stored and the copies' times on the timeline."""
 
     def copies(moved: int) -> Copies:
@@ -86,7 +86,7 @@ def _seen(copies: Copies, hidden: HidingTime) -> float:
 
 
 def measure_hiding_times(
-    network: Network, batch: int, cost: CostModel, plan: Plan, link: LinkRate
+    network: Network, batch: int, cost: CostModel, plan: Plan, link: HostLinkConfig
 ) -> dict[int, HidingTime]:
     """What hides the copies of each tensor that a plan moves, by the layer that owns it."""
     program = build(network, batch, cost, plan, link)

@@ -9,10 +9,10 @@ from buddysim.base.hints import hint, shortened
 
 if TYPE_CHECKING:
     from buddysim.machine.training import TrainingMachine
-    from buddysim.machine.training_table import LinkRate
+    from buddysim.machine.training_table import HostLinkConfig
 
 
-def link_rate(machine: TrainingMachine, name: str | None) -> LinkRate:
+def link_rate(machine: TrainingMachine, name: str | None) -> HostLinkConfig:
     """The rates of a link of the machine by its name; None for the one in use."""
     name = name or machine.link
     if name not in machine.links:

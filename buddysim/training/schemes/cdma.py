@@ -19,7 +19,7 @@ from buddysim.training.schemes._links import link_rate
 
 if TYPE_CHECKING:
     from buddysim.machine.training import TrainingMachine
-    from buddysim.machine.training_table import LinkRate
+    from buddysim.machine.training_table import HostLinkConfig
     from buddysim.training.cost import CostModel
 
 SUMMARY = {
@@ -54,7 +54,7 @@ class CompressedCopies:
     """
 
     contents: Mapping[int, MapContents]
-    link: LinkRate
+    link: HostLinkConfig
     cap_bytes_per_s: int
     codec: Codec
     source: str

@@ -91,7 +91,7 @@ class _PlanningPasses:
         program = build(self.network, self.batch, self.cost, plan, self.link, self.options.optimizer)
         relief = greedy.relief if greedy else None
         placement = plan.allocator.allocate(program, self.capacity, self.options.pool_policy, relief)
-        failure = placement.failure or host_failure(placement.program, self.machine.host_pinned_bytes)
+        failure = placement.failure or host_failure(placement.program, self.machine.max_pinned_bytes)
         result = f"{title}: "
         if failure:
             layer = self.network.layers[failure.layer].name

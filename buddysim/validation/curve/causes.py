@@ -18,9 +18,9 @@ CHANGES: tuple[tuple[str, dict[str, object], str, int], ...] = (
     ("the same, 10 cycles per starting warp", _STARTS, f"{STREAM}init", 7),
     ("the same, 10 cycles per starting warp", _STARTS, f"{STREAM}read", -1),
     ("the same, 10 cycles per starting warp", _STARTS, f"{STREAM}scale", 10),
-    ("warps exit after their stores", {"sm.end_waits_for_stores": True}, f"{STREAM}init", 0),
-    ("write drain interleaved with reads", {"dram.drains": "among_reads"}, f"{STREAM}scale", 5),
-    ("high watermark of 64 bursts", {"dram.write_high": 64}, f"{STREAM}scale", -1),
+    ("warps exit after their stores", {"sm.exit_waits_for_stores": True}, f"{STREAM}init", 0),
+    ("write drain interleaved with reads", {"dram.write_drain": "interleaved"}, f"{STREAM}scale", 5),
+    ("high watermark of 64 bursts", {"dram.write_high_watermark": 64}, f"{STREAM}scale", -1),
 )
 """Name of a change, its machine keys, and the point that shows it: a benchmark, an index of its compared points."""
 

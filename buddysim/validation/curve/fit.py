@@ -63,7 +63,7 @@ def fit(machine: Machine, curves: Sequence[MeasuredCurve]) -> Fit:
         value = plateau(list(zip(loads.x, loads.y, strict=True)), l1)
         if value is not None:
             used[loads.name] = frozenset(x for x in loads.x if l1.has(x))
-            max_lines = 1 if machine.l1.word_banks else 16
+            max_lines = 1 if machine.l1.bank_conflicts == "tag_and_data" else 16
             keys["l1.lines_per_cycle"] = str(min(max(1, round(value * 1e9 / (sms * hz * 128))), max_lines))
     if wide := _first(curves, SHARED) or loads:  # 5
         value = plateau(list(zip(wide.x, wide.y, strict=True)), l2)
@@ -78,7 +78,7 @@ def fit(machine: Machine, curves: Sequence[MeasuredCurve]) -> Fit:
             latency_ns = chase(machine.with_overrides(keys), 4 * machine.l2.size, 128) / hz * 1e9
         used[read.name] = frozenset(read.x[:1])
         code = sum(CODE[read.code]["read"]) if read.code in CODE else 0
-        keys["kernel.block_latency"] = f"{max(0.0, (wave_ns - latency_ns) * hz / 1e9 - code):.0f} core_cycles"
+        keys["kernel.block_overhead"] = f"{max(0.0, (wave_ns - latency_ns) * hz / 1e9 - code):.0f} core_cycles"
     return Fit(machine.with_overrides(keys), keys, used)
 
 

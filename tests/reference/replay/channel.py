@@ -50,7 +50,7 @@ class RefBankedChannel:
         self.alone: int | None = None
         self.queue: list[RefQueuedRow] = []
         self.queued = self.bytes = 0
-        self.places = [0] * (keys.write_high + MORE_PLACES)
+        self.places = [0] * (keys.write_high_watermark + MORE_PLACES)
         self.next_taken = self.next_freed = 0
 
     def read(self, location: RefLocation, count: int, t: int) -> int:
@@ -101,11 +101,11 @@ class RefBankedChannel:
             self.queue.append(RefQueuedRow(location.bank, location.row, at, count))
         self.queued += count
         idle = self.latest_slot == self.turned
-        if self.keys.drains == "among_reads":
+        if self.keys.write_drain == "interleaved":
             idle = idle or self.latest_slot < at // self.timing.burst
-        if self.queued >= self.keys.write_high:
-            self._drain(at, 0 if idle else self.keys.write_low, before)
-        elif idle and self.queued >= self.keys.write_low:
+        if self.queued >= self.keys.write_high_watermark:
+            self._drain(at, 0 if idle else self.keys.write_low_watermark, before)
+        elif idle and self.queued >= self.keys.write_low_watermark:
             self._drain(at, 0, before)
         return taken
 
@@ -122,7 +122,7 @@ class RefBankedChannel:
             first = max(first, self.latest_slot + 1)
             turn = ceil(max(0, timing.trtw + timing.tcwl - timing.tcl - timing.burst) / timing.burst)
             start = max(start, self.latest_slot + 1 + turn)
-        if self.keys.drains == "alone" and not goes_on:
+        if self.keys.write_drain == "exclusive" and not goes_on:
             self.alone = first
         end = max(start, self.latest_slot + 1)
         while self.queued > low:

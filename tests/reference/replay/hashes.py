@@ -63,14 +63,14 @@ class RefAddressMap:
     def __init__(self, numbers: RefNumbers, n_entries: int) -> None:
         self.numbers, self.n_entries = numbers, n_entries
         self.machine: Machine = numbers.machine
-        self.neighbours = numbers.machine.l2.interleave // 128
+        self.neighbours = numbers.machine.l2.interleave_granularity // 128
 
     def l1_set(self, entry: int) -> int:
         return place(entry, self.numbers.l1_sets)
 
     def slice_of(self, entry: int) -> int:
         unit, slices = entry // self.neighbours, self.machine.l2.slices
-        if self.machine.l2.slice_hash == "mixed":
+        if self.machine.l2.slice_hash == "xor_fold":
             return place(unit, slices)
         of_channel = max(1, slices // self.machine.dram.channels)
         channels = slices // of_channel

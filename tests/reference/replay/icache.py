@@ -17,7 +17,7 @@ class RefInstructionCache:
     """
 
     def __init__(self, numbers: RefNumbers, code_bytes: int) -> None:
-        self.latency, self.ahead = numbers.code_latency, numbers.machine.sm.code_ahead
+        self.latency, self.ahead = numbers.code_latency, numbers.machine.sm.icache_prefetch_lines
         instructions = code_bytes // INSTRUCTION_BYTES if self.latency else 0
         self.lines = min(-(-instructions // LINE_INSTRUCTIONS), MOST_LINES)
         self.arrivals: list[int] = []

@@ -56,9 +56,9 @@ class RefL1:
         self.sm, self.numbers, self.l2, self.counts, self.times = sm, numbers, l2, counts, times
         machine = numbers.machine
         self.enabled = machine.l1.enabled
-        self.words = machine.l1.word_banks
-        self.banked, self.most_merges = machine.l1.sector_banks, machine.l1.merges
-        self.by_thread = machine.sm.atomics_by_thread
+        self.words = machine.l1.bank_conflicts == "tag_and_data"
+        self.banked, self.most_merges = machine.l1.bank_conflicts == "sector", machine.l1.max_mshr_merges
+        self.by_thread = machine.sm.split_conflicting_atomics
         self.cache = RefCache(machine.l1.ways, places.l1_set)
         self.load_mshrs, self.store_mshrs = RefRing(machine.l1.mshrs), RefRing(machine.l1.mshrs)
         self.free = 0

@@ -64,18 +64,18 @@ class RefL2:
         self.reply_ports = [RefPort(clock, waits.reply_port) for _ in range(machine.sm.count)]
         self.slice_ports = [RefPort(clock, waits.slice_port) for _ in range(machine.l2.slices)]
         self.atomic_units = [RefPort(clock) for _ in range(machine.l2.slices)]
-        self.queues = machine.crossbar.queues
+        self.queues = machine.crossbar.input_queued
         slices, sms = range(machine.l2.slices), range(machine.sm.count)
         self.queue_free = [0 for _ in sms]
-        self.turns = machine.crossbar.turns
+        self.turns = machine.crossbar.interleave_requesters
         self.runs = [(-1, 1) for _ in sms]
         self.booked: list[dict[int, int]] = [{} for _ in slices]
         self.slice_arrivals = [RefReservationTable(clock, numbers.slice_sector, 0, 0) for _ in slices]
         self.slice_departures = [RefReservationTable(clock, numbers.slice_sector, 0, 0) for _ in slices]
         self.sm_arrivals = [RefReservationTable(clock, numbers.sm_reply_sector, 0, 0) for _ in sms]
         self.atomic_cost = FINE * machine.ps(machine.l2.atomic_interval)
-        self.rewrite_cost = FINE * machine.ps(machine.l2.rewrite_interval)
-        self.most_dirty = machine.l2.dirty_limit * machine.l2.ways * 4 // machine.l2.size
+        self.rewrite_cost = FINE * machine.ps(machine.l2.dirty_store_interval)
+        self.most_dirty = machine.l2.max_dirty * machine.l2.ways * 4 // machine.l2.size
         self.mshrs = [RefRing(machine.l2.mshrs) for _ in range(machine.l2.slices)]
         self.cache = RefCache(machine.l2.ways, lambda entry: (places.slice_of(entry), places.l2_set(entry)))
         self.far = machine.ps(machine.l2.partition_latency)
@@ -302,7 +302,7 @@ class RefL2:
         free = ring.take()
         self.counts["l2.fills"] += 1
         besides = 0
-        if self.numbers.machine.l2.fetch == 64:
+        if self.numbers.machine.l2.fetch_granularity == 64:
             pairs = sum(3 << first for first in (0, 2) if missing >> first & 3)
             besides = pairs & ~missing & ~line.valid
         filled, done = self.below.fill(entry, missing, besides, max(t, free))

@@ -26,11 +26,11 @@ class RefLink:
         self.keys, self.counts = machine.link, counts
         self.byte_cost = Fraction(PS_PER_S * FINE, machine.bytes_per_s(machine.link.bandwidth))
         self.inwards, self.outwards = RefPort(clock, waits.link_read), RefPort(clock, waits.link_write)
-        first = ceil((SECTOR_BYTES + self.keys.header) * self.byte_cost) // FINE
+        first = ceil((SECTOR_BYTES + self.keys.header_size) * self.byte_cost) // FINE
         self.read_ps = max(0, machine.ps(self.keys.load_to_use) - numbers.l2_hit - first)
 
     def _total(self, payload: int) -> int:
-        return payload + ceil(Fraction(payload, self.keys.packet)) * self.keys.header
+        return payload + ceil(Fraction(payload, self.keys.max_payload)) * self.keys.header_size
 
     def read(self, payload: int, t: int) -> int:
         """When a transfer that is asked for at `t` has arrived (ps)."""

@@ -40,7 +40,7 @@ class RefMetadataCache:
         keys = machine.metadata_cache
         self.line_bytes = keys.line
         self.ports = [RefPort(clock, waits.metadata_port) for _ in range(keys.slices)]
-        self.lookup_cost = FINE * machine.ps(keys.interval)
+        self.lookup_cost = FINE * machine.ps(keys.lookup_interval)
         self.hit_latency = machine.ps(keys.hit_latency)
         sets = keys.size // (keys.slices * keys.ways * keys.line)
         self.cache = RefCache(keys.ways, lambda m: (place(m, keys.slices), place(m // keys.slices, sets)))

@@ -160,7 +160,7 @@ class RefRun:
         if not isinstance(event, KernelLaunch) or len(self.running) == MOST_KERNELS:
             return False
         stream, streams = self.trace.kernels[event.kernel].stream, {k.kernel.stream for k in self.running}
-        concurrent = self.parts.numbers.machine.kernel.concurrent and stream != 0 and not streams & {0, stream}
+        concurrent = self.parts.numbers.machine.kernel.concurrent_kernels and stream != 0 and not streams & {0, stream}
         return concurrent and not waits_for_all(self.trace, self.space, self.position)
 
     def _frees_and_births(self) -> None:

@@ -41,7 +41,7 @@ class RefScheduler:
             waits = self.slots_free > now - warp.chain
             finish = max(self.slots_free, now - warp.chain) + warp.slots * cycle
             self.slots_free = finish + warp.unit_busy_slots * cycle
-            if waits and self.numbers.machine.sm.unit_turns:
+            if waits and self.numbers.machine.sm.stall_on_busy_unit:
                 finish = self.slots_free
             self.counts["warp_instructions"] += warp.slots
             self.counts["unit_busy_slots"] += warp.unit_busy_slots

@@ -91,7 +91,7 @@ class RefMemoryPath:
         self.uses_sizes = self.scheme in ("bandwidth-compression", "buddy")
         self.compressors = [RefPort(self.clock, self.waits.codec) for _ in range(machine.l2.slices)]
         self.compression_latency = machine.ps(machine.compression.latency)
-        self.compression_cost = FINE * machine.ps(machine.compression.interval)
+        self.compression_cost = FINE * machine.ps(machine.compression.initiation_interval)
         self.pages: RefUmState | None = None
         self.metadata: RefMetadataCache | None = None
         if self.scheme == "buddy" and not machine.metadata_cache.perfect:
@@ -170,13 +170,13 @@ class RefMemoryPath:
             return min(needed, kept), max(0, needed - kept)
         if size_class == 0:
             return 0, 0
-        return 1, 0 if size_class == 1 and self.machine.buddy.eight_byte_state else needed
+        return 1, 0 if size_class == 1 and self.machine.buddy.eight_byte_class else needed
 
     def _stored_raw(self, size_class: int, kept: int) -> bool:
-        return size_class == LARGEST and kept == 4 and not self.machine.compression.whole_raw_entry
+        return size_class == LARGEST and kept == 4 and not self.machine.compression.fetch_whole_raw_entry
 
     def _size_state(self, size_class: int) -> int:
-        if size_class == 1 and self.machine.buddy.eight_byte_state:
+        if size_class == 1 and self.machine.buddy.eight_byte_class:
             return 1
         return SECTORS_NEEDED[size_class] + 1 if size_class else 0
 
@@ -210,7 +210,9 @@ class RefMemoryPath:
 
     def _guesses(self, found: RefMetadataLookup) -> bool:
         keys = self.machine.metadata_cache
-        return keys.overlap and (found.word == "misses" or (found.word == "merged" and keys.pending == "guess"))
+        return keys.speculative_fetch and (
+            found.word == "misses" or (found.word == "merged" and keys.on_pending_line == "speculate")
+        )
 
     def _guess(self, entry: int, region: RefRegion, wanted: int, found: RefMetadataLookup) -> tuple[int, int]:
         """Fetches the device part before its size is known: sectors read, and when those needed are there (ps)."""
@@ -233,7 +235,7 @@ class RefMemoryPath:
     def _read_what_is_not_needed(self, location: RefLocation, count: int, found: RefMetadataLookup) -> int:
         """Sectors of a wrong guess that are read: those that begin before the metadata have come."""
         read = count
-        if self.machine.metadata_cache.cancel:
+        if self.machine.metadata_cache.cancel_misspeculated:
             read = 0
             while read < count and not self.dram.begins_after(location, found.looked_up, found.known):
                 self.dram.read(location, 1, found.looked_up)

@@ -24,7 +24,7 @@ def page_room(numbers: RefNumbers, allocated: int) -> int:
     entries = int(allocated * (1 - Fraction(str(machine.um.oversubscription))))
     if machine.um.capacity:
         entries = machine.um.capacity // LINE_BYTES
-    return max(1, entries // int((machine.um.frame or machine.um.page) // LINE_BYTES))
+    return max(1, entries // int((machine.um.eviction_granularity or machine.um.page_size) // LINE_BYTES))
 
 
 class RefUmState:
@@ -56,32 +56,32 @@ class RefUmState:
     ) -> None:
         machine: Any = numbers.machine  # with the scheme's section
         self.keys, self.link, self.counts, self.room, self.leave_caches = machine.um, link, counts, room, leave_caches
-        self.fault_latency: int = machine.ps(machine.um.fault_latency)
-        self.page_entries = machine.um.page // LINE_BYTES
+        self.fault_latency: int = machine.ps(machine.um.fault_batch_latency)
+        self.page_entries = machine.um.page_size // LINE_BYTES
         self.managed = {
             page
             for placed in allocations
             for page in range(placed.first // self.page_entries, (placed.end - 1) // self.page_entries + 1)
         }
-        self.frame_pages = max(1, machine.um.frame // machine.um.page)
+        self.frame_pages = max(1, machine.um.eviction_granularity // machine.um.page_size)
         self.frames = OrderedDict.fromkeys(sorted({page // self.frame_pages for page in self.managed})[:room])
-        if machine.um.begin == "host":
+        if machine.um.initial_location == "host":
             self.frames.clear()
         self.resident = {page: 0 for page in self.managed if page // self.frame_pages in self.frames}
         self.batch_start, self.batch_end, self.batch_faults = -1, 0, 0
-        self.by_block = machine.um.service == "block"
+        self.by_block = machine.um.fault_service == "batched"
         self.batch: list[int] = []
         self.exists = set(self.resident)
         self.replayed: dict[int, int] = {}
         self.asking: RefWarp | None = None
         self.asking_sm, self.tried_again = 0, 0
-        self.by_sm = machine.um.replay == "sm"
-        self.most: int = machine.um.sm_faults
+        self.by_sm = machine.um.fault_replay_scope == "sm"
+        self.most: int = machine.um.max_pending_faults_per_sm
         self.in_flight: Counter[int] = Counter()
         self.buffers: dict[int, dict[int, RefWarp]] = {}
         self.stalled: dict[int, int] = {}
         self.emptied: dict[int, int] = {}
-        counts["um.resident_bytes"] = room * self.frame_pages * machine.um.page
+        counts["um.resident_bytes"] = room * self.frame_pages * machine.um.page_size
 
     def is_resident(self, entry: int) -> bool:
         """Whether an entry's page is in device memory, or on its way."""
@@ -106,7 +106,7 @@ class RefUmState:
                 return until
         if page not in self.resident:
             self._fault(page, t)
-        elif self.keys.order == "access":
+        elif self.keys.eviction_order == "lru_access":
             self.frames.move_to_end(page // self.frame_pages)
         return max(t, self.resident[page])
 
@@ -203,7 +203,7 @@ class RefUmState:
 
     def _join(self, page: int, t: int) -> int:
         """A fault in a page, for the batch that is open; when it is time to look again."""
-        if self.batch_faults == self.keys.fault_batch:
+        if self.batch_faults == self.keys.max_batch_faults:
             return self.batch_start + self.fault_latency
         if not self.batch:
             self.batch_start = max(t, self.batch_end)
@@ -218,7 +218,7 @@ class RefUmState:
         """Serves the open batch, block by block."""
         self.batch_end = end = max(self.batch_start + self.fault_latency, self.link.inwards.clock.now)
         self.batch_faults = 0
-        size = self.keys.prefetch // self.keys.page
+        size = self.keys.va_block_size // self.keys.page_size
         faulted, self.batch, came = sorted(self.batch), [], set()
         for block in sorted({page // size for page in faulted}):
             own = [page for page in faulted if page // size == block]
@@ -236,7 +236,7 @@ class RefUmState:
 
     def _subtree(self, page: int, there: set[int]) -> range:
         best, size = range(page, page + 1), 2
-        while size <= self.keys.prefetch // self.keys.page:
+        while size <= self.keys.va_block_size // self.keys.page_size:
             group = range(page // size * size, page // size * size + size)
             if 2 * sum(other in there for other in group) > size:
                 best = group
@@ -244,7 +244,7 @@ class RefUmState:
         return best
 
     def _fault(self, page: int, t: int) -> None:
-        if t > self.batch_start or self.batch_faults == self.keys.fault_batch:
+        if t > self.batch_start or self.batch_faults == self.keys.max_batch_faults:
             self.batch_start = max(t, self.batch_end)
             self.batch_end = self.batch_start + self.fault_latency
             self.batch_faults = 0
@@ -259,7 +259,7 @@ class RefUmState:
     def _brought_with(self, page: int) -> list[int]:
         """The faulting page, and those that the tree prefetches with it."""
         brought, size = [page], 2
-        while size <= self.keys.prefetch // self.keys.page:
+        while size <= self.keys.va_block_size // self.keys.page_size:
             group = range(page // size * size, page // size * size + size)
             if 2 * (1 + sum(other in self.resident for other in group)) > size:
                 absent = [other for other in group if other in self.managed and other not in self.resident]
@@ -272,16 +272,16 @@ class RefUmState:
         if frame not in self.frames:
             if len(self.frames) == self.room:
                 gone = self._evict()
-                came = gone if self.keys.serial else came
+                came = gone if self.keys.serialize_transfers else came
             self.frames[frame] = None
         self.frames.move_to_end(frame)
-        if self.keys.zero_fill and page not in self.exists:
+        if self.keys.zero_fill_untouched and page not in self.exists:
             self.resident[page] = came
         else:
-            self.counts["link.migration_in_bytes"] += self.keys.page
-            self.resident[page] = self.link.read(self.keys.page, came)
+            self.counts["link.migration_in_bytes"] += self.keys.page_size
+            self.resident[page] = self.link.read(self.keys.page_size, came)
         self.exists.add(page)
-        if self.keys.serial:
+        if self.keys.serialize_transfers:
             self.batch_end = self.resident[page]
 
     def _evict(self) -> int:
@@ -292,7 +292,7 @@ class RefUmState:
             if page in self.resident:
                 del self.resident[page]
                 self.counts["um.pages_evicted"] += 1
-                self.counts["link.migration_out_bytes"] += self.keys.page
-                gone = self.link.write(self.keys.page, self.batch_end) + self.link.on_the_way(self.keys.page)
+                self.counts["link.migration_out_bytes"] += self.keys.page_size
+                gone = self.link.write(self.keys.page_size, self.batch_end) + self.link.on_the_way(self.keys.page_size)
                 self.leave_caches(range(page * self.page_entries, (page + 1) * self.page_entries))
         return gone

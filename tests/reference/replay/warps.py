@@ -123,7 +123,7 @@ class RefWarp:
     def issued(self, op: RefOperation, at: int, arrival: int) -> None:
         """Its instruction issued at `at`; its lines have all arrived at `arrival`."""
         self.shift = at - self.clock
-        if op.kind == OP_STORE and not self.numbers.machine.sm.end_waits_for_stores:
+        if op.kind == OP_STORE and not self.numbers.machine.sm.exit_waits_for_stores:
             self.block.stored = max(self.block.stored, arrival)
         else:
             self.last = max(self.last, arrival)

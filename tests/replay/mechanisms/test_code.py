@@ -8,7 +8,7 @@ LINE = 8 * 16
 
 
 def cold(ahead: int = 0, latency_ns: int = 50, **overrides: object) -> Machine:
-    return machine(sm__code_latency=f"{latency_ns} ns", sm__code_ahead=ahead, **overrides)
+    return machine(sm__icache_miss_latency=f"{latency_ns} ns", sm__icache_prefetch_lines=ahead, **overrides)
 
 
 def ends(chosen, *launches):

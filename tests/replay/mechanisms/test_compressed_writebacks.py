@@ -60,7 +60,7 @@ def test_a_line_that_is_wholly_valid_is_not_read():
 def test_writebacks_share_the_compressor_with_fills():
     """One entry per 60 ns, long after the first 31. The zero entry 64 comes to the decompressor in the bucket of the
     write-back."""
-    assert evict(WHOLE, 2100, (64, 2105), compression__interval="60 ns") == 32 * BUCKET + (60 + 10 + 50) * NS
+    assert evict(WHOLE, 2100, (64, 2105), compression__initiation_interval="60 ns") == 32 * BUCKET + (60 + 10 + 50) * NS
     assert evict(WHOLE, 2100, (64, 2105)) == (2105 + 10 + 50) * NS
 
 

@@ -28,7 +28,7 @@ def test_all_four_sectors_are_then_valid():
 def test_an_entry_that_does_not_compress_moves_the_sectors_asked_for_past_the_decompressor():
     assert bandwidth(M, [load(0)], RAW) == 201 * NS
     assert bandwidth(M, [load(0), load((0, 8))], RAW) == (201 + 200) * NS
-    whole = machine(compression__whole_raw_entry=True)
+    whole = machine(compression__fetch_whole_raw_entry=True)
     assert bandwidth(whole, [load(0)], RAW) == (1 + 200 + 3 * 2 + 10) * NS
     assert bandwidth(whole, [load(0), load((0, 8))], RAW) == (217 + 100) * NS
 
@@ -39,12 +39,12 @@ def test_a_zero_entry_moves_nothing():
 
 def test_entries_share_the_decompressor():
     """One entry per 50 ns. Two reach it at 153 and 154: the second has its turn 50 ns after the bucket's start."""
-    slow = machine(compression__interval="50 ns")
+    slow = machine(compression__initiation_interval="50 ns")
     bucket = 153 * NS // BUCKET * BUCKET
     assert bandwidth(slow, [load(0)]) == 213 * NS
     assert bandwidth(slow, [load(0, 1)]) == bucket + (50 + 10 + 50) * NS
 
 
 def test_every_slice_has_its_own_decompressor():
-    slow = machine(compression__interval="50 ns", l2__slices=2, l2__ways=16)
+    slow = machine(compression__initiation_interval="50 ns", l2__slices=2, l2__ways=16)
     assert bandwidth(slow, [load(0, 1)]) == (2 + 200 + 2 + 10) * NS

@@ -68,7 +68,7 @@ def test_every_slice_has_its_own_port():
 def test_neighbouring_lines_share_a_slice():
     """Of two slices, with 256 B in each: entries 0 and 1 share one, 2 and 3 the other; the second line's sectors wait
     160 ns for those of the first where they share it."""
-    slow = machine(l2__bandwidth=SLOW, l2__slices=2, l2__ways=16, l2__interleave="256 B")
+    slow = machine(l2__bandwidth=SLOW, l2__slices=2, l2__ways=16, l2__interleave_granularity="256 B")
     for first, second in ((0, 1), (2, 3), (4, 5)):
         assert time_of(slow, [store((first, 15)), store((second, 15))]) == (160 + 50) * NS
     for first, second in ((0, 2), (1, 2), (4, 6)):
@@ -113,7 +113,7 @@ def test_a_port_that_idles_delays_nobody():
     assert time_of(slow, [store(0), store(1, critical_path_cycles=200)]) == (201 + 100) * NS
 
 
-QUEUES = {"crossbar__queues": True, "l2__slices": 2, "l2__ways": 16}
+QUEUES = {"crossbar__input_queued": True, "l2__slices": 2, "l2__ways": 16}
 
 
 def of_two_sms(machine_of_two, *warps):
@@ -154,13 +154,15 @@ def test_an_sm_that_finds_another_at_a_slice_leaves_it_every_other_turn():
     """A slice takes a sector each 40 ns. The first SM's two sectors leave at 1 and 40, the second one's at 80 and 160,
     where it would else follow at 120; the ways there and back take 50 each, and the replies wait for the slots from
     200 and 240 on. A third SM's sector takes the turn at 120. An SM does not take turns with itself."""
-    turns = {**QUEUES, "sm__blocks": 1, "l2__bandwidth": SLOW, "crossbar__turns": True}
+    turns = {**QUEUES, "sm__blocks": 1, "l2__bandwidth": SLOW, "crossbar__interleave_requesters": True}
     two, three = ({**turns, "sm__count": count} for count in (2, 3))
     both = [store((0, 3))], [store((0, 3))]
     assert of_two_sms(machine(**two), *both) == (240 + 50) * NS
-    assert of_two_sms(machine(**{**two, "crossbar__turns": False}), *both) == (200 + 50) * NS
+    assert of_two_sms(machine(**{**two, "crossbar__interleave_requesters": False}), *both) == (200 + 50) * NS
     alone = [store((0, 15)), store(1), store((0, 15))]
-    assert of_two_sms(machine(**two), alone) == of_two_sms(machine(**{**two, "crossbar__turns": False}), alone)
+    assert of_two_sms(machine(**two), alone) == of_two_sms(
+        machine(**{**two, "crossbar__interleave_requesters": False}), alone
+    )
     assert of_two_sms(machine(**three), *both, [store(0)]) == (240 + 50) * NS
 
 
@@ -177,7 +179,7 @@ def test_random_requests_of_80_queues_reach_what_karol_hluchyj_and_morgan_derive
     """IEEE Trans. Communications 35 (1987): an output's share u solves 80 / 64 = u + u^2 / (2 - 2 u); u = 0.649. Of two
     runs the longer less the shorter, so that their ends don't count."""
     wide = machine(
-        crossbar__queues=True, sm__count=80, sm__blocks=1, l1__mshrs=512, l2__slices=64, dram__channels=64,
+        crossbar__input_queued=True, sm__count=80, sm__blocks=1, l1__mshrs=512, l2__slices=64, dram__channels=64,
         l2__size="32 MiB", l2__ways=32,
     )  # fmt: skip
     random_entries = np.random.default_rng(1).integers(0, 65536, (80, 60, 32))

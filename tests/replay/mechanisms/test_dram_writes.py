@@ -13,8 +13,8 @@ WRITES = {
     "dram__model": "banked",
     "dram__banks": 1,
     "dram__bank_groups": 1,
-    "dram__write_high": 2,
-    "dram__write_low": 1,
+    "dram__write_high_watermark": 2,
+    "dram__write_low_watermark": 1,
     "dram__timing__tRAS": "20 ns",
     "dram__timing__tCWL": "5 ns",
     "dram__timing__tRTW": "7 ns",  # read data, and then at once write data
@@ -89,7 +89,7 @@ def test_a_row_is_closed_twr_after_the_write(wr_ns):
 
 
 def test_writes_below_the_low_mark_wait():
-    few = channel({"dram__write_high": 8, "dram__write_low": 2})
+    few = channel({"dram__write_high_watermark": 8, "dram__write_low_watermark": 2})
     alone = 352 + 39 + 20 + 2 + 89
     assert end_ns(few, evict(), (352, load((1, 2)))) == alone
     assert end_ns(few, evict(), (352, load((1, 2))), dirty=3) > alone
@@ -97,27 +97,27 @@ def test_writes_below_the_low_mark_wait():
 
 def test_behind_reads_writes_wait_for_the_high_mark():
     """The read's data end at 401: a write that comes at 390 waits, one at 410 finds the bus idle."""
-    few = channel({"dram__write_high": 8, "dram__write_low": 1})
+    few = channel({"dram__write_high_watermark": 8, "dram__write_low_watermark": 1})
     first = 340, load((1, 2))
     assert end_ns(few, first, evict(), (352, load((1, 4)))) == 401 + 2 + 89
     assert end_ns(few, first, evict(371), (372, load((1, 4)))) > 372 + 39 + 10 + 2 + 89
 
 
-ALONE = {"dram__drains": "alone"}
+ALONE = {"dram__write_drain": "exclusive"}
 
 
-@pytest.mark.parametrize(("drains", "end"), [("among_reads", 401 + 2), ("alone", 408 + 18 + 2)])
+@pytest.mark.parametrize(("drains", "end"), [("interleaved", 401 + 2), ("exclusive", 408 + 18 + 2)])
 def test_reads_wait_until_a_drain_is_over(drains, end):
     """The data of a read of another bank, booked before the drain, end at 401. The drain has the bus from 400 on: two
     bursts from 404 to 408, then tWTR and tCL. The next read of the first one's row could have its data from 401 on."""
-    banks = {"dram__banks": 2, "dram__bank_groups": 2, "dram__drains": drains}
+    banks = {"dram__banks": 2, "dram__bank_groups": 2, "dram__write_drain": drains}
     ops = (340, load((1, 2))), evict(), (352, load((1, 4)))
     assert end_ns(channel(banks), *ops, dirty=3) == end + 89
 
 
 def test_drains_that_hold_up_reads_wait_for_the_high_mark():
     """Where a read was booked behind the last drain, an idle bus doesn't start one."""
-    few = {"dram__write_high": 8, "dram__write_low": 1}
+    few = {"dram__write_high_watermark": 8, "dram__write_low_watermark": 1}
     ops = (340, load((1, 2))), evict(371), (372, load((1, 4)))
     waited = 372 + 39 + 10 + 2 + 89
     assert end_ns(channel(few), *ops) > waited

@@ -16,17 +16,17 @@ from tests.trace.builders import records
 PAGE = 512  # entries of 64 KiB
 BYTES = 64 * 1024
 REGIONS = [(0, 16 * PAGE, 0, 4)]
-HOST = {"um__begin": "host", "um__serial": True, "um__capacity": "1 MiB"}
+HOST = {"um__initial_location": "host", "um__serialize_transfers": True, "um__capacity": "1 MiB"}
 
 
-def machine(service="block", **overrides):
+def machine(service="batched", **overrides):
     """Nothing is prefetched and all sixteen pages fit, unless overridden."""
     return tiny_machine(
         **{
-            "um__prefetch": "64 KiB",
+            "um__va_block_size": "64 KiB",
             "dram__capacity": "1 GiB",
             "sm__count": 1,
-            "um__service": service,
+            "um__fault_service": service,
             **HOST,
             **overrides,
         }
@@ -38,7 +38,7 @@ def load(*entries):
     return 0, [(entry, 1, 0) for entry in entries]
 
 
-def run(warps, service="block", **overrides):
+def run(warps, service="batched", **overrides):
     """Counters of warps of these instructions, one to a thread block."""
     return run_warps(machine(service, **overrides), warps, "unified-memory", regions=REGIONS)[0]
 
@@ -51,32 +51,33 @@ def pages(count):
 
 
 def batches(count, m):
-    return count["scheme"]["um.fault_handling_busy_ps"] // m.ps(m.um.fault_latency)
+    return count["scheme"]["um.fault_handling_busy_ps"] // m.ps(m.um.fault_batch_latency)
 
 
 @pytest.mark.parametrize("latency", ["20 us", "30 us"])
 def test_a_lone_fault_takes_its_latency_and_the_page(latency):
-    resident = run([[load(0)]], um__begin="resident")["now_ps"]
-    m = machine(um__fault_latency=latency)
+    resident = run([[load(0)]], um__initial_location="device")["now_ps"]
+    m = machine(um__fault_batch_latency=latency)
     numbers = engine_numbers(m, 1)
     transfer = BYTES * 10**12 // numbers["link_bytes_per_s"] + numbers["link_read_ps"]
-    faulted = run([[load(0)]], um__fault_latency=latency)["now_ps"]
-    assert faulted == pytest.approx(resident + m.ps(m.um.fault_latency) + transfer, abs=1)
+    faulted = run([[load(0)]], um__fault_batch_latency=latency)["now_ps"]
+    assert faulted == pytest.approx(resident + m.ps(m.um.fault_batch_latency) + transfer, abs=1)
 
 
-@pytest.mark.parametrize("service", ["fault", "block"])
+@pytest.mark.parametrize("service", ["immediate", "batched"])
 def test_all_go_on_when_the_batch_ends(service):
     """Pages 1 and 2 are of the second batch. A load behind page 1, which comes first, ends the run only by block."""
     first, last = [load(PAGE)], [load(2 * PAGE)]
     without, longer = (run([[load(0)], ops, last], service)["now_ps"] for ops in (first, [*first, load(7)]))
     one_load = (
-        run([[load(0), load(7)]], um__begin="resident")["now_ps"] - run([[load(0)]], um__begin="resident")["now_ps"]
+        run([[load(0), load(7)]], um__initial_location="device")["now_ps"]
+        - run([[load(0)]], um__initial_location="device")["now_ps"]
     )
-    assert longer - without == pytest.approx(one_load if service == "block" else 0, abs=2_000)
+    assert longer - without == pytest.approx(one_load if service == "batched" else 0, abs=2_000)
     assert one_load > 200_000
 
 
-@pytest.mark.parametrize(("service", "found"), [("fault", (5, 5, 4)), ("block", (7, 4, 3))])
+@pytest.mark.parametrize(("service", "found"), [("immediate", (5, 5, 4)), ("batched", (7, 4, 3))])
 def test_a_page_comes_once_per_batch_and_those_who_lost_it_fault_again(service, found):
     """Room for a page; after page 0, warps want 1, 2, 1, 2. By block 1 comes, then 2, then 1 for its two warps."""
     wanted = [1, 2, 1, 2]
@@ -88,7 +89,7 @@ def test_a_page_comes_once_per_batch_and_those_who_lost_it_fault_again(service, 
 def test_the_tree_sees_what_faulted_together(faulted, added):
     """Blocks of four pages: three that fault in one batch bring the fourth; what the tree adds does not add more."""
     warps = [[load(0)], *([load(page * PAGE)] for page in faulted)]
-    count = run(warps, um__prefetch="256 KiB", um__frame="256 KiB")
+    count = run(warps, um__va_block_size="256 KiB", um__eviction_granularity="256 KiB")
     assert count["scheme"]["um.pages_prefetched"] == added
 
 
@@ -103,7 +104,7 @@ def test_blocks_are_served_in_the_order_of_addresses():
 def test_a_batch_is_full_by_places_of_4_kib(most, expected):
     """Behind the first batch: two places of page 1, and page 2."""
     warps = [[load(0)], [load(PAGE)], [load(PAGE + 32)], [load(2 * PAGE)]]
-    limits = {"um__fault_batch": most}
+    limits = {"um__max_batch_faults": most}
     found = batches(run(warps, **limits), machine(**limits))
     assert found == (expected if most > 1 else 3)  # full with page 1, so that its other place needs no more
 
@@ -117,7 +118,7 @@ def test_a_warp_faults_once_per_place(lines, faults):
 def test_pages_that_nothing_has_written_are_not_moved():
     """Room for a page: 0 and 1 are new, then 0 comes back with what it left with."""
     ops = [[load(0), load(PAGE), load(1)]]
-    count = run(ops, um__capacity="64 KiB", um__zero_fill=True)
+    count = run(ops, um__capacity="64 KiB", um__zero_fill_untouched=True)
     assert pages(count)[1:] == (1, 2)
     saved = run(ops, um__capacity="64 KiB")["now_ps"] - count["now_ps"]
     numbers = engine_numbers(machine(), 1)
@@ -125,7 +126,7 @@ def test_pages_that_nothing_has_written_are_not_moved():
     assert saved == pytest.approx(2 * one, abs=4)
 
 
-@pytest.mark.parametrize("service", ["fault", "block"])
+@pytest.mark.parametrize("service", ["immediate", "batched"])
 def test_a_copy_writes_pages(service, tmp_path):
     """Page 1 is written from the host, page 6 is not."""
     with bt.TraceWriter(tmp_path / "t.bin", provenance()) as writer:
@@ -134,7 +135,12 @@ def test_a_copy_writes_pages(service, tmp_path):
         writer.begin_kernel("reads", (1, 1, 1), (32, 1, 1))
         writer.add_blocks(*records([load_block([BASE + page * BYTES for page in (1, 6)])]))
         writer.end_kernel()
-    keys = {"um.service": service, "um.zero_fill": True, "um.begin": "host", "um.prefetch": "64 KiB"}
+    keys = {
+        "um.fault_service": service,
+        "um.zero_fill_untouched": True,
+        "um.initial_location": "host",
+        "um.va_block_size": "64 KiB",
+    }
     counters = buddysim.simulate(
         tmp_path / "t.bin", buddysim.Machine.load("p100-nvlink2").with_overrides(keys), "unified-memory"
     ).counters
@@ -142,8 +148,8 @@ def test_a_copy_writes_pages(service, tmp_path):
 
 
 def test_frames_hold_a_block():
-    with pytest.raises(buddysim.BuddysimError, match="frame"):
-        machine(um__prefetch="256 KiB")
+    with pytest.raises(buddysim.BuddysimError, match="eviction_granularity"):
+        machine(um__va_block_size="256 KiB")
 
 
 @given(
@@ -161,8 +167,8 @@ def test_frames_hold_a_block():
 def test_what_came_left_or_is_there(warps, room, frame, blocks, most):
     """A law: pages that came are those that left and at most what fits; nobody waits for ever."""
     keys = {
-        "um__capacity": f"{64 * frame * room} KiB", "um__frame": f"{64 * frame if frame > 1 else 0} KiB",
-        "um__prefetch": f"{64 * min(blocks, frame)} KiB", "um__fault_batch": most,
+        "um__capacity": f"{64 * frame * room} KiB", "um__eviction_granularity": f"{64 * frame if frame > 1 else 0} KiB",
+        "um__va_block_size": f"{64 * min(blocks, frame)} KiB", "um__max_batch_faults": most,
     }  # fmt: skip
     count = run([[load(*dict.fromkeys(lines)) for lines in ops] for ops in warps], **keys)
     scheme = count["scheme"]

@@ -16,15 +16,21 @@ UM = "unified-memory"
 
 def paged(replay="sm", **overrides):
     """Pages of 4 KiB without prefetch."""
-    keys = {"page": "4 KiB", "prefetch": "4 KiB", "service": "block", "serial": True, "fault_latency": "1 us"}
-    given = {f"um__{key}": value for key, value in {**keys, "replay": replay}.items()}
-    return machine(**{**given, "um__begin": "host", "um__capacity": "1 MiB", **overrides})
+    keys = {
+        "page_size": "4 KiB",
+        "va_block_size": "4 KiB",
+        "fault_service": "batched",
+        "serialize_transfers": True,
+        "fault_batch_latency": "1 us",
+    }
+    given = {f"um__{key}": value for key, value in {**keys, "fault_replay_scope": replay}.items()}
+    return machine(**{**given, "um__initial_location": "host", "um__capacity": "1 MiB", **overrides})
 
 
 @pytest.mark.parametrize(("at", "replay", "at_once"), [(50, "sm", True), (51, "sm", False), (51, "warp", True)])
 def test_an_sm_issues_nothing_from_when_a_fault_is_known(at, replay, at_once):
     """A warp loads an absent page at 1 ns; another one of a resident page would issue at `at`."""
-    begun = paged(replay, um__begin="resident", um__capacity="8 KiB")
+    begun = paged(replay, um__initial_location="device", um__capacity="8 KiB")
     other = [load(RESIDENT, critical_path_cycles=at), load(RESIDENT, critical_path_cycles=LONG)]
     alone = time_of(begun, other, scheme=UM)
     both = time_of(begun, [load(ABSENT)], other, scheme=UM)
@@ -35,7 +41,7 @@ def test_an_sm_issues_nothing_from_when_a_fault_is_known(at, replay, at_once):
 
 @pytest.mark.parametrize(("at", "replay"), [(51, "sm"), (51, "warp")])
 def test_other_sms_go_on(at, replay):
-    begun = paged(replay, um__begin="resident", um__capacity="8 KiB", sm__count=2)
+    begun = paged(replay, um__initial_location="device", um__capacity="8 KiB", sm__count=2)
     other = [load(RESIDENT, critical_path_cycles=at), load(RESIDENT, critical_path_cycles=LONG)]
     launches = [Launch([grid(*([ops] for ops in both))]) for both in ([[], other], [[load(ABSENT)], other])]
     without, found = (run_launches(begun, [one], UM, regions=[(0, 4096, 0, 4)])[0]["now_ps"] for one in launches)
@@ -57,7 +63,8 @@ def test_what_was_not_served_faults_again_when_the_batch_ends(at, replay, third)
     wanted = [[load(page * 32)] for page in (2, 3, 4)]
     other = [load(5 * 32, critical_path_cycles=at), load(5 * 32), load(5 * 32, critical_path_cycles=LONG)]
     launch = Launch([grid(wanted, [other, [], []])], warps=3)
-    found = run_launches(paged(replay, sm__count=2, um__fault_batch=1), [launch], UM, regions=[(0, 4096, 0, 4)])[0]
+    single = paged(replay, sm__count=2, um__max_batch_faults=1)
+    found = run_launches(single, [launch], UM, regions=[(0, 4096, 0, 4)])[0]
     end = found["now_ps"] // NS - LONG
     assert (look + TRANSFER + LATENCY < end < look + 2 * (TRANSFER + LATENCY)) == third
     assert found["scheme"]["um.page_faults"] == 4
@@ -65,22 +72,23 @@ def test_what_was_not_served_faults_again_when_the_batch_ends(at, replay, third)
 
 def test_a_warp_without_faults_may_end():
     """A third thread block, with a long chain, takes its place long before the page of the first one comes."""
-    begun = paged(um__begin="resident", um__capacity="8 KiB", sm__blocks=2)
+    begun = paged(um__initial_location="device", um__capacity="8 KiB", sm__blocks=2)
     blocks = [[load(ABSENT)]], [[load(RESIDENT)]], [[load(RESIDENT, critical_path_cycles=LONG)]]
     end = run_launches(begun, [Launch([grid(*blocks)])], UM, regions=[(0, 4096, 0, 4)])[0]["now_ps"]
     assert end < (LONG + LATENCY) * NS
 
 
 def test_replays_by_sm_need_batches_by_block():
-    with pytest.raises(buddysim.BuddysimError, match="replay sm needs service block"):
-        paged(um__service="fault")
+    with pytest.raises(buddysim.BuddysimError, match=r"um\.fault_replay_scope: sm: expected fault_service batched"):
+        paged(um__fault_service="immediate")
 
 
 @pytest.mark.parametrize(("most", "batches"), [(3, 1), (2, 2), (0, 1)])
 def test_what_an_sm_has_no_room_for_faults_after_the_replay(most, batches):
     """One instruction wants three pages."""
     wanted = [load(64, 96, 128)]
-    found = run_launches(paged(um__sm_faults=most), [Launch([grid([wanted])])], UM, regions=[(0, 4096, 0, 4)])[0]
+    limited = paged(um__max_pending_faults_per_sm=most)
+    found = run_launches(limited, [Launch([grid([wanted])])], UM, regions=[(0, 4096, 0, 4)])[0]
     assert found["scheme"]["um.page_faults"] == 3
     assert (
         found["scheme"]["um.fault_handling_busy_ps"] == (batches + 1) * LATENCY * NS
@@ -91,14 +99,15 @@ def test_what_an_sm_has_no_room_for_faults_after_the_replay(most, batches):
 def test_with_a_limit_every_access_is_a_fault(most, faults):
     """Of a page, then two lines in another one; what had no room finds its page there when it looks again."""
     wanted = [load(96, 64, 65)]
-    found = run_launches(paged(um__sm_faults=most), [Launch([grid([wanted])])], UM, regions=[(0, 4096, 0, 4)])[0]
+    limited = paged(um__max_pending_faults_per_sm=most)
+    found = run_launches(limited, [Launch([grid([wanted])])], UM, regions=[(0, 4096, 0, 4)])[0]
     assert found["scheme"]["um.page_faults"] == faults
 
 
 @pytest.mark.parametrize(("at", "most"), [(50, 2), (4, 1), (50, 1)])
 def test_a_full_sm_issues_nothing(at, most):
     """One fault fills it as soon as its load has issued, before anybody can know of the fault."""
-    begun = paged(um__begin="resident", um__capacity="8 KiB", um__sm_faults=most)
+    begun = paged(um__initial_location="device", um__capacity="8 KiB", um__max_pending_faults_per_sm=most)
     other = [load(RESIDENT, critical_path_cycles=at), load(RESIDENT, critical_path_cycles=LONG)]
     alone = time_of(begun, other, scheme=UM)
     both = time_of(begun, [load(ABSENT)], other, scheme=UM)
@@ -111,7 +120,7 @@ ENDS = KNOWN + LATENCY + 150 + 256 + TRANSFER  # of a batch, served when its loa
 @pytest.mark.parametrize(("arrives", "most", "at_once"), [(ENDS - 1, 1, False), (ENDS, 1, True), (ENDS - 1, 0, True)])
 def test_a_page_on_its_way_is_in_flight_with_a_limit(arrives, most, at_once):
     """A warp of another SM asks for it 1 ns before it can be used, or then; its neighbour issues 10 ns later."""
-    begun = paged(um__begin="resident", um__capacity="8 KiB", sm__count=2, um__sm_faults=most)
+    begun = paged(um__initial_location="device", um__capacity="8 KiB", sm__count=2, um__max_pending_faults_per_sm=most)
     issues = arrives - KNOWN + 1
     neighbour = [load(RESIDENT, critical_path_cycles=issues + 10), load(RESIDENT, critical_path_cycles=LONG)]
     launches = [
@@ -123,5 +132,5 @@ def test_a_page_on_its_way_is_in_flight_with_a_limit(arrives, most, at_once):
 
 
 def test_a_limit_needs_replays_by_sm():
-    with pytest.raises(buddysim.BuddysimError, match="sm_faults needs replay sm"):
-        paged("warp", um__sm_faults=8)
+    with pytest.raises(buddysim.BuddysimError, match=r"um\.max_pending_faults_per_sm: expected fault_replay_scope sm"):
+        paged("warp", um__max_pending_faults_per_sm=8)

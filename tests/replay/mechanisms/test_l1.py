@@ -146,14 +146,14 @@ def test_l1s_are_empty_when_a_kernel_starts():
     ],
 )
 def test_lines_enter_banks_together_up_to_the_first_conflict(lines, cycles):
-    banked = machine(l1__sector_banks=True, crossbar__request_bandwidth="1024 GB/s", l2__bandwidth="1024 GB/s")
+    banked = machine(l1__bank_conflicts="sector", crossbar__request_bandwidth="1024 GB/s", l2__bandwidth="1024 GB/s")
     assert time_of(banked, [store(*lines), store(9)]) == (cycles + 1 + 100) * NS
     plain = machine(crossbar__request_bandwidth="1024 GB/s", l2__bandwidth="1024 GB/s")
     assert time_of(plain, [store(*lines), store(9)]) == (len(lines) + 1 + 100) * NS
 
 
 def test_every_instruction_begins_with_free_banks():
-    banked = machine(l1__sector_banks=True, crossbar__request_bandwidth="1024 GB/s")
+    banked = machine(l1__bank_conflicts="sector", crossbar__request_bandwidth="1024 GB/s")
     assert time_of(banked, [store((0, 1)), store((1, 2))]) == (2 + 100) * NS
 
 
@@ -171,14 +171,16 @@ def test_every_instruction_begins_with_free_banks():
     ],
 )
 def test_lines_in_tag_banks_of_their_own_enter_together(lines, cycles):
-    banked = machine(l1__word_banks=True, crossbar__request_bandwidth="1024 GB/s", l2__bandwidth="1024 GB/s")
+    banked = machine(
+        l1__bank_conflicts="tag_and_data", crossbar__request_bandwidth="1024 GB/s", l2__bandwidth="1024 GB/s"
+    )
     assert time_of(banked, [store(*lines), store(9)]) == (cycles + 1 + 100) * NS
 
 
 @pytest.mark.parametrize(("line", "turn"), [(1, 0), (6, 0), (10, 2), (15, 2)])
 def test_a_line_enters_in_the_turn_of_its_bank(line, turn):
     """At 401 the load finds lines 0 and 5, both in bank 0, and misses the last one."""
-    banked = machine(l1__word_banks=True)
+    banked = machine(l1__bank_conflicts="tag_and_data")
     assert time_of(banked, [load(0), load(5), load(0, 5, line)]) == (401 + turn + 200) * NS
 
 
@@ -195,7 +197,9 @@ def test_a_line_enters_in_the_turn_of_its_bank(line, turn):
     ],
 )
 def test_words_of_a_bank_pass_one_after_the_other(lines, code, cycles):
-    banked = machine(l1__word_banks=True, crossbar__request_bandwidth="1024 GB/s", l2__bandwidth="1024 GB/s")
+    banked = machine(
+        l1__bank_conflicts="tag_and_data", crossbar__request_bandwidth="1024 GB/s", l2__bandwidth="1024 GB/s"
+    )
     said = FLAG_TIMED | code << BANK_WORDS_SHIFT
     assert time_of(banked, [store(*lines, flags=said), store(9)]) == (cycles + 1 + 100) * NS
 
@@ -204,12 +208,12 @@ def test_words_of_a_bank_pass_one_after_the_other(lines, code, cycles):
 def test_a_hit_has_arrived_with_its_last_words(code):
     """The hit at 201 has its first words at 221, and its others in the cycles after that."""
     said = FLAG_TIMED | code << BANK_WORDS_SHIFT
-    assert time_of(machine(l1__word_banks=True), [load(0), load(0, flags=said)]) == (201 + 20 + code) * NS
+    assert time_of(machine(l1__bank_conflicts="tag_and_data"), [load(0), load(0, flags=said)]) == (201 + 20 + code) * NS
     assert time_of(machine(), [load(0), load(0, flags=said)]) == (201 + 20) * NS
 
 
 def test_words_of_loads_past_the_l1_keep_its_port_alone():
-    banked = machine(l1__word_banks=True)
+    banked = machine(l1__bank_conflicts="tag_and_data")
     past = FLAG_TIMED | FLAG_BYPASS_L1 | 6 << BANK_WORDS_SHIFT
     assert time_of(banked, [load(0, flags=past)]) == (1 + 200) * NS
     assert time_of(banked, [load(0, flags=past, use_distance=0), load(1, critical_path_cycles=1)]) == (1 + 7 + 200) * NS
@@ -217,7 +221,7 @@ def test_words_of_loads_past_the_l1_keep_its_port_alone():
 
 def test_words_of_atomics_are_not_known():
     """The bits are atomic_conflicts of threads there."""
-    banked = machine(l1__word_banks=True)
+    banked = machine(l1__bank_conflicts="tag_and_data")
     met = FLAG_TIMED | 6 << BANK_WORDS_SHIFT
     assert time_of(banked, [atomic(0, flags=met, use_distance=0), load(1)]) == (2 + 200) * NS
 
@@ -225,18 +229,18 @@ def test_words_of_atomics_are_not_known():
 @pytest.mark.parametrize(("merges", "used_ns"), [(0, 201), (1, 221), (2, 201)])
 def test_no_more_than_so_many_accesses_wait_for_a_line(merges, used_ns):
     """The second warp's load merges; with one merge a line the third's waits until 201 and is a hit then."""
-    few = machine(l1__merges=merges)
+    few = machine(l1__max_mshr_merges=merges)
     assert time_of(few, [load(0)], [load(0)], [load(0), store(1)]) == (used_ns + 100) * NS
 
 
 def test_a_full_line_blocks_the_l1():
     """The fourth warp's load of another line enters behind the third's, at 202."""
     warps = [load(0)], [load(0)], [load(0)], [load(5)]
-    assert time_of(machine(l1__merges=1), *warps) == (202 + 200) * NS
-    assert time_of(machine(l1__merges=2), *warps) == (4 + 200) * NS
+    assert time_of(machine(l1__max_mshr_merges=1), *warps) == (202 + 200) * NS
+    assert time_of(machine(l1__max_mshr_merges=2), *warps) == (4 + 200) * NS
 
 
 def test_merges_are_counted_anew_when_all_have_arrived():
-    few = machine(l1__merges=1)
+    few = machine(l1__max_mshr_merges=1)
     ops = [load((0, 1)), load((0, 3), critical_path_cycles=300), load((0, 2), use_distance=0), store(1)]
     assert time_of(few, [load((0, 1))], ops) == time_of(machine(), [load((0, 1))], ops)

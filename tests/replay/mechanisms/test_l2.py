@@ -98,7 +98,7 @@ def test_clean_victims_wait_for_nothing():
 
 def test_a_miss_fetches_the_other_half_of_its_pair():
     """The second load finds what the first one's fetch has brought; the other pair's sectors are not there."""
-    pairs = machine(l2__fetch="64 B")
+    pairs = machine(l2__fetch_granularity="64 B")
     first = load((0, 1))
     assert run(pairs, [first])["fill_sectors"] == 2
     assert run(M, [first])["fill_sectors"] == 1
@@ -109,7 +109,7 @@ def test_a_miss_fetches_the_other_half_of_its_pair():
 
 
 def test_what_is_there_of_a_pair_is_not_fetched_again():
-    pairs = machine(l2__fetch="64 B")
+    pairs = machine(l2__fetch_granularity="64 B")
     assert run(pairs, [store((0, 1)), load((0, 2), critical_path_cycles=300)])["fill_sectors"] == 1
     assert run(pairs, [load((0, 15))])["fill_sectors"] == 4
 
@@ -117,21 +117,21 @@ def test_what_is_there_of_a_pair_is_not_fetched_again():
 def test_a_store_to_a_dirty_sector_takes_its_slice_longer():
     """The stores are at the slice at 51, 52 and 53. The second takes 1 + 70 ns of it, the third comes when it has taken
     what these two and its own nanosecond leave of the time from 0 on."""
-    slow = machine(l2__rewrite_interval="70 ns")
+    slow = machine(l2__dirty_store_interval="70 ns")
     assert time_of(slow, [store(0)] * 3) == (1 + 1 + 70 + 1 + 50) * NS
     assert time_of(slow, [store((0, 1)), store((0, 2)), store((0, 4))]) == (3 + 100) * NS
     assert time_of(M, [store(0)] * 3) == (3 + 100) * NS
 
 
 def test_a_store_to_a_clean_sector_takes_its_slice_no_longer():
-    slow = machine(l2__rewrite_interval="70 ns")
+    slow = machine(l2__dirty_store_interval="70 ns")
     ops = [load((0, 7)), store((0, 1), critical_path_cycles=300), store((0, 2)), store((0, 4))]
     assert time_of(slow, ops) == time_of(M, ops)
 
 
 def test_the_oldest_dirty_lines_of_a_set_are_written_back_and_stay():
     """Two sectors may be dirty: the third store cleans the line used longest ago."""
-    few = machine(l2__dirty_limit="64 B")
+    few = machine(l2__max_dirty="64 B")
     count = run(few, [store(0), store(1), store(0), store(2)])
     assert (count["writeback_sectors"], count["dirty_left"]) == (1, 2)
     for entry, rewritten in ((0, 0), (1, 1), (2, 0)):  # the line that was clean is dirtied anew
@@ -143,20 +143,20 @@ def test_the_oldest_dirty_lines_of_a_set_are_written_back_and_stay():
 
 
 def test_a_partial_sector_that_was_written_back_is_fetched_anew():
-    few = machine(l2__dirty_limit="32 B")
+    few = machine(l2__max_dirty="32 B")
     ops = [store((0, 1, 0)), store(1), load(0, critical_path_cycles=300)]
     assert time_of(few, ops) == time_of(M, ops) == (302 + 200) * NS
     assert run(few, [*ops, store((0, 1, 0))])["dirtied_sectors"] == 3
 
 
 def test_atomics_clean_their_sets_too():
-    few = machine(l2__dirty_limit="32 B")
+    few = machine(l2__max_dirty="32 B")
     assert run(few, [atomic(0, use_distance=0), atomic(1, use_distance=0)])["writeback_sectors"] == 1
 
 
 def test_a_store_waits_until_what_it_makes_leave_has_been_taken():
     """A sector takes 1 us of the channel: the second line that leaves is taken 1 us after its bucket's start."""
-    slow = machine(dram__pseudo_channel_bandwidth="32 MB/s", dram__load_to_use="1198 ns", l2__dirty_limit="32 B")
+    slow = machine(dram__pseudo_channel_bandwidth="32 MB/s", dram__load_to_use="1198 ns", l2__max_dirty="32 B")
     one = time_of(slow, [store(0), store(1)])
     assert one == (2 + 100) * NS
     bucket = (50 + 2 + 39) * NS // BUCKET * BUCKET
@@ -168,14 +168,14 @@ def test_threads_of_an_atomic_that_meet_at_a_word_send_a_request_each(atomic_con
     """All sectors are in the L2. A request enters the L1, and its slice, 1 ns after the one before."""
     met = FLAG_TIMED | atomic_conflicts << ATOMIC_CONFLICTS_SHIFT
     ops = [store((0, 15)), atomic(0, flags=met, critical_path_cycles=300)]
-    assert time_of(machine(sm__atomics_by_thread=True), ops) == (301 + turns - 1 + 100) * NS
+    assert time_of(machine(sm__split_conflicting_atomics=True), ops) == (301 + turns - 1 + 100) * NS
     assert time_of(machine(), ops) == (301 + 100) * NS
-    count = run(machine(sm__atomics_by_thread=True), ops)
+    count = run(machine(sm__split_conflicting_atomics=True), ops)
     assert (count["load_sectors"], count["line_accesses"]) == (turns, 1 + turns)
 
 
 def test_requests_of_threads_that_meet_go_round_the_lines_first_sectors():
     """Two lines of two sectors and three atomic_conflicts: seven sectors, five requests."""
     ops = [atomic((0, 6), (1, 12), flags=FLAG_TIMED | 3 << ATOMIC_CONFLICTS_SHIFT)]
-    count = run(machine(sm__atomics_by_thread=True), ops)
+    count = run(machine(sm__split_conflicting_atomics=True), ops)
     assert (count["load_sectors"], count["line_accesses"], count["demanded"]) == (7, 5, 4)

@@ -16,7 +16,7 @@ def test_a_read_takes_the_link_s_latency():
 @pytest.mark.parametrize(("packet", "headers"), [("32 B", 4), ("64 B", 2), ("128 B", 1)])
 def test_headers_take_the_link_s_time(packet, headers):
     """The latency contains one header of 32 B, 2 ns; each further one takes 2 ns more."""
-    with_headers = machine(link__header="32 B", link__packet=packet)
+    with_headers = machine(link__header_size="32 B", link__max_payload=packet)
     assert time_of(with_headers, [load(0)], scheme="pinned-host") == (1 + 300) * NS
     assert time_of(with_headers, [load((0, 15))], scheme="pinned-host") == (1 + 300 + (3 + headers - 1) * 2 + 3) * NS
 
@@ -31,7 +31,7 @@ def test_reads_share_the_link_s_bandwidth():
 
 def test_headers_take_bandwidth():
     """As above, with as many bytes of headers."""
-    slow = machine(link__bandwidth="0.8 GB/s", link__header="32 B", link__packet="32 B")
+    slow = machine(link__bandwidth="0.8 GB/s", link__header_size="32 B", link__max_payload="32 B")
     ends = [time_of(slow, [load(*range(n))], scheme="pinned-host") for n in (1, 2, 3)]
     assert ends == [301 * NS, (80 + 250) * NS, (160 + 250) * NS]
 

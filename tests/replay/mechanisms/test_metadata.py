@@ -18,14 +18,14 @@ def buddy(chosen, ops, state, regions=TWO_KEPT):
 def test_overlap_fetches_what_fits_with_its_metadata():
     """Both asked for at 51, at the slice at 151; the second sector comes 2 ns later."""
     assert buddy(machine(), [load(0)], [FITS] * 256) == (1 + 200 + 2 + 10) * NS
-    serial = machine(metadata_cache__overlap=False)
+    serial = machine(metadata_cache__speculative_fetch=False)
     assert buddy(serial, [load(0)], [FITS] * 256) == (1 + 100 + 200 + 2 + 10) * NS
 
 
 @pytest.mark.parametrize("overlap", [True, False])
 def test_buddy_memory_is_fetched_when_the_metadata_are_known(overlap):
     """At 151, not at 51: two sectors over the link are at the slice 202 ns after that."""
-    chosen = machine(metadata_cache__overlap=overlap)
+    chosen = machine(metadata_cache__speculative_fetch=overlap)
     assert buddy(chosen, [load(0)], [OVERFLOWS] * 256) == (151 + 198 + 4 + 10 + 50) * NS
 
 
@@ -38,13 +38,13 @@ def test_a_metadata_line_on_its_way_is_not_known():
 def test_a_metadata_hit_costs_nothing():
     assert buddy(machine(), [load(0), load(1)], [FITS] * 256) == (213 + 200 + 2 + 10) * NS
     assert buddy(machine(), [load(0), load(64)], [FITS] * 256) == (213 + 200 + 2 + 10) * NS  # a miss, but overlapped
-    serial = machine(metadata_cache__overlap=False)
+    serial = machine(metadata_cache__speculative_fetch=False)
     assert buddy(serial, [load(0), load(1)], [FITS] * 256) == (313 + 200 + 2 + 10) * NS
     assert buddy(serial, [load(0), load(64)], [FITS] * 256) == (313 + 300 + 2 + 10) * NS
 
 
 def test_perfect_metadata_are_known_at_once():
-    perfect = machine(metadata_cache__perfect=True, metadata_cache__overlap=False)
+    perfect = machine(metadata_cache__perfect=True, metadata_cache__speculative_fetch=False)
     assert buddy(perfect, [load(0)], [FITS] * 256) == (1 + 200 + 2 + 10) * NS
     assert buddy(perfect, [load(0)], [OVERFLOWS] * 256) == (51 + 198 + 4 + 10 + 50) * NS
 
@@ -58,7 +58,7 @@ def test_16x_targets(state, arrival_ns):
 
 
 def test_a_1x_target_without_bypass_is_compressed_and_needs_metadata():
-    serial = machine(metadata_cache__overlap=False)
+    serial = machine(metadata_cache__speculative_fetch=False)
     assert buddy(serial, [load(0)], [FITS] * 256, [(0, 256, 1, 4)]) == (1 + 100 + 200 + 2 + 10) * NS
     assert buddy(serial, [load(0)], [OVERFLOWS] * 256, [(0, 256, 1, 4)]) == (1 + 100 + 200) * NS
 

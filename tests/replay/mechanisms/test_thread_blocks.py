@@ -36,21 +36,21 @@ def test_barriers_of_an_sm_take_one_warp_after_the_other():
 
     Those of another block, which come at 3 and 4, are taken until 41.
     """
-    slow = machine(sm__barrier_interval="10 ns")
+    slow = machine(sm__barrier_arrival_interval="10 ns")
     assert (
         time_of(slow, [barrier(), store(0)], [store(1, critical_path_cycles=50), barrier()]) == (61 + 1 + 1 + 100) * NS
     )
     assert time_of(slow, [barrier(), store(0)], [barrier()]) == (21 + 1 + 1 + 100) * NS
     blocks = grid([[barrier(), store(0)], [barrier()]], [[barrier(), store(1)], [barrier()]])
-    both = machine(sm__barrier_interval="10 ns", kernel__block_launch_interval="0 ns")
+    both = machine(sm__barrier_arrival_interval="10 ns", kernel__block_launch_interval="0 ns")
     assert ends(both, Launch([blocks], warps=2)) == [(41 + 1 + 1 + 100) * NS]
 
 
 def test_a_barrier_takes_its_last_warp_whoever_opens_it():
     """The second warp ends at 150, when the barrier is still busy with the first one, until 201."""
-    slow = machine(sm__barrier_interval="200 ns")
+    slow = machine(sm__barrier_arrival_interval="200 ns")
     assert time_of(slow, [barrier(), store(0)], [store(1, critical_path_cycles=50)]) == (201 + 1 + 1 + 100) * NS
-    quick = machine(sm__barrier_interval="20 ns")
+    quick = machine(sm__barrier_arrival_interval="20 ns")
     assert time_of(quick, [barrier(), store(0)], [store(1, critical_path_cycles=50)]) == (150 + 1 + 1 + 100) * NS
 
 
@@ -69,7 +69,7 @@ def test_a_barrier_waits_for_its_own_block_alone():
 
 
 def test_blocks_of_an_sm_start_one_after_the_other():
-    late = machine(kernel__block_launch_interval="30 ns", kernel__block_latency="7 ns")
+    late = machine(kernel__block_launch_interval="30 ns", kernel__block_overhead="7 ns")
     assert ends(late, Launch([grid(*[[[store(i)]] for i in range(3)])])) == [(2 * 30 + 7 + 1 + 100) * NS]
 
 
@@ -160,7 +160,7 @@ def test_a_block_that_need_not_wait_for_its_stores_makes_room_at_once():
     """The first block's store issues at 1 and the block ends a cycle later; the kernel ends with the last store."""
     blocks = grid([[store(0)]], [[store(1)]])
     assert ends(machine(sm__blocks=1), Launch([blocks])) == [(101 + 1 + 100) * NS]
-    free = {"sm__blocks": 1, "sm__end_waits_for_stores": False}
+    free = {"sm__blocks": 1, "sm__exit_waits_for_stores": False}
     assert ends(machine(**free), Launch([blocks])) == [(2 + 1 + 100) * NS]
     loads = grid([[load(0, use_distance=0)]], [[store(1)]])
     assert ends(machine(**free), Launch([loads])) == [(201 + 1 + 100) * NS]
@@ -168,7 +168,7 @@ def test_a_block_that_need_not_wait_for_its_stores_makes_room_at_once():
 
 def test_a_kernel_ends_when_all_its_stores_have_been_acknowledged():
     """Those of blocks that ended before, too: of the second block nothing is left at 101."""
-    free = machine(sm__blocks=1, sm__end_waits_for_stores=False)
+    free = machine(sm__blocks=1, sm__exit_waits_for_stores=False)
     blocks = grid([[store(0)]], [[barrier()]])
     assert ends(free, Launch([blocks])) == [101 * NS]
     assert ends(free, Launch([grid([[store(0)]], [[barrier(critical_path_cycles=97)]])])) == [101 * NS]

@@ -217,12 +217,14 @@ def test_what_does_not_fit_the_gpu_beside_its_layer_is_not_offered() -> None:
     """conv2_2 of VGG-16 at batch 512: 2 x 3.06 GiB of maps and 8.6 GiB of workspace on a GPU of 12 and of 24 GiB."""
     conv = layer("vgg19", "conv2_2")
     small = CostModel.load("titan-x", "cudnn4")
-    large = CostModel.load(TrainingMachine.load("titan-x").with_overrides({"training.memory": "24 GiB"}), "cudnn4")
+    large = CostModel.load(
+        TrainingMachine.load("titan-x").with_overrides({"training.device_memory": "24 GiB"}), "cudnn4"
+    )
     assert large.conv_algorithms(conv, 512, "forward")[0].name == "fft_tiling"
     offered = small.conv_algorithms(conv, 512, "forward")
     assert [one.name for one in offered] == ["implicit_precomp_gemm", "implicit_gemm"]
     assert small.conv_algorithms(conv, 256, "forward")[0].name == "fft_tiling"
-    tiny = CostModel.load(TrainingMachine.load("titan-x").with_overrides({"training.memory": "1 MiB"}), "cudnn4")
+    tiny = CostModel.load(TrainingMachine.load("titan-x").with_overrides({"training.device_memory": "1 MiB"}), "cudnn4")
     assert [one.name for one in tiny.conv_algorithms(conv, 512, "forward")] == ["implicit_gemm"]
 
 

@@ -119,7 +119,7 @@ def test_halves_of_the_bytes_let_a_larger_batch_fit():
 @pytest.mark.parametrize("scheme", ["baseline-p", "vdnn-all-m", "vdnn-conv-p", "vdnn-dyn", "cdma-zv"])
 @pytest.mark.parametrize("pinned", ["62 GiB", "1 GiB"])
 def test_the_shortage_is_that_of_a_simulation(scheme: str, pinned: str):
-    titan = TrainingMachine.load("titan-x").with_overrides({"training.host_pinned": pinned}, "test")
+    titan = TrainingMachine.load("titan-x").with_overrides({"training.max_pinned_memory": pinned}, "test")
     cost = CostModel.load(titan, "cudnn4")
     trials = FitChecks(Network.load("vgg11"), titan, cost, scheme, make_options())
     larger = largest_batch(trials) + 1
