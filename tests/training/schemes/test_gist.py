@@ -69,8 +69,8 @@ def test_every_map_takes_the_code_of_its_neighbours() -> None:
     assert lossy["relu-pool"] == (large // 8, False)  # a bit is control, not data
     assert lossy["relu-conv"] == (2 * middle // 4 + 4 * middle // 256, True)
     assert lossy["relu-large"] == (middle, True)  # windows of 25 elements have no places of 4 bits
-    assert stashes("gist-fp8", synthetic_density=0.6)["relu-conv"] == (middle, True)  # the dense code is smaller
-    assert "relu-conv" not in stashes("gist-ssdc", synthetic_density=0.9)  # larger than the map
+    assert stashes("gist-fp8", density=0.6)["relu-conv"] == (middle, True)  # the dense code is smaller
+    assert "relu-conv" not in stashes("gist-ssdc", density=0.9)  # larger than the map
     assert not any(decoded for _, decoded in stashes("gist-fp16", decoded_copies=False).values())
     assert stashes("gist-base") == stashes("gist-inplace") == {}
 
