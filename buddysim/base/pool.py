@@ -32,7 +32,7 @@ class PoolExhausted(Exception):
         self.requested_bytes, self.free_bytes, self.largest_bytes = requested_bytes, free_bytes, largest_bytes
 
     @property
-    def missing_bytes(self) -> int:
+    def shortfall_bytes(self) -> int:
         """Bytes by which the pool is too small, or its largest piece where only fragmentation is at fault."""
         short = self.requested_bytes - self.free_bytes
         return short if short > 0 else self.requested_bytes - self.largest_bytes

@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     from buddysim.machine.training import TrainingMachine
     from buddysim.report.screen import print_screen
     from buddysim.training.cost.calibration import check_version, common, version_of
-    from buddysim.training.cost.curve import Peak
+    from buddysim.training.cost.curve import PeakRates
     from buddysim.training.cost.dataset import Dataset
     from buddysim.training.cost.fit import fit_calibration
     from buddysim.training.cost.model import CostModel
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
         raise BuddysimError(f"{args.timings}: no timing of a conv or fc layer to fit efficiencies to")
 
     def fitted(chosen: Sequence[MeasuredPass]) -> CostModel:
-        data = Dataset(machine.name, args.library, Peak.of(machine), tuple(chosen))
+        data = Dataset(machine.name, args.library, PeakRates.of(machine), tuple(chosen))
         source = (f"{len(chosen)} timings of {Path(args.timings).name}, fitted by buddysim calibrate",)
         calibration = fit_calibration(data, common(), source, args.limited_workspace)
         return CostModel.load(machine, args.library, calibration)

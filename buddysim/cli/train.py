@@ -292,22 +292,22 @@ def _simulate(
     def simulated(scheme: str, batch: int) -> TrainingResult:
         return simulate(network, batch, machine, scheme, options=options, cost=cost)
 
-    def tried(trials: FitChecks, batch: int) -> TrainingResult:
-        plan, program = trials.planned(batch)
-        return TrainingResult.from_outcome(simulate_plan(trials.network, batch, machine, cost, plan, options, program))
+    def tried(checks: FitChecks, batch: int) -> TrainingResult:
+        plan, program = checks.planned(batch)
+        return TrainingResult.from_outcome(simulate_plan(checks.network, batch, machine, cost, plan, options, program))
 
     if not args.max_batch:
         return {scheme: simulated(scheme, args.batch) for scheme in schemes}, None, {}
     results, batches, beyond = {}, {}, {}
     found: dict[str, tuple[int, OutOfMemory | None]] = {}  # several schemes may fit as the same one
     for scheme in schemes:
-        trials = FitChecks(network, machine, cost, scheme, options)
-        if trials.scheme not in found:
-            batch = largest_batch(trials)
-            found[trials.scheme] = batch, trials.out_of_memory(batch + 1) if 0 < batch < LARGEST_BATCH else None
-        batches[scheme], shortage = found[trials.scheme]
+        checks = FitChecks(network, machine, cost, scheme, options)
+        if checks.scheme not in found:
+            batch = largest_batch(checks)
+            found[checks.scheme] = batch, checks.out_of_memory(batch + 1) if 0 < batch < LARGEST_BATCH else None
+        batches[scheme], shortage = found[checks.scheme]
         batch = max(batches[scheme], 1)
-        results[scheme] = tried(trials, batch) if trials.scheme == scheme else simulated(scheme, batch)
+        results[scheme] = tried(checks, batch) if checks.scheme == scheme else simulated(scheme, batch)
         if shortage is not None:
             beyond[scheme] = oom_counters(shortage)
     return results, batches, beyond

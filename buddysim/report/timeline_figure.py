@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from buddysim.base.output import write_with
-from buddysim.training.iteration.program import KINDS, Kind
+from buddysim.training.iteration.program import TENSOR_KINDS, TensorKind
 from buddysim.training.iteration.timeline import COMPUTE, HOST, OFFLOAD, PREFETCH, STREAMS
 from buddysim.training.outcome import IterationOutcome
 
@@ -38,7 +38,7 @@ _NAMES_ROOM = 0.55  # rows over the streams, for the names of layers that stall
 _LETTER_SHARE = 0.0065  # of the axis's width
 _LEAST_NAMED = 0.002  # of the iteration: a shorter stall is a line
 _MOST_NAMED = 12
-_KINDS: Mapping[Kind, tuple[str, str]] = {
+_KINDS: Mapping[TensorKind, tuple[str, str]] = {
     "weights": ("weights", "#16202b"),
     "weight_gradients": ("weights' gradients", "#56687a"),
     "optimizer_state": ("optimizer state", "#8497a8"),
@@ -136,7 +136,7 @@ def _draw_memory(axes: Axes, outcome: IterationOutcome) -> None:
     times, held = outcome.curve()
     base = np.zeros(len(held))
     handles: list[Patch | Line2D] = []
-    for column, kind in enumerate(KINDS):
+    for column, kind in enumerate(TENSOR_KINDS):
         top = base + held[:, column] / 2**30
         label, colour = _KINDS[kind]
         if held[:, column].any():

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from buddysim.base.output import write_text
-from buddysim.training.iteration.program import KINDS
+from buddysim.training.iteration.program import TENSOR_KINDS
 from buddysim.training.iteration.timeline import COMPUTE, HOST, STREAMS
 from buddysim.training.outcome import IterationOutcome
 
@@ -91,5 +91,7 @@ def _process(pid: int, scheme: str, outcome: IterationOutcome) -> Iterator[dict[
             "name": "GPU memory, bytes",
             "pid": pid,
             "ts": int(times[step]) / PS_PER_US,
-            "args": {kind.replace("_", " "): int(byte_count) for kind, byte_count in zip(KINDS, row, strict=True)},
+            "args": {
+                kind.replace("_", " "): int(byte_count) for kind, byte_count in zip(TENSOR_KINDS, row, strict=True)
+            },
         }

@@ -10,7 +10,7 @@ from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
 from buddysim.base.pool import FITS
 from buddysim.training import schemes
-from buddysim.training.fit_check import capacity_bytes, placed
+from buddysim.training.fit_check import allocate_tensors, capacity_bytes
 from buddysim.training.iteration import memory_usage
 from buddysim.training.iteration.build import build
 from buddysim.training.iteration.optimizer import find_optimizer
@@ -133,7 +133,7 @@ def simulate_plan(
     """The iteration that a scheme planned; `program` is what `build` makes of the plan, where that is at hand."""
     if program is None:
         program = build(network, batch, cost, plan, link_rate(machine, options.link), options.optimizer)
-    placement, failure = placed(program, plan, machine, options)
+    placement, failure = allocate_tensors(program, plan, machine, options)
     timed = schedule(placement.program)
     pinned, _ = host_pinned(placement.program)
     return IterationOutcome(

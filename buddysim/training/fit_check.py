@@ -33,12 +33,12 @@ class FitCheck:
     ----------
     fits : whether GPU memory and pinned host memory suffice, as a simulation of the batch decides
     excess : bytes by which GPU and host would be too small if nothing were fragmented; it fits only if none is above 0
-    least_excess : the same if no CONV algorithm took workspace
+    excess_without_workspace : the same if no CONV algorithm took workspace
     """
 
     fits: bool
     excess: Excess
-    least_excess: Excess
+    excess_without_workspace: Excess
 
 
 class FitChecks:
@@ -74,7 +74,7 @@ class FitChecks:
         chosen = self.plan(batch).algorithms.items()
         return {layer: {name: algorithm.name for name, algorithm in passes.items()} for layer, passes in chosen}
 
-    def at(self, batch: int) -> FitCheck:
+    def check(self, batch: int) -> FitCheck:
         """Whether a batch fits, and what is missing."""
         if batch not in self._known:
             self._known[batch] = self._tried(batch)
@@ -83,7 +83,7 @@ class FitChecks:
     def out_of_memory(self, batch: int) -> OutOfMemory | None:
         """Why a batch doesn't fit; None where it does."""
         plan, program = self.planned(batch)
-        placement, failure = placed(program, plan, self.machine, self.options)
+        placement, failure = allocate_tensors(program, plan, self.machine, self.options)
         if failure is None:
             return None
         peak, pinned = memory_usage.peak_bytes(placement.program, placement.groups), host_pinned(placement.program)[0]
@@ -111,7 +111,7 @@ class FitChecks:
         return FitCheck(fits, excess, (least - most, pinned))
 
 
-def placed(
+def allocate_tensors(
     program: Program, plan: Plan, machine: TrainingMachine, options: TrainingOptions
 ) -> tuple[TensorAddresses, FailedRequest | None]:
     """The placement of an iteration, and why it doesn't fit; it is then the one on as much memory as it takes."""

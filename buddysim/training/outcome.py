@@ -69,13 +69,13 @@ class OutOfMemory:
     ----------
     failure : the first request that could not be served
     layer : the name of its layer
-    at_peak_bytes : by how much the iteration's peak exceeds the GPU's memory; 0 where it doesn't
+    peak_excess_bytes : by how much the iteration's peak exceeds the GPU's memory; 0 where it doesn't
     pinned_bytes : the most host memory that the whole iteration would pin at once
     """
 
     failure: FailedRequest
     layer: str
-    at_peak_bytes: int
+    peak_excess_bytes: int
     pinned_bytes: int
 
     @property
@@ -84,15 +84,15 @@ class OutOfMemory:
         problem = self.failure
         kind = problem.kind.replace("_", " ")
         where = f"layer {self.layer}" if problem.pass_ == "resident" else f"layer {self.layer}, {problem.pass_}"
-        if problem.where == "host":
+        if problem.memory == "host":
             return (
-                f"{size_text(problem.missing_bytes)} of pinned host memory missing at {where}: "
-                f"{size_text(self.pinned_bytes)} needed in all"
+                f"{format_size(problem.shortfall_bytes)} of pinned host memory missing at {where}: "
+                f"{format_size(self.pinned_bytes)} needed in all"
             )
-        request = f"{size_text(problem.requested_bytes)} of {kind} asked for, {size_text(problem.free_bytes)} free"
+        request = f"{format_size(problem.requested_bytes)} of {kind} asked for, {format_size(problem.free_bytes)} free"
         if problem.free_bytes >= problem.requested_bytes:
-            request += f", at most {size_text(problem.largest_bytes)} in one piece"
-        return f"{size_text(problem.missing_bytes)} of GPU memory missing at {where}: {request}"
+            request += f", at most {format_size(problem.largest_free_bytes)} in one piece"
+        return f"{format_size(problem.shortfall_bytes)} of GPU memory missing at {where}: {request}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -278,7 +278,7 @@ class IterationOutcome:
 
     def failure_text(self) -> str:
         """One line: the request that failed, the bytes missing and the layer; empty where it fits."""
-        return "" if self.out_of_memory is None else self.out_of_memory.text
+        return "" if self.out_of_memory is None else self.out_of_memory.message
 
 
 class _HasLayer(Protocol):
@@ -296,7 +296,7 @@ def _by_layer(items: Iterable[_Item]) -> defaultdict[int, list[_Item]]:
     return found
 
 
-def size_text(byte_count: int) -> str:
+def format_size(byte_count: int) -> str:
     """Bytes in the largest binary unit below them: ``"1.53 GiB"``."""
     for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
         if byte_count >= size:

@@ -131,11 +131,11 @@ def oom_counters(shortage: OutOfMemory | None) -> dict[str, Any]:
             "oom.memory": None, "oom.layer": None, "oom.message": None,
         }  # fmt: skip
     return {
-        "oom.shortfall_bytes": shortage.failure.missing_bytes,
-        "oom.peak_excess_bytes": shortage.at_peak_bytes,
-        "oom.memory": shortage.failure.where,
+        "oom.shortfall_bytes": shortage.failure.shortfall_bytes,
+        "oom.peak_excess_bytes": shortage.peak_excess_bytes,
+        "oom.memory": shortage.failure.memory,
         "oom.layer": shortage.layer,
-        "oom.message": shortage.text,
+        "oom.message": shortage.message,
     }
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 LARGEST_BATCH = 1 << 20
 
 
-def largest_batch(trials: FitChecks, limit: int = LARGEST_BATCH) -> int:
+def largest_batch(checks: FitChecks, limit: int = LARGEST_BATCH) -> int:
     """The largest batch that fits; 0 where none does.
 
     Whether a batch fits is not monotone: fragmentation may refuse one and let a larger one through, and a larger batch
@@ -25,28 +25,28 @@ def largest_batch(trials: FitChecks, limit: int = LARGEST_BATCH) -> int:
     ----------
     limit : no larger batch is tried; a result of `limit` samples means that memory is no bound
     """
-    high = _last(lambda batch: trials.at(batch).least_excess, 1, limit)
-    if high and trials.at(high).fits:
+    high = _last(lambda batch: checks.check(batch).excess_without_workspace, 1, limit)
+    if high and checks.check(high).fits:
         return high
     while high:
-        low = _first_batch_with_same_algorithms(trials, high)
-        for batch in range(_last(lambda batch: trials.at(batch).excess, low, high), low - 1, -1):
-            if trials.at(batch).fits:
+        low = _first_batch_with_same_algorithms(checks, high)
+        for batch in range(_last(lambda batch: checks.check(batch).excess, low, high), low - 1, -1):
+            if checks.check(batch).fits:
                 return batch
         high = low - 1
     return 0
 
 
-def _first_batch_with_same_algorithms(trials: FitChecks, high: int) -> int:
+def _first_batch_with_same_algorithms(checks: FitChecks, high: int) -> int:
     """The first of the batches up to `high` that have its CONV algorithms."""
-    chosen = trials.algorithms(high)
+    chosen = checks.algorithms(high)
     alike, step = high, 1
-    while alike > 1 and trials.algorithms(max(alike - step, 1)) == chosen:
+    while alike > 1 and checks.algorithms(max(alike - step, 1)) == chosen:
         alike, step = max(alike - step, 1), 2 * step
     other = max(alike - step, 0)
     while alike - other > 1:
         middle = (alike + other) // 2
-        if trials.algorithms(middle) == chosen:
+        if checks.algorithms(middle) == chosen:
             alike = middle
         else:
             other = middle

@@ -58,11 +58,11 @@ def test_failure_tells_a_lack_of_memory_from_fragmentation():
     with pytest.raises(PoolExhausted) as fragmented:
         pool.allocate(4096)
     assert fragmented.value.fragmented
-    assert fragmented.value.missing_bytes == 4096 - 3584
+    assert fragmented.value.shortfall_bytes == 4096 - 3584
     with pytest.raises(PoolExhausted) as full:
         pool.allocate(8192)
     assert not full.value.fragmented
-    assert full.value.missing_bytes == 8192 - (2048 + 1024 + 3584)
+    assert full.value.shortfall_bytes == 8192 - (2048 + 1024 + 3584)
 
 
 @given(

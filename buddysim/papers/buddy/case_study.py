@@ -51,8 +51,8 @@ def largest(name: str, ratio: float) -> int:
     """The largest minibatch that fits memory that is so many times larger; 0: none."""
     machine = TrainingMachine.load(MACHINE)
     options = make_options(memory_bytes=int(machine.memory_bytes * ratio))
-    trials = FitChecks(Network.load(NETWORKS[name]), machine, CostModel.load(machine), "baseline-p", options)
-    return largest_batch(trials, _MOST)
+    checks = FitChecks(Network.load(NETWORKS[name]), machine, CostModel.load(machine), "baseline-p", options)
+    return largest_batch(checks, _MOST)
 
 
 def larger_batch(study: BuddyStudy, name: str) -> tuple[float, int, int, float] | None:
@@ -75,8 +75,8 @@ def transition(name: str) -> int:
     machine = TrainingMachine.load(MACHINE)
     network = Network.load(NETWORKS[name])
     fixed = 2 * network.parameter_bytes()
-    trials = FitChecks(network, machine, CostModel.load(machine), "baseline-p", make_options())
-    one, two = (trials.plan(batch).allocator.min_bytes(trials.planned(batch)[1]) for batch in (32, 64))
+    checks = FitChecks(network, machine, CostModel.load(machine), "baseline-p", make_options())
+    one, two = (checks.plan(batch).allocator.min_bytes(checks.planned(batch)[1]) for batch in (32, 64))
     sample = (two - one) / 32
     return max(1, round(fixed / sample))
 

@@ -9,7 +9,7 @@ from buddysim.papers.cswap.paper_networks import CASES, NETWORKS, TENSORS
 from buddysim.papers.cswap.tensor_numbers import VGG16
 from buddysim.papers.simulated_values import SimulatedValue, by_network, simulates
 from buddysim.sweep.saved import SavedResults
-from buddysim.training.schemes.cswap import Decision
+from buddysim.training.schemes.cswap import CodecDecision
 
 #: Milliseconds that a byte takes both ways on the V100's link.
 _BOTH_WAYS = 1e3 / 11.7e9 + 1e3 / 10.6e9
@@ -28,7 +28,7 @@ def swapped_ms(codec: str) -> list[tuple[float, float]]:
     return [_coded_ms(one) for one in decisions(*VGG16, codec=codec)]
 
 
-def _coded_ms(one: Decision) -> tuple[float, float]:
+def _coded_ms(one: CodecDecision) -> tuple[float, float]:
     return one.code.byte_count * _BOTH_WAYS, (one.code.encode_ps + one.code.decode_ps) / 1e9
 
 

@@ -26,13 +26,13 @@ from buddysim.training import Network
 from buddysim.training.contents.reduced_trainings import training_of
 from buddysim.training.cost import CostModel
 from buddysim.training.driver import make_options
-from buddysim.training.fit_check import placed
+from buddysim.training.fit_check import allocate_tensors
 from buddysim.training.iteration.build import build
 from buddysim.training.iteration.plan import TrainingOptions
 from buddysim.training.iteration.schedule import schedule
 from buddysim.training.schemes import cswap
 from buddysim.training.schemes._links import link_rate
-from buddysim.training.schemes.cswap import Decision, Setting
+from buddysim.training.schemes.cswap import AdvisorInputs, CodecDecision
 
 SIMULATED, PAPER = "simulated", "paper"
 SOURCES = (SIMULATED, PAPER)
@@ -87,15 +87,15 @@ def normalised(training: SavedResults, case: Case, codec_times: str = SIMULATED)
 @cache
 def decisions(
     case: Case, label: str, codec_times: str = SIMULATED, epoch: float | None = None, codec: str = "zvc"
-) -> list[Decision]:
+) -> list[CodecDecision]:
     """CSWAP's decisions, at an epoch of the network's training, or on average over it."""
     extra: dict[str, Any] = {"codec_times": codec_times, "epoch": epoch, "codec": codec}
     return cswap.decisions(_setting(case, label, make_options(link=LINK, **extra)), CSWAP)
 
 
-def _setting(case: Case, label: str, options: TrainingOptions) -> Setting:
+def _setting(case: Case, label: str, options: TrainingOptions) -> AdvisorInputs:
     network, machine, cost = _loaded(case, label)
-    return Setting(network, BATCHES[case.machine, case.dataset][label], machine, cost, options)
+    return AdvisorInputs(network, BATCHES[case.machine, case.dataset][label], machine, cost, options)
 
 
 @cache
@@ -110,10 +110,10 @@ def regrets_ms(case: Case, label: str, codec_times: str = SIMULATED) -> dict[str
     setting = _setting(case, label, make_options(link=LINK, codec_times=codec_times))
     taken = decisions(case, label, codec_times)
 
-    def time_ps(chosen: list[Decision]) -> int:
+    def time_ps(chosen: list[CodecDecision]) -> int:
         plan = cswap.plan_of(setting, CSWAP, chosen)
         program = build(setting.network, setting.batch, setting.cost, plan, link_rate(setting.machine, LINK))
-        placement, _ = placed(program, plan, setting.machine, setting.options)
+        placement, _ = allocate_tensors(program, plan, setting.machine, setting.options)
         return schedule(placement.program).time_ps
 
     here = time_ps(taken)

@@ -80,8 +80,8 @@ class TableContents:
             line = by_kind[role.kind]
             if line is not None:
                 density, share = line
-                at = density.at(role.depth) if density else None
-                return MapContents(at, share.at(role.depth), f"{self.description}: {role.kind}")
+                at = density.value_at(role.depth) if density else None
+                return MapContents(at, share.value_at(role.depth), f"{self.description}: {role.kind}")
             return MapContents(1.0, dense(codec).share, f"{self.description}: not named, taken as dense")
 
         return walk(network, dense(codec), codec, sourced)

@@ -55,7 +55,7 @@ class DepthMappedContents:
             for kind in ("relu", "fc-relu", "pool")
         }
         self._zeros_kept = PiecewiseLinear.through(
-            (o.depth, _zeros_kept(self._density["relu"].at(o.depth), o.density)) for o in self._alike("pool")
+            (o.depth, _zeros_kept(self._density["relu"].value_at(o.depth), o.density)) for o in self._alike("pool")
         )
 
     def made_by(self, codec: Codec) -> str:
@@ -70,10 +70,12 @@ class DepthMappedContents:
         def sourced(role: FeatureMapRole, layer: Layer, before: MapContents) -> MapContents:
             if role.kind == "pool":
                 assert before.density is not None
-                density = 1 - (1 - before.density) * self._zeros_kept.at(role.depth)
+                density = 1 - (1 - before.density) * self._zeros_kept.value_at(role.depth)
             else:
-                density = self._density[role.kind].at(role.depth)
-            share = exact(density) if exact else relation[role.kind].at(role.depth) * zvc_share(density, codec.masks)
+                density = self._density[role.kind].value_at(role.depth)
+            share = (
+                exact(density) if exact else relation[role.kind].value_at(role.depth) * zvc_share(density, codec.masks)
+            )
             return MapContents(density, share, f"{role.kind} at depth {role.depth:.2f}")
 
         return walk(network, dense(codec), codec, sourced)

@@ -22,7 +22,7 @@ class PiecewiseLinear:
             by_x[x].append(y)
         return cls(tuple((x, sum(ys) / len(ys)) for x, ys in sorted(by_x.items())))
 
-    def at(self, x: float) -> float:
+    def value_at(self, x: float) -> float:
         """The value at x."""
         first, last = self.points[0], self.points[-1]
         if x <= first[0]:

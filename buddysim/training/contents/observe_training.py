@@ -202,10 +202,10 @@ class _ObservedTraining:
         self.torch, self.settings = torch, settings
         self.images, self.labels = torch.from_numpy(images), torch.from_numpy(labels)
         self.test_images, self.test_labels = torch.from_numpy(test_images), torch.from_numpy(test_labels)
-        from buddysim.training.networks.to_torch import Computed
+        from buddysim.training.networks.to_torch import NetworkModule
 
         self.network = network_of(settings.reduction, tuple(test_images.shape[1:]), int(labels.max()) + 1)
-        self.module = Computed(self.network)
+        self.module = NetworkModule(self.network)
         self.layers, self.infos = observed_maps(self.network, all_layers=settings.reduction is None)
         self.optimizer = torch.optim.SGD(
             self.module.parameters(),

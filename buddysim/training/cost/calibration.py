@@ -1,7 +1,7 @@
 """Calibrations: TOML files of what was fitted to timings, every number that a layer's time depends on.
 
-`Common` is what all GPUs share (the shape of the curves, ratios between CONV algorithms, shares of the bandwidth);
-a `Calibration` holds the efficiencies of one GPU with one library version. Both ship as rounded numbers.
+`SharedConstants` is what all GPUs share (the shape of the curves, ratios between CONV algorithms, shares of the
+bandwidth); a `Calibration` holds the efficiencies of one GPU with one library version. Both ship as rounded numbers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Table = Mapping[str, Mapping[str, float]]
 
 
 @dataclass(frozen=True)
-class Common:
+class SharedConstants:
     """What all GPUs share.
 
     Attributes
@@ -112,10 +112,10 @@ def check_version(library: str) -> None:
 
 
 @cache
-def common() -> Common:
+def common() -> SharedConstants:
     """What all GPUs share, as shipped."""
     content = parse_toml((DATA / "fitted" / "common.toml").read_text(encoding="utf-8"))
-    return Common(
+    return SharedConstants(
         curves={name: PassTimeModel(**constants) for name, constants in content["curve"].items()},
         efficiency=content["efficiency"],
         deviation=content["deviation"],
@@ -125,7 +125,7 @@ def common() -> Common:
     )
 
 
-def common_toml(shared: Common) -> str:
+def common_toml(shared: SharedConstants) -> str:
     """The text of the file that `common` reads."""
     content: dict[str, Any] = {"format": FORMAT}
     content["curve"] = {

@@ -28,7 +28,7 @@ def curve_name(pass_: str, group: str, winograd: bool) -> str:
 
 
 @dataclass(frozen=True)
-class Peak:
+class PeakRates:
     """What the time of a product is relative to: operations and bytes per second, multiprocessors of 128 lanes."""
 
     flops: float
@@ -36,7 +36,7 @@ class Peak:
     multiprocessors: float
 
     @classmethod
-    def of(cls, machine: TrainingMachine) -> Peak:
+    def of(cls, machine: TrainingMachine) -> PeakRates:
         return cls(
             float(machine.issued_flops),
             float(machine.dram_bytes_per_s),
@@ -64,13 +64,13 @@ class PassTimeModel:
     bandwidth: float
     launch_us: float
 
-    def compute_s(self, product: MatmulWork, peak: Peak) -> float:
+    def compute_s(self, product: MatmulWork, peak: PeakRates) -> float:
         """Seconds that the product would take at an efficiency of one."""
         outputs = (product.rows + self.rows) * self.cols * math.ceil(product.cols / self.cols) * product.count
         idle = self.tail * peak.multiprocessors * TILE
         return 2.0 * (outputs + idle) * (product.inner + self.inner) / peak.flops
 
-    def memory_s(self, moved: float, peak: Peak) -> float:
+    def memory_s(self, moved: float, peak: PeakRates) -> float:
         """Seconds to move the operands."""
         return moved / (peak.bytes_per_s * self.bandwidth)
 
@@ -79,6 +79,6 @@ class PassTimeModel:
         """Fixed time of a pass, in seconds."""
         return self.launch_us / 1e6
 
-    def seconds(self, product: MatmulWork, moved: float, efficiency: float, peak: Peak) -> float:
+    def seconds(self, product: MatmulWork, moved: float, efficiency: float, peak: PeakRates) -> float:
         """Time of a pass: the longer of computing and moving, and the launch."""
         return self.launch_s + max(self.compute_s(product, peak) / efficiency, self.memory_s(moved, peak))

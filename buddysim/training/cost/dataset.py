@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from buddysim.training.cost.calibration import version_of
-from buddysim.training.cost.curve import Peak
+from buddysim.training.cost.curve import PeakRates
 from buddysim.training.cost.timings import MeasuredPass
 from buddysim.training.cost.work import PASSES, MatmulWork, Pass
 
@@ -21,7 +21,7 @@ class PassTiming:
     """
 
     machine: str
-    peak: Peak
+    peak: PeakRates
     group: str
     product: MatmulWork
     moved: float
@@ -34,7 +34,7 @@ class Dataset:
 
     machine: str
     library: str
-    peak: Peak
+    peak: PeakRates
     timings: tuple[MeasuredPass, ...]
 
     @property

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.machine.training import TrainingMachine
-from buddysim.training.cost.calibration import Calibration, Common, common, shipped
+from buddysim.training.cost.calibration import Calibration, SharedConstants, common, shipped
 from buddysim.training.cost.curve_search import fit_curves
 from buddysim.training.cost.dataset import Dataset, passes_of
 from buddysim.training.cost.fit import deviations, fit_calibration
@@ -20,7 +20,7 @@ from buddysim.training.cost.shipping import (
     BOUNDED,
     DATA_FOLDER,
     FITTED_NETWORKS,
-    Total,
+    MeasuredNetworkPass,
     dataset,
     network_ms,
     part,
@@ -101,7 +101,7 @@ def of_kind(kind: str, passes: Sequence[str] = ()) -> Callable[[MeasuredPass], b
 
 
 @dataclass(frozen=True)
-class Left:
+class LeftOutErrors:
     """Errors of a GPU or a network that was left out of the fit."""
 
     name: str
@@ -132,7 +132,7 @@ def cross_validation() -> dict[tuple[str, str], list[float]]:
     return found
 
 
-def one_gpu_left_out() -> Iterator[Left]:
+def one_gpu_left_out() -> Iterator[LeftOutErrors]:
     """CONV errors of each GPU with the efficiencies that the others have on average."""
     datasets = {key: dataset(*key, timings) for key, timings in part("calibration").items() if key != BOUNDED}
     validation = part("validation")
@@ -140,10 +140,10 @@ def one_gpu_left_out() -> Iterator[Left]:
         others = [other for name, other in datasets.items() if name != key]
         model = CostModel(TrainingMachine.load(key[0]), key[1], None, _refitted(others))
         timings = [one for one in (*data.timings, *validation[key]) if one.kind == "conv"]
-        yield Left(f"{key[0]}, {key[1]}", tuple(errors(model, timings)))
+        yield LeftOutErrors(f"{key[0]}, {key[1]}", tuple(errors(model, timings)))
 
 
-def one_network_left_out() -> Iterator[Left]:
+def one_network_left_out() -> Iterator[LeftOutErrors]:
     """Errors of the layers of each network on the GPU that was timed layer by layer, fitted without its shapes."""
     timings = part("calibration")[BOUNDED] + part("validation")[BOUNDED]
     for network in dict.fromkeys(timing.network for timing in timings):
@@ -155,7 +155,7 @@ def one_network_left_out() -> Iterator[Left]:
             chosen = [timing for timing in inside if timing.pass_ in passes]
             predicted = [predicted_ms(model, timing) for timing in chosen]
             off = tuple(ms / timing.ms - 1 for ms, timing in zip(predicted, chosen, strict=True))
-            yield Left(f"{network}, {passes[0]}", off, sum(timing.ms for timing in chosen), sum(predicted))
+            yield LeftOutErrors(f"{network}, {passes[0]}", off, sum(timing.ms for timing in chosen), sum(predicted))
 
 
 def one_percentage() -> dict[tuple[str, str], list[float]]:
@@ -175,7 +175,7 @@ def one_percentage() -> dict[tuple[str, str], list[float]]:
     return found
 
 
-def whole_networks() -> Iterator[tuple[Total, float]]:
+def whole_networks() -> Iterator[tuple[MeasuredNetworkPass, float]]:
     """Each measured pass of a whole network with its modelled time: fastest algorithms; of cudnn2 memory-optimal."""
     models = {library: CostModel.load("titan-x", library) for library in ("cudnn2", "cudnn3", "cudnn4")}
     for total in totals():
@@ -185,7 +185,7 @@ def whole_networks() -> Iterator[tuple[Total, float]]:
 
 
 @dataclass(frozen=True)
-class Independent:
+class IndependentTiming:
     """A whole network, forward and backward, measured by others and part of no fit."""
 
     machine: str
@@ -207,7 +207,7 @@ class Independent:
         return self.modelled_backward_ms / self.backward_ms - 1
 
 
-def independent_networks() -> Iterator[Independent]:
+def independent_networks() -> Iterator[IndependentTiming]:
     """The networks of cnn-benchmarks with their modelled times, gradient of the image included."""
     models: dict[tuple[str, str], CostModel] = {}
     with (DATA_FOLDER / "networks-cnn-benchmarks.csv").open(newline="", encoding="utf-8") as file:
@@ -217,7 +217,7 @@ def independent_networks() -> Iterator[Independent]:
             network, batch = Network.load(row["network"]), int(row["batch"])
             forward, data, filters = (network_ms(model, network, batch, pass_) for pass_ in PASSES)
             measured = (float(row["forward_ms"]), float(row["backward_ms"]))
-            yield Independent(*key, row["version"], row["network"], batch, *measured, forward, data + filters)
+            yield IndependentTiming(*key, row["version"], row["network"], batch, *measured, forward, data + filters)
 
 
 @dataclass(frozen=True)
@@ -250,7 +250,7 @@ def outside_iterations() -> Iterator[MeasuredIteration]:
             yield MeasuredIteration(*names, batch, float(row["ms"]), row["by"], modelled, model.calibrated)
 
 
-def seen(total: Total) -> bool:
+def seen(total: MeasuredNetworkPass) -> bool:
     """Whether a whole network took part in the fit of ratios and FFT rates."""
     return total.network in FITTED_NETWORKS and total.library in ("cudnn2", "cudnn4")
 
@@ -271,13 +271,13 @@ def mean_median(found: Iterable[Sequence[float]]) -> float:
     return fmean(median_error(one) for one in found)
 
 
-def _refitted(datasets: Sequence[Dataset]) -> Common:
+def _refitted(datasets: Sequence[Dataset]) -> SharedConstants:
     shared = common()
     curves = fit_curves(datasets, start=shared.curves)
     efficiency, deviation = deviations(datasets, curves)
     return replace(shared, curves=curves, efficiency=efficiency, deviation=deviation)
 
 
-def _model(data: Dataset, shared: Common, bounded: bool) -> CostModel:
+def _model(data: Dataset, shared: SharedConstants, bounded: bool) -> CostModel:
     calibration: Calibration = fit_calibration(data, shared, bounded=bounded)
     return CostModel(TrainingMachine.load(data.machine), data.library, calibration, shared)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from statistics import fmean, median
 from typing import Any
 
-from buddysim.training.cost.calibration import GROUPS, Calibration, Common
+from buddysim.training.cost.calibration import GROUPS, Calibration, SharedConstants
 from buddysim.training.cost.curve import PassTimeModel, curve_name
 from buddysim.training.cost.curve_search import SHORTEST_S
 from buddysim.training.cost.dataset import Dataset, passes_of
@@ -26,7 +26,7 @@ PRIOR_SHAPES = 2
 
 
 @dataclass
-class Implied:
+class ImpliedEfficiencies:
     """Logarithms of the efficiencies that the timings of a group imply, and how many shapes they are of."""
 
     values: list[float]
@@ -37,13 +37,15 @@ class Implied:
         return median(self.values)
 
 
-def implied_efficiencies(data: Dataset, curves: Mapping[str, PassTimeModel]) -> dict[str, dict[str, Implied]]:
+def implied_efficiencies(
+    data: Dataset, curves: Mapping[str, PassTimeModel]
+) -> dict[str, dict[str, ImpliedEfficiencies]]:
     """What the timings imply, by pass and group.
 
     A timing of both backward passes together counts for each of them, as if both had the same efficiency; fully
     connected layers that were timed forward only count for every pass.
     """
-    found: dict[str, dict[str, Implied]] = {pass_: {} for pass_ in PASSES}
+    found: dict[str, dict[str, ImpliedEfficiencies]] = {pass_: {} for pass_ in PASSES}
     for timing in data.timings:
         if not timing.has_products:
             continue
@@ -55,7 +57,7 @@ def implied_efficiencies(data: Dataset, curves: Mapping[str, PassTimeModel]) -> 
             launch += curve.launch_s
         implied = math.log(compute / max(timing.ms / 1e3 - launch, SHORTEST_S))
         for pass_ in passes:
-            group = found[pass_].setdefault(timing.group, Implied([], set()))
+            group = found[pass_].setdefault(timing.group, ImpliedEfficiencies([], set()))
             group.values.append(implied)
             group.shapes.add(timing.shape)
     if "fc" in found["forward"]:
@@ -125,7 +127,9 @@ def fit_bandwidth(data: Dataset) -> dict[str, dict[str, float]]:
     }
 
 
-def fit_calibration(data: Dataset, shared: Common, source: Sequence[str] = (), bounded: bool = False) -> Calibration:
+def fit_calibration(
+    data: Dataset, shared: SharedConstants, source: Sequence[str] = (), bounded: bool = False
+) -> Calibration:
     """The calibration of one GPU with one library version."""
     efficiency, counts = fit_efficiencies(data, shared.curves, shared.deviation)
     return Calibration(

@@ -14,20 +14,20 @@ from buddysim.machine.training import TrainingMachine
 from buddysim.training.cost.algorithms import FFTS, MEMORY_OPTIMAL, Algorithm, available, fft_frequencies
 from buddysim.training.cost.calibration import (
     Calibration,
-    Common,
+    SharedConstants,
     check_version,
     common,
     read_calibration,
     shipped,
     version_of,
 )
-from buddysim.training.cost.curve import PassTimeModel, Peak, curve_name
+from buddysim.training.cost.curve import PassTimeModel, PeakRates, curve_name
 from buddysim.training.cost.precision import MATRIX_SHARE, PRECISIONS, Precision, find_precision
 from buddysim.training.cost.traffic import layer_elements
 from buddysim.training.cost.work import GROUPED, WINOGRAD_CLASSES, ConvWork, MatmulWork, Pass
 from buddysim.training.networks import kinds
 from buddysim.training.networks.graph import ELEMENT_BYTES, Gemm, Layer
-from buddysim.training.networks.layer_kind import Kind
+from buddysim.training.networks.layer_kind import LayerKind
 
 PS_PER_S = 10**12
 GENERIC = "generic"
@@ -79,7 +79,7 @@ class CostModel:
         machine: TrainingMachine,
         library: str,
         calibration: Calibration | None,
-        shared: Common,
+        shared: SharedConstants,
         precision: Precision = PRECISIONS["fp32"],
         largest_fft: int = LARGEST_TIMED_FFT,
     ) -> None:
@@ -92,7 +92,7 @@ class CostModel:
         known = calibration is not None and calibration.library == library and not self.borrowed
         self.calibrated = known and precision.name == "fp32"
         self.precision = precision
-        single = Peak.of(machine)
+        single = PeakRates.of(machine)
         self._peak = replace(single, bytes_per_s=single.bytes_per_s * ELEMENT_BYTES / precision.element_bytes)
         self._matrix_peak = replace(self._peak, flops=precision.matrix_flops(machine))
         self._efficiency = shared.efficiency if calibration is None else calibration.efficiency
@@ -328,7 +328,7 @@ def _ps(seconds: float) -> int:
     return round(seconds * PS_PER_S)
 
 
-def _rules(layer: Layer) -> Kind:
+def _rules(layer: Layer) -> LayerKind:
     return kinds.REGISTRY.find(layer.kind)
 
 

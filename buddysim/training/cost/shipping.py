@@ -11,8 +11,8 @@ from statistics import fmean, median
 import buddysim.training.cost
 from buddysim.machine.training import TrainingMachine
 from buddysim.training.cost.algorithms import MEMORY_OPTIMAL
-from buddysim.training.cost.calibration import Calibration, Common, common_toml
-from buddysim.training.cost.curve import Peak
+from buddysim.training.cost.calibration import Calibration, SharedConstants, common_toml
+from buddysim.training.cost.curve import PeakRates
 from buddysim.training.cost.curve_search import fit_curves
 from buddysim.training.cost.dataset import Dataset
 from buddysim.training.cost.fit import DIGITS, deviations, fit_bandwidth, fit_calibration
@@ -40,7 +40,7 @@ FFT_GRID = tuple(step / 100 for step in range(20, 101, 2))
 
 
 @dataclass(frozen=True)
-class Total:
+class MeasuredNetworkPass:
     """One pass of a whole network, measured."""
 
     library: str
@@ -76,15 +76,17 @@ def part(name: str) -> dict[tuple[str, str], list[MeasuredPass]]:
 
 def dataset(machine: str, library: str, timings: Sequence[MeasuredPass]) -> Dataset:
     """Timings with the peak rates of their GPU."""
-    return Dataset(machine, library, Peak.of(TrainingMachine.load(machine)), tuple(timings))
+    return Dataset(machine, library, PeakRates.of(TrainingMachine.load(machine)), tuple(timings))
 
 
-def totals() -> Iterator[Total]:
+def totals() -> Iterator[MeasuredNetworkPass]:
     """The measured whole networks."""
     with (DATA_FOLDER / "networks-titan-x.csv").open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(line for line in file if not line.startswith("#")):
             (pass_,) = (one for one in PASSES if one == row["pass"])
-            yield Total(row["library"], row["kernels"], row["network"], int(row["batch"]), pass_, float(row["ms"]))
+            yield MeasuredNetworkPass(
+                row["library"], row["kernels"], row["network"], int(row["batch"]), pass_, float(row["ms"])
+            )
 
 
 def comments(machine: str, library: str) -> tuple[str, ...]:
@@ -105,12 +107,12 @@ def fitted_files() -> dict[str, str]:
 
 def fit_everything(
     datasets: dict[tuple[str, str], Dataset],
-) -> tuple[Common, dict[tuple[str, str], Calibration]]:
+) -> tuple[SharedConstants, dict[tuple[str, str], Calibration]]:
     """Curves from all GPUs whose fastest algorithms were timed, then efficiencies, then ratios of algorithms."""
     fastest = [data for key, data in datasets.items() if key != BOUNDED]
     curves = fit_curves(fastest)
     efficiency, deviation = deviations(fastest, curves)
-    shared = Common(
+    shared = SharedConstants(
         curves=curves,
         efficiency=efficiency,
         deviation=deviation,
@@ -125,8 +127,8 @@ def fit_everything(
 
 
 def with_ratios(
-    shared: Common, calibrations: dict[tuple[str, str], Calibration], datasets: dict[tuple[str, str], Dataset]
-) -> Common:
+    shared: SharedConstants, calibrations: dict[tuple[str, str], Calibration], datasets: dict[tuple[str, str], Dataset]
+) -> SharedConstants:
     """The same with the ratios between algorithms, from the reference GPU."""
     machine = TrainingMachine.load(REFERENCE)
     bounded, fastest = calibrations[BOUNDED], calibrations[REFERENCE, "cudnn5"]
@@ -168,7 +170,7 @@ def _winograd_gain(four: CostModel, five: CostModel, work: ConvWork, pass_: Pass
     return five.compute_s(work, pass_)[1] / tiles / direct
 
 
-def _slower(model: CostModel, measured: Sequence[Total]) -> float:
+def _slower(model: CostModel, measured: Sequence[MeasuredNetworkPass]) -> float:
     """How much longer CONVs took than by the direct method, at least as long: the median of whole networks."""
     found = []
     for total in measured:
@@ -180,7 +182,11 @@ def _slower(model: CostModel, measured: Sequence[Total]) -> float:
 
 
 def _off(
-    shared: Common, calibration: Calibration, machine: TrainingMachine, rate: float, measured: Sequence[Total]
+    shared: SharedConstants,
+    calibration: Calibration,
+    machine: TrainingMachine,
+    rate: float,
+    measured: Sequence[MeasuredNetworkPass],
 ) -> float:
     """Mean relative error of whole networks with the fastest algorithms at a rate of products of spectra."""
     model = CostModel(machine, calibration.library, calibration, replace(shared, fft=_same(rate)))

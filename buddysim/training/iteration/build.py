@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from buddysim.training.iteration.optimizer import Optimizer, find_optimizer
 from buddysim.training.iteration.plan import Plan
-from buddysim.training.iteration.program import Kind, Pass, Program
+from buddysim.training.iteration.program import Pass, Program, TensorKind
 from buddysim.training.iteration.program_builder import ProgramBuilder, StepBuilder
 from buddysim.training.iteration.stash_steps import StashSteps, link_ps
 from buddysim.training.networks.graph import Layer, Network
@@ -96,7 +96,7 @@ class _IterationBuilder:
     # The steps.
 
     def _resident_tensors(self) -> None:
-        kinds: tuple[Kind, ...] = ("weights", "weight_gradients")
+        kinds: tuple[TensorKind, ...] = ("weights", "weight_gradients")
         for layer in self.layers:
             if layer.parameters:
                 byte_count = self.network.layer_parameter_bytes(layer.index)

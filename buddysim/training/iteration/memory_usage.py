@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from buddysim.base.pool import PoolExhausted
-from buddysim.training.iteration.program import KINDS, Kind, Program, Step, Tensor
+from buddysim.training.iteration.program import TENSOR_KINDS, Program, Step, Tensor, TensorKind
 
 UNLIMITED = 1 << 62  # bytes
 
@@ -45,22 +45,22 @@ class FailedRequest:
 
     Attributes
     ----------
-    where : ``"gpu"`` or ``"host"``
+    memory : ``"gpu"`` or ``"host"``
     layer, pass_ : the step at which memory ran out
     kind : of the tensor to be allocated
-    requested_bytes, free_bytes, largest_bytes : the request, all free bytes, the largest free piece
-    missing_bytes : by how much the memory would have to be larger (or, where only fragmentation is at fault, its
+    requested_bytes, free_bytes, largest_free_bytes : the request, all free bytes, the largest free piece
+    shortfall_bytes : by how much the memory would have to be larger (or, where only fragmentation is at fault, its
         largest piece) for this request
     """
 
-    where: str
+    memory: str
     layer: int
     pass_: str
     kind: str
     requested_bytes: int
     free_bytes: int
-    largest_bytes: int
-    missing_bytes: int
+    largest_free_bytes: int
+    shortfall_bytes: int
 
 
 @dataclass(frozen=True)
@@ -101,19 +101,19 @@ class Usage:
     time_mean_bytes: int
     mean_over_steps_bytes: int
     peak_step: int
-    at_peak: dict[Kind, int]
+    at_peak: dict[TensorKind, int]
 
 
 def levels(program: Program, part: str | None = None, groups: tuple[Tensor, ...] | None = None) -> MemoryOverTime:
-    """Bytes held during each step, by kind: an array of steps x `KINDS`.
+    """Bytes held during each step, by kind: an array of steps x `TENSOR_KINDS`.
 
     Parameters
     ----------
     part : counts only tensors of layers of this part of the network
     groups : `TensorAddresses.groups`
     """
-    column = {kind: number for number, kind in enumerate(KINDS)}
-    change = np.zeros((len(program.steps) + 1, len(KINDS)), dtype=np.int64)
+    column = {kind: number for number, kind in enumerate(TENSOR_KINDS)}
+    change = np.zeros((len(program.steps) + 1, len(TENSOR_KINDS)), dtype=np.int64)
 
     def count(step: int, tensor: Tensor, sign: int) -> None:
         if part is None or tensor.part == part:
@@ -143,7 +143,7 @@ def usage(
     held = levels(program, part, groups)
     counted = _counted(program, part)
     if not counted.size:
-        return Usage(0, 0, 0, 0, dict.fromkeys(KINDS, 0))
+        return Usage(0, 0, 0, 0, dict.fromkeys(TENSOR_KINDS, 0))
     totals = held.sum(axis=1)[counted]
     peak = int(counted[int(totals.argmax())])
     time = [int(step_ps[step]) for step in counted]
@@ -153,7 +153,7 @@ def usage(
         time_mean_bytes=weighted // max(sum(time), 1),
         mean_over_steps_bytes=int(totals.sum()) // len(counted),
         peak_step=peak,
-        at_peak={kind: int(held[peak, column]) for column, kind in enumerate(KINDS)},
+        at_peak={kind: int(held[peak, column]) for column, kind in enumerate(TENSOR_KINDS)},
     )
 
 

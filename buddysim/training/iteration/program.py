@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, NamedTuple, get_args
 
-Kind = Literal[
+TensorKind = Literal[
     "weights",
     "weight_gradients",
     "optimizer_state",
@@ -23,7 +23,7 @@ Kind = Literal[
     "gradient_maps",
     "workspace",
 ]
-KINDS: tuple[Kind, ...] = get_args(Kind)
+TENSOR_KINDS: tuple[TensorKind, ...] = get_args(TensorKind)
 Pass = Literal["forward", "encode", "recompute", "decode", "backward", "update"]
 FORWARD_PART: tuple[Pass, ...] = ("forward", "encode")
 Direction = Literal["offload", "prefetch"]
@@ -38,7 +38,7 @@ class Tensor(NamedTuple):
 
     number: int
     layer: int
-    kind: Kind
+    kind: TensorKind
     byte_count: int
     part: str
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import NamedTuple
 
-from buddysim.training.iteration.program import CopyTiming, Kind, Pass, Program, QueuedTask, Step, Stream, Tensor
+from buddysim.training.iteration.program import CopyTiming, Pass, Program, QueuedTask, Step, Stream, Tensor, TensorKind
 from buddysim.training.networks.graph import Layer
 
 #: A data structure through all its lives: ``"y"``, ``"dy"``, ``"saved"`` or ``"code"`` (of Y), and its layer.
@@ -19,7 +19,7 @@ Structure = tuple[str, int]
 
 _in_order = itemgetter(0, 1)  # of uses: by step, that which defines first
 
-_KINDS: dict[str, Kind] = {
+_KINDS: dict[str, TensorKind] = {
     "y": "feature_maps",
     "dy": "gradient_maps",
     "saved": "feature_maps",
@@ -88,7 +88,7 @@ class ProgramBuilder:
         self.resident: list[int] = []
         self._noted: dict[Structure, _StructureUses] = {}
         self._copied: dict[Structure, dict[int, int]] = {}  # by step of launch: the task
-        self._passing: list[tuple[StepBuilder, int, Kind]] = []  # a task whose tensor lives for this step only
+        self._passing: list[tuple[StepBuilder, int, TensorKind]] = []  # a task whose tensor lives for this step only
 
     def program(self) -> Program:
         """The program, finished."""
@@ -101,16 +101,16 @@ class ProgramBuilder:
         self.steps.append(step)
         return step
 
-    def tensor(self, layer: Layer, kind: Kind, byte_count: int) -> int:
+    def tensor(self, layer: Layer, kind: TensorKind, byte_count: int) -> int:
         """One more tensor."""
         return self._made(layer.index, kind, byte_count, layer.part)
 
-    def _made(self, layer: int, kind: Kind, byte_count: int, part: str) -> int:
+    def _made(self, layer: int, kind: TensorKind, byte_count: int, part: str) -> int:
         number = len(self.tensors)
         self.tensors.append(Tensor(number, layer, kind, byte_count, part))
         return number
 
-    def keep(self, layer: Layer, kind: Kind, byte_count: int) -> int:
+    def keep(self, layer: Layer, kind: TensorKind, byte_count: int) -> int:
         """One more tensor, which lives throughout."""
         self.resident.append(self.tensor(layer, kind, byte_count))
         return self.resident[-1]
@@ -149,7 +149,7 @@ class ProgramBuilder:
         """Notes that a task of a step copies a structure which the step uses."""
         self._copied.setdefault((name, owner), {})[step.index] = task
 
-    def passes(self, step: StepBuilder, task: int, kind: Kind) -> None:
+    def passes(self, step: StepBuilder, task: int, kind: TensorKind) -> None:
         """Notes that a task copies a tensor that lives for this step only."""
         self._passing.append((step, task, kind))
 

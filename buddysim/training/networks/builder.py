@@ -10,7 +10,7 @@ from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
 from buddysim.training.networks import kinds
 from buddysim.training.networks.graph import NUMBER_BYTES, Layer, Network, Shape, Value
-from buddysim.training.networks.layer_kind import LARGEST, Attribute, Kind, Mismatch
+from buddysim.training.networks.layer_kind import LARGEST, Attribute, LayerKind, ShapeMismatch
 
 MOST_LAYERS = 100_000
 PARTS = ("features", "classifier")
@@ -130,7 +130,7 @@ class NetworkBuilder:
         complete = _complete(name, rules, attributes)
         try:
             facts = rules.infer(tuple(self._layers[producer].output_shape for producer in read), complete)
-        except Mismatch as mismatch:
+        except ShapeMismatch as mismatch:
             raise BuddysimError(f"layer {name!r} ({kind}): {mismatch}") from None
         stated = tuple((key, value) for key, value in complete.items() if value is not None)
         self._layers.append(
@@ -221,7 +221,7 @@ def _first_closing(layers: Sequence[Layer]) -> int:
     return dense
 
 
-def _rules(layer: Layer) -> Kind:
+def _rules(layer: Layer) -> LayerKind:
     return kinds.REGISTRY.find(layer.kind)
 
 
@@ -230,7 +230,7 @@ def _role(layer: Layer) -> str:
     return "outside" if layer.kind == "input" else _rules(layer).classifier
 
 
-def _check_inputs(name: str, kind: Kind, read: tuple[int, ...], index: int) -> None:
+def _check_inputs(name: str, kind: LayerKind, read: tuple[int, ...], index: int) -> None:
     if len(read) < kind.least_inputs or (kind.most_inputs is not None and len(read) > kind.most_inputs):
         least, most = kind.least_inputs, kind.most_inputs
         expected = f"{least} or more inputs" if most is None else f"{least} input{'s' if least > 1 else ''}"
@@ -239,7 +239,7 @@ def _check_inputs(name: str, kind: Kind, read: tuple[int, ...], index: int) -> N
         raise BuddysimError(f"layer {name!r}: it must read layers before it")
 
 
-def _complete(name: str, kind: Kind, attributes: Mapping[str, Any]) -> dict[str, Any]:
+def _complete(name: str, kind: LayerKind, attributes: Mapping[str, Any]) -> dict[str, Any]:
     """The attributes of a layer with every default filled in, each checked."""
     for key in attributes:
         if key not in kind.attributes:

@@ -21,7 +21,7 @@ Attributes = Mapping[str, Any]
 Moves = Callable[[int, int, int], tuple[float, float]]
 
 
-class Mismatch(ValueError):
+class ShapeMismatch(ValueError):
     """A layer that can't take the shapes of its inputs: what was expected, what was found."""
 
     def __init__(self, expected: str, found: object) -> None:
@@ -46,7 +46,7 @@ class Attribute:
 
 
 @dataclass(frozen=True)
-class Facts:
+class LayerProperties:
     """Properties of a layer that follow from its inputs and attributes; of one sample, see `graph.Layer`."""
 
     output_shape: Shape
@@ -60,7 +60,7 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Torch:
+class TorchNames:
     """Names under which PyTorch has a kind that needs no attributes.
 
     Attributes
@@ -92,7 +92,7 @@ Device = Literal["cuda", "cpu"]
 
 
 @dataclass(frozen=True)
-class Saved:
+class AutogradSaved:
     """What PyTorch's autograd keeps of a layer for its backward step; of one sample unless stated otherwise.
 
     Attributes
@@ -115,12 +115,12 @@ class Saved:
 
 
 #: From a layer, the shapes of its inputs and the device to what PyTorch's autograd keeps.
-SavedRule = Callable[[Layer, Inputs, Device], Saved]
+SavedRule = Callable[[Layer, Inputs, Device], AutogradSaved]
 
 
-def as_needed(layer: Layer, inputs: Inputs, device: Device) -> Saved:
+def as_needed(layer: Layer, inputs: Inputs, device: Device) -> AutogradSaved:
     """What its backward step reads, as the kind declares it, and the state that its forward step leaves."""
-    return Saved(
+    return AutogradSaved(
         tuple(range(len(inputs))) if "x" in layer.backward_reads else (),
         "y" in layer.backward_reads,
         sample_bytes=layer.saved_sample_bytes,
@@ -128,19 +128,19 @@ def as_needed(layer: Layer, inputs: Inputs, device: Device) -> Saved:
     )
 
 
-#: Zeros of a kind's output, as far as compressing feature maps goes (see `Kind.zeros`).
+#: Zeros of a kind's output, as far as compressing feature maps goes (see `LayerKind.zeros`).
 Zeros = Literal["none", "makes", "pools", "keeps", "drops", "pads", "joins"]
 
 
 @dataclass(frozen=True)
-class Kind:
+class LayerKind:
     """A kind of layer.
 
     Attributes
     ----------
     summary : what it does, in a line
     backward_reads : what its backward step reads
-    infer : from the shapes of its inputs and its attributes to its facts; raises `Mismatch`
+    infer : from the shapes of its inputs and its attributes to its facts; raises `ShapeMismatch`
     least_inputs, most_inputs : how many layers it reads; None: any number
     runs_in_place : ``"never"``, ``"elementwise"`` (over its input, where nothing else still needs that), ``"view"``
         (the same bytes under another shape)
@@ -164,7 +164,7 @@ class Kind:
     name: str
     summary: str
     backward_reads: frozenset[str]
-    infer: Callable[[Inputs, Attributes], Facts]
+    infer: Callable[[Inputs, Attributes], LayerProperties]
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
     least_inputs: int = 1
     most_inputs: int | None = 1
@@ -178,7 +178,7 @@ class Kind:
     fused: bool = False
     reads_numbers: bool = False
     saves: SavedRule = as_needed
-    torch: Torch = Torch()
+    torch: TorchNames = TorchNames()
 
     def parameters(self) -> list[tuple[str, str, str]]:
         """Name, default and meaning of each attribute, for lists."""
@@ -205,22 +205,22 @@ def shape_text(shape: Shape) -> str:
 def image(shape: Shape) -> tuple[int, int, int]:
     """The shape as channels, height and width."""
     if len(shape) != 3:
-        raise Mismatch("an input of channels x height x width", shape_text(shape))
+        raise ShapeMismatch("an input of channels x height x width", shape_text(shape))
     return shape[0], shape[1], shape[2]
 
 
 def tokens(shape: Shape) -> tuple[int, int]:
     """The shape as tokens and features."""
     if len(shape) != 2:
-        raise Mismatch("an input of tokens x features", shape_text(shape))
+        raise ShapeMismatch("an input of tokens x features", shape_text(shape))
     return shape[0], shape[1]
 
 
-def one_value_each(per_element_flops: int) -> Callable[[Inputs, Attributes], Facts]:
+def one_value_each(per_element_flops: int) -> Callable[[Inputs, Attributes], LayerProperties]:
     """The rule of a layer that turns every element into one, at a fixed number of FLOPs."""
 
-    def infer(inputs: Inputs, attributes: Attributes) -> Facts:
-        return Facts(inputs[0], flops=per_element_flops * elements(inputs[0]))
+    def infer(inputs: Inputs, attributes: Attributes) -> LayerProperties:
+        return LayerProperties(inputs[0], flops=per_element_flops * elements(inputs[0]))
 
     return infer
 

@@ -14,7 +14,7 @@ from buddysim.base.errors import BuddysimError
 from buddysim.training.networks.graph import Layer, Network
 
 
-class Computed(nn.Module):  # type: ignore[misc]
+class NetworkModule(nn.Module):  # type: ignore[misc]
     """Computes a network; of a closing softmax it gives the scores, as a loss takes them.
 
     Weights of CONV and FC layers are drawn as He et al. (ICCV 2015) do, biases are 0.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from buddysim.training.networks import kinds
 from buddysim.training.networks.graph import ELEMENT_BYTES, Layer, Network
-from buddysim.training.networks.layer_kind import Device, Saved
+from buddysim.training.networks.layer_kind import AutogradSaved, Device
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ _NOTHING = SavedTensors((), frozenset({"dy"}), 0, 0)
 
 def _kept(network: Network, layer: Layer, batch: int, device: Device, wants_dx: bool) -> SavedTensors:
     shapes = tuple(network.layers[producer].output_shape for producer in layer.inputs)
-    saved: Saved = kinds.REGISTRY.find(layer.kind).saves(layer, shapes, device)
+    saved: AutogradSaved = kinds.REGISTRY.find(layer.kind).saves(layer, shapes, device)
     maps = [layer.inputs[position] for position in saved.inputs]
     state = (saved.map_elements * network.element_bytes + saved.sample_bytes) * batch + saved.fixed_bytes
     weights = saved.weights + (saved.weights_for_dx if wants_dx else 0)

@@ -45,7 +45,7 @@ class Advice:
 
 
 @dataclass(frozen=True)
-class Copies:
+class CopyTimes:
     """The times of a tensor's copies to the host and back, in picoseconds."""
 
     offload_ps: float
@@ -60,8 +60,8 @@ def paper_advice(byte_count: int, sparsity: float, codec_ps: float, hidden: Hidi
     codec_ps : predicted time of compression and decompression
     """
 
-    def copies(moved: float) -> Copies:
-        return Copies(moved * 1e12 / link.offload_bytes_per_s, moved * 1e12 / link.prefetch_bytes_per_s)
+    def copies(moved: float) -> CopyTimes:
+        return CopyTimes(moved * 1e12 / link.offload_bytes_per_s, moved * 1e12 / link.prefetch_bytes_per_s)
 
     return advice(copies(byte_count * (1 - sparsity)), copies(byte_count), codec_ps, hidden)
 
@@ -69,18 +69,18 @@ def paper_advice(byte_count: int, sparsity: float, codec_ps: float, hidden: Hidi
 def exact_advice(byte_count: int, code_bytes: int, codec_ps: float, hidden: HidingTime, link: HostLinkConfig) -> Advice:
     """With the bytes that are stored and the copies' times on the timeline."""
 
-    def copies(moved: int) -> Copies:
-        return Copies(link_ps(link, "offload", moved), link_ps(link, "prefetch", moved))
+    def copies(moved: int) -> CopyTimes:
+        return CopyTimes(link_ps(link, "offload", moved), link_ps(link, "prefetch", moved))
 
     return advice(copies(code_bytes), copies(byte_count), codec_ps, hidden)
 
 
-def advice(code: Copies, plain: Copies, codec_ps: float, hidden: HidingTime) -> Advice:
+def advice(code: CopyTimes, plain: CopyTimes, codec_ps: float, hidden: HidingTime) -> Advice:
     """Equations 1 and 2."""
-    return Advice(codec_ps + _seen(code, hidden), _seen(plain, hidden))
+    return Advice(codec_ps + _exposed_ps(code, hidden), _exposed_ps(plain, hidden))
 
 
-def _seen(copies: Copies, hidden: HidingTime) -> float:
+def _exposed_ps(copies: CopyTimes, hidden: HidingTime) -> float:
     forward = max(copies.offload_ps - hidden.forward_ps, 0)
     return forward + max(copies.prefetch_ps - hidden.backward_ps, 0)
 

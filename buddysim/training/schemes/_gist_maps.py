@@ -16,7 +16,7 @@ from typing import Literal
 from buddysim.gist.windows import LARGEST_WINDOW, places_bytes
 from buddysim.training.networks import kinds
 from buddysim.training.networks.graph import Layer, Network
-from buddysim.training.networks.layer_kind import Kind
+from buddysim.training.networks.layer_kind import LayerKind
 
 Category = Literal["relu-pool", "relu-conv", "others"]
 
@@ -89,5 +89,5 @@ def _has_places(layer: Layer) -> bool:
     return layer.kind == "maxpool" and pool is not None and pool.kernel_h * pool.kernel_w <= LARGEST_WINDOW
 
 
-def _rules(layer: Layer) -> Kind:
+def _rules(layer: Layer) -> LayerKind:
     return kinds.REGISTRY.find(layer.kind)

@@ -62,7 +62,7 @@ _FIT_SPARSITIES = tuple(percent / 100 for percent in range(20, 81, 5))
 
 
 @dataclass(frozen=True)
-class Decision:
+class CodecDecision:
     """One candidate.
 
     Attributes
@@ -83,7 +83,7 @@ class Decision:
 
 
 @dataclass(frozen=True)
-class Setting:
+class AdvisorInputs:
     """What decisions are made from: an iteration without compression, codecs, contents of maps."""
 
     network: Network
@@ -123,11 +123,11 @@ def plan(
     network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: TrainingOptions
 ) -> Plan:
     """vDNN's plan, with codes for the maps that the scheme compresses."""
-    setting = Setting(network, batch, machine, cost, options)
+    setting = AdvisorInputs(network, batch, machine, cost, options)
     return plan_of(setting, name, decisions(setting, name))
 
 
-def plan_of(setting: Setting, name: str, taken: Sequence[Decision]) -> Plan:
+def plan_of(setting: AdvisorInputs, name: str, taken: Sequence[CodecDecision]) -> Plan:
     """The plan of these decisions."""
     below, codecs = setting.below, setting.codecs
     coded = {one.owner: Stash(_code(name, one.code), offload=Offload()) for one in taken if one.compress}
@@ -147,14 +147,14 @@ def _sources(codecs: Sequence[GpuCodec]) -> list[str]:
     return [codec.source if len(codecs) == 1 else f"{codec.name}: {codec.source}" for codec in codecs]
 
 
-def _by(codecs: Sequence[GpuCodec], taken: Sequence[Decision]) -> str:
+def _by(codecs: Sequence[GpuCodec], taken: Sequence[CodecDecision]) -> str:
     if len(codecs) == 1:
         return codecs[0].name
     counts = Counter(one.codec for one in taken if one.compress)
     return ", ".join(f"{codec.name} ({counts[codec.name]})" for codec in codecs)
 
 
-def _name(one: Decision, codecs: Sequence[GpuCodec]) -> str:
+def _name(one: CodecDecision, codecs: Sequence[GpuCodec]) -> str:
     return one.layer.name if len(codecs) == 1 else f"{one.layer.name} {one.codec}"
 
 
@@ -162,7 +162,7 @@ def _code(name: str, code: Encoding) -> Encoding:
     return Encoding(code.byte_count, 0, 0) if name == "cswap-oracle" else code
 
 
-def decisions(setting: Setting, name: str) -> list[Decision]:
+def decisions(setting: AdvisorInputs, name: str) -> list[CodecDecision]:
     """Every candidate, in forward order, and what the scheme decides."""
     network, batch, options = setting.network, setting.batch, setting.options
     rule = values(OPTIONS, options.extra)["cswap_advisor"]
@@ -172,7 +172,7 @@ def decisions(setting: Setting, name: str) -> list[Decision]:
     hidden = _advisor.measure_hiding_times(network, batch, setting.cost, setting.below, link)
     contents = {codec: setting.contents(codec) for codec in setting.codecs}
 
-    def decision(owner: int, codec: GpuCodec) -> Decision:
+    def decision(owner: int, codec: GpuCodec) -> CodecDecision:
         writer, size = network.layers[network.last_writer(owner)], network.output_bytes(owner, batch)
         found = contents[codec][writer.index]
         sparsity = _sparsity(found)
@@ -182,7 +182,7 @@ def decisions(setting: Setting, name: str) -> list[Decision]:
         else:
             advice = _advisor.paper_advice(size, sparsity, predicted_ps(codec, size, sparsity), hidden[owner], link)
         compress = _decide(name, size, code, advice)
-        return Decision(owner, writer, size, sparsity, codec.name, code, advice, compress)
+        return CodecDecision(owner, writer, size, sparsity, codec.name, code, advice, compress)
 
     return [
         min((decision(owner, codec) for codec in setting.codecs), key=lambda one: _cost(name, one))
@@ -191,7 +191,7 @@ def decisions(setting: Setting, name: str) -> list[Decision]:
     ]
 
 
-def _cost(name: str, one: Decision) -> float:
+def _cost(name: str, one: CodecDecision) -> float:
     """What a codec is chosen by: what swapping costs with it, or the bytes where compression is free."""
     return one.code.byte_count if name == "cswap-oracle" else one.advice.compressed_ps
 

@@ -141,7 +141,7 @@ def encoded_plan(
         )
     encodings = ENCODINGS[name]
     in_place = views(network) | (relus(network) if encodings.inplace else frozenset())
-    making = _Making(
+    making = _EncodingBuilder(
         network.in_place_only(in_place), batch, machine, cost, encodings, contents, chosen["decoded_copies"]
     )
     placer = ALLOCATORS[chosen["gist_allocator"]]
@@ -167,7 +167,7 @@ def encoded_plan(
 
 
 @dataclass(frozen=True)
-class _Making:
+class _EncodingBuilder:
     """Codes of one network's maps."""
 
     network: Network

@@ -18,7 +18,7 @@ from buddysim.training.iteration.build import build
 from buddysim.training.iteration.pinned import host_failure
 from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.iteration.program import Step
-from buddysim.training.outcome import size_text
+from buddysim.training.outcome import format_size
 from buddysim.training.schemes import UNCHANGED, _algorithms
 from buddysim.training.schemes._algorithms import PASSES, Algorithms
 from buddysim.training.schemes._links import link_rate
@@ -95,7 +95,7 @@ class _PlanningPasses:
         result = f"{title}: "
         if failure:
             layer = self.network.layers[failure.layer].name
-            missing = f"{size_text(failure.missing_bytes)} of {_WHERE[failure.where]}"
+            missing = f"{format_size(failure.shortfall_bytes)} of {_WHERE[failure.memory]}"
             result += f"{missing} missing at {layer}, {failure.pass_}"
         else:
             result += "fits"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from buddysim.training.networks.layer_kind import Kind, Torch, one_value_each, per_output
+from buddysim.training.networks.layer_kind import LayerKind, TorchNames, one_value_each, per_output
 
 KINDS = (
-    Kind(
+    LayerKind(
         "leaky-relu",
         "x where it is positive, a small share of it elsewhere",
         frozenset({"y", "dy"}),  # y has the sign of x
@@ -14,6 +14,6 @@ KINDS = (
         keeps_sign=True,
         classifier="between",
         moves=per_output(2, 3),  # forward: x, y; backward: y, dy, dx
-        torch=Torch(("LeakyReLU",), ("leaky_relu", "leaky_relu_"), ("leaky_relu", "leaky_relu_")),
+        torch=TorchNames(("LeakyReLU",), ("leaky_relu", "leaky_relu_"), ("leaky_relu", "leaky_relu_")),
     ),
 )

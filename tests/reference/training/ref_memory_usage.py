@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from buddysim.training.iteration.program import Kind, Program
+from buddysim.training.iteration.program import Program, TensorKind
 
 
-def ref_levels(program: Program) -> list[dict[Kind, int]]:
+def ref_levels(program: Program) -> list[dict[TensorKind, int]]:
     """Bytes held during each step by kind, without those that are 0: who is alive is written down step by step."""
     alive = set(program.resident)
     found = []
     for step in program.steps:
         alive |= set(step.allocate)
-        held: dict[Kind, int] = {}
+        held: dict[TensorKind, int] = {}
         for tensor in (program.tensors[number] for number in alive):
             held[tensor.kind] = held.get(tensor.kind, 0) + tensor.byte_count
         found.append({kind: byte_count for kind, byte_count in held.items() if byte_count})

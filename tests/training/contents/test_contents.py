@@ -170,7 +170,7 @@ def test_average_is_weighted_by_size() -> None:
 
 def test_lines() -> None:
     line = PiecewiseLinear.through([(1, 4), (0, 1), (0, 3)])
-    assert [line.at(x) for x in (-1, 0, 0.5, 1, 2)] == [2, 2, 3, 4, 4]
+    assert [line.value_at(x) for x in (-1, 0, 0.5, 1, 2)] == [2, 2, 3, 4, 4]
     assert mean_over([(0, 0), (1, 2), (3, 2)]) == pytest.approx((1 + 4) / 3)
     assert mean_over([(5, 1), (5, 3)]) == 2
 

@@ -19,7 +19,7 @@ from buddysim.training.cost.calibration import (
     shipped,
     version_of,
 )
-from buddysim.training.cost.curve import Peak
+from buddysim.training.cost.curve import PeakRates
 from buddysim.training.cost.curve_search import fit_curve
 from buddysim.training.cost.dataset import Dataset
 from buddysim.training.cost.evaluate import (
@@ -142,7 +142,7 @@ def test_known_efficiencies_are_found_again() -> None:
     machine = TrainingMachine.load("m40")
     truth = shipped()["m40", "cudnn5"]
     model = CostModel(machine, "cudnn5", truth, common())
-    data = Dataset("m40", "cudnn5", Peak.of(machine), tuple(made_timings(model, 1)))
+    data = Dataset("m40", "cudnn5", PeakRates.of(machine), tuple(made_timings(model, 1)))
     found = fit_calibration(data, common())
     again = CostModel(machine, "cudnn5", found, common())
     assert median_error(errors(again, filter(of_kind("conv"), data.timings))) < 0.03
@@ -154,7 +154,7 @@ def test_a_known_curve_is_found_again() -> None:
     """Timings made with the shipped curve lead back to one that predicts them as well."""
     machine = TrainingMachine.load("m40")
     model = CostModel(machine, "cudnn5", shipped()["m40", "cudnn5"], common())
-    data = Dataset("m40", "cudnn5", Peak.of(machine), tuple(made_timings(model, 2)))
+    data = Dataset("m40", "cudnn5", PeakRates.of(machine), tuple(made_timings(model, 2)))
     rows = [row for row in data.measured("forward") if row.group not in ("3x3", "3x3-wide")]
     shipped_curve = common().curves["forward"]
     assert fit_curve(rows, start=shipped_curve) is not None
@@ -167,7 +167,7 @@ def test_a_user_with_few_timings_gets_the_other_groups_from_other_gpus() -> None
     machine = TrainingMachine.load("a100")
     pointwise = [timing for timing in PARTS["calibration"]["v100", "cudnn7"] if timing.group == "1x1"]
     faster = tuple(replace(timing, ms=timing.ms / 2) for timing in pointwise)
-    found = fit_calibration(Dataset("a100", "cudnn7", Peak.of(machine), faster), common())
+    found = fit_calibration(Dataset("a100", "cudnn7", PeakRates.of(machine), faster), common())
     assert found.measured["forward"]["1x1"] > 0
     assert found.measured["forward"]["large"] == 0
     assert set(found.efficiency["forward"]) == set(GROUPS)

@@ -14,7 +14,7 @@ from buddysim.machine import TrainingMachine
 from buddysim.training import Conv, Layer, Network
 from buddysim.training.cost import PASSES, CostModel
 from buddysim.training.cost.calibration import GROUPS, VERSIONS, Calibration, common, shipped
-from buddysim.training.cost.curve import PassTimeModel, Peak
+from buddysim.training.cost.curve import PassTimeModel, PeakRates
 from buddysim.training.cost.work import ConvWork, MatmulWork
 
 MODELS = {
@@ -76,7 +76,7 @@ def test_no_direct_algorithm_beats_the_machine(model: CostModel, conv: Conv, pas
 def test_a_product_by_hand() -> None:
     """64 rows, 32 columns, inner 10, twice: 81,920 operations; 20 columns are one tile of 32 too."""
     curve = PassTimeModel(rows=64.0, cols=32.0, inner=10.0, tail=0.5, bandwidth=0.5, launch_us=5.0)
-    peak = Peak(flops=1e9, bytes_per_s=1e6, multiprocessors=2.0)
+    peak = PeakRates(flops=1e9, bytes_per_s=1e6, multiprocessors=2.0)
     product = MatmulWork(64, 32, 10, count=2)
     outputs, idle = (64 + 64) * 32 * 2, 0.5 * 2 * 4096
     compute = 2 * (outputs + idle) * (10 + 10) / 1e9

@@ -55,7 +55,7 @@ def test_a_region_of_the_host_is_given_back_when_its_prefetch_is_over():
     assert host_pinned(program) == (120, 5)
     assert host_failure(program, 120) is None
     failure = host_failure(program, 110)
-    assert (failure.requested_bytes, failure.free_bytes, failure.missing_bytes) == (70, 60, 10)
+    assert (failure.requested_bytes, failure.free_bytes, failure.shortfall_bytes) == (70, 60, 10)
 
 
 def test_the_step_that_launches_a_deferred_copy_waits_for_it():

@@ -179,7 +179,7 @@ def test_what_does_not_fit_says_how_much_and_where():
     assert out.failure is not None
     assert (out.failure.layer, out.failure.pass_, out.failure.kind) == (3, "backward", "gradient_maps")
     aligned = 1_000_448
-    assert out.failure.missing_bytes == 3 * aligned - 2_500_000
+    assert out.failure.shortfall_bytes == 3 * aligned - 2_500_000
     text = out.failure_text()
     assert text.startswith("489.6 KiB of GPU memory missing at layer conv3, backward: 977.0 KiB of gradient maps")
     assert out.time_ps == 8.5 * MS  # as with enough memory
@@ -190,7 +190,7 @@ def test_the_hosts_pinned_memory_is_bounded():
     plan = Plan("test", _algorithms.fastest(network, 1, cost), stash=moved_inputs(network, offloaded(network, "all")))
     out = simulate_plan(network, 1, machine(pinned=2_500_000), cost, plan, TrainingOptions())
     assert out.failure is not None
-    assert (out.failure.where, out.failure.layer, out.failure.missing_bytes) == ("host", 3, 500_000)
+    assert (out.failure.memory, out.failure.layer, out.failure.shortfall_bytes) == ("host", 3, 500_000)
     assert "pinned host memory missing at layer conv3" in out.failure_text()
 
 
@@ -213,4 +213,4 @@ def test_a_network_wide_failure_counts_all_that_is_left(batch: int, missing: int
     plan = Plan("base", _algorithms.fastest(network, batch, cost), layerwise=False)
     out = simulate_plan(network, batch, machine(2_000_000), cost, plan, TrainingOptions())
     assert out.failure is not None
-    assert out.failure.missing_bytes == missing
+    assert out.failure.shortfall_bytes == missing

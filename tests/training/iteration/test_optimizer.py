@@ -77,10 +77,10 @@ def test_a_batch_has_to_leave_room_for_the_state():
     small = machine(14 * MB)
     largest = {}
     for name in OPTIMIZERS:
-        trials = FitChecks(network, small, cost, "vdnn-all-m", TrainingOptions(optimizer=name))  # type: ignore[arg-type]
-        largest[name] = largest_batch(trials)
-        assert trials.at(largest[name]).fits
-        assert not any(trials.at(batch).fits for batch in range(largest[name] + 1, 30))
+        checks = FitChecks(network, small, cost, "vdnn-all-m", TrainingOptions(optimizer=name))  # type: ignore[arg-type]
+        largest[name] = largest_batch(checks)
+        assert checks.check(largest[name]).fits
+        assert not any(checks.check(batch).fits for batch in range(largest[name] + 1, 30))
     assert largest["none"] == largest["sgd"] > largest["momentum"] > largest["adam"] > 0
 
 

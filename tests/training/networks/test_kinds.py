@@ -1,4 +1,4 @@
-"""Every registered kind of layer keeps the contract of `Kind`; names in PyTorch belong to one kind."""
+"""Every registered kind of layer keeps the contract of `LayerKind`; names in PyTorch belong to one kind."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import pytest
 
 from buddysim.base.errors import BuddysimError
 from buddysim.training.networks import kinds, zoo
-from buddysim.training.networks.layer_kind import Kind
+from buddysim.training.networks.layer_kind import LayerKind
 
 every_kind = pytest.mark.parametrize("kind", [kind for _, kind in kinds.REGISTRY.items()], ids=lambda kind: kind.name)
 
 
 @every_kind
-def test_a_kind_keeps_the_contract(kind: Kind) -> None:
+def test_a_kind_keeps_the_contract(kind: LayerKind) -> None:
     assert kind.backward_reads <= {"x", "y", "dy", "mask"}
     assert kind.least_inputs >= 1
     assert kind.most_inputs is None or kind.most_inputs >= kind.least_inputs
@@ -35,7 +35,7 @@ def test_a_name_in_pytorch_belongs_to_one_kind(where: str) -> None:
 
 
 @every_kind
-def test_modules_are_those_of_pytorch(kind: Kind) -> None:
+def test_modules_are_those_of_pytorch(kind: LayerKind) -> None:
     nn = pytest.importorskip("torch.nn")
     assert all(hasattr(nn, name) for name in kind.torch.modules)
 

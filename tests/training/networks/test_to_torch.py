@@ -16,13 +16,13 @@ torch = pytest.importorskip("torch", reason="PyTorch isn't installed: pip instal
 
 @pytest.mark.parametrize("training", TRAININGS, ids=lambda training: training.reduction.network)
 def test_every_layer_has_the_shape_that_is_stated(training) -> None:
-    from buddysim.training.networks.to_torch import Computed
+    from buddysim.training.networks.to_torch import NetworkModule
 
     one = training.reduction
     network = reduced(Network.load(one.network), one.width, one.size, 10)
     shapes = {}
     with torch.device("meta"):
-        scores = Computed(network)(
+        scores = NetworkModule(network)(
             torch.empty(2, *network.input_shape), lambda layer, values: shapes.update({layer.name: values.shape[1:]})
         )
     assert scores.shape == (2, 10)
@@ -43,7 +43,7 @@ def test_a_reduced_network_has_the_same_layers() -> None:
 
 
 def test_joins_and_shortcuts_by_hand() -> None:
-    from buddysim.training.networks.to_torch import Computed
+    from buddysim.training.networks.to_torch import NetworkModule
 
     net = NetworkBuilder("joins", (2, 4, 4))
     relu = net.add("relu", inputs=0)
@@ -53,7 +53,7 @@ def test_joins_and_shortcuts_by_hand() -> None:
     net.add("add", inputs=[both, both])
     net.add("softmax")
     images = torch.arange(-16.0, 16.0).reshape(1, 2, 4, 4)
-    found = Computed(net.build())(images)
+    found = NetworkModule(net.build())(images)
     alive = np.maximum(np.arange(-16.0, 16.0).reshape(2, 4, 4), 0)
     expected = np.zeros((5, 2, 2))
     expected[:2] = alive[:, ::2, ::2]
@@ -62,9 +62,9 @@ def test_joins_and_shortcuts_by_hand() -> None:
 
 
 def test_other_kinds_are_refused() -> None:
-    from buddysim.training.networks.to_torch import Computed
+    from buddysim.training.networks.to_torch import NetworkModule
 
     net = NetworkBuilder("tokens", (4, 8))
     net.add("layernorm")
     with pytest.raises(BuddysimError, match=r"tokens: layer 'layernorm1': kind layernorm can't be trained here"):
-        Computed(net.build())
+        NetworkModule(net.build())

@@ -95,13 +95,13 @@ def test_laws(data: st.DataObject, network: Network, percent: int) -> None:
     assert free.time_ps <= plain.time_ps
 
 
-def flipped(network: Network, cost: Any, link: Any, options: Any) -> tuple[list[cswap.Decision], list[int]]:
+def flipped(network: Network, cost: Any, link: Any, options: Any) -> tuple[list[cswap.CodecDecision], list[int]]:
     """The decisions, and by how much the iteration takes longer when each is flipped."""
     on: Any = machine(link=link)
-    setting = cswap.Setting(network, 1, on, cost, options)
+    setting = cswap.AdvisorInputs(network, 1, on, cost, options)
     taken = cswap.decisions(setting, "cswap")
 
-    def time_ps(chosen: list[cswap.Decision]) -> int:
+    def time_ps(chosen: list[cswap.CodecDecision]) -> int:
         plan = cswap.plan_of(setting, "cswap", chosen)
         return simulate_plan(network, 1, on, cost, plan, options).time_ps
 
@@ -136,7 +136,7 @@ def test_decisions_depend_on_what_is_hidden() -> None:
     on: Any = machine(link=LINK)
     for hidden_ps, compress in ((1, True), (10**12, False)):
         cost: Any = Cost({}, hidden_ps)
-        taken = cswap.decisions(cswap.Setting(network, 1, on, cost, make_options(synthetic_density=0.5)), "cswap")
+        taken = cswap.decisions(cswap.AdvisorInputs(network, 1, on, cost, make_options(synthetic_density=0.5)), "cswap")
         assert [one.compress for one in taken] == [compress] * len(taken)
         assert taken
 
@@ -211,9 +211,9 @@ def test_auto_takes_the_codec_that_costs_least(rule: str) -> None:
     network, on = chain("crcrpcrcr", elements=25_000_000), machine(link=LINK)
     cost: Any = Cost({}, 1)
 
-    def decided(codec: str, **more: Any) -> list[cswap.Decision]:
+    def decided(codec: str, **more: Any) -> list[cswap.CodecDecision]:
         options = make_options(synthetic_density=0.4, codec=codec, cswap_advisor=rule, **more)
-        return cswap.decisions(cswap.Setting(network, 1, on, cost, options), "cswap")  # type: ignore[arg-type]
+        return cswap.decisions(cswap.AdvisorInputs(network, 1, on, cost, options), "cswap")  # type: ignore[arg-type]
 
     alone = {codec: decided(codec) for codec in REGISTRY.names()}
     chosen = decided("auto")

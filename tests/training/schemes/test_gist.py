@@ -17,7 +17,7 @@ from buddysim.training.contents import MapContents
 from buddysim.training.driver import make_options, simulate_outcome, simulate_plan
 from buddysim.training.iteration import memory_usage
 from buddysim.training.iteration.allocators import LiveSetCounter
-from buddysim.training.iteration.program import KINDS, Tensor
+from buddysim.training.iteration.program import TENSOR_KINDS, Tensor
 from buddysim.training.networks.graph import Layer
 from buddysim.training.outcome import IterationOutcome
 from buddysim.training.schemes import gist
@@ -177,7 +177,7 @@ def peak(out: IterationOutcome) -> tuple[int, str]:
     more in the backward part than its code beside it in the forward part: a network of one layer is at its peak there.
     """
     held = memory_usage.levels(out.program)[
-        :, [memory_usage.is_map_tensor(Tensor(0, 0, kind, 0, "features")) for kind in KINDS]
+        :, [memory_usage.is_map_tensor(Tensor(0, 0, kind, 0, "features")) for kind in TENSOR_KINDS]
     ].sum(axis=1)
     step = out.program.steps[int(held.argmax())]
     return step.layer, step.pass_

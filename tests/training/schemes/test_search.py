@@ -59,9 +59,9 @@ def test_no_larger_batch_fits(data: st.DataObject):
     extra = {"synthetic_density": 0.5} if scheme == "cdma-zv" else {}
     options = TrainingOptions(memory_bytes=data.draw(st.integers(8, 400)) * 1024, extra=extra)
     pinned, limit = data.draw(st.sampled_from([62 << 30, 200 << 10])), 40
-    trials = FitChecks(network, machine(pinned=pinned), cost, scheme, options)  # type: ignore[arg-type]
+    checks = FitChecks(network, machine(pinned=pinned), cost, scheme, options)  # type: ignore[arg-type]
     every = [batch for batch in range(1, limit + 1) if fits(network, batch, cost, scheme, options, pinned)]
-    assert largest_batch(trials, limit) == max(every, default=0)
+    assert largest_batch(checks, limit) == max(every, default=0)
 
 
 @pytest.mark.parametrize("scheme", ["vdnn-dyn", "cdma-bw", "cdma"])
@@ -72,10 +72,10 @@ def test_a_scheme_fits_as_the_one_that_it_names(scheme: str, data: st.DataObject
     cost = data.draw(costs(network))
     extra = {"synthetic_density": 0.5} if scheme != "vdnn-dyn" else {}
     options = TrainingOptions(memory_bytes=data.draw(st.integers(8, 200)) * 1024, extra=extra)
-    trials = FitChecks(network, machine(), cost, scheme, options)  # type: ignore[arg-type]
-    assert trials.scheme != scheme
+    checks = FitChecks(network, machine(), cost, scheme, options)  # type: ignore[arg-type]
+    assert checks.scheme != scheme
     for batch in (1, 5, 20):
-        assert trials.at(batch).fits == fits(network, batch, cost, scheme, options, 62 << 30)
+        assert checks.check(batch).fits == fits(network, batch, cost, scheme, options, 62 << 30)
 
 
 def titan_x(network: str, scheme: str) -> FitChecks:
@@ -93,15 +93,15 @@ def test_vgg_on_a_titan_x(scheme: str):
     """Where all(p) takes FFTs, they need more than there is; from some batch on they aren't offered."""
     found = largest_batch(titan_x("vgg11", scheme))
     every = titan_x("vgg11", scheme)
-    assert every.at(found).fits
-    assert not any(every.at(batch).fits for batch in range(found + 1, found + 400))
+    assert every.check(found).fits
+    assert not any(every.check(batch).fits for batch in range(found + 1, found + 400))
 
 
 @pytest.mark.parametrize("scheme", ["baseline-p", "vdnn-all-m", "vdnn-dyn", "cdma-zv"])
 def test_few_batches_are_tried(scheme: str):
-    trials = titan_x("resnet110", scheme)
-    assert largest_batch(trials) > 300
-    assert len(trials._known) <= 8
+    checks = titan_x("resnet110", scheme)
+    assert largest_batch(checks) > 300
+    assert len(checks._known) <= 8
 
 
 def test_halves_of_the_bytes_let_a_larger_batch_fit():
@@ -121,10 +121,10 @@ def test_halves_of_the_bytes_let_a_larger_batch_fit():
 def test_the_shortage_is_that_of_a_simulation(scheme: str, pinned: str):
     titan = TrainingMachine.load("titan-x").with_overrides({"training.max_pinned_memory": pinned}, "test")
     cost = CostModel.load(titan, "cudnn4")
-    trials = FitChecks(Network.load("vgg11"), titan, cost, scheme, make_options())
-    larger = largest_batch(trials) + 1
+    checks = FitChecks(Network.load("vgg11"), titan, cost, scheme, make_options())
+    larger = largest_batch(checks) + 1
     simulated = simulate("vgg11", larger, titan, scheme, conv_library="cudnn4").counters
     missing = {name: value for name, value in simulated.items() if name.startswith("missing.")}
-    assert missing == oom_counters(trials.out_of_memory(larger))
+    assert missing == oom_counters(checks.out_of_memory(larger))
     assert missing["oom.message"]
-    assert trials.out_of_memory(larger - 1) is None
+    assert checks.out_of_memory(larger - 1) is None

@@ -77,7 +77,7 @@ def test_vgg_64_is_the_largest_batch_of_the_baseline_that_the_paper_trains():
     short = vgg(128, "baseline-m")
     assert not short.fits
     assert short.failure is not None
-    assert 0 < short.failure.missing_bytes < 0.03 * GIB  # at the edge
+    assert 0 < short.failure.shortfall_bytes < 0.03 * GIB  # at the edge
 
 
 def hungry() -> tuple[Network, Cost]:

@@ -182,7 +182,7 @@ class _AllocationRun:
         left = [self.tensors[index] for index in self.resident[done:]]
         wanted = sum(self.memory.rounded(tensor.byte_count) for tensor in left)
         problem = _failure(left[0], left[0].layer, "resident", short)
-        return self._result(replace(problem, missing_bytes=wanted - self.memory.free_bytes))
+        return self._result(replace(problem, shortfall_bytes=wanted - self.memory.free_bytes))
 
 
 def _may_wait(task: QueuedTask) -> bool:
@@ -190,7 +190,7 @@ def _may_wait(task: QueuedTask) -> bool:
 
 
 def _failure(tensor: Tensor, layer: int, pass_: str, short: PoolExhausted) -> FailedRequest:
-    sizes = short.requested_bytes, short.free_bytes, short.largest_bytes, short.missing_bytes
+    sizes = short.requested_bytes, short.free_bytes, short.largest_bytes, short.shortfall_bytes
     return FailedRequest("gpu", layer, pass_, tensor.kind, *sizes)
 
 

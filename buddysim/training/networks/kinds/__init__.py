@@ -1,7 +1,8 @@
 """The kinds of layer: one module per family, which lists its kinds as ``KINDS``.
 
-A kind declares everything that depends on it (`buddysim.training.networks.layer_kind.Kind`), so adding one is adding it
-to a file here or to a plug-in. What backward steps read is settled in docs/networks.md, as papers leave it open.
+A kind declares everything that depends on it (`buddysim.training.networks.layer_kind.LayerKind`), so adding one is
+adding it to a file here or to a plug-in. What backward steps read is settled in docs/networks.md, as papers leave it
+open.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ from collections.abc import Mapping
 from types import ModuleType
 
 from buddysim.base.registry import Registry
-from buddysim.training.networks.layer_kind import Kind
+from buddysim.training.networks.layer_kind import LayerKind
 
 
-def _kinds_of(module: ModuleType) -> Mapping[str, Kind]:
+def _kinds_of(module: ModuleType) -> Mapping[str, LayerKind]:
     listed = getattr(module, "KINDS", ())
-    if not isinstance(listed, list | tuple) or not all(isinstance(kind, Kind) for kind in listed):
+    if not isinstance(listed, list | tuple) or not all(isinstance(kind, LayerKind) for kind in listed):
         return {}
     return {kind.name: kind for kind in listed}
 
 
-REGISTRY: Registry[Kind] = Registry("layer kind", __name__, ("KINDS",), _kinds_of)
+REGISTRY: Registry[LayerKind] = Registry("layer kind", __name__, ("KINDS",), _kinds_of)

@@ -6,12 +6,12 @@ from buddysim.training.networks.graph import Layer, Pooling
 from buddysim.training.networks.layer_kind import (
     Attribute,
     Attributes,
+    AutogradSaved,
     Device,
-    Facts,
     Inputs,
-    Kind,
-    Mismatch,
-    Saved,
+    LayerKind,
+    LayerProperties,
+    ShapeMismatch,
     image,
     shape_text,
     window_steps,
@@ -25,19 +25,19 @@ _WINDOW = {
 }
 
 
-def _pool(inputs: Inputs, attributes: Attributes) -> Facts:
+def _pool(inputs: Inputs, attributes: Attributes) -> LayerProperties:
     channels, height, width = image(inputs[0])
     kernel_h, kernel_w = attributes["kernel"] or (height, width)
     stride_h, stride_w = attributes["stride"] or (kernel_h, kernel_w)
     pad_h, pad_w = attributes["pad"]
     if pad_h >= kernel_h or pad_w >= kernel_w:
-        raise Mismatch(f"a padding smaller than its {kernel_h}x{kernel_w} window", f"{pad_h}x{pad_w}")
+        raise ShapeMismatch(f"a padding smaller than its {kernel_h}x{kernel_w} window", f"{pad_h}x{pad_w}")
     out_h = window_steps(height, kernel_h, stride_h, pad_h, ceil=attributes["ceil"])
     out_w = window_steps(width, kernel_w, stride_w, pad_w, ceil=attributes["ceil"])
     if not (out_h and out_w):
         expected = f"an input that its {kernel_h}x{kernel_w} window fits (padding {pad_h}x{pad_w})"
-        raise Mismatch(expected, shape_text(inputs[0]))
-    return Facts(
+        raise ShapeMismatch(expected, shape_text(inputs[0]))
+    return LayerProperties(
         (channels, out_h, out_w),
         flops=channels * out_h * out_w * kernel_h * kernel_w,
         pool=Pooling(kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w, attributes["ceil"]),
@@ -47,18 +47,18 @@ def _pool(inputs: Inputs, attributes: Attributes) -> Facts:
 _INDEX_BYTES = 8
 
 
-def _maxpool_saves(layer: Layer, inputs: Inputs, device: Device) -> Saved:
+def _maxpool_saves(layer: Layer, inputs: Inputs, device: Device) -> AutogradSaved:
     """Its input and the place of the largest element of each window."""
-    return Saved((0,), sample_bytes=_INDEX_BYTES * layer.output_elements)
+    return AutogradSaved((0,), sample_bytes=_INDEX_BYTES * layer.output_elements)
 
 
-def _avgpool_saves(layer: Layer, inputs: Inputs, device: Device) -> Saved:
+def _avgpool_saves(layer: Layer, inputs: Inputs, device: Device) -> AutogradSaved:
     """Its input; nothing where it is a mean over the whole map, which PyTorch computes by another kernel."""
-    return Saved((0,)) if "kernel" in dict(layer.attributes) else Saved()
+    return AutogradSaved((0,)) if "kernel" in dict(layer.attributes) else AutogradSaved()
 
 
 KINDS = (
-    Kind(
+    LayerKind(
         "maxpool",
         "the largest of each window",
         frozenset({"x", "y", "dy"}),
@@ -68,7 +68,7 @@ KINDS = (
         saves=_maxpool_saves,
         moves=lambda x, y, inputs: (x + y, 2 * (x + y)),  # x, y, dy -> dx
     ),
-    Kind(
+    LayerKind(
         "avgpool",
         "the mean of each window",
         frozenset({"dy"}),

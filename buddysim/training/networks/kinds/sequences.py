@@ -6,12 +6,12 @@ from buddysim.training.networks.graph import ELEMENT_BYTES, NUMBER_BYTES, Gemm, 
 from buddysim.training.networks.layer_kind import (
     Attribute,
     Attributes,
+    AutogradSaved,
     Device,
-    Facts,
     Inputs,
-    Kind,
-    Mismatch,
-    Saved,
+    LayerKind,
+    LayerProperties,
+    ShapeMismatch,
     elements,
     per_output,
     shape_text,
@@ -23,20 +23,22 @@ _STATISTICS_ROWS = 32  # the memory-efficient kernel pads its statistics to mult
 _POINTWISE_FLOPS = 20  # of one cell and step: four gate functions, two products and a sum, tanh and the output gate
 
 
-def _embedding(inputs: Inputs, attributes: Attributes) -> Facts:
+def _embedding(inputs: Inputs, attributes: Attributes) -> LayerProperties:
     if len(inputs[0]) != 1:
-        raise Mismatch("an input of tokens", shape_text(inputs[0]))
-    return Facts((inputs[0][0], attributes["features"]), parameters=attributes["vocabulary"] * attributes["features"])
+        raise ShapeMismatch("an input of tokens", shape_text(inputs[0]))
+    return LayerProperties(
+        (inputs[0][0], attributes["features"]), parameters=attributes["vocabulary"] * attributes["features"]
+    )
 
 
-def _positions(inputs: Inputs, attributes: Attributes) -> Facts:
+def _positions(inputs: Inputs, attributes: Attributes) -> LayerProperties:
     shape = inputs[0]
     if len(shape) not in (2, 3):
-        raise Mismatch("an input of tokens x features or channels x height x width", shape_text(shape))
+        raise ShapeMismatch("an input of tokens x features or channels x height x width", shape_text(shape))
     count, features = (shape[0], shape[1]) if len(shape) == 2 else (shape[1] * shape[2], shape[0])
     out = (count + attributes["extra"], features)
     rows = attributes["rows"] or out[0]
-    return Facts(
+    return LayerProperties(
         out,
         parameters=(rows + attributes["extra"]) * features,
         flops=elements(out),
@@ -44,19 +46,19 @@ def _positions(inputs: Inputs, attributes: Attributes) -> Facts:
     )
 
 
-def _prepend(inputs: Inputs, attributes: Attributes) -> Facts:
+def _prepend(inputs: Inputs, attributes: Attributes) -> LayerProperties:
     count, features = tokens(inputs[0])
-    return Facts((attributes["tokens"] + count, features), parameters=attributes["tokens"] * features)
+    return LayerProperties((attributes["tokens"] + count, features), parameters=attributes["tokens"] * features)
 
 
-def _take(inputs: Inputs, attributes: Attributes) -> Facts:
+def _take(inputs: Inputs, attributes: Attributes) -> LayerProperties:
     count, features = tokens(inputs[0])
     if attributes["token"] >= count:
-        raise Mismatch(f"an input of more than {attributes['token']} tokens", count)
-    return Facts((features,))
+        raise ShapeMismatch(f"an input of more than {attributes['token']} tokens", count)
+    return LayerProperties((features,))
 
 
-def _lstm(inputs: Inputs, attributes: Attributes) -> Facts:
+def _lstm(inputs: Inputs, attributes: Attributes) -> LayerProperties:
     steps, features = tokens(inputs[0])
     hidden = attributes["features"]
     out = attributes["projection"] or hidden
@@ -67,7 +69,7 @@ def _lstm(inputs: Inputs, attributes: Attributes) -> Facts:
         gemms.append(Gemm(1, out, hidden, count=steps))
         parameters += hidden * out
         kept += 1  # what is projected
-    return Facts(
+    return LayerProperties(
         (steps, out),
         parameters=parameters,
         flops=2 * sum(gemm.multiply_adds for gemm in gemms) + _POINTWISE_FLOPS * steps * hidden,
@@ -76,7 +78,7 @@ def _lstm(inputs: Inputs, attributes: Attributes) -> Facts:
     )
 
 
-def _lstm_saves(layer: Layer, inputs: Inputs, device: Device) -> Saved:
+def _lstm_saves(layer: Layer, inputs: Inputs, device: Device) -> AutogradSaved:
     """On a GPU X, Y, the first states and what cuDNN reserves; on a CPU the tensors of each step.
 
     cuDNN's reserve is its own: gates, cells and what is projected are assumed. PyTorch's own steps keep, of each, the
@@ -87,26 +89,26 @@ def _lstm_saves(layer: Layer, inputs: Inputs, device: Device) -> Saved:
     projected = hidden if len(layer.gemms) > 2 else 0
     weights = layer.parameters - _GATES * hidden * features
     if device == "cuda":
-        return Saved((0,), True, hidden + out, sample_bytes=layer.saved_sample_bytes, weights=layer.parameters)
+        return AutogradSaved((0,), True, hidden + out, sample_bytes=layer.saved_sample_bytes, weights=layer.parameters)
     kept = steps * ((_GATES + 2) * hidden + projected + out)
     biases = layer.parameters - sum(gemm.n * gemm.k for gemm in layer.gemms)
-    return Saved((0,), False, kept, weights=weights - biases, weights_for_dx=_GATES * hidden * features)
+    return AutogradSaved((0,), False, kept, weights=weights - biases, weights_for_dx=_GATES * hidden * features)
 
 
-def _attention(inputs: Inputs, attributes: Attributes) -> Facts:
+def _attention(inputs: Inputs, attributes: Attributes) -> LayerProperties:
     (queries, wide), (keys, key_wide), (values, value_wide) = (tokens(shape) for shape in inputs)
     heads = attributes["heads"]
     if key_wide != wide or values != keys:
-        raise Mismatch(f"keys of {wide} features and as many values as keys", f"{key_wide} and {keys}, {values}")
+        raise ShapeMismatch(f"keys of {wide} features and as many values as keys", f"{key_wide} and {keys}, {values}")
     if wide % heads or value_wide % heads:
-        raise Mismatch(f"features that are a multiple of its {heads} heads", f"{wide} and {value_wide}")
+        raise ShapeMismatch(f"features that are a multiple of its {heads} heads", f"{wide} and {value_wide}")
     seen = -(-keys // 2) if attributes["causal"] else keys
     gemms = (
         Gemm(queries, seen, wide // heads, count=heads, weights=False),
         Gemm(queries, value_wide // heads, seen, count=heads, weights=False),
     )
     rows = -(-queries // _STATISTICS_ROWS) * _STATISTICS_ROWS
-    return Facts(
+    return LayerProperties(
         (queries, value_wide),
         flops=2 * sum(gemm.multiply_adds for gemm in gemms),
         gemms=gemms,
@@ -114,7 +116,7 @@ def _attention(inputs: Inputs, attributes: Attributes) -> Facts:
     )
 
 
-def _attention_saves(layer: Layer, inputs: Inputs, device: Device) -> Saved:
+def _attention_saves(layer: Layer, inputs: Inputs, device: Device) -> AutogradSaved:
     """Queries, keys, values, the output and a statistic for each row; without a fused kernel what its products read.
 
     A CPU has a fused kernel without dropout. The output of a GPU's kernel is one map for the samples, and a copy of it
@@ -124,19 +126,19 @@ def _attention_saves(layer: Layer, inputs: Inputs, device: Device) -> Saved:
     outside = attributes["tokens_outside"]
     if device == "cuda":
         copied = layer.output_elements if outside else 0
-        return Saved((0, 1, 2), not outside, copied, layer.saved_sample_bytes, fixed_bytes=2 * NUMBER_BYTES)
+        return AutogradSaved((0, 1, 2), not outside, copied, layer.saved_sample_bytes, fixed_bytes=2 * NUMBER_BYTES)
     heads = layer.gemms[0].count
     rows, keys = inputs[0][0], inputs[1][0]
     if not attributes["share"]:
-        return Saved((0, 1, 2), True, sample_bytes=heads * rows * ELEMENT_BYTES)
+        return AutogradSaved((0, 1, 2), True, sample_bytes=heads * rows * ELEMENT_BYTES)
     products = elements(inputs[0]) + elements(inputs[1]) + 3 * heads * rows * keys
     if outside or heads == 1:
-        return Saved((2,), False, products)
-    return Saved((), False, products + elements(inputs[2]))
+        return AutogradSaved((2,), False, products)
+    return AutogradSaved((), False, products + elements(inputs[2]))
 
 
 KINDS = (
-    Kind(
+    LayerKind(
         "embedding",
         "a row of a table for each token",
         frozenset({"x", "dy"}),
@@ -148,7 +150,7 @@ KINDS = (
         reads_numbers=True,
         moves=per_output(2, 3),  # a gradient is added to rows
     ),
-    Kind(
+    LayerKind(
         "positions",
         "tokens, or the pixels of an image as tokens, with learned tokens put before them and learned positions added",
         frozenset({"dy"}),
@@ -159,7 +161,7 @@ KINDS = (
         },
         moves=per_output(2, 2),
     ),
-    Kind(
+    LayerKind(
         "prepend",
         "learned tokens put before the others",
         frozenset({"dy"}),
@@ -167,7 +169,7 @@ KINDS = (
         {"tokens": Attribute("count", "how many", 1)},
         moves=per_output(2, 2),
     ),
-    Kind(
+    LayerKind(
         "take",
         "one of the tokens, a view",
         frozenset({"dy"}),
@@ -177,7 +179,7 @@ KINDS = (
         classifier="before",
         moves=per_output(0, 2),
     ),
-    Kind(
+    LayerKind(
         "lstm",
         "long short-term memory over the tokens; saves its gates, cells and, with a projection, what is projected",
         frozenset({"x", "y", "dy"}),
@@ -191,7 +193,7 @@ KINDS = (
         recurrent=True,
         saves=_lstm_saves,
     ),
-    Kind(
+    LayerKind(
         "attention",
         "softmax of queries times keys, times values, head by head, in one kernel; saves a statistic of each row",
         frozenset({"x", "y", "dy"}),

@@ -18,7 +18,7 @@ from buddysim.base.registry import Registry
 from buddysim.training.networks.graph import Network
 
 
-class Recipe:
+class ZooEntry:
     """A network by its name, built when it is first asked for."""
 
     def __init__(self, name: str, build: Callable[..., Network]) -> None:
@@ -85,14 +85,14 @@ def _value(network: str, name: str, text: str, default: int | bool) -> int | boo
     return int(text)
 
 
-def _recipes_of(module: ModuleType) -> Mapping[str, Recipe]:
+def _recipes_of(module: ModuleType) -> Mapping[str, ZooEntry]:
     listed = getattr(module, "NETWORKS", None)
     if not isinstance(listed, dict) or not all(isinstance(name, str) and callable(listed[name]) for name in listed):
         return {}
-    return {name: Recipe(name, build) for name, build in listed.items()}
+    return {name: ZooEntry(name, build) for name, build in listed.items()}
 
 
-REGISTRY: Registry[Recipe] = Registry("network", __name__, ("NETWORKS",), _recipes_of)
+REGISTRY: Registry[ZooEntry] = Registry("network", __name__, ("NETWORKS",), _recipes_of)
 
 
 def names() -> tuple[str, ...]:
