@@ -10,7 +10,7 @@ import argparse
 from pathlib import Path
 
 import buddysim
-from buddysim.figures import ResultSource, overview, save
+from buddysim.figures import ResultSource, overview, save_figure
 from buddysim.sweep.store import Store
 
 HERE = Path(__file__).resolve().parent
@@ -29,7 +29,7 @@ def main() -> None:
     picture = args.output or HERE / f"{args.trace.stem}.png"
     try:
         results = ResultSource(Store.at(args.store)).replay(args.trace, args.scheme.split(","), args.machine)
-        save(overview.draw(results), picture)
+        save_figure(overview.draw(results), picture)
     except buddysim.BuddysimError as error:
         parser.error(str(error))
     print(picture)

@@ -26,10 +26,10 @@ if str(ROOT) not in sys.path:
 
 from buddysim.base.errors import BuddysimError  # noqa: E402
 from buddysim.gpu_codecs import BLOCKS, LAYOUTS, REGISTRY  # noqa: E402
-from buddysim.gpu_codecs.derived_samples import filled  # noqa: E402
+from buddysim.gpu_codecs.derived_samples import with_derived_samples  # noqa: E402
 from buddysim.gpu_codecs.opencl_device import LaunchShape  # noqa: E402
 from buddysim.gpu_codecs.samples import CodecSample, read_samples, write_samples  # noqa: E402
-from buddysim.gpu_codecs.simulate_codec import CodecExperiment, measure  # noqa: E402
+from buddysim.gpu_codecs.simulate_codec import CodecExperiment, simulate_codec  # noqa: E402
 from buddysim.papers.cswap.codec_models import CODEC, searches  # noqa: E402
 
 FILE, CHECKS = (ROOT / "buddysim" / "gpu_codecs" / "data" / name for name in ("times.csv", "checks.csv"))
@@ -151,7 +151,7 @@ def _measure(
     samples = read_samples(path) if path.exists() else []
 
     def write() -> None:
-        rows = filled(samples, ALL_LAUNCHES, _launches(FEW_GRIDS)) if known is None else samples
+        rows = with_derived_samples(samples, ALL_LAUNCHES, _launches(FEW_GRIDS)) if known is None else samples
         write_samples(path, rows)
 
     if not only_list:
@@ -162,7 +162,7 @@ def _measure(
             continue
         start = time.perf_counter()
         if not only_list:
-            samples += measure(rest, MACHINES)
+            samples += simulate_codec(rest, MACHINES)
             write()
         print(
             f"{rest.codec} {rest.layout} {rest.byte_count // MIB} MiB, {rest.sparsity:.0%} zeros, "

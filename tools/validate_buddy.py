@@ -101,7 +101,7 @@ def lines(comparisons: Sequence[PaperComparison], study: BuddyStudy) -> Iterator
 
 def there(study: BuddyStudy) -> str:
     """The workloads that the store has findings of."""
-    names = [name for name in study.names() if study.finding(name, "ratio") is not None]
+    names = [name for name in study.names() if study.analysis_rows(name, "ratio") is not None]
     return f"{len(names)} of 16 ({', '.join(names)})" if names else "none"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from buddysim.analyses.analysis_options import AnalysisOptions
 from buddysim.analyses.analysis_result import AnalysisResult, Value
 from buddysim.analyses.snapshot_classes import snapshots_of_run
-from buddysim.analyses.target_choice import chosen_on
+from buddysim.analyses.target_choice import target_source_text
 from buddysim.buddy.values import EntryValues
 from buddysim.compress import SECTOR_BYTES
 from buddysim.replay import simulate
@@ -45,7 +45,7 @@ def analyse(trace: Trace, options: AnalysisOptions) -> AnalysisResult:
             (kernel["launch_index"], kernel["name"], kernel["launch_ps"], kernel["time_ps"], device, link, share)
         )
     notes = (
-        f"modelled on {machine.name}; {chosen_on(options)}, threshold {options.threshold:g}, sizes by "
+        f"modelled on {machine.name}; {target_source_text(options)}, threshold {options.threshold:g}, sizes by "
         f"{options.compressor}",
         "of kernels that overlap, traffic counts for each while it runs; write-backs come when lines are evicted, at "
         "times in a later kernel",

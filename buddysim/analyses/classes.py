@@ -7,7 +7,13 @@ from numpy.typing import NDArray
 
 from buddysim.analyses.analysis_options import AnalysisOptions
 from buddysim.analyses.analysis_result import AnalysisResult, Value
-from buddysim.analyses.snapshot_classes import MEASURED, SAMPLED, scaled, seen_at, snapshots_of_run
+from buddysim.analyses.snapshot_classes import (
+    MEASURED,
+    SAMPLED,
+    allocation_classes_at,
+    scale_to_allocation,
+    snapshots_of_run,
+)
 from buddysim.base.errors import BuddysimError
 from buddysim.buddy.values import EntryValues
 from buddysim.compress import STUDY_CLASSES
@@ -29,11 +35,11 @@ def analyse(trace: Trace, options: AnalysisOptions) -> AnalysisResult:
         shares: dict[int, list[NDArray[np.float64]]] = {}
         whole = []
         for snapshot in snapshots_of_run(trace, values):
-            found = list(seen_at(trace, values, snapshot))
+            found = list(allocation_classes_at(trace, values, snapshot))
             if not found:
                 continue  # it knows allocations in host memory only
             sampled |= any(seen.sampled for seen in found)
-            total = np.sum([scaled(seen) for seen in found], axis=0)
+            total = np.sum([scale_to_allocation(seen) for seen in found], axis=0)
             whole.append(total / total.sum())
             for seen in found:
                 shares.setdefault(seen.allocation.index, []).append(seen.counts / seen.counts.sum())

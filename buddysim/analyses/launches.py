@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from buddysim.analyses.analysis_options import AnalysisOptions
 from buddysim.analyses.analysis_result import AnalysisResult, DoesNotApply, Value
 from buddysim.analyses.snapshot_classes import snapshots_of_run
-from buddysim.analyses.target_choice import chosen_on, chosen_targets
+from buddysim.analyses.target_choice import select_targets, target_source_text
 from buddysim.buddy.targets import Target
 from buddysim.buddy.values import EntryValues
 from buddysim.compress import ENTRY_BYTES, SECTORS_OF_CLASS, STUDY_CLASSES, UNKNOWN_CLASS
@@ -40,7 +40,7 @@ def analyse(trace: Trace, options: AnalysisOptions) -> AnalysisResult:
         raise DoesNotApply(
             f"{trace.path}: has no sizes while its launches run: expected a trace of 'workloads make', for example"
         )
-    targets = [chosen_targets(trace, options.profile(policy=policy), options) for policy in _POLICIES]
+    targets = [select_targets(trace, options.profile(policy=policy), options) for policy in _POLICIES]
     first: dict[int, NDArray[np.uint8]] = {}
     counted: dict[int, NDArray[np.int64]] = {}
     rows: list[tuple[Value, ...]] = []
@@ -57,7 +57,7 @@ def analyse(trace: Trace, options: AnalysisOptions) -> AnalysisResult:
         rows.append((moment.point, ratio, *(count / entries if entries else None for count in changed)))
     notes = (
         f"sizes of real values, by {options.compressor}; shares are of all entries: beside the first moment, and under "
-        f"targets that stay ({chosen_on(options)}, threshold {options.threshold:g})",
+        f"targets that stay ({target_source_text(options)}, threshold {options.threshold:g})",
     )
     shown = (
         rows if len(rows) <= _MOST_SHOWN else [rows[at] for at in np.linspace(0, len(rows) - 1, _MOST_SHOWN, dtype=int)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from buddysim.analyses.analysis_options import KIB, AnalysisOptions
 from buddysim.analyses.analysis_result import AnalysisResult, Value
-from buddysim.analyses.target_choice import chosen_on
+from buddysim.analyses.target_choice import target_source_text
 from buddysim.base.errors import BuddysimError
 from buddysim.replay import simulate
 from buddysim.trace import Trace
@@ -42,7 +42,7 @@ def analyse(trace: Trace, options: AnalysisOptions) -> AnalysisResult:
     notes = (
         f"modelled: replayed on {machine.name}, {slices} slices, {machine.metadata_cache.ways} ways; merged accesses "
         "found their line on its way and are no hits",
-        f"{chosen_on(options)}, threshold {options.threshold:g}",
+        f"{target_source_text(options)}, threshold {options.threshold:g}",
     )
     return AnalysisResult(
         f"metadata cache on {machine.name}, from {options.metadata_sizes[0] / KIB:g} KiB per slice",

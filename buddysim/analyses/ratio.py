@@ -6,7 +6,13 @@ from statistics import geometric_mean
 
 from buddysim.analyses.analysis_options import AnalysisOptions
 from buddysim.analyses.analysis_result import AnalysisResult, Value
-from buddysim.analyses.snapshot_classes import MEASURED, SAMPLED, scaled, seen_at, snapshots_of_run
+from buddysim.analyses.snapshot_classes import (
+    MEASURED,
+    SAMPLED,
+    allocation_classes_at,
+    scale_to_allocation,
+    snapshots_of_run,
+)
 from buddysim.buddy.values import EntryValues
 from buddysim.compress import ENTRY_BYTES, STUDY_CLASSES
 from buddysim.trace import Trace
@@ -24,10 +30,10 @@ def analyse(trace: Trace, options: AnalysisOptions) -> AnalysisResult:
     for name in options.compressors:
         values = EntryValues(trace, name)
         for number, snapshot in enumerate(snapshots_of_run(trace, values)):
-            found = list(seen_at(trace, values, snapshot))
+            found = list(allocation_classes_at(trace, values, snapshot))
             sampled |= any(seen.sampled for seen in found)
             allocated = sum(seen.allocation.entries for seen in found) * ENTRY_BYTES
-            stored = round(sum(float(scaled(seen) @ STUDY_CLASSES) for seen in found))
+            stored = round(sum(float(scale_to_allocation(seen) @ STUDY_CLASSES) for seen in found))
             ratio = allocated / stored if stored else None
             rows.append((name, number, snapshot.point, len(found), allocated, stored, ratio))
     means = (f"{name} {_mean(rows, name)}" for name in options.compressors)

@@ -49,7 +49,7 @@ def snapshots_of_run(trace: Trace, values: EntryValues) -> list[Snapshot]:
     return found
 
 
-def seen_at(trace: Trace, values: EntryValues, snapshot: Snapshot) -> Iterator[AllocationClasses]:
+def allocation_classes_at(trace: Trace, values: EntryValues, snapshot: Snapshot) -> Iterator[AllocationClasses]:
     """The device allocations that a snapshot has sizes of."""
     for allocation in trace.allocations:
         known = allocation.space == "device" and snapshot.index in values.snapshots_of(allocation.index)
@@ -85,6 +85,6 @@ def classes_at(
         yield first, window
 
 
-def scaled(seen: AllocationClasses) -> NDArray[np.float64]:
+def scale_to_allocation(seen: AllocationClasses) -> NDArray[np.float64]:
     """Entries of each size class of the whole allocation."""
     return seen.counts.astype(np.float64) * (seen.allocation.entries / int(seen.counts.sum()))

@@ -8,7 +8,7 @@ from buddysim.buddy.options import ProfileOptions
 from buddysim.trace import Trace, open_trace
 
 
-def chosen_targets(trace: Trace, how: ProfileOptions, options: AnalysisOptions) -> Targets:
+def select_targets(trace: Trace, how: ProfileOptions, options: AnalysisOptions) -> Targets:
     """The targets of a trace's allocations.
 
     Raises
@@ -22,7 +22,7 @@ def chosen_targets(trace: Trace, how: ProfileOptions, options: AnalysisOptions) 
         return targets_of_other_input(profile_with(other, how).targets, trace)
 
 
-def chosen_on(options: AnalysisOptions) -> str:
+def target_source_text(options: AnalysisOptions) -> str:
     """Where targets come from, for notes."""
     if options.profile_from is None:
         return "targets from this very trace"

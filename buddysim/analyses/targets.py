@@ -5,7 +5,7 @@ from __future__ import annotations
 from buddysim.analyses.analysis_options import AnalysisOptions
 from buddysim.analyses.analysis_result import AnalysisResult, Value
 from buddysim.analyses.snapshot_classes import snapshots_of_run
-from buddysim.analyses.target_choice import chosen_on, chosen_targets
+from buddysim.analyses.target_choice import select_targets, target_source_text
 from buddysim.buddy import profile_under
 from buddysim.buddy.options import POLICIES
 from buddysim.buddy.values import EntryValues
@@ -25,7 +25,7 @@ def analyse(trace: Trace, options: AnalysisOptions) -> AnalysisResult:
     rows: list[tuple[Value, ...]] = []
     for policy in POLICIES:
         how = options.profile(policy=policy)
-        found = profile_under(trace, chosen_targets(trace, how, options), how)
+        found = profile_under(trace, select_targets(trace, how, options), how)
         counted = simulate(trace, machine, "buddy", found.targets, compressor=options.compressor).counters
         link = counted["link.read_bytes"] + counted["link.write_bytes"]
         rows.append(
@@ -39,7 +39,7 @@ def analyse(trace: Trace, options: AnalysisOptions) -> AnalysisResult:
             )
         )
     notes = (
-        f"{chosen_on(options)}, threshold {options.threshold:g}, sizes by {options.compressor}",
+        f"{target_source_text(options)}, threshold {options.threshold:g}, sizes by {options.compressor}",
         "static: share of entries that overflow their target, mean over the snapshots; replayed: share of fills and "
         f"write-backs of the L2 that touch buddy memory, modelled on {machine.name}",
     )

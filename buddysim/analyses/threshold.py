@@ -5,7 +5,7 @@ from __future__ import annotations
 from buddysim.analyses.analysis_options import AnalysisOptions
 from buddysim.analyses.analysis_result import AnalysisResult, Value
 from buddysim.analyses.snapshot_classes import snapshots_of_run
-from buddysim.analyses.target_choice import chosen_on, chosen_targets
+from buddysim.analyses.target_choice import select_targets, target_source_text
 from buddysim.buddy import profile_under
 from buddysim.buddy.values import EntryValues
 from buddysim.trace import Trace
@@ -22,13 +22,13 @@ def analyse(trace: Trace, options: AnalysisOptions) -> AnalysisResult:
     rows: list[tuple[Value, ...]] = []
     for threshold in options.thresholds:
         how = options.profile(threshold)
-        found = profile_under(trace, chosen_targets(trace, how, options), how)
+        found = profile_under(trace, select_targets(trace, how, options), how)
         placed = (found.free_placement_ratio, found.sector_placement_ratio)
         known = (None if ratio == float("inf") else ratio for ratio in placed)
         rows.append((threshold, found.ratio, found.buddy_access_fraction, *known))
     notes = (
-        f"{chosen_on(options)}; sizes by {options.compressor}; the threshold holds in the worst snapshot; static "
-        "share: entries that overflow their target, mean over the snapshots; free placement: every entry takes its "
-        "size class and no more; sector placement: it takes the sectors that it needs",
+        f"{target_source_text(options)}; sizes by {options.compressor}; the threshold holds in the worst snapshot",
+        "overflow_fraction: fraction of entries that overflow their target, mean over the snapshots",
+        "per_entry_ratio: each entry takes its size class and no more; per_entry_sector_ratio: it takes whole sectors",
     )
     return AnalysisResult("Buddy Threshold", COLUMNS, rows, notes)

@@ -175,13 +175,13 @@ def _fill(names: Sequence[str], source: ResultSource, args: argparse.Namespace) 
 
     from buddysim.base.terminal import say
     from buddysim.figures import REGISTRY
-    from buddysim.papers.buddy.run_missing import comparison_asks, fill
+    from buddysim.papers.buddy.run_missing import comparison_requests, run_missing
     from buddysim.sweep.api import executor_maker
 
     asks: list[Callable[[], object]] = [partial(REGISTRY.find(name).data, source) for name in names]
     if args.figure in (ALL, STUDY):
-        asks += comparison_asks(source.buddy)
-    fill(source.buddy, asks, executor_maker(args.workers, args.scheduler, args.slurm), lambda event: None, say)
+        asks += comparison_requests(source.buddy)
+    run_missing(source.buddy, asks, executor_maker(args.workers, args.scheduler, args.slurm), lambda event: None, say)
 
 
 def _drawn_file(figure: object) -> str:
@@ -204,7 +204,7 @@ def _check_file(args: argparse.Namespace) -> None:
 
 def _draw(name: str, paths: Sequence[Path], args: argparse.Namespace) -> None:
     from buddysim.figures import REGISTRY, FigureFormat, plot
-    from buddysim.plotting.save import check_picture
+    from buddysim.plotting.save import check_figure_file
     from buddysim.report.screen import print_screen
 
     if args.run_first and args.figure != ALL and not is_study(REGISTRY.find(name)):
@@ -212,7 +212,7 @@ def _draw(name: str, paths: Sequence[Path], args: argparse.Namespace) -> None:
     for path in paths:
         if args.output is None or args.figure in GROUPS:
             path.parent.mkdir(parents=True, exist_ok=True)
-        check_picture(path, [args.file])
+        check_figure_file(path, [args.file])
     source = _source(name, args)
     if args.run_first and args.figure not in GROUPS:
         _fill([name], source, args)

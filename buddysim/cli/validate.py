@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     from buddysim.base.csvfile import csv_text
     from buddysim.base.output import check_outputs, write_text
     from buddysim.base.terminal import say
-    from buddysim.plotting.save import save
+    from buddysim.plotting.save import save_figure
     from buddysim.report.screen import print_screen
     from buddysim.report.validation_screen import validation_parts
     from buddysim.validation import REGISTRY, ValidationOptions
@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
         for (_, one), points, picture in zip(found.items(), targets[2::2], targets[3::2], strict=True):
             write_text(points, csv_text([one.columns, *one.rows]))
             if one.figure is not None:
-                save(one.figure(), picture)
+                save_figure(one.figure(), picture)
     for target in targets:
         if target.exists():
             print(f"written: {target}")

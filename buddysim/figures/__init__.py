@@ -28,9 +28,9 @@ from buddysim.base.output import write_text
 from buddysim.base.registry import Registry, modules_with
 from buddysim.figures.shared.result_source import ResultSource
 from buddysim.plotting.figure_format import FigureFormat
-from buddysim.plotting.save import save
+from buddysim.plotting.save import save_figure
 
-__all__ = ["REGISTRY", "FigureFormat", "ResultSource", "plot", "save"]
+__all__ = ["REGISTRY", "FigureFormat", "ResultSource", "plot", "save_figure"]
 
 _CONTRACT = ("TITLE", "data", "draw")
 
@@ -62,9 +62,9 @@ def plot(
     paths = [Path(path)] if isinstance(path, str | os.PathLike) else [Path(one) for one in path]
     if look is None or look.width_in is None:
         look = replace(look or FigureFormat(), width_in=getattr(figure, "WIDTH_IN", None))
-    with source.blamed(f"plot {name}"):
+    with source.result_errors(f"plot {name}"):
         drawn = look.apply(figure.draw(numbers))
         for one in paths:
-            save(drawn, one)
+            save_figure(drawn, one)
     if hasattr(numbers, "csv_rows"):
         write_text(paths[0].with_suffix(".csv"), csv_text(numbers.csv_rows()))

@@ -37,7 +37,9 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
-    figure, axes = style.figure(f"{TITLE}\n{density.caption()}, masks counted", 1, len(LAYOUTS), width=13, sharey=True)
+    figure, axes = style.make_figure(
+        f"{TITLE}\n{density.caption()}, masks counted", 1, len(LAYOUTS), width=13, sharey=True
+    )
     cells = {(row["network"], row["layout"], row["algorithm"]): row for row in rows}
     networks = list(NETWORKS)
     for panel, layout in zip(axes, LAYOUTS, strict=True):
@@ -52,9 +54,9 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
         panel.set_yscale("log", base=2)
         panel.yaxis.set_major_formatter("{x:g}")
         panel.set_title(layout, fontsize=9, loc="left")
-        style.reported_line(panel, reported_value("zvc-average"), "paper: ZV on average 2.6")
-        style.turned(panel, 8)
-    style.reported_line(axes[0], reported_value("zvc-largest"), "paper: ZV at most 13.8")
+        style.draw_reported_line(panel, reported_value("zvc-average"), "paper: ZV on average 2.6")
+        style.rotate_group_labels(panel, 8)
+    style.draw_reported_line(axes[0], reported_value("zvc-largest"), "paper: ZV at most 13.8")
     axes[0].set_ylabel("ratio")
-    style.legend(axes[0], 3)
+    style.add_legend(axes[0], 3)
     return figure

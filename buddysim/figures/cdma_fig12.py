@@ -29,10 +29,12 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
-    figure, axes = style.figure(f"{TITLE}\n{density.caption()}")
+    figure, axes = style.make_figure(f"{TITLE}\n{density.caption()}")
     labels = [row["network"] for row in rows]
-    style.grouped(axes, labels, {shown: [row["share"][s] for row in rows] for s, shown in SCHEMES.items()}, "{:.2f}")
-    style.reported_line(axes, 1 / reported_value("zvc-average"), "paper: ZV on average 1 / 2.6")
+    style.draw_grouped_bars(
+        axes, labels, {shown: [row["share"][s] for row in rows] for s, shown in SCHEMES.items()}, "{:.2f}"
+    )
+    style.draw_reported_line(axes, 1 / reported_value("zvc-average"), "paper: ZV on average 1 / 2.6")
     axes.set_ylabel("bytes on the link over vDNN's")
-    style.legend(axes, 4)
+    style.add_legend(axes, 4)
     return figure

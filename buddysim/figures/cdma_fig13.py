@@ -37,11 +37,11 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
-    figure, axes = style.figure(f"{TITLE}\n{density.caption()}", 1, 2, width=13, sharey=True)
+    figure, axes = style.make_figure(f"{TITLE}\n{density.caption()}", 1, 2, width=13, sharey=True)
     reached = {(row["machine"], row["network"], row["scheme"]): row["performance"] for row in rows}
     networks = list(NETWORKS)
     for panel, (machine, shown) in zip(axes, MACHINES.items(), strict=True):
-        style.grouped(
+        style.draw_grouped_bars(
             panel, networks, {label: [reached[machine, n, s] for n in networks] for s, label in SCHEMES.items()}
         )
         gains = [100 * (reached[machine, n, "cdma-zv"] / reached[machine, n, "vdnn-all-p"] - 1) for n in networks]

@@ -38,20 +38,20 @@ def data(source: ResultSource) -> dict[str, list[dict[str, Any]]]:
 
 
 def draw(data: dict[str, list[dict[str, Any]]]) -> Figure:
-    figure, axes = style.figure(TITLE, 1, 2, width=12, width_ratios=(2, 3))
+    figure, axes = style.make_figure(TITLE, 1, 2, width=12, width_ratios=(2, 3))
     for panel, (what, rows) in zip(axes, data.items(), strict=True):
         networks = list(dict.fromkeys(row["network"] for row in rows))
         series: dict[str, list[float]] = {}
         for row in rows:
             name = row["varied"] if row["calibrated"] else f"{row['varied']} (uncalibrated)"
             series.setdefault(name, []).append(row["performance"])
-        style.grouped(panel, networks, series)
+        style.draw_grouped_bars(panel, networks, series)
         panel.set_ylim(0, 1.08)
         panel.set_ylabel("oracle's time / vDNN's time")
         panel.set_title("library, on a Titan X" if what == "library" else "GPU", fontsize=9, loc="left")
-        style.legend(panel, 3)
-        style.turned(panel, 8)
+        style.add_legend(panel, 3)
+        style.rotate_group_labels(panel, 8)
     axes[0].set_xlabel("timings: convnet-benchmarks (cudnn4), DeepBench (cudnn5)", fontsize=7)
-    style.reported_line(axes[1], 1 - reported_value("vdnn-loss") / 100, "paper: average")
-    style.reported_line(axes[1], 1 - reported_value("vdnn-loss-most") / 100, "paper: worst")
+    style.draw_reported_line(axes[1], 1 - reported_value("vdnn-loss") / 100, "paper: average")
+    style.draw_reported_line(axes[1], 1 - reported_value("vdnn-loss-most") / 100, "paper: worst")
     return figure

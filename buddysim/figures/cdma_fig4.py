@@ -23,7 +23,7 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
-    figure, axes = style.figure(f"{TITLE}\n{density.caption()}", width=11)
+    figure, axes = style.make_figure(f"{TITLE}\n{density.caption()}", width=11)
     names = list(dict.fromkeys(row["map"] for row in rows))
     for group, name in enumerate(names):
         points = [row for row in rows if row["map"] == name]
@@ -36,5 +36,5 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     axes.annotate("paper: first CONV", (0.5, high), fontsize=7, color=style.REPORTED)
     axes.set_xticks(range(len(names)), names)
     axes.set_ylabel("density, %")
-    style.turned(axes, 8)
+    style.rotate_group_labels(axes, 8)
     return figure

@@ -52,7 +52,7 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     by_cell = {(row["map"], row["iteration"]): row for row in rows}
     title = f"{TITLE}\n{density.caption()}"
     size = {"width": 1.4 * len(iterations), "height": 1.45 * len(names) + 0.6, "squeeze": False}
-    figure, axes = style.figure(title, len(names), len(iterations), **size)
+    figure, axes = style.make_figure(title, len(names), len(iterations), **size)
     for y, name in enumerate(names):
         for x, iteration in enumerate(iterations):
             panel = axes[y, x]

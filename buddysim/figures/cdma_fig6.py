@@ -38,16 +38,16 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
-    figure, axes = style.figure(f"{TITLE}\n{density.caption()}", len(SHOWN), 1, width=11, height=8)
+    figure, axes = style.make_figure(f"{TITLE}\n{density.caption()}", len(SHOWN), 1, width=11, height=8)
     for panel, network in zip(axes, SHOWN, strict=True):
         points = [row for row in rows if row["network"] == network]
         layers = list(dict.fromkeys(row["layer"] for row in points))
         series: dict[str, list[float]] = {}
         for row in points:
             series.setdefault(f"{100 * row['trained']:.0f} % trained", []).append(100 * row["density"])
-        style.grouped(panel, layers, series)
+        style.draw_grouped_bars(panel, layers, series)
         panel.set_title(network, fontsize=9, loc="left")
         panel.set_ylabel("density, %")
-        style.turned(panel, 6)
-    style.legend(axes[0], 5)
+        style.rotate_group_labels(panel, 6)
+    style.add_legend(axes[0], 5)
     return figure

@@ -20,7 +20,7 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
-    figure, axes = style.figure(f"{TITLE}\n{density.caption()}")
+    figure, axes = style.make_figure(f"{TITLE}\n{density.caption()}")
     for n, name in enumerate(dict.fromkeys(row["map"] for row in rows)):
         points = [row for row in rows if row["map"] == name]
         colour = style.SERIES[n % len(style.SERIES)]
@@ -42,5 +42,5 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     loss.set_ylim(0)
     loss.set_ylabel("loss (grey)")
     loss.tick_params(labelsize=8)
-    style.legend(axes, 6)
+    style.add_legend(axes, 6)
     return figure

@@ -31,19 +31,21 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
-    figure, axes = style.figure(TITLE, width=11)
+    figure, axes = style.make_figure(TITLE, width=11)
     names = list(dict.fromkeys(row["tensor"] for row in rows))
     series: dict[str, list[float | None]] = {}
     for row in rows:
         series.setdefault(f"epoch {row['epoch']:.2g}", []).append(100 * row["sparsity"])
-    style.grouped(axes, names, series)
+    style.draw_grouped_bars(axes, names, series)
     axes.set_ylabel("zeros, %")
     axes.set_ylim(0, 100)
     right = axes.twinx()
     sizes = {row["tensor"]: row["mib"] for row in rows}
     right.plot(range(len(names)), [sizes[name] for name in names], color=style.INK, marker="o", linewidth=1)
     right.set_ylabel("MiB", fontsize=9)
-    style.reported(right, [0, len(names) - 1], [1568, 49], "paper", "Red marks: sizes that the paper reports.")
-    style.legend(axes, 5)
-    style.caption(axes, training_text("VGG16"))
+    style.mark_reported_values(
+        right, [0, len(names) - 1], [1568, 49], "paper", "Red marks: sizes that the paper reports."
+    )
+    style.add_legend(axes, 5)
+    style.add_caption(axes, training_text("VGG16"))
     return figure

@@ -29,21 +29,21 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
-    figure, axes = style.figure(TITLE, 1, 2, width=13, sharey=True)
+    figure, axes = style.make_figure(TITLE, 1, 2, width=13, sharey=True)
     for panel, layout in zip(axes, LAYOUTS, strict=True):
         own = [row for row in rows if row["layout"] == layout]
         models = list(dict.fromkeys(row["model"] for row in own))
         series = {
             f"{where} the fitted sizes": [row["rae_percent"] for row in own if row["where"] == where] for where in WHERE
         }
-        style.grouped(panel, models, series, "{:.0f}")
+        style.draw_grouped_bars(panel, models, series, "{:.0f}")
         panel.set_yscale("log")
         panel.set_title(layout, fontsize=9, loc="left")
-        style.turned(panel)
+        style.rotate_group_labels(panel)
     axes[0].set_ylabel("RAE, %")
-    style.legend(axes[1], 2)
-    style.reported_line(axes[1], 3, "paper: LR, mean")
-    style.caption(
+    style.add_legend(axes[1], 2)
+    style.draw_reported_line(axes[1], 3, "paper: LR, mean")
+    style.add_caption(
         axes[0], "LR n: linear regression in n sub-models by sparsity. Errors on simulated tensors that no fit saw."
     )
     return figure

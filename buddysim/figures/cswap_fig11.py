@@ -27,15 +27,17 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
-    figure, axes = style.figure(TITLE)
+    figure, axes = style.make_figure(TITLE)
     series: dict[str, list[float | None]] = {
         name: [row["percent"] for row in rows if row["codec_times"] == name] for name in SOURCES
     }
     means = {name: fmean(row["percent"] for row in rows if row["codec_times"] == name) for name in SOURCES}
-    style.grouped(axes, list(NETWORKS), {f"{n}, mean {means[n]:.1f}": values for n, values in series.items()}, "{:.0f}")
+    style.draw_grouped_bars(
+        axes, list(NETWORKS), {f"{n}, mean {means[n]:.1f}": values for n, values in series.items()}, "{:.0f}"
+    )
     axes.set_ylabel("decisions, %")
     axes.set_ylim(0, 108)
-    style.reported_line(axes, reported_value("11-accuracy"), "paper: average")
-    style.legend(axes, 2)
-    style.caption(axes, f"{training_text()}. Each decision flipped, the others fixed.")
+    style.draw_reported_line(axes, reported_value("11-accuracy"), "paper: average")
+    style.add_legend(axes, 2)
+    style.add_caption(axes, f"{training_text()}. Each decision flipped, the others fixed.")
     return figure

@@ -37,20 +37,26 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
-    figure, axes = style.figure(TITLE, 1, len(CURVES), width=12)
+    figure, axes = style.make_figure(TITLE, 1, len(CURVES), width=12)
     for panel, curve in zip(axes, CURVES, strict=True):
         found = {name: [r for r in rows if (r.get("curve"), r["search"]) == (curve, name)] for name in SEARCHES}
         bars: list[float | None] = [median(row["ms"] for row in own) for own in found.values()]
-        style.grouped(panel, list(SEARCHES), {curve: bars}, "{:.0f}")
+        style.draw_grouped_bars(panel, list(SEARCHES), {curve: bars}, "{:.0f}")
         for place, own in enumerate(found.values()):
             panel.scatter([place] * len(own), [row["ms"] for row in own], s=8, color=style.INK, zorder=3)
         title = "through the paper's Fig. 5" if curve == PAPER else f"our kernels, {curve}"
         panel.set_title(title, fontsize=9, loc="left")
     reported = [float(reported_value(id)) for id in SEARCHES.values()]
-    style.reported(axes[-1], range(len(SEARCHES)), reported, "paper", "Red marks: what the paper reports of Fig. 12.")
+    style.mark_reported_values(
+        axes[-1], range(len(SEARCHES)), reported, "paper", "Red marks: what the paper reports of Fig. 12."
+    )
     axes[-1].set_yscale("log")
     axes[0].set_ylabel("ms")
-    style.caption(axes[0], "Bars: median of five seeds; dots: each. BO: 10 random points, 25 steps; random: one point.")
-    style.caption(axes[0], training_text("VGG16"))
-    style.caption(axes[0], f"Where they ended, direct simulations are off the table: {check_text()} (8 and 32 MiB).")
+    style.add_caption(
+        axes[0], "Bars: median of five seeds; dots: each. BO: 10 random points, 25 steps; random: one point."
+    )
+    style.add_caption(axes[0], training_text("VGG16"))
+    style.add_caption(
+        axes[0], f"Where they ended, direct simulations are off the table: {check_text()} (8 and 32 MiB)."
+    )
     return figure

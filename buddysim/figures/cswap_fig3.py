@@ -25,7 +25,7 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
-    figure, axes = style.figure(TITLE, 1, 2, width=13, sharey=True)
+    figure, axes = style.make_figure(TITLE, 1, 2, width=13, sharey=True)
     for panel, name in zip(axes, SOURCES, strict=True):
         own = [row for row in rows if row["codec_times"] == name]
         places = range(len(own))
@@ -35,8 +35,8 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
         panel.bar([x + 0.2 for x in places], [r["codec_ms"] for r in own], 0.38, bottom=copies, label="codec")
         panel.set_xticks(places, [row["tensor"] for row in own])
         panel.set_title(f"codec times: {name}", fontsize=9, loc="left")
-        style.turned(panel)
+        style.rotate_group_labels(panel)
     axes[0].set_ylabel("ms, both ways")
-    style.legend(axes[1], 3)
-    style.caption(axes[0], training_text("VGG16"))
+    style.add_legend(axes[1], 3)
+    style.add_caption(axes[0], training_text("VGG16"))
     return figure

@@ -10,7 +10,7 @@ from buddysim.figures.shared.result_source import ResultSource
 from buddysim.gpu_codecs import BLOCKS, REGISTRY
 from buddysim.gpu_codecs.paper_times import BYTES, POINTS
 from buddysim.gpu_codecs.published import both_ways_ms, rates
-from buddysim.gpu_codecs.times import machines
+from buddysim.gpu_codecs.times import simulated_machines
 from buddysim.papers.cswap.codec_models import (
     CURVES,
     PAPER,
@@ -51,7 +51,7 @@ def _codecs() -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for codec in REGISTRY.names():
         for layout in REGISTRY.find(codec).LAYOUTS:
-            if not machines(codec, layout):
+            if not simulated_machines(codec, layout):
                 continue
             best = best_both_ways(codec, layout)
             name = codec if layout == CURVES[0] else f"{codec}, {layout}"
@@ -64,13 +64,13 @@ def _codecs() -> list[dict[str, Any]]:
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
-    figure, axes = style.figure(TITLE, 1, 3, width=15, width_ratios=(3, 2, 2))
+    figure, axes = style.make_figure(TITLE, 1, 3, width=15, width_ratios=(3, 2, 2))
     curves = [row for row in rows if "curve" in row]
     for curve, block in dict.fromkeys((row["curve"], row["block"]) for row in curves):
         own = [row for row in curves if (row["curve"], row["block"]) == (curve, block)]
         label = "through the paper's points" if curve == PAPER else f"{curve}, groups of {block}"
         axes[0].plot([r["grid"] for r in own], [r["ms"] for r in own], marker=".", linewidth=1, label=label)
-    style.reported(
+    style.mark_reported_values(
         axes[0], list(POINTS), list(POINTS.values()), "paper", "Red marks: the points that the paper reports."
     )
     axes[0].set(xscale="log", yscale="log", xlabel="work-groups", ylabel="ms, both ways")
@@ -89,7 +89,7 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     axes[2].set_xticks(places, [row["codec"] for row in bars])
     axes[2].set(yscale="log", ylabel="ms, both ways")
     axes[2].set_title("codecs at their best launch, published rates", fontsize=9, loc="left")
-    style.turned(axes[2])
+    style.rotate_group_labels(axes[2])
     linear = [row for row in rows if "linear" in row]
     for layout, grid in dict.fromkeys((row["layout"], row["grid"]) for row in linear if row["mib"] > 32):
         points = sorted((r["mib"], r["ms_per_gib"]) for r in linear if (r["layout"], r["grid"]) == (layout, grid))
@@ -97,10 +97,10 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     axes[1].set(xscale="log", yscale="log", xlabel="MiB, simulated", ylabel="ms for each GiB")
     axes[1].set_title("linear in the size where flat", fontsize=9, loc="left")
     axes[1].legend(fontsize=6, frameon=False, ncols=2)
-    style.caption(
+    style.add_caption(
         axes[0], f"Simulated up to 64 MiB, extrapolated to {BYTES / 2**20:.0f} MiB on the line of the largest two."
     )
-    style.caption(
+    style.add_caption(
         axes[0],
         "nvCOMP: rates of NVIDIA's charts, on its GPUs and data: median, least and most of ten. "
         "Bytes / bandwidth: the tensor and its code, read and written once.",

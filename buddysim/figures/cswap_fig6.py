@@ -28,7 +28,7 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
-    figure, axes = style.figure(TITLE, 2, 2, width=13, height=7)
+    figure, axes = style.make_figure(TITLE, 2, 2, width=13, height=7)
     reached = {(r["panel"], r["codec_times"], r["scheme"], r["network"]): r["throughput"] for r in rows}
     for panel, case in zip(axes.flat, CASES, strict=True):
         series = {
@@ -38,10 +38,12 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
             for scheme in dict.fromkeys(row["scheme"] for row in rows)
             for name in (SOURCES if scheme in ("cswap", "cswap-static") else SOURCES[:1])
         }
-        style.grouped(panel, list(NETWORKS), series)
+        style.draw_grouped_bars(panel, list(NETWORKS), series)
         panel.set_title(f"{case.panel}: {case.dataset}, {case.machine}", fontsize=9, loc="left")
         panel.axhline(1, color=style.PALE, linewidth=0.8)
     axes[0][1].legend(ncols=3, fontsize=7, frameon=False)
     axes[0][0].set_ylabel("vDNN's time / time")
-    style.caption(axes[0][0], f"{training_text()}; 'paper': codec times through three points of the paper's Fig. 5.")
+    style.add_caption(
+        axes[0][0], f"{training_text()}; 'paper': codec times through three points of the paper's Fig. 5."
+    )
     return figure

@@ -29,16 +29,16 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
-    figure, axes = style.figure(TITLE, 1, 2, width=13, sharey=True)
+    figure, axes = style.make_figure(TITLE, 1, 2, width=13, sharey=True)
     for panel, (machine, panels) in zip(axes, PANELS.items(), strict=True):
         series = {}
         for name in SOURCES:
             for part, dataset in zip(panels, ("CIFAR-10", "ImageNet"), strict=True):
                 known = {r["case"]: r["percent"] for r in rows if (r["machine"], r["codec_times"]) == (machine, name)}
                 series[f"{dataset}, {name}"] = [known.get(f"{label} {part}") for label in NETWORKS]
-        style.grouped(panel, list(NETWORKS), series)
+        style.draw_grouped_bars(panel, list(NETWORKS), series)
         panel.set_title(machine, fontsize=9, loc="left")
     axes[0].set_ylabel("%")
-    style.legend(axes[1], 2)
-    style.caption(axes[0], f"{training_text()}; simulated or the paper's codec times.")
+    style.add_legend(axes[1], 2)
+    style.add_caption(axes[0], f"{training_text()}; simulated or the paper's codec times.")
     return figure

@@ -28,7 +28,7 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
-    figure, axes = style.figure(TITLE, 1, len(NETWORKS), width=13)
+    figure, axes = style.make_figure(TITLE, 1, len(NETWORKS), width=13)
     for panel, label in zip(axes, NETWORKS, strict=True):
         for name in SOURCES:
             own = [row for row in rows if (row["network"], row["codec_times"]) == (label, name)]
@@ -38,5 +38,5 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
         panel.set_xlabel("epoch")
     axes[0].set_ylabel("layers")
     axes[0].legend(fontsize=7, frameon=False, title="codec times", title_fontsize=7)
-    style.caption(axes[0], training_text(*NETWORKS))
+    style.add_caption(axes[0], training_text(*NETWORKS))
     return figure

@@ -27,7 +27,7 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
-    figure, axes = style.figure(TITLE, 1, 2, width=11, sharey=True)
+    figure, axes = style.make_figure(TITLE, 1, 2, width=11, sharey=True)
     labels = list(TENSORS.values())
     for panel, name in zip(axes, SOURCES, strict=True):
         own = [row for row in rows if row["codec_times"] == name]
@@ -43,6 +43,6 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
         panel.set_xlabel("epoch")
     axes[0].set_yticks(range(len(labels)), labels)
     axes[0].invert_yaxis()
-    style.legend(axes[1], 2)
-    style.caption(axes[0], training_text("VGG16"))
+    style.add_legend(axes[1], 2)
+    style.add_caption(axes[0], training_text("VGG16"))
     return figure

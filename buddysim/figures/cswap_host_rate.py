@@ -37,7 +37,7 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
-    figure, axes = style.figure(TITLE)
+    figure, axes = style.make_figure(TITLE)
     for label in NETWORKS:
         own = [row for row in rows if row["network"] == label]
         axes.plot([r["rate"] for r in own], [r["percent"] for r in own], marker=".", linewidth=1, label=label)
@@ -45,7 +45,7 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     axes.plot(RATES, mean, color=style.INK, linewidth=2, label="average")
     axes.axvline(OPTIONS["host_codec_rate"].default, color=style.PALE, linewidth=0.8)
     axes.set(xscale="log", yscale="log", xlabel=f"GB/s of each of {THREADS} threads", ylabel="throughput above, %")
-    style.reported_line(axes, float(reported_value("6a-gain-vdnnpp")), "paper: average")
-    style.legend(axes, 4)
-    style.caption(axes, f"{training_text()}. Grey: the rate that is assumed where none is given.")
+    style.draw_reported_line(axes, float(reported_value("6a-gain-vdnnpp")), "paper: average")
+    style.add_legend(axes, 4)
+    style.add_caption(axes, f"{training_text()}. Grey: the rate that is assumed where none is given.")
     return figure

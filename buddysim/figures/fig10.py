@@ -37,7 +37,7 @@ def data(source: ResultSource) -> FigureTable:
 
 
 def draw(table: FigureTable) -> Figure:
-    drawn, axes = study_style.figure(TITLE, height=3.0)
+    drawn, axes = study_style.make_figure(TITLE, height=3.0)
     rows = table.records()
     found = [row["measured_cycles"] for row in rows]
     ends = min(found) / 2, max(found) * 2
@@ -51,9 +51,9 @@ def draw(table: FigureTable) -> Figure:
     axes.set_yscale("log")
     axes.set_xlabel("measured, cycles")
     axes.set_ylabel("simulated, cycles")
-    study_style.legend(axes, 1)
+    study_style.add_legend(axes, 1)
     programs = len({row["program"] for row in rows})
-    study_style.caption(
+    study_style.add_caption(
         drawn, table,
         f"Measured: counters of a Quadro GV100, {len(rows)} kernels of {programs} programs, cold caches. Replayed: the "
         "same programs in OpenCL, captured on a CPU, on gv100. r: correlation of logarithms; off by: median error. "

@@ -61,7 +61,7 @@ def data(source: ResultSource) -> FigureTable:
                 of_group.append((name, group, system, speed, same, _reported().get((name, system))))
         rows += of_group + _means(study_style.MEANS[group], group, of_group)
     every = [row for row in rows if row[0] not in study_style.MEANS.values()]
-    return study_style.made(source.buddy, "fig11", COLUMNS, rows + _means(_ALL, "all", every))
+    return study_style.make_table(source.buddy, "fig11", COLUMNS, rows + _means(_ALL, "all", every))
 
 
 def _means(label: str, group: str, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
@@ -74,21 +74,21 @@ def _means(label: str, group: str, rows: list[tuple[Any, ...]]) -> list[tuple[An
 
 
 def draw(table: FigureTable) -> Figure:
-    drawn, axes = study_style.figure(TITLE, height=2.8)
+    drawn, axes = study_style.make_figure(TITLE, height=2.8)
     names = list(dict.fromkeys(row["workload"] for row in table.records()))
-    series = {system: [row["performance"] for row in table.of(system=system)] for system in _SYSTEMS}
-    places = study_style.bars(axes, study_style.labels(names), series)
+    series = {system: [row["performance"] for row in table.rows_with(system=system)] for system in _SYSTEMS}
+    places = study_style.draw_bars(axes, study_style.paper_labels(names), series)
     for n, system in enumerate(_SYSTEMS):
-        theirs = [row["paper_performance"] for row in table.of(system=system)]
-        study_style.marks(axes, places[n], theirs, "paper (text)" if n == 0 else None)
+        theirs = [row["paper_performance"] for row in table.rows_with(system=system)]
+        study_style.mark_reported_values(axes, places[n], theirs, "paper (text)" if n == 0 else None)
     axes.axhline(1, color=style.INK, linewidth=0.7, linestyle="--")
     axes.set_ylabel("performance")
-    study_style.legend(axes, 4)
-    study_style.caption(
+    study_style.add_legend(axes, 4)
+    study_style.add_caption(
         drawn, table,
         "Modelled: replays of one step; bandwidth: compression between L2 and device memory alone; the others: Buddy "
         "Compression by the link's bandwidth each way. Means are geometric.",
-        study_style.INPUTS, study_style.counted(table),
+        study_style.INPUTS, study_style.workload_counts_text(table),
         "The paper's bars could not be read: red marks are the values that its text reports. 'Within 1 %' and "
         "'more than 20 %' are plotted as 1 % and 20 %.",
     )  # fmt: skip

@@ -36,17 +36,17 @@ def data(source: ResultSource) -> FigureTable:
         "pinned_host_slowdown",
         "buddy_slowdown",
     )
-    return study_style.made(source.buddy, "fig12", columns, rows)
+    return study_style.make_table(source.buddy, "fig12", columns, rows)
 
 
 def draw(table: FigureTable) -> Figure:
-    drawn, axes = study_style.figure(TITLE, height=2.4)
+    drawn, axes = study_style.make_figure(TITLE, height=2.4)
     for n, name in enumerate(dict.fromkeys(row["workload"] for row in table.records())):
-        rows, shade = table.of(workload=name), str(0.25 * n)
+        rows, shade = table.rows_with(workload=name), str(0.25 * n)
         x = [100 * row["oversubscription_fraction"] for row in rows]
         axes.plot(
             x, [row["unified_memory_slowdown"] for row in rows], _LINES[n], color=shade, markersize=2.5, linewidth=0.9,
-            label=f"{study_style.labels([name])[0]}: um",
+            label=f"{study_style.paper_labels([name])[0]}: um",
         )  # fmt: skip
         if rows[0]["pinned_host_slowdown"] is not None:
             axes.axhline(rows[0]["pinned_host_slowdown"], color=shade, linewidth=0.8, linestyle=":")
@@ -57,8 +57,8 @@ def draw(table: FigureTable) -> Figure:
     axes.set_yscale("log")
     axes.set_xlabel("oversubscription, %")
     axes.set_ylabel("time over unlimited memory's")
-    study_style.legend(axes, 2)
-    study_style.caption(
+    study_style.add_legend(axes, 2)
+    study_style.add_caption(
         drawn, table,
         f"A model of the driver: the paper measured a POWER9 with a V100. Link {MANAGED_GBS} GB/s; dotted: everything "
         f"pinned in host memory; stars: Buddy Compression at 50 GB/s; red: the paper's, at most "

@@ -50,18 +50,20 @@ def data(source: ResultSource) -> FigureTable:
     for batch in MINIBATCHES:
         for epoch, found in enumerate(curve(batch), 1):
             rows.append((_TRAINED, batch, *_NONE, None, None, None, epoch, *found))
-    return study_style.made(source.buddy, "fig13", COLUMNS, rows if names else [])
+    return study_style.make_table(source.buddy, "fig13", COLUMNS, rows if names else [])
 
 
 def draw(table: FigureTable) -> Figure:
-    drawn, axes = study_style.figure(TITLE, 4, 1, height=6.9)
+    drawn, axes = study_style.make_figure(TITLE, 4, 1, height=6.9)
     others = (_MEAN, _TRAINED)
     names = [name for name in dict.fromkeys(row["workload"] for row in table.records()) if name not in others]
     for n, name in enumerate(names):
-        rows = [row for row in table.of(workload=name) if row["batch"] is not None]
+        rows = [row for row in table.rows_with(workload=name) if row["batch"] is not None]
         x, shade = [row["batch"] for row in rows], str(round(0.12 * n, 2))
         usual: dict[str, Any] = {"color": shade, "markersize": 2, "linewidth": 0.8}
-        axes[0].plot(x, [row["footprint_gib"] for row in rows], _LINES[n], label=study_style.labels([name])[0], **usual)
+        axes[0].plot(
+            x, [row["footprint_gib"] for row in rows], _LINES[n], label=study_style.paper_labels([name])[0], **usual
+        )
         speeds = [row["samples_per_s"] for row in rows]
         axes[1].plot(x, [speed / speeds[0] for speed in speeds], _LINES[n], **usual)
     for panel in axes[:2]:
@@ -73,16 +75,16 @@ def draw(table: FigureTable) -> Figure:
     axes[1].set_ylabel(f"b: samples/s over\nthose at {x[0]}")
     axes[1].set_xlabel("minibatch")
     chosen = [row for row in table.records() if row["batch"] is None]
-    labels = study_style.labels([row["workload"] for row in chosen])
-    (places,) = study_style.bars(axes[2], labels, {"ours": [row["speedup_percent"] for row in chosen]})
-    study_style.marks(axes[2], places, [row["paper_speedup_percent"] for row in chosen], "paper (text)")
+    labels = study_style.paper_labels([row["workload"] for row in chosen])
+    (places,) = study_style.draw_bars(axes[2], labels, {"ours": [row["speedup_percent"] for row in chosen]})
+    study_style.mark_reported_values(axes[2], places, [row["paper_speedup_percent"] for row in chosen], "paper (text)")
     axes[2].axhline(0, color=style.INK, linewidth=0.5)
     axes[2].set_ylabel("c: speed-up, %")
     _draw_accuracy(axes[3], table)
-    study_style.legend(axes[0], 3)
-    study_style.legend(axes[2], 2)
-    study_style.legend(axes[3], 6)
-    study_style.caption(
+    study_style.add_legend(axes[0], 3)
+    study_style.add_legend(axes[2], 2)
+    study_style.add_legend(axes[3], 6)
+    study_style.add_caption(
         drawn, table,
         f"Modelled on {MACHINE}: a: everything on the GPU; b: the cost model; c: the largest minibatch that fits 12 GB "
         "times the ratio of the network's trace, less its slowdown at 150 GB/s; no bar: nothing fits 12 GB, or the "
@@ -94,7 +96,7 @@ def draw(table: FigureTable) -> Figure:
 
 def _draw_accuracy(axes: Axes, table: FigureTable) -> None:
     """Accuracy after each epoch, a line for each minibatch."""
-    trained = table.of(workload=_TRAINED)
+    trained = table.rows_with(workload=_TRAINED)
     for n, batch in enumerate(dict.fromkeys(row["batch"] for row in trained)):
         rows, shade = [row for row in trained if row["batch"] == batch], str(round(0.12 * n, 2))
         epochs = [row["epoch"] for row in rows]

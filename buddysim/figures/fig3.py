@@ -33,28 +33,28 @@ def data(source: ResultSource) -> FigureTable:
             paper = theirs[paper_names()[name]]
             for number, ratio in enumerate(found or ()):
                 rows.append((name, group, number, ratio, paper[number] if number < len(paper) else None))
-    return study_style.made(source.buddy, "fig3", ("workload", "group", "snapshot", "ratio", "paper_ratio"), rows)
+    return study_style.make_table(source.buddy, "fig3", ("workload", "group", "snapshot", "ratio", "paper_ratio"), rows)
 
 
 def draw(table: FigureTable) -> Figure:
     names = list(dict.fromkeys(row["workload"] for row in table.records()))
     down = -(-len(names) // _ACROSS)
-    drawn, axes = study_style.figure(
+    drawn, axes = study_style.make_figure(
         TITLE, down, min(_ACROSS, len(names)), height=1.2 + 0.75 * down, sharex=True, sharey=True, squeeze=False
     )
     for panel, name in zip(axes.flat, names, strict=False):
-        rows = table.of(workload=name)
+        rows = table.rows_with(workload=name)
         x = [row["snapshot"] + 1 for row in rows]
         panel.plot(x, [row["ratio"] for row in rows], "o-", color=style.INK, markersize=1.5, linewidth=0.9)
         theirs = [row["paper_ratio"] for row in rows]
         panel.plot(x, theirs, "D--", color=style.REPORTED, markersize=1.5, linewidth=0.7, markerfacecolor="white")
-        panel.set_title(study_style.labels([name])[0], fontsize=6, pad=2)
+        panel.set_title(study_style.paper_labels([name])[0], fontsize=6, pad=2)
         panel.axhline(1, color=style.PALE, linewidth=0.5, linestyle="--")
         panel.set_ylim(0.8, AXIS + 0.5)
     for panel in axes.flat[len(names) :]:
         panel.set_visible(False)
     drawn.supylabel("ratio", fontsize=7)
-    study_style.caption(
+    study_style.add_caption(
         drawn, table,
         f"Ten points of the run; black: ours, measured on real values; red: the paper's (none: above {AXIS:g}).",
         *(_mean_text(table, group) for group in ("HPC", "DL")),
@@ -63,7 +63,7 @@ def draw(table: FigureTable) -> Figure:
 
 
 def _mean_text(table: FigureTable, group: str) -> str:
-    rows = [row for row in table.of(group=group) if row["ratio"]]
+    rows = [row for row in table.rows_with(group=group) if row["ratio"]]
     if not rows:
         return ""
     count = len({row["workload"] for row in rows})

@@ -32,11 +32,11 @@ def data(source: ResultSource) -> FigureTable:
             rows.append((f"{group} mean", group, *(fmean(shares[size] for shares in known.values()) for size in sizes)))
             rows.append((f"{group} paper", group, *theirs[group]))
     columns = ("workload", "group", *(f"fraction_{size}B" for size in sizes))
-    return study_style.made(source.buddy, "fig5-classes", columns, rows)
+    return study_style.make_table(source.buddy, "fig5-classes", columns, rows)
 
 
 def draw(table: FigureTable) -> Figure:
-    drawn, axes = study_style.figure(TITLE, height=3.0)
+    drawn, axes = study_style.make_figure(TITLE, height=3.0)
     rows = table.records()
     bottoms = [0.0] * len(rows)
     sizes = [column for column in table.columns if column.startswith("fraction_")]
@@ -48,14 +48,14 @@ def draw(table: FigureTable) -> Figure:
             label=f"{column[6:-1]} B",
         )  # fmt: skip
         bottoms = [below + share for below, share in zip(bottoms, shares, strict=True)]
-    axes.set_xticks(range(len(rows)), study_style.labels([row["workload"] for row in rows]), rotation=90)
+    axes.set_xticks(range(len(rows)), study_style.paper_labels([row["workload"] for row in rows]), rotation=90)
     for label in axes.get_xticklabels():
         if label.get_text().endswith("paper"):
             label.set_color(style.REPORTED)
     axes.set_ylabel("share of entries")
     axes.set_ylim(0, 1)
-    study_style.legend(axes, 4)
-    study_style.caption(
+    study_style.add_legend(axes, 4)
+    study_style.add_caption(
         drawn, table, "Measured by bpc, mean over ten points of the run; means over workloads arithmetic."
     )
     return drawn

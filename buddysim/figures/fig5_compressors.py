@@ -33,23 +33,23 @@ def data(source: ResultSource) -> FigureTable:
     if not any(row[3] for row in rows):
         rows = []
     columns = ("algorithm", "compressor", "group", "workloads", "ratio", "paper_ratio")
-    return study_style.made(source.buddy, "fig5-compressors", columns, rows)
+    return study_style.make_table(source.buddy, "fig5-compressors", columns, rows)
 
 
 def draw(table: FigureTable) -> Figure:
-    drawn, axes = study_style.figure(TITLE)
+    drawn, axes = study_style.make_figure(TITLE)
     names = list(dict.fromkeys(row["algorithm"] for row in table.records()))
     labels = [f"{COMPRESSORS[name]}" if name in COMPRESSORS else f"{name}\nnot implemented" for name in names]
-    series = {group: [table.of(algorithm=name, group=group)[0]["ratio"] for name in names] for group in _GROUPS}
-    counts = {group: max(row["workloads"] for row in table.of(group=group)) for group in _GROUPS}
-    places = study_style.bars(axes, labels, {f"{group} ({counts[group]})": series[group] for group in _GROUPS})
+    series = {group: [table.rows_with(algorithm=name, group=group)[0]["ratio"] for name in names] for group in _GROUPS}
+    counts = {group: max(row["workloads"] for row in table.rows_with(group=group)) for group in _GROUPS}
+    places = study_style.draw_bars(axes, labels, {f"{group} ({counts[group]})": series[group] for group in _GROUPS})
     for n, group in enumerate(_GROUPS):
-        theirs = [table.of(algorithm=name, group=group)[0]["paper_ratio"] for name in names]
-        study_style.marks(axes, places[n], theirs, "paper" if n == 0 else None)
+        theirs = [table.rows_with(algorithm=name, group=group)[0]["paper_ratio"] for name in names]
+        study_style.mark_reported_values(axes, places[n], theirs, "paper" if n == 0 else None)
     axes.axhline(1, color=style.PALE, linewidth=0.6, linestyle="--")
     axes.set_ylabel("compression ratio")
-    study_style.legend(axes)
-    study_style.caption(
+    study_style.add_legend(axes)
+    study_style.add_caption(
         drawn, table,
         "Measured; bdi+fpc takes of each entry the smaller size. Compressors besides bpc: of programs the pages whose "
         "bytes the traces keep stand for the others. In brackets: workloads that are there.",

@@ -28,22 +28,24 @@ def data(source: ResultSource) -> FigureTable:
             rates = hit_rates(source.buddy, name, line)
             rows += [(name, line, size, rate) for size, rate in (rates or {}).items()]
     columns = ("workload", "line_bytes", "bytes_per_slice", "hit_fraction")
-    return study_style.made(source.buddy, "fig5-metadata", columns, rows)
+    return study_style.make_table(source.buddy, "fig5-metadata", columns, rows)
 
 
 def draw(table: FigureTable) -> Figure:
-    drawn, axes = study_style.figure(TITLE, 1, len(LINES), sharey=True)
+    drawn, axes = study_style.make_figure(TITLE, 1, len(LINES), sharey=True)
     for panel, line in zip(axes, LINES, strict=True):
-        names = list(dict.fromkeys(row["workload"] for row in table.of(line_bytes=line)))
-        rates = {name: [row["hit_fraction"] for row in table.of(line_bytes=line, workload=name)] for name in names}
+        names = list(dict.fromkeys(row["workload"] for row in table.rows_with(line_bytes=line)))
+        rates = {
+            name: [row["hit_fraction"] for row in table.rows_with(line_bytes=line, workload=name)] for name in names
+        }
         lowest = sorted(names, key=lambda name: rates[name][2] if rates[name][2] is not None else 1)[:_NAMED]
         for name in [*(name for name in names if name not in lowest), *lowest]:
-            x = [row["bytes_per_slice"] / KIB for row in table.of(line_bytes=line, workload=name)]
+            x = [row["bytes_per_slice"] / KIB for row in table.rows_with(line_bytes=line, workload=name)]
             if name in lowest:
                 n = lowest.index(name)
                 panel.plot(
                     x, rates[name], _STYLES[n], color=str(0.15 * n), markersize=2, linewidth=0.9,
-                    label=study_style.labels([name])[0],
+                    label=study_style.paper_labels([name])[0],
                 )  # fmt: skip
             else:
                 panel.plot(x, rates[name], "-", color=style.PALE, linewidth=0.5)
@@ -54,7 +56,7 @@ def draw(table: FigureTable) -> Figure:
         panel.set_xlabel("KB per slice")
         panel.legend(fontsize=5, frameon=False, loc="lower right")
     axes[0].set_ylabel("hit rate")
-    study_style.caption(
+    study_style.add_caption(
         drawn, table,
         "KB per slice, of 32 slices. Modelled: replays of a step; named: the lowest at 4 KB; pale: the others. The "
         "paper's curves could not be read; it says that most are high.", study_style.INPUTS,

@@ -23,7 +23,7 @@ def data(source: ResultSource) -> FigureTable:
     """Up to `ROWS` rows for each workload: the mean size of an entry over the pages that a row stands for."""
     rows = []
     for name in source.buddy.names():
-        found = source.buddy.finding(name, "page-map")
+        found = source.buddy.analysis_rows(name, "page-map")
         if not found:
             continue
         sizes = np.array([[page[f"entry{n}_bytes"] for n in range(_ENTRIES)] for page in found], dtype=np.float64)
@@ -33,20 +33,20 @@ def data(source: ResultSource) -> FigureTable:
             mean = [float(total / count) if count else None for total, count in zip(sums, known.sum(0), strict=True)]
             rows.append((name, number, len(found), *mean))
     columns = ("workload", "row", "pages", *(f"entry{n}_bytes" for n in range(_ENTRIES)))
-    return study_style.made(source.buddy, "fig6", columns, rows)
+    return study_style.make_table(source.buddy, "fig6", columns, rows)
 
 
 def draw(table: FigureTable) -> Figure:
     names = list(dict.fromkeys(row[0] for row in table.rows))
     down = -(-len(names) // _ACROSS)
-    drawn, axes = study_style.figure(TITLE, down, min(_ACROSS, len(names)), height=1.0 + 1.1 * down, squeeze=False)
+    drawn, axes = study_style.make_figure(TITLE, down, min(_ACROSS, len(names)), height=1.0 + 1.1 * down, squeeze=False)
     for panel, name in zip(axes.flat, names, strict=False):
         sizes = np.array([row[3:] for row in table.rows if row[0] == name], dtype=np.float64)
         image = panel.imshow(
             sizes, aspect="auto", cmap="cividis", vmin=0, vmax=128, interpolation="nearest", rasterized=True
         )
         pages = next(row[2] for row in table.rows if row[0] == name)
-        panel.set_title(f"{study_style.labels([name])[0]}\n{pages:,} pages", fontsize=5, pad=2)
+        panel.set_title(f"{study_style.paper_labels([name])[0]}\n{pages:,} pages", fontsize=5, pad=2)
         panel.set_xticks([])
         panel.set_yticks([])
     for panel in axes.flat[len(names) :]:
@@ -54,7 +54,7 @@ def draw(table: FigureTable) -> Figure:
     bar = drawn.colorbar(image, ax=axes, shrink=0.5, aspect=30)
     bar.set_label("B", fontsize=6)
     bar.ax.tick_params(labelsize=6)
-    study_style.caption(
+    study_style.add_caption(
         drawn, table,
         f"Measured by bpc in the middle of the run; from left to right the 64 entries of a page; of more than {ROWS} "
         "pages a row is the mean of neighbours. Dark: compressible. White: not known.",

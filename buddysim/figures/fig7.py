@@ -43,7 +43,7 @@ def data(source: ResultSource) -> FigureTable:
                 paper = (theirs[f"{policy}_target"], theirs[f"{policy}_buddy_frac"])
                 of_group.append((name, group, policy, *ours, *leak, *paper))
         rows += of_group + [_mean(group, policy, of_group) for policy in POLICIES if of_group]
-    return study_style.made(source.buddy, "fig7", COLUMNS, rows)
+    return study_style.make_table(source.buddy, "fig7", COLUMNS, rows)
 
 
 def _mean(group: str, policy: str, rows: list[tuple[Any, ...]]) -> tuple[Any, ...]:
@@ -55,12 +55,12 @@ def _mean(group: str, policy: str, rows: list[tuple[Any, ...]]) -> tuple[Any, ..
 
 
 def draw(table: FigureTable) -> Figure:
-    drawn, (above, below) = study_style.figure(TITLE, 2, 1, height=3.6, sharex=True)
+    drawn, (above, below) = study_style.make_figure(TITLE, 2, 1, height=3.6, sharex=True)
     names = list(dict.fromkeys(row["workload"] for row in table.records()))
-    labels = study_style.labels(names)
+    labels = study_style.paper_labels(names)
 
     def series(column: str, factor: float = 1) -> dict[str, list[float | None]]:
-        found = {policy: table.of(policy=policy) for policy in POLICIES}
+        found = {policy: table.rows_with(policy=policy) for policy in POLICIES}
         return {
             _SHORT[policy]: [None if row[column] is None else factor * row[column] for row in rows]
             for policy, rows in found.items()
@@ -70,17 +70,17 @@ def draw(table: FigureTable) -> Figure:
         (above, "ratio", "paper_ratio", 1),
         (below, "overflow_fraction", "paper_buddy_access_fraction", 100),
     ):
-        places = study_style.bars(axes, labels, series(ours, factor))
+        places = study_style.draw_bars(axes, labels, series(ours, factor))
         for n, values in enumerate(series(theirs, factor).values()):
-            study_style.marks(axes, places[n], values, "paper" if n == 0 else None)
+            study_style.mark_reported_values(axes, places[n], values, "paper" if n == 0 else None)
     above.axhline(1, color=style.PALE, linewidth=0.6, linestyle="--")
     above.set_ylabel("compression ratio")
     below.set_ylabel("buddy accesses, %")
-    study_style.legend(above, 4)
-    study_style.caption(
+    study_style.add_legend(above, 4)
+    study_style.add_caption(
         drawn, table,
         "Measured: ratio, and share of entries that overflow their targets, mean over ten points of the run.",
         study_style.INPUTS, "Means of ratios are geometric, of accesses arithmetic. The CSV file has the accesses of a "
-        "replay, and what targets of the same input would give.", study_style.counted(table),
+        "replay, and what targets of the same input would give.", study_style.workload_counts_text(table),
     )  # fmt: skip
     return drawn

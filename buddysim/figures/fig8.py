@@ -28,18 +28,18 @@ def data(source: ResultSource) -> FigureTable:
             for number, (launches, share) in enumerate(overflow(source.buddy, name) or ()):
                 rows.append((name, number, launches, share, ratio, reported_value(_REPORTED[name])))
     columns = ("workload", "snapshot", "launches", "overflow_fraction", "ratio", "paper_ratio")
-    return study_style.made(source.buddy, "fig8", columns, rows)
+    return study_style.make_table(source.buddy, "fig8", columns, rows)
 
 
 def draw(table: FigureTable) -> Figure:
-    drawn, axes = study_style.figure(TITLE, height=2.0)
+    drawn, axes = study_style.make_figure(TITLE, height=2.0)
     highest = 1.0
     for name, line, colour in zip(ITERATIONS, ("o-", "s--"), (style.INK, "0.5"), strict=True):
-        rows = table.of(workload=name)
+        rows = table.rows_with(workload=name)
         if rows:
             shares = [None if row["overflow_fraction"] is None else 100 * row["overflow_fraction"] for row in rows]
             ratio = "?" if rows[0]["ratio"] is None else f"{rows[0]['ratio']:.2f}"
-            label = f"{study_style.labels([name])[0]}, {ratio}x (paper {rows[0]['paper_ratio']:g}x)"
+            label = f"{study_style.paper_labels([name])[0]}, {ratio}x (paper {rows[0]['paper_ratio']:g}x)"
             axes.plot(
                 [row["snapshot"] + 1 for row in rows], shares, line, color=colour, label=label, markersize=2.5,
                 linewidth=0.9,
@@ -48,8 +48,8 @@ def draw(table: FigureTable) -> Figure:
     axes.set_ylim(0, 1.15 * highest)
     axes.set_ylabel("buddy accesses, %")
     axes.set_xlabel("snapshot, each later in an iteration")
-    study_style.legend(axes, 1)
-    study_style.caption(
+    study_style.add_legend(axes, 1)
+    study_style.add_caption(
         drawn, table, "Measured: entries that overflow final targets.", study_style.INPUTS,
         "The paper's curves could not be read; it says that they stay steady.",
     )  # fmt: skip

@@ -41,22 +41,22 @@ def data(source: ResultSource) -> FigureTable:
             means = geometric(row[3] for row in chosen), arithmetic(row[4] for row in chosen)
             of_group.append((study_style.MEANS[group], group, key, *means, theirs[f"GMEAN_{group}"][key]))
         rows += of_group
-    return study_style.made(source.buddy, "fig9", COLUMNS, rows)
+    return study_style.make_table(source.buddy, "fig9", COLUMNS, rows)
 
 
 def draw(table: FigureTable) -> Figure:
-    drawn, (above, below) = study_style.figure(TITLE, 2, 1, height=3.6, sharex=True)
+    drawn, (above, below) = study_style.make_figure(TITLE, 2, 1, height=3.6, sharex=True)
     names = list(dict.fromkeys(row["workload"] for row in table.records()))
-    labels = study_style.labels(names)
+    labels = study_style.paper_labels(names)
     keys = [key for key in THRESHOLDS if key != _BEST]
     texts = [f"{THRESHOLDS[key]:.0%}" for key in keys]
-    ratios = [[row["ratio"] for row in table.of(threshold=key)] for key in keys]
-    places = study_style.bars(above, labels, dict(zip(texts, ratios, strict=True)))
+    ratios = [[row["ratio"] for row in table.rows_with(threshold=key)] for key in keys]
+    places = study_style.draw_bars(above, labels, dict(zip(texts, ratios, strict=True)))
     for n, key in enumerate(keys):
-        study_style.marks(
-            above, places[n], [row["paper_ratio"] for row in table.of(threshold=key)], None if n else "paper"
+        study_style.mark_reported_values(
+            above, places[n], [row["paper_ratio"] for row in table.rows_with(threshold=key)], None if n else "paper"
         )
-    best = [row["ratio"] for row in table.of(threshold=_BEST)]
+    best = [row["ratio"] for row in table.rows_with(threshold=_BEST)]
     known = [(at, ratio) for at, ratio in enumerate(best) if ratio is not None]
     above.scatter(
         [at for at, _ in known], [ratio for _, ratio in known], marker="_", s=40, color="black", linewidth=1.2,
@@ -65,18 +65,19 @@ def draw(table: FigureTable) -> Figure:
     shares = [
         [
             None if row["overflow_fraction"] is None else 100 * row["overflow_fraction"]
-            for row in table.of(threshold=key)
+            for row in table.rows_with(threshold=key)
         ]
         for key in keys
     ]
-    study_style.bars(below, labels, dict(zip(texts, shares, strict=True)))
+    study_style.draw_bars(below, labels, dict(zip(texts, shares, strict=True)))
     above.axhline(1, color=style.PALE, linewidth=0.6, linestyle="--")
     above.set_ylabel("compression ratio")
     below.set_ylabel("buddy accesses, %")
-    study_style.legend(above, 3)
-    study_style.caption(
+    study_style.add_legend(above, 3)
+    study_style.add_caption(
         drawn, table,
         "Measured; the threshold holds in the worst of ten points of the run; best achievable: every entry takes the "
-        "sectors that it needs (the paper's is in the CSV file).", study_style.INPUTS, study_style.counted(table),
+        "sectors that it needs (the paper's is in the CSV file).", study_style.INPUTS,
+        study_style.workload_counts_text(table),
     )  # fmt: skip
     return drawn

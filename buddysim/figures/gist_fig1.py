@@ -32,14 +32,14 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
-    figure, axes = style.figure(TITLE)
+    figure, axes = style.make_figure(TITLE)
     kinds, labels = list(rows[0]["gib"]), [row["network"] for row in rows]
-    heights = style.stacked(axes, labels, {kind: [row["gib"][kind] for row in rows] for kind in kinds})
+    heights = style.draw_stacked_bars(axes, labels, {kind: [row["gib"][kind] for row in rows] for kind in kinds})
     reported = {"VGG16": reported_value("share-vgg16"), "Inception": reported_value("share-inception")}
     for n, (row, height) in enumerate(zip(rows, heights, strict=True)):
         share = 100 * (row["gib"]["stashed maps"] + row["gib"]["consumed immediately"]) / height
         paper = f" (paper: {reported[labels[n]]:.0f})" if labels[n] in reported else ""
         axes.annotate(f"{share:.0f} %{paper}", (n, height), (0, 2), textcoords="offset points", ha="center", fontsize=8)
     axes.set_ylabel("GiB (above: share of maps)")
-    style.legend(axes, 5)
+    style.add_legend(axes, 5)
     return figure

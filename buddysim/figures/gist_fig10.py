@@ -39,11 +39,11 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
     networks = list(dict.fromkeys(row["network"] for row in rows))
-    figure, axes = style.figure(TITLE, 1, len(networks), width=13)
+    figure, axes = style.make_figure(TITLE, 1, len(networks), width=13)
     for panel, network in zip(axes, networks, strict=True):
         bars = [row for row in rows if row["network"] == network]
         parts = {part: [row["gib"][part] for row in bars] for part in bars[0]["gib"]}
-        heights = style.stacked(panel, list(SCHEMES.values()), parts)
+        heights = style.draw_stacked_bars(panel, list(SCHEMES.values()), parts)
         for n, (row, height) in enumerate(zip(bars, heights, strict=True)):
             panel.annotate(
                 f"{row['mfr']:.2f}", (n, height), (0, 2), textcoords="offset points", ha="center", fontsize=7

@@ -23,14 +23,14 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
-    figure, axes = style.figure(f"{TITLE} (62 % zeros)")
+    figure, axes = style.make_figure(f"{TITLE} (62 % zeros)")
     labels = [row["network"] for row in rows]
     kinds = ("Binarize", "SSDC", "in place")
-    style.grouped(axes, labels, {kind: [row[kind] for row in rows] for kind in kinds}, "{:.1f}")
+    style.draw_grouped_bars(axes, labels, {kind: [row[kind] for row in rows] for kind in kinds}, "{:.1f}")
     overfeat, alexnet = labels.index("OverFeat"), labels.index("AlexNet")
     values = [reported_value("ssdc-target-overfeat"), reported_value("inplace-target-alexnet")]
-    style.reported(axes, [overfeat, alexnet + 0.27], values, "paper: SSDC, in place")
-    style.reported_line(axes, reported_value("binarize-target"), "paper: Binarize, close to")
+    style.mark_reported_values(axes, [overfeat, alexnet + 0.27], values, "paper: SSDC, in place")
+    style.draw_reported_line(axes, reported_value("binarize-target"), "paper: Binarize, close to")
     axes.set_ylabel("ratio")
-    style.legend(axes, 4)
+    style.add_legend(axes, 4)
     return figure

@@ -25,7 +25,7 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
-    figure, axes = style.figure(f"{TITLE}\n{about()}; five paired seeds, 95 % interval; not the paper's ImageNet")
+    figure, axes = style.make_figure(f"{TITLE}\n{about()}; five paired seeds, 95 % interval; not the paper's ImageNet")
     spots = range(len(rows))
     axes.bar(spots, [row["points"] for row in rows], 0.6, color=style.SERIES[1])
     points, halves = [row["points"] for row in rows], [row["half"] for row in rows]

@@ -30,12 +30,12 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
-    figure, axes = style.figure(TITLE, width=12)
+    figure, axes = style.make_figure(TITLE, width=12)
     labels = [
         f"{row['network']}\n{NAMES.get(row['scheme'], row['scheme'].removeprefix('gist-dpr-').upper())}" for row in rows
     ]
     parts = {part: [row["gib"][part] for row in rows] for part in rows[0]["gib"]}
-    heights = style.stacked(axes, labels, parts)
+    heights = style.draw_stacked_bars(axes, labels, parts)
     reported = {
         ("AlexNet", "gist-dpr-fp16"): reported_value("dpr16-alexnet"),
         ("AlexNet", "gist-dpr-fp8"): reported_value("dpr8-alexnet"),
@@ -46,5 +46,5 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
         axes.annotate(text, (n, height), (0, 2), textcoords="offset points", ha="center", fontsize=7)
     axes.tick_params(axis="x", labelsize=7)
     axes.set_ylabel("GiB (above: MFR)")
-    style.legend(axes, 2)
+    style.add_legend(axes, 2)
     return figure

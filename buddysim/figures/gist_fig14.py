@@ -29,7 +29,7 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
-    figure, axes = style.figure(f"{TITLE}\n{density.caption()}")
+    figure, axes = style.make_figure(f"{TITLE}\n{density.caption()}")
     for n, name in enumerate(dict.fromkeys(row["map"] for row in rows)):
         points = [row for row in rows if row["map"] == name]
         colour = style.SERIES[n % len(style.SERIES)]
@@ -40,5 +40,5 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     axes.set_xscale("symlog", linthresh=1)
     axes.set_xlabel("iteration (logarithmic)")
     axes.set_ylabel("map over its rows")
-    style.legend(axes, 5)
+    style.add_legend(axes, 5)
     return figure

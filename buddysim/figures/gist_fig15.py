@@ -23,14 +23,14 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
-    figure, axes = style.figure(f"{TITLE} (12.8 GB/s)")
+    figure, axes = style.make_figure(f"{TITLE} (12.8 GB/s)")
     names = ("naive swapping", "vDNN", "Gist")
-    style.grouped(
+    style.draw_grouped_bars(
         axes, [row["network"] for row in rows], {name: [row[name] for row in rows] for name in names}, "{:.0f}"
     )
-    style.reported_line(axes, reported_value("swap-average"), "paper: naive, average")
-    style.reported_line(axes, reported_value("vdnn-average"), "paper: vDNN, average")
-    style.reported_line(axes, reported_value("overhead-lossy"), "paper: Gist, average")
+    style.draw_reported_line(axes, reported_value("swap-average"), "paper: naive, average")
+    style.draw_reported_line(axes, reported_value("vdnn-average"), "paper: vDNN, average")
+    style.draw_reported_line(axes, reported_value("overhead-lossy"), "paper: Gist, average")
     axes.set_ylabel("slowdown, %")
-    style.legend(axes, 3)
+    style.add_legend(axes, 3)
     return figure

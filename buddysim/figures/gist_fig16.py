@@ -28,11 +28,11 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
-    figure, axes = style.figure(f"{TITLE}, CIFAR-10, 12 GiB")
+    figure, axes = style.make_figure(f"{TITLE}, CIFAR-10, 12 GiB")
     labels = ["{}\n{:,} -> {:,} samples".format(row["network"], *row["batches"]) for row in rows]
-    style.grouped(axes, labels, {"speedup": [row["speedup"] for row in rows]}, "{:.1f}")
-    style.reported(axes, [len(rows) - 1], [reported_value("resnet1202-speedup")])
+    style.draw_grouped_bars(axes, labels, {"speedup": [row["speedup"] for row in rows]}, "{:.1f}")
+    style.mark_reported_values(axes, [len(rows) - 1], [reported_value("resnet1202-speedup")])
     axes.axhline(0, color=style.PALE, linewidth=0.8)
     axes.set_ylabel("speedup of a sample, %")
-    style.legend(axes, 2)
+    style.add_legend(axes, 2)
     return figure

@@ -30,13 +30,13 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
-    figure, axes = style.figure(f"{TITLE} (62 % zeros)")
+    figure, axes = style.make_figure(f"{TITLE} (62 % zeros)")
     labels = [row["network"] for row in rows]
     kinds = [kind for kind in rows[0] if kind != "network"]
-    style.grouped(axes, labels, {kind: [row[kind] for row in rows] for kind in kinds}, "{:.1f}")
+    style.draw_grouped_bars(axes, labels, {kind: [row[kind] for row in rows] for kind in kinds}, "{:.1f}")
     for id, text in (("dynamic-average", "dynamic"), ("dynamic-lossless", "lossless"), ("dynamic-lossy", "lossy")):
-        style.reported_line(axes, reported_value(id), f"paper: {text}, average")
-    style.reported(axes, [labels.index("AlexNet") + 0.3], [reported_value("software-alexnet")])
+        style.draw_reported_line(axes, reported_value(id), f"paper: {text}, average")
+    style.mark_reported_values(axes, [labels.index("AlexNet") + 0.3], [reported_value("software-alexnet")])
     axes.set_ylabel("MFR")
-    style.legend(axes, 5)
+    style.add_legend(axes, 5)
     return figure

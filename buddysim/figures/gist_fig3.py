@@ -27,19 +27,21 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
-    figure, axes = style.figure(TITLE)
+    figure, axes = style.make_figure(TITLE)
     names, labels = (
         {"relu-pool": "ReLU-Pool", "relu-conv": "ReLU/Pool-Conv", "others": "others"},
         [r["network"] for r in rows],
     )
-    style.stacked(axes, labels, {label: [row["percent"][name] for row in rows] for name, label in names.items()})
+    style.draw_stacked_bars(
+        axes, labels, {label: [row["percent"][name] for row in rows] for name, label in names.items()}
+    )
     vgg16 = labels.index("VGG16")
-    style.reported(
+    style.mark_reported_values(
         axes,
         [vgg16, vgg16],
         [reported_value("relu-pool-vgg16"), reported_value("relu-vgg16")],
         "paper: ReLU-Pool, all ReLU",
     )
     axes.set_ylabel("share of stashed maps, %")
-    style.legend(axes, 4)
+    style.add_legend(axes, 4)
     return figure

@@ -29,12 +29,12 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
-    figure, axes = style.figure(f"{TITLE} (62 % zeros where SSDC is used)")
+    figure, axes = style.make_figure(f"{TITLE} (62 % zeros where SSDC is used)")
     labels = [f"{row['network']}\n{row['format'].removeprefix('gist-').upper()}" for row in rows]
     kinds = ("lossless", "lossy")
-    style.grouped(axes, labels, {kind: [row[kind] for row in rows] for kind in kinds}, "{:.2f}")
-    style.reported_line(axes, reported_value("lossless-average"), "paper: lossless, average")
-    style.reported_line(axes, reported_value("lossy-average"), "paper: lossy, average")
+    style.draw_grouped_bars(axes, labels, {kind: [row[kind] for row in rows] for kind in kinds}, "{:.2f}")
+    style.draw_reported_line(axes, reported_value("lossless-average"), "paper: lossless, average")
+    style.draw_reported_line(axes, reported_value("lossy-average"), "paper: lossy, average")
     axes.set_ylabel("MFR")
-    style.legend(axes, 2)
+    style.add_legend(axes, 2)
     return figure

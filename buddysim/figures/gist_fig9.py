@@ -29,12 +29,12 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
-    figure, axes = style.figure(f"{TITLE}\nencodings as fast as their bytes move at 336 GB/s")
+    figure, axes = style.make_figure(f"{TITLE}\nencodings as fast as their bytes move at 336 GB/s")
     series = {kind: [row[kind] for row in rows] for kind in ("lossless", "lossy")}
-    style.grouped(axes, [row["network"] for row in rows], series, "{:.1f}")
-    style.reported_line(axes, reported_value("overhead-lossless"), "paper: lossless, average")
-    style.reported_line(axes, reported_value("overhead-vgg16"), "paper: lossy, VGG16")
+    style.draw_grouped_bars(axes, [row["network"] for row in rows], series, "{:.1f}")
+    style.draw_reported_line(axes, reported_value("overhead-lossless"), "paper: lossless, average")
+    style.draw_reported_line(axes, reported_value("overhead-vgg16"), "paper: lossy, VGG16")
     axes.axhline(0, color=style.PALE, linewidth=0.8)
     axes.set_ylabel("slowdown, %")
-    style.legend(axes, 2)
+    style.add_legend(axes, 2)
     return figure

@@ -38,14 +38,14 @@ def draw(results: Results) -> Figure:
         raise BuddysimError("plot stalls: the file has no results")
     run = next(iter(results.values()))["provenance"]
     title = f"{run['network']}, batch {run['batch']}, on {run['machine']}, link {run['link']}"
-    figure, panels = style.figure(
+    figure, panels = style.make_figure(
         title, len(results), 1, width=11, height=1.2 + 1.7 * len(results), squeeze=False, sharex=True, sharey=True
     )
     for panel, (scheme, result) in zip(panels.flat, results.items(), strict=True):
         _draw_layers(panel, result["per_layer"])
         panel.set_title(_caption(scheme, result), fontsize=9, loc="left")
         panel.set_ylabel("ms")
-    style.legend(panels[0, 0], len(_KINDS))
+    style.add_legend(panels[0, 0], len(_KINDS))
     return figure
 
 
@@ -64,4 +64,4 @@ def _draw_layers(panel: Any, layers: list[Mapping[str, Any]]) -> None:
         heights = [height + value for height, value in zip(heights, values, strict=True)]
     longest = sorted(range(len(layers)), key=lambda n: (-heights[n], n))[:_MOST_NAMES]
     panel.set_xticks(sorted(longest), [layers[n]["name"] for n in sorted(longest)])
-    style.turned(panel, 6)
+    style.rotate_group_labels(panel, 6)

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint
-from buddysim.figures.shared.result_source import ResultSource, shown
+from buddysim.figures.shared.result_source import ResultSource, displayable
 from buddysim.plotting import style
 
 TITLE = "a sweep: one column against another, by a third"
@@ -78,12 +78,12 @@ def data(source: ResultSource) -> SweepFigureData:
     if kind == "line" and len({point[1] for point in found}) > _MOST_LINES:
         raise BuddysimError(f"--by {by}: more than {_MOST_LINES} lines: expected a column with fewer values")
     drawn_sizes = any(row.get("sizes.synthetic_fraction") for row in rows)
-    return SweepFigureData(shown(results.plan.study.title), x, y, by, kind, found, drawn_sizes)
+    return SweepFigureData(displayable(results.plan.study.title), x, y, by, kind, found, drawn_sizes)
 
 
 def draw(drawn: SweepFigureData) -> Figure:
     """The picture."""
-    figure, axes = style.figure(f"{drawn.title}: {drawn.y} against {drawn.x}")
+    figure, axes = style.make_figure(f"{drawn.title}: {drawn.y} against {drawn.x}")
     positions, labels = _places([x for x, _, _ in drawn.rows])
     if drawn.kind == "heatmap":
         _draw_heat(figure, axes, drawn)
@@ -99,7 +99,7 @@ def draw(drawn: SweepFigureData) -> Figure:
         axes.set_xticks(range(len(labels)), labels)
     axes.set(xlabel=_with_unit(drawn.x), ylabel=_with_unit(drawn.y) + (", sizes drawn" if drawn.drawn_sizes else ""))
     if drawn.by is not None:
-        style.legend(axes, min(len(groups), 6))
+        style.add_legend(axes, min(len(groups), 6))
     return figure
 
 
@@ -167,7 +167,7 @@ def _label(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     text = str(value).rsplit("/", 1)[-1]
-    return str(shown(text))
+    return str(displayable(text))
 
 
 def _with_unit(name: str) -> str:

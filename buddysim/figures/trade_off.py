@@ -74,7 +74,7 @@ def _beats(one: dict[str, Any], other: dict[str, Any]) -> bool:
 
 
 def draw(drawn: TradeOffFigureData) -> Figure:
-    figure, axes = style.figure(drawn.title, height=6)
+    figure, axes = style.make_figure(drawn.title, height=6)
     front = sorted((row for row in drawn.rows if row["on_the_front"]), key=lambda row: row["peak_gib"])
     axes.step(
         [row["peak_gib"] for row in front], [row["time_ms"] for row in front], where="post", color=style.SERIES[2],
@@ -90,7 +90,7 @@ def draw(drawn: TradeOffFigureData) -> Figure:
     axes.axvline(drawn.capacity_gib, color=style.PALE, linewidth=0.8, linestyle="--", label="the GPU's memory")
     axes.set_xlabel("peak, GiB")
     axes.set_ylabel("time of an iteration, ms")
-    style.legend(axes, 4)
+    style.add_legend(axes, 4)
     return figure
 
 

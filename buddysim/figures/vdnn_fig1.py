@@ -30,19 +30,19 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
     """Two panels, one scale each: the memory, and the share of it."""
-    figure, (memory, share) = style.figure(TITLE, 2, 1, height=6.4, sharex=True)
+    figure, (memory, share) = style.make_figure(TITLE, 2, 1, height=6.4, sharex=True)
     labels = [row["network"] for row in rows]
     memory.bar(labels, [row["gib"] for row in rows], 0.6, color=style.SERIES[0], label="network-wide, baseline-p")
     positions = [labels.index(label) for label in REPORTED_GIB]
-    style.reported(memory, positions, [reported_value(id) for id in REPORTED_GIB.values()])
+    style.mark_reported_values(memory, positions, [reported_value(id) for id in REPORTED_GIB.values()])
     memory.axhline(12, color=style.PALE, linewidth=0.8, linestyle=":")
     memory.set_ylabel("GiB (dotted: a Titan X)")
-    style.legend(memory, 2)
+    style.add_legend(memory, 2)
     share.bar(labels, [100 * row["most_used"] for row in rows], 0.6, color=style.SERIES[2], label="used at most")
     low, high = reported_value("unused")
     share.axhspan(100 - high, 100 - low, color=style.REPORTED, alpha=0.1, label="paper: 21 to 47 % (Fig. 1's networks)")
     share.set_ylim(0, 100)
     share.set_ylabel("% of it used by a layer at most")
-    style.turned(share, 8)
-    style.legend(share, 2)
+    style.rotate_group_labels(share, 8)
+    style.add_legend(share, 2)
     return figure

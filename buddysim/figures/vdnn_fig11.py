@@ -61,11 +61,11 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     """Two rows of panels, one scale each: the memory, and what is saved of its average."""
     networks = list(dict.fromkeys(row["network"] for row in rows))
     shared = {"sharey": "row", "sharex": "col"}
-    figure, axes = style.figure(TITLE, 2, len(networks), width=13, height=6.4, **shared)
+    figure, axes = style.make_figure(TITLE, 2, len(networks), width=13, height=6.4, **shared)
     for (memory, saved), network in zip(axes.T, networks, strict=True):
         bars = [row for row in rows if row["network"] == network]
         labels = [SCHEMES[row["scheme"]] + ("" if row["fits"] else "*") for row in bars]
-        style.grouped(
+        style.draw_grouped_bars(
             memory,
             labels,
             {"maximum": [row["peak_gib"] for row in bars], "average": [row["average_gib"] for row in bars]},
@@ -73,11 +73,11 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
         saved.bar(range(len(bars)), [row["saved_percent"] for row in bars], 0.6, color=style.SERIES[4])
         positions = [n for n, row in enumerate(bars) if row["scheme"] in REPORTED]
         averages = [reported_value(REPORTED[bars[n]["scheme"]]) for n in positions]
-        style.reported(saved, positions, averages, missing=AVERAGES)
+        style.mark_reported_values(saved, positions, averages, missing=AVERAGES)
         saved.set_ylim(0, 100)
         memory.set_title(network, fontsize=9)
-        style.turned(saved)
+        style.rotate_group_labels(saved)
     axes[0, 0].set_ylabel("GiB")
     axes[1, 0].set_ylabel("average use saved, %\n(diamonds: the paper's\naverage of the six)")
-    style.legend(axes[0, 0], 2, loc="upper left", bbox_to_anchor=(0, 1))
+    style.add_legend(axes[0, 0], 2, loc="upper left", bbox_to_anchor=(0, 1))
     return figure

@@ -31,12 +31,14 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
-    figure, axes = style.figure(TITLE)
+    figure, axes = style.make_figure(TITLE)
     labels = [row["network"] for row in rows]
-    style.grouped(axes, labels, {label: [row["gib"][s] for row in rows] for s, label in SCHEMES.items()}, form="{:.1f}")
-    style.reported(
+    style.draw_grouped_bars(
+        axes, labels, {label: [row["gib"][s] for row in rows] for s, label in SCHEMES.items()}, form="{:.1f}"
+    )
+    style.mark_reported_values(
         axes, [labels.index("VGG-16 (256)") - 0.27], [reported_value("offload-vgg16-256")], "paper: up to 16 GB"
     )
     axes.set_ylabel("GiB")
-    style.legend(axes, 4)
+    style.add_legend(axes, 4)
     return figure

@@ -31,11 +31,11 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
-    figure, axes = style.figure(TITLE, width=10.5)
+    figure, axes = style.make_figure(TITLE, width=10.5)
     labels = [row["name"] for row in rows]
-    style.grouped(axes, labels, {pass_: [row[pass_] for row in rows] for pass_ in ("forward", "backward")})
-    style.reported_line(axes, reported_value("dram-worst"), "what offloading takes at most: 4.7 %")
+    style.draw_grouped_bars(axes, labels, {pass_: [row[pass_] for row in rows] for pass_ in ("forward", "backward")})
+    style.draw_reported_line(axes, reported_value("dram-worst"), "what offloading takes at most: 4.7 %")
     axes.set_ylabel("% of peak memory bandwidth")
-    style.turned(axes)
-    style.legend(axes, 2)
+    style.rotate_group_labels(axes)
+    style.add_legend(axes, 2)
     return figure

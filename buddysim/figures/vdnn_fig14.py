@@ -31,11 +31,11 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
-    figure, axes = style.figure(TITLE, width=12)
+    figure, axes = style.make_figure(TITLE, width=12)
     networks = list(dict.fromkeys(row["network"] for row in rows))
     cells = {(row["network"], row["scheme"]): row for row in rows}
     series = {label: [cells[n, scheme]["performance"] for n in networks] for scheme, label in SCHEMES.items()}
-    style.grouped(axes, networks, series)
+    style.draw_grouped_bars(axes, networks, series)
     width = 0.8 / len(SCHEMES)
     for x, network in enumerate(networks):
         for n, scheme in enumerate(SCHEMES):
@@ -43,14 +43,14 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
             if not row["fits"]:
                 spot = (x + (n - (len(SCHEMES) - 1) / 2) * width, row["performance"])
                 axes.annotate("*", spot, ha="center", fontsize=9)
-    style.reported_line(axes, 1 - reported_value("all-m-loss") / 100, "paper: all(m), average")
-    style.reported_line(axes, reported_value("dyn-time") / 100, "paper: dyn, average")
+    style.draw_reported_line(axes, 1 - reported_value("all-m-loss") / 100, "paper: all(m), average")
+    style.draw_reported_line(axes, reported_value("dyn-time") / 100, "paper: dyn, average")
     dyn = networks.index("VGG-16 (256)") + (list(SCHEMES).index("vdnn-dyn") - (len(SCHEMES) - 1) / 2) * width
     all_m = networks.index("VGG-16 (128)") + (list(SCHEMES).index("vdnn-all-m") - (len(SCHEMES) - 1) / 2) * width
-    style.reported(
+    style.mark_reported_values(
         axes, [dyn, all_m], [reported_value("dyn-time-worst") / 100, 1 - reported_value("all-m-loss-vgg16-128") / 100]
     )
     axes.set_ylabel("oracle's time / time")
     axes.set_ylim(0, 1.08)
-    style.legend(axes, 8)
+    style.add_legend(axes, 8)
     return figure

@@ -50,7 +50,7 @@ def explanation(rows: list[dict[str, Any]]) -> str:
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
-    figure, axes = style.figure(TITLE)
+    figure, axes = style.make_figure(TITLE)
     labels = [row["network"] for row in rows]
     positions = range(len(rows))
     axes.bar(
@@ -65,10 +65,12 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
             f"time x {row['time']:.2f}", (x + 0.2, row["gpu_gib"] + row["host_gib"]), (0, 2),
             textcoords="offset points", ha="center", fontsize=7,
         )  # fmt: skip
-    style.reported(axes, [-0.2, len(rows) - 1.2], [reported_value("total-vgg16-32"), reported_value("total-vgg416-32")])
-    style.reported_line(axes, reported_value("deep-gpu"), "paper: at most 4.2 GB on the GPU")
-    style.caption(axes, explanation(rows))
+    style.mark_reported_values(
+        axes, [-0.2, len(rows) - 1.2], [reported_value("total-vgg16-32"), reported_value("total-vgg416-32")]
+    )
+    style.draw_reported_line(axes, reported_value("deep-gpu"), "paper: at most 4.2 GB on the GPU")
+    style.add_caption(axes, explanation(rows))
     axes.set_xticks(positions, labels)
     axes.set_ylabel("GiB")
-    style.legend(axes, 4)
+    style.add_legend(axes, 4)
     return figure

@@ -31,13 +31,13 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
-    figure, axes = style.figure(TITLE)
+    figure, axes = style.make_figure(TITLE)
     labels = [row["network"] for row in rows]
     kinds = list(rows[0]["gib"])
-    heights = style.stacked(axes, labels, {kind: [row["gib"][kind] for row in rows] for kind in kinds})
+    heights = style.draw_stacked_bars(axes, labels, {kind: [row["gib"][kind] for row in rows] for kind in kinds})
     for n, (row, height) in enumerate(zip(rows, heights, strict=True)):
         share = 100 * row["gib"]["feature maps"] / height
         axes.annotate(f"{share:.0f} % maps", (n, height), (0, 2), textcoords="offset points", ha="center", fontsize=8)
     axes.set_ylabel("GiB")
-    style.legend(axes, len(kinds))
+    style.add_legend(axes, len(kinds))
     return figure

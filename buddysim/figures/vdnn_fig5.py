@@ -22,19 +22,19 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
-    figure, axes = style.figure(TITLE, width=10.5)
+    figure, axes = style.make_figure(TITLE, width=10.5)
     labels = [row["name"] for row in rows]
     parts = {
         "X": [row["input_bytes"] / GIB for row in rows],
         "Y": [row["output_bytes"] / GIB for row in rows],
         "workspace": [row["forward_workspace_bytes"] / GIB for row in rows],
     }
-    style.stacked(axes, labels, parts)
+    style.draw_stacked_bars(axes, labels, parts)
     axes.set_ylabel("GiB of X, Y and workspace")
     weights = axes.twinx()
     weights.plot(labels, [row["weights_bytes"] / 2**20 for row in rows], "o-", color=style.INK, ms=3, lw=0.8)
     weights.set_ylabel("MiB of weights (line)")
     weights.tick_params(labelsize=8)
-    style.turned(axes)
-    style.legend(axes, 3)
+    style.rotate_group_labels(axes)
+    style.add_legend(axes, 3)
     return figure

@@ -22,21 +22,21 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
-    figure, axes = style.figure(TITLE, width=10.5)
+    figure, axes = style.make_figure(TITLE, width=10.5)
     labels = [row["name"] for row in rows]
     parts = {
         "forward": [row["forward_ms"] for row in rows],
         "backward": [row["backward_ms"] for row in rows],
     }
-    style.grouped(axes, labels, parts)
+    style.draw_grouped_bars(axes, labels, parts)
     axes.set_ylabel("ms of computation")
     reuse = axes.twinx()
     reuse.plot(labels, [row["reuse_distance_ms"] for row in rows], "o-", color=style.INK, ms=3, lw=0.8)
-    style.reported(reuse, [0], [reported_value("reuse-vgg16-64")], "paper: more than 1200 ms")
+    style.mark_reported_values(reuse, [0], [reported_value("reuse-vgg16-64")], "paper: more than 1200 ms")
     reuse.set_ylim(0)
     reuse.set_ylabel("ms from forward to backward (line)")
     reuse.tick_params(labelsize=8)
-    style.turned(axes)
-    style.legend(axes, 2, loc="lower left", bbox_to_anchor=(0, 1))
-    style.legend(reuse, 1)
+    style.rotate_group_labels(axes)
+    style.add_legend(axes, 2, loc="lower left", bbox_to_anchor=(0, 1))
+    style.add_legend(reuse, 1)
     return figure

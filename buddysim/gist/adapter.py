@@ -27,7 +27,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from buddysim.base.errors import BuddysimError
-from buddysim.gist.encoded_storage import EncodedStorage, RawStorage, encoded
+from buddysim.gist.encoded_storage import EncodedStorage, RawStorage, encode_storage
 from buddysim.gist.formats import DprFormat, find_format
 from buddysim.gist.policy import EncodingChoice, StorageOrigin, choose
 
@@ -45,7 +45,7 @@ class StashReport:
 
     raw_bytes: int = 0
     held_bytes: int = 0
-    encoded: dict[str, int] = field(default_factory=dict)
+    encode_storage: dict[str, int] = field(default_factory=dict)
 
     @property
     def ratio(self) -> float:
@@ -244,7 +244,7 @@ class _Iteration(TorchDispatchMode):  # type: ignore[misc]
         before = None if self.known is None or self.deviates else self.known.get(stash.number)
         encoding = EncodingChoice("raw") if before is None else choose(stash.origin, before.readers, self.format)
         with _DispatchDisabled():
-            stash.content = encoded(stash.pinned, encoding)
+            stash.content = encode_storage(stash.pinned, encoding)
         stash.pinned = None
 
     # What autograd reads.

@@ -9,7 +9,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 import numpy as np
 
 from buddysim.base.errors import BuddysimError
-from buddysim.gist.windows import mask_bytes, places_bytes
+from buddysim.gist.windows import mask_bytes, positions_bytes
 
 TWIN = "tests.reference.gist.ref_binarize"
 
@@ -99,7 +99,7 @@ def places(values not None, windows not None):
     cdef const float[::1] x = _singles(values)
     cdef Geometry g = geometry_of(windows)
     cdef int64_t planes = _planes(x.shape[0], windows.plane), plane, row, column, at = 0
-    code = np.zeros(places_bytes(planes * windows.out_plane), np.uint8)
+    code = np.zeros(positions_bytes(planes * windows.out_plane), np.uint8)
     cdef uint8_t[::1] out = code
     cdef float[::1] most = np.empty(windows.out_width, np.float32)
     cdef uint8_t[::1] found = np.empty(windows.out_width, np.uint8)
@@ -162,7 +162,7 @@ def from_indices(const int64_t[::1] indices not None, windows not None):
     cdef Geometry g = geometry_of(windows)
     cdef int64_t planes = _planes(indices.shape[0], windows.out_plane), _plane, row, column, at = 0, i, j, h, w
     cdef int64_t wrong = -1
-    code = np.zeros(places_bytes(indices.shape[0]), np.uint8)
+    code = np.zeros(positions_bytes(indices.shape[0]), np.uint8)
     cdef uint8_t[::1] out = code
     with nogil:
         for _plane in range(planes):
@@ -259,6 +259,6 @@ def _planes(count, plane):
 
 
 def _check_places(length, planes, windows):
-    expected = places_bytes(planes * windows.out_plane)
+    expected = positions_bytes(planes * windows.out_plane)
     if length != expected:
         raise BuddysimError(f"places of {length} bytes: expected {expected} for {planes} planes")

@@ -77,7 +77,7 @@ def encode(values not None, str name not None):
     cdef Shape shape = shape_of(format)
     cdef int64_t i, count = bits.shape[0], whole = count // 3
     cdef uint32_t word
-    code = np.empty(format.code_bytes(count), np.uint8)
+    code = np.empty(format.payload_bytes(count), np.uint8)
     cdef uint8_t[::1] bytes_out
     cdef uint16_t[::1] halves
     cdef uint32_t[::1] words
@@ -118,9 +118,9 @@ def decode(const uint8_t[::1] code not None, str name not None, int64_t count):
     count : of the values
     """
     format = find_format(name)
-    if count < 0 or code.shape[0] != format.code_bytes(count):
+    if count < 0 or code.shape[0] != format.payload_bytes(count):
         raise BuddysimError(
-            f"{name}: code of {code.shape[0]} bytes: expected {format.code_bytes(max(count, 0))} for {count} values"
+            f"{name}: code of {code.shape[0]} bytes: expected {format.payload_bytes(max(count, 0))} for {count} values"
         )
     cdef Shape shape = shape_of(format)
     cdef int64_t i, whole = count // 3

@@ -110,7 +110,7 @@ class SparseRows:
         return torch.from_numpy(ssdc.decode(rows))
 
 
-def encoded(storage: torch.UntypedStorage, encoding: EncodingChoice) -> EncodedStorage:
+def encode_storage(storage: torch.UntypedStorage, encoding: EncodingChoice) -> EncodedStorage:
     """The content of a storage, in the smallest code that applies."""
     codes: list[EncodedStorage] = [RawStorage(storage)]
     if encoding.name == "bits":

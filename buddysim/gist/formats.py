@@ -37,7 +37,7 @@ class DprFormat:
         """The smallest value above zero."""
         return 2.0 ** (1 - self.bias)
 
-    def code_bytes(self, count: int) -> int:
+    def payload_bytes(self, count: int) -> int:
         """Bytes of the code of so many values: FP10 has three in 4 bytes, the last ones padded."""
         if self.per_word == 3:
             return -(-count // 3) * WORD_BYTES

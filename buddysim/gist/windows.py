@@ -52,6 +52,6 @@ def mask_bytes(count: int) -> int:
     return -(-count // 8)
 
 
-def places_bytes(count: int) -> int:
+def positions_bytes(count: int) -> int:
     """Bytes of 4 bits per window."""
     return -(-count // 2)

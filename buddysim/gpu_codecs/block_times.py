@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from buddysim.gpu_codecs.interpolation import line
+from buddysim.gpu_codecs.interpolation import interpolate
 from buddysim.gpu_codecs.launch_surface import LaunchSurface
 from buddysim.gpu_codecs.opencl_device import LaunchShape
 from buddysim.gpu_codecs.samples import CodecSample
@@ -50,10 +50,10 @@ class BlockTimes:
         busy = min(launch.grid, blocks, self._most)
         rounds = -(-blocks // busy)
         encode, decode = (rounds * self._round(stage, busy, launch.block, sparsity) for stage in self._rounds)
-        sums = max(0.0, line(self._sums, float(blocks)))
+        sums = max(0.0, interpolate(self._sums, float(blocks)))
         return replace(
             self.samples[0], grid=launch.grid, block=launch.block, byte_count=byte_count, sparsity=sparsity,
-            code_bytes=0, encode_ps=round(encode), sums_ps=round(sums), decode_ps=round(decode),
+            payload_bytes=0, encode_ps=round(encode), sums_ps=round(sums), decode_ps=round(decode),
             origin=self._origin(blocks, sparsity, launch),
         )  # fmt: skip
 
@@ -88,7 +88,9 @@ class BlockTimes:
 
     def _round(self, stage: str, busy: int, block: int, sparsity: float) -> float:
         surface = self._rounds[stage]
-        return max(0.0, line([(known, surface.at(busy, block, known)) for known in surface.sparsities], sparsity))
+        return max(
+            0.0, interpolate([(known, surface.at(busy, block, known)) for known in surface.sparsities], sparsity)
+        )
 
     def _origin(self, blocks: int, sparsity: float, launch: LaunchShape) -> str:
         sparsities = self._rounds["encode_ps"].sparsities

@@ -15,7 +15,7 @@ from buddysim.gpu_codecs.times import CodecTimeTable, times_of
 FAR_BYTES = (500 * 2**20, 2000 * 2**20)
 
 
-def interpolated(samples: Sequence[CodecSample], launches: Sequence[LaunchShape]) -> list[CodecSample]:
+def interpolated_samples(samples: Sequence[CodecSample], launches: Sequence[LaunchShape]) -> list[CodecSample]:
     """Launches that weren't simulated with a tensor of the size that most were, at each sparsity of it.
 
     Parameters
@@ -41,12 +41,14 @@ def interpolated(samples: Sequence[CodecSample], launches: Sequence[LaunchShape]
     return found
 
 
-def extrapolated(times: CodecTimeTable, like: CodecSample, launches: Sequence[LaunchShape]) -> list[CodecSample]:
+def extrapolated_samples(
+    times: CodecTimeTable, like: CodecSample, launches: Sequence[LaunchShape]
+) -> list[CodecSample]:
     """Larger tensors of a sample's sparsity than were simulated."""
     return [times.at(size, like.sparsity, launch) for size in FAR_BYTES for launch in launches]
 
 
-def filled(
+def with_derived_samples(
     samples: Sequence[CodecSample], launches: Sequence[LaunchShape], far: Sequence[LaunchShape]
 ) -> list[CodecSample]:
     """The samples that were simulated, of any codec, and all that is told from them.
@@ -62,8 +64,8 @@ def filled(
         own = [s for s in simulated if (s.machine, s.codec, s.layout) == kind]
         times = times_of(own)
         if isinstance(times, LaunchTimes):
-            between = interpolated(own, launches)
+            between = interpolated_samples(own, launches)
             found += between
             times = times_of([*own, *between])
-        found += extrapolated(times, min(own, key=lambda s: (abs(s.sparsity - 0.5), s)), far)
+        found += extrapolated_samples(times, min(own, key=lambda s: (abs(s.sparsity - 0.5), s)), far)
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 
-def line(points: Sequence[tuple[float, float]], at: float, beyond: bool = True) -> float:
+def interpolate(points: Sequence[tuple[float, float]], at: float, beyond: bool = True) -> float:
     """A value on lines between ascending points; outside of them on the nearest line, or the nearest point's."""
     if len(points) == 1 or (not beyond and at <= points[0][0]):
         return points[0][1]

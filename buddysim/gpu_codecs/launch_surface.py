@@ -12,7 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 
-from buddysim.gpu_codecs.interpolation import line
+from buddysim.gpu_codecs.interpolation import interpolate
 
 #: Grid, work-items of a work-group, sparsity.
 Point = tuple[int, int, float]
@@ -43,7 +43,7 @@ class LaunchSurface:
         return self._at_reference(grid) * self._ratio(grid, block, sparsity) if known is None else known
 
     def _at_reference(self, grid: int) -> float:
-        return math.exp(line(self._reference, math.log(grid), beyond=False))
+        return math.exp(interpolate(self._reference, math.log(grid), beyond=False))
 
     def _ratio(self, grid: int, block: int, sparsity: float) -> float:
         if (block, sparsity) == (self.block, self.sparsity):
@@ -54,7 +54,7 @@ class LaunchSurface:
             if rest == [block, sparsity]
         ]
         if points:
-            return line(points, math.log(grid), beyond=False)
+            return interpolate(points, math.log(grid), beyond=False)
         if block == self.block or sparsity == self.sparsity:
             raise KeyError((block, sparsity))
         return self._ratio(grid, block, self.sparsity) * self._ratio(grid, self.block, sparsity)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
 from buddysim.base.errors import BuddysimError
-from buddysim.gpu_codecs.interpolation import line
+from buddysim.gpu_codecs.interpolation import interpolate
 from buddysim.gpu_codecs.opencl_device import LaunchShape
 from buddysim.gpu_codecs.samples import CodecSample
 from buddysim.gpu_codecs.synthetic_tensor import check_sparsity
@@ -43,7 +43,7 @@ class LaunchTimes:
         encode, sums, decode = (round(self._stage(stage, byte_count, sparsity, launch)) for stage in STAGES)
         first = self.samples[0]
         return replace(
-            first, grid=launch.grid, block=launch.block, byte_count=byte_count, sparsity=sparsity, code_bytes=0,
+            first, grid=launch.grid, block=launch.block, byte_count=byte_count, sparsity=sparsity, payload_bytes=0,
             encode_ps=encode, sums_ps=sums, decode_ps=decode, origin=self._origin(byte_count, sparsity),
         )  # fmt: skip
 
@@ -96,21 +96,21 @@ class LaunchTimes:
     def _stage(self, stage: str, byte_count: int, sparsity: float, launch: LaunchShape) -> float:
         at = math.log(launch.grid)
         by_sparsity = sorted(
-            (known, line(points, at, beyond=False))
+            (known, interpolate(points, at, beyond=False))
             for (name, known, block), points in self._lines.items()
             if name == stage and block == launch.block
         )
         if not by_sparsity:
             raise BuddysimError(f"block {launch.block}: its times weren't simulated")
-        return max(0.0, line(by_sparsity, sparsity)) * self._growth(stage, byte_count, launch)
+        return max(0.0, interpolate(by_sparsity, sparsity)) * self._growth(stage, byte_count, launch)
 
     def _growth(self, stage: str, byte_count: int, launch: LaunchShape) -> float:
         """Time of a tensor over that of the same one of the size that every launch was simulated with."""
         lines = self._growth_lines[stage]
         if not lines:
             return byte_count / self._base[0].byte_count
-        by_grid = [(at, max(0.0, line(points, float(byte_count)))) for at, points in lines]
-        return line(by_grid, math.log(launch.grid), beyond=False)
+        by_grid = [(at, max(0.0, interpolate(points, float(byte_count)))) for at, points in lines]
+        return interpolate(by_grid, math.log(launch.grid), beyond=False)
 
     @cached_property
     def _growth_lines(self) -> dict[str, list[tuple[float, list[tuple[float, float]]]]]:

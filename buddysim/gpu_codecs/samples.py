@@ -40,7 +40,7 @@ class CodecSample:
     block: int
     byte_count: int
     sparsity: float
-    code_bytes: int
+    payload_bytes: int
     encode_ps: int
     sums_ps: int
     decode_ps: int

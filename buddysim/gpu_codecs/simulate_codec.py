@@ -30,7 +30,7 @@ class CodecExperiment:
     launches: tuple[LaunchShape, ...]
 
 
-def measure(experiment: CodecExperiment, machines: Sequence[str]) -> list[CodecSample]:
+def simulate_codec(experiment: CodecExperiment, machines: Sequence[str]) -> list[CodecSample]:
     """Runs an experiment once and replays it on each machine.
 
     Raises
@@ -40,12 +40,12 @@ def measure(experiment: CodecExperiment, machines: Sequence[str]) -> list[CodecS
     """
     with tempfile.TemporaryDirectory() as folder:
         trace = Path(folder) / "codec.bin"
-        code_bytes = _captured(experiment, trace)
+        payload_bytes = _captured(experiment, trace)
         found = []
         for machine in machines:
             result = simulate(str(trace), machine=Machine.load(machine), scheme="ideal")
             times = [(str(row["name"]), int(str(row["time_ps"]))) for row in result.per_kernel]
-            found += _samples(experiment, machine, code_bytes, times)
+            found += _samples(experiment, machine, payload_bytes, times)
     return found
 
 
@@ -63,7 +63,7 @@ def _captured(experiment: CodecExperiment, trace: Path) -> int:
 
 
 def _samples(
-    experiment: CodecExperiment, machine: str, code_bytes: int, times: list[tuple[str, int]]
+    experiment: CodecExperiment, machine: str, payload_bytes: int, times: list[tuple[str, int]]
 ) -> list[CodecSample]:
     each, rest = divmod(len(times), len(experiment.launches))
     if rest:
@@ -74,6 +74,6 @@ def _samples(
         for name, time_ps in times[number * each : (number + 1) * each]:
             spent[STAGES[name.partition("_")[0]]] += time_ps
         what = (machine, experiment.codec, experiment.layout, launch.grid, launch.block)
-        tensor = (experiment.byte_count, experiment.sparsity, code_bytes)
+        tensor = (experiment.byte_count, experiment.sparsity, payload_bytes)
         found.append(CodecSample(*what, *tensor, spent["encode"], spent["sums"], spent["decode"]))
     return found

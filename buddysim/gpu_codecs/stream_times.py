@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
 
-from buddysim.gpu_codecs.interpolation import line
+from buddysim.gpu_codecs.interpolation import interpolate
 from buddysim.gpu_codecs.launch_times import LaunchTimes
 from buddysim.gpu_codecs.opencl_device import LaunchShape
 from buddysim.gpu_codecs.samples import CodecSample
@@ -40,7 +40,7 @@ class StreamTimes(LaunchTimes):
             return super()._stage(stage, byte_count, sparsity, launch)
         units, busy, run = self._runs(byte_count, launch)
         if stage == "sums_ps":
-            return max(0.0, line(self._sums, float(units)))
+            return max(0.0, interpolate(self._sums, float(units)))
         usual = self._reference[0].sparsity
         sparser = super()._stage(stage, first, sparsity, launch) / super()._stage(stage, first, usual, launch)
         return run * self._pace(stage, busy, run) * sparser
@@ -49,7 +49,7 @@ class StreamTimes(LaunchTimes):
         """Time per word of a run; with more work-items than were simulated, no more words in all are done at a time."""
         paces = self._paces[stage, run <= _LINE_WORDS]
         more = max(0.0, math.log(busy) - paces[-1][0])
-        return math.exp(line(paces, math.log(busy), beyond=False) + more)
+        return math.exp(interpolate(paces, math.log(busy), beyond=False) + more)
 
     def _runs(self, byte_count: int, launch: LaunchShape) -> tuple[int, int, int]:
         """Units, work-items that have a run, words of a run."""

@@ -8,7 +8,7 @@ from buddysim.base.errors import BuddysimError
 from buddysim.gpu_codecs.opencl_device import Words
 
 
-def synthetic(byte_count: int, sparsity: float, seed: int = 0) -> Words:
+def synthetic_words(byte_count: int, sparsity: float, seed: int = 0) -> Words:
     """Normally distributed numbers of 32 bits, of which exactly this share (rounded) is zero."""
     rng = np.random.default_rng(seed)
     count = byte_count // 4

@@ -27,7 +27,7 @@ class CodecTimeTable(Protocol):
 
 
 @cache
-def shipped() -> tuple[CodecSample, ...]:
+def shipped_samples() -> tuple[CodecSample, ...]:
     """The samples that ship, but those that are extrapolated from the others."""
     return tuple(sample for sample in read_samples(str(SHIPPED)) if sample.origin != "extrapolated")
 
@@ -45,9 +45,9 @@ def codec_times(machine: str, codec: str, layout: str) -> CodecTimeTable:
         raise BuddysimError(f"kernels {shortened(layout)}: expected one of {', '.join(LAYOUTS)}")
     if layout not in (has := REGISTRY.find(codec).LAYOUTS):
         raise BuddysimError(f"kernels {layout}: {codec} has {', '.join(has)}")
-    found = tuple(s for s in shipped() if (s.machine, s.codec, s.layout) == (machine, codec, layout))
+    found = tuple(s for s in shipped_samples() if (s.machine, s.codec, s.layout) == (machine, codec, layout))
     if not found:
-        there = _names(s.machine for s in shipped() if (s.codec, s.layout) == (codec, layout))
+        there = _names(s.machine for s in shipped_samples() if (s.codec, s.layout) == (codec, layout))
         raise BuddysimError(f"{codec}, {layout}, on {machine}: not simulated: expected one of {there}")
     return times_of(found)
 
@@ -62,9 +62,9 @@ def times_of(samples: Sequence[CodecSample]) -> CodecTimeTable:
     return LaunchTimes(own)
 
 
-def machines(codec: str, layout: str) -> tuple[str, ...]:
+def simulated_machines(codec: str, layout: str) -> tuple[str, ...]:
     """The machines that a codec was simulated on."""
-    return tuple(sorted({s.machine for s in shipped() if (s.codec, s.layout) == (codec, layout)}))
+    return tuple(sorted({s.machine for s in shipped_samples() if (s.codec, s.layout) == (codec, layout)}))
 
 
 def _names(names: Iterable[str]) -> str:

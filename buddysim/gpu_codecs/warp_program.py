@@ -15,14 +15,14 @@ from buddysim.base.errors import BuddysimError
 from buddysim.compress import compress, decompress
 from buddysim.gpu_codecs import REGISTRY
 from buddysim.gpu_codecs.opencl_device import LaunchShape, OpenclDevice, Words
-from buddysim.gpu_codecs.synthetic_tensor import synthetic
+from buddysim.gpu_codecs.synthetic_tensor import synthetic_words
 
 
 def main(arguments: Sequence[str]) -> int:
     """Runs a codec with each launch."""
     codec, layout, byte_count, sparsity, *launches = arguments
     module = REGISTRY.find(codec)
-    words = synthetic(int(byte_count), float(sparsity))
+    words = synthetic_words(int(byte_count), float(sparsity))
     gpu, length = OpenclDevice(module.SOURCES), 0
     for text in launches:
         grid, block = map(int, text.split(":"))

@@ -67,6 +67,6 @@ def loss_percent(result: Result) -> float:
     return float(100 * (1 - result["feature_layers.oracle_ms"] / result["feature_layers.time_ms"]))
 
 
-def by_network(values: Mapping[str, float], form: str = "{:.0f}") -> str:
+def format_by_network(values: Mapping[str, float], form: str = "{:.0f}") -> str:
     """``AlexNet (128) 75, OverFeat (128) 91``: for notes."""
     return ", ".join(f"{label} {form.format(amount)}" for label, amount in values.items())

@@ -40,7 +40,9 @@ def _make_room(figure: Figure) -> None:
                 break
             texts = legend.get_texts()
             labels = [text.get_text() for text in texts]
-            style.legend(axes, columns, handles=legend.legend_handles, labels=labels, fontsize=texts[0].get_fontsize())
+            style.add_legend(
+                axes, columns, handles=legend.legend_handles, labels=labels, fontsize=texts[0].get_fontsize()
+            )
             legend = axes.get_legend()
             figure.draw_without_rendering()
     for axes in figure.axes:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 _UNDATED = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 
 
-def check_picture(path: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str] | None] = ()) -> None:
-    """Refuses a file that `save` couldn't write, before anything is simulated.
+def check_figure_file(path: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str] | None] = ()) -> None:
+    """Refuses a file that `save_figure` couldn't write, before anything is simulated.
 
     Raises
     ------
@@ -31,7 +31,7 @@ def check_picture(path: str | os.PathLike[str], inputs: Iterable[str | os.PathLi
     check_output(path, inputs)
 
 
-def save(figure: Figure, path: str | os.PathLike[str]) -> None:
+def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
     """Writes a figure to a file: the same bytes for the same figure, and the whole file or nothing.
 
     Raises
@@ -41,7 +41,7 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> None:
     """
     import matplotlib
 
-    check_picture(path)
+    check_figure_file(path)
     suffix = Path(path).suffix.lower()
     # Letters stay letters: TrueType in .pdf, which publishers ask for, and text in .svg.
     with (

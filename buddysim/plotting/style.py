@@ -26,7 +26,7 @@ KINDS = {
 }
 
 
-def figure(
+def make_figure(
     title: str, rows: int = 1, columns: int = 1, width: float = 9.6, height: float = 4.2, **more: Any
 ) -> tuple[Figure, Any]:
     """A figure with its title, and its axes.
@@ -45,11 +45,11 @@ def figure(
     axes = made.subplots(rows, columns, **more)
     made.suptitle(title, x=0.01, ha="left", fontsize=11, color=INK)
     for panel in axes.flat if hasattr(axes, "flat") else [axes]:
-        tidy(panel)
+        style_axes(panel)
     return made, axes
 
 
-def tidy(axes: Axes) -> None:
+def style_axes(axes: Axes) -> None:
     """Removes the frame, and pales the axes."""
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
@@ -60,7 +60,9 @@ def tidy(axes: Axes) -> None:
     axes.yaxis.label.set_fontsize(9)
 
 
-def grouped(axes: Axes, groups: Sequence[str], series: Mapping[str, Sequence[float | None]], form: str = "") -> None:
+def draw_grouped_bars(
+    axes: Axes, groups: Sequence[str], series: Mapping[str, Sequence[float | None]], form: str = ""
+) -> None:
     """Bars of several series side by side for each group.
 
     Parameters
@@ -88,7 +90,9 @@ def grouped(axes: Axes, groups: Sequence[str], series: Mapping[str, Sequence[flo
     axes.set_xticks(range(len(groups)), groups)
 
 
-def stacked(axes: Axes, groups: Sequence[str], parts: Mapping[str, Sequence[float]], width: float = 0.6) -> list[float]:
+def draw_stacked_bars(
+    axes: Axes, groups: Sequence[str], parts: Mapping[str, Sequence[float]], width: float = 0.6
+) -> list[float]:
     """One bar for each group, its parts on top of each other; returns the heights of the bars."""
     heights = [0.0] * len(groups)
     for n, (label, values) in enumerate(parts.items()):
@@ -99,17 +103,19 @@ def stacked(axes: Axes, groups: Sequence[str], parts: Mapping[str, Sequence[floa
     return heights
 
 
-def caption(axes: Axes, text: str, instead_of: str = "") -> None:
+def add_caption(axes: Axes, text: str, instead_of: str = "") -> None:
     """Adds a paragraph to the caption under the figure, once; in place of another, where that is there."""
-    figure = axes.figure
-    before = [paragraph for paragraph in figure.get_supxlabel().splitlines() if paragraph != instead_of]
+    make_figure = axes.figure
+    before = [paragraph for paragraph in make_figure.get_supxlabel().splitlines() if paragraph != instead_of]
     if text in before:
         return
-    found = figure.supxlabel("\n".join([*before, text]), x=0.01, ha="left", fontsize=7, color=INK)
+    found = make_figure.supxlabel("\n".join([*before, text]), x=0.01, ha="left", fontsize=7, color=INK)
     found.set_wrap(True)
 
 
-def reported(axes: Axes, x: Sequence[float], y: Sequence[float], label: str = "paper", missing: str = "") -> None:
+def mark_reported_values(
+    axes: Axes, x: Sequence[float], y: Sequence[float], label: str = "paper", missing: str = ""
+) -> None:
     """Marks numbers that the paper reports, and says in the caption for how many of the bars, which are drawn before.
 
     Parameters
@@ -118,7 +124,7 @@ def reported(axes: Axes, x: Sequence[float], y: Sequence[float], label: str = "p
     """
     bars = len({round(bar.get_x() + bar.get_width() / 2, 3) for bar in axes.patches if isinstance(bar, Rectangle)})
     if len(x) < bars or missing:
-        caption(
+        add_caption(
             axes,
             missing
             or f"Red marks: {len(x)} of these {bars} bars, whose values the paper's text reports; the others could not "
@@ -128,10 +134,10 @@ def reported(axes: Axes, x: Sequence[float], y: Sequence[float], label: str = "p
     axes.scatter(x, y, marker="D", s=26, facecolor="white", edgecolor=REPORTED, linewidth=1.4, zorder=5, label=label)
 
 
-def reported_line(axes: Axes, y: float, text: str) -> None:
+def draw_reported_line(axes: Axes, y: float, text: str) -> None:
     """Draws a line where the paper reports an average or a bound; the caption says that its bars couldn't be read."""
     if "could not be read" not in axes.figure.get_supxlabel():
-        caption(axes, LINES_ONLY)
+        add_caption(axes, LINES_ONLY)
     axes.axhline(y, color=REPORTED, linewidth=0.9, linestyle="--", zorder=4)
     axes.annotate(
         textwrap.fill(text, 14), (1, y), (3, 0), xycoords=("axes fraction", "data"), textcoords="offset points",
@@ -139,13 +145,13 @@ def reported_line(axes: Axes, y: float, text: str) -> None:
     )  # fmt: skip
 
 
-def legend(axes: Axes, columns: int = 4, **more: Any) -> None:
+def add_legend(axes: Axes, columns: int = 4, **more: Any) -> None:
     """A legend above the axes, in a row."""
     usual: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1, 1.0), "fontsize": 8, "frameon": False}
     axes.legend(ncols=columns, **{**usual, "handlelength": 1, **more})
 
 
-def turned(axes: Axes, size: float = 7) -> None:
+def rotate_group_labels(axes: Axes, size: float = 7) -> None:
     """Turns the labels of the groups upright, for many groups."""
     for label in axes.get_xticklabels():
         label.set_rotation(90)

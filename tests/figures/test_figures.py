@@ -13,7 +13,7 @@ import buddysim
 from buddysim.base.errors import BuddysimError
 from buddysim.cli import main
 from buddysim.cli.plot import GROUPS, is_in_group
-from buddysim.figures import REGISTRY, ResultSource, plot, save
+from buddysim.figures import REGISTRY, ResultSource, plot, save_figure
 from buddysim.plotting.figure_format import FigureFormat
 from buddysim.sweep.store import Store
 from buddysim.synthetic import make_trace
@@ -103,13 +103,13 @@ def test_save_writes_whole_files_of_three_kinds(tmp_path: Path) -> None:
     figure = Figure()
     figure.subplots().plot([1, 2], [3, 4])
     for suffix, start in ((".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")):
-        save(figure, tmp_path / f"a{suffix}")
-        save(figure, str(tmp_path / f"b{suffix}"))
+        save_figure(figure, tmp_path / f"a{suffix}")
+        save_figure(figure, str(tmp_path / f"b{suffix}"))
         written = (tmp_path / f"a{suffix}").read_bytes()
         assert written.startswith(start)
         assert written == (tmp_path / f"b{suffix}").read_bytes()
     with pytest.raises(BuddysimError, match=r"expected a name that ends in \.png, \.svg, \.pdf"):
-        save(figure, tmp_path / "a.gif")
+        save_figure(figure, tmp_path / "a.gif")
 
 
 def test_a_damaged_result_is_simulated_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

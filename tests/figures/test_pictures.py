@@ -11,7 +11,7 @@ import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.typing import ColorType
 
-from buddysim.figures import REGISTRY, save
+from buddysim.figures import REGISTRY, save_figure
 from tests.figures.pictures import FOLDER, OTHERS, drawn, kept, others, pixels, series, tables
 
 FIGURES = [name for name, figure in REGISTRY.items() if getattr(figure, "STUDY", False)]
@@ -77,7 +77,7 @@ def grey(colour: ColorType) -> float:
 
 def test_letters_in_pdfs_are_no_drawings(tmp_path: Path) -> None:
     """TrueType, which publishers ask for: matplotlib's own Type 3 is refused by some."""
-    save(REGISTRY.find("fig8").draw(tables()["fig8"]), tmp_path / "p.pdf")
+    save_figure(REGISTRY.find("fig8").draw(tables()["fig8"]), tmp_path / "p.pdf")
     written = (tmp_path / "p.pdf").read_bytes()
     assert b"/CIDFontType2" in written
     assert b"/Type3" not in written

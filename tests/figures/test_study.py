@@ -15,7 +15,7 @@ from buddysim.base.errors import BuddysimError
 from buddysim.cli import main
 from buddysim.figures import REGISTRY, ResultSource
 from buddysim.papers.buddy.buddy_study import BuddyStudy, paper_names
-from buddysim.papers.buddy.run_missing import comparison_asks
+from buddysim.papers.buddy.run_missing import comparison_requests
 from buddysim.sweep.saved import SavedResults
 from buddysim.sweep.store import Store
 from buddysim.synthetic import make_trace
@@ -182,7 +182,7 @@ def test_traces_that_cannot_be_made_do_not_hold_up_the_others(
 
 def test_the_study_makes_what_the_comparison_needs_besides(folder: Path) -> None:
     study = source(folder).buddy
-    for ask in comparison_asks(study):
+    for ask in comparison_requests(study):
         ask()
     assert "changes" in {point.settings.get("analysis") for point in study.missing.values()}  # no figure draws it
 

@@ -77,7 +77,7 @@ def test_codes_lie_as_the_paper_packs_them() -> None:
 def test_the_kernels_agree_with_the_twin_both_ways(values: NDArray[np.float32], name: str) -> None:
     code = dpr.encode(values, name)
     assert code.tobytes() == ref_dpr.encode(values.tolist(), name)
-    assert len(code) == find_format(name).code_bytes(len(values))
+    assert len(code) == find_format(name).payload_bytes(len(values))
     back = dpr.decode(code, name, len(values))
     for ours, theirs in zip(back.tolist(), ref_dpr.decode(code.tobytes(), name, len(values)), strict=True):
         assert same(ours, theirs)

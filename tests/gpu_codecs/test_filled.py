@@ -6,7 +6,7 @@ import pytest
 
 from buddysim.base.errors import BuddysimError
 from buddysim.gpu_codecs.block_times import BlockTimes
-from buddysim.gpu_codecs.derived_samples import filled, interpolated
+from buddysim.gpu_codecs.derived_samples import interpolated_samples, with_derived_samples
 from buddysim.gpu_codecs.launch_surface import LaunchSurface
 from buddysim.gpu_codecs.launch_times import LaunchTimes
 from buddysim.gpu_codecs.opencl_device import LaunchShape
@@ -44,7 +44,9 @@ SIMULATED = [
 
 
 def test_rows_between() -> None:
-    found = {(s.grid, s.sparsity): s for s in interpolated(SIMULATED, [LaunchShape(g, 64) for g in (10, 20, 40)])}
+    found = {
+        (s.grid, s.sparsity): s for s in interpolated_samples(SIMULATED, [LaunchShape(g, 64) for g in (10, 20, 40)])
+    }
     assert set(found) == {(20, 0.5), (20, 0.8), (40, 0.8)}
     assert {s.origin for s in found.values()} == {"interpolated"}
     assert (found[20, 0.5].encode_ps, found[20, 0.5].sums_ps, found[20, 0.5].decode_ps) == (500, 100, 1500)
@@ -54,13 +56,13 @@ def test_rows_between() -> None:
 
 def test_every_row_says_what_it_is_and_simulated_ones_stay() -> None:
     launches, far = [LaunchShape(g, 64) for g in (10, 20)], [LaunchShape(10, 64)]
-    once = filled(SIMULATED, launches, far)
+    once = with_derived_samples(SIMULATED, launches, far)
     assert [s for s in once if s.origin == "simulated"] == SIMULATED
     beyond = [s for s in once if s.origin == "extrapolated"]
     assert [s.byte_count // MIB for s in beyond] == [500, 2000]
     # 8 MiB took 1000, 64 MiB 9000: 500 MiB lie on that line.
     assert beyond[0].encode_ps == round(1000 + 8000 * (500 - 8) / 56)
-    assert filled(once, launches, far) == once
+    assert with_derived_samples(once, launches, far) == once
     kept = LaunchTimes(tuple(s for s in once if s.origin != "extrapolated"))
     assert kept.at(8 * MIB, 0.8, LaunchShape(20, 64)).origin == "interpolated"
 

@@ -15,7 +15,7 @@ from buddysim.compress import compress, decompress
 from buddysim.compress.lz4 import available
 from buddysim.gpu_codecs import REGISTRY, lz4
 from buddysim.gpu_codecs.opencl_device import LaunchShape, OpenclDevice, Words
-from buddysim.gpu_codecs.synthetic_tensor import synthetic
+from buddysim.gpu_codecs.synthetic_tensor import synthetic_words
 from buddysim.gpu_codecs.warp_program import agrees, main
 
 pytest.importorskip("pyopencl")
@@ -54,7 +54,7 @@ def check(codec: str, layout: str, words: Words, launch: LaunchShape) -> bytes:
 def test_codes_are_those_of_the_package(
     codec: str, layout: str, count: int, sparsity: float, grid: int, block: int, seed: int
 ) -> None:
-    check(codec, layout, synthetic(4 * count, sparsity, seed), LaunchShape(grid, block))
+    check(codec, layout, synthetic_words(4 * count, sparsity, seed), LaunchShape(grid, block))
 
 
 @kinds
@@ -64,7 +64,7 @@ def test_codes_are_those_of_the_package(
 )
 def test_long_runs(codec: str, layout: str, runs: list[tuple[int, int]], grid: int) -> None:
     """Of zeros, of one word, of different words: counts that a byte doesn't hold, within windows and across them."""
-    noise = synthetic(4 * 700, 0.0)
+    noise = synthetic_words(4 * 700, 0.0)
     pieces = [noise[:count] if kind == 2 else np.full(count, kind, np.uint32) for kind, count in runs]
     check(codec, layout, np.concatenate(pieces), LaunchShape(grid, 64))
 
@@ -72,14 +72,14 @@ def test_long_runs(codec: str, layout: str, runs: list[tuple[int, int]], grid: i
 @kinds
 @pytest.mark.parametrize("sparsity", [0.0, 1.0])
 def test_the_ends(codec: str, layout: str, sparsity: float) -> None:
-    check(codec, layout, synthetic(2**20, sparsity), LaunchShape(80, 64))
+    check(codec, layout, synthetic_words(2**20, sparsity), LaunchShape(80, 64))
 
 
 @needs_lz4
 @settings(max_examples=15, deadline=None)
 @given(st.integers(1, 60_000), st.floats(0, 1), st.sampled_from([1, 2, 5]), st.sampled_from([1, 9]))
 def test_our_decoder_takes_blocks_of_liblz4(count: int, sparsity: float, grid: int, level: int) -> None:
-    words = synthetic(4 * count, sparsity)
+    words = synthetic_words(4 * count, sparsity)
     raw = words.tobytes()
     pieces = [raw[at : at + lz4.BLOCK] for at in range(0, len(raw), lz4.BLOCK)]
     blocks = [compress(piece, "lz4", level=level, window=lz4.BLOCK) for piece in pieces]
@@ -101,7 +101,7 @@ def test_lz4_is_as_small_as_level_1(what: str, block: int) -> None:
     elif what == "steps":
         words = np.repeat(rng.integers(0, 2**32, 4000, np.uint32), rng.integers(1, 40, 4000))
     else:
-        words = synthetic(4 * 60_000, float(what))
+        words = synthetic_words(4 * 60_000, float(what))
     ours = len(check("lz4", "coalesced", words, LaunchShape(3, block)))
     theirs = len(compress(words, "lz4", level=1, window=lz4.BLOCK))
     assert abs(ours / theirs - 1) < 0.05
@@ -119,7 +119,7 @@ def test_a_block_ends_in_literals() -> None:
 def test_the_program_tells_the_length_of_the_code(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["zvc", "chunked", "65536", "0.5", "3:64", "2:128"]) == 0
     assert int(capsys.readouterr().out) == 65536 // 32 + 65536 // 2
-    assert np.count_nonzero(synthetic(65536, 0.5)) == 8192
+    assert np.count_nonzero(synthetic_words(65536, 0.5)) == 8192
 
 
 def test_the_program_refuses_other_bytes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from buddysim.gpu_codecs.opencl_device import LaunchShape
 from buddysim.gpu_codecs.paper_times import BYTES, PaperTimes
 from buddysim.gpu_codecs.samples import SHIPPED, CodecSample, read_samples
 from buddysim.gpu_codecs.stream_times import StreamTimes
-from buddysim.gpu_codecs.times import codec_times, shipped
+from buddysim.gpu_codecs.times import codec_times, shipped_samples
 
 MIB = 2**20
 
@@ -85,9 +85,9 @@ def test_what_ships(machine: str, layout: str, codec: str) -> None:
         words = one.byte_count // 4
         kept = words - round(one.sparsity * words)
         if codec in CODE_BYTES:
-            assert one.code_bytes == CODE_BYTES[codec](words, kept)
+            assert one.payload_bytes == CODE_BYTES[codec](words, kept)
         else:  # a count of 2 bytes for each run of zeros, of which a share of kept words is followed
-            assert one.code_bytes == pytest.approx(4 * kept + 2 * kept * one.sparsity, rel=0.01)
+            assert one.payload_bytes == pytest.approx(4 * kept + 2 * kept * one.sparsity, rel=0.01)
     # One work-group takes longer than many.
     assert (
         times.at(8 * MIB, 0.5, LaunchShape(1, 64)).total_ps > 10 * times.at(8 * MIB, 0.5, LaunchShape(197, 64)).total_ps
@@ -161,7 +161,7 @@ def test_rounds_of_lz4_ship_and_foretell_four(machine: str) -> None:
 def test_every_row_says_where_it_is_from() -> None:
     rows = read_samples(str(SHIPPED))
     assert {row.origin for row in rows} <= {"simulated", "interpolated", "extrapolated"}
-    assert {row.origin for row in shipped()} == {"simulated", "interpolated"}
+    assert {row.origin for row in shipped_samples()} == {"simulated", "interpolated"}
     assert all(row.byte_count >= 500 * MIB for row in rows if row.origin == "extrapolated")
     assert all(row.byte_count == 8 * MIB for row in rows if row.origin == "interpolated")
     assert len(SHIPPED.read_bytes()) < 2**20

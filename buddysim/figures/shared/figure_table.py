@@ -15,12 +15,12 @@ class FigureTable:
     ----------
     columns : their names; shares are from 0 to 1
     rows : a value for each column; None where there is none
-    lacking : what the store doesn't have of it, a line; empty where it has all
+    missing_text : what the store doesn't have of it, a line; empty where it has all
     """
 
     columns: tuple[str, ...]
     rows: Sequence[tuple[Any, ...]]
-    lacking: str = ""
+    missing_text: str = ""
 
     def csv_rows(self) -> list[list[Any]]:
         """A heading and the rows."""
@@ -30,6 +30,6 @@ class FigureTable:
         """The rows as mappings of column and value."""
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
 
-    def of(self, **wanted: Any) -> list[dict[str, Any]]:
+    def rows_with(self, **requested: Any) -> list[dict[str, Any]]:
         """The rows that have some values."""
-        return [row for row in self.records() if all(row[name] == value for name, value in wanted.items())]
+        return [row for row in self.records() if all(row[name] == value for name, value in requested.items())]

@@ -148,7 +148,7 @@ class ResultSource:
         return self._saved("per_layer", "train")
 
     @contextlib.contextmanager
-    def blamed(self, what: str) -> Iterator[None]:
+    def result_errors(self, what: str) -> Iterator[None]:
         """Where numbers of the user's result can't be drawn: an error of one line, which names the file.
 
         Parameters
@@ -176,14 +176,14 @@ class ResultSource:
         ):
             raise BuddysimError(f"{self.file}: not a result as '{command} --json' writes it")
         self._is_result = True
-        found: Results = shown(results)
+        found: Results = displayable(results)
         return found
 
 
-def shown(value: Any) -> Any:
+def displayable(value: Any) -> Any:
     """What a file or a study has, its texts as a picture can show them: of a line, and no formulas."""
     if isinstance(value, dict):
-        return {shown(key): shown(inner) for key, inner in value.items()}
+        return {displayable(key): displayable(inner) for key, inner in value.items()}
     if isinstance(value, list):
-        return [shown(inner) for inner in value]
+        return [displayable(inner) for inner in value]
     return one_line(value, _LONGEST_TEXT).replace("$", r"\$") if isinstance(value, str) else value

@@ -20,19 +20,19 @@ INPUTS = "Targets are chosen on another input of each program than the one that 
 MEANS = {"HPC": "HPC mean", "DL": "DL mean"}
 
 
-def figure(title: str, rows: int = 1, columns: int = 1, height: float = 2.4, **more: Any) -> tuple[Figure, Any]:
+def make_figure(title: str, rows: int = 1, columns: int = 1, height: float = 2.4, **more: Any) -> tuple[Figure, Any]:
     """A figure of one column's width, and its axes."""
-    made, axes = style.figure(title, rows, columns, width=WIDTH_IN, height=height, **more)
-    if made._suptitle is not None:  # type: ignore[attr-defined]
-        made._suptitle.set(fontsize=7, wrap=True)  # type: ignore[attr-defined]
+    make_table, axes = style.make_figure(title, rows, columns, width=WIDTH_IN, height=height, **more)
+    if make_table._suptitle is not None:  # type: ignore[attr-defined]
+        make_table._suptitle.set(fontsize=7, wrap=True)  # type: ignore[attr-defined]
     for panel in axes.flat if hasattr(axes, "flat") else [axes]:
         panel.tick_params(labelsize=6)
         panel.xaxis.label.set_fontsize(7)
         panel.yaxis.label.set_fontsize(7)
-    return made, axes
+    return make_table, axes
 
 
-def bars(axes: Axes, groups: Sequence[str], series: Mapping[str, Sequence[float | None]]) -> list[list[float]]:
+def draw_bars(axes: Axes, groups: Sequence[str], series: Mapping[str, Sequence[float | None]]) -> list[list[float]]:
     """Bars of several series for each group, in shades that stay apart in grey; returns where each series' bars are."""
     width = 0.84 / max(len(series), 1)
     places = []
@@ -52,7 +52,9 @@ def bars(axes: Axes, groups: Sequence[str], series: Mapping[str, Sequence[float 
     return places
 
 
-def marks(axes: Axes, places: Sequence[float], values: Sequence[float | None], label: str | None = "paper") -> None:
+def mark_reported_values(
+    axes: Axes, places: Sequence[float], values: Sequence[float | None], label: str | None = "paper"
+) -> None:
     """The paper's values as red diamonds over our bars."""
     known = [(place, value) for place, value in zip(places, values, strict=True) if value is not None]
     axes.scatter(
@@ -61,7 +63,7 @@ def marks(axes: Axes, places: Sequence[float], values: Sequence[float | None], l
     )  # fmt: skip
 
 
-def legend(axes: Axes, columns: int = 3) -> None:
+def add_legend(axes: Axes, columns: int = 3) -> None:
     """A legend above the axes."""
     axes.legend(
         ncols=columns, loc="lower left", bbox_to_anchor=(0, 1.0), fontsize=6, frameon=False, handlelength=1,
@@ -69,13 +71,13 @@ def legend(axes: Axes, columns: int = 3) -> None:
     )  # fmt: skip
 
 
-def caption(drawn: Figure, table: FigureTable, *texts: str) -> None:
+def add_caption(drawn: Figure, table: FigureTable, *texts: str) -> None:
     """What is measured, modelled and assumed, and what the store lacks; under the figure."""
-    parts = [*texts, f"Not there: {table.lacking}." if table.lacking else ""]
+    parts = [*texts, f"Not there: {table.missing_text}." if table.missing_text else ""]
     drawn.supxlabel(" ".join(text for text in parts if text), x=0.01, ha="left", fontsize=6, color=style.INK, wrap=True)
 
 
-def counted(table: FigureTable) -> str:
+def workload_counts_text(table: FigureTable) -> str:
     """Of how many workloads means are, for captions."""
     names: dict[str, set[str]] = {group: set() for group in MEANS}
     for row in table.records():
@@ -85,13 +87,13 @@ def counted(table: FigureTable) -> str:
     return f"Means of {' and '.join(f'{len(names[group])} of {counts[group]} {group}' for group in MEANS)} workloads."
 
 
-def labels(names: Sequence[str]) -> list[str]:
+def paper_labels(names: Sequence[str]) -> list[str]:
     """The paper's names of workloads; means as they are."""
     known = paper_names()
     return [known.get(name, name) for name in names]
 
 
-def made(study: BuddyStudy, name: str, columns: tuple[str, ...], rows: Sequence[tuple[Any, ...]]) -> FigureTable:
+def make_table(study: BuddyStudy, name: str, columns: tuple[str, ...], rows: Sequence[tuple[Any, ...]]) -> FigureTable:
     """The table of a figure; refused where the store has nothing of it."""
-    study.refuse_nothing(name, rows)
-    return FigureTable(columns, rows, study.lacking())
+    study.require_rows(name, rows)
+    return FigureTable(columns, rows, study.missing_text())

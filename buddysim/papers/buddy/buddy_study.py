@@ -77,7 +77,7 @@ class BuddyStudy:
         """Where a workload's trace is, or would be."""
         return self.folder.resolve() / f"{name}-{self.scale}-{which}.bin"
 
-    def finding(
+    def analysis_rows(
         self, name: str, analysis: str, same_input: bool = False, **settings: Any
     ) -> list[dict[str, Any]] | None:
         """The rows of an analysis of a workload; None where there is none.
@@ -94,7 +94,7 @@ class BuddyStudy:
         return [dict(zip(result["columns"], row, strict=True)) for row in result["rows"]]
 
     def replay(self, name: str, scheme: str, same_input: bool = False, **settings: Any) -> Result | None:
-        """The result of a replay; None where there is none. Parameters as `finding` has them."""
+        """The result of a replay; None where there is none. Parameters as `analysis_rows` has them."""
         inputs = ("profile",) if scheme == "buddy" and not same_input else ()
         return self._result("replay", name, inputs, {"scheme": scheme, **settings})
 
@@ -112,7 +112,7 @@ class BuddyStudy:
             self.missing[point.name] = point
         return found
 
-    def lacking(self) -> str:
+    def missing_text(self) -> str:
         """What was asked for and isn't there, in a line; empty where all is."""
         parts = []
         if self.unmade:
@@ -122,11 +122,11 @@ class BuddyStudy:
             parts.append(f"{len(self.missing)} results")
         return " and ".join(parts)
 
-    def refuse_nothing(self, figure: str, rows: Sequence[object]) -> None:
+    def require_rows(self, figure: str, rows: Sequence[object]) -> None:
         """A `NoStoredResults` for a figure without rows."""
         if not rows:
             raise NoStoredResults(
-                f"{figure}: nothing of it is in {_store_text(self.results)}: {self.lacking() or 'results'} missing at "
+                f"{figure}: no result in {_store_text(self.results)}: {self.missing_text() or 'results'} missing at "
                 f"scale {self.scale}, traces in {self.folder}: plot {figure} --scale {self.scale} --run makes them"
             )
 

@@ -15,19 +15,19 @@ SNAPSHOTS = 10
 
 def over_run(study: BuddyStudy, name: str) -> list[float | None] | None:
     """The ratio at each snapshot of a workload; None: not stored."""
-    rows = study.finding(name, "ratio")
+    rows = study.analysis_rows(name, "ratio")
     return None if rows is None else [row["ratio"] for row in rows]
 
 
 def mean_ratio(study: BuddyStudy, name: str, compressor: str = "bpc") -> float | None:
     """The geometric mean of a workload's ratios over its run."""
-    rows = study.finding(name, "ratio", compressors=compressor)
+    rows = study.analysis_rows(name, "ratio", compressors=compressor)
     return None if rows is None else geometric(row["ratio"] for row in rows)
 
 
 def class_shares(study: BuddyStudy, name: str) -> dict[int, float] | None:
     """Share of a workload's entries of each size class."""
-    rows = study.finding(name, "classes")
+    rows = study.analysis_rows(name, "classes")
     if rows is None:
         return None
     whole = rows[0]
@@ -142,7 +142,7 @@ def dl_constant(study: BuddyStudy) -> SimulatedValue:
 def dl_changes(study: BuddyStudy) -> SimulatedValue:
     found = {}
     for name in study.names("DL"):
-        rows = study.finding(name, "changes")
+        rows = study.analysis_rows(name, "changes")
         share = arithmetic(row["class_change_fraction"] for row in rows) if rows else None
         if share is not None:
             found[name] = share

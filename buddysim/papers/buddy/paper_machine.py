@@ -91,7 +91,7 @@ _SIZES = (
 def footprints(study: BuddyStudy, id: str) -> SimulatedValue:
     """Of the replayed input at the study's scale, from its findings."""
     name = study.names_in_order()[_SIZES.index(id.removeprefix("buddy-size-"))]
-    rows = study.finding(name, "ratio") if name in study.names() else None
+    rows = study.analysis_rows(name, "ratio") if name in study.names() else None
     if rows is None:
         return SimulatedValue(None, note="not stored")
     return SimulatedValue(max(row["allocated_bytes"] for row in rows) / 1e9, note=f"scale {study.scale}")

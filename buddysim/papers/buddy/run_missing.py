@@ -24,7 +24,7 @@ CONTENTS_EVERY = 64
 Say = Callable[[str], object]
 
 
-def fill(study: BuddyStudy, asks: Sequence[Callable[[], object]], make: Maker, listen: Listen, say: Say) -> int:
+def run_missing(study: BuddyStudy, asks: Sequence[Callable[[], object]], make: Maker, listen: Listen, say: Say) -> int:
     """Makes the traces and results that some functions ask a study for.
 
     Parameters
@@ -69,8 +69,8 @@ def fill(study: BuddyStudy, asks: Sequence[Callable[[], object]], make: Maker, l
     return len(missing)
 
 
-def comparison_asks(study: BuddyStudy) -> list[Callable[[], object]]:
-    """Functions that ask a study for all that docs/validation.md compares, for `fill`."""
+def comparison_requests(study: BuddyStudy) -> list[Callable[[], object]]:
+    """Functions that ask a study for all that docs/validation.md compares, for `run_missing`."""
     measure = simulation_functions()
     return [partial(measure[id], study) for id in reported_values("validation.md")]  # type: ignore[arg-type]
 

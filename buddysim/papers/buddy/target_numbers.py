@@ -24,7 +24,7 @@ _MOST_RATIO = 4  # of a program, with the carve-out
 
 def targets(study: BuddyStudy, name: str, same_input: bool = False) -> dict[str, Mapping[str, Any]] | None:
     """Ratio and accesses of a workload by policy, under the paper's names."""
-    rows = study.finding(name, "targets", same_input)
+    rows = study.analysis_rows(name, "targets", same_input)
     if rows is None:
         return None
     by_policy = {row["policy"]: row for row in rows}
@@ -39,7 +39,7 @@ def of_policy(study: BuddyStudy, name: str, policy: str, column: str, same_input
 
 def thresholds(study: BuddyStudy, name: str) -> dict[str, Mapping[str, Any]] | None:
     """Rows of the threshold study of a workload, under the paper's names."""
-    rows = study.finding(name, "threshold")
+    rows = study.analysis_rows(name, "threshold")
     if rows is None:
         return None
     by_threshold = {row["threshold_fraction"]: row for row in rows}
@@ -57,7 +57,7 @@ def threshold_ratio(study: BuddyStudy, name: str, key: str) -> float | None:
 
 def overflow(study: BuddyStudy, name: str) -> list[tuple[int, float | None]] | None:
     """Launches before each snapshot, and the share of entries that overflow there."""
-    rows = study.finding(name, "overflow")
+    rows = study.analysis_rows(name, "overflow")
     return None if rows is None else [(row["launches"], row["overflow_fraction"]) for row in rows]
 
 
@@ -148,7 +148,7 @@ def over_iteration(study: BuddyStudy, id: str) -> SimulatedValue:
 
 def _raw_shares(study: BuddyStudy, name: str) -> dict[str, float] | None:
     """Share of entries that need all four sectors of each allocation, the mean over the snapshots."""
-    rows = study.finding(name, "classes")
+    rows = study.analysis_rows(name, "classes")
     if rows is None:
         return None
     return {str(row["allocation"]): row["fraction_128B"] for row in rows[1:]}
@@ -207,7 +207,7 @@ def alexnet_accesses(study: BuddyStudy) -> SimulatedValue:
 
 @simulates("buddy-hpgmg-pattern")
 def hpgmg_pattern(study: BuddyStudy) -> SimulatedValue:
-    rows = study.finding("hpgmg", "page-map")
+    rows = study.analysis_rows("hpgmg", "page-map")
     if rows is None:
         return SimulatedValue(None, note="not stored")
     counts: dict[str, int] = {}
@@ -234,7 +234,7 @@ def hpgmg_pattern(study: BuddyStudy) -> SimulatedValue:
 def hpgmg_threshold(study: BuddyStudy) -> SimulatedValue:
     """By raising the threshold: where most of the ratio between 10 % and no bound at all is reached."""
     shares = ",".join(f"{step / 20:g}" for step in range(2, 21))
-    rows = study.finding("hpgmg", "threshold", thresholds=shares)
+    rows = study.analysis_rows("hpgmg", "threshold", thresholds=shares)
     if rows is None:
         return SimulatedValue(None, note="not stored")
     best = rows[0]["per_entry_sector_ratio"]

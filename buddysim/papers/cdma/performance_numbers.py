@@ -22,7 +22,7 @@ from buddysim.machine.training import TrainingMachine
 from buddysim.papers.cdma.offloaded_maps import offloaded_maps
 from buddysim.papers.cdma.paper_networks import NETWORKS
 from buddysim.papers.cdma.ratios import network_ratios
-from buddysim.papers.simulated_values import SimulatedValue, by_network, simulates
+from buddysim.papers.simulated_values import SimulatedValue, format_by_network, simulates
 from buddysim.sweep.saved import SavedResults
 from buddysim.training import Network, schemes
 from buddysim.training.contents import Codec, GeneratedContents, MapContents, average_share
@@ -112,7 +112,7 @@ def vdnn_loss(training: SavedResults, id: str) -> SimulatedValue:
     ours = losses("titan-xp")
     return SimulatedValue(
         pick(ours.values()),
-        note=f"Titan Xp, {LINK} ({by_network(ours)}); {', '.join(by_link)}; with X of concatenations offloaded "
+        note=f"Titan Xp, {LINK} ({format_by_network(ours)}); {', '.join(by_link)}; with X of concatenations offloaded "
         f"{pick(losses('titan-xp', concat=True).values()):.0f}",
     )
 
@@ -142,8 +142,9 @@ def gain(training: SavedResults, id: str) -> SimulatedValue:
     return SimulatedValue(
         pick(ours.values()),
         note=f"62 % zeros in every map but the images, masks not counted, a mean ratio of {mean_ratio(REPORTED):.2f}: "
-        f"{by_network(ours)}; with X of concatenations offloaded {other(REPORTED, True)}; with 62 % zeros behind ReLU "
-        f"alone (pooled maps are denser: {mean_ratio(BEHIND_RELU):.2f}) {other(BEHIND_RELU)}; with both "
+        f"{format_by_network(ours)}; with X of concatenations offloaded {other(REPORTED, True)}; "
+        f"with 62 % zeros behind ReLU alone (pooled maps are denser: "
+        f"{mean_ratio(BEHIND_RELU):.2f}) {other(BEHIND_RELU)}; with both "
         f"{other(BEHIND_RELU, True)}; with our measured maps {other(MEASURED)}",
         cause=f"it is {max(ours, key=lambda label: ours[label])}, which loses "
         f"{max(losses(machine).values()):.0f} % under vDNN; with X of concatenations offloaded too it would lose "
@@ -166,10 +167,10 @@ def against_zvc(training: SavedResults, id: str) -> SimulatedValue:
     if id == "bw-aware":
         slower = performance(machine, "cdma-bw")
         best = {label: 100 * slower[label] / max(zvc[label], zlib[label]) for label in NETWORKS}
-        return SimulatedValue(fmean(best.values()), note=f"our measured maps: {by_network(best)}")
+        return SimulatedValue(fmean(best.values()), note=f"our measured maps: {format_by_network(best)}")
     faster = {label: 100 * zlib[label] / zvc[label] - 100 for label in NETWORKS}
     amount = max(faster.values()) if id.endswith("most") else fmean(faster.values())
-    return SimulatedValue(amount, note=f"our measured maps: {by_network(faster, '{:.1f}')}")
+    return SimulatedValue(amount, note=f"our measured maps: {format_by_network(faster, '{:.1f}')}")
 
 
 @simulates("cap-benefit")
@@ -184,5 +185,5 @@ def cap_benefit(training: SavedResults) -> SimulatedValue:
         kept[label] = 100 * (zvc[label] - vdnn[label]) / gained if gained > 0 else 100.0
     return SimulatedValue(
         fmean(kept.values()),
-        note=f"{by_network(kept)}; largest ratios {by_network(largest, '{:.1f}')}, capped from 12.5",
+        note=f"{format_by_network(kept)}; largest ratios {format_by_network(largest, '{:.1f}')}, capped from 12.5",
     )

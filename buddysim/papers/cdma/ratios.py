@@ -8,7 +8,7 @@ from statistics import fmean
 from buddysim.compress.tensors import LAYOUTS
 from buddysim.papers.cdma.offloaded_maps import OffloadRatios, ratios_by_network
 from buddysim.papers.cdma.paper_networks import NETWORKS
-from buddysim.papers.simulated_values import SimulatedValue, by_network, simulates
+from buddysim.papers.simulated_values import SimulatedValue, format_by_network, simulates
 from buddysim.sweep.saved import SavedResults
 from buddysim.training.contents.observed_activations import observed_activations
 
@@ -34,7 +34,7 @@ def sparsity(training: SavedResults, id: str) -> SimulatedValue:
         "sparsity-six": fmean(zeros.values()),
         "sparsity-most": max(zeros.values()),
     }
-    return SimulatedValue(amount[id], note=by_network(zeros))
+    return SimulatedValue(amount[id], note=format_by_network(zeros))
 
 
 @simulates("zvc-average", "zlib-average")
@@ -42,7 +42,7 @@ def average_ratio(training: SavedResults, id: str) -> SimulatedValue:
     algorithm = id.partition("-")[0]
     ours = {label: network_ratios(label, algorithm).average for label in NETWORKS}
     bare = fmean(network_ratios(label, algorithm, masks=False).average for label in NETWORKS)
-    note = by_network(ours, "{:.2f}")
+    note = format_by_network(ours, "{:.2f}")
     return SimulatedValue(
         fmean(ours.values()), note=note + (f"; without masks {bare:.2f}" if algorithm == "zvc" else "")
     )
@@ -88,7 +88,7 @@ def windows(training: SavedResults) -> SimulatedValue:
     }
     largest = max(abs(change) for change in changes.values())
     return SimulatedValue(
-        "hardly change" if largest <= 7 else "change", note=f"NCHW, in %: {by_network(changes, '{:+.1f}')}"
+        "hardly change" if largest <= 7 else "change", note=f"NCHW, in %: {format_by_network(changes, '{:+.1f}')}"
     )
 
 
@@ -99,5 +99,6 @@ def zlib_traffic(training: SavedResults, id: str) -> SimulatedValue:
         for label in NETWORKS
     }
     return SimulatedValue(
-        below["GoogLeNet"] if id.endswith("googlenet") else fmean(below.values()), note=by_network(below, "{:.1f}")
+        below["GoogLeNet"] if id.endswith("googlenet") else fmean(below.values()),
+        note=format_by_network(below, "{:.1f}"),
     )

@@ -7,7 +7,7 @@ from statistics import fmean
 from buddysim.papers.cswap.iterations import PAPER, SIMULATED, accuracy_percent, decisions, epochs, training_text
 from buddysim.papers.cswap.paper_networks import CASES, NETWORKS, TENSORS
 from buddysim.papers.cswap.tensor_numbers import VGG16
-from buddysim.papers.simulated_values import SimulatedValue, by_network, simulates
+from buddysim.papers.simulated_values import SimulatedValue, format_by_network, simulates
 from buddysim.sweep.saved import SavedResults
 from buddysim.training.schemes.cswap import CodecDecision
 
@@ -101,6 +101,6 @@ def accuracy(training: SavedResults) -> SimulatedValue:
     }
     return SimulatedValue(
         fmean(found[SIMULATED].values()),
-        f"{by_network(found[SIMULATED])}; with the paper's codec times {by_network(found[PAPER])}",
+        f"{format_by_network(found[SIMULATED])}; with the paper's codec times {format_by_network(found[PAPER])}",
         "each decision flipped, the others as they are",
     )

@@ -6,7 +6,7 @@ from statistics import fmean, median
 
 from buddysim.gpu_codecs import BLOCKS, GRIDS, LAYOUTS, REGISTRY
 from buddysim.gpu_codecs.launch_search import FIRST, STEPS
-from buddysim.gpu_codecs.times import machines
+from buddysim.gpu_codecs.times import simulated_machines
 from buddysim.papers.cswap.advisor_decisions import swapped_ms, swapping_ms
 from buddysim.papers.cswap.codec_models import CURVES, PAPER, errors, fig5_ms, grids, searches
 from buddysim.papers.simulated_values import SimulatedValue, simulates
@@ -44,7 +44,7 @@ def _shape(values: list[float]) -> str:
 @simulates("zvc-favoured")
 def favoured(training: SavedResults) -> SimulatedValue:
     """By copies and codec of all of VGG16's (128) candidates, each codec at its best launch, nothing hidden."""
-    found = {name: sum(map(sum, swapped_ms(name))) for name in REGISTRY.names() if machines(name, DEFAULT)}
+    found = {name: sum(map(sum, swapped_ms(name))) for name in REGISTRY.names() if simulated_machines(name, DEFAULT)}
     text = ", ".join(f"{name} {ms:.0f}" for name, ms in sorted(found.items(), key=lambda item: item[1]))
     plain = sum(before for before, *_ in swapping_ms().values())
     note = f"ms of copies and codec for all of VGG16's (128) candidates: {text}; not compressed {plain:.0f}"

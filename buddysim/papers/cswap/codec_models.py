@@ -19,7 +19,7 @@ from buddysim.gpu_codecs.time_model import (
     fit_linear,
     relative_absolute_error,
 )
-from buddysim.gpu_codecs.times import CodecTimeTable, codec_times, shipped
+from buddysim.gpu_codecs.times import CodecTimeTable, codec_times, shipped_samples
 from buddysim.machine.training import TrainingMachine
 from buddysim.papers.cswap.iterations import decisions
 from buddysim.papers.cswap.paper_networks import CASES, V100
@@ -60,21 +60,21 @@ def fig5_ms(curve: str, grid: int, block: int = 64, machine: str = V100) -> floa
 
 def grids() -> list[int]:
     """Grids that were simulated, and the paper's."""
-    return sorted({sample.grid for sample in shipped()} | set(POINTS))
+    return sorted({sample.grid for sample in shipped_samples()} | set(POINTS))
 
 
 def linearity() -> list[CodecSample]:
     """The samples that show how times grow with the size, at 50 % zeros, work-groups of 64, on a V100."""
     return [
         sample
-        for sample in shipped()
+        for sample in shipped_samples()
         if (sample.machine, sample.codec, sample.sparsity, sample.block) == (V100, CODEC, SPARSITY, 64)
     ]
 
 
 def held_out(layout: str, direction: str, beyond: bool) -> list[CodecTiming]:
     """Simulated tensors whose sparsity no fit saw, within the fitted sizes or larger."""
-    own = [s for s in shipped() if (s.machine, s.codec, s.layout) == (V100, CODEC, layout)]
+    own = [s for s in shipped_samples() if (s.machine, s.codec, s.layout) == (V100, CODEC, layout)]
     known = {sample.sparsity for sample in own if sample.byte_count == 8 * _MIB}
     return [
         _row(sample, direction)
@@ -162,7 +162,7 @@ class CodecCheck:
 
 def checks() -> list[CodecCheck]:
     """The searches' launches on a V100, with each tensor that they were simulated with."""
-    direct = [s for s in (*read_samples(str(CHECKS)), *shipped()) if s.origin == "simulated"]
+    direct = [s for s in (*read_samples(str(CHECKS)), *shipped_samples()) if s.origin == "simulated"]
     alike = [s for s in direct if (s.machine, s.codec, s.sparsity) == (V100, CODEC, SPARSITY)]
     return [
         CodecCheck(layout, search, launch, s.byte_count, told.total_ps / 1e9, s.total_ps / 1e9)

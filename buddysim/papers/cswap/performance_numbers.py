@@ -22,7 +22,7 @@ from buddysim.papers.cswap.paper_networks import (
     Case,
 )
 from buddysim.papers.reported_values import reported_value as reported_value
-from buddysim.papers.simulated_values import SimulatedValue, by_network, simulates
+from buddysim.papers.simulated_values import SimulatedValue, format_by_network, simulates
 from buddysim.sweep.saved import Result, SavedResults
 
 PANELS = {case.panel: case for case in CASES}
@@ -31,7 +31,7 @@ _UNPUBLISHED = "sparsities (of reduced networks on Fashion-MNIST, cswap.md) and 
 
 
 def _note(ours: dict[str, float], papers: dict[str, float]) -> str:
-    return f"{by_network(ours)}; with the paper's codec times {by_network(papers)}"
+    return f"{format_by_network(ours)}; with the paper's codec times {format_by_network(papers)}"
 
 
 def _cause(training: SavedResults, case: Case) -> str:
@@ -112,7 +112,9 @@ def transfers(training: SavedResults, id: str) -> SimulatedValue:
     else:
         others = {label: one for label, one in results.items() if label not in named.values()}
         value, needed = max(shares[label] for label in others), _least_computing(others, reported_value(id))
-    return SimulatedValue(value, by_network(shares), f"time that waits for copies: {by_network(shares)}; {needed}")
+    return SimulatedValue(
+        value, format_by_network(shares), f"time that waits for copies: {format_by_network(shares)}; {needed}"
+    )
 
 
 def _most_computing(one: Result, percent: float) -> str:
@@ -149,7 +151,9 @@ def _copies_ms(one: Result) -> float:
 def lower_on_the_2080_ti(training: SavedResults) -> SimulatedValue:
     faster, slower = (throughput(training, PANELS[panel], BELOW) for panel in ("6a", "6b"))
     drops = {label: 100 * (1 - (100 + slower[label]) / (100 + faster[label])) for label in slower}
-    return SimulatedValue(fmean(drops.values()), by_network(drops), f"{_UNPUBLISHED}: {by_network(drops)}")
+    return SimulatedValue(
+        fmean(drops.values()), format_by_network(drops), f"{_UNPUBLISHED}: {format_by_network(drops)}"
+    )
 
 
 @simulates("plain20-2080ti")
@@ -175,7 +179,7 @@ def latency(training: SavedResults, id: str) -> SimulatedValue:
         for label in times_ms(training, PANELS[panel], BELOW):
             swap = [_swapping_ms(training, PANELS[panel], label, scheme) for scheme in (BELOW, CSWAP)]
             found[f"{label} {panel}"] = 100 * (1 - swap[1] / swap[0]) if swap[0] else 0.0
-    return SimulatedValue(max(found.values()), by_network(found), f"{_UNPUBLISHED}: {by_network(found)}")
+    return SimulatedValue(max(found.values()), format_by_network(found), f"{_UNPUBLISHED}: {format_by_network(found)}")
 
 
 def _swapping_ms(training: SavedResults, case: Case, label: str, scheme: str) -> float:

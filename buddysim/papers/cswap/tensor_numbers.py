@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 
 from buddysim.compress import compress
-from buddysim.gpu_codecs.synthetic_tensor import synthetic
+from buddysim.gpu_codecs.synthetic_tensor import synthetic_words
 from buddysim.machine.training import TrainingMachine
 from buddysim.papers.cswap.iterations import decisions, epochs, training_text
 from buddysim.papers.cswap.paper_networks import CASES, LINK, TENSORS
@@ -85,7 +85,7 @@ def links(training: SavedResults, id: str) -> SimulatedValue:
 
 @simulates("index-zvc", "index-csr")
 def index(training: SavedResults, id: str) -> SimulatedValue:
-    words = synthetic(_MIB, 0.5)
+    words = synthetic_words(_MIB, 0.5)
     kept = 4 * int(np.count_nonzero(words))
     if id == "index-csr":
         return SimulatedValue(

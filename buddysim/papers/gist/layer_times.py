@@ -6,7 +6,7 @@ from collections.abc import Callable
 from statistics import fmean
 
 from buddysim.papers.gist.paper_networks import NETWORKS, lossy, run, slowdown_percent
-from buddysim.papers.simulated_values import SimulatedValue, by_network, simulates
+from buddysim.papers.simulated_values import SimulatedValue, format_by_network, simulates
 from buddysim.sweep.saved import SavedResults
 
 _CODECS = (
@@ -34,7 +34,7 @@ def overhead(training: SavedResults, id: str) -> SimulatedValue:
         "dpr-slower": lambda: slowdowns(lambda label: lossy(label).replace("gist-", "gist-dpr-")),
     }[id]()
     amount = found["VGG16"] if id == "overhead-vgg16" else fmean(found.values())
-    return SimulatedValue(amount, note=by_network(found, "{:.1f}"), cause=_CODECS)
+    return SimulatedValue(amount, note=format_by_network(found, "{:.1f}"), cause=_CODECS)
 
 
 @simulates("swap-average", "vdnn-average", "vdnn-inception")
@@ -42,7 +42,7 @@ def swapping(training: SavedResults, id: str) -> SimulatedValue:
     found = of("naive-swap" if id.startswith("swap") else "vdnn-all-m")
     return SimulatedValue(
         found["Inception"] if id == "vdnn-inception" else fmean(found.values()),
-        note=f"X of all feature layers, at 12.8 GB/s: {by_network(found, '{:.1f}')}",
+        note=f"X of all feature layers, at 12.8 GB/s: {format_by_network(found, '{:.1f}')}",
         cause=_swapped(),
     )
 
@@ -70,7 +70,9 @@ def order(training: SavedResults) -> SimulatedValue:
         "vDNN": fmean(of("vdnn-all-m").values()),
         "naive swapping": fmean(of("naive-swap").values()),
     }
-    return SimulatedValue(", ".join(sorted(means, key=lambda name: means[name])), note=by_network(means, "{:.1f}"))
+    return SimulatedValue(
+        ", ".join(sorted(means, key=lambda name: means[name])), note=format_by_network(means, "{:.1f}")
+    )
 
 
 @simulates("binarize-faster", "both-against-ssdc", "inplace-speed")
@@ -83,4 +85,4 @@ def single(training: SavedResults, id: str) -> SimulatedValue:
     mean = fmean(found.values())
     faster = "faster than SSDC alone" if id == "both-against-ssdc" else "faster than the baseline"
     text = "as the baseline" if abs(mean) < 0.05 else faster if mean < 0 else "slower"
-    return SimulatedValue(text, note=f"slowdown in per cent: {by_network(found, '{:.1f}')}")
+    return SimulatedValue(text, note=f"slowdown in per cent: {format_by_network(found, '{:.1f}')}")

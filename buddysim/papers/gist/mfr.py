@@ -18,7 +18,7 @@ from buddysim.papers.gist.paper_networks import (
     run,
 )
 from buddysim.papers.reported_values import reported_value
-from buddysim.papers.simulated_values import SimulatedValue, by_network, simulates
+from buddysim.papers.simulated_values import SimulatedValue, format_by_network, simulates
 from buddysim.sweep.saved import SavedResults
 from buddysim.training.iteration.memory_usage import is_map_tensor
 from buddysim.training.iteration.program import Tensor
@@ -112,7 +112,8 @@ def shares_of_stashed(training: SavedResults, id: str) -> SimulatedValue:
     shares = {name: 100 * amount / sum(sums.values()) for name, amount in sums.items()}
     wanted = {"relu-pool-vgg16": ("ReLU-Pool",), "relu-conv-vgg16": ("ReLU-Conv",)}
     return SimulatedValue(
-        sum(shares[name] for name in wanted.get(id, ("ReLU-Pool", "ReLU-Conv"))), note=by_network(shares, "{:.1f}")
+        sum(shares[name] for name in wanted.get(id, ("ReLU-Pool", "ReLU-Conv"))),
+        note=format_by_network(shares, "{:.1f}"),
     )
 
 
@@ -120,7 +121,7 @@ def shares_of_stashed(training: SavedResults, id: str) -> SimulatedValue:
 def largest_batch(training: SavedResults, id: str) -> SimulatedValue:
     label = "Inception" if id.endswith("inception") else "VGG16"
     needed = {batch: needed_bytes(training, label, batch) for batch in (64, 128, 256)}
-    shown = by_network({str(batch): amount / GIB for batch, amount in needed.items()}, "{:.2f}")
+    shown = format_by_network({str(batch): amount / GIB for batch, amount in needed.items()}, "{:.2f}")
     return SimulatedValue(
         float(max(batch for batch, amount in needed.items() if amount <= OFFERED)),
         note=f"GiB, with momentum and the reader's images: {shown}; CUDA offers {OFFERED / GIB:.2f}",
@@ -133,7 +134,7 @@ def average(scheme: Callable[[str], str], allocator: str = "static", decoded: bo
     found = {label: mfr(label, scheme(label), allocator, decoded) for label in NETWORKS}
     return SimulatedValue(
         fmean(found.values()),
-        note=by_network(found, "{:.2f}") + swept(lambda density: fmean(
+        note=format_by_network(found, "{:.2f}") + swept(lambda density: fmean(
             mfr(label, scheme(label), allocator, decoded, density) for label in NETWORKS
         )),
         cause=cause(),
@@ -193,7 +194,8 @@ def singles(training: SavedResults, id: str) -> SimulatedValue:
     every = {one: mfr(one, lossy(one) if scheme == lossy(label) else scheme, allocator, decoded) for one in NETWORKS}
     return SimulatedValue(
         every[label],
-        note=by_network(every, "{:.2f}") + swept(lambda density: mfr(label, scheme, allocator, decoded, density)),
+        note=format_by_network(every, "{:.2f}")
+        + swept(lambda density: mfr(label, scheme, allocator, decoded, density)),
         cause=_bound(label) if id == "dynamic-overfeat" else cause(),
     )
 
@@ -273,7 +275,9 @@ def inplace_ratios(before: str = "gist-ssdc-binarize", after: str = _LOSSLESS) -
 @simulates("binarize-target")
 def binarize_target(training: SavedResults) -> SimulatedValue:
     found = binarize_ratios()
-    return SimulatedValue(max(found.values()), note=f"ReLU outputs over bits and places: {by_network(found, '{:.1f}')}")
+    return SimulatedValue(
+        max(found.values()), note=f"ReLU outputs over bits and places: {format_by_network(found, '{:.1f}')}"
+    )
 
 
 @simulates("ssdc-target-overfeat")
@@ -281,7 +285,7 @@ def ssdc_target(training: SavedResults) -> SimulatedValue:
     found = ssdc_ratios()
     return SimulatedValue(
         found["OverFeat"],
-        note=by_network(found, "{:.2f}"),
+        note=format_by_network(found, "{:.2f}"),
         cause="7x needs 89 % zeros (5/4 of the density, and a pointer a row); the one density of all networks has 62 %",
     )
 
@@ -291,7 +295,8 @@ def inplace_target(training: SavedResults) -> SimulatedValue:
     found, alone = inplace_ratios(), inplace_ratios("gist-base", "gist-inplace")
     return SimulatedValue(
         found["AlexNet"],
-        note=f"on top of SSDC and Binarize: {by_network(found, '{:.2f}')}; alone: {by_network(alone, '{:.2f}')}",
+        note=f"on top of SSDC and Binarize: {format_by_network(found, '{:.2f}')}; "
+        f"alone: {format_by_network(alone, '{:.2f}')}",
         cause=cause(),
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from buddysim.papers.reported_values import reported_value
-from buddysim.papers.simulated_values import SimulatedValue, by_network, simulates
+from buddysim.papers.simulated_values import SimulatedValue, format_by_network, simulates
 from buddysim.papers.vdnn.memory_usage import weight_bytes, with_every_fft
 from buddysim.papers.vdnn.paper_networks import GIB, SIX
 from buddysim.sweep.saved import Result, SavedResults
@@ -125,4 +125,4 @@ def unused(training: SavedResults) -> SimulatedValue:
     shares = {
         label: 100 * (1 - largest_step_share(training.result(name, batch, "baseline-p"))) for label, name, batch in SIX
     }
-    return SimulatedValue((min(shares.values()), max(shares.values())), note=by_network(shares))
+    return SimulatedValue((min(shares.values()), max(shares.values())), note=format_by_network(shares))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from statistics import fmean
 
-from buddysim.papers.simulated_values import SimulatedValue, by_network, loss_percent, simulates
+from buddysim.papers.simulated_values import SimulatedValue, format_by_network, loss_percent, simulates
 from buddysim.papers.vdnn.baseline import without_workspace
 from buddysim.papers.vdnn.memory_usage import OTHERS, TAKEN, mean_saving, saved_by_network, saved_percent, used_bytes
 from buddysim.papers.vdnn.paper_networks import DEEP, GIB, SIX
@@ -25,7 +25,7 @@ def average_saving(training: SavedResults, id: str) -> SimulatedValue:
         for name, other in OTHERS.items()
         if kind == "average" or "over_layers" not in other
     }
-    note = f"{by_network(shares)}; without {by_network(others)}"
+    note = f"{format_by_network(shares)}; without {format_by_network(others)}"
     if policy == "dyn":
         note += f"; {if_it_offloaded(training, shares, kind)}"
     return SimulatedValue(fmean(shares.values()), note=note)
@@ -100,7 +100,7 @@ def six_average(training: SavedResults) -> SimulatedValue:
     results = {label: training.result(n, b, "vdnn-dyn") for label, (n, b) in networks.items()}
     shares = {label: saved_percent(result, "average") for label, result in results.items()}
     unmoved = [label for label, result in results.items() if not result["offload.bytes"]]
-    notes = [by_network(shares)]
+    notes = [format_by_network(shares)]
     notes += [fitted_without_offloading(training, label, *networks[label]) for label in unmoved]
     return SimulatedValue((min(shares.values()), max(shares.values())), note="; ".join(notes))
 
@@ -119,7 +119,7 @@ def fitted_without_offloading(training: SavedResults, label: str, name: str, bat
 @simulates("six-overhead")
 def six_overhead(training: SavedResults) -> SimulatedValue:
     lost = {label: loss_percent(training.result(n, b, "vdnn-dyn")) for label, (n, b) in not_trainable(training).items()}
-    return SimulatedValue((min(lost.values()), max(lost.values())), note=by_network(lost, "{:.1f}"))
+    return SimulatedValue((min(lost.values()), max(lost.values())), note=format_by_network(lost, "{:.1f}"))
 
 
 def deep(training: SavedResults) -> dict[str, Result]:
@@ -134,7 +134,8 @@ def deep_gpu(training: SavedResults) -> SimulatedValue:
     gradients = max(result["memory.peak_bytes"] for result in results.values()) / GIB
     return SimulatedValue(
         max(held.values()),
-        note=f"the entire network, weights once: {by_network(held, '{:.2f}')}; {features:.2f} of the feature layers, "
+        note=f"the entire network, weights once: {format_by_network(held, '{:.2f}')}; "
+        f"{features:.2f} of the feature layers, "
         f"{gradients:.2f} of the entire network with the weights' gradients",
     )
 
@@ -153,7 +154,7 @@ def deep_host(training: SavedResults) -> SimulatedValue:
         both[label] = 100 * host / (host + result["memory.peak_bytes"])
     return SimulatedValue(
         (min(shares.values()), max(shares.values())),
-        note=f"{by_network(shares)}; with the weights' gradients {by_network(both)}",
+        note=f"{format_by_network(shares)}; with the weights' gradients {format_by_network(both)}",
     )
 
 
@@ -166,6 +167,7 @@ def deep_time(training: SavedResults) -> SimulatedValue:
     algorithm = first["algorithms"]["forward"]
     return SimulatedValue(
         max(lost.values()),
-        note=f"{by_network(lost, '{:.1f}')}; most at {first['name']} and its like: X takes {copying:.0f} ms to copy, "
+        note=f"{format_by_network(lost, '{:.1f}')}; most at {first['name']} and its like: "
+        f"X takes {copying:.0f} ms to copy, "
         f"the forward step {first['forward_ms']:.0f} ({algorithm})",
     )

@@ -7,7 +7,7 @@ from importlib import resources
 from statistics import fmean
 
 from buddysim.machine.training import TrainingMachine
-from buddysim.papers.simulated_values import SimulatedValue, by_network, loss_percent, simulates
+from buddysim.papers.simulated_values import SimulatedValue, format_by_network, loss_percent, simulates
 from buddysim.papers.vdnn.paper_networks import SIX
 from buddysim.sweep.saved import Result, SavedResults
 
@@ -29,7 +29,7 @@ def losses(training: SavedResults, id: str) -> SimulatedValue:
     amount = max(lost.values()) if id.endswith("most") else fmean(lost.values())
     return SimulatedValue(
         amount,
-        note=by_network(lost),
+        note=format_by_network(lost),
         cause=f"of our mean loss of {fmean(lost.values()):.0f}, {algorithms:.0f} is implicit GEMM against the fastest "
         f"algorithm, {fmean(lost.values()) - algorithms:.0f} is waiting for copies",
     )
@@ -45,7 +45,7 @@ def loss_vgg16_128(training: SavedResults) -> SimulatedValue:
 @simulates("dyn-time")
 def dyn_time(training: SavedResults) -> SimulatedValue:
     kept = {label: 100 - loss_percent(training.result(name, batch, "vdnn-dyn")) for label, name, batch in SIX}
-    return SimulatedValue(fmean(kept.values()), note=by_network(kept))
+    return SimulatedValue(fmean(kept.values()), note=format_by_network(kept))
 
 
 @simulates("dyn-time-worst")
@@ -83,7 +83,7 @@ def conv_share(training: SavedResults) -> SimulatedValue:
         rows = [row for row in training.result(name, batch, "oracle")["per_layer"] if row["part"] == "features"]
         times = {row["index"]: row["forward_ms"] + row["backward_ms"] for row in rows}
         shares[label] = 100 * sum(times[row["index"]] for row in rows if row["kind"] == "conv") / sum(times.values())
-    return SimulatedValue(fmean(shares.values()), note=by_network(shares))
+    return SimulatedValue(fmean(shares.values()), note=format_by_network(shares))
 
 
 @simulates("dram-worst")

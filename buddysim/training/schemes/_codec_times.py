@@ -12,7 +12,7 @@ from buddysim.gpu_codecs import LAYOUTS, REGISTRY
 from buddysim.gpu_codecs.opencl_device import LaunchShape
 from buddysim.gpu_codecs.paper_times import LAUNCH as PAPER_LAUNCH
 from buddysim.gpu_codecs.paper_times import PaperTimes
-from buddysim.gpu_codecs.times import CodecTimeTable, codec_times, machines
+from buddysim.gpu_codecs.times import CodecTimeTable, codec_times, simulated_machines
 from buddysim.training.iteration.stash import Encoding
 from buddysim.training.option import Option, values
 
@@ -81,7 +81,7 @@ def gpu_codecs(machine: TrainingMachine, given: Mapping[str, Any]) -> tuple[GpuC
     if chosen["codec"] != AUTO:
         REGISTRY.find(chosen["codec"])
         return (_gpu_codec(machine, chosen),)
-    names = [name for name in REGISTRY.names() if machines(name, layout)]
+    names = [name for name in REGISTRY.names() if simulated_machines(name, layout)]
     return tuple(_gpu_codec(machine, {**chosen, "codec": name}) for name in names)
 
 
@@ -117,7 +117,7 @@ def _measured_machine(machine: TrainingMachine, codec: str, layout: str) -> tupl
     """The machine whose times are taken, and how much longer this one takes."""
     from buddysim.machine.training import TrainingMachine as Machines
 
-    there = machines(codec, layout)
+    there = simulated_machines(codec, layout)
     if machine.name in there or not there:
         return machine.name, 1.0
     like = "v100" if "v100" in there else there[0]

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from buddysim.gist.windows import LARGEST_WINDOW, places_bytes
+from buddysim.gist.windows import LARGEST_WINDOW, positions_bytes
 from buddysim.training.networks import kinds
 from buddysim.training.networks.graph import Layer, Network
 from buddysim.training.networks.layer_kind import LayerKind
@@ -71,7 +71,7 @@ def readers(network: Network, owner: int) -> Iterator[Layer]:
 
 def place_bytes(pool: Layer, batch: int) -> int:
     """Bytes of the places of the largest elements of a max pool's windows."""
-    return places_bytes(pool.output_elements * batch)
+    return positions_bytes(pool.output_elements * batch)
 
 
 def _category(network: Network, owner: int) -> Category:

@@ -247,7 +247,7 @@ class _EncodingBuilder:
 
     def _value_bytes(self, count: int, width: int) -> int:
         raw, one = count * width, self.encodings.format
-        return raw if one is None else min(raw, one.code_bytes(count))
+        return raw if one is None else min(raw, one.payload_bytes(count))
 
     def _kept(self, owner: int) -> int:
         """Elements of a map that aren't zero; where only the ratio of its code is known, as many as give that."""

@@ -25,7 +25,7 @@ class Panel:
 def draw(panels: Sequence[Panel]) -> Figure:
     """Plot a panel for each curve; dots: measured, lines: replayed."""
     rows = -(-len(panels) // _COLUMNS)
-    figure, axes = style.figure(
+    figure, axes = style.make_figure(
         "Microbenchmarks: measured (dots) and replayed (lines)", rows, _COLUMNS, 13, 0.5 + _ROW_IN * rows
     )
     every = list(axes.flat)

@@ -13,7 +13,7 @@ from buddysim.validation.kernel.pairs import KernelPair
 
 def draw(pairs: Sequence[KernelPair]) -> Figure:
     """Two panels, fitted and test programs; the diagonal is the GPU itself."""
-    figure, axes = style.figure("Cycles of kernels: simulated over a Quadro GV100's", 1, 2, 9.6, 4.6)
+    figure, axes = style.make_figure("Cycles of kernels: simulated over a Quadro GV100's", 1, 2, 9.6, 4.6)
     cycles = [pair.measured.counts.cycles for pair in pairs]
     ends = min(cycles) / 2, max(cycles) * 2
     for fitted, own in zip((True, False), axes, strict=True):

@@ -29,11 +29,11 @@ def data(source: ResultSource) -> dict[str, Counter[str]]:
 
 
 def draw(times: dict[str, Counter[str]]) -> Figure:
-    figure, axes = style.figure(TITLE)
+    figure, axes = style.make_figure(TITLE)
     ideal = times["ideal"]
     series = {scheme: [times[scheme][name] / ideal[name] for name in ideal] for scheme in SCHEMES}
-    style.grouped(axes, list(ideal), series, form="{:.2f}")
+    style.draw_grouped_bars(axes, list(ideal), series, form="{:.2f}")
     axes.axhline(1, color=style.PALE, linewidth=0.8, linestyle=":")
     axes.set_ylabel("time over ideal's")
-    style.legend(axes, len(SCHEMES))
+    style.add_legend(axes, len(SCHEMES))
     return figure
