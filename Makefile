@@ -22,7 +22,7 @@ help:
 	@echo "make test      build, then run the tests"
 	@echo "make test-all  the slow tests and those of the extras too: installs what they need (apt, PyTorch)"
 	@echo "make bench     measure the simulator's speed and memory"
-	@echo "make validate  hold both engines against published figures: writes docs/validation-*.md"
+	@echo "make validate  compare both engines with published figures: writes docs/validation-*.md"
 	@echo "make figures   the Buddy Compression study: makes its traces, simulates, draws fig3 to fig13 (make figures SCALE=small)"
 	@echo "make docs      the site of the documents and the API's reference, links checked: out/site"
 	@echo "make lint      ruff, cython-lint, mypy, stubtest"
@@ -114,7 +114,7 @@ mutants: build
 
 build: $(VENV)/.built
 
-# Extensions lie beside their sources; only those that changed are built again.
+# Extensions lie next to their sources; only those that changed are built again.
 $(VENV)/.built: $(VENV)/.installed $(sources) setup.py
 	@echo "compiling the simulator: the first time two minutes on two cores"
 	@BUDDYSIM_PROGRESS=1 $(python) setup.py -q build_ext --inplace

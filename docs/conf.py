@@ -47,7 +47,7 @@ linkcheck_anchors = False
 
 
 def carry_over(app: object, page: str, source: list[str]) -> None:
-    """Puts documents from outside docs/ into their pages; links to these, and theirs, lead to the site's pages."""
+    """Puts documents from outside docs/ into their pages; links to and in these lead to the site's pages."""
     if page in CARRIED_OVER:
         document = ROOT / CARRIED_OVER[page]
         text = document.read_text(encoding="utf-8")
@@ -69,8 +69,8 @@ def describe(app: object, what: str, name: str, thing: object, options: object, 
     """Docstrings say ``threshold : what it is``, as types are annotations; Napoleon would take the text for a type."""
     described = []
     for line in lines:
-        found = re.match(r"(\s*)([\w*.]+(?:, [\w*.]+)*) : (.+)", line)
-        described += [f"{found[1]}{found[2]}", f"{found[1]}    {found[3]}"] if found else [line]
+        parameter = re.match(r"(\s*)([\w*.]+(?:, [\w*.]+)*) : (.+)", line)
+        described += [f"{parameter[1]}{parameter[2]}", f"{parameter[1]}    {parameter[3]}"] if parameter else [line]
     lines[:] = described
 
 

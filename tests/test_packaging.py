@@ -39,15 +39,15 @@ pytestmark = pytest.mark.skipif(not (ROOT / "pyproject.toml").exists(), reason="
 
 
 def sources() -> set[str]:
-    found = {path.relative_to(ROOT).as_posix() for path in PACKAGE.rglob("*") if path.suffix in SHIPPED}
-    return found | {"buddysim/py.typed"}
+    package_files = {path.relative_to(ROOT).as_posix() for path in PACKAGE.rglob("*") if path.suffix in SHIPPED}
+    return package_files | {"buddysim/py.typed"}
 
 
 def scripts() -> set[str]:
-    """What an sdist has besides the package: everything in these folders but what Python and compilers leave behind."""
-    found = {path for name in ("tools", "plots", "docs") for path in (ROOT / name).rglob("*") if path.is_file()}
-    left = {path for path in found if "__pycache__" in path.parts or path.suffix in (".so", ".o", ".c")}
-    return {path.relative_to(ROOT).as_posix() for path in found - left}
+    """What an sdist has in addition to the package: everything in these folders but what Python and compilers leave behind."""
+    files = {path for name in ("tools", "plots", "docs") for path in (ROOT / name).rglob("*") if path.is_file()}
+    generated = {path for path in files if "__pycache__" in path.parts or path.suffix in (".so", ".o", ".c")}
+    return {path.relative_to(ROOT).as_posix() for path in files - generated}
 
 
 def command(*arguments: str, folder: Path) -> str:

@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "buddysim"
-MOST_LINES = 80
+MAX_LINES = 80
 CYTHON_IMPORT = re.compile(r"^\s*from\s+(buddysim[\w.]*)\s+c?import\s+\(?(\w*)|^\s*c?import\s+(buddysim[\w.]*)", re.M)
 CYTHON_FUNCTION = re.compile(r"^(?P<indent>\s*)(?:def|cdef|cpdef)\s(?!class\s)[^=\n]*\w\(")
 
@@ -20,8 +20,8 @@ def allowed() -> dict[str, set[str]]:
     """For each folder what it may import, from the table of the document; ``everything`` stands for all folders."""
     table = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)/` \| .* \| ([^|]*) \|$", table, flags=re.M)
-    found = {folder: set(re.findall(r"\w+", imports)) for folder, imports in rows}
-    return {folder: set(found) if "everything" in imports else imports for folder, imports in found.items()}
+    imports_of = {folder: set(re.findall(r"\w+", imports)) for folder, imports in rows}
+    return {folder: set(imports_of) if "everything" in imports else imports for folder, imports in imports_of.items()}
 
 
 def sources(*suffixes: str) -> list[Path]:
@@ -122,6 +122,6 @@ def test_no_function_is_longer_than_a_reader_can_hold(suffix: str) -> None:
         f"{path.relative_to(ROOT)}: {name} has {lines} lines"
         for path in sources(suffix)
         for name, lines in functions(path)
-        if lines > MOST_LINES
+        if lines > MAX_LINES
     ]
     assert not long

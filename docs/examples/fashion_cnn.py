@@ -44,9 +44,9 @@ network.add_module("fc2", nn.Linear(128, 10))
 
 optimizer = torch.optim.Adam(network.parameters(), 0.001)
 for step in range(steps):
-    chosen = torch.randint(0, len(images), (batch,))
+    samples = torch.randint(0, len(images), (batch,))
     optimizer.zero_grad()
-    loss = nn.functional.cross_entropy(network(images[chosen]), labels[chosen])
+    loss = nn.functional.cross_entropy(network(images[samples]), labels[samples])
     loss.backward()
     optimizer.step()
     if step % 20 == 0 or step == steps - 1:

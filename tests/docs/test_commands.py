@@ -33,8 +33,8 @@ NUMBER = re.compile(r"-?\d[\d,]*(\.\d+)?")
 
 def readme_commands():
     """Every command of the README, in its order: in its code blocks and tables."""
-    found = re.findall(r"^(python -m .+)$|`(python -m [^`]+)`", README, flags=re.MULTILINE)
-    return [block or inline for block, inline in found]
+    commands = re.findall(r"^(python -m .+)$|`(python -m [^`]+)`", README, flags=re.MULTILINE)
+    return [block or inline for block, inline in commands]
 
 
 @pytest.fixture(scope="module")
@@ -176,9 +176,9 @@ def test_the_readmes_python_works(checkout, monkeypatch, capsys):
     monkeypatch.chdir(checkout)
     for snippet in re.findall(r"^```python\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL):
         exec(compile(snippet, "README.md", "exec"), {})
-    cycles, share, milliseconds, against_oracle = capsys.readouterr().out.split()
+    cycles, fraction, milliseconds, against_oracle = capsys.readouterr().out.split()
     assert int(cycles) > 0
-    assert 0 < float(share) < 1
+    assert 0 < float(fraction) < 1
     assert float(milliseconds) > 1
     assert 0 < float(against_oracle) <= 1
 
@@ -194,8 +194,8 @@ def test_commands_targets_and_links_exist(document):
     for name in re.findall(r"python -m buddysim ([a-z]+)", own):
         assert name in names
     for module in re.findall(r"python -m ((?:benchmarks|plots|tools)[a-z_.]*)", text):
-        place = ROOT / module.rstrip(".").replace(".", "/")
-        assert place.with_suffix(".py").exists() or (place / "__main__.py").exists(), module
+        module_path = ROOT / module.rstrip(".").replace(".", "/")
+        assert module_path.with_suffix(".py").exists() or (module_path / "__main__.py").exists(), module
     for link in re.findall(r"\]\(([^)\s]+)\)", text):
         if "://" not in link:
             assert not broken(document, link), link
@@ -230,9 +230,9 @@ def test_every_documented_command_has_arguments_that_there_are(document):
 
 def test_a_command_that_is_no_more_is_found():
     """What the check above is for."""
-    (found,) = documented_commands("text\npython -m buddysim run x.bin --json - > y.json\n")
-    assert found == ["run", "x.bin", "--json", "-"]
-    assert parsed(found)
+    (command,) = documented_commands("text\npython -m buddysim run x.bin --json - > y.json\n")
+    assert command == ["run", "x.bin", "--json", "-"]
+    assert parsed(command)
     assert not parsed(["run", "x.bin", "--jsonn", "-"])
     assert not parsed(["replay", "x.bin"])
 

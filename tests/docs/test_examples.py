@@ -38,7 +38,7 @@ def shown(value: object) -> str:
     for form in ("_repr_png_", "_repr_html_"):
         if hasattr(value, form):
             made = getattr(value, form)()
-            return "a picture" if isinstance(made, bytes) and made.startswith(b"\x89PNG") else str(made)
+            return "a figure" if isinstance(made, bytes) and made.startswith(b"\x89PNG") else str(made)
     return repr(value)
 
 
@@ -59,4 +59,4 @@ def test_a_notebook_runs(notebook: Path, tmp_path: Path, monkeypatch: pytest.Mon
         if isinstance(last, ast.Expr):
             outputs.append(shown(eval(compile(ast.Expression(last.value), str(notebook), "eval"), names)))
     assert any("compression ratio" in output for output in outputs)
-    assert any("picture" in output for output in outputs)
+    assert any("a figure" in output for output in outputs)

@@ -35,12 +35,16 @@ class Example:
 
 def examples() -> Iterator[Example]:
     for section in re.split(r"^## ", DOCUMENT, flags=re.M)[1:]:
-        found = re.search(EXAMPLE, section, flags=re.M)
-        if found:
+        example = re.search(EXAMPLE, section, flags=re.M)
+        if example:
             (shown,) = re.findall(r"^```(?:python|cython|toml)\n(.*?)^```", section, flags=re.M | re.S)
             (shell,) = re.findall(r"^```sh\n(.*?)^```", section, flags=re.M | re.S)
             yield Example(
-                section.partition("\n")[0], ROOT / "docs" / found[1], found[2], shown, tuple(shell.strip().splitlines())
+                section.partition("\n")[0],
+                ROOT / "docs" / example[1],
+                example[2],
+                shown,
+                tuple(shell.strip().splitlines()),
             )
 
 

@@ -22,15 +22,15 @@ def test_what_is_installed_is_what_the_project_asks_for() -> None:
     lines = "".join(INSTALL)
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     capture = (ROOT / "docs" / "capture-opencl.md").read_text(encoding="utf-8")
-    asked = re.search(r"apt install (pocl-opencl-icd .*)", capture)
-    assert asked
-    for package in (*asked[1].split(), "python3-venv", "python3-dev", "gcc"):
+    packages = re.search(r"apt install (pocl-opencl-icd .*)", capture)
+    assert packages
+    for package in (*packages[1].split(), "python3-venv", "python3-dev", "gcc"):
         assert f" {package}" in lines, package
     assert re.search(r"^run:", makefile, flags=re.MULTILINE)
     assert "make run\n" in lines
     extras = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    (wanted,) = re.findall(r"'buddysim\[([\w,]+)\]'", lines)
-    assert all(f"\n{extra} = [" in extras for extra in wanted.split(","))
+    (needed,) = re.findall(r"'buddysim\[([\w,]+)\]'", lines)
+    assert all(f"\n{extra} = [" in extras for extra in needed.split(","))
 
 
 @pytest.mark.slow

@@ -28,7 +28,7 @@ def test_the_contents_name_every_page() -> None:
 
 
 def broken_links(site: Path) -> list[str]:
-    """Links within a site that lead to no file, or to no place in it."""
+    """Links within a site that lead to no file, or to no anchor in it."""
     pages = {path: path.read_text(encoding="utf-8") for path in site.rglob("*.html")}
     broken = []
     for page, text in pages.items():
@@ -57,7 +57,7 @@ def test_it_builds_without_a_warning(tmp_path: Path) -> None:
     page = (tmp_path / "site" / "api.html").read_text(encoding="utf-8")
     text = re.sub("<[^>]+>", "", page)
     assert "buddysim.simulate" in text
-    assert re.search(r"threshold \(float\)\W+Buddy Threshold of that profile, the largest share of entries", text)
+    assert re.search(r"threshold \(float\)\W+Buddy Threshold of that profile, the largest fraction of entries", text)
     assert 'class="xref myst"' not in (tmp_path / "site" / "index.html").read_text(
         encoding="utf-8"
     )  # a link to nothing

@@ -1,4 +1,4 @@
-"""`first-touch`: a page stays where there was room at its first miss: device memory until that is full, then host memory."""
+"""`first-touch`: a page stays where there was free memory at its first miss: device memory until that is full, then host memory."""
 from typing import Annotated
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
@@ -52,11 +52,11 @@ cdef int64_t writeback(MemorySystem* m, Slice* slice, uint32_t entry, Line line,
 class FirstTouch(Section):
     """The section `[first_touch]` of a machine file."""
 
-    fitting: Annotated[float, fields.number(0.0, 1.0)] = Field(default=0.5, description="share of the footprint that fits")
+    fitting: Annotated[float, fields.number(0.0, 1.0)] = Field(default=0.5, description="fraction of the footprint that fits")
 
 
 cdef class Scheme(SchemeBase):
-    SUMMARY = "pages stay in the memory that had room at their first miss"
+    SUMMARY = "pages stay in the memory that had space at their first miss"
     SECTION = FirstTouch
     COUNTERS = {"first_touch.device_pages": "pages: in device memory", "first_touch.host_pages": "pages: in host memory"}
     cdef int64_t capacity

@@ -9,13 +9,13 @@ import numpy as np
 from buddysim.workloads import Array, Check, Solver
 
 SUMMARY = "heat spreads over a square plate whose edges are kept at 0"
-SHARE = 0.2  # of the difference to a neighbour that flows in a step
+FRACTION = 0.2  # of the difference to a neighbour that flows in a step
 
 KERNEL = """
 kernel void spread(global const double *now, global double *next, int n) {
     int i = get_global_id(0) + 1, j = get_global_id(1) + 1, c = j * (n + 2) + i;
     if (i > n || j > n) return;
-    next[c] = now[c] + SHARE * (now[c - 1] + now[c + 1] + now[c - n - 2] + now[c + n + 2] - 4.0 * now[c]);
+    next[c] = now[c] + FRACTION * (now[c - 1] + now[c + 1] + now[c - n - 2] + now[c + n + 2] - 4.0 * now[c]);
 }
 """
 
@@ -42,7 +42,7 @@ class Heat(Solver):
 
     @property
     def constants(self) -> dict[str, float]:
-        return {"SHARE": SHARE}
+        return {"FRACTION": FRACTION}
 
     @property
     def steps(self) -> int:
@@ -64,10 +64,10 @@ class Heat(Solver):
         device.launch("spread", (self.problem.n, self.problem.n), (32, 4), now, after, self.problem.n)
 
     def verify(self, device) -> list[Check]:
-        found = device.read("odd" if self.steps % 2 else "even").reshape(2 * (self.problem.n + 2,))
+        heat = device.read("odd" if self.steps % 2 else "even").reshape(2 * (self.problem.n + 2,))
         angle = np.pi * self.problem.waves / (self.problem.n + 1)
-        right = self._wave() * (1 - 4 * SHARE * (1 - np.cos(angle))) ** self.steps
-        return [Check("largest error", float(np.abs(found - right).max()), 0.0, 1e-12, "the scheme's decay of a wave")]
+        right = self._wave() * (1 - 4 * FRACTION * (1 - np.cos(angle))) ** self.steps
+        return [Check("largest error", float(np.abs(heat - right).max()), 0.0, 1e-12, "the scheme's decay of a wave")]
 
     def _wave(self) -> np.ndarray:
         line = np.sin(np.pi * self.problem.waves * np.arange(self.problem.n + 2) / (self.problem.n + 1))

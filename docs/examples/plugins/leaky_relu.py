@@ -7,7 +7,7 @@ from buddysim.training.networks.layer_kind import LayerKind, TorchNames, one_val
 KINDS = (
     LayerKind(
         "leaky-relu",
-        "x where it is positive, a small share of it elsewhere",
+        "x where it is positive, a small fraction of it elsewhere",
         frozenset({"y", "dy"}),  # y has the sign of x
         one_value_each(2),
         runs_in_place="elementwise",

@@ -1,4 +1,4 @@
-"""A training scheme of your own: vDNN that offloads large maps only."""
+"""A training scheme of your own: vDNN that offloads large feature maps only."""
 
 from __future__ import annotations
 
@@ -14,16 +14,18 @@ if TYPE_CHECKING:
     from buddysim.training.cost import CostModel
     from buddysim.training.networks.graph import Network
 
-SUMMARY = {"vdnn-large": "vdnn-all-p that offloads only maps larger than --larger-than"}
-OPTIONS = {"larger_than": Option(float, "the size above which a map is offloaded, in MiB", "MIB", 16.0, "vdnn-large")}
+SUMMARY = {"vdnn-large": "vdnn-all-p that offloads only feature maps larger than --larger-than"}
+OPTIONS = {
+    "larger_than": Option(float, "the size above which a feature map is offloaded, in MiB", "MIB", 16.0, "vdnn-large")
+}
 
 
 def plan(
     network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: TrainingOptions
 ) -> Plan:
-    """The plan of vdnn-all-p without the small maps."""
+    """The plan of vdnn-all-p without the small feature maps."""
     least = values(OPTIONS, options.extra)["larger_than"] * 2**20
     everything = vdnn.plan(network, batch, machine, cost, "vdnn-all-p", options)
     large = {layer: stash for layer, stash in everything.stash.items() if network.output_bytes(layer, batch) > least}
-    note = f"{len(large)} of {len(everything.stash)} maps are offloaded"
+    note = f"{len(large)} of {len(everything.stash)} feature maps are offloaded"
     return replace(everything, scheme=name, stash=large, notes=(note,))
