@@ -44,7 +44,7 @@ def sources() -> set[str]:
 
 
 def scripts() -> set[str]:
-    """What an sdist has in addition to the package: everything in these folders but what Python and compilers leave behind."""
+    """What an sdist has in addition to the package: all of these folders but generated files."""
     files = {path for name in ("tools", "plots", "docs") for path in (ROOT / name).rglob("*") if path.is_file()}
     generated = {path for path in files if "__pycache__" in path.parts or path.suffix in (".so", ".o", ".c")}
     return {path.relative_to(ROOT).as_posix() for path in files - generated}

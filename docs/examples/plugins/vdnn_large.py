@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 SUMMARY = {"vdnn-large": "vdnn-all-p that offloads only feature maps larger than --larger-than"}
 OPTIONS = {
-    "larger_than": Option(float, "the size above which a feature map is offloaded, in MiB", "MIB", 16.0, "vdnn-large")
+    "larger_than": Option(float, "size above which a feature map is offloaded, in MiB", "MIB", 16.0, "vdnn-large")
 }
 
 
