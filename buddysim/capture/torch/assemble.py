@@ -57,7 +57,7 @@ def assemble(
     end : how the script ended
     level : of zstd
     contents_bytes : at most so many bytes of contents are in the file, as much in every snapshot
-    access_model : a key of `access.of_graph.ASSUMED`
+    access_model : a key of `access.graph_accesses.ASSUMED`
     """
     graph = spool.graph()
     taken = spool.iterations
