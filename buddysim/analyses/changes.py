@@ -42,7 +42,7 @@ def analyse(trace: Trace, options: AnalysisOptions) -> AnalysisResult:
                 counted += [len(before), (before != after).sum(), (more > 0).sum(), (more < 0).sum()]
         entries = int(counted[0])
         shares = [int(count) / entries if entries else None for count in counted[1:]]
-        rows.append((number, number + 1, other.point - one.point, entries, *shares))
+        rows.append((number, number + 1, other.launch_index - one.launch_index, entries, *shares))
     return AnalysisResult("change of entries' size class", COLUMNS, rows, (MEASURED.format(options.compressor),))
 
 

@@ -36,7 +36,7 @@ def analyse(trace: Trace, options: AnalysisOptions) -> AnalysisResult:
     values = EntryValues(trace, options.compressor)
     snapshots_of_run(trace, values)
     moments = [one for one in map(trace.snapshots.__getitem__, values.snapshots) if one.for_replay]
-    if len({one.point for one in moments}) < 2:
+    if len({one.launch_index for one in moments}) < 2:
         raise DoesNotApply(
             f"{trace.path}: has no sizes while its launches run: expected a trace of 'workloads make', for example"
         )
@@ -44,7 +44,7 @@ def analyse(trace: Trace, options: AnalysisOptions) -> AnalysisResult:
     first: dict[int, NDArray[np.uint8]] = {}
     counted: dict[int, NDArray[np.int64]] = {}
     rows: list[tuple[Value, ...]] = []
-    for moment in sorted(moments, key=lambda one: one.point):
+    for moment in sorted(moments, key=lambda one: one.launch_index):
         for allocation in trace.allocations:
             if allocation.space != "device" or moment.index not in values.snapshots_of(allocation.index):
                 continue
@@ -54,7 +54,7 @@ def analyse(trace: Trace, options: AnalysisOptions) -> AnalysisResult:
             counted[allocation.index] = _count(before, now, [each.of(allocation.index) for each in targets])
         entries, stored, *changed = np.sum(list(counted.values()), axis=0).tolist()
         ratio = entries * ENTRY_BYTES / stored if stored else None
-        rows.append((moment.point, ratio, *(count / entries if entries else None for count in changed)))
+        rows.append((moment.launch_index, ratio, *(count / entries if entries else None for count in changed)))
     notes = (
         f"sizes of real values, by {options.compressor}; shares are of all entries: beside the first moment, and under "
         f"targets that stay ({target_source_text(options)}, threshold {options.threshold:g})",

@@ -25,7 +25,7 @@ def analyse(trace: Trace, options: AnalysisOptions) -> AnalysisResult:
     for number, snapshot in enumerate(snapshots):
         entries, over = seen.overflow_at(snapshot.index)
         share = over / entries if entries else None
-        rows.append((number, snapshot.point, snapshot.label, entries, share))
+        rows.append((number, snapshot.launch_index, snapshot.label, entries, share))
     notes = (
         f"{target_source_text(options)}, threshold {options.threshold:g}, sizes by {options.compressor}; "
         f"compression ratio with these targets: {seen.ratio:.3f} at every snapshot",

@@ -43,6 +43,6 @@ def analyse(trace: Trace, options: AnalysisOptions) -> AnalysisResult:
             alike = np.mean([float((page[1:] == page[:-1]).mean()) if len(page) > 1 else 1.0 for _, page in known])
             uniform = np.mean([float((page == page[0]).all()) for _, page in known])
             shown.append((allocation.name, len(known), float(uniform), float(alike)))
-    title = f"size of every entry after {snapshot.point} launches, {len(rows)} pages"
+    title = f"size of every entry after {snapshot.launch_index} launches, {len(rows)} pages"
     notes = (MEASURED.format(options.compressor), "the map itself is written with -o")
     return AnalysisResult(title, COLUMNS, rows, notes, AnalysisResult(title, SHOWN, shown))

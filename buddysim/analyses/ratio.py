@@ -35,7 +35,7 @@ def analyse(trace: Trace, options: AnalysisOptions) -> AnalysisResult:
             allocated = sum(seen.allocation.entries for seen in found) * ENTRY_BYTES
             stored = round(sum(float(scale_to_allocation(seen) @ STUDY_CLASSES) for seen in found))
             ratio = allocated / stored if stored else None
-            rows.append((name, number, snapshot.point, len(found), allocated, stored, ratio))
+            rows.append((name, number, snapshot.launch_index, len(found), allocated, stored, ratio))
     means = (f"{name} {_mean(rows, name)}" for name in options.compressors)
     notes = (
         f"geometric mean over the snapshots: {', '.join(means)}",

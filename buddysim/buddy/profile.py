@@ -322,7 +322,7 @@ def _source(trace: Trace, rows: Sequence[AllocationProfile], options: ProfileOpt
         "kind": "profile",
         "trace": file_name(trace.path),
         "trace_checksum": trace.fingerprint,
-        "snapshot_points": sorted(trace.snapshots[snapshot].point for snapshot in used),
+        "snapshot_points": sorted(trace.snapshots[snapshot].launch_index for snapshot in used),
         "options": asdict(options),
     }
 
@@ -338,7 +338,7 @@ def observe(trace: Trace, options: ProfileOptions) -> list[AllocationProfile]:
     """
     values, distribution = EntryValues(trace, options.algorithm), Distribution.load(options.distribution)
     rows = []
-    points = {s: trace.snapshots[s].point for s in values.snapshots}
+    points = {s: trace.snapshots[s].launch_index for s in values.snapshots}
     if points and not any(_is_seen(point, options) for point in points.values()):
         raise BuddysimError(
             f"{trace.path}: profile_until_launch {options.until}: no snapshot was taken by then: the first one after "

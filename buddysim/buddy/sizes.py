@@ -26,7 +26,7 @@ class Writers(NamedTuple):
 
     Attributes
     ----------
-    first, last : their ordinals
+    first, last : their launch_indices
     """
 
     first: int
@@ -50,21 +50,21 @@ class SizeSource:
         self.distribution = Distribution.load(distribution)
         self.values = EntryValues(trace, algorithm)
 
-    def first_snapshot(self, ordinal: int) -> int | None:
-        """The snapshot that a run starts from whose first kernel has this ordinal; None where none knows any size."""
+    def first_snapshot(self, launch_index: int) -> int | None:
+        """The snapshot at which a run from this launch index starts; None if no snapshot has any size."""
         snapshots = self.values.snapshots
-        earlier = [s for s in snapshots if self.trace.snapshots[s].point <= ordinal]
+        earlier = [s for s in snapshots if self.trace.snapshots[s].launch_index <= launch_index]
         return earlier[-1] if earlier else snapshots[0] if snapshots else None
 
-    def at_birth(self, ordinal: int, allocation: int) -> int | None:
-        """The snapshot of an allocation's sizes at its birth, in a run from the kernel of this ordinal on."""
-        first = self.first_snapshot(ordinal)
+    def at_birth(self, launch_index: int, allocation: int) -> int | None:
+        """The snapshot of an allocation's sizes at its birth, in a run from the kernel of this launch index on."""
+        first = self.first_snapshot(launch_index)
         return None if first is None else self.values.nearest(first, allocation)
 
-    def after_store(self, ordinal: int, allocation: int) -> int | None:
-        """The snapshot whose sizes stores of the kernel of this ordinal leave: the first after it, else the last."""
+    def after_store(self, launch_index: int, allocation: int) -> int | None:
+        """The snapshot with the sizes after stores of this launch: the first one after it, else the last."""
         snapshots = self.values.snapshots_of(allocation)
-        at = bisect_left(snapshots, ordinal + 1, key=self._point)
+        at = bisect_left(snapshots, launch_index + 1, key=self._point)
         return snapshots[min(at, len(snapshots) - 1)] if snapshots else None
 
     def after_copy(self, point: int, allocation: int) -> int | None:
@@ -89,7 +89,7 @@ class SizeSource:
         return Writers(first, last) if first <= last else Writers(1, 0)
 
     def _point(self, snapshot: int) -> int:
-        return self.trace.snapshots[snapshot].point
+        return self.trace.snapshots[snapshot].launch_index
 
     def write_classes(self, snapshot: int | None, allocation: int, out: NDArray[np.uint8], shift: int = 0) -> int:
         """Writes the class number (0 to 7) of every entry of an allocation.

@@ -49,9 +49,9 @@ class EntryValues:
                 if contents.n_pages:
                     self._sources[snapshot.index, contents.allocation] = contents
         for size_map in trace.size_maps:
-            if size_map.algorithm == algorithm:
+            if size_map.compressor == algorithm:
                 self._sources[size_map.snapshot, size_map.allocation] = size_map
-        in_order = sorted(trace.snapshots, key=lambda s: (s.point, s.index))
+        in_order = sorted(trace.snapshots, key=lambda s: (s.launch_index, s.index))
         with_values = {index for index, _ in self._sources}
         self.snapshots = [s.index for s in in_order if s.index in with_values]
         self._position = {s.index: position for position, s in enumerate(in_order)}

@@ -110,7 +110,7 @@ def _kernels(kernels: list[Row]) -> Iterator[Part]:
         lambda k: (
             str(k["index"]),
             make_printable(k["name"]) + ("" if k["complete"] else " (incomplete)"),
-            str(k["ordinal"]),
+            str(k["launch_index"]),
             "x".join(map(str, k["grid"])),
             "x".join(map(str, k["block"])),
             str(k["registers"] or ""),
@@ -149,7 +149,7 @@ def _snapshots(snapshots: list[Row], names: list[str]) -> Iterator[Part]:
 
     def row(pair: tuple[Row, Row | None]) -> tuple[str, ...]:
         snapshot, contents = pair
-        when = (str(snapshot["point"]), make_printable(snapshot["label"]))
+        when = (str(snapshot["launch_index"]), make_printable(snapshot["label"]))
         if contents is None:
             return (str(snapshot["index"]), "none", "", "", *when)
         share = "whole" if contents["whole"] else format_percent(contents["share"])
@@ -170,7 +170,7 @@ def _size_maps(size_maps: list[Row], names: list[str]) -> Iterator[Part]:
         lambda m: (
             str(m["snapshot"]),
             make_printable(names[m["allocation"]]),
-            make_printable(m["algorithm"]),
+            make_printable(m["compressor"]),
             f"{m['entries']:,}",
             *(format_percent(n, m["entries"]) if n else "" for n in (*m["entries_by_class"], m["unknown"])),
         ),

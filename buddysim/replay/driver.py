@@ -61,7 +61,7 @@ class ReplayRun:
         check_host_memory(trace, self.layout, self.kernels)
         self.large = LazyAllocations(self.layout)
         if self.scheme.uses_sizes:
-            first = self.kernels[0].ordinal if self.kernels else 0
+            first = self.kernels[0].launch_index if self.kernels else 0
             self.states = EntryClasses(self.layout, self.sizes, first, self.large)
         array = self.states.array if self.states else lazy_zeros(self.layout.n_entries)
         self.numbers = engine_numbers(machine, compute_gap_scale)
@@ -133,7 +133,7 @@ class ReplayRun:
             if isinstance(event, Memcpy | Memset):
                 self._copy(event)
             return True
-        self.launched = kernel.ordinal + 1
+        self.launched = kernel.launch_index + 1
         return kernel.index not in chosen or self._start(position, kernel, launch_ps)
 
     def _may_join(self, position: int, kernel: Kernel | None) -> bool:
@@ -215,12 +215,12 @@ class ReplayRun:
                 chunk.warps.view(np.uint8),
                 chunk.ops.view(np.uint8),
                 chunk.lines,
-                kernel.ordinal,
+                kernel.launch_index,
             )
             if word == "outside":
                 raise feed.outside(int(chunk.lines[number]), number)
             if word == "sizes":
-                self._sizes(self.layout.placed[number], kernel.ordinal)
+                self._sizes(self.layout.placed[number], kernel.launch_index)
 
     def _touch(self, placed: AllocationRange, first_entry: int, end_entry: int) -> None:
         """Lines may be at these entries of a large allocation from now on."""
@@ -228,10 +228,10 @@ class ReplayRun:
         if self.states is not None:
             self.states.make(placed, first_entry, end_entry)
 
-    def _sizes(self, placed: AllocationRange, ordinal: int) -> None:
+    def _sizes(self, placed: AllocationRange, launch_index: int) -> None:
         """The engine gets the sizes that the stores of a kernel to an allocation leave."""
         assert self.states is not None
-        self.states.after_store(placed, ordinal)
+        self.states.after_store(placed, launch_index)
         self.engine.written_by(placed.region, *self.states.writers(placed))
 
     def _finish(self, handle: int) -> None:
@@ -241,7 +241,7 @@ class ReplayRun:
             {
                 "index": kernel.index,
                 "name": kernel.name,
-                "launch_index": kernel.ordinal,
+                "launch_index": kernel.launch_index,
                 "launch_ps": launch_ps,
                 "time_ps": self.engine.now_ps - launch_ps,
                 "cycles": (self.engine.now_ps - launch_ps) // int(self.numbers["cycle_ps"]),  # type: ignore[call-overload]

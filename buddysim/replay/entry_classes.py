@@ -27,7 +27,7 @@ class EntryClasses:
     ----------
     layout : where the allocations lie
     sizes : where the entries' sizes come from
-    ordinal : of the first kernel that runs
+    launch_index : of the first kernel that runs
     large : what has been touched of large allocations
 
     Attributes
@@ -37,8 +37,8 @@ class EntryClasses:
     used : by allocation and snapshot whose classes the run has used: entries, and those with a neighbour's class
     """
 
-    def __init__(self, layout: AddressSpace, sizes: SizeSource, ordinal: int, large: LazyAllocations) -> None:
-        self.sizes, self._ordinal, self._large = sizes, ordinal, large
+    def __init__(self, layout: AddressSpace, sizes: SizeSource, launch_index: int, large: LazyAllocations) -> None:
+        self.sizes, self._launch_index, self._large = sizes, launch_index, large
         self.array = lazy_zeros(layout.n_entries)
         self.extrapolated_entries = 0
         self.used: dict[tuple[int, int | None], tuple[int, int]] = {}
@@ -49,7 +49,7 @@ class EntryClasses:
     def begin(self, placed: AllocationRange) -> None:
         """An allocation begins with sizes of its own."""
         index, states = placed.allocation.index, self._states(placed)
-        snapshot = self._after[index] = self.sizes.at_birth(self._ordinal, index)
+        snapshot = self._after[index] = self.sizes.at_birth(self._launch_index, index)
         if self._is_large(placed):
             self._born[index], self._copied[index] = snapshot, _CopiedRanges()
             taken = self.sizes.taken_from_neighbours(snapshot, index)
@@ -80,12 +80,12 @@ class EntryClasses:
         self._copied.pop(index, None)
 
     def writers(self, placed: AllocationRange) -> tuple[int, int]:
-        """First and last ordinal of the kernels whose stores leave what the array has; none if they are reversed."""
+        """First and last launch index of the kernels whose stores leave the array; none if reversed."""
         return self.sizes.writers_before(self._after[placed.allocation.index], placed.allocation.index)
 
-    def after_store(self, placed: AllocationRange, ordinal: int) -> None:
-        """The array gets what stores of the kernel of this ordinal to an allocation leave."""
-        self._bring(placed, self.sizes.after_store(ordinal, placed.allocation.index))
+    def after_store(self, placed: AllocationRange, launch_index: int) -> None:
+        """The array gets what stores of the kernel of this launch index to an allocation leave."""
+        self._bring(placed, self.sizes.after_store(launch_index, placed.allocation.index))
 
     def copy(self, placed: AllocationRange, first_entry: int, end_entry: int, point: int) -> None:
         """A copy or fill has written these entries of an allocation, after `point` launches."""

@@ -164,7 +164,7 @@ def _profiled(run: ReplayRun, source: dict[str, Any]) -> str:
     if points and until is not None:
         taken += f" up to launch {until}"
     if source["trace_checksum"] == run.trace.fingerprint:
-        later = sum(point > run.kernels[0].ordinal for point in points) if run.kernels else 0
+        later = sum(point > run.kernels[0].launch_index for point in points) if run.kernels else 0
         return f"profiled on the replayed trace itself: {taken}" + (
             f", {later} of them after the run's start" if later else ""
         )

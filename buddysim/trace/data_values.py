@@ -92,7 +92,7 @@ class Contents:
 
 @dataclass
 class Snapshot:
-    """A moment of the run at which memory was looked at: after `point` launches.
+    """A moment of the run at which memory was looked at: after `launch_index` launches.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ class Snapshot:
     """
 
     index: int
-    point: int
+    launch_index: int
     label: str
     contents: list[Contents] = field(default_factory=list)
 
@@ -125,7 +125,7 @@ class SizeMap:
 
     snapshot: int
     allocation: int
-    algorithm: str
+    compressor: str
     n_entries: int
     rows: list[int] = field(repr=False)
     firsts: list[int] = field(repr=False)
@@ -210,18 +210,18 @@ class ValueBlocks:
         fields = fmt.SIZE_MAP_HEAD.unpack(self._head(row, fmt.SIZE_MAP_HEAD.size, "size map"))
         snapshot, allocation, name, n_entries, first, count, zero = fields
         owner = self._owner(snapshot, allocation, "size map", offset)
-        algorithm = name.rstrip(b"\0").decode("ascii", "replace")
+        compressor = name.rstrip(b"\0").decode("ascii", "replace")
         if n_entries != owner.entries or zero:
             self._file.fail("size map", offset, f"{n_entries} entries, the allocation has {owner.entries}")
         size_map, done = self._maps.get(
-            (snapshot, allocation, algorithm),
-            (SizeMap(snapshot, allocation, algorithm, n_entries, [], [], self._file), 0),
+            (snapshot, allocation, compressor),
+            (SizeMap(snapshot, allocation, compressor, n_entries, [], [], self._file), 0),
         )
         if first != done or not 0 < count <= min(n_entries - first, fmt.SIZE_MAP_BLOCK_ENTRIES):
             self._file.fail("size map", offset, f"{count} entries from {first} of {n_entries}, expected from {done}")
         size_map.rows.append(row)
         size_map.firsts.append(first)
-        self._maps[snapshot, allocation, algorithm] = size_map, done + count
+        self._maps[snapshot, allocation, compressor] = size_map, done + count
 
     def finish(self, interrupted: bool) -> list[SizeMap]:
         """Give the snapshots their contents and return the size maps; of an interrupted file the complete ones."""

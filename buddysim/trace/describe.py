@@ -30,7 +30,7 @@ def describe(trace: Trace) -> dict[str, Any]:
         "snapshots": [
             {
                 "index": snapshot.index,
-                "point": snapshot.point,
+                "launch_index": snapshot.launch_index,
                 "label": snapshot.label,
                 "contents": [_contents(contents) for contents in snapshot.contents],
             }
@@ -57,7 +57,7 @@ def _kernel(kernel: Kernel) -> dict[str, Any]:
     return {
         "index": kernel.index,
         "name": kernel.name,
-        "ordinal": kernel.ordinal,
+        "launch_index": kernel.launch_index,
         "grid": list(kernel.grid),
         "block": list(kernel.block),
         "registers": kernel.registers,
@@ -100,7 +100,7 @@ def _size_map(size_map: SizeMap) -> dict[str, Any]:
     return {
         "snapshot": size_map.snapshot,
         "allocation": size_map.allocation,
-        "algorithm": size_map.algorithm,
+        "compressor": size_map.compressor,
         "entries": size_map.n_entries,
         "entries_by_class": histogram[:N_CLASSES].tolist(),
         "unknown": int(histogram[UNKNOWN_CLASS]),

@@ -39,7 +39,7 @@ ALLOCATE_HEAD: Final = struct.Struct("<QQB7x")  # base, bytes, space; then the n
 FREE_BODY: Final = struct.Struct("<I4x")  # allocation
 MEMCPY_BODY: Final = struct.Struct("<QQQBB6x")  # address, bytes, source, kind, source is given
 MEMSET_BODY: Final = struct.Struct("<QQBB6x")  # address, bytes, value, value is known
-# ordinal, stream, bytes of shared memory, grid, block, registers, bytes of code; then the name
+# launch_index, stream, bytes of shared memory, grid, block, registers, bytes of code; then the name
 KERNEL_HEAD: Final = struct.Struct("<QQQ3I3III")
 KERNEL_END_BODY: Final = struct.Struct("<QQQQI4x")  # instructions, memory instructions, lines, blocks, chunks
 SNAPSHOT_HEAD: Final = struct.Struct("<Q")  # point; then the label

@@ -77,7 +77,7 @@ class Kernel:
 
     index: int
     name: str
-    ordinal: int  # launches that the program made before it
+    launch_index: int  # launches that the program made before it
     grid: Dim3
     block: Dim3
     registers: int  # per thread, 0 = not known
@@ -261,16 +261,16 @@ class Trace:
             self.event_offsets.append(offset)
             self.events.append(Memset(address, size, value if known else None))
         elif kind == fmt.SNAPSHOT:
-            (point,) = self._unpack(fmt.SNAPSHOT_HEAD, payload, name, offset)
+            (launch_index,) = self._unpack(fmt.SNAPSHOT_HEAD, payload, name, offset)
             label = self._text(payload[fmt.SNAPSHOT_HEAD.size :], name, offset)
-            self.snapshots.append(Snapshot(len(self.snapshots), point, label))
+            self.snapshots.append(Snapshot(len(self.snapshots), launch_index, label))
         else:
             fail(name, offset, f"a section of type {kind!r}, unknown to format version {self.format_version}")
 
     def _add_kernel(self, payload: bytes, offset: int) -> None:
         index = len(self.kernels)
         section = f"kernel {index}"
-        ordinal, stream, shared, gx, gy, gz, bx, by, bz, registers, code = self._unpack(
+        launch_index, stream, shared, gx, gy, gz, bx, by, bz, registers, code = self._unpack(
             fmt.KERNEL_HEAD, payload, section, offset
         )
         if min(gx, gy, gz) < 1 or gx * gy * gz > fmt.MAX_GRID_BLOCKS:
@@ -280,12 +280,14 @@ class Trace:
         if code and self.format_version in fmt.OLD_VERSIONS:
             version = f"format version {self.format_version}"
             self.file.fail(section, offset, f"it has code of {code} bytes, expected none in {version}")
-        if self.kernels and ordinal <= self.kernels[-1].ordinal:
-            self.file.fail(section, offset, f"its ordinal is {ordinal}, after {self.kernels[-1].ordinal}")
+        if self.kernels and launch_index <= self.kernels[-1].launch_index:
+            self.file.fail(
+                section, offset, f"its launch index is {launch_index}, after {self.kernels[-1].launch_index}"
+            )
         name = self._text(payload[fmt.KERNEL_HEAD.size :], section, offset)
         event = len(self.events)
         grid, block = (gx, gy, gz), (bx, by, bz)
-        self.kernels.append(Kernel(index, name, ordinal, grid, block, registers, shared, stream, event, code))
+        self.kernels.append(Kernel(index, name, launch_index, grid, block, registers, shared, stream, event, code))
         self.event_offsets.append(offset)
         self.events.append(KernelLaunch(index))
 

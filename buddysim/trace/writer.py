@@ -72,7 +72,7 @@ class TraceWriter:
         self._index: list[bytes] = []
         self._position = 0
         self._events = 0
-        self._next_ordinal = 0
+        self._next_launch_index = 0
         self._n_kernels = 0
         self._kernel: OpenKernel | None = None
         self._allocations: list[Allocation] = []
@@ -323,15 +323,19 @@ class TraceWriter:
         registers: int = 0,
         shared_memory_bytes: int = 0,
         stream: int = 0,
-        ordinal: int | None = None,
+        launch_index: int | None = None,
         code_bytes: int = 0,
     ) -> int:
-        """A launch; `ordinal` counts the program's launches before it. Gives the kernel's index."""
+        """A launch; `launch_index` counts the program's launches before it. Gives the kernel's index."""
         self._outside_kernel("kernel")
         where = f"kernel {self._n_kernels} ({name!r})"
-        ordinal = self._next_ordinal if ordinal is None else self._number(ordinal, 62, "the ordinal", where)
-        if ordinal < self._next_ordinal:
-            self._fail(where, f"its ordinal is {ordinal}, expected {self._next_ordinal} or more")
+        launch_index = (
+            self._next_launch_index
+            if launch_index is None
+            else self._number(launch_index, 62, "the launch index", where)
+        )
+        if launch_index < self._next_launch_index:
+            self._fail(where, f"its launch index is {launch_index}, expected {self._next_launch_index} or more")
         for what, dims, most in (
             ("grid", grid, fmt.MAX_GRID_BLOCKS),
             ("block", block, fmt.MAX_BLOCK_THREADS),
@@ -339,7 +343,7 @@ class TraceWriter:
             if len(dims) != 3 or min(dims) < 1 or max(dims) >= 1 << 32 or dims[0] * dims[1] * dims[2] > most:
                 self._fail(where, f"its {what} is {tuple(dims)}, expected three numbers from 1, product up to {most}")
         payload = fmt.KERNEL_HEAD.pack(
-            ordinal,
+            launch_index,
             self._number(stream, 64, "the stream", where),
             self._number(shared_memory_bytes, 64, "the shared memory", where),
             *grid,
@@ -349,7 +353,7 @@ class TraceWriter:
         )
         self._section(fmt.KERNEL, payload + self._text(name, where))
         self._kernel = OpenKernel(self._n_kernels, grid[0] * grid[1] * grid[2], warps_per_block(block))
-        self._next_ordinal = ordinal + 1
+        self._next_launch_index = launch_index + 1
         self._n_kernels += 1
         self._events += 1
         return self._kernel.index
@@ -449,11 +453,11 @@ class TraceWriter:
 
     # -- values -------------------------------------------------------------------------------------------------------
 
-    def add_snapshot(self, point: int, label: str = "") -> int:
-        """A moment of the run at which memory was looked at: after `point` launches. Gives its index."""
+    def add_snapshot(self, launch_index: int, label: str = "") -> int:
+        """Begins a snapshot of memory, taken after `launch_index` launches; gives its index."""
         where = f"snapshot {self._n_snapshots}"
-        self._number(point, 62, "the point", where)
-        self._section(fmt.SNAPSHOT, fmt.SNAPSHOT_HEAD.pack(point) + self._text(label, where))
+        self._number(launch_index, 62, "the launch index", where)
+        self._section(fmt.SNAPSHOT, fmt.SNAPSHOT_HEAD.pack(launch_index) + self._text(label, where))
         self._n_snapshots += 1
         return self._n_snapshots - 1
 
@@ -507,17 +511,17 @@ class TraceWriter:
         snapshot: int,
         allocation: int,
         classes: npt.NDArray[np.uint8] | Mapping[int, npt.NDArray[np.uint8]],
-        algorithm: str = DEFAULT,
+        compressor: str = DEFAULT,
     ) -> None:
         """Size class of every entry of an allocation in a snapshot, 15 where it isn't known.
 
         Of an allocation of which little is known, `classes` can be those of the blocks of 2^20 entries of which
         anything is, by their numbers.
         """
-        where, target = self._values_of("size map", snapshot, allocation, ("size map", algorithm))
-        name = algorithm.encode("ascii", "replace")
+        where, target = self._values_of("size map", snapshot, allocation, ("size map", compressor))
+        name = compressor.encode("ascii", "replace")
         if not 0 < len(name) <= 16:
-            self._fail(where, f"the algorithm's name {algorithm!r} is not 1 to 16 characters long")
+            self._fail(where, f"the compressor's name {compressor!r} is not 1 to 16 characters long")
         if not isinstance(classes, Mapping):
             classes = np.asarray(classes)
             if classes.dtype != np.uint8 or classes.shape != (target.entries,):

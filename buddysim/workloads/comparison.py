@@ -170,7 +170,7 @@ def class_counts(trace: Trace) -> list[dict[int, NDArray[np.int64]]]:
     over_run = [snapshot.index for snapshot in trace.snapshots if _of_run(trace, snapshot.index)]
     found: dict[int, dict[int, NDArray[np.int64]]] = {index: {} for index in over_run}
     for sizes in trace.size_maps:
-        if sizes.snapshot in found and sizes.algorithm == DEFAULT:
+        if sizes.snapshot in found and sizes.compressor == DEFAULT:
             total = np.zeros(len(STUDY_CLASSES), np.int64)
             for _, classes in sizes.blocks():
                 total += np.bincount(classes, minlength=len(STUDY_CLASSES))[: len(STUDY_CLASSES)]

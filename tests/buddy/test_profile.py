@@ -167,7 +167,7 @@ def test_snapshots_for_the_replay_take_no_part_where_there_are_others(tmp_path: 
     assert [row.snapshots for row in found.rows] == [(0, 3), (1, 2)]
     assert [row.histogram for row in found.rows] == [(0, 0, 0.5, 0.5, 0, 0), (0, 0, 0, 0.5, 0, 0.5)]
     source = SizeSource(trace)
-    assert [source.after_store(ordinal, a) for ordinal in (0, 2, 3, 4)] == [1, 1, 2, 3]
+    assert [source.after_store(launch_index, a) for launch_index in (0, 2, 3, 4)] == [1, 1, 2, 3]
 
 
 def test_only_sampled_entries_count(tmp_path: Path) -> None:

@@ -24,8 +24,8 @@ def classes_of(source: SizeSource, snapshot: int | None, allocation: int) -> tup
 def test_snapshots_of_a_run(tmp_path: Path) -> None:
     trace = write_trace(tmp_path / "t.bin", {"a": 1}, [(point, {"a": [1]}) for point in (2, 5, 5, 9)])
     source = SizeSource(trace)
-    first = {ordinal: source.first_snapshot(ordinal) for ordinal in (0, 1, 2, 4, 5, 8, 9, 100)}
-    stored = {ordinal: source.after_store(ordinal, 0) for ordinal in (0, 1, 2, 4, 5, 8, 9, 100)}
+    first = {launch_index: source.first_snapshot(launch_index) for launch_index in (0, 1, 2, 4, 5, 8, 9, 100)}
+    stored = {launch_index: source.after_store(launch_index, 0) for launch_index in (0, 1, 2, 4, 5, 8, 9, 100)}
     copied = {point: source.after_copy(point, 0) for point in (0, 1, 2, 3, 5, 6, 9, 100)}
     assert first == {0: 0, 1: 0, 2: 0, 4: 0, 5: 2, 8: 2, 9: 3, 100: 3}
     assert stored == {0: 0, 1: 0, 2: 1, 4: 1, 5: 3, 8: 3, 9: 3, 100: 3}
@@ -36,11 +36,11 @@ def test_snapshots_of_a_run(tmp_path: Path) -> None:
 def test_the_writers_of_a_snapshot_leave_its_sizes(tmp_path: Path, points: tuple[int, ...]) -> None:
     trace = write_trace(tmp_path / "t.bin", {"a": 1}, [(point, {"a": [1]}) for point in points])
     source = SizeSource(trace)
-    ordinals = range(12)
+    launch_indices = range(12)
     for snapshot in range(len(points)) if points else [None]:
         first, last = source.writers_before(snapshot, 0)
-        leaving = [ordinal for ordinal in ordinals if source.after_store(ordinal, 0) == snapshot]
-        assert leaving == [ordinal for ordinal in ordinals if first <= ordinal <= last]
+        leaving = [launch_index for launch_index in launch_indices if source.after_store(launch_index, 0) == snapshot]
+        assert leaving == [launch_index for launch_index in launch_indices if first <= launch_index <= last]
 
 
 def test_snapshots_that_know_nothing_don_t_count(tmp_path: Path) -> None:

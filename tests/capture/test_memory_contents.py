@@ -63,7 +63,7 @@ def test_contents_are_the_programs_byte_for_byte(heat: Path, tmp_path: Path) -> 
 def test_another_compressor(heat: Path, tmp_path: Path) -> None:
     capture("--compressor", "zvc", "--every-calls", "malloc:2", "--snapshots", "2", "--", heat, folder=tmp_path)
     with open_trace(tmp_path / "out.bin") as trace:
-        assert {size_map.algorithm for size_map in trace.size_maps} == {"zvc"}
+        assert {size_map.compressor for size_map in trace.size_maps} == {"zvc"}
         for size_map in trace.size_maps:
             data = trace.snapshots[size_map.snapshot].read(size_map.allocation)[1]
             assert np.array_equal(size_map.read(), entry_classes(data, "zvc"))
@@ -75,14 +75,14 @@ def test_a_compressor_of_the_users(heat: Path, tmp_path: Path) -> None:
     done = capture(*options, "--", heat, folder=tmp_path)
     assert done.returncode == 7, done.stderr
     with open_trace(tmp_path / "out.bin") as trace:
-        assert {size_map.algorithm for size_map in trace.size_maps} == {"base-delta"}
+        assert {size_map.compressor for size_map in trace.size_maps} == {"base-delta"}
 
 
 def test_a_kernel_writes_back_the_pages_that_changed(heat: Path, tmp_path: Path) -> None:
     capture("--every-calls", "malloc:2", "--snapshots", "all", "--", heat, folder=tmp_path)
     with open_trace(tmp_path / "out.bin") as trace:
-        assert [kernel.ordinal for kernel in trace.kernels] == [0, 1, 2]
-        assert [snapshot.point for snapshot in trace.snapshots] == [1, 2, 3]
+        assert [kernel.launch_index for kernel in trace.kernels] == [0, 1, 2]
+        assert [snapshot.launch_index for snapshot in trace.snapshots] == [1, 2, 3]
         copy = trace.allocations[allocation(trace, "main (heat.c:9)")]
         stored = {}
         for kernel in trace.kernels:

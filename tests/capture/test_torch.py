@@ -100,10 +100,10 @@ def test_the_trace_is_valid_and_has_ten_snapshots(captured: tuple[Path, str]) ->
         assert named["5: relu"].free_event is None
         assert named["4 backward: convolution_backward"].free_event is not None
         kernels = len(trace.kernels)
-        assert [kernel.ordinal for kernel in trace.kernels] == [3 * kernels + number for number in range(kernels)]
+        assert [kernel.launch_index for kernel in trace.kernels] == [3 * kernels + number for number in range(kernels)]
         # The snapshot of the kernels' own iteration lies within it, after its last backward kernel.
         before = sum(not kernel.name.startswith("optimizer") for kernel in trace.kernels)
-        assert trace.snapshots[1].point == 3 * kernels + before
+        assert trace.snapshots[1].launch_index == 3 * kernels + before
         assert {"accesses", "gaps", "dependencies", "contents", "allocations", "end"} <= set(
             trace.provenance.assumptions
         )
@@ -347,7 +347,7 @@ def test_a_compressor_of_the_users(script: Path, tmp_path: Path) -> None:
     done = capture(tmp_path / "x.bin", *options, script, "2")
     assert done.returncode == 0, done.stderr
     with open_trace(tmp_path / "x.bin") as trace:
-        assert {size_map.algorithm for size_map in trace.size_maps} == {"base-delta"}
+        assert {size_map.compressor for size_map in trace.size_maps} == {"base-delta"}
 
 
 def test_another_compressor(tmp_path: Path) -> None:
@@ -360,7 +360,7 @@ def test_another_compressor(tmp_path: Path) -> None:
         net(torch.relu(torch.randn(8, 64))).sum().backward()
         optimizer.step()
     with open_trace(tmp_path / "x.bin") as trace:
-        assert {size_map.algorithm for size_map in trace.size_maps} == {"zvc"}
+        assert {size_map.compressor for size_map in trace.size_maps} == {"zvc"}
         for size_map in trace.size_maps:
             pages, data = trace.snapshots[size_map.snapshot].read(size_map.allocation)
             assert pages is None

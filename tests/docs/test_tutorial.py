@@ -68,7 +68,7 @@ def test_the_opencl_part(tmp_path: Path) -> None:
         assert len(trace.kernels) == 30
         assert {one.bytes for one in trace.allocations} == {256 * 256 * 4}
     with open_trace(tmp_path / "out" / "steps.bin") as trace:
-        assert [kernel.ordinal for kernel in trace.kernels] == [20, 21]
+        assert [kernel.launch_index for kernel in trace.kernels] == [20, 21]
         assert len(trace.snapshots) == 12
 
 

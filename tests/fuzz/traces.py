@@ -109,7 +109,7 @@ class _Maker:
         n_blocks = self.rng.choice((1, 1, 3, 40))
         name = self.rng.choice(("k", "", "\x1b]0;title\x07", "\u202e"))
         self.writer.begin_kernel(
-            name, (n_blocks, 1, 1), (threads, 1, 1), stream=self.rng.choice((0, 1, 2)), ordinal=self.launches
+            name, (n_blocks, 1, 1), (threads, 1, 1), stream=self.rng.choice((0, 1, 2)), launch_index=self.launches
         )
         self.launches += self.rng.choice((1, 1, 5))
         if self.live:

@@ -55,7 +55,7 @@ class Program:
             self._snapshots(writer, numbers, 0, taken)
             for number, blocks in enumerate(self.kernels):
                 name = self.names[number] if self.names else f"kernel{number}"
-                writer.begin_kernel(name, (len(blocks), 1, 1), (32 * len(blocks[0]), 1, 1), ordinal=number)
+                writer.begin_kernel(name, (len(blocks), 1, 1), (32 * len(blocks[0]), 1, 1), launch_index=number)
                 writer.add_blocks(*records([(block, self._warps(warps)) for block, warps in enumerate(blocks)]))
                 writer.end_kernel()
                 self._snapshots(writer, numbers, number + 1, number + 1)

@@ -38,7 +38,7 @@ class Launch:
     registers: int
     shared_memory: int
     code_bytes: int
-    ordinal: int
+    launch_index: int
     blocks: list[Block]
 
 
@@ -84,13 +84,13 @@ def write_case(case: Case, path: Path) -> Path:
             else:
                 launch = rest[0]
                 writer.begin_kernel(
-                    f"kernel{launch.ordinal}",
+                    f"kernel{launch.launch_index}",
                     (launch.grid, 1, 1),
                     (launch.threads, 1, 1),
                     launch.registers,
                     launch.shared_memory,
                     launch.stream,
-                    launch.ordinal,
+                    launch.launch_index,
                     launch.code_bytes,
                 )
                 if launch.blocks:
@@ -322,7 +322,7 @@ def _op(r: random.Random, lines: list[tuple[int, int]], at: int, style: dict[str
 
 
 def _launch(
-    r: random.Random, machine: dict[str, Any], live: list[tuple[str, int, int, str]], ordinal: int, busy: bool
+    r: random.Random, machine: dict[str, Any], live: list[tuple[str, int, int, str]], launch_index: int, busy: bool
 ) -> Launch:
     lines = _lines(r, live, r.choice([60, 120, 300] if busy else [3, 12, 60, 120, 300]))
     warps = r.randint(1, min(6, machine["sm.warps"]))
@@ -377,16 +377,16 @@ def _launch(
     threads = 32 * warps - r.choice([0, 0, 5])
     registers, shared_memory = r.choice([0, 16, 33, 33, 255]), r.choice([0, 100, 300, 1000])
     code_bytes = r.choice([0, 16, 140, 1000, 5000, 300_000])
-    return Launch(r.choice([0, 1, 1, 2, 3]), grid, threads, registers, shared_memory, code_bytes, ordinal, blocks)
+    return Launch(r.choice([0, 1, 1, 2, 3]), grid, threads, registers, shared_memory, code_bytes, launch_index, blocks)
 
 
 def _tighten(r: random.Random, case: Case) -> None:
     """Registers and shared memory of an SM for a few thread blocks; two, but for the rounding of registers."""
     launches = [rest[0] for word, *rest in case.events if word == "kernel"]
     one = r.choice(launches)
-    warps = {launch.ordinal: -(-launch.threads // 32) for launch in launches}
-    least = max(warps[launch.ordinal] * -(-launch.registers * 32 // 256) * 256 for launch in launches)
-    registers = r.choice([65536, 65536, 2 * warps[one.ordinal] * one.registers * 32, 7 * one.registers * 32])
+    warps = {launch.launch_index: -(-launch.threads // 32) for launch in launches}
+    least = max(warps[launch.launch_index] * -(-launch.registers * 32 // 256) * 256 for launch in launches)
+    registers = r.choice([65536, 65536, 2 * warps[one.launch_index] * one.registers * 32, 7 * one.registers * 32])
     case.machine["sm.registers"] = max(least, registers, 32)
     memory = r.choice([65536, 65536, one.shared_memory, 2 * one.shared_memory])
     case.machine["sm.shared_memory"] = f"{max(memory, *(launch.shared_memory for launch in launches), 0)} B"
@@ -430,19 +430,21 @@ def _run_of_events(r: random.Random, case: Case, busy: bool) -> list[int]:
     born = len(early)
     case.events = [("allocate", i) for i in range(born)]
     live, points = list(range(born)), [0]
-    ordinal = 0
+    launch_index = 0
     for _ in range(r.choice([3, 4] if busy else [1, 1, 2, 3, 5])):
         case.events += _moves(r, [case.allocations[i] for i in live])
-        case.events.append(("kernel", _launch(r, case.machine, [case.allocations[i] for i in live], ordinal, busy)))
-        ordinal += r.choice([1, 1, 1, 2])
+        case.events.append(
+            ("kernel", _launch(r, case.machine, [case.allocations[i] for i in live], launch_index, busy))
+        )
+        launch_index += r.choice([1, 1, 1, 2])
         if r.random() < (0.9 if busy else 0.5):
-            points.append(ordinal)
+            points.append(launch_index)
         gone = r.choice(live) if len(live) > 1 and r.random() < 0.3 else None
         if gone is not None:
             live.remove(gone)
             case.events.append(("free", gone))
             if r.random() < 0.6:  # comes back to the same address, perhaps while kernels still run
-                case.allocations.insert(born, (f"again{ordinal}", *case.allocations[gone][1:]))
+                case.allocations.insert(born, (f"again{launch_index}", *case.allocations[gone][1:]))
         if born < len(case.allocations):
             case.events.append(("allocate", born))
             live.append(born)

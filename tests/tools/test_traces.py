@@ -52,7 +52,7 @@ def test_counts_of_vectoradd_and_bfs() -> None:
     with open_trace(TRACES / "vectoradd-turing.bin") as trace:
         assert counts(trace) == (983_040, 196_608, 786_432)
         assert [allocation.bytes for allocation in trace.allocations] == [4 << 20] * 6
-        assert [snapshot.point for snapshot in trace.snapshots] == [1, 2]
+        assert [snapshot.launch_index for snapshot in trace.snapshots] == [1, 2]
         assert "29360128 lane instructions, 196608 memory lines" in trace.provenance.assumptions["counts"]
     with open_trace(TRACES / "bfs-volta.bin") as trace:
         assert counts(trace) == (154_839, 38_584 - 7_635, 90_629)  # less the lines whose lanes are all off
@@ -61,11 +61,11 @@ def test_counts_of_vectoradd_and_bfs() -> None:
 
 def test_fdtd_has_every_size_before_and_after_each_kernel() -> None:
     with open_trace(TRACES / "fdtd2048.bin") as trace:
-        assert [kernel.ordinal for kernel in trace.kernels] == [750, 751, 752]
+        assert [kernel.launch_index for kernel in trace.kernels] == [750, 751, 752]
         assert [kernel.name for kernel in trace.kernels] == ["fdtd_kernel1", "fdtd_kernel2", "fdtd_kernel3"]
         assert sum(allocation.bytes for allocation in trace.allocations) == 3 * (16 << 20) + 2000
-        points = [snapshot.point for snapshot in trace.snapshots]
-        run = [snapshot.point for snapshot in trace.snapshots if not snapshot.for_replay]
+        points = [snapshot.launch_index for snapshot in trace.snapshots]
+        run = [snapshot.launch_index for snapshot in trace.snapshots if not snapshot.for_replay]
         assert run == [0, 167, 333, 500, 667, 833, 1000, 1167, 1333, 1500]
         assert sorted({*run, 750, 751, 752, 753}) == points
         maps = {(points[one.snapshot], one.allocation): one.read() for one in trace.size_maps}
@@ -73,9 +73,9 @@ def test_fdtd_has_every_size_before_and_after_each_kernel() -> None:
         assert not any(15 in classes for classes in maps.values())
         # Each kernel writes one of the arrays, and only its sizes change.
         written = {750: "fdtd_kernel1.ey", 751: "fdtd_kernel1.ex", 752: "fdtd_kernel1.hz"}
-        for ordinal, name in written.items():
+        for launch_index, name in written.items():
             for a in trace.allocations:
-                changed = float(np.mean(maps[ordinal, a.index] != maps[ordinal + 1, a.index]))
+                changed = float(np.mean(maps[launch_index, a.index] != maps[launch_index + 1, a.index]))
                 assert (0.05 < changed < 0.25) if a.name == name else changed == 0
 
 

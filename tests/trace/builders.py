@@ -88,7 +88,7 @@ def write_small(path: Path, n_blocks: int = 16) -> Path:
         writer.add_blocks(*part)
         writer.end_kernel()
         writer.free_allocation(scratch)
-        writer.begin_kernel("second", (n_blocks, 2, 1), (64, 2, 1), stream=7, ordinal=5, code_bytes=1040)
+        writer.begin_kernel("second", (n_blocks, 2, 1), (64, 2, 1), stream=7, launch_index=5, code_bytes=1040)
         for first in range(0, n_blocks, 4):
             writer.add_blocks(*records([(first, [({"warp": 0}, [({"kind": 0}, [line(base + 128 * first)])])])]))
         writer.end_kernel()

@@ -128,7 +128,7 @@ def test_incomplete_values_are_left_out(tmp_path, good):
     cut = tmp_path / "t.bin"
     cut.write_bytes(good[: damage.boundaries(good)[sizes[1]]])
     with bt.open_trace(cut) as trace:
-        assert [size_map.algorithm for size_map in trace.size_maps] == ["bpc"]
+        assert [size_map.compressor for size_map in trace.size_maps] == ["bpc"]
 
 
 def test_thousands_of_damaged_files(tmp_path, good):

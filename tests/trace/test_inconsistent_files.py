@@ -65,7 +65,7 @@ CONTRADICTIONS = {
     "copy direction": (replaced(fmt.MEMCPY, 0, fmt.MEMCPY_BODY, f3=3), "kind 3, source given = 1"),
     "copy without source": (replaced(fmt.MEMCPY, 1, fmt.MEMCPY_BODY, f4=0), "kind 2, source given = 0"),
     "fill beyond": (replaced(fmt.MEMSET, 0, fmt.MEMSET_BODY, f0=fmt.MAX_ADDRESS), "beyond 2^63"),
-    "ordinals fall": (replaced(fmt.KERNEL, 1, fmt.KERNEL_HEAD, f0=0), "its ordinal is 0, after 0"),
+    "launch indices fall": (replaced(fmt.KERNEL, 1, fmt.KERNEL_HEAD, f0=0), "its launch index is 0, after 0"),
     "empty grid": (replaced(fmt.KERNEL, 0, fmt.KERNEL_HEAD, f3=0), "expected 1 to 2^32 blocks"),
     "huge block": (replaced(fmt.KERNEL, 0, fmt.KERNEL_HEAD, f6=1 << 20), "expected 1 to 2^16 threads"),
     "counts at the end": (replaced(fmt.KERNEL_END, 0, fmt.KERNEL_END_BODY, f0=1), "in its chunks"),

@@ -44,15 +44,15 @@ def test_small_sections(path):
             address, size, value, known = struct.unpack("<QQBB6x", payload)
             assert bt.Memset(address, size, value if known else None) == fill
         for payload, kernel in zip(of_type(data, b"KERN"), trace.kernels, strict=True):
-            ordinal, stream, shared, *grid_block, registers, code = struct.unpack_from("<QQQ6III", payload)
-            assert (ordinal, stream, shared) == (kernel.ordinal, kernel.stream, kernel.shared_memory_bytes)
+            launch_index, stream, shared, *grid_block, registers, code = struct.unpack_from("<QQQ6III", payload)
+            assert (launch_index, stream, shared) == (kernel.launch_index, kernel.stream, kernel.shared_memory_bytes)
             assert (*grid_block, registers, code) == (*kernel.grid, *kernel.block, kernel.registers, kernel.code_bytes)
             assert payload[56:].decode() == kernel.name
         for payload, kernel in zip(of_type(data, b"KEND"), trace.kernels, strict=True):
             counts = (kernel.warp_instructions, kernel.memory_instructions, kernel.line_accesses, kernel.n_blocks)
             assert struct.unpack("<QQQQI4x", payload) == (*counts, len(kernel.chunks))
         for payload, snapshot in zip(of_type(data, b"SNAP"), trace.snapshots, strict=True):
-            assert (*struct.unpack_from("<Q", payload), payload[8:].decode()) == (snapshot.point, snapshot.label)
+            assert (*struct.unpack_from("<Q", payload), payload[8:].decode()) == (snapshot.launch_index, snapshot.label)
 
 
 def as_mini(chunk):
@@ -137,4 +137,4 @@ def test_values(path):
             assert found == values.tobytes()
             assert pages is None or numbers == list(pages)
         for payload, size_map in zip(of_type(data, b"SIZE"), trace.size_maps, strict=True):
-            assert mini_reader.size_map(payload) == (size_map.algorithm, 0, list(size_map.read()))
+            assert mini_reader.size_map(payload) == (size_map.compressor, 0, list(size_map.read()))

@@ -43,7 +43,7 @@ def test_everything_is_read_back(tmp_path):
         assert trace.events[0] == bt.Memcpy("htod", 1 << 33, data.bytes // 3, 1 << 40)
         assert trace.events[-1] == bt.Memset(1 << 33, 64, None)
         first, second, empty = trace.kernels
-        assert (first.ordinal, second.ordinal, empty.ordinal) == (0, 5, 6)
+        assert (first.launch_index, second.launch_index, empty.launch_index) == (0, 5, 6)
         assert (second.grid, second.block, second.stream, first.registers) == ((16, 2, 1), (64, 2, 1), 7, 32)
         part = streaming(16)
         assert_same(decoded(trace), part)
@@ -57,7 +57,7 @@ def test_everything_is_read_back(tmp_path):
         assert len(empty.chunks) == 0
         assert empty.warp_instructions == 0
         before, after = trace.snapshots
-        assert (before.point, after.point, after.label) == (0, 6, "after")
+        assert (before.launch_index, after.launch_index, after.label) == (0, 6, "after")
         pages, whole = before.read(1)
         assert pages is None
         assert len(whole) == 1000
@@ -65,7 +65,7 @@ def test_everything_is_read_back(tmp_path):
         assert list(pages[:3]) == [0, 2, 4]
         assert not sampled.any()
         sizes, bdi = trace.size_maps
-        assert (sizes.snapshot, sizes.allocation, sizes.algorithm, bdi.algorithm) == (1, 0, "bpc", "bdi")
+        assert (sizes.snapshot, sizes.allocation, sizes.compressor, bdi.compressor) == (1, 0, "bpc", "bdi")
         every = sizes.read()
         assert len(every) == data.entries
         assert (every[::5] == 15).all()
@@ -141,7 +141,7 @@ ACTIONS = st.one_of(
 def test_any_order_of_events(tmp_path_factory, actions):
     """Allocations at eight addresses, copies, fills, launches and snapshots come back in their order."""
     path = tmp_path_factory.mktemp("events") / "t.bin"
-    events, allocations, snapshots, ordinals = [], [], [], []
+    events, allocations, snapshots, launch_indices = [], [], [], []
     at = {}  # index of the live allocation by position
     with bt.TraceWriter(path, PROVENANCE) as writer:
         for kind, *what in actions:
@@ -162,8 +162,8 @@ def test_any_order_of_events(tmp_path_factory, actions):
                 events.append(bt.Memcpy(*what, source))
             elif kind == "kernel":
                 name, width, skip = what
-                ordinals.append(ordinals[-1] + 1 + skip if ordinals else skip)
-                kernel = writer.begin_kernel(name, (width, 2, 3), (4, width, 1), ordinal=ordinals[-1])
+                launch_indices.append(launch_indices[-1] + 1 + skip if launch_indices else skip)
+                kernel = writer.begin_kernel(name, (width, 2, 3), (4, width, 1), launch_index=launch_indices[-1])
                 writer.end_kernel()
                 events.append(bt.KernelLaunch(kernel))
             elif kind == "snapshot":
@@ -172,5 +172,5 @@ def test_any_order_of_events(tmp_path_factory, actions):
     with bt.open_trace(path) as trace:
         assert trace.events == events
         assert [[a.name, a.base, a.bytes, a.alloc_event, a.free_event] for a in trace.allocations] == allocations
-        assert [(s.point, s.label) for s in trace.snapshots] == snapshots
-        assert [kernel.ordinal for kernel in trace.kernels] == ordinals
+        assert [(s.launch_index, s.label) for s in trace.snapshots] == snapshots
+        assert [kernel.launch_index for kernel in trace.kernels] == launch_indices

@@ -153,7 +153,7 @@ ALLOCATION = ("a", BASE, 1024)
             "must be ended first",
         ),
         ([("end_kernel",)], "no kernel was begun"),
-        ([("add_snapshot", -1)], "the point"),
+        ([("add_snapshot", -1)], "the launch index"),
         ([("add_contents", 0, 0, b"")], "there are 0 snapshots"),
         ([("add_snapshot", 0), ("add_contents", 0, 0, b"")], "there are 0 allocations"),
     ],
@@ -171,10 +171,10 @@ def test_wrong_calls_are_refused(tmp_path, calls, problem):
 
 def test_ordinals_rise(tmp_path):
     writer = bt.TraceWriter(tmp_path / "t.bin", PROVENANCE)
-    writer.begin_kernel("k", (1, 1, 1), (1, 1, 1), ordinal=7)
+    writer.begin_kernel("k", (1, 1, 1), (1, 1, 1), launch_index=7)
     writer.end_kernel()
-    with pytest.raises(TraceFileError, match="ordinal is 7, expected 8"), writer:
-        writer.begin_kernel("k", (1, 1, 1), (1, 1, 1), ordinal=7)
+    with pytest.raises(TraceFileError, match="launch index is 7, expected 8"), writer:
+        writer.begin_kernel("k", (1, 1, 1), (1, 1, 1), launch_index=7)
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_contents_that_do_not_fit(tmp_path, data, pages, page_bytes, problem):
 
 
 @pytest.mark.parametrize(
-    ("classes", "algorithm", "problem"),
+    ("classes", "compressor", "problem"),
     [
         (np.zeros(9, np.uint8), "bpc", "expected uint8"),
         (np.zeros(8, np.int64), "bpc", "expected uint8"),
@@ -209,12 +209,12 @@ def test_contents_that_do_not_fit(tmp_path, data, pages, page_bytes, problem):
         (np.zeros(8, np.uint8), "", "1 to 16"),
     ],
 )
-def test_size_maps_that_do_not_fit(tmp_path, classes, algorithm, problem):
+def test_size_maps_that_do_not_fit(tmp_path, classes, compressor, problem):
     writer = bt.TraceWriter(tmp_path / "t.bin", PROVENANCE)
     writer.add_allocation("a", BASE, 1000)
     writer.add_snapshot(0)
     with pytest.raises(TraceFileError, match=problem), writer:
-        writer.add_size_map(0, 0, classes, algorithm)
+        writer.add_size_map(0, 0, classes, compressor)
 
 
 def test_values_can_be_added_once(tmp_path):

@@ -43,10 +43,10 @@ def test_small_is_verified_and_as_stated(name: str, which: str, tmp_path: Path) 
         verify_trace(trace)
         assert [one.name for one in trace.allocations] == list(solver.arrays)
         assert [one.bytes for one in trace.allocations] == [array.bytes for array in solver.arrays.values()]
-        assert [kernel.ordinal for kernel in trace.kernels] == list(range(first, end))
+        assert [kernel.launch_index for kernel in trace.kernels] == list(range(first, end))
         operations = sum(kernel.memory_instructions for kernel in trace.kernels)
         assert 0.6 < operations / solver.traced_operations < 1.6
-        points = [one.point for one in trace.snapshots]
+        points = [one.launch_index for one in trace.snapshots]
         assert points == sorted({*solver.snapshot_points, *range(first, end + 1)})
         assert len(trace.size_maps) == len(points) * len(solver.arrays)
     counters = simulate(path, "v100", "buddy").counters

@@ -113,11 +113,11 @@ def test_a_trace_of_a_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         assert "modelled" in trace.provenance.assumptions["accesses"]
         over_run = [one for one in trace.snapshots if not one.for_replay]
         assert len(over_run) == 10
-        ordinals = [kernel.ordinal for kernel in trace.kernels]
-        assert ordinals == list(range(ordinals[0], ordinals[0] + len(ordinals)))
-        in_the_iteration = {one.point for one in trace.snapshots if one.for_replay}
-        assert in_the_iteration <= {*ordinals, ordinals[-1] + 1}
-        of_run = {(sizes.snapshot, sizes.algorithm) for sizes in trace.size_maps}
+        launch_indices = [kernel.launch_index for kernel in trace.kernels]
+        assert launch_indices == list(range(launch_indices[0], launch_indices[0] + len(launch_indices)))
+        in_the_iteration = {one.launch_index for one in trace.snapshots if one.for_replay}
+        assert in_the_iteration <= {*launch_indices, launch_indices[-1] + 1}
+        of_run = {(sizes.snapshot, sizes.compressor) for sizes in trace.size_maps}
         assert {name for at, name in of_run if at == over_run[0].index} == {"bpc", "bdi+fpc", "zvc"}
         assert {name for at, name in of_run if trace.snapshots[at].for_replay} == {"bpc"}
         # An entry's size changes within the iteration, as its block is used again.

@@ -111,12 +111,12 @@ def _write_pages(writer: TraceWriter, allocation: StreamedRange, first: int, end
     writer.add_blocks(blocks, warps, ops, lines)
 
 
-def write_interval(writer: TraceWriter, name: str, allocations: Sequence[StreamedRange], ordinal: int) -> None:
+def write_interval(writer: TraceWriter, name: str, allocations: Sequence[StreamedRange], launch_index: int) -> None:
     """The kernel of one interval; none where nothing was captured."""
     per_allocation = [-(-len(allocation.changed) // WARPS_PER_BLOCK) for allocation in allocations]
     if not sum(per_allocation):
         return
-    writer.begin_kernel(name, (sum(per_allocation), 1, 1), (32 * WARPS_PER_BLOCK, 1, 1), ordinal=ordinal)
+    writer.begin_kernel(name, (sum(per_allocation), 1, 1), (32 * WARPS_PER_BLOCK, 1, 1), launch_index=launch_index)
     block = 0
     for allocation, blocks in zip(allocations, per_allocation, strict=True):
         pages = len(allocation.changed)

@@ -28,9 +28,9 @@ class Reason(IntFlag):
 
 @dataclass
 class Candidate:
-    """What buffers held after `point` launches: per buffer the keys of its pieces."""
+    """What buffers held after `launch_index` launches: per buffer the keys of its pieces."""
 
-    point: int
+    launch_index: int
     buffers: dict[int, list[bytes]] = field(default_factory=dict)
 
 
@@ -44,7 +44,7 @@ class Chosen:
     sizes, contents : the buffers of which it has sizes, and the kept pages too
     """
 
-    point: int
+    launch_index: int
     of_run: bool
     sizes: Candidate
     contents: Candidate
@@ -77,22 +77,22 @@ class Candidates:
         self._open: list[Candidate] = []
         self._with_contents = False
 
-    def begin(self, point: int, reasons: Reason) -> None:
-        """The contents that follow are of this point; the last ones are kept only if no launch follows."""
+    def begin(self, launch_index: int, reasons: Reason) -> None:
+        """Begins a snapshot at a launch index; one taken for the last reason stays only if no launch follows."""
         self._open = []
         if Reason.LAST in reasons:
-            if self.last is None or self.last.point != point:
-                self.last = Candidate(point)
+            if self.last is None or self.last.launch_index != launch_index:
+                self.last = Candidate(launch_index)
             self._open.append(self.last)
         if Reason.IN_TURN in reasons:
-            if not self.taken or self.taken[-1].point != point:
-                self.taken.append(Candidate(point))
+            if not self.taken or self.taken[-1].launch_index != launch_index:
+                self.taken.append(Candidate(launch_index))
                 if len(self.taken) > self._most:
                     self.taken = self.taken[::2]
                     self._drop_unused()
             self._open.append(self.taken[-1])
         if Reason.AROUND in reasons:
-            self._open.append(self.around.setdefault(point, Candidate(point)))
+            self._open.append(self.around.setdefault(launch_index, Candidate(launch_index)))
         self._with_contents = reasons != Reason.AROUND
 
     def add(self, buffer: int, offset: int, data: memoryview) -> None:
@@ -128,23 +128,26 @@ class Candidates:
 
     def chosen(self, wanted: int) -> list[Candidate]:
         """At most `wanted` of the run, nearest to equal distances from the first state to the last."""
-        points = [candidate.point for candidate in self.taken]
+        points = [candidate.launch_index for candidate in self.taken]
         merged = list(self.taken)
         if self.last is not None and self.last.buffers:
-            if points and points[-1] == self.last.point:
-                merged[-1] = Candidate(self.last.point, merged[-1].buffers | self.last.buffers)
+            if points and points[-1] == self.last.launch_index:
+                merged[-1] = Candidate(self.last.launch_index, merged[-1].buffers | self.last.buffers)
             else:
                 merged.append(self.last)
-        return [merged[index] for index in from_first_to_last([candidate.point for candidate in merged], wanted)]
+        return [merged[index] for index in from_first_to_last([candidate.launch_index for candidate in merged], wanted)]
 
     def for_file(self, wanted: int) -> list[Chosen]:
         """At most `wanted` of the run and those around traced launches, in the order of their points, one of each."""
-        of_run = {candidate.point: candidate for candidate in (self.chosen(wanted) if wanted else [])}
+        of_run = {candidate.launch_index: candidate for candidate in (self.chosen(wanted) if wanted else [])}
         found = []
-        for point in sorted(of_run | self.around):
-            contents, around = of_run.get(point, Candidate(point)), self.around.get(point, Candidate(point))
-            sizes = Candidate(point, around.buffers | contents.buffers)
-            found.append(Chosen(point, point in of_run, sizes, contents))
+        for launch_index in sorted(of_run | self.around):
+            contents, around = (
+                of_run.get(launch_index, Candidate(launch_index)),
+                self.around.get(launch_index, Candidate(launch_index)),
+            )
+            sizes = Candidate(launch_index, around.buffers | contents.buffers)
+            found.append(Chosen(launch_index, launch_index in of_run, sizes, contents))
         return found
 
     def sizes(self, candidate: Candidate, buffer: int) -> npt.NDArray[np.uint8]:

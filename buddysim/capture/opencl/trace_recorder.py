@@ -162,18 +162,18 @@ class TraceRecorder:
         address, size, value = message.numbers
         self._held.append(lambda: self._writer.memset(address, size, value if value < 256 else None))
 
-    def _follows(self, ordinal: int) -> None:
+    def _follows(self, launch_index: int) -> None:
         """A launch follows, traced or not."""
         self._candidates.launched()
         self._write_held()
-        self.counts.launches = ordinal + 1
+        self.counts.launches = launch_index + 1
 
     def _native(self, message: ReceivedMessage) -> None:
         self._follows(message.numbers[0])
 
     def _launch(self, message: ReceivedMessage) -> None:
-        ordinal, stream, shared, code, *dims = message.numbers
-        self._follows(ordinal)
+        launch_index, stream, shared, code, *dims = message.numbers
+        self._follows(launch_index)
         grid, block = (dims[0], dims[1], dims[2]), (dims[3], dims[4], dims[5])
         self._kernel = message.text
         self.counts.note_group(message.text, block[0] * block[1] * block[2])
@@ -183,7 +183,7 @@ class TraceRecorder:
             block,
             shared_memory_bytes=shared,
             stream=stream,
-            ordinal=ordinal,
+            launch_index=launch_index,
             code_bytes=code,
         )
         self.counts.kernels += 1
@@ -205,8 +205,8 @@ class TraceRecorder:
         self.counts.outside += outside
 
     def _snapshot(self, message: ReceivedMessage) -> None:
-        point, reasons = message.numbers
-        self._candidates.begin(point, Reason(reasons))
+        launch_index, reasons = message.numbers
+        self._candidates.begin(launch_index, Reason(reasons))
 
     def _contents(self, message: ReceivedMessage) -> None:
         number, offset = message.numbers
@@ -272,8 +272,8 @@ class TraceRecorder:
         return found
 
     def _write_snapshot(self, chosen: Chosen) -> None:
-        label = "before the first launch" if chosen.point == 0 else f"after {chosen.point} launches"
-        snapshot = self._writer.add_snapshot(chosen.point, label if chosen.of_run else f"{REPLAY_LABEL} {label}")
+        label = "before the first launch" if chosen.launch_index == 0 else f"after {chosen.launch_index} launches"
+        snapshot = self._writer.add_snapshot(chosen.launch_index, label if chosen.of_run else f"{REPLAY_LABEL} {label}")
         self.counts.snapshots += 1
         for number in sorted(chosen.sizes.buffers):
             buffer = self._buffers.get(number)

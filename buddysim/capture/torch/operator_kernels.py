@@ -69,7 +69,9 @@ def _sectors(first: npt.NDArray[np.int64], end: npt.NDArray[np.int64]) -> npt.ND
     return masks.astype(np.uint64)
 
 
-def write_operator(writer: TraceWriter, name: str, operands: Sequence[OperandRange], flops: int, ordinal: int) -> None:
+def write_operator(
+    writer: TraceWriter, name: str, operands: Sequence[OperandRange], flops: int, launch_index: int
+) -> None:
     """The kernel of one operator.
 
     Parameters
@@ -78,7 +80,7 @@ def write_operator(writer: TraceWriter, name: str, operands: Sequence[OperandRan
     name : of the kernel
     operands : what it reads and writes, none of them empty; loads come before stores
     flops : multiplications and additions
-    ordinal : launches before it
+    launch_index : launches before it
     """
     operands = sorted(operands, key=lambda operand: operand.written)
     most = max(operand.lines for operand in operands)
@@ -86,7 +88,7 @@ def write_operator(writer: TraceWriter, name: str, operands: Sequence[OperandRan
     blocks = -(-most // (WARPS_PER_BLOCK * LINES_PER_WARP))
     warps = blocks * WARPS_PER_BLOCK
     extra = min(flops // (2 * WARP_LANES * accesses), _LONGEST_GAP)
-    writer.begin_kernel(name, (blocks, 1, 1), (WARP_LANES * WARPS_PER_BLOCK, 1, 1), ordinal=ordinal)
+    writer.begin_kernel(name, (blocks, 1, 1), (WARP_LANES * WARPS_PER_BLOCK, 1, 1), launch_index=launch_index)
     for first in range(0, warps, _WARPS_AT_ONCE):
         _write_warps(writer, operands, first, min(first + _WARPS_AT_ONCE, warps), warps, extra)
     writer.end_kernel()

@@ -54,7 +54,7 @@ def import_trace(args: argparse.Namespace, command: str, progress: Callable[[str
         include_local=args.include_local,
         snapshots=[file for text in args.snapshot for file in parse_snapshot(text)],
         contents_every=args.contents_every,
-        algorithm=args.compressor,
+        compressor=args.compressor,
         source=args.source,
         licence=args.licence,
         command=command,

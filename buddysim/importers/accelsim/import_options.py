@@ -15,11 +15,11 @@ _MAX_SNAPSHOT_BYTES = 1 << 36
 
 @dataclass(frozen=True)
 class SnapshotFile:
-    """Memory contents from elsewhere: the bytes at `address` after `point` launches."""
+    """Memory contents from elsewhere: the bytes at `address` after `launch_index` launches."""
 
     path: Path
     address: int
-    point: int
+    launch_index: int
 
 
 @dataclass
@@ -33,7 +33,7 @@ class AccelsimImportOptions:
     snapshots : memory contents to take in
     contents_every : of the pages of 8 KiB whose values are known, keep the bytes of every n-th; 0: none. Size maps are
         always of all that is known
-    algorithm : compressor of the size maps
+    compressor : of the size maps
     source, licence : for the trace's provenance
     command : likewise
     compression_level : of the trace file
@@ -43,7 +43,7 @@ class AccelsimImportOptions:
     include_local: bool = False
     snapshots: Sequence[SnapshotFile] = ()
     contents_every: int = 1
-    algorithm: str = DEFAULT
+    compressor: str = DEFAULT
     source: str = ""
     licence: str = ""
     command: str = ""
@@ -52,8 +52,8 @@ class AccelsimImportOptions:
 
 def parse_snapshot(text: str) -> list[SnapshotFile]:
     """``FILE@POINT``: a file named after the address of its bytes, such as 0x7f0000000000.bin, or a folder of those."""
-    name, at, point = text.rpartition("@")
-    if not at or not name or not re.fullmatch(r"[0-9]{1,18}", point, re.ASCII):
+    name, at, launch_index = text.rpartition("@")
+    if not at or not name or not re.fullmatch(r"[0-9]{1,18}", launch_index, re.ASCII):
         raise BuddysimError(f"snapshot {text!r}: expected FILE@POINT, with the number of kernels completed before it")
     path = Path(name)
     if not path.exists():
@@ -61,7 +61,7 @@ def parse_snapshot(text: str) -> list[SnapshotFile]:
     files = sorted(path.glob("*.bin")) if path.is_dir() else [path]
     if not files:
         raise BuddysimError(f"{path}: no .bin files, expected some named after the address of their bytes")
-    return [SnapshotFile(file, _address_in_name(file), int(point)) for file in files]
+    return [SnapshotFile(file, _address_in_name(file), int(launch_index)) for file in files]
 
 
 def _address_in_name(path: Path) -> int:

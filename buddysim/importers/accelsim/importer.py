@@ -107,12 +107,12 @@ class _Conversion:
         """Write everything."""
         launches = sum(isinstance(command, KernelFile) for command in self.commands.commands)
         for snapshot in self.given:
-            if snapshot.point > launches:
+            if snapshot.launch_index > launches:
                 raise BuddysimError(
-                    f"{snapshot.path}: the snapshot is after {snapshot.point} kernels, the list has {launches}"
+                    f"{snapshot.path}: the snapshot is after {snapshot.launch_index} kernels, the list has {launches}"
                 )
         self._infer()
-        point = 0
+        launch_index = 0
         for index, command in enumerate(self.commands.commands):
             match command:
                 case Malloc():
@@ -123,11 +123,11 @@ class _Conversion:
                 case Copy():
                     self._copy(command)
                 case KernelFile():
-                    self._take_snapshot(point)
+                    self._take_snapshot(launch_index)
                     if index in self.survey.present:
-                        self._kernel(command, point, self.survey.code_bytes[index])
-                    point += 1
-        self._take_snapshot(point)
+                        self._kernel(command, launch_index, self.survey.code_bytes[index])
+                    launch_index += 1
+        self._take_snapshot(launch_index)
 
     def _allocate(self, name: str, command: Malloc) -> None:
         first, last = command.address // LINE_BYTES, -(-(command.address + command.bytes) // LINE_BYTES)
@@ -182,7 +182,7 @@ class _Conversion:
                 self.image.write(address, data)
                 address += len(data)
 
-    def _kernel(self, command: KernelFile, ordinal: int, code_bytes: int) -> None:
+    def _kernel(self, command: KernelFile, launch_index: int, code_bytes: int) -> None:
         self.progress(f"converting {command.path.name}")
         with KernelTrace(command.path, include_local=self.options.include_local, image=self.image) as kernel:
             header = kernel.header
@@ -193,7 +193,7 @@ class _Conversion:
                 header.registers,
                 header.shared_memory_bytes,
                 header.stream,
-                ordinal,
+                launch_index,
                 code_bytes,
             )
             for blocks, warps, ops, lines, _ in kernel.records():
@@ -202,14 +202,14 @@ class _Conversion:
             self.writer.end_kernel()
         self.summary.kernels += 1
 
-    def _take_snapshot(self, point: int) -> None:
+    def _take_snapshot(self, launch_index: int) -> None:
         """Write what is known of memory now, if that has changed."""
-        for snapshot in [given for given in self.given if given.point == point]:
+        for snapshot in [given for given in self.given if given.launch_index == launch_index]:
             self.progress(f"taking in {snapshot.path.name}")
             self._load(snapshot.path, snapshot.address)
         if not self.image.changed:
             return
-        index = self.writer.add_snapshot(point, f"after {point} kernels")
+        index = self.writer.add_snapshot(launch_index, f"after {launch_index} kernels")
         for first, last, allocation in sorted(self.live.values()):
             self._write_values(index, allocation, first * LINE_BYTES, (last - first) * LINE_BYTES)
         self.image.clear_changed()
@@ -227,7 +227,7 @@ class _Conversion:
             entries = known.reshape(-1, LINE_BYTES).all(axis=1)
             if not entries.any():
                 continue
-            found = entry_classes(data, self.options.algorithm)
+            found = entry_classes(data, self.options.compressor)
             number, first = divmod(at // LINE_BYTES, SIZE_MAP_BLOCK_ENTRIES)
             if number not in classes:
                 classes[number] = np.full(SIZE_MAP_BLOCK_ENTRIES, UNKNOWN_CLASS, dtype=np.uint8)
@@ -246,7 +246,7 @@ class _Conversion:
                     f"{self.commands.path}: {n} bytes at {base:#x}, of which some have values: expected at most "
                     f"{_LARGEST_WITH_VALUES}"
                 )
-            self.writer.add_size_map(snapshot, allocation, classes, self.options.algorithm)
+            self.writer.add_size_map(snapshot, allocation, classes, self.options.compressor)
         if pages:
             whole = len(pages) == -(-n // PAGE_BYTES)
             self.writer.add_contents(

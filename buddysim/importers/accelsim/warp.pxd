@@ -47,6 +47,8 @@ cdef class WarpStream(InstructionReader):
     cdef void use(self, size_t index, DependenceClock clock) noexcept
     cdef void wait_async(self, int64_t newest, DependenceClock clock) noexcept
     cdef uint64_t take_unit_busy_slots(self, uint64_t instructions) noexcept
-    cdef WarpOp* add_op(self, Instruction* instruction, int kind, const uint64_t* lines, int n_lines, DependenceClock clock) except NULL
+    cdef WarpOp* add_op(
+        self, Instruction* instruction, int kind, const uint64_t* lines, int n_lines, DependenceClock clock
+    ) except NULL
     cdef int add_access(self, Instruction* instruction, int role, DependenceClock clock) except -1
     cdef int add_local(self, Instruction* instruction, int role, DependenceClock clock) except -1

@@ -196,7 +196,7 @@ def _write_kernels(
                 progress(f"launch {launch.number} ({launch.name})")
                 decoder.set_kernel(launch.grid_blocks, launch.block_warps)
                 allocations.at(launch.number)
-                writer.begin_kernel(launch.name, launch.grid, launch.block, ordinal=launch.number)
+                writer.begin_kernel(launch.name, launch.grid, launch.block, launch_index=launch.number)
                 summary.kernels += 1
         if decoder.launch >= 0:
             write()

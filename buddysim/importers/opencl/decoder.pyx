@@ -213,7 +213,8 @@ cdef class PackedDecoder:
         if op.kind == OP_ATOMIC:
             op.flags = <uint8_t>(atomic_conflicts(addresses, record.n_lanes, record.bytes_per_lane) << ATOMIC_CONFLICTS_SHIFT)
         else:
-            op.flags = <uint8_t>(bank_words(addresses, record.n_lanes, record.bytes_per_lane, lines, op.n_lines) << BANK_WORDS_SHIFT)
+            op.flags = <uint8_t>(bank_words(
+                addresses, record.n_lanes, record.bytes_per_lane, lines, op.n_lines) << BANK_WORDS_SHIFT)
         self.lines.n += op.n_lines
         warp.n_ops += 1
         self.n_ops += 1

@@ -120,7 +120,7 @@ cdef class Engine:
         return True
 
     def add_chunk(self, int handle, const uint8_t[::1] blocks, const uint8_t[::1] warps, const uint8_t[::1] ops,
-                  const uint64_t[::1] lines, uint64_t ordinal):
+                  const uint64_t[::1] lines, uint64_t launch_index):
         """Hands a kernel its next chunk.
 
         Parameters
@@ -128,7 +128,7 @@ cdef class Engine:
         handle : of the kernel
         blocks, warps, ops : records as bytes
         lines : uint64 (n,), (address >> 7) << 8 | masks
-        ordinal : of the kernel, which decides the size classes that its stores leave
+        launch_index : of the kernel, which decides the size classes that its stores leave
 
         Returns
         -------
@@ -148,7 +148,7 @@ cdef class Engine:
         if n_warps:
             with nogil:
                 stop = stream_fill(&chunk.streams, &g.core, &g.m, &g.l1.cache, <const WarpRecord*>&warps[0], n_warps,
-                                   <const WarpOp*>&ops[0] if n_ops else NULL, &lines[0] if lines.shape[0] else NULL, ordinal,
+                                   <const WarpOp*>&ops[0] if n_ops else NULL, &lines[0] if lines.shape[0] else NULL, launch_index,
                                    &number)
         if stop != FILL_DONE:
             return "sizes" if stop == FILL_SIZES else "outside", number
@@ -329,10 +329,10 @@ cdef class Engine:
         cdef const Region* region = region_of_line(&self.gpu.m, line)
         return region - self.gpu.m.regions if region else -1
 
-    def written_by(self, int region, uint64_t first_ordinal, uint64_t last_ordinal):
-        """The state of an allocation's entries has the classes after stores of the kernels of these ordinals (none if reversed)."""
-        self.gpu.m.regions[region].written_first = first_ordinal
-        self.gpu.m.regions[region].written_last = last_ordinal
+    def written_by(self, int region, uint64_t first_launch_index, uint64_t last_launch_index):
+        """The size classes of an allocation are those after stores of these launches, first to last; none if reversed."""
+        self.gpu.m.regions[region].written_first = first_launch_index
+        self.gpu.m.regions[region].written_last = last_launch_index
 
     def overwrite(self, int64_t first_entry, int64_t end_entry, int64_t first_sector, int64_t end_sector, bint hold):
         """A copy or fill has written memory, and every entry that it wrote to has its new class in the state.

@@ -72,7 +72,7 @@ cdef struct Region:             # an allocation
     int64_t writebacks
     int64_t buddy
     uint64_t first_line         # where the trace has it: address / 128
-    uint64_t written_first      # ordinals of the kernels, first and last, whose stores leave the classes after a write-back
+    uint64_t written_first      # launch_indices of the kernels, first and last, whose stores leave the classes after a write-back
     uint64_t written_last       # that `MemorySystem.state` has of its entries now
     uint32_t next               # the region behind it in the 64 entries in which it ends (`regions`)
     uint32_t first_piece        # its entries that can be looked up once they are touched: the first one

@@ -129,13 +129,13 @@ cdef struct Window:             # the lines of one allocation, addresses << 8 as
     bint has_classes            # does the state have what this kernel's stores leave?
 
 
-cdef Window window_of(const MemorySystem* m, uint64_t line, uint64_t ordinal) noexcept nogil:
-    """The window of the live allocation that holds a line, for a kernel of this ordinal; one of no length where there is none."""
+cdef Window window_of(const MemorySystem* m, uint64_t line, uint64_t launch_index) noexcept nogil:
+    """The window of the live allocation that holds a line, for this launch; an empty window if there is none."""
     cdef const Region* region = region_of_line(m, line >> 8)
     if not region:
         return Window(0, 0, 0, -1, False)
     return Window(region.first_line << 8, <uint64_t>region.entries << 8, (region.first_entry - region.first_line) << 8,
-                  region - m.regions, region.written_first <= ordinal <= region.written_last)
+                  region - m.regions, region.written_first <= launch_index <= region.written_last)
 
 
 cdef inline uint64_t size_class(const MemorySystem* m, uint64_t word) noexcept nogil:
@@ -189,9 +189,9 @@ cdef void locate_rest(Unlocated* unlocated, const MemorySystem* m) noexcept nogi
 
 
 cdef FillStop stream_fill(StreamMemory* memory, const CoreTiming* core, const MemorySystem* m, const SectorCache* l1,
-                          const WarpRecord* warps, int64_t n_warps, const WarpOp* ops, const uint64_t* lines, uint64_t ordinal,
+                          const WarpRecord* warps, int64_t n_warps, const WarpOp* ops, const uint64_t* lines, uint64_t launch_index,
                           int64_t* number) noexcept nogil:
-    """Writes the streams of a chunk's warps, of the kernel of an ordinal.
+    """Writes the streams of a chunk's warps, of the kernel of a launch index.
 
     Where it can't, `number` becomes the index of the line that is outside, or the region that lacks size classes.
     """
@@ -224,7 +224,7 @@ cdef FillStop stream_fill(StreamMemory* memory, const CoreTiming* core, const Me
             for i in range(n_lines):
                 word = line[i] if i < op.n_lines else first_sector(line[i % op.n_lines])
                 if unlikely(word - window.first >= window.length):
-                    window = window_of(m, word, ordinal)
+                    window = window_of(m, word, launch_index)
                     if not window.length:
                         number[0] = line + i - lines
                         return FILL_OUTSIDE

@@ -47,7 +47,7 @@ def test_a_file_with_all_of_it_that_replays(tmp_path: Path) -> None:
         assert [int(line) & 0xFF for line in chunk.lines[:3]] == [0x0F, 0x0F, 0xFF]
         assert chunk.ops["use_distance"][:2].tolist() == [3, 1]
         first, last = trace.snapshots
-        assert (first.point, last.point) == (0, 1)
+        assert (first.launch_index, last.launch_index) == (0, 1)
         a, b, c = (last.read(n)[1].view(np.float32) for n in range(3))
         assert np.array_equal(a + b, c)
         assert not first.read(2)[1].any()
@@ -60,7 +60,7 @@ def test_another_compressor(tmp_path: Path) -> None:
     output, done = captured(JOBS["vector_add"], tmp_path, "--compressor", "zvc")
     assert done.returncode == 0, done.stderr
     with open_trace(output) as trace:
-        assert {size_map.algorithm for size_map in trace.size_maps} == {"zvc"}
+        assert {size_map.compressor for size_map in trace.size_maps} == {"zvc"}
         for size_map in trace.size_maps:
             data = trace.snapshots[size_map.snapshot].read(size_map.allocation)[1]
             assert np.array_equal(size_map.read(), entry_classes(data, "zvc"))
@@ -91,7 +91,7 @@ def test_ten_snapshots_however_many_launches(tmp_path: Path) -> None:
     output, done = captured(launches(JOBS["sum_of_group"], 137), tmp_path)
     assert done.returncode == 0, done.stderr
     with open_trace(output) as trace:
-        points = [snapshot.point for snapshot in trace.snapshots]
+        points = [snapshot.launch_index for snapshot in trace.snapshots]
         assert len(points) == 10
         assert (points[0], points[-1]) == (0, 137)
         assert all(abs(point - turn * 137 / 9) <= 4 for turn, point in enumerate(points))
@@ -122,7 +122,7 @@ def test_what_was_before_the_end_is_there(death: Any, code: int, says: str, tmp_
         verify_trace(trace)
         assert len(trace.kernels) == 3
         assert says in trace.provenance.assumptions["end"]
-        assert [snapshot.point for snapshot in trace.snapshots] == [0, 1, 2]
+        assert [snapshot.launch_index for snapshot in trace.snapshots] == [0, 1, 2]
 
 
 @pytest.mark.skipif("BUDDYSIM_SANITIZED" in os.environ, reason="the sanitizer in the program ends it itself")
@@ -173,7 +173,7 @@ def test_a_kernel_that_is_refused_is_named_and_runs(tmp_path: Path) -> None:
     assert "not traced, but run: kernel by_hand: it has inline assembly" in done.stderr
     assert done.stdout == plain(job, tmp_path)
     with open_trace(output) as trace:
-        assert [(kernel.name, kernel.ordinal) for kernel in trace.kernels] == [("two_branches", 1)]
+        assert [(kernel.name, kernel.launch_index) for kernel in trace.kernels] == [("two_branches", 1)]
 
 
 @pytest.mark.parametrize("options", ["", "-cl-denorms-are-zero", "-cl-opt-disable"])

@@ -68,7 +68,7 @@ def sizes(trace: Trace, allocation: int = 0) -> dict[int, list[int]]:
             classes = size_map.read()
             assert len(classes) == trace.allocations[allocation].entries
             assert 15 not in classes
-            found[trace.snapshots[size_map.snapshot].point] = classes.tolist()
+            found[trace.snapshots[size_map.snapshot].launch_index] = classes.tolist()
     return found
 
 
@@ -79,16 +79,16 @@ def test_launches_of_the_window_with_exact_sizes_around_each(tmp_path: Path) -> 
     whole, _ = captured(job(25), tmp_path, name="whole.bin")
     with open_trace(output) as trace, open_trace(whole) as other:
         verify_trace(trace)
-        assert [kernel.ordinal for kernel in trace.kernels] == [10, 11, 12]
+        assert [kernel.launch_index for kernel in trace.kernels] == [10, 11, 12]
         for kernel in trace.kernels:
-            same = other.kernels[kernel.ordinal]
+            same = other.kernels[kernel.launch_index]
             assert (kernel.name, kernel.grid, kernel.block) == (same.name, same.grid, same.block)
             for ours, theirs in zip(kernel.chunks, same.chunks, strict=True):
                 one, two = trace.decode_chunk(ours), other.decode_chunk(theirs)
                 assert all(
                     np.array_equal(getattr(one, f), getattr(two, f)) for f in ("blocks", "warps", "ops", "lines")
                 )
-        points = [snapshot.point for snapshot in trace.snapshots]
+        points = [snapshot.launch_index for snapshot in trace.snapshots]
         assert points == sorted(set(points))
         assert {10, 11, 12, 13} <= set(points)
         assert (points[0], points[-1]) == (0, 25)
@@ -98,7 +98,9 @@ def test_launches_of_the_window_with_exact_sizes_around_each(tmp_path: Path) -> 
         assert found == {point: direct[point] for point in points}
         assert found[10] != found[11] != found[12] != found[13]
         source = SizeSource(trace)
-        assert [trace.snapshots[source.after_store(ordinal, 0) or 0].point for ordinal in (10, 11, 12)] == [11, 12, 13]
+        assert [
+            trace.snapshots[source.after_store(launch_index, 0) or 0].launch_index for launch_index in (10, 11, 12)
+        ] == [11, 12, 13]
         of_run = [snapshot.index for snapshot in trace.snapshots if not snapshot.for_replay]
         assert len(of_run) == 4
         assert profile(trace).rows[0].snapshots == tuple(of_run)
@@ -111,7 +113,7 @@ def test_a_stated_run_has_its_snapshots_at_exactly_equal_distances(tmp_path: Pat
     output, done = captured(job(23), tmp_path, *options)
     assert (done.returncode, "warning" in done.stderr) == (0, False)
     with open_trace(output) as trace:
-        assert [snapshot.point for snapshot in trace.snapshots] == [0, 8, 15, 23]
+        assert [snapshot.launch_index for snapshot in trace.snapshots] == [0, 8, 15, 23]
         assert len(trace.kernels) == 23
         direct = [entry_classes(data.view(np.uint8)).tolist() for data in states(23)]
         assert sizes(trace) == {point: direct[point] for point in (0, 8, 15, 23)}
@@ -185,16 +187,16 @@ def test_allocations_from_before_the_window_keep_their_names(tmp_path: Path) -> 
     with open_trace(output) as trace:
         assert [one.name for one in trace.allocations] == ["vector_add.a", "vector_add.b", "vector_add.c"]
         assert [one.alloc_event for one in trace.allocations] == [0, 0, 0]
-        assert [kernel.ordinal for kernel in trace.kernels] == [4]
+        assert [kernel.launch_index for kernel in trace.kernels] == [4]
 
 
-@pytest.mark.parametrize(("window", "ordinals"), [("3:", [3, 4]), (":2", [0, 1]), (":", [0, 1, 2, 3, 4])])
-def test_open_windows(window: str, ordinals: list[int], tmp_path: Path) -> None:
+@pytest.mark.parametrize(("window", "launch_indices"), [("3:", [3, 4]), (":2", [0, 1]), (":", [0, 1, 2, 3, 4])])
+def test_open_windows(window: str, launch_indices: list[int], tmp_path: Path) -> None:
     output, done = captured(job(5), tmp_path, "--trace-launches", window, "--snapshots", "0")
     assert done.returncode == 0, done.stderr
     with open_trace(output) as trace:
-        assert [kernel.ordinal for kernel in trace.kernels] == ordinals
-        assert list(sizes(trace)) == [*ordinals, ordinals[-1] + 1]
+        assert [kernel.launch_index for kernel in trace.kernels] == launch_indices
+        assert list(sizes(trace)) == [*launch_indices, launch_indices[-1] + 1]
 
 
 def test_a_run_with_fewer_launches_than_the_window(tmp_path: Path) -> None:
@@ -207,7 +209,7 @@ def test_a_run_with_fewer_launches_than_the_window(tmp_path: Path) -> None:
     assert "the run has 5; " + str(output) + " has 1 of the window" in done.stderr
     with open_trace(output) as trace:
         verify_trace(trace)
-        assert [kernel.ordinal for kernel in trace.kernels] == [4]
+        assert [kernel.launch_index for kernel in trace.kernels] == [4]
     _, done = captured(job(5) | {"die": "exit"}, tmp_path, "--trace-launches", "4:8")
     assert done.returncode == 9
     assert "warning: --trace-launches 4:8 expects at least 8 launches, the run has 5" in done.stderr
@@ -224,7 +226,7 @@ def test_launches_outside_of_the_window_run_in_pocl(tmp_path: Path) -> None:
         assert done.stdout == plain(program, tmp_path)
         assert ("not traced, but run: kernel by_hand" in done.stderr) is named
         with open_trace(output) as trace:
-            assert [kernel.ordinal for kernel in trace.kernels] == ([2] if named else [2, 3])
+            assert [kernel.launch_index for kernel in trace.kernels] == ([2] if named else [2, 3])
             assert ("untraced" in trace.provenance.assumptions) is named
 
 
@@ -239,7 +241,7 @@ def test_launches_that_the_program_holds_back(tmp_path: Path) -> None:
     direct = states(33)
     with open_trace(output) as trace:
         verify_trace(trace)
-        assert [kernel.ordinal for kernel in trace.kernels] == list(range(1, 32))
+        assert [kernel.launch_index for kernel in trace.kernels] == list(range(1, 32))
         classes = {point: entry_classes(direct[point].view(np.uint8)).tolist() for point in (30, 31, 32)}
         assert sizes(trace) == classes
 

@@ -52,7 +52,7 @@ def test_every_second_candidate_goes_when_there_are_too_many() -> None:
     candidates = empty(4)
     for point in range(5):
         taken(candidates, point)
-    assert [one.point for one in candidates.taken] == [0, 2, 4]
+    assert [one.launch_index for one in candidates.taken] == [0, 2, 4]
     assert [candidates.contents(one, 0)[0] for one in candidates.taken] == [0, 2, 4]  # type: ignore[index]
 
 
@@ -60,9 +60,9 @@ def test_what_was_perhaps_the_last_state_goes_with_the_next_launch() -> None:
     candidates = empty(4)
     taken(candidates, 0)
     taken(candidates, 1, Reason.LAST)
-    assert [one.point for one in candidates.chosen(10)] == [0, 1]
+    assert [one.launch_index for one in candidates.chosen(10)] == [0, 1]
     candidates.launched()
-    assert [one.point for one in candidates.chosen(10)] == [0]
+    assert [one.launch_index for one in candidates.chosen(10)] == [0]
 
 
 def test_snapshots_around_launches_stay_and_share_a_point_with_one_of_the_run() -> None:
@@ -72,14 +72,14 @@ def test_snapshots_around_launches_stay_and_share_a_point_with_one_of_the_run() 
         reasons = [Reason.IN_TURN] * (point in in_turn) + [Reason.AROUND] * (point in around)
         taken(candidates, point, functools.reduce(operator.or_, reasons))
     chosen = candidates.for_file(4)
-    assert [one.point for one in chosen] == [0, 2, 3, 4, 5, 6]
-    assert {one.point for one in chosen if one.of_run} == in_turn
-    assert {one.point for one in chosen if one.contents.buffers} == in_turn
+    assert [one.launch_index for one in chosen] == [0, 2, 3, 4, 5, 6]
+    assert {one.launch_index for one in chosen if one.of_run} == in_turn
+    assert {one.launch_index for one in chosen if one.contents.buffers} == in_turn
     assert [candidates.sizes(one.sizes, 0).tolist() for one in chosen] == [
-        entry_classes(np.full(100, one.point, np.uint8)).tolist() for one in chosen
+        entry_classes(np.full(100, one.launch_index, np.uint8)).tolist() for one in chosen
     ]
-    assert [one.point for one in candidates.for_file(2)] == [0, 3, 4, 5, 6]
-    assert [one.point for one in candidates.for_file(0)] == [3, 4, 5]
+    assert [one.launch_index for one in candidates.for_file(2)] == [0, 3, 4, 5, 6]
+    assert [one.launch_index for one in candidates.for_file(0)] == [3, 4, 5]
 
 
 def test_a_buffer_released_before_a_launch_is_in_the_snapshot_before_it() -> None:

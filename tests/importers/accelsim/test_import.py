@@ -72,7 +72,7 @@ def test_bfs_has_its_copies_and_an_allocation_for_each(tmp_path: Path) -> None:
     copies = [event for event in trace.events if isinstance(event, bt.Memcpy)]
     assert len(copies) == 14
     assert len(trace.kernels) == 16
-    assert [kernel.ordinal for kernel in trace.kernels] == list(range(16))
+    assert [kernel.launch_index for kernel in trace.kernels] == list(range(16))
     assert [(a.base & 0xFFFFF, a.bytes) for a in trace.allocations] == [
         (0x00000, 32768), (0x08000, 98304), (0x20000, 4096), (0x21000, 4096), (0x22000, 4096), (0x23000, 16384),
         (0x27000, 128),
@@ -120,7 +120,7 @@ def test_version_6_carries_values(tmp_path: Path) -> None:
         (bt.OP_ATOMIC, 2 | bt.FLAG_NO_RETURN),
         (bt.OP_ATOMIC, 2),
     ]
-    assert [s.point for s in trace.snapshots] == [0, 1]
+    assert [s.launch_index for s in trace.snapshots] == [0, 1]
     _, before = trace.snapshots[0].read(0)
     _, after = trace.snapshots[1].read(0)
     assert before.view(np.uint32).tolist() == [7] * 64  # the copied bytes
@@ -147,7 +147,7 @@ def test_raw_traces_are_regrouped_and_async_copies_counted_once(sample: str, tmp
 
 def test_store_data_becomes_contents_and_size_maps(tmp_path: Path) -> None:
     trace, _ = imported(HERE / "samples" / "fork" / "kernelslist.g", tmp_path)
-    assert [s.point for s in trace.snapshots] == [1, 2]
+    assert [s.launch_index for s in trace.snapshots] == [1, 2]
     first = trace.snapshots[0].read(0)[1].view(np.uint32)
     second = trace.snapshots[1].read(0)[1].view(np.uint32)
     assert first.tolist() == [1] * 32
@@ -198,7 +198,7 @@ def test_snapshots_from_files(tmp_path: Path) -> None:
     file.write_bytes(bytes(range(256)) * 4)
     options = AccelsimImportOptions(snapshots=[SnapshotFile(file, MEMORY, 1)])
     trace, _ = imported(HERE / "samples" / "v1" / "kernelslist.g", tmp_path, options)
-    assert [s.point for s in trace.snapshots] == [1]
+    assert [s.launch_index for s in trace.snapshots] == [1]
     assert trace.snapshots[0].read(0)[1].tobytes() == file.read_bytes()
 
 
@@ -208,7 +208,7 @@ def test_missing_kernels_keep_their_ordinals(tmp_path: Path) -> None:
     (tmp_path / "kernel-3.traceg").write_text(kernel.read_text().split("#BEGIN_TB")[0])
     (tmp_path / "kernelslist.g").write_text("kernel-1.traceg\nkernel-2.traceg\nkernel-3.traceg\nMemset,1,2\n\n")
     trace, summary = imported(tmp_path / "kernelslist.g", tmp_path, AccelsimImportOptions(skip_missing=True))
-    assert [kernel.ordinal for kernel in trace.kernels] == [1]
+    assert [kernel.launch_index for kernel in trace.kernels] == [1]
     assert len(summary.warnings) == 3
     assert "kernel-1.traceg is missing" in " ".join(summary.warnings)
 
@@ -222,6 +222,6 @@ def test_size_maps_are_of_the_compressor_chosen(name: str, tmp_path: Path) -> No
     arguments = ["--snapshot", f"{file}@1", "--compressor", name, "-o", str(output)]
     assert main(["import", "accelsim", str(listed), *arguments]) == 0
     trace = bt.open_trace(output)
-    assert {size_map.algorithm for size_map in trace.size_maps} == {name}
+    assert {size_map.compressor for size_map in trace.size_maps} == {name}
     expected = entry_classes(file.read_bytes(), name).tolist()
     assert trace.size_maps[0].read().tolist()[: len(expected)] == expected

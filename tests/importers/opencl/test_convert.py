@@ -29,7 +29,7 @@ def converted(bundle: Path, tmp_path: Path, options: BundleImportOptions | None 
 
 def test_a_whole_bundle(tmp_path: Path) -> None:
     trace = converted(write_bundle(tmp_path / "bundle"), tmp_path)
-    assert [(kernel.name, kernel.ordinal, kernel.grid, kernel.block) for kernel in trace.kernels] == [
+    assert [(kernel.name, kernel.launch_index, kernel.grid, kernel.block) for kernel in trace.kernels] == [
         ("copy", launch, (3, 1, 1), (64, 1, 1)) for launch in range(3)
     ]
     assert [(a.base, a.bytes) for a in trace.allocations] == [(1 << 48, 40_000), (2 << 48, 20_000)]
@@ -46,7 +46,7 @@ def test_a_whole_bundle(tmp_path: Path) -> None:
 def test_snapshots_follow_their_launch_and_size_maps_cover_their_contents(tmp_path: Path) -> None:
     bundle = write_bundle(tmp_path / "bundle")
     trace = converted(bundle, tmp_path, BundleImportOptions(contents_every=2))
-    assert [snapshot.point for snapshot in trace.snapshots] == [1, 3]
+    assert [snapshot.launch_index for snapshot in trace.snapshots] == [1, 3]
     values = np.fromfile(bundle / "snap_0" / f"{1 << 48}.bin", np.uint8)
     pages, data = trace.snapshots[0].read(0)
     assert pages is not None
@@ -62,8 +62,8 @@ def test_snapshots_follow_their_launch_and_size_maps_cover_their_contents(tmp_pa
 def test_some_launches(tmp_path: Path) -> None:
     bundle = write_bundle(tmp_path / "bundle")
     trace = converted(bundle, tmp_path, BundleImportOptions(launches=(1, 2), contents_every=0, snapshots=[2]))
-    assert [kernel.ordinal for kernel in trace.kernels] == [1]
-    assert [snapshot.point for snapshot in trace.snapshots] == [3]
+    assert [kernel.launch_index for kernel in trace.kernels] == [1]
+    assert [snapshot.launch_index for snapshot in trace.snapshots] == [3]
     assert not trace.snapshots[0].contents
     assert len(trace.size_maps) == 2
 

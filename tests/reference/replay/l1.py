@@ -63,15 +63,15 @@ class RefL1:
         self.load_mshrs, self.store_mshrs = RefRing(machine.l1.mshrs), RefRing(machine.l1.mshrs)
         self.free = 0
 
-    def instruction(self, op: RefOperation, now: int, ordinal: int) -> tuple[int, int]:
-        """Follows the lines of an instruction that issues at `now`, in the kernel of an ordinal.
+    def instruction(self, op: RefOperation, now: int, launch_index: int) -> tuple[int, int]:
+        """Follows the lines of an instruction that issues at `now`, in the kernel of a launch index.
 
         Returns
         -------
         when the last of them has arrived or is acknowledged, and when the warp's instruction counts as issued (ps)
         """
         if self.words:
-            return self._by_words(op, now, ordinal)
+            return self._by_words(op, now, launch_index)
         arrival = now
         banks = ALL_SECTORS
         for line in self._lines(op):
@@ -85,10 +85,10 @@ class RefL1:
                 self.times.waits.l1_port.add(t - now)
                 self.free = t + self.numbers.l1_line
                 banks = line.sectors >> conflicts[0] << conflicts[0] if self.banked else ALL_SECTORS
-            arrival = max(arrival, self._line(op, line, t, ordinal))
+            arrival = max(arrival, self._line(op, line, t, launch_index))
         return arrival, max(now, self.free - self.numbers.l1_queue) if op.lines else now
 
-    def _by_words(self, op: RefOperation, now: int, ordinal: int) -> tuple[int, int]:
+    def _by_words(self, op: RefOperation, now: int, launch_index: int) -> tuple[int, int]:
         """As `instruction`, where the L1 has banks of words and of tags."""
         cycle, arrival, turns, of_bank = self.numbers.l1_line, now, 0, Counter[int]()
         for line in self._lines(op):
@@ -99,7 +99,7 @@ class RefL1:
                 self.free = max(self.free, now) + cycle
             t = self.free - (turns - turn) * cycle
             self.times.waits.l1_port.add(t - now)
-            arrival = max(arrival, self._line(op, line, t, ordinal))
+            arrival = max(arrival, self._line(op, line, t, launch_index))
         words = word_turns(op) if op.lines and op.kind != OP_ATOMIC else 0
         if op.lines:
             self.counts["l1_turns"] += max(words, turns) - len(self._lines(op))
@@ -116,24 +116,24 @@ class RefL1:
         again = [op.lines[number % len(op.lines)] for number in range(op.atomic_conflicts)]
         return op.lines + [line._replace(sectors=line.sectors & -line.sectors) for line in again]
 
-    def _line(self, op: RefOperation, line: RefLine, t: int, ordinal: int) -> int:
+    def _line(self, op: RefOperation, line: RefLine, t: int, launch_index: int) -> int:
         self.counts["line_accesses"] += 1
         self.counts["store_sectors" if op.kind == OP_STORE else "load_sectors"] += line.sectors.bit_count()
         if op.kind == OP_STORE:
-            return self._store(line, t, ordinal)
+            return self._store(line, t, launch_index)
         if op.kind == OP_LOAD and self.enabled and not op.bypasses_l1:
-            return self._load(line, t, ordinal)
-        return self.l2.load(self.sm, line.number, line.sectors, t, ordinal, atomic=op.kind == OP_ATOMIC)
+            return self._load(line, t, launch_index)
+        return self.l2.load(self.sm, line.number, line.sectors, t, launch_index, atomic=op.kind == OP_ATOMIC)
 
-    def _store(self, line: RefLine, t: int, ordinal: int) -> int:
+    def _store(self, line: RefLine, t: int, launch_index: int) -> int:
         free = self.store_mshrs.take_earlier()
         self.times.waits.l1_store.add(max(0, free - t))
         self.free += max(0, free - t)
-        acknowledged = self.l2.store(self.sm, line.number, line.sectors, line.whole, max(t, free), ordinal)
+        acknowledged = self.l2.store(self.sm, line.number, line.sectors, line.whole, max(t, free), launch_index)
         self.store_mshrs.hold(acknowledged)
         return acknowledged
 
-    def _load(self, line: RefLine, t: int, ordinal: int) -> int:
+    def _load(self, line: RefLine, t: int, launch_index: int) -> int:
         self.counts["l1.line_accesses"] += 1
         self.counts["l1.sector_accesses"] += line.sectors.bit_count()
         entry = self.cache.find(line.number)
@@ -160,7 +160,7 @@ class RefL1:
         free = self.load_mshrs.take_earlier()
         self.times.waits.l1_mshr.add(max(0, free - t))
         self.free += max(0, free - t)
-        reply = self.l2.load(self.sm, line.number, missing, max(t, free), ordinal, atomic=False)
+        reply = self.l2.load(self.sm, line.number, missing, max(t, free), launch_index, atomic=False)
         self.load_mshrs.hold(reply)
         self.times.l1_miss.add(reply - t)
         entry.come(missing, reply, seen_from=t)

@@ -28,8 +28,8 @@ class RefMemoryPathProtocol(Protocol):
     def count_write_back(self, entry: int) -> None:
         """Counts a write-back of an entry for its allocation."""
 
-    def dirtied(self, entry: int, line: RefCacheLine, ordinal: int) -> None:
-        """A line was written by the kernel of an ordinal."""
+    def dirtied(self, entry: int, line: RefCacheLine, launch_index: int) -> None:
+        """A line was written by the kernel of a launch index."""
 
 
 def slot_from(calendar: RefReservationTable, t: int) -> int:
@@ -112,7 +112,7 @@ class RefL2:
             if not copy.valid:
                 copies.drop(entry)
 
-    def load(self, sm: int, entry: int, wanted: int, t: int, ordinal: int, *, atomic: bool) -> int:
+    def load(self, sm: int, entry: int, wanted: int, t: int, launch_index: int, *, atomic: bool) -> int:
         """A load or atomic of an SM; when its reply has arrived (ps)."""
         count, far = wanted.bit_count(), self._way_there(sm, entry)
         self.counts["l2.read_sectors"] += count
@@ -120,14 +120,14 @@ class RefL2:
             self.drop_copies(entry, wanted)
         if len(self.copies) == 1:
             t = self._reach_slice(sm, entry, t, count, requests=1)
-            data = self._load_at_home(entry, wanted, t, ordinal, atomic=atomic)
+            data = self._load_at_home(entry, wanted, t, launch_index, atomic=atomic)
             return self._back(sm, entry, data, count)
         t = self.request_ports[sm].request(t, self.numbers.request_cost) + self.numbers.request_half
         if not atomic and sm // self.sms != self._home(entry):
-            data = self._load_through_copy(sm // self.sms, entry, wanted, t, ordinal)
+            data = self._load_through_copy(sm // self.sms, entry, wanted, t, launch_index)
         else:
             t = self._pass_slice(entry, t + far // 2, count)
-            data = self._load_at_home(entry, wanted, t, ordinal, atomic=atomic) + far - far // 2
+            data = self._load_at_home(entry, wanted, t, launch_index, atomic=atomic) + far - far // 2
         return self._back(sm, entry, data, count)
 
     def _back(self, sm: int, entry: int, data: int, count: int) -> int:
@@ -139,7 +139,7 @@ class RefL2:
         reply = self.reply_ports[sm].request(data + self.numbers.reply_half, count * self.numbers.reply_cost)
         return reply + (count - 1) * self.numbers.reply_sector
 
-    def _load_through_copy(self, partition: int, entry: int, wanted: int, t: int, ordinal: int) -> int:
+    def _load_through_copy(self, partition: int, entry: int, wanted: int, t: int, launch_index: int) -> int:
         """A load through a partition that is not the line's home; when the partition has the last sector (ps)."""
         place, copies = self._slice_in(partition, entry), self.copies[partition]
         t = self.slice_ports[place].request(t, wanted.bit_count() * self.numbers.slice_cost)
@@ -161,12 +161,12 @@ class RefL2:
         begin = max(t, ring.take()) + self.far // 2
         home = self.slice_ports[self.places.slice_of(entry)]
         begin = home.request(begin, missing.bit_count() * self.numbers.slice_cost)
-        done = self._load_at_home(entry, missing, begin, ordinal, atomic=False) + self.far - self.far // 2
+        done = self._load_at_home(entry, missing, begin, launch_index, atomic=False) + self.far - self.far // 2
         ring.hold(done)
         line.come(missing, done, seen_from=t)
         return max(data, done)
 
-    def _load_at_home(self, entry: int, wanted: int, t: int, ordinal: int, *, atomic: bool) -> int:
+    def _load_at_home(self, entry: int, wanted: int, t: int, launch_index: int, *, atomic: bool) -> int:
         """A load or atomic that has passed its home slice's port at `t`; when the slice has the last sector (ps)."""
         count, counts = wanted.bit_count(), self.counts
         line, t = self._way(entry, t)
@@ -180,11 +180,11 @@ class RefL2:
             data = max(data, self._fetch(entry, line, missing, t))
         if atomic:
             data = self.atomic_units[self.places.slice_of(entry)].request(data, count * self.atomic_cost)
-            self._make_dirty(entry, line, wanted, ordinal)
+            self._make_dirty(entry, line, wanted, launch_index)
             self._clean(entry, t)
         return data
 
-    def store(self, sm: int, entry: int, touched: int, whole: int, t: int, ordinal: int) -> int:
+    def store(self, sm: int, entry: int, touched: int, whole: int, t: int, launch_index: int) -> int:
         """A store of an SM; when it is acknowledged (ps)."""
         count, far = touched.bit_count(), self._way_there(sm, entry)
         self.drop_copies(entry, touched)
@@ -199,7 +199,7 @@ class RefL2:
             t = self.slice_ports[self.places.slice_of(entry)].request(t, rewritten * self.rewrite_cost)
         self.counts["l2.write_sectors"] += count
         self.counts["l2.write_sector_hits"] += (touched & (line.valid | line.dirty)).bit_count()
-        self._make_dirty(entry, line, touched, ordinal)
+        self._make_dirty(entry, line, touched, launch_index)
         line.valid |= whole
         line.partial = line.partial & ~line.valid | touched & ~line.valid
         t = self._clean(entry, t)
@@ -260,8 +260,8 @@ class RefL2:
             left = slot_from(self.sm_arrivals[sm], left)
         return left
 
-    def _make_dirty(self, entry: int, line: RefCacheLine, sectors: int, ordinal: int) -> None:
-        self.below.dirtied(entry, line, ordinal)
+    def _make_dirty(self, entry: int, line: RefCacheLine, sectors: int, launch_index: int) -> None:
+        self.below.dirtied(entry, line, launch_index)
         self.counts["l2.sectors_made_dirty"] += (sectors & ~line.dirty).bit_count()
         line.dirty |= sectors
 

@@ -118,7 +118,7 @@ def per_kernel(kernel: RefRunningKernel, end: int, during: Counter[str], cycle: 
     return {
         "index": kernel.kernel.index,
         "name": kernel.kernel.name,
-        "ordinal": kernel.kernel.ordinal,
+        "launch_index": kernel.kernel.launch_index,
         "launch_ps": kernel.launched,
         "time_ps": end - kernel.launched,
         "cycles": (end - kernel.launched) // cycle,

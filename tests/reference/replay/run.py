@@ -85,7 +85,7 @@ class RefRun:
             self._warp_ended(sm, warp)
             return
         self.counts["memory_instructions"] += op.kind != OP_BARRIER
-        arrival, issued = self.parts.l1s[sm].instruction(op, now, warp.block.owner.kernel.ordinal)
+        arrival, issued = self.parts.l1s[sm].instruction(op, now, warp.block.owner.kernel.launch_index)
         scheduler.issued(warp, now, issued)
         warp.issued(op, issued, arrival)
         if op.kind == OP_BARRIER:
@@ -212,7 +212,7 @@ class RefRun:
         parts.below.written(range(min(covered), max(covered) + 1))
         if parts.below.uses_sizes and self.any_started:
             before = [e for e in self.trace.events[: self.position] if isinstance(e, KernelLaunch)]
-            launches = 1 + self.trace.kernels[before[-1].kernel].ordinal if before else 0
+            launches = 1 + self.trace.kernels[before[-1].kernel].launch_index if before else 0
             copies.resize(parts.sizes, parts.l2.cache, placed, covered, launches)
         machine = parts.numbers.machine
         if machine.l2.fill_on_memcpy and not parts.below.on_host(placed.first):

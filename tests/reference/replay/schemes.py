@@ -156,10 +156,10 @@ class RefMemoryPath:
         """Counts a write-back of an entry for its allocation."""
         self.region(entry).counts["writebacks"] += 1
 
-    def dirtied(self, entry: int, line: RefCacheLine, ordinal: int) -> None:
-        """A line was written by the kernel of an ordinal: the last writer's class counts."""
+    def dirtied(self, entry: int, line: RefCacheLine, launch_index: int) -> None:
+        """A line was written by the kernel of a launch index: the last writer's class counts."""
         if self.uses_sizes:
-            line.size_class = self.sizes.written(self.region(entry).placed, entry, ordinal)
+            line.size_class = self.sizes.written(self.region(entry).placed, entry, launch_index)
 
     # -- compressed entries -------------------------------------------------------------------------------------------
 

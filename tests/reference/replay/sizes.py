@@ -14,14 +14,14 @@ class RefSizes:
     Parameters
     ----------
     source : of the trace's sizes
-    first_ordinal : of the first kernel that runs
+    first_launch_index : of the first kernel that runs
     """
 
-    def __init__(self, source: SizeSource, first_ordinal: int) -> None:
+    def __init__(self, source: SizeSource, first_launch_index: int) -> None:
         self.source = source
         self.now: dict[int, int] = {}
         self.snapshots = source.values.snapshots
-        early = [s for s in self.snapshots if self._point(s) <= first_ordinal]
+        early = [s for s in self.snapshots if self._point(s) <= first_launch_index]
         self.start = early[-1] if early else self.snapshots[0] if self.snapshots else None
         self.extrapolated = self.entries = 0
         self._read: dict[tuple[int | None, int], tuple[list[int], int]] = {}
@@ -33,7 +33,7 @@ class RefSizes:
         return sum(taken for _, taken in self._read.values()) / entries if entries else 0.0
 
     def _point(self, snapshot: int) -> int:
-        return self.source.trace.snapshots[snapshot].point
+        return self.source.trace.snapshots[snapshot].launch_index
 
     def _own(self, placed: RefAllocationRange) -> list[int]:
         return self.source.values.snapshots_of(placed.allocation.index)
@@ -58,12 +58,12 @@ class RefSizes:
         self.extrapolated += taken
         self.entries += len(classes)
 
-    def written(self, placed: RefAllocationRange, entry: int, ordinal: int) -> int | None:
+    def written(self, placed: RefAllocationRange, entry: int, launch_index: int) -> int | None:
         """The class that a kernel's store gives an entry; None where that never changes."""
         own = self._own(placed)
         if not own:
             return None
-        snapshot = next((s for s in own if self._point(s) >= ordinal + 1), own[-1])
+        snapshot = next((s for s in own if self._point(s) >= launch_index + 1), own[-1])
         return self._classes(snapshot, placed)[0][entry - placed.first]
 
     def copied(self, placed: RefAllocationRange, entry: int, launches: int) -> int | None:

@@ -16,17 +16,17 @@ enum class Message : uint32_t {
   NAME,          // number; text
   COPY,          // kind (0 to the device, 1 from it, 2 on it), address, bytes, source
   FILL,          // address, bytes, byte value or 256
-  KERNEL,        // ordinal, stream, shared bytes, code bytes, 3 of the grid, 3 of the block; name
+  KERNEL,        // launch_index, stream, shared bytes, code bytes, 3 of the grid, 3 of the block; name
   RECORDS,       // numbers of blocks, warps, ops, lines; the records
   KERNEL_END,    // lane accesses, those outside of buffers
   SNAPSHOT,      // point, reasons (SnapshotReason, one or more)
   CONTENTS,      // number, offset; bytes
   SNAPSHOT_END,  // nothing
-  UNTRACED,      // ordinal; a kernel and why it isn't in the trace
+  UNTRACED,      // launch_index; a kernel and why it isn't in the trace
   NOTE,          // text: something that the trace doesn't know of
   COMPILE,       // PoCL's program; answered by u32 0, u32 length, path of a library, or u32 1, u32 length, a reason
   DONE,          // launches
-  NATIVE,        // a launch that ran in PoCL: ordinal, 3 of the global size, 3 of the work-group (0: PoCL's choice); name
+  NATIVE,        // a launch that ran in PoCL: launch_index, 3 of the global size, 3 of the work-group (0: PoCL's choice); name
 };
 
 // Why contents are sent.

@@ -119,9 +119,9 @@ class GraphKernels:
         return tuple(found)
 
 
-def write_kernel(writer: TraceWriter, kernel: ModelledKernel | OnePassKernel, ordinal: int) -> None:
-    """Writes one; `ordinal` launches came before it."""
+def write_kernel(writer: TraceWriter, kernel: ModelledKernel | OnePassKernel, launch_index: int) -> None:
+    """Writes one; `launch_index` launches came before it."""
     if isinstance(kernel, OnePassKernel):
-        write_operator(writer, kernel.name, kernel.operands, kernel.flops, ordinal)
+        write_operator(writer, kernel.name, kernel.operands, kernel.flops, launch_index)
     else:
-        write_launch(writer, kernel, ordinal)
+        write_launch(writer, kernel, launch_index)

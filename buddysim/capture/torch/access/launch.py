@@ -132,15 +132,15 @@ def threads(warps: int) -> Addresses:
     return np.arange(warps * LANES, dtype=np.int64).reshape(1, warps, LANES)
 
 
-def write_launch(writer: TraceWriter, launch: ModelledKernel, ordinal: int) -> None:
-    """Writes a kernel; `ordinal` launches came before it."""
+def write_launch(writer: TraceWriter, launch: ModelledKernel, launch_index: int) -> None:
+    """Writes a kernel; `launch_index` launches came before it."""
     writer.begin_kernel(
         launch.name,
         (launch.blocks, 1, 1),
         (LANES * launch.warps, 1, 1),
         registers=launch.registers,
         shared_memory_bytes=launch.shared_bytes,
-        ordinal=ordinal,
+        launch_index=launch_index,
     )
     at_once = max(1, _AT_ONCE // (launch.warps * max(launch.steps, 1)))
     for first in range(0, launch.blocks, at_once):
