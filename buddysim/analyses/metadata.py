@@ -37,7 +37,7 @@ def analyse(trace: Trace, options: AnalysisOptions) -> AnalysisResult:
                 profile_from=options.profile_from,
             ).counters
             accesses = counted["metadata.accesses"]
-            shares = [counted[f"metadata.{kind}"] / accesses if accesses else None for kind in ("hits", "merged")]
+            shares = [counted[f"metadata.{kind}"] / accesses if accesses else None for kind in ("hits", "mshr_merges")]
             rows.append((size, line, size * slices, accesses, *shares, counted["time_ps"]))
     notes = (
         f"modelled: replayed on {machine.name}, {slices} slices, {machine.metadata_cache.ways} ways; merged accesses "

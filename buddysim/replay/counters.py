@@ -128,7 +128,7 @@ def _compression_counters(run: ReplayRun, raw: dict[str, Any]) -> dict[str, Any]
         "buddy.writebacks": raw["buddy_writebacks"],
         "buddy.access_fraction": buddy / moves if moves else 0.0,
         "compression.ratio": footprint.ratio(),
-        "compression.max_ratio": footprint.largest_ratio(),
+        "compression.max_ratio": footprint.max_ratio(),
         "compression.mean_ratio": footprint.mean_ratio(*over_time),
         **{f"footprint.{kind}_bytes": size for kind, size in footprint.largest().items()},
         **{f"footprint.mean_{kind}_bytes": size for kind, size in footprint.mean(*over_time).items()},

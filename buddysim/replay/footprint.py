@@ -58,7 +58,7 @@ class MemoryFootprint:
         """Effective compression ratio: the most bytes allocated / the most bytes of device memory that they occupy."""
         return _ratio(*map(int, self.bytes[:, [_ALLOCATED, _DEVICE]].max(axis=0)))
 
-    def largest_ratio(self) -> float:
+    def max_ratio(self) -> float:
         """The largest ratio at any moment."""
         return max(_ratio(int(row[_ALLOCATED]), int(row[_DEVICE])) for row in self.bytes)
 

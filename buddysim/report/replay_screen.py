@@ -48,7 +48,7 @@ def _of_one_seed(result: Flat) -> str:
 
 def _ratios_over_time(result: Flat) -> str:
     """Where the ratio changes with what is allocated."""
-    shown = [f"{result[f'compression.{name}']:.2f}" for name in ("ratio", "largest_ratio", "mean_ratio")]
+    shown = [f"{result[f'compression.{name}']:.2f}" for name in ("ratio", "max_ratio", "mean_ratio")]
     return ", ".join(shown[1:]) if len({*shown}) > 1 else NOT_APPLICABLE
 
 
@@ -58,7 +58,7 @@ def _l1_hits(result: Flat) -> str:
 
 def _metadata_hits(result: Flat) -> str:
     """Lookups that found their line there, and those that found it on its way."""
-    shares = [format_percent(result[f"metadata.{how}"], result["metadata.accesses"]) for how in ("hits", "merged")]
+    shares = [format_percent(result[f"metadata.{how}"], result["metadata.accesses"]) for how in ("hits", "mshr_merges")]
     return ", ".join(shares) if result["metadata.accesses"] else NOT_APPLICABLE
 
 

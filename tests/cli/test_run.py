@@ -140,7 +140,7 @@ def test_the_command_and_python_choose_the_same_targets(capsys, compressor):
 def test_assumed_gaps_are_halved_and_doubled(untimed, capsys):
     content = json.loads(ran(capsys, untimed, "--json", "-"))
     for scheme, result in content.items():
-        half, double = (result[f"sensitivity.{name}_gaps_time_ps"] for name in ("half", "double"))
+        half, double = (result[f"sensitivity.{name}_compute_gaps_time_ps"] for name in ("half", "double"))
         assert half < result["time_ps"] < double
         direct = buddysim.simulate(untimed, scheme=scheme, compute_gap_scale=2)
         assert direct.counters["time_ps"] == double

@@ -17,7 +17,11 @@ from tests.trace.builders import line, records
 LINE, SECTOR = 128, 32
 ENTRIES = 160
 SLOTS = [BASE, BASE + ENTRIES * LINE, BASE + (1 << 30)]
-WAYS_OUT = ("writeback", "overwritten", "freed")
+WAYS_OUT = {
+    "writeback": "l2.writeback_sectors",
+    "overwritten": "l2.dirty_sectors_overwritten",
+    "freed": "l2.dirty_sectors_freed",
+}
 
 
 def machine(**overrides: object) -> Machine:
@@ -34,7 +38,7 @@ def accesses(writer: bt.TraceWriter, touched, stream: int = 0) -> None:
 
 
 def where_dirty_sectors_went(counters) -> dict[str, int]:
-    went = {name: counters[f"l2.{name}_sectors"] for name in WAYS_OUT}
+    went = {name: counters[counter] for name, counter in WAYS_OUT.items()}
     assert counters["l2.sectors_made_dirty"] == sum(went.values()) + counters["l2.dirty_sectors_at_end"]
     return went
 

@@ -218,6 +218,6 @@ def test_sizes_of_another_seed_that_do_not_fit_are_named(tmp_path: Path) -> None
         except BuddysimError:
             fits[seed] = False
     seed = next(seed for seed in range(8) if fits[seed] and not all(fits[seed + n] for n in range(1, 9)))
-    with pytest.raises(BuddysimError, match=r"device memory.*\(with sizes of seed \d+, for the band"):
+    with pytest.raises(BuddysimError, match=r"device memory.*\(sizes of seed \d+, a run for the sensitivity range"):
         buddysim.simulate(path, machine, seed=seed, sensitivity="all")
     assert buddysim.simulate(path, machine, seed=seed, sensitivity="latency,compute-gaps").sensitivity["time_ps"]

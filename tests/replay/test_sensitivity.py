@@ -151,7 +151,7 @@ def test_changed_runs_are_those_that_their_provenance_makes_again(scheme: str) -
     times = [one.counters["time_ps"] for one in again]
     assert times == [
         *result.sensitivity["time_ps"],
-        *(result.sensitivity[f"{n}_gaps_time_ps"] for n in ("half", "double")),
+        *(result.sensitivity[f"{n}_compute_gaps_time_ps"] for n in ("half", "double")),
     ]
     ratios = [one.counters["compression.ratio"] for one in again]
     assert ratios[:6] == result.sensitivity["compression_ratio"]

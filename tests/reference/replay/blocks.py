@@ -33,7 +33,7 @@ class RefRunningKernel:
 
     def code_on(self, sm: RefSm) -> RefInstructionCache:
         """What an SM has of its code."""
-        return self.code.setdefault(sm.number, RefInstructionCache(sm.numbers, self.kernel.payload_bytes))
+        return self.code.setdefault(sm.number, RefInstructionCache(sm.numbers, self.kernel.code_bytes))
 
     def needs(self) -> dict[str, int]:
         """What each of its thread blocks takes of an SM."""

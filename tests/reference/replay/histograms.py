@@ -33,7 +33,7 @@ class RefQueueWaits:
     def __init__(self) -> None:
         self.l1_port, self.l1_mshr, self.l1_store = RefHistogram(), RefHistogram(), RefHistogram()
         self.request_port, self.reply_port, self.slice_port = RefHistogram(), RefHistogram(), RefHistogram()
-        self.l2_mshr, self.codec, self.metadata_port = RefHistogram(), RefHistogram(), RefHistogram()
+        self.l2_mshr, self.compressor, self.metadata_port = RefHistogram(), RefHistogram(), RefHistogram()
         self.dram_read, self.dram_write = RefHistogram(), RefHistogram()
         self.link_read, self.link_write = RefHistogram(), RefHistogram()
 

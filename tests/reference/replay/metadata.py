@@ -14,7 +14,7 @@ from tests.reference.replay.ports import RefClock, RefPort
 
 
 class RefMetadataLookup(NamedTuple):
-    """What a lookup gives: when it has been made, when the size is known (ps), and `hits`, `merged` or `misses`."""
+    """The time of a lookup, when the size is known (ps), and its outcome: `hits`, `mshr_merges` or `misses`."""
 
     looked_up: int
     known: int
@@ -53,7 +53,7 @@ class RefMetadataCache:
         line = self.cache.find(number)
         if line is not None:
             found = RefMetadataLookup(
-                looked_up, max(looked_up, line.ready), "merged" if line.ready > looked_up else "hits"
+                looked_up, max(looked_up, line.ready), "mshr_merges" if line.ready > looked_up else "hits"
             )
         else:
             victim = self.cache.make_room(number)

@@ -89,7 +89,7 @@ class RefMemoryPath:
         machine = self.numbers.machine
         self.machine = machine
         self.uses_sizes = self.scheme in ("bandwidth-compression", "buddy")
-        self.compressors = [RefPort(self.clock, self.waits.codec) for _ in range(machine.l2.slices)]
+        self.compressors = [RefPort(self.clock, self.waits.compressor) for _ in range(machine.l2.slices)]
         self.compression_latency = machine.ps(machine.compression.latency)
         self.compression_cost = FINE * machine.ps(machine.compression.initiation_interval)
         self.pages: RefUmState | None = None
@@ -211,7 +211,7 @@ class RefMemoryPath:
     def _guesses(self, found: RefMetadataLookup) -> bool:
         keys = self.machine.metadata_cache
         return keys.speculative_fetch and (
-            found.word == "misses" or (found.word == "merged" and keys.on_pending_line == "speculate")
+            found.word == "misses" or (found.word == "mshr_merges" and keys.on_pending_line == "speculate")
         )
 
     def _guess(self, entry: int, region: RefRegion, wanted: int, found: RefMetadataLookup) -> tuple[int, int]:

@@ -27,7 +27,7 @@ class RefSizes:
         self._read: dict[tuple[int | None, int], tuple[list[int], int]] = {}
 
     @property
-    def extrapolated_mean_share(self) -> float:
+    def extrapolated_mean_fraction(self) -> float:
         """Of the entries of every allocation and snapshot used, those with a neighbour's class."""
         entries = sum(len(classes) for classes, _ in self._read.values())
         return sum(taken for _, taken in self._read.values()) / entries if entries else 0.0
