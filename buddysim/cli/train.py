@@ -189,7 +189,8 @@ def chosen_schemes(args: argparse.Namespace) -> list[str]:
         return not getattr(schemes.REGISTRY.find(name), "UNLIMITED", False)
 
     if args.scheme == "all" or (args.scheme is None and args.memory_budget is not None):
-        return [name for name in schemes.REGISTRY.names() if args.memory_budget is None or bounded(name)]
+        given = [name for name in schemes.options() if getattr(args, _SCHEME_OPTION + name) is not None]
+        return [name for name in schemes.runnable_schemes(given) if args.memory_budget is None or bounded(name)]
     if args.scheme is None:
         return [name for name in DEFAULT_SCHEMES if not args.max_batch or bounded(name)]
     chosen = list(dict.fromkeys(name.strip() for name in args.scheme.split(",")))

@@ -49,7 +49,9 @@ def data(source: ResultSource) -> TradeOffFigureData:
     chosen = {**_DEFAULTS, **source.columns}
     if not chosen["batch"].isdecimal() or not 1 <= int(chosen["batch"]) <= LARGEST_BATCH:
         raise BuddysimError(f"--batch {shortened(chosen['batch'])}: expected a whole number from 1 to {LARGEST_BATCH}")
-    names = [name for name, module in schemes.REGISTRY.items() if not getattr(module, "UNLIMITED", False)]
+    names = [
+        name for name in schemes.runnable_schemes() if not getattr(schemes.REGISTRY.find(name), "UNLIMITED", False)
+    ]
     network, batch, machine = chosen["network"], int(chosen["batch"]), chosen["machine"]
     results = source.training.results(network, batch, names, machine)
     rows = [

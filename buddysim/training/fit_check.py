@@ -13,7 +13,7 @@ from buddysim.training.iteration.memory_usage import FailedRequest, TensorAddres
 from buddysim.training.iteration.pinned import host_failure, host_pinned
 from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.iteration.program import Program
-from buddysim.training.outcome import OutOfMemory
+from buddysim.training.outcome import OutOfMemory, layer_name
 from buddysim.training.schemes._links import link_rate
 
 if TYPE_CHECKING:
@@ -86,9 +86,9 @@ class FitChecks:
         placement, failure = allocate_tensors(program, plan, self.machine, self.options)
         if failure is None:
             return None
-        peak, pinned = memory_usage.peak_bytes(placement.program, placement.groups), host_pinned(placement.program)[0]
-        over = max(0, peak - (capacity_bytes(plan, self.machine, self.options) or 0))
-        return OutOfMemory(failure, self.network.layers[failure.layer].name, over, pinned)
+        peak = memory_usage.peak_bytes(placement.program, placement.groups)
+        excess = max(0, peak - (capacity_bytes(plan, self.machine, self.options) or 0))
+        return OutOfMemory(failure, layer_name(self.network, failure.layer), excess)
 
     def _planned(self, batch: int) -> tuple[Plan, Program]:
         """The scheme's decisions for a batch, and the iteration that they describe."""

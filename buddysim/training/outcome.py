@@ -63,36 +63,38 @@ class LayerScope:
 
 @dataclass(frozen=True)
 class OutOfMemory:
-    """Why an iteration doesn't fit, and by how much.
+    """The reason for which an iteration does not fit, and its shortfall.
 
     Attributes
     ----------
-    failure : the first request that could not be served
-    layer : the name of its layer
-    peak_excess_bytes : by how much the iteration's peak exceeds the GPU's memory; 0 where it doesn't
-    pinned_bytes : the most host memory that the whole iteration would pin at once
+    failure : the first request that memory cannot serve
+    layer : name of the layer that makes the request; None if the request is for the whole iteration
+    peak_excess_bytes : bytes by which the iteration's peak exceeds the GPU's memory; 0 if it does not
     """
 
     failure: FailedRequest
-    layer: str
+    layer: str | None
     peak_excess_bytes: int
-    pinned_bytes: int
 
     @property
-    def text(self) -> str:
-        """One line: the request that failed, the bytes missing and the layer."""
-        problem = self.failure
-        kind = problem.kind.replace("_", " ")
-        where = f"layer {self.layer}" if problem.pass_ == "resident" else f"layer {self.layer}, {problem.pass_}"
-        if problem.memory == "host":
+    def message(self) -> str:
+        """The request that fails, and by how much the peak exceeds the memory, in one line."""
+        failure = self.failure
+        requested, largest = format_size(failure.requested_bytes), format_size(failure.largest_free_bytes)
+        if self.layer is None:
+            text = f"{failure.kind} exceeds the GPU by {format_size(failure.shortfall_bytes)}"
+            counts_all = self.peak_excess_bytes <= failure.shortfall_bytes
+            return text if counts_all else f"{text}; peak exceeds by {format_size(self.peak_excess_bytes)}"
+        at = f"{self.layer} {failure.pass_}"
+        if failure.memory == "host":
+            excess = format_size(failure.shortfall_bytes)
             return (
-                f"{format_size(problem.shortfall_bytes)} of pinned host memory missing at {where}: "
-                f"{format_size(self.pinned_bytes)} needed in all"
+                f"{at}: {requested} requested (pinned host memory), {largest} free; peak exceeds the host by {excess}"
             )
-        request = f"{format_size(problem.requested_bytes)} of {kind} asked for, {format_size(problem.free_bytes)} free"
-        if problem.free_bytes >= problem.requested_bytes:
-            request += f", at most {format_size(problem.largest_free_bytes)} in one piece"
-        return f"{format_size(problem.shortfall_bytes)} of GPU memory missing at {where}: {request}"
+        text = f"{at}: {requested} requested ({failure.kind.replace('_', ' ')}), largest free block {largest}"
+        if self.peak_excess_bytes:
+            return f"{text}; peak exceeds the GPU by {format_size(self.peak_excess_bytes)}"
+        return f"{text}; {format_size(failure.free_bytes)} free in fragments"
 
 
 @dataclass(frozen=True, repr=False)
@@ -273,8 +275,8 @@ class IterationOutcome:
         """Why it doesn't fit; None where it does."""
         if self.failure is None:
             return None
-        over = max(0, self.whole.usage.peak_bytes - (self.capacity or 0))
-        return OutOfMemory(self.failure, self.network.layers[self.failure.layer].name, over, self.pinned_bytes)
+        excess = max(0, self.whole.usage.peak_bytes - (self.capacity or 0))
+        return OutOfMemory(self.failure, layer_name(self.network, self.failure.layer), excess)
 
     def failure_text(self) -> str:
         """One line: the request that failed, the bytes missing and the layer; empty where it fits."""
@@ -294,6 +296,11 @@ def _by_layer(items: Iterable[_Item]) -> defaultdict[int, list[_Item]]:
     for item in items:
         found[item.layer].append(item)
     return found
+
+
+def layer_name(network: Network, index: int | None) -> str | None:
+    """The name of a layer; None for no layer."""
+    return None if index is None else network.layers[index].name
 
 
 def format_size(byte_count: int) -> str:

@@ -18,33 +18,38 @@ from buddysim.training.contents.reduced_trainings import training_of
 from buddysim.training.networks.graph import Network
 from buddysim.training.option import Option, values
 
-_GROUP = "contents of feature maps, for schemes that compress them (default: the measurement that ships)"
+_GROUP = "feature maps, for schemes that compress them (default: the bundled observation of a small training)"
 
 OPTIONS = {
-    "activations": Option(str, "feature maps observed in training", "FILE", group=_GROUP),
-    "epoch": Option(float, "the observations nearest to that epoch, not the mean", "N", group=_GROUP),
+    "activations": Option(str, "activations file with feature maps observed in a training", "FILE", group=_GROUP),
+    "epoch": Option(float, "epoch whose observations are used (default: the mean over all epochs)", "N", group=_GROUP),
     "repeated_values": Option(
-        bool, "keep repeated values of a measurement (if not, noise replaces all but zeros)", default=True, group=_GROUP
+        bool, "keep the values of observed feature maps (without them, noise replaces every nonzero value)",
+        default=True, group=_GROUP,
     ),
-    "density_table": Option(str, "a table of densities or ratios by layer, TOML or CSV", "FILE", group=_GROUP),
-    "synthetic_density": Option(float, "generated: share of elements that aren't zero", "SHARE", group=_GROUP),
-    "synthetic_cluster": Option(int, "generated: side of the squares that are zero as a whole", "N", 1, _GROUP),
-    "seed": Option(int, "generated: seed", "N", 0, _GROUP),
-    "map_layout": Option(str, f"order of the maps' axes in memory: {', '.join(LAYOUTS)}", "NAME", LAYOUTS[0], _GROUP),
+    "density_table": Option(str, "TOML or CSV table of densities or compression ratios by layer", "FILE", group=_GROUP),
+    "synthetic_density": Option(float, "density of synthetic feature maps, 0 to 1", "FRACTION", group=_GROUP),
+    "synthetic_cluster": Option(
+        int, "edge of the squares of zeros in synthetic feature maps, in elements", "N", 1, _GROUP
+    ),
+    "seed": Option(int, "seed of the synthetic feature maps", "N", 0, _GROUP),
+    "map_layout": Option(
+        str, f"order of the feature maps' axes in memory: {', '.join(LAYOUTS)}", "NAME", LAYOUTS[0], _GROUP
+    ),
     "codec_window": Option(int, "bytes that are compressed at a time", "BYTES", 4096, _GROUP),
     "mask_bytes": Option(
-        bool, "count masks in the sizes of codes (the cDMA paper's ratios do not)", default=True, group=_GROUP
+        bool, "count mask bytes in compressed sizes (the cDMA paper's ratios do not)", default=True, group=_GROUP
     ),
-}
+}  # fmt: skip
 
-#: How a measurement's maps become those of a network: one to one, or by relative depth.
-LAYER, DEPTH = MATCHES = ("layer", "depth")
-#: Of schemes that decide map by map.
-MATCH_OPTION = {
+#: How observed feature maps are assigned to those of a network: one to one, or by relative depth.
+LAYER, DEPTH = MAPPINGS = ("layer", "depth")
+#: Of schemes that decide for each feature map.
+MAPPING_OPTION = {
     "activation_mapping": Option(
         str,
-        f"how a measurement's maps become the network's: {LAYER}, one to one; {DEPTH}, by relative depth",
-        "HOW", LAYER, _GROUP,
+        f"rule that assigns observed feature maps to layers: {LAYER}, one to one; {DEPTH}, by relative depth",
+        "RULE", LAYER, _GROUP,
     ),
 }  # fmt: skip
 
@@ -79,10 +84,10 @@ def make_mapped_source(network: Network, given: Mapping[str, Any]) -> Activation
     A measurement has to be of the same layers, unless ``match`` says that its shares are carried over by depth. Without
     any source it is the reduced training of the network that ships; where there is none, another one's, by depth.
     """
-    chosen = _chosen(given) | values(MATCH_OPTION, given)
-    if chosen["activation_mapping"] not in MATCHES:
+    chosen = _chosen(given) | values(MAPPING_OPTION, given)
+    if chosen["activation_mapping"] not in MAPPINGS:
         mapping = shortened(chosen["activation_mapping"])
-        raise BuddysimError(f"activation_mapping {mapping}: expected one of {', '.join(MATCHES)}")
+        raise BuddysimError(f"activation_mapping {mapping}: expected one of {', '.join(MAPPINGS)}")
     other = _other_source(chosen)
     if other is not None:
         return other

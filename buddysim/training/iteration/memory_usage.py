@@ -41,20 +41,21 @@ def is_map_tensor(tensor: Tensor) -> bool:
 
 @dataclass(frozen=True)
 class FailedRequest:
-    """Why an iteration can't run.
+    """The first request that an iteration makes and memory cannot serve.
 
     Attributes
     ----------
     memory : ``"gpu"`` or ``"host"``
-    layer, pass_ : the step at which memory ran out
-    kind : of the tensor to be allocated
-    requested_bytes, free_bytes, largest_free_bytes : the request, all free bytes, the largest free piece
-    shortfall_bytes : by how much the memory would have to be larger (or, where only fragmentation is at fault, its
-        largest piece) for this request
+    layer, pass_ : the step that makes the request; None and ``"resident"`` if the request is for all tensors that live
+        throughout the iteration
+    kind : kind of the requested tensor, or a phrase for the tensors that live throughout
+    requested_bytes, free_bytes, largest_free_bytes : size of the request, of all free blocks, of the largest free block
+    shortfall_bytes : bytes by which the memory (or, if only fragmentation is at fault, its largest free block) is too
+        small for the request
     """
 
     memory: str
-    layer: int
+    layer: int | None
     pass_: str
     kind: str
     requested_bytes: int

@@ -9,12 +9,13 @@ A scheme's file has:
 - ``ORDER`` (optional): its position in lists; positions of one family are adjacent;
 - ``ACCURACY`` (optional): the effect on the accuracy of the trained network, a text or a function of the name;
 - ``UNLIMITED = True`` (optional): the GPU has as much memory as the scheme takes;
+- ``REQUIRES_ONE_OF`` (optional): names of options of which at least one must be given;
 - ``FITS_AS`` (optional, for searches): by name, a scheme that is planned faster and fits whenever this one does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import ModuleType
 
 from buddysim.base.errors import BuddysimError
@@ -54,6 +55,17 @@ def by_family() -> dict[str, list[str]]:
     for name in REGISTRY.names():
         names.setdefault(family(name), []).append(name)
     return names
+
+
+def required_options(name: str) -> tuple[str, ...]:
+    """Options of a scheme of which at least one must be given; none for most schemes."""
+    return tuple(getattr(REGISTRY.find(name), "REQUIRES_ONE_OF", ()))
+
+
+def runnable_schemes(given: Iterable[str] = ()) -> list[str]:
+    """Names of the schemes that can run with the given options alone."""
+    known = set(given)
+    return [name for name in REGISTRY.names() if not required_options(name) or known & set(required_options(name))]
 
 
 def options() -> dict[str, Option]:

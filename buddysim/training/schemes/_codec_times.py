@@ -19,7 +19,7 @@ from buddysim.training.option import Option, values
 if TYPE_CHECKING:
     from buddysim.machine.training import TrainingMachine
 
-_GROUP = "compression by the GPU itself, for schemes of CSWAP"
+_GROUP = "codec on the GPU, for schemes cswap*"
 SIMULATED, PAPER = "simulated", "paper"
 AUTO = "auto"
 #: A tensor whose best launch is every tensor's: the one of the paper's Fig. 5.
@@ -27,18 +27,21 @@ _TYPICAL = (500 * 2**20, 0.5)
 
 OPTIONS = {
     "codec": Option(
-        str, f"codec that the GPU runs; {AUTO}: for each map the one with which it costs least", "NAME", "zvc", _GROUP
+        str, f"compressor that the codec on the GPU implements; {AUTO}: for each feature map the one with the lowest "
+        "cost", "NAME", "zvc", _GROUP,
     ),
     "codec_times": Option(
-        str, f"how long the codec takes: {SIMULATED}, as our kernels do; {PAPER}, through three points of the paper",
-        "SOURCE", SIMULATED, _GROUP,
+        str, f"source of the codec's times: {SIMULATED}, buddysim's OpenCL kernels; {PAPER}, a curve through three "
+        "points of the paper", "SOURCE", SIMULATED, _GROUP,
     ),
-    "codec_kernels": Option(str, f"how the kernels share out work: {', '.join(LAYOUTS)}", "LAYOUT", LAYOUTS[0], _GROUP),
+    "codec_kernels": Option(
+        str, f"distribution of work in the codec's kernels: {', '.join(LAYOUTS)}", "LAYOUT", LAYOUTS[0], _GROUP
+    ),
     "codec_grid": Option(
-        int, "work-groups of a codec launch, 1 to 4096 (default: the fastest that was simulated)", "N", group=_GROUP
+        int, "work-groups of a codec launch, 1 to 4096 (default: the fastest of those simulated)", "N", group=_GROUP
     ),
     "codec_block": Option(
-        int, "work-items of a work-group of the codec, 64 or 128 (default: the faster)", "N", group=_GROUP
+        int, "work-items of the codec's work-groups, 64 or 128 (default: the faster)", "N", group=_GROUP
     ),
 }  # fmt: skip
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from buddysim.training.cost import CostModel
     from buddysim.training.networks.graph import Network
 
-SUMMARY = {"activation-checkpointing": "activation checkpointing: segments keep their input and run forward again"}
+SUMMARY = {"activation-checkpointing": "recomputation of segments from their saved inputs, as PyTorch does"}
 FAMILY = "pytorch"
 ORDER = 510
 ACCURACY = UNCHANGED

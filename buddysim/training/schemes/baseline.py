@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from buddysim.training.networks.graph import Network
 
 SUMMARY = {
-    "baseline-m": "everything stays on the GPU; CONV algorithms without workspace",
-    "baseline-p": "everything stays on the GPU; the fastest CONV algorithms",
+    "baseline-m": "network-wide allocation on the GPU; CONV algorithms without workspace",
+    "baseline-p": "network-wide allocation on the GPU; the fastest CONV algorithms",
 }
 FAMILY = "baselines"
 ORDER = 10

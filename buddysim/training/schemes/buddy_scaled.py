@@ -1,12 +1,11 @@
-"""Buddy Compression (Choukse et al.) as one more way to make room, alone and beneath vDNN's policies.
+"""Buddy Compression (Choukse et al.) as two numbers that scale a training, alone and below vDNN's policies.
 
-Device memory holds as much more as the network's allocations compress, and every computation takes as much longer as
-the replay of the network's trace does under Buddy Compression than with unlimited memory. Both come from a saved result
-(``buddy_result``) of that trace, or are given; without either nothing is known of the network, and no room is made. A
-vDNN policy beneath it plans and offloads as on a GPU of the larger memory.
+Nothing is simulated. Device memory holds more by the compression ratio of the network's trace, and every computation
+takes longer by the slowdown of the trace's replay against unlimited memory. Both numbers come from a saved result of
+that replay (``buddy_result``), or are options. A vDNN policy plans and offloads as on a GPU of the larger memory.
 
-One ratio counts for all tensors, and one slowdown for all layers; copies of vDNN and accesses to buddy memory are taken
-to share the link at no cost.
+One ratio counts for all tensors, and one slowdown for all layers. Copies of vDNN and accesses to buddy memory do not
+compete for the link.
 """
 
 from __future__ import annotations
@@ -26,35 +25,37 @@ if TYPE_CHECKING:
     from buddysim.training.cost import CostModel
     from buddysim.training.networks.graph import Network
 
-_BENEATH: dict[str, tuple[ModuleType, str]] = {
+_SCALED: dict[str, tuple[ModuleType, str]] = {
     "buddy-scaled": (baseline, "baseline-p"),
     **{f"buddy-scaled-{name}": (vdnn, name) for name in vdnn.SUMMARY},
     **{f"buddy-scaled-{name}": (vdnn_dyn, name) for name in vdnn_dyn.SUMMARY},
 }
 SUMMARY = {
-    name: "everything stays in device memory that Buddy Compression makes larger"
-    if name == "buddy-scaled"
-    else f"{beneath} in device memory that Buddy Compression makes larger"
-    for name, (_, beneath) in _BENEATH.items()
+    name: f"{scaled} with device memory and computation times scaled by the network's replay under Buddy Compression"
+    for name, (_, scaled) in _SCALED.items()
 }
 FAMILY = "buddy-scaled"
 ORDER = 600
 ACCURACY = UNCHANGED
-LARGEST_FILE = 2**28
+#: Without a ratio, results would be those of the scheme that is scaled.
+REQUIRES_ONE_OF = ("buddy_result", "buddy_ratio")
+MAX_FILE_BYTES = 2**28
 #: The carve-out is three times device memory.
-LARGEST_RATIO = 4.0
+MAX_RATIO = 4.0
 
+_GROUP = "scaling by Buddy Compression, for schemes buddy-scaled*: one of --buddy-result, --buddy-ratio is required"
 OPTIONS = {
     "buddy_result": Option(
-        str, "replay of the network's trace: what 'run --scheme ideal,buddy --json' wrote", "FILE", None,
-        "Buddy Compression",
+        str, "replay result of the network's trace, written by 'run TRACE --scheme ideal,buddy --json FILE'", "FILE",
+        None, _GROUP,
     ),
     "buddy_ratio": Option(
-        float, "how much more device memory holds; instead of that result's", "RATIO", None, "Buddy Compression"
+        float, f"compression ratio of device memory, 1 to {MAX_RATIO:g}; overrides the ratio of the replay result",
+        "RATIO", None, _GROUP,
     ),
     "buddy_slowdown": Option(
-        float, "how much longer computations take, such as 0.02; instead of that result's", "SHARE", None,
-        "Buddy Compression",
+        float, "fraction by which computations take longer, for example 0.02; overrides the slowdown of the replay "
+        "result (default: 0)", "FRACTION", None, _GROUP,
     ),
 }  # fmt: skip
 
@@ -62,12 +63,15 @@ OPTIONS = {
 def plan(
     network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: TrainingOptions
 ) -> Plan:
-    """The plan of what lies beneath, on a GPU of the larger memory."""
-    ratio, slowdown, source = _measured(options.extra)
-    module, beneath = _BENEATH[name]
-    room = int((options.memory_bytes or machine.memory_bytes) * ratio)
-    below: Plan = module.plan(network, batch, machine, cost, beneath, replace(options, memory_bytes=room))
-    text = f"device memory holds {ratio:.3g}x, computations take {100 * slowdown:.2g} % longer ({source})"
+    """The plan of the scaled scheme, on a GPU of the larger memory."""
+    ratio, slowdown, source = _scaling(name, options.extra)
+    module, scaled = _SCALED[name]
+    memory_bytes = int((options.memory_bytes or machine.memory_bytes) * ratio)
+    below: Plan = module.plan(network, batch, machine, cost, scaled, replace(options, memory_bytes=memory_bytes))
+    text = (
+        f"Device memory holds {ratio:.3g}x and computations take {100 * slowdown:.2g} % longer ({source}); one ratio "
+        "for all tensors and no contention on the link: optimistic."
+    )
     return replace(
         below,
         scheme=name,
@@ -77,27 +81,36 @@ def plan(
     )
 
 
-def _measured(extra: Any) -> tuple[float, float, str]:
-    """Ratio, slowdown, and where they come from."""
-    given = values(OPTIONS, extra)
-    ratio, slowdown, source = 1.0, 0.0, "nothing is known of this network: buddy_result or buddy_ratio says it"
-    if given["buddy_result"] is not None:
-        ratio, slowdown = _of_result(given["buddy_result"])
+def _scaling(name: str, extra: Any) -> tuple[float, float, str]:
+    """Ratio, slowdown, and where they come from.
+
+    Raises
+    ------
+    BuddysimError
+        without a ratio, or where a number is out of range
+    """
+    chosen = values(OPTIONS, extra)
+    if all(chosen[option] is None for option in REQUIRES_ONE_OF):
+        expected = " or ".join(f"{option} ({OPTIONS[option].flag(option)})" for option in REQUIRES_ONE_OF)
+        raise BuddysimError(f"scheme {name}: compression ratio of the network is unknown: expected option {expected}")
+    ratio, slowdown, source = 1.0, 0.0, "given"
+    if chosen["buddy_result"] is not None:
+        ratio, slowdown = _read_result(chosen["buddy_result"])
         source = "replayed"
-    if given["buddy_ratio"] is not None:
-        ratio, source = float(given["buddy_ratio"]), "given"
-    if given["buddy_slowdown"] is not None:
-        slowdown, source = float(given["buddy_slowdown"]), "given" if source != "replayed" else "replayed, and given"
-    if not 1 <= ratio <= LARGEST_RATIO:
-        raise BuddysimError(f"buddy_ratio {ratio:g}: expected 1 to {LARGEST_RATIO:g}")
+    if chosen["buddy_ratio"] is not None:
+        ratio, source = float(chosen["buddy_ratio"]), "given"
+    if chosen["buddy_slowdown"] is not None:
+        slowdown, source = float(chosen["buddy_slowdown"]), "given" if source != "replayed" else "replayed, and given"
+    if not 1 <= ratio <= MAX_RATIO:
+        raise BuddysimError(f"buddy_ratio {ratio:g}: expected 1 to {MAX_RATIO:g}")
     if not -0.99 <= slowdown < 1000:
-        raise BuddysimError(f"buddy_slowdown {slowdown:g}: expected a share such as 0.02")
+        raise BuddysimError(f"buddy_slowdown {slowdown:g}: expected a fraction, for example 0.02")
     return ratio, slowdown, source
 
 
-def _of_result(path: str) -> tuple[float, float]:
+def _read_result(path: str) -> tuple[float, float]:
     """Ratio and slowdown of a saved replay; a trace that compression makes faster has a slowdown below 0."""
-    results = read_json(path, "result", LARGEST_FILE)
+    results = read_json(path, "result", MAX_FILE_BYTES)
     try:
         buddy, ideal = results["buddy"], results["ideal"]
         return float(buddy["compression.ratio"]), float(buddy["time_ps"]) / float(ideal["time_ps"]) - 1

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from buddysim.training.cost import CostModel
 
 SUMMARY = {
-    "cdma-zv": "vdnn-all-p, copies compressed by zero-value compression",
-    "cdma-rl": "vdnn-all-p, copies compressed by run-length encoding",
-    "cdma-zl": "vdnn-all-p, copies compressed by zlib",
-    "cdma-bw": "cdma-zv that takes no more than 48 GB/s of memory bandwidth",
+    "cdma-zv": "vdnn-all-p with copies compressed by zero-value compression",
+    "cdma-rl": "vdnn-all-p with copies compressed by run-length encoding",
+    "cdma-zl": "vdnn-all-p with copies compressed by zlib",
+    "cdma-bw": "cdma-zv with at most 48 GB/s of memory bandwidth for its copies",
 }
 FAMILY = "cdma"
 ORDER = 200

@@ -15,13 +15,15 @@ if TYPE_CHECKING:
     from buddysim.training.cost import CostModel
     from buddysim.training.networks.graph import Network
 
-SUMMARY = {"cdma": "vdnn-all-p, copies compressed by --compressor"}
+SUMMARY = {"cdma": "vdnn-all-p with copies compressed by the compressor of --compressor"}
 FAMILY = "cdma"
 ORDER = 210
 ACCURACY = UNCHANGED
 FITS_AS = {"cdma": "vdnn-all-p"}
 OPTIONS = {
-    "compressor": Option(str, "compressor of scheme cdma, a name of 'list compressor'", "NAME", "zvc", "cDMA"),
+    "compressor": Option(
+        str, "compressor of scheme cdma, a name of 'list compressor'", "NAME", "zvc", "cDMA, for scheme cdma"
+    ),
     **CONTENTS_OPTIONS,
 }
 

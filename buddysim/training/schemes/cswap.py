@@ -16,7 +16,7 @@ from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
 from buddysim.gpu_codecs import REGISTRY
 from buddysim.gpu_codecs.time_model import CodecTiming, LinearModel, fit_linear
-from buddysim.training.contents.activation_options import MATCH_OPTION, make_codec, make_mapped_source
+from buddysim.training.contents.activation_options import MAPPING_OPTION, make_codec, make_mapped_source
 from buddysim.training.contents.activation_options import OPTIONS as CONTENTS_OPTIONS
 from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.iteration.stash import Encoding, Offload, Stash
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from buddysim.training.networks.graph import Layer, Network
 
 SUMMARY = {
-    "cswap-static": "vdnn-conv-p, every ReLU and max-pool map that moves compressed by the GPU",
-    "cswap": "vdnn-conv-p, maps compressed by the GPU where its advisor expects that to pay",
-    "cswap-oracle": "vdnn-conv-p, maps compressed in no time where that makes them smaller",
+    "cswap-static": "vdnn-conv-p with every offloaded ReLU and max-pool feature map compressed on the GPU",
+    "cswap": "vdnn-conv-p with the feature maps that the advisor selects compressed on the GPU",
+    "cswap-oracle": "vdnn-conv-p with feature maps compressed in no time if that makes them smaller",
 }
 FAMILY = "cswap"
 ORDER = 300
@@ -47,12 +47,12 @@ OPTIONS = {
     **CODEC_OPTIONS,
     "cswap_advisor": Option(
         str,
-        f"how cswap decides: {PAPER}, with S (1 - sparsity) bytes and predicted codec times; {EXACT}, with the "
-        "timeline's own",
+        f"rule of scheme cswap's advisor: {PAPER}, from S (1 - sparsity) bytes and predicted codec times; {EXACT}, "
+        "from the stored bytes and the simulated codec times",
         "RULE", PAPER, CODEC_OPTIONS["codec"].group,
     ),
     **CONTENTS_OPTIONS,
-    **MATCH_OPTION,
+    **MAPPING_OPTION,
 }  # fmt: skip
 
 _MIB = 2**20

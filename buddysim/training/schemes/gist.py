@@ -64,14 +64,17 @@ ENCODINGS: dict[str, Encodings] = {
     **{f"gist-{name}": replace(_LOSSLESS, format=one) for name, one in FORMATS.items()},
 }
 SUMMARY = {
-    "gist-base": "CNTK's baseline: nothing encoded, nothing in place, memory shared by what never lives together",
-    "gist-binarize": "gist-base with ReLU-Pool maps as one bit an element",
-    "gist-ssdc": "gist-base with ReLU/Pool-CONV maps as sparse rows",
+    "gist-base": "CNTK's baseline: no encoding, nothing in place, memory shared by tensors that are not live together",
+    "gist-binarize": "gist-base with Binarize: ReLU-Pool feature maps stored as one bit per element",
+    "gist-ssdc": "gist-base with SSDC: ReLU/Pool-CONV feature maps stored as sparse rows",
     "gist-inplace": "gist-base with ReLU in place",
-    "gist-ssdc-binarize": "gist-base with both",
-    **{f"gist-dpr-{name}": f"gist-base with all maps in {name.upper()} until their backward use" for name in FORMATS},
-    "gist-lossless": "Gist: Binarize, SSDC, ReLU in place",
-    **{f"gist-{name}": f"gist-lossless with all other values in {name.upper()}" for name in FORMATS},
+    "gist-ssdc-binarize": "gist-base with SSDC and Binarize",
+    **{
+        f"gist-dpr-{name}": f"gist-base with all feature maps stored in {name.upper()} until their backward use"
+        for name in FORMATS
+    },
+    "gist-lossless": "Gist's lossless encodings: Binarize, SSDC, ReLU in place",
+    **{f"gist-{name}": f"gist-lossless with all other values stored in {name.upper()}" for name in FORMATS},
 }
 FAMILY = "gist"
 ORDER = 700
@@ -88,15 +91,17 @@ ALLOCATORS: dict[str, Allocator] = {
     "dynamic": LiveSetCounter(),
     "investigation": StaticGroups(share_stashed=False),
 }
+_GROUP = "Gist, for schemes gist-*"
 OPTIONS = {
     "gist_allocator": Option(
         str,
-        f"{', '.join(ALLOCATORS)}: CNTK's groups; bytes that live at once; groups, but stashed maps share nothing",
-        "NAME", "static", "Gist",
+        "allocator of Gist's schemes: static, CNTK's groups; dynamic, bytes that are live at once; investigation, "
+        "groups in which stashed feature maps share no memory",
+        "NAME", "static", _GROUP,
     ),
     "decoded_copies": Option(
-        bool, "decode maps before backward steps read them (if not, these read codes: 'optimized software')",
-        default=True, group="Gist",
+        bool, "decode feature maps before backward steps read them (without decoded copies, backward steps read the "
+        "encoded feature maps: 'optimized software')", default=True, group=_GROUP,
     ),
     **{name: CONTENTS_OPTIONS[name] for name in (*SOURCES, "epoch", "repeated_values", "synthetic_cluster", "seed")},
 }  # fmt: skip

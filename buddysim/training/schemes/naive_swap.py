@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from buddysim.training.cost import CostModel
     from buddysim.training.networks.graph import Network
 
-SUMMARY = {"naive-swap": "vdnn-all-m whose copies overlap with nothing"}
+SUMMARY = {"naive-swap": "vdnn-all-m without overlap of copies and computation"}
 FAMILY = "vdnn"
 ORDER = 120
 ACCURACY = UNCHANGED

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from buddysim.training.cost import CostModel
     from buddysim.training.networks.graph import Network
 
-SUMMARY = {"oracle": "the fastest CONV algorithms on a GPU with enough memory"}
+SUMMARY = {"oracle": "unlimited GPU memory; the fastest CONV algorithms"}
 FAMILY = "baselines"
 ORDER = 20
 ACCURACY = UNCHANGED

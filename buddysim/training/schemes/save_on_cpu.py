@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from buddysim.training.cost import CostModel
     from buddysim.training.networks.graph import Network
 
-SUMMARY = {"save-on-cpu": "PyTorch's save_on_cpu: every saved tensor is copied out and back without overlap"}
+SUMMARY = {"save-on-cpu": "PyTorch's save_on_cpu: every saved tensor copied to the host and back without overlap"}
 FAMILY = "pytorch"
 ORDER = 500
 ACCURACY = UNCHANGED

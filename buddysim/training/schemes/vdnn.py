@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from buddysim.training.networks.graph import Network
 
 _POLICIES = {
-    "none": "nothing is offloaded, maps are released layer by layer",
-    "all": "X of every feature-extraction layer is offloaded",
-    "conv": "X of CONV layers is offloaded",
+    "none": "no offload, feature maps freed layer by layer",
+    "all": "offload of every feature-extraction layer's input",
+    "conv": "offload of every CONV layer's input",
 }
 _ALGORITHMS = {"m": "CONV algorithms without workspace", "p": "the fastest CONV algorithms"}
 SUMMARY = {

@@ -18,7 +18,7 @@ from buddysim.training.iteration.build import build
 from buddysim.training.iteration.pinned import host_failure
 from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.iteration.program import Step
-from buddysim.training.outcome import format_size
+from buddysim.training.outcome import format_size, layer_name
 from buddysim.training.schemes import UNCHANGED, _algorithms
 from buddysim.training.schemes._algorithms import PASSES, Algorithms
 from buddysim.training.schemes._links import link_rate
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from buddysim.training.cost import ConvAlgorithm, CostModel
     from buddysim.training.networks.graph import Network
 
-SUMMARY = {"vdnn-dyn": "profiling passes choose what is offloaded and the CONV algorithm of each layer"}
+SUMMARY = {"vdnn-dyn": "vDNN's dynamic policy: planning passes select the offloads and the CONV algorithms"}
 FAMILY = "vdnn"
 ORDER = 110
 ACCURACY = UNCHANGED
 #: It can be trained if it passes the first profiling pass.
 FITS_AS = {"vdnn-dyn": "vdnn-all-m"}
 
-_WHERE = {"gpu": "GPU memory", "host": "pinned host memory"}
+_MEMORY = {"gpu": "GPU memory", "host": "pinned host memory"}
 
 
 def plan(
@@ -94,9 +94,9 @@ class _PlanningPasses:
         failure = placement.failure or host_failure(placement.program, self.machine.max_pinned_bytes)
         result = f"{title}: "
         if failure:
-            layer = self.network.layers[failure.layer].name
-            missing = f"{format_size(failure.shortfall_bytes)} of {_WHERE[failure.memory]}"
-            result += f"{missing} missing at {layer}, {failure.pass_}"
+            layer = layer_name(self.network, failure.layer)
+            step = "" if layer is None else f" at {layer} {failure.pass_}"
+            result += f"out of {_MEMORY[failure.memory]}{step} by {format_size(failure.shortfall_bytes)}"
         else:
             result += "fits"
             if greedy:

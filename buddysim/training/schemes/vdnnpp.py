@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from buddysim.base.errors import BuddysimError
-from buddysim.training.contents.activation_options import MATCH_OPTION, make_codec, make_mapped_source
+from buddysim.training.contents.activation_options import MAPPING_OPTION, make_codec, make_mapped_source
 from buddysim.training.contents.activation_options import OPTIONS as CONTENTS_OPTIONS
 from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.iteration.program import copy_ps
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from buddysim.training.cost import CostModel
     from buddysim.training.networks.graph import Network
 
-SUMMARY = {"vdnnpp": "vdnn-conv-p, maps with over 60 % zeros compressed by the host (vDNN++)"}
+SUMMARY = {"vdnnpp": "vDNN++: vdnn-conv-p with feature maps of over 60 % zeros compressed on the host"}
 FAMILY = "vdnnpp"
 ORDER = 400
 ACCURACY = UNCHANGED
@@ -35,11 +35,11 @@ _MAKERS = ("relu", "maxpool")
 
 OPTIONS = {
     "host_codec_rate": Option(
-        float, f"GB/s that each of the host's {THREADS} threads compresses and decompresses (assumed)", "GB/S", 0.05,
-        "vDNN++",
+        float, f"compression rate of each of the host's {THREADS} threads (assumed)", "GB/S", 0.05,
+        "vDNN++, for scheme vdnnpp",
     ),
     **CONTENTS_OPTIONS,
-    **MATCH_OPTION,
+    **MAPPING_OPTION,
 }  # fmt: skip
 
 

@@ -180,8 +180,10 @@ def test_what_does_not_fit_says_how_much_and_where():
     assert (out.failure.layer, out.failure.pass_, out.failure.kind) == (3, "backward", "gradient_maps")
     aligned = 1_000_448
     assert out.failure.shortfall_bytes == 3 * aligned - 2_500_000
-    text = out.failure_text()
-    assert text.startswith("489.6 KiB of GPU memory missing at layer conv3, backward: 977.0 KiB of gradient maps")
+    assert out.failure_text() == (
+        "conv3 backward: 977.0 KiB requested (gradient maps), largest free block 487.4 KiB; "
+        "peak exceeds the GPU by 1.4 MiB"
+    )
     assert out.time_ps == 8.5 * MS  # as with enough memory
 
 
@@ -191,7 +193,9 @@ def test_the_hosts_pinned_memory_is_bounded():
     out = simulate_plan(network, 1, machine(pinned=2_500_000), cost, plan, TrainingOptions())
     assert out.failure is not None
     assert (out.failure.memory, out.failure.layer, out.failure.shortfall_bytes) == ("host", 3, 500_000)
-    assert "pinned host memory missing at layer conv3" in out.failure_text()
+    assert out.failure_text() == (
+        "conv3 forward: 976.6 KiB requested (pinned host memory), 488.3 KiB free; peak exceeds the host by 488.3 KiB"
+    )
 
 
 def test_network_wide_allocation_holds_everything_throughout():
@@ -214,3 +218,5 @@ def test_a_network_wide_failure_counts_all_that_is_left(batch: int, missing: int
     out = simulate_plan(network, batch, machine(2_000_000), cost, plan, TrainingOptions())
     assert out.failure is not None
     assert out.failure.shortfall_bytes == missing
+    assert (out.failure.layer, out.out_of_memory and out.out_of_memory.layer) == (None, None)
+    assert out.failure_text() == f"network-wide allocation exceeds the GPU by {missing / 1024:.1f} KiB"

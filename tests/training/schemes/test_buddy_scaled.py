@@ -1,4 +1,4 @@
-"""Buddy Compression in training: more room, longer computations, from a replay's result; alone and beneath vDNN."""
+"""Trainings scaled by Buddy Compression: larger device memory and longer computations, alone and below vDNN."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from buddysim.base.errors import BuddysimError
-from buddysim.training import simulate
+from buddysim.cli import main
+from buddysim.training import schemes, simulate
 from buddysim.training.schemes.buddy_scaled import SUMMARY
 
 
@@ -19,22 +20,22 @@ def saved(folder: Path, ratio: float, buddy_ps: int, ideal_ps: int) -> str:
     return str(path)
 
 
-def test_room_and_slowdown_are_those_of_the_replay(tmp_path: Path) -> None:
+def test_ratio_and_slowdown_are_those_of_the_replay(tmp_path: Path) -> None:
     base = simulate("vgg16", 96, "titan-xp", "baseline-p").counters
     buddy = simulate("vgg16", 96, "titan-xp", "buddy-scaled", buddy_result=saved(tmp_path, 1.5, 110, 100))
     assert buddy.counters["memory.capacity_bytes"] == int(base["memory.capacity_bytes"] * 1.5)
     assert buddy.counters["memory.peak_bytes"] == base["memory.peak_bytes"]
     assert buddy.counters["time_ms"] == pytest.approx(1.1 * base["time_ms"], rel=1e-6)
-    assert "device memory holds 1.5x" in buddy.assumptions["buddy"]
+    assert "Device memory holds 1.5x" in buddy.assumptions["buddy"]
 
 
-def test_what_did_not_fit_fits() -> None:
+def test_network_fits_with_a_larger_ratio() -> None:
     assert not simulate("vgg16", 128, "titan-xp", "baseline-p").counters["fits"]
-    assert not simulate("vgg16", 128, "titan-xp", "buddy-scaled").counters["fits"]  # nothing is known: no room is made
+    assert not simulate("vgg16", 128, "titan-xp", "buddy-scaled", buddy_ratio=1.0).counters["fits"]
     assert simulate("vgg16", 128, "titan-xp", "buddy-scaled", buddy_ratio=2.0).counters["fits"]
 
 
-def test_beneath_vdnn_less_is_offloaded() -> None:
+def test_vdnn_offloads_less_with_a_larger_ratio() -> None:
     alone = simulate("vgg16", 192, "titan-xp", "vdnn-dyn").counters
     both = simulate("vgg16", 192, "titan-xp", "buddy-scaled-vdnn-dyn", buddy_ratio=2.0, buddy_slowdown=0.0).counters
     assert alone["offload.bytes"] > both["offload.bytes"]
@@ -42,12 +43,47 @@ def test_beneath_vdnn_less_is_offloaded() -> None:
     assert both["time_ms"] < alone["time_ms"]
 
 
-def test_without_room_or_slowdown_each_is_what_lies_beneath() -> None:
+def test_ratio_1_without_slowdown_changes_nothing() -> None:
     for name in SUMMARY:
-        beneath = name.removeprefix("buddy-scaled-") if name != "buddy-scaled" else "baseline-p"
-        ours, theirs = (simulate("alexnet", 64, "titan-xp", each).counters for each in (name, beneath))
-        assert ours["time_ms"] == theirs["time_ms"], name
-        assert ours["memory.peak_bytes"] == theirs["memory.peak_bytes"], name
+        below = name.removeprefix("buddy-scaled-") if name != "buddy-scaled" else "baseline-p"
+        scaled = simulate("alexnet", 64, "titan-xp", name, buddy_ratio=1.0).counters
+        unscaled = simulate("alexnet", 64, "titan-xp", below).counters
+        assert scaled["time_ms"] == unscaled["time_ms"], name
+        assert scaled["memory.peak_bytes"] == unscaled["memory.peak_bytes"], name
+
+
+@pytest.mark.parametrize("options", [{}, {"buddy_slowdown": 0.02}])
+@pytest.mark.parametrize("name", SUMMARY)
+def test_scheme_without_result_or_ratio_is_an_error(name: str, options: dict[str, float]) -> None:
+    with pytest.raises(BuddysimError, match=rf"scheme {name}: .*buddy_result \(--buddy-result\) or buddy_ratio"):
+        simulate("alexnet", 32, "titan-xp", name, **options)
+
+
+def test_command_line_names_the_two_options(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "alexnet", "--scheme", "buddy-scaled"]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert len(shown.err.splitlines()) == 1
+    assert "--buddy-result" in shown.err
+    assert "--buddy-ratio" in shown.err
+
+
+def test_all_schemes_include_the_scaled_ones_only_with_a_ratio() -> None:
+    without = schemes.runnable_schemes()
+    assert not set(without) & set(SUMMARY)
+    assert set(without) | set(SUMMARY) == set(schemes.REGISTRY.names())
+    for option in ("buddy_ratio", "buddy_result"):
+        assert schemes.runnable_schemes([option]) == list(schemes.REGISTRY.names())
+    assert schemes.runnable_schemes(["buddy_slowdown"]) == without
+
+
+def test_scheme_all_on_the_command_line_leaves_the_scaled_ones_out(tmp_path: Path) -> None:
+    path = tmp_path / "r.json"
+    command = ["train", "alexnet-cifar10", "--batch", "4", "--scheme", "all", "--json", str(path)]
+    assert main(command) == 0
+    assert sorted(json.loads(path.read_text())) == sorted(schemes.runnable_schemes())
+    assert main([*command, "--buddy-ratio", "1.5"]) == 0
+    assert sorted(json.loads(path.read_text())) == sorted(schemes.REGISTRY.names())
 
 
 @pytest.mark.parametrize(
@@ -56,16 +92,16 @@ def test_without_room_or_slowdown_each_is_what_lies_beneath() -> None:
         ({"buddy_ratio": 5.0}, "expected 1 to 4"),
         ({"buddy_ratio": 0.5}, "expected 1 to 4"),
         ({"buddy_ratio": float("nan")}, "expected 1 to 4"),
-        ({"buddy_slowdown": -1.0}, "expected a share such as 0.02"),
+        ({"buddy_ratio": 1.0, "buddy_slowdown": -1.0}, "expected a fraction, for example 0.02"),
         ({"buddy_result": "no-such.json"}, "no-such.json"),
     ],
 )
-def test_bad_options_are_one_line(options: dict[str, float], expected: str) -> None:
+def test_wrong_option_is_an_error(options: dict[str, float], expected: str) -> None:
     with pytest.raises(BuddysimError, match=expected):
         simulate("alexnet", 32, "titan-xp", "buddy-scaled", **options)
 
 
-def test_another_result_is_refused(tmp_path: Path) -> None:
+def test_result_without_both_schemes_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "r.json"
     for content in (
         "[]",

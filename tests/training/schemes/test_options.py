@@ -28,6 +28,11 @@ def train(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def required(name: str) -> dict[str, float]:
+    """Values for the options without which a scheme does not run."""
+    return {"buddy_ratio": 1.5} if schemes.required_options(name) else {}
+
+
 @pytest.mark.parametrize("name", schemes.REGISTRY.names())
 def test_every_scheme_meets_the_contract(name: str) -> None:
     module = schemes.REGISTRY.find(name)
@@ -38,14 +43,15 @@ def test_every_scheme_meets_the_contract(name: str) -> None:
         assert key.isidentifier()
         if option.default is not None:
             option.check(key, option.default)
-    result = simulate("alexnet-cifar10", 4, "titan-x", name)
+    assert set(schemes.required_options(name)) <= set(declared)
+    result = simulate("alexnet-cifar10", 4, "titan-x", name, **required(name))
     assert result.scheme == name
     assert (result.counters["memory.capacity_bytes"] is None) == getattr(module, "UNLIMITED", False)
 
 
 @pytest.mark.parametrize("name", schemes.REGISTRY.names())
 def test_no_decision_repeats_an_assumption(name: str) -> None:
-    said = simulate("alexnet-cifar10", 4, "titan-x", name).provenance
+    said = simulate("alexnet-cifar10", 4, "titan-x", name, **required(name)).provenance
     assert not [text for text in said["assumptions"].values() if any(text in note for note in said["decisions"])]
 
 
@@ -58,7 +64,7 @@ def test_values_are_those_given_or_the_defaults() -> None:
 
 
 def test_a_value_is_checked_whichever_scheme_runs() -> None:
-    with pytest.raises(BuddysimError, match=r"option window: 2\.5: expected a whole number"):
+    with pytest.raises(BuddysimError, match=r"option codec_window: 2\.5: expected a whole number"):
         simulate("alexnet", 4, "titan-x", "oracle", codec_window=2.5)
 
 

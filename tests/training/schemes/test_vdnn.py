@@ -114,7 +114,7 @@ def test_dyn_says_that_a_network_cannot_be_trained():
     out = run(network, "vdnn-dyn", cost, 2 * MB)
     assert not out.fits
     assert len(out.plan.notes) == 1
-    assert out.plan.notes[0].startswith("all(m): 896 B of GPU memory missing at conv1, forward")
+    assert out.plan.notes[0].startswith("all(m): out of GPU memory at conv1 forward by 896 B")
 
 
 @settings(max_examples=60, deadline=None)

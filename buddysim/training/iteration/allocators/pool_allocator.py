@@ -116,11 +116,11 @@ class _AllocationRun:
         self.deferred: dict[int, int] = {}
 
     def placement(self) -> TensorAddresses:
-        for done, index in enumerate(self.resident):
+        for n_allocated, index in enumerate(self.resident):
             try:
                 self._allocate(index)
-            except PoolExhausted as short:
-                return self._resident_failure(done, short)
+            except PoolExhausted:
+                return self._resident_failure(n_allocated)
         for number in range(len(self.steps)):
             failure = self._step(self.steps[number])
             if failure:
@@ -177,12 +177,14 @@ class _AllocationRun:
         self.steps[number], self.steps[number + 1], self.tasks[task] = defer(step, later, self.tasks[task])
         self.deferred[task] = self.deferred.get(task, 0) + 1
 
-    def _resident_failure(self, done: int, short: PoolExhausted) -> TensorAddresses:
-        """Network-wide allocations come as one: the bytes missing are those of all that is left."""
-        left = [self.tensors[index] for index in self.resident[done:]]
-        wanted = sum(self.memory.rounded(tensor.byte_count) for tensor in left)
-        problem = _failure(left[0], left[0].layer, "resident", short)
-        return self._result(replace(problem, shortfall_bytes=wanted - self.memory.free_bytes))
+    def _resident_failure(self, n_allocated: int) -> TensorAddresses:
+        """Counts the resident tensors to their end: they are requested as one, so no layer is at fault."""
+        resident = [self.tensors[index] for index in self.resident]
+        requested = sum(self.memory.rounded(tensor.byte_count) for tensor in resident[n_allocated:])
+        network_wide = any(tensor.kind == "feature_maps" for tensor in resident)
+        kind = "network-wide allocation" if network_wide else "allocation of weights, gradients and optimizer state"
+        free = self.memory.free_bytes
+        return self._result(FailedRequest("gpu", None, "resident", kind, requested, free, free, requested - free))
 
 
 def _may_wait(task: QueuedTask) -> bool:

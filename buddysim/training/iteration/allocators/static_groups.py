@@ -58,11 +58,8 @@ class StaticGroups:
         total = ends[-1] if ends else 0
         failure = None
         if capacity is not None and total > capacity:
-            first = next(number for number, end in enumerate(ends) if end > capacity)
-            short, free = regions[first], capacity - ends[first] + regions[first].byte_count
-            failure = FailedRequest(
-                "gpu", short.layer, "resident", short.kind, short.byte_count, free, free, total - capacity
-            )
+            kind = "static allocation"
+            failure = FailedRequest("gpu", None, "resident", kind, total, capacity, capacity, total - capacity)
         return TensorAddresses(program, tuple(addresses), total, failure, {}, regions)
 
     def min_bytes(self, program: Program, counted: TensorFilter = is_any_tensor) -> int:
