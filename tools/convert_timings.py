@@ -26,7 +26,7 @@ MACHINES = {
     "M40": ("m40", "cudnn5"),
     "TitanX_Pascal": ("titan-x-pascal", "cudnn5"),
     "TitanXp": ("titan-xp", "cudnn5"),
-    "1080Ti": ("1080-ti", "cudnn5"),
+    "1080Ti": ("gtx-1080-ti", "cudnn5"),
     "P100": ("p100", "cudnn5"),
     "V100": ("v100", "cudnn7"),
     "T4": ("t4", "cudnn7"),

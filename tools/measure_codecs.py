@@ -33,7 +33,7 @@ from buddysim.gpu_codecs.simulate_codec import CodecExperiment, simulate_codec  
 from buddysim.papers.cswap.codec_models import CODEC, searches  # noqa: E402
 
 FILE, CHECKS = (ROOT / "buddysim" / "gpu_codecs" / "data" / name for name in ("times.csv", "checks.csv"))
-MACHINES = ("v100", "2080-ti")
+MACHINES = ("v100", "rtx-2080-ti")
 MIB = 2**20
 #: Spaced evenly in the logarithm, with those of the paper's Fig. 5 and 12 (10, 197, 199, 1024, 2024) among them.
 GRIDS = (1, 2, 4, 6, 10, 16, 24, 40, 64, 80, 100, 136, 160, 197, 256, 320, 512, 768, 1024, 1448, 2024, 2896, 4096)

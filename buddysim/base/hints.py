@@ -32,3 +32,11 @@ def shortened(text: object, limit: int = 60) -> str:
         text = text[: 4 * limit]  # the rest wouldn't be shown
     shown = repr(text)
     return shown if len(shown) <= limit else f"{shown[: limit - 4]}...{shown[-1]}"
+
+
+def shortened_name(name: str, limit: int = 60) -> str:
+    """Return a user's name as it is if it is one plain word, otherwise as `shortened` shows it."""
+    is_plain = (
+        len(name) <= limit and name.isascii() and name.replace("-", "").replace(".", "").replace("_", "").isalnum()
+    )
+    return name if is_plain else shortened(name, limit)

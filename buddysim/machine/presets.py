@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
+from difflib import SequenceMatcher
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -11,7 +13,7 @@ from typing import Any
 
 from buddysim.base.dotted import flat, merged
 from buddysim.base.errors import BuddysimError
-from buddysim.base.hints import hint, shortened
+from buddysim.base.hints import nearest, shortened, shortened_name
 from buddysim.base.textfile import parse_toml, read_toml
 
 LARGEST_FILE = 2**20
@@ -60,9 +62,10 @@ def _on_base(content: dict[str, Any], where: str) -> dict[str, Any]:
         return content
     base = content.pop("base")
     if base not in every_preset():
+        near = ", ".join(nearest_machines(str(base), every_preset()))
         raise BuddysimError(
-            f"{where}: base: {shortened(base)} is not a preset: expected one of {', '.join(every_preset())}"
-            f"{hint(str(base), every_preset())}"
+            f"{where}: base: {shortened(base)}: unknown preset"
+            + (f" (nearest: {near})" if near else ": expected a name that `buddysim machines` lists")
         )
     below = preset(base)
     changed = {key for key, _ in flat(content)}
@@ -89,7 +92,38 @@ def machine_content(name: str, expected: Sequence[str]) -> dict[str, Any]:
         return preset(name)
     if is_path(name):
         return file_content(name)
-    raise BuddysimError(
-        f"{shortened(name)} is not a machine: expected one of {', '.join(expected)}, or a machine file ending in .toml"
-        f"{hint(name, expected)}"
+    raise unknown_machine(name, expected)
+
+
+def unknown_machine(name: str, known: Sequence[str]) -> BuddysimError:
+    """Return the error for a name that is neither a preset nor a file, with the nearest presets if there are any."""
+    near = nearest_machines(name, known)
+    if near:
+        return BuddysimError(f"{shortened_name(name)}: unknown machine (nearest: {', '.join(near)})")
+    return BuddysimError(
+        f"{shortened_name(name)}: unknown machine: expected a name that `buddysim machines` lists, or a file ending in "
+        ".toml"
     )
+
+
+def nearest_machines(name: str, known: Sequence[str]) -> list[str]:
+    """Return the presets that a wrong name may mean: all variants of a model, or the most similar name.
+
+    A name with a number means a GPU of that number: `4090` is near `rtx-4090`, and near nothing else.
+    """
+    folded = name.lower()
+    variants = [preset for preset in known if preset.startswith(f"{folded}-") or folded in preset.split("-")]
+    if variants:
+        return variants
+    similar = nearest(folded, known)
+    if similar is None or not (
+        _have_one_number(folded, similar) or SequenceMatcher(None, folded, similar).ratio() > 0.8
+    ):
+        return []
+    return [similar]
+
+
+def _have_one_number(name: str, preset: str) -> bool:
+    """Whether the name has no number, or one that a number of the preset begins with."""
+    numbers = re.findall(r"[0-9]+", name)
+    return not numbers or any(has.startswith(number) for number in numbers for has in re.findall(r"[0-9]+", preset))

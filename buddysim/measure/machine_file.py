@@ -26,17 +26,22 @@ def nearest_preset(name: str) -> str:
     BuddysimError
         where no preset's name is in the GPU's
     """
-    found = [preset for preset in Machine.presets() if _pattern(preset).search(name.lower())]
-    if not found:
+    matches = [preset for preset in Machine.presets() if _pattern(_model(preset)).search(name.lower())]
+    if not matches:
         raise BuddysimError(
             f"{name}: no preset is of this model: expected --like and the most similar one of "
             f"{', '.join(Machine.presets())}"
         )
-    return max(found, key=len)
+    return max(matches, key=lambda preset: (_pattern(preset).search(name.lower()) is not None, len(_model(preset))))
+
+
+def _model(preset: str) -> str:
+    """Return a preset's name without the variant of a model that has several: a100-40 is an A100, h100-sxm an H100."""
+    return re.sub(r"(?<=[a-z][0-9]00)-(sxm|pcie|[0-9]+)$", "", preset)
 
 
 def _pattern(preset: str) -> re.Pattern[str]:
-    """A preset's name as a word of a GPU's name, however that writes it: gtx1080ti is GTX 1080 Ti."""
+    """Return a pattern of a preset's name as a word of a GPU's name: gtx-1080-ti is GTX 1080 Ti."""
     parts = re.findall(r"[a-z]+|[0-9]+", preset)
     return re.compile(rf"(?<![a-z0-9]){'[ -]?'.join(parts)}(?![a-z0-9])")
 

@@ -181,7 +181,7 @@ DRAMsim3's with short and long queues, and the error relative to the nearer end 
 reads or writes in order, 10 % for all else; bold: outside. `random_64`: runs of 64 B in randomly chosen lines; mixed: a
 third are writes; `stride_4`: a sector of every 4th line. Presets differ in their write drains; here all drain from 64
 bursts to 16, interleaved with reads. With reads blocked during a drain (`dram.write_drain = "exclusive"`), as in
-DRAMsim3, reads and writes in order have errors of -4 to 0 %, random mixes of -17 to 0 % (`p100-nvlink2`, `a100`,
+DRAMsim3, reads and writes in order have errors of -4 to 0 %, random mixes of -17 to 0 % (`p100-nvlink2`, `a100-40`,
 `gh200`; largest for `random_32_mixed`: rows of waiting reads delay those of the drain).
 """.strip()
 
@@ -194,10 +194,11 @@ _CAUSES = """
   in order, so that lines of a row are neighbours in its queue. `p100-nvlink2` at `stride_256`: one sector an
   activation, so a fraction of 2.286 ns / (tRC 48 ns / 4 banks) less refresh = 0.173; replayed 0.171. Fewer lines an
   instruction or fewer warps don't help, nor neighbouring lines requested by neighbouring SMs at the same time (three
-  orders tried: worse). With sixteen rows a bank (an experiment; a slower engine), `2080-ti` would be within two
+  orders tried: worse). With sixteen rows a bank (an experiment; a slower engine), `rtx-2080-ti` would be within two
   tolerances more (`stride_2` 0.910, `stride_64` 0.291; `stride_4` 0.656, `stride_16` 0.384); `p100-nvlink2` has 0.698
   at `stride_4` and 0.540 at `stride_16` and stays at 0.171 at `stride_256`; `gh200` gains up to 0.02. So the memory
-  for rows accounts for 22 to 55 % of the error on `2080-ti`, at most 31 % on the others; the order of arrival for the
-  rest.
-- Not compared, as DRAMsim3 was not run with them: the strides of `v100`, `a100`, `h100`, `h200` and `qv100-accelsim`.
+  for rows accounts for 22 to 55 % of the error on `rtx-2080-ti`, at most 31 % on the others; the order of arrival for
+  the rest.
+- Not compared, as DRAMsim3 was not run with them: the strides of `v100`, `a100-40`, `h100-sxm`, `h200` and
+  `qv100-accelsim`.
 """.strip()

@@ -20,7 +20,7 @@ from buddysim.validation.paging.um_data import FRAME, MeasuredUmRun, runs
 SUMMARY = "oversubscribed Unified Memory of four programs on a GTX 1080 Ti"
 ORDER = 50
 
-NAME, MACHINE = "um", "gtx1080ti"
+NAME, MACHINE = "um", "gtx-1080-ti"
 COLUMNS = (
     "program", "percent", "frames", "frames_left", "seconds", "measured_seconds", "in_bytes", "measured_in_bytes",
     "out_bytes", "measured_out_bytes", "fault_groups", "measured_fault_groups",

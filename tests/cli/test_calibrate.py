@@ -24,14 +24,14 @@ def run(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str, str]:
 
 def test_another_gpu(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     output = tmp_path / "mine.toml"
-    code, out, err = run(capsys, "calibrate", TIMINGS, "--machine", "a100", "--library", "cudnn8", "-o", str(output))
+    code, out, err = run(capsys, "calibrate", TIMINGS, "--machine", "a100-40", "--library", "cudnn8", "-o", str(output))
     assert (code, err) == (0, "")
-    assert "timings of 42 shapes on a100" in out
+    assert "timings of 42 shapes on a100-40" in out
     assert "held-out shapes, fitted without them" in out
-    model = CostModel.load("a100", calibration=output)
+    model = CostModel.load("a100-40", calibration=output)
     assert (model.calibrated, model.library) == (True, "cudnn8")
     assert "v100-cudnn7.csv" in model.source
-    scheme = ("train", "alexnet", "--batch", "32", "--machine", "a100", "--scheme", "oracle")
+    scheme = ("train", "alexnet", "--batch", "32", "--machine", "a100-40", "--scheme", "oracle")
     code, plain, _ = run(capsys, *scheme)
     assert code == 0
     assert "uncalibrated" in plain

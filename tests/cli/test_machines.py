@@ -74,14 +74,14 @@ def test_toml_is_a_machine_file(capsys: pytest.CaptureFixture[str], tmp_path: Pa
 
 def test_a_machine_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
-    path.write_text('base = "a100"\nname = "mine"\n[sm]\ncount = 12\n')
+    path.write_text('base = "a100-40"\nname = "mine"\n[sm]\ncount = 12\n')
     code, out, _ = run(capsys, "machines", str(path))
     assert code == 0
     assert out.startswith("mine: ")
 
 
 def test_user_errors_are_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert "'p101' is not a machine" in error(capsys, "machines", "p101")
+    assert "p101: unknown machine" in error(capsys, "machines", "p101")
     assert "(nearest: l2.size)" in error(capsys, "machines", "v100", "--set", "l2.siez=1MiB")
     assert error(capsys, "machines", "v100", "--set", "l2.size").startswith("--set: 'l2.size': expected KEY=VALUE")
     assert "--set: l2.ways: 0 is out of range" in error(capsys, "machines", "v100", "--set", "l2.ways=0")

@@ -53,7 +53,7 @@ def test_bad_input() -> None:
         BY_HAND.at(MIB, 0.5, LaunchShape(10, 128))
     with pytest.raises(BuddysimError, match=r"sparsity 1\.5: expected a number from 0 to 1"):
         BY_HAND.at(MIB, 1.5, LaunchShape(10, 64))
-    with pytest.raises(BuddysimError, match="on titan-x: not simulated: expected one of 2080-ti, v100"):
+    with pytest.raises(BuddysimError, match="on titan-x: not simulated: expected one of rtx-2080-ti, v100"):
         codec_times("titan-x", "zvc", "coalesced")
 
 
@@ -73,7 +73,7 @@ CODE_BYTES = {
 }
 
 
-@pytest.mark.parametrize("machine", ["v100", "2080-ti"])
+@pytest.mark.parametrize("machine", ["v100", "rtx-2080-ti"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("codec", ["zvc", "csr", "rle"])
 def test_what_ships(machine: str, layout: str, codec: str) -> None:
@@ -94,7 +94,7 @@ def test_what_ships(machine: str, layout: str, codec: str) -> None:
     )
 
 
-@pytest.mark.parametrize("machine", ["v100", "2080-ti"])
+@pytest.mark.parametrize("machine", ["v100", "rtx-2080-ti"])
 @pytest.mark.parametrize("codec", ["zvc", "csr", "rle"])
 def test_coalesced_times_are_linear_in_the_size_and_tell_of_tensors_that_no_fit_saw(machine: str, codec: str) -> None:
     times = codec_times(machine, codec, "coalesced")
@@ -108,7 +108,7 @@ def test_coalesced_times_are_linear_in_the_size_and_tell_of_tensors_that_no_fit_
         assert near.total_ps == pytest.approx(one.total_ps, rel=0.08)
 
 
-@pytest.mark.parametrize(("machine", "near", "far"), [("v100", 0.03, 0.2), ("2080-ti", 0.03, 0.3)])
+@pytest.mark.parametrize(("machine", "near", "far"), [("v100", 0.03, 0.2), ("rtx-2080-ti", 0.03, 0.3)])
 def test_runs_that_double_tell_of_tensors_that_no_fit_saw(machine: str, near: float, far: float) -> None:
     times = codec_times(machine, "csr", "chunked")
     assert isinstance(times, StreamTimes)
@@ -149,7 +149,7 @@ def test_times_of_runs_by_hand() -> None:
     )  # eight of 128: no more at a time
 
 
-@pytest.mark.parametrize("machine", ["v100", "2080-ti"])
+@pytest.mark.parametrize("machine", ["v100", "rtx-2080-ti"])
 def test_rounds_of_lz4_ship_and_foretell_four(machine: str) -> None:
     times = codec_times(machine, "lz4", "coalesced")
     assert isinstance(times, BlockTimes)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from buddysim.base.errors import BuddysimError
 from buddysim.machine import Machine
 from buddysim.machine.model import own_keys
+from buddysim.machine.presets import every_preset, nearest_machines
 
 KEYS = {key for key, _ in own_keys()} - {"name", "description"}
 
@@ -35,8 +37,8 @@ def test_paper_machine_is_table_2() -> None:
     ("name", "sms", "l2_mib", "gb_per_s", "link_gb_per_s"),
     [
         ("v100", 80, 6, 900, 150),
-        ("a100", 108, 40, 1555, 300),
-        ("h100", 132, 50, 3350, 450),
+        ("a100-40", 108, 40, 1555, 300),
+        ("h100-sxm", 132, 50, 3350, 450),
         ("h200", 132, 60, 4800, 450),
         ("gh200", 132, 60, 4000, 375),
         ("qv100-accelsim", 80, 6, 870, 150),
@@ -64,3 +66,31 @@ def test_accelsim_machine_is_its_configuration() -> None:
     assert (machine.l1.size, machine.sm.policy, machine.sm.schedulers) == (128 * 1024, "lrr", 4)
     assert machine.l2.size // machine.l2.slices == 96 * 1024
     assert (machine.l2.ways, machine.dram.channels) == (24, 32)
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("a100", ["a100-40"]),
+        ("H100", ["h100-sxm"]),
+        ("2080-ti", ["rtx-2080-ti"]),
+        ("gtx1080ti", ["gtx-1080-ti"]),
+        ("4090", []),
+        ("v10", ["v100"]),
+        ("titanx", ["titan-x"]),
+        ("nothing-like-it", []),
+    ],
+)
+def test_unknown_name_suggests_variants_of_its_model(name: str, near: list[str]) -> None:
+    assert nearest_machines(name, every_preset()) == near
+
+
+def test_unknown_name_lists_all_variants_of_a_model() -> None:
+    assert nearest_machines("a100", ["a100-40", "a100-80", "a10"]) == ["a100-40", "a100-80"]
+
+
+def test_plain_model_names_are_unknown() -> None:
+    with pytest.raises(BuddysimError, match=r"^a100: unknown machine \(nearest: a100-40\)$"):
+        Machine.load("a100")
+    with pytest.raises(BuddysimError, match=r"^4090: unknown machine: expected a name that `buddysim machines` lists"):
+        Machine.load("4090")

@@ -43,8 +43,8 @@ def test_the_machine_of_the_vdnn_paper() -> None:
     ("name", "link", "out", "back", "host_gb"),
     [
         ("v100", "pcie3", 12.8, 12.8, 68),
-        ("a100", "pcie4", 25.6, 25.6, 128),
-        ("h100", "pcie5", 51.2, 51.2, 256),
+        ("a100-40", "pcie4", 25.6, 25.6, 128),
+        ("h100-sxm", "pcie5", 51.2, 51.2, 256),
         ("h200", "pcie5", 51.2, 51.2, 256),
         ("gh200", "nvlink-c2c", 297, 375, 480),
     ],
@@ -109,7 +109,7 @@ def test_bad_overrides(overrides: dict[str, object], problem: str) -> None:
 
 
 def test_unknown_and_unsuitable_names() -> None:
-    with pytest.raises(BuddysimError, match=r"'titanx' is not a machine: .*\(nearest: titan-x\)"):
+    with pytest.raises(BuddysimError, match=r"titanx: unknown machine \(nearest: titan-x\)"):
         TrainingMachine.load("titanx")
     with pytest.raises(BuddysimError, match=r"p100-nvlink2: no \[training\] table"):
         TrainingMachine.load("p100-nvlink2")

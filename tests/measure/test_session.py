@@ -187,14 +187,14 @@ def test_a_table_of_another_gpu_is_refused_and_stays(gpu: SimulatedGpu, tmp_path
 @pytest.mark.parametrize(
     ("name", "preset"),
     [
-        ("NVIDIA H100 80GB HBM3", "h100"),
+        ("NVIDIA H100 80GB HBM3", "h100-sxm"),
         ("NVIDIA GH200 480GB", "gh200"),
         ("NVIDIA H200", "h200"),
-        ("NVIDIA A100-SXM4-80GB", "a100"),
+        ("NVIDIA A100-SXM4-80GB", "a100-40"),
         ("Quadro GV100", "gv100"),
         ("Tesla V100-PCIE-16GB", "v100"),
-        ("NVIDIA GeForce GTX 1080 Ti", "gtx1080ti"),
-        ("NVIDIA GeForce RTX 2080 Ti", "2080-ti"),
+        ("NVIDIA GeForce GTX 1080 Ti", "gtx-1080-ti"),
+        ("NVIDIA GeForce RTX 2080 Ti", "rtx-2080-ti"),
     ],
 )
 def test_the_preset_of_a_model_is_found(name: str, preset: str) -> None:

@@ -44,7 +44,7 @@ def replays() -> Iterator[tuple[str, str]]:
     lud = TRACES / "lud256.bin"
     for scheme in REPLAY_SCHEMES.names():
         yield f"lud256 {scheme}", digest(replay(lud, scheme=scheme).to_dict())
-    for machine in ("v100", "a100", "qv100-accelsim"):
+    for machine in ("v100", "a100-40", "qv100-accelsim"):
         yield f"backprop16k {machine}", digest(replay(TRACES / "backprop16k.bin", machine).to_dict())
     options: list[dict[str, Any]] = [
         {"threshold": 0.01},
@@ -88,7 +88,7 @@ def trainings() -> Iterator[tuple[str, str]]:
     for option in options:
         (name,) = option
         yield f"alexnet {name}", digest(train("alexnet", 128, **option).to_dict())
-    yield "alexnet precision", digest(train("alexnet", 128, "h100", precision="bf16").to_dict())
+    yield "alexnet precision", digest(train("alexnet", 128, "h100-sxm", precision="bf16").to_dict())
     yield "alexnet density", digest(train("alexnet", 64, scheme="cdma-zv", synthetic_density=0.3).to_dict())
 
 

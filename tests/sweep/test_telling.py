@@ -12,8 +12,8 @@ pyarrow = pytest.importorskip("pyarrow")
 def test_a_machine_s_figures_count_where_they_differ_within_one_machine():
     rows = [
         {"name": "a", "machine": "v100", "l2.ways": "24", "dram.channels": "32"},
-        {"name": "b", "machine": "a100", "l2.ways": "16", "dram.channels": "40"},
-        {"name": "c", "machine": "a100", "l2.ways": "32", "dram.channels": "40"},
+        {"name": "b", "machine": "a100-40", "l2.ways": "16", "dram.channels": "40"},
+        {"name": "c", "machine": "a100-40", "l2.ways": "32", "dram.channels": "40"},
     ]
     assert telling(pyarrow.Table.from_pylist(rows), ()) == ["name", "machine", "l2.ways"]
 

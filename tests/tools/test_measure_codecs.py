@@ -15,7 +15,7 @@ ONE = CodecSample("v100", "zvc", "coalesced", 10, 64, 2**23, 0.5, 5_000_000, 30,
 
 def test_points_of_a_file_once_for_all_machines_and_only_simulated_ones(tmp_path: Path) -> None:
     tool = load("measure_codecs")
-    others = [replace(ONE, grid=197), replace(ONE, machine="2080-ti"), replace(ONE, grid=80, origin="interpolated")]
+    others = [replace(ONE, grid=197), replace(ONE, machine="rtx-2080-ti"), replace(ONE, grid=80, origin="interpolated")]
     (found,) = tool.experiments_of([ONE, *others])
     assert (found.codec, found.layout, found.byte_count, found.sparsity) == ("zvc", "coalesced", 2**23, 0.5)
     assert {(launch.grid, launch.block) for launch in found.launches} == {(10, 64), (197, 64)}
@@ -41,4 +41,4 @@ def test_every_machine_has_the_same_points_in_the_file_that_ships() -> None:
         if one.origin == "simulated":
             point = (one.codec, one.layout, one.byte_count, one.sparsity, one.grid, one.block)
             points.setdefault(one.machine, set()).add(point)
-    assert points["v100"] == points["2080-ti"]
+    assert points["v100"] == points["rtx-2080-ti"]

@@ -145,7 +145,7 @@ def test_wrong_measurements_give_one_line_errors(tmp_path, capsys, rows, problem
 
 def test_unknown_machine_is_an_error(capsys) -> None:
     assert main(["validate", "curves", "--machine", "v101"]) == 2
-    assert "'v101' is not a machine" in capsys.readouterr().err
+    assert "v101: unknown machine" in capsys.readouterr().err
 
 
 @pytest.mark.slow

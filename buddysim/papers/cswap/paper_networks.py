@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 #: The links that were measured on the paper's servers (Sec. V-A), by their name in both machine files.
 LINK = "pcie3-measured"
-V100, RTX = "v100", "2080-ti"
+V100, RTX = "v100", "rtx-2080-ti"
 CIFAR10, IMAGENET = "CIFAR-10", "ImageNet"
 BELOW, STATIC, CSWAP, ORACLE, HOST = "vdnn-conv-p", "cswap-static", "cswap", "cswap-oracle", "vdnnpp"
 

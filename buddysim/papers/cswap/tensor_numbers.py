@@ -79,7 +79,7 @@ def not_modelled(training: SavedResults, id: str) -> SimulatedValue:
 @simulates("v100-h2d", "v100-d2h", "2080ti-h2d", "2080ti-d2h")
 def links(training: SavedResults, id: str) -> SimulatedValue:
     machine, _, direction = id.partition("-")
-    rate = TrainingMachine.load({"v100": "v100", "2080ti": "2080-ti"}[machine]).links[LINK]
+    rate = TrainingMachine.load({"v100": "v100", "2080ti": "rtx-2080-ti"}[machine]).links[LINK]
     return SimulatedValue((rate.prefetch_bytes_per_s if direction == "h2d" else rate.offload_bytes_per_s) / 1e9)
 
 

@@ -6,7 +6,7 @@ import csv
 from dataclasses import dataclass
 from importlib import resources
 
-_DATA = resources.files("buddysim.validation") / "data" / "um_gtx1080ti.csv"
+_DATA = resources.files("buddysim.validation") / "data" / "um_gtx_1080_ti.csv"
 FRAME = 2 * 2**20
 """What the driver manages device memory in: root chunks (NVIDIA's open kernel modules, uvm_pmm_gpu.h)."""
 FREE = 11_544_297_472

@@ -117,15 +117,15 @@ def test_networks_that_no_fit_has_seen() -> None:
 def test_iterations_measured_elsewhere() -> None:
     """CONV networks: calibrated GPUs and the 2080 Ti in FP32 agree within 22 %, their medians within 12 %."""
     found = list(outside_iterations())
-    close = ("1080-ti", "titan-xp", "p100", "2080-ti", "v100")
-    assert {one.machine for one in found} == {*close, "k40", "a100", "h100"}
+    close = ("gtx-1080-ti", "titan-xp", "p100", "rtx-2080-ti", "v100")
+    assert {one.machine for one in found} == {*close, "k40", "a100-40", "h100-sxm"}
     assert all(0.4 < one.ratio < 1.4 for one in found)
     single = [one for one in found if one.precision == "fp32" and not one.network.startswith("bert")]
     for machine in close:
         ratios = [one.ratio for one in single if one.machine == machine]
         assert ratios == pytest.approx([1] * len(ratios), abs=0.22), machine
         assert median(ratios) == pytest.approx(1, abs=0.12), machine
-    tf32 = [one.ratio for one in found if one.precision == "tf32" and one.machine == "a100"]
+    tf32 = [one.ratio for one in found if one.precision == "tf32" and one.machine == "a100-40"]
     assert tf32 == pytest.approx([1] * len(tf32), abs=0.2)
 
 
@@ -164,10 +164,10 @@ def test_a_known_curve_is_found_again() -> None:
 
 
 def test_a_user_with_few_timings_gets_the_other_groups_from_other_gpus() -> None:
-    machine = TrainingMachine.load("a100")
+    machine = TrainingMachine.load("a100-40")
     pointwise = [timing for timing in PARTS["calibration"]["v100", "cudnn7"] if timing.group == "1x1"]
     faster = tuple(replace(timing, ms=timing.ms / 2) for timing in pointwise)
-    found = fit_calibration(Dataset("a100", "cudnn7", PeakRates.of(machine), faster), common())
+    found = fit_calibration(Dataset("a100-40", "cudnn7", PeakRates.of(machine), faster), common())
     assert found.measured["forward"]["1x1"] > 0
     assert found.measured["forward"]["large"] == 0
     assert set(found.efficiency["forward"]) == set(GROUPS)

@@ -23,10 +23,10 @@ MODELS = {
     for machine, library in [
         ("titan-x", "cudnn4"),
         ("titan-x", "cudnn5"),
-        ("1080-ti", "cudnn5"),
+        ("gtx-1080-ti", "cudnn5"),
         ("p100", "cudnn5"),
         ("v100", "cudnn7"),
-        ("a100", "generic"),
+        ("a100-40", "generic"),
     ]
 }
 models = st.sampled_from(sorted(MODELS)).map(MODELS.__getitem__)

@@ -17,7 +17,7 @@ LARGE = MatmulWork(1 << 17, 1 << 14, 1 << 14)
 @pytest.mark.parametrize(("precision", "tflops"), [("tf32", 156), ("fp16", 312), ("bf16", 312)])
 def test_large_products_run_at_the_rate_of_tensor_cores(precision: str, tflops: float) -> None:
     """The same efficiency, but for one factor, of the data sheet's rate."""
-    single, other = CostModel.load("a100"), CostModel.load("a100", precision=precision)
+    single, other = CostModel.load("a100-40"), CostModel.load("a100-40", precision=precision)
     faster = single.product_ps(LARGE, "forward") / other.product_ps(LARGE, "forward")
     assert faster == pytest.approx(tflops * MATRIX_SHARE / 19.49, rel=0.01)
 
@@ -25,7 +25,7 @@ def test_large_products_run_at_the_rate_of_tensor_cores(precision: str, tflops: 
 def test_layers_bound_by_memory_move_half_the_bytes_in_half_precision() -> None:
     network = Network.load("vgg16")
     relu = next(layer for layer in network.layers if layer.kind == "relu")
-    single, tf32, half = (CostModel.load("a100", precision=name) for name in ("fp32", "tf32", "fp16"))
+    single, tf32, half = (CostModel.load("a100-40", precision=name) for name in ("fp32", "tf32", "fp16"))
     assert half.dram_bytes(relu, 64, "forward") * 2 == single.dram_bytes(relu, 64, "forward")
     assert tf32.time_ps(relu, 64, "forward") == single.time_ps(relu, 64, "forward")
     launch = single.machine.launch_ps
@@ -35,7 +35,7 @@ def test_layers_bound_by_memory_move_half_the_bytes_in_half_precision() -> None:
 
 
 def test_no_pass_is_slower_on_tensor_cores() -> None:
-    single, tf32, half = (CostModel.load("a100", precision=name) for name in ("fp32", "tf32", "fp16"))
+    single, tf32, half = (CostModel.load("a100-40", precision=name) for name in ("fp32", "tf32", "fp16"))
     for layer in Network.load("resnet50").layers:
         if layer.conv is not None:
             for pass_ in PASSES:
@@ -44,7 +44,7 @@ def test_no_pass_is_slower_on_tensor_cores() -> None:
 
 
 def test_maps_are_halves_and_weights_stay_single() -> None:
-    results = {name: simulate("vgg16", 16, "a100", "baseline-p", precision=name) for name in PRECISIONS}
+    results = {name: simulate("vgg16", 16, "a100-40", "baseline-p", precision=name) for name in PRECISIONS}
     single, half = results["fp32"].counters, results["fp16"].counters
     assert half["memory.weights_bytes"] == single["memory.weights_bytes"]
     assert half["memory.weight_gradient_bytes"] == single["memory.weight_gradient_bytes"]
@@ -66,13 +66,13 @@ def test_what_a_machine_does_not_have_is_refused() -> None:
     with pytest.raises(BuddysimError, match="precision bf16: v100 has no rate for it: expected one of fp32, fp16"):
         CostModel.load("v100", precision="bf16")
     with pytest.raises(BuddysimError, match=r"precision 'fp61': expected one of .*\(nearest: fp16\)"):
-        simulate("alexnet", 1, "a100", precision="fp61")
-    cost = CostModel.load("a100", precision="tf32")
+        simulate("alexnet", 1, "a100-40", precision="fp61")
+    cost = CostModel.load("a100-40", precision="tf32")
     with pytest.raises(BuddysimError, match="precision fp32: expected tf32, that of the layer times given"):
-        simulate("alexnet", 1, "a100", cost=cost)
+        simulate("alexnet", 1, "a100-40", cost=cost)
 
 
 def test_a_rate_of_ones_own() -> None:
-    machine = TrainingMachine.load("a100").with_overrides({"training.tf32": "78 TFLOPS"})
-    slow, fast = CostModel.load(machine, precision="tf32"), CostModel.load("a100", precision="tf32")
+    machine = TrainingMachine.load("a100-40").with_overrides({"training.tf32": "78 TFLOPS"})
+    slow, fast = CostModel.load(machine, precision="tf32"), CostModel.load("a100-40", precision="tf32")
     assert slow.product_ps(LARGE, "forward") == pytest.approx(2 * fast.product_ps(LARGE, "forward"), rel=1e-3)
