@@ -72,7 +72,7 @@ def test_a_map_of_another_compressor_is_not_used(tmp_path: Path) -> None:
         a = writer.add_allocation("a", BASE, 512)
         s = writer.add_snapshot(0)
         writer.add_contents(s, a, entries([7, 0, 7, 4]))
-        writer.add_size_map(s, a, np.array([1, 1, 1, 1], dtype=np.uint8), algorithm="bdi")
+        writer.add_size_map(s, a, np.array([1, 1, 1, 1], dtype=np.uint8), compressor="bdi")
     assert classes_of(SizeSource(open_trace(tmp_path / "t.bin")), 0, 0) == ([7, 0, 7, 4], 0)
 
 
