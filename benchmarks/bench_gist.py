@@ -24,15 +24,15 @@ def run() -> list[Row]:
     """Every measurement: name, value, unit, and what was asked of it."""
     values = relu_output(0.5)
     gradient, pooled = np.ones_like(values), np.ones(PLANES * POOL.out_plane, np.float32)
-    mask, places = binarize.encode(values), binarize.places(values, POOL)
-    indices = binarize.to_indices(places, PLANES, POOL)
+    mask, positions = binarize.encode(values), binarize.max_positions(values, POOL)
+    indices = binarize.indices_from_positions(positions, PLANES, POOL)
     works: dict[str, Callable[[], object]] = {
         "binarize, encode": lambda: binarize.encode(values),
         "binarize, backward": lambda: binarize.backward(mask, gradient),
-        "binarize, places": lambda: binarize.places(values, POOL),
-        "binarize, places from indices": lambda: binarize.from_indices(indices, POOL),
-        "binarize, indices from places": lambda: binarize.to_indices(places, PLANES, POOL),
-        "binarize, pool backward": lambda: binarize.pool_backward(places, pooled, POOL),
+        "binarize, positions": lambda: binarize.max_positions(values, POOL),
+        "binarize, positions from indices": lambda: binarize.positions_from_indices(indices, POOL),
+        "binarize, indices from positions": lambda: binarize.indices_from_positions(positions, PLANES, POOL),
+        "binarize, pool backward": lambda: binarize.pool_backward(positions, pooled, POOL),
     }
     for density in (0.1, 0.5, 1.0):
         sparse = relu_output(density)
@@ -40,9 +40,9 @@ def run() -> list[Row]:
         works[f"ssdc, encode, density {density:g}"] = lambda sparse=sparse: ssdc.encode(sparse)
         works[f"ssdc, decode, density {density:g}"] = lambda rows=rows: ssdc.decode(rows)
     for name in FORMATS:
-        code = dpr.encode(values, name)
+        payload = dpr.encode(values, name)
         works[f"dpr, encode {name}"] = lambda name=name: dpr.encode(values, name)
-        works[f"dpr, decode {name}"] = lambda name=name, code=code: dpr.decode(code, name, values.size)
+        works[f"dpr, decode {name}"] = lambda name=name, payload=payload: dpr.decode(payload, name, values.size)
     return [
         {"name": what, "value": values.nbytes / best_seconds(work) / 1e9, "unit": "GB/s", "asked": ASKED_GB_PER_S}
         for what, work in works.items()

@@ -10,10 +10,10 @@ for images, labels in batches:
 print(gist.report)
 ```
 
-What autograd saves goes through `torch.autograd.graph.saved_tensors_hooks`, storage by storage. The first iteration
-encodes nothing: it records which operator made each storage, the last one that reads it in the forward pass, and those
-that read it in the backward pass. From the second on, a storage is encoded once, right after its last forward reader;
-another course of operators is recorded anew.
+Saved tensors go through `torch.autograd.graph.saved_tensors_hooks`, storage by storage. The first iteration encodes
+nothing. It records which operator writes each storage, the last operator that reads it in the forward pass, and the
+operators that read it in the backward pass. From the second iteration on, a storage is encoded once, right after its
+last forward reader. If the sequence of operators changes, it is recorded again.
 """
 
 from __future__ import annotations
@@ -29,36 +29,36 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from buddysim.base.errors import BuddysimError
 from buddysim.gist.encoded_storage import EncodedStorage, RawStorage, encode_storage
 from buddysim.gist.formats import DprFormat, find_format
-from buddysim.gist.policy import EncodingChoice, StorageOrigin, choose
+from buddysim.gist.policy import EncodingChoice, StorageOrigin, choose_encoding
 
 
 @dataclass(frozen=True)
 class StashReport:
-    """Bytes held between the forward and the backward pass, counted once per storage; parameters aren't.
+    """Bytes stored between the forward and the backward pass, once per storage, without parameters.
 
     Attributes
     ----------
-    raw_bytes : of what autograd saves without encodings, in the recorded iteration
-    held_bytes : of what it holds with them, in the last iteration
-    encoded : storages by the encoding that they had
+    raw_bytes : saved by autograd without encodings, in the recorded iteration
+    stored_bytes : stored with encodings, in the last iteration
+    encoded : number of storages by encoding
     """
 
     raw_bytes: int = 0
-    held_bytes: int = 0
+    stored_bytes: int = 0
     encode_storage: dict[str, int] = field(default_factory=dict)
 
     @property
     def ratio(self) -> float:
-        """How much less is held."""
-        return self.raw_bytes / self.held_bytes if self.held_bytes else 1.0
+        """Raw over stored bytes."""
+        return self.raw_bytes / self.stored_bytes if self.stored_bytes else 1.0
 
 
 @dataclass
 class _Stash:
-    """One storage that autograd saved something of."""
+    """A storage of which autograd saved tensors."""
 
     number: int
-    reference: Any  # weak: it keeps the storage's address from being used again, not its bytes
+    reference: Any  # weak reference: it reserves the storage's address, not its bytes
     origin: StorageOrigin
     content: EncodedStorage | None
     pinned: torch.UntypedStorage | None  # until it is encoded
@@ -70,7 +70,7 @@ class _Stash:
 
 @dataclass
 class _SavedTensorHandle:
-    """What autograd keeps instead of a tensor."""
+    """What autograd saves in place of a tensor."""
 
     stash: _Stash
     dtype: torch.dtype
@@ -81,7 +81,7 @@ class _SavedTensorHandle:
 
 @dataclass
 class _StorageRecord:
-    """What the recorded iteration showed of a storage, by its number."""
+    """Properties of a storage in the recorded iteration."""
 
     origin: StorageOrigin
     byte_count: int
@@ -90,17 +90,17 @@ class _StorageRecord:
 
 
 class Gist:
-    """A context in which forward and backward passes of a module run; one iteration each time.
+    """Context for the forward and backward pass of a module; one iteration per entry.
 
     Parameters
     ----------
-    module : whose parameters and buffers are never encoded
+    module : module whose parameters and buffers are never encoded
     format : ``"fp16"``, ``"fp10"``, ``"fp8"``: delayed precision reduction; None: lossless encodings alone
 
     Raises
     ------
     BuddysimError
-        an unknown format, a module that isn't on the CPU
+        an unknown format, a module that is not on the CPU
     """
 
     def __init__(self, module: torch.nn.Module, format: str | None = None) -> None:
@@ -109,13 +109,13 @@ class Gist:
         self.report = StashReport()
         for name, parameter in module.named_parameters():
             if parameter.device.type != "cpu":
-                raise BuddysimError(f"{name}: on {parameter.device}: expected a module on the CPU")
+                raise BuddysimError(f"{name}: is on {parameter.device}: expected a module on the CPU")
         self._records: dict[int, _StorageRecord] | None = None
         self._iteration: _Iteration | None = None
 
     def __enter__(self) -> Gist:
         if self._iteration is not None:
-            raise BuddysimError("Gist: an iteration is under way: expected one at a time")
+            raise BuddysimError("Gist: an iteration is under way: expected one iteration at a time")
         self._iteration = _Iteration(self, self._records)
         self._iteration.__enter__()
         return self
@@ -130,13 +130,13 @@ class Gist:
 
 
 class _Iteration(TorchDispatchMode):  # type: ignore[misc]
-    """Sees every operator of one iteration, and what autograd saves and reads."""
+    """Observes every operator of one iteration, and the tensors that autograd saves and reads."""
 
     def __init__(self, gist: Gist, known: dict[int, _StorageRecord] | None) -> None:
         super().__init__()
         self.format, self.known = gist.format, known
         tensors = [*gist.module.parameters(), *gist.module.buffers()]
-        self.kept = {tensor.untyped_storage()._cdata for tensor in tensors}
+        self.never_encoded = {tensor.untyped_storage()._cdata for tensor in tensors}
         self.operators = 0
         self.stashes: dict[int, _Stash] = {}
         self.origins: dict[int, StorageOrigin] = {}
@@ -146,7 +146,7 @@ class _Iteration(TorchDispatchMode):  # type: ignore[misc]
         self.unread: list[_Stash] = []
         self.deviates = False
         self.backward = False
-        self.held = 0
+        self.stored_bytes = 0
         self.hooks = saved_tensors_hooks(self.pack, self.unpack)
 
     def __enter__(self) -> _Iteration:
@@ -162,14 +162,14 @@ class _Iteration(TorchDispatchMode):  # type: ignore[misc]
         name = str(func.overloadpacket.__name__)
         self.operators += 1
         self._note_readers(name)
-        tensors = [one for one in torch.utils._pytree.tree_leaves((args, kwargs)) if isinstance(one, torch.Tensor)]
+        tensors = [leaf for leaf in torch.utils._pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
         for tensor in tensors:
             stash = self.stashes.get(tensor.untyped_storage()._cdata)
             if stash is not None and not self.backward:
                 self.seen[stash.number].last_use = self.operators
         result = func(*args, **(kwargs or {}))
         self._note_writes(func, name, args, kwargs or {})
-        outputs = [one for one in torch.utils._pytree.tree_leaves(result) if isinstance(one, torch.Tensor)]
+        outputs = [leaf for leaf in torch.utils._pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
         for position, output in enumerate(outputs):
             self._note_origin(name, position, output, args)
         if not self.backward:
@@ -177,20 +177,20 @@ class _Iteration(TorchDispatchMode):  # type: ignore[misc]
                 self._encode(stash)
         return result
 
-    # What operators do.
+    # Operators.
 
     def _note_origin(self, name: str, position: int, output: torch.Tensor, args: Any) -> None:
         storage = output.untyped_storage()
         key = storage._cdata
         known = key in self.references and not self.references[key].expired()
         if known and self.origins[key].operator != "" and name not in ("relu_", "relu", "threshold_", "bernoulli_"):
-            return  # a view, or a change in place of what is already known
+            return  # a view, or an in-place change of a known storage
         self.references[key] = StorageWeakRef(storage)
         windows = _windows_of(output, args) if name == "max_pool2d_with_indices" and position == 1 else None
         self.origins[key] = StorageOrigin(name, position, windows)
 
     def _note_writes(self, func: Any, name: str, args: Any, kwargs: Any) -> None:
-        """A storage that changes after it was saved can't be read any more."""
+        """Note storages that change after they were saved: the backward pass cannot read them."""
         for argument, value in zip(func._schema.arguments, args, strict=False):
             written = argument.alias_info is not None and argument.alias_info.is_write
             if written and isinstance(value, torch.Tensor):
@@ -205,19 +205,19 @@ class _Iteration(TorchDispatchMode):  # type: ignore[misc]
         if stash is not None:
             stash.changed = name
 
-    # What autograd saves.
+    # Saved tensors.
 
     def pack(self, tensor: torch.Tensor) -> Any:
-        """A handle of a tensor; the tensor itself where it is a parameter."""
+        """Return a handle of a tensor; for a parameter, the tensor itself."""
         storage = tensor.untyped_storage()
-        if self.backward or storage._cdata in self.kept or tensor.device.type != "cpu":
+        if self.backward or storage._cdata in self.never_encoded or tensor.device.type != "cpu":
             return tensor
         stash = self.stashes.get(storage._cdata)
         if stash is None or stash.reference.expired():
             stash = self._new_stash(tensor, storage)
         stash.saved += 1
         if stash.content is not None or stash.changed:
-            # it was encoded too early for this operator, or changed since another one saved it: as it is
+            # encoded before this operator saved it, or changed since another operator saved it: store it raw
             stash = self._new_stash(tensor, storage, alone=True)
             stash.saved += 1
         return _SavedTensorHandle(stash, tensor.dtype, tensor.size(), tensor.stride(), int(tensor.storage_offset()))
@@ -242,15 +242,17 @@ class _Iteration(TorchDispatchMode):  # type: ignore[misc]
         if stash.content is not None or stash.pinned is None:
             return
         before = None if self.known is None or self.deviates else self.known.get(stash.number)
-        encoding = EncodingChoice("raw") if before is None else choose(stash.origin, before.readers, self.format)
+        encoding = (
+            EncodingChoice("raw") if before is None else choose_encoding(stash.origin, before.readers, self.format)
+        )
         with _DispatchDisabled():
             stash.content = encode_storage(stash.pinned, encoding)
         stash.pinned = None
 
-    # What autograd reads.
+    # Tensors that the backward pass reads.
 
     def unpack(self, handle: Any) -> torch.Tensor:
-        """The tensor of a handle."""
+        """Return the tensor of a handle."""
         if isinstance(handle, torch.Tensor):
             return handle
         if not self.backward:
@@ -260,7 +262,7 @@ class _Iteration(TorchDispatchMode):  # type: ignore[misc]
             maker = stash.origin.operator or "the input"
             raise BuddysimError(
                 f"{stash.changed}: changes a tensor of {tuple(handle.size)} that {maker} made and that was saved for a "
-                "backward step: expected it to stay as it is until then"
+                "backward step: expected no change before that step"
             )
         self._reading.append(stash)
         assert stash.content is not None
@@ -278,7 +280,7 @@ class _Iteration(TorchDispatchMode):  # type: ignore[misc]
         self._reading = []
         for stash in self.unread:
             self._encode(stash)
-        self.held = sum(stash.content.nbytes for stash in self.unread if stash.content is not None)
+        self.stored_bytes = sum(stash.content.nbytes for stash in self.unread if stash.content is not None)
 
     def _note_readers(self, name: str) -> None:
         if self.backward and name not in ("detach", "set_", "empty"):
@@ -288,34 +290,34 @@ class _Iteration(TorchDispatchMode):  # type: ignore[misc]
             self._reading = []
 
     def _check_reader(self, stash: _Stash, name: str) -> None:
-        """Bits are enough for the operators that read them in the recorded iteration, and for no other."""
+        """Check the reader of a mask: only readers of the recorded iteration can use bits."""
         bits = stash.content is not None and stash.content.name == "bits"
         if bits and self.known is not None and name not in self.known[stash.number].readers:
             raise BuddysimError(
-                f"{name}: reads what {stash.origin.operator} made, of which a bit per element was kept: expected the "
+                f"{name}: reads what {stash.origin.operator} made, stored as one bit per element: expected the "
                 "backward pass of the recorded iteration (a new Gist records another one)"
             )
 
-    # The end.
+    # End of the iteration.
 
     def records(self) -> dict[int, _StorageRecord] | None:
-        """What the next iteration goes by."""
+        """Records for the next iteration."""
         if self.known is not None and not self.deviates:
             return self.known
         return None if self.deviates else self.seen
 
     def report(self, before: StashReport) -> StashReport:
-        """The bytes of this iteration."""
+        """Report of this iteration."""
         kinds: dict[str, int] = {}
         for stash in self.unread:
             name = stash.content.name if stash.content is not None else RawStorage.name
             kinds[name] = kinds.get(name, 0) + 1
         raw = sum(record.byte_count for record in self.seen.values())
-        return StashReport(raw, self.held, kinds)
+        return StashReport(raw, self.stored_bytes, kinds)
 
 
 class _DispatchDisabled:
-    """No dispatch mode and no hooks: what encodings do themselves is nobody's business."""
+    """Context without dispatch mode and hooks, for operators of the encodings themselves."""
 
     def __enter__(self) -> None:
         self._guard = torch._C._DisableTorchDispatch()
@@ -325,7 +327,7 @@ class _DispatchDisabled:
 
 
 def _windows_of(output: torch.Tensor, args: Any) -> tuple[Any, ...]:
-    """Extents and window of a max pool, from its arguments."""
+    """Extents and windows of a max pool, from its arguments."""
     image, kernel, stride, pad, dilation = (*args[:5], *([], 0, 1)[len(args) - 2 :])[:5]
     return (
         tuple(image.shape[-2:]), tuple(output.shape[-2:]), _pair(kernel), _pair(stride or kernel), _pair(pad),

@@ -1,7 +1,8 @@
 """Binarize: a bit per ReLU output, and for each window of the max pool behind it 4 bits (Gist, Section IV-A).
 
-The bit is ``not (y <= 0)``: NaN lets gradients through. Bits and places lie in their bytes from the lowest bit on; the
-last byte is padded with zeros. A place counts the elements of a window row by row. `ref_binarize` is the twin.
+The bit is ``not (y <= 0)``: the gradient of a NaN passes. Bits and positions fill their bytes from the lowest bit on;
+the last byte is padded with zeros. A position counts the elements of a window row by row. Reference model:
+`ref_binarize`.
 """
 from libc.math cimport INFINITY
 from libc.stdint cimport int64_t, uint8_t, uint32_t
@@ -11,7 +12,7 @@ import numpy as np
 from buddysim.base.errors import BuddysimError
 from buddysim.gist.windows import mask_bytes, positions_bytes
 
-TWIN = "tests.reference.gist.ref_binarize"
+REFERENCE = "tests.reference.gist.ref_binarize"
 
 cdef struct Geometry:
     int64_t height, width, out_height, out_width
@@ -69,23 +70,23 @@ def backward(const uint8_t[::1] mask not None, gradient not None):
 
     Parameters
     ----------
-    mask : what `encode` gave
+    mask : result of `encode`
     gradient : C-contiguous array of float32
     """
     cdef const uint32_t[::1] dy = _singles(gradient).view(np.uint32)
     cdef int64_t i, count = dy.shape[0]
     if mask.shape[0] != mask_bytes(count):
         raise BuddysimError(f"mask of {mask.shape[0]} bytes: expected {mask_bytes(count)} for {count} elements")
-    found = np.empty(gradient.shape, np.float32)
-    cdef uint32_t[::1] dx = found.reshape(-1).view(np.uint32)
+    input_gradient = np.empty(gradient.shape, np.float32)
+    cdef uint32_t[::1] dx = input_gradient.reshape(-1).view(np.uint32)
     with nogil:
         for i in range(count):
             dx[i] = dy[i] & (0 - <uint32_t>(mask[i >> 3] >> (i & 7) & 1))
-    return found
+    return input_gradient
 
 
-def places(values not None, windows not None):
-    """The place of the largest element of each window; of equal ones the first, of NaNs the last.
+def max_positions(values not None, windows not None):
+    """Position of the largest element of each window: of equal elements the first, of NaNs the last.
 
     Parameters
     ----------
@@ -99,24 +100,24 @@ def places(values not None, windows not None):
     cdef const float[::1] x = _singles(values)
     cdef Geometry g = geometry_of(windows)
     cdef int64_t planes = _planes(x.shape[0], windows.plane), plane, row, column, at = 0
-    code = np.zeros(positions_bytes(planes * windows.out_plane), np.uint8)
-    cdef uint8_t[::1] out = code
-    cdef float[::1] most = np.empty(windows.out_width, np.float32)
-    cdef uint8_t[::1] found = np.empty(windows.out_width, np.uint8)
+    payload = np.zeros(positions_bytes(planes * windows.out_plane), np.uint8)
+    cdef uint8_t[::1] out = payload
+    cdef float[::1] maxima = np.empty(windows.out_width, np.float32)
+    cdef uint8_t[::1] positions = np.empty(windows.out_width, np.uint8)
     if not planes * windows.out_plane:
-        return code
+        return payload
     with nogil:
         for plane in range(planes):
             for row in range(g.out_height):
-                largest_of_row(&x[plane * g.height * g.width], &g, row, &most[0], &found[0])
+                largest_of_row(&x[plane * g.height * g.width], &g, row, &maxima[0], &positions[0])
                 for column in range(g.out_width):
-                    out[at >> 1] |= <uint8_t>(found[column] << 4 * (at & 1))
+                    out[at >> 1] |= <uint8_t>(positions[column] << 4 * (at & 1))
                     at += 1
-    return code
+    return payload
 
 
-cdef void largest_of_row(const float* x, const Geometry* g, int64_t row, float* most, uint8_t* found) noexcept nogil:
-    """Places of a row of windows: element by element of the window, for all windows, without a branch on the values."""
+cdef void largest_of_row(const float* x, const Geometry* g, int64_t row, float* maxima, uint8_t* positions) noexcept nogil:
+    """Positions of a row of windows: element by element of a window, for all windows, without a branch on values."""
     cdef int64_t i, j, h, column, first, end, start = 0
     cdef const float* line
     cdef float value
@@ -124,12 +125,12 @@ cdef void largest_of_row(const float* x, const Geometry* g, int64_t row, float* 
     while start < g.kernel_h - 1 and row * g.stride_h - g.pad_h + start * g.dilation_h < 0:
         start += 1
     for column in range(g.out_width):
-        most[column] = -INFINITY
-        found[column] = 0
+        maxima[column] = -INFINITY
+        positions[column] = 0
     for j in range(g.kernel_w - 1, -1, -1):  # of windows of nothing but -inf, the first element that is inside
         columns_inside(g, j, &first, &end)
         for column in range(first, end):
-            found[column] = <uint8_t>(start * g.kernel_w + j)
+            positions[column] = <uint8_t>(start * g.kernel_w + j)
     for i in range(start, g.kernel_h):
         h = row * g.stride_h - g.pad_h + i * g.dilation_h
         if h < 0 or h >= g.height:
@@ -139,9 +140,9 @@ cdef void largest_of_row(const float* x, const Geometry* g, int64_t row, float* 
             line = x + h * g.width - g.pad_w + j * g.dilation_w
             for column in range(first, end):
                 value = line[column * g.stride_w]
-                better = (value > most[column]) | (value != value)
-                most[column] = value if better else most[column]
-                found[column] = <uint8_t>(i * g.kernel_w + j) if better else found[column]
+                better = (value > maxima[column]) | (value != value)
+                maxima[column] = value if better else maxima[column]
+                positions[column] = <uint8_t>(i * g.kernel_w + j) if better else positions[column]
 
 
 cdef inline void columns_inside(const Geometry* g, int64_t j, int64_t* first, int64_t* end) noexcept nogil:
@@ -151,19 +152,19 @@ cdef inline void columns_inside(const Geometry* g, int64_t j, int64_t* first, in
     end[0] = min(last // g.stride_w + 1, g.out_width) if last >= 0 else 0
 
 
-def from_indices(const int64_t[::1] indices not None, windows not None):
-    """Places from positions in the plane, as PyTorch's max pooling has them.
+def positions_from_indices(const int64_t[::1] indices not None, windows not None):
+    """Positions in windows from indices in the plane, which PyTorch's max pooling returns.
 
     Raises
     ------
     BuddysimError
-        where a position isn't one of its window
+        where an index is outside its window
     """
     cdef Geometry g = geometry_of(windows)
     cdef int64_t planes = _planes(indices.shape[0], windows.out_plane), _plane, row, column, at = 0, i, j, h, w
     cdef int64_t wrong = -1
-    code = np.zeros(positions_bytes(indices.shape[0]), np.uint8)
-    cdef uint8_t[::1] out = code
+    payload = np.zeros(positions_bytes(indices.shape[0]), np.uint8)
+    cdef uint8_t[::1] out = payload
     with nogil:
         for _plane in range(planes):
             for row in range(g.out_height):
@@ -176,45 +177,45 @@ def from_indices(const int64_t[::1] indices not None, windows not None):
                         i = i // g.dilation_h
                     if g.dilation_w != 1:
                         j = j // g.dilation_w
-                    if i < 0 or j < 0 or i >= g.kernel_h or j >= g.kernel_w or position(&g, row, column, i, j) != indices[at]:
+                    if i < 0 or j < 0 or i >= g.kernel_h or j >= g.kernel_w or plane_index(&g, row, column, i, j) != indices[at]:
                         wrong = at
                     else:
                         out[at >> 1] |= <uint8_t>((i * g.kernel_w + j) << 4 * (at & 1))
                     at += 1
     if wrong >= 0:
-        raise BuddysimError(f"index {indices[wrong]}: expected a position in window {wrong % windows.out_plane}")
-    return code
+        raise BuddysimError(f"index {indices[wrong]}: expected an element of window {wrong % windows.out_plane}")
+    return payload
 
 
-cdef inline int64_t position(const Geometry* g, int64_t row, int64_t column, int64_t i, int64_t j) noexcept nogil:
-    """Where an element of a window lies in the plane."""
+cdef inline int64_t plane_index(const Geometry* g, int64_t row, int64_t column, int64_t i, int64_t j) noexcept nogil:
+    """Index in the plane of an element of a window."""
     cdef int64_t h = row * g.stride_h - g.pad_h + i * g.dilation_h
     return h * g.width + column * g.stride_w - g.pad_w + j * g.dilation_w
 
 
-def to_indices(const uint8_t[::1] code not None, int64_t planes, windows not None):
-    """Positions in the plane, as an int64 array; undoes `from_indices`."""
+def indices_from_positions(const uint8_t[::1] payload not None, int64_t planes, windows not None):
+    """Indices in the plane, an int64 array; the inverse of `positions_from_indices`."""
     cdef Geometry g = geometry_of(windows)
-    cdef int64_t _plane, row, column, at = 0, place
-    _check_places(code.shape[0], planes, windows)
+    cdef int64_t _plane, row, column, at = 0, position
+    _check_positions(payload.shape[0], planes, windows)
     indices = np.empty(planes * windows.out_plane, np.int64)
     cdef int64_t[::1] out = indices
     with nogil:
         for _plane in range(planes):
             for row in range(g.out_height):
                 for column in range(g.out_width):
-                    place = code[at >> 1] >> 4 * (at & 1) & 15
-                    out[at] = position(&g, row, column, place // g.kernel_w, place % g.kernel_w)
+                    position = payload[at >> 1] >> 4 * (at & 1) & 15
+                    out[at] = plane_index(&g, row, column, position // g.kernel_w, position % g.kernel_w)
                     at += 1
     return indices
 
 
-def pool_backward(const uint8_t[::1] code not None, gradient not None, windows not None):
-    """The gradient of a max pool's input: each window's goes to the place of its largest element.
+def pool_backward(const uint8_t[::1] payload not None, gradient not None, windows not None):
+    """The gradient of a max pool's input: the gradient of a window goes to its largest element.
 
     Parameters
     ----------
-    code : what `places` gave
+    payload : result of `max_positions`
     gradient : C-contiguous array of float32, a value per window
 
     Returns
@@ -223,25 +224,25 @@ def pool_backward(const uint8_t[::1] code not None, gradient not None, windows n
     """
     cdef const float[::1] dy = _singles(gradient)
     cdef Geometry g = geometry_of(windows)
-    cdef int64_t planes = _planes(dy.shape[0], windows.out_plane), plane, row, column, at = 0, place, size = windows.plane, to
-    _check_places(code.shape[0], planes, windows)
-    found = np.zeros(planes * size, np.float32)
-    cdef float[::1] dx = found
+    cdef int64_t planes = _planes(dy.shape[0], windows.out_plane), plane, row, column, at = 0, position, size = windows.plane, to
+    _check_positions(payload.shape[0], planes, windows)
+    input_gradient = np.zeros(planes * size, np.float32)
+    cdef float[::1] dx = input_gradient
     cdef int64_t wrong = -1
     with nogil:
         for plane in range(planes):
             for row in range(g.out_height):
                 for column in range(g.out_width):
-                    place = code[at >> 1] >> 4 * (at & 1) & 15
-                    to = position(&g, row, column, place // g.kernel_w, place % g.kernel_w)
+                    position = payload[at >> 1] >> 4 * (at & 1) & 15
+                    to = plane_index(&g, row, column, position // g.kernel_w, position % g.kernel_w)
                     if 0 <= to < size:
                         dx[plane * size + to] += dy[at]
                     else:
                         wrong = at
                     at += 1
     if wrong >= 0:
-        raise BuddysimError(f"place of window {wrong}: expected one inside the plane (corrupt)")
-    return found
+        raise BuddysimError(f"position of window {wrong}: expected one inside the plane (corrupt)")
+    return input_gradient
 
 
 def _singles(values):
@@ -252,13 +253,13 @@ def _singles(values):
 
 
 def _planes(count, plane):
-    """How many planes of that size there are."""
+    """Number of planes of that size."""
     if not plane or count % plane:
         raise BuddysimError(f"{count} elements: expected whole planes of {plane}")
     return count // plane
 
 
-def _check_places(length, planes, windows):
+def _check_positions(length, planes, windows):
     expected = positions_bytes(planes * windows.out_plane)
     if length != expected:
-        raise BuddysimError(f"places of {length} bytes: expected {expected} for {planes} planes")
+        raise BuddysimError(f"positions of {length} bytes: expected {expected} for {planes} planes")

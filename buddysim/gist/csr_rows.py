@@ -1,4 +1,4 @@
-"""A map as compressed sparse rows, and the bytes that takes."""
+"""A feature map as compressed sparse rows, and its size in bytes."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class CsrRows:
 
     Attributes
     ----------
-    count : elements of the map
+    count : elements of the feature map
     columns : of a row
-    values : that aren't zero, row by row, of 4 bytes each
+    values : nonzero values, row by row, of 4 bytes each
     indices : the column of each; uint8 or uint32
-    ends : uint32; for each row, how many values there are up to its end
+    ends : uint32; for each row, the number of values up to its end
     """
 
     count: int
@@ -36,27 +36,29 @@ class CsrRows:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all three."""
+        """Bytes of values, indices and ends."""
         return self.values.nbytes + self.indices.nbytes + self.ends.nbytes
 
 
-def rows_bytes(count: int, kept: int, value_bytes: int, columns: int = COLUMNS, index_bytes: int = 1) -> int:
-    """Bytes of the rows of a map.
+def rows_bytes(count: int, nonzeros: int, value_bytes: int, columns: int = COLUMNS, index_bytes: int = 1) -> int:
+    """Bytes of the sparse rows of a feature map.
 
     Parameters
     ----------
-    count : elements of the map
-    kept : of them that aren't zero
-    value_bytes : of all kept values
-    columns, index_bytes : of a row, of a column's number
+    count : elements of the feature map
+    nonzeros : nonzero elements
+    value_bytes : of all stored values
+    columns, index_bytes : columns of a row, bytes of a column index
     """
-    return value_bytes + kept * index_bytes + -(-count // columns) * END_BYTES
+    return value_bytes + nonzeros * index_bytes + -(-count // columns) * END_BYTES
 
 
 def check_columns(columns: int, index_bytes: int) -> None:
-    """Raises a BuddysimError where columns of that many can't be numbered."""
+    """Check that indices of that size can number the columns of a row."""
     if index_bytes not in INDEX_BYTES:
-        raise BuddysimError(f"index_bytes {index_bytes}: expected 1 or 4")
-    most = 256 if index_bytes == 1 else 2**32 - 1
-    if not 1 <= columns <= most:
-        raise BuddysimError(f"columns {columns}: expected 1 to {most} with indices of {index_bytes} B")
+        raise BuddysimError(f"index_bytes {index_bytes}: unknown size: expected 1 or 4")
+    max_columns = 256 if index_bytes == 1 else 2**32 - 1
+    if not 1 <= columns <= max_columns:
+        raise BuddysimError(
+            f"columns {columns}: out of range: expected 1 to {max_columns} with indices of {index_bytes} B"
+        )

@@ -1,4 +1,4 @@
-"""Storages of PyTorch as codes, and back; a code that isn't smaller than the storage isn't taken."""
+"""Encodings of PyTorch storages, both ways; an encoding that is not smaller than the storage is not used."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from buddysim.gist.windows import Windows
 
 
 class EncodedStorage(Protocol):
-    """A storage's content."""
+    """Contents of a storage in one encoding."""
 
     name: ClassVar[str]
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it takes."""
+        """Size in bytes."""
 
     def decoded(self) -> torch.Tensor:
-        """A flat tensor of a storage with the same content."""
+        """A flat tensor that has the contents of the storage."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class RawStorage:
 
 @dataclass(frozen=True, eq=False)
 class BitmapEncoding:
-    """A bit per element: it comes back as 1 and 0."""
+    """A bit per element; decoded to 1 and 0."""
 
     name: ClassVar[str] = "bits"
     mask: NDArray[np.uint8]
@@ -61,41 +61,41 @@ class BitmapEncoding:
 
 @dataclass(frozen=True, eq=False)
 class MaxPositions:
-    """The places of the largest elements of windows: they come back as positions."""
+    """Positions of the largest elements of windows; decoded to indices in the plane."""
 
-    name: ClassVar[str] = "places"
-    code: NDArray[np.uint8]
+    name: ClassVar[str] = "positions"
+    payload: NDArray[np.uint8]
     planes: int
     windows: Windows
 
     @property
     def nbytes(self) -> int:
-        return self.code.nbytes
+        return self.payload.nbytes
 
     def decoded(self) -> torch.Tensor:
-        return torch.from_numpy(binarize.to_indices(self.code, self.planes, self.windows))
+        return torch.from_numpy(binarize.indices_from_positions(self.payload, self.planes, self.windows))
 
 
 @dataclass(frozen=True, eq=False)
 class ReducedPrecision:
-    """Values in fewer bits."""
+    """Values with fewer bits each."""
 
     name: ClassVar[str] = "dpr"
-    code: NDArray[np.uint8]
+    payload: NDArray[np.uint8]
     format: str
     count: int
 
     @property
     def nbytes(self) -> int:
-        return self.code.nbytes
+        return self.payload.nbytes
 
     def decoded(self) -> torch.Tensor:
-        return torch.from_numpy(dpr.decode(self.code, self.format, self.count))
+        return torch.from_numpy(dpr.decode(self.payload, self.format, self.count))
 
 
 @dataclass(frozen=True, eq=False)
 class SparseRows:
-    """Sparse rows, their values perhaps in fewer bits."""
+    """Compressed sparse rows, optionally with fewer bits per value."""
 
     name: ClassVar[str] = "ssdc"
     rows: CsrRows
@@ -111,31 +111,31 @@ class SparseRows:
 
 
 def encode_storage(storage: torch.UntypedStorage, encoding: EncodingChoice) -> EncodedStorage:
-    """The content of a storage, in the smallest code that applies."""
-    codes: list[EncodedStorage] = [RawStorage(storage)]
+    """Encode a storage in the smallest encoding that applies."""
+    candidates: list[EncodedStorage] = [RawStorage(storage)]
     if encoding.name == "bits":
         values = _array(storage, torch.float32)
-        codes.append(BitmapEncoding(binarize.encode(values), values.size))
-    elif encoding.name == "places":
+        candidates.append(BitmapEncoding(binarize.encode(values), values.size))
+    elif encoding.name == "positions":
         assert encoding.windows is not None
         indices = _array(storage, torch.int64)
-        places = binarize.from_indices(indices, encoding.windows)
-        codes.append(MaxPositions(places, indices.size // encoding.windows.out_plane, encoding.windows))
-    elif encoding.name == "map":
+        positions = binarize.positions_from_indices(indices, encoding.windows)
+        candidates.append(MaxPositions(positions, indices.size // encoding.windows.out_plane, encoding.windows))
+    elif encoding.name == "values":
         values = _array(storage, torch.float32)
         name = None if encoding.format is None else encoding.format.name
         if name is not None:
-            codes.append(ReducedPrecision(dpr.encode(values, name), name, values.size))
+            candidates.append(ReducedPrecision(dpr.encode(values, name), name, values.size))
         if encoding.sparse:
             rows = ssdc.encode(values)
             if name is None:
-                codes.append(SparseRows(rows))
+                candidates.append(SparseRows(rows))
             else:
-                kept = ReducedPrecision(dpr.encode(rows.values, name), name, rows.values.size)
-                codes.append(SparseRows(replace(rows, values=rows.values[:0]), kept))
-    return min(codes, key=lambda code: code.nbytes)
+                stored = ReducedPrecision(dpr.encode(rows.values, name), name, rows.values.size)
+                candidates.append(SparseRows(replace(rows, values=rows.values[:0]), stored))
+    return min(candidates, key=lambda candidate: candidate.nbytes)
 
 
 def _array(storage: torch.UntypedStorage, dtype: torch.dtype) -> NDArray[Any]:
-    found: NDArray[Any] = torch.empty(0, dtype=dtype).set_(storage).numpy()
-    return found
+    array: NDArray[Any] = torch.empty(0, dtype=dtype).set_(storage).numpy()
+    return array

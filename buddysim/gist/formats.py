@@ -14,7 +14,7 @@ WORD_BYTES = 4
 class DprFormat:
     """A floating-point format: a sign bit, `exponent_bits`, `mantissa_bits`; `per_word` values in 4 bytes.
 
-    The bias is ``2**(exponent_bits - 1) - 1``. The largest exponent is kept for NaN; the smallest, for zero.
+    The bias is ``2**(exponent_bits - 1) - 1``. The largest exponent stands for NaN; the smallest, for zero.
     """
 
     name: str
@@ -24,7 +24,7 @@ class DprFormat:
 
     @property
     def bias(self) -> int:
-        """What is added to the exponent."""
+        """Exponent bias."""
         return (1 << (self.exponent_bits - 1)) - 1
 
     @property
@@ -33,12 +33,12 @@ class DprFormat:
         return (2 - 2.0**-self.mantissa_bits) * 2.0**self.bias
 
     @property
-    def least_normal(self) -> float:
-        """The smallest value above zero."""
+    def min_normal(self) -> float:
+        """The smallest positive value."""
         return 2.0 ** (1 - self.bias)
 
     def payload_bytes(self, count: int) -> int:
-        """Bytes of the code of so many values: FP10 has three in 4 bytes, the last ones padded."""
+        """Bytes of the payload of `count` values: FP10 has three values in 4 bytes, the last 4 bytes are padded."""
         if self.per_word == 3:
             return -(-count // 3) * WORD_BYTES
         return count * WORD_BYTES // self.per_word
@@ -50,7 +50,7 @@ FORMATS = {
 
 
 def find_format(name: str) -> DprFormat:
-    """The format of that name.
+    """Return the format of a name.
 
     Raises
     ------
@@ -58,5 +58,7 @@ def find_format(name: str) -> DprFormat:
         for an unknown one, with the nearest
     """
     if name not in FORMATS:
-        raise BuddysimError(f"format {shortened(name)}: expected one of {', '.join(FORMATS)}{hint(name, FORMATS)}")
+        raise BuddysimError(
+            f"format {shortened(name)}: unknown: expected one of {', '.join(FORMATS)}{hint(name, FORMATS)}"
+        )
     return FORMATS[name]

@@ -1,4 +1,4 @@
-"""Which encoding a storage takes, by the operator that made it and those that read it in the backward pass."""
+"""Choice of the encoding of a storage, by the operators that write it and that read it in the backward pass."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from buddysim.gist.formats import DprFormat
-from buddysim.gist.windows import LARGEST_WINDOW, Windows
+from buddysim.gist.windows import MAX_WINDOW, Windows
 
 _RELU = frozenset({"relu", "relu_", "threshold", "threshold_"})
 _RELU_BACKWARD = "threshold_backward"
@@ -23,14 +23,14 @@ _STATISTICS = frozenset(
 
 @dataclass(frozen=True)
 class StorageOrigin:
-    """Where a storage comes from.
+    """Origin of a storage.
 
     Attributes
     ----------
-    operator : of ATen; empty where none of this iteration made it (the data)
-    position : among the operator's results
-    windows : extents of a plane and of its pooled one, kernel, stride, padding, dilation; of indices of a max pool
-    dtype : of what was saved of it
+    operator : ATen operator that wrote it; empty for input data, which no operator of the iteration wrote
+    position : index among the operator's results
+    windows : of indices of a max pool: extents of a plane and of its pooled plane, kernel, stride, padding, dilation
+    dtype : of the tensor that was saved
     """
 
     operator: str
@@ -41,15 +41,15 @@ class StorageOrigin:
 
 @dataclass(frozen=True)
 class EncodingChoice:
-    """What becomes of a storage.
+    """Encoding chosen for a storage.
 
     Attributes
     ----------
-    name : ``"raw"``, ``"bits"``, ``"places"``, ``"map"``: a bit per element, 4 bits per window, or the smallest of
-        sparse rows and fewer bits per value
-    sparse : whether sparse rows may be taken
+    name : ``"raw"``: unencoded; ``"bits"``: a bit per element; ``"positions"``: 4 bits per window; ``"values"``: the
+        smaller of sparse rows and fewer bits per value
+    sparse : whether sparse rows may be used
     format : of values; None: single precision
-    windows : of places
+    windows : of ``"positions"``
     """
 
     name: str
@@ -58,8 +58,8 @@ class EncodingChoice:
     windows: Windows | None = None
 
 
-def choose(origin: StorageOrigin, readers: AbstractSet[str], format: DprFormat | None) -> EncodingChoice:
-    """The encoding of a storage.
+def choose_encoding(origin: StorageOrigin, readers: AbstractSet[str], format: DprFormat | None) -> EncodingChoice:
+    """Choose the encoding of a storage.
 
     Parameters
     ----------
@@ -68,13 +68,13 @@ def choose(origin: StorageOrigin, readers: AbstractSet[str], format: DprFormat |
     """
     if origin.windows is not None and origin.dtype == "torch.int64":
         (height, width), (out_height, out_width), kernel, stride, pad, dilation = origin.windows
-        if kernel[0] * kernel[1] <= LARGEST_WINDOW:
+        if kernel[0] * kernel[1] <= MAX_WINDOW:
             windows = Windows(height, width, out_height, out_width, kernel, stride, pad, dilation)
-            return EncodingChoice("places", windows=windows)
-    is_map = origin.operator and origin.position == 0 and origin.dtype == "torch.float32"
-    if not is_map or origin.operator in _RANDOM | _STATISTICS or not readers:
+            return EncodingChoice("positions", windows=windows)
+    is_feature_map = origin.operator and origin.position == 0 and origin.dtype == "torch.float32"
+    if not is_feature_map or origin.operator in _RANDOM | _STATISTICS or not readers:
         return EncodingChoice("raw")
     if origin.operator in _RELU and _RELU_BACKWARD in readers and readers <= {_RELU_BACKWARD, _POOL_BACKWARD}:
         return EncodingChoice("bits")
     sparse = origin.operator in {*_RELU, "max_pool2d_with_indices"} and _CONV_BACKWARD in readers
-    return EncodingChoice("map", sparse, format) if sparse or format is not None else EncodingChoice("raw")
+    return EncodingChoice("values", sparse, format) if sparse or format is not None else EncodingChoice("raw")

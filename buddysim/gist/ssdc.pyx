@@ -1,8 +1,9 @@
-"""Sparse storage, dense compute: a map as compressed sparse rows (CSR), both ways (Gist, Section IV-A).
+"""Sparse storage, dense compute: a feature map as compressed sparse rows (CSR), both ways (Gist, Section IV-A).
 
-A map is taken as a matrix with rows of 256 columns, the last one perhaps shorter. Kept are the words that aren't zero,
-the column of each in one byte, and for each row, in 4 bytes, how many words were kept up to its end. With 4-byte columns
-(cuSPARSE's) rows may be longer. -0.0 is not a zero word, so the map comes back bit by bit. `ref_ssdc` is the twin.
+A feature map is stored as a matrix with rows of 256 columns; the last row may be shorter. Stored are the nonzero words,
+the column of each in one byte, and for each row, in 4 bytes, the number of stored words up to its end. With 4-byte
+columns (cuSPARSE's) rows may be longer. -0.0 is not a zero word, so decoding restores every bit. Reference model:
+`ref_ssdc`.
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memset
@@ -12,7 +13,7 @@ import numpy as np
 from buddysim.base.errors import BuddysimError
 from buddysim.gist.csr_rows import CsrRows, check_columns
 
-TWIN = "tests.reference.gist.ref_ssdc"
+REFERENCE = "tests.reference.gist.ref_ssdc"
 
 ctypedef fused index_t:
     uint8_t
@@ -20,7 +21,7 @@ ctypedef fused index_t:
 
 
 def encode(values not None, int64_t columns=256, int index_bytes=1):
-    """The rows of a map.
+    """Encode a feature map as sparse rows.
 
     Parameters
     ----------
@@ -38,47 +39,48 @@ def encode(values not None, int64_t columns=256, int index_bytes=1):
     cdef const uint32_t[::1] words = values.reshape(-1).view(np.uint32)
     cdef int64_t count = words.shape[0]
     if count >= 2**32:
-        raise BuddysimError(f"map of {count} elements: expected fewer than {2**32}")
+        raise BuddysimError(f"feature map of {count} elements: expected fewer than {2**32}")
     rows = (count + columns - 1) // columns
-    cdef int64_t kept = count_kept(words)
-    # One element more than is kept: zeros are written there and overwritten.
-    kept_words, indices = np.empty(kept + 1, np.uint32), np.empty(kept + 1, np.uint8 if index_bytes == 1 else np.uint32)
+    cdef int64_t nonzeros = count_nonzeros(words)
+    # One element more than is stored: zeros are written there and overwritten.
+    stored = np.empty(nonzeros + 1, np.uint32)
+    indices = np.empty(nonzeros + 1, np.uint8 if index_bytes == 1 else np.uint32)
     ends = np.empty(rows, np.uint32)
     if index_bytes == 1:
-        keep[uint8_t](words, columns, kept_words, indices, ends)
+        store_nonzeros[uint8_t](words, columns, stored, indices, ends)
     else:
-        keep[uint32_t](words, columns, kept_words, indices, ends)
-    return CsrRows(count, columns, kept_words[:kept].view(values.dtype), indices[:kept], ends)
+        store_nonzeros[uint32_t](words, columns, stored, indices, ends)
+    return CsrRows(count, columns, stored[:nonzeros].view(values.dtype), indices[:nonzeros], ends)
 
 
 def decode(rows not None):
-    """The map, as a flat array of the element type it had."""
+    """Decode a feature map into a flat array of its element type."""
     check_columns(rows.columns, rows.indices.dtype.itemsize)
     values = np.empty(rows.count, rows.values.dtype)
     cdef uint32_t[::1] out = values.view(np.uint32)
-    cdef const uint32_t[::1] kept = np.ascontiguousarray(rows.values).view(np.uint32)
+    cdef const uint32_t[::1] stored = np.ascontiguousarray(rows.values).view(np.uint32)
     cdef const uint32_t[::1] ends = rows.ends
     cdef int64_t wrong
     if len(rows.indices) != len(rows.values) or ends.shape[0] != (rows.count + rows.columns - 1) // rows.columns:
         raise BuddysimError(f"ssdc: {len(rows.values)} values, {len(rows.indices)} columns, {len(rows.ends)} rows: corrupt")
     if rows.indices.dtype.itemsize == 1:
-        wrong = spread[uint8_t](kept, rows.indices, ends, rows.columns, out)
+        wrong = scatter_rows[uint8_t](stored, rows.indices, ends, rows.columns, out)
     else:
-        wrong = spread[uint32_t](kept, rows.indices, ends, rows.columns, out)
+        wrong = scatter_rows[uint32_t](stored, rows.indices, ends, rows.columns, out)
     if wrong >= 0:
         raise BuddysimError(f"ssdc: row {wrong} is corrupt")
     return values
 
 
-cdef int64_t count_kept(const uint32_t[::1] words) noexcept:
-    cdef int64_t i, kept = 0
+cdef int64_t count_nonzeros(const uint32_t[::1] words) noexcept:
+    cdef int64_t i, nonzeros = 0
     with nogil:
         for i in range(words.shape[0]):
-            kept += words[i] != 0
-    return kept
+            nonzeros += words[i] != 0
+    return nonzeros
 
 
-cdef void keep(
+cdef void store_nonzeros(
     const uint32_t[::1] words, int64_t columns, uint32_t[::1] values, index_t[::1] indices, uint32_t[::1] ends
 ) noexcept:
     cdef int64_t row, i, first, end, at = 0, count = words.shape[0]
@@ -93,10 +95,10 @@ cdef void keep(
             ends[row] = <uint32_t>at
 
 
-cdef int64_t spread(
+cdef int64_t scatter_rows(
     const uint32_t[::1] values, const index_t[::1] indices, const uint32_t[::1] ends, int64_t columns, uint32_t[::1] out
 ) noexcept:
-    """Writes the map; the first row that can't be one, or -1."""
+    """Write the feature map; returns the first corrupt row, or -1."""
     cdef int64_t row, first, length, i, at = 0, count = out.shape[0], last
     with nogil:
         if count:

@@ -1,7 +1,7 @@
-"""Uniform precision reduction, for comparison: everything is rounded right after its operator has made it.
+"""Uniform precision reduction, for comparison: every result is rounded right after its operator.
 
-Weights, maps, gradients and updates: the way that Gist's delayed reduction is held against (Section III-B). Operators
-compute in single precision.
+Weights, feature maps, gradients and updates are rounded. Gist compares its delayed reduction with this scheme (Section
+III-B). Operators compute in single precision.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from buddysim.gist.formats import find_format
 
 
 class UniformPrecision(TorchDispatchMode):  # type: ignore[misc]
-    """A context in which every result of single precision is rounded to a format.
+    """Context that rounds every single-precision result to a format.
 
     Parameters
     ----------
-    module : whose parameters are rounded at once
+    module : module whose parameters are rounded on entry
     format : ``"fp16"``, ``"fp10"``, ``"fp8"``
     """
 
@@ -41,5 +41,5 @@ class UniformPrecision(TorchDispatchMode):  # type: ignore[misc]
         return result
 
     def _round(self, tensor: torch.Tensor) -> None:
-        values = tensor.detach().numpy()  # written past autograd's counts of changes: it isn't a change of the program
+        values = tensor.detach().numpy()  # bypasses autograd's version counters: the program changes nothing
         values[...] = dpr.rounded(np.ascontiguousarray(values), self.format).reshape(values.shape)

@@ -1,4 +1,4 @@
-"""Windows of a max pooling layer, as far as the places of their largest elements go."""
+"""Windows of a max pooling layer, for the positions of their largest elements."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from buddysim.base.errors import BuddysimError
 
-#: Elements of a window whose places fit into 4 bits.
-LARGEST_WINDOW = 16
+#: Most elements of a window whose position fits into 4 bits.
+MAX_WINDOW = 16
 
 
 @dataclass(frozen=True)
@@ -30,10 +30,10 @@ class Windows:
     dilation: tuple[int, int] = (1, 1)
 
     def __post_init__(self) -> None:
-        if self.kernel[0] * self.kernel[1] > LARGEST_WINDOW:
+        if self.kernel[0] * self.kernel[1] > MAX_WINDOW:
             raise BuddysimError(
-                f"window of {self.kernel[0]} x {self.kernel[1]}: expected at most {LARGEST_WINDOW} elements, "
-                "whose places fit into 4 bits"
+                f"window of {self.kernel[0]} x {self.kernel[1]}: too large: expected at most {MAX_WINDOW} elements "
+                "(a position has 4 bits)"
             )
 
     @property
@@ -48,10 +48,10 @@ class Windows:
 
 
 def mask_bytes(count: int) -> int:
-    """Bytes of a bit per element."""
+    """Bytes of a mask with a bit per element."""
     return -(-count // 8)
 
 
 def positions_bytes(count: int) -> int:
-    """Bytes of 4 bits per window."""
+    """Bytes of positions with 4 bits per window."""
     return -(-count // 2)

@@ -13,7 +13,7 @@ EDGES = sorted(
     | {
         int(np.float32(bound).view(np.uint32)) + step
         for one in FORMATS.values()
-        for bound in (one.least_normal, one.largest, 2 * one.largest, one.least_normal / 2)
+        for bound in (one.min_normal, one.largest, 2 * one.largest, one.min_normal / 2)
         for step in (-2, -1, 0, 1, 2)
     }
 )
@@ -23,8 +23,8 @@ EDGES = sorted(
 def _near_a_tie(draw: st.DrawFn) -> int:
     """A pattern whose dropped bits are a half, or one off it, for some format."""
     dropped = 23 - draw(st.sampled_from([one.mantissa_bits for one in FORMATS.values()]))
-    kept = draw(st.integers(0, (1 << (31 - dropped)) - 1))
-    return kept << dropped | (1 << (dropped - 1)) + draw(st.integers(-1, 1))
+    retained = draw(st.integers(0, (1 << (31 - dropped)) - 1))
+    return retained << dropped | (1 << (dropped - 1)) + draw(st.integers(-1, 1))
 
 
 magnitudes = st.one_of(
@@ -38,6 +38,6 @@ magnitudes = st.one_of(
 patterns = st.tuples(magnitudes, st.integers(0, 1)).map(lambda both: both[0] | both[1] << 31)
 
 
-def arrays(most: int = 300, element: st.SearchStrategy[int] = patterns) -> st.SearchStrategy[NDArray[np.float32]]:
+def arrays(max_length: int = 300, element: st.SearchStrategy[int] = patterns) -> st.SearchStrategy[NDArray[np.float32]]:
     """Arrays of float32 with these bits."""
-    return st.lists(element, max_size=most).map(lambda bits: np.array(bits, np.uint32).view(np.float32))
+    return st.lists(element, max_size=max_length).map(lambda bits: np.array(bits, np.uint32).view(np.float32))

@@ -1,4 +1,4 @@
-"""Training through the encodings: lossless to the last bit, memory really given back, PyTorch's refusals kept."""
+"""Training through the encodings: lossless to the last bit, memory is released, PyTorch's errors stay errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from buddysim.base.errors import BuddysimError
 from buddysim.gist import dpr
 from buddysim.gist.formats import FORMATS
-from buddysim.gist.policy import StorageOrigin, choose
+from buddysim.gist.policy import StorageOrigin, choose_encoding
 
 torch = pytest.importorskip("torch")
 nn, functional = torch.nn, torch.nn.functional
@@ -87,39 +87,39 @@ def test_lossless_encodings_change_no_bit(kind: str) -> None:
     assert all(map(equal, gradients, others))
     assert all(map(equal, plain.state_dict().values(), module.state_dict().values()))
     assert gist is not None
-    assert gist.report.held_bytes < gist.report.raw_bytes
-    assert {"bits", "ssdc", "places"} & set(gist.report.encoded)
+    assert gist.report.stored_bytes < gist.report.raw_bytes
+    assert {"bits", "ssdc", "positions"} & set(gist.report.encoded)
 
 
 @pytest.mark.parametrize("kind", ["relu pool", "norm", "dropout"])
-def test_fewer_bits_change_gradients_a_little_and_hold_less(kind: str) -> None:
+def test_reduced_precision_changes_gradients_slightly_and_stores_less(kind: str) -> None:
     _, gradients, lossless = trained(kind, "lossless", 2)
-    held = [lossless.report.held_bytes] if lossless else []
+    stored = [lossless.report.stored_bytes] if lossless else []
     for name in ("fp16", "fp8"):
         _, others, gist = trained(kind, name, 2)
-        wanted = [(a, b) for a, b in zip(gradients, others, strict=True) if a is not None]
-        assert not all(equal(a, b) for a, b in wanted)
-        first = wanted[: len(wanted) // 2]  # of the recorded iteration, in which nothing is encoded yet
+        pairs = [(a, b) for a, b in zip(gradients, others, strict=True) if a is not None]
+        assert not all(equal(a, b) for a, b in pairs)
+        first = pairs[: len(pairs) // 2]  # of the recorded iteration, in which nothing is encoded yet
         assert all(equal(a, b) for a, b in first)
-        apart = sum(float((a - b).square().sum()) for a, b in wanted[len(first) :])
-        assert apart < 0.05 * sum(float(a.square().sum()) for a, _ in wanted[len(first) :])
+        apart = sum(float((a - b).square().sum()) for a, b in pairs[len(first) :])
+        assert apart < 0.05 * sum(float(a.square().sum()) for a, _ in pairs[len(first) :])
         assert gist is not None
-        held.append(gist.report.held_bytes)
-    assert held[0] >= held[1] >= held[2]
+        stored.append(gist.report.stored_bytes)
+    assert stored[0] >= stored[1] >= stored[2]
 
 
-def test_a_map_that_only_relu_and_pool_read_is_bits_and_places() -> None:
+def test_feature_map_read_only_by_relu_and_pool_is_stored_as_bits_and_positions() -> None:
     _, _, gist = trained("relu pool", "lossless", 2)
     assert gist is not None
-    # The ReLU's 6 x 4 x 8 x 8 elements in bits, the 6 x 4 x 4 x 4 windows' places in halves of a byte; as they are:
-    # the images, the pooled map that the last layer reads, and what the loss saves.
-    assert {name: gist.report.encoded[name] for name in ("bits", "places")} == {"bits": 1, "places": 1}
-    kept = 6 * 2 * 64 * 4 + 6 * 64 * 4 + 6 * 3 * 4 + 6 * 8 + 4
-    assert gist.report.held_bytes == 6 * 4 * 64 // 8 + 6 * 4 * 16 // 2 + kept
+    # The ReLU's 6 x 4 x 8 x 8 elements in bits, the 6 x 4 x 4 x 4 windows' positions in half a byte each; raw:
+    # the images, the pooled feature map that the last layer reads, and what the loss saves.
+    assert {name: gist.report.encoded[name] for name in ("bits", "positions")} == {"bits": 1, "positions": 1}
+    raw_bytes = 6 * 2 * 64 * 4 + 6 * 64 * 4 + 6 * 3 * 4 + 6 * 8 + 4
+    assert gist.report.stored_bytes == 6 * 4 * 64 // 8 + 6 * 4 * 16 // 2 + raw_bytes
 
 
-def test_a_format_rounds_what_backward_steps_read_and_nothing_else() -> None:
-    """dW of a second FC layer is dY^T times the rounded hidden map; the output is that of single precision."""
+def test_format_rounds_only_what_backward_steps_read() -> None:
+    """dW of a second FC layer is dY^T times the rounded hidden feature map; the output is that of single precision."""
     torch.manual_seed(0)
     module = nn.Sequential(nn.Linear(64, 64), nn.Linear(64, 8))
     gist, images = Gist(module, "fp8"), torch.randn(16, 64)
@@ -135,7 +135,7 @@ def test_a_format_rounds_what_backward_steps_read_and_nothing_else() -> None:
     assert not torch.allclose(module[1].weight.grad, torch.ones(8, 16) @ hidden, rtol=1e-5)
 
 
-def test_maps_are_given_back_between_the_passes() -> None:
+def test_feature_maps_are_released_between_the_passes() -> None:
     """A storage that was encoded is gone once its last forward reader is done."""
     from torch.multiprocessing.reductions import StorageWeakRef
 
@@ -154,7 +154,7 @@ def test_maps_are_given_back_between_the_passes() -> None:
     assert gone == [False, True]
 
 
-def test_another_course_is_recorded_anew() -> None:
+def test_changed_operator_sequence_is_recorded_again() -> None:
     torch.manual_seed(1)
     module, reference = Case("norm"), Case("norm")
     reference.load_state_dict(module.state_dict())
@@ -166,11 +166,11 @@ def test_another_course_is_recorded_anew() -> None:
             module(images).square().sum().backward()
         reference(images).square().sum().backward()
         assert all(equal(a.grad, b.grad) for a, b in zip(module.parameters(), reference.parameters(), strict=True))
-    assert gist.report.held_bytes < gist.report.raw_bytes
+    assert gist.report.stored_bytes < gist.report.raw_bytes
 
 
 @pytest.mark.parametrize("iterations", [1, 3])
-def test_what_pytorch_refuses_is_refused(iterations: int) -> None:
+def test_in_place_change_of_a_saved_tensor_is_refused(iterations: int) -> None:
     """The sigmoid's output is saved and then changed in place."""
 
     class Changes(nn.Module):
@@ -199,8 +199,8 @@ def test_what_pytorch_refuses_is_refused(iterations: int) -> None:
         module(torch.ones(2, 4)).backward()
 
 
-def test_a_backward_pass_that_was_not_recorded_never_reads_bits() -> None:
-    """The first iteration doesn't go back through the second CONV layer, which needs the map's values."""
+def test_unrecorded_backward_pass_cannot_read_bits() -> None:
+    """The first iteration doesn't go back through the second CONV layer, which needs the feature map's values."""
     torch.manual_seed(2)
     first, second, pool = nn.Conv2d(2, 4, 3), nn.Conv2d(4, 4, 3), nn.MaxPool2d(2)
     gist = Gist(nn.ModuleList([first, second]))
@@ -214,23 +214,25 @@ def test_a_backward_pass_that_was_not_recorded_never_reads_bits() -> None:
     assert gist.report.encoded["bits"] == 1
 
 
-def test_statistics_and_masks_are_no_maps() -> None:
+def test_statistics_and_masks_are_not_encoded() -> None:
     readers, float32 = {"mul"}, "torch.float32"
-    assert choose(StorageOrigin("sigmoid", 0, None, float32), readers, FORMATS["fp8"]).name == "map"
+    assert choose_encoding(StorageOrigin("sigmoid", 0, None, float32), readers, FORMATS["fp8"]).name == "values"
     for operator, position in (("mean", 0), ("rsqrt", 0), ("bernoulli_", 0), ("native_batch_norm", 1), ("", 0)):
-        assert choose(StorageOrigin(operator, position, None, float32), readers, FORMATS["fp8"]).name == "raw"
-    assert choose(StorageOrigin("gt", 0, None, "torch.bool"), readers, FORMATS["fp8"]).name == "raw"
+        assert choose_encoding(StorageOrigin(operator, position, None, float32), readers, FORMATS["fp8"]).name == "raw"
+    assert choose_encoding(StorageOrigin("gt", 0, None, "torch.bool"), readers, FORMATS["fp8"]).name == "raw"
 
 
-def test_bad_input() -> None:
-    with pytest.raises(BuddysimError, match=r"format 'fp12': expected one of fp16, fp10, fp8 \(nearest: fp1\d\)"):
+def test_bad_input_is_one_line() -> None:
+    with pytest.raises(
+        BuddysimError, match=r"format 'fp12': unknown: expected one of fp16, fp10, fp8 \(nearest: fp1\d\)"
+    ):
         Gist(nn.Linear(1, 1), "fp12")
     gist = Gist(nn.Linear(1, 1))
     with gist, pytest.raises(BuddysimError, match="an iteration is under way"), gist:
         pass
 
 
-def test_uniform_rounding_rounds_weights_maps_gradients_and_updates() -> None:
+def test_uniform_precision_rounds_weights_feature_maps_gradients_and_updates() -> None:
     torch.manual_seed(0)
     module = nn.Linear(16, 16)
     optimizer = torch.optim.SGD(module.parameters(), 0.1)

@@ -1,4 +1,4 @@
-"""Binarize: bits and places known by hand, the kernels against the twin, every kind of number, damage."""
+"""Binarize: bits and positions known by hand, the kernels and the reference model, all classes of values, damage."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_bits_by_hand() -> None:
 
 @given(arrays())
 @settings(max_examples=200)
-def test_bits_agree_with_the_twin(values: NDArray[np.float32]) -> None:
+def test_bits_agree_with_the_reference_model(values: NDArray[np.float32]) -> None:
     mask = binarize.encode(values)
     assert mask.tobytes() == ref_binarize.encode(values.tolist())
     assert len(mask) == -(-len(values) // 8)
@@ -34,7 +34,7 @@ def test_bits_agree_with_the_twin(values: NDArray[np.float32]) -> None:
 
 
 @given(arrays())
-def test_gradients_pass_bit_by_bit(gradient: NDArray[np.float32]) -> None:
+def test_gradients_pass_unchanged(gradient: NDArray[np.float32]) -> None:
     mask = np.full(-(-len(gradient) // 8), 255, np.uint8)
     assert binarize.backward(mask, gradient).tobytes() == gradient.tobytes()
 
@@ -61,40 +61,40 @@ few = st.sampled_from([0, 1 << 31, 0x3F800000, 0x40000000, 0xBF800000, 0x7FC0000
 
 @given(pools(), st.data())
 @settings(max_examples=200)
-def test_places_agree_with_the_twin(windows: Windows, data: st.DataObject) -> None:
+def test_positions_agree_with_the_reference_model(windows: Windows, data: st.DataObject) -> None:
     planes = data.draw(st.integers(0, 3))
     count = planes * windows.plane
     values = np.array(data.draw(st.lists(few, min_size=count, max_size=count)), np.uint32).view(np.float32)
-    code = binarize.places(values, windows)
-    assert code.tobytes() == ref_binarize.places(values.tolist(), windows)
-    indices = binarize.to_indices(code, planes, windows)
-    assert indices.tolist() == ref_binarize.to_indices(code.tobytes(), planes, windows)
-    assert binarize.from_indices(indices, windows).tobytes() == code.tobytes()
+    payload = binarize.max_positions(values, windows)
+    assert payload.tobytes() == ref_binarize.max_positions(values.tolist(), windows)
+    indices = binarize.indices_from_positions(payload, planes, windows)
+    assert indices.tolist() == ref_binarize.indices_from_positions(payload.tobytes(), planes, windows)
+    assert binarize.positions_from_indices(indices, windows).tobytes() == payload.tobytes()
     gradient = np.arange(planes * windows.out_plane, dtype=np.float32)
-    found = binarize.pool_backward(code, gradient, windows)
-    assert found.tolist() == ref_binarize.pool_backward(code.tobytes(), gradient.tolist(), windows)
+    input_gradient = binarize.pool_backward(payload, gradient, windows)
+    assert input_gradient.tolist() == ref_binarize.pool_backward(payload.tobytes(), gradient.tolist(), windows)
 
 
-def test_places_of_equal_elements_and_of_nan() -> None:
+def test_position_of_equal_elements_is_the_first_and_of_nans_the_last() -> None:
     windows = Windows(2, 4, 1, 2, (2, 2), (2, 2))
     values = np.array([1, 5, np.nan, 2, 5, 5, 3, np.nan], np.float32)
-    assert binarize.places(values, windows).tolist() == [1 | 3 << 4]
+    assert binarize.max_positions(values, windows).tolist() == [1 | 3 << 4]
 
 
-def test_bad_input() -> None:
+def test_bad_input_is_one_line() -> None:
     windows = Windows(4, 4, 2, 2, (2, 2), (2, 2))
-    with pytest.raises(BuddysimError, match="window of 4 x 5: expected at most 16 elements"):
+    with pytest.raises(BuddysimError, match="window of 4 x 5: too large: expected at most 16 elements"):
         Windows(9, 9, 2, 2, (4, 5), (4, 4))
     with pytest.raises(BuddysimError, match="15 elements: expected whole planes of 16"):
-        binarize.places(np.zeros(15, np.float32), windows)
-    with pytest.raises(BuddysimError, match="index 15: expected a position in window 0"):
-        binarize.from_indices(np.array([15, 2, 8, 10]), windows)
-    with pytest.raises(BuddysimError, match="places of 1 bytes: expected 2 for 1 planes"):
-        binarize.to_indices(bytes(1), 1, windows)
+        binarize.max_positions(np.zeros(15, np.float32), windows)
+    with pytest.raises(BuddysimError, match="index 15: expected an element of window 0"):
+        binarize.positions_from_indices(np.array([15, 2, 8, 10]), windows)
+    with pytest.raises(BuddysimError, match="positions of 1 bytes: expected 2 for 1 planes"):
+        binarize.indices_from_positions(bytes(1), 1, windows)
     with pytest.raises(BuddysimError, match="mask of 2 bytes: expected 1 for 8 elements"):
         binarize.backward(bytes(2), np.zeros(8, np.float32))
     with pytest.raises(BuddysimError, match="values int32: expected contiguous float32"):
         binarize.encode(np.zeros(8, np.int32))
     outside = Windows(3, 3, 2, 2, (2, 2), (2, 2), (1, 1))
-    with pytest.raises(BuddysimError, match="place of window 1: expected one inside the plane"):
+    with pytest.raises(BuddysimError, match="position of window 1: expected one inside the plane"):
         binarize.pool_backward(bytes(2), np.zeros(4, np.float32), outside)

@@ -1,4 +1,4 @@
-"""Delayed precision reduction: values known by hand, the kernels against the twin and against numpy, all halves."""
+"""Delayed precision reduction: values known by hand, the kernels, the reference model and numpy, all halves."""
 
 from __future__ import annotations
 
@@ -28,30 +28,30 @@ def one(value: float, name: str) -> float:
     return float(dpr.rounded(np.array([value], np.float32), name)[0])
 
 
-def same(ours: float, theirs: float) -> bool:
+def same(value: float, reference: float) -> bool:
     """Equal, zeros and NaNs with their signs."""
-    if math.isnan(theirs):
-        return math.isnan(ours) and math.copysign(1, ours) == math.copysign(1, theirs)
-    return ours == theirs and math.copysign(1, ours) == math.copysign(1, theirs)
+    if math.isnan(reference):
+        return math.isnan(value) and math.copysign(1, value) == math.copysign(1, reference)
+    return value == reference and math.copysign(1, value) == math.copysign(1, reference)
 
 
-@pytest.mark.parametrize(("name", "largest", "least"), [
+@pytest.mark.parametrize(("name", "largest", "min_normal"), [
     ("fp16", 65504.0, 2.0**-14), ("fp10", 63488.0, 2.0**-14), ("fp8", 240.0, 2.0**-6),
 ])  # fmt: skip
-def test_bounds(name: str, largest: float, least: float) -> None:
-    assert (find_format(name).largest, find_format(name).least_normal) == (largest, least)
+def test_values_beyond_the_bounds_saturate_or_become_zero(name: str, largest: float, min_normal: float) -> None:
+    assert (find_format(name).largest, find_format(name).min_normal) == (largest, min_normal)
     for sign in (1, -1):
         for beyond in (largest, 2 * largest, 3e38, math.inf):
             assert one(sign * beyond, name) == sign * largest
-        assert one(sign * least, name) == sign * least
-        for below in (least / 2, least * 0.9, 1e-40, 0.0):
+        assert one(sign * min_normal, name) == sign * min_normal
+        for below in (min_normal / 2, min_normal * 0.9, 1e-40, 0.0):
             assert same(one(sign * below, name), math.copysign(0.0, sign))
         nan = one(math.copysign(math.nan, sign), name)
         assert math.isnan(nan)
         assert math.copysign(1, nan) == sign
 
 
-def test_ties_go_to_even_and_rounding_comes_before_the_least_normal() -> None:
+def test_ties_round_to_even_and_rounding_precedes_the_flush_to_zero() -> None:
     assert [one(1 + step / 16, "fp8") for step in range(5)] == [1, 1, 1.125, 1.25, 1.25]
     assert one(1 + 2.0**-11, "fp16") == 1
     assert one(1 + 3 * 2.0**-11, "fp16") == 1 + 2.0**-9
@@ -61,7 +61,7 @@ def test_ties_go_to_even_and_rounding_comes_before_the_least_normal() -> None:
     assert one(2.0**-6 - 2.0**-11 - 2.0**-29, "fp8") == 0
 
 
-def test_codes_lie_as_the_paper_packs_them() -> None:
+def test_fields_are_packed_as_in_the_paper() -> None:
     values = np.array([1, -2, 0.5, 240], np.float32)
     assert dpr.encode(values, "fp8").tolist() == [7 << 3, 1 << 7 | 8 << 3, 6 << 3, 14 << 3 | 7]
     assert dpr.encode(values, "fp16").tobytes() == values.astype("<f2").tobytes()
@@ -74,24 +74,24 @@ def test_codes_lie_as_the_paper_packs_them() -> None:
 
 @given(arrays(), names)
 @settings(max_examples=300)
-def test_the_kernels_agree_with_the_twin_both_ways(values: NDArray[np.float32], name: str) -> None:
-    code = dpr.encode(values, name)
-    assert code.tobytes() == ref_dpr.encode(values.tolist(), name)
-    assert len(code) == find_format(name).payload_bytes(len(values))
-    back = dpr.decode(code, name, len(values))
-    for ours, theirs in zip(back.tolist(), ref_dpr.decode(code.tobytes(), name, len(values)), strict=True):
-        assert same(ours, theirs)
+def test_kernels_agree_with_the_reference_model_both_ways(values: NDArray[np.float32], name: str) -> None:
+    payload = dpr.encode(values, name)
+    assert payload.tobytes() == ref_dpr.encode(values.tolist(), name)
+    assert len(payload) == find_format(name).payload_bytes(len(values))
+    back = dpr.decode(payload, name, len(values))
+    for value, reference in zip(back.tolist(), ref_dpr.decode(payload.tobytes(), name, len(values)), strict=True):
+        assert same(value, reference)
     assert bits(dpr.rounded(values, name)) == bits(back)
-    assert dpr.encode(back, name).tobytes() == code.tobytes()  # nothing is lost a second time
+    assert dpr.encode(back, name).tobytes() == payload.tobytes()  # nothing is lost a second time
 
 
 @pytest.mark.parametrize("name", list(FORMATS))
-def test_every_edge(name: str) -> None:
+def test_every_edge_value_agrees_with_the_reference_model(name: str) -> None:
     values = np.array([*EDGES, *(edge | 1 << 31 for edge in EDGES)], np.uint32).view(np.float32)
     assert dpr.encode(values, name).tobytes() == ref_dpr.encode(values.tolist(), name)
 
 
-def test_fp16_is_numpys_half_but_for_what_it_leaves_out() -> None:
+def test_fp16_is_numpys_half_without_subnormals_and_infinities() -> None:
     """Every half, and what lies around it; halves have subnormals and infinities."""
     half = np.arange(2**16, dtype=np.uint16).view(np.float16)
     exact = half.astype(np.float32)
@@ -102,28 +102,28 @@ def test_fp16_is_numpys_half_but_for_what_it_leaves_out() -> None:
 
 
 @pytest.mark.parametrize("name", ["fp10", "fp8"])
-def test_every_code_comes_back(name: str) -> None:
-    """Codes that `encode` can give: no exponent of zero but for zeros, one NaN of either sign."""
+def test_every_field_survives_decoding_and_encoding(name: str) -> None:
+    """Fields that `encode` can return: no exponent of zero except zeros, one NaN of either sign."""
     one, top = find_format(name), (1 << find_format(name).exponent_bits) - 1
-    kept = [
-        code
-        for code in range(1 << (1 + one.exponent_bits + one.mantissa_bits))
-        for exponent, mantissa in [(code >> one.mantissa_bits & top, code & ((1 << one.mantissa_bits) - 1))]
+    fields = [
+        field
+        for field in range(1 << (1 + one.exponent_bits + one.mantissa_bits))
+        for exponent, mantissa in [(field >> one.mantissa_bits & top, field & ((1 << one.mantissa_bits) - 1))]
         if (exponent or not mantissa) and (exponent < top or mantissa == 1 << (one.mantissa_bits - 1))
     ]
-    packed = [sum(c << 10 * n for n, c in enumerate(kept[i : i + 3])) for i in range(0, len(kept), 3)]
-    code = np.array(packed, "<u4").view(np.uint8) if name == "fp10" else np.array(kept, np.uint8)
-    assert dpr.encode(dpr.decode(code, name, len(kept)), name).tobytes() == code.tobytes()
+    packed = [sum(c << 10 * n for n, c in enumerate(fields[i : i + 3])) for i in range(0, len(fields), 3)]
+    payload = np.array(packed, "<u4").view(np.uint8) if name == "fp10" else np.array(fields, np.uint8)
+    assert dpr.encode(dpr.decode(payload, name, len(fields)), name).tobytes() == payload.tobytes()
 
 
-def test_bad_input() -> None:
+def test_bad_input_is_one_line() -> None:
     values = np.ones(4, np.float32)
-    with pytest.raises(BuddysimError, match=r"format 'fp9': expected one of fp16, fp10, fp8 \(nearest: fp8\)"):
+    with pytest.raises(BuddysimError, match=r"format 'fp9': unknown: expected one of fp16, fp10, fp8 \(nearest: fp8\)"):
         dpr.encode(values, "fp9")
     with pytest.raises(BuddysimError, match="values float64: expected contiguous float32"):
         dpr.encode(values.astype(float), "fp8")
     with pytest.raises(BuddysimError, match="values float32: expected contiguous"):
         dpr.encode(np.ones((4, 4), np.float32)[:, 1], "fp8")
-    with pytest.raises(BuddysimError, match="fp10: code of 7 bytes: expected 8 for 4 values"):
+    with pytest.raises(BuddysimError, match="fp10: payload of 7 bytes: expected 8 for 4 values"):
         dpr.decode(bytes(7), "fp10", 4)
     assert dpr.decode(dpr.encode(values[:0], "fp10"), "fp10", 0).shape == (0,)

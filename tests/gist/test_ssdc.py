@@ -1,4 +1,4 @@
-"""SSDC: rows known by hand, the kernels against the twin both ways, sizes, damage."""
+"""SSDC: rows known by hand, the kernels and the reference model both ways, sizes, damage."""
 
 from __future__ import annotations
 
@@ -33,37 +33,37 @@ def test_rows_by_hand() -> None:
 
 @given(arrays(600, sparse), shapes)
 @settings(max_examples=200)
-def test_the_kernels_agree_with_the_twin_both_ways(values: NDArray[np.float32], shape: tuple[int, int]) -> None:
+def test_kernels_agree_with_the_reference_model_both_ways(values: NDArray[np.float32], shape: tuple[int, int]) -> None:
     columns, index_bytes = shape
     rows = ssdc.encode(values, columns, index_bytes)
     words = values.view(np.uint32).tolist()
-    kept, indices, ends = ref_ssdc.encode(words, columns)
-    assert rows.values.view(np.uint32).tolist() == kept
+    nonzeros, indices, ends = ref_ssdc.encode(words, columns)
+    assert rows.values.view(np.uint32).tolist() == nonzeros
     assert rows.indices.tolist() == indices
     assert rows.ends.tolist() == ends
     assert rows.indices.itemsize == index_bytes
-    assert rows.nbytes == rows_bytes(len(words), len(kept), 4 * len(kept), columns, index_bytes)
+    assert rows.nbytes == rows_bytes(len(words), len(nonzeros), 4 * len(nonzeros), columns, index_bytes)
     assert ssdc.decode(rows).tobytes() == values.tobytes()
-    assert ref_ssdc.decode(kept, indices, ends, len(words), columns) == words
+    assert ref_ssdc.decode(nonzeros, indices, ends, len(words), columns) == words
 
 
 @given(arrays(600, sparse))
-def test_a_code_is_never_larger_than_its_bound(values: NDArray[np.float32]) -> None:
-    """Five bytes for four, and one pointer a row; smaller than the map from about 20 % zeros on."""
+def test_payload_never_exceeds_its_bound(values: NDArray[np.float32]) -> None:
+    """Five bytes for four, and one pointer a row; smaller than the feature map from about 20 % zeros on."""
     rows = ssdc.encode(values)
     assert rows.nbytes <= values.nbytes * 5 / 4 + 4 * -(-len(values) // 256)
 
 
-@pytest.mark.parametrize(("index_bytes", "least"), [(1, 0.20), (4, 0.50)])
-def test_the_zeros_from_which_it_pays(index_bytes: int, least: float) -> None:
+@pytest.mark.parametrize(("index_bytes", "threshold"), [(1, 0.20), (4, 0.50)])
+def test_rows_are_smaller_from_a_fraction_of_zeros_on(index_bytes: int, threshold: float) -> None:
     count = 256 * 1000
-    for zeros, pays in ((least - 0.01, False), (least + 0.01, True)):
+    for zeros, pays in ((threshold - 0.01, False), (threshold + 0.01, True)):
         values = np.ones(count, np.float32)
         values[: int(zeros * count)] = 0
         assert (ssdc.encode(values, 256, index_bytes).nbytes < values.nbytes) is pays
 
 
-def test_bad_input() -> None:
+def test_bad_input_is_one_line() -> None:
     rows = ssdc.encode(np.array([0, 1, 0, 2], np.float32), 2)
     for wrong in (
         replace(rows, indices=rows.indices[:1]),
@@ -74,9 +74,9 @@ def test_bad_input() -> None:
     ):
         with pytest.raises(BuddysimError, match=r"ssdc: .*corrupt"):
             ssdc.decode(wrong)
-    with pytest.raises(BuddysimError, match="columns 257: expected 1 to 256 with indices of 1 B"):
+    with pytest.raises(BuddysimError, match="columns 257: out of range: expected 1 to 256 with indices of 1 B"):
         ssdc.encode(np.ones(4, np.float32), 257)
-    with pytest.raises(BuddysimError, match="index_bytes 2: expected 1 or 4"):
+    with pytest.raises(BuddysimError, match="index_bytes 2: unknown size: expected 1 or 4"):
         ssdc.encode(np.ones(4, np.float32), 4, 2)
     with pytest.raises(BuddysimError, match="values float64: expected contiguous 4-byte elements"):
         ssdc.encode(np.ones(4))

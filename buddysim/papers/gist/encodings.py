@@ -22,7 +22,7 @@ _SIDE = 64
 def binarize_ratios(training: SavedResults, id: str) -> SimulatedValue:
     windows = Windows(_SIDE, _SIDE, _SIDE // 2, _SIDE // 2, (2, 2), (2, 2))
     values = np.random.default_rng(1).standard_normal((8, _SIDE, _SIDE), np.float32)
-    bits, places = binarize.encode(values).nbytes, binarize.places(values, windows).nbytes
+    bits, places = binarize.encode(values).nbytes, binarize.max_positions(values, windows).nbytes
     pooled = values.nbytes // 4
     amount = {
         "binarize-relu": values.nbytes / bits,

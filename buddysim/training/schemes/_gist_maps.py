@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from buddysim.gist.windows import LARGEST_WINDOW, positions_bytes
+from buddysim.gist.windows import MAX_WINDOW, positions_bytes
 from buddysim.training.networks import kinds
 from buddysim.training.networks.graph import Layer, Network
 from buddysim.training.networks.layer_kind import LayerKind
@@ -86,7 +86,7 @@ def _category(network: Network, owner: int) -> Category:
 
 def _has_places(layer: Layer) -> bool:
     pool = layer.pool
-    return layer.kind == "maxpool" and pool is not None and pool.kernel_h * pool.kernel_w <= LARGEST_WINDOW
+    return layer.kind == "maxpool" and pool is not None and pool.kernel_h * pool.kernel_w <= MAX_WINDOW
 
 
 def _rules(layer: Layer) -> LayerKind:

@@ -1,4 +1,4 @@
-"""The readable twin of `dpr`: the same codes by exact arithmetic, value by value."""
+"""Reference model of `dpr`: the same payloads by exact arithmetic, value by value."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from buddysim.gist.formats import DprFormat, find_format
 
 
 def encode(values: Iterable[float], name: str) -> bytes:
-    """The code of numbers that are singles."""
+    """Payload of single-precision numbers."""
     format = find_format(name)
-    codes = [_code(value, format) for value in values]
+    fields = [_field(value, format) for value in values]
     if format.per_word != 3:
-        return b"".join(code.to_bytes(4 // format.per_word, "little") for code in codes)
-    words = [codes[at : at + 3] for at in range(0, len(codes), 3)]
-    return b"".join(sum(code << 10 * n for n, code in enumerate(word)).to_bytes(4, "little") for word in words)
+        return b"".join(field.to_bytes(4 // format.per_word, "little") for field in fields)
+    words = [fields[at : at + 3] for at in range(0, len(fields), 3)]
+    return b"".join(sum(field << 10 * n for n, field in enumerate(word)).to_bytes(4, "little") for word in words)
 
 
-def decode(code: bytes, name: str, count: int) -> list[float]:
-    """The numbers of a code."""
+def decode(payload: bytes, name: str, count: int) -> list[float]:
+    """Numbers of a payload."""
     format = find_format(name)
     if format.per_word == 3:
-        words = struct.unpack(f"<{len(code) // 4}I", code)
-        codes = [word >> 10 * n & 1023 for word in words for n in range(3)][:count]
+        words = struct.unpack(f"<{len(payload) // 4}I", payload)
+        fields = [word >> 10 * n & 1023 for word in words for n in range(3)][:count]
     else:
         size = 4 // format.per_word
-        codes = [int.from_bytes(code[at : at + size], "little") for at in range(0, len(code), size)]
-    return [_value(one, format) for one in codes]
+        fields = [int.from_bytes(payload[at : at + size], "little") for at in range(0, len(payload), size)]
+    return [_value(field, format) for field in fields]
 
 
-def _code(value: float, format: DprFormat) -> int:
+def _field(value: float, format: DprFormat) -> int:
     mantissa_bits, top = format.mantissa_bits, (1 << format.exponent_bits) - 1
     sign = int(math.copysign(1, value) < 0) << (format.exponent_bits + mantissa_bits)
     if math.isnan(value):
@@ -42,7 +42,7 @@ def _code(value: float, format: DprFormat) -> int:
     fraction, exponent = math.frexp(abs(value))  # 0.5 <= fraction < 1
     steps = round(Fraction(fraction) * 2 ** (mantissa_bits + 1))  # to even
     size = steps * Fraction(2) ** (exponent - mantissa_bits - 1)
-    if size < Fraction(format.least_normal):
+    if size < Fraction(format.min_normal):
         return sign
     if size > Fraction(format.largest):
         return sign | (top << mantissa_bits) - 1
@@ -51,10 +51,10 @@ def _code(value: float, format: DprFormat) -> int:
     return sign | (exponent - 1 + format.bias) << mantissa_bits | int(mantissa * 2**mantissa_bits)
 
 
-def _value(code: int, format: DprFormat) -> float:
+def _value(field: int, format: DprFormat) -> float:
     mantissa_bits, top = format.mantissa_bits, (1 << format.exponent_bits) - 1
-    sign = -1.0 if code >> (format.exponent_bits + mantissa_bits) & 1 else 1.0
-    exponent, mantissa = code >> mantissa_bits & top, code & ((1 << mantissa_bits) - 1)
+    sign = -1.0 if field >> (format.exponent_bits + mantissa_bits) & 1 else 1.0
+    exponent, mantissa = field >> mantissa_bits & top, field & ((1 << mantissa_bits) - 1)
     if exponent == top:
         return math.copysign(math.nan, sign)
     if exponent == 0:

@@ -1,4 +1,4 @@
-"""The readable twin of `ssdc`."""
+"""Reference model of `ssdc`."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 
 def encode(words: Sequence[int], columns: int = 256) -> tuple[list[int], list[int], list[int]]:
-    """Words that aren't zero, their columns, and how many there are up to each row's end."""
+    """Nonzero words, their columns, and the number of nonzero words up to each row's end."""
     rows = [words[first : first + columns] for first in range(0, len(words), columns)]
-    kept = [[(column, word) for column, word in enumerate(row) if word] for row in rows]
-    ends = [sum(len(row) for row in kept[: n + 1]) for n in range(len(kept))]
-    return [word for row in kept for _, word in row], [column for row in kept for column, _ in row], ends
+    nonzeros = [[(column, word) for column, word in enumerate(row) if word] for row in rows]
+    ends = [sum(len(row) for row in nonzeros[: n + 1]) for n in range(len(nonzeros))]
+    return [word for row in nonzeros for _, word in row], [column for row in nonzeros for column, _ in row], ends
 
 
 def decode(values: Sequence[int], indices: Sequence[int], ends: Sequence[int], count: int, columns: int) -> list[int]:
