@@ -95,7 +95,7 @@ def _draw_streams(axes: Axes, scheme: str, outcome: IterationOutcome, length: fl
     _name_stalls(axes, outcome, length)
     axes.set_ylim(len(rows) - 0.5, -0.5 - _NAMES_ROOM * bool(bars["stall"]))
     axes.set_yticks(range(len(rows)), rows)
-    stalled = outcome.whole.stall_ps / PS_PER_MS
+    stalled = outcome.all_layers.stall_ps / PS_PER_MS
     fits = "" if outcome.fits else ", does not fit"
     axes.set_title(
         f"{scheme}: {outcome.time_ps / PS_PER_MS:.1f} ms, of which {stalled:.1f} ms waiting{fits}",
@@ -133,7 +133,7 @@ def _boxes(bars: list[tuple[float, float, int]], colour: str) -> PolyCollection:
 
 
 def _draw_memory(axes: Axes, outcome: IterationOutcome) -> None:
-    times, held = outcome.curve()
+    times, held = outcome.memory_over_time()
     base = np.zeros(len(held))
     handles: list[Patch | Line2D] = []
     for column, kind in enumerate(TENSOR_KINDS):

@@ -84,7 +84,7 @@ def _process(pid: int, scheme: str, outcome: IterationOutcome) -> Iterator[dict[
             "dur": stall.ps / PS_PER_US,
             "args": {"layer": stall.layer, "of": stall.copied_layer, "start_ps": stall.start_ps, "ps": stall.ps},
         }
-    times, held = outcome.curve()
+    times, held = outcome.memory_over_time()
     for step, row in enumerate(held):
         yield {
             "ph": "C",

@@ -191,20 +191,16 @@ class IterationOutcome:
         return sum(task.duration_ps for task in self.program.tasks if task.stream == "host")
 
     @cached_property
-    def whole(self) -> LayerScope:
+    def all_layers(self) -> LayerScope:
         """The whole network."""
-        return self._view(None, self.baseline.time_ps, self.baseline.usage)
+        return self._scope(None, self.baseline.time_ps, self.baseline.usage)
 
     @cached_property
     def feature_layers(self) -> LayerScope:
         """The feature-extraction layers."""
-        return self._view("features", self.baseline.features_time_ps, self.baseline.features_usage)
+        return self._scope("features", self.baseline.features_time_ps, self.baseline.features_usage)
 
-    def view(self, part: str) -> LayerScope:
-        """``"whole"`` or ``"features"``."""
-        return self.feature_layers if part == "features" else self.whole
-
-    def _view(self, part: str | None, baseline_ps: int, baseline: Usage) -> LayerScope:
+    def _scope(self, part: str | None, baseline_ps: int, baseline: Usage) -> LayerScope:
         counted = [step.index for step in self.program.steps if part is None or step.part == part]
         layers = self.network.layers
         return LayerScope(
@@ -216,10 +212,10 @@ class IterationOutcome:
             baseline=baseline,
         )
 
-    def curve(self, part: str = "whole") -> tuple[MemoryOverTime, MemoryOverTime]:
+    def memory_over_time(self, part: str | None = None) -> tuple[MemoryOverTime, MemoryOverTime]:
         """When each step starts (and the last one ends), in ps, and the bytes held in each step by kind."""
         times = np.array([*self.schedule.step_start_ps, self.time_ps], dtype=np.int64)
-        return times, memory_usage.levels(self.program, None if part == "whole" else part, self.placement.groups)
+        return times, memory_usage.levels(self.program, part, self.placement.groups)
 
     def stall_ps_by_cause(self) -> dict[str, int]:
         """Time that the compute stream stood still, by cause."""
@@ -275,7 +271,7 @@ class IterationOutcome:
         """Why it doesn't fit; None where it does."""
         if self.failure is None:
             return None
-        excess = max(0, self.whole.usage.peak_bytes - (self.capacity or 0))
+        excess = max(0, self.all_layers.usage.peak_bytes - (self.capacity or 0))
         return OutOfMemory(self.failure, layer_name(self.network, self.failure.layer), excess)
 
     def failure_text(self) -> str:

@@ -66,7 +66,7 @@ class TrainingResult(SchemeResult):
 
 
 def _counters(outcome: IterationOutcome) -> dict[str, Any]:
-    whole, features = outcome.whole, outcome.feature_layers
+    whole, features = outcome.all_layers, outcome.feature_layers
     peak = whole.usage.at_peak
     stalls = outcome.stall_ps_by_cause()
     return {

@@ -35,9 +35,9 @@ def test_the_trace_holds_every_operation_stall_and_step(tmp_path: Path, outcome:
     shown = [(e["args"]["start_ps"], e["args"]["end_ps"], e["tid"]) for e in events if e["ph"] == "X" and e["tid"] < 3]
     assert shown == [(r.start_ps, r.end_ps, threads[r.stream]) for r in outcome.schedule.records]
     stalled = [event["args"]["ps"] for event in events if event["ph"] == "X" and event["tid"] == 3]
-    assert sum(stalled) == outcome.whole.stall_ps > 0
+    assert sum(stalled) == outcome.all_layers.stall_ps > 0
     held = [sum(event["args"].values()) for event in events if event["ph"] == "C"]
-    assert max(held) == outcome.whole.usage.peak_bytes
+    assert max(held) == outcome.all_layers.usage.peak_bytes
     assert len(held) == len(outcome.program.steps)
     assert all(event["ts"] * 10**6 == event["args"]["start_ps"] for event in events if event["ph"] == "X")
 
@@ -83,7 +83,7 @@ def test_stalls_have_their_layers_names_and_memory_one_scale(outcome: IterationO
     )  # fmt: skip
     figure = timeline_figure.draw({"vdnn-all-p": outcome, "small": small})
     streams, memory, no_stalls, little = figure.axes
-    assert outcome.whole.stall_ps > 0 == small.whole.stall_ps
+    assert outcome.all_layers.stall_ps > 0 == small.all_layers.stall_ps
     longest = max(outcome.schedule.stalls, key=lambda stall: stall.ps)
     layers = {outcome.network.layers[stall.layer].name for stall in outcome.schedule.stalls}
     named = {text.get_text(): text for text in streams.texts}

@@ -42,7 +42,7 @@ def outcome(scheme: str, kinds: str = "ccc", gb_per_s: float = 1, **options) -> 
 
 def steps(out: IterationOutcome) -> list[tuple[str, float, float, float]]:
     """Name, start and end in ms, and MB held of each step but the input's."""
-    held = out.curve()[1].sum(axis=1)
+    held = out.memory_over_time()[1].sum(axis=1)
     times = zip(out.schedule.step_start_ps, out.schedule.step_end_ps, strict=True)
     rows = [
         (LETTER[step.pass_] + str(step.layer), start / MS, end / MS, held[step.index] / MB)
@@ -64,7 +64,7 @@ def test_maps_are_encoded_after_their_last_reader_and_decoded_before_the_next():
         ("D0", 11.75, 12.25, 2.25), ("B1", 12.25, 13.25, 2),
     ]  # fmt: skip
     assert (out.pass_ps("encode"), out.pass_ps("decode")) == (3 * MS // 4, 3 * MS // 2)
-    peak = {kind: byte_count / MB for kind, byte_count in out.whole.usage.at_peak.items() if byte_count}
+    peak = {kind: byte_count / MB for kind, byte_count in out.all_layers.usage.at_peak.items() if byte_count}
     assert peak == {"encoded_maps": 0.5, "decoded_maps": 1, "gradient_maps": 2}  # at B3
     assert out.stashed_bytes == 750_000
     assert outcome("test-plain").stashed_bytes == 3 * MB
@@ -139,7 +139,7 @@ def test_a_layers_backward_pass_may_be_two_steps():
     assert steps(out)[3:] == [
         ("B3", 6, 7, 4), ("B3", 7, 8, 4), ("B2", 8, 9, 3), ("B2", 9, 10, 3), ("B1", 10, 11, 2),
     ]  # fmt: skip
-    assert outcome("test-plain").whole.usage.peak_bytes == 5 * MB
+    assert outcome("test-plain").all_layers.usage.peak_bytes == 5 * MB
 
 
 def test_in_place_is_the_plans_choice():

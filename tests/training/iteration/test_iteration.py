@@ -64,14 +64,14 @@ def test_three_layers_as_in_fig_9():
         (2, "backward", "prefetch", 1, 7.6, 0.4),
     ]
     assert out.time_ps == 8.5 * MS
-    assert out.whole.compute_ps + out.whole.stall_ps == out.time_ps
+    assert out.all_layers.compute_ps + out.all_layers.stall_ps == out.time_ps
     assert held(out) == [1, 2, 2, 2, 4, 4, 2]
     assert out.offload_bytes == out.prefetch_bytes == out.pinned_bytes == 3 * MB
     assert [row.reuse_distance_ps for row in out.per_layer()][1:] == [7 * MS, 4 * MS, 0]
 
 
 def test_memory_is_averaged_over_time_and_over_layers():
-    usage = outcome(*three_layers()).whole.usage
+    usage = outcome(*three_layers()).all_layers.usage
     assert usage.peak_bytes == 4 * MB
     by_time = (2 * 1 + 2 * 2 + 2 * 1.5 + 4 * 2.5 + 4 * 1 + 2 * 0.5) / 8.5
     assert usage.time_mean_bytes == int(by_time * MB)
@@ -152,8 +152,8 @@ def test_a_prefetch_without_room_waits_a_step():
     roomy, tight = outcome(network, cost), outcome(network, cost, memory_bytes=3 * 1_000_448)
     assert roomy.fits
     assert tight.fits
-    assert roomy.whole.usage.peak_bytes == 4 * MB
-    assert tight.whole.usage.peak_bytes == 3 * MB
+    assert roomy.all_layers.usage.peak_bytes == 4 * MB
+    assert tight.all_layers.usage.peak_bytes == 3 * MB
     assert tight.stall_ps_by_cause() == {"offload": 0.4 * MS, "on-demand": 3 * MS}
     assert len(tight.placement.deferred) == 2
 

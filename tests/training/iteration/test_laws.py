@@ -254,7 +254,7 @@ def copies_balance(out: IterationOutcome) -> None:
 
 
 def times_add_up(out: IterationOutcome) -> None:
-    view, program = out.whole, out.program
+    view, program = out.all_layers, out.program
     for stream in ("offload", "prefetch", "host"):
         assert out.time_ps >= sum(task.duration_ps for task in program.tasks if task.stream == stream)
     assert out.time_ps == view.time_ps == view.compute_ps + view.stall_ps

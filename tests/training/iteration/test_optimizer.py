@@ -38,8 +38,8 @@ def test_an_update_by_hand(optimizer: str, state_mb: int, moved_mb: int):
     assert [(step.layer, step.pass_) for step in out.program.steps[-2:]] == [(1, "update"), (2, "update")]
     each = round(moved_mb * MB * 10**12 / 168e9)
     assert out.pass_ps("update") == 2 * each == out.time_ps - without.time_ps
-    assert out.whole.usage.peak_bytes == without.whole.usage.peak_bytes + 2 * state_mb * MB
-    assert out.whole.usage.at_peak["optimizer_state"] == 2 * state_mb * MB
+    assert out.all_layers.usage.peak_bytes == without.all_layers.usage.peak_bytes + 2 * state_mb * MB
+    assert out.all_layers.usage.at_peak["optimizer_state"] == 2 * state_mb * MB
     assert [row.update_ps for row in out.per_layer()] == [0, each, each]
 
 
@@ -86,7 +86,7 @@ def test_a_batch_has_to_leave_room_for_the_state():
 
 def test_the_oracle_updates_too():
     out = simulate_outcome("alexnet", 64, "titan-x", "oracle", optimizer="adam")
-    assert out.whole.performance_vs_oracle == 1
+    assert out.all_layers.performance_vs_oracle == 1
     assert out.baseline.usage.at_peak["optimizer_state"] == 8 * out.network.parameters
 
 

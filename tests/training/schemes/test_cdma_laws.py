@@ -62,5 +62,5 @@ def test_between_the_oracle_and_copies_that_got_longer(tables: Path, name: str, 
     assert zv.moved_bytes == bw.moved_bytes
     # Compressing changes what crosses the link, not what is offloaded, when it is needed, or what the GPU holds.
     assert zv.offload_bytes == zv.prefetch_bytes == plain.offload_bytes == plain.prefetch_bytes
-    assert zv.whole.usage.peak_bytes == plain.whole.usage.peak_bytes
+    assert zv.all_layers.usage.peak_bytes == plain.all_layers.usage.peak_bytes
     assert zv.pinned_bytes == plain.pinned_bytes
