@@ -157,7 +157,7 @@ _QUEUEING: Sequence[Row] = (
     ("crossbar, replies", _waits("reply_port")),
     ("L2 slices", _waits("slice_port")),
     ("L2 MSHRs", _waits("l2_mshr")),
-    ("(de)compressors", _waits("codec")),
+    ("(de)compressors", _waits("compressor")),
     ("metadata cache", _waits("metadata_port")),
     ("device memory, reads", _waits("dram_read")),
     ("device memory, writes", _waits("dram_write")),

@@ -19,7 +19,7 @@ KINDS = {
     "demand": "demand",
     "overfetch": "overfetch",
     "read_modify_write": "read_modify_write",
-    "write_back": "writeback",
+    "writeback": "writeback",
     "metadata_read": "metadata",
     "metadata_write": "metadata",
 }

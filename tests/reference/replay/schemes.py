@@ -149,7 +149,7 @@ class RefMemoryPath:
             self.counts["link.writeback_bytes"] += SECTOR_BYTES * count
             return self.link.write(SECTOR_BYTES * count, t)
         location = self.places.location(entry)
-        self.dram.count("write_back", location, count)
+        self.dram.count("writeback", location, count)
         return self.dram.write(location, count, t)
 
     def count_write_back(self, entry: int) -> None:
@@ -267,7 +267,7 @@ class RefMemoryPath:
             t = arrived if old_raw else self._compressor(entry, arrived)
         taken = t = self._compressor(entry, t)
         count = line.dirty.bit_count() if old_raw and new == LARGEST else device
-        self.dram.count("write_back", location, count)
+        self.dram.count("writeback", location, count)
         if count:
             taken = self.dram.write(location, count, t)
         if buddy:
