@@ -41,10 +41,10 @@ def run() -> list[Row]:
         seconds = best_seconds(lambda data=data: entry_classes(data))  # type: ignore[misc]
         rows.append(_row(f"BPC size classes, {kind}", len(data) / seconds / 1e9, "GB/s", ASKED_GB_PER_S))
     pages = kinds()["real pages"]
-    table = fvc.profiled([pages])
+    table = fvc.options_from_sample([pages])
     for name, work in {
         "FVC sizes": lambda: compressed_bits(pages, "fvc", **table),
-        "FVC table": lambda: fvc.profiled([pages]),
+        "FVC table": lambda: fvc.options_from_sample([pages]),
         "C-Pack sizes": lambda: compressed_bits(pages, "cpack"),
     }.items():
         rows.append(_row(f"{name}, real pages", len(pages) / best_seconds(work) / 1e9, "GB/s", None))

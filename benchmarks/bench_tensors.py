@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from benchmarks.bench_compress import Row, best_seconds
 from buddysim.compress import compress, compressed_bits, decompress
-from buddysim.compress.registry import tensor_algorithms
+from buddysim.compress.compressors import tensor_algorithms
 
 BYTES = 8 * 2**20
 ZLIB_BYTES = 2**20

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.measurement import Measurement
-from buddysim.sweep.api import sweep
+from buddysim.sweep.api import run_sweep
 from buddysim.sweep.store import Store
 from buddysim.sweep.study_file import read_study
 from buddysim.synthetic import make_trace
@@ -57,7 +57,7 @@ def measure(folder: Path, quick: bool) -> list[Measurement]:
     study.write_text(STUDY.format(trace=trace.absolute(), links=texts, seeds=", ".join(map(str, range(seeds)))))
     seen = _disturbed(study, folder / "disturbed", links * seeds, kills)
     began = time.perf_counter()
-    sweep(read_study(study), store=folder / "undisturbed", workers=WORKERS)
+    run_sweep(read_study(study), store=folder / "undisturbed", workers=WORKERS)
     undisturbed_s = time.perf_counter() - began
     return _rows(seen, _compared(study, folder), undisturbed_s, links * seeds)
 
@@ -69,7 +69,7 @@ def _disturbed(study: Path, place: Path, points: int, kills: int) -> Disturbed:
     log = place.with_suffix(".jsonl")
     began, there = time.perf_counter(), set[str]()
     with log.open("w") as events:
-        command = [sys.executable, "-m", "buddysim", "sweep", str(study), "--store", str(place), "--json-lines",
+        command = [sys.executable, "-m", "buddysim", "run_sweep", str(study), "--store", str(place), "--json-lines",
                    "--workers", str(WORKERS)]  # fmt: skip
         driver = subprocess.Popen(command, stdout=events)
         while (code := driver.poll()) != 0:

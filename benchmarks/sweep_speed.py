@@ -11,7 +11,7 @@ from pathlib import Path
 
 from benchmarks import sweep_kills, sweep_store
 from benchmarks.measurement import Measurement
-from buddysim.sweep.api import Results, sweep
+from buddysim.sweep.api import Results, run_sweep
 from buddysim.synthetic import make_trace
 
 #: A process that simulates the same points without a sweep: the next seed is the next byte of a pipe that all share.
@@ -19,7 +19,7 @@ from buddysim.synthetic import make_trace
 BARE = """
 import os, sys
 import buddysim
-from buddysim.sweep.memory import keep_freed_memory
+from buddysim.sweep.memory_grants import keep_freed_memory
 from buddysim.trace import open_trace
 keep_freed_memory()
 trace = open_trace(sys.argv[1])
@@ -51,7 +51,7 @@ def measure(folder: Path, quick: bool) -> list[Measurement]:
 
 def _swept(folder: Path, trace: Path, points: int, workers: int) -> Results:
     place = folder / f"store-{workers}-{time.monotonic_ns()}"
-    results = sweep(set={"trace": str(trace)}, grid={"seed": list(range(points))}, store=place, workers=workers)
+    results = run_sweep(set={"trace": str(trace)}, grid={"seed": list(range(points))}, store=place, workers=workers)
     assert not results.summary.failures
     return results
 

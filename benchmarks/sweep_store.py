@@ -12,10 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.measurement import Measurement
-from buddysim.sweep.point import Point
-from buddysim.sweep.record import Record, make_record, name_of
+from buddysim.sweep.point import SweepPoint
 from buddysim.sweep.store import Store
-from buddysim.sweep.study import Names
+from buddysim.sweep.stored_result import StoredResult, make_record, name_of
+from buddysim.sweep.study import PointKeys
 from buddysim.synthetic import make_trace
 
 STUDY = """
@@ -46,7 +46,7 @@ def measure(folder: Path, quick: bool) -> list[Measurement]:
 def _filled(study: Path, place: Path) -> list[Measurement]:
     from buddysim.sweep.study_file import read_study
 
-    points, names = list(read_study(study).points()), Names()
+    points, names = list(read_study(study).points()), PointKeys()
     store = Store.at(place)
     store.check_writable()
     first = points[0]
@@ -61,7 +61,7 @@ def _filled(study: Path, place: Path) -> list[Measurement]:
     ]
 
 
-def _copy(record: Record, point: Point, name: str) -> Record:
+def _copy(record: StoredResult, point: SweepPoint, name: str) -> StoredResult:
     """The record under a point's name, with an identity that has it."""
     identity = point.identity
     assert name_of(identity) == name

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from buddysim.figures.result_figure import plot
     from buddysim.machine import Machine
     from buddysim.replay import ReplayResult, SchemeResults, simulate, simulate_schemes
+    from buddysim.sweep.api import run_sweep
+    from buddysim.sweep.differences import diff
     from buddysim.trace import open_trace
     from buddysim.training import simulate as simulate_training
 
@@ -32,10 +34,12 @@ __all__ = [
     "__version__",
     "analyse",
     "compress",
+    "diff",
     "load_plugin",
     "open_trace",
     "plot",
     "profile",
+    "run_sweep",
     "simulate",
     "simulate_schemes",
     "simulate_training",
@@ -55,6 +59,8 @@ _HOMES = {
     "profile": "buddysim.buddy",
     "open_trace": "buddysim.trace",
     "plot": "buddysim.figures.result_figure",
+    "diff": "buddysim.sweep.differences",
+    "run_sweep": "buddysim.sweep.api",
     "simulate_schemes": "buddysim.replay",
     "simulate": "buddysim.replay",
 }

@@ -24,7 +24,7 @@ from buddysim.papers.comparison_table import write_both  # noqa: E402
 from buddysim.papers.paper_comparison import NOT_REPRODUCED, STATUSES, PaperComparison  # noqa: E402
 from buddysim.papers.reported_values import ReportedNumber, reported_values  # noqa: E402
 from buddysim.papers.simulated_values import simulation_functions  # noqa: E402
-from buddysim.sweep.saved import SavedResults  # noqa: E402
+from buddysim.sweep.cached_results import SavedResults  # noqa: E402
 from buddysim.sweep.store import Store  # noqa: E402
 
 DOCUMENT = ROOT / "docs" / "validation.md"

@@ -27,7 +27,7 @@ from buddysim.papers.simulated_values import simulation_functions  # noqa: E402
 from buddysim.papers.vdnn.baseline import growth_gib, largest_backward_share  # noqa: E402
 from buddysim.papers.vdnn.memory_usage import POLICIES, mean_saving, outcome, readings, weights_once  # noqa: E402
 from buddysim.papers.vdnn.paper_networks import GIB, SIX  # noqa: E402
-from buddysim.sweep.saved import SavedResults  # noqa: E402
+from buddysim.sweep.cached_results import SavedResults  # noqa: E402
 
 KINDS = ("peak", "average")
 DOCUMENT = ROOT / "docs" / "validation-training.md"

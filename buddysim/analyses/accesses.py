@@ -10,7 +10,7 @@ from buddysim.analyses.analysis_options import AnalysisOptions
 from buddysim.analyses.analysis_result import AnalysisResult, Value
 from buddysim.analyses.snapshot_classes import snapshots_of_run
 from buddysim.analyses.target_choice import target_source_text
-from buddysim.buddy.values import EntryValues
+from buddysim.buddy.entry_values import EntryValues
 from buddysim.compress import SECTOR_BYTES
 from buddysim.replay import simulate
 from buddysim.trace import Trace

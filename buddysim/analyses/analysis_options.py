@@ -8,7 +8,7 @@ from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import shortened
 from buddysim.buddy import ProfileOptions
 from buddysim.compress import DEFAULT
-from buddysim.compress.registry import find_for_entries, joined
+from buddysim.compress.compressors import find_for_entries, joined
 from buddysim.machine import Machine
 
 KIB = 1024

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from buddysim.base.errors import BuddysimError
-from buddysim.base.frames import frame
+from buddysim.base.stack_frames import frame
 
 if TYPE_CHECKING:
     import pandas

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from buddysim.analyses.analysis_options import AnalysisOptions
 from buddysim.analyses.analysis_result import AnalysisResult, Value
 from buddysim.analyses.snapshot_classes import MEASURED, classes_at, snapshots_of_run
-from buddysim.buddy.values import EntryValues
+from buddysim.buddy.entry_values import EntryValues
 from buddysim.compress import SECTORS_OF_CLASS, UNKNOWN_CLASS
 from buddysim.trace import Trace
 

@@ -15,7 +15,7 @@ from buddysim.analyses.snapshot_classes import (
     snapshots_of_run,
 )
 from buddysim.base.errors import BuddysimError
-from buddysim.buddy.values import EntryValues
+from buddysim.buddy.entry_values import EntryValues
 from buddysim.compress import STUDY_CLASSES
 from buddysim.trace import Trace
 

@@ -12,8 +12,8 @@ from buddysim.analyses.analysis_options import AnalysisOptions
 from buddysim.analyses.analysis_result import AnalysisResult, DoesNotApply, Value
 from buddysim.analyses.snapshot_classes import snapshots_of_run
 from buddysim.analyses.target_choice import select_targets, target_source_text
+from buddysim.buddy.entry_values import EntryValues
 from buddysim.buddy.targets import Target
-from buddysim.buddy.values import EntryValues
 from buddysim.compress import ENTRY_BYTES, SECTORS_OF_CLASS, STUDY_CLASSES, UNKNOWN_CLASS
 from buddysim.trace import Trace
 

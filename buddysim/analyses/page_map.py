@@ -7,8 +7,8 @@ import numpy as np
 from buddysim.analyses.analysis_options import AnalysisOptions
 from buddysim.analyses.analysis_result import AnalysisResult, Value
 from buddysim.analyses.snapshot_classes import MEASURED, classes_at, snapshots_of_run
+from buddysim.buddy.entry_values import EntryValues
 from buddysim.buddy.known import PAGE_ENTRIES
-from buddysim.buddy.values import EntryValues
 from buddysim.compress import STUDY_CLASSES, UNKNOWN_CLASS
 from buddysim.trace import Trace
 

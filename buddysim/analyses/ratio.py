@@ -13,7 +13,7 @@ from buddysim.analyses.snapshot_classes import (
     scale_to_allocation,
     snapshots_of_run,
 )
-from buddysim.buddy.values import EntryValues
+from buddysim.buddy.entry_values import EntryValues
 from buddysim.compress import ENTRY_BYTES, STUDY_CLASSES
 from buddysim.trace import Trace
 

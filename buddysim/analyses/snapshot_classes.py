@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.base.errors import BuddysimError
-from buddysim.buddy.values import EntryValues
+from buddysim.buddy.entry_values import EntryValues
 from buddysim.compress import UNKNOWN_CLASS
 from buddysim.trace import Allocation, Snapshot, Trace
 

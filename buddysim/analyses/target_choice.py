@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from buddysim.analyses.analysis_options import AnalysisOptions
 from buddysim.buddy import Targets, profile_with, targets_of_other_input
-from buddysim.buddy.options import ProfileOptions
+from buddysim.buddy.profile_options import ProfileOptions
 from buddysim.trace import Trace, open_trace
 
 

@@ -7,7 +7,7 @@ from buddysim.analyses.analysis_result import AnalysisResult, Value
 from buddysim.analyses.snapshot_classes import snapshots_of_run
 from buddysim.analyses.target_choice import select_targets, target_source_text
 from buddysim.buddy import profile_under
-from buddysim.buddy.values import EntryValues
+from buddysim.buddy.entry_values import EntryValues
 from buddysim.trace import Trace
 
 ORDER = 80

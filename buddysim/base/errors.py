@@ -8,15 +8,15 @@ from buddysim.base.terminal import one_line
 
 
 class BuddysimError(Exception):
-    """A user's mistake. ``str(error)`` is one line: what, where, what was expected.
+    """A user's mistake. ``str(error)`` is one line: where, the problem, what was expected.
 
     Parameters
     ----------
-    problem : the line; what it quotes of a file may hold anything, and is made safe to print here
+    message : the line; text quoted from a file is made safe to print here
     """
 
-    def __init__(self, problem: str) -> None:
-        super().__init__(one_line(problem))
+    def __init__(self, message: str) -> None:
+        super().__init__(one_line(message))
 
 
 class TraceFileError(BuddysimError):

@@ -16,7 +16,7 @@ from buddysim.base.registry import Registry
 
 #: The module of each kind that has its `Registry` as ``REGISTRY``.
 HOMES = {
-    "compressor": "buddysim.compress.registry",
+    "compressor": "buddysim.compress.compressors",
     "importer": "buddysim.importers",
     "synthetic workload": "buddysim.synthetic.registry",
     "workload": "buddysim.workloads.registry",

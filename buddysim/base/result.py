@@ -12,9 +12,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from buddysim.base.frames import frame, result_rows
 from buddysim.base.notebook import html
 from buddysim.base.plugins import checksums
+from buddysim.base.stack_frames import frame, result_rows
 
 if TYPE_CHECKING:
     import pandas

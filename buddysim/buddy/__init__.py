@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from buddysim.buddy.allocation_keys import allocation_keys
 from buddysim.buddy.distribution import Distribution
-from buddysim.buddy.options import ProfileOptions
 from buddysim.buddy.other_input import targets_of_other_input
 from buddysim.buddy.profile import AllocationProfile, Profile, profile, profile_under, profile_with
+from buddysim.buddy.profile_options import ProfileOptions
 from buddysim.buddy.sizes import SizeSource
 from buddysim.buddy.targets import ALL_TARGETS, TARGET, Target, Targets
 

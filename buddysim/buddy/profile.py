@@ -17,14 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.base.errors import BuddysimError
-from buddysim.base.frames import frame
 from buddysim.base.notebook import html
 from buddysim.base.result import file_name
+from buddysim.base.stack_frames import frame
 from buddysim.buddy.distribution import Distribution
-from buddysim.buddy.options import ProfileOptions, exact_share
+from buddysim.buddy.entry_values import N_CLASSES, EntryValues
 from buddysim.buddy.over_time import largest_first_until_none_over, sums_over_time
+from buddysim.buddy.profile_options import ProfileOptions, exact_share
 from buddysim.buddy.targets import ALL_TARGETS, TARGET, Target, Targets
-from buddysim.buddy.values import N_CLASSES, EntryValues
 from buddysim.compress import ENTRY_BYTES, SECTOR_BYTES, SECTORS_OF_CLASS, STUDY_CLASSES
 from buddysim.trace import Allocation, Trace, open_trace
 

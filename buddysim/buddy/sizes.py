@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from buddysim.base.errors import BuddysimError
 from buddysim.buddy.distribution import DEFAULT_DISTRIBUTION, Distribution, checked_seed
 from buddysim.buddy.entry_sizes import fill_unsampled
+from buddysim.buddy.entry_values import EntryValues, put_classes
 from buddysim.buddy.known import KnownClasses
-from buddysim.buddy.values import EntryValues, put_classes
 from buddysim.compress import DEFAULT, ENTRY_BYTES, STUDY_CLASSES
 from buddysim.trace import Allocation, Trace
 

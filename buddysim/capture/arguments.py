@@ -10,7 +10,7 @@ from buddysim.base.errors import BuddysimError
 def add_compressor(parser: argparse.ArgumentParser) -> None:
     """The compressor whose size classes the trace's size maps hold."""
     from buddysim.compress import DEFAULT
-    from buddysim.compress.registry import size_map_algorithms
+    from buddysim.compress.compressors import size_map_algorithms
 
     parser.add_argument(
         "--compressor",
@@ -22,7 +22,7 @@ def add_compressor(parser: argparse.ArgumentParser) -> None:
 
 
 def _compressor(name: str) -> str:
-    from buddysim.compress.registry import find_for_size_maps
+    from buddysim.compress.compressors import find_for_size_maps
 
     try:
         find_for_size_maps(name)

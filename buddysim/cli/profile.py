@@ -6,9 +6,9 @@ import argparse
 
 from buddysim.base.output import check_outputs
 from buddysim.buddy import Distribution, ProfileOptions, profile_with
-from buddysim.buddy.options import AGGREGATES, POLICIES
+from buddysim.buddy.profile_options import AGGREGATES, POLICIES
 from buddysim.cli.json_output import add_json_argument, is_on_stdout, json_file, write_plain_json
-from buddysim.compress.registry import entry_algorithms
+from buddysim.compress.compressors import entry_algorithms
 from buddysim.report.profile_screen import how, profile_parts
 from buddysim.report.screen import print_screen
 from buddysim.trace import open_trace

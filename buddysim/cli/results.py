@@ -49,12 +49,12 @@ def run(args: argparse.Namespace) -> int:
     if args.prune:
         return _prune(store, args.yes)
     from buddysim.base.output import check_output
-    from buddysim.sweep.query import Table
+    from buddysim.sweep.query import ResultTable
 
     if args.output is not None:
         _check_suffix(args.output)
         check_output(args.output)
-    table = Table(store)
+    table = ResultTable(store)
     columns = [name.strip() for name in args.columns.split(",")] if args.columns else None
     if args.sql is not None:
         if columns:
@@ -100,7 +100,7 @@ def _every_column(found: Any) -> tuple[list[Part], int]:
 def _by_engine(found: Any) -> tuple[list[Part], int]:
     """For each engine the columns that tell its results apart, and how many columns they are in all."""
     from buddysim.report.counter_texts import counter_texts
-    from buddysim.sweep.telling import telling
+    from buddysim.sweep.distinguishing_columns import telling
 
     counters = {counter.name for counter in counter_texts()}
     of_rows = found.column("engine").to_pylist()
@@ -117,7 +117,7 @@ def _by_engine(found: Any) -> tuple[list[Part], int]:
 
 def _table(found: Any, names: list[str]) -> ScreenTable:
     from buddysim.report.screen import Column, ScreenTable
-    from buddysim.sweep.telling import quantity
+    from buddysim.sweep.distinguishing_columns import quantity
 
     rows = found.select(names).to_pylist()
     texts = {name: any(isinstance(row[name], str) for row in rows) for name in names}

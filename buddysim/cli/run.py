@@ -101,7 +101,7 @@ def _add_target_arguments(parser: argparse.ArgumentParser) -> None:
     """Where targets and sizes of entries come from."""
     from buddysim.buddy import Distribution, ProfileOptions
     from buddysim.cli.completion import completes
-    from buddysim.compress.registry import entry_algorithms
+    from buddysim.compress.compressors import entry_algorithms
 
     completes(parser.add_argument("--targets", metavar="FILE", help="target ratios, as profile -o writes them"), "file")
     parser.add_argument(
@@ -173,13 +173,13 @@ def chosen_schemes(text: str) -> list[str]:
 def chosen_kernels(text: str | None) -> slice | None:
     """``3``, ``3:7``, ``3:`` or ``:7`` as a slice."""
     from buddysim.base.errors import BuddysimError
-    from buddysim.base.first_end import first_end
     from buddysim.base.hints import shortened
+    from buddysim.base.ranges import parse_range
 
     if text is None:
         return None
     try:
-        return slice(*first_end(text, "kernel", "3 or 3:7", _MOST_DIGITS))
+        return slice(*parse_range(text, "kernel", "3 or 3:7", _MOST_DIGITS))
     except ValueError as error:
         raise BuddysimError(f"--kernels: {shortened(text)}: {error}") from None
 

@@ -7,8 +7,8 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from buddysim.sweep.plan import Plan
-    from buddysim.sweep.runner import Summary
+    from buddysim.sweep.plan import SweepPlan
+    from buddysim.sweep.runner import SweepSummary
     from buddysim.sweep.study import Study
 
 NAME = "sweep"
@@ -198,11 +198,11 @@ def _go_on(count: int, args: argparse.Namespace) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _planned(plan: Plan, args: argparse.Namespace) -> dict[str, Any]:
+def _planned(plan: SweepPlan, args: argparse.Namespace) -> dict[str, Any]:
     """The first event: what there is to do."""
     from buddysim.sweep.api import measured
-    from buddysim.sweep.changed import changes, edited
     from buddysim.sweep.estimate import Estimate
+    from buddysim.sweep.why_missing import changes, edited
 
     said = [*plan.store.notes, *changes(plan), edited(plan)]
     event = {
@@ -228,7 +228,7 @@ def _planned(plan: Plan, args: argparse.Namespace) -> dict[str, Any]:
     return event
 
 
-def _ended(plan: Plan, summary: Summary) -> dict[str, Any]:
+def _ended(plan: SweepPlan, summary: SweepSummary) -> dict[str, Any]:
     return {
         "event": "ended",
         "points": len(plan.points),
@@ -240,7 +240,7 @@ def _ended(plan: Plan, summary: Summary) -> dict[str, Any]:
     }
 
 
-def _events(args: argparse.Namespace, plan: Plan) -> Any:
+def _events(args: argparse.Namespace, plan: SweepPlan) -> Any:
     from buddysim.report.sweep_progress import json_lines, screen
 
     return json_lines() if args.json_lines else screen(len(plan.missing), plan.there)

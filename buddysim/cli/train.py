@@ -30,7 +30,7 @@ _SCHEME_OPTION = "scheme_option_"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from buddysim.base.pool import FITS
+    from buddysim.base.memory_pool import FITS
     from buddysim.cli.completion import completes
     from buddysim.training.cost.precision import PRECISIONS
     from buddysim.training.iteration.optimizer import OPTIMIZERS

@@ -13,8 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.base.errors import BuddysimError
+from buddysim.compress.compressors import (
+    Compressor,
+    Data,
+    algorithms,
+    find,
+    find_for_entries,
+    in_windows,
+    profile_options,
+)
 from buddysim.compress.functions import register
-from buddysim.compress.registry import Compressor, Data, algorithms, find, find_for_entries, in_windows, profile_options
 from buddysim.compress.size_classes import (
     ENTRY_BYTES,
     SECTOR_BYTES,

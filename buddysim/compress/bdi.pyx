@@ -32,7 +32,7 @@ cdef enum:
     MOST_BITS = 1028            # a raw one
 
 ORDER = 12
-TWIN = "tests.reference.compress.ref_bdi"
+REFERENCE = "tests.reference.compress.ref_bdi"
 
 #: Options and their defaults. ``count_mask``: sizes have the 4-bit id of the code and a mask bit per element, too.
 OPTIONS = {"count_mask": False}

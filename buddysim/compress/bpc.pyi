@@ -1,10 +1,10 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from buddysim.compress.registry import Data
+from buddysim.compress.compressors import Data
 
 ORDER: int
-TWIN: str
+REFERENCE: str
 OPTIONS: dict[str, object]
 PATHS: tuple[str, ...]
 

@@ -19,7 +19,7 @@ cdef enum:
     MOST_BITS = 1089            # base and every plane verbatim
 
 ORDER = 10
-TWIN = "tests.reference.compress.ref_bpc"
+REFERENCE = "tests.reference.compress.ref_bpc"
 
 #: Options and their defaults. ``unsigned``: words are unsigned numbers, so that deltas differ in bit 32 and above.
 OPTIONS = {"unsigned": False}

@@ -27,7 +27,7 @@ cdef enum Pattern:
     MMMX
 
 ORDER = 18
-TWIN = "tests.reference.compress.ref_cpack"
+REFERENCE = "tests.reference.compress.ref_cpack"
 
 #: It has no options.
 OPTIONS = {}

@@ -19,7 +19,7 @@ cdef enum:
     NARROW_COLUMNS = 256        # what an index of one byte can tell apart
 
 ORDER = 35
-TWIN = "tests.reference.compress.ref_csr"
+REFERENCE = "tests.reference.compress.ref_csr"
 #: Rows are of a tensor, not of a single entry.
 TENSORS_ONLY = True
 

@@ -32,7 +32,7 @@ cdef enum:
     MOST_BITS = 1120            # every word raw
 
 ORDER = 14
-TWIN = "tests.reference.compress.ref_fpc"
+REFERENCE = "tests.reference.compress.ref_fpc"
 
 #: It has no options.
 OPTIONS = {}

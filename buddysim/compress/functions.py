@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from buddysim.base import plugins
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import shortened
-from buddysim.compress.registry import REGISTRY
+from buddysim.compress.compressors import REGISTRY
 from buddysim.compress.size_classes import ENTRY_BYTES
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
@@ -34,7 +34,7 @@ def register(
     name : of the compressor: small letters, digits, ``-``
     compressed_bits : given whole entries (uint8 array, contiguous), gives the size of each in bits; its
         keyword-only parameters with defaults are the compressor's options
-    compress, decompress : both directions, as `buddysim.compress.registry.Compressor` says; without them the compressor
+    compress, decompress : both directions, as `buddysim.compress.compressors.Compressor` says; without them the compressor
         gives sizes only, which is all that replays and profiles use
 
     Raises

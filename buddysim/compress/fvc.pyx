@@ -20,7 +20,7 @@ cdef enum:
     MISS_BITS = 33
 
 ORDER = 16
-TWIN = "tests.reference.compress.ref_fvc"
+REFERENCE = "tests.reference.compress.ref_fvc"
 
 #: Options and their defaults. ``table_words``: 8 or 16; ``table``: the words, the most frequent first; without any, a
 #: call takes those of its own data, and a payload begins with them.
@@ -37,7 +37,7 @@ def provenance():
     return f"the {OPTIONS['table_words']} most frequent words"
 
 
-def profiled(blocks, *, table_words=8):
+def options_from_sample(blocks, *, table_words=8):
     """Options that hold the table of some data.
 
     Parameters

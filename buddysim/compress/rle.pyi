@@ -1,10 +1,10 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from buddysim.compress.registry import Data
+from buddysim.compress.compressors import Data
 
 ORDER: int
-TWIN: str
+REFERENCE: str
 TENSORS_ONLY: bool
 OPTIONS: dict[str, object]
 KINDS: tuple[str, ...]

@@ -15,7 +15,7 @@ cdef enum:
     LONGEST = 255               # what a count's byte holds
 
 ORDER = 30
-TWIN = "tests.reference.compress.ref_rle"
+REFERENCE = "tests.reference.compress.ref_rle"
 #: A single entry is too short for runs: data are always windows.
 TENSORS_ONLY = True
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from buddysim.base.errors import BuddysimError
 from buddysim.compress import ENTRY_BYTES, compressed_bits
-from buddysim.compress.registry import find, tensor_algorithms
+from buddysim.compress.compressors import find, tensor_algorithms
 from buddysim.compress.windows import TENSOR_WINDOW
 
 #: Orders of a feature map's axes in memory, the last one contiguous: samples, channels, height, width.

@@ -1,6 +1,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from buddysim.compress.registry import Data
+from buddysim.compress.compressors import Data
 
 def zero_entries(data: Data) -> NDArray[np.bool_]: ...

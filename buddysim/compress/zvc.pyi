@@ -1,16 +1,16 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from buddysim.compress.registry import Data
+from buddysim.compress.compressors import Data
 
 ORDER: int
-TWIN: str
+REFERENCE: str
 MASK_BITS_PER_WORD: int
 OPTIONS: dict[str, object]
 PATHS: tuple[str, ...]
 
 def best_path() -> str: ...
-def share_of_density(density: float, masks: bool = True) -> float: ...
+def fraction_of_density(density: float, masks: bool = True) -> float: ...
 def compressed_bits(
     data: Data, *, word_bits: int = 32, window: int = 128, raw_fallback: bool = False
 ) -> NDArray[np.uint32]: ...

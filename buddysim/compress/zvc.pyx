@@ -28,7 +28,7 @@ cdef extern from "zvc_groups.h" nogil:
     ) noexcept
 
 ORDER = 20
-TWIN = "tests.reference.compress.ref_zvc"
+REFERENCE = "tests.reference.compress.ref_zvc"
 MASK_BITS_PER_WORD = 1
 
 #: Implementations of both directions; all give the same results, and this processor has those up to `best_path()`.
@@ -51,7 +51,7 @@ def best_path():
     return PATHS[fastest]
 
 
-def share_of_density(density, masks=True):
+def fraction_of_density(density, masks=True):
     """Bytes of the code over the data's: the words of 32 bits that aren't zero, and a mask bit for each word."""
     return density + masks * MASK_BITS_PER_WORD / 32
 

@@ -22,7 +22,7 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
     """A row for each network: share of vDNN's traffic, by scheme."""
     rows = []
     for label, (name, batch) in NETWORKS.items():
-        results = source.training.results(name, batch, SCHEMES, conv_library="cudnn5")
+        results = source.training.training_results(name, batch, SCHEMES, conv_library="cudnn5")
         whole = results["vdnn-all-p"]["link.bytes"]
         rows.append({"network": label, "share": {s: r["link.bytes"] / whole for s, r in results.items()}})
     return rows

@@ -32,7 +32,9 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
         }
         for machine in MACHINES
         for label, (name, batch) in NETWORKS.items()
-        for scheme, result in source.training.results(name, batch, SCHEMES, machine, conv_library="cudnn5").items()
+        for scheme, result in source.training.training_results(
+            name, batch, SCHEMES, machine, conv_library="cudnn5"
+        ).items()
     ]
 
 

@@ -53,7 +53,7 @@ def data(source: ResultSource) -> TradeOffFigureData:
         name for name in schemes.runnable_schemes() if not getattr(schemes.REGISTRY.find(name), "UNLIMITED", False)
     ]
     network, batch, machine = chosen["network"], int(chosen["batch"]), chosen["machine"]
-    results = source.training.results(network, batch, names, machine)
+    results = source.training.training_results(network, batch, names, machine)
     rows = [
         {
             "scheme": name,

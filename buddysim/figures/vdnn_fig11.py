@@ -38,7 +38,7 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
     """A row for each network and scheme: GiB, and the average use saved in per cent."""
     rows = []
     for label, name, batch in SIX:
-        for scheme, result in source.training.results(name, batch, SCHEMES).items():
+        for scheme, result in source.training.training_results(name, batch, SCHEMES).items():
             provisioned = scheme.startswith("base")  # network-wide, throughout (Sec. V-A)
             held = {
                 kind: int(result["memory.peak_bytes"]) if provisioned else used_bytes(result, kind)

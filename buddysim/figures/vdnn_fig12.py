@@ -23,7 +23,8 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
         {
             "network": label,
             "gib": {
-                s: r["host.peak_pinned_bytes"] / GIB for s, r in source.training.results(name, batch, SCHEMES).items()
+                s: r["host.peak_pinned_bytes"] / GIB
+                for s, r in source.training.training_results(name, batch, SCHEMES).items()
             },
         }
         for label, name, batch in SIX

@@ -26,7 +26,7 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
             "fits": result["fits"],
         }
         for label, name, batch in SIX
-        for scheme, result in source.training.results(name, batch, SCHEMES).items()
+        for scheme, result in source.training.training_results(name, batch, SCHEMES).items()
     ]
 
 

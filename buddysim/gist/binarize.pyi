@@ -1,7 +1,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from buddysim.compress.registry import Data
+from buddysim.compress.compressors import Data
 from buddysim.gist.windows import Windows
 
 REFERENCE: str

@@ -3,7 +3,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from buddysim.compress.registry import Data
+from buddysim.compress.compressors import Data
 
 REFERENCE: str
 

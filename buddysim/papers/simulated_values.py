@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from buddysim.papers.reported_values import ReportedNumber, paper_folders
-from buddysim.sweep.saved import Result, SavedResults
+from buddysim.sweep.cached_results import Result, SavedResults
 
 SimulationFunction = Callable[[SavedResults], "SimulatedValue"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from buddysim.base.errors import BuddysimError
-from buddysim.base.memory import memory_available
+from buddysim.base.host_memory import memory_available
 from buddysim.replay.address_space import AddressSpace
 from buddysim.replay.lazy_allocations import LARGE_ENTRIES, SEGMENT_ENTRIES
 from buddysim.trace import Kernel, Trace

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from buddysim.base.errors import BuddysimError
-from buddysim.base.frames import frame, result_rows
 from buddysim.base.notebook import html
+from buddysim.base.stack_frames import frame, result_rows
 from buddysim.buddy import Targets
 from buddysim.machine import Machine
 from buddysim.replay.result import ReplayResult

@@ -10,8 +10,8 @@ from fractions import Fraction
 
 from buddysim.base.errors import BuddysimError
 from buddysim.buddy import AllocationProfile, ProfileOptions, SizeSource, Targets, profile_with, targets_of_other_input
-from buddysim.buddy.options import DRAWN_SEEDS
 from buddysim.buddy.profile import observe
+from buddysim.buddy.profile_options import DRAWN_SEEDS
 from buddysim.machine import Machine
 from buddysim.replay import sensitivity
 from buddysim.replay.compute_gap_scale import exact_compute_gap_scale

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from buddysim.buddy import AllocationProfile, Distribution, Profile, ProfileOptions
-from buddysim.buddy.options import DRAWN_SEEDS
 from buddysim.buddy.profile import STATES
+from buddysim.buddy.profile_options import DRAWN_SEEDS
 from buddysim.report.quantities import format_bytes, format_percent
 from buddysim.report.screen import NOT_APPLICABLE, Column, Part, ScreenTable, make_printable
 

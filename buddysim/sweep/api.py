@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from buddysim.base.errors import BuddysimError
-from buddysim.base.memory import memory_available
-from buddysim.sweep import cluster, memory
+from buddysim.base.host_memory import memory_available
+from buddysim.sweep import cluster, memory_grants
 from buddysim.sweep.estimate import Estimate
-from buddysim.sweep.plan import Plan, make_plan
-from buddysim.sweep.point import Point
-from buddysim.sweep.record import Record
-from buddysim.sweep.runner import Executor, Listen, Runner, Serial, Summary
+from buddysim.sweep.plan import SweepPlan, make_plan
+from buddysim.sweep.point import SweepPoint
+from buddysim.sweep.runner import Executor, Listen, Runner, SerialExecutor, SweepSummary
 from buddysim.sweep.store import Store
+from buddysim.sweep.stored_result import StoredResult
 from buddysim.sweep.study import Study, StudyReader
 from buddysim.sweep.study_file import read_study
 
@@ -32,13 +32,13 @@ class Results:
     summary : how the run went
     """
 
-    plan: Plan
-    summary: Summary
+    plan: SweepPlan
+    summary: SweepSummary
 
     def __len__(self) -> int:
         return len(self.plan.points) - len(self.plan.baselines)
 
-    def __iter__(self) -> Iterator[Record]:
+    def __iter__(self) -> Iterator[StoredResult]:
         for _, record in self._found():
             yield record
 
@@ -56,14 +56,14 @@ class Results:
 
         return pandas.DataFrame(self.rows())
 
-    def _found(self) -> Iterator[tuple[Point, Record]]:
+    def _found(self) -> Iterator[tuple[SweepPoint, StoredResult]]:
         for name, point in self.plan.points.items():
             if name not in self.plan.baselines:
                 record = self.plan.store.get(name)
                 if record is not None:
                     yield point, record
 
-    def _row(self, point: Point, record: Record, times: dict[str, float | None]) -> dict[str, Any]:
+    def _row(self, point: SweepPoint, record: StoredResult, times: dict[str, float | None]) -> dict[str, Any]:
         how, row = point.how, dict(record.row)
         if how.AGAINST is None:
             return row
@@ -76,7 +76,7 @@ class Results:
         return row | {how.AGAINST: row[how.TIME] / time if time else None}
 
 
-def sweep(
+def run_sweep(
     study: Study | Path | None = None,
     *,
     store: Store | Path | None = None,
@@ -112,20 +112,20 @@ def sweep(
     if isinstance(study, Study):
         made = study
     else:
-        made = read_study(study) if study is not None else StudyReader("sweep").read(tables)
+        made = read_study(study) if study is not None else StudyReader("run_sweep").read(tables)
     place = store if isinstance(store, Store) else Store.at(store)
     plan = make_plan(made, place, fresh, lambda count: yes)
     heard = listen or (lambda event: None)
     return Results(plan, run(plan, executor_maker(workers, scheduler, slurm), heard))
 
 
-Maker = Callable[[Plan, Callable[[str], object]], Executor]
+Maker = Callable[[SweepPlan, Callable[[str], object]], Executor]
 
 
-def run(plan: Plan, make: Maker, listen: Listen) -> Summary:
+def run(plan: SweepPlan, make: Maker, listen: Listen) -> SweepSummary:
     """Runs what a plan lacks; starts nothing where that is nothing."""
     if not plan.missing:
-        return Summary()
+        return SweepSummary()
     plan.store.check_writable()
     plan.check_machines()
     executor = make(plan, lambda text: listen({"event": "waiting", "reason": text}))
@@ -136,7 +136,7 @@ def run(plan: Plan, make: Maker, listen: Listen) -> Summary:
         executor.close()
 
 
-def measured(plan: Plan) -> list[Mapping[str, Any]]:
+def measured(plan: SweepPlan) -> list[Mapping[str, Any]]:
     """What the store has measured of results of the plan's engine; nothing without the index."""
     if plan.table is None:
         return []
@@ -149,7 +149,7 @@ def measured(plan: Plan) -> list[Mapping[str, Any]]:
 
 
 def executor_maker(workers: int | None = None, scheduler: str | None = None, slurm: Path | None = None) -> Maker:
-    """Where points run: see `sweep`.
+    """Where points run: see `run_sweep`.
 
     Raises
     ------
@@ -176,16 +176,18 @@ def executor_maker(workers: int | None = None, scheduler: str | None = None, slu
     return lambda plan, waiting: _local(workers, plan, waiting)
 
 
-def _local(workers: int | None, plan: Plan, waiting: Callable[[str], object]) -> Executor:
+def _local(workers: int | None, plan: SweepPlan, waiting: Callable[[str], object]) -> Executor:
     count = workers or len(os.sched_getaffinity(0))
     folder = str(plan.store.folder)
     if workers is not None and workers > 1:
         cluster.check_installed(f"--workers {workers}")
     if count == 1 or len(plan.missing) == 1:
-        return Serial(folder, waiting)
+        return SerialExecutor(folder, waiting)
     if not cluster.installed():
-        return Serial(folder, waiting, "this process alone: worker processes need pip install 'buddysim[sweep]'")
+        return SerialExecutor(
+            folder, waiting, "this process alone: worker processes need pip install 'buddysim[sweep]'"
+        )
     count = min(count, len(plan.missing))
-    most = int(memory_available() * memory.SHARE)
+    most = int(memory_available() * memory_grants.SHARE)
     text = f"{count} worker processes of this machine"
     return cluster.Cluster(folder, lambda: cluster.local_cluster(count), text, most, waiting)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from buddysim.base.errors import BuddysimError
-from buddysim.base.first_end import first_end
 from buddysim.base.hints import shortened
+from buddysim.base.ranges import parse_range
 from buddysim.machine.units import parse_size
 
 #: What a point has for an axis: JSON can carry it to a worker.
@@ -99,7 +99,7 @@ def kernels(given: object) -> str | None:
     """``3``, ``"3:7"``, ``"3:"`` or ``":7"``, as ``"FIRST:END"``; all kernels are None."""
     if isinstance(given, slice):
         given = f"{'' if given.start is None else given.start}:{'' if given.stop is None else given.stop}"
-    first, end = first_end(str(given).replace(" ", ""), "kernel", "3 or 3:7")
+    first, end = parse_range(str(given).replace(" ", ""), "kernel", "3 or 3:7")
     if end is None:
         return f"{first}:" if first else None
     return f"{first}:{end}"

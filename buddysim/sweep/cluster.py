@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import shortened
-from buddysim.sweep import memory
+from buddysim.sweep import memory_grants
 from buddysim.sweep.execute import BUG, KILLED, MEMORY, Outcome, run_point
-from buddysim.sweep.runner import Task
+from buddysim.sweep.runner import PointTask
 
 #: A scheduler that doesn't answer within this is reported.
 ANSWER_S = 5
@@ -88,10 +88,10 @@ class Cluster:
 
         self.text, self.memory_bytes = text, memory_bytes
         self._folder, self._waiting = folder, waiting
-        self._ended: queue.SimpleQueue[tuple[Task, Any]] = queue.SimpleQueue()
+        self._ended: queue.SimpleQueue[tuple[PointTask, Any]] = queue.SimpleQueue()
         self._slots, self._submitted, self._asked_s, self._lost_s = 0, 0, 0.0, 0.0
         self._futures: dict[str, Any] = {}
-        self._killed = memory.killed_for_memory()
+        self._killed = memory_grants.killed_for_memory()
         logging.getLogger("distributed").setLevel(logging.CRITICAL)
         dask.config.set(_SETTINGS)
         self._cluster: Any = None
@@ -131,7 +131,7 @@ class Cluster:
         own = self._cluster is not None
         return self._slots if own and self._submitted > 2 * self._slots else 0
 
-    def submit(self, task: Task, spec: Mapping[str, Any]) -> None:
+    def submit(self, task: PointTask, spec: Mapping[str, Any]) -> None:
         """Starts a point, on another worker than those that it failed on where there is one."""
         where = self._others(task)
         self._submitted += 1
@@ -142,7 +142,7 @@ class Cluster:
         self._futures[task.name] = future
         future.add_done_callback(lambda done: self._ended.put((task, done)))
 
-    def finished(self, patience_s: float) -> Iterator[tuple[Task, Outcome]]:
+    def finished(self, patience_s: float) -> Iterator[tuple[PointTask, Outcome]]:
         """See `runner.Executor`."""
         with contextlib.suppress(queue.Empty):
             task, future = self._ended.get(timeout=patience_s)
@@ -166,7 +166,7 @@ class Cluster:
                 self._cluster.close(timeout=ANSWER_S)
             self._cluster = None
 
-    def _others(self, task: Task) -> list[str] | None:
+    def _others(self, task: PointTask) -> list[str] | None:
         if not task.failed_on:
             return None
         with contextlib.suppress(Exception):
@@ -175,7 +175,7 @@ class Cluster:
             return others or None
         return None
 
-    def _outcome(self, task: Task, future: Any) -> Outcome:
+    def _outcome(self, task: PointTask, future: Any) -> Outcome:
         from distributed.scheduler import KilledWorker
 
         self._futures.pop(task.name, None)
@@ -188,8 +188,8 @@ class Cluster:
                 return {"name": task.name, "why": KILLED, "reason": "its worker was lost"}
             return {"name": task.name, "why": BUG, "reason": " ".join(f"{type(error).__name__}: {error}".split())}
 
-    def _death(self, task: Task) -> Outcome:
-        killed = memory.killed_for_memory()
+    def _death(self, task: PointTask) -> Outcome:
+        killed = memory_grants.killed_for_memory()
         if self.memory_bytes is not None and killed > self._killed:
             self._killed = killed
             return {"name": task.name, "why": MEMORY, "reason": "the kernel ended its worker because memory ran out"}
@@ -238,7 +238,7 @@ def run_remotely(spec: Mapping[str, Any], folder: str, grant_bytes: int | None) 
     from distributed import get_worker
 
     worker = get_worker()
-    memory.keep_freed_memory()
+    memory_grants.keep_freed_memory()
     if grant_bytes is None:  # on other machines each worker has a limit of its own
         grant_bytes = worker.memory_manager.memory_limit or None
     return run_point(spec, folder, grant_bytes, lambda text: worker.log_event(WAITING_TOPIC, text))

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from buddysim.base.errors import BuddysimError
-from buddysim.sweep.record import Damaged, body_of, name_of_row
 from buddysim.sweep.rows import read_parquet, rows_table
+from buddysim.sweep.stored_result import DamagedResultError, body_of, name_of_row
 
 if TYPE_CHECKING:
     from buddysim.sweep.store import Store
@@ -90,7 +90,7 @@ def _remove_held(store: Store, visible_after_s: float) -> int:
 def _is_whole(record: bytes) -> bool:
     try:
         body_of(record)
-    except Damaged:
+    except DamagedResultError:
         return False
     return True
 
@@ -120,5 +120,5 @@ def _whole(store: Store, chosen: Iterable[str]) -> Iterator[tuple[bytes, bytes]]
             row = body_of(record).split(b"\n", 1)[0]
             name_of_row(row)
             yield row, record
-        except (FileNotFoundError, Damaged):
+        except (FileNotFoundError, DamagedResultError):
             continue

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from statistics import mean
 from typing import Any
 
-from buddysim.sweep.point import Point
+from buddysim.sweep.point import SweepPoint
 
 #: A point like a measured one may take that much more memory.
 MARGIN = 1.25
@@ -31,21 +31,21 @@ class Estimate:
                 self._seconds.setdefault(key, []).append(row["seconds"])
                 self._memory[key] = max(self._memory.get(key, 0), row["peak_rss_bytes"])
 
-    def seconds(self, point: Point) -> float | None:
+    def seconds(self, point: SweepPoint) -> float | None:
         """The mean of what points of the same subject and scheme took; None where none was measured."""
         for key in self._keys(point):
             if key in self._seconds:
                 return mean(self._seconds[key])
         return None
 
-    def memory_bytes(self, point: Point) -> int:
+    def memory_bytes(self, point: SweepPoint) -> int:
         """The most that such a point took and a quarter more; the engine's own estimate where none was measured."""
         for key in self._keys(point):
             if key in self._memory:
                 return int(self._memory[key] * MARGIN)
         return point.how.memory_bytes(point.settings)
 
-    def _keys(self, point: Point) -> list[tuple[Any, ...]]:
+    def _keys(self, point: SweepPoint) -> list[tuple[Any, ...]]:
         subject = point.engine, point.settings[point.how.SUBJECT]
         if subject not in self._contents:
             self._contents[subject] = point.how.identity(point.settings)[point.how.SUBJECT]

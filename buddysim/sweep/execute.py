@@ -12,10 +12,10 @@ from typing import Any
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.result import peak_rss_bytes
-from buddysim.sweep import memory
+from buddysim.sweep import memory_grants
 from buddysim.sweep.point import from_spec
-from buddysim.sweep.record import make_record
 from buddysim.sweep.store import Store
+from buddysim.sweep.stored_result import make_record
 
 #: Why a point has no result.
 REFUSED, MEMORY, BUG, KILLED = "refused", "out of memory", "error", "killed"
@@ -46,8 +46,8 @@ def run_point(
         point = from_spec(spec)
         if point.name != spec["name"]:
             raise BuddysimError("what it reads has changed since the sweep began")
-        memory.reset_peak()
-        with memory.limited(grant_bytes):
+        memory_grants.reset_peak()
+        with memory_grants.limited(grant_bytes):
             started = time.perf_counter()
             result = point.how.simulate(point.settings)
             outcome["seconds"] = time.perf_counter() - started

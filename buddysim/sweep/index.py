@@ -14,8 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from buddysim.sweep.record import Damaged, Newer, body_of, name_of_row
 from buddysim.sweep.rows import read_parquet, rows_table
+from buddysim.sweep.stored_result import DamagedResultError, NewerResultError, body_of, name_of_row
 
 if TYPE_CHECKING:
     from buddysim.sweep.store import Store
@@ -134,13 +134,13 @@ class Index:
                 status = os.fstat(file.fileno())
                 row = body_of(file.read()).split(b"\n", 1)[0]
             if name_of_row(row) != name:
-                raise Damaged("it is another result's")
+                raise DamagedResultError("it is another result's")
             return name, row, (status.st_size, status.st_mtime_ns)
         except FileNotFoundError:
             return None
-        except Damaged as damage:
+        except DamagedResultError as damage:
             self.store.notes.append(f"{path}: damaged ({damage}): it does not count")
-        except Newer as newer:
+        except NewerResultError as newer:
             self.store.notes.append(f"{path}: a newer version of buddysim wrote it ({newer}): it does not count")
         return None
 

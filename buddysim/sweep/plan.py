@@ -8,16 +8,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from buddysim.base.errors import BuddysimError
-from buddysim.sweep.point import Point
+from buddysim.sweep.point import SweepPoint
 from buddysim.sweep.store import Store
-from buddysim.sweep.study import MANY, Names, Study
+from buddysim.sweep.study import MANY, PointKeys, Study
 
 if TYPE_CHECKING:
-    from buddysim.sweep.query import Table
+    from buddysim.sweep.query import ResultTable
 
 
 @dataclass
-class Plan:
+class SweepPlan:
     """A study against a store.
 
     Attributes
@@ -30,7 +30,7 @@ class Plan:
 
     study: Study
     store: Store
-    points: dict[str, Point]
+    points: dict[str, SweepPoint]
     baselines: set[str] = field(default_factory=set)
     missing: list[str] = field(default_factory=list)
 
@@ -40,15 +40,15 @@ class Plan:
         return len(self.points) - len(self.missing)
 
     @cached_property
-    def table(self) -> Table | None:
+    def table(self) -> ResultTable | None:
         """The rows that the store had when the plan was made; None without the index, or where there were none."""
         from buddysim.sweep.index import installed
-        from buddysim.sweep.query import Table
+        from buddysim.sweep.query import ResultTable
 
         if not installed() or (self.store.index is not None and not self.store.index.files()):
             return None
         try:
-            return Table(self.store, self.store.index)
+            return ResultTable(self.store, self.store.index)
         except BuddysimError:  # no results
             return None
 
@@ -63,7 +63,9 @@ class Plan:
                 self.points[name].how.check_machine(settings)
 
 
-def make_plan(study: Study, store: Store, fresh: bool = False, confirm: Callable[[int], bool] | None = None) -> Plan:
+def make_plan(
+    study: Study, store: Store, fresh: bool = False, confirm: Callable[[int], bool] | None = None
+) -> SweepPlan:
     """The plan of a study.
 
     Parameters
@@ -78,8 +80,8 @@ def make_plan(study: Study, store: Store, fresh: bool = False, confirm: Callable
     """
     if study.product > MANY and not (confirm is not None and confirm(study.product)):
         raise BuddysimError(f"{study.title}: {study.product:,} points, more than {MANY:,}: expected --yes to go on")
-    names = Names()
-    points: dict[str, Point] = {}
+    names = PointKeys()
+    points: dict[str, SweepPoint] = {}
     for point in study.points():
         points.setdefault(names.of(point), point)
     if not points:
@@ -92,4 +94,4 @@ def make_plan(study: Study, store: Store, fresh: bool = False, confirm: Callable
                 points[names.of(baseline)] = baseline
                 baselines.add(names.of(baseline))
     there = set() if fresh else store.verified(points)
-    return Plan(study, store, points, baselines, [name for name in points if name not in there])
+    return SweepPlan(study, store, points, baselines, [name for name in points if name not in there])

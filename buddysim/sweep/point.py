@@ -11,14 +11,14 @@ from typing import Any
 
 from buddysim.base import plugins
 from buddysim.sweep.axis import Value
-from buddysim.sweep.engine import Engine
+from buddysim.sweep.engine_protocol import SweepEngine
 from buddysim.sweep.engines import find
 
 NAME_DIGITS = 40  # 160 bits
 
 
 @dataclass(frozen=True, eq=False)
-class Point:
+class SweepPoint:
     """One simulation.
 
     Attributes
@@ -31,7 +31,7 @@ class Point:
     settings: Mapping[str, Value]
 
     @property
-    def how(self) -> Engine:
+    def how(self) -> SweepEngine:
         """Its engine."""
         return find(self.engine)
 
@@ -58,10 +58,10 @@ class Point:
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:NAME_DIGITS]
 
     @cached_property
-    def baseline(self) -> Point | None:
+    def baseline(self) -> SweepPoint | None:
         """The same under the scheme that times are set against; None where there is none, or it is that itself."""
         scheme = self.how.BASELINE
-        return None if scheme is None else Point(self.engine, {**self.settings, "scheme": scheme})
+        return None if scheme is None else SweepPoint(self.engine, {**self.settings, "scheme": scheme})
 
     def text(self) -> str:
         """The settings in a line."""
@@ -77,11 +77,11 @@ class Point:
         }
 
 
-def from_spec(spec: Mapping[str, Any]) -> Point:
-    """The point of a `Point.spec`; loads the plug-ins that it needs."""
+def from_spec(spec: Mapping[str, Any]) -> SweepPoint:
+    """The point of a `SweepPoint.spec`; loads the plug-ins that it needs."""
     for file in spec["plugins"]:
         plugins.load_plugin(file)
-    return Point(spec["engine"], spec["settings"])
+    return SweepPoint(spec["engine"], spec["settings"])
 
 
 def name_of(identity: Mapping[str, str]) -> str:

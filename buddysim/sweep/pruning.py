@@ -6,9 +6,9 @@ import time
 from pathlib import Path
 
 from buddysim.sweep.engines import NAMES, find
-from buddysim.sweep.record import Damaged, Newer, row_of
 from buddysim.sweep.rows import read_parquet
 from buddysim.sweep.store import Store
+from buddysim.sweep.stored_result import DamagedResultError, NewerResultError, row_of
 
 #: A file that nobody has written to for so long belongs to no running process.
 ABANDONED_S = 24 * 3600.0
@@ -22,10 +22,10 @@ def find_old(store: Store) -> dict[str, list[Path]]:
         path = store.path_of(name)
         try:
             row = row_of(store.body(name).split(b"\n", 1)[0])
-        except Damaged:
+        except DamagedResultError:
             found.setdefault("damaged", []).append(path)
             continue
-        except (Newer, FileNotFoundError):
+        except (NewerResultError, FileNotFoundError):
             continue
         engine, version = row["engine"], row["model_version"]
         if engine in versions and version < versions[engine]:

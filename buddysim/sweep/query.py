@@ -29,7 +29,7 @@ _COLUMN_TIMES = {"_ms": 10**9, "seconds": 10**12}
 _WORDS = ("and", "or", "not", "in", "is", "null")
 
 
-class Table:
+class ResultTable:
     """The rows of a store, to be asked.
 
     Parameters

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from buddysim.base.errors import BuddysimError
 from buddysim.sweep.estimate import Estimate
 from buddysim.sweep.execute import KILLED, MEMORY, Outcome, run_point
-from buddysim.sweep.plan import Plan
+from buddysim.sweep.plan import SweepPlan
 
 #: Tries of a point that fails by itself, and of one whose worker dies.
 TRIES, DEATHS = 2, 4
@@ -21,7 +21,7 @@ Listen = Callable[[Mapping[str, Any]], object]
 
 
 @dataclass
-class Task:
+class PointTask:
     """A point on its way."""
 
     name: str
@@ -47,24 +47,24 @@ class Executor(Protocol):
     def ahead(self) -> int:
         """Further points that may wait where they are simulated, so that none waits for this process."""
 
-    def submit(self, task: Task, spec: Mapping[str, Any]) -> None:
+    def submit(self, task: PointTask, spec: Mapping[str, Any]) -> None:
         """Starts a point."""
 
-    def finished(self, patience_s: float) -> Iterator[tuple[Task, Outcome]]:
+    def finished(self, patience_s: float) -> Iterator[tuple[PointTask, Outcome]]:
         """The points that have ended, at least one of them unless none does within that time."""
 
     def close(self) -> None:
         """Ends everything that it started."""
 
 
-class Serial:
+class SerialExecutor:
     """One point after the other, in this process."""
 
     memory_bytes: int | None = None
 
     def __init__(self, folder: str, waiting: Callable[[str], object], text: str = "this process") -> None:
         self._folder, self._waiting, self.text = folder, waiting, text
-        self._next: list[tuple[Task, Mapping[str, Any]]] = []
+        self._next: list[tuple[PointTask, Mapping[str, Any]]] = []
 
     def slots(self) -> int:
         return 1
@@ -72,10 +72,10 @@ class Serial:
     def ahead(self) -> int:
         return 0
 
-    def submit(self, task: Task, spec: Mapping[str, Any]) -> None:
+    def submit(self, task: PointTask, spec: Mapping[str, Any]) -> None:
         self._next.append((task, spec))
 
-    def finished(self, patience_s: float) -> Iterator[tuple[Task, Outcome]]:
+    def finished(self, patience_s: float) -> Iterator[tuple[PointTask, Outcome]]:
         while self._next:
             task, spec = self._next.pop()
             yield task, run_point(spec, self._folder, task.grant_bytes, self._waiting)
@@ -85,7 +85,7 @@ class Serial:
 
 
 @dataclass
-class Summary:
+class SweepSummary:
     """How a run went.
 
     Attributes
@@ -114,14 +114,14 @@ class Runner:
     listen : called with every event: `done`, `retry`, `failed`, each a dict with the point's name
     """
 
-    def __init__(self, plan: Plan, executor: Executor, estimate: Estimate, listen: Listen) -> None:
+    def __init__(self, plan: SweepPlan, executor: Executor, estimate: Estimate, listen: Listen) -> None:
         self.plan, self.executor, self.listen = plan, executor, listen
-        self.waiting = deque(Task(name) for name in plan.missing)
+        self.waiting = deque(PointTask(name) for name in plan.missing)
         self._estimate = estimate
-        self.running: dict[str, Task] = {}
-        self.summary = Summary()
+        self.running: dict[str, PointTask] = {}
+        self.summary = SweepSummary()
 
-    def run(self) -> Summary:
+    def run(self) -> SweepSummary:
         """Until every point has a result, or has failed."""
         began = time.perf_counter()
         try:
@@ -142,12 +142,12 @@ class Runner:
             self.running[task.name] = task
             self.executor.submit(task, self.plan.points[task.name].spec())
 
-    def _has_room(self, task: Task) -> bool:
+    def _has_room(self, task: PointTask) -> bool:
         """Whether it may go: one that has failed only where it runs at once, as it chooses its worker."""
         ahead = 0 if task.failed_on else self.executor.ahead()
         return len(self.running) < self.executor.slots() + ahead
 
-    def _fits(self, task: Task) -> bool:
+    def _fits(self, task: PointTask) -> bool:
         """Whether there is memory for one more; one alone always runs."""
         most = self.executor.memory_bytes
         task.memory_bytes = task.memory_bytes or self._memory_bytes(task)
@@ -157,20 +157,20 @@ class Runner:
             return False
         return task.memory_bytes + sum(other.memory_bytes for other in self.running.values()) <= most
 
-    def _memory_bytes(self, task: Task) -> int:
+    def _memory_bytes(self, task: PointTask) -> int:
         try:
             return self._estimate.memory_bytes(self.plan.points[task.name])
         except (BuddysimError, OSError):
             return 1  # what it reads is gone: the point will say so
 
-    def _grant(self, task: Task) -> int | None:
+    def _grant(self, task: PointTask) -> int | None:
         """What a point may take: its share, at least what it is known to need; all of it where it runs alone."""
         most = self.executor.memory_bytes
         if most is None:
             return None
         return most if task.alone else max(most // max(self.executor.slots(), 1), task.memory_bytes)
 
-    def _ended(self, task: Task, outcome: Outcome) -> None:
+    def _ended(self, task: PointTask, outcome: Outcome) -> None:
         self.summary.simulated_s += outcome.get("seconds", 0.0)
         self.summary.busy_s += outcome.get("busy_s", 0.0)
         if "why" not in outcome:

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from buddysim.base.errors import BuddysimError
-from buddysim.sweep.record import Damaged, Newer, Record, body_of, read_record
+from buddysim.sweep.stored_result import DamagedResultError, NewerResultError, StoredResult, body_of, read_record
 
 if TYPE_CHECKING:
     from buddysim.sweep.index import Index
@@ -110,7 +110,7 @@ class Store:
         """Where the file of a result is, or would be."""
         return self.results / name[:_DIGITS] / name
 
-    def put(self, record: Record, patience_s: float = PATIENCE_S, waiting: Waiting | None = None) -> int:
+    def put(self, record: StoredResult, patience_s: float = PATIENCE_S, waiting: Waiting | None = None) -> int:
         """Writes a result; returns its bytes.
 
         Parameters
@@ -137,7 +137,7 @@ class Store:
                 time.sleep(pause)
                 pause = min(2 * pause, 5.0)
 
-    def get(self, name: str) -> Record | None:
+    def get(self, name: str) -> StoredResult | None:
         """The result of a name; None where there is none, or a damaged one, which `notes` then says."""
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             return self._checked(self.path_of(name).read_bytes(), name, str(self.path_of(name)))
@@ -194,17 +194,17 @@ class Store:
         there = self.names()
         return {name for name in names if name in there and self.get(name) is not None}
 
-    def _checked(self, content: bytes, name: str, where: str) -> Record | None:
+    def _checked(self, content: bytes, name: str, where: str) -> StoredResult | None:
         try:
             return read_record(content, name)
-        except Damaged as damage:
+        except DamagedResultError as damage:
             self.notes.append(f"{where}: damaged ({damage}): simulated again")
-        except Newer as newer:
+        except NewerResultError as newer:
             raise BuddysimError(f"{where}: a newer version of buddysim wrote it: {newer}") from None
         return None
 
     def body(self, name: str) -> bytes:
-        """The two lines of a single result (`record`); raises `Damaged`, `Newer` or OSError."""
+        """The two lines of a single result (`record`); raises `DamagedResultError`, `NewerResultError` or OSError."""
         return body_of(self.path_of(name).read_bytes())
 
     def write(self, path: Path, content: bytes) -> None:

@@ -18,9 +18,9 @@ from buddysim.base.dotted import flat, unknown_key
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
 from buddysim.sweep.axis import Value
-from buddysim.sweep.engine import Engine
+from buddysim.sweep.engine_protocol import SweepEngine
 from buddysim.sweep.engines import NAMES, find
-from buddysim.sweep.point import NAME_DIGITS, Point
+from buddysim.sweep.point import NAME_DIGITS, SweepPoint
 
 #: A larger study asks first.
 MANY = 1_000_000
@@ -48,7 +48,7 @@ class Study:
     baseline: Alternative | None = None
 
     @property
-    def how(self) -> Engine:
+    def how(self) -> SweepEngine:
         """Its engine."""
         return find(self.engine)
 
@@ -67,18 +67,18 @@ class Study:
                     values.setdefault(name, set()).add(alternative.get(name))
         return [name for name, found in values.items() if len(found) > 1]
 
-    def points(self) -> Iterator[Point]:
+    def points(self) -> Iterator[SweepPoint]:
         """The points, each once, in the order of the axes; without baselines."""
         for settings in _product(self.axes):
             if not any(self._matches(settings, each) for each in self.exclude):
-                yield Point(self.engine, settings)
+                yield SweepPoint(self.engine, settings)
 
-    def baseline_of(self, point: Point) -> Point | None:
+    def baseline_of(self, point: SweepPoint) -> SweepPoint | None:
         """The point that a point's time is set against; None where there is none."""
         scheme = self.how.BASELINE
         if scheme is None:
             return None
-        return Point(self.engine, {**point.settings, "scheme": scheme, **(self.baseline or {})})
+        return SweepPoint(self.engine, {**point.settings, "scheme": scheme, **(self.baseline or {})})
 
     def check(self) -> None:
         """Refuses unknown names and wrong values; each is looked at once."""
@@ -133,8 +133,8 @@ def _product(axes: Sequence[Sequence[Alternative]]) -> Iterator[Alternative]:
             yield {**before, **alternative}
 
 
-class Names:
-    """The names of many points: `Point.name`, each part of their identities computed once.
+class PointKeys:
+    """The names of many points: `SweepPoint.name`, each part of their identities computed once.
 
     A tenth of a second for 10,000 points; nothing may change meanwhile.
     """
@@ -144,7 +144,7 @@ class Names:
         self._around: dict[Any, tuple[str, str]] = {}
         self._machines: dict[Any, str] = {}
 
-    def of(self, point: Point) -> str:
+    def of(self, point: SweepPoint) -> str:
         """The name of a point."""
         settings = point.settings
         layout = (point.engine, *settings)
@@ -168,7 +168,7 @@ class Names:
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:NAME_DIGITS]
 
     @staticmethod
-    def _picks(point: Point) -> tuple[Pick, Pick, Pick]:
+    def _picks(point: SweepPoint) -> tuple[Pick, Pick, Pick]:
         """What picks the machine's values of a point with these names, the others, and those that count twice."""
         places = {name: place for place, name in enumerate(point.settings)}
         keys_read = point.how.KEYS_READ

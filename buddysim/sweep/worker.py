@@ -10,7 +10,7 @@ from buddysim.base.result import software
 from buddysim.replay import schemes
 from buddysim.sweep import cluster  # noqa: F401 - what the scheduler sends refers to it
 from buddysim.sweep.engines import NAMES, find
-from buddysim.sweep.record import sources_checksum
+from buddysim.sweep.stored_result import sources_checksum
 
 
 def dask_setup(worker: Any) -> None:

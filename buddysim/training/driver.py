@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
-from buddysim.base.pool import FITS
+from buddysim.base.memory_pool import FITS
 from buddysim.training import schemes
 from buddysim.training.fit_check import allocate_tensors, capacity_bytes
 from buddysim.training.iteration import memory_usage

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from buddysim.base.errors import BuddysimError
-from buddysim.base.memory import memory_available
+from buddysim.base.host_memory import memory_available
 from buddysim.compress import ENTRY_BYTES
 from buddysim.machine.units import format_size
 from buddysim.trace.format import PAGE_BYTES

@@ -223,7 +223,7 @@ MAY_WRITE = {
     "importers/archive.py",
     "sweep/store.py",
     "sweep/index.py",
-    "sweep/memory.py",
+    "sweep/memory_grants.py",
     "workloads/program.py",
 }
 

@@ -8,20 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from buddysim.base.pool import Pool, PoolExhausted
+from buddysim.base.memory_pool import MemoryPool, PoolExhausted
 from tests.reference.base.ref_pool import RefPool
 
 
 def test_requests_are_rounded_and_cut_from_the_start():
-    pool = Pool(4096)
+    pool = MemoryPool(4096)
     assert [pool.allocate(size) for size in (1, 512, 513)] == [0, 512, 1024]
     assert pool.used_bytes == 512 + 512 + 1024
     assert pool.high_water == 2048
 
 
-def holes(fit: str) -> Pool:
+def holes(fit: str) -> MemoryPool:
     """Free: [512, 2560), [3072, 4096) and [4608, 8192), between pieces of 512 bytes."""
-    pool = Pool(8192, fit)
+    pool = MemoryPool(8192, fit)
     for size in (512, 2048, 512, 1024, 512):
         pool.allocate(size)
     pool.release(512)
@@ -35,7 +35,7 @@ def test_best_fit_takes_the_smallest_piece_and_first_fit_the_lowest():
 
 
 def test_of_equal_pieces_the_lowest_is_taken():
-    pool = Pool(5 * 512)
+    pool = MemoryPool(5 * 512)
     for _ in range(5):
         pool.allocate(512)
     pool.release(3 * 512)
@@ -44,7 +44,7 @@ def test_of_equal_pieces_the_lowest_is_taken():
 
 
 def test_neighbours_merge():
-    pool = Pool(3 * 512)
+    pool = MemoryPool(3 * 512)
     first, second, third = (pool.allocate(512) for _ in range(3))
     pool.release(first)
     pool.release(third)
@@ -72,7 +72,7 @@ def test_failure_tells_a_lack_of_memory_from_fragmentation():
 )
 def test_agrees_with_its_ref_twin(fit: str, capacity: int, requests: list[int]):
     """A request asks for bytes; a negative one gives back one of the live pieces."""
-    pool, naive = Pool(capacity, fit), RefPool(capacity, fit)
+    pool, naive = MemoryPool(capacity, fit), RefPool(capacity, fit)
     for request in requests:
         if request < 0:
             if naive.live:

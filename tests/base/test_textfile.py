@@ -158,7 +158,7 @@ OWN_DATA = {
     "validation/paging/um_data.py": "package data",
     "workloads/comparison.py": "package data",
     "workloads/table.py": "package data",
-    "sweep/record.py": "the store's own lines, behind their checksum",
+    "sweep/stored_result.py": "the store's own lines, behind their checksum",
     "sweep/rows.py": "the store's own lines, behind their checksum",
     "capture/torch/script.py": "what the parent process has just written",
     "base/textfile.py": "this is the way",

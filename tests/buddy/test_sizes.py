@@ -10,7 +10,7 @@ import pytest
 from buddysim.base.errors import BuddysimError
 from buddysim.buddy import Distribution, SizeSource, profile
 from buddysim.compress import DEFAULT, algorithms, entry_classes, fvc
-from buddysim.compress.registry import entry_algorithms
+from buddysim.compress.compressors import entry_algorithms
 from buddysim.trace import Provenance, Trace, TraceWriter, open_trace
 from tests.buddy.traces import BASE, PAGE, entries, write_trace
 
@@ -164,7 +164,7 @@ def test_sizes_of_another_compressor_come_from_contents_or_not_at_all(tmp_path: 
 def test_a_profiled_compressor_has_one_profile_for_the_whole_trace(tmp_path: Path) -> None:
     known = {"a": [1] * 70, "b": [7] * 40, "c": [2]}
     trace = write_trace(tmp_path / "t.bin", {"a": 70, "b": 40, "c": 1}, [(0, {"a": known["a"]}), (4, known)])
-    table = fvc.profiled([entries(classes) for classes in (known["a"], *known.values())])
+    table = fvc.options_from_sample([entries(classes) for classes in (known["a"], *known.values())])
     source = SizeSource(trace, "fvc")
     for number, classes in enumerate(known.values()):
         expected = entry_classes(entries(classes), "fvc", **table).tolist()

@@ -10,7 +10,7 @@ import pytest
 from buddysim import capture, cli
 from buddysim.cli import CONTRACT
 from buddysim.cli.capture import kinds
-from buddysim.compress.registry import size_map_algorithms
+from buddysim.compress.compressors import size_map_algorithms
 
 NAMES = [kind.NAME for kind in kinds()]
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from buddysim.base.errors import BuddysimError
-from buddysim.compress.registry import tensor_algorithms
+from buddysim.compress.compressors import tensor_algorithms
 from buddysim.formats.activations import load_activations
 from buddysim.formats.operator_graph import load_operators
 from buddysim.trace import open_trace, verify_trace

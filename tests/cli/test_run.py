@@ -18,7 +18,7 @@ from buddysim.base.errors import BuddysimError
 from buddysim.cli import main
 from buddysim.cli.run import chosen_kernels
 from buddysim.compress import DEFAULT
-from buddysim.compress.registry import entry_algorithms
+from buddysim.compress.compressors import entry_algorithms
 from buddysim.report.quantities import band_text, change_text, format_bytes
 from buddysim.synthetic import make_trace
 

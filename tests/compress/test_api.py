@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import buddysim.compress as bc
 from buddysim.base.errors import BuddysimError
-from buddysim.compress.registry import REGISTRY
+from buddysim.compress.compressors import REGISTRY
 from tests.compress.entries import words_entry
 
 

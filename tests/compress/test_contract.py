@@ -18,18 +18,18 @@ from numpy.typing import NDArray
 
 from buddysim.base.errors import BuddysimError
 from buddysim.compress import compress, compressed_bits, decompress, entry_classes
-from buddysim.compress.registry import algorithms, entry_algorithms, find, profile_options, tensor_algorithms
+from buddysim.compress.compressors import algorithms, entry_algorithms, find, profile_options, tensor_algorithms
 from buddysim.compress.tensors import described, tensor_ratios
 from tests.compress.entries import entry
 from tests.compress.tensors import words
 
-TWINS = [name for name in algorithms() if hasattr(find(name), "TWIN")]
-FROM_DENSITY = [name for name in algorithms() if hasattr(find(name), "share_of_density")]
+REFERENCES = [name for name in algorithms() if hasattr(find(name), "REFERENCE")]
+FROM_DENSITY = [name for name in algorithms() if hasattr(find(name), "fraction_of_density")]
 windows = st.sampled_from([128, 1024, 4096, 65536])
 
 
 def twin_of(name: str) -> Any:
-    return import_module(find(name).TWIN)  # type: ignore[attr-defined]
+    return import_module(find(name).REFERENCE)  # type: ignore[attr-defined]
 
 
 def payload_bits(data: bytes, name: str, options: dict[str, object]) -> NDArray[np.uint32]:
@@ -49,7 +49,7 @@ def decompressed_or_refused(payload: bytes, name: str, nbytes: int, **options: o
 def test_every_compressor_takes_entries_or_tensors() -> None:
     installed = {name for name in algorithms() if not hasattr(find(name), "available") or find(name).available()}  # type: ignore[attr-defined]
     assert installed == {*entry_algorithms(), *tensor_algorithms()}
-    assert TWINS
+    assert REFERENCES
     assert FROM_DENSITY
 
 
@@ -65,7 +65,7 @@ def test_entries(name: str, entries: list[bytes]) -> None:
     payload = compress(data, name, **options)
     assert len(payload) == (int(payload_bits(data, name, options).sum()) + 7) // 8
     assert decompress(payload, name, len(data), **options) == data
-    if name in TWINS:
+    if name in REFERENCES:
         assert twin_of(name).compressed_bits(data, **options) == sizes.tolist()
         assert twin_of(name).compress(data, **options) == payload
         assert twin_of(name).decompress(payload, len(data), **options) == data
@@ -83,7 +83,7 @@ def test_windows_of_a_tensor(name: str, tensor: bytes, window: int) -> None:
     payload = compress(tensor, name, window=window)
     assert len(payload) == (int(sizes.sum()) + 7) // 8
     assert decompress(payload, name, len(tensor), window=window) == tensor
-    if name in TWINS:
+    if name in REFERENCES:
         assert twin_of(name).compressed_bits(tensor, window=window) == sizes.tolist()
         assert twin_of(name).compress(tensor, window=window) == payload
         assert twin_of(name).decompress(payload, len(tensor), window=window) == tensor
@@ -143,7 +143,7 @@ def test_compressors_of_tensors_have_no_size_classes(name: str) -> None:
 def test_a_share_stated_from_the_density_is_exact(name: str, tensor: bytes) -> None:
     values = np.frombuffer(tensor, "<u4")
     bits = int(compressed_bits(tensor, name, window=4096).sum())
-    stated = find(name).share_of_density  # type: ignore[attr-defined]
+    stated = find(name).fraction_of_density  # type: ignore[attr-defined]
     density = np.count_nonzero(values) / values.size
     assert stated(density) * values.size * 32 == pytest.approx(bits, rel=1e-12)
     (ratio,) = tensor_ratios(values.reshape(1, -1), ["NCHW"], [4096], [name])

@@ -14,8 +14,8 @@ import buddysim
 from buddysim.base import plugins
 from buddysim.base.errors import BuddysimError
 from buddysim.compress import algorithms, compress, compressed_bits, decompress, entry_classes, register
-from buddysim.compress.registry import REGISTRY, entry_algorithms
-from buddysim.sweep.engine import plugin_checksums
+from buddysim.compress.compressors import REGISTRY, entry_algorithms
+from buddysim.sweep.engine_protocol import plugin_checksums
 
 ROOT = Path(__file__).parents[2]
 ENTRY = np.arange(32, dtype="<u4")

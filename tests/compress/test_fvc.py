@@ -44,7 +44,7 @@ def test_the_table_has_the_most_frequent_words_of_ties_the_smaller_unsigned() ->
     assert frequent_words([words], 2) == (7, 1)
     assert frequent_words([], 8) == frequent_words([words[:0]], 8) == ()
     assert frequent_words([np.array([1, 0, 0, 0, 2], np.uint8)], 8) == (1, 2)
-    assert fvc.profiled([words]) == {"table_words": 8, "table": (7, 1, 0x80000000, 0xFFFFFFFF)}
+    assert fvc.options_from_sample([words]) == {"table_words": 8, "table": (7, 1, 0x80000000, 0xFFFFFFFF)}
 
 
 @given(st.lists(st.lists(st.integers(0, 40), max_size=60), max_size=5), st.integers(1, 4))

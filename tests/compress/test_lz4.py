@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from buddysim.base.errors import BuddysimError
 from buddysim.compress import compress, compressed_bits, decompress, entry_classes
 from buddysim.compress import lz4 as ours
-from buddysim.compress.registry import algorithms, tensor_algorithms
+from buddysim.compress.compressors import algorithms, tensor_algorithms
 from tests.compress.tensors import words
 
 NEEDED = "LZ4 isn't installed: pip install 'buddysim[lz4]'"

@@ -110,7 +110,7 @@ def test_screens_use_the_width_that_there_is(width, monkeypatch, capsys):
         "plot",
         "machines p100-nvlink2",
         "info traces/lud256.bin",
-        "compare v100 a100-40",
+        "diff v100 a100-40",
         "networks show alexnet --batch 256",
         "train alexnet --batch 64 --scheme vdnn-all-m --stalls",
     ):

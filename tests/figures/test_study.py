@@ -16,7 +16,7 @@ from buddysim.cli import main
 from buddysim.figures import REGISTRY, ResultSource
 from buddysim.papers.buddy.buddy_study import BuddyStudy, paper_names
 from buddysim.papers.buddy.run_missing import comparison_requests
-from buddysim.sweep.saved import SavedResults
+from buddysim.sweep.cached_results import SavedResults
 from buddysim.sweep.store import Store
 from buddysim.synthetic import make_trace
 from buddysim.workloads.batch import Made, Order
@@ -89,8 +89,8 @@ def test_bars_of_fig11_are_the_baseline_s_time_over_each(folder: Path) -> None:
     results = SavedResults(Store.at(folder / "store"))
     trace, other = (str(folder / f"cg-small-{which}.bin") for which in ("replay", "profile"))
     link = {"link.bandwidth": "50 GB/s"}
-    buddy = results.of("replay", {"trace": trace, "profile_from": other, "scheme": "buddy", **link})
-    ideal = results.of("replay", {"trace": trace, "scheme": "ideal", "link.bandwidth": "150 GB/s"})
+    buddy = results.result_of("replay", {"trace": trace, "profile_from": other, "scheme": "buddy", **link})
+    ideal = results.result_of("replay", {"trace": trace, "scheme": "ideal", "link.bandwidth": "150 GB/s"})
     assert results.simulated == 0
     (axes,) = drawn(folder, "fig11").axes
     heights = {c.get_label(): [bar.get_height() for bar in c] for c in axes.containers}  # type: ignore[attr-defined]

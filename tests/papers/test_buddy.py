@@ -12,7 +12,7 @@ from buddysim.papers.buddy.digitized_figures import AXIS, figures, workloads
 from buddysim.papers.buddy.performance_numbers import metadata_hits, misses
 from buddysim.papers.buddy.why_not_reproduced import free_placement, of_policy_bars, parts_of_miss, rule_for_naive
 from buddysim.papers.reported_values import reported_values
-from buddysim.sweep.saved import SavedResults
+from buddysim.sweep.cached_results import SavedResults
 from buddysim.synthetic import make_trace
 
 NEEDS = {"programs", "networks", "hardware", "training model"}
@@ -83,7 +83,7 @@ def test_a_workload_of_which_nothing_is_compressed_has_no_hit_rate(tmp_path: Pat
     study = BuddyStudy(SavedResults(), tmp_path, "small", ("palm",))
     assert metadata_hits(study).value is None
     for point in list(study.missing.values()):
-        study.results.of(point.engine, dict(point.settings))
+        study.results.result_of(point.engine, dict(point.settings))
     found = metadata_hits(study)
     assert (found.value, found.note) == ("few high", "palm no look-ups")
     assert misses(study, "buddy-palm-metadata").value is None  # of the quarter with the fewest hits all must be there

@@ -8,7 +8,7 @@ import pytest
 
 from buddysim.papers.buddy import batch_accuracy
 from buddysim.papers.buddy.buddy_study import BuddyStudy
-from buddysim.sweep.saved import SavedResults
+from buddysim.sweep.cached_results import SavedResults
 
 #: Of three minibatches and seeds, after two epochs: the smallest is lower by more than chance, the largest by chance.
 RUNS = {16: [(70, 80), (71, 81), (72, 82)], 64: [(75, 90), (76, 91), (77, 92)], 256: [(89, 89), (89.5, 92), (90, 90)]}

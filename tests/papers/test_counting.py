@@ -21,7 +21,7 @@ from buddysim.papers.vdnn.memory_usage import (
     used_bytes,
     weight_bytes,
 )
-from buddysim.sweep.saved import SavedResults
+from buddysim.sweep.cached_results import SavedResults
 from buddysim.training.networks.graph import Network
 
 

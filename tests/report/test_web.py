@@ -15,7 +15,7 @@ import pytest
 from buddysim.base.errors import BuddysimError
 from buddysim.cli import main
 from buddysim.report.web import page as web_page
-from buddysim.sweep.saved import SavedResults
+from buddysim.sweep.cached_results import SavedResults
 from buddysim.sweep.store import Store
 from buddysim.synthetic import make_trace
 
@@ -32,10 +32,10 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     results = SavedResults(Store.at(folder / "store"))
     for scheme in ("ideal", "buddy", "pinned-host"):
         for link in ("50 GB/s", "150 GB/s"):
-            results.of("replay", {"trace": str(folder / "t.bin"), "scheme": scheme, "link.bandwidth": link})
+            results.result_of("replay", {"trace": str(folder / "t.bin"), "scheme": scheme, "link.bandwidth": link})
     for analysis in ("ratio", "targets", "threshold"):
-        results.of("analysis", {"analysis": analysis, "trace": str(folder / "t.bin")})
-    results.of("training", {"network": "alexnet", "batch": 32, "scheme": "oracle"})
+        results.result_of("analysis", {"analysis": analysis, "trace": str(folder / "t.bin")})
+    results.result_of("training", {"network": "alexnet", "batch": 32, "scheme": "oracle"})
     return folder / "store"
 
 

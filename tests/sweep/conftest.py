@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from buddysim.sweep.point import Point
-from buddysim.sweep.record import Record, make_record, name_of
+from buddysim.sweep.point import SweepPoint
 from buddysim.sweep.store import Store
+from buddysim.sweep.stored_result import StoredResult, make_record, name_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -30,20 +30,20 @@ def store(tmp_path: Path) -> Store:
 
 
 @pytest.fixture(scope="session")
-def small_record() -> Record:
+def small_record() -> StoredResult:
     """The record of a training that takes milliseconds."""
-    point = Point("training", {"network": "alexnet-cifar10", "batch": 2, "scheme": "vdnn-all-m"})
+    point = SweepPoint("training", {"network": "alexnet-cifar10", "batch": 2, "scheme": "vdnn-all-m"})
     return make_record(point, point.how.simulate(point.settings), 0.01, 10**8)
 
 
-def named(record: Record, number: int) -> Record:
+def named(record: StoredResult, number: int) -> StoredResult:
     """The same under another name, which its identity has."""
     identity = {**record.identity, "batch": str(number)}
     name = name_of(identity)
-    return Record(name, identity, {**record.row, "name": name, "batch": number}, record.result, record.measured)
+    return StoredResult(name, identity, {**record.row, "name": name, "batch": number}, record.result, record.measured)
 
 
-def stable(record: Record | None) -> Any:
+def stable(record: StoredResult | None) -> Any:
     """What is the same in every run."""
     assert record is not None
     return record.identity, record.result

@@ -155,21 +155,21 @@ def test_compare_tells_what_differs(studied: Path, capsys: pytest.CaptureFixture
     )
     first, second = (line.strip('"') for line in (studied / "n.csv").read_text().splitlines()[1:])
     capsys.readouterr()
-    assert main(["compare", first[:12], second[:12], *store]) == 0
+    assert main(["diff", first[:12], second[:12], *store]) == 0
     said = capsys.readouterr().out.splitlines()
     assert said[1] == "they differ in link.bandwidth"
     assert ["2", "0.5"] in [line.split()[-2:] for line in said] or ["0.5", "2"] in [line.split()[-2:] for line in said]
-    assert main(["compare", "v100", "a100-40"]) == 0
+    assert main(["diff", "v100", "a100-40"]) == 0
     words = [line.split() for line in capsys.readouterr().out.splitlines() if line]
     differing = {name: rest for name, *rest in words}
     assert differing["link.bandwidth"] == ["150", "GB/s", "300", "GB/s", "2", "0.5"]
     assert differing["training.host_memory"][1::2] == ["GiB", "GiB", "0.5369"]  # not 128 GB beside 64 GiB
-    assert main(["compare", LUD, str(ROOT / "traces" / "bfs-volta.bin")]) == 0
+    assert main(["diff", LUD, str(ROOT / "traces" / "bfs-volta.bin")]) == 0
     assert "kernels" in capsys.readouterr().out
     other = studied / "other.toml"
     other.write_text(STUDY.replace("[grid]", 'l2.size = "2 MiB"\n[grid]'))
     assert main(["sweep", str(other), *store, "--workers", "1"]) == 0
-    assert main(["compare", str(studied / "study.toml"), str(other), *store]) == 0
+    assert main(["diff", str(studied / "study.toml"), str(other), *store]) == 0
     said = capsys.readouterr().out
     assert "they differ in l2.size" in said
     assert "5 points belong together, 0 have no partner" in said
@@ -316,8 +316,8 @@ def test_a_point_that_fails_is_said_and_stops_nobody(tmp_path: Path, capsys: pyt
         (["sweep", LUD, "--workers", "0"], "expected 1 or more"),
         (["sweep", LUD, "--slurm", "no-such.toml"], "no-such.toml"),
         (["results", "--where", "x"], "no results"),
-        (["compare", "v100", LUD], "expected two of one kind"),
-        (["compare", "v101", "v100"], "nearest: v100"),
+        (["diff", "v100", LUD], "expected two of one kind"),
+        (["diff", "v101", "v100"], "nearest: v100"),
         (["results", "-o", "t.txt"], "expected a name that ends in"),
         (["plot", "vdnn-fig5", "--x", "a"], "is of plot sweep"),
     ],
@@ -352,7 +352,7 @@ def test_a_condition_that_is_wrong_is_one_line(studied: Path, capsys: pytest.Cap
 def test_compare_refuses_what_is_no_result(content, tmp_path, capsys):
     damaged = tmp_path / "r.json"
     damaged.write_text(content, encoding="utf-8")
-    assert main(["compare", str(damaged), str(damaged)]) == 2
+    assert main(["diff", str(damaged), str(damaged)]) == 2
     error = capsys.readouterr().err
     assert f"{damaged}: not a result as 'run --json' or 'train --json' writes it" in error
     assert len(error.splitlines()) == 1

@@ -6,14 +6,14 @@ import pytest
 
 from buddysim.base.errors import BuddysimError
 from buddysim.sweep import compaction
-from buddysim.sweep.record import Record
 from buddysim.sweep.store import Store
+from buddysim.sweep.stored_result import StoredResult
 from tests.sweep.conftest import named
 
 pytest.importorskip("pyarrow", reason="needs pip install 'buddysim[sweep]'")
 
 
-def test_compacted_results_are_the_same(store: Store, small_record: Record) -> None:
+def test_compacted_results_are_the_same(store: Store, small_record: StoredResult) -> None:
     records = [named(small_record, number) for number in range(7)]
     for record in records:
         store.put(record)
@@ -27,7 +27,7 @@ def test_compacted_results_are_the_same(store: Store, small_record: Record) -> N
     assert fresh.verified([record.name for record in records]) == fresh.names()
 
 
-def test_a_reader_in_the_middle_of_a_compaction_misses_nothing(store: Store, small_record: Record) -> None:
+def test_a_reader_in_the_middle_of_a_compaction_misses_nothing(store: Store, small_record: StoredResult) -> None:
     reader = Store(store.folder)
     for number in range(5):
         store.put(named(small_record, number))
@@ -39,7 +39,7 @@ def test_a_reader_in_the_middle_of_a_compaction_misses_nothing(store: Store, sma
     assert all(reader.get(name) is not None for name in before)
 
 
-def test_two_compactions_at_once_lose_nothing(store: Store, small_record: Record) -> None:
+def test_two_compactions_at_once_lose_nothing(store: Store, small_record: StoredResult) -> None:
     records = [named(small_record, number) for number in range(6)]
     for record in records:
         store.put(record)
@@ -51,7 +51,7 @@ def test_two_compactions_at_once_lose_nothing(store: Store, small_record: Record
     assert all(other.get(record.name) == record for record in records)
 
 
-def test_damaged_files_stay_out_of_parts(store: Store, small_record: Record) -> None:
+def test_damaged_files_stay_out_of_parts(store: Store, small_record: StoredResult) -> None:
     store.put(small_record)
     store.put(named(small_record, 1))
     store.path_of(small_record.name).write_bytes(b"buddysim-result 1")
@@ -60,7 +60,7 @@ def test_damaged_files_stay_out_of_parts(store: Store, small_record: Record) -> 
     assert Store.at(store.folder).get(small_record.name) is None
 
 
-def test_a_damaged_part_is_said_in_a_line(store: Store, small_record: Record) -> None:
+def test_a_damaged_part_is_said_in_a_line(store: Store, small_record: StoredResult) -> None:
     store.put(small_record)
     compaction.compact(store)
     (part,) = store.parts.iterdir()

@@ -19,10 +19,10 @@ from buddysim.base.errors import BuddysimError
 from buddysim.machine import Machine
 from buddysim.machine.training import TrainingMachine
 from buddysim.replay.schemes import REGISTRY as REPLAY_SCHEMES
-from buddysim.sweep import record
+from buddysim.sweep import stored_result
 from buddysim.sweep.engines import NAMES, analysis, find, replay, training
-from buddysim.sweep.point import Point
-from buddysim.sweep.study import Names
+from buddysim.sweep.point import SweepPoint
+from buddysim.sweep.study import PointKeys
 from buddysim.training import schemes
 from buddysim.training.cost import CostModel
 from buddysim.training.driver import simulate, simulate_outcome
@@ -32,12 +32,12 @@ ROOT = Path(__file__).parents[2]
 LUD = str(ROOT / "traces" / "lud256.bin")
 
 
-def replayed(**settings: Any) -> Point:
-    return Point("replay", {"trace": LUD, **settings})
+def replayed(**settings: Any) -> SweepPoint:
+    return SweepPoint("replay", {"trace": LUD, **settings})
 
 
-def trained(**settings: Any) -> Point:
-    return Point("training", {"network": "alexnet", **settings})
+def trained(**settings: Any) -> SweepPoint:
+    return SweepPoint("training", {"network": "alexnet", **settings})
 
 
 # -- every parameter is classified ------------------------------------------------------------------------------------
@@ -105,13 +105,13 @@ def test_options_of_analyses_are_axes() -> None:
 
 def test_what_an_analysis_does_not_read_is_not_in_its_name() -> None:
     jacobi = {"trace": str(ROOT / "traces" / "jacobi2d.bin")}
-    plain = Point("analysis", {"analysis": "ratio", **jacobi})
+    plain = SweepPoint("analysis", {"analysis": "ratio", **jacobi})
     unread: list[dict[str, Any]] = [{"threshold": 0.1}, {"machine": "v100"}, {"link.bandwidth": "50 GB/s"}]
-    assert {Point("analysis", {**plain.settings, **one}).name for one in unread} == {plain.name}
-    assert Point("analysis", {**plain.settings, "compressors": "zvc"}).name != plain.name
+    assert {SweepPoint("analysis", {**plain.settings, **one}).name for one in unread} == {plain.name}
+    assert SweepPoint("analysis", {**plain.settings, "compressors": "zvc"}).name != plain.name
     replayed = {"analysis": "targets", **jacobi}
     changes: list[dict[str, Any]] = [{}, *unread, {"compressors": "zvc"}, {"profile_from": LUD}]
-    assert len({Point("analysis", {**replayed, **one}).name for one in changes}) == len(changes)
+    assert len({SweepPoint("analysis", {**replayed, **one}).name for one in changes}) == len(changes)
 
 
 # -- what changes a result changes the name ---------------------------------------------------------------------------
@@ -293,7 +293,7 @@ def test_names_are_equal_where_settings_mean_the_same(one: Any, other: Any, rand
         random.shuffle(items)
         return dict(items)
 
-    names, fast = [replayed(**read(settings)).name for settings in (one, other)], Names()
+    names, fast = [replayed(**read(settings)).name for settings in (one, other)], PointKeys()
     assert (names[0] == names[1]) == (meaning(one) == meaning(other))
     assert [fast.of(replayed(**read(settings))) for settings in (one, other)] == names
 
@@ -319,10 +319,10 @@ def test_the_fast_checksum_is_that_of_the_training_machine() -> None:
 
 def test_a_record_that_is_read_says_its_own_name() -> None:
     point = replayed(**{"link.bandwidth": "50 GB/s"})
-    made = record.make_record(point, point.how.simulate(point.settings), 1.0, 2)
-    assert record.name_of(made.identity) == point.name == made.name
-    again = record.read_record(made.to_bytes(), point.name)
+    made = stored_result.make_record(point, point.how.simulate(point.settings), 1.0, 2)
+    assert stored_result.name_of(made.identity) == point.name == made.name
+    again = stored_result.read_record(made.to_bytes(), point.name)
     assert again == made
     assert again.full == {**made.result, **{k: v for k, v in made.measured.items() if k.startswith("speed.")}}
-    with pytest.raises(record.Damaged):
-        record.read_record(made.to_bytes(), "0" * 40)
+    with pytest.raises(stored_result.DamagedResultError):
+        stored_result.read_record(made.to_bytes(), "0" * 40)

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from buddysim.sweep.index import Index
-from buddysim.sweep.record import Record
 from buddysim.sweep.store import Store
+from buddysim.sweep.stored_result import StoredResult
 from tests.sweep.conftest import named
 
 pa = pytest.importorskip("pyarrow", reason="needs pip install 'buddysim[sweep]'")
 
 
 @pytest.fixture
-def files(store: Store, small_record: Record) -> list[Path]:
+def files(store: Store, small_record: StoredResult) -> list[Path]:
     """The files of the index of a store with three results."""
     for number in range(3):
         store.put(named(small_record, number))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from buddysim.base.errors import BuddysimError
-from buddysim.sweep.api import sweep
+from buddysim.sweep.api import run_sweep
 from buddysim.sweep.jobs import Jobs, make_cluster, read_jobs
 from buddysim.sweep.study import StudyReader
 
@@ -77,7 +77,7 @@ def test_jobs_on_this_machine_run_the_points(tmp_path: Path, monkeypatch: pytest
     folders = f'log_folder = "{tmp_path}"\nlocal_folder = "{tmp_path}"'
     jobs.write_text(f'system = "local"\njobs = 2\nmemory = "1 GB"\n{folders}')
     trace = str(ROOT / "traces" / "lud256.bin")
-    results = sweep(set={"trace": trace}, grid={"seed": [1, 2, 3, 4]}, store=tmp_path / "s", slurm=jobs)
+    results = run_sweep(set={"trace": trace}, grid={"seed": [1, 2, 3, 4]}, store=tmp_path / "s", slurm=jobs)
     assert results.summary.done == 4
     assert results.summary.failures == []
     workers = {record.measured["computer"] for record in results}
@@ -111,7 +111,7 @@ def test_a_slurm_that_is_there_runs_the_points_and_a_cancelled_job_costs_none(tm
 
     trace = str(ROOT / "traces" / "lud256.bin")
     asked = {"set": {"trace": trace}, "grid": {"seed": list(range(60))}}
-    results = sweep(StudyReader("t").read(asked), store=tmp_path / "s", slurm=jobs, listen=cancel_one)
+    results = run_sweep(StudyReader("t").read(asked), store=tmp_path / "s", slurm=jobs, listen=cancel_one)
     assert results.summary.failures == []
     assert len(list(results)) == 60
     assert cancelled

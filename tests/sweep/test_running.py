@@ -20,14 +20,14 @@ import pytest
 
 import buddysim
 from buddysim.base.errors import BuddysimError
-from buddysim.sweep import memory
-from buddysim.sweep.api import sweep
+from buddysim.sweep import memory_grants
+from buddysim.sweep.api import run_sweep
 from buddysim.sweep.engines import replay
 from buddysim.sweep.estimate import Estimate
 from buddysim.sweep.execute import BUG, KILLED, MEMORY, REFUSED, run_point
 from buddysim.sweep.plan import make_plan
-from buddysim.sweep.point import Point
-from buddysim.sweep.runner import DEATHS, TRIES, Runner, Task
+from buddysim.sweep.point import SweepPoint
+from buddysim.sweep.runner import DEATHS, TRIES, PointTask, Runner
 from buddysim.sweep.store import Store
 from buddysim.sweep.study import StudyReader
 from tests.sweep.conftest import stable
@@ -47,7 +47,7 @@ def study(points: int) -> Any:
 
 
 def test_a_failure_is_one_of_the_point(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    point = Point("replay", {"trace": LUD})
+    point = SweepPoint("replay", {"trace": LUD})
     for error, why in ((BuddysimError("no"), REFUSED), (MemoryError(), MEMORY), (ValueError("odd"), BUG)):
 
         def fail(settings: Any, error: Exception = error) -> Any:
@@ -64,7 +64,7 @@ def test_a_failure_is_one_of_the_point(store: Store, monkeypatch: pytest.MonkeyP
 def test_a_trace_that_changes_or_vanishes_during_a_sweep_is_a_failed_point(store: Store, tmp_path: Path) -> None:
     path = tmp_path / "t.bin"
     path.write_bytes(Path(LUD).read_bytes())
-    spec = Point("replay", {"trace": str(path)}).spec()
+    spec = SweepPoint("replay", {"trace": str(path)}).spec()
     path.write_bytes((ROOT / "traces" / "backprop16k.bin").read_bytes())
     assert run_point(spec, str(store.folder))["reason"] == "what it reads has changed since the sweep began"
     path.unlink()
@@ -76,8 +76,8 @@ def test_a_trace_that_changes_or_vanishes_during_a_sweep_is_a_failed_point(store
 def test_memory_beyond_the_grant_is_told_apart_from_a_bug(store: Store) -> None:
     code = (
         "import sys, json\nimport numpy\nfrom buddysim.sweep.execute import run_point\n"
-        "from buddysim.sweep.engines import replay\nfrom buddysim.sweep.point import Point\n"
-        "spec = Point('replay', {'trace': sys.argv[1]}).spec()\n"
+        "from buddysim.sweep.engines import replay\nfrom buddysim.sweep.point import SweepPoint\n"
+        "spec = SweepPoint('replay', {'trace': sys.argv[1]}).spec()\n"
         "replay.simulate = lambda settings: numpy.ones(1 << 28)\n"
         "print(json.dumps(run_point(spec, sys.argv[2], 1 << 28)))"
     )
@@ -87,7 +87,7 @@ def test_memory_beyond_the_grant_is_told_apart_from_a_bug(store: Store) -> None:
     outcome = json.loads(done.stdout)
     assert outcome["why"] == MEMORY
     assert "256 MiB" in outcome["reason"]
-    with memory.limited(1 << 30):
+    with memory_grants.limited(1 << 30):
         pass  # a grant that is not used up leaves no trace
 
 
@@ -96,7 +96,7 @@ def test_memory_beyond_the_grant_is_told_apart_from_a_bug(store: Store) -> None:
 def test_workers_keep_memory_that_points_free(monkeypatch: pytest.MonkeyPatch) -> None:
     """Dask tells them not to: without `keep_freed_memory` every point faults all of its pages in again."""
     code = (
-        "import resource\nfrom buddysim.sweep import memory\nmemory.keep_freed_memory()\n"
+        "import resource\nfrom buddysim.sweep import memory_grants\nmemory_grants.keep_freed_memory()\n"
         "faults = []\n"
         "for _ in range(3):\n"
         "    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
@@ -121,7 +121,7 @@ class Scripted:
         self, script: dict[str, list[str | None]], slots: int = 2, memory_bytes: int | None = None, ahead: int = 0
     ) -> None:
         self.script, self._slots, self.memory_bytes, self._ahead = script, slots, memory_bytes, ahead
-        self.running: list[Task] = []
+        self.running: list[PointTask] = []
         self.together: list[list[tuple[bool, int, int | None]]] = []
         self.tries: list[int] = []
 
@@ -131,12 +131,12 @@ class Scripted:
     def ahead(self) -> int:
         return self._ahead
 
-    def submit(self, task: Task, spec: Any) -> None:
+    def submit(self, task: PointTask, spec: Any) -> None:
         self.running.append(task)
         self.tries.append(task.tries)
         self.together.append([(task.alone, task.memory_bytes, task.grant_bytes) for task in self.running])
 
-    def finished(self, patience_s: float) -> Iterator[tuple[Task, Any]]:
+    def finished(self, patience_s: float) -> Iterator[tuple[PointTask, Any]]:
         task = self.running.pop(0)
         ends = self.script.get(task.name, [])
         why = ends.pop(0) if ends else None
@@ -196,7 +196,7 @@ def test_points_of_one_moment_fit_the_memory_together(store: Store, memory_bytes
 
 
 def test_a_measured_point_needs_what_was_measured(store: Store) -> None:
-    point = Point("replay", {"trace": LUD, "scheme": "buddy"})
+    point = SweepPoint("replay", {"trace": LUD, "scheme": "buddy"})
     content = point.identity["trace"]
     rows = [{"engine": "replay", "content": content, "scheme": scheme, "seconds": s, "peak_rss_bytes": m}
             for scheme, s, m in (("buddy", 2.0, 10**9), ("ideal", 1.0, 10**8))]  # fmt: skip
@@ -208,7 +208,7 @@ def test_a_measured_point_needs_what_was_measured(store: Store) -> None:
 
 
 def test_python_gets_records_and_a_table(store: Store) -> None:
-    results = buddysim.sweep(
+    results = buddysim.run_sweep(
         set={"trace": LUD}, grid={"scheme": ["buddy", "pinned-host"]}, baseline={}, store=store, workers=1
     )
     assert [record.result["provenance"]["scheme"] for record in results] == ["buddy", "pinned-host"]
@@ -216,7 +216,7 @@ def test_python_gets_records_and_a_table(store: Store) -> None:
     for row, scheme in zip(results.rows(), ("buddy", "pinned-host"), strict=True):
         time_ps = buddysim.simulate(LUD, scheme=scheme).counters["time_ps"]
         assert row["slowdown_vs_ideal"] == time_ps / ideal
-    again = sweep(set={"trace": LUD}, grid={"scheme": ["buddy", "pinned-host"]}, store=store)
+    again = run_sweep(set={"trace": LUD}, grid={"scheme": ["buddy", "pinned-host"]}, store=store)
     assert again.summary.done == 0
     assert len(again) == len(list(again)) == 2
 
@@ -262,12 +262,12 @@ def test_a_killed_worker_costs_its_point_and_nothing_else(store: Store, tmp_path
             killed.append(victim)
             os.kill(victim, signal.SIGKILL)
 
-    results = sweep(asked, store=store, workers=2, listen=kill_one)
+    results = run_sweep(asked, store=store, workers=2, listen=kill_one)
     assert killed
     assert events.count("retry") <= 1
     assert results.summary.done == 40
     assert results.summary.failures == []
-    one = sweep(asked, store=tmp_path / "one", workers=1)
+    one = run_sweep(asked, store=tmp_path / "one", workers=1)
     assert [stable(record) for record in results] == [stable(record) for record in one]
     assert worker_processes(os.getpid()) == []
 
@@ -278,7 +278,7 @@ def command(store: Path, points: int, *more: str) -> list[str]:
         sys.executable,
         "-m",
         "buddysim",
-        "sweep",
+        "run_sweep",
         LUD,
         "--scheme",
         "buddy",
@@ -317,7 +317,7 @@ def test_results_are_the_same_for_1_2_and_4_workers_and_in_any_order(tmp_path: P
     for workers in (1, 2, 4):
         asked = study(24)
         random.Random(workers).shuffle(asked.axes[-1])
-        results = sweep(asked, store=tmp_path / str(workers), workers=workers)
+        results = run_sweep(asked, store=tmp_path / str(workers), workers=workers)
         assert results.summary.failures == []
         made.append({record.name: stable(record) for record in results})
     assert made[0] == made[1] == made[2]
@@ -365,7 +365,7 @@ def test_fifty_kills_and_a_full_disk_lose_nothing(small_disk: Path, tmp_path: Pa
     assert killed == kills
     assert not remount  # the disk was full, and killed processes left it so for a while
     asked = {"set": {"trace": LUD, "scheme": "buddy"}, "grid": {"seed": list(range(points))}}
-    undisturbed = sweep(StudyReader("t").read(asked), store=tmp_path / "undisturbed", workers=1)
+    undisturbed = run_sweep(StudyReader("t").read(asked), store=tmp_path / "undisturbed", workers=1)
     disturbed = Store.at(place)
     assert set(disturbed.singles()) == {record.name for record in undisturbed}
     for record in undisturbed:
@@ -389,7 +389,7 @@ def test_two_sweeps_at_once_on_one_store_lose_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("address", ["nonsense", "tcp://", "tcp://host", "tcp://host:port", "127.0.0.1:8786", ""])
 def test_an_address_that_is_none_is_refused_before_anything_starts(store: Store, address: str) -> None:
     with pytest.raises(BuddysimError, match="expected an address, tcp://HOST:PORT"):
-        sweep(study(2), store=store, scheduler=address)
+        run_sweep(study(2), store=store, scheduler=address)
 
 
 @needs_dask
@@ -398,10 +398,10 @@ def test_a_scheduler_that_is_there_runs_the_points_and_one_that_dies_is_said(tmp
     from distributed import LocalCluster
 
     with LocalCluster(n_workers=1, threads_per_worker=1, host="127.0.0.1", dashboard_address=None) as cluster:
-        results = sweep(study(5), store=tmp_path / "s", scheduler=cluster.scheduler_address)
+        results = run_sweep(study(5), store=tmp_path / "s", scheduler=cluster.scheduler_address)
         assert results.summary.done == 5
         address = cluster.scheduler_address
     began = time.monotonic()
     with pytest.raises(BuddysimError, match="does not answer within 5 s"):
-        sweep(study(6), store=tmp_path / "s", scheduler=address)
+        run_sweep(study(6), store=tmp_path / "s", scheduler=address)
     assert time.monotonic() - began < 15

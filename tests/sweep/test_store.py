@@ -15,12 +15,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from buddysim.base.errors import BuddysimError
-from buddysim.sweep.record import Record
 from buddysim.sweep.store import Store
+from buddysim.sweep.stored_result import StoredResult
 from tests.sweep.conftest import named
 
 
-def test_what_was_written_is_read(store: Store, small_record: Record) -> None:
+def test_what_was_written_is_read(store: Store, small_record: StoredResult) -> None:
     assert store.get(small_record.name) is None
     size = store.put(small_record)
     assert store.get(small_record.name) == small_record
@@ -42,7 +42,7 @@ def test_a_store_is_where_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 @given(st.data())
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_damaged_file_is_no_result_and_is_said(store: Store, small_record: Record, data: Any) -> None:
+def test_a_damaged_file_is_no_result_and_is_said(store: Store, small_record: StoredResult, data: Any) -> None:
     store.put(small_record)
     path = store.path_of(small_record.name)
     content = bytearray(path.read_bytes())
@@ -64,7 +64,7 @@ def test_a_damaged_file_is_no_result_and_is_said(store: Store, small_record: Rec
     assert store.verified([small_record.name]) == {small_record.name}
 
 
-def test_a_format_that_never_was_is_damage(store: Store, small_record: Record) -> None:
+def test_a_format_that_never_was_is_damage(store: Store, small_record: StoredResult) -> None:
     """The head says the format, and the checksum is of what follows it."""
     store.put(small_record)
     path = store.path_of(small_record.name)
@@ -90,7 +90,7 @@ def test_an_unwritable_store_is_refused(tmp_path: Path) -> None:
         Store(tmp_path / "file" / "store").check_writable()
 
 
-def test_many_writers_of_the_same_points_leave_each_once(store: Store, small_record: Record) -> None:
+def test_many_writers_of_the_same_points_leave_each_once(store: Store, small_record: StoredResult) -> None:
     records = [named(small_record, number) for number in range(30)]
     threads = [threading.Thread(target=lambda: [Store(store.folder).put(r) for r in records]) for _ in range(4)]
     for thread in threads:
@@ -109,7 +109,7 @@ def test_many_writers_of_the_same_points_leave_each_once(store: Store, small_rec
 
 @pytest.mark.parametrize("passing", [errno.ENOSPC, errno.EDQUOT, errno.EIO])
 def test_a_full_disk_is_waited_for(
-    store: Store, small_record: Record, passing: int, monkeypatch: pytest.MonkeyPatch
+    store: Store, small_record: StoredResult, passing: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left, said, write = [3], [], Path.write_bytes
 
@@ -131,11 +131,11 @@ def test_a_full_disk_is_waited_for(
     assert list(store.unfinished.iterdir()) == []
 
 
-def test_a_file_that_may_not_grow_is_a_full_disk(store: Store, small_record: Record) -> None:
+def test_a_file_that_may_not_grow_is_a_full_disk(store: Store, small_record: StoredResult) -> None:
     """A limit of the kernel on the size of files, in a process of its own."""
     code = (
         "import resource, signal, sys\nfrom pathlib import Path\n"
-        "from buddysim.sweep.store import Store\nfrom buddysim.sweep.record import read_record\n"
+        "from buddysim.sweep.store import Store\nfrom buddysim.sweep.stored_result import read_record\n"
         "record = read_record(Path(sys.argv[2]).read_bytes(), Path(sys.argv[2]).name)\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\nresource.setrlimit(resource.RLIMIT_FSIZE, (100, -1))\n"
         "def grow(text):\n    print(text)\n    resource.setrlimit(resource.RLIMIT_FSIZE, (-1, -1))\n"
@@ -169,11 +169,13 @@ class Late(Store):
     def singles(self) -> dict[str, tuple[int, int]]:
         return {name: stamp for name, stamp in super().singles().items() if name in self.seen}
 
-    def get(self, name: str) -> Record | None:
+    def get(self, name: str) -> StoredResult | None:
         return super().get(name) if name in self.seen else None
 
 
-def test_what_is_seen_late_is_simulated_twice_and_neither_lost_nor_damaged(store: Store, small_record: Record) -> None:
+def test_what_is_seen_late_is_simulated_twice_and_neither_lost_nor_damaged(
+    store: Store, small_record: StoredResult
+) -> None:
     records, computers = [named(small_record, number) for number in range(12)], [Late(store.folder), Late(store.folder)]
     simulated = 0
     for number, record in enumerate(records):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from buddysim.sweep.telling import telling
+from buddysim.sweep.distinguishing_columns import telling
 
 pyarrow = pytest.importorskip("pyarrow")
 

@@ -27,7 +27,7 @@ def test_every_mutant_changes_its_file_and_names_tests(tool):
 
 
 def test_text_that_is_not_there_once_is_refused(tool):
-    mutant = tool.Mutant("x", "base", "", "buddysim/base/pool.py", "nowhere", "", ("tests/base",))
+    mutant = tool.Mutant("x", "base", "", "buddysim/base/memory_pool.py", "nowhere", "", ("tests/base",))
     with pytest.raises(ValueError, match="occurs 0 times"):
         mutant.text()
 

@@ -14,7 +14,7 @@ from buddysim.papers.buddy.buddy_study import BuddyStudy
 from buddysim.papers.paper_comparison import NOT_REPRODUCED, REPRODUCED, SHAPE_ONLY, PaperComparison
 from buddysim.papers.reported_values import reported_values
 from buddysim.papers.simulated_values import SimulatedValue
-from buddysim.sweep.saved import SavedResults
+from buddysim.sweep.cached_results import SavedResults
 from buddysim.sweep.store import Store
 from buddysim.synthetic import make_trace
 from tests.tools.test_tools import load
@@ -34,8 +34,8 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> BuddyStudy:
         make_trace("stream", folder / f"cg-small-{which}.bin", sizes)
     results = SavedResults(Store.at(folder / "store"))
     paths = {which: str(folder / f"cg-small-{which}.bin") for which in ("profile", "replay")}
-    results.of("analysis", {"analysis": "ratio", "trace": paths["replay"]})
-    results.of("analysis", {"analysis": "targets", "trace": paths["replay"], "profile_from": paths["profile"]})
+    results.result_of("analysis", {"analysis": "ratio", "trace": paths["replay"]})
+    results.result_of("analysis", {"analysis": "targets", "trace": paths["replay"], "profile_from": paths["profile"]})
     return BuddyStudy(SavedResults(Store.at(folder / "store")), folder, "small")
 
 

@@ -16,7 +16,7 @@ from buddysim.papers.paper_comparison import (
     PaperComparison,
 )
 from buddysim.papers.reported_values import reported_values
-from buddysim.sweep.saved import SavedResults
+from buddysim.sweep.cached_results import SavedResults
 from tests.tools.test_tools import load
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from buddysim.base.errors import BuddysimError
-from buddysim.base.first_end import first_end
 from buddysim.base.hints import shortened
+from buddysim.base.ranges import parse_range
 
 _CANDIDATES: Final = 4  # snapshots taken for each one that stays, at most
 _MOST_DIGITS: Final = 12
@@ -30,7 +30,7 @@ class LaunchWindow:
     def parse(cls, text: str) -> LaunchWindow:
         """``750:753``, ``750:``, ``:3`` or ``750``; a BuddysimError for anything else."""
         try:
-            return cls(*first_end(text, "launch", "750 or 750:753", _MOST_DIGITS))
+            return cls(*parse_range(text, "launch", "750 or 750:753", _MOST_DIGITS))
         except ValueError as error:
             raise BuddysimError(f"{shortened(text)}: {error}") from None
 

@@ -229,7 +229,7 @@ def capture(
     from buddysim.capture.torch.observer import Observer, ObserverSettings
     from buddysim.capture.torch.spool import Spool
     from buddysim.compress import DEFAULT
-    from buddysim.compress.registry import find_for_size_maps
+    from buddysim.compress.compressors import find_for_size_maps
 
     output, compressor = Path(output), compressor or DEFAULT
     find_for_size_maps(compressor)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import buddysim
+from buddysim.base.memory_pool import MemoryPool
 from buddysim.base.output import Output
-from buddysim.base.pool import Pool
 from buddysim.capture.page_sampling import kept_bytes, sampled_again
 from buddysim.capture.snapshot_selection import over_the_run
 from buddysim.capture.torch.access.graph_accesses import ASSUMED, GraphKernels, write_kernel
@@ -120,7 +120,7 @@ class _Assembly:
     ) -> None:
         self.writer, self.spool, self.graph, self.chosen = writer, spool, graph, chosen
         self.share = share  # bytes of contents of a snapshot
-        self.pool = Pool(_ARENA, alignment=ALIGNMENT)
+        self.pool = MemoryPool(_ARENA, alignment=ALIGNMENT)
         #: By name and bytes of a storage: the number of its allocation, and its address.
         self.lasting: dict[tuple[str, int], tuple[int, int]] = {}
         self.transient: dict[tuple[str, int], tuple[int, int]] = {}

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.memory_pool import PoolExhausted
 from buddysim.base.output import INCOMPLETE, Output, check_outputs, write_bytes
-from buddysim.base.pool import PoolExhausted
 from buddysim.capture.torch.access.graph_accesses import GraphKernels
 from buddysim.capture.torch.assemble import assemble
 from buddysim.capture.torch.spool import Spool

@@ -14,7 +14,7 @@ from buddysim.base.hints import shortened
 from buddysim.base.terminal import one_line
 from buddysim.base.textfile import read_json
 from buddysim.sweep.api import Results as SweepResults
-from buddysim.sweep.saved import SavedResults
+from buddysim.sweep.cached_results import SavedResults
 from buddysim.sweep.store import Store
 
 if TYPE_CHECKING:
@@ -34,12 +34,12 @@ class ResultSource:
     store : where results of both engines are; None keeps them in memory only
     fresh : simulates again what is there
     file : the file of the user's that a figure with ``FILE`` draws
-    columns : options of a figure that has ``OPTIONS``, such as `x`, `y`, `by` and `kind` of ``sweep``
+    columns : options of a figure that has ``OPTIONS``, such as `x`, `y`, `by` and `kind` of ``run_sweep``
 
     Attributes
     ----------
     training : results of training simulations: ``training.result("vgg19", 256, "vdnn-dyn")``,
-        ``training.results("vgg19", 256, ("oracle", "vdnn-dyn"), machine="titan-x", link="pcie4")``
+        ``training.training_results("vgg19", 256, ("oracle", "vdnn-dyn"), machine="titan-x", link="pcie4")``
     file : as given
     """
 
@@ -80,13 +80,13 @@ class ResultSource:
         BuddysimError
             a file that is no study, or a point that fails
         """
-        from buddysim.sweep.api import sweep
+        from buddysim.sweep.api import run_sweep
         from buddysim.sweep.study_file import read_study
 
         study = read_study(self.file)
         if wants is not None and wants == study.how.AGAINST and study.baseline is None:
             study.baseline = {}
-        results = sweep(study, store=self.training.store)
+        results = run_sweep(study, store=self.training.store)
         if results.summary.failures:
             failed = results.summary.failures[0]
             raise BuddysimError(f"{self.file}: a point failed ({failed['why']}): {failed['reason']}")
@@ -125,7 +125,7 @@ class ResultSource:
         BuddysimError
             what `buddysim.simulate` refuses
         """
-        return self.training.replays(trace, schemes, machine, **options)
+        return self.training.replay_results(trace, schemes, machine, **options)
 
     def saved_replay(self) -> Results:
         """The results in the user's file, by scheme, as ``run --json`` wrote them.

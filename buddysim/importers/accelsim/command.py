@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from buddysim.base.errors import BuddysimError
 from buddysim.compress import DEFAULT
-from buddysim.compress.registry import find_for_size_maps, size_map_algorithms
+from buddysim.compress.compressors import find_for_size_maps, size_map_algorithms
 from buddysim.importers import ImportResult
 from buddysim.importers.accelsim.import_options import AccelsimImportOptions, parse_snapshot
 from buddysim.importers.accelsim.importer import import_accelsim

@@ -15,8 +15,8 @@ from typing import Any
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
 from buddysim.papers.buddy.digitized_figures import workloads
-from buddysim.sweep.point import Point
-from buddysim.sweep.saved import Result, SavedResults
+from buddysim.sweep.cached_results import Result, SavedResults
+from buddysim.sweep.point import SweepPoint
 from buddysim.workloads.registry import REGISTRY, SCALES
 
 FOLDER = Path("out") / "workloads"
@@ -47,7 +47,7 @@ class BuddyStudy:
     folder: Path = FOLDER
     scale: str = SCALE
     only: Sequence[str] = ()
-    missing: dict[str, Point] = field(default_factory=dict)
+    missing: dict[str, SweepPoint] = field(default_factory=dict)
     unmade: dict[tuple[str, str], Path] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -14,7 +14,7 @@ from buddysim.papers.buddy.means import arithmetic
 from buddysim.papers.buddy.performance_numbers import performance
 from buddysim.papers.buddy.target_numbers import of_policy
 from buddysim.papers.simulated_values import SimulatedValue, simulates
-from buddysim.sweep.saved import Result
+from buddysim.sweep.cached_results import Result
 from buddysim.training import Network
 from buddysim.training.cost import CostModel
 from buddysim.training.driver import make_options

@@ -9,7 +9,7 @@ from buddysim.papers.buddy.digitized_figures import workloads
 from buddysim.papers.buddy.means import GROUPS, geometric, lacking_text, of_group
 from buddysim.papers.buddy.why_not_reproduced import bandwidth_pressure, buddy_pressure
 from buddysim.papers.simulated_values import SimulatedValue, simulates
-from buddysim.sweep.saved import Result
+from buddysim.sweep.cached_results import Result
 
 BASELINE_GBS = 150
 #: Links of Fig. 11, and one so fast that it takes no time.

@@ -13,7 +13,7 @@ from buddysim.papers.reported_values import reported_values
 from buddysim.papers.simulated_values import simulation_functions
 from buddysim.sweep.api import Maker, run
 from buddysim.sweep.plan import make_plan
-from buddysim.sweep.point import Point
+from buddysim.sweep.point import SweepPoint
 from buddysim.sweep.runner import Listen
 from buddysim.sweep.study import Study as SweepStudy
 from buddysim.workloads.batch import Order, make_all
@@ -53,7 +53,7 @@ def run_missing(study: BuddyStudy, asks: Sequence[Callable[[], object]], make: M
         _ask(study, asks)
     missing, failed = list(study.missing.values()), list[str]()
     study.missing.clear()
-    by_engine: dict[str, list[Point]] = {}
+    by_engine: dict[str, list[SweepPoint]] = {}
     for point in missing:
         by_engine.setdefault(point.engine, []).append(point)
     assert study.results.store is not None

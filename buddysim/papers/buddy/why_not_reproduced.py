@@ -8,7 +8,7 @@ from statistics import fmean, geometric_mean
 
 from buddysim.papers.buddy.buddy_study import paper_names
 from buddysim.papers.buddy.digitized_figures import AXIS, figures
-from buddysim.sweep.saved import Result
+from buddysim.sweep.cached_results import Result
 
 #: Workloads are named until they explain so much of a miss.
 _MOST = 0.8

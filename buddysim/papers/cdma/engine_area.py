@@ -11,7 +11,7 @@ from buddysim.compress.tensors import tensor_ratios
 from buddysim.machine.training import TrainingMachine
 from buddysim.papers.cdma.paper_networks import NETWORKS
 from buddysim.papers.simulated_values import SimulatedValue, simulates
-from buddysim.sweep.saved import SavedResults
+from buddysim.sweep.cached_results import SavedResults
 from buddysim.training import Network
 from buddysim.training.schemes import cdma_engine
 

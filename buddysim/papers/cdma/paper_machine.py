@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from buddysim.machine.training import TrainingMachine
 from buddysim.papers.simulated_values import SimulatedValue, simulates
-from buddysim.sweep.saved import SavedResults
+from buddysim.sweep.cached_results import SavedResults
 
 
 @simulates("titan-xp-bandwidth")

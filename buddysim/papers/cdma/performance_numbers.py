@@ -23,7 +23,7 @@ from buddysim.papers.cdma.offloaded_maps import offloaded_maps
 from buddysim.papers.cdma.paper_networks import NETWORKS
 from buddysim.papers.cdma.ratios import network_ratios
 from buddysim.papers.simulated_values import SimulatedValue, format_by_network, simulates
-from buddysim.sweep.saved import SavedResults
+from buddysim.sweep.cached_results import SavedResults
 from buddysim.training import Network, schemes
 from buddysim.training.contents import Codec, GeneratedContents, MapContents, average_share
 from buddysim.training.cost import CostModel

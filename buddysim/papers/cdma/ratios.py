@@ -9,7 +9,7 @@ from buddysim.compress.tensors import LAYOUTS
 from buddysim.papers.cdma.offloaded_maps import OffloadRatios, ratios_by_network
 from buddysim.papers.cdma.paper_networks import NETWORKS
 from buddysim.papers.simulated_values import SimulatedValue, format_by_network, simulates
-from buddysim.sweep.saved import SavedResults
+from buddysim.sweep.cached_results import SavedResults
 from buddysim.training.contents.observed_activations import observed_activations
 
 

@@ -10,7 +10,7 @@ from scipy import stats
 
 from buddysim.papers.cdma.density import about_the_training, measurement
 from buddysim.papers.simulated_values import SimulatedValue, simulates
-from buddysim.sweep.saved import SavedResults
+from buddysim.sweep.cached_results import SavedResults
 
 
 def maps_of(kind: str, part: str = "features") -> list[int]:

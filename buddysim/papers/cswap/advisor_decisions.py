@@ -8,7 +8,7 @@ from buddysim.papers.cswap.iterations import PAPER, SIMULATED, accuracy_percent,
 from buddysim.papers.cswap.paper_networks import CASES, NETWORKS, TENSORS
 from buddysim.papers.cswap.tensor_numbers import VGG16
 from buddysim.papers.simulated_values import SimulatedValue, format_by_network, simulates
-from buddysim.sweep.saved import SavedResults
+from buddysim.sweep.cached_results import SavedResults
 from buddysim.training.schemes.cswap import CodecDecision
 
 #: Milliseconds that a byte takes both ways on the V100's link.

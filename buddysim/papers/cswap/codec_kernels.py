@@ -10,7 +10,7 @@ from buddysim.gpu_codecs.times import simulated_machines
 from buddysim.papers.cswap.advisor_decisions import swapped_ms, swapping_ms
 from buddysim.papers.cswap.codec_models import CURVES, PAPER, errors, fig5_ms, grids, searches
 from buddysim.papers.simulated_values import SimulatedValue, simulates
-from buddysim.sweep.saved import SavedResults
+from buddysim.sweep.cached_results import SavedResults
 
 DEFAULT = LAYOUTS[0]
 _OURS = "our kernels"

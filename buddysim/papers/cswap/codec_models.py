@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from buddysim.compress.zvc import share_of_density
+from buddysim.compress.zvc import fraction_of_density
 from buddysim.gpu_codecs import LAYOUTS
 from buddysim.gpu_codecs.launch_search import LaunchSearchResult, bayesian, expert, random, whole_grid
 from buddysim.gpu_codecs.opencl_device import LaunchShape
@@ -49,7 +49,7 @@ def best_both_ways(codec: str, layout: str, machine: str = V100) -> CodecSample:
 
 def bandwidth_ms(machine: str = V100) -> float:
     """Bytes over memory bandwidth: 500 MB and its ZVC code, each read once and written once."""
-    moved = 2 * BYTES * (1 + share_of_density(1 - SPARSITY))
+    moved = 2 * BYTES * (1 + fraction_of_density(1 - SPARSITY))
     return 1e3 * moved / TrainingMachine.load(machine).dram_bytes_per_s
 
 

@@ -21,7 +21,7 @@ from buddysim.papers.cswap.paper_networks import (
     ZOO,
     Case,
 )
-from buddysim.sweep.saved import Result, SavedResults
+from buddysim.sweep.cached_results import Result, SavedResults
 from buddysim.training import Network
 from buddysim.training.contents.reduced_trainings import training_of
 from buddysim.training.cost import CostModel

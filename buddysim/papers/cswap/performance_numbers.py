@@ -23,7 +23,7 @@ from buddysim.papers.cswap.paper_networks import (
 )
 from buddysim.papers.reported_values import reported_value as reported_value
 from buddysim.papers.simulated_values import SimulatedValue, format_by_network, simulates
-from buddysim.sweep.saved import Result, SavedResults
+from buddysim.sweep.cached_results import Result, SavedResults
 
 PANELS = {case.panel: case for case in CASES}
 #: Nobody published these inputs; what each changes is in the notes.

@@ -12,7 +12,7 @@ from buddysim.machine.training import TrainingMachine
 from buddysim.papers.cswap.iterations import decisions, epochs, training_text
 from buddysim.papers.cswap.paper_networks import CASES, LINK, TENSORS
 from buddysim.papers.simulated_values import SimulatedValue, simulates
-from buddysim.sweep.saved import SavedResults
+from buddysim.sweep.cached_results import SavedResults
 from buddysim.training import Network
 
 VGG16 = CASES[2], "VGG16"

@@ -8,7 +8,7 @@ from functools import cache
 from buddysim.papers.gist.paper_networks import LIBRARY, OFFERED, setting
 from buddysim.papers.reported_values import reported_value
 from buddysim.papers.simulated_values import SimulatedValue, simulates
-from buddysim.sweep.saved import SavedResults
+from buddysim.sweep.cached_results import SavedResults
 from buddysim.training import Network
 from buddysim.training.driver import make_options
 from buddysim.training.iteration.build import build

@@ -11,7 +11,7 @@ from buddysim.gist.windows import Windows
 from buddysim.machine.training import TrainingMachine
 from buddysim.papers.gist.paper_networks import BATCH, LIBRARY, MACHINE, NETWORKS, network
 from buddysim.papers.simulated_values import SimulatedValue, simulates
-from buddysim.sweep.saved import SavedResults
+from buddysim.sweep.cached_results import SavedResults
 from buddysim.training.iteration.allocators import StaticGroups
 from buddysim.training.iteration.program import Program, Step, Tensor
 

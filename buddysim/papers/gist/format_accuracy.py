@@ -13,7 +13,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from buddysim.papers.simulated_values import SimulatedValue, simulates
-from buddysim.sweep.saved import SavedResults
+from buddysim.sweep.cached_results import SavedResults
 from buddysim.training.contents.observe_training import FASHION_MNIST, import_torch, read_fashion_mnist
 from buddysim.training.schemes._gist_accuracy import about, difference_text
 

@@ -7,7 +7,7 @@ from statistics import fmean
 
 from buddysim.papers.gist.paper_networks import NETWORKS, lossy, run, slowdown_percent
 from buddysim.papers.simulated_values import SimulatedValue, format_by_network, simulates
-from buddysim.sweep.saved import SavedResults
+from buddysim.sweep.cached_results import SavedResults
 
 _CODECS = (
     "encodings take the time that their bytes take at 336 GB/s, where the paper's CUDA and cuSPARSE kernels are slower"

@@ -19,7 +19,7 @@ from buddysim.papers.gist.paper_networks import (
 )
 from buddysim.papers.reported_values import reported_value
 from buddysim.papers.simulated_values import SimulatedValue, format_by_network, simulates
-from buddysim.sweep.saved import SavedResults
+from buddysim.sweep.cached_results import SavedResults
 from buddysim.training.iteration.memory_usage import is_map_tensor
 from buddysim.training.iteration.program import Tensor
 from buddysim.training.outcome import IterationOutcome

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from buddysim.machine.training import TrainingMachine
-from buddysim.sweep.saved import SavedResults
+from buddysim.sweep.cached_results import SavedResults
 from buddysim.training import Network, schemes
 from buddysim.training.contents import MapContents
 from buddysim.training.cost import CostModel

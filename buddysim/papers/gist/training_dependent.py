@@ -5,7 +5,7 @@ from __future__ import annotations
 from buddysim.gist.csr_rows import rows_bytes
 from buddysim.papers.cdma.density import about_the_training, measurement, shown_maps
 from buddysim.papers.simulated_values import SimulatedValue, simulates
-from buddysim.sweep.saved import SavedResults
+from buddysim.sweep.cached_results import SavedResults
 
 
 def ssdc_ratios() -> list[tuple[int, float]]:

@@ -9,7 +9,7 @@ from buddysim.papers.reported_values import reported_value
 from buddysim.papers.simulated_values import SimulatedValue, format_by_network, simulates
 from buddysim.papers.vdnn.memory_usage import weight_bytes, with_every_fft
 from buddysim.papers.vdnn.paper_networks import GIB, SIX
-from buddysim.sweep.saved import Result, SavedResults
+from buddysim.sweep.cached_results import Result, SavedResults
 
 TOTALS = {
     "total-alexnet": ("alexnet", 128),

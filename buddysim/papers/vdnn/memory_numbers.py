@@ -10,7 +10,7 @@ from buddysim.papers.simulated_values import SimulatedValue, format_by_network, 
 from buddysim.papers.vdnn.baseline import without_workspace
 from buddysim.papers.vdnn.memory_usage import OTHERS, TAKEN, mean_saving, saved_by_network, saved_percent, used_bytes
 from buddysim.papers.vdnn.paper_networks import DEEP, GIB, SIX
-from buddysim.sweep.saved import Result, SavedResults
+from buddysim.sweep.cached_results import Result, SavedResults
 
 
 @simulates(

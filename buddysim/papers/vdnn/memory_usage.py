@@ -17,7 +17,7 @@ from functools import cache
 from statistics import fmean
 
 from buddysim.papers.vdnn.paper_networks import SIX
-from buddysim.sweep.saved import Result, SavedResults
+from buddysim.sweep.cached_results import Result, SavedResults
 
 POLICIES = {"all-m": "all(m)", "all-p": "all(p)", "conv-p": "conv(p)", "dyn": "dyn"}
 

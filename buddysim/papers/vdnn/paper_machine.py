@@ -7,7 +7,7 @@ from itertools import pairwise
 from buddysim.machine.training import TrainingMachine
 from buddysim.papers.simulated_values import SimulatedValue, simulates
 from buddysim.papers.vdnn.paper_networks import DEEP, GIB
-from buddysim.sweep.saved import SavedResults
+from buddysim.sweep.cached_results import SavedResults
 from buddysim.training import Network
 
 

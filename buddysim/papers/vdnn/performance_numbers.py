@@ -9,7 +9,7 @@ from statistics import fmean
 from buddysim.machine.training import TrainingMachine
 from buddysim.papers.simulated_values import SimulatedValue, format_by_network, loss_percent, simulates
 from buddysim.papers.vdnn.paper_networks import SIX
-from buddysim.sweep.saved import Result, SavedResults
+from buddysim.sweep.cached_results import Result, SavedResults
 
 
 @simulates("all-m-loss", "all-m-loss-most", "conv-m-loss", "conv-m-loss-most")

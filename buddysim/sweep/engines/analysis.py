@@ -15,7 +15,7 @@ from buddysim.replay.version import MODEL_VERSION as REPLAY_VERSION
 from buddysim.sweep import axis
 from buddysim.sweep.axis import Axis, Value, canonical
 from buddysim.sweep.contents import content_checksum
-from buddysim.sweep.engine import Settings, file_value, plugin_checksums, require_file
+from buddysim.sweep.engine_protocol import Settings, file_value, plugin_checksums, require_file
 from buddysim.sweep.engines import machines, replay
 
 NAME = "analysis"

@@ -14,7 +14,7 @@ from buddysim.machine.section import figures
 from buddysim.machine.units import Bandwidth, Frequency, Time
 from buddysim.sweep.axis import Value
 from buddysim.sweep.contents import stamp_of
-from buddysim.sweep.engine import file_value
+from buddysim.sweep.engine_protocol import file_value
 
 M = TypeVar("M", bound=MachineFile)
 Overrides = tuple[tuple[str, Value], ...]

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
-from buddysim.base.first_end import first_end
+from buddysim.base.ranges import parse_range
 from buddysim.buddy import ProfileOptions
 from buddysim.machine import Machine
 from buddysim.replay.compute_gap_scale import exact_compute_gap_scale
@@ -20,7 +20,7 @@ from buddysim.replay.version import MODEL_VERSION
 from buddysim.sweep import axis
 from buddysim.sweep.axis import Axis, Value, canonical
 from buddysim.sweep.contents import Stamp, content_checksum, stamp_of
-from buddysim.sweep.engine import Settings, file_value, plugin_checksums, require_file
+from buddysim.sweep.engine_protocol import Settings, file_value, plugin_checksums, require_file
 from buddysim.sweep.engines import machines
 from buddysim.trace import Trace, open_trace
 from buddysim.trace.format import LINE_BYTES
@@ -157,7 +157,7 @@ def simulate(settings: Settings) -> ReplayResult:
     arguments["machine"] = _machine(settings)
     arguments["compute_gap_scale"] = Fraction(str(full["compute_gap_scale"]))
     if full["kernels"] is not None:
-        arguments["kernels"] = slice(*first_end(str(full["kernels"]), "kernel", "3:7"))
+        arguments["kernels"] = slice(*parse_range(str(full["kernels"]), "kernel", "3:7"))
     return replay(**arguments)
 
 

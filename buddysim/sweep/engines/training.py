@@ -17,7 +17,7 @@ from buddysim.machine.training import TrainingMachine
 from buddysim.sweep import axis
 from buddysim.sweep.axis import Axis, Value, canonical
 from buddysim.sweep.contents import content_checksum, stamp_of
-from buddysim.sweep.engine import Settings, file_value, plugin_checksums, require_file
+from buddysim.sweep.engine_protocol import Settings, file_value, plugin_checksums, require_file
 from buddysim.sweep.engines import machines
 from buddysim.training import schemes
 from buddysim.training.cost import CostModel

@@ -8,7 +8,7 @@ from typing import Any
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import shortened
 from buddysim.compress import ENTRY_BYTES
-from buddysim.compress.registry import find
+from buddysim.compress.compressors import find
 from buddysim.compress.tensors import LAYOUTS
 from buddysim.compress.windows import check_window
 from buddysim.training.contents import ActivationSource, Codec, GeneratedContents, TableContents

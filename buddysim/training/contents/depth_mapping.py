@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from buddysim.base.errors import BuddysimError
-from buddysim.compress.zvc import share_of_density as zvc_share
+from buddysim.compress.zvc import fraction_of_density as zvc_share
 from buddysim.training.contents.dense import dense
 from buddysim.training.contents.interpolate import PiecewiseLinear
 from buddysim.training.contents.maps import Codec, FeatureMapRole, MapContents, walk

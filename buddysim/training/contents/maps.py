@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from buddysim.compress.registry import find
+from buddysim.compress.compressors import find
 from buddysim.compress.tensors import TensorRatio
-from buddysim.compress.zvc import share_of_density as zvc_share
+from buddysim.compress.zvc import fraction_of_density as zvc_share
 from buddysim.training.networks import kinds
 from buddysim.training.networks.graph import Layer, Network
 from buddysim.training.networks.layer_kind import Zeros
@@ -41,7 +41,7 @@ class Codec:
     @property
     def from_density(self) -> Callable[[float], float] | None:
         """Gives the code's bytes over the map's, for a density; None for codecs that need more than the density."""
-        stated: Callable[[float, bool], float] | None = getattr(find(self.algorithm), "share_of_density", None)
+        stated: Callable[[float, bool], float] | None = getattr(find(self.algorithm), "fraction_of_density", None)
         return None if stated is None else lambda density: stated(density, self.masks)
 
     def share(self, ratio: TensorRatio) -> float:

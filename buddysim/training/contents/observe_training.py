@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 import buddysim
 from buddysim.base.errors import BuddysimError
 from buddysim.base.extras import INSTALL_TORCH
-from buddysim.compress.registry import tensor_algorithms
+from buddysim.compress.compressors import tensor_algorithms
 from buddysim.compress.tensors import LAYOUTS, density, described, tensor_ratios
 from buddysim.formats.activations import (
     ActivationsWriter,

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from buddysim.base.errors import BuddysimError
 from buddysim.compress.tensors import TensorRatio, described, tensor_ratios
 from buddysim.compress.tensors import density as density_of
-from buddysim.compress.zvc import share_of_density as zvc_share
+from buddysim.compress.zvc import fraction_of_density as zvc_share
 from buddysim.formats.activations import ActivationsFile, FeatureMapInfo, load_activations
 from buddysim.training.contents.depth_mapping import DepthMappedContents, ObservedMap
 from buddysim.training.contents.generated import relu_map

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from buddysim.base.pool import PoolExhausted
+from buddysim.base.memory_pool import PoolExhausted
 from buddysim.training.iteration.program import TENSOR_KINDS, Program, Step, Tensor, TensorKind
 
 UNLIMITED = 1 << 62  # bytes

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from buddysim.base.pool import FitPolicy
+from buddysim.base.memory_pool import FitPolicy
 from buddysim.training.iteration.allocators import POOL, Allocator
 from buddysim.training.iteration.stash import Stash
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from buddysim.compress.registry import find
+from buddysim.compress.compressors import find
 from buddysim.training.contents import Codec, MapContents
 from buddysim.training.contents.activation_options import OPTIONS as CONTENTS_OPTIONS
 from buddysim.training.contents.activation_options import make_codec, make_source

@@ -25,7 +25,7 @@ from buddysim.training.schemes._links import link_rate
 from buddysim.training.schemes.vdnn import moved_inputs, offloaded
 
 if TYPE_CHECKING:
-    from buddysim.base.pool import PoolExhausted
+    from buddysim.base.memory_pool import PoolExhausted
     from buddysim.machine.training import TrainingMachine
     from buddysim.training.cost import ConvAlgorithm, CostModel
     from buddysim.training.networks.graph import Network

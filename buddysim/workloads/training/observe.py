@@ -16,7 +16,7 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 
 from buddysim.capture.torch.recorder import OnMap, Recorder, bytes_of, check_version
 from buddysim.compress import DEFAULT, entry_classes
-from buddysim.compress.registry import joined
+from buddysim.compress.compressors import joined
 from buddysim.formats.operator_graph import OperatorGraph
 from buddysim.workloads.training.problem import Network, Problem
 

@@ -10,7 +10,7 @@ import pytest
 import buddysim.trace as bt
 from buddysim.cli import main
 from buddysim.compress import entry_classes
-from buddysim.compress.registry import size_map_algorithms
+from buddysim.compress.compressors import size_map_algorithms
 from buddysim.importers.accelsim import AccelsimImportOptions, AccelsimImportSummary, SnapshotFile, import_accelsim
 from buddysim.importers.archive import folder_with
 

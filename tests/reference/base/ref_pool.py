@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from buddysim.base.pool import ALIGNMENT, FitPolicy, PoolExhausted
+from buddysim.base.memory_pool import ALIGNMENT, FitPolicy, PoolExhausted
 
 
 class RefPool:
-    """The same interface as `buddysim.base.pool.Pool`, without a list of free pieces."""
+    """The same interface as `buddysim.base.memory_pool.MemoryPool`, without a list of free pieces."""
 
     def __init__(self, capacity: int, fit: FitPolicy = "best-fit", alignment: int = ALIGNMENT) -> None:
         self.capacity = capacity

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from buddysim.base.errors import BuddysimError
-from buddysim.compress.registry import tensor_algorithms
+from buddysim.compress.compressors import tensor_algorithms
 from buddysim.formats.activations import ActivationsWriter, load_activations
 from buddysim.training.contents.observe_training import (
     ObservationSettings,

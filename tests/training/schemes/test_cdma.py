@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from buddysim.base.errors import BuddysimError
-from buddysim.compress.registry import REGISTRY
+from buddysim.compress.compressors import REGISTRY
 from buddysim.compress.tensors import tensor_ratios
 from buddysim.compress.zlib import library
 from buddysim.training.contents import Codec

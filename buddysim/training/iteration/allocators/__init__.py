@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from buddysim.base.pool import FitPolicy
+from buddysim.base.memory_pool import FitPolicy
 from buddysim.training.iteration.allocators.pool_allocator import LiveSetCounter, PoolAllocator
 from buddysim.training.iteration.allocators.static_groups import StaticGroups
 from buddysim.training.iteration.memory_usage import TensorAddresses, TensorFilter, WorkspaceFallback, is_any_tensor

@@ -1,6 +1,6 @@
 """Tensors come and go step by step: from a pool of addresses, or counted as bytes alone.
 
-`PoolAllocator` takes addresses from `buddysim.base.pool`, with real fragmentation. `LiveSetCounter` only adds up what
+`PoolAllocator` takes addresses from `buddysim.base.memory_pool`, with real fragmentation. `LiveSetCounter` only adds up what
 lives: memory that is never fragmented and costs nothing to allocate, as Gist assumes of "optimized hardware" (Section
 V-H).
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Protocol
 
-from buddysim.base.pool import ALIGNMENT, FitPolicy, Pool, PoolExhausted
+from buddysim.base.memory_pool import ALIGNMENT, FitPolicy, MemoryPool, PoolExhausted
 from buddysim.training.iteration.memory_usage import (
     UNLIMITED,
     FailedRequest,
@@ -40,7 +40,7 @@ class PoolAllocator:
         relief: WorkspaceFallback | None = None,
     ) -> TensorAddresses:
         """Runs the iteration's allocations through the pool."""
-        pool = Pool(UNLIMITED if capacity is None else capacity, pool_policy)
+        pool = MemoryPool(UNLIMITED if capacity is None else capacity, pool_policy)
         return _AllocationRun(program, pool, relief).placement()
 
     def min_bytes(self, program: Program, counted: TensorFilter = is_any_tensor) -> int:

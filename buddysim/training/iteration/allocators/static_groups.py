@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from buddysim.base.pool import FitPolicy
+from buddysim.base.memory_pool import FitPolicy
 from buddysim.training.iteration.memory_usage import (
     FailedRequest,
     TensorAddresses,

@@ -1,4 +1,4 @@
-"""``python -m buddysim compare A B``: only what differs, with ratios in both directions."""
+"""``python -m buddysim diff A B``: only what differs, with ratios in both directions."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from buddysim.report.screen import Part, ScreenTable
-    from buddysim.sweep.difference import Difference, Thing
+    from buddysim.sweep.differences import ComparedItem, Difference
 
-NAME = "compare"
+NAME = "diff"
 HELP = """show what differs between two results, machines, traces or studies
 
 A and B are names of results in the store (their first digits; see: results), RESULT.json or RESULT.json:SCHEME,
@@ -30,20 +30,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from buddysim.base.errors import BuddysimError
     from buddysim.report.screen import print_screen
-    from buddysim.sweep.difference import thing
+    from buddysim.sweep.differences import thing
     from buddysim.sweep.store import Store
 
     store = Store.at(args.store)
     first, second = thing(args.first, store), thing(args.second, store)
     if first.kind != second.kind:
         kinds = f"{args.first} is a {first.kind}, {args.second} a {second.kind}"
-        raise BuddysimError(f"compare: {kinds}: expected two of one kind")
+        raise BuddysimError(f"diff: {kinds}: expected two of one kind")
     print_screen(_studies(first, second) if first.kind == "study" else _values(first, second))
     return 0
 
 
-def _values(first: Thing, second: Thing) -> list[Part]:
-    from buddysim.sweep.difference import differences
+def _values(first: ComparedItem, second: ComparedItem) -> list[Part]:
+    from buddysim.sweep.differences import differences
 
     settings = differences(first.settings, second.settings)
     values = differences(first.values, second.values)
@@ -60,9 +60,9 @@ def _values(first: Thing, second: Thing) -> list[Part]:
     return parts
 
 
-def _studies(first: Thing, second: Thing) -> list[Part]:
+def _studies(first: ComparedItem, second: ComparedItem) -> list[Part]:
     from buddysim.report.screen import Column, ScreenTable
-    from buddysim.sweep.difference import Difference, differences, pairs
+    from buddysim.sweep.differences import Difference, differences, pairs
 
     differ, found, alone = pairs(first, second)
     parts: list[Part] = [f"A: study {first.label}, {len(first.points):,} points; B: study {second.label}, "

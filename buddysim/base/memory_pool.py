@@ -43,7 +43,7 @@ class PoolExhausted(Exception):
         return self.free_bytes >= self.requested_bytes
 
 
-class Pool:
+class MemoryPool:
     """A range of addresses from 0 to `capacity`.
 
     Parameters

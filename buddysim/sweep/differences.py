@@ -17,8 +17,8 @@ from buddysim.machine.presets import every_preset, training_presets
 from buddysim.machine.training import TrainingMachine
 from buddysim.sweep.engines.machines import in_base_units
 from buddysim.sweep.plan import make_plan
-from buddysim.sweep.record import Record
 from buddysim.sweep.store import Store
+from buddysim.sweep.stored_result import StoredResult
 from buddysim.sweep.study import StudyReader
 from buddysim.sweep.study_file import read_study
 from buddysim.trace import open_trace
@@ -32,7 +32,7 @@ Values = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Thing:
+class ComparedItem:
     """One side of a comparison.
 
     Attributes
@@ -70,6 +70,27 @@ class Difference:
         return float(self.second / self.first)
 
 
+def diff(first: str | os.PathLike[str], second: str | os.PathLike[str], store: Store | None = None) -> list[Difference]:
+    """Return the settings and values that differ between two results, machines or traces.
+
+    Parameters
+    ----------
+    first, second : a key in the store (its first digits), ``RESULT.json``, ``RESULT.json:SCHEME``, a machine, or a
+        trace; `buddysim diff` compares two study files, too
+    store : the result store; None: ``BUDDYSIM_STORE``, else ``out/store``
+
+    Raises
+    ------
+    BuddysimError
+        a text that names none of these, two of different kinds, or a study file
+    """
+    store = store or Store.at(None)
+    a, b = (thing(os.fspath(text), store) for text in (first, second))
+    if a.kind != b.kind or a.kind == "study":
+        raise BuddysimError(f"{a.label} is a {a.kind}, {b.label} a {b.kind}: expected two results, machines or traces")
+    return differences(a.settings, b.settings) + differences(a.values, b.values)
+
+
 def differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[Difference]:
     """What differs between values by name, in the order of the first, then of the second."""
     names = dict.fromkeys([*first, *second])
@@ -77,7 +98,7 @@ def differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[Dif
     return [each for each in found if each.first != each.second]
 
 
-def pairs(first: Thing, second: Thing) -> tuple[list[str], list[tuple[Values, Values, Values]], int]:
+def pairs(first: ComparedItem, second: ComparedItem) -> tuple[list[str], list[tuple[Values, Values, Values]], int]:
     """The points of two studies that belong together.
 
     Returns
@@ -97,19 +118,19 @@ def pairs(first: Thing, second: Thing) -> tuple[list[str], list[tuple[Values, Va
     return sorted(differ), found, len(keys[0]) + len(keys[1]) - 2 * len(found)
 
 
-def _names(thing: Thing) -> set[str]:
+def _names(thing: ComparedItem) -> set[str]:
     return {name for settings, _ in thing.points for name in settings}
 
 
-def _several(thing: Thing, name: str) -> bool:
+def _several(thing: ComparedItem, name: str) -> bool:
     return len({json.dumps(settings.get(name)) for settings, _ in thing.points}) > 1
 
 
-def _value(thing: Thing, name: str) -> Any:
+def _value(thing: ComparedItem, name: str) -> Any:
     return thing.points[0][0].get(name) if thing.points else None
 
 
-def thing(text: str, store: Store) -> Thing:
+def thing(text: str, store: Store) -> ComparedItem:
     """What a user named: a result's name in the store (its first digits), FILE.json or FILE.json:SCHEME, a machine,
     a trace, or a study file.
 
@@ -138,14 +159,14 @@ def thing(text: str, store: Store) -> Thing:
     )
 
 
-def of_record(record: Record, label: str = "") -> Thing:
+def of_record(record: StoredResult, label: str = "") -> ComparedItem:
     """The thing of a stored result."""
     counters = {key: value for key, value in record.result.items() if isinstance(value, int | float | str)}
     settings = {key: value for key, value in record.row.items() if key not in counters and key not in _ABOUT}
-    return Thing("result", label or record.name[:12], settings, counters)
+    return ComparedItem("result", label or record.name[:12], settings, counters)
 
 
-def _stored(digits: str, store: Store) -> Thing:
+def _stored(digits: str, store: Store) -> ComparedItem:
     found = sorted(name for name in store.names() if name.startswith(digits))
     if len(found) != 1:
         problem = f"{len(found)} results begin with it: expected more digits" if found else "no result begins with it"
@@ -156,7 +177,7 @@ def _stored(digits: str, store: Store) -> Thing:
     return of_record(record)
 
 
-def _result_file(path: str, scheme: str) -> Thing:
+def _result_file(path: str, scheme: str) -> ComparedItem:
     try:
         content = read_json(path, "result file", LARGEST_FILE)
         names = list(content)
@@ -173,10 +194,10 @@ def _result_file(path: str, scheme: str) -> Thing:
     plain = (int, float, str)
     counters = {k: v for k, v in result.items() if isinstance(v, plain) and not k.startswith("speed.")}
     settings = {key: value for key, value in provenance.items() if isinstance(value, plain)}
-    return Thing("result", f"{Path(path).name}:{scheme or names[0]}", settings, counters)
+    return ComparedItem("result", f"{Path(path).name}:{scheme or names[0]}", settings, counters)
 
 
-def _machine(name: str) -> Thing:
+def _machine(name: str) -> ComparedItem:
     try:
         machine: Machine | TrainingMachine = (
             TrainingMachine.load(name) if name in training_presets() else Machine.load(name)
@@ -185,10 +206,12 @@ def _machine(name: str) -> Thing:
         machine = TrainingMachine.load(name)
     texts = {key: machine.text(key) for key in machine.dotted_keys()}
     numbers = in_base_units(machine, machine.clocks if isinstance(machine, Machine) else {})
-    return Thing("machine", machine.name, {}, {key: numbers.get(key, text) for key, text in texts.items()}, texts=texts)
+    return ComparedItem(
+        "machine", machine.name, {}, {key: numbers.get(key, text) for key, text in texts.items()}, texts=texts
+    )
 
 
-def _trace(path: str) -> Thing:
+def _trace(path: str) -> ComparedItem:
     with open_trace(path) as trace:
         facts: Values = {
             "tool": trace.provenance.tool,
@@ -206,10 +229,10 @@ def _trace(path: str) -> Thing:
             "content": trace.fingerprint[:16],
         }
         facts |= {f"assumed: {key}": text for key, text in trace.provenance.assumptions.items()}
-    return Thing("trace", os.path.basename(path), {}, facts)  # noqa: PTH119 - a text for the screen
+    return ComparedItem("trace", os.path.basename(path), {}, facts)  # noqa: PTH119 - a text for the screen
 
 
-def _study(path: str, store: Store) -> Thing:
+def _study(path: str, store: Store) -> ComparedItem:
     plan = make_plan(read_study(path), store)
     points = []
     for name, point in plan.points.items():
@@ -220,4 +243,4 @@ def _study(path: str, store: Store) -> Thing:
             points.append((asked, found.values))
     if not points:
         raise BuddysimError(f"{path}: none of its points has a result in {store.folder}: run sweep {path} first")
-    return Thing("study", Path(path).name, {}, {}, points)
+    return ComparedItem("study", Path(path).name, {}, {}, points)

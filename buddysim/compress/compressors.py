@@ -31,17 +31,17 @@ class Compressor(Protocol):
         its position in lists
     ``TENSORS_ONLY = True``
         it takes windows of tensors alone: it has no sizes of entries
-    ``TWIN = "package.module"``
+    ``REFERENCE = "package.module"``
         its readable twin, which has the same three functions in plain Python, over bytes (sizes are a list)
     ``PAYLOAD_OPTIONS``
         options with which sizes have all bits of a payload, where by default they leave out some that a memory system
         keeps elsewhere
     ``MASK_BITS_PER_WORD``
         bits per word of the data that only mark zeros; ratios are also given without them
-    ``share_of_density(density, masks)``
+    ``fraction_of_density(density, masks)``
         bytes of the code over those of the data, words of 32 bits, where these follow exactly from the share of words
         that aren't zero; ``masks=False`` leaves out the mask bits
-    ``profiled(blocks, **options)``
+    ``options_from_sample(blocks, **options)``
         the codes depend on a profile of the data: the options that hold that of some data, given in parts; without them
         every call profiles its own data
     ``available()``
@@ -90,7 +90,7 @@ def tensor_algorithms() -> list[str]:
 
 def size_map_algorithms() -> list[str]:
     """Names of the compressors of entries that need no profile: a capture's size maps are written as its data come."""
-    return [name for name in entry_algorithms() if not hasattr(find(name), "profiled")]
+    return [name for name in entry_algorithms() if not hasattr(find(name), "options_from_sample")]
 
 
 def find(algorithm: str, options: Mapping[str, object] = _NO_OPTIONS) -> Compressor:
@@ -144,8 +144,8 @@ def find_for_size_maps(algorithm: str) -> Compressor:
 
 def profile_options(compressor: Compressor, blocks: Iterable[NDArray[np.uint8]]) -> dict[str, object]:
     """The options that hold a profile of some data, for a compressor that needs one; none for any other."""
-    profiled = getattr(compressor, "profiled", None)
-    return dict(profiled(blocks)) if profiled else {}
+    sample = getattr(compressor, "options_from_sample", None)
+    return dict(sample(blocks)) if sample else {}
 
 
 def in_windows(compressor: Compressor, options: Mapping[str, object]) -> bool:

@@ -9,9 +9,9 @@ from typing import Any
 
 from buddysim.base.result import peak_rss_bytes
 from buddysim.sweep.engines import find
-from buddysim.sweep.point import Point
-from buddysim.sweep.record import Record, make_record, read_record
+from buddysim.sweep.point import SweepPoint
 from buddysim.sweep.store import Store
+from buddysim.sweep.stored_result import StoredResult, make_record, read_record
 from buddysim.sweep.study import StudyReader
 
 Result = Mapping[str, Any]
@@ -35,7 +35,7 @@ class SavedResults:
         self.simulated = 0
         self._known: dict[str, Result] = {}
 
-    def results(
+    def training_results(
         self, network: str, batch: int, schemes: Iterable[str], machine: str = "titan-x", **options: Any
     ) -> dict[str, Result]:
         """The results of some training schemes, by name, as ``train --json`` writes them.
@@ -50,13 +50,13 @@ class SavedResults:
             a store that can't be read or written; whatever `buddysim.training.simulate` refuses
         """
         given = {"network": network, "batch": batch, "machine": machine, **options}
-        return {scheme: self.of("training", {**given, "scheme": scheme}) for scheme in schemes}
+        return {scheme: self.result_of("training", {**given, "scheme": scheme}) for scheme in schemes}
 
     def result(self, network: str, batch: int, scheme: str, machine: str = "titan-x", **options: Any) -> Result:
         """The result of one training scheme."""
-        return self.results(network, batch, (scheme,), machine, **options)[scheme]
+        return self.training_results(network, batch, (scheme,), machine, **options)[scheme]
 
-    def replays(
+    def replay_results(
         self,
         trace: str | os.PathLike[str],
         schemes: Iterable[str],
@@ -70,9 +70,9 @@ class SavedResults:
         options : as for `buddysim.simulate`
         """
         given = {"trace": os.fspath(trace), "machine": os.fspath(machine), **options}
-        return {scheme: self.of("replay", {**given, "scheme": scheme}) for scheme in schemes}
+        return {scheme: self.result_of("replay", {**given, "scheme": scheme}) for scheme in schemes}
 
-    def of(self, engine: str, settings: Mapping[str, Any]) -> Result:
+    def result_of(self, engine: str, settings: Mapping[str, Any]) -> Result:
         """The result of a point, from what a user may write in a study."""
         point = self.point(engine, settings)
         found = None if self.fresh and point.name not in self._known else self.stored(point)
@@ -80,13 +80,13 @@ class SavedResults:
             found = self._known[point.name] = self._simulate(point).full
         return found
 
-    def point(self, engine: str, settings: Mapping[str, Any]) -> Point:
+    def point(self, engine: str, settings: Mapping[str, Any]) -> SweepPoint:
         """The point of what a user may write in a study."""
         content = {"engine": engine, "set": {name: value for name, value in settings.items() if value is not None}}
         (point,) = StudyReader(find(engine).NAME).read(content).points()
         return point
 
-    def stored(self, point: Point) -> Result | None:
+    def stored(self, point: SweepPoint) -> Result | None:
         """The result of a point; None where the store has none."""
         if point.name not in self._known:
             found = None if self.store is None else self.store.get(point.name)
@@ -95,7 +95,7 @@ class SavedResults:
             self._known[point.name] = found.full
         return self._known[point.name]
 
-    def _simulate(self, point: Point) -> Record:
+    def _simulate(self, point: SweepPoint) -> StoredResult:
         began = time.perf_counter()
         result = point.how.simulate(point.settings)
         record = make_record(point, result, time.perf_counter() - began, peak_rss_bytes())

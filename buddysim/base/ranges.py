@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 
-def first_end(text: str, what: str, example: str, most_digits: int | None = None) -> tuple[int, int | None]:
+def parse_range(text: str, what: str, example: str, most_digits: int | None = None) -> tuple[int, int | None]:
     """The first number of a range, and the one after its last; None: to the end.
 
     Parameters

@@ -10,7 +10,7 @@ from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import shortened
 from buddysim.buddy.distribution import DEFAULT_DISTRIBUTION, Distribution, checked_seed
 from buddysim.compress import DEFAULT
-from buddysim.compress.registry import find_for_entries
+from buddysim.compress.compressors import find_for_entries
 
 POLICIES = ("naive", "per-allocation", "final")
 AGGREGATES = ("worst", "mean")

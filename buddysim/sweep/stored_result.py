@@ -20,8 +20,8 @@ from typing import Any
 
 import zstandard
 
-from buddysim.sweep.engine import Kept
-from buddysim.sweep.point import Point, name_of
+from buddysim.sweep.engine_protocol import StorableResult
+from buddysim.sweep.point import SweepPoint, name_of
 
 FORMAT = 1
 _MAGIC = b"buddysim-result"
@@ -33,16 +33,16 @@ MEASURED_PREFIX = "speed."
 Row = dict[str, Any]
 
 
-class Damaged(Exception):
+class DamagedResultError(Exception):
     """Bytes that are no whole record."""
 
 
-class Newer(Exception):
+class NewerResultError(Exception):
     """A record of a format that this version doesn't know."""
 
 
 @dataclass(frozen=True)
-class Record:
+class StoredResult:
     """A result, what it is of, and what was measured while it was made.
 
     Attributes
@@ -50,7 +50,7 @@ class Record:
     name : of the result
     identity : what determines it
     row : its row of tables, columns by name
-    result : what `Kept.to_dict` gives, without what differs from run to run
+    result : what `StorableResult.to_dict` gives, without what differs from run to run
     measured : seconds, peak_rss_bytes, computer, finished, sources and `speed.*`
     """
 
@@ -84,7 +84,7 @@ class Record:
         return b"%b %b\n%b" % (_MAGIC, head.encode(), packed)
 
 
-def make_record(point: Point, result: Kept, seconds: float, peak_rss_bytes: int) -> Record:
+def make_record(point: SweepPoint, result: StorableResult, seconds: float, peak_rss_bytes: int) -> StoredResult:
     """The record of a result.
 
     Parameters
@@ -119,10 +119,10 @@ def make_record(point: Point, result: Kept, seconds: float, peak_rss_bytes: int)
     row |= point.how.columns(point.settings)
     row |= {key: value for key, value in stable.items() if key not in row and isinstance(value, int | float | str)}
     row = {key: value for key, value in row.items() if value is not None}
-    return Record(point.name, point.identity, row, stable, measured)
+    return StoredResult(point.name, point.identity, row, stable, measured)
 
 
-def read_record(content: bytes, name: str) -> Record:
+def read_record(content: bytes, name: str) -> StoredResult:
     """The record of a file's bytes.
 
     Raises
@@ -134,16 +134,16 @@ def read_record(content: bytes, name: str) -> Record:
     """
     row, rest = [*body_of(content).split(b"\n"), b""][:2]
     try:
-        record = Record(**{**json.loads(rest), "row": row_of(row)})
+        record = StoredResult(**{**json.loads(rest), "row": row_of(row)})
     except (ValueError, TypeError, RecursionError):
-        raise Damaged("its content is no result") from None
+        raise DamagedResultError("its content is no result") from None
     parts = (record.identity, record.result, record.measured)
     if not all(isinstance(part, dict) for part in parts) or not all(
         isinstance(text, str) for text in record.identity.values()
     ):
-        raise Damaged("its content is no result")
+        raise DamagedResultError("its content is no result")
     if record.name != name or name_of(record.identity) != name:
-        raise Damaged(f"it is the result {record.name}, not {name}")
+        raise DamagedResultError(f"it is the result {record.name}, not {name}")
     return record
 
 
@@ -152,36 +152,36 @@ def body_of(content: bytes) -> bytes:
     head, newline, packed = content.partition(b"\n")
     words = head.split(b" ")
     if not newline or words[0] != _MAGIC or len(words) < 2 or not words[1].isdigit():
-        raise Damaged("not a stored result" if content else "empty")
+        raise DamagedResultError("not a stored result" if content else "empty")
     if int(words[1]) > FORMAT:
-        raise Newer(f"format {int(words[1])}, and this version knows up to {FORMAT}")
+        raise NewerResultError(f"format {int(words[1])}, and this version knows up to {FORMAT}")
     if int(words[1]) < 1:
-        raise Damaged("format 0: the first is 1")
+        raise DamagedResultError("format 0: the first is 1")
     if len(words) != 4 or not words[3].isdigit() or len(packed) != int(words[3]):
-        raise Damaged(f"cut: {len(packed)} bytes of it are there")
+        raise DamagedResultError(f"cut: {len(packed)} bytes of it are there")
     if hashlib.sha256(packed).hexdigest().encode() != words[2]:
-        raise Damaged("its checksum is wrong")
+        raise DamagedResultError("its checksum is wrong")
     try:
         return zstandard.ZstdDecompressor().decompress(packed, max_output_size=_LARGEST)
     except zstandard.ZstdError as error:
-        raise Damaged(f"it can't be decompressed: {error}") from None
+        raise DamagedResultError(f"it can't be decompressed: {error}") from None
 
 
 def row_of(line: bytes) -> Row:
-    """The row in the first line of a file; raises `Damaged` where it is none."""
+    """The row in the first line of a file; raises `DamagedResultError` where it is none."""
     try:
         row: Row = json.loads(line)
         json.dumps(row, ensure_ascii=False).encode()  # halves of characters are no text
     except (ValueError, RecursionError):
-        raise Damaged("its row is no JSON") from None
+        raise DamagedResultError("its row is no JSON") from None
     flat = isinstance(row, dict) and all(isinstance(value, str | int | float | None) for value in row.values())
     if not flat or [type(row.get(key)) for key in ("name", "engine", "model_version")] != [str, str, int]:
-        raise Damaged("its row is none of a result")
+        raise DamagedResultError("its row is none of a result")
     return row
 
 
 def name_of_row(row: bytes) -> str:
-    """The name in the first line of a file; raises `Damaged` where it has none."""
+    """The name in the first line of a file; raises `DamagedResultError` where it has none."""
     return str(row_of(row)["name"])
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from buddysim.sweep.plan import Plan
-from buddysim.sweep.point import Point
+from buddysim.sweep.plan import SweepPlan
+from buddysim.sweep.point import SweepPoint
 
 _MOST = 20_000
 
 
-def changes(plan: Plan) -> list[str]:
+def changes(plan: SweepPlan) -> list[str]:
     """A line for each reason, with the number of points; nothing without the index."""
     table = plan.table if plan.missing else None
     if table is None:
@@ -26,7 +26,7 @@ def changes(plan: Plan) -> list[str]:
     return [f"{count:,} points: {reason}: simulated again" for reason, count in reasons.items()]
 
 
-def _reason(point: Point, row: dict[str, Any]) -> str:
+def _reason(point: SweepPoint, row: dict[str, Any]) -> str:
     how, identity = point.how, point.identity
     if str(row["model_version"]) != identity["model_version"]:
         return f"model version {row['model_version']} made them, now it is {identity['model_version']}"
@@ -37,9 +37,9 @@ def _reason(point: Point, row: dict[str, Any]) -> str:
     return "another file or plug-in that they read has changed"
 
 
-def edited(plan: Plan) -> str | None:
+def edited(plan: SweepPlan) -> str | None:
     """A line where results that count were made by other sources of the same model version; None: there are none."""
-    from buddysim.sweep.record import sources_checksum
+    from buddysim.sweep.stored_result import sources_checksum
 
     if not plan.there or plan.table is None:
         return None

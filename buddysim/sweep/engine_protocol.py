@@ -18,14 +18,14 @@ Settings = Mapping[str, Value]
 _SOURCES = (".py", ".pyx", ".pxd", ".h", ".toml")
 
 
-class Kept(Protocol):
+class StorableResult(Protocol):
     """What a store keeps of a point: a `SchemeResult`, or a finding."""
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain values."""
 
 
-class Engine(Protocol):
+class SweepEngine(Protocol):
     """A module of `buddysim.sweep.engines`."""
 
     #: Its name in studies and results.
@@ -67,7 +67,7 @@ class Engine(Protocol):
     def columns(self, settings: Settings) -> dict[str, Value]:
         """Columns of a row besides the counters: settings and the machine's figures as numbers, in base units."""
 
-    def simulate(self, settings: Settings) -> Kept:
+    def simulate(self, settings: Settings) -> StorableResult:
         """The result of a point."""
 
     def memory_bytes(self, settings: Settings) -> int:

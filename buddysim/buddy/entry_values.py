@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from buddysim.buddy.known import PAGE_ENTRIES, KnownClasses, classes_of_block, runs
 from buddysim.compress import DEFAULT, ENTRY_BYTES, STUDY_CLASSES, UNKNOWN_CLASS, entry_classes
-from buddysim.compress.registry import find_for_entries, joined, profile_options
+from buddysim.compress.compressors import find_for_entries, joined, profile_options
 from buddysim.trace import Contents, SizeMap, Trace
 
 N_CLASSES = len(STUDY_CLASSES)
