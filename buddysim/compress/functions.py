@@ -34,8 +34,8 @@ def register(
     name : of the compressor: small letters, digits, ``-``
     compressed_bits : given whole entries (uint8 array, contiguous), gives the size of each in bits; its
         keyword-only parameters with defaults are the compressor's options
-    compress, decompress : both directions, as `buddysim.compress.compressors.Compressor` says; without them the compressor
-        gives sizes only, which is all that replays and profiles use
+    compress, decompress : both directions, as `buddysim.compress.compressors.Compressor` says; without them the
+        compressor gives sizes only, which is all that replays and profiles use
 
     Raises
     ------

@@ -392,7 +392,7 @@ def _types() -> tuple[FileType, ...]:
                 ("profile", "{}/x.bin", "-o", "{}/out"),
                 _RUN,
                 ("run", "{}/x.bin", "--scheme", "buddy,unified-memory"),
-                ("compare", "{}/x.bin", "{}/x.bin"),
+                ("diff", "{}/x.bin", "{}/x.bin"),
             ),
         ),
         FileType("trace-part", _traces("x.incomplete"), (("recover", "{}/x.incomplete", "-o", "{}/out"),)),
@@ -417,7 +417,7 @@ def _types() -> tuple[FileType, ...]:
             (
                 ("sweep", "{}/x.toml", "--dry-run", "--store", "{}/store"),
                 (
-                    "compare",
+                    "diff",
                     "{}/x.toml",
                     "p100-nvlink2",
                 ),
@@ -468,13 +468,13 @@ def _types() -> tuple[FileType, ...]:
         FileType(
             "replay-result",
             _tree(lambda: _result("run"), "x.json", json_of),
-            (("compare", "{}/x.json:ideal", "{}/x.json:buddy"),) * 2
+            (("diff", "{}/x.json:ideal", "{}/x.json:buddy"),) * 2
             + (("plot", "overview", "{}/x.json", "-o", "{}/out.svg"),),
         ),
         FileType(
             "training-result",
             _tree(lambda: _result("train"), "x.json", json_of),
-            (("compare", "{}/x.json:baseline-p", "{}/x.json:vdnn-dyn"),) * 5
+            (("diff", "{}/x.json:baseline-p", "{}/x.json:vdnn-dyn"),) * 5
             + (("plot", "stalls", "{}/x.json", "-o", "{}/out.svg"),),
         ),
         FileType(

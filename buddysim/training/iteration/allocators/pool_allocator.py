@@ -1,8 +1,8 @@
 """Tensors come and go step by step: from a pool of addresses, or counted as bytes alone.
 
-`PoolAllocator` takes addresses from `buddysim.base.memory_pool`, with real fragmentation. `LiveSetCounter` only adds up what
-lives: memory that is never fragmented and costs nothing to allocate, as Gist assumes of "optimized hardware" (Section
-V-H).
+`PoolAllocator` takes addresses from `buddysim.base.memory_pool`, with real fragmentation. `LiveSetCounter` only adds
+up what lives: memory that is never fragmented and costs nothing to allocate, as Gist assumes of "optimized hardware"
+(Section V-H).
 """
 
 from __future__ import annotations
