@@ -152,7 +152,7 @@ def _snapshots(snapshots: list[Row], names: list[str]) -> Iterator[Part]:
         when = (str(snapshot["launch_index"]), make_printable(snapshot["label"]))
         if contents is None:
             return (str(snapshot["index"]), "none", "", "", *when)
-        share = "whole" if contents["whole"] else format_percent(contents["share"])
+        share = "whole" if contents["whole"] else format_percent(contents["sampled_fraction"])
         name = make_printable(names[contents["allocation"]])
         pages = f"{contents['pages']:,} of {format_bytes(contents['page_bytes'])}"
         return (str(snapshot["index"]), name, share, pages, *when)

@@ -16,7 +16,7 @@ from buddysim.machine import fields
 from buddysim.synthetic.parts.kernels import line_records, load, write_kernel
 from buddysim.synthetic.workload import OpsPerWarp, Workload
 from buddysim.trace import TraceWriter
-from buddysim.trace.coalesce import words_code_of
+from buddysim.trace.coalesce import bank_words_of
 from buddysim.trace.format import LINE_BYTES
 
 LANES, WARPS = 32, 32
@@ -40,7 +40,7 @@ class L1Strides(Workload):
         codes = []
         for offset in OFFSETS:
             addresses = (np.arange(LANES) * self.stride + offset) * WORD
-            codes.append(words_code_of(addresses, WORD))
+            codes.append(bank_words_of(addresses, WORD))
             sectors = np.unique(addresses // 32)
             own = np.unique(sectors // 4)
             lines.append(own.astype(np.uint64))

@@ -16,7 +16,7 @@ from buddysim.machine import fields
 from buddysim.synthetic.parts.kernels import ALL_SECTORS, line_records, load, store, write_kernel
 from buddysim.synthetic.workload import Workload
 from buddysim.trace import TraceWriter
-from buddysim.trace.coalesce import words_code_of
+from buddysim.trace.coalesce import bank_words_of
 from buddysim.trace.format import LINE_BYTES
 
 ELEMENT = 8
@@ -72,7 +72,7 @@ def touched(distance: int, threads: int) -> tuple[npt.NDArray[np.int64], npt.NDA
     sectors = np.unique(places // 32)
     lines = np.unique(sectors // 4)
     masks = [sum(1 << int(sector % 4) for sector in sectors if sector // 4 == line) for line in lines]
-    return lines, np.array(masks, dtype=np.uint64), words_code_of(places + BEFORE * LINE_BYTES, ELEMENT)
+    return lines, np.array(masks, dtype=np.uint64), bank_words_of(places + BEFORE * LINE_BYTES, ELEMENT)
 
 
 class Occupancy(Workload):

@@ -13,7 +13,7 @@ from buddysim.machine import fields
 from buddysim.synthetic.parts.kernels import line_records, load, write_kernel
 from buddysim.synthetic.workload import Footprint, OpsPerWarp, UseDistance, WarpsPerBlock, Workload
 from buddysim.trace import TraceWriter
-from buddysim.trace.coalesce import words_code_of
+from buddysim.trace.coalesce import bank_words_of
 from buddysim.trace.format import LINE_BYTES
 
 LANES = 32
@@ -67,7 +67,7 @@ class Stride(Workload):
                     lines=len(entries),
                     bytes_per_lane=LANE_BYTES,
                     use_distance=self.use_distance,
-                    bank_words=words_code_of(offsets, LANE_BYTES),
+                    bank_words=bank_words_of(offsets, LANE_BYTES),
                 )
             ],
             repeats=self.loads_per_warp,

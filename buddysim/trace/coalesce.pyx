@@ -1,6 +1,6 @@
-"""Coalescing: the addresses of a warp's active lanes -> 128 B lines with sector masks.
+"""Coalescing: from the addresses of a warp's active lanes to 128 B lines with sector masks.
 
-`ref_coalesce.py` is the readable twin; the two must agree line for line.
+The reference model is `tests/reference/trace/ref_coalesce.py`; both give the same lines in the same order.
 """
 import numpy as np
 
@@ -23,7 +23,7 @@ cdef inline uint32_t sectors_between(uint32_t first_byte, uint32_t last_byte) no
 
 
 cdef inline void cover(uint64_t* covered, uint32_t first_byte, uint32_t last_byte) noexcept nogil:
-    """Note bytes first_byte..last_byte of a line as written; `covered` has a bit per byte."""
+    """Mark bytes first_byte..last_byte of a line as written; `covered` has a bit per byte."""
     cdef uint64_t low = ~<uint64_t>0 << (first_byte & 63)
     cdef uint64_t high = ~<uint64_t>0 >> (63 - (last_byte & 63))
     if first_byte >> 6 == last_byte >> 6:
@@ -50,9 +50,10 @@ cdef inline uint32_t whole_sectors(const uint64_t* covered) noexcept nogil:
 cdef int coalesce_op(
     const uint64_t* addresses, int n_lanes, uint32_t bytes_per_lane, bint is_store, uint64_t* lines
 ) noexcept nogil:
-    """Write the op's lines, in the order in which lanes first touch them, and return their number.
+    """Write the op's lines, in the order in which lanes first access them, and return their number.
 
-    At most MAX_LANES lanes of at most MAX_BYTES_PER_LANE bytes, all below MAX_ADDRESS; room for MAX_OP_LINES lines.
+    There are at most MAX_LANES lanes of at most MAX_BYTES_PER_LANE bytes, all below MAX_ADDRESS. `lines` has
+    MAX_OP_LINES elements.
     """
     cdef uint64_t numbers[MAX_OP_LINES]
     cdef uint32_t sectors[MAX_OP_LINES]
@@ -97,7 +98,7 @@ cdef int coalesce_op(
 
 
 cdef int atomic_conflicts(const uint64_t* addresses, int n_lanes, uint32_t bytes_per_lane) noexcept nogil:
-    """How often an atomic's lanes meet at a word: over its sectors, the lanes of the busiest word beyond the first."""
+    """Conflicts of an atomic: the sum over its sectors of the lanes beyond the first at the busiest word."""
     cdef uint64_t sorted_addresses[MAX_LANES]
     cdef uint64_t width = bytes_per_lane if bytes_per_lane else 1, address
     cdef int lane, at, run = 0, busiest = 0, total = 0
@@ -119,17 +120,17 @@ cdef int atomic_conflicts(const uint64_t* addresses, int n_lanes, uint32_t bytes
     return total + busiest - 1 if n_lanes else 0
 
 
-cdef int word_turns(const uint64_t* addresses, int n_lanes, uint32_t bytes_per_lane) noexcept nogil:
-    """Turns of WORD_BANKS banks, each of a word in a turn, that serve the lanes, as many of them together as move 128 B."""
-    cdef uint64_t words[WORD_BANKS][MAX_LANES]      # lanes that go together touch a word of a bank each at most, or are one
+cdef int bank_cycles(const uint64_t* addresses, int n_lanes, uint32_t bytes_per_lane) noexcept nogil:
+    """Cycles in which WORD_BANKS banks serve the lanes; each bank serves a word per cycle. Groups of 128 B follow each other."""
+    cdef uint64_t words[WORD_BANKS][MAX_LANES]      # by bank: distinct words of the current group of lanes
     cdef uint8_t counts[WORD_BANKS]
-    cdef int lane, i, together = MAX_LANES, busiest = 0, turns = 0
+    cdef int lane, i, group_lanes = MAX_LANES, busiest = 0, cycles = 0
     cdef uint64_t word, last, bank
-    while together > 1 and <uint32_t>together * bytes_per_lane > 128:
-        together >>= 1
+    while group_lanes > 1 and <uint32_t>group_lanes * bytes_per_lane > 128:
+        group_lanes >>= 1
     for lane in range(n_lanes):
-        if lane & (together - 1) == 0:
-            turns += busiest
+        if lane & (group_lanes - 1) == 0:
+            cycles += busiest
             busiest = 0
             memset(counts, 0, sizeof(counts))
         word, last = addresses[lane] >> WORD_BITS, (addresses[lane] + bytes_per_lane - 1) >> WORD_BITS
@@ -143,23 +144,24 @@ cdef int word_turns(const uint64_t* addresses, int n_lanes, uint32_t bytes_per_l
                 counts[bank] += 1
                 busiest = max(busiest, <int>counts[bank])
             word += 1
-    return min(turns + busiest, MOST_TURNS)
+    return min(cycles + busiest, MAX_CONFLICT_CYCLES)
 
 
 cdef uint8_t bank_words(
     const uint64_t* addresses, int n_lanes, uint32_t bytes_per_lane, const uint64_t* lines, int n_lines
 ) noexcept nogil:
-    """The turns beyond those in which banks would deliver the sectors whole: modulo MOST_TURNS."""
+    """Cycles of the banks beyond those that deliver the sectors without conflicts, modulo MAX_CONFLICT_CYCLES."""
     cdef int i, sectors = 0
     if not n_lines:
         return 0
     for i in range(n_lines):
         sectors += SECTOR_COUNTS[lines[i] & 15]
-    return <uint8_t>((word_turns(addresses, n_lanes, bytes_per_lane) - min((sectors + 3) >> 2, MOST_TURNS)) & (MOST_TURNS - 1))
+    sectors = min((sectors + 3) >> 2, MAX_CONFLICT_CYCLES)
+    return <uint8_t>((bank_cycles(addresses, n_lanes, bytes_per_lane) - sectors) & (MAX_CONFLICT_CYCLES - 1))
 
 
-def words_code_of(addresses, bytes_per_lane):
-    """What a trace's flags say of the words of a load or store (docs/trace-format.md); for synthetic workloads and tests.
+def bank_words_of(addresses, bytes_per_lane):
+    """The `bank_words` field of a load or store in a trace (docs/trace-format.md), for synthetic workloads and tests.
 
     Parameters
     ----------
@@ -178,8 +180,8 @@ def words_code_of(addresses, bytes_per_lane):
     return bank_words(&view[0], n, bytes_per_lane, lines, coalesce_op(&view[0], n, bytes_per_lane, False, lines))
 
 
-def meetings_of(addresses, bytes_per_lane):
-    """How often the lanes of an atomic meet at a word (docs/trace-format.md); for tests.
+def atomic_conflicts_of(addresses, bytes_per_lane):
+    """The conflict count of an atomic in a trace (docs/trace-format.md), for tests.
 
     Parameters
     ----------
@@ -204,7 +206,7 @@ def coalesce(addresses, lanes, bytes_per_lane, is_store):
 
     Returns
     -------
-    lines : uint64 words as in `records.pxd`; an op's lines in the order in which its lanes first touch them
+    lines : uint64 words as in `records.pxd`; an op's lines are in the order in which its lanes first access them
     n_lines : uint8, the number of lines of each op
     """
     cdef const uint64_t[::1] address_view = np.ascontiguousarray(addresses, dtype=np.uint64)
@@ -223,15 +225,15 @@ def coalesce(addresses, lanes, bytes_per_lane, is_store):
     if n and int(np.max(np.asarray(address_view))) > MAX_ADDRESS - MAX_BYTES_PER_LANE:
         raise ValueError(f"an address beyond {MAX_ADDRESS:#x}")
 
-    # Room for the worst case of a piece at a time, so that memory follows what is really touched.
+    # The buffer is for the worst case of one group of operations, so that memory follows the lines really accessed.
     counts = np.empty(n_ops, dtype=np.uint8)
     cdef uint8_t[::1] count_view = counts
-    cdef Py_ssize_t piece = 1 << 14, first = 0, last, used
-    buffer = np.empty(min(piece, max(n_ops, 1)) * MAX_OP_LINES, dtype=np.uint64)
+    cdef Py_ssize_t group_ops = 1 << 14, first = 0, last, used
+    buffer = np.empty(min(group_ops, max(n_ops, 1)) * MAX_OP_LINES, dtype=np.uint64)
     cdef uint64_t[::1] buffer_view = buffer
-    pieces = []
+    groups = []
     while first < n_ops:
-        last = min(first + piece, n_ops)
+        last = min(first + group_ops, n_ops)
         used = 0
         with nogil:
             for op in range(first, last):
@@ -243,6 +245,6 @@ def coalesce(addresses, lanes, bytes_per_lane, is_store):
                 )
                 lane += lane_view[op]
                 used += count_view[op]
-        pieces.append(buffer[:used].copy())
+        groups.append(buffer[:used].copy())
         first = last
-    return (np.concatenate(pieces) if pieces else np.empty(0, dtype=np.uint64)), counts
+    return (np.concatenate(groups) if groups else np.empty(0, dtype=np.uint64)), counts

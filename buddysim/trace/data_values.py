@@ -34,13 +34,13 @@ class Contents:
         return -(-self.allocation_bytes // self.page_bytes)
 
     @property
-    def share(self) -> float:
-        """Sampled share of the allocation's pages."""
+    def sampled_fraction(self) -> float:
+        """Fraction of the allocation's pages whose bytes the file has, 0 to 1."""
         return self.n_pages / self.allocation_pages
 
     @property
     def pages(self) -> npt.NDArray[np.uint32] | None:
-        """Numbers of the sampled pages; None where the allocation is there whole."""
+        """Numbers of the sampled pages; None if the file has the whole allocation."""
         if self.whole:
             return None
         parts = [numbers for numbers, _ in self.blocks()]
@@ -82,7 +82,7 @@ class Contents:
             yield numbers, np.frombuffer(data, np.uint8)
 
     def read(self) -> tuple[npt.NDArray[np.uint32] | None, npt.NDArray[np.uint8]]:
-        """(page numbers, None where whole; all their bytes one after the other)."""
+        """Page numbers (None if whole) and their bytes, one page after the other."""
         numbers, data = [np.empty(0, np.uint32)], [np.empty(0, np.uint8)]
         for some_numbers, some_data in self.blocks():
             numbers.append(some_numbers)
@@ -92,11 +92,11 @@ class Contents:
 
 @dataclass
 class Snapshot:
-    """A moment of the run at which memory was looked at: after `launch_index` launches.
+    """Contents and sizes of memory after `launch_index` launches.
 
     Attributes
     ----------
-    for_replay : whether it was taken for the replay of a launch next to it, besides the snapshots over the run
+    for_replay : whether it was taken next to a traced launch, in addition to the snapshots at equal distances
     """
 
     index: int
@@ -112,7 +112,7 @@ class Snapshot:
         return next((c for c in self.contents if c.allocation == allocation), None)
 
     def read(self, allocation: int) -> tuple[npt.NDArray[np.uint32] | None, npt.NDArray[np.uint8]]:
-        """(sampled page numbers, None where whole; the bytes) of an allocation; KeyError where there are none."""
+        """Page numbers (None if whole) and bytes of an allocation; KeyError if the snapshot has none."""
         contents = self.contents_of(allocation)
         if contents is None:
             raise KeyError(f"snapshot {self.index} has no contents of allocation {allocation}")
@@ -132,7 +132,7 @@ class SizeMap:
     file: SectionFile = field(repr=False)
 
     def blocks(self, first: int = 0, count: int | None = None) -> Iterator[tuple[int, npt.NDArray[np.uint8]]]:
-        """(first entry, classes) of the stored blocks that touch the window, each cut to the window."""
+        """First entry and classes of each stored block in a range of entries, cut to the range."""
         end = self.n_entries if count is None else first + count
         if not 0 <= first <= end <= self.n_entries:
             raise IndexError(f"entries {first} to {end} of a size map of {self.n_entries}")
@@ -156,13 +156,13 @@ class SizeMap:
             at += 1
 
     def read(self, first: int = 0, count: int | None = None) -> npt.NDArray[np.uint8]:
-        """Classes 0 to 7 of `count` entries from `first`, 15 where not known."""
+        """Classes 0 to 7 of `count` entries from `first`; 15 if unknown."""
         parts = [classes for _, classes in self.blocks(first, count)]
         return np.concatenate(parts) if parts else np.empty(0, np.uint8)
 
 
 class ValueBlocks:
-    """Gathers the blocks of contents and size maps while a file is opened."""
+    """Collects the blocks of contents and size maps while a file is opened."""
 
     def __init__(self, file: SectionFile, allocations: list[Allocation], snapshots: list[Snapshot]) -> None:
         self._file, self._allocations, self._snapshots = file, allocations, snapshots
@@ -232,7 +232,7 @@ class ValueBlocks:
                 self._file.fail(
                     f"contents of allocation {contents.allocation} in snapshot {contents.snapshot}",
                     int(self._file.index[contents.rows[-1]]["offset"]),
-                    f"{done} of {contents.n_pages} pages are there",
+                    f"{done} of {contents.n_pages} pages are present",
                 )
         complete = []
         for size_map, done in self._maps.values():
@@ -242,6 +242,6 @@ class ValueBlocks:
                 self._file.fail(
                     f"size map of allocation {size_map.allocation} in snapshot {size_map.snapshot}",
                     int(self._file.index[size_map.rows[-1]]["offset"]),
-                    f"{done} of {size_map.n_entries} entries are there",
+                    f"{done} of {size_map.n_entries} entries are present",
                 )
         return complete

@@ -89,7 +89,7 @@ def _contents(contents: Contents) -> dict[str, Any]:
         "page_bytes": contents.page_bytes,
         "whole": contents.whole,
         "pages": contents.n_pages,
-        "share": contents.share,
+        "sampled_fraction": contents.sampled_fraction,
     }
 
 

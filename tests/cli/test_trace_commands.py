@@ -32,7 +32,7 @@ def test_info_as_json_is_complete(path, capsys):
         assert content["totals"]["memory_instructions"] == 772
         assert [kernel["name"] for kernel in content["kernels"]] == ["first", "second", "empty"]
         assert len(content["events"]) == len(trace.events)
-        assert content["snapshots"][1]["contents"][0]["share"] == 0.5
+        assert content["snapshots"][1]["contents"][0]["sampled_fraction"] == 0.5
         assert sum(content["size_maps"][0]["entries_by_class"]) + content["size_maps"][0]["unknown"] == 2304
 
 

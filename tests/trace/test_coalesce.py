@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from buddysim.trace.coalesce import MAX_ADDRESS, coalesce, meetings_of, words_code_of
+from buddysim.trace.coalesce import MAX_ADDRESS, atomic_conflicts_of, bank_words_of, coalesce
 from tests.reference.trace import ref_coalesce
 
 WIDTHS = st.sampled_from([1, 2, 4, 8, 12, 16, 32, 128])
@@ -40,9 +40,9 @@ def test_agrees_with_the_ref_twin(ops: list[tuple[list[int], int, bool]]) -> Non
 @given(operations(), st.sampled_from([1, 2, 4, 8]))
 def test_meetings_agree_with_the_ref_twin(op: tuple[list[int], int, bool], width: int) -> None:
     addresses = op[0]
-    assert meetings_of(addresses, width) == ref_coalesce.atomic_conflicts(addresses, width)
+    assert atomic_conflicts_of(addresses, width) == ref_coalesce.atomic_conflicts(addresses, width)
     aligned = [address // 8 * 8 for address in addresses]
-    assert meetings_of(aligned, width) == ref_coalesce.atomic_conflicts(aligned, width)
+    assert atomic_conflicts_of(aligned, width) == ref_coalesce.atomic_conflicts(aligned, width)
 
 
 @pytest.mark.parametrize(
@@ -58,14 +58,14 @@ def test_meetings_agree_with_the_ref_twin(op: tuple[list[int], int, bool], width
     ],
 )
 def test_meetings_by_hand(addresses: list[int], width: int, expected: int) -> None:
-    assert meetings_of(list(addresses), width) == expected
+    assert atomic_conflicts_of(list(addresses), width) == expected
 
 
 @given(operations())
 def test_words_agree_with_the_ref_twin(op: tuple[list[int], int, bool]) -> None:
     addresses, width, _ = op
     lines = ref_coalesce.coalesce_op(addresses, width, is_store=False)
-    assert words_code_of(addresses, width) == ref_coalesce.bank_words(addresses, width, lines)
+    assert bank_words_of(addresses, width) == ref_coalesce.bank_words(addresses, width, lines)
 
 
 @pytest.mark.parametrize(
@@ -90,16 +90,16 @@ def test_words_agree_with_the_ref_twin(op: tuple[list[int], int, bool]) -> None:
 )
 def test_words_by_hand(addresses: list[int], width: int, turns: int, whole: int) -> None:
     """Turns of 32 banks of words, and those of the sectors whole, which a trace leaves out."""
-    assert words_code_of(list(addresses), width) == (turns - whole) % 32
+    assert bank_words_of(list(addresses), width) == (turns - whole) % 32
 
 
 def test_words_of_too_many_or_none() -> None:
-    assert words_code_of([], 4) == 0
+    assert bank_words_of([], 4) == 0
     for addresses, width, message in (
         ([0] * 33, 4, "33 lanes"), ([0], 0, "of 0 B"), ([0], 129, "of 129 B"), ([MAX_ADDRESS], 4, "beyond"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=message):
-            words_code_of(addresses, width)
+            bank_words_of(addresses, width)
 
 
 def test_a_full_warp_of_floats_is_one_whole_line() -> None:

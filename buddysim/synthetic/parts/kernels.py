@@ -47,7 +47,7 @@ def load(
     use_distance : instructions from the load to the first use of its result; 0: nothing uses it
     timed : whether the instructions of `gap` are independent of each other; otherwise a run assumes their latencies
     bypass_l1 : whether the L2 serves it whatever the L1 holds
-    bank_words : what its lanes' addresses say of words (`trace.coalesce.words_code_of`); 0: nothing but its sectors
+    bank_words : what its lanes' addresses say of words (`trace.coalesce.bank_words_of`); 0: nothing but its sectors
 
     Returns
     -------
