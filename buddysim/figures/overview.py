@@ -1,4 +1,4 @@
-"""What each memory configuration costs, and what it moves.
+"""Slowdown and memory traffic of each memory configuration.
 
 RESULT.json is what this command writes:
 ``python -m buddysim run TRACE --scheme ideal,bandwidth-compression,buddy,pinned-host --json RESULT.json``.
@@ -18,33 +18,47 @@ from buddysim.plotting.notebook_figure import NotebookFigure
 from buddysim.plotting.style import INK, PALE
 from buddysim.replay.schemes import BASELINE
 
-TITLE = "replay: time and traffic of each memory configuration"
+TITLE = "replay: slowdown and traffic of each memory configuration"
 FILE = ("RESULT.json", "the file that 'run --json' wrote")
 ORDER = 10
 
 MEBI = 2**20
+_TIME_UNITS = {"s": 10**12, "ms": 10**9, "us": 10**6, "ns": 10**3, "ps": 1}
 BACKGROUND = {"facecolor": "white", "edgecolor": "none", "pad": 1}
 BAR_COLOUR = "#4a6fa5"
 
-# Device memory in blues, the link in oranges; neighbours differ in lightness, so that they stay apart in grey.
+# Device memory in blues, the link in oranges; neighbours differ in lightness, so that grey prints distinguish them.
 TRAFFIC = (
-    ("device: demand", ("device.demand_bytes",), "#1f4e79"),
-    ("device: over-fetch", ("device.overfetch_bytes",), "#9dc3e6"),
-    ("device: read-modify-write", ("device.read_modify_write_bytes",), "#d6e6f5"),
-    ("device: write-back", ("device.writeback_bytes",), "#4a8bc9"),
-    ("device: metadata", ("device.metadata_bytes",), "#16202b"),
+    ("DRAM: demand", ("device.demand_bytes",), "#1f4e79"),
+    ("DRAM: over-fetch", ("device.overfetch_bytes",), "#9dc3e6"),
+    ("DRAM: read-modify-write", ("device.read_modify_write_bytes",), "#d6e6f5"),
+    ("DRAM: write-back", ("device.writeback_bytes",), "#4a8bc9"),
+    ("DRAM: metadata", ("device.metadata_bytes",), "#16202b"),
     ("link: read", ("link.read_bytes",), "#c55a11"),
     ("link: write", ("link.write_bytes",), "#f4b183"),
 )
 
 
 def data(source: ResultSource) -> Results:
-    """The saved results by scheme."""
+    """Return the saved results by scheme."""
     return source.saved_replay()
 
 
-def draw(results: Results) -> Figure:
-    """The figure: slowdown and traffic of each scheme, one row each, the baseline on top."""
+def draw(results: Results, needs_baseline: bool = True) -> Figure:
+    """Draw slowdown and traffic, one row for each scheme, the baseline on top.
+
+    Parameters
+    ----------
+    needs_baseline : False: without a result of the baseline, draw simulated times instead of slowdowns
+
+    Raises
+    ------
+    BuddysimError
+        without a result of the baseline, where it is needed
+    """
+    if needs_baseline and BASELINE not in results:
+        schemes_text = ", ".join(results)
+        raise BuddysimError(f"plot overview: no scheme {BASELINE!r} to compare with: the result has {schemes_text}")
     schemes = sorted(results, key=lambda scheme: (scheme != BASELINE, results[scheme]["time_ps"], scheme))
     figure = NotebookFigure(figsize=(9.6, 1.5 + 0.5 * len(schemes)), dpi=110, layout="constrained")
     times, traffic = figure.subplots(1, 2, sharey=True, width_ratios=(2, 3))
@@ -56,27 +70,31 @@ def draw(results: Results) -> Figure:
 
 
 def _draw_times(axes: Axes, schemes: Sequence[str], results: Results) -> None:
-    baseline = results.get(BASELINE)
-    if baseline is None:
-        raise BuddysimError(f"the result has no scheme {BASELINE!r} to compare with: it has {', '.join(results)}")
-    ratios = [results[scheme]["time_ps"] / max(1, baseline["time_ps"]) for scheme in schemes]
-    axes.barh(schemes, ratios, color=BAR_COLOUR, height=0.6)
-    for row, (scheme, ratio) in enumerate(zip(schemes, ratios, strict=True)):
-        text = f"{ratio:.2f}"
+    times = [results[scheme]["time_ps"] for scheme in schemes]
+    if BASELINE in results:
+        divisor = max(1, results[BASELINE]["time_ps"])
+        label = f"slowdown vs {BASELINE} (uncompressed, unlimited memory)"
+        axes.axvline(1, color=PALE, linewidth=0.8, linestyle=":")
+    else:
+        unit, divisor = next((unit, ps) for unit, ps in _TIME_UNITS.items() if max(times) >= ps or ps == 1)
+        label = f"simulated time, {unit}"
+    lengths = [time / divisor for time in times]
+    axes.barh(schemes, lengths, color=BAR_COLOUR, height=0.6)
+    for row, (scheme, length) in enumerate(zip(schemes, lengths, strict=True)):
+        text = f"{length:.2f}" if BASELINE in results else f"{length:.3g}"
         if results[scheme]["footprint.buddy_bytes"]:
-            text += f"  ({_memory(results[scheme])})"
-        _annotate(axes, ratio, row, text)
-    axes.axvline(1, color=PALE, linewidth=0.8, linestyle=":")
-    axes.set_xlim(0, 1.45 * max(ratios))
-    axes.set_xlabel(f"time / time of {BASELINE} (uncompressed, unlimited memory)")
+            text += f"  (ratio {_compression_ratio(results[scheme])})"
+        _annotate(axes, length, row, text)
+    axes.set_xlim(0, 1.45 * max(lengths))
+    axes.set_xlabel(label)
     axes.invert_yaxis()
     _tidy(axes)
 
 
-def _memory(result: Mapping[str, Any]) -> str:
-    """How much more memory there is; of drawn sizes how far the seed spreads it."""
+def _compression_ratio(result: Mapping[str, Any]) -> str:
+    """The compression ratio; of synthetic sizes, its range over seeds."""
     low, high = result.get("compression.synthetic_min_ratio"), result.get("compression.synthetic_max_ratio")
-    return f"{result['compression.ratio']:.2f}x memory" if low is None else f"{low:.2f}x to {high:.2f}x memory, drawn"
+    return f"{result['compression.ratio']:.2f}x" if low is None else f"{low:.2f}x to {high:.2f}x, synthetic sizes"
 
 
 def _draw_traffic(axes: Axes, schemes: Sequence[str], results: Results) -> None:
@@ -89,14 +107,14 @@ def _draw_traffic(axes: Axes, schemes: Sequence[str], results: Results) -> None:
     for row, total in enumerate(left):
         _annotate(axes, total, row, f"{total:,.0f}" if total >= 10 else f"{total:.3g}")
     axes.set_xlim(0, 1.12 * max(*left, 1e-6))
-    axes.set_xlabel("moved, MiB")
+    axes.set_xlabel("traffic, MiB")
     if axes.patches:
         axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=4, fontsize=8, frameon=False, handlelength=1)
     _tidy(axes)
 
 
 def _annotate(axes: Axes, end: float, row: int, text: str) -> None:
-    """Writes after the end of a bar, over lines that cross the text."""
+    """Write a text after the end of a bar, over lines that cross it."""
     axes.annotate(
         text, (end, row), (4, 0), textcoords="offset points", va="center", fontsize=9, color=INK, bbox=BACKGROUND
     )

@@ -96,7 +96,7 @@ def test_the_same_bytes_twice_and_nothing_simulated_the_second_time(
             path = tmp_path / f"{name}.{end}"
             assert main(["plot", "vdnn-fig12", "-o", str(path), "--store", str(results)]) == 0
         assert (tmp_path / f"a.{end}").read_bytes() == (tmp_path / f"b.{end}").read_bytes()
-    assert capsys.readouterr().out.splitlines()[-1].endswith(", 0 simulated now")
+    assert " ".join(capsys.readouterr().out.split()).endswith(", 0 simulated now")
 
 
 def test_save_writes_whole_files_of_three_kinds(tmp_path: Path) -> None:
@@ -118,9 +118,9 @@ def test_a_damaged_result_is_simulated_again(tmp_path: Path, capsys: pytest.Capt
     for path in (tmp_path / "store" / "results").glob("*/*"):
         path.write_bytes(path.read_bytes()[:-1])
     assert main(draw) == 0
-    assert capsys.readouterr().out.splitlines()[-1].endswith(", 1 simulated now")
+    assert " ".join(capsys.readouterr().out.split()).endswith(", 1 simulated now")
     assert main(draw) == 0
-    assert capsys.readouterr().out.splitlines()[-1].endswith(", 0 simulated now")
+    assert " ".join(capsys.readouterr().out.split()).endswith(", 0 simulated now")
 
 
 @pytest.mark.parametrize(
@@ -208,6 +208,33 @@ def test_a_result_in_hand_is_drawn(tmp_path: Path) -> None:
     for wrong in ({}, {"a": 3}, {"a": trained, "buddy": results["buddy"]}):
         with pytest.raises(BuddysimError, match="expected results of one engine"):
             buddysim.plot(wrong)
+
+
+def test_one_replay_result_is_plotted_without_the_baseline(tmp_path: Path) -> None:
+    """README's example has a result of `buddy` alone: the figure shows its time, not a slowdown."""
+    make_trace("stream", tmp_path / "t.bin", {"footprint": "256 KiB", "sizes": "32 B"})
+    machine = buddysim.Machine.load("p100-nvlink2").with_overrides({"link.bandwidth": "50 GB/s"})
+    result = buddysim.simulate(tmp_path / "t.bin", machine=machine, scheme="buddy")
+    times, _ = buddysim.plot(result).axes
+    assert times.get_xlabel() == "simulated time, us"
+    (bar,) = times.patches
+    assert bar.get_width() == pytest.approx(result.counters["time_ps"] / 10**6)  # type: ignore[attr-defined]
+    alone = {
+        "buddy": result,
+        "bandwidth-compression": buddysim.simulate(tmp_path / "t.bin", scheme="bandwidth-compression"),
+    }
+    assert len(buddysim.plot(alone).axes[0].patches) == 2
+    assert (
+        buddysim.plot(buddysim.simulate_schemes(tmp_path / "t.bin"))
+        .axes[0]
+        .get_xlabel()
+        .startswith("slowdown vs ideal")
+    )
+
+
+def test_no_result_is_an_error_of_one_line() -> None:
+    with pytest.raises(BuddysimError, match="int: not a result: expected results of one engine"):
+        buddysim.plot(3)  # type: ignore[arg-type]
 
 
 def test_only_networks_that_do_not_fit_have_a_star(results: Path) -> None:

@@ -29,8 +29,8 @@ def test_what_was_chosen_before_measuring() -> None:
 
 def test_the_worked_example() -> None:
     (before, after), others = worked_example()
-    assert StaticGroups().place(program_of(*before, *others), None).high_water == 18
-    assert StaticGroups().place(program_of(*after, *others), None).high_water == 12
+    assert StaticGroups().allocate(program_of(*before, *others), None).high_water == 18
+    assert StaticGroups().allocate(program_of(*after, *others), None).high_water == 12
 
 
 @pytest.mark.parametrize(
