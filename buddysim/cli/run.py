@@ -80,6 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--kernels", metavar="FIRST:END", help="the kernels to run, by their number in the trace: 3, 3:7, 3: or :7"
     )
     parser.add_argument("--json", metavar="FILE", help="write the full result; -: to standard output, no screen")
+    parser.add_argument("--assumptions", action="store_true", help="list every assumption of the result, numbered")
     parser.add_argument("--parquet", metavar="FILE", help="write the full result as tidy rows (needs pyarrow)")
     parser.add_argument(
         "--queueing", action="store_true", help="count how long requests wait at each kind of resource, and show it"
@@ -156,7 +157,7 @@ def run(args: argparse.Namespace) -> int:
         if args.require_data_values:
             _check_values(trace, args.compressor)
         results = _run_all(trace, machine, schemes, kernels, args)
-    _report(results, args)
+    _report(results, machine, args)
     return 0
 
 
@@ -242,7 +243,7 @@ def _run_all(
         )
 
 
-def _report(results: Mapping[str, ReplayResult], args: argparse.Namespace) -> None:
+def _report(results: Mapping[str, ReplayResult], machine: Machine, args: argparse.Namespace) -> None:
     from buddysim.base.jsonfile import write_json
     from buddysim.base.parquet import write_parquet
     from buddysim.report.replay_screen import print_result
@@ -255,5 +256,5 @@ def _report(results: Mapping[str, ReplayResult], args: argparse.Namespace) -> No
     if args.json == "-":
         return
     written = [path for path in (args.json, args.parquet) if path is not None]
-    kept = f"full result: {', '.join(written)}" if written else "full result: not kept (--json FILE writes it)"
-    print_result(content, kept, _changed(args))
+    saved = f"full result: {', '.join(written)}" if written else "not saved (--json FILE)"
+    print_result(content, saved, _changed(args), machine, args.assumptions)

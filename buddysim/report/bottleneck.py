@@ -1,54 +1,55 @@
-"""What the time of a replay is bound by: the resource nearest to its limit, and the next one."""
+"""The resource nearest to its peak in a replay, and the next one."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from buddysim.report.quantities import format_percent
+from buddysim.report.quantities import format_whole_percent
 
-#: A resource that reaches less of its limit doesn't bind (assumed): what the warps wait for is latency.
+#: A resource below this utilization is not called a bottleneck (assumed).
 BOTTLENECK_FROM = 0.6
 
+#: The name of each resource, short enough for a cell.
 RESOURCES = {
-    "dram_channels": "device memory",
-    "dram_busiest_channel": "busiest channel",
-    "link_read": "link, read",
-    "link_write": "link, write",
-    "l2_slices": "L2 slices",
-    "crossbar_reply": "crossbar, replies",
-    "crossbar_request": "crossbar, requests",
+    "dram_channels": "DRAM",
+    "dram_busiest_channel": "channel",
+    "link_read": "link read",
+    "link_write": "link write",
+    "l2_slices": "L2",
+    "crossbar_reply": "replies",
+    "crossbar_request": "requests",
     "l1": "L1",
-    "issue_slots": "issue slots",
-    "um_fault_handling": "fault handling",
+    "issue_slots": "issue",
+    "um_fault_handling": "faults",
 }
-#: Channels are shown as one resource, but where one of them alone is the limit.
+#: Channels are shown as one resource, unless one of them alone is this much busier than the mean.
 _UNEVEN = 1.1
+_PREFIX = "utilization."
 
 Flat = Mapping[str, Any]
 
 
 def utilizations(result: Flat) -> list[tuple[str, float]]:
-    """The resources and the share of its limit that each reached, the nearest first."""
-    prefix = "utilization."
-    shares = {key.removeprefix(prefix): float(share) for key, share in result.items() if key.startswith(prefix)}
-    if shares.get("dram_busiest_channel", 0) < _UNEVEN * shares.get("dram_channels", 0):
-        shares.pop("dram_busiest_channel", None)
-    return sorted(shares.items(), key=lambda pair: (-pair[1], pair[0]))
+    """Return the resources and their utilization, the highest first."""
+    fractions = {key.removeprefix(_PREFIX): float(value) for key, value in result.items() if key.startswith(_PREFIX)}
+    if fractions.get("dram_busiest_channel", 0) < _UNEVEN * fractions.get("dram_channels", 0):
+        fractions.pop("dram_busiest_channel", None)
+    return sorted(fractions.items(), key=lambda pair: (-pair[1], pair[0]))
 
 
-def format_bottleneck(result: Flat) -> tuple[str, str]:
-    """What the time is bound by, and the share of that limit that was reached."""
-    name, share = utilizations(result)[0]
-    return (_name(name), format_percent(share)) if share >= BOTTLENECK_FROM else ("latency", "-")
+def format_bottleneck(result: Flat) -> str:
+    """Return the bottleneck with its utilization, for example ``DRAM 86 %``; ``none > 60 %`` if there is none."""
+    nearest = utilizations(result)[0]
+    return _format(nearest) if nearest[1] >= BOTTLENECK_FROM else f"none > {format_whole_percent(BOTTLENECK_FROM)}"
 
 
-def next_limit(result: Flat) -> tuple[str, str]:
-    """What comes nearest after that."""
+def format_next_resource(result: Flat) -> str:
+    """Return the resource nearest to its peak that `format_bottleneck` does not name, with its utilization."""
     nearest, second = utilizations(result)[:2]
-    name, share = second if nearest[1] >= BOTTLENECK_FROM else nearest
-    return _name(name), format_percent(share)
+    return _format(second if nearest[1] >= BOTTLENECK_FROM else nearest)
 
 
-def _name(name: str) -> str:
-    return RESOURCES.get(name, name.replace("_", " "))
+def _format(resource: tuple[str, float]) -> str:
+    name, fraction = resource
+    return f"{RESOURCES.get(name, name.replace('_', ' '))} {format_whole_percent(fraction)}"

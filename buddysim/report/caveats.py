@@ -1,139 +1,193 @@
-"""What a reader must know before believing a replay: baseline, bands, why it is faster, which sizes are guessed."""
+"""What a reader must know before believing a result: at most four caveats, and all assumptions where requested."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from buddysim.replay.schemes import BASELINE, DEFAULT
 from buddysim.replay.sensitivity import AUTO, MAX_INSTRUCTIONS
-from buddysim.report.bottleneck import BOTTLENECK_FROM, format_bottleneck, utilizations
-from buddysim.report.quantities import format_bytes, format_percent
+from buddysim.report.bottleneck import BOTTLENECK_FROM, utilizations
+from buddysim.report.quantities import format_bytes, format_percent, format_scaled, format_significant
+from buddysim.report.screen import Part, make_printable
 
 Flat = Mapping[str, Any]
 Results = Mapping[str, Flat]
 
-#: Below this a scheme counts as faster, and the notes say why.
+MAX_CAVEATS = 4
+"""Caveats of a screen, the one included that says how many assumptions there are."""
+
+#: Below this slowdown a scheme counts as faster than the baseline.
 _FASTER = 0.98
-_CHANGED = {"latency": "latencies by 2.5 %", "compute-gaps": "compute gaps by 2.5 %", "seed": "the seed of drawn sizes"}
-_PAPER = (
-    "the paper's programs gain 2 % on average from Buddy Compression at 200 GB/s, and 5.5 % where only traffic is "
-    "compressed (its Fig. 11): few of them are bound by device memory"
-)
+_OPTIMISTIC_SCHEMES = ("pinned-host", "unified-memory")
 
 
-def notes(results: Results) -> list[str]:
-    """A paragraph for each, where there is anything to say."""
-    return [
-        *_baseline(results),
-        *_capacity(results),
-        *_why_faster(results),
-        *_bands(results),
-        *_drawn(results),
-        *_extrapolated(results),
-    ]
+def caveat_parts(results: Results) -> list[Part]:
+    """Return the section of caveats of `run`: those that matter most, then the number of assumptions."""
+    texts: list[str] = []
+    for caveats in _CAVEATS:
+        texts += caveats(results)
+    return caveat_section(texts, len(_assumptions(results)))
 
 
-def _baseline(results: Results) -> Iterator[str]:
-    if BASELINE not in results:
-        return
-    about = next(iter(results.values()))["provenance"]["baseline"]
-    changed = ", ".join(f"{key} = {value}" for key, value in about["settings"].items()) if about else ""
-    yield f"baseline: {BASELINE}: uncompressed, unlimited memory" + (
-        f"; it alone runs with {changed}" if changed else ""
-    )
+def caveat_section(texts: list[str], n_assumptions: int) -> list[Part]:
+    """Return a section of at most four caveats.
+
+    Parameters
+    ----------
+    texts : caveats, the most important first
+    n_assumptions : number of assumptions behind `--assumptions`
+    """
+    shown = texts[: MAX_CAVEATS - bool(n_assumptions)]
+    if n_assumptions:
+        count = f"{n_assumptions} assumption{'s' if n_assumptions != 1 else ''}"
+        shown.append(f"{count} in all: --assumptions, or provenance.assumptions in --json.")
+    return ["", "read this first", *(make_printable(f"- {text}") for text in shown)] if shown else []
 
 
-def _capacity(results: Results) -> Iterator[str]:
-    first = next(iter(results.values()))
-    room = first["provenance"]["equal_capacity_bytes"]
-    if room is not None:
-        yield (
-            f"equal capacity: schemes with pages in device memory get {format_bytes(room)} of it, what {DEFAULT}'s "
-            f"targets and metadata take; a scheme that keeps everything in host memory uses none"
-        )
+def assumption_parts(results: Results) -> list[Part]:
+    """Return every assumption, numbered, with the schemes to which it applies if not to all."""
+    return ["", "assumptions", *_assumptions(results)]
 
 
-def _why_faster(results: Results) -> Iterator[str]:
-    """Why a scheme beats memory that is unlimited: nobody should take that for a fault."""
-    baseline = results.get(BASELINE)
-    if baseline is None:
-        return
-    name, share = utilizations(baseline)[0]
-    moved = {scheme: result["device.bus_bytes"] for scheme, result in results.items()}
-    faster = [
-        scheme
-        for scheme, result in results.items()
-        if (result["slowdown.ratio"] or 1) < _FASTER and moved[scheme] < moved[BASELINE]
-    ]
-    if not faster or share < BOTTLENECK_FROM or not name.startswith("dram"):
-        return
-    less = ", ".join(f"{scheme} {format_bytes(moved[scheme])}" for scheme in faster)
-    yield (
-        f"why {' and '.join(faster)} can be faster: {BASELINE} is bound by "
-        f"{', '.join(format_bottleneck(baseline))} of its limit, and moves "
-        f"{format_bytes(moved[BASELINE])} there; {less}. Another program may gain nothing: {_PAPER}"
-    )
-
-
-def _bands(results: Results) -> Iterator[str]:
-    first = next(iter(results.values()))
-    about, runs = first["provenance"]["sensitivity"], len(first["sensitivity.time_ps"])
-    instructions = first["memory_instructions"]
-    if about["requested"] == AUTO and instructions > MAX_INSTRUCTIONS:
-        yield (
-            f"no bands: {instructions:,} memory instructions a run, more than {MAX_INSTRUCTIONS:,}: "
-            "ask with --sensitivity all"
-        )
-    if not runs:
-        return
-    seeds = len({run["seed"] for run in about["runs"]}) > 1
-    changed = [text for kind, text in _CHANGED.items() if kind in about["kinds"] and (kind != "seed" or seeds)]
-    yield f"bands: {runs} more runs of each scheme, changed alike: {', '.join(changed)}"
-    for scheme, result in results.items():
-        low, high = result["slowdown.min"], result["slowdown.max"]
-        if scheme != BASELINE and low is not None and low <= 1 <= high:
-            yield f"the band of {scheme} contains 1: this trace doesn't tell it from {BASELINE}"
-
-
-def _drawn(results: Results) -> Iterator[str]:
-    """Which schemes saw sizes that nobody measured."""
-    fractions = {scheme: result["sizes.synthetic_fraction"] for scheme, result in results.items()}
-    drawn = {scheme: fraction for scheme, fraction in fractions.items() if fraction}
-    if not drawn:
-        return
-    run = results[next(iter(drawn))]["provenance"]
-    seeds = next((seeds for result in results.values() if (seeds := result["compression.synthetic_seeds"])), 0)
-    spread = f"; the ratio is shown as it spreads over {seeds} seeds" if seeds else ""
-    yield (
-        f"sizes drawn from a distribution ({run['size_distribution']}), not measured "
-        f"({', '.join(drawn)}): the trace has no "
-        f"values of {format_percent(max(drawn.values()))} of the entries{spread}; --require-data-values refuses it"
-    )
-
-
-def _extrapolated(results: Results) -> Iterator[str]:
-    """Which schemes took sizes of entries from neighbours, and how many."""
-    schemes_of: dict[tuple[float, float], list[str]] = {}
-    for scheme, result in results.items():
-        shares = (result["sizes.extrapolated_fraction"], result["sizes.extrapolated_mean_fraction"])
-        if any(shares):
-            schemes_of.setdefault(shares, []).append(scheme)
-    for (start, mean), schemes in schemes_of.items():
-        yield (
-            f"sizes taken from sampled neighbours ({', '.join(schemes)}): {format_percent(start)} of the entries at "
-            f"the start, {format_percent(mean)} over the snapshots used"
-        )
-
-
-def assumptions(results: Results) -> list[str]:
-    """What was assumed, a paragraph each, with the schemes where it isn't of all."""
+def _assumptions(results: Results) -> list[str]:
     schemes_of: dict[tuple[str, str], list[str]] = {}
     for scheme, result in results.items():
         for assumption in result["provenance"]["assumptions"].items():
             schemes_of.setdefault(assumption, []).append(scheme)
     lines = []
-    for (subject, text), schemes in schemes_of.items():
+    for number, ((subject, text), schemes) in enumerate(schemes_of.items(), 1):
         only = "" if len(schemes) == len(results) else f" ({', '.join(schemes)})"
-        lines.append(f"assumed: {subject}{only}: {text}")
+        lines.append(make_printable(f"{number}. {subject}{only}: {text}"))
     return lines
+
+
+def synthetic_sizes(results: Results) -> Iterator[str]:
+    """The line that says that sizes are synthetic, and of how many entries."""
+    fractions = [result["sizes.synthetic_fraction"] for result in results.values()]
+    seeds = max(result["compression.synthetic_seeds"] or 0 for result in results.values())
+    if not any(fractions):
+        return
+    if max(fractions) >= 1:
+        yield f"SYNTHETIC SIZES: the trace has no data values; ratios are ranges over {seeds} seeds"
+    else:
+        yield f"SYNTHETIC SIZES: of {format_percent(max(fractions))} of the entries; ratios are ranges over {seeds} seeds"
+
+
+def partial_trace(results: Results) -> Iterator[str]:
+    """The line that says that the trace file was interrupted and only a part of it was replayed."""
+    text = next(iter(results.values()))["provenance"]["assumptions"].get("trace.interrupted")
+    if text is not None:
+        yield f"PARTIAL TRACE: {text}"
+
+
+def _ideal_is_dram_bound(results: Results) -> Iterator[str]:
+    """Why a scheme is faster than unlimited memory, so that nobody takes it for an error."""
+    baseline = results.get(BASELINE)
+    if baseline is None:
+        return
+    name, fraction = utilizations(baseline)[0]
+    faster = [
+        scheme
+        for scheme, result in results.items()
+        if (result["slowdown.ratio"] or 1) < _FASTER and result["device.bus_bytes"] < baseline["device.bus_bytes"]
+    ]
+    if faster and fraction >= BOTTLENECK_FROM and name.startswith("dram"):
+        verb = "beats" if len(faster) == 1 else "beat"
+        yield (
+            f"{', '.join(faster)} {verb} {BASELINE} because {BASELINE} is DRAM-bound; the paper's mean gain is 2 %."
+        )
+
+
+def _indistinguishable(results: Results) -> Iterator[str]:
+    """Schemes whose sensitivity range contains the baseline."""
+    schemes = [
+        scheme
+        for scheme, result in results.items()
+        if scheme != BASELINE and result["slowdown.min"] is not None
+        if result["slowdown.min"] <= 1 <= result["slowdown.max"]
+    ]
+    if schemes:
+        yield f"This trace does not distinguish {', '.join(schemes)} from {BASELINE}: the range contains 1."
+
+
+def _optimistic_schemes(results: Results) -> Iterator[str]:
+    """The direction in which pinned host memory and Unified Memory are wrong next to Buddy Compression."""
+    optimistic = [scheme for scheme in results if scheme in _OPTIMISTIC_SCHEMES]
+    if optimistic and DEFAULT in results:
+        verb = "is" if len(optimistic) == 1 else "are"
+        yield (
+            f"{' and '.join(optimistic)} {verb} optimistic against {DEFAULT}: TLB misses and page walks are not "
+            "modelled."
+        )
+
+
+def _equal_capacity(results: Results) -> Iterator[str]:
+    capacity = next(iter(results.values()))["provenance"]["equal_capacity_bytes"]
+    if capacity is not None:
+        yield f"Equal capacity: schemes whose pages migrate get {format_bytes(capacity)}, the device memory of {DEFAULT}."
+
+
+def _changed_baseline(results: Results) -> Iterator[str]:
+    about = next(iter(results.values()))["provenance"]["baseline"]
+    if about and about["settings"]:
+        changed = ", ".join(f"{key} = {value}" for key, value in about["settings"].items())
+        yield f"{BASELINE} alone runs with {changed}."
+
+
+def _targets(results: Results) -> Iterator[str]:
+    """Targets that were chosen with knowledge of the replayed trace."""
+    for result in results.values():
+        run = result["provenance"]
+        source = run["targets_source"]
+        if source.get("kind") != "profile" or source["trace_checksum"] != run["trace_checksum"]:
+            continue
+        points = source["snapshot_points"]
+        if not points:
+            return  # the heading says that the sizes are synthetic
+        first = min((kernel["launch_index"] for kernel in result["per_kernel"]), default=0)
+        later = sum(point > first for point in points)
+        count = f" ({later} of {len(points)} snapshots come later)" if later else ""
+        yield f"Targets are profiled on this trace{count}: optimistic."
+        return
+
+
+def _compute_gaps(results: Results) -> Iterator[str]:
+    """How the trace knows what warps do between memory instructions."""
+    first = next(iter(results.values()))
+    assumptions = first["provenance"]["assumptions"]
+    text = assumptions.get("trace.compute_gaps") or assumptions.get("trace.gaps") or ""
+    if "LLVM" in text:
+        yield "Compute gaps are LLVM instructions counted on a CPU, not SASS."
+    elif any(result["sensitivity.half_compute_gaps_time_ps"] for result in results.values()):
+        yield "Compute gaps are estimated: the trace does not record how long instructions take."
+
+
+def _extrapolated(results: Results) -> Iterator[str]:
+    fraction = max(result["sizes.extrapolated_mean_fraction"] for result in results.values())
+    if fraction:
+        yield f"Sizes of {format_percent(fraction)} of the entries are those of the nearest sampled page."
+
+
+def _no_sensitivity(results: Results) -> Iterator[str]:
+    first = next(iter(results.values()))
+    instructions = first["memory_instructions"]
+    if first["provenance"]["sensitivity"]["requested"] == AUTO and instructions > MAX_INSTRUCTIONS:
+        yield (
+            f"No sensitivity range: {format_scaled(instructions)} memory instructions are more than "
+            f"{format_significant(MAX_INSTRUCTIONS / 1e6)} M; --sensitivity all."
+        )
+
+
+#: Caveats of a replay, the most important first.
+_CAVEATS: tuple[Callable[[Results], Iterator[str]], ...] = (
+    _changed_baseline,
+    _equal_capacity,
+    _ideal_is_dram_bound,
+    _optimistic_schemes,
+    _indistinguishable,
+    _targets,
+    _compute_gaps,
+    _extrapolated,
+    _no_sensitivity,
+)

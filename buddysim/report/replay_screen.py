@@ -1,105 +1,435 @@
-"""A replay on one screen: what it cost, what it gained, where the traffic went, what was assumed."""
+"""The screen of `run`: what ran, the answer, why, where the traffic went, details, caveats."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+from buddysim.base.errors import BuddysimError
 from buddysim.replay.schemes import BASELINE, counter_names
-from buddysim.report.bottleneck import format_bottleneck, next_limit
-from buddysim.report.caveats import assumptions, notes
-from buddysim.report.quantities import band_text, change_text, format_bytes, format_percent, format_rate, format_time
+from buddysim.report.bottleneck import format_bottleneck, format_next_resource
+from buddysim.report.caveats import assumption_parts, caveat_parts, partial_trace, synthetic_sizes
+from buddysim.report.quantities import (
+    byte_unit,
+    format_bytes,
+    format_count,
+    format_in_bytes,
+    format_percent,
+    format_percent_number,
+    format_rate,
+    format_scaled,
+    format_significant,
+    format_speedup,
+    format_speedup_range,
+    format_time,
+    format_time_range,
+    format_whole_percent,
+)
 from buddysim.report.screen import NOT_APPLICABLE, Column, Part, ScreenTable, make_printable, print_screen
 
-MOST_ALLOCATIONS = 8
+if TYPE_CHECKING:
+    from buddysim.machine import Machine
+
+MAX_ALLOCATIONS = 8
+
+#: With so many schemes the column of notes goes; with so many schemes are rows.
+_WITHOUT_NOTES_FROM = 3
+_SCHEMES_AS_ROWS_FROM = 5
+#: Above this utilization the link has a section of its own.
+_BUSY_LINK = 0.3
+_LABEL_WIDTH = 29
+_MAX_HEADING = 12
 
 Flat = Mapping[str, Any]
 Results = Mapping[str, Flat]
-Row = tuple[str, Callable[[Flat], str]]
+Cell = Callable[[Flat], str]
 
 
-def _bytes_of(*keys: str) -> Callable[[Flat], str]:
-    return lambda result: (
-        format_bytes(sum(result[key] for key in keys)) if any(result[key] for key in keys) else NOT_APPLICABLE
+@dataclass(frozen=True)
+class Row:
+    """A row of the table: its label, the cell of each scheme, and what the column of notes says about it."""
+
+    label: str
+    cell: Cell
+    note: str = ""
+
+
+def result_parts(
+    results: Results,
+    saved: str = "",
+    changed: Mapping[str, object] | None = None,
+    machine: Machine | None = None,
+    with_assumptions: bool = False,
+) -> list[Part]:
+    """Return the screen of the results of some schemes.
+
+    Parameters
+    ----------
+    results : what `ReplayResult.to_dict` gives, by scheme name
+    saved : where the full result is
+    changed : settings of the machine that are not those of its name
+    machine : the machine, for its main figures; None: the preset of that name, if there is one
+    with_assumptions : whether every assumption is listed
+    """
+    parts: list[Part] = [*_heading(results, changed or {}, machine), ""]
+    parts += _schemes_as_rows(results) if len(results) >= _SCHEMES_AS_ROWS_FROM else [_comparison(results)]
+    widest = max(results.values(), key=lambda result: len(result["per_allocation"]))
+    compressed = next((result for result in results.values() if result["footprint.buddy_bytes"]), widest)
+    if len(results) < _SCHEMES_AS_ROWS_FROM and compressed["per_allocation"]:
+        parts += ["", *_allocations(compressed)]
+    parts += caveat_parts(results)
+    if with_assumptions:
+        parts += assumption_parts(results)
+    return [*parts, "", f"{_simulator_speed(results)}{'; ' if saved else ''}{saved}"]
+
+
+def print_result(
+    results: Results,
+    saved: str,
+    changed: Mapping[str, object] | None = None,
+    machine: Machine | None = None,
+    with_assumptions: bool = False,
+) -> None:
+    """Print the screen of `result_parts`."""
+    print_screen(result_parts(results, saved, changed, machine, with_assumptions))
+
+
+def _heading(results: Results, changed: Mapping[str, object], machine: Machine | None) -> Iterator[str]:
+    """The trace, the machine with its main figures, the work; what makes the sizes or the trace special."""
+    first = next(iter(results.values()))
+    run = first["provenance"]
+    machine = machine or _preset(run)
+    figures = f"  ({_main_figures(machine)})" if machine else ""
+    yield make_printable(f"{run['trace']} on {run['machine']}{figures}")
+    if changed:
+        yield make_printable(f"changed: {', '.join(f'{key} = {value}' for key, value in changed.items())}")
+    kernels = len(run["kernels"])
+    yield (
+        f"{kernels} kernel{'s' if kernels != 1 else ''}, {format_scaled(first['warp_instructions'])} warp instructions "
+        f"({format_scaled(first['memory_instructions'])} memory), "
+        f"{format_bytes(first['footprint.allocated_bytes'])} allocated"
     )
+    yield from partial_trace(results)
+    yield from synthetic_sizes(results)
 
 
-def _share_of(part: str, whole: str) -> Callable[[Flat], str]:
-    return lambda result: format_percent(result[part], result[whole])
+def _preset(run: Flat) -> Machine | None:
+    """The preset on which a saved result was simulated; None if the machine was another or was changed."""
+    from buddysim.machine import Machine
+
+    try:
+        machine = Machine.load(run["machine"])
+    except BuddysimError:
+        return None
+    return machine if machine.checksum == run["machine_checksum"] else None
 
 
-def _buddy_share(result: Flat) -> str:
-    if not result["footprint.buddy_bytes"]:
+def _main_figures(machine: Machine) -> str:
+    from buddysim.machine.units import format_size
+
+    dram = f"DRAM {machine.dram_bytes_per_s / 1e9:,.0f} GB/s"
+    return f"{machine.sm.count} SMs, L2 {format_size(machine.l2.size)}, {dram}, link {machine.link.bandwidth}"
+
+
+def _comparison(results: Results) -> ScreenTable:
+    """A column for each scheme, and with few schemes a column of notes."""
+    has_notes = len(results) < _WITHOUT_NOTES_FROM
+    rows: list[Sequence[str]] = []
+    for title, section in _sections(results):
+        filled = [(row, [row.cell(result) for result in results.values()]) for row in section]
+        shown = [(row, cells) for row, cells in filled if any(cell not in ("", NOT_APPLICABLE) for cell in cells)]
+        if not shown:
+            continue
+        if title:
+            rows += [(), (title,)]
+        indent = "  " * bool(title)
+        rows += [(indent + row.label, *cells, *([row.note] if has_notes else [])) for row, cells in shown]
+    label = Column("", left=True, min_width=_LABEL_WIDTH if has_notes else 0, wrap_to=18)
+    columns = [label, *(Column(_heading_of(name), min_width=12) for name in results)]
+    return ScreenTable([*columns, *([Column("", left=True, wrap_to=12)] if has_notes else [])], rows)
+
+
+def _heading_of(scheme: str) -> str:
+    return scheme.replace("-", "-\n", 1) if len(scheme) > _MAX_HEADING else scheme
+
+
+def _sections(results: Results) -> Iterator[tuple[str, Sequence[Row]]]:
+    """The sections of the table, each with its title; the first has none."""
+    yield "", [*_answer(results), *_limits()]
+    yield "memory footprint", _memory_rows(results)
+    yield "unified memory", _UNIFIED_MEMORY
+    yield f"DRAM traffic{_of_one_seed(results)}", list(_dram_rows(results))
+    if _is_link_busy(results):
+        yield f"link traffic{_of_one_seed(results)}", list(_link_rows(results))
+    else:
+        unit = _unit(results, ("link.read_bytes", "link.write_bytes"))
+        yield "", [Row("link traffic, read + write", _read_and_write(*unit))]
+    yield "hit rates (MSHR merges apart)", _hit_rate_rows(results)
+    yield "waiting time (half of the requests, 99 %)", _WAITS
+
+
+def _answer(results: Results) -> Iterator[Row]:
+    baseline = results.get(BASELINE)
+    if baseline is not None and len(results) > 1:
+        settings = (next(iter(results.values()))["provenance"]["baseline"] or {}).get("settings")
+        yield Row(f"speedup over {BASELINE}", _speedup, f"{BASELINE}: {'changed' if settings else 'unlimited'}")
+        yield Row("  sensitivity range", _sensitivity_range, _perturbations(results))
+        yield Row("  compute gaps x 0.5, x 2", _compute_gap_speedups(baseline), "they are estimated")
+    yield Row("simulated time", _time)
+    yield Row("core cycles", _cycles)
+
+
+def _limits() -> list[Row]:
+    return [Row("bottleneck", format_bottleneck), Row("  next", format_next_resource)]
+
+
+def _is_synthetic(result: Flat) -> bool:
+    return bool(result["compression.synthetic_min_ratio"] is not None)
+
+
+def _is_baseline(result: Flat) -> bool:
+    return bool(result["provenance"]["scheme"] == BASELINE)
+
+
+def _speedup(result: Flat) -> str:
+    """The speedup over the baseline; with synthetic sizes the range over their seeds."""
+    if result["slowdown.ratio"] is None:
         return NOT_APPLICABLE
-    return format_percent(result["buddy.access_fraction"]) + _of_one_seed(result)
+    if _is_baseline(result):
+        return "baseline"
+    if _is_synthetic(result):
+        return _slowdown_range(result) or f"{format_speedup(_inverse(result['slowdown.ratio']))} (1 seed)"
+    return format_speedup(_inverse(result["slowdown.ratio"]))
 
 
-def _in_buddy_memory(result: Flat) -> str:
-    taken = result["footprint.buddy_bytes"]
-    return format_bytes(taken) + _of_one_seed(result) if taken else NOT_APPLICABLE
+def _inverse(ratio: float) -> float:
+    return 1 / ratio if ratio else 0.0
 
 
-def _of_one_seed(result: Flat) -> str:
-    """What is said beside a number that another seed of drawn sizes would change."""
-    if result["compression.synthetic_min_ratio"] is None:
-        return ""
-    return f", drawn by seed {result['provenance']['seed']}"
+def _slowdown_range(result: Flat) -> str:
+    low, high = result["slowdown.min"], result["slowdown.max"]
+    return "" if low is None else format_speedup_range(_inverse(high), _inverse(low))
 
 
-def _ratios_over_time(result: Flat) -> str:
-    """Where the ratio changes with what is allocated."""
-    shown = [f"{result[f'compression.{name}']:.2f}" for name in ("ratio", "max_ratio", "mean_ratio")]
-    return ", ".join(shown[1:]) if len({*shown}) > 1 else NOT_APPLICABLE
+def _sensitivity_range(result: Flat) -> str:
+    """The range of the speedup over the perturbed runs; synthetic sizes have it in the row above."""
+    return NOT_APPLICABLE if _is_baseline(result) or _is_synthetic(result) else _slowdown_range(result)
 
 
-def _l1_hits(result: Flat) -> str:
-    return format_percent(result["l1.sector_hits"] + result["l1.sector_mshr_merges"], result["l1.sector_accesses"])
+def _perturbations(results: Results) -> str:
+    kinds = next(iter(results.values()))["provenance"]["sensitivity"]["kinds"]
+    changed = [kind for kind in ("latency", "compute-gaps") if kind in kinds]
+    return f"{changed[0].replace('-', ' ')} +-2.5 %" if changed else ""
 
 
-def _metadata_hits(result: Flat) -> str:
-    """Lookups that found their line there, and those that found it on its way."""
-    shares = [format_percent(result[f"metadata.{how}"], result["metadata.accesses"]) for how in ("hits", "mshr_merges")]
-    return ", ".join(shares) if result["metadata.accesses"] else NOT_APPLICABLE
+def _compute_gap_speedups(baseline: Flat) -> Cell:
+    """The speedups with compute gaps halved and doubled, for traces that had to estimate them."""
+    keys = ("sensitivity.half_compute_gaps_time_ps", "sensitivity.double_compute_gaps_time_ps")
+
+    def text(result: Flat) -> str:
+        if _is_baseline(result) or any(not result[key] or not baseline[key] for key in keys):
+            return NOT_APPLICABLE
+        return ", ".join(format_speedup(baseline[key] / result[key]) for key in keys)
+
+    return text
+
+
+def _over_seeds(result: Flat, key: str) -> tuple[float, float] | None:
+    """The lowest and highest value of a time over the seeds of synthetic sizes."""
+    times = result["sensitivity.time_ps"]
+    if not _is_synthetic(result) or not times:
+        return None
+    factor = result[key] / result["time_ps"] if result["time_ps"] else 0
+    return min(result["time_ps"], *times) * factor, max(result["time_ps"], *times) * factor
+
+
+def _one_seed(result: Flat) -> str:
+    return " (1 seed)" if _is_synthetic(result) else ""
+
+
+def _time(result: Flat) -> str:
+    ends = _over_seeds(result, "time_ps")
+    return format_time_range(*ends) if ends else f"{format_time(result['time_ps'])}{_one_seed(result)}"
+
+
+def _cycles(result: Flat) -> str:
+    ends = _over_seeds(result, "cycles")
+    if ends:
+        return " - ".join(format_significant(end) if end < 1000 else format_count(end) for end in ends)
+    return f"{format_count(result['cycles'])}{_one_seed(result)}"
+
+
+def _memory_rows(results: Results) -> list[Row]:
+    one_seed = "one seed" if any(map(_is_synthetic, results.values())) else ""
+    return [
+        Row("compression ratio", _compression_ratio, "without metadata"),
+        Row("  peak, mean over time", _ratios_over_time),
+        Row("  sensitivity range", _ratio_range),
+        Row("device memory", _device_memory, "with metadata"),
+        Row("buddy memory (reserved)", _bytes_of("footprint.buddy_bytes"), one_seed),
+        Row("host memory", _bytes_of("footprint.host_bytes")),
+        Row("buddy-access fraction", _buddy_access_fraction, one_seed or "fills, write-backs"),
+    ]
 
 
 def _compression_ratio(result: Flat) -> str:
-    """Of sizes that were drawn only how far it spreads: the seed decides it."""
+    """The compression ratio; with synthetic sizes the range over their seeds."""
     low, high = result["compression.synthetic_min_ratio"], result["compression.synthetic_max_ratio"]
-    return f"{result['compression.ratio']:.2f}" if low is None else f"{low:.2f} to {high:.2f}, drawn"
+    return f"{result['compression.ratio']:.2f}x" if low is None else f"{low:.2f}x - {high:.2f}x"
 
 
-def _ratio_band(result: Flat) -> str:
-    """Where what the further runs changed moves the ratio."""
+def _ratios_over_time(result: Flat) -> str:
+    """The peak and the mean ratio, where the ratio changes with what is allocated."""
+    shown = [f"{result[f'compression.{name}']:.2f}x" for name in ("ratio", "max_ratio", "mean_ratio")]
+    return ", ".join(shown[1:]) if len({*shown}) > 1 and not _is_synthetic(result) else NOT_APPLICABLE
+
+
+def _ratio_range(result: Flat) -> str:
+    """The range of the ratio over the perturbed runs."""
     ratios = [result["compression.ratio"], *result["sensitivity.compression_ratio"]]
-    if result["compression.synthetic_min_ratio"] is not None or len(set(ratios)) == 1:
+    if _is_synthetic(result) or len(set(ratios)) == 1:
         return NOT_APPLICABLE
-    return f"{min(ratios):.2f} to {max(ratios):.2f}"
+    return f"{min(ratios):.2f}x - {max(ratios):.2f}x"
 
 
-def _in_device_memory(result: Flat) -> str:
-    """Data and metadata; of Unified Memory what is resident; of drawn sizes how far it spreads, as the ratio does."""
+def _device_memory(result: Flat) -> str:
+    """Data and metadata; of Unified Memory what is resident; with synthetic sizes a range, as for the ratio."""
     metadata = result["footprint.metadata_bytes"]
-    whole = result["footprint.device_bytes"] + metadata
-    ratios = [result["compression.synthetic_max_ratio"], result["compression.synthetic_min_ratio"]]
-    if whole and ratios[0] is not None:
-        low, high = (format_bytes(round(result["footprint.allocated_bytes"] / ratio) + metadata) for ratio in ratios)
-        return f"{low} to {high}, drawn"
-    return format_bytes(min(whole, result["um.resident_bytes"] or whole)) if whole else NOT_APPLICABLE
+    total = result["footprint.device_bytes"] + metadata
+    if not total:
+        return NOT_APPLICABLE
+    if not _is_synthetic(result):
+        return format_bytes(min(total, result["um.resident_bytes"] or total))
+    ratios = (result["compression.synthetic_max_ratio"], result["compression.synthetic_min_ratio"])
+    low, high = (result["footprint.allocated_bytes"] / ratio + metadata for ratio in ratios)
+    factor, unit = byte_unit(high)
+    return f"{format_in_bytes(low, factor)} - {format_in_bytes(high, factor)} {unit}"
 
 
-def _count_of(key: str) -> Callable[[Flat], str]:
-    return lambda result: f"{result[key]:,}" if result[key] else NOT_APPLICABLE
+def _bytes_of(key: str) -> Cell:
+    return lambda result: format_bytes(result[key]) if result[key] else NOT_APPLICABLE
 
 
-def _headers(result: Flat) -> str:
+def _buddy_access_fraction(result: Flat) -> str:
+    return format_percent(result["buddy.access_fraction"]) if result["footprint.buddy_bytes"] else NOT_APPLICABLE
+
+
+def _count_of(key: str) -> Cell:
+    return lambda result: format_count(result[key]) if result[key] else NOT_APPLICABLE
+
+
+_UNIFIED_MEMORY: Sequence[Row] = (
+    Row("page faults", _count_of("um.page_faults")),
+    Row("pages prefetched", _count_of("um.pages_prefetched")),
+    Row("pages evicted", _count_of("um.pages_evicted")),
+)
+
+_DRAM: Sequence[tuple[str, str]] = (
+    ("demand", "device.demand_bytes"),
+    ("over-fetch", "device.overfetch_bytes"),
+    ("read-modify-write", "device.read_modify_write_bytes"),
+    ("write-back", "device.writeback_bytes"),
+    ("metadata", "device.metadata_bytes"),
+)
+_LINK_TOTALS = ("link.read_bytes", "link.write_bytes")
+
+
+def _unit(results: Results, keys: Sequence[str]) -> tuple[int, str]:
+    """The unit of a section: that of its largest total."""
+    return byte_unit(max(sum(result[key] for key in keys) for result in results.values()))
+
+
+def _in_unit(key: str, factor: int, unit: str) -> Cell:
+    def text(result: Flat) -> str:
+        return f"{format_in_bytes(result[key], factor)} {unit}" if result[key] else NOT_APPLICABLE
+
+    return text
+
+
+def _dram_rows(results: Results) -> Iterator[Row]:
+    unit = _unit(results, ["device.bus_bytes"])
+    for label, key in _DRAM:
+        yield Row(label, _in_unit(key, *unit))
+    yield Row("total", _in_unit("device.bus_bytes", *unit), _change(results, "device.bus_bytes"))
+
+
+def _change(results: Results, key: str) -> str:
+    """The change against the baseline, where one scheme is compared with it."""
+    baseline = results.get(BASELINE)
+    others = [result for scheme, result in results.items() if scheme != BASELINE]
+    if baseline is None or len(others) != 1 or not baseline[key]:
+        return ""
+    return f"{100 * (others[0][key] / baseline[key] - 1):+.0f} %"
+
+
+def _is_link_busy(results: Results) -> bool:
+    return any(
+        result[f"utilization.link_{direction}"] > _BUSY_LINK
+        for result in results.values()
+        for direction in ("read", "write")
+    )
+
+
+def _link_rows(results: Results) -> Iterator[Row]:
+    """The traffic of the link by cause, which schemes declare, and its totals."""
+    keys = [key for key in counter_names() if key.startswith("link.")]
+    unit = _unit(results, _LINK_TOTALS)
+    causes = [key for key in next(iter(results.values())) if key.startswith("link.") and key not in _LINK_TOTALS]
+    for key in [key for key in keys if key in causes] + [key for key in causes if key not in keys]:
+        yield Row(key.removeprefix("link.").removesuffix("_bytes").replace("_", " "), _in_unit(key, *unit))
+    yield Row("packet headers", _headers(causes, *unit))
+    yield Row("total read", _in_unit("link.read_bytes", *unit), _utilization(results, "link_read"))
+    yield Row("total write", _in_unit("link.write_bytes", *unit), _utilization(results, "link_write"))
+
+
+def _headers(causes: Sequence[str], factor: int, unit: str) -> Cell:
     """What the link carried beyond payload."""
-    payload = sum(value for key, value in result.items() if key.startswith("link.") and key not in _LINK_TOTALS)
-    extra = sum(result[key] for key in _LINK_TOTALS) - payload
-    return format_bytes(extra) if extra > 0 else NOT_APPLICABLE
+
+    def text(result: Flat) -> str:
+        extra = sum(result[key] for key in _LINK_TOTALS) - sum(result[key] for key in causes)
+        return f"{format_in_bytes(extra, factor)} {unit}" if extra > 0 else NOT_APPLICABLE
+
+    return text
 
 
-def _waits(queue: str) -> Callable[[Flat], str]:
-    """What half of the requests, and 99 of 100, wait less than."""
+def _utilization(results: Results, name: str) -> str:
+    highest = max(result[f"utilization.{name}"] for result in results.values())
+    return f"up to {format_whole_percent(highest)} busy"
+
+
+def _read_and_write(factor: int, unit: str) -> Cell:
+    def text(result: Flat) -> str:
+        if not any(result[key] for key in _LINK_TOTALS):
+            return NOT_APPLICABLE
+        return f"{' + '.join(format_in_bytes(result[key], factor) for key in _LINK_TOTALS)} {unit}"
+
+    return text
+
+
+def _hit_rate_rows(results: Results) -> list[Row]:
+    misses = next((result for result in results.values() if result["metadata.accesses"]), None)
+    note = f"misses {format_percent(misses['metadata.misses'], misses['metadata.accesses'])}" if misses else ""
+    return [
+        Row("L1 sectors", _hits_and_merges("l1.sector_hits", "l1.sector_mshr_merges", "l1.sector_accesses")),
+        Row("L2 sectors", _hits_and_merges("l2.sector_hits", "l2.sector_mshr_merges", "l2.sector_accesses")),
+        Row("metadata cache", _hits_and_merges("metadata.hits", "metadata.mshr_merges", "metadata.accesses"), note),
+    ]
+
+
+def _hits_and_merges(hits: str, merges: str, lookups: str) -> Cell:
+    """Hits and MSHR merges, each a fraction of all lookups."""
+
+    def text(result: Flat) -> str:
+        if not result[lookups]:
+            return NOT_APPLICABLE
+        return " + ".join(format_percent_number(result[key], result[lookups]) for key in (hits, merges)) + " %"
+
+    return text
+
+
+def _wait(queue: str) -> Cell:
+    """The times that half of the requests, and 99 % of them, wait less than."""
 
     def text(result: Flat) -> str:
         bins = result[f"queueing.{queue}_histogram"] or []
@@ -114,188 +444,82 @@ def _waits(queue: str) -> Callable[[Flat], str]:
     return text
 
 
-_LINK_TOTALS = ("link.read_bytes", "link.write_bytes")
-
-_FIRST: Sequence[Row] = (
-    ("simulated time", lambda result: format_time(result["time_ps"])),
-    ("cycles", lambda result: f"{result['cycles']:,}"),
-)
-_RATES: Sequence[Row] = (
-    ("compression ratio", _compression_ratio),
-    ("  largest, and mean over time", _ratios_over_time),
-    ("  band", _ratio_band),
-    ("in device memory", _in_device_memory),
-    ("in buddy memory", _in_buddy_memory),
-    ("in host memory", _bytes_of("footprint.host_bytes")),
-    ("buddy-access share", _buddy_share),
-    ("L1 sector hits, merged ones too", _l1_hits),
-    ("L2 sector hits", _share_of("l2.sector_hits", "l2.sector_accesses")),
-    ("metadata hits, merged lookups", _metadata_hits),
-    ("size changes at write-backs", _count_of("sizes.class_changes")),
-    ("page faults", _count_of("um.page_faults")),
-    ("  pages prefetched with them", _count_of("um.pages_prefetched")),
-    ("  pages evicted", _count_of("um.pages_evicted")),
-)
-_TRAFFIC: Sequence[Row] = (
-    ("demand", _bytes_of("device.demand_bytes")),
-    ("over-fetch", _bytes_of("device.overfetch_bytes")),
-    ("read-modify-write", _bytes_of("device.read_modify_write_bytes")),
-    ("write-back", _bytes_of("device.writeback_bytes")),
-    ("metadata", _bytes_of("device.metadata_bytes")),
-)
-_LINK: Sequence[Row] = (
-    ("demand", _bytes_of("link.demand_bytes")),
-    ("over-fetch", _bytes_of("link.overfetch_bytes")),
-    ("read-modify-write", _bytes_of("link.read_modify_write_bytes")),
-    ("write-back", _bytes_of("link.writeback_bytes")),
-)
-_QUEUEING: Sequence[Row] = (
-    ("L1 ports", _waits("l1_port")),
-    ("L1 MSHRs", _waits("l1_mshr")),
-    ("L1 stores in flight", _waits("l1_store")),
-    ("crossbar, requests", _waits("request_port")),
-    ("crossbar, replies", _waits("reply_port")),
-    ("L2 slices", _waits("slice_port")),
-    ("L2 MSHRs", _waits("l2_mshr")),
-    ("(de)compressors", _waits("compressor")),
-    ("metadata cache", _waits("metadata_port")),
-    ("device memory, reads", _waits("dram_read")),
-    ("device memory, writes", _waits("dram_write")),
-    ("link, read", _waits("link_read")),
-    ("link, write", _waits("link_write")),
-)
-_LAST: Sequence[Row] = (
-    ("bound by", lambda result: format_bottleneck(result)[0]),
-    ("  share of its limit", lambda result: format_bottleneck(result)[1]),
-    ("next limit", lambda result: next_limit(result)[0]),
-    ("  share of it", lambda result: next_limit(result)[1]),
-    ("simulated memory instructions", lambda result: format_rate(result["speed.memory_instructions_per_s"])),
-)
-
-
-def result_parts(results: Results, full_result: str = "", changed: Mapping[str, object] | None = None) -> list[Part]:
-    """The screen.
-
-    Parameters
-    ----------
-    results : what `ReplayResult.to_dict` gives, by scheme name
-    full_result : where the whole of it is, for the last line
-    changed : figures of the machine that are not those of its name
-    """
-    first = next(iter(results.values()))
-    parts: list[Part] = [_heading(first, changed or {}), "", _comparison(results)]
-    for result in results.values():
-        if result["provenance"]["targets"]:
-            parts += ["", _allocations(result), *_more_allocations(result)]
-            break
-    parts += ["", *notes(results)]
-    parts += ["", *(make_printable(line) for line in assumptions(results))]
-    return [*parts, "", full_result] if full_result else parts
-
-
-def print_result(results: Results, full_result: str, changed: Mapping[str, object]) -> None:
-    """Prints the screen."""
-    print_screen(result_parts(results, full_result, changed))
-
-
-def _heading(result: Flat, changed: Mapping[str, object]) -> str:
-    run = result["provenance"]
-    settings = ", ".join(f"{key} = {value}" for key, value in changed.items())
-    machine = f"{run['machine']} with {make_printable(settings)}" if settings else run["machine"]
-    kernels = len(result["per_kernel"])
-    return (
-        f"{run['trace']} on {machine}: {kernels:,} kernel{'s' if kernels != 1 else ''}, "
-        f"{result['warp_instructions']:,} warp instructions, {result['memory_instructions']:,} of them memory "
-        f"instructions; {format_bytes(result['footprint.allocated_bytes'] + result['footprint.host_bytes'])} allocated"
+_WAITS: Sequence[Row] = tuple(
+    Row(label, _wait(queue))
+    for label, queue in (
+        ("L1 port", "l1_port"),
+        ("L1 MSHR", "l1_mshr"),
+        ("L1 store buffer", "l1_store"),
+        ("crossbar request", "request_port"),
+        ("crossbar reply", "reply_port"),
+        ("L2 slice port", "slice_port"),
+        ("L2 MSHR", "l2_mshr"),
+        ("compressor", "compressor"),
+        ("metadata cache port", "metadata_port"),
+        ("DRAM read", "dram_read"),
+        ("DRAM write", "dram_write"),
+        ("link read", "link_read"),
+        ("link write", "link_write"),
     )
+)
 
 
-def _comparison(results: Results) -> ScreenTable:
-    rows: list[Sequence[str]] = []
-    _add(rows, results, _FIRST)
-    baseline = results.get(BASELINE)
-    if baseline is not None:
-        _add(rows, results, [(f"against {BASELINE}", _change), ("  band", _band), *_sensitivity(baseline)])
-    _add(rows, results, [*_LAST[:4]])
-    _add(rows, results, _RATES)
-    _add_section(rows, results, "device memory traffic", _TRAFFIC)
-    _add_section(rows, results, "link traffic", [*_LINK, *_scheme_traffic(), ("packet headers", _headers)])
-    _add_section(rows, results, "waits: half are below, 99 of 100 are", _QUEUEING)
-    _add(rows, results, _LAST[4:])
-    return ScreenTable([Column("", left=True), *map(Column, results)], rows)
+def _of_one_seed(results: Results) -> str:
+    synthetic = next((result for result in results.values() if _is_synthetic(result)), None)
+    return f" (seed {synthetic['provenance']['seed']})" if synthetic else ""
 
 
-def _change(result: Flat) -> str:
-    if result["slowdown.ratio"] is None:
-        return NOT_APPLICABLE
-    return "baseline" if result["provenance"]["scheme"] == BASELINE else change_text(result["slowdown.ratio"])
-
-
-def _band(result: Flat) -> str:
-    if result["slowdown.min"] is None or result["provenance"]["scheme"] == BASELINE:
-        return NOT_APPLICABLE
-    return band_text(result["slowdown.ratio"], result["slowdown.min"], result["slowdown.max"])
-
-
-def _sensitivity(baseline: Flat) -> list[Row]:
-    """How the time against the baseline moves with the gaps that a trace had to assume."""
-
-    def moved(key: str) -> Callable[[Flat], str]:
-        def text(result: Flat) -> str:
-            if result[key] is None or not baseline[key]:
-                return NOT_APPLICABLE
-            return change_text(result[key] / baseline[key])
-
-        return text
-
-    return [
-        ("  if gaps were half of the assumed ones", moved("sensitivity.half_compute_gaps_time_ps")),
-        ("  if they were twice as long", moved("sensitivity.double_compute_gaps_time_ps")),
+def _schemes_as_rows(results: Results) -> list[Part]:
+    """A row for each scheme with the answer alone; a wide screen has more columns."""
+    unit, dram_unit = _unit(results, _LINK_TOTALS), _unit(results, ["device.bus_bytes"])
+    every = [
+        (Column(f"speedup\nover {BASELINE}"), _speedup),
+        (Column("device\nmemory"), _device_memory),
+        (Column("link traffic,\nread + write"), _read_and_write(*unit)),
+        (Column("bottleneck", left=True), format_bottleneck),
+        (Column("simulated\ntime", priority=1), _time),
+        (Column("compression\nratio", priority=2), _compression_ratio),
+        (Column("DRAM\ntraffic", priority=3), _in_unit("device.bus_bytes", *dram_unit)),
+        (Column("sensitivity\nrange", priority=4), _sensitivity_range),
     ]
+    if BASELINE not in results:
+        every = every[1:]
+    order = sorted(
+        results.items(), key=lambda item: (item[1]["slowdown.ratio"] or 0, item[1]["time_ps"], list(results).index(item[0]))
+    )
+    rows = [(scheme, *(cell(result) for _, cell in every)) for scheme, result in order]
+    return [ScreenTable([Column("scheme", left=True), *(column for column, _ in every)], rows)]
 
 
-def _scheme_traffic() -> list[Row]:
-    """What schemes move over the link for reasons of their own."""
-    keys = [key for key in counter_names() if key.startswith("link.")]
-    return [(key.removeprefix("link.").removesuffix("_bytes").replace("_", " "), _bytes_of(key)) for key in keys]
-
-
-def _add(table: list[Sequence[str]], results: Results, rows: Sequence[Row], indent: str = "") -> None:
-    for label, text in rows:
-        cells = [text(result) for result in results.values()]
-        if any(cell != NOT_APPLICABLE for cell in cells):
-            table.append([indent + label, *cells])
-
-
-def _add_section(table: list[Sequence[str]], results: Results, title: str, rows: Sequence[Row]) -> None:
-    section: list[Sequence[str]] = []
-    _add(section, results, rows, indent="  ")
-    if section:
-        table += [[title], *section]
-
-
-def _allocations(result: Flat) -> ScreenTable:
-    """The largest allocations; of drawn sizes the targets are of this seed alone."""
-    drawn = " (drawn)" if result["compression.synthetic_min_ratio"] is not None else ""
-    headings = ("bytes", f"target{drawn}", "fills", "write-backs", f"buddy-access\nshare{drawn}")
+def _allocations(result: Flat) -> list[Part]:
+    """The largest allocations, with their targets and buddy accesses."""
+    seed = f"\n(seed {result['provenance']['seed']})" if _is_synthetic(result) else ""
+    columns = [
+        Column("allocation", left=True, min_width=22, shorten_to=22),
+        Column("size", min_width=8),
+        Column(f"target{seed}"),
+        Column("fills", min_width=8),
+        Column("write-backs"),
+        Column(f"buddy fraction{seed}"),
+    ]
+    by_size = sorted(result["per_allocation"], key=lambda row: (-row["bytes"], row["index"]))
     rows = [
         (
             make_printable(row["name"]),
             format_bytes(row["bytes"]),
             "host" if row["space"] == "host" else row["target"],
-            f"{row['fills']:,}",
-            f"{row['writebacks']:,}",
+            format_count(row["fills"]),
+            format_count(row["writebacks"]),
             format_percent(row["buddy_accesses"], row["fills"] + row["writebacks"]),
         )
-        for row in _by_size(result)[:MOST_ALLOCATIONS]
+        for row in by_size[:MAX_ALLOCATIONS]
     ]
-    return ScreenTable([Column("allocation", left=True), *map(Column, headings)], rows)
+    hidden = len(by_size) - MAX_ALLOCATIONS
+    return [ScreenTable(columns, rows), *([f"and {hidden} smaller ones: --json FILE"] if hidden > 0 else [])]
 
 
-def _more_allocations(result: Flat) -> list[str]:
-    left = len(_by_size(result)) - MOST_ALLOCATIONS
-    return [f"and {left} smaller ones: --json has all"] if left > 0 else []
-
-
-def _by_size(result: Flat) -> list[dict[str, Any]]:
-    return sorted(result["per_allocation"], key=lambda row: (-row["bytes"], row["index"]))
+def _simulator_speed(results: Results) -> str:
+    seconds = sum(result["speed.seconds"] for result in results.values())
+    instructions = sum(result["memory_instructions"] for result in results.values())
+    rate = f" ({format_rate(instructions / seconds)[:-2]} memory instructions/s)" if seconds else ""
+    return f"simulated in {format_significant(seconds)} s{rate}"

@@ -44,6 +44,7 @@ class Column:
     text : whether cells are sentences, which wrap
     priority : 0: never left out; of the others, the column with the largest number is left out first
     min_width : the column is at least this wide
+    wrap_to : the column gets no narrower than this where the table is too wide, and its cells wrap; 0: by its kind
     shorten_to : characters to which cells are shortened, in their middle, where the table is too wide; 0: never
     group : heading above this column and its neighbours of the same group
     """
@@ -53,6 +54,7 @@ class Column:
     text: bool = False
     priority: int = 0
     min_width: int = 0
+    wrap_to: int = 0
     shorten_to: int = 0
     group: str = ""
 
@@ -203,8 +205,11 @@ def _wrap_words(text: str, width: int, indent: str) -> list[str]:
 
 def _natural_width(table: ScreenTable, column: int) -> int:
     """The width of a column in a table that is not too wide."""
-    longest = max(cell_len(line) for cell in _sized_cells(table, column) for line in cell.split("\n"))
-    return max(longest, table.columns[column].min_width)
+    return max(_content_width(table, column), table.columns[column].min_width)
+
+
+def _content_width(table: ScreenTable, column: int) -> int:
+    return max(cell_len(line) for cell in _sized_cells(table, column) for line in cell.split("\n"))
 
 
 def _sized_cells(table: ScreenTable, column: int) -> list[str]:
@@ -215,7 +220,9 @@ def _sized_cells(table: ScreenTable, column: int) -> list[str]:
 
 def _min_width(table: ScreenTable, column: int) -> int:
     """The width that a column needs in a table that is too wide."""
-    natural = _natural_width(table, column)
+    natural = _content_width(table, column)
+    if table.columns[column].wrap_to:
+        return min(natural, table.columns[column].wrap_to)
     if table.columns[column].shorten_to:
         return min(natural, table.columns[column].shorten_to)
     if table.columns[column].text:
