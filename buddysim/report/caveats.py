@@ -71,7 +71,8 @@ def synthetic_sizes(results: Results) -> Iterator[str]:
     if max(fractions) >= 1:
         yield f"SYNTHETIC SIZES: the trace has no data values; ratios are ranges over {seeds} seeds"
     else:
-        yield f"SYNTHETIC SIZES: of {format_percent(max(fractions))} of the entries; ratios are ranges over {seeds} seeds"
+        synthetic = format_percent(max(fractions))
+        yield f"SYNTHETIC SIZES: of {synthetic} of the entries; ratios are ranges over {seeds} seeds"
 
 
 def partial_trace(results: Results) -> Iterator[str]:
@@ -94,9 +95,7 @@ def _ideal_is_dram_bound(results: Results) -> Iterator[str]:
     ]
     if faster and fraction >= BOTTLENECK_FROM and name.startswith("dram"):
         verb = "beats" if len(faster) == 1 else "beat"
-        yield (
-            f"{', '.join(faster)} {verb} {BASELINE} because {BASELINE} is DRAM-bound; the paper's mean gain is 2 %."
-        )
+        yield (f"{', '.join(faster)} {verb} {BASELINE} because {BASELINE} is DRAM-bound; the paper's mean gain is 2 %.")
 
 
 def _indistinguishable(results: Results) -> Iterator[str]:
@@ -125,7 +124,7 @@ def _optimistic_schemes(results: Results) -> Iterator[str]:
 def _equal_capacity(results: Results) -> Iterator[str]:
     capacity = next(iter(results.values()))["provenance"]["equal_capacity_bytes"]
     if capacity is not None:
-        yield f"Equal capacity: schemes whose pages migrate get {format_bytes(capacity)}, the device memory of {DEFAULT}."
+        yield f"Equal capacity: page migration gets {format_bytes(capacity)}, the device memory of {DEFAULT}."
 
 
 def _changed_baseline(results: Results) -> Iterator[str]:

@@ -56,7 +56,7 @@ def byte_unit(count: float) -> tuple[int, str]:
 
 def format_in_bytes(count: float, factor: int) -> str:
     """Return bytes as a number of units of `factor` bytes with one decimal; ``< 0.1`` for less that is not 0."""
-    if factor == 1:
+    if factor == 1 or not count:
         return f"{count:,.0f}"
     number = f"{count / factor:,.1f}"
     return "< 0.1" if number == "0.0" and count else number
@@ -81,7 +81,7 @@ def format_percent(part: float, total: float = 1) -> str:
 
 
 def format_percent_number(part: float, total: float = 1) -> str:
-    """Return a fraction in per cent without the sign; ``0``, ``100`` and ``< 0.1`` are told from rounded values."""
+    """Return a fraction in per cent without the sign; ``0`` and ``100`` are exact."""
     percent = 100 * part / total
     if not percent or percent == 100:
         return f"{percent:.0f}"

@@ -214,7 +214,9 @@ def _slowdown_range(result: Flat) -> str:
 
 def _sensitivity_range(result: Flat) -> str:
     """The range of the speedup over the perturbed runs; synthetic sizes have it in the row above."""
-    return NOT_APPLICABLE if _is_baseline(result) or _is_synthetic(result) else _slowdown_range(result)
+    if _is_baseline(result) or _is_synthetic(result):
+        return NOT_APPLICABLE
+    return _slowdown_range(result) or NOT_APPLICABLE
 
 
 def _perturbations(results: Results) -> str:
@@ -402,9 +404,14 @@ def _read_and_write(factor: int, unit: str) -> Cell:
     def text(result: Flat) -> str:
         if not any(result[key] for key in _LINK_TOTALS):
             return NOT_APPLICABLE
-        return f"{' + '.join(format_in_bytes(result[key], factor) for key in _LINK_TOTALS)} {unit}"
+        return f"{' + '.join(_short_bytes(result[key], factor) for key in _LINK_TOTALS)} {unit}"
 
     return text
+
+
+def _short_bytes(count: float, factor: int) -> str:
+    """Bytes in a unit, in at most five characters."""
+    return format_significant(count / factor) if count >= 100 * factor else format_in_bytes(count, factor)
 
 
 def _hit_rate_rows(results: Results) -> list[Row]:
@@ -484,10 +491,8 @@ def _schemes_as_rows(results: Results) -> list[Part]:
     ]
     if BASELINE not in results:
         every = every[1:]
-    order = sorted(
-        results.items(), key=lambda item: (item[1]["slowdown.ratio"] or 0, item[1]["time_ps"], list(results).index(item[0]))
-    )
-    rows = [(scheme, *(cell(result) for _, cell in every)) for scheme, result in order]
+    by_time = sorted(results.items(), key=lambda item: item[1]["time_ps"])
+    rows = [(scheme, *(cell(result) for _, cell in every)) for scheme, result in by_time]
     return [ScreenTable([Column("scheme", left=True), *(column for column, _ in every)], rows)]
 
 

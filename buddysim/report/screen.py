@@ -302,7 +302,10 @@ def _rows_of(table: ScreenTable, block: dict[int, int]) -> list[Sequence[str]]:
         return list(table.rows)
     rows: list[Sequence[str]] = []
     for row in table.rows:
-        title = len(row) <= table.names
+        title = 0 < len(row) <= table.names
+        if not row:
+            rows += [row] * bool(rows and rows[-1])
+            continue
         if rows and 0 < len(rows[-1]) <= table.names and (title or not row[0].startswith(" ")):
             rows.pop()
         if title or any(column < len(row) and row[column] not in ("", NOT_APPLICABLE) for column in shown):

@@ -18,8 +18,15 @@ from buddysim.base.errors import BuddysimError
 from buddysim.cli import main
 from buddysim.cli.run import chosen_kernels
 from buddysim.compress import DEFAULT
+<<<<<<< HEAD
 from buddysim.compress.compressors import entry_algorithms
 from buddysim.report.quantities import band_text, change_text, format_bytes
+=======
+from buddysim.compress.registry import entry_algorithms
+from buddysim.report.quantities import byte_unit, format_in_bytes, format_speedup_range
+from buddysim.report.replay_screen import result_parts
+from buddysim.report.screen import format_as_text
+>>>>>>> 251d97cc (Tests of run's screen)
 from buddysim.synthetic import make_trace
 
 BACKPROP = Path(__file__).parents[2] / "traces" / "backprop16k.bin"
@@ -55,29 +62,32 @@ def counted(result):
 def test_shows_buddy_and_ideal_side_by_side_on_one_screen(stream, capsys):
     shown = ran(capsys, stream)
     for text in (
-        "stream.bin on p100-nvlink2: 3 kernels",
-        "against ideal",
-        "bands: 8 more runs of each scheme, changed alike: latencies by 2.5 %, gaps by 2.5 %",
-        "assumed: targets (buddy): profiled on the replayed trace itself: ",
+        "stream.bin on p100-nvlink2  (56 SMs, L2 4 MiB, DRAM 896 GB/s, link 150 GB/s)",
+        "3 kernels, ",
+        "speedup over ideal",
+        "latency +-2.5 %",
         "compression ratio",
-        "buddy-access share",
-        "metadata hits",
-        "bound by",
-        "next limit",
-        "baseline: ideal: uncompressed, unlimited memory",
-        "assumed: trace.contents",
-        "full result: not kept (--json FILE writes it)",
+        "buddy-access fraction",
+        "metadata cache",
+        "bottleneck",
+        "  next ",
+        "ideal: unlimited",
+        "- Targets are profiled on this trace: optimistic.",
+        " assumptions in all: --assumptions, or provenance.assumptions in --json.",
+        "not saved (--json FILE)",
     ):
         assert text in shown
     heading = next(line for line in shown.splitlines() if "buddy" in line and "ideal" in line)
     assert heading.split() == ["buddy", "ideal"]
     assert len(shown.splitlines()) <= 50
+    assert "1. trace." not in shown
+    assert re.search(r"^1\. trace\.", ran(capsys, stream, "--assumptions", "--no-sensitivity"), re.MULTILINE)
 
 
 def test_json_is_what_python_gives(stream, tmp_path, capsys):
     path = tmp_path / "out.json"
     shown = ran(capsys, stream, "--json", path, "--scheme", "buddy,ideal", "--set", "l2.size=2MiB", "--seed", "3")
-    assert f"full result: {path}" in shown
+    assert f"full result: {path}" in " ".join(shown.split())
     content = json.loads(path.read_text())
     assert sorted(content) == ["buddy", "ideal"]
     machine = buddysim.Machine.load("p100-nvlink2").with_overrides({"l2.size": "2 MiB"})
@@ -137,25 +147,25 @@ def test_the_command_and_python_choose_the_same_targets(capsys, compressor):
     assert compressor != DEFAULT or chosen[0] != chosen[1]
 
 
-def test_assumed_gaps_are_halved_and_doubled(untimed, capsys):
+def test_estimated_compute_gaps_are_halved_and_doubled(untimed, capsys):
     content = json.loads(ran(capsys, untimed, "--json", "-"))
     for scheme, result in content.items():
         half, double = (result[f"sensitivity.{name}_compute_gaps_time_ps"] for name in ("half", "double"))
         assert half < result["time_ps"] < double
         direct = buddysim.simulate(untimed, scheme=scheme, compute_gap_scale=2)
         assert direct.counters["time_ps"] == double
-    assert "if gaps were half of the assumed ones" in ran(capsys, untimed)
+    assert "compute gaps x 0.5, x 2" in ran(capsys, untimed)
 
 
-def test_sensitivity_can_be_left_out_and_known_gaps_are_not_halved(untimed, stream, capsys):
+def test_compute_gaps_are_halved_only_if_they_are_estimated(untimed, stream, capsys):
     left_out = ((untimed, "--no-sensitivity"), (untimed, "--scheme", "buddy"), (untimed, "--sensitivity", "none"))
     for arguments in (*left_out, (stream,)):
         content = json.loads(ran(capsys, *arguments, "--json", "-"))
         assert content["buddy"]["sensitivity.half_compute_gaps_time_ps"] is None
         assert bool(content["buddy"]["sensitivity.time_ps"]) == (arguments == (stream,))
     shown = ran(capsys, untimed, "--no-sensitivity")
-    assert "if gaps were" not in shown
-    assert "bands" not in shown
+    assert "compute gaps x" not in shown
+    assert "sensitivity range" not in shown
 
 
 def test_some_changes_alone(untimed, capsys):
@@ -165,49 +175,59 @@ def test_some_changes_alone(untimed, capsys):
     assert len({str(run["settings"]) for run in runs}) == 1
 
 
-def test_a_band_that_contains_1_claims_nothing(capsys):
+def test_sensitivity_range_that_contains_1_is_said_to_distinguish_nothing(capsys):
     """16,384 inputs of back-propagation: too short to tell, as its own note says."""
     content = json.loads(ran(capsys, BACKPROP, "--json", "-", "--size-distribution", "uniform:64"))["buddy"]
     low, high = content["slowdown.min"], content["slowdown.max"]
     assert low <= content["slowdown.ratio"] <= high
     shown = ran(capsys, BACKPROP, "--size-distribution", "uniform:64")
-    assert change_text(content["slowdown.ratio"]) in shown
-    assert band_text(content["slowdown.ratio"], low, high) in shown
-    claimed = "the band of buddy contains 1: this trace doesn't tell it from ideal" not in shown
-    assert claimed == (not low <= 1 <= high)
+    assert format_speedup_range(1 / high, 1 / low) in shown
+    caveat = "This trace does not distinguish buddy from ideal: the range contains 1." in shown
+    assert caveat == (low <= 1 <= high)
 
 
-def test_drawn_sizes_never_give_a_bare_ratio(capsys):
-    """With any options: what the seed decides is shown as it spreads over seeds."""
+def test_synthetic_sizes_are_ranges_over_seeds(capsys):
+    """Whatever the options, no ratio, time or speedup of synthetic sizes looks like a single number."""
     content = json.loads(ran(capsys, BACKPROP, "--json", "-", "--no-sensitivity"))["buddy"]
     low, high = content["compression.synthetic_min_ratio"], content["compression.synthetic_max_ratio"]
     assert low < high
     assert low <= content["compression.ratio"] <= high
     assert content["sizes.synthetic_fraction"] == 1
-    for options in ((), ("--seed", "3"), ("--sensitivity", "seed"), ("--threshold", "0.1")):
+    said = "SYNTHETIC SIZES: the trace has no data values; ratios are ranges over 8 seeds"
+    for options in ((), ("--seed", "3"), ("--sensitivity", "seed"), ("--threshold", "0.1"), ("--no-sensitivity",)):
         shown = ran(capsys, BACKPROP, *options)
-        (ratios,) = [line for line in shown.splitlines() if line.startswith("compression ratio")]
-        assert re.fullmatch(r"compression ratio +\d+\.\d\d to \d+\.\d\d, drawn +1\.00", ratios)
-        assert "sizes drawn from a distribution (isca20-hpc), not measured (buddy)" in shown
-        assert not re.search(r"\d\.\d\dx memory", shown)
-        for row in ("in device memory", "in buddy memory", "buddy-access share"):
-            (line,) = [line for line in shown.splitlines() if line.startswith(row)]
-            seed = options[1] if options[:1] == ("--seed",) else "0"
-            said = r"[\d.]+ \w+ to [\d.]+ \w+, drawn" if row == "in device memory" else f", drawn by seed {seed}"
-            assert re.search(said, line), line
-    allocated, taken = content["footprint.allocated_bytes"], content["footprint.metadata_bytes"]
-    ends = " to ".join(format_bytes(allocated / ratio + taken) for ratio in (high, low))
-    assert f"{ends}, drawn" in ran(capsys, BACKPROP)
-    assert f"{low:.2f} to {high:.2f}, drawn" in ran(capsys, BACKPROP)
-    assert re.search(r"ratio \d\.\d\d to \d\.\d\d, drawn", profiled(capsys, BACKPROP))
+        assert shown.splitlines()[2] == said
+        assert re.search(r"^  compression ratio +\d+\.\d\dx - \d+\.\d\dx +1\.00x  without", shown, re.MULTILINE)
+        one_run = options == ("--no-sensitivity",)
+        number = r"[\d.,]+ us \(1 seed\)" if one_run else r"[\d.]+ - [\d.]+ us"
+        assert re.search(rf"^simulated time +{number} +[\d.]+ us$", shown, re.MULTILINE)
+        speedup = r"\d\.\d+x \(1 seed\)" if one_run else r"\d\.\d+x - \d\.\d+x"
+        assert re.search(rf"^speedup over ideal +{speedup} +baseline", shown, re.MULTILINE)
+        assert re.search(r"^  device memory +[\d.]+ - [\d.]+ MiB +[\d.]+ MiB", shown, re.MULTILINE)
+        for row in ("buddy memory (reserved)", "buddy-access fraction"):
+            assert re.search(rf"^  {re.escape(row)} .* one seed$", shown, re.MULTILINE), row
+    allocated, metadata = content["footprint.allocated_bytes"], content["footprint.metadata_bytes"]
+    ends = [allocated / ratio + metadata for ratio in (high, low)]
+    factor, unit = byte_unit(ends[1])
+    shown = ran(capsys, BACKPROP)
+    assert f"{' - '.join(format_in_bytes(end, factor) for end in ends)} {unit}" in shown
+    assert f"{low:.2f}x - {high:.2f}x" in shown
+    assert "SYNTHETIC SIZES: " in profiled(capsys, BACKPROP)
+
+
+def test_fraction_of_synthetic_sizes_is_said(capsys):
+    results = {"buddy": json.loads(ran(capsys, BACKPROP, "--json", "-", "--no-sensitivity"))["buddy"]}
+    results["buddy"]["sizes.synthetic_fraction"] = 0.03
+    shown = format_as_text(result_parts(results), 80)
+    assert shown.splitlines()[2] == "SYNTHETIC SIZES: of 3.0 % of the entries; ratios are ranges over 8 seeds"
 
 
 def test_the_heading_says_which_figures_are_not_the_machines_own(stream, capsys):
     """Nobody takes a run on a changed machine for one on the machine of that name."""
     options = ("--scheme", "ideal", "--no-sensitivity")
-    assert " on p100-nvlink2: " in ran(capsys, stream, *options)
+    assert "changed" not in ran(capsys, stream, *options)
     changed = ran(capsys, stream, *options, "--set", "l2.size=2MiB", "--set", "link.bandwidth=50 GB/s")
-    assert " on p100-nvlink2 with l2.size = 2MiB, link.bandwidth = 50 GB/s: " in changed
+    assert "L2 2 MiB, DRAM 896 GB/s, link 50 GB/s)\nchanged: l2.size = 2MiB, link.bandwidth = 50 GB/s\n" in changed
 
 
 def test_every_seeds_ratio_is_within_the_spread(capsys):
@@ -235,8 +255,8 @@ def test_measured_sizes_give_a_ratio(stream, capsys):
     assert content["compression.synthetic_min_ratio"] is content["compression.synthetic_max_ratio"] is None
     assert content["sizes.synthetic_fraction"] == 0
     shown = ran(capsys, stream, "--no-sensitivity")
-    assert re.search(rf"^compression ratio +{content['compression.ratio']:.2f} +1\.00$", shown, flags=re.M)
-    assert "drawn" not in shown
+    assert re.search(rf"^  compression ratio +{content['compression.ratio']:.2f}x +1\.00x  without", shown, flags=re.M)
+    assert "SYNTHETIC" not in shown
 
 
 def test_unified_memory_shows_what_is_resident_its_faults_and_what_binds(stream, capsys):
@@ -244,9 +264,9 @@ def test_unified_memory_shows_what_is_resident_its_faults_and_what_binds(stream,
         options = ("--scheme", "ideal,unified-memory", "--set", f"um.oversubscription={share}", "--no-sensitivity")
         shown = ran(capsys, stream, *options)
         content = json.loads(ran(capsys, stream, "--json", "-", *options))["unified-memory"]
-        assert re.search(rf"^in device memory +2\.0 MiB +{resident}$", shown, flags=re.M)
-        assert re.search(rf"^page faults +- +{content['um.page_faults']:,}$", shown, flags=re.M)
-        assert re.search(r"^bound by .* latency of fault batches$", shown, flags=re.M)
+        assert re.search(rf"^  device memory +2\.0 MiB +{resident}  with metadata$", shown, flags=re.M)
+        assert re.search(rf"^  page faults +- +{content['um.page_faults']:,}$", shown, flags=re.M)
+        assert re.search(r"^bottleneck .* faults \d\d %$", shown, flags=re.M)
         assert content["utilization.um_fault_handling"] > 0.6
         assert content["link.migration_in_bytes"] > 0
 
@@ -258,7 +278,7 @@ def test_equal_capacity_gives_unified_memory_what_buddy_takes(stream, capsys):
     assert {result["provenance"]["equal_capacity_bytes"] for result in content.values()} == {taken}
     page = 64 << 10
     assert taken - page < content["unified-memory"]["um.resident_bytes"] <= taken
-    assert "equal capacity: " in ran(capsys, stream, "--equal-capacity", "--no-sensitivity")
+    assert "- Equal capacity: " in ran(capsys, stream, "--equal-capacity", "--no-sensitivity")
 
 
 def profiled(capsys, *arguments):
@@ -266,12 +286,12 @@ def profiled(capsys, *arguments):
     return capsys.readouterr().out
 
 
-def test_long_traces_have_no_bands_unless_asked_for(stream, monkeypatch, capsys):
-    for module in ("replay.sensitivity", "report.notes"):
-        monkeypatch.setattr(f"buddysim.{module}.MOST_INSTRUCTIONS", 1000)
+def test_long_traces_have_no_sensitivity_range_unless_it_is_requested(stream, monkeypatch, capsys):
+    for module in ("replay.sensitivity", "report.caveats"):
+        monkeypatch.setattr(f"buddysim.{module}.MAX_INSTRUCTIONS", 1000)
     shown = ran(capsys, stream)
-    assert "no bands: 49,152 memory instructions a run, more than 1,000: ask with --sensitivity all" in shown
-    assert "8 more runs" in ran(capsys, stream, "--sensitivity", "all")
+    assert "No sensitivity range: 49.2 k memory instructions are more than" in shown
+    assert "sensitivity range" in ran(capsys, stream, "--sensitivity", "all")
 
 
 def test_the_baseline_has_settings_of_its_own(stream, capsys):
@@ -284,7 +304,9 @@ def test_the_baseline_has_settings_of_its_own(stream, capsys):
     assert times["ideal"] == buddysim.simulate(stream, baseline, "ideal").counters["time_ps"]
     assert content["buddy"]["slowdown.ratio"] == times["buddy"] / times["ideal"]
     assert content["buddy"]["provenance"]["baseline"]["settings"] == {"dram.channels": "8", "l2.slices": "8"}
-    assert "unlimited memory; it alone runs with dram.channels = 8, l2.slices = 8" in ran(capsys, stream, *options)
+    shown = ran(capsys, stream, *options)
+    assert "ideal: changed" in shown
+    assert "- ideal alone runs with dram.channels = 8, l2.slices = 8." in shown
 
 
 def test_a_profile_of_another_input_and_up_to_a_launch(tmp_path, capsys):
@@ -297,7 +319,9 @@ def test_a_profile_of_another_input_and_up_to_a_launch(tmp_path, capsys):
     assert set(content["provenance"]["targets"].values()) == {"4x"}
     assert content["provenance"]["targets_source"]["trace"] == "small.bin"
     assert content["provenance"]["targets_source"]["options"]["until"] == 0
-    assert "assumed: targets: profiled on small.bin: 1 snapshot up to launch 0" in ran(capsys, large, *options)
+    shown = " ".join(ran(capsys, large, *options, "--assumptions").split())
+    assert ". targets: profiled on small.bin: 1 snapshot up to launch 0" in shown
+    assert "Targets are profiled on this trace" not in shown
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,15 @@ import buddysim
 from buddysim import training
 from buddysim.base.jsonfile import to_json, write_json
 from buddysim.base.parquet import tidy_rows, write_parquet
-from buddysim.report.bottleneck import RESOURCES, format_bottleneck, next_limit, utilizations
-from buddysim.report.quantities import band_text, change_text, format_bytes, format_percent, format_rate, format_time
+from buddysim.report.bottleneck import RESOURCES, format_bottleneck, format_next_resource, utilizations
+from buddysim.report.quantities import (
+    format_bytes,
+    format_percent,
+    format_rate,
+    format_speedup,
+    format_speedup_range,
+    format_time,
+)
 from buddysim.report.replay_screen import result_parts
 from buddysim.report.screen import format_as_html, format_as_text
 from buddysim.synthetic import make_trace
@@ -26,7 +33,7 @@ def results(tmp_path_factory):
 
 
 def printed(results, width=100):
-    return format_as_text(result_parts(results, "full result: there"), width)
+    return format_as_text(result_parts(results, "full result: r.json"), width)
 
 
 def row(shown, label):
@@ -41,25 +48,25 @@ def cells(shown, label):
 def test_table_says_what_the_counters_say(results):
     shown = printed(results)
     buddy, ideal = results["buddy"], results["ideal"]
-    assert cells(shown, "cycles") == [f"{result['cycles']:,}" for result in results.values()]
-    assert cells(shown, "against ideal")[0] == change_text(buddy["time_ps"] / ideal["time_ps"])
-    assert cells(shown, "compression ratio")[0] == "4.00"
-    assert cells(shown, "buddy-access share") == [format_percent(buddy["buddy.access_fraction"]), "-", "-"]
-    assert shown.rstrip().endswith("full result: there")
+    assert cells(shown, "core cycles") == [f"{result['cycles']:,}" for result in results.values()]
+    assert cells(shown, "speedup over ideal")[0] == format_speedup(ideal["time_ps"] / buddy["time_ps"])
+    assert cells(shown, "compression ratio")[0] == "4.00x"
+    assert cells(shown, "buddy-access fraction") == [format_percent(buddy["buddy.access_fraction"]), "-", "-"]
+    assert shown.rstrip().endswith("; full result: r.json")
 
 
 def test_a_ratio_that_changes_over_time_is_shown_with_its_largest_and_its_mean(results):
-    label = "largest, and mean over time"
+    label = "peak, mean over time"
     assert label not in printed(results)
     changing = {"compression.ratio": 2.5, "compression.max_ratio": 4.0, "compression.mean_ratio": 3.125}
     shown = printed({scheme: {**result, **changing} for scheme, result in results.items()})
-    assert cells(shown, "compression ratio") == ["2.50"] * 3
-    assert cells(shown, label) == ["4.00, 3.12"] * 3
+    assert cells(shown, "compression ratio") == ["2.50x"] * 3
+    assert cells(shown, label) == ["4.00x, 3.12x"] * 3
 
 
 def test_table_without_the_baseline_has_no_slowdown(results):
     shown = printed({"buddy": results["buddy"]})
-    assert "against" not in shown
+    assert "speedup" not in shown
     assert "baseline" not in shown
 
 
@@ -71,7 +78,8 @@ def test_names_from_a_file_cannot_steer_the_terminal(results):
     changed = json.loads(json.dumps(results["buddy"]))
     changed["per_allocation"][0]["name"] = "\x1b[2Jname" + 100 * "x"
     changed["provenance"]["assumptions"]["trace.gaps"] = "a\x1b]0;title\x07b\nc"
-    shown = printed({"buddy": changed})
+    parts = result_parts({"buddy": changed}, with_assumptions=True)
+    shown = format_as_text(parts, 200)
     assert "\x1b" not in shown
     assert "?[2Jname" in shown
 
@@ -83,21 +91,20 @@ def test_every_resource_has_a_name_for_people(results):
     assert [share for _, share in nearest] == sorted((share for _, share in nearest), reverse=True)
 
 
-def test_what_binds_is_named_and_what_comes_next():
+def test_bottleneck_and_next_resource_are_named_with_their_utilization():
     busy = {"utilization.dram_channels": 0.9, "utilization.dram_busiest_channel": 0.92, "utilization.link_read": 0.7}
-    assert format_bottleneck(busy) == ("device memory", "90.0 %")
-    assert next_limit(busy) == ("link, read", "70.0 %")
-    assert format_bottleneck({**busy, "utilization.dram_busiest_channel": 0.999}) == ("busiest channel", "99.9 %")
+    assert (format_bottleneck(busy), format_next_resource(busy)) == ("DRAM 90 %", "link read 70 %")
+    assert format_bottleneck({**busy, "utilization.dram_busiest_channel": 0.999}) == "channel 100 %"
     idle = {"utilization.dram_channels": 0.3, "utilization.issue_slots": 0.4}
-    assert (format_bottleneck(idle)[0], next_limit(idle)) == ("latency", ("issue slots", "40.0 %"))
+    assert (format_bottleneck(idle), format_next_resource(idle)) == ("none > 60 %", "issue 40 %")
 
 
-def test_a_time_below_the_baselines_is_a_speed_up():
-    assert change_text(0.488) == "2.049x faster"
-    assert change_text(1.25) == "1.250x slower"
-    assert change_text(0.9999) == "as fast"
-    assert band_text(0.5, 0.4, 0.8) == "1.250x to 2.500x"
-    assert band_text(1.01, 0.98, 1.02) == "0.980 to 1.020 of its time"
+def test_speedups_have_three_digits_and_slowdowns_are_below_1():
+    assert format_speedup(2.0492) == "2.05x"
+    assert format_speedup(0.8) == "0.800x"
+    assert format_speedup(1 / 160.86) == "0.00622x"
+    assert format_speedup(0.9999) == "1.00x"
+    assert format_speedup_range(0.98, 1.25) == "0.980x - 1.25x"
 
 
 def test_a_notebook_shows_the_same_table(results):
@@ -105,7 +112,7 @@ def test_a_notebook_shows_the_same_table(results):
     assert html.count("<table>") == 2
     assert html.count("<tr>") == html.count("</tr>")
     assert "&lt;" not in html or "<script" not in html
-    assert "against ideal" in html
+    assert "speedup over ideal" in html
 
 
 def test_json_is_sorted_and_the_same_every_time(results, tmp_path, capsys):
@@ -159,18 +166,20 @@ def test_parquet_holds_the_rows(results, tmp_path):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (format_time(143_645_606), "143.6 us"),
+        (format_time(143_645_606), "144 us"),
         (format_time(0), "0 ps"),
         (format_time(999), "999 ps"),
-        (format_time(5_000_000_000_000), "5.0 s"),
+        (format_time(5_000_000_000_000), "5.00 s"),
         (format_bytes(36_186_880), "34.5 MiB"),
         (format_bytes(484), "484 B"),
-        (format_rate(3_331_867), "3.3 M/s"),
-        (format_rate(12.4), "12/s"),
+        (format_rate(3_331_867), "3.33 M/s"),
+        (format_rate(12.4), "12.4/s"),
         (format_percent(0.1766), "17.7 %"),
         (format_percent(0.0), "0 %"),
         (format_percent(1, 0), "-"),
-        (format_percent(0.00084), "0.084 %"),
+        (format_percent(0.00084), "0.1 %"),
+        (format_percent(0.00012), "< 0.1 %"),
+        (format_percent(1), "100 %"),
         (format_percent(3, 4), "75.0 %"),
     ],
 )
@@ -185,8 +194,8 @@ def changed(result, **values):
     return copy
 
 
-def test_a_ratio_has_its_band_and_one_around_1_claims_nothing(results):
-    runs = {"asked": "all", "kinds": ["latency"], "runs": [{"seed": 0}] * 2}
+def test_sensitivity_range_that_contains_1_is_a_caveat(results):
+    runs = {"requested": "all", "kinds": ["latency"], "runs": [{"seed": 0}] * 2}
     some = {}
     for scheme, (ratio, low, high) in {
         "buddy": (0.99, 0.98, 1.01),
@@ -196,30 +205,47 @@ def test_a_ratio_has_its_band_and_one_around_1_claims_nothing(results):
         some[scheme] = changed(
             results[scheme],
             slowdown__ratio=ratio,
-            slowdown__low=low,
-            slowdown__high=high,
+            slowdown__min=low,
+            slowdown__max=high,
             sensitivity__time_ps=[1, 2],
             sensitivity__compression_ratio=[1.5, 2.5] if scheme == "buddy" else [1.0, 1.0],
         )
         some[scheme]["provenance"]["sensitivity"] = runs
     shown = printed(some, width=120)
-    assert cells(shown, "against ideal") == ["1.010x faster", "9.000x slower", "baseline"]
-    assert cells(shown, "band") == ["0.980 to 1.010 of its time", "8.000x to 9.500x", "-"]
-    assert "1.50 to 4.00" in shown
-    assert "bands: 2 more runs of each scheme, changed alike: latencies by 2.5 %" in shown
-    assert "the band of buddy contains 1: this trace doesn't tell it from ideal" in shown
-    assert "the band of host" not in shown
-    assert "the band of ideal" not in shown
+    assert cells(shown, "speedup over ideal") == ["1.01x", "0.111x", "baseline"]
+    assert cells(shown, "sensitivity range") == ["0.990x - 1.02x", "0.105x - 0.125x", "-"]
+    assert "1.50x - 4.00x" in shown
+    assert "This trace does not distinguish buddy from ideal: the range contains 1." in shown
+    with_notes = printed({scheme: some[scheme] for scheme in ("pinned-host", "ideal")})
+    assert "latency +-2.5 %" in with_notes
+    assert "distinguish" not in with_notes
 
 
-def test_sizes_taken_from_neighbours_are_shown_where_there_are_any(results):
-    some = dict(results)
-    assert "neighbours" not in printed(some)
-    some["buddy"] = changed(results["buddy"], sizes__extrapolated_share=0, sizes__extrapolated_mean_share=0.123)
-    assert "sizes taken from sampled neighbours (buddy): 0 % of the entries at the start, 12.3 % over the" in printed(
-        some
+def test_extrapolated_sizes_are_a_caveat_with_their_fraction(results):
+    assert "nearest sampled page" not in printed(results)
+    fractions = {"sizes__extrapolated_fraction": 0, "sizes__extrapolated_mean_fraction": 0.123}
+    shown = printed({"buddy": changed(results["buddy"], **fractions)})
+    assert "- Sizes of 12.3 % of the entries are those of the nearest sampled page." in shown
+
+
+def test_pinned_host_and_unified_memory_next_to_buddy_are_said_to_be_optimistic(results):
+    text = "optimistic against buddy: TLB misses and page walks are not modelled."
+    assert f"pinned-host is {text}" in printed(results, 120)
+    assert text not in printed({scheme: results[scheme] for scheme in ("pinned-host", "ideal")}, 120)
+    both = {**results, "unified-memory": changed(results["pinned-host"])}
+    shown = printed(both, 120)
+    assert f"pinned-host and unified-memory are {text}" in shown
+    assert shown.count("optimistic against") == 1
+
+
+def test_schemes_become_rows_from_five_on(results):
+    names = ("buddy", "ideal", "pinned-host", "unified-memory", "bandwidth-compression")
+    some = {name: results.get(name, results["ideal"]) for name in names}
+    shown = printed(some, 80)
+    assert [line.split()[0] for line in shown.splitlines() if line.startswith(names)] == sorted(
+        names, key=lambda name: some[name]["time_ps"]
     )
-    shares = {"sizes__extrapolated_share": 0.984, "sizes__extrapolated_mean_share": 0.5}
-    some |= {scheme: changed(results[scheme], **shares) for scheme in ("buddy", "pinned-host")}
-    shown = printed(some, width=120)
-    assert "(buddy, pinned-host): 98.4 % of the entries at the start, 50.0 % over the snapshots used" in shown
+    heading = " ".join(shown.split("scheme")[0].split() + shown.split("scheme")[1].splitlines()[0].split())
+    assert all(word in heading for word in ("speedup", "device", "link traffic", "bottleneck"))
+    assert "simulated" not in heading.split("allocated")[1]
+    assert "compression" in printed(some, 200)
