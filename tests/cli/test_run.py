@@ -18,15 +18,10 @@ from buddysim.base.errors import BuddysimError
 from buddysim.cli import main
 from buddysim.cli.run import chosen_kernels
 from buddysim.compress import DEFAULT
-<<<<<<< HEAD
 from buddysim.compress.compressors import entry_algorithms
-from buddysim.report.quantities import band_text, change_text, format_bytes
-=======
-from buddysim.compress.registry import entry_algorithms
 from buddysim.report.quantities import byte_unit, format_in_bytes, format_speedup_range
 from buddysim.report.replay_screen import result_parts
 from buddysim.report.screen import format_as_text
->>>>>>> 251d97cc (Tests of run's screen)
 from buddysim.synthetic import make_trace
 
 BACKPROP = Path(__file__).parents[2] / "traces" / "backprop16k.bin"
