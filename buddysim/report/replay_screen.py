@@ -47,7 +47,7 @@ Cell = Callable[[Flat], str]
 
 
 @dataclass(frozen=True)
-class Row:
+class ScreenRow:
     """A row of the table: its label, the cell of each scheme, and what the column of notes says about it."""
 
     label: str
@@ -154,7 +154,7 @@ def _heading_of(scheme: str) -> str:
     return scheme.replace("-", "-\n", 1) if len(scheme) > _MAX_HEADING else scheme
 
 
-def _sections(results: Results) -> Iterator[tuple[str, Sequence[Row]]]:
+def _sections(results: Results) -> Iterator[tuple[str, Sequence[ScreenRow]]]:
     """The sections of the table, each with its title; the first has none."""
     yield "", [*_answer(results), *_limits()]
     yield "memory footprint", _memory_rows(results)
@@ -164,24 +164,24 @@ def _sections(results: Results) -> Iterator[tuple[str, Sequence[Row]]]:
         yield f"link traffic{_of_one_seed(results)}", list(_link_rows(results))
     else:
         unit = _unit(results, ("link.read_bytes", "link.write_bytes"))
-        yield "", [Row("link traffic, read + write", _read_and_write(*unit))]
+        yield "", [ScreenRow("link traffic, read + write", _read_and_write(*unit))]
     yield "hit rates (MSHR merges apart)", _hit_rate_rows(results)
     yield "waiting time (half of the requests, 99 %)", _WAITS
 
 
-def _answer(results: Results) -> Iterator[Row]:
+def _answer(results: Results) -> Iterator[ScreenRow]:
     baseline = results.get(BASELINE)
     if baseline is not None and len(results) > 1:
         settings = (next(iter(results.values()))["provenance"]["baseline"] or {}).get("settings")
-        yield Row(f"speedup over {BASELINE}", _speedup, f"{BASELINE}: {'changed' if settings else 'unlimited'}")
-        yield Row("  sensitivity range", _sensitivity_range, _perturbations(results))
-        yield Row("  compute gaps x 0.5, x 2", _compute_gap_speedups(baseline), "they are estimated")
-    yield Row("simulated time", _time)
-    yield Row("core cycles", _cycles)
+        yield ScreenRow(f"speedup over {BASELINE}", _speedup, f"{BASELINE}: {'changed' if settings else 'unlimited'}")
+        yield ScreenRow("  sensitivity range", _sensitivity_range, _perturbations(results))
+        yield ScreenRow("  compute gaps x 0.5, x 2", _compute_gap_speedups(baseline), "they are estimated")
+    yield ScreenRow("simulated time", _time)
+    yield ScreenRow("core cycles", _cycles)
 
 
-def _limits() -> list[Row]:
-    return [Row("bottleneck", format_bottleneck), Row("  next", format_next_resource)]
+def _limits() -> list[ScreenRow]:
+    return [ScreenRow("bottleneck", format_bottleneck), ScreenRow("  next", format_next_resource)]
 
 
 def _is_synthetic(result: Flat) -> bool:
@@ -262,16 +262,16 @@ def _cycles(result: Flat) -> str:
     return f"{format_count(result['cycles'])}{_one_seed(result)}"
 
 
-def _memory_rows(results: Results) -> list[Row]:
+def _memory_rows(results: Results) -> list[ScreenRow]:
     one_seed = "one seed" if any(map(_is_synthetic, results.values())) else ""
     return [
-        Row("compression ratio", _compression_ratio, "without metadata"),
-        Row("  peak, mean over time", _ratios_over_time),
-        Row("  sensitivity range", _ratio_range),
-        Row("device memory", _device_memory, "with metadata"),
-        Row("buddy memory (reserved)", _bytes_of("footprint.buddy_bytes"), one_seed),
-        Row("host memory", _bytes_of("footprint.host_bytes")),
-        Row("buddy-access fraction", _buddy_access_fraction, one_seed or "fills, write-backs"),
+        ScreenRow("compression ratio", _compression_ratio, "without metadata"),
+        ScreenRow("  peak, mean over time", _ratios_over_time),
+        ScreenRow("  sensitivity range", _ratio_range),
+        ScreenRow("device memory", _device_memory, "with metadata"),
+        ScreenRow("buddy memory (reserved)", _bytes_of("footprint.buddy_bytes"), one_seed),
+        ScreenRow("host memory", _bytes_of("footprint.host_bytes")),
+        ScreenRow("buddy-access fraction", _buddy_access_fraction, one_seed or "fills, write-backs"),
     ]
 
 
@@ -321,10 +321,10 @@ def _count_of(key: str) -> Cell:
     return lambda result: format_count(result[key]) if result[key] else NOT_APPLICABLE
 
 
-_UNIFIED_MEMORY: Sequence[Row] = (
-    Row("page faults", _count_of("um.page_faults")),
-    Row("pages prefetched", _count_of("um.pages_prefetched")),
-    Row("pages evicted", _count_of("um.pages_evicted")),
+_UNIFIED_MEMORY: Sequence[ScreenRow] = (
+    ScreenRow("page faults", _count_of("um.page_faults")),
+    ScreenRow("pages prefetched", _count_of("um.pages_prefetched")),
+    ScreenRow("pages evicted", _count_of("um.pages_evicted")),
 )
 
 _DRAM: Sequence[tuple[str, str]] = (
@@ -349,11 +349,11 @@ def _in_unit(key: str, factor: int, unit: str) -> Cell:
     return text
 
 
-def _dram_rows(results: Results) -> Iterator[Row]:
+def _dram_rows(results: Results) -> Iterator[ScreenRow]:
     unit = _unit(results, ["device.bus_bytes"])
     for label, key in _DRAM:
-        yield Row(label, _in_unit(key, *unit))
-    yield Row("total", _in_unit("device.bus_bytes", *unit), _change(results, "device.bus_bytes"))
+        yield ScreenRow(label, _in_unit(key, *unit))
+    yield ScreenRow("total", _in_unit("device.bus_bytes", *unit), _change(results, "device.bus_bytes"))
 
 
 def _change(results: Results, key: str) -> str:
@@ -373,16 +373,16 @@ def _is_link_busy(results: Results) -> bool:
     )
 
 
-def _link_rows(results: Results) -> Iterator[Row]:
+def _link_rows(results: Results) -> Iterator[ScreenRow]:
     """The traffic of the link by cause, which schemes declare, and its totals."""
     keys = [key for key in counter_names() if key.startswith("link.")]
     unit = _unit(results, _LINK_TOTALS)
     causes = [key for key in next(iter(results.values())) if key.startswith("link.") and key not in _LINK_TOTALS]
     for key in [key for key in keys if key in causes] + [key for key in causes if key not in keys]:
-        yield Row(key.removeprefix("link.").removesuffix("_bytes").replace("_", " "), _in_unit(key, *unit))
-    yield Row("packet headers", _headers(causes, *unit))
-    yield Row("total read", _in_unit("link.read_bytes", *unit), _utilization(results, "link_read"))
-    yield Row("total write", _in_unit("link.write_bytes", *unit), _utilization(results, "link_write"))
+        yield ScreenRow(key.removeprefix("link.").removesuffix("_bytes").replace("_", " "), _in_unit(key, *unit))
+    yield ScreenRow("packet headers", _headers(causes, *unit))
+    yield ScreenRow("total read", _in_unit("link.read_bytes", *unit), _utilization(results, "link_read"))
+    yield ScreenRow("total write", _in_unit("link.write_bytes", *unit), _utilization(results, "link_write"))
 
 
 def _headers(causes: Sequence[str], factor: int, unit: str) -> Cell:
@@ -414,13 +414,15 @@ def _short_bytes(count: float, factor: int) -> str:
     return format_significant(count / factor) if count >= 100 * factor else format_in_bytes(count, factor)
 
 
-def _hit_rate_rows(results: Results) -> list[Row]:
+def _hit_rate_rows(results: Results) -> list[ScreenRow]:
     misses = next((result for result in results.values() if result["metadata.accesses"]), None)
     note = f"misses {format_percent(misses['metadata.misses'], misses['metadata.accesses'])}" if misses else ""
     return [
-        Row("L1 sectors", _hits_and_merges("l1.sector_hits", "l1.sector_mshr_merges", "l1.sector_accesses")),
-        Row("L2 sectors", _hits_and_merges("l2.sector_hits", "l2.sector_mshr_merges", "l2.sector_accesses")),
-        Row("metadata cache", _hits_and_merges("metadata.hits", "metadata.mshr_merges", "metadata.accesses"), note),
+        ScreenRow("L1 sectors", _hits_and_merges("l1.sector_hits", "l1.sector_mshr_merges", "l1.sector_accesses")),
+        ScreenRow("L2 sectors", _hits_and_merges("l2.sector_hits", "l2.sector_mshr_merges", "l2.sector_accesses")),
+        ScreenRow(
+            "metadata cache", _hits_and_merges("metadata.hits", "metadata.mshr_merges", "metadata.accesses"), note
+        ),
     ]
 
 
@@ -451,8 +453,8 @@ def _wait(queue: str) -> Cell:
     return text
 
 
-_WAITS: Sequence[Row] = tuple(
-    Row(label, _wait(queue))
+_WAITS: Sequence[ScreenRow] = tuple(
+    ScreenRow(label, _wait(queue))
     for label, queue in (
         ("L1 port", "l1_port"),
         ("L1 MSHR", "l1_mshr"),
