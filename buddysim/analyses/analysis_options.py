@@ -68,4 +68,4 @@ class AnalysisOptions:
     def profile(self, threshold: float | None = None, policy: str = ProfileOptions.policy) -> ProfileOptions:
         """How targets are chosen."""
         chosen = self.threshold if threshold is None else threshold
-        return ProfileOptions(threshold=chosen, policy=policy, algorithm=self.compressor)
+        return ProfileOptions(threshold=chosen, policy=policy, compressor=self.compressor)

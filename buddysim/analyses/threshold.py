@@ -23,7 +23,7 @@ def analyse(trace: Trace, options: AnalysisOptions) -> AnalysisResult:
     for threshold in options.thresholds:
         how = options.profile(threshold)
         found = profile_under(trace, select_targets(trace, how, options), how)
-        placed = (found.free_placement_ratio, found.sector_placement_ratio)
+        placed = (found.per_entry_ratio, found.per_entry_sector_ratio)
         known = (None if ratio == float("inf") else ratio for ratio in placed)
         rows.append((threshold, found.ratio, found.buddy_access_fraction, *known))
     notes = (

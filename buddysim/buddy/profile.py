@@ -55,7 +55,8 @@ class AllocationProfile:
     snapshots : those over the run that have sizes of it; empty where sizes were drawn from a distribution
     counts : int64 (snapshots, or 1; 8): entries of each size class
     target : the ratio chosen
-    unseen : the trace has sizes of it, but none up to `ProfileOptions.until`: it counts as incompressible
+    unseen : the trace has sizes of it, but none up to `ProfileOptions.profile_until_launch`; it counts as
+        incompressible
     """
 
     index: int
@@ -90,10 +91,10 @@ class AllocationProfile:
         """Sectors needed per entry, the mean over the snapshots."""
         return _mean(self._shares(lambda row: int(row @ np.array(SECTORS_OF_CLASS))))
 
-    def overflow(self, target: Target, aggregate: str = "mean", eight_byte_state: bool = True) -> Fraction:
+    def overflow_fraction(self, target: Target, aggregate: str = "mean", eight_byte_class: bool = True) -> Fraction:
         """Share of entries that a target doesn't hold: of the worst snapshot, or the mean over them."""
 
-        return _overflow(self.counts.tobytes(), target, aggregate, eight_byte_state)
+        return _overflow(self.counts.tobytes(), target, aggregate, eight_byte_class)
 
     def _shares(self, count: Callable[[NDArray[np.int64]], int]) -> list[Fraction]:
         return [Fraction(count(row), int(row.sum())) for row in self.counts]
@@ -122,7 +123,7 @@ class Profile:
         return _ratio(self.targets.allocations, self.rows)
 
     @cached_property
-    def ratio_spread(self) -> tuple[float, float] | None:
+    def ratio_range(self) -> tuple[float, float] | None:
         """The lowest and highest ratio over seeds; None where no sizes were drawn.
 
         One seed's ratio says nothing of a program of which no values are known.
@@ -144,7 +145,7 @@ class Profile:
 
     def __repr__(self) -> str:
         """One line; of drawn sizes the ratio as it spreads over seeds."""
-        spread = self.ratio_spread
+        spread = self.ratio_range
         ratio = (
             f"{self.ratio:.2f}x" if spread is None else "{:.2f}x to {:.2f}x by the seed of drawn sizes".format(*spread)
         )
@@ -155,13 +156,13 @@ class Profile:
         return html("profile", self)
 
     @property
-    def free_placement_ratio(self) -> float:
+    def per_entry_ratio(self) -> float:
         """Bytes allocated / bytes taken if every entry took its size class and no more; inf where that is nothing."""
         stored = sum((row.entries * row.mean_entry_bytes for row in self.rows), Fraction(0))
         return float(sum(row.entries for row in self.rows) * ENTRY_BYTES / stored) if stored else float("inf")
 
     @property
-    def sector_placement_ratio(self) -> float:
+    def per_entry_sector_ratio(self) -> float:
         """Bytes allocated / bytes taken if every entry took the sectors that it needs; inf where that is nothing."""
         entries = sum(row.entries for row in self.rows)
         stored = sum((row.entries * row.mean_sectors for row in self.rows), Fraction(0))
@@ -174,19 +175,19 @@ class Profile:
             if snapshot in row.snapshots:
                 there = replace(row, snapshots=(snapshot,), counts=row.counts[[row.snapshots.index(snapshot)]])
                 entries += row.entries
-                over += row.entries * self.overflow(there)
+                over += row.entries * self.overflow_fraction(there)
         return entries, float(over)
 
     @property
     def buddy_access_fraction(self) -> float:
         """Share of all entries that overflow their target, the mean over the snapshots."""
         entries = sum(row.entries for row in self.rows)
-        overflowing = sum((row.entries * self.overflow(row) for row in self.rows), Fraction(0))
+        overflowing = sum((row.entries * self.overflow_fraction(row) for row in self.rows), Fraction(0))
         return float(overflowing / entries) if entries else 0.0
 
-    def overflow(self, row: AllocationProfile, aggregate: str = "mean") -> Fraction:
+    def overflow_fraction(self, row: AllocationProfile, aggregate: str = "mean") -> Fraction:
         """Share of a row's entries that overflow its target."""
-        return row.overflow(row.target, aggregate, self.options.eight_byte_state)
+        return row.overflow_fraction(row.target, aggregate, self.options.eight_byte_class)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values, for JSON."""
@@ -195,14 +196,14 @@ class Profile:
             "threshold": float(options.threshold),
             "aggregate": options.aggregate,
             "policy": options.policy,
-            "algorithm": options.algorithm,
-            "mostly_zero": float(options.mostly_zero),
+            "compressor": options.compressor,
+            "zero_fraction": float(options.zero_fraction),
             "seed": options.seed,
-            "distribution": options.distribution,
-            "until": options.until,
+            "size_distribution": options.size_distribution,
+            "profile_until_launch": options.profile_until_launch,
             "ratio": self.ratio,
-            "ratio_over_seeds": self.ratio_spread,
-            "free_placement_ratio": self.free_placement_ratio if self.free_placement_ratio != float("inf") else None,
+            "ratio_range": self.ratio_range,
+            "per_entry_ratio": self.per_entry_ratio if self.per_entry_ratio != float("inf") else None,
             "buddy_access_fraction": self.buddy_access_fraction,
             "host": self.host,
             "allocations": [
@@ -212,12 +213,12 @@ class Profile:
                     "bytes": row.bytes,
                     "entries": row.entries,
                     "snapshots": len(row.snapshots),
-                    "sizes_drawn": row.drawn,
+                    "sizes_synthetic": row.drawn,
                     "sizes_unseen": row.unseen,
                     "sectors_needed": dict(zip(STATES, row.histogram, strict=True)),
                     "target": row.target.name,
-                    "buddy_access_fraction": float(self.overflow(row)),
-                    "worst_buddy_access_share": float(self.overflow(row, "worst")),
+                    "buddy_access_fraction": float(self.overflow_fraction(row)),
+                    "worst_buddy_access_fraction": float(self.overflow_fraction(row, "worst")),
                 }
                 for row in self.rows
             ],
@@ -230,19 +231,27 @@ def profile(
     aggregate: str = ProfileOptions.aggregate,
     policy: str = ProfileOptions.policy,
     *,
-    algorithm: str = ProfileOptions.algorithm,
+    compressor: str = ProfileOptions.compressor,
     seed: int = ProfileOptions.seed,
-    distribution: str = ProfileOptions.distribution,
-    mostly_zero: float = ProfileOptions.mostly_zero,
-    eight_byte_state: bool = ProfileOptions.eight_byte_state,
-    until: int | None = ProfileOptions.until,
+    size_distribution: str = ProfileOptions.size_distribution,
+    zero_fraction: float = ProfileOptions.zero_fraction,
+    eight_byte_class: bool = ProfileOptions.eight_byte_class,
+    profile_until_launch: int | None = ProfileOptions.profile_until_launch,
 ) -> Profile:
     """Chooses target ratios of a trace or of a trace file.
 
     The other parameters and the errors are those of `ProfileOptions` and `profile_with`.
     """
     options = ProfileOptions(
-        threshold, aggregate, policy, algorithm, seed, distribution, mostly_zero, eight_byte_state, until
+        threshold,
+        aggregate,
+        policy,
+        compressor,
+        seed,
+        size_distribution,
+        zero_fraction,
+        eight_byte_class,
+        profile_until_launch,
     )
     if isinstance(trace, Trace):
         return profile_with(trace, options)
@@ -265,7 +274,8 @@ def profile_with(trace: Trace, options: ProfileOptions, observed: Sequence[Alloc
 
     Raises
     ------
-    BuddysimError : no snapshot is as early as `ProfileOptions.until`; sizes by another compressor can't be drawn
+    BuddysimError
+        no snapshot is as early as `ProfileOptions.profile_until_launch`; sizes by another compressor can't be sampled
     """
     seen = observe(trace, options) if observed is None else observed
     rows = _chosen(trace.allocations, _with_drawn(seen, options), options)
@@ -304,7 +314,9 @@ def _chosen(
     def per_allocation(row: AllocationProfile) -> Target:
         counts = row.counts.tobytes()
         if counts not in known:
-            overflow = {t: row.overflow(t, options.aggregate, options.eight_byte_state) for t in ALL_TARGETS[:4]}
+            overflow = {
+                t: row.overflow_fraction(t, options.aggregate, options.eight_byte_class) for t in ALL_TARGETS[:4]
+            }
             known[counts] = [t for t, share in overflow.items() if share <= limit][-1]  # nothing overflows 1x
         return known[counts]
 
@@ -328,7 +340,7 @@ def _source(trace: Trace, rows: Sequence[AllocationProfile], options: ProfileOpt
 
 
 def _is_seen(point: int, options: ProfileOptions) -> bool:
-    return options.until is None or point <= options.until
+    return options.profile_until_launch is None or point <= options.profile_until_launch
 
 
 def observe(trace: Trace, options: ProfileOptions) -> list[AllocationProfile]:
@@ -336,13 +348,13 @@ def observe(trace: Trace, options: ProfileOptions) -> list[AllocationProfile]:
 
     It is the same for every seed; parameters and errors are those of `profile_with`.
     """
-    values, distribution = EntryValues(trace, options.algorithm), Distribution.load(options.distribution)
+    values, distribution = EntryValues(trace, options.compressor), Distribution.load(options.size_distribution)
     rows = []
     points = {s: trace.snapshots[s].launch_index for s in values.snapshots}
     if points and not any(_is_seen(point, options) for point in points.values()):
         raise BuddysimError(
-            f"{trace.path}: profile_until_launch {options.until}: no snapshot was taken by then: the first one after "
-            f"launch {min(points.values())}"
+            f"{trace.path}: profile_until_launch {options.profile_until_launch}: no snapshot was taken by then: the "
+            f"first one after launch {min(points.values())}"
         )
     for a in trace.allocations:
         if a.space == "host" or not a.bytes:
@@ -357,7 +369,7 @@ def observe(trace: Trace, options: ProfileOptions) -> list[AllocationProfile]:
         elif unseen:
             counts = np.array([[*[0] * (N_CLASSES - 1), a.entries]], dtype=np.int64)
         else:
-            distribution.check_algorithm(options.algorithm, f"{trace.path}: allocation {a.name}")
+            distribution.check_algorithm(options.compressor, f"{trace.path}: allocation {a.name}")
             counts = _NOT_DRAWN_YET
         used = tuple(s for s, _ in counted)
         rows.append(AllocationProfile(a.index, a.name, a.bytes, a.entries, used, counts, unseen=unseen))
@@ -366,7 +378,7 @@ def observe(trace: Trace, options: ProfileOptions) -> list[AllocationProfile]:
 
 def _with_drawn(rows: Sequence[AllocationProfile], options: ProfileOptions) -> list[AllocationProfile]:
     """The rows, those of which the trace has no values with counts of drawn sizes."""
-    distribution, left = Distribution.load(options.distribution), COUNTED_ENTRIES
+    distribution, left = Distribution.load(options.size_distribution), COUNTED_ENTRIES
     found = list(rows)
     counted: list[int] = []
     for number, row in enumerate(rows):
@@ -396,13 +408,13 @@ def _with_mostly_zero(
 ) -> list[AllocationProfile]:
     """Gives 16x to mostly-zero allocations; the largest go back to 4x where what lives at once is over it."""
     sixteen, four = TARGET["16x"], TARGET["4x"]
-    most_overflow = 1 - exact_share("mostly_zero", options.mostly_zero)
+    most_overflow = 1 - exact_share("zero_fraction", options.zero_fraction)
     known: dict[bytes, bool] = {}
 
     def is_mostly_zero(row: AllocationProfile) -> bool:
         counts = row.counts.tobytes()
         if counts not in known:
-            known[counts] = row.overflow(sixteen, "worst", options.eight_byte_state) <= most_overflow
+            known[counts] = row.overflow_fraction(sixteen, "worst", options.eight_byte_class) <= most_overflow
         return known[counts]
 
     result = [_with_target(row, sixteen) if is_mostly_zero(row) else row for row in rows]
@@ -433,9 +445,9 @@ def _with(row: AllocationProfile, counts: NDArray[np.int64], target: Target | No
 
 
 @lru_cache(_COUNTS_KEPT)
-def _overflow(counts: bytes, target: Target, aggregate: str, eight_byte_state: bool) -> Fraction:
+def _overflow(counts: bytes, target: Target, aggregate: str, eight_byte_class: bool) -> Fraction:
     """Of the counts of an allocation; small ones often have the same."""
-    fitting = [_fits(number, target, eight_byte_state) for number in range(N_CLASSES)]
+    fitting = [_fits(number, target, eight_byte_class) for number in range(N_CLASSES)]
     shares = []
     for row in np.frombuffer(counts, dtype=np.int64).reshape(-1, N_CLASSES).tolist():
         total = sum(row)
@@ -443,10 +455,10 @@ def _overflow(counts: bytes, target: Target, aggregate: str, eight_byte_state: b
     return max(shares) if aggregate == "worst" else _mean(shares)
 
 
-def _fits(size_class: int, target: Target, eight_byte_state: bool) -> bool:
+def _fits(size_class: int, target: Target, eight_byte_class: bool) -> bool:
     """Whether an entry of a size class lies wholly in what the target keeps in device memory."""
     if target.kept_sectors == 0:
-        return STUDY_CLASSES[size_class] <= (target.device_bytes_per_entry if eight_byte_state else 0)
+        return STUDY_CLASSES[size_class] <= (target.device_bytes_per_entry if eight_byte_class else 0)
     return STUDY_CLASSES[size_class] <= target.device_bytes_per_entry
 
 

@@ -29,30 +29,30 @@ class ProfileOptions:
     aggregate : ``"worst"``: the threshold holds in every snapshot; ``"mean"``: on average
     policy : ``"final"``: a ratio per allocation, 16x for mostly-zero ones; ``"per-allocation"``: without 16x;
         ``"naive"``: one ratio for all, the largest not above the free-placement ratio (the paper doesn't give its rule)
-    algorithm : name of the compressor whose sizes entries have
-    seed, distribution : of the sizes of allocations without values
-    mostly_zero : least share of entries that fit 8 B, in every snapshot, for 16x
-    eight_byte_state : whether metadata distinguish an entry of 8 B from one of 32 B; if not, it overflows 16x. A
+    compressor : name of the compressor whose sizes entries have
+    seed, size_distribution : of the sizes of allocations without values
+    zero_fraction : least share of entries that fit 8 B, in every snapshot, for 16x
+    eight_byte_class : whether metadata distinguish an entry of 8 B from one of 32 B; if not, it overflows 16x. A
         property of the machine (``buddy.eight_byte_class``)
-    until : only snapshots taken when at most that many launches had ended; None: all snapshots
+    profile_until_launch : only snapshots taken when at most that many launches had ended; None: all snapshots
 
     The defaults (``ProfileOptions.threshold``, ...) are those of every command and call.
 
     Raises
     ------
     BuddysimError
-        for a share that isn't from 0 to 1, a seed out of range, an unknown name, or an `until` below 0
+        for a share that isn't from 0 to 1, a seed out of range, an unknown name, or an `profile_until_launch` below 0
     """
 
     threshold: float = 0.3
     aggregate: str = "worst"
     policy: str = "final"
-    algorithm: str = DEFAULT
+    compressor: str = DEFAULT
     seed: int = 0
-    distribution: str = DEFAULT_DISTRIBUTION
-    mostly_zero: float = 0.99
-    eight_byte_state: bool = True
-    until: int | None = None
+    size_distribution: str = DEFAULT_DISTRIBUTION
+    zero_fraction: float = 0.99
+    eight_byte_class: bool = True
+    profile_until_launch: int | None = None
 
     def over_seeds(self) -> list[ProfileOptions]:
         """The same with `DRAWN_SEEDS` seeds, from its own on."""
@@ -62,15 +62,17 @@ class ProfileOptions:
         _check_choice("policy", self.policy, POLICIES)
         _check_choice("aggregate", self.aggregate, AGGREGATES)
         exact_share("threshold", self.threshold)
-        exact_share("mostly_zero", self.mostly_zero)
-        find_for_entries(self.algorithm)
-        Distribution.load(self.distribution)
+        exact_share("zero_fraction", self.zero_fraction)
+        find_for_entries(self.compressor)
+        Distribution.load(self.size_distribution)
         checked_seed(self.seed)
-        if self.until is not None and (
-            isinstance(self.until, bool) or not isinstance(self.until, int) or self.until < 0
+        if self.profile_until_launch is not None and (
+            isinstance(self.profile_until_launch, bool)
+            or not isinstance(self.profile_until_launch, int)
+            or self.profile_until_launch < 0
         ):
             raise BuddysimError(
-                f"profile_until_launch {shortened(self.until)}: expected a number of launches from 0 on"
+                f"profile_until_launch {shortened(self.profile_until_launch)}: expected a number of launches from 0 on"
             )
 
 

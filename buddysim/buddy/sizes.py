@@ -39,16 +39,16 @@ class SizeSource:
     Parameters
     ----------
     trace : the trace
-    algorithm : the compressor
-    seed, distribution : what the sizes of allocations without values are drawn with
+    compressor : its name
+    seed, size_distribution : what the sizes of allocations without values are drawn with
     """
 
     def __init__(
-        self, trace: Trace, algorithm: str = DEFAULT, seed: int = 0, distribution: str = DEFAULT_DISTRIBUTION
+        self, trace: Trace, compressor: str = DEFAULT, seed: int = 0, size_distribution: str = DEFAULT_DISTRIBUTION
     ) -> None:
-        self.trace, self.algorithm, self.seed = trace, algorithm, checked_seed(seed)
-        self.distribution = Distribution.load(distribution)
-        self.values = EntryValues(trace, algorithm)
+        self.trace, self.compressor, self.seed = trace, compressor, checked_seed(seed)
+        self.distribution = Distribution.load(size_distribution)
+        self.values = EntryValues(trace, compressor)
 
     def first_snapshot(self, launch_index: int) -> int | None:
         """The snapshot at which a run from this launch index starts; None if no snapshot has any size."""
@@ -149,7 +149,7 @@ class SizeSource:
 
     def _check_drawn(self, allocation: Allocation) -> None:
         if allocation.space != "host":
-            self.distribution.check_algorithm(self.algorithm, f"{self.trace.path}: allocation {allocation.name}")
+            self.distribution.check_algorithm(self.compressor, f"{self.trace.path}: allocation {allocation.name}")
 
     def _draw(self, allocation: Allocation, first: int, out: NDArray[np.uint8], shift: int) -> None:
         """Draws the classes of the entries of an allocation from `first` on; in host memory they aren't compressed."""
@@ -178,7 +178,7 @@ class SizeSource:
     @property
     def assumptions(self) -> dict[str, str]:
         """What was assumed about sizes, by subject."""
-        assumed = {"algorithm": self.algorithm}
+        assumed = {"algorithm": self.compressor}
         device = self._device
         pairs = [(s, a.index) for a in device for s in self.values.snapshots_of(a.index)]
         computed = sum(self.values.is_computed(*pair) for pair in pairs)

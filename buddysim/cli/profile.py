@@ -47,13 +47,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--zero-fraction",
         type=float,
-        default=ProfileOptions.mostly_zero,
+        default=ProfileOptions.zero_fraction,
         metavar="FRACTION",
         help="least share of entries that fit 8 B, in every snapshot, for 16x (default: %(default)s)",
     )
     parser.add_argument(
         "--compressor",
-        default=ProfileOptions.algorithm,
+        default=ProfileOptions.compressor,
         metavar="NAME",
         help=f"whose sizes entries have: {', '.join(entry_algorithms())} (default: %(default)s)",
     )
@@ -62,14 +62,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--size-distribution",
-        default=ProfileOptions.distribution,
+        default=ProfileOptions.size_distribution,
         metavar="NAME",
         help=f"of those sizes: {', '.join(Distribution.names())} (default: %(default)s)",
     )
     parser.add_argument(
         "--profile-until-launch",
         type=int,
-        default=ProfileOptions.until,
+        default=ProfileOptions.profile_until_launch,
         metavar="N",
         help="only snapshots taken when at most that many launches had ended (default: all)",
     )
@@ -88,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
             args.seed,
             args.size_distribution,
             args.zero_fraction,
-            until=args.profile_until_launch,
+            profile_until_launch=args.profile_until_launch,
         )
         found = profile_with(trace, options)
         if args.output is not None:

@@ -114,7 +114,7 @@ def _add_target_arguments(parser: argparse.ArgumentParser) -> None:
         "--profile-until-launch",
         metavar="N",
         type=int,
-        default=ProfileOptions.until,
+        default=ProfileOptions.profile_until_launch,
         help="profile only snapshots taken when at most that many launches had ended (default: all)",
     )
     parser.add_argument(
@@ -127,7 +127,7 @@ def _add_target_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--compressor",
         metavar="NAME",
-        default=ProfileOptions.algorithm,
+        default=ProfileOptions.compressor,
         help=f"whose sizes entries have: {', '.join(entry_algorithms())} (default: %(default)s)",
     )
     parser.add_argument(
@@ -136,7 +136,7 @@ def _add_target_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--size-distribution",
         metavar="NAME",
-        default=ProfileOptions.distribution,
+        default=ProfileOptions.size_distribution,
         help=f"of those sizes: {', '.join(Distribution.names())} (default: %(default)s)",
     )
 

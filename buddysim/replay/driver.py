@@ -56,7 +56,7 @@ class ReplayRun:
         )
         if self.scheme.checks_capacity:
             check_capacity(self.footprint, machine, trace, self.scheme.uses_targets)
-        self.sizes = SizeSource(trace, options.algorithm, options.seed, options.distribution)
+        self.sizes = SizeSource(trace, options.compressor, options.seed, options.size_distribution)
         self.states: EntryClasses | None = None
         check_host_memory(trace, self.layout, self.kernels)
         self.large = LazyAllocations(self.layout)

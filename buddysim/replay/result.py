@@ -141,9 +141,9 @@ def _provenance(run: ReplayRun) -> dict[str, Any]:
         "machine_checksum": run.machine.checksum,
         "trace": file_name(run.trace.path),
         "trace_checksum": run.trace.fingerprint,
-        "compressor": run.options.algorithm,
+        "compressor": run.options.compressor,
         "seed": run.options.seed,
-        "size_distribution": run.options.distribution,
+        "size_distribution": run.options.size_distribution,
         "threshold": run.options.threshold,
         "targets": run.targets.to_dict() if run.targets else {},
         "targets_source": run.targets.source if run.targets else {"kind": "none"},
@@ -159,7 +159,7 @@ def _provenance(run: ReplayRun) -> dict[str, Any]:
 def _profiled(run: ReplayRun, source: dict[str, Any]) -> str:
     """What the targets were chosen from, and what no real profile could have known."""
     points = source["snapshot_points"]
-    until = source["options"]["until"]
+    until = source["options"]["profile_until_launch"]
     taken = f"{len(points)} snapshot{'s' if len(points) != 1 else ''}" if points else "sizes drawn from a distribution"
     if points and until is not None:
         taken += f" up to launch {until}"

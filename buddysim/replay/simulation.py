@@ -33,9 +33,9 @@ def simulate(
     targets: Targets | Path | None = None,
     *,
     threshold: float = ProfileOptions.threshold,
-    compressor: str = ProfileOptions.algorithm,
+    compressor: str = ProfileOptions.compressor,
     seed: int = ProfileOptions.seed,
-    size_distribution: str = ProfileOptions.distribution,
+    size_distribution: str = ProfileOptions.size_distribution,
     profile_from: Trace | Path | None = None,
     profile_until_launch: int | None = None,
     kernels: slice | range | None = None,
@@ -121,9 +121,9 @@ class Simulation:
         targets: Targets | Path | None = None,
         *,
         threshold: float = ProfileOptions.threshold,
-        compressor: str = ProfileOptions.algorithm,
+        compressor: str = ProfileOptions.compressor,
         seed: int = ProfileOptions.seed,
-        size_distribution: str = ProfileOptions.distribution,
+        size_distribution: str = ProfileOptions.size_distribution,
         profile_from: Trace | Path | None = None,
         profile_until_launch: int | None = None,
         kernels: slice | range | None = None,
@@ -134,7 +134,11 @@ class Simulation:
             if targets is not None and profiled is not None:
                 raise BuddysimError(f"{name}: targets are given, so nothing is profiled: expected one of the two")
         self.options = ProfileOptions(
-            threshold, algorithm=compressor, seed=seed, distribution=size_distribution, until=profile_until_launch
+            threshold,
+            compressor=compressor,
+            seed=seed,
+            size_distribution=size_distribution,
+            profile_until_launch=profile_until_launch,
         )
         self.compute_gap_scale, self.queueing = exact_compute_gap_scale(compute_gap_scale), queueing
         self.trace = files.trace(trace)
@@ -180,12 +184,12 @@ class Simulation:
             asked,
             instructions=self.memory_instructions,
             assumed_gaps=self.trace.provenance.assumes("gaps"),
-            drawn_sizes=any(SizeSource(t, self.options.algorithm).drawn for t in {self.trace, self.profiled}),
+            drawn_sizes=any(SizeSource(t, self.options.compressor).drawn for t in {self.trace, self.profiled}),
         )
 
     def _synthetic(self, machine: Machine, scheme: str) -> dict[str, float | int | None]:
         """Between which ratios the seed decides, where targets come from sizes that are drawn."""
-        profiles_drawn = self.targets is None and SizeSource(self.profiled, self.options.algorithm).drawn
+        profiles_drawn = self.targets is None and SizeSource(self.profiled, self.options.compressor).drawn
         if not (profiles_drawn and REGISTRY.find(scheme).uses_targets):
             return {"min_ratio": None, "max_ratio": None, "seeds": None}
         ratios = [self.footprint(machine, options).ratio() for options in self.options.over_seeds()]
@@ -223,7 +227,7 @@ class Simulation:
         """The targets of a run: those given, or those of a profile for the machine's metadata, made once."""
         if self.targets is not None:
             return self.targets
-        options = replace(options, eight_byte_state=machine.buddy.eight_byte_class)
+        options = replace(options, eight_byte_class=machine.buddy.eight_byte_class)
         if options not in self._profiles:
             if self._observed is None:  # the options of a simulation differ in what doesn't matter here
                 self._observed = observe(self.profiled, options)

@@ -81,7 +81,7 @@ def test_what_is_too_large_to_be_counted_has_its_share(tmp_path):
         assert found.rows[0].entries > COUNTED_ENTRIES
         assert found.rows[0].counts[0].tolist() == distribution.expected_counts(0, 0, sizes[0] // 128).tolist()
         assert found.rows[1].counts[0].tolist() == distribution.counts(0, 1, sizes[1] // 128).tolist()
-        assert found.ratio_spread is not None
+        assert found.ratio_range is not None
 
 
 def test_parts_of_the_last_pages(tmp_path):
@@ -111,5 +111,5 @@ def test_a_trace_is_looked_at_once_for_all_seeds(tmp_path, monkeypatch):
     monkeypatch.setattr(simulation, "observe", lambda *given: looked.append(given) or observe(*given))
     found = simulation.simulate(path)
     with bt.open_trace(path) as trace:
-        assert (found.synthetic["min_ratio"], found.synthetic["max_ratio"]) == profile(trace).ratio_spread
+        assert (found.synthetic["min_ratio"], found.synthetic["max_ratio"]) == profile(trace).ratio_range
     assert len(looked) == 1

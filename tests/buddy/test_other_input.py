@@ -137,14 +137,14 @@ def grown(path: Path) -> Trace:
 def test_snapshots_after_a_launch_are_left_out(tmp_path: Path) -> None:
     trace = grown(tmp_path / "t")
     assert names_of(profile(trace).targets) == {"a": "1x", "late": "4x"}
-    early = profile(trace, until=4)
+    early = profile(trace, profile_until_launch=4)
     assert names_of(early.targets) == {"a": "4x", "late": "1x"}
     assert early.targets.source["snapshot_points"] == [0]
-    assert early.targets.source["options"]["until"] == 4
+    assert early.targets.source["options"]["profile_until_launch"] == 4
     assert [row["sizes_unseen"] for row in early.to_dict()["allocations"]] == [False, True]
-    assert [row["sizes_drawn"] for row in early.to_dict()["allocations"]] == [False, False]
+    assert [row["sizes_synthetic"] for row in early.to_dict()["allocations"]] == [False, False]
     assert early.ratio == pytest.approx(128 / (64 * 0.25 + 64))
-    assert names_of(profile(trace, until=5).targets) == names_of(profile(trace).targets)
+    assert names_of(profile(trace, profile_until_launch=5).targets) == names_of(profile(trace).targets)
     assert profile(trace).targets.source["snapshot_points"] == [0, 5]
 
 
@@ -153,7 +153,7 @@ def test_a_launch_before_every_snapshot_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
         BuddysimError, match=r"profile_until_launch 2: no snapshot was taken by then: the first one after launch 3"
     ):
-        profile(trace, until=2)
+        profile(trace, profile_until_launch=2)
     for until in (-1, 1.5, True):
         with pytest.raises(BuddysimError, match=r"profile_until_launch .*: expected a number of launches from 0 on"):
-            profile(trace, until=until)  # type: ignore[arg-type]
+            profile(trace, profile_until_launch=until)  # type: ignore[arg-type]

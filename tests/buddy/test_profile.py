@@ -93,14 +93,14 @@ def test_mostly_zero_must_hold_in_every_snapshot(tmp_path: Path) -> None:
     ]
     assert chosen(tmp_path / "t.bin", snapshots)["a"] == "4x"
     assert chosen(tmp_path / "t.bin", snapshots, aggregate="mean")["a"] == "4x"
-    assert chosen(tmp_path / "t.bin", snapshots, mostly_zero=0.98)["a"] == "16x"
-    assert chosen(tmp_path / "t.bin", snapshots, mostly_zero=0.98, policy="per-allocation")["a"] == "4x"
+    assert chosen(tmp_path / "t.bin", snapshots, zero_fraction=0.98)["a"] == "16x"
+    assert chosen(tmp_path / "t.bin", snapshots, zero_fraction=0.98, policy="per-allocation")["a"] == "4x"
 
 
 def test_without_a_state_for_8_bytes_only_zero_entries_fit_16x(tmp_path: Path) -> None:
     known = {"zero": [ZERO] * 10, "eight": [EIGHT] * 10, "rest": [WHOLE] * 40}
     assert chosen(tmp_path / "t.bin", [(0, known)]) == {"zero": "16x", "eight": "16x", "rest": "1x"}
-    assert chosen(tmp_path / "t.bin", [(0, known)], eight_byte_state=False) == {
+    assert chosen(tmp_path / "t.bin", [(0, known)], eight_byte_class=False) == {
         "zero": "16x",
         "eight": "4x",
         "rest": "1x",
@@ -135,10 +135,10 @@ def test_figures_of_a_profile(tmp_path: Path) -> None:
     a, b = found.rows
     assert a.histogram == (9 / 16, 1 / 16, 2 / 16, 1 / 16, 2 / 16, 1 / 16)
     assert [a.target.name, b.target.name] == ["4x", "1x"]
-    assert (found.overflow(a), found.overflow(a, "worst")) == (Fraction(1, 4), Fraction(1, 2))
+    assert (found.overflow_fraction(a), found.overflow_fraction(a, "worst")) == (Fraction(1, 4), Fraction(1, 2))
     assert found.ratio == 10 * 128 / (8 * 32 + 2 * 128)
     assert found.buddy_access_fraction == 0.2
-    assert found.free_placement_ratio == 10 * 128 / (8 * (8 + 16 + 32 + 64 + 80 + 96 + 128) / 16 + 2 * 64)
+    assert found.per_entry_ratio == 10 * 128 / (8 * (8 + 16 + 32 + 64 + 80 + 96 + 128) / 16 + 2 * 64)
 
 
 def test_the_same_from_contents_and_from_maps(tmp_path: Path) -> None:
@@ -190,19 +190,19 @@ def test_host_allocations_take_no_part(tmp_path: Path) -> None:
 
 def test_allocations_without_values_get_targets_from_the_distribution(tmp_path: Path) -> None:
     trace = write_trace(tmp_path / "t.bin", {"a": 4, "b": 5000}, [(0, {"a": [SECTOR] * 4})])
-    found = profile(trace, distribution="isca20-dl", seed=3)
+    found = profile(trace, size_distribution="isca20-dl", seed=3)
     assert [row.drawn for row in found.rows] == [False, True]
     classes = np.empty(5000, dtype=np.uint8)
-    SizeSource(trace, seed=3, distribution="isca20-dl").write_classes(0, 1, classes)
+    SizeSource(trace, seed=3, size_distribution="isca20-dl").write_classes(0, 1, classes)
     assert found.rows[1].counts.tolist() == [np.bincount(classes, minlength=8).tolist()]
-    assert profile(trace, distribution="uniform:64").rows[1].target.name == "2x"
+    assert profile(trace, size_distribution="uniform:64").rows[1].target.name == "2x"
 
 
 @pytest.mark.parametrize(("name", "ratio", "buddy"), [("isca20-hpc", 1.92, 0.0011), ("isca20-dl", 1.49, 0.0392)])
 def test_distributions_lead_to_what_the_paper_reports(tmp_path: Path, name: str, ratio: float, buddy: float) -> None:
     """Final targets over many allocations: ratio and buddy accesses near Fig. 7's geometric means."""
     trace = write_trace(tmp_path / "t.bin", {f"a{i}": 64 * 100 for i in range(2000)})
-    found = profile(trace, distribution=name)
+    found = profile(trace, size_distribution=name)
     assert found.ratio == pytest.approx(ratio, rel=0.1)
     assert found.buddy_access_fraction == pytest.approx(buddy, rel=0.25)
 
@@ -280,12 +280,12 @@ def test_profile_takes_every_option_with_its_default() -> None:
         ({"threshold": -0.1}, "threshold -0.1: expected"),
         ({"threshold": float("nan")}, "threshold nan: expected"),
         ({"threshold": "0.3"}, "threshold '0.3': expected"),
-        ({"mostly_zero": 2}, "mostly_zero 2: expected"),
+        ({"zero_fraction": 2}, "zero_fraction 2: expected"),
         ({"policy": "best"}, "policy 'best': expected one of naive, per-allocation, final"),
         ({"aggregate": "median"}, "aggregate 'median': expected one of worst, mean"),
-        ({"distribution": "gauss"}, "distribution 'gauss': unknown"),
+        ({"size_distribution": "gauss"}, "distribution 'gauss': unknown"),
         ({"seed": -1}, "seed -1: expected"),
-        ({"algorithm": "zip"}, "compressor 'zip': unknown"),
+        ({"compressor": "zip"}, "compressor 'zip': unknown"),
     ],
 )
 def test_wrong_options_are_refused(tmp_path: Path, options: dict[str, object], message: str) -> None:

@@ -104,7 +104,7 @@ def test_an_allocation_that_a_snapshot_doesn_t_know_takes_the_next_or_the_last(t
 @pytest.mark.parametrize("snapshots", [[], [(0, {"b": [1]})]])
 def test_without_values_sizes_are_drawn(tmp_path: Path, snapshots: list[tuple[int, dict[str, list[int]]]]) -> None:
     trace = write_trace(tmp_path / "t.bin", {"a": 300, "b": 1}, snapshots)
-    source = SizeSource(trace, seed=7, distribution="isca20-dl")
+    source = SizeSource(trace, seed=7, size_distribution="isca20-dl")
     expected = np.empty(300, dtype=np.uint8)
     Distribution.load("isca20-dl").write(expected, 7, 0)
     snapshot = source.first_snapshot(0)
@@ -117,11 +117,11 @@ def test_without_values_sizes_are_drawn(tmp_path: Path, snapshots: list[tuple[in
 
 def test_a_map_of_unknown_entries_only_is_drawn_too(tmp_path: Path) -> None:
     trace = write_trace(tmp_path / "t.bin", {"a": 3}, [(0, {"a": [15, 15, 15]})], maps=True)
-    assert classes_of(SizeSource(trace, distribution="uniform:64"), 0, 0) == ([4, 4, 4], 0)
+    assert classes_of(SizeSource(trace, size_distribution="uniform:64"), 0, 0) == ([4, 4, 4], 0)
 
 
 def test_host_memory_without_values_is_whole(tmp_path: Path) -> None:
-    source = SizeSource(write_trace(tmp_path / "t.bin", {"a": 2}, host=["a"]), distribution="all-zero")
+    source = SizeSource(write_trace(tmp_path / "t.bin", {"a": 2}, host=["a"]), size_distribution="all-zero")
     assert classes_of(source, None, 0) == ([7, 7], 0)
     assert "synthetic" not in source.assumptions
 
@@ -141,7 +141,7 @@ def test_a_wrong_seed_is_refused(tmp_path: Path, seed: int) -> None:
 
 def test_an_unknown_compressor_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BuddysimError, match="nearest: bpc"):
-        SizeSource(write_trace(tmp_path / "t.bin", {"a": 2}), algorithm="bcp")
+        SizeSource(write_trace(tmp_path / "t.bin", {"a": 2}), compressor="bcp")
 
 
 @pytest.mark.parametrize("name", [name for name in entry_algorithms() if name != DEFAULT])
@@ -156,9 +156,9 @@ def test_sizes_of_another_compressor_come_from_contents_or_not_at_all(tmp_path: 
     with pytest.raises(BuddysimError, match=f"allocation a: the trace has neither sizes by {name} nor contents"):
         classes_of(SizeSource(maps_alone, name), None, 0)
     with pytest.raises(BuddysimError, match=f"{DEFAULT}: expected one of all-zero, incompressible, uniform:BYTES"):
-        profile(maps_alone, algorithm=name)
-    assert classes_of(SizeSource(maps_alone, name, distribution="uniform:64"), None, 0) == ([4] * 8, 0)
-    assert profile(maps_alone, algorithm=name, distribution="uniform:64").rows[0].drawn
+        profile(maps_alone, compressor=name)
+    assert classes_of(SizeSource(maps_alone, name, size_distribution="uniform:64"), None, 0) == ([4] * 8, 0)
+    assert profile(maps_alone, compressor=name, size_distribution="uniform:64").rows[0].drawn
 
 
 def test_a_profiled_compressor_has_one_profile_for_the_whole_trace(tmp_path: Path) -> None:
@@ -179,6 +179,6 @@ def test_a_profiled_compressor_has_one_profile_for_the_whole_trace(tmp_path: Pat
 @pytest.mark.parametrize("name", sorted(set(algorithms()) - set(entry_algorithms())))
 def test_a_compressor_of_tensors_has_no_sizes_of_entries(tmp_path: Path, name: str) -> None:
     trace = write_trace(tmp_path / "t.bin", {"a": 2})
-    for call in (lambda: SizeSource(trace, name), lambda: profile(trace, algorithm=name)):
+    for call in (lambda: SizeSource(trace, name), lambda: profile(trace, compressor=name)):
         with pytest.raises(BuddysimError, match=f"{name}: size classes are of entries of 128 B"):
             call()

@@ -53,7 +53,7 @@ def test_only_snapshots_up_to_a_launch(tmp_path: Path, capsys: pytest.CaptureFix
         options = [] if until is None else ["--profile-until-launch", str(until)]
         assert main(["profile", str(tmp_path / "t.bin"), "--json", "-", *options]) == 0
         content = json.loads(capsys.readouterr().out)
-        assert content["until"] == until
+        assert content["profile_until_launch"] == until
         found[until] = [row["target"] for row in content["allocations"]]
     assert found == {None: ["1x", "4x"], 4: ["4x", "1x"]}
     assert main(["profile", str(tmp_path / "t.bin"), "--profile-until-launch", "4"]) == 0

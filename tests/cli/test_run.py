@@ -313,7 +313,7 @@ def test_a_profile_of_another_input_and_up_to_a_launch(tmp_path, capsys):
     content = json.loads(ran(capsys, large, "--json", "-", *options))["buddy"]
     assert set(content["provenance"]["targets"].values()) == {"4x"}
     assert content["provenance"]["targets_source"]["trace"] == "small.bin"
-    assert content["provenance"]["targets_source"]["options"]["until"] == 0
+    assert content["provenance"]["targets_source"]["options"]["profile_until_launch"] == 0
     shown = " ".join(ran(capsys, large, *options, "--assumptions").split())
     assert ". targets: profiled on small.bin: 1 snapshot up to launch 0" in shown
     assert "Targets are profiled on this trace" not in shown

@@ -149,7 +149,7 @@ def test_a_profile_up_to_a_launch(tmp_path: Path) -> None:
     assert targets == {0: "4x", 1: "2x", 2: "1x"}
     one = buddysim.simulate(path, profile_until_launch=0)
     assert one.assumptions["targets"] == "profiled on the replayed trace itself: 1 snapshot up to launch 0"
-    assert one.provenance["targets_source"]["options"]["until"] == 0
+    assert one.provenance["targets_source"]["options"]["profile_until_launch"] == 0
 
 
 def test_a_profile_of_another_input(tmp_path: Path) -> None:

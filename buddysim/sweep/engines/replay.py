@@ -93,10 +93,10 @@ def checked(settings: Settings, names: Iterable[str]) -> None:
         return
     ProfileOptions(
         threshold=settings.get("threshold", ProfileOptions.threshold),  # type: ignore[arg-type]
-        algorithm=str(settings.get("compressor", ProfileOptions.algorithm)),
+        compressor=str(settings.get("compressor", ProfileOptions.compressor)),
         seed=settings.get("seed", ProfileOptions.seed),  # type: ignore[arg-type]
-        distribution=str(settings.get("size_distribution", ProfileOptions.distribution)),
-        until=settings.get("profile_until_launch"),  # type: ignore[arg-type]
+        size_distribution=str(settings.get("size_distribution", ProfileOptions.size_distribution)),
+        profile_until_launch=settings.get("profile_until_launch"),  # type: ignore[arg-type]
     )
 
 

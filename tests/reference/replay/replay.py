@@ -47,7 +47,7 @@ def replay(
     chosen = trace.kernels[kernels or slice(None)]
     numbers = RefNumbers(machine, Fraction(compute_gap_scale))
     space = RefAddressSpace(trace)
-    source = SizeSource(trace, seed=seed, distribution=size_distribution)
+    source = SizeSource(trace, seed=seed, size_distribution=size_distribution)
     sizes = RefSizes(source, chosen[0].launch_index if chosen else 0)
     capacity = RefCapacity(trace, chosen, scheme, targets, machine.buddy.bypass_1x)
     on_device = [placed for placed in space.placed.values() if placed.allocation.space != "host"]
