@@ -28,7 +28,7 @@ def data(source: ResultSource) -> FigureTable:
     kept = [pair for pair in pair_kernels(measured_kernels(), stored_replays()) if not pair.why_not]
     rows = [
         (
-            pair.program, pair.replay.number, pair.measured.counts.cycles, pair.replay.counts.cycles,
+            pair.program, pair.replay.number, pair.measured.counters.cycles, pair.replay.counters.cycles,
             pair.measured.accelsim_cycles,
         )
         for pair in kept

@@ -1,11 +1,17 @@
-"""Kernels of real programs on a real GPU: its counters beside replays of the same programs, captured on a CPU."""
+"""Counters of kernels on a real GPU, compared with replays of the same programs, captured on a CPU."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from buddysim.machine import Machine
-from buddysim.validation.comparison import ComparedQuantity, ValidationOptions, ValidationReport
+from buddysim.validation.comparison import (
+    CORRELATION,
+    MEDIAN_ERROR,
+    ComparedQuantity,
+    ValidationOptions,
+    ValidationReport,
+)
 from buddysim.validation.kernel import figure
 from buddysim.validation.kernel.counter_data import FITTED, PROGRAMS, TESTED, measured_kernels
 from buddysim.validation.kernel.document import document
@@ -28,7 +34,7 @@ MEAN_TOLERANCE, MEDIAN_TOLERANCE, CORRELATION_TOLERANCE, TOTALS_TOLERANCE = 0.30
 
 
 def compare(options: ValidationOptions) -> ValidationReport:
-    """Replays the captures, or takes the stored results of replays, and holds them against the counters.
+    """Compare replays of the captures, or the stored results of replays, with the counters.
 
     Raises
     ------
@@ -37,71 +43,84 @@ def compare(options: ValidationOptions) -> ValidationReport:
     """
     machine = Machine.load(MACHINE if options.machine is None else options.machine)
     if machine.name != MACHINE:
-        return ValidationReport(
-            [ComparedQuantity(NAME, machine.name, "every kernel", "all", note="no counters")], POINT_COLUMNS, []
-        )
-    counted = measured_kernels(options.data)
+        unchecked = ComparedQuantity(NAME, machine.name, "every kernel", "all", note="no counters")
+        return ValidationReport([unchecked], POINT_COLUMNS, [], machines=[MACHINE])
+    measured = measured_kernels(options.data)
     if options.captures is None:
         results = stored_replays()
     elif options.captures.is_file():
         results = from_file(options.captures)
     else:
-        expected = {name: len(counted[name]) for name in PROGRAMS if name in counted}
-        results = list(replays(options.captures, expected, machine, options.progress))
-    pairs = pair_kernels(counted, results)
-    old = sum(one.made_with != made_with(machine) for one in results)
-    quantities = [
-        *compared_quantities(pairs, f"{old} of the replays are of another model or machine file" if old else "")
-    ]
-    kept = [pair for pair in pairs if not pair.why_not]
+        n_kernels = {name: len(measured[name]) for name in PROGRAMS if name in measured}
+        results = list(replays(options.captures, n_kernels, machine, options.progress))
+    pairs = pair_kernels(measured, results)
+    n_outdated = sum(result.made_with != made_with(machine) for result in results)
+    note = f"{n_outdated} of the replays are of another model or machine file" if n_outdated else ""
+    quantities = [*compared_quantities(pairs, note)]
+    compared = [pair for pair in pairs if not pair.why_not]
     return ValidationReport(
         quantities,
         POINT_COLUMNS,
         [pair.row for pair in pairs],
-        [*document(pairs, quantities, old)],
-        (lambda: figure.draw(kept)) if kept else None,
+        [*document(pairs, quantities, n_outdated)],
+        (lambda: figure.draw(compared)) if compared else None,
+        [MACHINE],
     )
 
 
 def compared_quantities(pairs: Sequence[KernelPair], note: str) -> Iterator[ComparedQuantity]:
-    """The rows of the table of all comparisons."""
-    kept = [pair for pair in pairs if not pair.why_not]
-    if not kept:
+    """Yield the rows of the table of all comparisons."""
+    compared = [pair for pair in pairs if not pair.why_not]
+    if not compared:
         yield ComparedQuantity(NAME, MACHINE, "every kernel", "all", note="no kernel can be compared")
         return
     for subject, programs in (("all programs", PROGRAMS), ("fitted programs", FITTED), ("test programs", TESTED)):
-        own = [pair for pair in kept if pair.program in programs]
-        if own:
-            yield from _of(subject, own, note)
+        subset = [pair for pair in compared if pair.program in programs]
+        if subset:
+            yield from _quantities_of(subject, subset, note)
 
 
-def _of(subject: str, pairs: Sequence[KernelPair], note: str) -> Iterator[ComparedQuantity]:
-    """The rows of some programs; what Accel-Sim has on the same kernels is beside them."""
+def _quantities_of(subject: str, pairs: Sequence[KernelPair], note: str) -> Iterator[ComparedQuantity]:
+    """Yield the rows of some programs, each followed by Accel-Sim's for the same kernels."""
     is_test = subject.startswith("test")
-    for name, quantity, tolerance in (
+    for label, name, tolerance in (
         ("warp instructions", "warp_instructions", INSTRUCTIONS_TOLERANCE),
         ("L2 sectors", "l2_sectors", L2_TOLERANCE),
         ("DRAM sectors", "dram_sectors", DRAM_TOLERANCE),
     ):
-        one = quantity_errors(pairs, quantity)
-        yield ComparedQuantity(
-            NAME, MACHINE, subject, f"{name}: median error", error=one.median, tolerance=tolerance, note=note
-        )
-        yield ComparedQuantity(
-            NAME, MACHINE, subject, f"{name}: mean of program medians", error=one.of_programs, note=note
-        )
-    ours, theirs = quantity_errors(pairs, "cycles"), accelsim_errors(pairs)
-    measures: tuple[tuple[str, float | None, tuple[float, float]], ...] = (
-        ("cycles: mean error", MEAN_TOLERANCE, (ours.mean, theirs.mean)),
-        ("cycles: median error", MEDIAN_TOLERANCE, (ours.median, theirs.median)),
-        ("cycles: mean of program medians", None, (ours.of_programs, theirs.of_programs)),
-        ("cycles: error of program totals", TOTALS_TOLERANCE, (ours.totals, theirs.totals)),
-        ("cycles: 1 - log correlation", CORRELATION_TOLERANCE, (1 - ours.log_correlation, 1 - theirs.log_correlation)),
+        errors = quantity_errors(pairs, name)
+        yield _quantity(MACHINE, subject, f"{label}: median error", errors.median, tolerance, note)
+        mean = errors.mean_of_program_medians
+        yield _quantity(MACHINE, subject, f"{label}: mean of program medians", mean, None, note)
+    cycles, accelsim = quantity_errors(pairs, "cycles"), accelsim_errors(pairs)
+    metrics: tuple[tuple[str, float | None, tuple[float, float]], ...] = (
+        ("cycles: mean error", MEAN_TOLERANCE, (cycles.mean, accelsim.mean)),
+        ("cycles: median error", MEDIAN_TOLERANCE, (cycles.median, accelsim.median)),
+        (
+            "cycles: mean of program medians",
+            None,
+            (cycles.mean_of_program_medians, accelsim.mean_of_program_medians),
+        ),
+        ("cycles: error of program totals", TOTALS_TOLERANCE, (cycles.totals, accelsim.totals)),
+        (
+            "cycles: 1 - log correlation",
+            CORRELATION_TOLERANCE,
+            (1 - cycles.log_correlation, 1 - accelsim.log_correlation),
+        ),
     )
-    for measure, aim, (mine, other) in measures:
-        chosen = 2 * other if is_test and aim is not None else aim
-        yield ComparedQuantity(NAME, MACHINE, subject, measure, error=mine, tolerance=chosen, note=note)
-        yield ComparedQuantity(NAME, "Accel-Sim", subject, measure, error=other)
+    for quantity, overall_tolerance, (error, accelsim_error) in metrics:
+        tolerance = 2 * accelsim_error if is_test and overall_tolerance is not None else overall_tolerance
+        yield _quantity(MACHINE, subject, quantity, error, tolerance, note)
+        yield _quantity("Accel-Sim", subject, quantity, accelsim_error, None, "")
+
+
+def _quantity(
+    machine: str, subject: str, quantity: str, error: float, tolerance: float | None, note: str
+) -> ComparedQuantity:
+    kind = CORRELATION if quantity.endswith("correlation") else MEDIAN_ERROR
+    return ComparedQuantity(
+        NAME, machine, subject, quantity, error=error, tolerance=tolerance, note=note, error_kind=kind
+    )
 
 
 __all__ = ["NAME", "ORDER", "SUMMARY", "QuantityErrors", "compare"]

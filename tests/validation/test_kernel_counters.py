@@ -1,4 +1,4 @@
-"""``validate kernels``: counters beside replays, which kernels are compared, and what the page says of them."""
+"""``validate kernels``: counters and replays, which kernels are compared, and the files that the command writes."""
 
 from __future__ import annotations
 
@@ -24,65 +24,65 @@ GV100 = Machine.load("gv100")
 
 
 def as_measured(program: str, number: int = 0, **changed: float) -> KernelReplay:
-    """A replay that counts what was measured, but for some counts."""
-    theirs = measured_kernels()[program][number]
-    counts = replace(theirs.counts, **changed)
-    return KernelReplay(program, number, program, theirs.grid, theirs.block, counts, made_with(GV100))
+    """Return a replay with the measured counters, except those changed."""
+    kernel = measured_kernels()[program][number]
+    counters = replace(kernel.counters, **changed)
+    return KernelReplay(program, number, program, kernel.grid, kernel.block, counters, made_with(GV100))
 
 
-def pair(one: KernelReplay) -> KernelPair:
-    (found,) = pair_kernels(measured_kernels(), [one])
-    return found
+def pair(kernel_replay: KernelReplay) -> KernelPair:
+    (result,) = pair_kernels(measured_kernels(), [kernel_replay])
+    return result
 
 
-def test_every_program_is_measured_and_its_launches_are_known() -> None:
-    counted = measured_kernels()
-    assert set(PROGRAMS) <= set(counted)
-    assert all(kernel.grid and kernel.block for name in PROGRAMS for kernel in counted[name])
+def test_every_program_has_counters_and_launch_shapes() -> None:
+    measured = measured_kernels()
+    assert set(PROGRAMS) <= set(measured)
+    assert all(kernel.grid and kernel.block for name in PROGRAMS for kernel in measured[name])
 
 
-def test_requests_and_launches_decide_what_is_compared() -> None:
-    reads = measured_kernels()["gemm"][0].counts.read_requests
+def test_kernels_are_compared_by_requests_and_launch_shape() -> None:
+    reads = measured_kernels()["gemm"][0].counters.read_requests
     assert pair(as_measured("gemm", warp_instructions=1, cycles=1)).why_not == ""
     assert pair(as_measured("gemm", read_requests=1.0099 * reads)).why_not == ""
     assert pair(as_measured("gemm", read_requests=1.0101 * reads)).why_not.startswith("read requests: 8,48")
-    assert pair(as_measured("gemm", write_requests=0)).why_not.startswith("write requests: 0, there 4,202,496")
+    assert pair(as_measured("gemm", write_requests=0)).why_not.startswith("write requests: 0, on the GPU 4,202,496")
     other = replace(as_measured("gemm"), block="16x16")
-    assert pair(other).why_not == "launched as 16x64 blocks of 16x16, there 16x64 of 32x8"
+    assert pair(other).why_not == "launched as 16x64 blocks of 16x16, on the GPU 16x64 of 32x8"
 
 
-def test_launches_beyond_the_measured_ones_are_left_out() -> None:
+def test_launches_beyond_the_measured_ones_are_ignored() -> None:
     assert pair_kernels(measured_kernels(), [replace(as_measured("gemm"), number=1)]) == []
 
 
-def test_measures_are_what_the_rule_says() -> None:
-    side = QuantityErrors([("a", 110, 100), ("a", 130, 100), ("a", 100, 200), ("b", 120, 100)])
-    assert (side.median, side.mean) == pytest.approx((0.25, 0.275))
-    assert side.of_programs == pytest.approx((0.3 + 0.2) / 2)
-    assert side.totals == pytest.approx((60 / 400 + 0.2) / 2)
-    straight = QuantityErrors([("a", 2 * x**3, x) for x in (1.0, 10.0, 1000.0)])
-    assert straight.log_correlation == pytest.approx(1)
+def test_quantity_errors_follow_the_rule() -> None:
+    errors = QuantityErrors([("a", 110, 100), ("a", 130, 100), ("a", 100, 200), ("b", 120, 100)])
+    assert (errors.median, errors.mean) == pytest.approx((0.25, 0.275))
+    assert errors.mean_of_program_medians == pytest.approx((0.3 + 0.2) / 2)
+    assert errors.totals == pytest.approx((60 / 400 + 0.2) / 2)
+    linear = QuantityErrors([("a", 2 * x**3, x) for x in (1.0, 10.0, 1000.0)])
+    assert linear.log_correlation == pytest.approx(1)
     assert QuantityErrors([("a", 1 / x, x) for x in (1.0, 2.0)]).log_correlation == pytest.approx(-1)
     assert math.isfinite(QuantityErrors([("a", 1, 2)]).log_correlation)
 
 
-def test_a_kernel_replays_cold_and_alone(tmp_path: Path) -> None:
-    """Two launches of STREAM's copy: the second one finds nothing of the first in the caches."""
+def test_kernel_replays_from_cold_caches(tmp_path: Path) -> None:
+    """Two launches of STREAM's copy: the second one hits no line of the first."""
     path = tmp_path / "copies.bin"
     make_trace("stream", path, {"op": "copy", "laps": "2", "footprint": "64KiB"})
     with open_trace(path) as trace:
         cold = GV100.with_overrides({"l2.fill_on_memcpy": False})
         first, second = (replay("p", trace, kernel, cold, ("", "")) for kernel in trace.kernels)
-    assert first.counts == second.counts
-    assert first.counts.dram_sectors >= first.counts.read_sectors > 0
-    assert first.counts.read_requests > 0 < first.counts.write_requests
+    assert first.counters == second.counters
+    assert first.counters.dram_sectors >= first.counters.read_sectors > 0
+    assert first.counters.read_requests > 0 < first.counters.write_requests
 
 
-def test_the_stored_replays_are_of_every_program() -> None:
-    assert {one.program for one in stored_replays()} <= set(PROGRAMS)
+def test_stored_replays_are_of_known_programs() -> None:
+    assert {result.program for result in stored_replays()} <= set(PROGRAMS)
 
 
-def test_the_command_writes_a_table_and_every_kernel(tmp_path, capsys) -> None:
+def test_command_writes_the_table_and_every_kernel(tmp_path, capsys) -> None:
     assert main(["validate", "kernels", "-o", str(tmp_path)]) == 0
     assert "goals met" in capsys.readouterr().out
     with (tmp_path / "validation-silicon-kernels.csv").open() as file:
@@ -92,12 +92,12 @@ def test_the_command_writes_a_table_and_every_kernel(tmp_path, capsys) -> None:
     assert again.quantities == REGISTRY.find("kernels").compare(ValidationOptions()).quantities
 
 
-def test_the_page_is_up_to_date() -> None:
-    one = REGISTRY.find("kernels").compare(ValidationOptions())
-    assert "\n".join(one.document) in (ROOT / "docs" / "validation-silicon.md").read_text()
+def test_page_is_up_to_date() -> None:
+    report = REGISTRY.find("kernels").compare(ValidationOptions())
+    assert "\n".join(report.document) in (ROOT / "docs" / "validation-silicon.md").read_text()
     with (ROOT / "docs" / "validation.csv").open() as file:
         written = [row[:-1] for row in csv.reader(file) if row[0] == "kernels"]
-    fresh = [["" if cell is None else str(cell) for cell in row.row] for row in one.quantities]
+    fresh = [["" if cell is None else str(cell) for cell in row.row] for row in report.quantities]
     assert fresh == written
     assert len(written[0]) == len(COLUMNS) - 1
 
@@ -114,7 +114,7 @@ def test_other_machines_are_not_checked(capsys) -> None:
         (None, "no captures: expected files such as gemm.bin"),
     ],
 )
-def test_wrong_captures_are_errors_of_one_line(tmp_path, capsys, text, problem) -> None:
+def test_wrong_captures_give_one_line_errors(tmp_path, capsys, text, problem) -> None:
     path = tmp_path / "captures"
     if text is None:
         path.mkdir()

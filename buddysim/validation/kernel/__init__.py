@@ -1,1 +1,1 @@
-"""Kernels of real programs: counters of a GPU, the captures' replays beside them, and what is said of both."""
+"""Kernels of real programs: counters of a GPU, replays of captures, and the errors between them."""

@@ -20,12 +20,12 @@ PROGRAMS = FITTED + TESTED
 
 @dataclass(frozen=True)
 class KernelCounters:
-    """What was counted of a kernel, on a GPU or in a replay; sectors are of 32 B.
+    """Counters of a kernel, on a GPU or in a replay; sectors are of 32 B.
 
     Attributes
     ----------
-    l2_hit_fraction : of the sectors that the L2 was asked for
-    dram_sectors : read and written
+    l2_hit_fraction : hits as a fraction of the sectors requested from the L2
+    dram_sectors : sectors read and written
     """
 
     cycles: float
@@ -41,7 +41,7 @@ class KernelCounters:
 
     @property
     def l1_hit_fraction(self) -> float:
-        """Of the global read sectors, those that the L1 answered."""
+        """Fraction of the global read sectors that hit in the L1."""
         return 1 - self.l2_read_sectors / self.read_sectors if self.read_sectors else 0.0
 
     @property
@@ -66,26 +66,26 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class MeasuredKernel:
-    """A kernel that was measured.
+    """A measured kernel.
 
     Attributes
     ----------
-    program, number : which
-    grid, block : of its launch, ``16x64``; empty where they aren't known
-    counts : what Nsight Compute counted
-    accelsim_cycles : what Accel-Sim gave for it
+    program, number : its program, and index among the program's kernels
+    grid, block : launch shape, ``16x64``; empty where unknown
+    counters : from Nsight Compute
+    accelsim_cycles : cycles that Accel-Sim simulated
     """
 
     program: str
     number: int
     grid: str
     block: str
-    counts: KernelCounters
+    counters: KernelCounters
     accelsim_cycles: float
 
 
 def measured_kernels(path: Path | None = None) -> dict[str, list[MeasuredKernel]]:
-    """The kernels of each program, in the order of their launches; of a file, or of the one that comes along.
+    """Return the kernels of each program in launch order, from a file or from the bundled one.
 
     Raises
     ------
@@ -97,21 +97,21 @@ def measured_kernels(path: Path | None = None) -> dict[str, list[MeasuredKernel]
     else:
         text, where = read_text(path, "table of measured kernels", LARGEST_FILE), str(path)
     shapes = _shapes()
-    found: dict[str, list[MeasuredKernel]] = {}
+    by_program: dict[str, list[MeasuredKernel]] = {}
     for line, row in table(text, where, ("program", "kernel", *_NAMES.values(), "accelsim_cycles")):
         values = {name: number(row[column], f"{where}: line {line}: {column}") for name, column in _NAMES.items()}
         values["l2_hit_fraction"] /= 100
-        own = found.setdefault(row["program"], [])
-        own.append(
+        kernels = by_program.setdefault(row["program"], [])
+        kernels.append(
             MeasuredKernel(
                 row["program"],
-                len(own),
-                *shapes.get((row["program"], len(own)), ("", "")),
+                len(kernels),
+                *shapes.get((row["program"], len(kernels)), ("", "")),
                 KernelCounters(**values),
                 number(row["accelsim_cycles"], f"{where}: line {line}: accelsim_cycles"),
             )
         )
-    return found
+    return by_program
 
 
 def _shapes() -> Mapping[tuple[str, int], tuple[str, str]]:
@@ -121,7 +121,7 @@ def _shapes() -> Mapping[tuple[str, int], tuple[str, str]]:
 
 
 def table(text: str, where: str, columns: Sequence[str]) -> list[tuple[int, dict[str, str]]]:
-    """The rows of a CSV table by column, each with its line.
+    """Return the rows of a CSV table by column, each with its line number.
 
     Raises
     ------
@@ -133,16 +133,16 @@ def table(text: str, where: str, columns: Sequence[str]) -> list[tuple[int, dict
     missing = [column for column in columns if column not in head]
     if missing:
         raise BuddysimError(f"{where}: not a table of kernels: there is no column {missing[0]}")
-    found = []
+    table_rows = []
     for line, cells in rows:
         if len(cells) != len(head):
             raise BuddysimError(f"{where}: line {line}: {len(cells)} columns, expected {len(head)}")
-        found.append((line, dict(zip(head, cells, strict=True))))
-    return found
+        table_rows.append((line, dict(zip(head, cells, strict=True))))
+    return table_rows
 
 
 def number(text: str, where: str) -> float:
-    """A number from 0 on."""
+    """Parse a number, 0 or more."""
     try:
         value = float(text)
     except ValueError:

@@ -32,10 +32,10 @@ class KernelReplay:
 
     Attributes
     ----------
-    program, number : which
+    program, number : its program, and index among the program's kernels
     name : of the kernel's function
-    grid, block : of its launch, ``16x64``
-    counts : what the replay counted
+    grid, block : launch shape, ``16x64``
+    counters : of the replay
     made_with : digest of the machine, and version of the model
     """
 
@@ -44,20 +44,20 @@ class KernelReplay:
     name: str
     grid: str
     block: str
-    counts: KernelCounters
+    counters: KernelCounters
     made_with: tuple[str, str]
 
     @property
     def row(self) -> tuple[Value, ...]:
         """A value for each of `COLUMNS`."""
-        counts = (float(f"{value:.6g}") if value % 1 else int(value) for value in astuple(self.counts))
+        counts = (float(f"{value:.6g}") if value % 1 else int(value) for value in astuple(self.counters))
         return (self.program, self.number, self.name, self.grid, self.block, *counts, *self.made_with)
 
 
 def made_with(machine: Machine) -> tuple[str, str]:
-    """What a replay's result depends on besides the trace: a digest of the machine, the model's version.
+    """Return what a replay's result depends on in addition to the trace: a digest of the machine, the model's version.
 
-    What is off or zero has no part in it, so a key that is new and off leaves it as it is.
+    Numbers that are zero are left out of the digest, so a new key that is off does not change it.
     """
     numbers = sorted(item for item in engine_numbers(machine, Fraction(1)).items() if item[1])
     return hashlib.sha256(repr(numbers).encode()).hexdigest()[:12], str(MODEL_VERSION)
@@ -66,25 +66,25 @@ def made_with(machine: Machine) -> tuple[str, str]:
 def replays(
     folder: Path, programs: dict[str, int], machine: Machine, progress: Callable[[str], None]
 ) -> Iterator[KernelReplay]:
-    """Replays the captures of a folder, ``PROGRAM.bin`` each.
+    """Replay the captures of a folder, ``PROGRAM.bin`` each.
 
     Parameters
     ----------
     folder : of the captures; programs without one are left out
-    programs : how many kernels of each are replayed at most
+    programs : the most kernels of each program to replay
     machine : the machine
-    progress : gets a line about each program
+    progress : called with a line about each program
 
     Raises
     ------
     BuddysimError
         where the folder has no capture of any of the programs
     """
-    there = {name: folder / f"{name}.bin" for name in programs if (folder / f"{name}.bin").is_file()}
-    if not there:
+    captures = {name: folder / f"{name}.bin" for name in programs if (folder / f"{name}.bin").is_file()}
+    if not captures:
         raise BuddysimError(f"{folder}: no captures: expected files such as {next(iter(programs))}.bin")
     cold = machine.with_overrides({"l2.fill_on_memcpy": False})
-    for name, path in there.items():
+    for name, path in captures.items():
         with open_trace(path) as trace:
             kernels = trace.kernels[: programs[name]]
             for kernel in kernels:
@@ -93,12 +93,12 @@ def replays(
 
 
 def replay(program: str, trace: Trace, kernel: Kernel, machine: Machine, version: tuple[str, str]) -> KernelReplay:
-    """Replays one kernel alone: caches begin empty."""
+    """Replay one kernel alone, from cold caches."""
     result = simulate(trace, machine, "ideal", kernels=range(kernel.index, kernel.index + 1)).counters
     loads, stores = requests(trace, kernel)
-    asked = result["l2.read_sectors"] + result["l2.write_sectors"]
+    requested = result["l2.read_sectors"] + result["l2.write_sectors"]
     missed = result["l2.read_sector_misses"]
-    counts = KernelCounters(
+    counters = KernelCounters(
         cycles=result["cycles"],
         warp_instructions=result["warp_instructions"],
         read_requests=loads,
@@ -107,14 +107,14 @@ def replay(program: str, trace: Trace, kernel: Kernel, machine: Machine, version
         write_sectors=result["store_sectors"],
         l2_read_sectors=result["l2.read_sectors"],
         l2_write_sectors=result["l2.write_sectors"],
-        l2_hit_fraction=1 - missed / asked if asked else 0.0,
+        l2_hit_fraction=1 - missed / requested if requested else 0.0,
         dram_sectors=(result["device.read_bytes"] + result["device.write_bytes"]) / _SECTOR_BYTES,
     )
-    return KernelReplay(program, kernel.index, kernel.name, shape(kernel.grid), shape(kernel.block), counts, version)
+    return KernelReplay(program, kernel.index, kernel.name, shape(kernel.grid), shape(kernel.block), counters, version)
 
 
 def requests(trace: Trace, kernel: Kernel) -> tuple[int, int]:
-    """Warp instructions of a kernel that read global memory, and those that write it."""
+    """Count the warp instructions of a kernel that read global memory, and those that write it."""
     kinds = np.zeros(4, dtype=np.int64)
     for ref in kernel.chunks:
         kinds += np.bincount(trace.decode_chunk(ref).ops["kind"], minlength=4)
@@ -122,23 +122,23 @@ def requests(trace: Trace, kernel: Kernel) -> tuple[int, int]:
 
 
 def shape(dimensions: tuple[int, int, int]) -> str:
-    """``16x64`` of a grid or block; a third dimension of 1 is left out."""
+    """Format a grid or block as ``16x64``; a third dimension of 1 is left out."""
     x, y, z = dimensions
     return f"{x}x{y}" if z == 1 else f"{x}x{y}x{z}"
 
 
 def stored_replays() -> list[KernelReplay]:
-    """The results of replays that come along: the captures are too large for that."""
-    return parsed(_STORED.read_text(encoding="utf-8"), "gv100_replays.csv")
+    """Return the bundled results of replays: the captures are too large to be bundled."""
+    return parse_replays(_STORED.read_text(encoding="utf-8"), "gv100_replays.csv")
 
 
 def from_file(path: Path) -> list[KernelReplay]:
-    """The results of replays in a file, a table of points that an earlier comparison wrote."""
-    return parsed(read_text(path, "table of replays", LARGEST_FILE), str(path))
+    """Return the results of replays in a file: a table of points that an earlier comparison wrote."""
+    return parse_replays(read_text(path, "table of replays", LARGEST_FILE), str(path))
 
 
-def parsed(text: str, where: str) -> list[KernelReplay]:
-    """Replays from a table with `COLUMNS`."""
+def parse_replays(text: str, where: str) -> list[KernelReplay]:
+    """Parse replays from a table with `COLUMNS`."""
     return [
         KernelReplay(
             row["program"],
