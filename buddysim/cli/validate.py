@@ -1,4 +1,4 @@
-"""``python -m buddysim validate``: the simulator held against measurements of real GPUs and other simulators."""
+"""``python -m buddysim validate``: compares the simulator with measurements of real GPUs and with other simulators."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ if TYPE_CHECKING:
     from buddysim.validation import ValidationReport
 
 NAME = "validate"
-HELP = """hold the simulator against measurements of real GPUs and other simulators
+HELP = """compare the simulator with measurements of real GPUs and with other simulators
 
-Each comparison is a table on the screen: quantities with their goals and verdicts. -o writes the page and the one table
-of all comparisons (those that don't run now stay as they are there), every point as CSV, and figures."""
+Each comparison is a table on the screen: quantities with a tolerance, their errors and whether they pass. -o writes the
+page and the one table of all comparisons (comparisons that don't run now keep their rows), every point as CSV, and
+figures."""
 PAGE = "validation-silicon"
 LARGEST_PAGE = 2**22
 
@@ -29,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         nargs="?",
         choices=REGISTRY.names(),
-        help=f"{', '.join(REGISTRY.names())} (default: all)",
+        help=f"the comparison: {', '.join(REGISTRY.names())} (default: all)",
     )
     completes(
         parser.add_argument(
@@ -40,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "machine",
     )
     completes(
-        parser.add_argument("--data", metavar="FILE", help="measured curves in place of those that come along, as CSV"),
+        parser.add_argument("--data", metavar="FILE", help="measured curves that replace the bundled ones, as CSV"),
         "file",
     )
     completes(
@@ -51,57 +52,87 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ),
         "file",
     )
+    parser.add_argument("--all", action="store_true", help="show quantities without a tolerance, too")
     parser.add_argument(
         "-o", "--output", metavar="FOLDER", help=f"write {PAGE}.md, validation.csv and more; the folder is made"
     )
 
 
 def run(args: argparse.Namespace) -> int:
+    from dataclasses import replace
     from pathlib import Path
 
     from buddysim.base import validation_table
     from buddysim.base.csvfile import csv_text
     from buddysim.base.output import check_outputs, write_text
-    from buddysim.base.terminal import say
     from buddysim.plotting.save import save_figure
+    from buddysim.report.progress import progress_line
     from buddysim.report.screen import print_screen
     from buddysim.report.validation_screen import validation_parts
-    from buddysim.validation import REGISTRY, ValidationOptions
+    from buddysim.validation import REGISTRY, ValidationOptions, reference_of
 
     names = [args.name] if args.name else list(REGISTRY.names())
-    data, captures = (None if given is None else Path(given) for given in (args.data, args.captures))
-    targets = []
+    data, captures = (None if path is None else Path(path) for path in (args.data, args.captures))
+    outputs = []
     if args.output is not None:
         folder = Path(args.output)
         folder.mkdir(parents=True, exist_ok=True)
         endings = [".md", *(f"-{name}.{kind}" for name in names for kind in ("csv", "png"))]
-        targets = [folder / validation_table.FILE, *(folder / f"{PAGE}{ending}" for ending in endings)]
-        check_outputs(targets, [data, captures])
-    found: dict[str, ValidationReport] = {}
+        outputs = [folder / validation_table.FILE, *(folder / f"{PAGE}{ending}" for ending in endings)]
+        check_outputs(outputs, [data, captures])
+    reports: dict[str, ValidationReport] = {}
     for name in names:
-        found[name] = REGISTRY.find(name).compare(ValidationOptions(args.machine, data, captures, say))
-        print_screen([f"{name}:", *validation_parts(found[name].quantities), ""])
-    if targets:
-        table, page = targets[:2]
-        rows = {name: [quantity.row for quantity in one.quantities] for name, one in found.items()}
+        comparison = REGISTRY.find(name)
+        with progress_line() as progress:
+            report = comparison.compare(ValidationOptions(args.machine, data, captures, progress))
+        reports[name] = report
+        if args.machine is not None and not report.has_results:
+            continue
+        reference = reference_of(name)
+        if data is not None:
+            reference = replace(reference, description=f"measured values of {data}")
+        summary = f"{name}: {comparison.SUMMARY}"
+        print_screen([*validation_parts(summary, report.quantities, reference, show_all=args.all), ""])
+    if args.machine is not None:
+        check_machine(args.machine, reports)
+    if outputs:
+        table, page = outputs[:2]
+        rows = {name: [quantity.row for quantity in report.quantities] for name, report in reports.items()}
         write_text(table, validation_table.merged(table, PAGE, rows))
-        write_text(page, merged_page(page if page.exists() else None, found))
-        for (_, one), points, picture in zip(found.items(), targets[2::2], targets[3::2], strict=True):
-            write_text(points, csv_text([one.columns, *one.rows]))
-            if one.figure is not None:
-                save_figure(one.figure(), picture)
-    for target in targets:
-        if target.exists():
-            print(f"written: {target}")
+        write_text(page, merged_page(page if page.exists() else None, reports))
+        for report, points, figure in zip(reports.values(), outputs[2::2], outputs[3::2], strict=True):
+            write_text(points, csv_text([report.columns, *report.rows]))
+            if report.figure is not None:
+                save_figure(report.figure(), figure)
+    for output in outputs:
+        if output.exists():
+            print(f"written: {output}")
     return 0
 
 
-def merged_page(existing: Path | None, found: Mapping[str, ValidationReport]) -> str:
-    """The page with these comparisons, and with those that it had and that did not run now."""
+def check_machine(machine: str, reports: Mapping[str, ValidationReport]) -> None:
+    """Check that a machine has reference values in at least one comparison.
+
+    Raises
+    ------
+    BuddysimError
+        where it has none; the message lists the machines that have some
+    """
+    from buddysim.base.errors import BuddysimError
+
+    if any(report.has_results for report in reports.values()):
+        return
+    expected = ", ".join(dict.fromkeys(name for report in reports.values() for name in report.machines))
+    subject = f"{next(iter(reports))} of this machine" if len(reports) == 1 else "this machine"
+    raise BuddysimError(f"--machine {machine}: no reference values for {subject}: expected one of {expected}")
+
+
+def merged_page(existing: Path | None, reports: Mapping[str, ValidationReport]) -> str:
+    """Return the page with these comparisons, and with the parts of the existing page that did not run now."""
     from buddysim.base.textfile import read_text
     from buddysim.report.validation_screen import page, parts_of
     from buddysim.validation import REGISTRY
 
-    had = {} if existing is None else parts_of(read_text(existing, "page of comparisons", LARGEST_PAGE))
-    parts = had | {name: "\n".join(one.document) for name, one in found.items()}
+    stored = {} if existing is None else parts_of(read_text(existing, "page of comparisons", LARGEST_PAGE))
+    parts = stored | {name: "\n".join(report.document) for name, report in reports.items()}
     return page({name: parts[name] for name in REGISTRY.names() if name in parts})

@@ -10,7 +10,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+from buddysim.base.terminal import one_line
 from buddysim.report.quantities import format_rate
+from buddysim.report.screen import shorten
 
 Report = Callable[[int, int], None]
 Starter = Callable[[str], Report]
@@ -45,3 +47,17 @@ def progress_bars(unit: str = "memory instr.") -> Iterator[Starter | None]:
             return lambda done, total: progress.update(task, completed=done, total=max(total, 1))
 
         yield start
+
+
+@contextmanager
+def progress_line() -> Iterator[Callable[[str], None]]:
+    """Give a function that shows a text in one line of standard error; the line is erased at the end.
+
+    Nothing is shown where standard error is no terminal.
+    """
+    console = Console(file=sys.stderr)
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield lambda text: None
+        return
+    with console.status("", spinner="line") as status:
+        yield lambda text: status.update(Text(shorten(one_line(text), max(console.width - 4, 1))))

@@ -10,7 +10,13 @@ from collections.abc import Mapping
 from types import ModuleType
 
 from buddysim.base.registry import Registry
-from buddysim.validation.comparison import ComparedQuantity, ValidationOptions, ValidationReport
+from buddysim.validation.comparison import (
+    ComparedQuantity,
+    Reference,
+    ValidationOptions,
+    ValidationReport,
+    reference_of,
+)
 
 CONTRACT = ("NAME", "SUMMARY", "compare")
 
@@ -22,4 +28,4 @@ def _comparison_of(module: ModuleType) -> Mapping[str, ModuleType]:
 
 REGISTRY: Registry[ModuleType] = Registry("comparison", __name__, CONTRACT, _comparison_of)
 
-__all__ = ["REGISTRY", "ComparedQuantity", "ValidationOptions", "ValidationReport"]
+__all__ = ["REGISTRY", "ComparedQuantity", "Reference", "ValidationOptions", "ValidationReport", "reference_of"]

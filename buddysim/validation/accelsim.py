@@ -140,7 +140,7 @@ def compared_quantities(traces: Sequence[ComparedTrace]) -> Iterator[ComparedQua
         tolerance = None if trace.is_micro else PROGRAM_TOLERANCE
         note = "constants were chosen with it in view" if trace.trace in FITTED else ""
         yield ComparedQuantity(
-            NAME, MACHINE, trace.name, "cycles of all kernels", "cycles", sum(trace.simulated), sum(trace.reference),
+            NAME, MACHINE, trace.name, "cycles", "cycles", sum(trace.simulated), sum(trace.reference),
             trace.error, tolerance, note,
         )  # fmt: skip
         for key, (simulated, reference) in trace.sectors.items():
@@ -153,11 +153,11 @@ def compared_quantities(traces: Sequence[ComparedTrace]) -> Iterator[ComparedQua
         pairs = [pair for trace in programs for pair in zip(trace.simulated, trace.reference, strict=True)]
         correlation = log_correlation(pairs)
         yield ComparedQuantity(
-            NAME, MACHINE, "programs", "log correlation of kernels", "", correlation, None, 1 - correlation,
+            NAME, MACHINE, "programs", "log correlation", "", correlation, None, 1 - correlation,
             1 - CORRELATION_TOLERANCE, "error: 1 - r", CORRELATION,
         )  # fmt: skip
         yield ComparedQuantity(
-            NAME, MACHINE, "programs", "mean error of totals", error=mean(abs(trace.error) for trace in programs),
+            NAME, MACHINE, "programs", "mean error", error=mean(abs(trace.error) for trace in programs),
             tolerance=MEAN_TOLERANCE, error_kind=MEDIAN_ERROR,
         )  # fmt: skip
     errors = [abs(error) for trace in traces if trace.is_micro for error in trace.errors]

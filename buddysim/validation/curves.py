@@ -105,7 +105,7 @@ def compared_quantities(card: CardCurves) -> Iterator[ComparedQuantity]:
             )  # fmt: skip
         for level, measured, simulated in curve.capacity_transitions():
             yield ComparedQuantity(
-                NAME, machine, name, f"capacity transition of the {level}", "KiB", simulated, measured,
+                NAME, machine, name, f"{level} capacity transition", "KiB", simulated, measured,
                 1.0 if simulated is None else simulated / measured - 1, TRANSITION_TOLERANCE,
                 "" if simulated else "the replay has no such transition",
             )  # fmt: skip

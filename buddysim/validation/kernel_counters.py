@@ -84,7 +84,7 @@ def _quantities_of(subject: str, pairs: Sequence[KernelPair], note: str) -> Iter
     """Yield the rows of some programs, each followed by Accel-Sim's for the same kernels."""
     is_test = subject.startswith("test")
     for label, name, tolerance in (
-        ("warp instructions", "warp_instructions", INSTRUCTIONS_TOLERANCE),
+        ("instructions", "warp_instructions", INSTRUCTIONS_TOLERANCE),
         ("L2 sectors", "l2_sectors", L2_TOLERANCE),
         ("DRAM sectors", "dram_sectors", DRAM_TOLERANCE),
     ):
@@ -101,9 +101,9 @@ def _quantities_of(subject: str, pairs: Sequence[KernelPair], note: str) -> Iter
             None,
             (cycles.mean_of_program_medians, accelsim.mean_of_program_medians),
         ),
-        ("cycles: error of program totals", TOTALS_TOLERANCE, (cycles.totals, accelsim.totals)),
+        ("cycles: error of totals", TOTALS_TOLERANCE, (cycles.totals, accelsim.totals)),
         (
-            "cycles: 1 - log correlation",
+            "cycles: log correlation",
             CORRELATION_TOLERANCE,
             (1 - cycles.log_correlation, 1 - accelsim.log_correlation),
         ),
@@ -117,9 +117,9 @@ def _quantities_of(subject: str, pairs: Sequence[KernelPair], note: str) -> Iter
 def _quantity(
     machine: str, subject: str, quantity: str, error: float, tolerance: float | None, note: str
 ) -> ComparedQuantity:
-    kind = CORRELATION if quantity.endswith("correlation") else MEDIAN_ERROR
+    kind, simulated = (CORRELATION, 1 - error) if quantity.endswith("correlation") else (MEDIAN_ERROR, None)
     return ComparedQuantity(
-        NAME, machine, subject, quantity, error=error, tolerance=tolerance, note=note, error_kind=kind
+        NAME, machine, subject, quantity, "", simulated, None, error, tolerance, note, error_kind=kind
     )
 
 

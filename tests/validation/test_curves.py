@@ -103,7 +103,7 @@ def test_command_writes_the_table_every_point_and_a_page(tmp_path, capsys) -> No
     data = file_of(tmp_path, *rows)
     folder = tmp_path / "out"
     assert main(["validate", "curves", "--machine", "v100", "--data", str(data), "-o", str(folder)]) == 0
-    assert "2 of 2 goals met." in capsys.readouterr().out
+    assert "pass: 2 of 2 quantities with a tolerance" in capsys.readouterr().out
     with (folder / "validation.csv").open() as file:
         table = list(csv.DictReader(file))
     assert tuple(table[0]) == COLUMNS
@@ -116,9 +116,11 @@ def test_command_writes_the_table_every_point_and_a_page(tmp_path, capsys) -> No
     assert (folder / "validation-silicon-curves.png").stat().st_size > 1000
 
 
-def test_a_preset_without_curves_is_not_checked(capsys) -> None:
-    assert main(["validate", "curves", "--machine", "p100-nvlink2"]) == 0
-    assert "not checked" in capsys.readouterr().out
+def test_preset_without_curves_is_an_error_and_not_checked(capsys) -> None:
+    assert main(["validate", "curves", "--machine", "p100-nvlink2"]) == 2
+    error = capsys.readouterr().err
+    assert "p100-nvlink2: no reference values for curves of this machine: expected one of v100" in error
+    assert error.count("\n") == 1
     (row,) = REGISTRY.find("curves").compare(ValidationOptions("p100-nvlink2")).quantities
     assert row.status == "not checked"
 

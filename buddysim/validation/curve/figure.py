@@ -31,7 +31,7 @@ def draw(panels: Sequence[Panel]) -> Figure:
     every = list(axes.flat)
     for panel, own in zip(panels, every, strict=False):
         xs = [x for x, _, _ in panel.points]
-        own.plot(xs, [y for _, y, _ in panel.points], ".", color=style.STATED, markersize=3)
+        own.plot(xs, [y for _, y, _ in panel.points], ".", color=style.REPORTED, markersize=3)
         own.plot(xs, [y for _, _, y in panel.points], "-", color=style.SERIES[0], linewidth=1)
         own.set_title(f"{panel.title.replace('_', ' ')}\n{panel.source}", fontsize=7, loc="left")
         if max(xs) > 1000:

@@ -19,7 +19,7 @@ def draw(pairs: Sequence[KernelPair]) -> Figure:
     for is_fitted, panel in zip((True, False), axes, strict=True):
         shown = [pair for pair in pairs if (pair.program in FITTED) == is_fitted]
         xs = [pair.measured.counters.cycles for pair in shown]
-        panel.plot(ends, ends, "-", color=style.STATED, linewidth=1, label="Quadro GV100")
+        panel.plot(ends, ends, "-", color=style.REPORTED, linewidth=1, label="Quadro GV100")
         panel.plot(xs, [p.measured.accelsim_cycles for p in shown], "x", color=style.SERIES[2], ms=4, label="Accel-Sim")
         panel.plot(xs, [p.replay.counters.cycles for p in shown], ".", color=style.SERIES[0], ms=5, label="replayed")
         for name in dict.fromkeys(pair.program for pair in shown):
