@@ -24,7 +24,7 @@ def counters_of(run: ReplayRun, raw: dict[str, Any]) -> dict[str, Any]:
     Parameters
     ----------
     run : the run
-    raw : what the engine counted (`Engine.counters`)
+    raw : what the engine counted (`ReplayEngine.counters`)
     """
     return {
         "time_ps": raw["now_ps"],

@@ -16,7 +16,7 @@ from buddysim.machine import Machine
 from buddysim.replay.address_space import AddressSpace, AllocationRange
 from buddysim.replay.allocation_events import AllocationChanges, is_used
 from buddysim.replay.chunk_reader import ChunkReader
-from buddysim.replay.engine.event_loop import Engine
+from buddysim.replay.engine.event_loop import ReplayEngine
 from buddysim.replay.engine.kinds import Placement
 from buddysim.replay.entry_classes import EntryClasses
 from buddysim.replay.footprint import check_capacity, footprint_of
@@ -66,7 +66,7 @@ class ReplayRun:
         array = self.states.array if self.states else lazy_zeros(self.layout.n_entries)
         self.numbers = engine_numbers(machine, compute_gap_scale)
         self.scheme.configure(machine, self.footprint.largest()["allocated"] // ENTRY_BYTES)
-        self.engine = Engine(self.numbers, self._regions(), array, self.scheme, queueing)
+        self.engine = ReplayEngine(self.numbers, self._regions(), array, self.scheme, queueing)
         self.moments = dict(self.layout.moments)
         self.per_kernel: list[dict[str, object]] = []
         self.handles: dict[int, tuple[Kernel, ChunkReader, dict[str, int], int]] = {}
@@ -151,18 +151,18 @@ class ReplayRun:
         for allocation in moment.ends:
             placed = self.layout.of_allocation[allocation.index]
             for first, end in self.large.touched(placed, *self.large.middle(placed)):
-                self.engine.touch(placed.region, first, end, live=False)
-            self.engine.end(placed.region)
+                self.engine.materialize(placed.region, first, end, live=False)
+            self.engine.end_allocation(placed.region)
             self.large.end(placed)
             if self.states is not None:
                 self.states.end(placed)
         for allocation in filter(is_used, moment.begins):
             placed = self.layout.of_allocation[allocation.index]
             self.large.begin(placed)
-            self.engine.begin(placed.region, placed.first_line, *self.large.middle(placed))
+            self.engine.begin_allocation(placed.region, placed.first_line, *self.large.middle(placed))
             if self.states is not None:
                 self.states.begin(placed)
-                self.engine.written_by(placed.region, *self.states.writers(placed))
+                self.engine.set_writer_launches(placed.region, *self.states.writers(placed))
 
     def _start(self, position: int, kernel: Kernel, launch_ps: int) -> bool:
         sm, threads = self.machine.sm, kernel.block[0] * kernel.block[1] * kernel.block[2]
@@ -224,7 +224,7 @@ class ReplayRun:
 
     def _touch(self, placed: AllocationRange, first_entry: int, end_entry: int) -> None:
         """Lines may be at these entries of a large allocation from now on."""
-        self.engine.touch(placed.region, first_entry, end_entry)
+        self.engine.materialize(placed.region, first_entry, end_entry)
         if self.states is not None:
             self.states.make(placed, first_entry, end_entry)
 
@@ -232,7 +232,7 @@ class ReplayRun:
         """The engine gets the sizes that the stores of a kernel to an allocation leave."""
         assert self.states is not None
         self.states.after_store(placed, launch_index)
-        self.engine.written_by(placed.region, *self.states.writers(placed))
+        self.engine.set_writer_launches(placed.region, *self.states.writers(placed))
 
     def _finish(self, handle: int) -> None:
         kernel, _, before, launch_ps = self.handles.pop(handle)
@@ -253,7 +253,7 @@ class ReplayRun:
         """A copy or fill: memory takes new contents, and the L2 holds them or drops its sectors of them."""
         if not event.bytes or (isinstance(event, Memcpy) and event.kind == "dtoh"):
             return
-        region = self.engine.region_of_line(event.address // ENTRY_BYTES)
+        region = self.engine.allocation_of_line(event.address // ENTRY_BYTES)
         if region < 0:
             self.skipped_copies += 1
             return
@@ -268,12 +268,12 @@ class ReplayRun:
         entries = first // ENTRY_BYTES, last // ENTRY_BYTES + 1
         if self.states is not None and self.per_kernel:  # earlier copies are in the sizes at the start
             self.states.copy(placed, *entries, self.launched)
-            self.engine.written_by(region, *self.states.writers(placed))
+            self.engine.set_writer_launches(region, *self.states.writers(placed))
         whole = end + offset if end < allocation.end else (last // SECTOR_BYTES + 1) * SECTOR_BYTES
         sectors = -(-first // SECTOR_BYTES), whole // SECTOR_BYTES
         holds = self.machine.l2.fill_on_memcpy and self._placement(placed)[0] != Placement.HOST
         if holds:
-            held = max(entries[0], entries[1] - self.engine.most_held)
+            held = max(entries[0], entries[1] - self.engine.max_installed_entries)
             for run in self.large.touch(placed, held, entries[1]):
                 self._touch(placed, *run)
         self.engine.overwrite(*entries, *sectors, holds)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from buddysim.machine import Machine
-from buddysim.replay.engine.event_loop import Engine
+from buddysim.replay.engine.event_loop import ReplayEngine
 from buddysim.replay.engine.kinds import Placement
 from buddysim.replay.parameters import engine_numbers
 from buddysim.replay.schemes import REGISTRY
@@ -114,9 +114,9 @@ def run_launches(
     rows = np.array(regions, dtype=np.int64)
     if chosen.allocations_in_host_memory:
         rows[:, 2] = Placement.HOST
-    engine = Engine(engine_numbers(machine, compute_gap_scale), rows, array, chosen, queueing)
+    engine = ReplayEngine(engine_numbers(machine, compute_gap_scale), rows, array, chosen, queueing)
     for number, row in enumerate(rows):
-        engine.begin(number, int(row[0]), int(row[1]), int(row[1]))
+        engine.begin_allocation(number, int(row[0]), int(row[1]), int(row[1]))
     for handle, launch in enumerate(launches):
         n_blocks = sum(len(blocks) for blocks, _, _, _ in launch.chunks)
         threads = 32 * launch.warps if launch.threads is None else launch.threads

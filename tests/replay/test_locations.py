@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from buddysim.machine import Machine
-from buddysim.replay.engine.event_loop import Engine
+from buddysim.replay.engine.event_loop import ReplayEngine
 from buddysim.replay.parameters import engine_numbers
 from buddysim.replay.schemes import REGISTRY
 from tests.replay.bare import tiny_machine
@@ -17,8 +17,8 @@ from tests.replay.bare import tiny_machine
 ENTRIES = 1 << 16
 
 
-def engine_of(machine: Machine) -> Engine:
-    return Engine(
+def engine_of(machine: Machine) -> ReplayEngine:
+    return ReplayEngine(
         engine_numbers(machine, Fraction(1)),
         np.array([[0, ENTRIES, 1, 2]], dtype=np.int64),
         np.zeros(ENTRIES, np.uint8),
@@ -26,7 +26,7 @@ def engine_of(machine: Machine) -> Engine:
     )
 
 
-def assert_same(engine: Engine, entries: list[int]) -> None:
+def assert_same(engine: ReplayEngine, entries: list[int]) -> None:
     eight, one = engine.locations(entries, True), engine.locations(entries, False)
     assert [line["entry"] for line in eight] == entries
     assert eight == one

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from buddysim.machine import Machine
-from buddysim.replay.engine.event_loop import Engine
+from buddysim.replay.engine.event_loop import ReplayEngine
 from buddysim.replay.parameters import engine_numbers
 from buddysim.replay.schemes import REGISTRY
 from tests.reference.replay.engine.ref_port import RefPortBuckets
@@ -96,7 +96,7 @@ def test_a_fill_does_not_wait_for_what_its_guess_fetched_in_vain(size, kept, mas
 
 def channel_of_entries():
     """The pseudo-channel of each of 4,096 entries, and that of its metadata."""
-    engine = Engine(
+    engine = ReplayEngine(
         engine_numbers(P100, Fraction(1)),
         np.array([[0, 4096, 1, 4]]),
         np.zeros(4096, np.uint8),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from buddysim.replay.engine.cache import LruTags
 from buddysim.replay.engine.events import EventOrder
 from buddysim.replay.engine.port import LonePort
-from buddysim.replay.engine.reservation_table import BusCalendar
+from buddysim.replay.engine.reservation_table import BusReservations
 from buddysim.replay.parameters import engine_numbers
 from tests.reference.replay.engine.ref_cache import RefLruTags
 from tests.reference.replay.engine.ref_port import RefPortBuckets
@@ -86,12 +86,12 @@ def test_port_equals_its_twin(requests):
     ),
 )
 def test_bus_calendar_equals_its_twin(burst, ccd, requests):
-    fast, naive, now = BusCalendar(burst, ccd), RefBusReservations(burst, ccd), 0
+    fast, naive, now = BusReservations(burst, ccd), RefBusReservations(burst, ccd), 0
     for passed, ahead, bursts, times in requests:
         now += passed * burst
         slot = now // burst + ahead
         for _ in range(times):
-            assert fast.place(now, slot, bursts) == naive.place(now, slot, bursts)
+            assert fast.reserve(now, slot, bursts) == naive.place(now, slot, bursts)
 
 
 @st.composite

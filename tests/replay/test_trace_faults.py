@@ -9,7 +9,7 @@ import pytest
 import buddysim
 import buddysim.trace as bt
 from buddysim.cli import main
-from buddysim.replay.engine.event_loop import Engine
+from buddysim.replay.engine.event_loop import ReplayEngine
 from tests.replay.events import BASE, load_block, provenance, write_kernels
 from tests.trace.builders import line, records, streaming, write_small
 
@@ -110,11 +110,11 @@ def test_a_barrier_waits_for_no_warp_that_has_ended(tmp_path):
 def test_warps_that_never_go_on_are_one_line(tmp_path, capsys, monkeypatch):
     """No trace gets the engine there; if a change to it does, a run must end with a message, not hang."""
 
-    class Stuck(Engine):
+    class Stuck(ReplayEngine):
         def run(self, operations):
             return "idle", -1
 
-    monkeypatch.setattr(sys.modules["buddysim.replay.driver"], "Engine", Stuck)
+    monkeypatch.setattr(sys.modules["buddysim.replay.driver"], "ReplayEngine", Stuck)
     path = write_block(tmp_path / "t.bin", [({"warp": 0}, [(BARRIER, [])])])
     assert "warps wait at a barrier" in refused(capsys, path)
 

@@ -39,9 +39,9 @@ typedef struct {            /* Granlund and Montgomery, "Division by invariant i
 
 typedef struct {
     LaneDivisor slices, slices_per_channel, l1_sets, l2_sets;
-    LaneDivisor pseudo_per_slice, pieces, banks_of_group, stripes;
+    LaneDivisor pseudo_per_slice, row_stripes, banks_of_group, stripes;
     LaneDivisor metadata_slices, metadata_sets;
-    uint32_t l1_row_bytes, l2_row_bytes, metadata_row_bytes;
+    uint32_t l1_set_bytes, l2_set_bytes, metadata_set_bytes;
     uint32_t banks;                         /* of a pseudo-channel */
     uint32_t bank_groups;
     uint32_t metadata_shift, metadata_sectors, metadata_entry;
@@ -80,65 +80,65 @@ LANES __m256i lanes_divide(__m256i x, const LaneDivisor *divisor)
     return _mm256_srl_epi32(_mm256_add_epi32(high, x), _mm_cvtsi32_si128(divisor->after));
 }
 
-LANES __m256i lanes_times(__m256i x, uint32_t by)
+LANES __m256i lanes_multiply(__m256i x, uint32_t by)
 {
     return _mm256_mullo_epi32(x, _mm256_set1_epi32((int)by));
 }
 
 /* x % by, where x / by is known */
-LANES __m256i lanes_rest(__m256i x, __m256i quotient, const LaneDivisor *divisor)
+LANES __m256i lanes_remainder(__m256i x, __m256i quotient, const LaneDivisor *divisor)
 {
-    return _mm256_sub_epi32(x, lanes_times(quotient, divisor->by));
+    return _mm256_sub_epi32(x, lanes_multiply(quotient, divisor->by));
 }
 
-/* `fold` */
+/* `hash_u32` */
 LANES __m256i lanes_fold(__m256i x)
 {
-    x = lanes_times(_mm256_xor_si256(x, _mm256_srli_epi32(x, 15)), 0x2C1B3C6Du);
-    x = lanes_times(_mm256_xor_si256(x, _mm256_srli_epi32(x, 12)), 0x297A2D39u);
+    x = lanes_multiply(_mm256_xor_si256(x, _mm256_srli_epi32(x, 15)), 0x2C1B3C6Du);
+    x = lanes_multiply(_mm256_xor_si256(x, _mm256_srli_epi32(x, 12)), 0x297A2D39u);
     return _mm256_xor_si256(x, _mm256_srli_epi32(x, 15));
 }
 
 /* `turned`: `group` is x / by. A cache's set is found so too. */
-LANES __m256i lanes_turned(__m256i x, __m256i group, const LaneDivisor *divisor)
+LANES __m256i lanes_swizzle(__m256i x, __m256i group, const LaneDivisor *divisor)
 {
-    const __m256i most = _mm256_set1_epi32((int)(divisor->by - 1));
-    __m256i turn = lanes_fold(group), position;
+    const __m256i mask = _mm256_set1_epi32((int)(divisor->by - 1));
+    __m256i rotation = lanes_fold(group), position;
     if (divisor->is_power)
-        return _mm256_and_si256(_mm256_xor_si256(x, turn), most);
-    turn = lanes_rest(turn, lanes_divide(turn, divisor), divisor);
-    position = _mm256_add_epi32(lanes_rest(x, group, divisor), turn);   /* less than 2 by, which is less than 2^32 */
-    return _mm256_min_epu32(position, _mm256_sub_epi32(position, _mm256_add_epi32(most, _mm256_set1_epi32(1))));
+        return _mm256_and_si256(_mm256_xor_si256(x, rotation), mask);
+    rotation = lanes_remainder(rotation, lanes_divide(rotation, divisor), divisor);
+    position = _mm256_add_epi32(lanes_remainder(x, group, divisor), rotation);   /* less than 2 by, which is less than 2^32 */
+    return _mm256_min_epu32(position, _mm256_sub_epi32(position, _mm256_add_epi32(mask, _mm256_set1_epi32(1))));
 }
 
 /* Of neighbouring lines that lie in one slice, the number of the first, less that of the lines' places. */
-LANES __m256i lanes_unit(const LocationRules *rules, __m256i entry)
+LANES __m256i lanes_interleave_unit(const LocationRules *rules, __m256i entry)
 {
     return _mm256_srl_epi32(entry, _mm_cvtsi32_si128((int)rules->interleave_shift));
 }
 
-/* `in_slice` */
-LANES __m256i lanes_in_slice(const LocationRules *rules, __m256i entry, __m256i group)
+/* `index_in_slice` */
+LANES __m256i lanes_index_in_slice(const LocationRules *rules, __m256i entry, __m256i group)
 {
-    const __m256i places = _mm256_set1_epi32((1 << rules->interleave_shift) - 1);
+    const __m256i mask = _mm256_set1_epi32((1 << rules->interleave_shift) - 1);
     group = _mm256_sll_epi32(group, _mm_cvtsi32_si128((int)rules->interleave_shift));
-    return _mm256_or_si256(group, _mm256_and_si256(entry, places));
+    return _mm256_or_si256(group, _mm256_and_si256(entry, mask));
 }
 
 /* `locate_row` */
 LANES void lanes_locate_row(const LocationRules *rules, __m256i pseudo, __m256i entry, __m256i *bank, __m256i *row)
 {
-    __m256i piece = lanes_divide(entry, &rules->pieces), unit = lanes_unit(rules, entry);
+    __m256i row_stripe = lanes_divide(entry, &rules->row_stripes), unit = lanes_interleave_unit(rules, entry);
     __m256i group = _mm256_and_si256(lanes_divide(unit, &rules->stripes), _mm256_set1_epi32((int)(rules->bank_groups - 1)));
     __m256i in_group;
-    *row = lanes_divide(piece, &rules->banks_of_group);
-    in_group = _mm256_and_si256(_mm256_xor_si256(piece, lanes_fold(*row)), _mm256_set1_epi32((int)(rules->banks_of_group.by - 1)));
-    group = _mm256_add_epi32(group, lanes_times(in_group, rules->bank_groups));
-    *bank = _mm256_add_epi32(group, lanes_times(pseudo, rules->banks));
+    *row = lanes_divide(row_stripe, &rules->banks_of_group);
+    in_group = _mm256_and_si256(_mm256_xor_si256(row_stripe, lanes_fold(*row)), _mm256_set1_epi32((int)(rules->banks_of_group.by - 1)));
+    group = _mm256_add_epi32(group, lanes_multiply(in_group, rules->bank_groups));
+    *bank = _mm256_add_epi32(group, lanes_multiply(pseudo, rules->banks));
 }
 
 /* From eight vectors of a field of each line to eight lines of fields. */
-LANES void lanes_turn(__m256i *x)
+LANES void lanes_transpose(__m256i *x)
 {
     __m256i pairs[8], fours[8];
 #pragma GCC unroll 4
@@ -162,36 +162,36 @@ LANES void lanes_turn(__m256i *x)
 /* Writes the locations of eight lines; `masks` are size_class << 8 | masks. */
 LANES void lanes_locate(const LocationRules *rules, __m256i entry, __m256i masks, LineLocation *const *locations)
 {
-    __m256i unit = lanes_unit(rules, entry), group = lanes_divide(unit, &rules->slices);
-    __m256i local = lanes_in_slice(rules, entry, group), set, pseudo, slice, line, bank, x[8];
-    slice = lanes_turned(unit, group, &rules->slices);
+    __m256i unit = lanes_interleave_unit(rules, entry), group = lanes_divide(unit, &rules->slices);
+    __m256i local = lanes_index_in_slice(rules, entry, group), set, pseudo, slice, line, bank, x[8];
+    slice = lanes_swizzle(unit, group, &rules->slices);
     x[0] = entry;
     x[1] = _mm256_or_si256(masks, _mm256_slli_epi32(slice, 11));
-    set = lanes_turned(entry, lanes_divide(entry, &rules->l1_sets), &rules->l1_sets);
-    x[2] = lanes_times(set, rules->l1_row_bytes);
-    set = lanes_turned(local, lanes_divide(local, &rules->l2_sets), &rules->l2_sets);
-    set = _mm256_add_epi32(set, lanes_times(slice, rules->l2_sets.by));
-    x[3] = lanes_times(set, rules->l2_row_bytes);
+    set = lanes_swizzle(entry, lanes_divide(entry, &rules->l1_sets), &rules->l1_sets);
+    x[2] = lanes_multiply(set, rules->l1_set_bytes);
+    set = lanes_swizzle(local, lanes_divide(local, &rules->l2_sets), &rules->l2_sets);
+    set = _mm256_add_epi32(set, lanes_multiply(slice, rules->l2_sets.by));
+    x[3] = lanes_multiply(set, rules->l2_set_bytes);
     pseudo = _mm256_xor_si256(local, _mm256_xor_si256(_mm256_srli_epi32(local, 3), _mm256_srli_epi32(local, 7)));
-    pseudo = lanes_rest(pseudo, lanes_divide(pseudo, &rules->pseudo_per_slice), &rules->pseudo_per_slice);
+    pseudo = lanes_remainder(pseudo, lanes_divide(pseudo, &rules->pseudo_per_slice), &rules->pseudo_per_slice);
     slice = lanes_divide(slice, &rules->slices_per_channel);
-    pseudo = _mm256_add_epi32(pseudo, lanes_times(slice, rules->pseudo_per_slice.by));
+    pseudo = _mm256_add_epi32(pseudo, lanes_multiply(slice, rules->pseudo_per_slice.by));
     lanes_locate_row(rules, pseudo, entry, &x[5], &x[4]);
     x[6] = x[7] = _mm256_setzero_si256();
     if (rules->has_metadata) {
         line = _mm256_srl_epi32(entry, _mm_cvtsi32_si128((int)rules->metadata_shift));
         local = lanes_divide(line, &rules->metadata_slices);
-        unit = lanes_turned(line, local, &rules->metadata_slices);
-        set = lanes_turned(local, lanes_divide(local, &rules->metadata_sets), &rules->metadata_sets);
-        set = _mm256_add_epi32(set, lanes_times(unit, rules->metadata_sets.by));
-        x[6] = lanes_times(set, rules->metadata_row_bytes);
-        pseudo = lanes_turned(line, lanes_divide(line, &rules->stripes), &rules->stripes);
-        entry = _mm256_srli_epi32(lanes_times(line, rules->metadata_sectors), 2);
+        unit = lanes_swizzle(line, local, &rules->metadata_slices);
+        set = lanes_swizzle(local, lanes_divide(local, &rules->metadata_sets), &rules->metadata_sets);
+        set = _mm256_add_epi32(set, lanes_multiply(unit, rules->metadata_sets.by));
+        x[6] = lanes_multiply(set, rules->metadata_set_bytes);
+        pseudo = lanes_swizzle(line, lanes_divide(line, &rules->stripes), &rules->stripes);
+        entry = _mm256_srli_epi32(lanes_multiply(line, rules->metadata_sectors), 2);
         entry = _mm256_add_epi32(entry, _mm256_set1_epi32((int)rules->metadata_entry));
         lanes_locate_row(rules, pseudo, entry, &bank, &x[7]);
         x[5] = _mm256_or_si256(x[5], _mm256_slli_epi32(bank, 16));
     }
-    lanes_turn(x);
+    lanes_transpose(x);
 #pragma GCC unroll 8
     for (int i = 0; i < 8; i++)
         _mm256_storeu_si256((__m256i *)locations[i], x[i]);
@@ -200,7 +200,7 @@ LANES void lanes_locate(const LocationRules *rules, __m256i entry, __m256i masks
 #define LOCATE static __attribute__((target("avx2"), noinline, unused)) void
 
 /* The locations of an operation's lines, each size_class << 40 | entry << 8 | masks; written in whole eights. */
-LOCATE locations_of_lines(const LocationRules *rules, const uint64_t *lines, int n, LineLocation *locations)
+LOCATE locate_lines_simd(const LocationRules *rules, const uint64_t *lines, int n, LineLocation *locations)
 {
     const __m256i evens = _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7);
     __m256i low, high, entry, masks, size_class;
@@ -223,7 +223,7 @@ LOCATE locations_of_lines(const LocationRules *rules, const uint64_t *lines, int
 }
 
 /* Completes eight locations, of which entry, masks and size class are there. */
-LOCATE locations_complete(const LocationRules *rules, LineLocation *const *locations)
+LOCATE complete_locations_simd(const LocationRules *rules, LineLocation *const *locations)
 {
     uint32_t entry[8], masks[8];
     for (int i = 0; i < 8; i++)
@@ -231,20 +231,20 @@ LOCATE locations_complete(const LocationRules *rules, LineLocation *const *locat
     lanes_locate(rules, _mm256_loadu_si256((const __m256i *)entry), _mm256_loadu_si256((const __m256i *)masks), locations);
 }
 
-static inline int locates_eight_at_a_time(void)
+static inline int has_eight_lane_lookup(void)
 {
     return __builtin_cpu_supports("avx2");
 }
 #else
-static inline void locations_of_lines(const LocationRules *rules, const uint64_t *lines, int n, LineLocation *locations)
+static inline void locate_lines_simd(const LocationRules *rules, const uint64_t *lines, int n, LineLocation *locations)
 {
 }
 
-static inline void locations_complete(const LocationRules *rules, LineLocation *const *locations)
+static inline void complete_locations_simd(const LocationRules *rules, LineLocation *const *locations)
 {
 }
 
-static inline int locates_eight_at_a_time(void)
+static inline int has_eight_lane_lookup(void)
 {
     return 0;
 }

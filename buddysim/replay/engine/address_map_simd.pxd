@@ -22,14 +22,14 @@ cdef extern from "address_map_simd.h" nogil:
         LaneDivisor l1_sets
         LaneDivisor l2_sets
         LaneDivisor pseudo_per_slice
-        LaneDivisor pieces
+        LaneDivisor row_stripes
         LaneDivisor banks_of_group
         LaneDivisor stripes
         LaneDivisor metadata_slices
         LaneDivisor metadata_sets
-        uint32_t l1_row_bytes
-        uint32_t l2_row_bytes
-        uint32_t metadata_row_bytes
+        uint32_t l1_set_bytes
+        uint32_t l2_set_bytes
+        uint32_t metadata_set_bytes
         uint32_t banks                      # of a pseudo-channel
         uint32_t bank_groups
         uint32_t metadata_shift
@@ -39,6 +39,6 @@ cdef extern from "address_map_simd.h" nogil:
         bint has_metadata
     LaneDivisor lane_divisor(uint32_t by) noexcept
     void location_begin(LineLocation* location, uint64_t line) noexcept      # from size_class << 40 | entry << 8 | masks
-    void locations_of_lines(const LocationRules* rules, const uint64_t* lines, int n, LineLocation* locations) noexcept
-    void locations_complete(const LocationRules* rules, LineLocation* const* locations) noexcept    # eight
-    bint locates_eight_at_a_time() noexcept
+    void locate_lines_simd(const LocationRules* rules, const uint64_t* lines, int n, LineLocation* locations) noexcept
+    void complete_locations_simd(const LocationRules* rules, LineLocation* const* locations) noexcept    # eight
+    bint has_eight_lane_lookup() noexcept

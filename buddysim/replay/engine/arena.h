@@ -14,7 +14,7 @@
 #define HUGE_PAGE ((size_t)2 << 20)
 
 /* What an allocation of `bytes` takes, at least 1: in a sanitizer's build no more, so that it sees what is beyond. */
-static inline size_t arena_whole(size_t bytes, size_t unit)
+static inline size_t arena_round_up(size_t bytes, size_t unit)
 {
 #ifdef __SANITIZE_ADDRESS__
     (void)unit;
@@ -31,15 +31,15 @@ static inline size_t arena_whole(size_t bytes, size_t unit)
 static inline void *arena_block(size_t bytes)
 {
     const size_t unit = bytes < HUGE_PAGE / 4 ? CPU_LINE : HUGE_PAGE;
-    const size_t whole = arena_whole(bytes, unit);
+    const size_t rounded = arena_round_up(bytes, unit);
     char *chunk, *block;
-    if (whole > SIZE_MAX - unit || !(chunk = (char *)malloc(whole + unit)))
+    if (rounded > SIZE_MAX - unit || !(chunk = (char *)malloc(rounded + unit)))
         return NULL;
     block = chunk + (unit - (uintptr_t)chunk % unit);
     ((void **)block)[-1] = chunk;
 #ifdef __linux__
     if (unit == HUGE_PAGE)
-        madvise(block, whole, MADV_HUGEPAGE);
+        madvise(block, rounded, MADV_HUGEPAGE);
 #endif
     return block;
 }

@@ -1,7 +1,7 @@
 """Arrays that live as long as a run, side by side in huge pages."""
 from libc.string cimport memset
 
-cdef size_t MOST_BYTES = <size_t>1 << 60
+cdef size_t MAX_BYTES = <size_t>1 << 60
 
 
 cdef void* arena_zeroed(Arena* arena, size_t count, size_t size) except NULL:
@@ -9,11 +9,11 @@ cdef void* arena_zeroed(Arena* arena, size_t count, size_t size) except NULL:
     cdef ArenaBlock* block = arena.newest
     cdef size_t bytes, block_bytes
     cdef char* array
-    if count > MOST_BYTES // size:
+    if count > MAX_BYTES // size:
         raise MemoryError(f"{count} times {size} bytes do not fit in memory")
-    bytes = arena_whole(count * size, CPU_LINE)
+    bytes = arena_round_up(count * size, CPU_LINE)
     if not block or bytes > block.bytes - block.used:
-        block_bytes = arena_whole(CPU_LINE + bytes, HUGE_PAGE)
+        block_bytes = arena_round_up(CPU_LINE + bytes, HUGE_PAGE)
         block = <ArenaBlock*>arena_block(block_bytes - 1)
         if not block:
             raise MemoryError(f"{count} times {size} bytes do not fit in memory")

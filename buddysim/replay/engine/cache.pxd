@@ -12,32 +12,33 @@ from libc.stdint cimport int64_t, uint16_t, uint32_t
 from buddysim.replay.engine.division cimport Divisor, divide, remainder
 from buddysim.replay.engine.compiler_hints cimport prefetch
 from buddysim.replay.engine.arena cimport Arena
-from buddysim.replay.engine.set_search cimport SECTOR_COUNT, order_renew, order_renew_oldest, set_match
+from buddysim.replay.engine.set_search cimport SECTOR_COUNT, order_touch, order_touch_oldest, set_match
 
 ctypedef uint16_t Line      # sectors' states, a bit per sector: valid | dirty << DIRTY | partial << PARTIAL | coming << COMING
 
 cdef enum:
     DIRTY = 4
     PARTIAL = 8
-    COMING = 12             # valid sectors that can be used only from `ready_ps` on
+    PENDING = 12  # valid sectors whose data arrive at `ready_ps`
 
-cdef struct Row:            # one set
-    uint32_t* tags
-    char* order             # the ways, the one used last first
-    Line* lines
-    int64_t* ready_ps       # when the sectors in flight arrive
+# One set of a cache.
+cdef struct CacheSet:
+    uint32_t* tags     # [padded_ways]
+    char* order        # the ways, most recently used first
+    Line* lines        # [padded_ways]
+    int64_t* ready_ps  # [padded_ways]: arrival of pending sectors
 
 cdef struct SectorCache:
-    uint32_t units
-    Divisor sets            # of each unit
+    uint32_t units        # caches: one per SM or slice
+    Divisor sets          # sets of each unit
     uint32_t ways
-    uint32_t padded_ways
-    uint32_t oldest_bit     # in a set's order, where that is a word
-    uint32_t row_bytes      # 16 * padded_ways
-    char* rows              # [units][sets]: tags, order, lines, ready_ps
+    uint32_t padded_ways  # 4, or a multiple of 8
+    uint32_t oldest_bit   # bit of the oldest way in the order of up to 16 ways: 4 * (ways - 1)
+    uint32_t set_bytes    # 16 * padded_ways
+    char* set_data        # [units][sets]: tags, order, lines, ready_ps
 
 
-cdef inline uint32_t fold(uint32_t x) noexcept nogil:
+cdef inline uint32_t hash_u32(uint32_t x) noexcept nogil:
     """Mixes the high bits of a line number into the low ones: what spreads strides over sets and slices."""
     x ^= x >> 15
     x *= <uint32_t>0x2C1B3C6D
@@ -47,69 +48,69 @@ cdef inline uint32_t fold(uint32_t x) noexcept nogil:
     return x
 
 
-cdef inline uint32_t cache_set(const SectorCache* cache, uint32_t unit, uint32_t local) noexcept nogil:
-    """Where in `rows` the set for the line number `local` of unit `unit` lies."""
+cdef inline uint32_t cache_set_offset(const SectorCache* cache, uint32_t unit, uint32_t local) noexcept nogil:
+    """Where in `set_data` the set for the line number `local` of unit `unit` lies."""
     cdef uint32_t index, group = divide(cache.sets, local), sets = cache.sets.by
     if cache.sets.is_power:
-        index = (local ^ fold(group)) & (sets - 1)
+        index = (local ^ hash_u32(group)) & (sets - 1)
     else:
-        index = remainder(cache.sets, local - group * sets + remainder(cache.sets, fold(group)))
-    return (unit * sets + index) * cache.row_bytes
+        index = remainder(cache.sets, local - group * sets + remainder(cache.sets, hash_u32(group)))
+    return (unit * sets + index) * cache.set_bytes
 
 
-cdef inline Row cache_row(const SectorCache* cache, uint32_t set) noexcept nogil:
+cdef inline CacheSet cache_set(const SectorCache* cache, uint32_t set_offset) noexcept nogil:
     """Where the ways of a set are."""
     cdef size_t ways = cache.padded_ways
-    cdef char* row = cache.rows + set
-    return Row(<uint32_t*>row, row + 4 * ways, <Line*>(row + 6 * ways), <int64_t*>(row + 8 * ways))
+    cdef char* set = cache.set_data + set_offset
+    return CacheSet(<uint32_t*>set, set + 4 * ways, <Line*>(set + 6 * ways), <int64_t*>(set + 8 * ways))
 
 
-cdef inline void cache_prefetch(const SectorCache* cache, uint32_t set) noexcept nogil:
+cdef inline void cache_prefetch(const SectorCache* cache, uint32_t set_offset) noexcept nogil:
     """Prefetches a set's row into the CPU's cache, but for the arrival times of more than eight ways."""
-    cdef const char* row = cache.rows + set
-    prefetch(row)
-    prefetch(row + 64)
+    cdef const char* set = cache.set_data + set_offset
+    prefetch(set)
+    prefetch(set + 64)
 
 
-cdef inline int64_t cache_find(const SectorCache* cache, const Row* row, uint32_t tag) noexcept nogil:
+cdef inline int64_t cache_find(const SectorCache* cache, const CacheSet* set, uint32_t tag) noexcept nogil:
     """The way of the set that holds `tag`, or -1."""
-    return set_match(row.tags, cache.padded_ways, tag)
+    return set_match(set.tags, cache.padded_ways, tag)
 
 
-cdef inline void cache_touch(const SectorCache* cache, const Row* row, int64_t way) noexcept nogil:
+cdef inline void cache_touch(const SectorCache* cache, const CacheSet* set, int64_t way) noexcept nogil:
     """Makes the way the most recently used one of its set."""
-    order_renew(row.order, cache.ways, way)
+    order_touch(set.order, cache.ways, way)
 
 
-cdef inline int64_t cache_replace(const SectorCache* cache, const Row* row, uint32_t tag, uint32_t* left) noexcept nogil:
-    """Gives the least recently used way (an empty one first) to `tag`; `left` becomes the tag evicted from it.
+cdef inline int64_t cache_replace(const SectorCache* cache, const CacheSet* set, uint32_t tag, uint32_t* evicted) noexcept nogil:
+    """Gives the least recently used way (an empty one first) to `tag`; `evicted` becomes the tag evicted from it.
 
     Returns the way. The states in its line are still those of the evicted tag; the caller sets the new ones.
     """
-    cdef int64_t way = order_renew_oldest(row.order, cache.ways, cache.oldest_bit)
-    left[0] = row.tags[way]
-    row.tags[way] = tag
+    cdef int64_t way = order_touch_oldest(set.order, cache.ways, cache.oldest_bit)
+    evicted[0] = set.tags[way]
+    set.tags[way] = tag
     return way
 
 
-cdef inline Line cache_coming(unsigned int line, int64_t* ready_ps, unsigned int sectors, int64_t now,
+cdef inline Line mark_pending(unsigned int line, int64_t* ready_ps, unsigned int sectors, int64_t now,
                               int64_t ready) noexcept nogil:
     """A line whose `sectors` become valid, their data usable from `ready` on. The latest arrival time still ahead is kept."""
-    cdef unsigned int coming = sectors
+    cdef unsigned int pending = sectors
     if not line:
         ready_ps[0] = ready
-        return <Line>(sectors | sectors << COMING)
-    if line >> COMING and ready_ps[0] > now:
-        coming |= line >> COMING
+        return <Line>(sectors | sectors << PENDING)
+    if line >> PENDING and ready_ps[0] > now:
+        pending |= line >> PENDING
         ready = ready if ready > ready_ps[0] else ready_ps[0]
     ready_ps[0] = ready
-    return <Line>(line & ((1 << COMING) - 1) | sectors | coming << COMING)
+    return <Line>(line & ((1 << PENDING) - 1) | sectors | pending << PENDING)
 
 
-cdef inline unsigned int cache_not_yet(unsigned int line, const int64_t* ready_ps, int64_t now) noexcept nogil:
+cdef inline unsigned int pending_at(unsigned int line, const int64_t* ready_ps, int64_t now) noexcept nogil:
     """Valid sectors of a line whose data are still in flight at `now`."""
-    cdef unsigned int coming = line >> COMING
-    return coming if coming and ready_ps[0] > now else 0
+    cdef unsigned int pending = line >> PENDING
+    return pending if pending and ready_ps[0] > now else 0
 
 
 cdef inline int sector_count(unsigned int mask) noexcept nogil:
@@ -119,4 +120,4 @@ cdef inline int sector_count(unsigned int mask) noexcept nogil:
 
 cdef int cache_init(Arena* arena, SectorCache* cache, int units, int sets, int ways) except -1
 cdef void cache_clear_unit(SectorCache* cache, int unit) noexcept nogil
-cdef void cache_empty_way(const SectorCache* cache, const Row* row, int64_t way) noexcept nogil
+cdef void cache_empty_way(const SectorCache* cache, const CacheSet* set, int64_t way) noexcept nogil

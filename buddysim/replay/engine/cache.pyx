@@ -3,15 +3,15 @@ from libc.stdint cimport int64_t, uint32_t
 
 from buddysim.replay.engine.arena cimport Arena, arena_free, arena_zeroed
 from buddysim.replay.engine.division cimport divisor
-from buddysim.replay.engine.set_search cimport SET_EMPTY, order_begin, order_renew_oldest
+from buddysim.replay.engine.set_search cimport SET_EMPTY, order_init, order_touch_oldest
 
 cdef int cache_init(Arena* arena, SectorCache* cache, int units, int sets, int ways) except -1:
     """Allocates `units` empty caches. Raises MemoryError."""
     cache.units, cache.sets, cache.ways = units, divisor(sets), ways
     cache.padded_ways = 4 if ways <= 4 else (ways + 7) // 8 * 8
     cache.oldest_bit = 4 * (ways - 1)
-    cache.row_bytes = 16 * cache.padded_ways
-    cache.rows = <char*>arena_zeroed(arena, <size_t>units * sets, cache.row_bytes)
+    cache.set_bytes = 16 * cache.padded_ways
+    cache.set_data = <char*>arena_zeroed(arena, <size_t>units * sets, cache.set_bytes)
     for unit in range(units):
         cache_clear_unit(cache, unit)
     return 0
@@ -19,23 +19,23 @@ cdef int cache_init(Arena* arena, SectorCache* cache, int units, int sets, int w
 
 cdef void cache_clear_unit(SectorCache* cache, int unit) noexcept nogil:
     """Empties one unit: nothing is written back."""
-    cdef uint32_t set, way, first = unit * cache.sets.by
-    cdef Row row
-    for set in range(first, first + cache.sets.by):
-        row = cache_row(cache, set * cache.row_bytes)
+    cdef uint32_t set_offset, way, first = unit * cache.sets.by
+    cdef CacheSet set
+    for set_offset in range(first, first + cache.sets.by):
+        set = cache_set(cache, set_offset * cache.set_bytes)
         for way in range(cache.padded_ways):
-            row.tags[way] = SET_EMPTY
-            row.lines[way] = 0
-        order_begin(row.order, cache.ways)
+            set.tags[way] = SET_EMPTY
+            set.lines[way] = 0
+        order_init(set.order, cache.ways)
 
 
-cdef void cache_empty_way(const SectorCache* cache, const Row* row, int64_t way) noexcept nogil:
+cdef void cache_empty_way(const SectorCache* cache, const CacheSet* set, int64_t way) noexcept nogil:
     """Makes a way empty and the first of its set to be taken; nothing is written back."""
-    row.tags[way] = SET_EMPTY
-    row.lines[way] = 0
-    cache_touch(cache, row, way)
+    set.tags[way] = SET_EMPTY
+    set.lines[way] = 0
+    cache_touch(cache, set, way)
     for _ in range(cache.ways - 1):     # all others become younger, in their order
-        order_renew_oldest(row.order, cache.ways, cache.oldest_bit)
+        order_touch_oldest(set.order, cache.ways, cache.oldest_bit)
 
 
 cdef class LruTags:
@@ -62,18 +62,18 @@ cdef class LruTags:
         -------
         tuple of the sectors that hit (mask) and the tag evicted (-1: none, the line was there or the way was empty)
         """
-        cdef Row row = cache_row(&self.cache, cache_set(&self.cache, 0, tag))
-        cdef int64_t way = cache_find(&self.cache, &row, tag)
+        cdef CacheSet set = cache_set(&self.cache, cache_set_offset(&self.cache, 0, tag))
+        cdef int64_t way = cache_find(&self.cache, &set, tag)
         cdef int64_t evicted = -1
-        cdef uint32_t left
+        cdef uint32_t evicted_tag
         cdef unsigned int hits = 0
         if way < 0:
-            way = cache_replace(&self.cache, &row, tag, &left)
-            if left != SET_EMPTY:
-                evicted = left
-            row.lines[way] = 0
+            way = cache_replace(&self.cache, &set, tag, &evicted_tag)
+            if evicted_tag != SET_EMPTY:
+                evicted = evicted_tag
+            set.lines[way] = 0
         else:
-            hits = row.lines[way] & sectors
-            cache_touch(&self.cache, &row, way)
-        row.lines[way] |= sectors
+            hits = set.lines[way] & sectors
+            cache_touch(&self.cache, &set, way)
+        set.lines[way] |= sectors
         return hits, evicted

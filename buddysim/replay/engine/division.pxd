@@ -8,9 +8,9 @@ cdef extern from *:
     uint64_t high_product(uint64_t a, uint64_t b) noexcept nogil
 
 cdef struct Divisor:
-    uint64_t reciprocal         # 2^63 / by, rounded up
-    uint32_t by                 # 1 to 2^31
-    bint is_power               # of two
+    uint64_t reciprocal  # 2^63 / by, rounded up
+    uint32_t by          # 1 to 2^31
+    bint is_power        # `by` is a power of two
 
 
 cdef inline Divisor divisor(uint32_t by) noexcept nogil:

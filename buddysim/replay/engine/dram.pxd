@@ -14,107 +14,112 @@ once. Refresh takes bus and activations for tRFC every tREFI and closes the rows
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from buddysim.replay.engine.arena cimport Arena
-from buddysim.replay.engine.reservation_table cimport CALENDAR_WORDS, Calendar, SlotGrid, calendar_place, calendar_take_one, slot_at
+from buddysim.replay.engine.reservation_table cimport TABLE_WORDS, ReservationTable, SlotGrid, reserve_slots, reserve_first_free, slot_at
 from buddysim.replay.engine.compiler_hints cimport likely, prefetch, unlikely
 from buddysim.replay.engine.kinds cimport TRAFFIC_KINDS, Traffic
-from buddysim.replay.engine.port cimport Port, port_pass
+from buddysim.replay.engine.port cimport Port, port_transfer
 from buddysim.replay.engine.set_search cimport push_number, push_time, set_match
 
 cdef enum:
     NO_ROW = 0xffffffff
-    BANK_ROWS = 4               # that a bank remembers
-    WRITE_QUEUE_LIMIT = 128
-    MOST_BURSTS = 4             # of a request
+    BANK_ROWS = 4            # rows that a bank remembers
+    WRITE_QUEUE_LIMIT = 128  # rows in a write queue
+    MAX_BURSTS = 4           # of a request
 
-cdef struct DramTiming:         # all in ps
+# JEDEC timing parameters in ps, except where said otherwise.
+cdef struct DramTiming:
     int64_t rcd
     int64_t rp
     int64_t cl
     int64_t cwl
     int64_t ras
-    int64_t ccd_slots           # tCCD_L in bursts
-    int64_t act_interval        # the larger of tRRD and tFAW / 4
+    int64_t ccd_slots      # tCCD_L in bursts
+    int64_t act_interval   # max(tRRD, tFAW / 4)
     int64_t wr
-    int64_t read_to_write       # idle bus between read data and write data
-    int64_t write_to_read       # idle bus between write data and read data
+    int64_t read_to_write  # bus turnaround: end of read data to start of write data
+    int64_t write_to_read  # bus turnaround: end of write data to start of read data
     int64_t rtp
     int64_t rfc
     int64_t refi
 
-cdef struct Bank:               # one cache line of the CPU
-    uint32_t[BANK_ROWS] row     # the open one (NO_ROW: closed) and those that were open before, the latest first
-    int64_t[BANK_ROWS] begin_ps  # of each, when the row before it was left: its activation less tRP
-    int64_t col_ps              # earliest next column command
-    int64_t ready_ps            # earliest precharge of the open row, or activation where none is open
+# One cache line of the CPU.
+cdef struct Bank:
+    uint32_t[BANK_ROWS] row           # open row (NO_ROW: closed), then the rows open before it, latest first
+    int64_t[BANK_ROWS] row_closed_ps  # of each: time at which the row before it was closed, its activation less tRP
+    int64_t col_ps                    # earliest next column command
+    int64_t ready_ps                  # earliest precharge of the open row, or activation if none is open
 
-cdef struct QueuedRow:          # queued writes to one row
+# Queued writes to one row.
+cdef struct QueuedRow:
     Bank* bank
     uint32_t row
-    int64_t arrival_ps          # of the first of them
+    int64_t arrival_ps  # of the first write
     int64_t bursts
 
-cdef struct PseudoChannel:      # what a read needs, the calendars' slots apart, are three cache lines of the CPU
-    int64_t latest_act_ps       # of all activations the latest
+# What a read needs, except for reservations, lies in three cache lines of the CPU.
+cdef struct PseudoChannel:
+    int64_t latest_act_ps          # latest activation
     int64_t row_misses
     int64_t row_hits
-    int64_t[TRAFFIC_KINDS] moved  # bursts by Traffic, queued writes among them
-    Calendar bus                # slots of a burst
-    Calendar activations        # slots of `act_interval`
-    int64_t turning_slot        # the first slot that turning the bus back for reads took
-    int64_t turned_slot         # the last one
-    int64_t alone_slot          # the first slot of the latest drain that had the bus alone, or NEVER
+    int64_t[TRAFFIC_KINDS] moved   # bursts by Traffic, including queued writes
+    ReservationTable bus           # a slot per burst
+    ReservationTable activations   # slots of `act_interval`
+    int64_t turnaround_first_slot  # bus turnaround from writes to reads: first slot
+    int64_t turnaround_last_slot   # and last slot; -2: none yet
+    int64_t exclusive_drain_slot   # with exclusive drains: first slot of the latest drain; NEVER: none yet
     int64_t queued_bursts
-    int64_t n_queued
-    QueuedRow* queue            # [WRITE_QUEUE_LIMIT], by arrival
-    int64_t* free_ps            # [write_high + MOST_BURSTS - 1]: a ring of the queue's places, when each comes free
-    int64_t next_place          # to be taken
-    int64_t next_freed          # to be freed
-    Port* port                  # simple
+    int64_t n_queued               # queued rows
+    QueuedRow* queue               # [WRITE_QUEUE_LIMIT], by arrival
+    int64_t* free_ps               # [write_queue_entries], ring: time at which each entry of the write queue is free
+    int64_t queue_tail             # next entry of `free_ps` that a write takes
+    int64_t queue_head             # next entry of `free_ps` that a drain frees
+    Port* port                     # with dram.model = "simple"
 
-cdef struct DeviceLocation:        # where something lies
+# Where data lie in device memory.
+cdef struct DeviceLocation:
     PseudoChannel* channel
     Bank* bank
     uint32_t row
 
 cdef struct Dram:
-    int banked
-    int n_pseudo                # pseudo-channels in all
-    uint32_t n_banks            # per pseudo-channel, a power of two
-    int bank_bits               # its log2
-    int write_high              # queued bursts that start a drain
-    int write_low               # that end it, and that start one where the bus is idle
-    int write_places            # bursts that a queue holds
-    int64_t now_ps              # the time of the event at hand: no request comes earlier than this any more
+    int banked                   # dram.model: 1 banked, 0 simple
+    int n_pseudo                 # pseudo-channels of all channels
+    uint32_t n_banks             # per pseudo-channel, a power of two
+    int bank_bits                # log2 of n_banks
+    int write_high_watermark     # queued bursts that start a write drain
+    int write_low_watermark      # queued bursts that end it, and that start one on an idle bus
+    int write_queue_entries      # bursts in a write queue
+    int64_t now_ps               # time of the current event; no request arrives earlier
     SlotGrid bus_grid
     SlotGrid act_grid
-    bint limits_activations     # is `act_interval` longer than a burst? Where it isn't, the bus limits them
-    int64_t read_to_write_slots  # idle bus between read data and write data
-    int64_t write_to_read_slots  # idle bus between write data and read data
-    int64_t burst_ps            # one 32 B burst, also the length of a slot
-    int64_t before_ps           # fixed time from the L2 slice to the first command
-    int64_t after_ps            # fixed time from the end of the data to the L2 slice
-    int64_t simple_ps           # simple: command to the end of the first burst
-    int64_t burst_cost          # simple: one burst through the bus
-    int64_t refreshed_ps        # start of the refresh interval of the last request
-    bint refreshes_single_banks  # each in its turn; else all at once
-    bint drains_alone           # reads wait until a drain is over
-    int64_t joined_ps           # a burst of a request to a row that was left, until the bank's next column command
-    int64_t next_col_ps         # from the end of a read's data to the bank's next column command: negative
-    int64_t read_to_pre_ps      # from the end of a read's data to the precharge: negative
+    bint limits_activations      # `act_interval` is longer than a burst; otherwise the bus limits activations
+    int64_t read_to_write_slots  # bus turnaround, in slots
+    int64_t write_to_read_slots  # bus turnaround, in slots
+    int64_t burst_ps             # a 32 B burst, and a slot of the bus
+    int64_t before_ps            # L2 slice to the first command
+    int64_t after_ps             # end of the data to the L2 slice
+    int64_t simple_ps            # simple: command to the end of the first burst
+    int64_t burst_cost           # simple: a burst through the bus, in port units
+    int64_t refreshed_ps         # start of the refresh interval of the last request
+    bint single_bank_refresh     # REFSB: banks are refreshed one after the other; else REFab
+    bint exclusive_drains        # reads wait until a write drain ends
+    int64_t row_merge_ps         # per burst merged into a closed row: delay of the bank's next column command
+    int64_t next_col_ps          # end of read data to the bank's next column command: negative
+    int64_t read_to_pre_ps       # end of read data to the precharge: negative
     DramTiming timing
-    PseudoChannel* pseudo       # [n_pseudo]
-    Bank* banks                 # [n_pseudo][n_banks]
+    PseudoChannel* pseudo        # [n_pseudo]
+    Bank* banks                  # [n_pseudo][n_banks]
 
 
-cdef int64_t dram_would_read(Dram* dram, const DeviceLocation* location, int bursts, int64_t t) noexcept nogil
-cdef int64_t queue_write(Dram* dram, const DeviceLocation* location, int bursts, int64_t t) noexcept nogil
+cdef int64_t dram_read_dry_run(Dram* dram, const DeviceLocation* location, int bursts, int64_t t) noexcept nogil
+cdef int64_t enqueue_write(Dram* dram, const DeviceLocation* location, int bursts, int64_t t) noexcept nogil
 
 
-cdef inline int64_t larger(int64_t a, int64_t b) noexcept nogil:
+cdef inline int64_t max_i64(int64_t a, int64_t b) noexcept nogil:
     return a if a > b else b
 
 
-cdef inline int64_t last_refresh(Dram* dram, int64_t t) noexcept nogil:
+cdef inline int64_t refresh_interval_start(Dram* dram, int64_t t) noexcept nogil:
     """When the refresh interval that holds `t` began; all channels refresh together."""
     cdef int64_t began = dram.refreshed_ps
     if unlikely(<uint64_t>(t - began) >= <uint64_t>dram.timing.refi):
@@ -124,48 +129,48 @@ cdef inline int64_t last_refresh(Dram* dram, int64_t t) noexcept nogil:
     return began
 
 
-cdef inline int64_t place_activation(Dram* dram, PseudoChannel* channel, int64_t t) noexcept nogil:
+cdef inline int64_t reserve_activation(Dram* dram, PseudoChannel* channel, int64_t t) noexcept nogil:
     """When a row wanted at `t` may be activated: in the first free slot, an interval after the latest one where that is before.
 
     Which of the slots is the latest, a CPU can't predict: a mask instead of a branch. The latest activation lies in the latest slot
     taken: an interval after it is before the slot after next.
     """
     cdef int64_t latest = channel.activations.last_slot, slot, after_latest
-    slot = calendar_take_one(&dram.act_grid, &channel.activations, dram.now_ps, slot_at(&dram.act_grid, t))
-    t = larger(t, slot * dram.act_grid.slot_ps)
+    slot = reserve_first_free(&dram.act_grid, &channel.activations, dram.now_ps, slot_at(&dram.act_grid, t))
+    t = max_i64(t, slot * dram.act_grid.slot_ps)
     after_latest = channel.latest_act_ps + dram.act_grid.slot_ps
-    t = larger(t, after_latest if slot > latest else t)
-    channel.latest_act_ps = larger(channel.latest_act_ps, t)
+    t = max_i64(t, after_latest if slot > latest else t)
+    channel.latest_act_ps = max_i64(channel.latest_act_ps, t)
     return t
 
 
-cdef inline int64_t bank_open(Dram* dram, PseudoChannel* channel, Bank* bank, uint32_t row, int64_t t) noexcept nogil:
+cdef inline int64_t open_row(Dram* dram, PseudoChannel* channel, Bank* bank, uint32_t row, int64_t t) noexcept nogil:
     """Brings `row` to the bank's row buffer for a request that arrives at `t`; returns its first column command's time.
 
     A row that the bank has scheduled and leaves after `t` only is joined: another column command after its activation.
     """
     cdef DramTiming* timing = &dram.timing
     cdef int64_t act, i, after = 0
-    if unlikely(dram.refreshes_single_banks):       # before time 0 the bank had its turn too
+    if unlikely(dram.single_bank_refresh):       # before time 0 the bank had its turn too
         after = ((bank - dram.banks) & (dram.n_banks - 1)) * dram.timing.refi / dram.n_banks - dram.timing.refi
-    act = last_refresh(dram, t - after) + after
-    if unlikely(bank.begin_ps[0] + timing.rp < act):     # activated before the refresh
+    act = refresh_interval_start(dram, t - after) + after
+    if unlikely(bank.row_closed_ps[0] + timing.rp < act):     # activated before the refresh
         bank.row[0] = NO_ROW
         bank.ready_ps = act + timing.rfc
     i = set_match(bank.row, BANK_ROWS, row)
     # Whether the row is open, or will be, is hard for a CPU to predict: one branch for all.
-    if (i >= 0) & ((i == 0) | (t < bank.begin_ps[(i - 1) & (BANK_ROWS - 1)])):
+    if (i >= 0) & ((i == 0) | (t < bank.row_closed_ps[(i - 1) & (BANK_ROWS - 1)])):
         channel.row_hits += 1
-        act = bank.begin_ps[i] + timing.rp + timing.rcd
-        return larger(t, act + (bank.col_ps - act & -<int64_t>(i == 0)))
+        act = bank.row_closed_ps[i] + timing.rp + timing.rcd
+        return max_i64(t, act + (bank.col_ps - act & -<int64_t>(i == 0)))
     channel.row_misses += 1
-    act = larger(t, bank.ready_ps)
+    act = max_i64(t, bank.ready_ps)
     if bank.row[0] != NO_ROW:
         act += timing.rp
     if likely(dram.limits_activations):
-        act = place_activation(dram, channel, act)
+        act = reserve_activation(dram, channel, act)
     push_number(bank.row, row)
-    push_time(bank.begin_ps, act - timing.rp)
+    push_time(bank.row_closed_ps, act - timing.rp)
     bank.col_ps = act + timing.rcd
     bank.ready_ps = act + timing.ras
     return bank.col_ps
@@ -182,25 +187,25 @@ cdef inline void dram_prefetch(const DeviceLocation* location) noexcept nogil:
     """Prefetches what a read will need into the CPU's cache."""
     cdef PseudoChannel* channel = location.channel
     prefetch(location.bank)
-    prefetch(&channel.bus.bits[(channel.bus.last_slot >> 6) & (CALENDAR_WORDS - 1)])
-    prefetch(&channel.activations.bits[(channel.activations.last_slot >> 6) & (CALENDAR_WORDS - 1)])
+    prefetch(&channel.bus.bits[(channel.bus.last_slot >> 6) & (TABLE_WORDS - 1)])
+    prefetch(&channel.activations.bits[(channel.activations.last_slot >> 6) & (TABLE_WORDS - 1)])
 
 
 cdef inline int64_t banked_read(Dram* dram, const DeviceLocation* location, int bursts, int64_t t) noexcept nogil:
     cdef PseudoChannel* channel = location.channel
     cdef Bank* bank = location.bank
     cdef int64_t data, last, first, done, slot
-    cdef bint joined
-    data = bank_open(dram, channel, bank, location.row, t) + dram.timing.cl
-    joined = bank.row[0] != location.row
+    cdef bint merged_row
+    data = open_row(dram, channel, bank, location.row, t) + dram.timing.cl
+    merged_row = bank.row[0] != location.row
     slot = slot_at(&dram.bus_grid, data)
-    if unlikely(dram.drains_alone and slot >= channel.alone_slot):
-        slot = larger(slot, channel.turned_slot + 1)
-    last = calendar_place(&dram.bus_grid, &channel.bus, dram.now_ps, slot, bursts, dram.timing.ccd_slots, &first)
-    done = larger(data, first * dram.burst_ps) + (last - first + 1) * dram.burst_ps
+    if unlikely(dram.exclusive_drains and slot >= channel.exclusive_drain_slot):
+        slot = max_i64(slot, channel.turnaround_last_slot + 1)
+    last = reserve_slots(&dram.bus_grid, &channel.bus, dram.now_ps, slot, bursts, dram.timing.ccd_slots, &first)
+    done = max_i64(data, first * dram.burst_ps) + (last - first + 1) * dram.burst_ps
     # Where it was joined, the row now open gives way for as long as the joined bursts took.
-    bank.col_ps = bank.col_ps + bursts * dram.joined_ps if joined else done + dram.next_col_ps
-    bank.ready_ps = larger(bank.ready_ps, done + dram.read_to_pre_ps)
+    bank.col_ps = bank.col_ps + bursts * dram.row_merge_ps if merged_row else done + dram.next_col_ps
+    bank.ready_ps = max_i64(bank.ready_ps, done + dram.read_to_pre_ps)
     return done
 
 
@@ -212,7 +217,7 @@ cdef inline int64_t dram_read(Dram* dram, const DeviceLocation* location, int bu
     t += dram.before_ps
     if dram.banked:
         return banked_read(dram, location, bursts, t) + dram.after_ps
-    t = port_pass(location.channel.port, &dram.now_ps, t, bursts * dram.burst_cost)
+    t = port_transfer(location.channel.port, &dram.now_ps, t, bursts * dram.burst_cost)
     return t + dram.simple_ps + (bursts - 1) * dram.burst_ps + dram.after_ps
 
 
@@ -227,9 +232,9 @@ cdef inline int64_t dram_write(Dram* dram, const DeviceLocation* location, int b
     """Posts a write of `bursts` bursts to one row; it leaves the L2 at `t`. Returns when the channel takes it."""
     location.channel.moved[<int>kind] += bursts
     if not dram.banked:
-        return port_pass(location.channel.port, &dram.now_ps, t + dram.before_ps, bursts * dram.burst_cost) - dram.before_ps
-    return queue_write(dram, location, bursts, t)
+        return port_transfer(location.channel.port, &dram.now_ps, t + dram.before_ps, bursts * dram.burst_cost) - dram.before_ps
+    return enqueue_write(dram, location, bursts, t)
 
 
 cdef int dram_init(Arena* arena, Dram* dram) except -1
-cdef int dram_set_up(Arena* arena, Dram* dram, dict n) except -1
+cdef int dram_configure(Arena* arena, Dram* dram, dict n) except -1

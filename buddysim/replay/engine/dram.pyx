@@ -1,7 +1,7 @@
 """Set-up of a `Dram`, and its write queues."""
 from buddysim.replay.engine.arena cimport Arena, arena_zeroed
 from buddysim.replay.engine.reservation_table cimport (
-    calendar_first_free, calendar_forget, calendar_holds, calendar_init, calendar_release, calendar_take, slot_grid,
+    first_free_slot, advance_table, table_covers, table_init, release_slot, reserve_slot, slot_grid,
 )
 from buddysim.replay.engine.events cimport NEVER
 from buddysim.replay.engine.port cimport Port
@@ -10,16 +10,16 @@ cdef extern from *:
     int count_trailing_zeros "__builtin_ctzll"(unsigned long long x) noexcept nogil
 
 
-cdef int64_t queue_write(Dram* dram, const DeviceLocation* location, int bursts, int64_t t) noexcept nogil:
+cdef int64_t enqueue_write(Dram* dram, const DeviceLocation* location, int bursts, int64_t t) noexcept nogil:
     """Queues a write that leaves the L2 at `t`, and drains the queue where that is due; returns when the queue takes it."""
     cdef PseudoChannel* channel = location.channel
     cdef QueuedRow* queue = channel.queue
-    cdef int64_t i = channel.n_queued - 1, taken = t
+    cdef int64_t i = channel.n_queued - 1, accepted_ps = t
     cdef bint idle
     for _ in range(bursts):
-        taken = larger(taken, channel.free_ps[channel.next_place])
-        channel.next_place = channel.next_place + 1 if channel.next_place + 1 < dram.write_places else 0
-    t = taken + dram.before_ps
+        accepted_ps = max_i64(accepted_ps, channel.free_ps[channel.queue_tail])
+        channel.queue_tail = channel.queue_tail + 1 if channel.queue_tail + 1 < dram.write_queue_entries else 0
+    t = accepted_ps + dram.before_ps
     while i >= 0 and (queue[i].bank != location.bank or queue[i].row != location.row):
         i -= 1
     if i < 0:
@@ -28,75 +28,75 @@ cdef int64_t queue_write(Dram* dram, const DeviceLocation* location, int bursts,
         channel.n_queued += 1
     queue[i].bursts += bursts
     channel.queued_bursts += bursts
-    idle = channel.bus.last_slot == channel.turned_slot
-    idle = idle or not dram.drains_alone and channel.bus.last_slot < slot_at(&dram.bus_grid, t)
-    if channel.queued_bursts >= dram.write_high:
-        drain(dram, channel, t, 0 if idle else dram.write_low)
-    elif idle and channel.queued_bursts >= dram.write_low:
-        drain(dram, channel, t, 0)
-    return taken
+    idle = channel.bus.last_slot == channel.turnaround_last_slot
+    idle = idle or not dram.exclusive_drains and channel.bus.last_slot < slot_at(&dram.bus_grid, t)
+    if channel.queued_bursts >= dram.write_high_watermark:
+        drain_writes(dram, channel, t, 0 if idle else dram.write_low_watermark)
+    elif idle and channel.queued_bursts >= dram.write_low_watermark:
+        drain_writes(dram, channel, t, 0)
+    return accepted_ps
 
 
-cdef void drain(Dram* dram, PseudoChannel* channel, int64_t t, int64_t remaining) noexcept nogil:
+cdef void drain_writes(Dram* dram, PseudoChannel* channel, int64_t t, int64_t remaining) noexcept nogil:
     """Writes queued rows, the oldest first, until no more than `remaining` bursts are queued, behind the reads booked."""
     cdef SlotGrid* grid = &dram.bus_grid
     cdef QueuedRow* row = channel.queue
     cdef int64_t slot, first, start, end, i
-    calendar_forget(grid, &channel.bus, dram.now_ps)
-    if channel.bus.last_slot == channel.turned_slot:        # no read since the last drain: the bus need not have turned back
-        for slot in range(channel.turning_slot, channel.turned_slot + 1):
-            calendar_release(grid, &channel.bus, slot)
-        channel.bus.last_slot = channel.turning_slot - 1
+    advance_table(grid, &channel.bus, dram.now_ps)
+    if channel.bus.last_slot == channel.turnaround_last_slot:        # no read since the last drain: the bus need not have turned back
+        for slot in range(channel.turnaround_first_slot, channel.turnaround_last_slot + 1):
+            release_slot(grid, &channel.bus, slot)
+        channel.bus.last_slot = channel.turnaround_first_slot - 1
         first = start = slot_at(grid, t)
-        if dram.drains_alone and start > channel.bus.last_slot:
-            channel.alone_slot = start
+        if dram.exclusive_drains and start > channel.bus.last_slot:
+            channel.exclusive_drain_slot = start
     else:
-        first = larger(slot_at(grid, t), channel.bus.last_slot + 1)
-        start = larger(slot_at(grid, t), channel.bus.last_slot + 1 + dram.read_to_write_slots)
-        if dram.drains_alone:
-            channel.alone_slot = first
-    end = larger(start, channel.bus.last_slot + 1)
+        first = max_i64(slot_at(grid, t), channel.bus.last_slot + 1)
+        start = max_i64(slot_at(grid, t), channel.bus.last_slot + 1 + dram.read_to_write_slots)
+        if dram.exclusive_drains:
+            channel.exclusive_drain_slot = first
+    end = max_i64(start, channel.bus.last_slot + 1)
     while channel.queued_bursts > remaining:
-        end = larger(end, write_row(dram, channel, row, start))
+        end = max_i64(end, write_queued_row(dram, channel, row, start))
         channel.queued_bursts -= row.bursts
         row += 1
     channel.n_queued -= row - channel.queue
     for i in range(channel.n_queued):
         channel.queue[i] = row[i]
-    turn_bus(channel, first, start)
-    channel.turning_slot = end
-    turn_bus(channel, end, end + dram.write_to_read_slots)
-    channel.turned_slot = channel.bus.last_slot
+    reserve_turnaround(channel, first, start)
+    channel.turnaround_first_slot = end
+    reserve_turnaround(channel, end, end + dram.write_to_read_slots)
+    channel.turnaround_last_slot = channel.bus.last_slot
 
 
-cdef int64_t write_row(Dram* dram, PseudoChannel* channel, const QueuedRow* row, int64_t start) noexcept nogil:
+cdef int64_t write_queued_row(Dram* dram, PseudoChannel* channel, const QueuedRow* row, int64_t start) noexcept nogil:
     """Writes the bursts queued for a row, from slot `start` on; returns the slot after the last."""
     cdef DramTiming* timing = &dram.timing
     cdef Bank* bank = row.bank
     # The row is opened while the bus still serves others.
-    cdef int64_t col = bank_open(dram, channel, bank, row.row, row.arrival_ps)
-    cdef int64_t slot = larger(start, slot_at(&dram.bus_grid, col + timing.cwl))
+    cdef int64_t col = open_row(dram, channel, bank, row.row, row.arrival_ps)
+    cdef int64_t slot = max_i64(start, slot_at(&dram.bus_grid, col + timing.cwl))
     for _ in range(row.bursts):
-        slot = calendar_first_free(&dram.bus_grid, &channel.bus, dram.now_ps, slot)
-        calendar_take(&channel.bus, slot)
-        channel.free_ps[channel.next_freed] = slot * dram.burst_ps - dram.before_ps
-        channel.next_freed = channel.next_freed + 1 if channel.next_freed + 1 < dram.write_places else 0
+        slot = first_free_slot(&dram.bus_grid, &channel.bus, dram.now_ps, slot)
+        reserve_slot(&channel.bus, slot)
+        channel.free_ps[channel.queue_head] = slot * dram.burst_ps - dram.before_ps
+        channel.queue_head = channel.queue_head + 1 if channel.queue_head + 1 < dram.write_queue_entries else 0
         slot += timing.ccd_slots
-    bank.col_ps = larger(bank.col_ps, slot * dram.burst_ps - timing.cwl)
+    bank.col_ps = max_i64(bank.col_ps, slot * dram.burst_ps - timing.cwl)
     slot += 1 - timing.ccd_slots
-    bank.ready_ps = larger(bank.ready_ps, slot * dram.burst_ps + timing.wr)
+    bank.ready_ps = max_i64(bank.ready_ps, slot * dram.burst_ps + timing.wr)
     return slot
 
 
-cdef void turn_bus(PseudoChannel* channel, int64_t first, int64_t end) noexcept nogil:
+cdef void reserve_turnaround(PseudoChannel* channel, int64_t first, int64_t end) noexcept nogil:
     """Takes the slots in [first, end) that the bus needs to turn around."""
     cdef int64_t slot
     for slot in range(first, end):
-        if calendar_holds(&channel.bus, slot):
-            calendar_take(&channel.bus, slot)
+        if table_covers(&channel.bus, slot):
+            reserve_slot(&channel.bus, slot)
 
 
-cdef int64_t dram_would_read(Dram* dram, const DeviceLocation* location, int bursts, int64_t t) noexcept nogil:
+cdef int64_t dram_read_dry_run(Dram* dram, const DeviceLocation* location, int bursts, int64_t t) noexcept nogil:
     """What `dram_read` would return: carried out, and the channel and the bank are then as they were."""
     cdef PseudoChannel channel = location.channel[0]
     cdef Bank bank = location.bank[0]
@@ -109,19 +109,19 @@ cdef int64_t dram_would_read(Dram* dram, const DeviceLocation* location, int bur
 cdef int dram_init(Arena* arena, Dram* dram) except -1:
     """Allocates the channels of a `Dram` whose numbers are set: all rows closed, the bus free, refresh due after tREFI."""
     cdef int i
-    cdef int64_t whole_refresh_ps       # that takes bus and activations
+    cdef int64_t all_bank_refresh_ps       # that takes bus and activations
     dram.bank_bits = count_trailing_zeros(dram.n_banks)
-    dram.joined_ps = dram.timing.ccd_slots * dram.burst_ps
-    dram.next_col_ps = dram.joined_ps - dram.burst_ps - dram.timing.cl
+    dram.row_merge_ps = dram.timing.ccd_slots * dram.burst_ps
+    dram.next_col_ps = dram.row_merge_ps - dram.burst_ps - dram.timing.cl
     dram.read_to_pre_ps = dram.timing.rtp - dram.burst_ps - dram.timing.cl
     if not dram.timing.rfc:
         dram.timing.refi = <int64_t>1 << 62     # never
-        dram.refreshes_single_banks = False
-    whole_refresh_ps = 0 if dram.refreshes_single_banks else dram.timing.rfc
-    dram.bus_grid = slot_grid(dram.burst_ps, whole_refresh_ps, dram.timing.refi)
+        dram.single_bank_refresh = False
+    all_bank_refresh_ps = 0 if dram.single_bank_refresh else dram.timing.rfc
+    dram.bus_grid = slot_grid(dram.burst_ps, all_bank_refresh_ps, dram.timing.refi)
     dram.limits_activations = dram.timing.act_interval > dram.burst_ps
-    dram.act_grid = slot_grid(larger(dram.timing.act_interval, dram.burst_ps), whole_refresh_ps, dram.timing.refi)
-    dram.write_places = dram.write_high + MOST_BURSTS - 1
+    dram.act_grid = slot_grid(max_i64(dram.timing.act_interval, dram.burst_ps), all_bank_refresh_ps, dram.timing.refi)
+    dram.write_queue_entries = dram.write_high_watermark + MAX_BURSTS - 1
     dram.read_to_write_slots = (dram.timing.read_to_write + dram.burst_ps - 1) / dram.burst_ps
     dram.write_to_read_slots = (dram.timing.write_to_read + dram.burst_ps - 1) / dram.burst_ps
     dram.pseudo = <PseudoChannel*>arena_zeroed(arena, dram.n_pseudo, sizeof(PseudoChannel))
@@ -130,23 +130,23 @@ cdef int dram_init(Arena* arena, Dram* dram) except -1:
         dram.banks[i].row[0] = NO_ROW
     for i in range(dram.n_pseudo):
         dram.pseudo[i].queue = <QueuedRow*>arena_zeroed(arena, WRITE_QUEUE_LIMIT, sizeof(QueuedRow))
-        dram.pseudo[i].free_ps = <int64_t*>arena_zeroed(arena, dram.write_places, sizeof(int64_t))
+        dram.pseudo[i].free_ps = <int64_t*>arena_zeroed(arena, dram.write_queue_entries, sizeof(int64_t))
         dram.pseudo[i].port = <Port*>arena_zeroed(arena, 1, sizeof(Port))
-        dram.pseudo[i].alone_slot = NEVER
-        dram.pseudo[i].turned_slot, dram.pseudo[i].latest_act_ps = -2, -dram.act_grid.slot_ps
-        calendar_init(&dram.bus_grid, &dram.pseudo[i].bus)
-        calendar_init(&dram.act_grid, &dram.pseudo[i].activations)
+        dram.pseudo[i].exclusive_drain_slot = NEVER
+        dram.pseudo[i].turnaround_last_slot, dram.pseudo[i].latest_act_ps = -2, -dram.act_grid.slot_ps
+        table_init(&dram.bus_grid, &dram.pseudo[i].bus)
+        table_init(&dram.act_grid, &dram.pseudo[i].activations)
     return 0
 
 
-cdef int dram_set_up(Arena* arena, Dram* dram, dict n) except -1:
+cdef int dram_configure(Arena* arena, Dram* dram, dict n) except -1:
     """Device memory of a machine (`parameters.engine_numbers`)."""
     dram.banked, dram.n_pseudo = n["dram_banked"], n["dram_pseudo"]
-    dram.n_banks, dram.write_high, dram.write_low = n["dram_banks"], n["dram_write_high"], n["dram_write_low"]
+    dram.n_banks, dram.write_high_watermark, dram.write_low_watermark = n["dram_banks"], n["dram_write_high"], n["dram_write_low"]
     dram.burst_ps, dram.before_ps = n["dram_burst_ps"], n["dram_before_ps"]
     dram.after_ps, dram.simple_ps = n["dram_after_ps"], n["dram_simple_ps"]
     dram.burst_cost = n["dram_burst_cost"]
     dram.timing = n["dram_timing"]
-    dram.refreshes_single_banks = n["dram_refreshes_single_banks"]
-    dram.drains_alone = n["dram_drains_alone"]
+    dram.single_bank_refresh = n["dram_refreshes_single_banks"]
+    dram.exclusive_drains = n["dram_drains_alone"]
     return dram_init(arena, dram)

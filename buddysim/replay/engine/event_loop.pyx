@@ -9,11 +9,11 @@ from libc.string cimport memset
 cimport cython
 
 from buddysim.replay.engine.arena cimport arena_zeroed
-from buddysim.replay.engine.icache cimport Code, code_free, code_make
-from buddysim.replay.engine.copies cimport l2_drop, l2_hold, l2_most_held, l2_rewrite
-from buddysim.replay.engine.dram cimport larger
+from buddysim.replay.engine.icache cimport KernelCode, kernel_code_free, kernel_code_init
+from buddysim.replay.engine.copies cimport l2_invalidate_range, l2_install, l2_max_installed, l2_update_class
+from buddysim.replay.engine.dram cimport max_i64
 from buddysim.replay.engine.events cimport (
-    GROUP_BITS, KEY_NEVER, NEVER, events_put, events_set, events_take, key_number, key_time, least_key, smaller,
+    GROUP_BITS, KEY_NEVER, NEVER, events_insert, events_set, events_remove, key_number, key_time, min_key, min_i64,
 )
 from buddysim.replay.engine.compiler_hints cimport prefetch, unlikely
 from buddysim.replay.engine.kinds cimport (
@@ -21,19 +21,19 @@ from buddysim.replay.engine.kinds cimport (
     WRITEBACK,
 )
 from buddysim.replay.engine.address_map_simd cimport LineLocation
-from buddysim.replay.engine.memory cimport MemorySystem, Region, l2_dirty_sectors, memory_init, waits_init
-from buddysim.replay.engine.allocations cimport region_begin, region_end, region_of_line, region_touch
+from buddysim.replay.engine.memory cimport MemorySystem, AllocationState, l2_dirty_sectors, memory_init, count_waits_in
+from buddysim.replay.engine.allocations cimport allocation_begin, allocation_end, allocation_of_line, allocation_materialize
 from buddysim.replay.engine.scheme cimport SchemeBase
 from buddysim.replay.engine.sm cimport (
-    MAX_LATER, MAX_WARPS, LookAhead, Pending, Scheduler, Warp, locate_lines, look_ahead, scheduler_pick, scheduler_put,
-    scheduler_take, scheduler_time, warp_access, warp_next,
+    MAX_OTHER_PENDING, MAX_WARPS, HostPrefetcher, PendingLoad, Scheduler, Warp, locate_lines, prefetch_ahead, scheduler_pick, scheduler_resume,
+    scheduler_suspend, scheduler_time, warp_access, warp_next,
 )
 from buddysim.replay.engine.stream cimport (
-    FILL_DONE, FILL_SIZES, MANY_LINES, OP_END, FillStop, repeated_lines, stream_fill, stream_reserve, unit_ps,
+    FILL_DONE, FILL_SIZES, MANY_LINES, OP_END, FillStop, conflict_lines, stream_fill, stream_reserve, unit_ps,
 )
 from buddysim.replay.engine.thread_blocks cimport (
-    STOP_CHUNK, STOP_DONE, STOP_IDLE, STOP_PAUSE, ActiveKernel, Chunk, Gpu, Stop, chunk_hand_out, chunk_release, chunk_reserve,
-    dispatch_on, exit_warp, gpu_free, gpu_init, kernel_add, kernel_start, next_start, reach_barrier, waits_for_code,
+    EXIT_CHUNK, EXIT_DONE, EXIT_IDLE, EXIT_PAUSE, ActiveKernel, ChunkState, RunState, LoopExit, chunk_assign, chunk_release, chunk_reserve,
+    resume_dispatch, retire_warp, gpu_free, gpu_init, kernel_add, kernel_start, next_start, reach_barrier, waits_for_icache,
 )
 from buddysim.replay.engine.versions cimport cpu_is_newer, int64_on_newer
 from buddysim.trace.records cimport OP_BARRIER, BlockRecord, WarpOp, WarpRecord
@@ -42,24 +42,24 @@ cdef enum:
     SHOWN_BINS = 40             # of a histogram of times: the last one is for all longer ones
 
 
-cdef inline void expect_next(Gpu* g, LookAhead* ahead, int leaf) noexcept nogil:
-    """Finds the scheduler that is likely to issue after the one at hand, number `leaf`, which is not in the order of events."""
-    cdef int64_t key = smaller(least_key(g.events.firsts, g.events.groups),
-                               least_key(g.events.keys + (leaf >> GROUP_BITS << GROUP_BITS), 1 << GROUP_BITS))
+cdef inline void predict_next_scheduler(RunState* g, HostPrefetcher* prefetcher, int scheduler_number) noexcept nogil:
+    """Finds the scheduler that is likely to issue after the one at hand, number `scheduler_number`, which is not in the order of events."""
+    cdef int64_t key = min_i64(min_key(g.events.firsts, g.events.groups),
+                               min_key(g.events.keys + (scheduler_number >> GROUP_BITS << GROUP_BITS), 1 << GROUP_BITS))
     cdef int i
-    ahead.next = NULL
+    prefetcher.next = NULL
     if key != KEY_NEVER:
-        leaf = key_number(key, g.events.bits)
-        ahead.next = &g.schedulers[leaf]
-        ahead.next_sm = <int>(<unsigned int>leaf / <unsigned int>g.n_schedulers)
-        ahead.next_warps = g.warps + ahead.next_sm * MAX_WARPS
-        prefetch(ahead.next)
-        prefetch(ahead.next.slot)
-        for i in range(0, ahead.next.n, 8):
-            prefetch(&ahead.next.ready[i])
+        scheduler_number = key_number(key, g.events.bits)
+        prefetcher.next = &g.schedulers[scheduler_number]
+        prefetcher.next_sm = <int>(<unsigned int>scheduler_number / <unsigned int>g.n_schedulers)
+        prefetcher.next_warps = g.warps + prefetcher.next_sm * MAX_WARPS
+        prefetch(prefetcher.next)
+        prefetch(prefetcher.next.slot)
+        for i in range(0, prefetcher.next.n, 8):
+            prefetch(&prefetcher.next.ready[i])
 
 
-cdef class Engine:
+cdef class ReplayEngine:
     """One run's machine state.
 
     Parameters
@@ -69,32 +69,32 @@ cdef class Engine:
     regions : int64 array (n, 4)
         first entry, end entry, placement, kept sectors of each allocation; none is live yet
     state : uint8 array (entries,)
-        size class of each entry now, which the engine changes, | after a store << 4 (`written_by`)
+        size class of each entry now, which the engine changes, | after a store << 4 (`set_writer_launches`)
     scheme : SchemeBase
         configured for the machine
     queueing : bool
         count how long requests wait at each kind of resource
     """
 
-    cdef Gpu gpu
-    cdef LookAhead ahead
+    cdef RunState gpu
+    cdef HostPrefetcher prefetcher
     cdef list held              # what keeps a chunk's blocks alive
     cdef SchemeBase scheme
     cdef object keep
 
-    def __cinit__(self, dict numbers, regions, state, SchemeBase scheme, bint queueing=False):
+    def __cinit__(self, dict numbers, allocations, state, SchemeBase scheme, bint queueing=False):
         cdef int64_t* waits = NULL
         self.scheme = scheme
         self.held = []
         gpu_init(&self.gpu, numbers)
         self.gpu.m.fill, self.gpu.m.writeback = scheme.fill, scheme.writeback
-        self.gpu.m.access, self.gpu.m.may_hold = scheme.access, scheme.may_hold
-        self.gpu.m.wake, self.gpu.m.written = scheme.wake, scheme.written
-        self.keep = memory_init(&self.gpu.arena, &self.gpu.m, &self.gpu.l1.cache, numbers, regions, state, scheme.uses_sizes,
+        self.gpu.m.on_access, self.gpu.m.may_cache = scheme.on_access, scheme.may_cache
+        self.gpu.m.on_wake, self.gpu.m.on_written = scheme.on_wake, scheme.on_written
+        self.keep = memory_init(&self.gpu.arena, &self.gpu.m, &self.gpu.l1.cache, numbers, allocations, state, scheme.uses_sizes,
                                 scheme.uses_targets)
         if queueing:
             waits = <int64_t*>arena_zeroed(&self.gpu.arena, QUEUES * HISTOGRAM_BINS, sizeof(int64_t))
-        waits_init(&self.gpu.m, waits)
+        count_waits_in(&self.gpu.m, waits)
         scheme.prepare(&self.gpu.m, &self.gpu.arena)
 
     def __dealloc__(self):
@@ -112,10 +112,10 @@ cdef class Engine:
         """
         cdef ActiveKernel kernel = ActiveKernel(
             1, handle, 0, start_ps, blocks, 0, -1, 0, warps_per_block, threads_per_block, registers_per_block, shared_per_block, 0,
-            Code(NULL, NULL, 0))
-        code_make(&self.gpu.code, &kernel.code, self.gpu.n_sms, code_bytes)
+            KernelCode(NULL, NULL, 0))
+        kernel_code_init(&self.gpu.code, &kernel.code, self.gpu.n_sms, code_bytes)
         if not kernel_add(&self.gpu, &kernel):
-            code_free(&kernel.code)
+            kernel_code_free(&kernel.code)
             return False
         return True
 
@@ -133,17 +133,17 @@ cdef class Engine:
         Returns
         -------
         tuple of a word and a number: `"taken"`; `"outside"` and the index of a line that is in no live allocation; `"sizes"` and a
-        region to whose entries the kernel stores, and whose state has the classes after other kernels' stores (`written_by`).
+        region to whose entries the kernel stores, and whose state has the classes after other kernels' stores (`set_writer_launches`).
         The kernel has no chunk unless it was taken.
         """
-        cdef Gpu* g = &self.gpu
+        cdef RunState* g = &self.gpu
         cdef int64_t index = chunk_reserve(g), number = -1, repeated
         cdef FillStop stop = FILL_DONE
         cdef int64_t n_warps = warps.shape[0] // <int64_t>sizeof(WarpRecord), n_ops = ops.shape[0] // <int64_t>sizeof(WarpOp)
-        cdef Chunk* chunk = &g.chunks[index]
+        cdef ChunkState* chunk = &g.chunks[index]
         while len(self.held) < g.n_chunks:
             self.held.append(None)
-        repeated = repeated_lines(&g.core, <const WarpOp*>&ops[0], n_ops) if n_ops else 0
+        repeated = conflict_lines(&g.core, <const WarpOp*>&ops[0], n_ops) if n_ops else 0
         stream_reserve(&chunk.streams, n_warps, n_ops, lines.shape[0] + repeated)
         if n_warps:
             with nogil:
@@ -155,7 +155,7 @@ cdef class Engine:
         self.held[index] = blocks
         chunk.n_blocks = chunk.blocks_left = blocks.shape[0] // <int64_t>sizeof(BlockRecord)
         chunk.blocks = <const BlockRecord*>&blocks[0]
-        chunk_hand_out(g, index, handle)
+        chunk_assign(g, index, handle)
         return "taken", -1
 
     def run(self, int64_t operations):
@@ -165,17 +165,17 @@ cdef class Engine:
         -------
         tuple of a word (`"idle"`, `"pause"`, `"chunk"`, `"done"`) and the kernel's handle (-1 where none)
         """
-        cdef Gpu* g = &self.gpu
-        cdef Stop stop
-        g.stop_kernel = -1
+        cdef RunState* g = &self.gpu
+        cdef LoopExit stop
+        g.exit_kernel = -1
         with nogil:
-            stop = <Stop>self.loop_on_newer(operations) if cpu_is_newer() else self.loop_on_any(operations)
+            stop = <LoopExit>self.loop_newer_cpu(operations) if cpu_is_newer() else self.loop_generic(operations)
         self.release_chunks()
-        words = {STOP_IDLE: "idle", STOP_PAUSE: "pause", STOP_CHUNK: "chunk", STOP_DONE: "done"}
-        handle = g.kernels[g.stop_kernel].handle if g.stop_kernel >= 0 else -1
-        if stop == STOP_DONE:
-            g.kernels[g.stop_kernel].used = 0
-            code_free(&g.kernels[g.stop_kernel].code)
+        words = {EXIT_IDLE: "idle", EXIT_PAUSE: "pause", EXIT_CHUNK: "chunk", EXIT_DONE: "done"}
+        handle = g.kernels[g.exit_kernel].handle if g.exit_kernel >= 0 else -1
+        if stop == EXIT_DONE:
+            g.kernels[g.exit_kernel].used = 0
+            kernel_code_free(&g.kernels[g.exit_kernel].code)
         return words[stop], handle
 
     cdef void release_chunks(self):
@@ -188,94 +188,94 @@ cdef class Engine:
     # The loop
 
     @cython.final
-    cdef Stop loop_on_any(self, int64_t operations) noexcept nogil:
+    cdef LoopExit loop_generic(self, int64_t operations) noexcept nogil:
         return self.loop(operations)
 
     @cython.final
-    cdef int64_on_newer loop_on_newer(self, int64_t operations) noexcept nogil:
+    cdef int64_on_newer loop_newer_cpu(self, int64_t operations) noexcept nogil:
         return self.loop(operations)
 
     @cython.final
-    cdef inline Stop loop(self, int64_t operations) noexcept nogil:
-        cdef Gpu* g = &self.gpu
-        cdef int leaf, sm, position, kernel
-        cdef int64_t now, begun, finish, busy_ps
+    cdef inline LoopExit loop(self, int64_t operations) noexcept nogil:
+        cdef RunState* g = &self.gpu
+        cdef int scheduler_number, sm, position, kernel
+        cdef int64_t now, gap_start_ps, finish, busy_ps
         cdef Scheduler* scheduler
         cdef Warp* warp
-        cdef Pending* later
-        cdef Stop stop
-        memset(&self.ahead, 0, sizeof(LookAhead))      # its pointers may be stale since the last call
-        stop = dispatch_on(g)
-        if stop != STOP_IDLE:
+        cdef PendingLoad* other_pending
+        cdef LoopExit stop
+        memset(&self.prefetcher, 0, sizeof(HostPrefetcher))      # its pointers may be stale since the last call
+        stop = resume_dispatch(g)
+        if stop != EXIT_IDLE:
             return stop
         while True:
             now = key_time(g.events.first, g.events.bits)
             kernel = next_start(g, now) if g.n_waiting else -1
             if kernel >= 0:
                 stop = kernel_start(g, kernel)
-                if stop != STOP_IDLE:
+                if stop != EXIT_IDLE:
                     return stop
                 continue
             if now == NEVER:
-                return STOP_IDLE
-            leaf = key_number(g.events.first, g.events.bits)
+                return EXIT_IDLE
+            scheduler_number = key_number(g.events.first, g.events.bits)
             g.now_ps = now
-            scheduler = &g.schedulers[leaf]
-            sm = <int>(<unsigned int>leaf / <unsigned int>g.n_schedulers)
+            scheduler = &g.schedulers[scheduler_number]
+            sm = <int>(<unsigned int>scheduler_number / <unsigned int>g.n_schedulers)
             position = scheduler_pick(scheduler, now, g.core.round_robin)
-            events_take(&g.events, leaf)
-            scheduler_take(scheduler, position)
+            events_remove(&g.events, scheduler_number)
+            scheduler_suspend(scheduler, position)
             warp = &g.warps[sm * MAX_WARPS + scheduler.slot[position]]
-            if warp.slots:              # the instructions before this one have taken issue slots, as early as they could
-                if unlikely(g.code.latency_ps) and waits_for_code(g, leaf, sm, position, warp, now):
+            if warp.issue_slots:              # the instructions before this one have taken issue slots, as early as they could
+                if unlikely(g.code.latency_ps) and waits_for_icache(g, scheduler_number, sm, position, warp, now):
                     continue
-                begun = now - warp.op.chain_ps
-                finish = larger(scheduler.slots_free_ps, begun) + warp.slots * g.core.cycle_ps
+                gap_start_ps = now - warp.op.gap_latency_ps
+                finish = max_i64(scheduler.issue_slots_free_ps, gap_start_ps) + warp.issue_slots * g.core.cycle_ps
                 # A busy unit holds up those that come after, not this operation, whose chain has the warp's own waits for it.
                 busy_ps = unit_ps(&g.core, warp.op)
-                if unlikely(g.core.unit_turns) and scheduler.slots_free_ps > begun:     # warps take turns there
+                if unlikely(g.core.stall_on_busy_unit) and scheduler.issue_slots_free_ps > gap_start_ps:     # warps take turns there
                     finish += busy_ps
-                    scheduler.slots_free_ps = finish
+                    scheduler.issue_slots_free_ps = finish
                 else:
-                    scheduler.slots_free_ps = finish + busy_ps
-                g.warp_instructions += warp.slots
-                g.issue_busy_ps += warp.slots * g.core.cycle_ps + busy_ps
-                warp.slots = 0
+                    scheduler.issue_slots_free_ps = finish + busy_ps
+                g.warp_instructions += warp.issue_slots
+                g.issue_busy_ps += warp.issue_slots * g.core.cycle_ps + busy_ps
+                warp.issue_slots = 0
                 if finish - g.core.cycle_ps > now:
-                    scheduler_put(scheduler, position, finish - g.core.cycle_ps)
-                    events_put(&g.events, leaf, scheduler_time(scheduler))
+                    scheduler_resume(scheduler, position, finish - g.core.cycle_ps)
+                    events_insert(&g.events, scheduler_number, scheduler_time(scheduler))
                     continue
-            if unlikely(g.m.wake != NULL):
+            if unlikely(g.m.on_wake != NULL):
                 g.m.warp = warp.number
                 g.m.now_ps = g.m.dram.now_ps = now
-                finish = g.m.wake(&g.m, warp.number, warp.op.kind == OP_END, now)
+                finish = g.m.on_wake(&g.m, warp.number, warp.op.kind == OP_END, now)
                 if finish > now:
-                    scheduler_put(scheduler, position, finish)
-                    events_put(&g.events, leaf, scheduler_time(scheduler))
+                    scheduler_resume(scheduler, position, finish)
+                    events_insert(&g.events, scheduler_number, scheduler_time(scheduler))
                     continue
             if warp.op.kind == OP_END:
-                stop = exit_warp(g, leaf, sm, position, warp, now)
-                if stop != STOP_IDLE:
+                stop = retire_warp(g, scheduler_number, sm, position, warp, now)
+                if stop != EXIT_IDLE:
                     return stop
                 continue
             scheduler.next_issue_ps = now + g.core.cycle_ps
             scheduler.greedy = position
             if warp.op.kind == OP_BARRIER:
-                reach_barrier(g, leaf, position, warp, now)
-                events_set(&g.events, leaf, scheduler_time(scheduler))
+                reach_barrier(g, scheduler_number, position, warp, now)
+                events_set(&g.events, scheduler_number, scheduler_time(scheduler))
             else:
-                later = g.later + warp.number * MAX_LATER
+                other_pending = g.pending_loads + warp.number * MAX_OTHER_PENDING
                 if warp.op.n_lines >= MANY_LINES:
-                    expect_next(g, &self.ahead, leaf)
-                warp_access(&g.l1, &g.m, &self.ahead, warp, later, sm, g.core.round_robin, now)
+                    predict_next_scheduler(g, &self.prefetcher, scheduler_number)
+                warp_access(&g.l1, &g.m, &self.prefetcher, warp, other_pending, sm, g.core.round_robin, now)
                 # What the L1 can't take yet holds its scheduler: requests are not booked further ahead than the L1 sees.
-                scheduler.next_issue_ps = larger(scheduler.next_issue_ps, g.l1.sms[sm].free_ps - g.l1.queue_ps)
-                scheduler_put(scheduler, position, warp_next(warp, later))
+                scheduler.next_issue_ps = max_i64(scheduler.next_issue_ps, g.l1.sms[sm].free_ps - g.l1.queue_ps)
+                scheduler_resume(scheduler, position, warp_next(warp, other_pending))
                 operations -= 1
-                events_put(&g.events, leaf, scheduler_time(scheduler))
-            look_ahead(&self.ahead, scheduler, g.warps + sm * MAX_WARPS, &g.l1, &g.m)
+                events_insert(&g.events, scheduler_number, scheduler_time(scheduler))
+            prefetch_ahead(&self.prefetcher, scheduler, g.warps + sm * MAX_WARPS, &g.l1, &g.m)
             if operations <= 0:
-                return STOP_PAUSE
+                return EXIT_PAUSE
 
     def end_of_time_ps(self):
         """The time that a run can't go past, if a warp would have to: one that waits for no barrier and yet has no turn.
@@ -295,68 +295,68 @@ cdef class Engine:
 
     # Events between kernels
 
-    def begin(self, int region, uint64_t first_line, int64_t first_piece, int64_t end_piece):
+    def begin_allocation(self, int allocation, uint64_t first_line, int64_t first_lazy_entry, int64_t end_lazy_entry):
         """An allocation is live from now on.
 
         Parameters
         ----------
         region : its number
         first_line : where the trace has it: address / 128
-        first_piece, end_piece : its entries that no line is at before `touch` says so
+        first_piece, end_piece : its entries that no line is at before `materialize` says so
         """
-        region_begin(&self.gpu.m, &self.gpu.m.regions[region], first_line, first_piece, end_piece)
+        allocation_begin(&self.gpu.m, &self.gpu.m.allocations[allocation], first_line, first_lazy_entry, end_lazy_entry)
 
-    def touch(self, int region, int64_t first_entry, int64_t end_entry, bint live=True):
+    def materialize(self, int allocation, int64_t first_entry, int64_t end_entry, bint live=True):
         """Lines may be at these entries of a large allocation from now on; or, before its end, no longer."""
-        region_touch(&self.gpu.m, &self.gpu.m.regions[region], first_entry, end_entry, live)
+        allocation_materialize(&self.gpu.m, &self.gpu.m.allocations[allocation], first_entry, end_entry, live)
 
-    def end(self, int region):
+    def end_allocation(self, int allocation):
         """An allocation is freed: its lines leave the L2, and nothing is written back."""
         cdef MemorySystem* m = &self.gpu.m
-        cdef Region* freed = &m.regions[region]
+        cdef AllocationState* freed = &m.allocations[allocation]
         cdef int64_t first = 4 * <int64_t>freed.first_entry
         with nogil:
-            m.count.freed_sectors += l2_drop(m, first, first + 4 * <int64_t>freed.entries)
-            region_end(m, freed)
+            m.count.freed_sectors += l2_invalidate_range(m, first, first + 4 * <int64_t>freed.entries)
+            allocation_end(m, freed)
 
-    def region_of_line(self, uint64_t line):
+    def allocation_of_line(self, uint64_t line):
         """The live allocation that holds a line of the trace (address / 128).
 
         Returns
         -------
         its region, or -1
         """
-        cdef const Region* region = region_of_line(&self.gpu.m, line)
-        return region - self.gpu.m.regions if region else -1
+        cdef const AllocationState* allocation = allocation_of_line(&self.gpu.m, line)
+        return allocation - self.gpu.m.allocations if allocation else -1
 
-    def written_by(self, int region, uint64_t first_launch_index, uint64_t last_launch_index):
-        """The size classes of an allocation are those after stores of these launches, first to last; none if reversed."""
-        self.gpu.m.regions[region].written_first = first_launch_index
-        self.gpu.m.regions[region].written_last = last_launch_index
+    def set_writer_launches(self, int allocation, uint64_t first_launch, uint64_t last_launch):
+        """The state of an allocation's entries has the classes after stores of the kernels of these launches (none if reversed)."""
+        self.gpu.m.allocations[allocation].first_writer_launch = first_launch
+        self.gpu.m.allocations[allocation].last_writer_launch = last_launch
 
-    def overwrite(self, int64_t first_entry, int64_t end_entry, int64_t first_sector, int64_t end_sector, bint hold):
+    def overwrite(self, int64_t first_entry, int64_t end_entry, int64_t first_sector, int64_t end_sector, bint install):
         """A copy or fill has written memory, and every entry that it wrote to has its new class in the state.
 
         Parameters
         ----------
         first_entry, end_entry : of which it wrote at least a byte
         first_sector, end_sector : that it wrote whole (4 x entry + position)
-        hold : the L2 has these sectors now, as far as there is room; else it has none of them
+        install : the L2 has these sectors now, as far as there is room; else it has none of them
         """
         cdef MemorySystem* m = &self.gpu.m
         with nogil:
-            m.count.overwritten_sectors += l2_drop(m, first_sector, end_sector)
-            if m.written != NULL:
-                m.written(m, <uint32_t>first_entry, <uint32_t>end_entry)
-            l2_rewrite(m, <uint32_t>first_entry)
-            l2_rewrite(m, <uint32_t>(end_entry - 1))
-            if hold:
-                l2_hold(m, first_sector, end_sector, self.gpu.now_ps)
+            m.count.overwritten_sectors += l2_invalidate_range(m, first_sector, end_sector)
+            if m.on_written != NULL:
+                m.on_written(m, <uint32_t>first_entry, <uint32_t>end_entry)
+            l2_update_class(m, <uint32_t>first_entry)
+            l2_update_class(m, <uint32_t>(end_entry - 1))
+            if install:
+                l2_install(m, first_sector, end_sector, self.gpu.now_ps)
 
     @property
-    def most_held(self):
+    def max_installed_entries(self):
         """How many of the last entries that a copy or fill has written may be in the L2."""
-        return l2_most_held(&self.gpu.m)
+        return l2_max_installed(&self.gpu.m)
 
     # Results
 
@@ -395,7 +395,7 @@ cdef class Engine:
         result["l2_reads"] = m.count.l2_read_hits + m.count.l2_read_merged + m.count.demanded
         result["link_read_total_bytes"], result["link_write_total_bytes"] = m.link.read_bytes, m.link.write_bytes
         result["regions"] = [
-            (m.regions[i].fills, m.regions[i].writebacks, m.regions[i].buddy) for i in range(m.n_regions)
+            (m.allocations[i].fills, m.allocations[i].writebacks, m.allocations[i].buddy) for i in range(m.n_allocations)
         ]
         result["fills"], result["writebacks"], _ = (sum(column) for column in zip(*result["regions"], strict=True))
         result["scheme"] = self.scheme.counters(m)
@@ -424,7 +424,7 @@ cdef class Engine:
             "link_write_bytes": m.link.write_bytes,
         }
 
-    cdef list waits(self, dict counted):
+    cdef list waits(self, dict counts):
         """Waits by queue and bin."""
         cdef int queue, bin
         cdef list waits = [
@@ -432,11 +432,11 @@ cdef class Engine:
         ]
         loads = sum(waits[<int>REPLY_PORT])
         for queue, total in (       # those that did not wait are not counted where they pass
-            (L1_PORT, counted["line_accesses"]),
-            (L1_MSHR, counted["loads_missed"]),
-            (L1_STORE, counted["l2_lines"] - loads),
-            (L2_MSHR, sum(counted["memory_histogram"])),
-            (METADATA_PORT, counted["metadata_accesses"]),
+            (L1_PORT, counts["line_accesses"]),
+            (L1_MSHR, counts["loads_missed"]),
+            (L1_STORE, counts["l2_lines"] - loads),
+            (L2_MSHR, sum(counts["memory_histogram"])),
+            (METADATA_PORT, counts["metadata_accesses"]),
         ):
             waits[queue][0] += total - sum(waits[queue])
         return waits

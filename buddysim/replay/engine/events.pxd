@@ -13,19 +13,19 @@ cdef extern from "keys.h" nogil:
     const int64_t KEY_BIAS
     const int64_t KEY_NEVER
     const int KEYS_AT_ONCE
-    int64_t least_key(const int64_t* keys, int n) noexcept
+    int64_t min_key(const int64_t* keys, int n) noexcept
 
 cdef enum:
     NEVER = 0x7FFFFFFFFFFFFFFF
-    GROUP_BITS = 4              # 16 events are a group
+    GROUP_BITS = 4  # log2 of the events of a group
 
 cdef struct Events:
-    int bits                    # of an event's number
-    int64_t end_ps              # `end_of_time`
+    int bits         # of an event's number
+    int64_t end_ps   # `end_of_time`
     int groups
-    int64_t* keys               # [groups][16]
-    int64_t* firsts             # [groups]: each one's smallest key
-    int64_t first               # the smallest of all
+    int64_t* keys    # [groups][16]
+    int64_t* firsts  # [groups]: smallest key of each group
+    int64_t first    # smallest key
 
 
 cdef inline int64_t end_of_time(int bits) noexcept nogil:
@@ -52,33 +52,33 @@ cdef inline int key_number(int64_t key, int bits) noexcept nogil:
     return <int>(key & ((<int64_t>1 << bits) - 1))
 
 
-cdef inline int64_t smaller(int64_t a, int64_t b) noexcept nogil:
+cdef inline int64_t min_i64(int64_t a, int64_t b) noexcept nogil:
     return a if a < b else b
 
 
-cdef inline void events_take(Events* events, int number) noexcept nogil:
-    """Takes an event out of the order, which is invalid until `events_put` puts it back."""
+cdef inline void events_remove(Events* events, int number) noexcept nogil:
+    """Takes an event out of the order, which is invalid until `events_insert` puts it back."""
     events.keys[number] = KEY_NEVER
     events.firsts[number >> GROUP_BITS] = KEY_NEVER
 
 
-cdef inline void events_put(Events* events, int number, int64_t time) noexcept nogil:
+cdef inline void events_insert(Events* events, int number, int64_t time) noexcept nogil:
     """Puts an event back that was taken out.
 
     Nothing that is stored here is read here: that would stall on store forwarding.
     """
     cdef int group = number >> GROUP_BITS
     cdef int64_t key = event_key(time, events.end_ps, events.bits, number)
-    cdef int64_t first_of_group = smaller(key, least_key(events.keys + (group << GROUP_BITS), 1 << GROUP_BITS))
-    events.first = smaller(first_of_group, least_key(events.firsts, events.groups))
+    cdef int64_t first_of_group = min_i64(key, min_key(events.keys + (group << GROUP_BITS), 1 << GROUP_BITS))
+    events.first = min_i64(first_of_group, min_key(events.firsts, events.groups))
     events.firsts[group] = first_of_group
     events.keys[number] = key
 
 
 cdef inline void events_set(Events* events, int number, int64_t time) noexcept nogil:
     """Changes when an event is."""
-    events_take(events, number)
-    events_put(events, number, time)
+    events_remove(events, number)
+    events_insert(events, number, time)
 
 
 cdef int events_init(Arena* arena, Events* events, int n) except -1

@@ -11,26 +11,28 @@ from buddysim.replay.engine.stream cimport StreamOp
 
 cdef enum:
     INSTRUCTION_BYTES = 16
-    LINE_INSTRUCTIONS = 8       # of 128 B
-    MAX_CODE_LINES = 1024       # 128 KiB: what an SM's cache holds; code beyond that counts as there
+    LINE_INSTRUCTIONS = 8  # per line of 128 B
+    MAX_CODE_LINES = 1024  # 128 KiB, the capacity of an SM's instruction cache; later lines always hit
 
-cdef struct Code:               # of a running kernel
-    int64_t* arrival_ps         # [sms][lines]
-    int32_t* asked              # [sms]: lines that have been asked for, all in order
-    int64_t lines
+# Instructions of a running kernel, and which of them each SM holds.
+cdef struct KernelCode:
+    int64_t* arrival_ps       # [sms][lines]
+    int32_t* requested_lines  # [sms]: number of lines requested, from the first one on
+    int64_t lines             # 0: all lines hit
 
-cdef struct Fetched:            # how far a warp has got
-    const StreamOp* op          # the last operation that was looked at
-    int64_t instructions
+# How far a warp has fetched.
+cdef struct FetchProgress:
+    const StreamOp* op    # last operation whose instructions were fetched
+    int64_t instructions  # fetched so far
 
-cdef struct CodeCaches:
-    int64_t latency_ps          # of a line; 0: code is always there
-    int64_t ahead               # lines behind the one that a warp is at that are asked for with it
-    Fetched* warps
+cdef struct InstructionCaches:
+    int64_t latency_ps      # of a miss; 0: all lines hit
+    int64_t prefetch_lines  # lines requested together with a line that misses
+    FetchProgress* warps    # [warps]
 
 
-cdef int code_init(Arena* arena, CodeCaches* caches, size_t n_warps, dict n) except -1
-cdef int code_make(const CodeCaches* caches, Code* code, int n_sms, int64_t code_bytes) except -1
-cdef void code_free(Code* code) noexcept
-cdef void code_begin(CodeCaches* caches, int warp) noexcept nogil
-cdef int64_t code_wait(CodeCaches* caches, Code* code, const Warp* warp, int sm, int64_t now) noexcept nogil
+cdef int icache_init(Arena* arena, InstructionCaches* caches, size_t n_warps, dict n) except -1
+cdef int kernel_code_init(const InstructionCaches* caches, KernelCode* code, int n_sms, int64_t code_bytes) except -1
+cdef void kernel_code_free(KernelCode* code) noexcept
+cdef void icache_start_warp(InstructionCaches* caches, int warp) noexcept nogil
+cdef int64_t icache_wait(InstructionCaches* caches, KernelCode* code, const Warp* warp, int sm, int64_t now) noexcept nogil

@@ -2,71 +2,71 @@ from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport calloc, free
 
 from buddysim.replay.engine.arena cimport arena_zeroed
-from buddysim.replay.engine.dram cimport larger
-from buddysim.replay.engine.events cimport smaller
+from buddysim.replay.engine.dram cimport max_i64
+from buddysim.replay.engine.events cimport min_i64
 
 
-cdef int code_init(Arena* arena, CodeCaches* caches, size_t n_warps, dict n) except -1:
+cdef int icache_init(Arena* arena, InstructionCaches* caches, size_t n_warps, dict n) except -1:
     """Instruction caches, from the machine's numbers (`parameters.engine_numbers`)."""
-    caches.latency_ps, caches.ahead = n["code_ps"], n["code_ahead"]
+    caches.latency_ps, caches.prefetch_lines = n["code_ps"], n["code_ahead"]
     caches.warps = NULL
     if caches.latency_ps:
-        caches.warps = <Fetched*>arena_zeroed(arena, n_warps, sizeof(Fetched))
+        caches.warps = <FetchProgress*>arena_zeroed(arena, n_warps, sizeof(FetchProgress))
     return 0
 
 
-cdef int code_make(const CodeCaches* caches, Code* code, int n_sms, int64_t code_bytes) except -1:
+cdef int kernel_code_init(const InstructionCaches* caches, KernelCode* code, int n_sms, int64_t code_bytes) except -1:
     """A kernel's code, of which no SM has anything; 0 bytes: not known, and always there. Raises MemoryError."""
-    cdef int64_t lines = smaller((code_bytes // INSTRUCTION_BYTES + LINE_INSTRUCTIONS - 1) // LINE_INSTRUCTIONS, MAX_CODE_LINES)
-    code.arrival_ps, code.asked, code.lines = NULL, NULL, 0
+    cdef int64_t lines = min_i64((code_bytes // INSTRUCTION_BYTES + LINE_INSTRUCTIONS - 1) // LINE_INSTRUCTIONS, MAX_CODE_LINES)
+    code.arrival_ps, code.requested_lines, code.lines = NULL, NULL, 0
     if not caches.latency_ps or not lines:
         return 0
     code.arrival_ps = <int64_t*>calloc(<size_t>(n_sms * lines), sizeof(int64_t))
-    code.asked = <int32_t*>calloc(<size_t>n_sms, sizeof(int32_t))
-    if not code.arrival_ps or not code.asked:
-        code_free(code)
+    code.requested_lines = <int32_t*>calloc(<size_t>n_sms, sizeof(int32_t))
+    if not code.arrival_ps or not code.requested_lines:
+        kernel_code_free(code)
         raise MemoryError("a kernel's code does not fit in memory")
     code.lines = lines
     return 0
 
 
-cdef void code_free(Code* code) noexcept:
+cdef void kernel_code_free(KernelCode* code) noexcept:
     free(code.arrival_ps)
-    free(code.asked)
-    code.arrival_ps, code.asked, code.lines = NULL, NULL, 0
+    free(code.requested_lines)
+    code.arrival_ps, code.requested_lines, code.lines = NULL, NULL, 0
 
 
-cdef void code_begin(CodeCaches* caches, int warp) noexcept nogil:
+cdef void icache_start_warp(InstructionCaches* caches, int warp) noexcept nogil:
     """A new warp stands at the code's beginning."""
     caches.warps[warp].op, caches.warps[warp].instructions = NULL, 0
 
 
-cdef int64_t line_arrival(const CodeCaches* caches, Code* code, int sm, int64_t line, int64_t t) noexcept nogil:
+cdef int64_t icache_line_arrival(const InstructionCaches* caches, KernelCode* code, int sm, int64_t line, int64_t t) noexcept nogil:
     """When an SM has a line of code that one of its warps gets to at `t`; the lines behind it are asked for, too."""
     cdef int64_t* arrival = code.arrival_ps + sm * code.lines
-    cdef int64_t last = smaller(line + caches.ahead, code.lines - 1)
+    cdef int64_t last = min_i64(line + caches.prefetch_lines, code.lines - 1)
     cdef int64_t start = t
-    if line < code.asked[sm]:
-        start = larger(t, arrival[line])
-    while code.asked[sm] <= last:
-        arrival[code.asked[sm]] = start + caches.latency_ps
-        code.asked[sm] += 1
+    if line < code.requested_lines[sm]:
+        start = max_i64(t, arrival[line])
+    while code.requested_lines[sm] <= last:
+        arrival[code.requested_lines[sm]] = start + caches.latency_ps
+        code.requested_lines[sm] += 1
     return arrival[line]
 
 
-cdef int64_t code_wait(CodeCaches* caches, Code* code, const Warp* warp, int sm, int64_t now) noexcept nogil:
+cdef int64_t icache_wait(InstructionCaches* caches, KernelCode* code, const Warp* warp, int sm, int64_t now) noexcept nogil:
     """When a warp that is ready at `now` has all the code up to its next operation; each operation waits once.
 
     The instructions before it are spread evenly over its chain.
     """
-    cdef Fetched* at = &caches.warps[warp.number]
-    cdef int64_t first = at.instructions, end, line, instruction, t, waited = 0
-    if at.op == warp.op:
+    cdef FetchProgress* progress = &caches.warps[warp.number]
+    cdef int64_t first = progress.instructions, end, line, instruction, t, wait_ps = 0
+    if progress.op == warp.op:
         return now
-    at.op = warp.op
-    end = at.instructions = smaller(first + warp.slots, code.lines * LINE_INSTRUCTIONS)
+    progress.op = warp.op
+    end = progress.instructions = min_i64(first + warp.issue_slots, code.lines * LINE_INSTRUCTIONS)
     for line in range((first + LINE_INSTRUCTIONS - 1) // LINE_INSTRUCTIONS, (end + LINE_INSTRUCTIONS - 1) // LINE_INSTRUCTIONS):
         instruction = line * LINE_INSTRUCTIONS - first
-        t = now - warp.op.chain_ps + warp.op.chain_ps * instruction // warp.slots + waited
-        waited += larger(0, line_arrival(caches, code, sm, line, t) - t)
-    return now + waited
+        t = now - warp.op.gap_latency_ps + warp.op.gap_latency_ps * instruction // warp.issue_slots + wait_ps
+        wait_ps += max_i64(0, icache_line_arrival(caches, code, sm, line, t) - t)
+    return now + wait_ps

@@ -14,7 +14,7 @@
 #include <emmintrin.h>
 
 /* The least of `n` keys, at least one; they lie on 16 B and go on to a multiple of KEYS_AT_ONCE. */
-static inline int64_t least_key(const int64_t *keys, int n)
+static inline int64_t min_key(const int64_t *keys, int n)
 {
     const double *at = (const double *)keys, *const end = at + n;
     __m128d a = _mm_load_pd(at), b = _mm_load_pd(at + 2);
@@ -32,12 +32,12 @@ static inline int64_t least_key(const int64_t *keys, int n)
 }
 
 #else
-static inline int64_t least_key(const int64_t *keys, int n)
+static inline int64_t min_key(const int64_t *keys, int n)
 {
-    int64_t least = keys[0];
+    int64_t smallest = keys[0];
     for (int i = 1; i < n; i++)
-        least = keys[i] < least ? keys[i] : least;
-    return least;
+        smallest = keys[i] < smallest ? keys[i] : smallest;
+    return smallest;
 }
 #endif
 #endif

@@ -1,124 +1,124 @@
 """Set-up of the memory system."""
 from buddysim.replay.engine.arena cimport arena_zeroed
 from buddysim.replay.engine.cache cimport cache_empty_way, cache_init
-from buddysim.replay.engine.reservation_table cimport calendar_init, calendar_take_one, slot_at, slot_grid
-from buddysim.replay.engine.compressed cimport prepare_moves
+from buddysim.replay.engine.reservation_table cimport table_init, reserve_first_free, slot_at, slot_grid
+from buddysim.replay.engine.compressed cimport tabulate_plans
 from buddysim.replay.engine.division cimport divisor
-from buddysim.replay.engine.dram cimport dram_idle_ps, dram_read, dram_set_up
+from buddysim.replay.engine.dram cimport dram_idle_ps, dram_read, dram_configure
 from buddysim.replay.engine.kinds cimport DRAM_READ, HOST, REQUEST_PORT
-from buddysim.replay.engine.address_map cimport Spot, l2_spot
-from buddysim.replay.engine.address_map_simd cimport lane_divisor, locates_eight_at_a_time
-from buddysim.replay.engine.partitions cimport copies_leave, has_copy, partitions_init
+from buddysim.replay.engine.address_map cimport CacheLocation, l2_location
+from buddysim.replay.engine.address_map_simd cimport lane_divisor, has_eight_lane_lookup
+from buddysim.replay.engine.partitions cimport invalidate_replicas, has_replica, partitions_init
 from buddysim.replay.engine.port cimport port_wait
-from buddysim.replay.engine.allocations cimport regions_init
+from buddysim.replay.engine.allocations cimport allocations_init
 from buddysim.replay.engine.set_search cimport order_at
 
 cdef extern from *:
     int bits_set "__builtin_popcountll"(unsigned long long x) noexcept nogil
 
 
-cdef inline int64_t slot_turn(const MemorySystem* m, const SlotGrid* grid, Calendar* calendar, int64_t t) noexcept nogil:
+cdef inline int64_t reserve_sector_slot(const MemorySystem* m, const SlotGrid* grid, ReservationTable* table, int64_t t) noexcept nogil:
     """Takes the first free slot from `t` on; returns when it begins, at the earliest `t`."""
-    return larger(t, grid.slot_ps * calendar_take_one(grid, calendar, m.now_ps, slot_at(grid, t)))
+    return max_i64(t, grid.slot_ps * reserve_first_free(grid, table, m.now_ps, slot_at(grid, t)))
 
 
-cdef inline int64_t turn_begins(const MemorySystem* m, SmPorts* sm, const Slice* slice, int64_t t) noexcept nogil:
+cdef inline int64_t earliest_request_time(const MemorySystem* m, SmPorts* sm, const Slice* slice, int64_t t) noexcept nogil:
     """From when on a request that is at the head of its SM's queue at `t` may leave for a slice.
 
     Requests that follow each other there are a run. One that begins while requests of another SM are booked there takes turns: it
     leaves every other slot to others.
     """
     cdef int number = <int>(slice - m.slices) + 1
-    if sm.run_slice == number and sm.run_next_ps >= t:
-        return sm.run_next_ps
-    sm.run_slice = number
-    sm.run_slots = 1
-    if t < (slice.others_ps if slice.booked_by == <int>(sm - m.sms) + 1 else slice.booked_ps):
-        sm.run_slots = 2
+    if sm.last_slice == number and sm.next_request_ps >= t:
+        return sm.next_request_ps
+    sm.last_slice = number
+    sm.slots_per_request = 1
+    if t < (slice.reserved_until_by_others_ps if slice.reserved_by_sm == <int>(sm - m.sms) + 1 else slice.reserved_until_ps):
+        sm.slots_per_request = 2
     return t
 
 
-cdef inline void turn_taken(const MemorySystem* m, SmPorts* sm, Slice* slice, int64_t left) noexcept nogil:
-    """A request of an SM leaves for a slice at `left`."""
+cdef inline void record_request(const MemorySystem* m, SmPorts* sm, Slice* slice, int64_t departure_ps) noexcept nogil:
+    """A request of an SM leaves for a slice at `departure_ps`."""
     cdef int number = <int>(sm - m.sms) + 1
-    cdef int64_t until = left + m.slice_grid.slot_ps
-    sm.run_next_ps = left + sm.run_slots * m.slice_grid.slot_ps
-    if slice.booked_by == number:
-        slice.booked_ps = until
-    elif until > slice.booked_ps:
-        slice.booked_by, slice.others_ps, slice.booked_ps = number, slice.booked_ps, until
+    cdef int64_t until = departure_ps + m.slice_grid.slot_ps
+    sm.next_request_ps = departure_ps + sm.slots_per_request * m.slice_grid.slot_ps
+    if slice.reserved_by_sm == number:
+        slice.reserved_until_ps = until
+    elif until > slice.reserved_until_ps:
+        slice.reserved_by_sm, slice.reserved_until_by_others_ps, slice.reserved_until_ps = number, slice.reserved_until_ps, until
     else:
-        slice.others_ps = larger(slice.others_ps, until)
+        slice.reserved_until_by_others_ps = max_i64(slice.reserved_until_by_others_ps, until)
 
 
-cdef int64_t queue_send(MemorySystem* m, SmPorts* sm, Slice* slice, int requests, int64_t t) noexcept nogil:
+cdef int64_t send_requests(MemorySystem* m, SmPorts* sm, Slice* slice, int requests, int64_t t) noexcept nogil:
     """Sends a line's requests, a sector each, to a slice, through their SM's queue, which they reach at `t`.
 
     The one at the head leaves when those before it have left and its slice takes it; those behind it wait, wherever they go.
     Returns when the last one leaves, less what it is behind the first where none waits.
     """
-    cdef int64_t left = t
+    cdef int64_t departure_ps = t
     for _ in range(requests):
-        left = larger(left, sm.queue_free_ps)
-        if m.turns:
-            left = turn_begins(m, sm, slice, left)
-        left = slot_turn(m, &m.slice_grid, slice.arrivals, left)
-        sm.queue_free_ps = left + m.queue_sector_ps
-        if m.turns:
-            turn_taken(m, sm, slice, left)
-    left = larger(t, left - (requests - 1) * m.queue_sector_ps)
-    count_wait(m, REQUEST_PORT, left - t)
-    return left
+        departure_ps = max_i64(departure_ps, sm.queue_free_ps)
+        if m.interleave_requesters:
+            departure_ps = earliest_request_time(m, sm, slice, departure_ps)
+        departure_ps = reserve_sector_slot(m, &m.slice_grid, slice.request_reservations, departure_ps)
+        sm.queue_free_ps = departure_ps + m.queue_sector_ps
+        if m.interleave_requesters:
+            record_request(m, sm, slice, departure_ps)
+    departure_ps = max_i64(t, departure_ps - (requests - 1) * m.queue_sector_ps)
+    count_wait(m, REQUEST_PORT, departure_ps - t)
+    return departure_ps
 
 
-cdef int64_t queue_reply(MemorySystem* m, SmPorts* sm, Slice* slice, int replies, int64_t t) noexcept nogil:
+cdef int64_t send_replies(MemorySystem* m, SmPorts* sm, Slice* slice, int replies, int64_t t) noexcept nogil:
     """Sends replies, a sector each, that a slice has at `t` to an SM; returns when the last one leaves.
 
     In a slot one leaves a slice and one reaches an SM. Replies are booked out of order, so none holds up those behind it.
     """
-    cdef int64_t left = t
+    cdef int64_t departure_ps = t
     for _ in range(replies):
-        left = slot_turn(m, &m.slice_grid, slice.departures, left)
-        left = slot_turn(m, &m.reply_grid, sm.arrivals, left)
-    return left
+        departure_ps = reserve_sector_slot(m, &m.slice_grid, slice.reply_reservations, departure_ps)
+        departure_ps = reserve_sector_slot(m, &m.reply_grid, sm.reply_reservations, departure_ps)
+    return departure_ps
 
 
-cdef object memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, dict n, regions, state, bint sized,
+cdef object memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, dict n, allocations, state, bint sized,
                         bint has_metadata):
     """An empty memory system; returns what is to be kept as long as it.
 
-    `n`, `regions` and `state` are those of `Engine`; the system points into the last one.
+    `n`, `allocations` and `state` are those of `ReplayEngine`; the system points into the last one.
     """
     cdef uint8_t[::1] states = state
     m.n_entries = states.shape[0]
     m.l1 = l1
     m.state, m.sized = &states[0], sized
-    kept = regions_init(arena, m, regions)
+    keep_alive = allocations_init(arena, m, allocations)
     crossbar_and_l2_init(arena, m, n)
     compression_init(arena, m, n)
-    dram_set_up(arena, &m.dram, n)
+    dram_configure(arena, &m.dram, n)
     m.link.byte_cost_num, m.link.byte_cost_den = n["link_byte_cost"]
     m.link.read_ps = n["link_read_ps"]
     m.link.ports = <Port*>arena_zeroed(arena, 2, sizeof(Port))
     m.link.header_bytes, m.link.packet_bytes = n["link_header_bytes"], n["link_packet_bytes"]
     addresses_init(m, l1, n, has_metadata and not m.perfect_metadata)
-    return state, kept
+    return state, keep_alive
 
 
 cdef int crossbar_and_l2_init(Arena* arena, MemorySystem* m, dict n) except -1:
     cdef int i, n_slices = n["slices"]
     m.request_ps, m.reply_ps = n["request_ps"], n["reply_ps"]
-    m.sector_ps, m.slice_cost, m.rewrite_cost = n["sector_ps"], n["slice_cost"], n["rewrite_cost"]
+    m.sector_ps, m.slice_cost, m.dirty_store_cost = n["sector_ps"], n["slice_cost"], n["rewrite_cost"]
     m.reply_cost, m.request_cost, m.atomic_cost = n["reply_cost"], n["request_cost"], n["atomic_cost"]
     m.sms = <SmPorts*>arena_zeroed(arena, n["sms"], sizeof(SmPorts))
-    m.fetch_pairs, m.most_dirty = n["l2_fetches_pairs"], n["l2_most_dirty"]
-    m.queue_sector_ps, m.turns = n["queue_sector_ps"], n["crossbar_turns"]
+    m.fetch_pairs, m.max_dirty_sectors = n["l2_fetches_pairs"], n["l2_most_dirty"]
+    m.queue_sector_ps, m.interleave_requesters = n["queue_sector_ps"], n["crossbar_turns"]
     m.slice_grid = slot_grid(n["slice_sector_ps"], 0, <int64_t>1 << 62)      # never refreshed
     m.reply_grid = slot_grid(n["reply_sector_ps"], 0, <int64_t>1 << 62)
     if n["crossbar_queues"]:
         for i in range(<int>n["sms"]):
-            m.sms[i].arrivals = <Calendar*>arena_zeroed(arena, 1, sizeof(Calendar))
-            calendar_init(&m.reply_grid, m.sms[i].arrivals)
+            m.sms[i].reply_reservations = <ReservationTable*>arena_zeroed(arena, 1, sizeof(ReservationTable))
+            table_init(&m.reply_grid, m.sms[i].reply_reservations)
     partitions_init(m, n)
     m.n_slices, m.pseudo_per_slice = divisor(n_slices), divisor(n["pseudo_per_slice"])
     m.interleave_shift = n["interleave_shift"]
@@ -127,10 +127,10 @@ cdef int crossbar_and_l2_init(Arena* arena, MemorySystem* m, dict n) except -1:
     for i in range(n_slices):
         mshrs_init(arena, &m.slices[i].mshrs, n["l2_mshrs"])
         if n["crossbar_queues"]:
-            m.slices[i].arrivals = <Calendar*>arena_zeroed(arena, 1, sizeof(Calendar))
-            m.slices[i].departures = <Calendar*>arena_zeroed(arena, 1, sizeof(Calendar))
-            calendar_init(&m.slice_grid, m.slices[i].arrivals)
-            calendar_init(&m.slice_grid, m.slices[i].departures)
+            m.slices[i].request_reservations = <ReservationTable*>arena_zeroed(arena, 1, sizeof(ReservationTable))
+            m.slices[i].reply_reservations = <ReservationTable*>arena_zeroed(arena, 1, sizeof(ReservationTable))
+            table_init(&m.slice_grid, m.slices[i].request_reservations)
+            table_init(&m.slice_grid, m.slices[i].reply_reservations)
         m.slices[i].first_pseudo = i // <int>n["slices_per_channel"] * <int>n["pseudo_per_slice"]
     cache_init(arena, &m.l2, n_slices, n["l2_sets"], n["l2_ways"])
     m.l2_classes = <uint8_t*>arena_zeroed(arena, <size_t>n_slices * m.l2.sets.by, m.l2.padded_ways)
@@ -153,21 +153,21 @@ cdef int hash_init(MemorySystem* m, dict n) except -1:
 
 cdef uint8_t polynomial_remainder(int64_t group, int64_t slices, int64_t polynomial) noexcept:
     """Remainder of the polynomial `group` x `slices` by `polynomial`, over GF(2); bit i of each is its coefficient of x^i."""
-    cdef int64_t rest = group * slices
+    cdef int64_t remainder = group * slices
     cdef int bit
     for bit in range(46, -1, -1):
-        if polynomial and rest >> bit >= slices:
-            rest ^= polynomial << bit
-    return <uint8_t>rest if polynomial else 0
+        if polynomial and remainder >> bit >= slices:
+            remainder ^= polynomial << bit
+    return <uint8_t>remainder if polynomial else 0
 
 
 cdef int compression_init(Arena* arena, MemorySystem* m, dict n) except -1:
     """(De)compressors and the metadata cache."""
-    m.codec_ps, m.codec_cost = n["codec_ps"], n["codec_cost"]
-    m.guess_on_miss, m.guess_on_merged = n["guess_on_miss"], n["guess_on_merged"]
-    m.cancel_guesses = n["cancel_guesses"]
-    m.whole_raw_entry, m.eight_byte_state = n["whole_raw_entry"], n["eight_byte_state"]
-    prepare_moves(m)
+    m.compressor_ps, m.compressor_cost = n["codec_ps"], n["codec_cost"]
+    m.speculate_on_miss, m.speculate_on_pending = n["guess_on_miss"], n["guess_on_merged"]
+    m.cancel_misspeculated = n["cancel_guesses"]
+    m.fetch_whole_raw_entry, m.eight_byte_class = n["whole_raw_entry"], n["eight_byte_state"]
+    tabulate_plans(m)
     m.perfect_metadata, m.metadata_ps = n["perfect_metadata"], n["metadata_ps"]
     m.metadata_sectors = n["metadata_line_sectors"]
     m.metadata_shift = 5 + m.metadata_sectors.bit_length()
@@ -176,29 +176,29 @@ cdef int compression_init(Arena* arena, MemorySystem* m, dict n) except -1:
     m.metadata_cost = n["metadata_cost"]
     m.metadata_ports = <MetadataSlice*>arena_zeroed(arena, n["metadata_slices"], sizeof(MetadataSlice))
     cache_init(arena, &m.metadata, n["metadata_slices"], n["metadata_sets"], n["metadata_ways"])
-    m.metadata_unit = divisor(m.metadata.sets.by * m.metadata.row_bytes)
+    m.metadata_unit = divisor(m.metadata.sets.by * m.metadata.set_bytes)
     return 0
 
 
 cdef void addresses_init(MemorySystem* m, const SectorCache* l1, dict n, bint has_metadata):
     """What finding a line's location needs, one line at a time (`locate`) and eight (`locations`)."""
     cdef LocationRules* rules = &m.rules
-    m.stripe_entries, m.piece_entries = divisor(n["dram_pseudo"]), divisor(n["piece_entries"])
+    m.stripe_entries, m.row_stripe_entries = divisor(n["dram_pseudo"]), divisor(n["piece_entries"])
     m.bank_groups, m.banks_of_group = n["dram_bank_groups"], divisor(n["dram_banks"] // n["dram_bank_groups"])
     rules.slices, rules.slices_per_channel = lane_divisor(m.n_slices.by), lane_divisor(n["slices_per_channel"])
     rules.l1_sets, rules.l2_sets = lane_divisor(l1.sets.by), lane_divisor(m.l2.sets.by)
-    rules.pseudo_per_slice, rules.pieces = lane_divisor(m.pseudo_per_slice.by), lane_divisor(m.piece_entries.by)
+    rules.pseudo_per_slice, rules.row_stripes = lane_divisor(m.pseudo_per_slice.by), lane_divisor(m.row_stripe_entries.by)
     rules.banks_of_group, rules.stripes = lane_divisor(m.banks_of_group.by), lane_divisor(m.stripe_entries.by)
     rules.metadata_slices, rules.metadata_sets = lane_divisor(m.metadata_slices.by), lane_divisor(m.metadata.sets.by)
-    rules.l1_row_bytes, rules.l2_row_bytes, rules.metadata_row_bytes = l1.row_bytes, m.l2.row_bytes, m.metadata.row_bytes
+    rules.l1_set_bytes, rules.l2_set_bytes, rules.metadata_set_bytes = l1.set_bytes, m.l2.set_bytes, m.metadata.set_bytes
     rules.banks, rules.bank_groups = m.dram.n_banks, m.bank_groups
     rules.interleave_shift = m.interleave_shift
     rules.metadata_shift, rules.metadata_sectors = m.metadata_shift, m.metadata_sectors
     rules.metadata_entry, rules.has_metadata = m.metadata_entry, has_metadata
-    m.eight_at_a_time = locates_eight_at_a_time() and not m.polynomial_hash
+    m.eight_at_a_time = has_eight_lane_lookup() and not m.polynomial_hash
 
 
-cdef int64_t l2_clean(MemorySystem* m, Slice* slice, const Row* row, int64_t t) noexcept nogil:
+cdef int64_t l2_clean_set(MemorySystem* m, Slice* slice, const CacheSet* set, int64_t t) noexcept nogil:
     """Writes a set's dirty lines back, the least recently used first, while more sectors are dirty than may be.
 
     They stay, clean. Returns when the last of them has been taken.
@@ -207,80 +207,80 @@ cdef int64_t l2_clean(MemorySystem* m, Slice* slice, const Row* row, int64_t t) 
     cdef int64_t way
     cdef Line line
     for way in range(m.l2.ways):
-        dirty += sector_count(row.lines[way] >> DIRTY)
+        dirty += sector_count(set.lines[way] >> DIRTY)
     for position in range(<int>m.l2.ways - 1, -1, -1):
-        if dirty <= m.most_dirty:
+        if dirty <= m.max_dirty_sectors:
             break
-        way = order_at(row.order, m.l2.ways, position)
-        line = row.lines[way]
+        way = order_at(set.order, m.l2.ways, position)
+        line = set.lines[way]
         if line >> DIRTY & 15:
             dirty -= sector_count(line >> DIRTY)
-            t = evict_line(m, slice, row.tags[way], row, way, t)
-            row.lines[way] = <Line>(line & ~(15 << DIRTY | 15 << PARTIAL))
+            t = evict_line(m, slice, set.tags[way], set, way, t)
+            set.lines[way] = <Line>(line & ~(15 << DIRTY | 15 << PARTIAL))
     return t
 
 
-cdef void waits_init(MemorySystem* m, int64_t* waits) noexcept:
+cdef void count_waits_in(MemorySystem* m, int64_t* waits) noexcept:
     """Has waits counted in `waits`, or none if it is NULL."""
     m.waits = waits
-    m.reads_apart = waits != NULL or not m.dram.banked
+    m.generic_reads = waits != NULL or not m.dram.banked
 
 
-cdef int64_t queue_wait(MemorySystem* m, Queue queue, Port* port, int64_t bucket, int64_t t, int64_t cost) noexcept nogil:
-    """`queue_pass` where the port has no room at once, or where waits are counted."""
-    cdef int64_t turn = port_wait(port, &m.now_ps, bucket, t, cost)
+cdef int64_t port_wait_counted(MemorySystem* m, Queue queue, Port* port, int64_t bucket, int64_t t, int64_t cost) noexcept nogil:
+    """`port_pass_counted` where the port has no room at once, or where waits are counted."""
+    cdef int64_t grant_ps = port_wait(port, &m.now_ps, bucket, t, cost)
     if m.waits != NULL:
         port.end = 0            # the next request comes here too, as the first one did
-        count_wait(m, queue, turn - t)
-    return turn
+        count_wait(m, queue, grant_ps - t)
+    return grant_ps
 
 
-cdef int64_t device_fetch_apart(MemorySystem* m, const DeviceLocation* location, int bursts, int64_t t) noexcept nogil:
+cdef int64_t device_fetch_generic(MemorySystem* m, const DeviceLocation* location, int bursts, int64_t t) noexcept nogil:
     """`device_fetch` where waits are counted, or where device memory is `simple`."""
     cdef int64_t done = dram_read(&m.dram, location, bursts, t)
-    count_wait(m, DRAM_READ, larger(0, done - t - dram_idle_ps(&m.dram, bursts)))
+    count_wait(m, DRAM_READ, max_i64(0, done - t - dram_idle_ps(&m.dram, bursts)))
     return done
 
 
-cdef int64_t lines_leave(MemorySystem* m, uint32_t first_entry, uint32_t entries) noexcept nogil:
+cdef int64_t invalidate_lines(MemorySystem* m, uint32_t first_entry, uint32_t entries) noexcept nogil:
     """A page of entries leaves device memory: their lines leave the L1s, and the L2 but for those of host memory.
 
     Dirty sectors are written back with what the scheme moves; returns how many.
     """
     cdef int64_t way, before = m.count.writeback_sectors
-    cdef uint32_t entry, set
-    cdef Spot spot
-    cdef Row row
-    cdef Region* region
+    cdef uint32_t entry, set_offset
+    cdef CacheLocation spot
+    cdef CacheSet set
+    cdef AllocationState* allocation
     cdef unsigned int dirty
     for entry in range(first_entry, first_entry + entries):
-        l2_spot(m, entry, &spot)
-        row = cache_row(&m.l2, spot.set)
-        way = cache_find(&m.l2, &row, entry)
-        if m.partitions > 1 and has_copy(m, &spot, entry) and region_of(m, entry).placement != HOST:
-            copies_leave(m, &spot, entry, 15)
+        l2_location(m, entry, &spot)
+        set = cache_set(&m.l2, spot.set_offset)
+        way = cache_find(&m.l2, &set, entry)
+        if m.partitions > 1 and has_replica(m, &spot, entry) and allocation_of(m, entry).placement != HOST:
+            invalidate_replicas(m, &spot, entry, 15)
         if way >= 0:
-            region = region_of(m, entry)
-            if region.placement == HOST:
+            allocation = allocation_of(m, entry)
+            if allocation.placement == HOST:
                 continue
-            dirty = row.lines[way] >> DIRTY & 15
+            dirty = set.lines[way] >> DIRTY & 15
             if dirty:
-                region.writebacks += 1
+                allocation.writebacks += 1
                 m.count.writeback_sectors += sector_count(dirty)
-            cache_empty_way(&m.l2, &row, way)
-    for set in range(m.l1.units * m.l1.sets.by):
-        row = cache_row(m.l1, set * m.l1.row_bytes)
+            cache_empty_way(&m.l2, &set, way)
+    for set_offset in range(m.l1.units * m.l1.sets.by):
+        set = cache_set(m.l1, set_offset * m.l1.set_bytes)
         for way in range(m.l1.ways):
-            if row.tags[way] - first_entry < entries:
-                cache_empty_way(m.l1, &row, way)
+            if set.tags[way] - first_entry < entries:
+                cache_empty_way(m.l1, &set, way)
     return m.count.writeback_sectors - before
 
 
 cdef int64_t l2_dirty_sectors(const MemorySystem* m) noexcept nogil:
     """Dirty sectors that the L2 holds."""
-    cdef int64_t set, total = 0
+    cdef int64_t set_offset, total = 0
     cdef uint32_t way
-    for set in range(<int64_t>m.l2.units * m.l2.sets.by):
+    for set_offset in range(<int64_t>m.l2.units * m.l2.sets.by):
         for way in range(m.l2.ways):
-            total += bits_set(cache_row(&m.l2, <uint32_t>set * m.l2.row_bytes).lines[way] >> DIRTY & 15)
+            total += bits_set(cache_set(&m.l2, <uint32_t>set_offset * m.l2.set_bytes).lines[way] >> DIRTY & 15)
     return total

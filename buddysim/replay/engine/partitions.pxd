@@ -6,12 +6,12 @@ touch leaves all copies.
 """
 from libc.stdint cimport int64_t, uint32_t
 
-from buddysim.replay.engine.cache cimport Row
-from buddysim.replay.engine.address_map cimport Spot
+from buddysim.replay.engine.cache cimport CacheSet
+from buddysim.replay.engine.address_map cimport CacheLocation
 from buddysim.replay.engine.memory cimport MemorySystem
 
 
 cdef int partitions_init(MemorySystem* m, dict n) except -1
-cdef int drop_from(const MemorySystem* m, const Row* row, int64_t way, unsigned int sectors) noexcept nogil
-cdef bint has_copy(const MemorySystem* m, const Spot* home, uint32_t entry) noexcept nogil
-cdef void copies_leave(const MemorySystem* m, const Spot* home, uint32_t entry, unsigned int sectors) noexcept nogil
+cdef int invalidate_sectors(const MemorySystem* m, const CacheSet* set, int64_t way, unsigned int sectors) noexcept nogil
+cdef bint has_replica(const MemorySystem* m, const CacheLocation* home, uint32_t entry) noexcept nogil
+cdef void invalidate_replicas(const MemorySystem* m, const CacheLocation* home, uint32_t entry, unsigned int sectors) noexcept nogil

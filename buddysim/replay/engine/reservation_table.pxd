@@ -18,34 +18,35 @@ cdef extern from "reservation_table.h" nogil:
     void set_bits_around(uint64_t* string, uint64_t bit, uint64_t bits) noexcept
 
 cdef enum:
-    CALENDAR_WORDS = 256
-    CALENDAR_SLOTS = 64 * CALENDAR_WORDS        # 16,384: of bursts, 37 us at 14 GB/s
+    TABLE_WORDS = 256
+    TABLE_SLOTS = 64 * TABLE_WORDS  # 16,384: bursts of 37 us at 14 GB/s
 
-cdef struct SlotGrid:           # what calendars of a kind share
-    int64_t slot_ps             # length of a slot
-    uint64_t slots_per_ps       # 2^64 / slot_ps, rounded up
-    int64_t refresh_ps          # a refresh takes the slots of so long, 0: there is none,
-    int64_t refresh_interval_ps  # every so often
+# What the tables of one kind have in common.
+cdef struct SlotGrid:
+    int64_t slot_ps        # length of a slot, at least 2
+    uint64_t slots_per_ps  # 2^64 / slot_ps, rounded up
+    int64_t refresh_ps     # duration of a refresh, which reserves its slots; 0: no refresh
+    int64_t refresh_interval_ps
 
-cdef struct Calendar:
-    int64_t base_slot           # the oldest slot
-    int64_t full_slot           # from this slot on
-    int64_t full_slots          # so many are taken,
-    int64_t full_end            # up to this one
-    int64_t last_slot           # the latest slot taken: the next one is likely near it
+cdef struct ReservationTable:
+    int64_t base_slot   # first slot of the table
+    int64_t full_slot   # first slot of a run of reserved slots
+    int64_t full_slots  # its length
+    int64_t full_end    # the slot after it
+    int64_t last_slot   # latest slot reserved; -1: none
     int64_t next_refresh_ps
-    uint64_t[256] bits          # bit = slot taken; slot s is bit s % 64 of word (s / 64) % CALENDAR_WORDS
+    uint64_t[256] bits  # 1: reserved; slot s is bit s % 64 of word (s / 64) % TABLE_WORDS
 
 
-cdef int64_t calendar_search(const SlotGrid* grid, Calendar* calendar, int64_t now_ps, int64_t slot, int slots, int64_t spacing,
+cdef int64_t search_slots(const SlotGrid* grid, ReservationTable* table, int64_t now_ps, int64_t slot, int slots, int64_t spacing,
                              int64_t* first) noexcept nogil
-cdef int64_t calendar_first_free(const SlotGrid* grid, Calendar* calendar, int64_t now_ps, int64_t slot) noexcept nogil
-cdef void calendar_forget(const SlotGrid* grid, Calendar* calendar, int64_t now_ps) noexcept nogil
-cdef void calendar_take(Calendar* calendar, int64_t slot) noexcept nogil
-cdef void calendar_release(const SlotGrid* grid, Calendar* calendar, int64_t slot) noexcept nogil
-cdef bint calendar_holds(const Calendar* calendar, int64_t slot) noexcept nogil
+cdef int64_t first_free_slot(const SlotGrid* grid, ReservationTable* table, int64_t now_ps, int64_t slot) noexcept nogil
+cdef void advance_table(const SlotGrid* grid, ReservationTable* table, int64_t now_ps) noexcept nogil
+cdef void reserve_slot(ReservationTable* table, int64_t slot) noexcept nogil
+cdef void release_slot(const SlotGrid* grid, ReservationTable* table, int64_t slot) noexcept nogil
+cdef bint table_covers(const ReservationTable* table, int64_t slot) noexcept nogil
 cdef SlotGrid slot_grid(int64_t slot_ps, int64_t refresh_ps, int64_t refresh_interval_ps) noexcept
-cdef void calendar_init(const SlotGrid* grid, Calendar* calendar) noexcept
+cdef void table_init(const SlotGrid* grid, ReservationTable* table) noexcept
 
 
 cdef inline int64_t slot_at(const SlotGrid* grid, int64_t t) noexcept nogil:
@@ -53,46 +54,46 @@ cdef inline int64_t slot_at(const SlotGrid* grid, int64_t t) noexcept nogil:
     return <int64_t>high_product(<uint64_t>t, grid.slots_per_ps)
 
 
-cdef inline int64_t calendar_past_full(const Calendar* calendar, int64_t slot) noexcept nogil:
+cdef inline int64_t skip_full_run(const ReservationTable* table, int64_t slot) noexcept nogil:
     """`slot`, or the first one after the slots known to be taken, where it is one of them."""
-    if <uint64_t>(slot - calendar.full_slot) < <uint64_t>calendar.full_slots:
-        return calendar.full_end
+    if <uint64_t>(slot - table.full_slot) < <uint64_t>table.full_slots:
+        return table.full_end
     return slot
 
 
-cdef inline void calendar_full(Calendar* calendar, int64_t slot, int64_t slots) noexcept nogil:
+cdef inline void extend_full_run(ReservationTable* table, int64_t slot, int64_t slots) noexcept nogil:
     """Remembers that so many slots from `slot` on are taken; of such runs the latest is kept."""
-    if slot != calendar.full_end:
-        calendar.full_slot = slot
-    calendar.full_end = slot + slots
-    calendar.full_slots = calendar.full_end - calendar.full_slot
+    if slot != table.full_end:
+        table.full_slot = slot
+    table.full_end = slot + slots
+    table.full_slots = table.full_end - table.full_slot
 
 
-cdef inline int64_t calendar_place(const SlotGrid* grid, Calendar* calendar, int64_t now_ps, int64_t slot, int slots,
+cdef inline int64_t reserve_slots(const SlotGrid* grid, ReservationTable* table, int64_t now_ps, int64_t slot, int slots,
                                    int64_t spacing, int64_t* first) noexcept nogil:
     """Takes the first free slots, the first at or after `slot`, each at least `spacing` after the one before; returns the last."""
-    cdef int64_t begin = calendar_past_full(calendar, slot)
-    cdef uint64_t bit = begin & (CALENDAR_SLOTS - 1)
-    cdef uint64_t before, after, taken
-    if unlikely(bit > CALENDAR_SLOTS - 64 or <uint64_t>(begin - calendar.base_slot) >= CALENDAR_SLOTS - 64):
-        return calendar_search(grid, calendar, now_ps, slot, slots, spacing, first)
-    before = bits_around(calendar.bits, bit)
+    cdef int64_t begin = skip_full_run(table, slot)
+    cdef uint64_t bit = begin & (TABLE_SLOTS - 1)
+    cdef uint64_t before, after, reserved
+    if unlikely(bit > TABLE_SLOTS - 64 or <uint64_t>(begin - table.base_slot) >= TABLE_SLOTS - 64):
+        return search_slots(grid, table, now_ps, slot, slots, spacing, first)
+    before = bits_around(table.bits, bit)
     after = before | before + (<uint64_t>1 << (bit & 7))    # the sum carries to the first free slot
-    taken = after ^ before
-    first[0] = (begin & ~<int64_t>7) + count_trailing_zeros(taken)
+    reserved = after ^ before
+    first[0] = (begin & ~<int64_t>7) + count_trailing_zeros(reserved)
     for _ in range(1, slots):
         before = after
-        after |= after + (taken << spacing)
-        taken = after ^ before
-    if unlikely(not taken):                                 # none was free, or not so many
-        return calendar_search(grid, calendar, now_ps, slot, slots, spacing, first)
-    set_bits_around(calendar.bits, bit, after)
-    slot = (begin & ~<int64_t>7) + count_trailing_zeros(taken)
-    calendar.last_slot = slot if slot > calendar.last_slot else calendar.last_slot
+        after |= after + (reserved << spacing)
+        reserved = after ^ before
+    if unlikely(not reserved):                                 # none was free, or not so many
+        return search_slots(grid, table, now_ps, slot, slots, spacing, first)
+    set_bits_around(table.bits, bit, after)
+    slot = (begin & ~<int64_t>7) + count_trailing_zeros(reserved)
+    table.last_slot = slot if slot > table.last_slot else table.last_slot
     return slot
 
 
-cdef inline int64_t calendar_take_one(const SlotGrid* grid, Calendar* calendar, int64_t now_ps, int64_t slot) noexcept nogil:
+cdef inline int64_t reserve_first_free(const SlotGrid* grid, ReservationTable* table, int64_t now_ps, int64_t slot) noexcept nogil:
     """Takes the first free slot at or after `slot`."""
     cdef int64_t first
-    return calendar_place(grid, calendar, now_ps, slot, 1, 1, &first)
+    return reserve_slots(grid, table, now_ps, slot, 1, 1, &first)

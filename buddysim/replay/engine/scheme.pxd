@@ -1,14 +1,14 @@
 """What a replay scheme is: what an L2 miss and a write-back do. One file in `schemes/` each."""
 from buddysim.replay.engine.arena cimport Arena
-from buddysim.replay.engine.memory cimport AccessOp, FillOp, HoldOp, MemorySystem, WakeOp, WritebackOp, WrittenOp
+from buddysim.replay.engine.memory cimport AccessHook, FillOp, MayCacheOp, MemorySystem, WakeHook, WritebackOp, WrittenHook
 
 cdef class SchemeBase:
     cdef FillOp fill
     cdef WritebackOp writeback
-    cdef AccessOp access
-    cdef HoldOp may_hold
-    cdef WakeOp wake
-    cdef WrittenOp written
+    cdef AccessHook on_access
+    cdef MayCacheOp may_cache
+    cdef WakeHook on_wake
+    cdef WrittenHook on_written
 
     cdef int prepare(self, MemorySystem* m, Arena* arena) except -1
     cdef dict counters(self, const MemorySystem* m)

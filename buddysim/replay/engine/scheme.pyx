@@ -5,8 +5,8 @@ cdef class SchemeBase:
     """A memory configuration: what an L2 miss and a write-back do.
 
     A scheme is one file: a module with a class `Scheme` derived from this one, whose name is the module's (with ``-`` for ``_``).
-    Its `__cinit__` sets `fill` and `writeback`, and, where lines may be in memory that can't be accessed at once, `access`,
-    `may_hold`, `wake` and `written` (`MemorySystem` says what they are; `configure` may set them too); what it says of itself
+    Its `__cinit__` sets `fill` and `writeback`, and, where lines may be in memory that can't be accessed at once, `on_access`,
+    `may_cache`, `on_wake` and `on_written` (`MemorySystem` says what they are; `configure` may set them too); what it says of itself
     are the class attributes. Its state, its parameters and its counters are in the file too:
 
     - parameters: `SECTION`, the machine file's section of the scheme, which `configure` converts to picoseconds;

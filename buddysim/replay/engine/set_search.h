@@ -17,11 +17,11 @@ static const uint8_t SECTOR_COUNT[16] = {0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 
 #include <emmintrin.h>
 
 /* -1 in each of eight 16-bit fields where the way has the tag. */
-static inline __m128i eight_equal(const uint32_t *tags, __m128i wanted)
+static inline __m128i eight_equal(const uint32_t *tags, __m128i target)
 {
     const __m128i *eight = (const __m128i *)tags;
-    return _mm_packs_epi32(_mm_cmpeq_epi32(_mm_load_si128(eight), wanted),
-                           _mm_cmpeq_epi32(_mm_load_si128(eight + 1), wanted));
+    return _mm_packs_epi32(_mm_cmpeq_epi32(_mm_load_si128(eight), target),
+                           _mm_cmpeq_epi32(_mm_load_si128(eight + 1), target));
 }
 
 /* A bit for each of eight, or sixteen, ways. */
@@ -33,12 +33,12 @@ static inline uint64_t way_bits(__m128i low, __m128i high)
 /* set_match for any number of ways, 64 at a time. */
 static __attribute__((noinline)) int64_t set_match_any(const uint32_t *tags, int padded_ways, uint32_t tag)
 {
-    const __m128i wanted = _mm_set1_epi32((int)tag), none = _mm_setzero_si128();
+    const __m128i target = _mm_set1_epi32((int)tag), none = _mm_setzero_si128();
     for (int base = 0; base < padded_ways; base += 64) {
         const int end = padded_ways - base < 64 ? padded_ways - base : 64;
         uint64_t hits = 0;
         for (int way = 0; way < end; way += 8)
-            hits |= way_bits(eight_equal(tags + base + way, wanted), none) << way;
+            hits |= way_bits(eight_equal(tags + base + way, target), none) << way;
         if (hits)
             return base + __builtin_ctzll(hits);
     }
@@ -48,14 +48,14 @@ static __attribute__((noinline)) int64_t set_match_any(const uint32_t *tags, int
 /* The way that holds tag, or -1. */
 static inline int64_t set_match(const uint32_t *tags, int padded_ways, uint32_t tag)
 {
-    const __m128i wanted = _mm_set1_epi32((int)tag);
+    const __m128i target = _mm_set1_epi32((int)tag);
     uint64_t hits;
     if (padded_ways == 4)
-        hits = (uint64_t)_mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(_mm_loadu_si128((const __m128i *)tags), wanted)));
+        hits = (uint64_t)_mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(_mm_loadu_si128((const __m128i *)tags), target)));
     else if (padded_ways == 8)
-        hits = way_bits(eight_equal(tags, wanted), _mm_setzero_si128());
+        hits = way_bits(eight_equal(tags, target), _mm_setzero_si128());
     else if (padded_ways == 16)
-        hits = way_bits(eight_equal(tags, wanted), eight_equal(tags + 8, wanted));
+        hits = way_bits(eight_equal(tags, target), eight_equal(tags + 8, target));
     else
         return set_match_any(tags, padded_ways, tag);
     return hits ? __builtin_ctzll(hits) : -1;
@@ -64,9 +64,9 @@ static inline int64_t set_match(const uint32_t *tags, int padded_ways, uint32_t 
 /* Where a way stands in an order of 16-bit numbers. */
 static inline int order_find(const uint16_t *order, int way)
 {
-    const __m128i wanted = _mm_set1_epi16((short)way);
+    const __m128i target = _mm_set1_epi16((short)way);
     for (int position = 0;; position += 8) {
-        const int hits = _mm_movemask_epi8(_mm_cmpeq_epi16(_mm_loadu_si128((const __m128i *)(order + position)), wanted));
+        const int hits = _mm_movemask_epi8(_mm_cmpeq_epi16(_mm_loadu_si128((const __m128i *)(order + position)), target));
         if (hits)
             return position + __builtin_ctz((unsigned)hits) / 2;
     }
@@ -132,7 +132,7 @@ static inline void order_set_word(char *order, uint64_t word)
 }
 
 /* Any order of the ways, for a set that nothing has used. */
-static inline void order_begin(char *order, int ways)
+static inline void order_init(char *order, int ways)
 {
     uint64_t word = 0;
     for (int way = 0; way < ways; way++)
@@ -145,7 +145,7 @@ static inline void order_begin(char *order, int ways)
 }
 
 /* Puts the way first that was used the longest time ago, and returns it; `oldest_bit` is 4 * (ways - 1). */
-static inline int64_t order_renew_oldest(char *order, int ways, int oldest_bit)
+static inline int64_t order_touch_oldest(char *order, int ways, int oldest_bit)
 {
     uint64_t word, oldest;
     if (ways <= ORDER_NIBBLES) {
@@ -161,7 +161,7 @@ static inline int64_t order_renew_oldest(char *order, int ways, int oldest_bit)
 }
 
 /* Puts any way first. */
-static inline void order_renew(char *order, int ways, int64_t way)
+static inline void order_touch(char *order, int ways, int64_t way)
 {
     const uint64_t ones = 0x1111111111111111u;
     uint64_t word, differ, upto;

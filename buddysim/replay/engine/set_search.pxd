@@ -7,7 +7,7 @@ cdef extern from "set_search.h" nogil:
     int64_t set_match(const uint32_t* tags, int padded_ways, uint32_t tag) noexcept
     void push_number(uint32_t* four, uint32_t first) noexcept
     void push_time(int64_t* four, int64_t first) noexcept
-    void order_begin(char* order, int ways) noexcept
-    int64_t order_renew_oldest(char* order, int ways, int oldest_bit) noexcept
-    void order_renew(char* order, int ways, int64_t way) noexcept
+    void order_init(char* order, int ways) noexcept
+    int64_t order_touch_oldest(char* order, int ways, int oldest_bit) noexcept
+    void order_touch(char* order, int ways, int64_t way) noexcept
     int64_t order_at(const char* order, int ways, int position) noexcept

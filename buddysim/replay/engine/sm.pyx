@@ -9,53 +9,53 @@ cdef int l1s_init(Arena* arena, L1s* l1, int n_sms, dict n) except -1:
     cdef int sm
     l1.enabled = n["l1_enabled"]
     cache_init(arena, &l1.cache, n_sms, n["l1_sets"], n["l1_ways"])
-    l1.banks, l1.max_mshr_merges = n["l1_banks"], n["l1_merges"]
+    l1.bank_model, l1.max_mshr_merges = n["l1_banks"], n["l1_merges"]
     l1.hit_ps, l1.line_ps, l1.queue_ps = n["l1_hit_ps"], n["l1_line_ps"], n["l1_queue_ps"]
     l1.sms = <L1*>arena_zeroed(arena, n_sms, sizeof(L1))
     for sm in range(n_sms):
-        l1.sms[sm].sets = sm * l1.cache.sets.by * l1.cache.row_bytes
+        l1.sms[sm].sets = sm * l1.cache.sets.by * l1.cache.set_bytes
         mshrs_init(arena, &l1.sms[sm].loads, n["l1_mshrs"])
         mshrs_init(arena, &l1.sms[sm].stores, n["l1_mshrs"])
     return 0
 
 
-cdef int64_t load_past_l1(MemorySystem* m, SmPorts* sm, const LineLocation* at, unsigned int wanted,
+cdef int64_t load_past_l1(MemorySystem* m, SmPorts* sm, const LineLocation* at, unsigned int requested,
                           bint for_atomic, int64_t t) noexcept nogil:
     """Sectors of a line for an atomic, or for a load that does not look into the L1; returns when the last can be used."""
-    return l2_load(m, sm, at, wanted, for_atomic, t)
+    return l2_load(m, sm, at, requested, for_atomic, t)
 
 
-cdef void wait_soonest(Warp* warp, Pending* later) noexcept nogil:
+cdef void wait_for_earliest_use(Warp* warp, PendingLoad* other_pending) noexcept nogil:
     """The warp waits for the load that is used first: no more can be remembered."""
-    cdef int i, soonest = 0
-    cdef Pending* load
+    cdef int i, earliest = 0
+    cdef PendingLoad* load
     for i in range(1, MAX_PENDING):
-        if later[i - 1].use_v_ps < warp_pending(warp, later, soonest).use_v_ps:
-            soonest = i
-    load = warp_pending(warp, later, soonest)
-    warp.shift_ps = larger(warp.shift_ps, load.arrival_ps - load.use_v_ps)
-    load[0] = later[MAX_LATER - 1]
-    warp.n_pending -= 1
+        if other_pending[i - 1].use_clock_ps < warp_pending(warp, other_pending, earliest).use_clock_ps:
+            earliest = i
+    load = warp_pending(warp, other_pending, earliest)
+    warp.stall_ps = max_i64(warp.stall_ps, load.arrival_ps - load.use_clock_ps)
+    load[0] = other_pending[MAX_OTHER_PENDING - 1]
+    warp.n_pending_loads -= 1
 
 
-cdef void approach_next(LookAhead* ahead, const L1s* l1, const MemorySystem* m, bint round_robin, int step) noexcept nogil:
+cdef void prefetch_next_op(HostPrefetcher* prefetcher, const L1s* l1, const MemorySystem* m, bint round_robin, int step) noexcept nogil:
     """Prefetches what the operation that is likely to come next needs, in steps 1, 3 and 5, each of which needs the one before.
 
     In the last step its lines are located, if they are many. Nothing else happens to its scheduler before it issues.
     """
-    cdef const Scheduler* scheduler = ahead.next
-    cdef const L1* own = &l1.sms[ahead.next_sm]
+    cdef const Scheduler* scheduler = prefetcher.next
+    cdef const L1* own = &l1.sms[prefetcher.next_sm]
     cdef const StreamOp* op
     cdef const Warp* warp
     cdef int i
     if not scheduler.n:
         return
-    warp = ahead.next_warps + scheduler.slot[scheduler_pick(scheduler, scheduler_time(scheduler), round_robin)]
+    warp = prefetcher.next_warps + scheduler.slot[scheduler_pick(scheduler, scheduler_time(scheduler), round_robin)]
     if step == 1:
         prefetch(warp)
         prefetch(own)
-        port_prefetch(&m.sms[ahead.next_sm].requests, m.now_ps)
-        port_prefetch(&m.sms[ahead.next_sm].replies, m.at_codec_ps)
+        port_prefetch(&m.sms[prefetcher.next_sm].requests, m.now_ps)
+        port_prefetch(&m.sms[prefetcher.next_sm].replies, m.last_compressor_ps)
         return
     op = warp.op
     if step == 3:
@@ -63,6 +63,6 @@ cdef void approach_next(LookAhead* ahead, const L1s* l1, const MemorySystem* m, 
             prefetch(<const char*>op + i)
         prefetch(own.loads.next)
         prefetch(own.loads.next + 8)
-    elif op.n_lines >= MANY_LINES and ahead.located != op:
-        ahead.located = op
-        locate_lines(m, &l1.cache, stream_words(op), op.n_lines, ahead.lines + ahead.located_at)
+    elif op.n_lines >= MANY_LINES and prefetcher.located != op:
+        prefetcher.located = op
+        locate_lines(m, &l1.cache, stream_words(op), op.n_lines, prefetcher.lines + prefetcher.located_at)

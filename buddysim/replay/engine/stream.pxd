@@ -13,51 +13,54 @@ from buddysim.replay.engine.address_map_simd cimport LineLocation
 from buddysim.trace.records cimport WarpOp, WarpRecord
 
 cdef enum:
-    # These follow the kinds of `OpKind`.
-    OP_END = 4                  # the warp ends
-    OP_LOAD_PAST_L1 = 5         # a load that the L2 must serve
+    # Continue the values of `OpKind`.
+    OP_END = 4                         # the warp exits
+    OP_LOAD_PAST_L1 = 5                # a load that bypasses the L1
     NEVER_USED = -1
-    MANY_LINES = 6              # of an operation: from here on it has words, not locations
-    MANY_UNIT_BUSY_SLOTS = 65535     # that many or more, of an operation taken for that many; of an end `use_ps` has the time
+    MANY_LINES = 6                     # operations of this many lines store words instead of locations
+    SATURATED_UNIT_BUSY_SLOTS = 65535  # largest `unit_busy_slots`; OP_END has the exact time in `use_ps`
 
 cdef extern from "stream_op.h" nogil:
     ctypedef struct StreamOp:
-        int64_t chain_ps            # from the last operation's issue to this one's, nothing missing
-        int64_t use_ps              # from its issue to the first use of what it loads, or NEVER_USED; see MANY_UNIT_BUSY_SLOTS
-        uint32_t slots              # issue slots it takes, with the instructions before it
-        uint16_t unit_busy_slots    # issue slots besides that the busiest execution unit takes for those instructions
-        uint8_t kind
-        uint8_t bank_words          # of a load or store (`word_turns` in sm.pxd)
-        uint8_t n_lines             # that many `LineLocation` follow, or, from MANY_LINES on, words: entry << 8 | masks
+        int64_t gap_latency_ps      # issue of the operation before it to its own, without waiting
+        int64_t use_ps              # its issue to the first use of its result, or NEVER_USED; see SATURATED_UNIT_BUSY_SLOTS
+        uint32_t issue_slots        # of the operation and the compute gap before it
+        uint16_t unit_busy_slots    # issue slots that the busiest execution unit adds for the compute gap
+        uint8_t kind                # OpKind, OP_END or OP_LOAD_PAST_L1
+        uint8_t bank_words          # of loads and stores: trace field of data-bank cycles, see `data_bank_cycles`
+        uint8_t n_lines             # followed by a LineLocation per line; from MANY_LINES on a word: entry << 8 | masks
 
+# Timing of an SM.
 cdef struct CoreTiming:
     int64_t cycle_ps
-    int64_t step_ps
-    int64_t issue_interval_ps
-    int64_t assumed_ps          # an instruction of an untimed trace
-    int64_t barrier_ps
-    int64_t scale_num           # gaps and chains are scaled by num / den
+    int64_t pipeline_ps             # per hop of a critical path
+    int64_t issue_interval_ps       # least time between two instructions of a warp
+    int64_t assumed_instruction_ps  # of an instruction, if the trace has no dependence information
+    int64_t barrier_ps              # last arrival at a barrier to the next instruction of its warps
+    int64_t scale_num               # compute gaps are scaled by scale_num / scale_den
     int64_t scale_den
-    int round_robin
-    int unit_turns              # who waits for a unit waits for its own instructions there, too
-    int blocking_atomics        # an atomic is used by the next instruction
-    int atomics_by_thread       # threads of an atomic that meet at a word send a request each
+    int round_robin                 # 1: loose round robin; 0: greedy then oldest
+    int stall_on_busy_unit          # a warp that waits for a busy unit also waits for its own instructions there
+    int blocking_atomics            # the next instruction uses an atomic's result
+    int split_conflicting_atomics   # lanes of an atomic with one address send one request each
 
-cdef enum FillStop:             # why `stream_fill` returns
+# Why `stream_fill` returns.
+cdef enum FillStop:
     FILL_DONE = 0
-    FILL_OUTSIDE = 1            # a line is in no live allocation
-    FILL_SIZES = 2              # a region's size classes after a store are another kernel's
+    FILL_OUTSIDE = 1  # a line lies in no live allocation
+    FILL_SIZES = 2    # an allocation's classes after stores are those of other launches
 
-cdef struct StreamMemory:       # of one chunk; grows, and is used again for the next one
-    char* ops                   # the warps' streams
+# Memory of one chunk. It grows, and the next chunk uses it again.
+cdef struct StreamMemory:
+    char* ops         # operation streams of the warps
     size_t ops_bytes
-    uint64_t* starts            # [warps]: offsets in `ops`
+    uint64_t* starts  # [warps]: offset of each stream in `ops`
     size_t starts_bytes
 
 
 cdef inline int64_t unit_ps(const CoreTiming* core, const StreamOp* op) noexcept nogil:
     """How long the busiest execution unit is kept besides the issue slots."""
-    if unlikely(op.unit_busy_slots == MANY_UNIT_BUSY_SLOTS) and op.kind == OP_END:
+    if unlikely(op.unit_busy_slots == SATURATED_UNIT_BUSY_SLOTS) and op.kind == OP_END:
         return op.use_ps
     return op.unit_busy_slots * core.cycle_ps
 
@@ -83,7 +86,7 @@ cdef inline const StreamOp* stream_next(const StreamOp* op) noexcept nogil:
 
 
 cdef int core_init(CoreTiming* core, dict n) except -1
-cdef int64_t repeated_lines(const CoreTiming* core, const WarpOp* ops, int64_t n) noexcept nogil
+cdef int64_t conflict_lines(const CoreTiming* core, const WarpOp* ops, int64_t n) noexcept nogil
 cdef int stream_reserve(StreamMemory* memory, int64_t warps, int64_t ops, int64_t lines) except -1
 cdef FillStop stream_fill(StreamMemory* memory, const CoreTiming* core, const MemorySystem* m, const SectorCache* l1,
                           const WarpRecord* warps, int64_t n_warps, const WarpOp* ops, const uint64_t* lines, uint64_t launch_index,

@@ -4,9 +4,9 @@
 #include <stdint.h>
 
 typedef struct {
-    int64_t chain_ps;
+    int64_t gap_latency_ps;
     int64_t use_ps;
-    uint32_t slots;
+    uint32_t issue_slots;
     uint16_t unit_busy_slots;
     uint8_t kind : 3;
     uint8_t bank_words : 5;

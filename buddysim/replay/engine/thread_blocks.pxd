@@ -2,107 +2,110 @@
 from libc.stdint cimport int64_t, uint64_t
 
 from buddysim.replay.engine.arena cimport Arena
-from buddysim.replay.engine.icache cimport Code, CodeCaches
+from buddysim.replay.engine.icache cimport KernelCode, InstructionCaches
 from buddysim.replay.engine.events cimport Events
 from buddysim.replay.engine.memory cimport MemorySystem
-from buddysim.replay.engine.sm cimport L1s, Pending, Scheduler, Warp
+from buddysim.replay.engine.sm cimport L1s, PendingLoad, Scheduler, Warp
 from buddysim.replay.engine.stream cimport CoreTiming, StreamMemory
 from buddysim.trace.records cimport BlockRecord
 
-cdef enum Stop:                 # why the event loop returns
-    STOP_IDLE = 0               # nothing is running: from `dispatch_*`, that the loop may go on
-    STOP_PAUSE = 1
-    STOP_CHUNK = 2              # a kernel needs its next chunk
-    STOP_DONE = 3               # a kernel has ended
+# Why the event loop returns.
+cdef enum LoopExit:
+    EXIT_IDLE = 0   # nothing runs; from dispatch functions: the loop may continue
+    EXIT_PAUSE = 1  # the requested number of operations is done
+    EXIT_CHUNK = 2  # a kernel needs its next chunk
+    EXIT_DONE = 3   # a kernel has completed
 
 cdef enum:
-    MAX_KERNELS = 128           # running at once
-    EVERYWHERE = -1             # instead of an SM
+    MAX_KERNELS = 128  # that run at once
+    EVERYWHERE = -1    # values of `resume_sm`
     NOWHERE = -2
 
-cdef struct Chunk:
-    const BlockRecord* blocks
-    StreamMemory streams        # of its warps
+cdef struct ChunkState:
+    const BlockRecord* blocks  # [n_blocks]
+    StreamMemory streams       # of its warps
     int64_t n_blocks
-    int64_t blocks_left         # not yet finished
-    int next_free               # list of unused chunks
+    int64_t blocks_left        # blocks that have not completed
+    int next_free              # next in the list of unused chunks; -1: last
 
 cdef struct ActiveKernel:
-    int used                    # 2: it has ended
-    int handle
+    int used                  # 0: unused, 1: running, 2: completed
+    int handle                # the driver's number
     int started
     int64_t start_ps
-    int64_t blocks_left         # not yet dispatched
+    int64_t blocks_left       # blocks that have not been dispatched
     int64_t blocks_running
-    int64_t chunk               # the chunk that blocks come from, -1: the next one is needed
-    int64_t next_block          # in that chunk
+    int64_t chunk             # index of the chunk that blocks come from; -1: the next chunk is needed
+    int64_t next_block        # index in that chunk
     int warps_per_block
     int threads_per_block
     int64_t registers_per_block
-    int64_t shared_per_block
-    int64_t stored_ps           # when the stores of the blocks that have ended are acknowledged
-    Code code
+    int64_t shared_per_block  # bytes
+    int64_t stored_ps         # acknowledgement of the stores of completed blocks
+    KernelCode code
 
 cdef struct ResidentBlock:
-    int kernel
-    int64_t chunk
-    int warps_left
-    int at_barrier
-    int64_t arrived_ps          # when the last of these was there
-    int next_free
+    int kernel          # index in `kernels`
+    int64_t chunk       # index in `chunks`
+    int warps_left      # warps that have not exited
+    int at_barrier      # warps that wait at the barrier
+    int64_t arrived_ps  # last barrier arrival
+    int next_free       # next in the list of unused blocks; -1: last
 
-cdef struct Room:               # what an SM has left
-    uint64_t free_slots         # warp slots, a bit each
+# Resources of an SM that resident blocks leave free.
+cdef struct FreeSmResources:
+    uint64_t free_slots      # warp slots, one bit each
     int blocks
     int threads
     int64_t registers
-    int64_t shared
-    int64_t next_block_ps
-    int64_t next_barrier_ps     # when a barrier can take its next warp
+    int64_t shared           # bytes
+    int64_t next_block_ps    # earliest launch of the next block
+    int64_t next_barrier_ps  # earliest next barrier arrival
 
-cdef struct Gpu:                # one run's machine state
-    Arena arena                 # where all that follows lies, but for the chunks
+# State of one run.
+cdef struct RunState:
+    Arena arena                          # memory of everything below, except chunks
     MemorySystem m
     L1s l1
     CoreTiming core
-    Events events               # when each scheduler can issue next
+    Events events                        # next issue of each scheduler
     int n_sms
-    int n_schedulers            # per SM
-    int max_blocks              # per SM
-    int64_t block_interval_ps
-    int64_t warp_interval_ps
-    int64_t block_latency_ps
-    int64_t barrier_interval_ps
-    CodeCaches code
-    Scheduler* schedulers       # [sms][schedulers]
-    Warp* warps                 # [sms][MAX_WARPS]
-    Pending* later              # [warps][MAX_LATER]
-    Room* rooms                 # [sms]
-    ResidentBlock* blocks       # [sms][max_blocks]
-    int free_block              # list of unused ones
+    int n_schedulers                     # per SM
+    int max_blocks                       # per SM
+    int64_t block_interval_ps            # between two block launches on an SM
+    int64_t warp_interval_ps             # between two warp launches of a block
+    int64_t block_overhead_ps            # once per block
+    int64_t barrier_arrival_interval_ps  # between two barrier arrivals on an SM
+    InstructionCaches code
+    Scheduler* schedulers                # [sms][schedulers]
+    Warp* warps                          # [sms][MAX_WARPS]
+    PendingLoad* pending_loads           # [warps][MAX_OTHER_PENDING]
+    FreeSmResources* free_resources      # [sms]
+    ResidentBlock* blocks                # [sms][max_blocks]
+    int free_block                       # first in the list of unused blocks
     ActiveKernel[MAX_KERNELS] kernels
-    int n_kernels               # of these, used so far
-    int n_waiting               # kernels that have not started
-    Chunk* chunks
+    int n_kernels                        # elements of `kernels` that have been used
+    int n_waiting                        # kernels that have not started
+    ChunkState* chunks                   # [n_chunks]
     int64_t n_chunks
-    int free_chunk
-    int next_sm                 # where dispatch goes on
-    int resume_sm               # where dispatch has been interrupted, EVERYWHERE or NOWHERE
-    int stop_kernel             # that the reason to stop is about, or -1
+    int free_chunk                       # first in the list of unused chunks; -1: none
+    int next_sm                          # SM at which the next dispatch begins
+    int resume_sm                        # SM at which a dispatch was interrupted, EVERYWHERE or NOWHERE
+    int exit_kernel                      # index of the kernel that the loop's exit concerns, or -1
     int64_t now_ps
     int64_t warp_instructions
-    int64_t issue_busy_ps
+    int64_t issue_busy_ps                # issue slots taken, all schedulers
 
 
-cdef int gpu_init(Gpu* g, dict n) except -1
-cdef void gpu_free(Gpu* g) noexcept
-cdef bint kernel_add(Gpu* g, const ActiveKernel* kernel) noexcept
-cdef int64_t chunk_reserve(Gpu* g) except -1
-cdef void chunk_hand_out(Gpu* g, int64_t index, int handle) noexcept
-cdef void chunk_release(Gpu* g, int64_t index) noexcept
-cdef int next_start(Gpu* g, int64_t before) noexcept nogil
-cdef Stop kernel_start(Gpu* g, int index) noexcept nogil
-cdef Stop dispatch_on(Gpu* g) noexcept nogil
-cdef Stop exit_warp(Gpu* g, int leaf, int sm, int position, Warp* warp, int64_t now) noexcept nogil
-cdef void reach_barrier(Gpu* g, int leaf, int position, Warp* warp, int64_t now) noexcept nogil
-cdef bint waits_for_code(Gpu* g, int leaf, int sm, int position, const Warp* warp, int64_t now) noexcept nogil
+cdef int gpu_init(RunState* g, dict n) except -1
+cdef void gpu_free(RunState* g) noexcept
+cdef bint kernel_add(RunState* g, const ActiveKernel* kernel) noexcept
+cdef int64_t chunk_reserve(RunState* g) except -1
+cdef void chunk_assign(RunState* g, int64_t index, int handle) noexcept
+cdef void chunk_release(RunState* g, int64_t index) noexcept
+cdef int next_start(RunState* g, int64_t before) noexcept nogil
+cdef LoopExit kernel_start(RunState* g, int index) noexcept nogil
+cdef LoopExit resume_dispatch(RunState* g) noexcept nogil
+cdef LoopExit retire_warp(RunState* g, int scheduler_number, int sm, int position, Warp* warp, int64_t now) noexcept nogil
+cdef void reach_barrier(RunState* g, int scheduler_number, int position, Warp* warp, int64_t now) noexcept nogil
+cdef bint waits_for_icache(RunState* g, int scheduler_number, int sm, int position, const Warp* warp, int64_t now) noexcept nogil

@@ -5,12 +5,12 @@ from libc.string cimport memset
 
 from buddysim.replay.engine.arena cimport arena_free, arena_zeroed
 from buddysim.replay.engine.cache cimport cache_clear_unit
-from buddysim.replay.engine.icache cimport code_begin, code_free, code_init, code_wait
-from buddysim.replay.engine.dram cimport larger
-from buddysim.replay.engine.events cimport KEY_NEVER, NEVER, events_init, events_put, events_set
+from buddysim.replay.engine.icache cimport icache_start_warp, kernel_code_free, icache_init, icache_wait
+from buddysim.replay.engine.dram cimport max_i64
+from buddysim.replay.engine.events cimport KEY_NEVER, NEVER, events_init, events_insert, events_set
 from buddysim.replay.engine.sm cimport (
-    MAX_LATER, MAX_WARPS, NO_GREEDY, l1s_init, scheduler_add, scheduler_put, scheduler_remove, scheduler_set, scheduler_time,
-    warp_next, warp_passed,
+    MAX_OTHER_PENDING, MAX_WARPS, NO_GREEDY, l1s_init, scheduler_add, scheduler_resume, scheduler_remove, scheduler_set, scheduler_time,
+    warp_next, warp_issued,
 )
 from buddysim.replay.engine.stream cimport StreamOp, core_init, stream_free
 
@@ -19,27 +19,27 @@ cdef extern from *:
     int lowest_bit "__builtin_ctzll"(unsigned long long x) noexcept nogil
 
 
-cdef int gpu_init(Gpu* g, dict n) except -1:
+cdef int gpu_init(RunState* g, dict n) except -1:
     """Empty SMs, from the machine's numbers (`parameters.engine_numbers`); the memory system is set up by `memory_init`."""
     g.free_chunk, g.resume_sm = -1, NOWHERE
     g.n_sms, g.n_schedulers, g.max_blocks = n["sms"], n["schedulers"], n["sm_blocks"]
-    g.block_interval_ps, g.block_latency_ps = n["block_interval_ps"], n["block_latency_ps"]
+    g.block_interval_ps, g.block_overhead_ps = n["block_interval_ps"], n["block_latency_ps"]
     g.warp_interval_ps = n["warp_interval_ps"]
-    g.barrier_interval_ps = n["barrier_interval_ps"]
-    code_init(&g.arena, &g.code, g.n_sms * MAX_WARPS, n)
+    g.barrier_arrival_interval_ps = n["barrier_interval_ps"]
+    icache_init(&g.arena, &g.code, g.n_sms * MAX_WARPS, n)
     core_init(&g.core, n)
     l1s_init(&g.arena, &g.l1, g.n_sms, n)
     schedulers_init(g)
-    rooms_init(g, n)
+    resources_init(g, n)
     return 0
 
 
-cdef int schedulers_init(Gpu* g) except -1:
+cdef int schedulers_init(RunState* g) except -1:
     """Schedulers without warps, and warps that no thread block has taken."""
     cdef int i, slot, n = g.n_sms * g.n_schedulers
     g.schedulers = <Scheduler*>arena_zeroed(&g.arena, n, sizeof(Scheduler))
     g.warps = <Warp*>arena_zeroed(&g.arena, <size_t>g.n_sms * MAX_WARPS, sizeof(Warp))
-    g.later = <Pending*>arena_zeroed(&g.arena, <size_t>g.n_sms * MAX_WARPS * MAX_LATER, sizeof(Pending))
+    g.pending_loads = <PendingLoad*>arena_zeroed(&g.arena, <size_t>g.n_sms * MAX_WARPS * MAX_OTHER_PENDING, sizeof(PendingLoad))
     events_init(&g.arena, &g.events, n)
     for i in range(n):
         g.schedulers[i].greedy = NO_GREEDY
@@ -51,17 +51,17 @@ cdef int schedulers_init(Gpu* g) except -1:
     return 0
 
 
-cdef int rooms_init(Gpu* g, dict n) except -1:
+cdef int resources_init(RunState* g, dict n) except -1:
     """What an SM holds at most, free on every SM."""
     cdef int i, slots = n["sm_warps"]
-    cdef Room room
-    room.free_slots = ~<uint64_t>0 if slots >= 64 else (<uint64_t>1 << slots) - 1
-    room.blocks, room.threads = g.max_blocks, n["sm_threads"]
-    room.registers, room.shared = n["sm_registers"], n["sm_shared"]
-    room.next_block_ps = room.next_barrier_ps = 0
-    g.rooms = <Room*>arena_zeroed(&g.arena, g.n_sms, sizeof(Room))
+    cdef FreeSmResources resources
+    resources.free_slots = ~<uint64_t>0 if slots >= 64 else (<uint64_t>1 << slots) - 1
+    resources.blocks, resources.threads = g.max_blocks, n["sm_threads"]
+    resources.registers, resources.shared = n["sm_registers"], n["sm_shared"]
+    resources.next_block_ps = resources.next_barrier_ps = 0
+    g.free_resources = <FreeSmResources*>arena_zeroed(&g.arena, g.n_sms, sizeof(FreeSmResources))
     for i in range(g.n_sms):
-        g.rooms[i] = room
+        g.free_resources[i] = resources
     g.blocks = <ResidentBlock*>arena_zeroed(&g.arena, <size_t>g.n_sms * g.max_blocks, sizeof(ResidentBlock))
     for i in range(g.n_sms * g.max_blocks):
         g.blocks[i].next_free = i + 1
@@ -71,18 +71,18 @@ cdef int rooms_init(Gpu* g, dict n) except -1:
     return 0
 
 
-cdef void gpu_free(Gpu* g) noexcept:
+cdef void gpu_free(RunState* g) noexcept:
     """Frees all of it, the memory system too."""
     cdef int64_t index
     for index in range(g.n_chunks):
         stream_free(&g.chunks[index].streams)
     for index in range(g.n_kernels):
-        code_free(&g.kernels[index].code)
+        kernel_code_free(&g.kernels[index].code)
     free(g.chunks)
     arena_free(&g.arena)
 
 
-cdef bint kernel_add(Gpu* g, const ActiveKernel* kernel) noexcept:
+cdef bint kernel_add(RunState* g, const ActiveKernel* kernel) noexcept:
     """A kernel that is to start; False where `MAX_KERNELS` are running already."""
     cdef int index
     for index in range(MAX_KERNELS):
@@ -97,22 +97,22 @@ cdef bint kernel_add(Gpu* g, const ActiveKernel* kernel) noexcept:
     return True
 
 
-cdef int64_t chunk_reserve(Gpu* g) except -1:
+cdef int64_t chunk_reserve(RunState* g) except -1:
     """The index of an unused chunk, which is still on the list of those."""
-    cdef Chunk* grown
+    cdef ChunkState* grown
     if g.free_chunk < 0:
-        grown = <Chunk*>realloc(g.chunks, <size_t>(g.n_chunks + 1) * sizeof(Chunk))
+        grown = <ChunkState*>realloc(g.chunks, <size_t>(g.n_chunks + 1) * sizeof(ChunkState))
         if not grown:
             raise MemoryError("too many chunks are in use")
         g.chunks = grown
         g.free_chunk = <int>g.n_chunks
-        memset(&grown[g.n_chunks], 0, sizeof(Chunk))
+        memset(&grown[g.n_chunks], 0, sizeof(ChunkState))
         grown[g.n_chunks].next_free = -1
         g.n_chunks += 1
     return g.free_chunk
 
 
-cdef void chunk_hand_out(Gpu* g, int64_t index, int handle) noexcept:
+cdef void chunk_assign(RunState* g, int64_t index, int handle) noexcept:
     """Takes the reserved chunk off the list and makes it the source of a kernel's next thread blocks."""
     cdef int kernel
     g.free_chunk = g.chunks[index].next_free
@@ -121,7 +121,7 @@ cdef void chunk_hand_out(Gpu* g, int64_t index, int handle) noexcept:
             g.kernels[kernel].chunk, g.kernels[kernel].next_block = index, 0
 
 
-cdef void chunk_release(Gpu* g, int64_t index) noexcept:
+cdef void chunk_release(RunState* g, int64_t index) noexcept:
     """Puts a chunk whose thread blocks have all ended back on the list."""
     g.chunks[index].next_free = g.free_chunk
     g.free_chunk = <int>index
@@ -132,7 +132,7 @@ cdef bint precedes(const ActiveKernel* kernel, const ActiveKernel* other) noexce
     return kernel.start_ps < other.start_ps or (kernel.start_ps == other.start_ps and kernel.handle < other.handle)
 
 
-cdef int next_start(Gpu* g, int64_t before) noexcept nogil:
+cdef int next_start(RunState* g, int64_t before) noexcept nogil:
     """The kernel that starts first, no later than `before`; -1 where none does."""
     cdef int index, first = -1
     for index in range(g.n_kernels):
@@ -142,16 +142,16 @@ cdef int next_start(Gpu* g, int64_t before) noexcept nogil:
     return first
 
 
-cdef Stop kernel_start(Gpu* g, int index) noexcept nogil:
+cdef LoopExit kernel_start(RunState* g, int index) noexcept nogil:
     """A kernel's launch latency is over: its thread blocks are dispatched, and the L1s invalidated."""
     g.n_waiting -= 1
-    g.now_ps = larger(g.now_ps, g.kernels[index].start_ps)
+    g.now_ps = max_i64(g.now_ps, g.kernels[index].start_ps)
     g.kernels[index].started = 1
     invalidate_l1s(g)
     return dispatch_everywhere(g)
 
 
-cdef void invalidate_l1s(Gpu* g) noexcept nogil:
+cdef void invalidate_l1s(RunState* g) noexcept nogil:
     """Empties the L1s that have been used since the last time."""
     cdef int sm
     for sm in range(g.n_sms):
@@ -160,89 +160,89 @@ cdef void invalidate_l1s(Gpu* g) noexcept nogil:
             g.l1.sms[sm].used = 0
 
 
-cdef bint fits(Gpu* g, const ActiveKernel* kernel, int sm) noexcept nogil:
+cdef bint has_resources(RunState* g, const ActiveKernel* kernel, int sm) noexcept nogil:
     """Whether an SM has room for a thread block of a kernel."""
-    cdef const Room* room = &g.rooms[sm]
-    return (room.blocks > 0 and room.threads >= kernel.threads_per_block
-            and room.registers >= kernel.registers_per_block and room.shared >= kernel.shared_per_block
-            and bits_set(room.free_slots) >= kernel.warps_per_block)
+    cdef const FreeSmResources* resources = &g.free_resources[sm]
+    return (resources.blocks > 0 and resources.threads >= kernel.threads_per_block
+            and resources.registers >= kernel.registers_per_block and resources.shared >= kernel.shared_per_block
+            and bits_set(resources.free_slots) >= kernel.warps_per_block)
 
 
-cdef Stop dispatch_on(Gpu* g) noexcept nogil:
+cdef LoopExit resume_dispatch(RunState* g) noexcept nogil:
     """Goes on with a dispatch that has been interrupted, if one has."""
     cdef int sm = g.resume_sm
     g.resume_sm = NOWHERE
     if sm == NOWHERE:
-        return STOP_IDLE
-    return dispatch_everywhere(g) if sm == EVERYWHERE else dispatch_to(g, sm)
+        return EXIT_IDLE
+    return dispatch_everywhere(g) if sm == EVERYWHERE else dispatch_to_sm(g, sm)
 
 
-cdef Stop dispatch_everywhere(Gpu* g) noexcept nogil:
+cdef LoopExit dispatch_everywhere(RunState* g) noexcept nogil:
     """Puts thread blocks wherever there is room, SM after SM, the kernel that started first before the others."""
-    cdef int index, best, tried
-    cdef Stop stop
-    cdef uint64_t[2] seen
-    seen[0] = seen[1] = 0
+    cdef int index, best, n_tried
+    cdef LoopExit stop
+    cdef uint64_t[2] is_seen
+    is_seen[0] = is_seen[1] = 0
     while True:
         best = -1
         for index in range(g.n_kernels):
             if (g.kernels[index].used and g.kernels[index].started and g.kernels[index].blocks_left
-                    and not seen[index >> 6] >> (index & 63) & 1):
+                    and not is_seen[index >> 6] >> (index & 63) & 1):
                 if best < 0 or precedes(&g.kernels[index], &g.kernels[best]):
                     best = index
         if best < 0:
-            return finished_kernel(g, EVERYWHERE)
-        seen[best >> 6] |= <uint64_t>1 << (best & 63)
-        tried = 0
-        while g.kernels[best].blocks_left and tried < g.n_sms:
-            if fits(g, &g.kernels[best], g.next_sm):
+            return report_finished_kernel(g, EVERYWHERE)
+        is_seen[best >> 6] |= <uint64_t>1 << (best & 63)
+        n_tried = 0
+        while g.kernels[best].blocks_left and n_tried < g.n_sms:
+            if has_resources(g, &g.kernels[best], g.next_sm):
                 stop = dispatch(g, best, g.next_sm)
-                if stop != STOP_IDLE:
+                if stop != EXIT_IDLE:
                     g.resume_sm = EVERYWHERE
                     return stop
-                tried = 0
+                n_tried = 0
             else:
-                tried += 1
+                n_tried += 1
             g.next_sm = g.next_sm + 1 if g.next_sm + 1 < g.n_sms else 0
 
 
-cdef Stop dispatch_to(Gpu* g, int sm) noexcept nogil:
+cdef LoopExit dispatch_to_sm(RunState* g, int sm) noexcept nogil:
     """Puts thread blocks on one SM, where room has appeared."""
     cdef int index, best = 0
-    cdef Stop stop
+    cdef LoopExit stop
     while best >= 0:
         best = -1
         for index in range(g.n_kernels):
             if (g.kernels[index].used and g.kernels[index].started and g.kernels[index].blocks_left
-                    and fits(g, &g.kernels[index], sm)):
+                    and has_resources(g, &g.kernels[index], sm)):
                 if best < 0 or precedes(&g.kernels[index], &g.kernels[best]):
                     best = index
         if best >= 0:
             stop = dispatch(g, best, sm)
-            if stop != STOP_IDLE:
+            if stop != EXIT_IDLE:
                 g.resume_sm = sm
                 return stop
-    return finished_kernel(g, sm)
+    return report_finished_kernel(g, sm)
 
 
-cdef Stop finished_kernel(Gpu* g, int sm) noexcept nogil:
+cdef LoopExit report_finished_kernel(RunState* g, int sm) noexcept nogil:
     """A kernel all of whose blocks have ended (or that has none) is reported; after that, dispatch goes on at `sm`."""
     cdef int index
     for index in range(g.n_kernels):
         if (g.kernels[index].used == 1 and g.kernels[index].started and not g.kernels[index].blocks_left
                 and not g.kernels[index].blocks_running):
             g.kernels[index].used = 2
-            g.stop_kernel = index
+            g.exit_kernel = index
             g.resume_sm = sm
-            return STOP_DONE
-    return STOP_IDLE
+            return EXIT_DONE
+    return EXIT_IDLE
 
 
-cdef Stop dispatch(Gpu* g, int index, int sm) noexcept nogil:
+cdef LoopExit dispatch(RunState* g, int index, int sm) noexcept nogil:
     """Starts a kernel's next thread block on an SM that has room for it."""
     cdef ActiveKernel* kernel = &g.kernels[index]
-    cdef Room* room = &g.rooms[sm]
-    cdef Chunk* chunk
+    cdef FreeSmResources* resources = &g.free_resources[sm]
+    cdef ChunkState* chunk
     cdef const BlockRecord* record
     cdef ResidentBlock* block
     cdef Warp* warp
@@ -252,15 +252,15 @@ cdef Stop dispatch(Gpu* g, int index, int sm) noexcept nogil:
     if kernel.chunk >= 0 and kernel.next_block == g.chunks[kernel.chunk].n_blocks:
         kernel.chunk = -1
     if kernel.chunk < 0:
-        g.stop_kernel = index
-        return STOP_CHUNK
+        g.exit_kernel = index
+        return EXIT_CHUNK
     chunk = &g.chunks[kernel.chunk]
     record = &chunk.blocks[kernel.next_block]
     kernel.next_block += 1
     kernel.blocks_left -= 1
     if record.n_warps == 0:
         chunk.blocks_left -= 1
-        return STOP_IDLE
+        return EXIT_IDLE
     kernel.blocks_running += 1
     number = g.free_block
     block = &g.blocks[number]
@@ -269,105 +269,105 @@ cdef Stop dispatch(Gpu* g, int index, int sm) noexcept nogil:
     block.warps_left, block.at_barrier, block.arrived_ps = <int>record.n_warps, 0, 0
     if g.l1.stored_ps != NULL:
         g.l1.stored_ps[number] = 0
-    room.blocks -= 1
-    room.threads -= kernel.threads_per_block
-    room.registers -= kernel.registers_per_block
-    room.shared -= kernel.shared_per_block
-    start = larger(g.now_ps, room.next_block_ps)
-    room.next_block_ps = start + g.block_interval_ps + <int>record.n_warps * g.warp_interval_ps
-    start += g.block_latency_ps
+    resources.blocks -= 1
+    resources.threads -= kernel.threads_per_block
+    resources.registers -= kernel.registers_per_block
+    resources.shared -= kernel.shared_per_block
+    start = max_i64(g.now_ps, resources.next_block_ps)
+    resources.next_block_ps = start + g.block_interval_ps + <int>record.n_warps * g.warp_interval_ps
+    start += g.block_overhead_ps
     for i in range(<int>record.n_warps):
-        slot = lowest_bit(room.free_slots)
-        room.free_slots &= room.free_slots - 1
+        slot = lowest_bit(resources.free_slots)
+        resources.free_slots &= resources.free_slots - 1
         warp = &g.warps[sm * MAX_WARPS + slot]
         warp.op = <const StreamOp*>(chunk.streams.ops + chunk.streams.starts[record.first_warp + i])
-        warp.v_ps = 0
-        warp.shift_ps = start
+        warp.clock_ps = 0
+        warp.stall_ps = start
         warp.last_arrival_ps = start
         start += g.warp_interval_ps
         warp.block = number
-        warp.n_pending = warp.at_barrier = 0
+        warp.n_pending_loads = warp.at_barrier = 0
         if g.code.latency_ps:
-            code_begin(&g.code, warp.number)
+            icache_start_warp(&g.code, warp.number)
         scheduler = &g.schedulers[sm * g.n_schedulers + slot % g.n_schedulers]
-        scheduler_add(scheduler, slot, warp_next(warp, g.later + warp.number * MAX_LATER))
+        scheduler_add(scheduler, slot, warp_next(warp, g.pending_loads + warp.number * MAX_OTHER_PENDING))
     for i in range(sm * g.n_schedulers, (sm + 1) * g.n_schedulers):
         events_set(&g.events, i, scheduler_time(&g.schedulers[i]))
-    return STOP_IDLE
+    return EXIT_IDLE
 
 
-cdef Stop exit_warp(Gpu* g, int leaf, int sm, int position, Warp* warp, int64_t now) noexcept nogil:
+cdef LoopExit retire_warp(RunState* g, int scheduler_number, int sm, int position, Warp* warp, int64_t now) noexcept nogil:
     """A warp has ended; where it was the last of its thread block, others take its room."""
-    cdef Scheduler* scheduler = &g.schedulers[leaf]
+    cdef Scheduler* scheduler = &g.schedulers[scheduler_number]
     cdef ResidentBlock* block = &g.blocks[warp.block]
     cdef ActiveKernel* kernel = &g.kernels[block.kernel]
-    cdef Room* room = &g.rooms[sm]
+    cdef FreeSmResources* resources = &g.free_resources[sm]
     if g.l1.stored_ps != NULL and block.warps_left == 1:
-        kernel.stored_ps = larger(kernel.stored_ps, g.l1.stored_ps[warp.block])
+        kernel.stored_ps = max_i64(kernel.stored_ps, g.l1.stored_ps[warp.block])
         if kernel.stored_ps > now and kernel.blocks_running == 1 and kernel.blocks_left == 0:
-            scheduler_put(scheduler, position, kernel.stored_ps)        # the kernel's last warp waits for its stores
-            events_put(&g.events, leaf, scheduler_time(scheduler))
-            return STOP_IDLE
-    room.free_slots |= <uint64_t>1 << scheduler.slot[position]
+            scheduler_resume(scheduler, position, kernel.stored_ps)        # the kernel's last warp waits for its stores
+            events_insert(&g.events, scheduler_number, scheduler_time(scheduler))
+            return EXIT_IDLE
+    resources.free_slots |= <uint64_t>1 << scheduler.slot[position]
     scheduler_remove(scheduler, position)
-    events_set(&g.events, leaf, scheduler_time(scheduler))
+    events_set(&g.events, scheduler_number, scheduler_time(scheduler))
     block.warps_left -= 1
     if block.warps_left:
         if block.at_barrier == block.warps_left:
-            open_barrier(g, sm, warp.block, larger(now, block.arrived_ps))
-        return STOP_IDLE
+            release_barrier(g, sm, warp.block, max_i64(now, block.arrived_ps))
+        return EXIT_IDLE
     g.chunks[block.chunk].blocks_left -= 1
-    room.blocks += 1
-    room.threads += kernel.threads_per_block
-    room.registers += kernel.registers_per_block
-    room.shared += kernel.shared_per_block
+    resources.blocks += 1
+    resources.threads += kernel.threads_per_block
+    resources.registers += kernel.registers_per_block
+    resources.shared += kernel.shared_per_block
     kernel.blocks_running -= 1
     block.next_free = g.free_block
     g.free_block = warp.block
     if kernel.blocks_running == 0 and kernel.blocks_left == 0:
-        g.stop_kernel = block.kernel
+        g.exit_kernel = block.kernel
         kernel.used = 2
         g.resume_sm = sm
-        return STOP_DONE
-    return dispatch_to(g, sm)
+        return EXIT_DONE
+    return dispatch_to_sm(g, sm)
 
 
-cdef bint waits_for_code(Gpu* g, int leaf, int sm, int position, const Warp* warp, int64_t now) noexcept nogil:
+cdef bint waits_for_icache(RunState* g, int scheduler_number, int sm, int position, const Warp* warp, int64_t now) noexcept nogil:
     """Whether the code of a warp's next operation is still to come; the warp is then ready when it is there."""
-    cdef Scheduler* scheduler = &g.schedulers[leaf]
-    cdef int64_t ready = code_wait(&g.code, &g.kernels[g.blocks[warp.block].kernel].code, warp, sm, now)
+    cdef Scheduler* scheduler = &g.schedulers[scheduler_number]
+    cdef int64_t ready = icache_wait(&g.code, &g.kernels[g.blocks[warp.block].kernel].code, warp, sm, now)
     if ready <= now:
         return False
-    scheduler_put(scheduler, position, ready)
-    events_put(&g.events, leaf, scheduler_time(scheduler))
+    scheduler_resume(scheduler, position, ready)
+    events_insert(&g.events, scheduler_number, scheduler_time(scheduler))
     return True
 
 
-cdef void reach_barrier(Gpu* g, int leaf, int position, Warp* warp, int64_t now) noexcept nogil:
+cdef void reach_barrier(RunState* g, int scheduler_number, int position, Warp* warp, int64_t now) noexcept nogil:
     """A warp waits at a barrier for the others of its thread block."""
     cdef ResidentBlock* block = &g.blocks[warp.block]
-    cdef Room* room = &g.rooms[leaf // g.n_schedulers]
-    warp_passed(warp, now)
-    block.arrived_ps = room.next_barrier_ps = larger(now, room.next_barrier_ps) + g.barrier_interval_ps
+    cdef FreeSmResources* resources = &g.free_resources[scheduler_number // g.n_schedulers]
+    warp_issued(warp, now)
+    block.arrived_ps = resources.next_barrier_ps = max_i64(now, resources.next_barrier_ps) + g.barrier_arrival_interval_ps
     warp.at_barrier = 1
-    scheduler_set(&g.schedulers[leaf], position, NEVER)
+    scheduler_set(&g.schedulers[scheduler_number], position, NEVER)
     block.at_barrier += 1
     if block.at_barrier == block.warps_left:
-        open_barrier(g, leaf // g.n_schedulers, warp.block, block.arrived_ps)
+        release_barrier(g, scheduler_number // g.n_schedulers, warp.block, block.arrived_ps)
 
 
-cdef void open_barrier(Gpu* g, int sm, int number, int64_t now) noexcept nogil:
+cdef void release_barrier(RunState* g, int sm, int number, int64_t now) noexcept nogil:
     """Every warp of a thread block has reached its barrier."""
     cdef Scheduler* scheduler
     cdef Warp* warp
-    cdef int leaf, position
+    cdef int scheduler_number, position
     g.blocks[number].at_barrier = 0
-    for leaf in range(sm * g.n_schedulers, (sm + 1) * g.n_schedulers):
-        scheduler = &g.schedulers[leaf]
+    for scheduler_number in range(sm * g.n_schedulers, (sm + 1) * g.n_schedulers):
+        scheduler = &g.schedulers[scheduler_number]
         for position in range(scheduler.n):
             warp = &g.warps[sm * MAX_WARPS + scheduler.slot[position]]
             if warp.block == number and warp.at_barrier:
                 warp.at_barrier = 0
-                warp.shift_ps = larger(warp.shift_ps, now + g.core.barrier_ps - warp.v_ps)
-                scheduler_set(scheduler, position, warp_next(warp, g.later + warp.number * MAX_LATER))
-        events_set(&g.events, leaf, scheduler_time(scheduler))
+                warp.stall_ps = max_i64(warp.stall_ps, now + g.core.barrier_ps - warp.clock_ps)
+                scheduler_set(scheduler, position, warp_next(warp, g.pending_loads + warp.number * MAX_OTHER_PENDING))
+        events_set(&g.events, scheduler_number, scheduler_time(scheduler))

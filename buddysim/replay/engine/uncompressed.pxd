@@ -10,14 +10,14 @@ from buddysim.replay.engine.compiler_hints cimport unlikely
 from buddysim.replay.engine.kinds cimport DEMAND, HOST, OVERFETCH, SECTOR_BYTES, WRITEBACK
 from buddysim.replay.engine.address_map cimport locate_entry
 from buddysim.replay.engine.memory cimport (
-    MemorySystem, Region, Slice, device_fetch, device_write, link_read, link_write, region_of,
+    MemorySystem, AllocationState, Slice, device_fetch, device_write, link_read, link_write, allocation_of,
 )
 from buddysim.replay.engine.address_map_simd cimport LineLocation
 
 
-cdef inline int64_t host_fill(MemorySystem* m, unsigned int wanted, int64_t t) noexcept nogil:
+cdef inline int64_t host_fill(MemorySystem* m, unsigned int requested, int64_t t) noexcept nogil:
     """Sectors from host memory."""
-    return link_read(m, SECTOR_BYTES * sector_count(wanted), DEMAND, t)
+    return link_read(m, SECTOR_BYTES * sector_count(requested), DEMAND, t)
 
 
 cdef inline int64_t host_writeback(MemorySystem* m, Line line, int64_t t) noexcept nogil:
@@ -25,28 +25,28 @@ cdef inline int64_t host_writeback(MemorySystem* m, Line line, int64_t t) noexce
     return link_write(m, SECTOR_BYTES * sector_count(line >> DIRTY), WRITEBACK, t)
 
 
-cdef inline int64_t raw_fill(MemorySystem* m, const Region* region, const LineLocation* at, unsigned int* sectors,
+cdef inline int64_t raw_fill(MemorySystem* m, const AllocationState* allocation, const LineLocation* at, unsigned int* sectors,
                              int64_t t) noexcept nogil:
     """Sectors from the memory that the allocation lives in; `sectors`: those wanted, then those filled."""
     cdef int bursts = sector_count(sectors[0])
     cdef DeviceLocation location
-    if region.placement == HOST:
+    if allocation.placement == HOST:
         return host_fill(m, sectors[0], t)
     dram_location(&m.dram, at.bank, at.row, &location)
     location.channel.moved[<int>DEMAND] += bursts
-    if unlikely(m.fetch_too != 0):
-        location.channel.moved[<int>OVERFETCH] += sector_count(m.fetch_too)
-        bursts += sector_count(m.fetch_too)
-        sectors[0] |= m.fetch_too
+    if unlikely(m.extra_fetch_mask != 0):
+        location.channel.moved[<int>OVERFETCH] += sector_count(m.extra_fetch_mask)
+        bursts += sector_count(m.extra_fetch_mask)
+        sectors[0] |= m.extra_fetch_mask
     return device_fetch(m, &location, bursts, t)
 
 
-cdef inline int64_t raw_writeback(MemorySystem* m, const Region* region, Slice* slice, uint32_t entry, Line line,
+cdef inline int64_t raw_writeback(MemorySystem* m, const AllocationState* allocation, Slice* slice, uint32_t entry, Line line,
                                   int64_t t) noexcept nogil:
     """Partly written sectors go out with their byte mask: nothing is read."""
     cdef int sectors = sector_count(line >> DIRTY)
     cdef DeviceLocation location
-    if region.placement == HOST:
+    if allocation.placement == HOST:
         return host_writeback(m, line, t)
     locate_entry(m, slice, entry, &location)
     return device_write(m, &location, sectors, WRITEBACK, t)
@@ -55,14 +55,14 @@ cdef inline int64_t raw_writeback(MemorySystem* m, const Region* region, Slice* 
 cdef inline int64_t uncompressed_fill(MemorySystem* m, Slice* slice, const LineLocation* at, unsigned int* sectors,
                                       int64_t t) noexcept nogil:
     """The fill of a scheme that compresses nothing."""
-    cdef Region* region = region_of(m, at.entry)
-    region.fills += 1
-    return raw_fill(m, region, at, sectors, t)
+    cdef AllocationState* allocation = allocation_of(m, at.entry)
+    allocation.fills += 1
+    return raw_fill(m, allocation, at, sectors, t)
 
 
 cdef inline int64_t uncompressed_writeback(MemorySystem* m, Slice* slice, uint32_t entry, Line line, int new_class,
                                            int64_t t) noexcept nogil:
     """The write-back of a scheme that compresses nothing."""
-    cdef Region* region = region_of(m, entry)
-    region.writebacks += 1
-    return raw_writeback(m, region, slice, entry, line, t)
+    cdef AllocationState* allocation = allocation_of(m, entry)
+    allocation.writebacks += 1
+    return raw_writeback(m, allocation, slice, entry, line, t)

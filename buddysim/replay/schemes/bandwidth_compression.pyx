@@ -8,7 +8,7 @@ from libc.stdint cimport int64_t, uint32_t
 from buddysim.replay.engine.cache cimport Line
 from buddysim.replay.engine.compressed cimport compressed_fill, compressed_writeback
 from buddysim.replay.engine.kinds cimport HOST
-from buddysim.replay.engine.memory cimport FillOp, MemorySystem, Region, Slice, region_of
+from buddysim.replay.engine.memory cimport FillOp, MemorySystem, AllocationState, Slice, allocation_of
 from buddysim.replay.engine.address_map_simd cimport LineLocation
 from buddysim.replay.engine.scheme cimport SchemeBase
 from buddysim.replay.engine.uncompressed cimport raw_fill, raw_writeback
@@ -18,24 +18,24 @@ ORDER = 20
 
 
 cdef inline int64_t fill(MemorySystem* m, Slice* slice, const LineLocation* at, unsigned int* sectors, int64_t t) noexcept nogil:
-    cdef Region* region = region_of(m, at.entry)
-    region.fills += 1
-    if region.placement == HOST:
-        return raw_fill(m, region, at, sectors, t)
-    return compressed_fill(m, region, slice, at, sectors, t, 4, True)
+    cdef AllocationState* allocation = allocation_of(m, at.entry)
+    allocation.fills += 1
+    if allocation.placement == HOST:
+        return raw_fill(m, allocation, at, sectors, t)
+    return compressed_fill(m, allocation, slice, at, sectors, t, 4, True)
 
 
-cdef int64_on_newer fill_on_newer(MemorySystem* m, Slice* slice, const LineLocation* at, unsigned int* sectors,
+cdef int64_on_newer fill_newer_cpu(MemorySystem* m, Slice* slice, const LineLocation* at, unsigned int* sectors,
                                   int64_t t) noexcept nogil:
     return fill(m, slice, at, sectors, t)
 
 
 cdef int64_t writeback(MemorySystem* m, Slice* slice, uint32_t entry, Line line, int new_class, int64_t t) noexcept nogil:
-    cdef Region* region = region_of(m, entry)
-    region.writebacks += 1
-    if region.placement == HOST:
-        return raw_writeback(m, region, slice, entry, line, t)
-    return compressed_writeback(m, region, slice, entry, line, new_class, t, 4, True)
+    cdef AllocationState* allocation = allocation_of(m, entry)
+    allocation.writebacks += 1
+    if allocation.placement == HOST:
+        return raw_writeback(m, allocation, slice, entry, line, t)
+    return compressed_writeback(m, allocation, slice, entry, line, new_class, t, 4, True)
 
 
 cdef class Scheme(SchemeBase):
@@ -44,4 +44,4 @@ cdef class Scheme(SchemeBase):
     checks_capacity = True
 
     def __cinit__(self):
-        self.fill, self.writeback = <FillOp>fill_on_newer if cpu_is_newer() else fill, writeback
+        self.fill, self.writeback = <FillOp>fill_newer_cpu if cpu_is_newer() else fill, writeback

@@ -10,8 +10,8 @@ with none (`um.initial_location`). With `um.serialize_transfers` evictions and m
 driver.
 `um.fault_service` "batched" serves the faults of a batch together, sorted by address, a block at a time; all of them can be used when the
 batch ends. When that is, is known only once the batch has started: an access is told when to look again, and its warp does so
-in its turns (`wake_by_block`), and faults anew where the page has been evicted meanwhile. With `um.fault_replay_scope` "sm" the whole SM
-waits: it issues nothing until all that faulted there has found its page (`wake_by_sm`). With `um.max_pending_faults_per_sm` it has so many
+in its turns (`wake_warp`), and faults anew where the page has been evicted meanwhile. With `um.fault_replay_scope` "sm" the whole SM
+waits: it issues nothing until all that faulted there has found its page (`wake_sm`). With `um.max_pending_faults_per_sm` it has so many
 accesses at most in flight that wait for pages; what has no room is held back. `um.zero_fill_untouched` moves no page that
 nothing has written yet. docs/model-rules.md has the exact rules.
 
@@ -33,11 +33,11 @@ from buddysim.machine.units import format_size, parse_time
 from buddysim.replay.lazy_array import lazy_zeros
 
 from buddysim.replay.engine.arena cimport Arena, arena_zeroed
-from buddysim.replay.engine.dram cimport larger
-from buddysim.replay.engine.events cimport NEVER, smaller
+from buddysim.replay.engine.dram cimport max_i64
+from buddysim.replay.engine.events cimport NEVER, min_i64
 from buddysim.replay.engine.kinds cimport ENTRY_BYTES, HOST, SCHEME_TRAFFIC
 from buddysim.replay.engine.memory cimport (
-    MemorySystem, Region, lines_leave, link_bytes, link_cost, link_read, link_write, region_of,
+    MemorySystem, AllocationState, invalidate_lines, link_bytes, link_cost, link_read, link_write, allocation_of,
 )
 from buddysim.replay.engine.port cimport FINE_BITS
 from buddysim.replay.engine.scheme cimport SchemeBase
@@ -47,73 +47,73 @@ from buddysim.replay.engine.uncompressed cimport uncompressed_fill, uncompressed
 ORDER = 40
 
 cdef enum:                      # states of a page
-    UNSEEN = 0                  # not looked at yet: that of the beginning
-    AWAY = -1                   # in host memory
+    UNKNOWN = 0                  # not looked at yet: that of the beginning
+    ON_HOST = -1                   # in host memory
     NOT_MANAGED = -2            # no allocation of device memory lies there
-    CALLED = -3                 # in host memory, to be brought with the fault at hand
-    FAULTED = -4                # in host memory, to be brought with the batch that is open
-    FIRST = 1                   # resident from the beginning on, and not used since
-    USED = 2                    # and all above: resident, of a frame of the list; when it came, in ps, added
+    MIGRATING = -3                 # in host memory, to be brought with the fault at hand
+    FAULT_PENDING = -4                # in host memory, to be brought with the batch that is open
+    INITIAL_RESIDENT = 1                   # resident from the beginning on, and not used since
+    RESIDENT = 2                    # and all above: resident, of a frame of the list; when it came, in ps, added
 
 cdef enum:                      # states of a frame
-    UNLISTED = 0                # not used yet, or evicted
-    LISTED = 1                  # of the list
-    PASSED = 2                  # evicted, though nothing had used it
+    NOT_IN_LRU = 0                # not used yet, or evicted
+    IN_LRU = 1                  # of the list
+    EVICTED_INITIAL = 2                  # evicted, though nothing had used it
 
 cdef enum:
-    MOST_AWAITED = 64           # places that a warp waits for at once, beyond which it goes on without
+    MAX_PENDING_FAULTS = 64           # places that a warp waits for at once, beyond which it goes on without
     FAULT_SHIFT = 5             # log2 of the entries of 4 KiB, which is how the fault buffer tells addresses
 
-cdef struct Awaited:            # 4 KiB that an instruction of a warp waits for
-    int64_t place               # entry >> FAULT_SHIFT
-    int64_t until_ps            # the warp has been told that it comes then: time to look again
-    int32_t asked               # with a limit of the SM's faults: accesses of the warp there
+cdef struct PendingFault:            # 4 KiB that an instruction of a warp waits for
+    int64_t fault_block               # entry >> FAULT_SHIFT
+    int64_t retry_ps            # the warp has been told that it comes then: time to look again
+    int32_t accesses             # with a limit of the SM's faults: accesses of the warp there
     int32_t in_flight           # of these, not held back
 
 cdef struct Span:               # pages in which allocations of device memory lie, one behind the other
     int64_t first
     int64_t end
-    int64_t before              # frames that have such pages below its own
+    int64_t blocks_below            # frames that have such pages below its own
 
-cdef struct Pages:
+cdef struct UmState:
     int64_t n
     int64_t capacity            # frames
     const Span* spans
     int64_t n_spans
-    int64_t first_frames        # frames resident at first
-    int64_t passed              # of these, in order: none of them is unused and resident any more
-    int64_t passed_spans        # spans of which that is true of all frames
+    int64_t n_initial_blocks        # frames resident at first
+    int64_t n_initial_evicted              # of these, in order: none of them is unused and resident any more
+    int64_t n_spans_evicted        # spans of which that is true of all frames
     int64_t resident            # frames
     int entries_shift           # log2 of entries per page
-    int frame_shift             # log2 of pages per frame
-    bint by_fault               # a frame is as recently used as the last page that came into it
+    int eviction_block_shift             # log2 of pages per frame
+    bint lru_by_migration               # a frame is as recently used as the last page that came into it
     bint serial                 # evictions, migrations and batches follow each other
-    int pages_per_block         # pages under one prefetch tree
+    int pages_per_va_block         # pages under one prefetch tree
     int64_t page_ps             # of the link's time
-    int64_t fault_ps
-    int fault_batch             # most faults of a batch
+    int64_t fault_batch_ps
+    int max_batch_faults             # most faults of a batch
     int64_t batch_start_ps
     int64_t batch_end_ps
     int batch_faults            # by block: 0 where no batch is open
     int batch_pages             # by block: how many pages they are in
     int64_t batches
-    bint by_block               # a batch is served when it starts, block by block
+    bint batched_service               # a batch is served when it starts, block by block
     int64_t* batch              # [fault_batch]: by block, the pages of the batch that is open
-    int64_t came_ps             # when the page migrated last can be used
-    Awaited* awaited            # [warps * MOST_AWAITED]
-    int8_t* n_awaited           # [warps]
-    int64_t* replayed_ps        # [n]: by block, when the latest batch ended that has brought the page and left it there
-    bint by_sm                  # an SM issues nothing while what faulted there is tried again, each time that a batch ends
-    int32_t most_in_flight      # by SM: most accesses in flight that wait for pages; 0: no limit
+    int64_t last_migration_ps             # when the page migrated last can be used
+    PendingFault* pending_faults            # [warps * MOST_AWAITED]
+    int8_t* n_pending_faults           # [warps]
+    int64_t* replay_ready_ps        # [n]: by block, when the latest batch ended that has brought the page and left it there
+    bint sm_replay                  # an SM issues nothing while what faulted there is tried again, each time that a batch ends
+    int32_t max_in_flight      # by SM: most accesses in flight that wait for pages; 0: no limit
     int32_t* in_flight          # [SMs]: with a limit, how many are
-    int32_t* buffered           # [SMs]: by SM, places that its warps await
-    int64_t* stalled_ps         # [SMs]: by SM, since when there are any
-    int64_t* emptied_ps         # [SMs]: by SM, when the last of them that has come was there
-    int64_t* go_on_ps           # [warps]: by SM, the same of a warp's
-    int8_t* exists              # [n]: of each page, that it has been written, or in device memory; NULL: all are moved
+    int32_t* n_buffered_faults           # [SMs]: by SM, places that its warps await
+    int64_t* stall_start_ps         # [SMs]: by SM, since when there are any
+    int64_t* replay_done_ps         # [SMs]: by SM, when the last of them that has come was there
+    int64_t* resume_ps           # [warps]: by SM, the same of a warp's
+    int8_t* has_data              # [n]: of each page, that it has been written, or in device memory; NULL: all are moved
     int32_t* newer              # LRU list over the used frames, in which frame f has the number f + 1; 0 is the sentinel
     int32_t* older
-    int8_t* listed              # state of each frame
+    int8_t* lru_state              # state of each frame
     int64_t* state
     int64_t faults
     int64_t prefetched
@@ -121,407 +121,407 @@ cdef struct Pages:
     int64_t dirty_sectors       # of the L2, that left it with their pages
 
 
-cdef inline int64_t frame_number(const Pages* pages, const Span* span, int64_t page) noexcept nogil:
+cdef inline int64_t eviction_block_index(const UmState* um, const Span* span, int64_t page) noexcept nogil:
     """How many frames with managed pages lie below that of a page."""
-    return span.before + (page >> pages.frame_shift) - (span.first >> pages.frame_shift)
+    return span.blocks_below + (page >> um.eviction_block_shift) - (span.first >> um.eviction_block_shift)
 
 
-cdef inline int64_t first_state(const Pages* pages, int64_t page) noexcept nogil:
+cdef inline int64_t initial_state(const UmState* um, int64_t page) noexcept nogil:
     """What a page is at the beginning: resident if few enough frames of lower addresses are managed."""
-    cdef int64_t low = 0, high = pages.n_spans, middle
+    cdef int64_t low = 0, high = um.n_spans, middle
     while low < high:           # the first span that ends behind it
         middle = (low + high) // 2
-        if pages.spans[middle].end <= page:
+        if um.spans[middle].end <= page:
             low = middle + 1
         else:
             high = middle
-    if low == pages.n_spans or page < pages.spans[low].first:
+    if low == um.n_spans or page < um.spans[low].first:
         return NOT_MANAGED
-    return FIRST if frame_number(pages, &pages.spans[low], page) < pages.first_frames else AWAY
+    return INITIAL_RESIDENT if eviction_block_index(um, &um.spans[low], page) < um.n_initial_blocks else ON_HOST
 
 
-cdef inline int64_t state_of(Pages* pages, int64_t page) noexcept nogil:
-    if pages.state[page] == UNSEEN:
-        pages.state[page] = first_state(pages, page)
-    return pages.state[page]
+cdef inline int64_t state_of(UmState* um, int64_t page) noexcept nogil:
+    if um.state[page] == UNKNOWN:
+        um.state[page] = initial_state(um, page)
+    return um.state[page]
 
 
-cdef inline void unlink_frame(Pages* pages, int64_t frame) noexcept nogil:
-    cdef int64_t number = frame + 1
-    pages.newer[pages.older[number]] = pages.newer[number]
-    pages.older[pages.newer[number]] = pages.older[number]
+cdef inline void unlink_block(UmState* um, int64_t eviction_block) noexcept nogil:
+    cdef int64_t number = eviction_block + 1
+    um.newer[um.older[number]] = um.newer[number]
+    um.older[um.newer[number]] = um.older[number]
 
 
-cdef inline void make_newest(Pages* pages, int64_t frame) noexcept nogil:
+cdef inline void touch_block(UmState* um, int64_t eviction_block) noexcept nogil:
     """The frame is the most recently used one."""
-    cdef int32_t number = <int32_t>(frame + 1), newest
-    if pages.listed[frame] == LISTED:
-        unlink_frame(pages, frame)
-    pages.listed[frame] = LISTED
-    newest = pages.older[0]
-    pages.older[number] = newest
-    pages.newer[number] = 0
-    pages.newer[newest] = number
-    pages.older[0] = number
+    cdef int32_t number = <int32_t>(eviction_block + 1), newest
+    if um.lru_state[eviction_block] == IN_LRU:
+        unlink_block(um, eviction_block)
+    um.lru_state[eviction_block] = IN_LRU
+    newest = um.older[0]
+    um.older[number] = newest
+    um.newer[number] = 0
+    um.newer[newest] = number
+    um.older[0] = number
 
 
-cdef inline int64_t take_oldest(Pages* pages) noexcept nogil:
+cdef inline int64_t pop_lru_block(UmState* um) noexcept nogil:
     """The frame used the longest time ago; it is in no list any more."""
-    cdef int64_t frame
+    cdef int64_t eviction_block
     cdef const Span* span
-    while pages.passed < pages.first_frames:
-        span = &pages.spans[pages.passed_spans]
-        if frame_number(pages, span, span.end - 1) < pages.passed:
-            pages.passed_spans += 1
+    while um.n_initial_evicted < um.n_initial_blocks:
+        span = &um.spans[um.n_spans_evicted]
+        if eviction_block_index(um, span, span.end - 1) < um.n_initial_evicted:
+            um.n_spans_evicted += 1
             continue
-        frame = (span.first >> pages.frame_shift) + pages.passed - span.before
-        pages.passed += 1
-        if pages.listed[frame] == UNLISTED:
-            pages.listed[frame] = PASSED
-            return frame
-    frame = pages.newer[0] - 1
-    unlink_frame(pages, frame)
-    pages.listed[frame] = PASSED
-    return frame
+        eviction_block = (span.first >> um.eviction_block_shift) + um.n_initial_evicted - span.blocks_below
+        um.n_initial_evicted += 1
+        if um.lru_state[eviction_block] == NOT_IN_LRU:
+            um.lru_state[eviction_block] = EVICTED_INITIAL
+            return eviction_block
+    eviction_block = um.newer[0] - 1
+    unlink_block(um, eviction_block)
+    um.lru_state[eviction_block] = EVICTED_INITIAL
+    return eviction_block
 
 
-cdef inline int64_t evict_oldest(MemorySystem* m, Pages* pages, int64_t t) noexcept nogil:
+cdef inline int64_t evict_lru_block(MemorySystem* m, UmState* um, int64_t t) noexcept nogil:
     """Sends the pages of the frame used the longest time ago back, and their lines with them; when they have gone."""
-    cdef int64_t frame = take_oldest(pages), page, first_entry, entries, gone_ps = t
-    for page in range(frame << pages.frame_shift, smaller(pages.n, frame + 1 << pages.frame_shift)):
-        if state_of(pages, page) < FIRST:
+    cdef int64_t eviction_block = pop_lru_block(um), page, first_entry, entries, evicted_ps = t
+    for page in range(eviction_block << um.eviction_block_shift, min_i64(um.n, eviction_block + 1 << um.eviction_block_shift)):
+        if state_of(um, page) < INITIAL_RESIDENT:
             continue
-        first_entry = page << pages.entries_shift
-        entries = smaller(m.n_entries - first_entry, 1 << pages.entries_shift)
-        pages.state[page] = AWAY
-        pages.evicted += 1
-        if pages.exists != NULL:
-            pages.exists[page] = 1
-        pages.dirty_sectors += lines_leave(m, <uint32_t>first_entry, <uint32_t>entries)
-        gone_ps = link_write(m, <int64_t>ENTRY_BYTES << pages.entries_shift, SCHEME_TRAFFIC, t) + pages.page_ps
-    pages.resident -= 1
-    return gone_ps
+        first_entry = page << um.entries_shift
+        entries = min_i64(m.n_entries - first_entry, 1 << um.entries_shift)
+        um.state[page] = ON_HOST
+        um.evicted += 1
+        if um.has_data != NULL:
+            um.has_data[page] = 1
+        um.dirty_sectors += invalidate_lines(m, <uint32_t>first_entry, <uint32_t>entries)
+        evicted_ps = link_write(m, <int64_t>ENTRY_BYTES << um.entries_shift, SCHEME_TRAFFIC, t) + um.page_ps
+    um.resident -= 1
+    return evicted_ps
 
 
-cdef inline void migrate_in(MemorySystem* m, Pages* pages, int64_t page, int64_t t) noexcept nogil:
-    cdef int64_t frame = page >> pages.frame_shift, gone_ps, came_ps
-    if pages.serial:
-        t = pages.batch_end_ps
-    if pages.listed[frame] != LISTED:
-        if pages.resident == pages.capacity:
-            gone_ps = evict_oldest(m, pages, t)
-            if pages.serial:
-                t = gone_ps
-        pages.resident += 1
-    make_newest(pages, frame)
-    if pages.exists == NULL or pages.exists[page]:
-        came_ps = link_read(m, <int64_t>ENTRY_BYTES << pages.entries_shift, SCHEME_TRAFFIC, t)
+cdef inline void migrate_in(MemorySystem* m, UmState* um, int64_t page, int64_t t) noexcept nogil:
+    cdef int64_t eviction_block = page >> um.eviction_block_shift, evicted_ps, last_migration_ps
+    if um.serial:
+        t = um.batch_end_ps
+    if um.lru_state[eviction_block] != IN_LRU:
+        if um.resident == um.capacity:
+            evicted_ps = evict_lru_block(m, um, t)
+            if um.serial:
+                t = evicted_ps
+        um.resident += 1
+    touch_block(um, eviction_block)
+    if um.has_data == NULL or um.has_data[page]:
+        last_migration_ps = link_read(m, <int64_t>ENTRY_BYTES << um.entries_shift, SCHEME_TRAFFIC, t)
     else:
-        came_ps = t
-        pages.exists[page] = 1
-    pages.state[page] = USED + came_ps
-    pages.came_ps = larger(pages.came_ps, came_ps)
-    if pages.serial:
-        pages.batch_end_ps = came_ps
+        last_migration_ps = t
+        um.has_data[page] = 1
+    um.state[page] = RESIDENT + last_migration_ps
+    um.last_migration_ps = max_i64(um.last_migration_ps, last_migration_ps)
+    if um.serial:
+        um.batch_end_ps = last_migration_ps
 
 
-cdef inline int64_t join_batch(Pages* pages, int64_t t) noexcept nogil:
+cdef inline int64_t join_batch(UmState* um, int64_t t) noexcept nogil:
     """When the batch ends that handles a fault at `t`: one that has not begun yet, or a new one."""
-    if t > pages.batch_start_ps or pages.batch_faults == pages.fault_batch:
-        pages.batch_start_ps = larger(t, pages.batch_end_ps)
-        pages.batch_end_ps = pages.batch_start_ps + pages.fault_ps
-        pages.batch_faults = 0
-        pages.batches += 1
-    pages.batch_faults += 1
-    return pages.batch_end_ps
+    if t > um.batch_start_ps or um.batch_faults == um.max_batch_faults:
+        um.batch_start_ps = max_i64(t, um.batch_end_ps)
+        um.batch_end_ps = um.batch_start_ps + um.fault_batch_ps
+        um.batch_faults = 0
+        um.batches += 1
+    um.batch_faults += 1
+    return um.batch_end_ps
 
 
-cdef inline void find_subtree(Pages* pages, int64_t page, int64_t* first, int64_t* end) noexcept nogil:
+cdef inline void find_subtree(UmState* um, int64_t page, int64_t* first, int64_t* end) noexcept nogil:
     """The largest subtree of which more than half is resident with `page`, or faulted; else the page alone."""
     cdef int64_t begin, stop, other, resident, state, size = 2
     first[0], end[0] = page, page + 1
-    while size <= pages.pages_per_block:
+    while size <= um.pages_per_va_block:
         begin = page / size * size
-        stop = smaller(begin + size, pages.n)
+        stop = min_i64(begin + size, um.n)
         resident = 1
         for other in range(begin, stop):
-            state = state_of(pages, other)
-            resident += state >= FIRST or (state == FAULTED and other != page)
+            state = state_of(um, other)
+            resident += state >= INITIAL_RESIDENT or (state == FAULT_PENDING and other != page)
         if 2 * resident > size:
             first[0], end[0] = begin, stop
         size *= 2
 
 
-cdef inline void fault(MemorySystem* m, Pages* pages, int64_t page, int64_t t) noexcept nogil:
+cdef inline void migrate_for_fault(MemorySystem* m, UmState* um, int64_t page, int64_t t) noexcept nogil:
     """Migrates a page in, and what the tree prefetches with it: what is absent of the subtree now.
 
     These are at most as many pages as are resident in the subtree, so that none of them evicts another.
     """
-    cdef int64_t other, first, end, end_ps = join_batch(pages, t)
-    find_subtree(pages, page, &first, &end)
+    cdef int64_t other, first, end, end_ps = join_batch(um, t)
+    find_subtree(um, page, &first, &end)
     for other in range(first, end):
-        if state_of(pages, other) == AWAY:
-            pages.state[other] = CALLED
-    pages.faults += 1
-    migrate_in(m, pages, page, end_ps)
+        if state_of(um, other) == ON_HOST:
+            um.state[other] = MIGRATING
+    um.faults += 1
+    migrate_in(m, um, page, end_ps)
     for other in range(first, end):
-        if pages.state[other] == CALLED:
-            migrate_in(m, pages, other, end_ps)
-            pages.prefetched += 1
+        if um.state[other] == MIGRATING:
+            migrate_in(m, um, other, end_ps)
+            um.prefetched += 1
 
 
-cdef int order_of_pages(const void* one, const void* other) noexcept nogil:
-    cdef int64_t a = (<const int64_t*>one)[0], b = (<const int64_t*>other)[0]
+cdef int compare_pages(const void* left_page, const void* other) noexcept nogil:
+    cdef int64_t a = (<const int64_t*>left_page)[0], b = (<const int64_t*>other)[0]
     return (a > b) - (a < b)
 
 
-cdef void serve_batch(MemorySystem* m, Pages* pages) noexcept nogil:
+cdef void serve_batch(MemorySystem* m, UmState* um) noexcept nogil:
     """Serves the open batch: in the order of addresses, what faulted of a block and what the tree adds. All can be used at its end.
 
     What later blocks of the batch evict again is not there then: who waits for it will fault anew.
     """
-    cdef int64_t* called = pages.batch
+    cdef int64_t* faulted_pages = um.batch
     cdef int64_t page, first, end, begin, stop
-    cdef int i, k, past = 0, n = pages.batch_pages
-    qsort(called, n, sizeof(int64_t), order_of_pages)
-    pages.batch_end_ps = larger(pages.batch_start_ps + pages.fault_ps, m.now_ps)
-    pages.came_ps = pages.batch_end_ps
-    pages.batch_faults = pages.batch_pages = 0
-    while past < n:
-        i = past
-        begin = called[i] / pages.pages_per_block * pages.pages_per_block
-        stop = smaller(begin + pages.pages_per_block, pages.n)
-        while past < n and called[past] < stop:
-            past += 1
-        for k in range(i, past):
-            find_subtree(pages, called[k], &first, &end)
+    cdef int i, k, next_fault = 0, n = um.batch_pages
+    qsort(faulted_pages, n, sizeof(int64_t), compare_pages)
+    um.batch_end_ps = max_i64(um.batch_start_ps + um.fault_batch_ps, m.now_ps)
+    um.last_migration_ps = um.batch_end_ps
+    um.batch_faults = um.batch_pages = 0
+    while next_fault < n:
+        i = next_fault
+        begin = faulted_pages[i] / um.pages_per_va_block * um.pages_per_va_block
+        stop = min_i64(begin + um.pages_per_va_block, um.n)
+        while next_fault < n and faulted_pages[next_fault] < stop:
+            next_fault += 1
+        for k in range(i, next_fault):
+            find_subtree(um, faulted_pages[k], &first, &end)
             for page in range(first, end):
-                if pages.state[page] == AWAY:
-                    pages.state[page] = CALLED
-        for k in range(i, past):
-            migrate_in(m, pages, called[k], pages.batch_end_ps)
-            pages.state[called[k]] = NEVER
+                if um.state[page] == ON_HOST:
+                    um.state[page] = MIGRATING
+        for k in range(i, next_fault):
+            migrate_in(m, um, faulted_pages[k], um.batch_end_ps)
+            um.state[faulted_pages[k]] = NEVER
         for page in range(begin, stop):
-            if pages.state[page] == CALLED:
-                migrate_in(m, pages, page, pages.batch_end_ps)
-                pages.state[page] = NEVER
-                pages.prefetched += 1
+            if um.state[page] == MIGRATING:
+                migrate_in(m, um, page, um.batch_end_ps)
+                um.state[page] = NEVER
+                um.prefetched += 1
     begin = -1
     for k in range(n):
-        if called[k] < begin:
+        if faulted_pages[k] < begin:
             continue
-        begin = called[k] / pages.pages_per_block * pages.pages_per_block
-        stop = smaller(begin + pages.pages_per_block, pages.n)
+        begin = faulted_pages[k] / um.pages_per_va_block * um.pages_per_va_block
+        stop = min_i64(begin + um.pages_per_va_block, um.n)
         for page in range(begin, stop):
-            if pages.state[page] == NEVER:          # it came with this batch, and is still there
-                pages.state[page] = USED + pages.came_ps
-                pages.replayed_ps[page] = pages.came_ps
+            if um.state[page] == NEVER:          # it came with this batch, and is still there
+                um.state[page] = RESIDENT + um.last_migration_ps
+                um.replay_ready_ps[page] = um.last_migration_ps
         begin = stop
 
 
-cdef inline int64_t fault_for_batch(Pages* pages, int64_t page, int64_t t) noexcept nogil:
+cdef inline int64_t add_to_batch(UmState* um, int64_t page, int64_t t) noexcept nogil:
     """A fault in an absent page, for the batch that is open at `t`, unless that is full; returns when it is time to look again."""
-    if pages.batch_faults == pages.fault_batch:
-        return pages.batch_start_ps + pages.fault_ps
-    if not pages.batch_faults:
-        pages.batch_start_ps = larger(t, pages.batch_end_ps)
-        pages.batches += 1
-    if pages.state[page] != FAULTED:
-        pages.batch[pages.batch_pages] = page
-        pages.batch_pages += 1
-        pages.state[page] = FAULTED
-    pages.batch_faults += 1
-    pages.faults += 1
-    return pages.batch_start_ps + pages.fault_ps
+    if um.batch_faults == um.max_batch_faults:
+        return um.batch_start_ps + um.fault_batch_ps
+    if not um.batch_faults:
+        um.batch_start_ps = max_i64(t, um.batch_end_ps)
+        um.batches += 1
+    if um.state[page] != FAULT_PENDING:
+        um.batch[um.batch_pages] = page
+        um.batch_pages += 1
+        um.state[page] = FAULT_PENDING
+    um.batch_faults += 1
+    um.faults += 1
+    return um.batch_start_ps + um.fault_batch_ps
 
 
-cdef inline void serve_what_is_due(MemorySystem* m, Pages* pages, int64_t t) noexcept nogil:
-    if pages.batch_faults and t > pages.batch_start_ps:
-        serve_batch(m, pages)
+cdef inline void serve_due_batch(MemorySystem* m, UmState* um, int64_t t) noexcept nogil:
+    if um.batch_faults and t > um.batch_start_ps:
+        serve_batch(m, um)
 
 
-cdef inline int32_t room_in_flight(const Pages* pages, int sm) noexcept nogil:
-    return pages.most_in_flight - pages.in_flight[sm]
+cdef inline int32_t free_fault_slots(const UmState* um, int sm) noexcept nogil:
+    return um.max_in_flight - um.in_flight[sm]
 
 
-cdef inline int64_t fault_each(Pages* pages, int64_t page, int accesses, int64_t t) noexcept nogil:
+cdef inline int64_t fault_accesses(UmState* um, int64_t page, int accesses, int64_t t) noexcept nogil:
     """Faults of so many accesses to a page, none if all are held back; returns when it is time to look again."""
-    cdef int64_t until_ps = pages.batch_start_ps + pages.fault_ps if pages.batch_faults else larger(t, pages.came_ps)
+    cdef int64_t retry_ps = um.batch_start_ps + um.fault_batch_ps if um.batch_faults else max_i64(t, um.last_migration_ps)
     cdef int _
     for _ in range(accesses):
-        until_ps = fault_for_batch(pages, page, t)
-    return until_ps
+        retry_ps = add_to_batch(um, page, t)
+    return retry_ps
 
 
-cdef inline int64_t await_place(MemorySystem* m, Pages* pages, uint32_t entry, int64_t t) noexcept nogil:
+cdef inline int64_t add_pending_fault(MemorySystem* m, UmState* um, uint32_t entry, int64_t t) noexcept nogil:
     """A fault, unless the open batch has one of this warp at this place; returns when it is time to look again.
 
     With a limit every access faults for which there is room, also where the page is on its way already.
     """
-    cdef int64_t place = entry >> FAULT_SHIFT, page = entry >> pages.entries_shift, until_ps
-    cdef Awaited* own = pages.awaited + <int64_t>m.warp * MOST_AWAITED
-    cdef int i = 0, n = pages.n_awaited[m.warp], sm = m.warp / MAX_WARPS, sent = 0
-    while i < n and own[i].place != place:
+    cdef int64_t fault_block = entry >> FAULT_SHIFT, page = entry >> um.entries_shift, retry_ps
+    cdef PendingFault* faults = um.pending_faults + <int64_t>m.warp * MAX_PENDING_FAULTS
+    cdef int i = 0, n = um.n_pending_faults[m.warp], sm = m.warp / MAX_WARPS, sent = 0
+    while i < n and faults[i].fault_block != fault_block:
         i += 1
-    if pages.most_in_flight:
-        sent = room_in_flight(pages, sm) > 0
-        if pages.state[page] >= FIRST:
-            until_ps = pages.state[page] - USED
+    if um.max_in_flight:
+        sent = free_fault_slots(um, sm) > 0
+        if um.state[page] >= INITIAL_RESIDENT:
+            retry_ps = um.state[page] - RESIDENT
         else:
-            until_ps = fault_each(pages, page, sent, t)
-    elif i < n and pages.state[page] == FAULTED:
-        until_ps = pages.batch_start_ps + pages.fault_ps
+            retry_ps = fault_accesses(um, page, sent, t)
+    elif i < n and um.state[page] == FAULT_PENDING:
+        retry_ps = um.batch_start_ps + um.fault_batch_ps
     else:
-        until_ps = fault_for_batch(pages, page, t)
-    if i < MOST_AWAITED:
-        own[i].place, own[i].until_ps = place, until_ps
-        pages.n_awaited[m.warp] = <int8_t>(n + (i == n))
-        if pages.most_in_flight:
-            own[i].asked = 1 + (own[i].asked if i < n else 0)
-            own[i].in_flight = sent + (own[i].in_flight if i < n else 0)
-            pages.in_flight[sm] += sent
-        if pages.by_sm and i == n:
-            pages.stalled_ps[sm] = smaller(pages.stalled_ps[sm], t) if pages.buffered[sm] else t
-            pages.buffered[sm] += 1
-    return until_ps
+        retry_ps = add_to_batch(um, page, t)
+    if i < MAX_PENDING_FAULTS:
+        faults[i].fault_block, faults[i].retry_ps = fault_block, retry_ps
+        um.n_pending_faults[m.warp] = <int8_t>(n + (i == n))
+        if um.max_in_flight:
+            faults[i].accesses = 1 + (faults[i].accesses if i < n else 0)
+            faults[i].in_flight = sent + (faults[i].in_flight if i < n else 0)
+            um.in_flight[sm] += sent
+        if um.sm_replay and i == n:
+            um.stall_start_ps[sm] = min_i64(um.stall_start_ps[sm], t) if um.n_buffered_faults[sm] else t
+            um.n_buffered_faults[sm] += 1
+    return retry_ps
 
 
-cdef int64_t access_by_block(MemorySystem* m, uint32_t entry, int64_t t) noexcept nogil:
+cdef int64_t access_batched(MemorySystem* m, uint32_t entry, int64_t t) noexcept nogil:
     """When the page of an entry can be used by an access that comes at `t`; or when its warp has to look again."""
-    cdef Pages* pages = <Pages*>m.scheme_state
-    cdef int64_t page = entry >> pages.entries_shift, state
-    if region_of(m, entry).placement == HOST:
+    cdef UmState* um = <UmState*>m.scheme_state
+    cdef int64_t page = entry >> um.entries_shift, state
+    if allocation_of(m, entry).placement == HOST:
         return t
-    serve_what_is_due(m, pages, t)
-    state = state_of(pages, page)
-    if state < FIRST or pages.most_in_flight and state - USED > t:
-        return await_place(m, pages, entry, t)
-    if not pages.by_fault:
-        if state == FIRST:
-            pages.state[page] = USED
-        make_newest(pages, page >> pages.frame_shift)
-    return larger(t, pages.state[page] - USED)
+    serve_due_batch(m, um, t)
+    state = state_of(um, page)
+    if state < INITIAL_RESIDENT or um.max_in_flight and state - RESIDENT > t:
+        return add_pending_fault(m, um, entry, t)
+    if not um.lru_by_migration:
+        if state == INITIAL_RESIDENT:
+            um.state[page] = RESIDENT
+        touch_block(um, page >> um.eviction_block_shift)
+    return max_i64(t, um.state[page] - RESIDENT)
 
 
-cdef inline bint is_there(const Pages* pages, const Awaited* awaited, int64_t t, int64_t* go_on_ps) noexcept nogil:
+cdef inline bint is_resident_at(const UmState* um, const PendingFault* pending_faults, int64_t t, int64_t* resume_ps) noexcept nogil:
     """Whether what was held back finds its page at `t`: a batch has brought it that ended before it was time to look again."""
-    cdef int64_t state = pages.state[awaited.place >> pages.entries_shift - FAULT_SHIFT]
-    if pages.most_in_flight and state >= FIRST and state - USED <= t:
-        go_on_ps[0] = larger(go_on_ps[0], t)
+    cdef int64_t state = um.state[pending_faults.fault_block >> um.entries_shift - FAULT_SHIFT]
+    if um.max_in_flight and state >= INITIAL_RESIDENT and state - RESIDENT <= t:
+        resume_ps[0] = max_i64(resume_ps[0], t)
         return True
     return False
 
 
-cdef inline bint has_come(const Pages* pages, const Awaited* awaited, int64_t* go_on_ps) noexcept nogil:
-    """Whether the page that is awaited came with a batch and stayed; then who waits can go on at `go_on_ps`, when it ended."""
-    cdef int64_t came_ps = pages.replayed_ps[awaited.place >> pages.entries_shift - FAULT_SHIFT]
-    if came_ps >= awaited.until_ps:
-        go_on_ps[0] = larger(go_on_ps[0], came_ps)
+cdef inline bint arrived_with_batch(const UmState* um, const PendingFault* pending_faults, int64_t* resume_ps) noexcept nogil:
+    """Whether the page that is awaited came with a batch and stayed; then who waits can go on at `resume_ps`, when it ended."""
+    cdef int64_t last_migration_ps = um.replay_ready_ps[pending_faults.fault_block >> um.entries_shift - FAULT_SHIFT]
+    if last_migration_ps >= pending_faults.retry_ps:
+        resume_ps[0] = max_i64(resume_ps[0], last_migration_ps)
         return True
     return False
 
 
-cdef int64_t wake_by_block(MemorySystem* m, int warp, bint at_end, int64_t t) noexcept nogil:
+cdef int64_t wake_warp(MemorySystem* m, int warp, bint at_end, int64_t t) noexcept nogil:
     """When a warp whose turn comes at `t` can go on: what it waits for may have come later, or gone again before it was used."""
-    cdef Pages* pages = <Pages*>m.scheme_state
-    cdef Awaited* own
-    cdef int i, kept = 0, n = pages.n_awaited[warp]
-    cdef int64_t go_on_ps = t
+    cdef UmState* um = <UmState*>m.scheme_state
+    cdef PendingFault* faults
+    cdef int i, n_remaining = 0, n = um.n_pending_faults[warp]
+    cdef int64_t resume_ps = t
     if not n:
         return t
-    own = pages.awaited + <int64_t>warp * MOST_AWAITED
-    serve_what_is_due(m, pages, t)
+    faults = um.pending_faults + <int64_t>warp * MAX_PENDING_FAULTS
+    serve_due_batch(m, um, t)
     for i in range(n):
-        if own[i].until_ps <= t:
-            if has_come(pages, &own[i], &go_on_ps):
+        if faults[i].retry_ps <= t:
+            if arrived_with_batch(um, &faults[i], &resume_ps):
                 continue
-            own[i].until_ps = fault_for_batch(pages, own[i].place >> pages.entries_shift - FAULT_SHIFT, t)
-            go_on_ps = larger(go_on_ps, own[i].until_ps)
+            faults[i].retry_ps = add_to_batch(um, faults[i].fault_block >> um.entries_shift - FAULT_SHIFT, t)
+            resume_ps = max_i64(resume_ps, faults[i].retry_ps)
         elif at_end:            # a warp ends with all its accesses, whichever it waits for otherwise
-            go_on_ps = larger(go_on_ps, own[i].until_ps)
-        own[kept] = own[i]
-        kept += 1
-    pages.n_awaited[warp] = <int8_t>kept
-    return go_on_ps
+            resume_ps = max_i64(resume_ps, faults[i].retry_ps)
+        faults[n_remaining] = faults[i]
+        n_remaining += 1
+    um.n_pending_faults[warp] = <int8_t>n_remaining
+    return resume_ps
 
 
-cdef int64_t try_again(Pages* pages, int warp, int64_t t) noexcept nogil:
+cdef int64_t replay_faults(UmState* um, int warp, int64_t t) noexcept nogil:
     """A warp of an SM looks again for what it awaits; returns when it has to do so next, at the earliest."""
-    cdef Awaited* own = pages.awaited + <int64_t>warp * MOST_AWAITED
-    cdef int i, sent, kept = 0, sm = warp / MAX_WARPS
+    cdef PendingFault* faults = um.pending_faults + <int64_t>warp * MAX_PENDING_FAULTS
+    cdef int i, sent, n_remaining = 0, sm = warp / MAX_WARPS
     cdef int64_t next_ps = NEVER
-    for i in range(pages.n_awaited[warp]):
-        if own[i].until_ps <= t:
-            if has_come(pages, &own[i], &pages.go_on_ps[warp]) or is_there(pages, &own[i], t, &pages.go_on_ps[warp]):
-                pages.buffered[sm] -= 1
-                if pages.most_in_flight:
-                    pages.in_flight[sm] -= own[i].in_flight
-                pages.emptied_ps[sm] = larger(pages.emptied_ps[sm], pages.go_on_ps[warp])
+    for i in range(um.n_pending_faults[warp]):
+        if faults[i].retry_ps <= t:
+            if arrived_with_batch(um, &faults[i], &um.resume_ps[warp]) or is_resident_at(um, &faults[i], t, &um.resume_ps[warp]):
+                um.n_buffered_faults[sm] -= 1
+                if um.max_in_flight:
+                    um.in_flight[sm] -= faults[i].in_flight
+                um.replay_done_ps[sm] = max_i64(um.replay_done_ps[sm], um.resume_ps[warp])
                 continue
-            if t < pages.came_ps:       # faults anew when that batch has ended
-                own[i].until_ps = pages.came_ps
-            elif pages.most_in_flight:
-                sent = <int>smaller(own[i].asked - own[i].in_flight, room_in_flight(pages, sm))
-                own[i].in_flight += sent
-                pages.in_flight[sm] += sent
-                own[i].until_ps = fault_each(
-                    pages, own[i].place >> pages.entries_shift - FAULT_SHIFT, own[i].in_flight, t
+            if t < um.last_migration_ps:       # faults anew when that batch has ended
+                faults[i].retry_ps = um.last_migration_ps
+            elif um.max_in_flight:
+                sent = <int>min_i64(faults[i].accesses - faults[i].in_flight, free_fault_slots(um, sm))
+                faults[i].in_flight += sent
+                um.in_flight[sm] += sent
+                faults[i].retry_ps = fault_accesses(
+                    um, faults[i].fault_block >> um.entries_shift - FAULT_SHIFT, faults[i].in_flight, t
                 )
             else:
-                own[i].until_ps = fault_for_batch(pages, own[i].place >> pages.entries_shift - FAULT_SHIFT, t)
-        next_ps = smaller(next_ps, own[i].until_ps)
-        own[kept] = own[i]
-        kept += 1
-    pages.n_awaited[warp] = <int8_t>kept
+                faults[i].retry_ps = add_to_batch(um, faults[i].fault_block >> um.entries_shift - FAULT_SHIFT, t)
+        next_ps = min_i64(next_ps, faults[i].retry_ps)
+        faults[n_remaining] = faults[i]
+        n_remaining += 1
+    um.n_pending_faults[warp] = <int8_t>n_remaining
     return next_ps
 
 
-cdef int64_t wake_by_sm(MemorySystem* m, int warp, bint at_end, int64_t t) noexcept nogil:
+cdef int64_t wake_sm(MemorySystem* m, int warp, bint at_end, int64_t t) noexcept nogil:
     """When a warp whose turn comes at `t` can go on: not while anything that faulted on its SM, and was known then, is awaited.
 
     Nor while the SM has as much in flight as it can.
     """
-    cdef Pages* pages = <Pages*>m.scheme_state
+    cdef UmState* um = <UmState*>m.scheme_state
     cdef int sm = warp / MAX_WARPS, other
     cdef int64_t next_ps = NEVER
-    cdef bint full = pages.most_in_flight and not room_in_flight(pages, sm)
-    if pages.buffered[sm] and (pages.n_awaited[warp] or not (at_end or t < pages.stalled_ps[sm] and not full)):
-        serve_what_is_due(m, pages, t)
+    cdef bint full = um.max_in_flight and not free_fault_slots(um, sm)
+    if um.n_buffered_faults[sm] and (um.n_pending_faults[warp] or not (at_end or t < um.stall_start_ps[sm] and not full)):
+        serve_due_batch(m, um, t)
         for other in range(sm * MAX_WARPS, (sm + 1) * MAX_WARPS):
-            if pages.n_awaited[other]:
-                next_ps = smaller(next_ps, try_again(pages, other, t))
-        if pages.buffered[sm] and (pages.n_awaited[warp] or not at_end):
-            return larger(t, next_ps)
-    return larger(t, pages.go_on_ps[warp] if at_end else pages.emptied_ps[sm])
+            if um.n_pending_faults[other]:
+                next_ps = min_i64(next_ps, replay_faults(um, other, t))
+        if um.n_buffered_faults[sm] and (um.n_pending_faults[warp] or not at_end):
+            return max_i64(t, next_ps)
+    return max_i64(t, um.resume_ps[warp] if at_end else um.replay_done_ps[sm])
 
 
-cdef void written(MemorySystem* m, uint32_t first_entry, uint32_t end_entry) noexcept nogil:
-    cdef Pages* pages = <Pages*>m.scheme_state
+cdef void mark_written(MemorySystem* m, uint32_t first_entry, uint32_t end_entry) noexcept nogil:
+    cdef UmState* um = <UmState*>m.scheme_state
     cdef int64_t page
-    for page in range(first_entry >> pages.entries_shift, (<int64_t>end_entry - 1 >> pages.entries_shift) + 1):
-        pages.exists[page] = 1
+    for page in range(first_entry >> um.entries_shift, (<int64_t>end_entry - 1 >> um.entries_shift) + 1):
+        um.has_data[page] = 1
 
 
 cdef int64_t access(MemorySystem* m, uint32_t entry, int64_t t) noexcept nogil:
     """When the page of an entry can be used by an access that comes at `t`."""
-    cdef Pages* pages = <Pages*>m.scheme_state
-    cdef int64_t page = entry >> pages.entries_shift, state
-    if region_of(m, entry).placement == HOST:
+    cdef UmState* um = <UmState*>m.scheme_state
+    cdef int64_t page = entry >> um.entries_shift, state
+    if allocation_of(m, entry).placement == HOST:
         return t
-    state = state_of(pages, page)
-    if state < FIRST:
-        fault(m, pages, page, t)
-    elif not pages.by_fault:
-        if state == FIRST:
-            pages.state[page] = USED
-        make_newest(pages, page >> pages.frame_shift)
-    return larger(t, pages.state[page] - USED)
+    state = state_of(um, page)
+    if state < INITIAL_RESIDENT:
+        migrate_for_fault(m, um, page, t)
+    elif not um.lru_by_migration:
+        if state == INITIAL_RESIDENT:
+            um.state[page] = RESIDENT
+        touch_block(um, page >> um.eviction_block_shift)
+    return max_i64(t, um.state[page] - RESIDENT)
 
 
-cdef bint may_hold(MemorySystem* m, uint32_t entry) noexcept nogil:
+cdef bint may_cache(MemorySystem* m, uint32_t entry) noexcept nogil:
     """A copy or fill writes a page where it is: only lines of resident ones can be in the L2."""
-    cdef Pages* pages = <Pages*>m.scheme_state
-    return region_of(m, entry).placement == HOST or state_of(pages, entry >> pages.entries_shift) >= FIRST
+    cdef UmState* um = <UmState*>m.scheme_state
+    return allocation_of(m, entry).placement == HOST or state_of(um, entry >> um.entries_shift) >= INITIAL_RESIDENT
 
 
 class UmConfig(Section):
@@ -621,109 +621,109 @@ cdef class Scheme(SchemeBase):
         "link.migration_in_bytes": "B: pages that Unified Memory migrated in",
         "link.migration_out_bytes": "B: pages that it evicted",
     }
-    cdef Pages shape            # what the machine says of the pages
+    cdef UmState config            # what the machine says of the pages
     cdef int64_t warps          # that the machine holds
     cdef bint zero_fill
-    cdef object kept            # the memory of their states
+    cdef object keep_alive            # the memory of their states
 
     def __cinit__(self):
         self.fill, self.writeback = uncompressed_fill, uncompressed_writeback
-        self.access, self.may_hold = access, may_hold
+        self.on_access, self.may_cache = access, may_cache
 
     def configure(self, machine, allocated_entries):
         cdef int64_t fitting = int(allocated_entries * (1 - Fraction(str(machine.um.oversubscription))))
-        self.shape.entries_shift = (machine.um.page_size // ENTRY_BYTES).bit_length() - 1
-        self.shape.frame_shift = ((machine.um.eviction_granularity or machine.um.page_size) // machine.um.page_size).bit_length() - 1
+        self.config.entries_shift = (machine.um.page_size // ENTRY_BYTES).bit_length() - 1
+        self.config.eviction_block_shift = ((machine.um.eviction_granularity or machine.um.page_size) // machine.um.page_size).bit_length() - 1
         if machine.um.capacity:
             fitting = machine.um.capacity // ENTRY_BYTES
-        self.shape.capacity = larger(1, fitting >> self.shape.entries_shift + self.shape.frame_shift)
-        self.shape.by_fault, self.shape.serial = machine.um.eviction_order == "lru_migration", machine.um.serialize_transfers
-        self.shape.first_frames = self.shape.capacity if machine.um.initial_location == "device" else 0
-        self.shape.pages_per_block = machine.um.va_block_size // machine.um.page_size
-        self.shape.fault_ps, self.shape.fault_batch = machine.ps(machine.um.fault_batch_latency), machine.um.max_batch_faults
-        self.shape.by_block, self.zero_fill = machine.um.fault_service == "batched", machine.um.zero_fill_untouched
+        self.config.capacity = max_i64(1, fitting >> self.config.entries_shift + self.config.eviction_block_shift)
+        self.config.lru_by_migration, self.config.serial = machine.um.eviction_order == "lru_migration", machine.um.serialize_transfers
+        self.config.n_initial_blocks = self.config.capacity if machine.um.initial_location == "device" else 0
+        self.config.pages_per_va_block = machine.um.va_block_size // machine.um.page_size
+        self.config.fault_batch_ps, self.config.max_batch_faults = machine.ps(machine.um.fault_batch_latency), machine.um.max_batch_faults
+        self.config.batched_service, self.zero_fill = machine.um.fault_service == "batched", machine.um.zero_fill_untouched
         self.warps = machine.sm.count * MAX_WARPS
-        if self.shape.by_block:
-            self.shape.by_sm, self.shape.most_in_flight = machine.um.fault_replay_scope == "sm", machine.um.max_pending_faults_per_sm
-            self.access, self.wake = access_by_block, wake_by_sm if self.shape.by_sm else wake_by_block
+        if self.config.batched_service:
+            self.config.sm_replay, self.config.max_in_flight = machine.um.fault_replay_scope == "sm", machine.um.max_pending_faults_per_sm
+            self.on_access, self.on_wake = access_batched, wake_sm if self.config.sm_replay else wake_warp
         if self.zero_fill:
-            self.written = written
+            self.on_written = mark_written
 
     cdef int prepare(self, MemorySystem* m, Arena* arena) except -1:
         """Makes the frames of lowest address resident, if any."""
-        cdef Pages* pages = <Pages*>arena_zeroed(arena, 1, sizeof(Pages))
+        cdef UmState* um = <UmState*>arena_zeroed(arena, 1, sizeof(UmState))
         cdef int64_t[::1] state
         cdef int32_t[::1] newer, older
-        cdef int8_t[::1] listed
-        cdef uint8_t[::1] awaited, n_awaited, batch, replayed, exists
-        cdef int64_t frames
-        pages[0] = self.shape
-        pages.n = (m.n_entries >> pages.entries_shift) + 1
-        pages.batch_start_ps = -1
-        state = lazy_zeros(pages.n * sizeof(int64_t)).view(np.int64)
-        frames = (pages.n - 1 >> pages.frame_shift) + 1
-        newer, older = (lazy_zeros((frames + 1) * sizeof(int32_t)).view(np.int32) for _ in range(2))
-        listed = lazy_zeros(frames).view(np.int8)
-        pages.state, pages.newer, pages.older, pages.listed = &state[0], &newer[0], &older[0], &listed[0]
-        self.kept = [state, newer, older, listed]
-        if pages.by_block:
-            awaited = lazy_zeros(self.warps * MOST_AWAITED * sizeof(Awaited))
-            n_awaited = lazy_zeros(self.warps)
-            batch, replayed = (lazy_zeros(n * sizeof(int64_t)) for n in (pages.fault_batch, pages.n))
-            pages.replayed_ps = <int64_t*>&replayed[0]
-            pages.awaited, pages.n_awaited, pages.batch = <Awaited*>&awaited[0], <int8_t*>&n_awaited[0], <int64_t*>&batch[0]
-            self.kept += [awaited, n_awaited, batch, replayed]
-            pages.in_flight = <int32_t*>arena_zeroed(arena, self.warps // MAX_WARPS, sizeof(int32_t))
-            pages.buffered = <int32_t*>arena_zeroed(arena, self.warps // MAX_WARPS, sizeof(int32_t))
-            pages.stalled_ps = <int64_t*>arena_zeroed(arena, self.warps // MAX_WARPS, sizeof(int64_t))
-            pages.emptied_ps = <int64_t*>arena_zeroed(arena, self.warps // MAX_WARPS, sizeof(int64_t))
-            pages.go_on_ps = <int64_t*>arena_zeroed(arena, self.warps, sizeof(int64_t))
+        cdef int8_t[::1] lru_state
+        cdef uint8_t[::1] pending_faults, n_pending_faults, batch, replayed, has_data
+        cdef int64_t eviction_blocks
+        um[0] = self.config
+        um.n = (m.n_entries >> um.entries_shift) + 1
+        um.batch_start_ps = -1
+        state = lazy_zeros(um.n * sizeof(int64_t)).view(np.int64)
+        eviction_blocks = (um.n - 1 >> um.eviction_block_shift) + 1
+        newer, older = (lazy_zeros((eviction_blocks + 1) * sizeof(int32_t)).view(np.int32) for _ in range(2))
+        lru_state = lazy_zeros(eviction_blocks).view(np.int8)
+        um.state, um.newer, um.older, um.lru_state = &state[0], &newer[0], &older[0], &lru_state[0]
+        self.keep_alive = [state, newer, older, lru_state]
+        if um.batched_service:
+            pending_faults = lazy_zeros(self.warps * MAX_PENDING_FAULTS * sizeof(PendingFault))
+            n_pending_faults = lazy_zeros(self.warps)
+            batch, replayed = (lazy_zeros(n * sizeof(int64_t)) for n in (um.max_batch_faults, um.n))
+            um.replay_ready_ps = <int64_t*>&replayed[0]
+            um.pending_faults, um.n_pending_faults, um.batch = <PendingFault*>&pending_faults[0], <int8_t*>&n_pending_faults[0], <int64_t*>&batch[0]
+            self.keep_alive += [pending_faults, n_pending_faults, batch, replayed]
+            um.in_flight = <int32_t*>arena_zeroed(arena, self.warps // MAX_WARPS, sizeof(int32_t))
+            um.n_buffered_faults = <int32_t*>arena_zeroed(arena, self.warps // MAX_WARPS, sizeof(int32_t))
+            um.stall_start_ps = <int64_t*>arena_zeroed(arena, self.warps // MAX_WARPS, sizeof(int64_t))
+            um.replay_done_ps = <int64_t*>arena_zeroed(arena, self.warps // MAX_WARPS, sizeof(int64_t))
+            um.resume_ps = <int64_t*>arena_zeroed(arena, self.warps, sizeof(int64_t))
         if self.zero_fill:
-            exists = lazy_zeros(pages.n)
-            pages.exists = <int8_t*>&exists[0]
-            self.kept.append(exists)
-        pages.first_frames = smaller(pages.first_frames, self.find_spans(m, pages, arena))
-        pages.resident = pages.first_frames
-        pages.page_ps = link_cost(&m.link, link_bytes(&m.link, <int64_t>ENTRY_BYTES << pages.entries_shift)) >> FINE_BITS
-        m.scheme_state = pages
+            has_data = lazy_zeros(um.n)
+            um.has_data = <int8_t*>&has_data[0]
+            self.keep_alive.append(has_data)
+        um.n_initial_blocks = min_i64(um.n_initial_blocks, self.find_spans(m, um, arena))
+        um.resident = um.n_initial_blocks
+        um.page_ps = link_cost(&m.link, link_bytes(&m.link, <int64_t>ENTRY_BYTES << um.entries_shift)) >> FINE_BITS
+        m.scheme_state = um
         return 0
 
-    cdef int64_t find_spans(self, const MemorySystem* m, Pages* pages, Arena* arena) except -1:
+    cdef int64_t find_spans(self, const MemorySystem* m, UmState* um, Arena* arena) except -1:
         """The pages of all allocations of device memory, those of one place at different times once; their frames."""
-        cdef Span* spans = <Span*>arena_zeroed(arena, m.n_regions + 1, sizeof(Span))
+        cdef Span* spans = <Span*>arena_zeroed(arena, m.n_allocations + 1, sizeof(Span))
         cdef Span* last
-        cdef const Region* region
-        cdef int64_t first, end, frames = 0, last_frame = -1
+        cdef const AllocationState* allocation
+        cdef int64_t first, end, eviction_blocks = 0, last_block = -1
         cdef int number
-        for number in sorted(range(m.n_regions), key=lambda number: m.regions[<int>number].first_entry):
-            region = &m.regions[number]
-            if region.placement == HOST:
+        for number in sorted(range(m.n_allocations), key=lambda number: m.allocations[<int>number].first_entry):
+            allocation = &m.allocations[number]
+            if allocation.placement == HOST:
                 continue
-            first = region.first_entry >> pages.entries_shift
-            end = (<int64_t>region.first_entry + region.entries - 1 >> pages.entries_shift) + 1
-            if pages.n_spans and first <= spans[pages.n_spans - 1].end:
-                last = &spans[pages.n_spans - 1]
-                last.end = larger(last.end, end)
+            first = allocation.first_entry >> um.entries_shift
+            end = (<int64_t>allocation.first_entry + allocation.entries - 1 >> um.entries_shift) + 1
+            if um.n_spans and first <= spans[um.n_spans - 1].end:
+                last = &spans[um.n_spans - 1]
+                last.end = max_i64(last.end, end)
             else:
-                last = &spans[pages.n_spans]
-                last.first, last.end, last.before = first, end, frames
-                if frames and first >> pages.frame_shift == last_frame:      # in which the span below ends
-                    last.before -= 1
-                pages.n_spans += 1
-            frames = frame_number(pages, last, last.end - 1) + 1
-            last_frame = last.end - 1 >> pages.frame_shift
-        pages.spans = spans
-        return frames
+                last = &spans[um.n_spans]
+                last.first, last.end, last.blocks_below = first, end, eviction_blocks
+                if eviction_blocks and first >> um.eviction_block_shift == last_block:      # in which the span below ends
+                    last.blocks_below -= 1
+                um.n_spans += 1
+            eviction_blocks = eviction_block_index(um, last, last.end - 1) + 1
+            last_block = last.end - 1 >> um.eviction_block_shift
+        um.spans = spans
+        return eviction_blocks
 
     cdef dict counters(self, const MemorySystem* m):
-        cdef const Pages* pages = <const Pages*>m.scheme_state
+        cdef const UmState* um = <const UmState*>m.scheme_state
         return {
-            "um.page_faults": pages.faults,
-            "um.resident_bytes": (pages.capacity << pages.entries_shift + pages.frame_shift) * ENTRY_BYTES,
-            "um.fault_handling_busy_ps": pages.batches * pages.fault_ps,
-            "um.pages_prefetched": pages.prefetched,
-            "um.pages_evicted": pages.evicted,
-            "um.evicted_dirty_sectors": pages.dirty_sectors,
+            "um.page_faults": um.faults,
+            "um.resident_bytes": (um.capacity << um.entries_shift + um.eviction_block_shift) * ENTRY_BYTES,
+            "um.fault_handling_busy_ps": um.batches * um.fault_batch_ps,
+            "um.pages_prefetched": um.prefetched,
+            "um.pages_evicted": um.evicted,
+            "um.evicted_dirty_sectors": um.dirty_sectors,
             "link.migration_in_bytes": m.count.link_read[<int>SCHEME_TRAFFIC],
             "link.migration_out_bytes": m.count.link_write[<int>SCHEME_TRAFFIC],
         }

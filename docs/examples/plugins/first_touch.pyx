@@ -9,7 +9,7 @@ from buddysim.machine.section import Section
 from buddysim.replay.engine.arena cimport Arena, arena_zeroed
 from buddysim.replay.engine.cache cimport Line
 from buddysim.replay.engine.kinds cimport HOST
-from buddysim.replay.engine.memory cimport MemorySystem, Region, Slice, region_of
+from buddysim.replay.engine.memory cimport MemorySystem, AllocationState, Slice, allocation_of
 from buddysim.replay.engine.address_map_simd cimport LineLocation
 from buddysim.replay.engine.scheme cimport SchemeBase
 from buddysim.replay.engine.uncompressed cimport host_fill, host_writeback, raw_fill, raw_writeback
@@ -24,10 +24,10 @@ cdef struct Pages:
     int64_t[3] count            # by home
     uint8_t* homes              # [pages]
 
-cdef inline bint over_link(MemorySystem* m, Region* region, uint32_t entry) noexcept nogil:
+cdef inline bint over_link(MemorySystem* m, AllocationState* allocation, uint32_t entry) noexcept nogil:
     cdef Pages* pages = <Pages*>m.scheme_state
     cdef uint8_t* home = pages.homes + (entry >> PAGE_BITS)
-    if region.placement == HOST:
+    if allocation.placement == HOST:
         return True
     if not home[0]:
         home[0] = IN_DEVICE if pages.count[IN_DEVICE] < pages.capacity else IN_HOST
@@ -35,18 +35,18 @@ cdef inline bint over_link(MemorySystem* m, Region* region, uint32_t entry) noex
     return home[0] == IN_HOST
 
 cdef int64_t fill(MemorySystem* m, Slice* slice, const LineLocation* at, unsigned int* sectors, int64_t t) noexcept nogil:
-    cdef Region* region = region_of(m, at.entry)
-    region.fills += 1
-    if over_link(m, region, at.entry):
+    cdef AllocationState* allocation = allocation_of(m, at.entry)
+    allocation.fills += 1
+    if over_link(m, allocation, at.entry):
         return host_fill(m, sectors[0], t)
-    return raw_fill(m, region, at, sectors, t)
+    return raw_fill(m, allocation, at, sectors, t)
 
 cdef int64_t writeback(MemorySystem* m, Slice* slice, uint32_t entry, Line line, int new_class, int64_t t) noexcept nogil:
-    cdef Region* region = region_of(m, entry)
-    region.writebacks += 1
-    if over_link(m, region, entry):
+    cdef AllocationState* allocation = allocation_of(m, entry)
+    allocation.writebacks += 1
+    if over_link(m, allocation, entry):
         return host_writeback(m, line, t)
-    return raw_writeback(m, region, slice, entry, line, t)
+    return raw_writeback(m, allocation, slice, entry, line, t)
 
 
 class FirstTouch(Section):
