@@ -7,13 +7,14 @@ name is its file's.
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from types import ModuleType
 
 from buddysim.analyses.analysis_options import AnalysisOptions
 from buddysim.analyses.analysis_result import AnalysisResult, DoesNotApply
 from buddysim.base.registry import Registry, modules_with
 from buddysim.trace import Trace
+from buddysim.trace.partial import partial_contents, require_complete
 
 CONTRACT = ("SUMMARY", "analyse")
 
@@ -46,7 +47,11 @@ def analyse(trace: Trace, name: str, options: AnalysisOptions | None = None) -> 
     DoesNotApply
         where the trace lacks what only some analyses need
     BuddysimError
-        where it lacks what all need, or an option is wrong
+        where it lacks what all need, its end is missing without `AnalysisOptions.partial`, or an option is wrong
     """
-    finding: AnalysisResult = REGISTRY.find(name).analyse(trace, options or AnalysisOptions())
-    return finding
+    options = options or AnalysisOptions()
+    require_complete(trace, options.partial)
+    result: AnalysisResult = REGISTRY.find(name).analyse(trace, options)
+    if trace.interrupted:
+        result = replace(result, notes=(f"partial trace: it has {partial_contents(trace)}", *result.notes))
+    return result

@@ -35,6 +35,7 @@ def analyse(trace: Trace, options: AnalysisOptions) -> AnalysisResult:
         threshold=options.threshold,
         compressor=options.compressor,
         profile_from=options.profile_from,
+        partial=options.partial,
     )
     rows: list[tuple[Value, ...]] = []
     for kernel in result.to_dict()["per_kernel"]:

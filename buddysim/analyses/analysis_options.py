@@ -28,6 +28,7 @@ class AnalysisOptions:
     metadata_lines : bytes of its lines
     profile_from : path of the trace that targets are chosen on, of another input of the same program; None: the trace
         itself
+    partial : accept trace files whose end is missing
 
     Raises
     ------
@@ -42,6 +43,7 @@ class AnalysisOptions:
     metadata_sizes: tuple[int, ...] = tuple(KIB << step for step in range(7))
     metadata_lines: tuple[int, ...] = (32, 128)
     profile_from: str | None = None
+    partial: bool = False
 
     def __post_init__(self) -> None:
         for name in self.compressors:

@@ -35,6 +35,7 @@ def analyse(trace: Trace, options: AnalysisOptions) -> AnalysisResult:
                 threshold=options.threshold,
                 compressor=options.compressor,
                 profile_from=options.profile_from,
+                partial=options.partial,
             ).counters
             accesses = counted["metadata.accesses"]
             shares = [counted[f"metadata.{kind}"] / accesses if accesses else None for kind in ("hits", "mshr_merges")]

@@ -6,6 +6,7 @@ from buddysim.analyses.analysis_options import AnalysisOptions
 from buddysim.buddy import Targets, profile_with, targets_of_other_input
 from buddysim.buddy.profile_options import ProfileOptions
 from buddysim.trace import Trace, open_trace
+from buddysim.trace.partial import require_complete
 
 
 def select_targets(trace: Trace, how: ProfileOptions, options: AnalysisOptions) -> Targets:
@@ -19,6 +20,7 @@ def select_targets(trace: Trace, how: ProfileOptions, options: AnalysisOptions) 
     if options.profile_from is None:
         return profile_with(trace, how).targets
     with open_trace(options.profile_from) as other:
+        require_complete(other, options.partial)
         return targets_of_other_input(profile_with(other, how).targets, trace)
 
 

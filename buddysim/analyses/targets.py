@@ -26,7 +26,9 @@ def analyse(trace: Trace, options: AnalysisOptions) -> AnalysisResult:
     for policy in POLICIES:
         how = options.profile(policy=policy)
         found = profile_under(trace, select_targets(trace, how, options), how)
-        counted = simulate(trace, machine, "buddy", found.targets, compressor=options.compressor).counters
+        counted = simulate(
+            trace, machine, "buddy", found.targets, compressor=options.compressor, partial=options.partial
+        ).counters
         link = counted["link.read_bytes"] + counted["link.write_bytes"]
         rows.append(
             (

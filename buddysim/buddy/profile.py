@@ -27,6 +27,7 @@ from buddysim.buddy.profile_options import ProfileOptions, exact_share
 from buddysim.buddy.targets import ALL_TARGETS, TARGET, Target, Targets
 from buddysim.compress import ENTRY_BYTES, SECTOR_BYTES, SECTORS_OF_CLASS, STUDY_CLASSES
 from buddysim.trace import Allocation, Trace, open_trace
+from buddysim.trace.partial import require_complete
 
 if TYPE_CHECKING:
     import pandas
@@ -237,8 +238,9 @@ def profile(
     zero_fraction: float = ProfileOptions.zero_fraction,
     eight_byte_class: bool = ProfileOptions.eight_byte_class,
     profile_until_launch: int | None = ProfileOptions.profile_until_launch,
+    partial: bool = False,
 ) -> Profile:
-    """Chooses target ratios of a trace or of a trace file.
+    """Chooses target ratios of a trace or of a trace file; `partial` accepts a file whose end is missing.
 
     The other parameters and the errors are those of `ProfileOptions` and `profile_with`.
     """
@@ -254,8 +256,10 @@ def profile(
         profile_until_launch,
     )
     if isinstance(trace, Trace):
+        require_complete(trace, partial)
         return profile_with(trace, options)
     with open_trace(trace) as opened:
+        require_complete(opened, partial)
         return profile_with(opened, options)
 
 
@@ -334,6 +338,7 @@ def _source(trace: Trace, rows: Sequence[AllocationProfile], options: ProfileOpt
         "kind": "profile",
         "trace": file_name(trace.path),
         "trace_checksum": trace.fingerprint,
+        "partial": trace.interrupted,
         "snapshot_points": sorted(trace.snapshots[snapshot].launch_index for snapshot in used),
         "options": asdict(options),
     }

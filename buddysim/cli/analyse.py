@@ -53,6 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="OTHER.bin",
         help="trace of another input of the same program, on which targets are chosen (default: each trace itself)",
     )
+    parser.add_argument("--partial", action="store_true", help="accept trace files whose end is missing")
     parser.add_argument(
         "-o", "--output", metavar="FOLDER", help="write each analysis as FOLDER/TRACE-NAME.csv; the folder is made"
     )
@@ -74,7 +75,11 @@ def run(args: argparse.Namespace) -> int:
     for name in names:
         REGISTRY.find(name)
     options = AnalysisOptions(
-        tuple(_names(args.compressor)), args.machine, args.threshold, profile_from=args.profile_from
+        tuple(_names(args.compressor)),
+        args.machine,
+        args.threshold,
+        profile_from=args.profile_from,
+        partial=args.partial,
     )
     targets = _targets(args.files, names, args.output)
     if args.output is not None:

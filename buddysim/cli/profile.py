@@ -12,6 +12,7 @@ from buddysim.compress.compressors import entry_algorithms
 from buddysim.report.profile_screen import how, profile_parts
 from buddysim.report.screen import print_screen
 from buddysim.trace import open_trace
+from buddysim.trace.partial import partial_contents, require_complete
 
 NAME = "profile"
 HELP = """choose a target ratio for each allocation
@@ -73,6 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="only snapshots taken when at most that many launches had ended (default: all)",
     )
+    parser.add_argument("--partial", action="store_true", help="accept a trace file whose end is missing")
     parser.add_argument("-o", "--output", metavar="FILE.toml", help="write the targets to a file for run --targets")
     add_json_argument(parser)
 
@@ -80,6 +82,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     check_outputs([args.output, json_file(args)], [args.file])
     with open_trace(args.file) as trace:
+        require_complete(trace, args.partial)
+        contents = partial_contents(trace)
         options = ProfileOptions(
             args.threshold,
             args.aggregate,
@@ -97,5 +101,6 @@ def run(args: argparse.Namespace) -> int:
     if is_on_stdout(args):
         return 0
     written = [f"targets written to {args.output}"] if args.output is not None else []
-    print_screen([*profile_parts(found), *written])
+    partial = [f"PARTIAL TRACE: {contents}"] if contents is not None else []
+    print_screen([*partial, *profile_parts(found), *written])
     return 0

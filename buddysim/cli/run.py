@@ -77,6 +77,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--require-data-values", action="store_true", help="refuse a trace of whose allocations some have no values"
     )
     parser.add_argument(
+        "--partial",
+        action="store_true",
+        help="accept a trace file whose end is missing; results say that they are partial",
+    )
+    parser.add_argument(
         "--kernels", metavar="FIRST:END", help="the kernels to run, by their number in the trace: 3, 3:7, 3: or :7"
     )
     parser.add_argument("--json", metavar="FILE", help="write the full result; -: to standard output, no screen")
@@ -240,6 +245,7 @@ def _run_all(
             profile_until_launch=args.profile_until_launch,
             kernels=kernels,
             queueing=args.queueing,
+            partial=args.partial,
         )
 
 

@@ -318,6 +318,11 @@ _PROVENANCE = {
     "provenance.machine_checksum": ("", "SHA-256 over every machine key that the run depends on."),
     "provenance.trace": ("", "Name of the trace file."),
     "provenance.trace_checksum": ("", "SHA-256 over the checksums of the trace file's sections."),
+    "provenance.partial": (
+        "",
+        "True if the end of the trace file is missing and only its beginning was replayed.",
+    ),
+    "provenance.partial_contents": ("", "Contents of a partial trace file; null if the file is complete."),
     "provenance.compressor": ("", "Compressor that determines the entries' sizes."),
     "provenance.seed": ("", "Seed of the synthetic sizes."),
     "provenance.size_distribution": ("", "Distribution of the synthetic sizes."),

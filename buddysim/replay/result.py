@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from buddysim.base.result import SchemeResult, file_name, peak_rss_bytes, software
 from buddysim.replay.counters import counters_of, utilization_of
+from buddysim.trace.partial import partial_contents
 
 if TYPE_CHECKING:
     from buddysim.replay.driver import ReplayRun
-    from buddysim.trace import Trace
 
 
 def _no_sensitivity() -> dict[str, Any]:
@@ -124,8 +124,6 @@ def _per_allocation(run: ReplayRun, regions: list[tuple[int, int, int]]) -> list
 
 def _provenance(run: ReplayRun) -> dict[str, Any]:
     assumptions = {f"trace.{key}": text for key, text in run.trace.provenance.assumptions.items()}
-    if run.trace.interrupted:
-        assumptions["trace.interrupted"] = _interruption(run.trace)
     if run.scheme.uses_sizes:
         assumptions |= {f"sizes.{key}": text for key, text in run.sizes.assumptions.items()}
     if run.targets and run.targets.source["kind"] == "profile":
@@ -141,6 +139,8 @@ def _provenance(run: ReplayRun) -> dict[str, Any]:
         "machine_checksum": run.machine.checksum,
         "trace": file_name(run.trace.path),
         "trace_checksum": run.trace.fingerprint,
+        "partial": run.trace.interrupted,
+        "partial_contents": partial_contents(run.trace),
         "compressor": run.options.compressor,
         "seed": run.options.seed,
         "size_distribution": run.options.size_distribution,
@@ -149,7 +149,7 @@ def _provenance(run: ReplayRun) -> dict[str, Any]:
         "targets_source": run.targets.source if run.targets else {"kind": "none"},
         "kernels": [kernel.index for kernel in run.kernels],
         "compute_gap_scale": str(run.compute_gap_scale),
-        "sensitivity": {"asked": "none", "kinds": [], "runs": []},
+        "sensitivity": {"requested": "none", "kinds": [], "runs": []},
         "baseline": None,
         "equal_capacity_bytes": None,
         "assumptions": assumptions,
@@ -175,13 +175,4 @@ def _profiled(run: ReplayRun, source: dict[str, Any]) -> str:
     ):
         if keys:
             text += f"; {what}: {', '.join(keys[:8])}" + (f" and {len(keys) - 8} more" if len(keys) > 8 else "")
-    return text
-
-
-def _interruption(trace: Trace) -> str:
-    """What an interrupted trace file still holds."""
-    text = f"the file was interrupted; what it holds was replayed: launches recorded: {len(trace.kernels)}"
-    for kernel in trace.kernels:
-        if not kernel.complete:
-            text += f", the last with {kernel.n_blocks} of its {kernel.grid_blocks} thread blocks"
     return text

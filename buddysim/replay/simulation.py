@@ -21,6 +21,7 @@ from buddysim.replay.kernel_selection import select_kernels
 from buddysim.replay.result import ReplayResult
 from buddysim.replay.schemes import DEFAULT, REGISTRY
 from buddysim.trace import Kernel, Trace, open_trace
+from buddysim.trace.partial import require_complete
 
 Path = str | os.PathLike[str]
 _LARGEST_SEED = 2**64 - 1
@@ -41,6 +42,7 @@ def simulate(
     kernels: slice | range | None = None,
     compute_gap_scale: Fraction | float = 1,
     queueing: bool = False,
+    partial: bool = False,
     sensitivity: str = "none",
     progress: Callable[[int, int], None] | None = None,
 ) -> ReplayResult:
@@ -61,6 +63,7 @@ def simulate(
     kernels : which kernels run, by their index in the trace; all without it
     compute_gap_scale : factor on every gap, dependent chain and first use of the trace (`exact_compute_gap_scale`)
     queueing : count how long requests wait at each kind of resource (`queueing.*` of the result)
+    partial : accept a trace file whose end is missing; the result says so (`provenance.partial`)
     sensitivity : of what further runs, at most eight, show the influence: ``none``, ``all``, ``auto`` (``all`` for runs
         of up to 4 million memory instructions), or some of ``latency,compute-gaps,seed``. They go on in threads
     progress : called with memory instructions done and in all, of all these runs, a few times per second
@@ -88,6 +91,7 @@ def simulate(
             kernels=kernels,
             compute_gap_scale=compute_gap_scale,
             queueing=queueing,
+            partial=partial,
         )
         return simulation.result(load_machine(machine), scheme, sensitivity, progress)
 
@@ -129,6 +133,7 @@ class Simulation:
         kernels: slice | range | None = None,
         compute_gap_scale: Fraction | float = 1,
         queueing: bool = False,
+        partial: bool = False,
     ) -> None:
         for name, profiled in (("profile_from", profile_from), ("profile_until_launch", profile_until_launch)):
             if targets is not None and profiled is not None:
@@ -142,8 +147,10 @@ class Simulation:
         )
         self.compute_gap_scale, self.queueing = exact_compute_gap_scale(compute_gap_scale), queueing
         self.trace = files.trace(trace)
+        require_complete(self.trace, partial)
         self.kernels: list[Kernel] = select_kernels(self.trace, kernels)
         self.profiled = self.trace if profile_from is None else files.trace(profile_from)
+        require_complete(self.profiled, partial)
         self.targets = targets if targets is None or isinstance(targets, Targets) else Targets.load(targets, self.trace)
         self._profiles: dict[ProfileOptions, Targets] = {}
         self._observed: list[AllocationProfile] | None = None

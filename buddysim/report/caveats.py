@@ -76,8 +76,8 @@ def synthetic_sizes(results: Results) -> Iterator[str]:
 
 
 def partial_trace(results: Results) -> Iterator[str]:
-    """The line that says that the trace file was interrupted and only a part of it was replayed."""
-    text = next(iter(results.values()))["provenance"]["assumptions"].get("trace.interrupted")
+    """The line that says that the end of the trace file is missing, and what was replayed."""
+    text = next(iter(results.values()))["provenance"].get("partial_contents")
     if text is not None:
         yield f"PARTIAL TRACE: {text}"
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import re
 import sys
+from pathlib import Path
 
 import pytest
 
 import buddysim
 import buddysim.trace as bt
+from buddysim.base.errors import BuddysimError
 from buddysim.cli import main
 from buddysim.replay.engine.event_loop import ReplayEngine
 from tests.replay.events import BASE, load_block, provenance, write_kernels
 from tests.trace.builders import line, records, streaming, write_small
 
+TRACES = Path(__file__).parents[2] / "traces"
 LOAD = {"kind": bt.OP_LOAD, "use_distance": 1}
 BARRIER = {"kind": bt.OP_BARRIER}
 
@@ -58,26 +63,68 @@ def test_of_an_interrupted_capture_every_complete_chunk_runs(tmp_path, capsys):
         assert not second.complete
         assert 0 < second.n_blocks < 2000
         for scheme in ("ideal", "buddy", "unified-memory"):
-            result = buddysim.simulate(trace, scheme=scheme)
+            result = buddysim.simulate(trace, scheme=scheme, partial=True)
             assert [kernel["index"] for kernel in result.per_kernel] == [0, 1]
             assert result.counters["memory_instructions"] == 1 + second.n_blocks * 48
-            assert result.assumptions["trace.interrupted"] == (
-                "the file was interrupted; what it holds was replayed: launches recorded: 2, "
-                f"the last with {second.n_blocks} of its 2000 thread blocks"
+            assert result.provenance["partial"] is True
+            assert result.provenance["partial_contents"] == (
+                f"2 kernel launches, the last with {second.n_blocks:,} of its 2,000 thread blocks; "
+                f"everything from byte {trace.file.interrupted_at:,} on is missing"
             )
-    assert main(["run", str(path), "--scheme", "ideal"]) == 0
-    assert "trace.interrupted: the file was interrupted" in capsys.readouterr().out
+    assert main(["run", str(path), "--scheme", "ideal", "--partial"]) == 0
+    first_lines = capsys.readouterr().out.split("\n")[:12]
+    assert any(line.startswith("PARTIAL TRACE: 2 kernel launches, the last with") for line in first_lines)
+
+
+def test_partial_trace_is_refused_without_the_option(tmp_path, capsys):
+    """Its compression ratio, footprint and time would be those of its beginning."""
+    whole = (TRACES / "fdtd2048.bin").read_bytes()
+    path = tmp_path / "cut.bin"
+    path.write_bytes(whole[: len(whole) * 18 // 100])
+    problem = "partial trace: it has .* is missing: expected a complete file, or --partial"
+    for words in (
+        ["run", "--scheme", "buddy"],
+        ["run", "--scheme", "buddy", "--json", "-"],
+        ["profile"],
+        ["analyse", "--only", "ratio"],
+        ["sweep", "--scheme", "buddy", "--workers", "1", "--store", str(tmp_path / "store")],
+    ):
+        assert main([words[0], str(path), *words[1:]]) == 2
+        output = capsys.readouterr()
+        assert output.out == ""
+        assert re.search(problem, output.err.replace("\n", " ")), output.err
+    with pytest.raises(BuddysimError, match=problem):
+        buddysim.simulate(path, scheme="ideal")
+    with pytest.raises(BuddysimError, match=problem):
+        buddysim.profile(path)
+    with pytest.raises(BuddysimError, match=problem):
+        buddysim.simulate(TRACES / "fdtd2048.bin", profile_from=path)
+
+
+def test_result_of_a_partial_trace_says_so(tmp_path, capsys):
+    path = broken_off(tmp_path / "t.bin", 2000)
+    assert main(["run", str(path), "--partial", "--scheme", "ideal", "--json", "-"]) == 0
+    provenance = json.loads(capsys.readouterr().out)["ideal"]["provenance"]
+    assert provenance["partial"] is True
+    assert "everything from byte" in provenance["partial_contents"]
+    assert main(["profile", str(path), "--partial"]) == 0
+    assert capsys.readouterr().out.startswith("PARTIAL TRACE: ")
+    store = str(tmp_path / "store")
+    words = ["sweep", str(path), "--scheme", "ideal", "--partial", "true", "--workers", "1", "--store", store]
+    assert main(words) == 0
+    whole = buddysim.simulate(write_small(tmp_path / "whole.bin", 64), scheme="ideal").provenance
+    assert (whole["partial"], whole["partial_contents"]) == (False, None)
 
 
 def test_a_file_cut_anywhere_runs_what_it_holds(tmp_path):
     data = write_small(tmp_path / "whole.bin", 64).read_bytes()
     whole = buddysim.simulate(tmp_path / "whole.bin", scheme="ideal")
-    assert "trace.interrupted" not in whole.assumptions
+    assert whole.provenance["partial"] is False
     done = set()
     for end in [*range(128, len(data), 211), len(data) - 1]:
         (tmp_path / "cut.bin").write_bytes(data[:end])
-        result = buddysim.simulate(tmp_path / "cut.bin", scheme="ideal")
-        assert result.assumptions["trace.interrupted"].startswith("the file was interrupted")
+        result = buddysim.simulate(tmp_path / "cut.bin", scheme="ideal", partial=True)
+        assert result.provenance["partial_contents"].endswith(" on is missing")
         done.add(result.counters["memory_instructions"])
     assert min(done) == 0
     assert max(done) == whole.counters["memory_instructions"]

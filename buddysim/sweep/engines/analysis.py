@@ -57,6 +57,7 @@ _AXES = {
     ),
     "metadata_lines": Axis(_numbers, "bytes of its lines", "BYTES", _numbers(_DEFAULTS.metadata_lines)),
     "profile_from": Axis(file_value, "trace that targets are chosen on", "FILE", file=True),
+    "partial": Axis(axis.switch, "accept a trace file whose end is missing", "true|false", _DEFAULTS.partial),
 }
 
 
@@ -96,6 +97,7 @@ def checked(settings: Settings, names: Iterable[str]) -> None:
     for name in names:
         if _AXES[name].file and settings.get(name) is not None:
             require_file(str(settings[name]), name)
+            replay.check_complete(str(settings[name]), settings)
     options(settings)
 
 
@@ -114,7 +116,12 @@ def options(settings: Settings) -> AnalysisOptions:
             ("compressors", str), ("thresholds", float), ("metadata_sizes", _whole), ("metadata_lines", _whole)
         )
     }  # fmt: skip
-    given: dict[str, Any] = {"threshold": full["threshold"], "profile_from": full["profile_from"], **several}
+    given: dict[str, Any] = {
+        "threshold": full["threshold"],
+        "profile_from": full["profile_from"],
+        "partial": full["partial"],
+        **several,
+    }
     return AnalysisOptions(machine=_machine(settings), **given)
 
 
@@ -129,7 +136,7 @@ def normalised(settings: Settings) -> dict[str, Value]:
     """The settings with all defaults; what the analysis never reads has its default too."""
     full: dict[str, Value] = {name: each.default for name, each in _AXES.items()}
     full |= {name: value for name, value in settings.items() if value is not None and name in _AXES}
-    read = {"analysis", "trace", *reads(str(full["analysis"]))}
+    read = {"analysis", "trace", "partial", *reads(str(full["analysis"]))}
     return {name: value if name in read else _AXES[name].default for name, value in full.items()}
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import inspect
 from collections import OrderedDict
 from collections.abc import Iterable
+from contextlib import suppress
 from fractions import Fraction
 from typing import Any
 
+from buddysim.base.errors import TraceFileError
 from buddysim.base.ranges import parse_range
 from buddysim.buddy import ProfileOptions
 from buddysim.machine import Machine
@@ -24,6 +26,7 @@ from buddysim.sweep.engine_protocol import Settings, file_value, plugin_checksum
 from buddysim.sweep.engines import machines
 from buddysim.trace import Trace, open_trace
 from buddysim.trace.format import LINE_BYTES
+from buddysim.trace.partial import require_complete
 
 NAME = "replay"
 SUBJECT = "trace"
@@ -67,6 +70,7 @@ _AXES = {
         axis.fraction, "factor on the trace's gaps", "FACTOR", str(_default("compute_gap_scale"))
     ),
     "queueing": Axis(axis.switch, "count how long requests wait", "true|false", _default("queueing")),
+    "partial": Axis(axis.switch, "accept a trace file whose end is missing", "true|false", _default("partial")),
     "sensitivity": Axis(axis.text, "further runs for a band", "WHAT", _default("sensitivity")),
 }
 
@@ -87,6 +91,8 @@ def checked(settings: Settings, names: Iterable[str]) -> None:
             REGISTRY.find(str(settings["scheme"]))
         elif _AXES[name].file and settings.get(name) is not None:
             require_file(str(settings[name]), name)
+            if name != "targets":
+                check_complete(str(settings[name]), settings)
         elif name == "compute_gap_scale":
             exact_compute_gap_scale(Fraction(str(settings[name])))
     if not {*names} & {"threshold", "compressor", "seed", "size_distribution", "profile_until_launch"}:
@@ -174,6 +180,12 @@ def _machine_name(settings: Settings) -> str:
 
 def _machine(settings: Settings) -> Machine:
     return machines.changed_machine(Machine, _machine_name(settings), machines.overrides_of(settings))
+
+
+def check_complete(path: str, settings: Settings) -> None:
+    """Refuse a trace file whose end is missing, but for points with `partial`; others report an unreadable file."""
+    with suppress(TraceFileError):
+        require_complete(opened(path), bool(settings.get("partial", False)))
 
 
 def opened(path: str) -> Trace:
