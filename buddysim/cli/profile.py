@@ -9,7 +9,7 @@ from buddysim.buddy import Distribution, ProfileOptions, profile_with
 from buddysim.buddy.profile_options import AGGREGATES, POLICIES
 from buddysim.cli.json_output import add_json_argument, is_on_stdout, json_file, write_plain_json
 from buddysim.compress.compressors import entry_algorithms
-from buddysim.report.profile_screen import how, profile_parts
+from buddysim.report.profile_screen import describe_options, profile_parts
 from buddysim.report.screen import print_screen
 from buddysim.trace import open_trace
 from buddysim.trace.partial import partial_contents, require_complete
@@ -96,11 +96,11 @@ def run(args: argparse.Namespace) -> int:
         )
         found = profile_with(trace, options)
         if args.output is not None:
-            found.targets.save(args.output, f"made from the trace {trace.fingerprint}\n{how(found)}")
+            found.targets.save(args.output, f"made from the trace {trace.fingerprint}\n{describe_options(found)}")
     write_plain_json(args, found.to_dict())
     if is_on_stdout(args):
         return 0
-    written = [f"targets written to {args.output}"] if args.output is not None else []
     partial = [f"PARTIAL TRACE: {contents}"] if contents is not None else []
-    print_screen([*partial, *profile_parts(found), *written])
+    saved = f"targets written to {args.output}" if args.output is not None else "targets not saved (-o FILE)"
+    print_screen([*partial, *profile_parts(found, saved)])
     return 0

@@ -26,11 +26,14 @@ def test_the_table(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["profile", str(trace), "--size-distribution", "uniform:64"]) == 0
     out = capsys.readouterr().out
     ramp = next(line for line in out.splitlines() if line.startswith("ramp"))
-    assert " ".join(ramp.split()) == "ramp 8.0 KiB 1 - 78.1 % - 21.9 % - - 4x 21.9 % 21.9 %"
+    assert " ".join(ramp.split()) == "ramp 8.0 KiB 4x - 78.1 - 21.9 - - 21.9 21.9"
     assert "unseen *" in out
-    assert "sizes drawn from a distribution (uniform:64), not measured" in out
+    assert "* sizes are sampled from uniform:64 (docs/targets.md)" in out
+    assert out.startswith("SYNTHETIC SIZES: of 33.3 % of the entries; ratios are ranges over 8 seeds\n")
+    assert "threshold 30 %, worst of 1 snapshot, policy final" in out
+    assert out.endswith("targets not saved (-o FILE)\n")
     assert "in host memory, without a target: pinned" in out
-    assert "ratio {0:.2f} to {0:.2f}, drawn".format(192 / (64 * 0.25 + 64 + 64 * 0.5)) in out
+    assert "ratio {0:.2f}x - {0:.2f}x".format(192 / (64 * 0.25 + 64 + 64 * 0.5)) in out
 
 
 def test_json_and_the_targets_file(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -58,8 +61,8 @@ def test_only_snapshots_up_to_a_launch(tmp_path: Path, capsys: pytest.CaptureFix
     assert found == {None: ["1x", "4x"], 4: ["4x", "1x"]}
     assert main(["profile", str(tmp_path / "t.bin"), "--profile-until-launch", "4"]) == 0
     shown = capsys.readouterr().out
-    assert "snapshots up to launch 4" in " ".join(shown.split())
-    assert "without sizes up to launch 4, kept whole: late" in shown
+    assert "worst of 1 snapshot up to launch 4" in " ".join(shown.split())
+    assert "no sizes up to launch 4, counted as incompressible: late" in shown
 
 
 @pytest.mark.parametrize(
