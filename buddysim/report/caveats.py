@@ -27,7 +27,7 @@ def caveat_parts(results: Results) -> list[Part]:
     texts: list[str] = []
     for caveats in _CAVEATS:
         texts += caveats(results)
-    return caveat_section(texts, len(_assumptions(results)))
+    return caveat_section(texts, len(assumption_lines(results)))
 
 
 def caveat_section(texts: list[str], n_assumptions: int) -> list[Part]:
@@ -47,10 +47,11 @@ def caveat_section(texts: list[str], n_assumptions: int) -> list[Part]:
 
 def assumption_parts(results: Results) -> list[Part]:
     """Return every assumption, numbered, with the schemes to which it applies if not to all."""
-    return ["", "assumptions", *_assumptions(results)]
+    return ["", "assumptions", *assumption_lines(results)]
 
 
-def _assumptions(results: Results) -> list[str]:
+def assumption_lines(results: Results) -> list[str]:
+    """Return every assumption as a numbered line."""
     schemes_of: dict[tuple[str, str], list[str]] = {}
     for scheme, result in results.items():
         for assumption in result["provenance"]["assumptions"].items():

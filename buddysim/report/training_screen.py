@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from buddysim.report.caveats import assumptions
+from buddysim.report.caveats import assumption_lines
 from buddysim.report.quantities import format_gib, format_percent
 from buddysim.report.screen import NOT_APPLICABLE, Column, Part, ScreenTable, make_printable, print_screen
 from buddysim.training.schemes import UNCHANGED
@@ -188,7 +188,7 @@ def _not_modelled(results: Results) -> Iterator[str]:
 
 
 def _other_assumptions(results: Results) -> list[str]:
-    return [line for line in assumptions(results) if not line.startswith(f"assumed: {_NOT_MODELLED}")]
+    return [line for line in assumption_lines(results) if not line.partition(" ")[2].startswith(_NOT_MODELLED)]
 
 
 def _limits(results: Results, beyond: Results) -> Iterator[str]:
