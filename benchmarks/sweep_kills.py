@@ -86,14 +86,14 @@ def _disturbed(study: Path, place: Path, points: int, kills: int) -> Disturbed:
                     driver.kill()
                     driver.wait()
                     seen.drivers += 1
-                    now = Store.at(place).names()
+                    now = Store.at(place).all_keys()
                     seen.lost += len(there - now)
                     there = now
                 else:
                     _kill(chance.choice(workers))
                     seen.workers += 1
     seen.seconds = time.perf_counter() - began
-    seen.lost += len(there - Store.at(place).names())
+    seen.lost += len(there - Store.at(place).all_keys())
     assert not moments, f"{len(moments)} kills were left when the study ended"
     assert not seen.lost, f"{seen.lost} results were there when a driver was killed, and not at the end"
     return seen
@@ -135,7 +135,7 @@ def _compared(study: Path, folder: Path) -> int:
     names = disturbed.singles().keys()
     same = 0
     for point in read_study(study).points():
-        one, two = disturbed.get(point.name), other.get(point.name)
+        one, two = disturbed.get(point.key), other.get(point.key)
         same += one is not None and two is not None and (one.identity, one.result) == (two.identity, two.result)
     assert len(names) == len(other.singles())
     assert not disturbed.notes

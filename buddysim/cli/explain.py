@@ -17,7 +17,7 @@ Keys of machines and columns of results' tables too."""
 #: Columns of tables that are neither counters nor settings nor keys of machines.
 COLUMNS = {
     "slowdown_vs_ideal": ("ratio", "`time_ps` over that of the same point under `ideal`; below 1 is faster"),
-    "name": ("text", "the result's name: a hash of everything that determines it"),
+    "key": ("text", "key of the result in a store: a hash of everything that determines it"),
     "engine": ("text", "`replay` or `training`"),
     "model_version": ("number", "version of the engine's model"),
     "machine_checksum": ("text", "SHA-256 over every figure of the machine that a simulation depends on"),
@@ -25,8 +25,8 @@ COLUMNS = {
     "seconds": ("s", "wall-clock time of the simulation"),
     "peak_rss_bytes": ("B", "peak resident memory of the process during the simulation"),
     "sources": ("text", "checksum of the engine's sources that made the result"),
-    "asked": ("text", "hash of the settings as they were given, files by their paths"),
-    "baseline": ("text", "name of the result that `slowdown_vs_ideal` is against"),
+    "settings_hash": ("text", "hash of the settings as they were given, files by their paths"),
+    "baseline": ("text", "key of the result that `slowdown_vs_ideal` is against"),
 }
 
 

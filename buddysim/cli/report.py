@@ -74,7 +74,7 @@ def _of_store(source: Path, every_version: bool) -> Page:
     from buddysim.sweep.store import Store
 
     store = Store.at(source)
-    records = [record for name in sorted(store.names()) if (record := store.get(name)) is not None]
+    records = [record for name in sorted(store.all_keys()) if (record := store.get(name)) is not None]
     current = [one for one in records if every_version or one.model_version == find(one.engine).model_version()]
     if not current:
         older = f": {len(records)} of older model versions (--every-version)" if records else ""

@@ -128,7 +128,7 @@ def _table(found: Any, names: list[str]) -> ScreenTable:
 def _text(name: str, value: Any, kind: str | None) -> str:
     if value is None:
         return "-"
-    if name == "name":
+    if name == "key":
         return str(value)[:_NAME_DIGITS]
     if name in ("trace", "network", "targets") and isinstance(value, str):
         return value.rsplit("/", 1)[-1]

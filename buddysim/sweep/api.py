@@ -64,15 +64,15 @@ class Results:
                     yield point, record
 
     def _row(self, point: SweepPoint, record: StoredResult, times: dict[str, float | None]) -> dict[str, Any]:
-        how, row = point.how, dict(record.row)
+        how, row = point.sweep_engine, dict(record.row)
         if how.AGAINST is None:
             return row
         baseline = self.plan.study.baseline_of(point)
         assert baseline is not None
-        if baseline.name not in times:
-            found = self.plan.store.get(baseline.name)
-            times[baseline.name] = None if found is None else found.row[how.TIME]
-        time = times[baseline.name]
+        if baseline.key not in times:
+            found = self.plan.store.get(baseline.key)
+            times[baseline.key] = None if found is None else found.row[how.TIME]
+        time = times[baseline.key]
         return row | {how.AGAINST: row[how.TIME] / time if time else None}
 
 

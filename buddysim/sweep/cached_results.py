@@ -75,9 +75,9 @@ class SavedResults:
     def result_of(self, engine: str, settings: Mapping[str, Any]) -> Result:
         """The result of a point, from what a user may write in a study."""
         point = self.point(engine, settings)
-        found = None if self.fresh and point.name not in self._known else self.stored(point)
+        found = None if self.fresh and point.key not in self._known else self.stored(point)
         if found is None:
-            found = self._known[point.name] = self._simulate(point).full
+            found = self._known[point.key] = self._simulate(point).full
         return found
 
     def point(self, engine: str, settings: Mapping[str, Any]) -> SweepPoint:
@@ -88,19 +88,19 @@ class SavedResults:
 
     def stored(self, point: SweepPoint) -> Result | None:
         """The result of a point; None where the store has none."""
-        if point.name not in self._known:
-            found = None if self.store is None else self.store.get(point.name)
+        if point.key not in self._known:
+            found = None if self.store is None else self.store.get(point.key)
             if found is None:
                 return None
-            self._known[point.name] = found.full
-        return self._known[point.name]
+            self._known[point.key] = found.full
+        return self._known[point.key]
 
     def _simulate(self, point: SweepPoint) -> StoredResult:
         began = time.perf_counter()
-        result = point.how.simulate(point.settings)
+        result = point.sweep_engine.simulate(point.settings)
         record = make_record(point, result, time.perf_counter() - began, peak_rss_bytes())
         self.simulated += 1
         if self.store is not None:
             self.store.check_writable()
             self.store.put(record)
-        return read_record(record.to_bytes(), point.name)  # what is read the next time, to the last bit
+        return read_record(record.to_bytes(), point.key)  # what is read the next time, to the last bit

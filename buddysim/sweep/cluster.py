@@ -137,9 +137,9 @@ class Cluster:
         self._submitted += 1
         future = self._client.submit(
             run_remotely, dict(spec), self._folder, task.grant_bytes,
-            key=f"point-{task.name}-{task.tries}-{task.deaths}-{time.monotonic_ns()}", pure=False, workers=where,
+            key=f"point-{task.key}-{task.tries}-{task.deaths}-{time.monotonic_ns()}", pure=False, workers=where,
         )  # fmt: skip
-        self._futures[task.name] = future
+        self._futures[task.key] = future
         future.add_done_callback(lambda done: self._ended.put((task, done)))
 
     def finished(self, patience_s: float) -> Iterator[tuple[PointTask, Outcome]]:
@@ -178,22 +178,22 @@ class Cluster:
     def _outcome(self, task: PointTask, future: Any) -> Outcome:
         from distributed.scheduler import KilledWorker
 
-        self._futures.pop(task.name, None)
+        self._futures.pop(task.key, None)
         try:
             return future.result(timeout=_LOST_S)  # type: ignore[no-any-return]
         except KilledWorker:
             return self._death(task)
         except Exception as error:  # of Dask, not of the point: `run_point` raises none
             if type(error).__name__ in ("CancelledError", "FutureCancelledError", "TimeoutError", "CommClosedError"):
-                return {"name": task.name, "why": KILLED, "reason": "its worker was lost"}
-            return {"name": task.name, "why": BUG, "reason": " ".join(f"{type(error).__name__}: {error}".split())}
+                return {"key": task.key, "why": KILLED, "reason": "its worker was lost"}
+            return {"key": task.key, "why": BUG, "reason": " ".join(f"{type(error).__name__}: {error}".split())}
 
     def _death(self, task: PointTask) -> Outcome:
         killed = memory_grants.killed_for_memory()
         if self.memory_bytes is not None and killed > self._killed:
             self._killed = killed
-            return {"name": task.name, "why": MEMORY, "reason": "the kernel ended its worker because memory ran out"}
-        return {"name": task.name, "why": KILLED, "reason": "its worker was killed"}
+            return {"key": task.key, "why": MEMORY, "reason": "the kernel ended its worker because memory ran out"}
+        return {"key": task.key, "why": KILLED, "reason": "its worker was killed"}
 
     def _check_alive(self) -> None:
         """Refuses to wait for a scheduler that is gone."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from buddysim.base.errors import BuddysimError
 from buddysim.sweep.rows import read_parquet, rows_table
-from buddysim.sweep.stored_result import DamagedResultError, body_of, name_of_row
+from buddysim.sweep.stored_result import DamagedResultError, body_of, key_of_row
 
 if TYPE_CHECKING:
     from buddysim.sweep.store import Store
@@ -29,7 +29,7 @@ RECORD = "record"
 
 def names(part: Path) -> dict[str, int]:
     """Positions of the results of a part, by name."""
-    column = _read(part, ["name"]).column("name").to_pylist()
+    column = _read(part, ["key"]).column("key").to_pylist()
     return {name: position for position, name in enumerate(column)}
 
 
@@ -79,8 +79,8 @@ def _remove_held(store: Store, visible_after_s: float) -> int:
         path = store.parts / part
         if time.time() - path.stat().st_mtime < visible_after_s:
             continue
-        records = _read(path, ["name", RECORD])
-        for name, record in zip(records.column("name").to_pylist(), records.column(RECORD).to_pylist(), strict=True):
+        records = _read(path, ["key", RECORD])
+        for name, record in zip(records.column("key").to_pylist(), records.column(RECORD).to_pylist(), strict=True):
             if store.path_of(name).exists() and _is_whole(record):
                 store.remove(name)
                 removed += 1
@@ -118,7 +118,7 @@ def _whole(store: Store, chosen: Iterable[str]) -> Iterator[tuple[bytes, bytes]]
         try:
             record = store.path_of(name).read_bytes()
             row = body_of(record).split(b"\n", 1)[0]
-            name_of_row(row)
+            key_of_row(row)
             yield row, record
         except (FileNotFoundError, DamagedResultError):
             continue

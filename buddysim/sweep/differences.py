@@ -26,7 +26,7 @@ from buddysim.trace import open_trace
 LARGEST_FILE = 2**28
 _LEAST_DIGITS = 4
 #: Columns of rows that say where and when, not what.
-_ABOUT = ("name", "asked", "baseline", "machine_checksum", "content", "seconds", "peak_rss_bytes", "sources")
+_ABOUT = ("key", "settings_hash", "baseline", "machine_checksum", "content", "seconds", "peak_rss_bytes", "sources")
 
 Values = dict[str, Any]
 
@@ -163,11 +163,11 @@ def of_record(record: StoredResult, label: str = "") -> ComparedItem:
     """The thing of a stored result."""
     counters = {key: value for key, value in record.result.items() if isinstance(value, int | float | str)}
     settings = {key: value for key, value in record.row.items() if key not in counters and key not in _ABOUT}
-    return ComparedItem("result", label or record.name[:12], settings, counters)
+    return ComparedItem("result", label or record.key[:12], settings, counters)
 
 
 def _stored(digits: str, store: Store) -> ComparedItem:
-    found = sorted(name for name in store.names() if name.startswith(digits))
+    found = sorted(name for name in store.all_keys() if name.startswith(digits))
     if len(found) != 1:
         problem = f"{len(found)} results begin with it: expected more digits" if found else "no result begins with it"
         raise BuddysimError(f"{digits}: {store.folder}: {problem}")

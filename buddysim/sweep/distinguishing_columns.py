@@ -12,11 +12,22 @@ from buddysim.machine.training import TrainingMachine
 from buddysim.machine.units import Bandwidth, Frequency, Time
 from buddysim.sweep.engines import NAMES, find
 
-_ALWAYS = ("name", "trace", "network", "machine", "scheme")
+_ALWAYS = ("key", "trace", "network", "machine", "scheme")
 _TIMES = ("time_ps", "slowdown_vs_ideal", "time_ms", "performance_vs_oracle")
 #: Columns that say nothing on a screen.
-_NEVER = ("asked", "baseline", "machine_checksum", "content", "sources", "file_bytes", "file_changed_ns", "seconds",
-          "peak_rss_bytes", "model_version", "engine")  # fmt: skip
+_NEVER = (
+    "settings_hash",
+    "baseline",
+    "machine_checksum",
+    "content",
+    "sources",
+    "file_bytes",
+    "file_changed_ns",
+    "seconds",
+    "peak_rss_bytes",
+    "model_version",
+    "engine",
+)
 
 
 def telling(found: Any, counters: Collection[str]) -> list[str]:

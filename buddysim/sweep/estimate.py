@@ -43,13 +43,13 @@ class Estimate:
         for key in self._keys(point):
             if key in self._memory:
                 return int(self._memory[key] * MARGIN)
-        return point.how.memory_bytes(point.settings)
+        return point.sweep_engine.memory_bytes(point.settings)
 
     def _keys(self, point: SweepPoint) -> list[tuple[Any, ...]]:
-        subject = point.engine, point.settings[point.how.SUBJECT]
+        subject = point.engine, point.settings[point.sweep_engine.SUBJECT]
         if subject not in self._contents:
-            self._contents[subject] = point.how.identity(point.settings)[point.how.SUBJECT]
+            self._contents[subject] = point.sweep_engine.identity(point.settings)[point.sweep_engine.SUBJECT]
         content = self._contents[subject]
-        axis = point.how.axes().get("scheme")
+        axis = point.sweep_engine.axes().get("scheme")
         scheme = point.settings.get("scheme", None if axis is None else axis.default)
         return [(point.engine, content, scheme), (point.engine, content)]

@@ -37,19 +37,19 @@ def run_point(
 
     Returns
     -------
-    dict with `name`, `worker`, `seconds` of `simulate`, and `busy_s` in all; where it failed `why` (`REFUSED`,
+    dict with `key`, `worker`, `seconds` of `simulate`, and `busy_s` in all; where it failed `why` (`REFUSED`,
     `MEMORY`, `BUG`) and `reason`, a line
     """
     began = time.perf_counter()
-    outcome: Outcome = {"name": spec["name"], "worker": f"{socket.gethostname()}:{os.getpid()}", "seconds": 0.0}
+    outcome: Outcome = {"key": spec["key"], "worker": f"{socket.gethostname()}:{os.getpid()}", "seconds": 0.0}
     try:
         point = from_spec(spec)
-        if point.name != spec["name"]:
+        if point.key != spec["key"]:
             raise BuddysimError("what it reads has changed since the sweep began")
         memory_grants.reset_peak()
         with memory_grants.limited(grant_bytes):
             started = time.perf_counter()
-            result = point.how.simulate(point.settings)
+            result = point.sweep_engine.simulate(point.settings)
             outcome["seconds"] = time.perf_counter() - started
         record = make_record(point, result, outcome["seconds"], peak_rss_bytes())
         outcome["bytes"] = Store(Path(folder)).put(record, waiting=waiting)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from buddysim.sweep.rows import read_parquet, rows_table
-from buddysim.sweep.stored_result import DamagedResultError, NewerResultError, body_of, name_of_row
+from buddysim.sweep.stored_result import DamagedResultError, NewerResultError, body_of, key_of_row
 
 if TYPE_CHECKING:
     from buddysim.sweep.store import Store
@@ -58,7 +58,7 @@ class Index:
     def refresh(self) -> Index:
         """Brings the index up to date with the store."""
         singles = self.store.singles()  # before the parts: see `Store.names`
-        parts = {name for part in self.store.part_names() for name in self.store.names_in(part)}
+        parts = {name for part in self.store.part_names() for name in self.store.keys_in(part)}
         wanted = {name: stamp for name, stamp in singles.items() if name not in parts}
         known = self._known()
         kept = {name for name, stamp in known.items() if wanted.get(name) == stamp}
@@ -71,7 +71,7 @@ class Index:
         self._names = kept | read | parts
         return self
 
-    def names(self) -> set[str]:
+    def all_keys(self) -> set[str]:
         """The names of results whose files were read and are whole."""
         return self._names
 
@@ -88,11 +88,11 @@ class Index:
         found: dict[str, tuple[int, int]] = {}
         for path in self._files():
             try:
-                columns = read_parquet(path, ["name", SIZE, CHANGED])
+                columns = read_parquet(path, ["key", SIZE, CHANGED])
             except (OSError, ValueError):
                 path.unlink(missing_ok=True)
                 continue
-            name, size, changed = (columns.column(each).to_pylist() for each in ("name", SIZE, CHANGED))
+            name, size, changed = (columns.column(each).to_pylist() for each in ("key", SIZE, CHANGED))
             found.update(zip(name, zip(size, changed, strict=True), strict=True))
         return found
 
@@ -104,7 +104,7 @@ class Index:
         for path in old:
             table = read_parquet(path)
             keep = []
-            for name in table.column("name").to_pylist():
+            for name in table.column("key").to_pylist():
                 keep.append(name in kept and name not in seen)
                 seen.add(name)
             tables.append(table.filter(pa.array(keep)))
@@ -133,7 +133,7 @@ class Index:
             with path.open("rb") as file:
                 status = os.fstat(file.fileno())
                 row = body_of(file.read()).split(b"\n", 1)[0]
-            if name_of_row(row) != name:
+            if key_of_row(row) != name:
                 raise DamagedResultError("it is another result's")
             return name, row, (status.st_size, status.st_mtime_ns)
         except FileNotFoundError:

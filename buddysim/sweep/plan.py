@@ -60,7 +60,7 @@ class SweepPlan:
             key = tuple(item for item in settings.items() if item[0] == "machine" or "." in item[0])
             if key not in seen:
                 seen.add(key)
-                self.points[name].how.check_machine(settings)
+                self.points[name].sweep_engine.check_machine(settings)
 
 
 def make_plan(
@@ -80,18 +80,18 @@ def make_plan(
     """
     if study.product > MANY and not (confirm is not None and confirm(study.product)):
         raise BuddysimError(f"{study.title}: {study.product:,} points, more than {MANY:,}: expected --yes to go on")
-    names = PointKeys()
+    keys = PointKeys()
     points: dict[str, SweepPoint] = {}
     for point in study.points():
-        points.setdefault(names.of(point), point)
+        points.setdefault(keys.key_of(point), point)
     if not points:
         raise BuddysimError(f"{study.title}: no points: every one is excluded")
     baselines = set()
     if study.baseline is not None:
         for point in list(points.values()):
             baseline = study.baseline_of(point)
-            if baseline is not None and names.of(baseline) not in points:
-                points[names.of(baseline)] = baseline
-                baselines.add(names.of(baseline))
+            if baseline is not None and keys.key_of(baseline) not in points:
+                points[keys.key_of(baseline)] = baseline
+                baselines.add(keys.key_of(baseline))
     there = set() if fresh else store.verified(points)
     return SweepPlan(study, store, points, baselines, [name for name in points if name not in there])

@@ -14,7 +14,7 @@ from buddysim.sweep.axis import Value
 from buddysim.sweep.engine_protocol import SweepEngine
 from buddysim.sweep.engines import find
 
-NAME_DIGITS = 40  # 160 bits
+KEY_DIGITS = 40  # 160 bits
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,14 +31,14 @@ class SweepPoint:
     settings: Mapping[str, Value]
 
     @property
-    def how(self) -> SweepEngine:
+    def sweep_engine(self) -> SweepEngine:
         """Its engine."""
         return find(self.engine)
 
     @cached_property
     def identity(self) -> dict[str, str]:
         """Everything that determines the result, the engine's model version too."""
-        engine = self.how
+        engine = self.sweep_engine
         return {
             "engine": self.engine,
             "model_version": str(engine.model_version()),
@@ -47,20 +47,20 @@ class SweepPoint:
         }
 
     @cached_property
-    def name(self) -> str:
-        """Of the result."""
-        return name_of(self.identity)
+    def key(self) -> str:
+        """The key of its result in a store."""
+        return key_of(self.identity)
 
     @cached_property
-    def asked(self) -> str:
+    def settings_hash(self) -> str:
         """A hash of the settings as given, files by their paths: the same when a file or the model has changed."""
         text = json.dumps([self.engine, sorted(self.settings.items())], ensure_ascii=False)
-        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:NAME_DIGITS]
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:KEY_DIGITS]
 
     @cached_property
     def baseline(self) -> SweepPoint | None:
         """The same under the scheme that times are set against; None where there is none, or it is that itself."""
-        scheme = self.how.BASELINE
+        scheme = self.sweep_engine.BASELINE
         return None if scheme is None else SweepPoint(self.engine, {**self.settings, "scheme": scheme})
 
     def text(self) -> str:
@@ -72,7 +72,7 @@ class SweepPoint:
         return {
             "engine": self.engine,
             "settings": dict(self.settings),
-            "name": self.name,
+            "key": self.key,
             "plugins": [str(path) for path in plugins.loaded_files()],
         }
 
@@ -84,7 +84,7 @@ def from_spec(spec: Mapping[str, Any]) -> SweepPoint:
     return SweepPoint(spec["engine"], spec["settings"])
 
 
-def name_of(identity: Mapping[str, str]) -> str:
-    """The name of a result: a SHA-256 over what determines it, in hex, cut to `NAME_DIGITS`."""
+def key_of(identity: Mapping[str, str]) -> str:
+    """The name of a result: a SHA-256 over what determines it, in hex, cut to `KEY_DIGITS`."""
     text = "\n".join(f"{key}={value}" for key, value in sorted(identity.items()))
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:NAME_DIGITS]
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:KEY_DIGITS]

@@ -18,7 +18,7 @@ from buddysim.sweep.index import Index, installed
 from buddysim.sweep.store import Store
 
 #: Columns about files and processes, which come last.
-_ABOUT = ("asked", "baseline", "file_bytes", "file_changed_ns", "record")
+_ABOUT = ("settings_hash", "baseline", "file_bytes", "file_changed_ns", "record")
 _TOKEN = re.compile(
     r"\s*(?:(?P<text>'(?:[^']|'')*'|\"[^\"]*\")|(?P<op><=|>=|!=|<>|==|=|<|>)|(?P<mark>[(),])"
     r"|(?P<number>[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.]*[A-Za-z_]{3,}[\w-]*-))\s*"
@@ -92,7 +92,7 @@ class ResultTable:
         condition = f" WHERE {self.condition(where)}" if where else ""
         source = "every_result" if every else "results"
         return self.sql(f"SELECT {chosen} FROM {source}{condition} ORDER BY ALL" if columns else
-                        f"SELECT {chosen} FROM {source}{condition} ORDER BY engine, name")  # fmt: skip
+                        f"SELECT {chosen} FROM {source}{condition} ORDER BY engine, key")  # fmt: skip
 
     def condition(self, where: str) -> str:
         """A condition as SQL.
@@ -142,7 +142,7 @@ def _against(columns: Sequence[str]) -> tuple[str, str]:
     times_of = {engine: [f"try_cast({side}.{_quoted(engine.TIME)} AS DOUBLE)" for side in "rb"] for engine in found}
     shown = "".join(f", {r} / nullif({b}, 0) AS {_quoted(str(e.AGAINST))}" for e, (r, b) in times_of.items())
     times = ", ".join(_quoted(engine.TIME) for engine in found)
-    return shown, f"LEFT JOIN (SELECT DISTINCT ON (name) name, {times} FROM read) b ON r.baseline = b.name"
+    return shown, f"LEFT JOIN (SELECT DISTINCT ON (key) key, {times} FROM read) b ON r.baseline = b.key"
 
 
 def _quoted(name: str) -> str:

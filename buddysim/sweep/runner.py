@@ -24,7 +24,7 @@ Listen = Callable[[Mapping[str, Any]], object]
 class PointTask:
     """A point on its way."""
 
-    name: str
+    key: str
     memory_bytes: int = 0  # known when it is about to start
     tries: int = 0
     deaths: int = 0
@@ -128,7 +128,7 @@ class Runner:
             while self.waiting or self.running:
                 self._start()
                 for task, outcome in self.executor.finished(_PATIENCE_S):
-                    del self.running[task.name]
+                    del self.running[task.key]
                     self._ended(task, outcome)
                     self._start()
         finally:
@@ -139,8 +139,8 @@ class Runner:
         while self.waiting and self._has_room(self.waiting[0]) and self._fits(self.waiting[0]):
             task = self.waiting.popleft()
             task.grant_bytes = self._grant(task)
-            self.running[task.name] = task
-            self.executor.submit(task, self.plan.points[task.name].spec())
+            self.running[task.key] = task
+            self.executor.submit(task, self.plan.points[task.key].spec())
 
     def _has_room(self, task: PointTask) -> bool:
         """Whether it may go: one that has failed only where it runs at once, as it chooses its worker."""
@@ -159,7 +159,7 @@ class Runner:
 
     def _memory_bytes(self, task: PointTask) -> int:
         try:
-            return self._estimate.memory_bytes(self.plan.points[task.name])
+            return self._estimate.memory_bytes(self.plan.points[task.key])
         except (BuddysimError, OSError):
             return 1  # what it reads is gone: the point will say so
 
@@ -181,8 +181,8 @@ class Runner:
         task.deaths += killed
         task.tries += not killed
         task.failed_on.append(outcome.get("worker", ""))
-        point = self.plan.points[task.name]
-        told = {"name": task.name, "point": dict(point.settings), "why": outcome["why"], "reason": outcome["reason"]}
+        point = self.plan.points[task.key]
+        told = {"key": task.key, "point": dict(point.settings), "why": outcome["why"], "reason": outcome["reason"]}
         if task.tries < TRIES and task.deaths < DEATHS:
             task.alone = task.alone or outcome["why"] == MEMORY
             self.listen({"event": "retry", **told})

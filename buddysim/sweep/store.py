@@ -123,7 +123,7 @@ class Store:
         BuddysimError
             where it can't be written
         """
-        content, path = record.to_bytes(), self.path_of(record.name)
+        content, path = record.to_bytes(), self.path_of(record.key)
         end, pause = time.monotonic() + patience_s, 0.05
         while True:
             try:
@@ -162,7 +162,7 @@ class Store:
                     found[entry.name] = status.st_size, status.st_mtime_ns
         return found
 
-    def names(self) -> set[str]:
+    def all_keys(self) -> set[str]:
         """The names of all results that are there; their content isn't looked at."""
         found = set(self.singles())  # first: compaction writes a part before it removes single files
         self._list_parts()
@@ -173,7 +173,7 @@ class Store:
         self._list_parts()
         return sorted(self._parts)
 
-    def names_in(self, part: str) -> set[str]:
+    def keys_in(self, part: str) -> set[str]:
         """The names of the results of a part."""
         return set(self._parts[part])
 
@@ -190,8 +190,8 @@ class Store:
 
         if installed():
             self.index = Index(self).refresh()
-            return self.index.names().intersection(names)
-        there = self.names()
+            return self.index.all_keys().intersection(names)
+        there = self.all_keys()
         return {name for name in names if name in there and self.get(name) is not None}
 
     def _checked(self, content: bytes, name: str, where: str) -> StoredResult | None:

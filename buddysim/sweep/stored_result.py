@@ -21,7 +21,7 @@ from typing import Any
 import zstandard
 
 from buddysim.sweep.engine_protocol import StorableResult
-from buddysim.sweep.point import SweepPoint, name_of
+from buddysim.sweep.point import SweepPoint, key_of
 
 FORMAT = 1
 _MAGIC = b"buddysim-result"
@@ -47,14 +47,14 @@ class StoredResult:
 
     Attributes
     ----------
-    name : of the result
+    key : of the result in a store
     identity : what determines it
     row : its row of tables, columns by name
     result : what `StorableResult.to_dict` gives, without what differs from run to run
     measured : seconds, peak_rss_bytes, computer, finished, sources and `speed.*`
     """
 
-    name: str
+    key: str
     identity: dict[str, str]
     row: Row
     result: dict[str, Any]
@@ -105,24 +105,24 @@ def make_record(point: SweepPoint, result: StorableResult, seconds: float, peak_
     stable = {key: value for key, value in everything.items() if not key.startswith(MEASURED_PREFIX)}
     baseline = point.baseline
     row: Row = {
-        "name": point.name,
+        "key": point.key,
         "engine": point.engine,
         "model_version": int(point.identity["model_version"]),
-        "asked": point.asked,
-        "baseline": None if baseline is None else baseline.name,
+        "settings_hash": point.settings_hash,
+        "baseline": None if baseline is None else baseline.key,
         "machine_checksum": point.identity["machine"],
-        "content": point.identity[point.how.SUBJECT],
+        "content": point.identity[point.sweep_engine.SUBJECT],
         "seconds": seconds,
         "peak_rss_bytes": peak_rss_bytes,
         "sources": measured["sources"],
     }
-    row |= point.how.columns(point.settings)
+    row |= point.sweep_engine.columns(point.settings)
     row |= {key: value for key, value in stable.items() if key not in row and isinstance(value, int | float | str)}
     row = {key: value for key, value in row.items() if value is not None}
-    return StoredResult(point.name, point.identity, row, stable, measured)
+    return StoredResult(point.key, point.identity, row, stable, measured)
 
 
-def read_record(content: bytes, name: str) -> StoredResult:
+def read_record(content: bytes, key: str) -> StoredResult:
     """The record of a file's bytes.
 
     Raises
@@ -142,8 +142,8 @@ def read_record(content: bytes, name: str) -> StoredResult:
         isinstance(text, str) for text in record.identity.values()
     ):
         raise DamagedResultError("its content is no result")
-    if record.name != name or name_of(record.identity) != name:
-        raise DamagedResultError(f"it is the result {record.name}, not {name}")
+    if record.key != key or key_of(record.identity) != key:
+        raise DamagedResultError(f"it is the result {record.key}, not {key}")
     return record
 
 
@@ -175,14 +175,14 @@ def row_of(line: bytes) -> Row:
     except (ValueError, RecursionError):
         raise DamagedResultError("its row is no JSON") from None
     flat = isinstance(row, dict) and all(isinstance(value, str | int | float | None) for value in row.values())
-    if not flat or [type(row.get(key)) for key in ("name", "engine", "model_version")] != [str, str, int]:
+    if not flat or [type(row.get(key)) for key in ("key", "engine", "model_version")] != [str, str, int]:
         raise DamagedResultError("its row is none of a result")
     return row
 
 
-def name_of_row(row: bytes) -> str:
-    """The name in the first line of a file; raises `DamagedResultError` where it has none."""
-    return str(row_of(row)["name"])
+def key_of_row(row: bytes) -> str:
+    """The key in the first line of a file; raises `DamagedResultError` where it has none."""
+    return str(row_of(row)["key"])
 
 
 def _json(value: Mapping[str, Any]) -> bytes:

@@ -20,7 +20,7 @@ from buddysim.base.hints import hint, shortened
 from buddysim.sweep.axis import Value
 from buddysim.sweep.engine_protocol import SweepEngine
 from buddysim.sweep.engines import NAMES, find
-from buddysim.sweep.point import NAME_DIGITS, SweepPoint
+from buddysim.sweep.point import KEY_DIGITS, SweepPoint
 
 #: A larger study asks first.
 MANY = 1_000_000
@@ -48,7 +48,7 @@ class Study:
     baseline: Alternative | None = None
 
     @property
-    def how(self) -> SweepEngine:
+    def sweep_engine(self) -> SweepEngine:
         """Its engine."""
         return find(self.engine)
 
@@ -75,14 +75,14 @@ class Study:
 
     def baseline_of(self, point: SweepPoint) -> SweepPoint | None:
         """The point that a point's time is set against; None where there is none."""
-        scheme = self.how.BASELINE
+        scheme = self.sweep_engine.BASELINE
         if scheme is None:
             return None
         return SweepPoint(self.engine, {**point.settings, "scheme": scheme, **(self.baseline or {})})
 
     def check(self) -> None:
         """Refuses unknown names and wrong values; each is looked at once."""
-        engine, known = self.how, self.how.axes()
+        engine, known = self.sweep_engine, self.sweep_engine.axes()
         names = {name for axis in self.axes for alternative in axis for name in alternative} | {*(self.baseline or {})}
         if engine.SUBJECT not in names:
             raise BuddysimError(f"{self.title}: nothing to simulate: expected {engine.SUBJECT} to have a value")
@@ -111,7 +111,7 @@ class Study:
         return [each[name] for axis in self.axes for each in axis if name in each]
 
     def _canonical(self, settings: Mapping[str, Value], name: str, value: Value) -> Any:
-        return value if name in self.how.axes() else self.how.machine_value(settings, name, value)
+        return value if name in self.sweep_engine.axes() else self.sweep_engine.machine_value(settings, name, value)
 
     def _matches(self, settings: Mapping[str, Value], exclusion: Mapping[str, list[Any]]) -> bool:
         for name, values in exclusion.items():
@@ -134,7 +134,7 @@ def _product(axes: Sequence[Sequence[Alternative]]) -> Iterator[Alternative]:
 
 
 class PointKeys:
-    """The names of many points: `SweepPoint.name`, each part of their identities computed once.
+    """Keys of many points: `SweepPoint.key`, each part of their identities computed once.
 
     A tenth of a second for 10,000 points; nothing may change meanwhile.
     """
@@ -144,8 +144,8 @@ class PointKeys:
         self._around: dict[Any, tuple[str, str]] = {}
         self._machines: dict[Any, str] = {}
 
-    def of(self, point: SweepPoint) -> str:
-        """The name of a point."""
+    def key_of(self, point: SweepPoint) -> str:
+        """The key of a point."""
         settings = point.settings
         layout = (point.engine, *settings)
         picks = self._layouts.get(layout)
@@ -163,15 +163,15 @@ class PointKeys:
         machine_key = (layout, of_machine(values))
         machine = self._machines.get(machine_key)
         if machine is None:
-            machine = self._machines[machine_key] = point.how.machine_identity(settings)
+            machine = self._machines[machine_key] = point.sweep_engine.machine_identity(settings)
         text = f"{around[0]}{machine}{around[1]}"
-        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:NAME_DIGITS]
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:KEY_DIGITS]
 
     @staticmethod
     def _picks(point: SweepPoint) -> tuple[Pick, Pick, Pick]:
         """What picks the machine's values of a point with these names, the others, and those that count twice."""
         places = {name: place for place, name in enumerate(point.settings)}
-        keys_read = point.how.KEYS_READ
+        keys_read = point.sweep_engine.KEYS_READ
         return (
             _pick([place for name, place in places.items() if "." in name or name == "machine"]),
             _pick([place for name, place in places.items() if "." not in name]),
@@ -292,7 +292,7 @@ class StudyReader:
         return [{name: self._value(study, name, value) for name, value in zip(lists, row, strict=True)} for row in rows]
 
     def _value(self, study: Study, name: str, given: Any) -> Value:
-        axes = study.how.axes()
+        axes = study.sweep_engine.axes()
         if name in axes:
             axis = axes[name]
             if self._resolve is not None and isinstance(given, str):

@@ -16,18 +16,21 @@ def changes(plan: SweepPlan) -> list[str]:
     table = plan.table if plan.missing else None
     if table is None:
         return []
-    missing = {plan.points[name].asked: plan.points[name] for name in plan.missing[:_MOST]}
-    texts = ", ".join(f"'{asked}'" for asked in missing)
-    query = f"SELECT asked, model_version, machine_checksum, content, name FROM every_result WHERE asked IN ({texts})"
-    latest: dict[str, Any] = {row["asked"]: row for row in table.sql(query).to_pylist()}
+    missing = {plan.points[name].settings_hash: plan.points[name] for name in plan.missing[:_MOST]}
+    texts = ", ".join(f"'{each}'" for each in missing)
+    columns = "settings_hash, model_version, machine_checksum, content, key"
+    query = f"SELECT {columns} FROM every_result WHERE settings_hash IN ({texts})"
+    latest: dict[str, Any] = {row["settings_hash"]: row for row in table.sql(query).to_pylist()}
     reasons = Counter(
-        _reason(missing[asked], row) for asked, row in latest.items() if row["name"] != missing[asked].name
+        _reason(missing[settings_hash], row)
+        for settings_hash, row in latest.items()
+        if row["key"] != missing[settings_hash].key
     )
     return [f"{count:,} points: {reason}: simulated again" for reason, count in reasons.items()]
 
 
 def _reason(point: SweepPoint, row: dict[str, Any]) -> str:
-    how, identity = point.how, point.identity
+    how, identity = point.sweep_engine, point.identity
     if str(row["model_version"]) != identity["model_version"]:
         return f"model version {row['model_version']} made them, now it is {identity['model_version']}"
     if row["machine_checksum"] != identity["machine"]:
@@ -44,8 +47,8 @@ def edited(plan: SweepPlan) -> str | None:
     if not plan.there or plan.table is None:
         return None
     engine = plan.study.engine
-    query = f"SELECT name FROM results WHERE engine = '{engine}' AND sources <> '{sources_checksum(engine)}'"
-    count = len(plan.points.keys() & plan.table.sql(query).column("name").to_pylist())
+    query = f"SELECT key FROM results WHERE engine = '{engine}' AND sources <> '{sources_checksum(engine)}'"
+    count = len(plan.points.keys() & plan.table.sql(query).column("key").to_pylist())
     if not count:
         return None
     return (

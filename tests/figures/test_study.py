@@ -211,8 +211,8 @@ def test_workers_and_a_cluster_make_the_pictures_of_one_process(name: str, folde
             assert picture.read_bytes() == (folder / f"{name}.svg").read_bytes()
             assert picture.with_suffix(".csv").read_bytes() == (folder / f"{name}.csv").read_bytes()
             made, one = Store.at(tmp_path / place), Store.at(folder / "store")
-            assert made.names()
-            assert all(stable(made.get(result)) == stable(one.get(result)) for result in made.names())
+            assert made.all_keys()
+            assert all(stable(made.get(result)) == stable(one.get(result)) for result in made.all_keys())
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import pytest
 
 from buddysim.sweep.point import SweepPoint
 from buddysim.sweep.store import Store
-from buddysim.sweep.stored_result import StoredResult, make_record, name_of
+from buddysim.sweep.stored_result import StoredResult, key_of, make_record
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,13 +33,13 @@ def store(tmp_path: Path) -> Store:
 def small_record() -> StoredResult:
     """The record of a training that takes milliseconds."""
     point = SweepPoint("training", {"network": "alexnet-cifar10", "batch": 2, "scheme": "vdnn-all-m"})
-    return make_record(point, point.how.simulate(point.settings), 0.01, 10**8)
+    return make_record(point, point.sweep_engine.simulate(point.settings), 0.01, 10**8)
 
 
 def named(record: StoredResult, number: int) -> StoredResult:
     """The same under another name, which its identity has."""
     identity = {**record.identity, "batch": str(number)}
-    name = name_of(identity)
+    name = key_of(identity)
     return StoredResult(name, identity, {**record.row, "name": name, "batch": number}, record.result, record.measured)
 
 

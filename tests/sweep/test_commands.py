@@ -255,10 +255,10 @@ def test_another_model_version_is_simulated_again_and_pruned(
     assert f"model version {version} made them, now it is {version + 1}: simulated again" in capsys.readouterr().err
     assert main(["results", "--prune", *store]) == 0
     assert "nothing was removed" in capsys.readouterr().out
-    assert len(Store.at(tmp_path / "s").names()) == 2
+    assert len(Store.at(tmp_path / "s").all_keys()) == 2
     assert main(["results", "--prune", "--yes", *store]) == 0
     assert "1 files removed" in capsys.readouterr().out
-    assert len(Store.at(tmp_path / "s").names()) == 1
+    assert len(Store.at(tmp_path / "s").all_keys()) == 1
     assert main(command) == 0
     assert "1 there, 0 to simulate" in capsys.readouterr().err
 

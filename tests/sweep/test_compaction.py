@@ -18,24 +18,24 @@ def test_compacted_results_are_the_same(store: Store, small_record: StoredResult
     for record in records:
         store.put(record)
     assert compaction.compact(store) == (7, 0)
-    assert set(store.singles()) == store.names()  # nothing is removed before others can see the part
+    assert set(store.singles()) == store.all_keys()  # nothing is removed before others can see the part
     assert compaction.compact(store, visible_after_s=0.0) == (0, 7)
     assert store.singles() == {}
     fresh = Store.at(store.folder)
-    assert fresh.names() == {record.name for record in records}
-    assert all(fresh.get(record.name) == record for record in records)
-    assert fresh.verified([record.name for record in records]) == fresh.names()
+    assert fresh.all_keys() == {record.key for record in records}
+    assert all(fresh.get(record.key) == record for record in records)
+    assert fresh.verified([record.key for record in records]) == fresh.all_keys()
 
 
 def test_a_reader_in_the_middle_of_a_compaction_misses_nothing(store: Store, small_record: StoredResult) -> None:
     reader = Store(store.folder)
     for number in range(5):
         store.put(named(small_record, number))
-    before = reader.names()
+    before = reader.all_keys()
     compaction.compact(store, visible_after_s=0.0)
-    assert reader.names() == before
+    assert reader.all_keys() == before
     compaction.compact(store, visible_after_s=0.0)
-    assert reader.names() == before
+    assert reader.all_keys() == before
     assert all(reader.get(name) is not None for name in before)
 
 
@@ -45,19 +45,19 @@ def test_two_compactions_at_once_lose_nothing(store: Store, small_record: Stored
         store.put(record)
     other = Store(store.folder)
     compaction.compact(store)
-    compaction._write(other, [record.name for record in records[:4]])  # as one that began before did
+    compaction._write(other, [record.key for record in records[:4]])  # as one that began before did
     compaction.compact(store, visible_after_s=0.0)
-    assert other.names() == {record.name for record in records}
-    assert all(other.get(record.name) == record for record in records)
+    assert other.all_keys() == {record.key for record in records}
+    assert all(other.get(record.key) == record for record in records)
 
 
 def test_damaged_files_stay_out_of_parts(store: Store, small_record: StoredResult) -> None:
     store.put(small_record)
     store.put(named(small_record, 1))
-    store.path_of(small_record.name).write_bytes(b"buddysim-result 1")
+    store.path_of(small_record.key).write_bytes(b"buddysim-result 1")
     assert compaction.compact(store) == (1, 0)
     assert compaction.compact(store, visible_after_s=0.0) == (0, 1)
-    assert Store.at(store.folder).get(small_record.name) is None
+    assert Store.at(store.folder).get(small_record.key) is None
 
 
 def test_a_damaged_part_is_said_in_a_line(store: Store, small_record: StoredResult) -> None:
@@ -66,4 +66,4 @@ def test_a_damaged_part_is_said_in_a_line(store: Store, small_record: StoredResu
     (part,) = store.parts.iterdir()
     part.write_bytes(part.read_bytes()[:-100])
     with pytest.raises(BuddysimError, match="damaged"):
-        Store.at(store.folder).names()
+        Store.at(store.folder).all_keys()

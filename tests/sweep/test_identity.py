@@ -107,11 +107,11 @@ def test_what_an_analysis_does_not_read_is_not_in_its_name() -> None:
     jacobi = {"trace": str(ROOT / "traces" / "jacobi2d.bin")}
     plain = SweepPoint("analysis", {"analysis": "ratio", **jacobi})
     unread: list[dict[str, Any]] = [{"threshold": 0.1}, {"machine": "v100"}, {"link.bandwidth": "50 GB/s"}]
-    assert {SweepPoint("analysis", {**plain.settings, **one}).name for one in unread} == {plain.name}
-    assert SweepPoint("analysis", {**plain.settings, "compressors": "zvc"}).name != plain.name
+    assert {SweepPoint("analysis", {**plain.settings, **one}).key for one in unread} == {plain.key}
+    assert SweepPoint("analysis", {**plain.settings, "compressors": "zvc"}).key != plain.key
     replayed = {"analysis": "targets", **jacobi}
     changes: list[dict[str, Any]] = [{}, *unread, {"compressors": "zvc"}, {"profile_from": LUD}]
-    assert len({SweepPoint("analysis", {**replayed, **one}).name for one in changes}) == len(changes)
+    assert len({SweepPoint("analysis", {**replayed, **one}).key for one in changes}) == len(changes)
 
 
 # -- what changes a result changes the name ---------------------------------------------------------------------------
@@ -139,7 +139,7 @@ def test_every_axis_of_replays_changes_the_name(tmp_path: Path) -> None:
     targets = tmp_path / "targets.toml"
     targets.write_text("[targets]\n")
     changes = [{}, *CHANGES, {"targets": str(targets)}]
-    names = [replayed(**change).name for change in changes]
+    names = [replayed(**change).key for change in changes]
     assert len(set(names)) == len(names)
     assert set(replay.axes()) <= {key for change in changes for key in change}
 
@@ -156,12 +156,12 @@ def test_every_axis_of_trainings_changes_the_name(tmp_path: Path) -> None:
         {"optimizer": "adam"},
     ]
     changes += [{"training.device_memory": "8 GiB"}, {"training.links.pcie3.d2h_bandwidth": "9 GB/s"}]
-    names = [trained(**change).name for change in changes]
+    names = [trained(**change).key for change in changes]
     other = {"epoch": 1.0, "repeated_values": False, "synthetic_density": 0.5, "synthetic_cluster": 2, "seed": 1}
     other |= {"map_layout": "NHWC", "codec_window": 512, "mask_bytes": False}
     other |= {"activations": str(table), "density_table": str(table)}
-    names += [trained(scheme="cdma-zv", **{name: value}).name for name, value in other.items()]
-    names += [trained(scheme="cdma-zv").name]
+    names += [trained(scheme="cdma-zv", **{name: value}).key for name, value in other.items()]
+    names += [trained(scheme="cdma-zv").key]
     assert len(set(names)) == len(names)
     missing = {
         name for name in training.axes() if name not in {key for change in changes for key in change} | other.keys()
@@ -179,32 +179,32 @@ def test_the_content_of_files_counts_and_their_place_does_not(kind: str, tmp_pat
         first.write_text("one")
         changed = "two"
     shutil.copy(first, second)
-    name = replayed(**{kind: str(first)}).name
-    assert replayed(**{kind: str(second)}).name == name
+    name = replayed(**{kind: str(first)}).key
+    assert replayed(**{kind: str(second)}).key == name
     first.write_text(changed)
-    assert replayed(**{kind: str(first)}).name != name
+    assert replayed(**{kind: str(first)}).key != name
 
 
 def test_layers_and_their_names_count_of_a_network_file(tmp_path: Path) -> None:
     path = tmp_path / "net.toml"
     path.write_text((ROOT / "docs" / "examples" / "leaky.toml").read_text().replace("leaky-relu", "relu"))
-    before = trained(network=str(path)).name
+    before = trained(network=str(path)).key
     path.write_text(path.read_text().replace('name = "', 'name = "x', 1))
-    assert trained(network=str(path)).name != before
+    assert trained(network=str(path)).key != before
 
 
 def test_the_model_version_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = replayed().name
+    before = replayed().key
     monkeypatch.setattr(replay, "MODEL_VERSION", replay.MODEL_VERSION + 1)
-    assert replayed().name != before
+    assert replayed().key != before
 
 
 def test_a_plugin_counts_where_it_defines_something_of_the_engine() -> None:
     code = (
-        "import buddysim, sys\nfrom buddysim.sweep.point import Point\n"
-        "points = [Point('replay', {'trace': sys.argv[1]}), Point('training', {'network': 'alexnet'})]\n"
-        "before = [point.name for point in points]\nbuddysim.load_plugin(sys.argv[2])\n"
-        "print([Point(p.engine, p.settings).name != name for p, name in zip(points, before)])"
+        "import buddysim, sys\nfrom buddysim.sweep.point import SweepPoint\n"
+        "points = [SweepPoint('replay', {'trace': sys.argv[1]}), SweepPoint('training', {'network': 'alexnet'})]\n"
+        "before = [point.key for point in points]\nbuddysim.load_plugin(sys.argv[2])\n"
+        "print([SweepPoint(p.engine, p.settings).key != name for p, name in zip(points, before)])"
     )
     import subprocess
     import sys
@@ -231,15 +231,15 @@ def test_a_plugin_counts_where_it_defines_something_of_the_engine() -> None:
     ],
 )
 def test_equal_replays_have_one_name(one: dict[str, Any], other: dict[str, Any]) -> None:
-    assert replayed(**one).name == replayed(**other).name
+    assert replayed(**one).key == replayed(**other).key
 
 
 def test_equal_trainings_have_one_name() -> None:
-    assert trained(link="pcie3").name == trained().name == trained(**{"training.link": "pcie3"}).name
-    assert trained(conv_library="cudnn4").name == trained().name
-    assert trained(scheme="vdnn-all-m", synthetic_density=0.5).name == trained(scheme="vdnn-all-m").name
-    assert trained(scheme="cdma-zv", synthetic_cluster=1).name == trained(scheme="cdma-zv").name
-    assert trained(**{"training.link": "pcie4"}).name != trained().name
+    assert trained(link="pcie3").key == trained().key == trained(**{"training.link": "pcie3"}).key
+    assert trained(conv_library="cudnn4").key == trained().key
+    assert trained(scheme="vdnn-all-m", synthetic_density=0.5).key == trained(scheme="vdnn-all-m").key
+    assert trained(scheme="cdma-zv", synthetic_cluster=1).key == trained(scheme="cdma-zv").key
+    assert trained(**{"training.link": "pcie4"}).key != trained().key
 
 
 @pytest.mark.parametrize("scheme", REPLAY_SCHEMES.names())
@@ -293,9 +293,9 @@ def test_names_are_equal_where_settings_mean_the_same(one: Any, other: Any, rand
         random.shuffle(items)
         return dict(items)
 
-    names, fast = [replayed(**read(settings)).name for settings in (one, other)], PointKeys()
+    names, fast = [replayed(**read(settings)).key for settings in (one, other)], PointKeys()
     assert (names[0] == names[1]) == (meaning(one) == meaning(other))
-    assert [fast.of(replayed(**read(settings))) for settings in (one, other)] == names
+    assert [fast.key_of(replayed(**read(settings))) for settings in (one, other)] == names
 
 
 @given(st.dictionaries(st.sampled_from(sorted(Machine.load("p100-nvlink2").dotted_keys())), st.just(None), max_size=3))
@@ -319,9 +319,9 @@ def test_the_fast_checksum_is_that_of_the_training_machine() -> None:
 
 def test_a_record_that_is_read_says_its_own_name() -> None:
     point = replayed(**{"link.bandwidth": "50 GB/s"})
-    made = stored_result.make_record(point, point.how.simulate(point.settings), 1.0, 2)
-    assert stored_result.name_of(made.identity) == point.name == made.name
-    again = stored_result.read_record(made.to_bytes(), point.name)
+    made = stored_result.make_record(point, point.sweep_engine.simulate(point.settings), 1.0, 2)
+    assert stored_result.key_of(made.identity) == point.key == made.key
+    again = stored_result.read_record(made.to_bytes(), point.key)
     assert again == made
     assert again.full == {**made.result, **{k: v for k, v in made.measured.items() if k.startswith("speed.")}}
     with pytest.raises(stored_result.DamagedResultError):

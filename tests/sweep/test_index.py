@@ -39,11 +39,11 @@ def of_other_columns(file: Path) -> None:
 @pytest.mark.parametrize("harm", [Path.unlink, emptied, cut, of_other_columns])
 def test_a_damaged_index_is_made_anew(store: Store, files: list[Path], harm: object) -> None:
     assert callable(harm)
-    before = Index(store).refresh().names()
+    before = Index(store).refresh().all_keys()
     for file in files:
         harm(file)
     again = Index(store).refresh()
-    assert again.names() == before == store.names()
+    assert again.all_keys() == before == store.all_keys()
     assert store.notes == []
 
 
@@ -52,12 +52,12 @@ def test_what_is_known_is_not_read_again(store: Store, files: list[Path], monkey
         raise AssertionError(f"{name} was read")
 
     monkeypatch.setattr(Index, "_row", refuse)
-    assert Index(store).refresh().names() == store.names()
+    assert Index(store).refresh().all_keys() == store.all_keys()
     assert [Path(file) for file in Index(store).refresh().files()] == files
 
 
 def test_a_result_that_changes_in_place_is_read_again(store: Store, files: list[Path]) -> None:
-    name = min(store.names())
+    name = min(store.all_keys())
     store.path_of(name).write_bytes(store.path_of(name).read_bytes()[:-1])
-    assert Index(store).refresh().names() == store.names() - {name}
+    assert Index(store).refresh().all_keys() == store.all_keys() - {name}
     assert "damaged" in store.notes[0]

@@ -58,7 +58,7 @@ def test_a_failure_is_one_of_the_point(store: Store, monkeypatch: pytest.MonkeyP
         assert outcome["why"] == why
         assert outcome["reason"]
     assert "test_running.py" in outcome["reason"]  # where a bug is
-    assert store.names() == set()
+    assert store.all_keys() == set()
 
 
 def test_a_trace_that_changes_or_vanishes_during_a_sweep_is_a_failed_point(store: Store, tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_a_trace_that_changes_or_vanishes_during_a_sweep_is_a_failed_point(store
     assert run_point(spec, str(store.folder))["reason"] == "what it reads has changed since the sweep began"
     path.unlink()
     assert "No such file" in run_point(spec, str(store.folder))["reason"]
-    assert store.names() == set()
+    assert store.all_keys() == set()
 
 
 @pytest.mark.skipif("BUDDYSIM_SANITIZED" in os.environ, reason="a sanitizer reserves terabytes")
@@ -138,9 +138,9 @@ class Scripted:
 
     def finished(self, patience_s: float) -> Iterator[tuple[PointTask, Any]]:
         task = self.running.pop(0)
-        ends = self.script.get(task.name, [])
+        ends = self.script.get(task.key, [])
         why = ends.pop(0) if ends else None
-        outcome: dict[str, Any] = {"name": task.name, "worker": "w", "seconds": 1.0, "busy_s": 1.0}
+        outcome: dict[str, Any] = {"name": task.key, "worker": "w", "seconds": 1.0, "busy_s": 1.0}
         yield task, outcome | ({"why": why, "reason": "because"} if why else {})
 
     def close(self) -> None:
@@ -296,18 +296,18 @@ def test_ctrl_c_ends_cleanly_and_the_same_command_goes_on(tmp_path: Path) -> Non
     started = subprocess.Popen(
         command(tmp_path / "s", 300, "--workers", "2"), stderr=subprocess.PIPE, text=True, start_new_session=True
     )
-    while len(Store.at(tmp_path / "s").names()) < 5:
+    while len(Store.at(tmp_path / "s").all_keys()) < 5:
         time.sleep(0.05)
     os.killpg(started.pid, signal.SIGINT)  # as a terminal does it: to all of its processes
     _, said = started.communicate(timeout=60)
     assert started.returncode == 130
     assert "the same command goes on" in said
     assert "Traceback" not in said
-    there = Store.at(tmp_path / "s").names()
+    there = Store.at(tmp_path / "s").all_keys()
     assert 5 <= len(there) < 300
     done = subprocess.run(command(tmp_path / "s", 300, "--workers", "1"), capture_output=True, text=True, check=True)
     assert f"{len(there)} there" in done.stderr
-    assert len(Store.at(tmp_path / "s").names()) == 300
+    assert len(Store.at(tmp_path / "s").all_keys()) == 300
 
 
 @needs_dask
@@ -319,7 +319,7 @@ def test_results_are_the_same_for_1_2_and_4_workers_and_in_any_order(tmp_path: P
         random.Random(workers).shuffle(asked.axes[-1])
         results = run_sweep(asked, store=tmp_path / str(workers), workers=workers)
         assert results.summary.failures == []
-        made.append({record.name: stable(record) for record in results})
+        made.append({record.key: stable(record) for record in results})
     assert made[0] == made[1] == made[2]
 
 
@@ -367,9 +367,9 @@ def test_fifty_kills_and_a_full_disk_lose_nothing(small_disk: Path, tmp_path: Pa
     asked = {"set": {"trace": LUD, "scheme": "buddy"}, "grid": {"seed": list(range(points))}}
     undisturbed = run_sweep(StudyReader("t").read(asked), store=tmp_path / "undisturbed", workers=1)
     disturbed = Store.at(place)
-    assert set(disturbed.singles()) == {record.name for record in undisturbed}
+    assert set(disturbed.singles()) == {record.key for record in undisturbed}
     for record in undisturbed:
-        assert stable(disturbed.get(record.name)) == stable(record)
+        assert stable(disturbed.get(record.key)) == stable(record)
     assert disturbed.notes == []
 
 
@@ -381,7 +381,7 @@ def test_two_sweeps_at_once_on_one_store_lose_nothing(tmp_path: Path) -> None:
         each.communicate(timeout=120)
         assert each.returncode == 0
     store = Store.at(tmp_path / "s")
-    assert len(store.verified(store.names())) == 60
+    assert len(store.verified(store.all_keys())) == 60
     assert store.notes == []
 
 

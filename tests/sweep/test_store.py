@@ -21,13 +21,13 @@ from tests.sweep.conftest import named
 
 
 def test_what_was_written_is_read(store: Store, small_record: StoredResult) -> None:
-    assert store.get(small_record.name) is None
+    assert store.get(small_record.key) is None
     size = store.put(small_record)
-    assert store.get(small_record.name) == small_record
-    assert store.names() == {small_record.name}
-    path = store.path_of(small_record.name)
+    assert store.get(small_record.key) == small_record
+    assert store.all_keys() == {small_record.key}
+    path = store.path_of(small_record.key)
     assert path.stat().st_size == size
-    assert path.parent.name == small_record.name[:2]
+    assert path.parent.name == small_record.key[:2]
     assert list(store.unfinished.iterdir()) == []
 
 
@@ -44,7 +44,7 @@ def test_a_store_is_where_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyP
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_damaged_file_is_no_result_and_is_said(store: Store, small_record: StoredResult, data: Any) -> None:
     store.put(small_record)
-    path = store.path_of(small_record.name)
+    path = store.path_of(small_record.key)
     content = bytearray(path.read_bytes())
     if data.draw(st.booleans(), "cut"):
         content = content[: data.draw(st.integers(0, len(content) - 1), "at")]
@@ -54,22 +54,22 @@ def test_a_damaged_file_is_no_result_and_is_said(store: Store, small_record: Sto
     path.write_bytes(content)
     store.notes.clear()
     try:
-        assert store.get(small_record.name) is None
+        assert store.get(small_record.key) is None
         assert "damaged" in store.notes[0]
-        assert store.verified([small_record.name]) == set()
+        assert store.verified([small_record.key]) == set()
     except BuddysimError as error:  # the flipped bit made it one of a newer format
         assert "a newer version" in str(error)
     store.put(small_record)
-    assert store.get(small_record.name) == small_record
-    assert store.verified([small_record.name]) == {small_record.name}
+    assert store.get(small_record.key) == small_record
+    assert store.verified([small_record.key]) == {small_record.key}
 
 
 def test_a_format_that_never_was_is_damage(store: Store, small_record: StoredResult) -> None:
     """The head says the format, and the checksum is of what follows it."""
     store.put(small_record)
-    path = store.path_of(small_record.name)
+    path = store.path_of(small_record.key)
     path.write_bytes(path.read_bytes().replace(b"buddysim-result 1 ", b"buddysim-result 0 "))
-    assert store.get(small_record.name) is None
+    assert store.get(small_record.key) is None
     assert "damaged" in store.notes[0]
 
 
@@ -97,12 +97,12 @@ def test_many_writers_of_the_same_points_leave_each_once(store: Store, small_rec
         thread.start()
     seen: set[str] = set()
     while any(thread.is_alive() for thread in threads):
-        for name in Store(store.folder).names():
+        for name in Store(store.folder).all_keys():
             assert store.get(name) is not None  # never half a file
             seen.add(name)
     for thread in threads:
         thread.join()
-    assert store.names() == {record.name for record in records}
+    assert store.all_keys() == {record.key for record in records}
     assert store.notes == []
     assert list(store.unfinished.iterdir()) == []
 
@@ -122,7 +122,7 @@ def test_a_full_disk_is_waited_for(
 
     monkeypatch.setattr(Path, "write_bytes", full)
     store.put(small_record, waiting=said.append)
-    assert store.get(small_record.name) == small_record
+    assert store.get(small_record.key) == small_record
     assert len(said) == 3
     assert list(store.unfinished.iterdir()) == []
     left[0] = 1000
@@ -143,10 +143,10 @@ def test_a_file_that_may_not_grow_is_a_full_disk(store: Store, small_record: Sto
     )
     store.put(small_record)
     other = store.folder.parent / "other"
-    command = [sys.executable, "-c", code, str(other), str(store.path_of(small_record.name))]
+    command = [sys.executable, "-c", code, str(other), str(store.path_of(small_record.key))]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "File too large" in done.stdout
-    assert Store.at(other).get(small_record.name) == small_record
+    assert Store.at(other).get(small_record.key) == small_record
 
 
 # -- another computer's cache: files are seen late ---------------------------------------------------------------------
@@ -161,10 +161,10 @@ class Late(Store):
 
     def look(self) -> None:
         """The cache is brought up to date."""
-        self.seen = set(Store(self.folder).names())
+        self.seen = set(Store(self.folder).all_keys())
 
-    def names(self) -> set[str]:
-        return super().names() & self.seen
+    def all_keys(self) -> set[str]:
+        return super().all_keys() & self.seen
 
     def singles(self) -> dict[str, tuple[int, int]]:
         return {name: stamp for name, stamp in super().singles().items() if name in self.seen}
@@ -180,12 +180,12 @@ def test_what_is_seen_late_is_simulated_twice_and_neither_lost_nor_damaged(
     simulated = 0
     for number, record in enumerate(records):
         for computer in computers:
-            if computer.get(record.name) is None:
+            if computer.get(record.key) is None:
                 computer.put(record)
                 simulated += 1
         if number % 5 == 4:
             computers[number % 2].look()
     assert simulated > len(records)  # some of them twice
-    assert store.names() == {record.name for record in records}
-    assert all(store.get(record.name) == record for record in records)
+    assert store.all_keys() == {record.key for record in records}
+    assert all(store.get(record.key) == record for record in records)
     assert store.notes == []

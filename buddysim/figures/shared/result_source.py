@@ -84,7 +84,7 @@ class ResultSource:
         from buddysim.sweep.study_file import read_study
 
         study = read_study(self.file)
-        if wants is not None and wants == study.how.AGAINST and study.baseline is None:
+        if wants is not None and wants == study.sweep_engine.AGAINST and study.baseline is None:
             study.baseline = {}
         results = run_sweep(study, store=self.training.store)
         if results.summary.failures:

@@ -109,7 +109,7 @@ class BuddyStudy:
         point = self.results.point(engine, {"trace": str(files["replay"]), **settings})
         found = self.results.stored(point)
         if found is None:
-            self.missing[point.name] = point
+            self.missing[point.key] = point
         return found
 
     def missing_text(self) -> str:

@@ -108,7 +108,7 @@ def _columns(rows: Sequence[Row], engine: str) -> list[str]:
     """Those of the engine, then those that vary."""
     first = [name for name in COLUMNS[engine] if any(row.get(name) is not None for row in rows)]
     names = dict.fromkeys(key for row in rows for key in row)
-    hidden = {"name", "asked", "baseline", "machine_checksum", "content", "sources", "seconds", "peak_rss_bytes"}
+    hidden = {"key", "settings_hash", "baseline", "machine_checksum", "content", "sources", "seconds", "peak_rss_bytes"}
     varying = [
         name for name in names if name not in first and name not in hidden and len({row.get(name) for row in rows}) > 1
     ]
