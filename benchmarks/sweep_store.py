@@ -14,7 +14,7 @@ from pathlib import Path
 from benchmarks.measurement import Measurement
 from buddysim.sweep.point import SweepPoint
 from buddysim.sweep.store import Store
-from buddysim.sweep.stored_result import StoredResult, make_record, name_of
+from buddysim.sweep.stored_result import StoredResult, key_of, make_record
 from buddysim.sweep.study import PointKeys
 from buddysim.synthetic import make_trace
 
@@ -64,8 +64,8 @@ def _filled(study: Path, place: Path) -> list[Measurement]:
 def _copy(record: StoredResult, point: SweepPoint, name: str) -> StoredResult:
     """The record under a point's name, with an identity that has it."""
     identity = point.identity
-    assert name_of(identity) == name
-    row = {**record.row, "name": name, "seed": point.settings["seed"], "asked": point.asked}
+    assert key_of(identity) == name
+    row = {**record.row, "key": name, "seed": point.settings["seed"], "settings_hash": point.settings_hash}
     row["link.bandwidth"] = float(str(point.settings["link.bandwidth"]).split()[0]) * 1e6
     return replace(record, name=name, identity=identity, row=row)
 
