@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from statistics import fmean, median
 
-from buddysim.gpu_codecs import BLOCKS, GRIDS, LAYOUTS, REGISTRY
+from buddysim.gpu_codecs import BLOCKS, GRIDS, LAYOUTS, REGISTRY, is_installed, not_installed_text
 from buddysim.gpu_codecs.launch_search import FIRST, STEPS
 from buddysim.gpu_codecs.times import simulated_machines
 from buddysim.papers.cswap.advisor_decisions import swapped_ms, swapping_ms
@@ -44,11 +44,14 @@ def _shape(values: list[float]) -> str:
 @simulates("zvc-favoured")
 def favoured(training: SavedResults) -> SimulatedValue:
     """By copies and codec of all of VGG16's (128) candidates, each codec at its best launch, nothing hidden."""
-    found = {name: sum(map(sum, swapped_ms(name))) for name in REGISTRY.names() if simulated_machines(name, DEFAULT)}
-    text = ", ".join(f"{name} {ms:.0f}" for name, ms in sorted(found.items(), key=lambda item: item[1]))
+    simulated = [name for name in REGISTRY.names() if simulated_machines(name, DEFAULT)]
+    swap_ms = {name: sum(map(sum, swapped_ms(name))) for name in simulated if is_installed(name)}
+    text = ", ".join(f"{name} {ms:.0f}" for name, ms in sorted(swap_ms.items(), key=lambda item: item[1]))
     plain = sum(before for before, *_ in swapping_ms().values())
     note = f"ms of copies and codec for all of VGG16's (128) candidates: {text}; not compressed {plain:.0f}"
-    return SimulatedValue(min(found, key=lambda name: found[name]), note, note)
+    missing = not_installed_text(simulated)
+    note += f"; {missing}" if missing else ""
+    return SimulatedValue(min(swap_ms, key=lambda name: swap_ms[name]), note, note)
 
 
 @simulates("10-rae", "10-br", "10-svm")

@@ -27,6 +27,7 @@ from buddysim.training.networks import zoo
 from buddysim.training.networks.graph import Network
 from buddysim.training.option import Option
 from buddysim.training.result import TrainingResult, network_checksum
+from buddysim.training.schemes._codec_times import missing_codecs_text
 from buddysim.training.search import LARGEST_BATCH
 from buddysim.training.version import MODEL_VERSION
 
@@ -136,6 +137,9 @@ def identity(settings: Settings) -> dict[str, str]:
     }
     found["machine_name"] = canonical(_base_machine(settings).name)  # the calibration is that of the name
     found["network"] = _network_identity(str(full["network"]), _stamp(str(full["network"])), len(plugins.modules()))
+    missing = missing_codecs_text({"codec": full["codec"]}) if "codec" in full else ""
+    if missing:  # another result where the library is installed
+        found["codec"] = canonical(f"{full['codec']} {missing}")
     for file, checksum in plugin_checksums(PLUGIN_KINDS).items():
         found[f"plugin:{file}"] = checksum
     return found

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
-from buddysim.gpu_codecs import LAYOUTS, REGISTRY
+from buddysim.gpu_codecs import LAYOUTS, REGISTRY, is_installed, not_installed_text
 from buddysim.gpu_codecs.opencl_device import LaunchShape
 from buddysim.gpu_codecs.paper_times import LAUNCH as PAPER_LAUNCH
 from buddysim.gpu_codecs.paper_times import PaperTimes
@@ -84,8 +84,13 @@ def gpu_codecs(machine: TrainingMachine, given: Mapping[str, Any]) -> tuple[GpuC
     if chosen["codec"] != AUTO:
         REGISTRY.find(chosen["codec"])
         return (_gpu_codec(machine, chosen),)
-    names = [name for name in REGISTRY.names() if simulated_machines(name, layout)]
+    names = [name for name in REGISTRY.names() if simulated_machines(name, layout) and is_installed(name)]
     return tuple(_gpu_codec(machine, {**chosen, "codec": name}) for name in names)
+
+
+def missing_codecs_text(options: Mapping[str, Any]) -> str:
+    """Codecs that ``codec=auto`` leaves out because their library is not installed; empty if none is left out."""
+    return not_installed_text(REGISTRY.names()) if values(OPTIONS, options)["codec"] == AUTO else ""
 
 
 def _gpu_codec(machine: TrainingMachine, chosen: Mapping[str, Any]) -> GpuCodec:

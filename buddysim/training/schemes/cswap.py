@@ -23,7 +23,7 @@ from buddysim.training.iteration.stash import Encoding, Offload, Stash
 from buddysim.training.option import Option, values
 from buddysim.training.schemes import UNCHANGED, _advisor, vdnn
 from buddysim.training.schemes._codec_times import OPTIONS as CODEC_OPTIONS
-from buddysim.training.schemes._codec_times import GpuCodec, gpu_codecs
+from buddysim.training.schemes._codec_times import GpuCodec, gpu_codecs, missing_codecs_text
 from buddysim.training.schemes._links import link_rate
 
 if TYPE_CHECKING:
@@ -132,6 +132,8 @@ def plan_of(setting: AdvisorInputs, name: str, taken: Sequence[CodecDecision]) -
     below, codecs = setting.below, setting.codecs
     coded = {one.owner: Stash(_code(name, one.code), offload=Offload()) for one in taken if one.compress}
     times = "none: free" if name == "cswap-oracle" else "; ".join(_sources(codecs))
+    missing = missing_codecs_text(setting.options.extra)
+    times += f"; {missing}" if missing else ""
     source = setting.source.description
     compressed = ", ".join(_name(one, codecs) for one in taken if one.compress) or "none"
     notes = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from buddysim.base.errors import BuddysimError
 from buddysim.compress import lz4
 from buddysim.gpu_codecs import REGISTRY
+from buddysim.sweep.engines.training import identity
 from buddysim.training import schemes, simulate
 from buddysim.training.driver import make_options, simulate_plan
 from buddysim.training.networks.graph import Layer, Network
@@ -227,6 +229,29 @@ def test_auto_takes_the_codec_that_costs_least(rule: str) -> None:
         assert one == replace(alone[one.codec][number])
     # Codes of other windows are other codecs' business: LZ4's are its kernels' 64 KB.
     assert {one.codec for one in decided("auto", codec_kernels="chunked")} <= {"csr", "rle", "zvc"}
+
+
+def test_auto_without_the_lz4_library_uses_the_other_codecs_and_names_the_extra(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "lz4.block", None)
+    result = simulate("alexnet", 8, machine="v100", scheme="cswap", codec="auto", synthetic_density=0.9)
+    (note,) = [note for note in result.provenance["decisions"] if note.startswith("compressed: ")]
+    assert "zvc (" in note
+    assert "lz4" not in note
+    times = result.provenance["assumptions"]["codec times"]
+    assert times.endswith("; without lz4 (not installed: pip install 'buddysim[lz4]')")
+    with pytest.raises(BuddysimError, match=r"lz4: needs the LZ4 library: pip install 'buddysim\[lz4\]'"):
+        simulate("alexnet", 8, machine="v100", scheme="cswap", codec="lz4", synthetic_density=0.9)
+
+
+def test_stored_result_of_auto_depends_on_the_installed_codecs(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = {"network": "alexnet", "scheme": "cswap", "codec": "auto"}
+    monkeypatch.setattr(lz4, "available", lambda: True)
+    installed = identity(settings)
+    monkeypatch.setattr(lz4, "available", lambda: False)
+    assert identity(settings)["codec"] != installed["codec"]
+    assert identity({**settings, "codec": "zvc"})["codec"] != installed["codec"]
 
 
 @needs_lz4
