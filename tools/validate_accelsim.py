@@ -87,7 +87,7 @@ class Validation:
             kernel
             for program in self.programs
             for kernel in program.kernels
-            if kernel.theirs > self.reference["judged_above_cycles"]
+            if kernel.theirs > self.reference["bounded_above_cycles"]
         ]
 
     @property
@@ -193,7 +193,7 @@ def lines(validation: Validation) -> Iterator[str]:
     yield "| | buddysim | Accel-Sim | error | bound |"
     yield "|---|--:|--:|--:|--:|"
     yield (
-        f"| sum over the {len(validation.judged)} kernels above {reference['judged_above_cycles']:,} net cycles "
+        f"| sum over the {len(validation.judged)} kernels above {reference['bounded_above_cycles']:,} net cycles "
         f"| {ours:,} | {theirs:,} | {percent(validation.sum_error)} | {100 * reference['sum_bound']:.0f} % |"
     )
     yield (

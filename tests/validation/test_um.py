@@ -1,4 +1,4 @@
-"""``validate um``: the programs as traces, the frames that were left, and what is quantities."""
+"""``validate um``: the programs as traces, the frames left for each run, CPU faults, and the status of quantities."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ def written(tmp_path, name, **sizes):
     return open_trace(path)
 
 
-def test_twelve_runs_were_measured_and_whole_frames_were_left() -> None:
-    found = {(run.program, run.percent): run for run in runs()}
-    assert len(found) == 12
-    assert {name for name, _ in found} == set(PROGRAMS)
-    assert [found["hotspot", percent].frames for percent in (100, 125, 150)] == [5, 3, 3]
-    assert [found["bfs", percent].frames for percent in (100, 125, 150)] == [3, 2, 1]
+def test_measured_runs_leave_whole_frames() -> None:
+    by_name = {(run.program, run.percent): run for run in runs()}
+    assert len(by_name) == 12
+    assert {name for name, _ in by_name} == set(PROGRAMS)
+    assert [by_name["hotspot", percent].frames for percent in (100, 125, 150)] == [5, 3, 3]
+    assert [by_name["bfs", percent].frames for percent in (100, 125, 150)] == [3, 2, 1]
 
 
-def test_lanes_of_a_warp_are_lines_and_sectors() -> None:
+def test_lanes_coalesce_into_lines_and_sectors() -> None:
     addresses = np.full((2, 32), lanes.OFF)
     addresses[0, :8] = 4096 + 4 * np.arange(8)  # a whole sector
     addresses[0, 9] = 4096 + 36  # a part of the next
@@ -43,7 +43,7 @@ def test_lanes_of_a_warp_are_lines_and_sectors() -> None:
     assert (lanes.step(addresses, 4, stores=False).lines & np.uint64(0xF0)).tolist() == [0, 0]
 
 
-def test_kernels_have_their_instructions_in_program_order(tmp_path) -> None:
+def test_kernel_has_its_instructions_in_program_order(tmp_path) -> None:
     with written(tmp_path, "fdtd", side=64, steps=2) as trace:
         assert [kernel.name for kernel in trace.kernels[:3]] == [f"fdtd_step{n}_kernel" for n in (1, 2, 3)]
         assert len(trace.kernels) == 6
@@ -52,9 +52,9 @@ def test_kernels_have_their_instructions_in_program_order(tmp_path) -> None:
         assert int(chunk.warps["n_ops"].sum()) == len(chunk.ops) == 6 * 64 * 64 // 32
 
 
-def test_bfs_stores_a_cost_for_every_node_that_it_reaches_once(tmp_path) -> None:
+def test_bfs_stores_one_cost_per_reached_node(tmp_path) -> None:
     with written(tmp_path, "bfs", nodes=5000) as trace:
-        cost = next(one for one in trace.allocations if one.name == "cost")
+        cost = next(entry for entry in trace.allocations if entry.name == "cost")
         stored = 0
         for kernel in trace.kernels[::2]:
             for ref in kernel.chunks:
@@ -66,7 +66,7 @@ def test_bfs_stores_a_cost_for_every_node_that_it_reaches_once(tmp_path) -> None
         assert len(trace.kernels) % 2 == 0
 
 
-def test_arrays_below_a_mebibyte_share_blocks_larger_ones_begin_them(tmp_path) -> None:
+def test_small_arrays_lie_in_common_va_blocks_and_large_ones_begin_them(tmp_path) -> None:
     with TraceWriter(tmp_path / "t.bin", um.provenance("t")) as writer:
         space = ManagedSpace(writer)
         sizes = (3 << 20, 100, 900 << 10, (1 << 20) - (64 << 10) + 1, 700, (1 << 20) + 1, 1 << 20)
@@ -78,85 +78,86 @@ def test_arrays_below_a_mebibyte_share_blocks_larger_ones_begin_them(tmp_path) -
     assert bases[2] - bases[1] == 512
 
 
-@pytest.mark.parametrize(("pieces", "faults"), [(32, 6), (24, 6), (16, 5), (4, 3), (1, 1)])
-def test_the_tree_doubles_what_a_block_has_when_it_is_written_in_order(pieces: int, faults: int) -> None:
-    """Faults in pieces 0, 1, 2, 4, 8 and 16 of 64 KiB."""
+@pytest.mark.parametrize(("pages", "faults"), [(32, 6), (24, 6), (16, 5), (4, 3), (1, 1)])
+def test_prefetch_tree_doubles_its_range_for_sequential_writes(pages: int, faults: int) -> None:
+    """The pages 0, 1, 2, 4, 8 and 16 of 64 KiB fault."""
     host = cpu_faults.Host()
-    for piece in range(pieces):
-        host.touch(piece)
+    for page in range(pages):
+        host.access(page)
     assert host.faults == faults
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_the_cpu_initialises_the_arrays_of_the_traces(name: str) -> None:
-    """In the same order and of the same sizes; edges, which are drawn, as many as on average."""
-    placed: dict[str, int] = {}
+def test_cpu_initialises_the_arrays_of_the_traces(name: str) -> None:
+    """The arrays have the same order and sizes; edges are random, so their mean number counts."""
+    sizes: dict[str, int] = {}
 
     class Recorded(ManagedSpace):
         def array(self, name: str, size: int, written: int | None = None) -> int:
-            placed[name] = size
+            sizes[name] = size
             return 0
 
     next(PROGRAMS[name](Recorded(None)))  # type: ignore[arg-type]
     arrays = cpu_faults.ON_HOST[name].arrays
-    assert list(placed) == list(arrays)
-    for array, size in placed.items():
+    assert list(sizes) == list(arrays)
+    for array, size in sizes.items():
         assert arrays[array] == (pytest.approx(size, rel=0.01) if array == "edges" else size)
 
 
-def test_cpu_faults_of_all_runs_are_what_the_placement_allows() -> None:
+def test_cpu_faults_are_within_the_range_of_the_layout() -> None:
     for run in runs():
-        least, most = cpu_faults.expected(cpu_faults.ON_HOST[run.program])
-        assert least <= run.cpu_faults <= most, run
+        fewest, most = cpu_faults.expected(cpu_faults.ON_HOST[run.program])
+        assert fewest <= run.cpu_faults <= most, run
 
 
 @pytest.mark.parametrize(
-    ("own_block", "alignment", "least"),
+    ("own_block", "alignment", "fewest"),
     [(1 << 20, 512, 37), ((1 << 18) + 1, 256, 37), (1 << 20, 4096, 38), (1 << 20, 1 << 18, 38), (1 << 18, 512, 39),
      (1 << 21, 512, 33), (1 << 21, 1 << 16, 34)],
 )  # fmt: skip
-def test_cpu_faults_of_bfs_tell_which_arrays_share_a_block(own_block: int, alignment: int, least: int) -> None:
-    """37 in all three logs: with more for the least it can't be, with less the result would not have been evicted."""
-    assert cpu_faults.expected(cpu_faults.ON_HOST["bfs"], ManagedLayout(own_block, alignment))[0] == least
+def test_cpu_faults_of_bfs_show_which_arrays_have_a_common_va_block(own_block: int, alignment: int, fewest: int) -> None:
+    """All three logs have 37: a layout with more is impossible; with fewer, the result would not have been evicted."""
+    assert cpu_faults.expected(cpu_faults.ON_HOST["bfs"], ManagedLayout(own_block, alignment))[0] == fewest
 
 
-def test_a_result_in_the_masks_block_takes_one_fault_to_read() -> None:
-    """With what the tree gives the device where a last kernel asks for masks alone, and all else on the host."""
+def test_result_in_the_va_block_of_the_masks_takes_one_fault_to_read() -> None:
+    """The last kernel accesses masks alone: the tree migrates their part of the block, all else is on the host."""
     program = cpu_faults.ON_HOST["bfs"]
-    base = cpu_faults.addresses(program, ManagedLayout(1 << 21, 1 << 16))
-    host = cpu_faults.initialised(program, base)
-    masks = base["mask"] // cpu_faults.PIECE
+    base = cpu_faults.array_addresses(program, ManagedLayout(1 << 21, 1 << 16))
+    host = cpu_faults.initialised_host(program, base)
+    masks = base["mask"] // cpu_faults.TREE_PAGE
     host.blocks[masks // cpu_faults.LEAVES][:16] = False
-    assert (host.faults, cpu_faults.reading(host, program, base)) == (33, 1)
+    assert (host.faults, cpu_faults.read_faults(host, program, base)) == (33, 1)
 
 
-def test_bytes_that_differ_by_more_than_two_are_missed() -> None:
+def test_bytes_that_differ_by_more_than_a_factor_of_two_fail() -> None:
     run = MeasuredUmRun("ra", 100, 1.0, 10, 10, 5, 12 * FRAME, 36)
     assert um.UmReplay(run, 6, 1.0, 15, 6, 5).factors == pytest.approx((1.5, 10 / 6))
-    found = [
+    replays = [
         um.UmReplay(MeasuredUmRun(name, percent, percent / 100, 10, 10, 5, FRAME, 36), 1, percent / 50, 15, out, 5)
         for name, out in (("bfs", 10), ("fdtd", 10), ("hotspot", 30), ("ra", 21))
         for percent in (100, 125, 150)
     ]
-    rows = {(row.subject, row.quantity): row for row in um.compared_quantities(found)}
-    assert rows["all runs", "programs with bytes within 2x"].status == "fail"
-    assert rows["all runs", "rank correlation of slowdowns"].status == "pass"
-    assert rows["hotspot at 100 %", "bytes out"].status == "fail"
-    assert rows["bfs at 100 %", "bytes out"].status == "pass"
+    rows = {(row.subject, row.quantity): row for row in um.compared_quantities(replays)}
+    assert rows["all runs", "programs in 2x"].status == "fail"
+    assert rows["slowdowns", "rank correlation"].status == "pass"
+    assert rows["hotspot 100 %", "bytes out"].status == "fail"
+    assert rows["bfs 100 %", "bytes out"].status == "pass"
 
 
 @pytest.mark.slow
-def test_the_table_is_up_to_date(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of two short programs."""
+def test_stored_table_is_up_to_date(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows of two short programs are checked."""
     monkeypatch.setattr(um, "PROGRAMS", {name: PROGRAMS[name] for name in ("hotspot", "ra")})
-    found, every = (
-        [row for row in rows if row[2] != um.ALL]
+    programs = ("hotspot", "ra")
+    fresh, stored = (
+        [row for row in rows if row[2].split()[0] in programs]
         for rows in (table_rows(um.compare(ValidationOptions()).quantities), stored_rows("um"))
     )
-    assert found == [row for row in every if row[2].split()[0] in ("hotspot", "ra")]
+    assert fresh == stored
 
 
-def test_another_machine_is_not_checked() -> None:
+def test_other_machines_are_not_checked() -> None:
     (row,) = REGISTRY.find("um").compare(ValidationOptions("v100")).quantities
     assert row.status == "not checked"
     assert um.MACHINE in Machine.presets()

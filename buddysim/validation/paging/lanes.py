@@ -1,4 +1,4 @@
-"""Kernels by what their lanes access: the accesses of a warp's instruction as lines and sectors, and as a trace."""
+"""Kernels given by the addresses of their lanes: a warp's accesses as lines and sectors, and as a trace."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class LaneInstruction:
 
     Attributes
     ----------
-    op : record of it, without its lines
-    warps : numbers of the warps, rising
-    counts : lines of each
+    op : record of the instruction, without its lines
+    warps : numbers of the warps, ascending
+    counts : lines of each warp
     lines : records of all these lines
     """
 
@@ -50,7 +50,7 @@ class LaneKernel:
 def step(
     addresses: npt.NDArray[np.int64], bytes_per_lane: int, *, stores: bool, use_distance: int = 1
 ) -> LaneInstruction:
-    """What the lanes of each warp access together.
+    """Coalesce the accesses of each warp's lanes.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def step(
 
 
 def write(writer: TraceWriter, kernel: LaneKernel) -> None:
-    """Writes a kernel."""
+    """Write a kernel into a trace."""
     blocks = -(-kernel.warps // kernel.warps_per_block)
     warp = np.concatenate([step.warps for step in kernel.steps])
     count = np.concatenate([step.counts for step in kernel.steps])
@@ -97,16 +97,16 @@ def write(writer: TraceWriter, kernel: LaneKernel) -> None:
         part, many_lines = ops[first:last].copy(), count[first:last]
         begins = np.cumsum(many_lines) - many_lines
         part["first_line"] = begins
-        chosen = np.arange(int(many_lines.sum())) + np.repeat(starts[first:last] - begins, many_lines)
+        line_indices = np.arange(int(many_lines.sum())) + np.repeat(starts[first:last] - begins, many_lines)
         frames = _frames(block, many, per_warp[own], kernel.warps_per_block)
-        writer.add_blocks(*frames, part, lines[chosen])
+        writer.add_blocks(*frames, part, lines[line_indices])
     writer.end_kernel()
 
 
 def _frames(
     block: int, many: int, ops: npt.NDArray[np.int64], warps_per_block: int
 ) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void]]:
-    """Block and warp records of `many` blocks from `block` on, whose warps have so many operations."""
+    """Return block and warp records of `many` blocks from `block` on; `ops` has the operations of each warp."""
     blocks, warps = np.zeros(many, BLOCK_DTYPE), np.zeros(len(ops), WARP_DTYPE)
     blocks["block"] = block + np.arange(many)
     blocks["n_warps"] = warps_per_block

@@ -1,7 +1,7 @@
-"""The measured programs as traces: what each thread of their kernels accesses, from their published sources.
+"""The measured programs as traces: accesses of each thread of their kernels, from the published sources.
 
 GitHub DebashisGanguly/gpgpu-sim_UVMSmart, benchmarks/Managed: FDTD-2D (PolyBench-GPU, 1200 x 1200, 5 steps), hotspot
-(Rodinia, 1024 x 1024, pyramid 2, 8 iterations), ra (2^20 words at random, every 100th thread), bfs (Rodinia, 261,444
+(Rodinia, 1024 x 1024, pyramid 2, 8 iterations), ra (2^20 random words, every 100th thread), bfs (Rodinia, 261,444
 nodes, its generator's distribution of edges). Traces have no arithmetic: kernels that wait for pages hide it.
 """
 
@@ -20,16 +20,16 @@ Numbers = npt.NDArray[np.int64]
 Choice = npt.NDArray[np.bool_]
 WORD = 4
 BFS_THREADS = 512
-"""Of a thread block."""
+"""Threads of a thread block."""
 
 
 def loads(on: Choice, address: Numbers, size: int = WORD, use_distance: int = 1) -> LaneInstruction:
-    """A load of the threads that are on."""
+    """Return a load of the active threads."""
     return step(np.where(on, address, OFF).reshape(-1, 32), size, stores=False, use_distance=use_distance)
 
 
 def stores(on: Choice, address: Numbers, size: int = WORD) -> LaneInstruction:
-    """A store of the threads that are on."""
+    """Return a store of the active threads."""
     return step(np.where(on, address, OFF).reshape(-1, 32), size, stores=True)
 
 
@@ -65,7 +65,7 @@ def fdtd(space: ManagedSpace, side: int = 1200, steps: int = 5) -> Iterator[Lane
 
 
 def hotspot(space: ManagedSpace, side: int = 1024, iterations: int = 8, pyramid: int = 2) -> Iterator[LaneKernel]:
-    """hotspot: blocks of 16 x 16 threads that overlap by what `pyramid` iterations need."""
+    """hotspot: blocks of 16 x 16 threads, whose halos overlap by `pyramid` iterations."""
     words = WORD * side * side
     source, target, power = space.array("temp0", words), space.array("temp1", words, 0), space.array("power", words)
     small = 16 - 2 * pyramid
@@ -73,10 +73,10 @@ def hotspot(space: ManagedSpace, side: int = 1024, iterations: int = 8, pyramid:
     by, bx, ty, tx = np.indices((blocks, blocks, 16, 16), dtype=np.int64)
     y, x = small * by - pyramid + ty, small * bx - pyramid + tx
     inside = (y >= 0) & (y < side) & (x >= 0) & (x < side)
-    kept = inside & (np.minimum(ty, tx) >= pyramid) & (np.maximum(ty, tx) <= 15 - pyramid)
+    is_stored = inside & (np.minimum(ty, tx) >= pyramid) & (np.maximum(ty, tx) <= 15 - pyramid)
     at = WORD * (side * y + x)
     for _ in range(iterations // pyramid):
-        steps = [loads(inside, source + at, use_distance=2), loads(inside, power + at), stores(kept, target + at)]
+        steps = [loads(inside, source + at, use_distance=2), loads(inside, power + at), stores(is_stored, target + at)]
         yield kernel("calculate_temp", y.size, 256, steps)
         source, target = target, source
 
@@ -96,7 +96,7 @@ def ra(space: ManagedSpace, words: int = 1 << 20) -> Iterator[LaneKernel]:
 
 
 def bfs(space: ManagedSpace, nodes: int = 261_444) -> Iterator[LaneKernel]:
-    """bfs: level by level over a graph of 2 to 4 edges drawn for each node, both ways (Rodinia's graphgen)."""
+    """bfs: level by level over a graph of 2 to 4 random edges for each node, both ways (Rodinia's graphgen)."""
     start, degree, edges = _graph(nodes)
     node = space.array("nodes", 8 * nodes)
     mask, updating, visited = (space.array(name, nodes) for name in ("mask", "updating", "visited"))
@@ -107,28 +107,28 @@ def bfs(space: ManagedSpace, nodes: int = 261_444) -> Iterator[LaneKernel]:
     used = thread < nodes
     own = np.where(used, thread, 0)
     while frontier.any():
-        active, found = used & frontier[own], np.zeros(nodes, np.bool_)
+        active, is_updated = used & frontier[own], np.zeros(nodes, np.bool_)
         steps = [loads(used, mask + own, 1), stores(active, mask + own, 1), loads(active, node + 8 * own, 8)]
-        for turn in range(int(degree[frontier].max())):
-            on = active & (turn < degree[own])
-            position = np.where(on, start[own] + turn, 0)
+        for edge_number in range(int(degree[frontier].max())):
+            on = active & (edge_number < degree[own])
+            position = np.where(on, start[own] + edge_number, 0)
             other = edges[position]
             new = on & ~seen[other]
             steps += [
                 loads(on, edge + WORD * position), loads(on, visited + other, 1), loads(new, cost + WORD * own),
                 stores(new, cost + WORD * other), stores(new, updating + other, 1), loads(on, node + 8 * own, 8),
             ]  # fmt: skip
-            found[other[new]] = True
+            is_updated[other[new]] = True
         yield kernel("LaneKernel", len(thread), BFS_THREADS, steps)
-        reached = used & found[own]
+        reached = used & is_updated[own]
         rest = [stores(reached, array + own, 1) for array in (mask, visited, updating)]
         yield kernel("Kernel2", len(thread), BFS_THREADS, [loads(used, updating + own, 1), *rest])
-        seen |= found
-        frontier = found
+        seen |= is_updated
+        frontier = is_updated
 
 
 def _graph(nodes: int) -> tuple[Numbers, Numbers, Numbers]:
-    """First edge and number of edges of each node, and where edges lead."""
+    """Return the first edge and number of edges of each node, and the target of each edge."""
     number = np.arange(nodes, dtype=np.uint64)
     source = np.repeat(np.arange(nodes, dtype=np.int64), 2 + below(number, 3, 1).astype(np.int64))
     target = below(np.arange(len(source), dtype=np.uint64), nodes, 2).astype(np.int64)

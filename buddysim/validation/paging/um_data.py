@@ -1,4 +1,4 @@
-"""The runs that were measured, and what a driver has left for each of them."""
+"""The measured runs, and the device memory left for each of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from importlib import resources
 
 _DATA = resources.files("buddysim.validation") / "data" / "um_gtx_1080_ti.csv"
 FRAME = 2 * 2**20
-"""What the driver manages device memory in: root chunks (NVIDIA's open kernel modules, uvm_pmm_gpu.h)."""
+"""Unit of the driver's device memory: root chunks (NVIDIA's open kernel modules, uvm_pmm_gpu.h)."""
 FREE = 11_544_297_472
 """Bytes of device memory free before the programs allocated, as their logs print it."""
 OWN_FRAMES = {"bfs": 1}
@@ -17,16 +17,16 @@ OWN_FRAMES = {"bfs": 1}
 
 @dataclass(frozen=True)
 class MeasuredUmRun:
-    """A run of a program.
+    """A measured run of a program.
 
     Attributes
     ----------
     program : its name
-    percent : what is left of the memory that the program needs was made so small: 100 is just enough
-    seconds : of all kernels
-    in_bytes, out_bytes : to the device and back
+    percent : oversubscription: memory that the program needs / memory left; 100 is just enough
+    seconds : time of all kernels
+    in_bytes, out_bytes : bytes to the device and back
     groups : fault groups
-    left_bytes : of device memory, after the reservation
+    left_bytes : bytes of device memory left after the reservation
     cpu_faults : page faults of the CPU
     """
 
@@ -41,13 +41,13 @@ class MeasuredUmRun:
 
     @property
     def frames(self) -> int:
-        """Whole frames left: the reservation takes whole ones."""
+        """Frames left: the reservation takes complete frames."""
         reserved = FREE - self.left_bytes
         return FREE // FRAME - -(-reserved // FRAME) - OWN_FRAMES.get(self.program, 0)
 
 
 def runs() -> list[MeasuredUmRun]:
-    """All of them, in the order of the file."""
+    """Return all runs, in the order of the file."""
     rows = csv.DictReader(_DATA.read_text(encoding="utf-8").splitlines())
     return [
         MeasuredUmRun(
