@@ -73,7 +73,7 @@ def _table(rows: Sequence[ComparedQuantity]) -> list[Part]:
     columns = {
         Column("machine", left=True, priority=4): [row.machine for row in rows],
         Column(subject, left=True, shorten_to=14): subjects,
-        Column("quantity", left=True, shorten_to=20): [_label(row) for row in rows],
+        Column("quantity", left=True, shorten_to=14): [_label(row) for row in rows],
         Column("reference", priority=2): [_amount(row.reference, row.unit) for row in rows],
         Column("simulated", priority=3): [_amount(row.simulated, row.unit) for row in rows],
         Column("error"): [_error(row) for row in rows],
@@ -145,7 +145,7 @@ def _amount(value: float | None, unit: str) -> str:
     if unit == "" and abs(value) <= 1:
         return f"{value:.4f}" if value > 0.99 else f"{value:.3g}"
     if unit == "B":
-        value, unit = value / 2**30, "GiB"
+        value, unit = value / 2**20, "MiB"
     text = f"{value:,.0f}" if value == int(value) or abs(value) >= 1000 else f"{value:.3g}"
     return text if unit == "cycles" else f"{text} {unit}".rstrip()
 

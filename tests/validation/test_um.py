@@ -115,7 +115,7 @@ def test_cpu_faults_are_within_the_range_of_the_layout() -> None:
     [(1 << 20, 512, 37), ((1 << 18) + 1, 256, 37), (1 << 20, 4096, 38), (1 << 20, 1 << 18, 38), (1 << 18, 512, 39),
      (1 << 21, 512, 33), (1 << 21, 1 << 16, 34)],
 )  # fmt: skip
-def test_cpu_faults_of_bfs_show_which_arrays_have_a_common_va_block(own_block: int, alignment: int, fewest: int) -> None:
+def test_cpu_faults_of_bfs_depend_on_common_va_blocks(own_block: int, alignment: int, fewest: int) -> None:
     """All three logs have 37: a layout with more is impossible; with fewer, the result would not have been evicted."""
     assert cpu_faults.expected(cpu_faults.ON_HOST["bfs"], ManagedLayout(own_block, alignment))[0] == fewest
 
