@@ -26,13 +26,13 @@ from buddysim.compress import DEFAULT, ENTRY_BYTES, STUDY_CLASSES, entry_classes
 from buddysim.workloads.training import images
 from buddysim.workloads.training.observe import step
 from buddysim.workloads.training.optimizers import momentum
-from buddysim.workloads.training.problem import Problem
+from buddysim.workloads.training.problem import TrainingProblem
 
 SUMMARY: Final = Path(__file__).with_name("resnet18_fmnist.json")
 PAGE: Final = 8192
 KINDS: Final = {"w": "weights", "g": "gradients", "m": "momentum", "act": "activations", "input": "input"}
 WITHIN: Final = 0.15
-PROBLEM: Final = Problem(32, 64, 1.0, 30, 0.01, 1, 0, 120)
+PROBLEM: Final = TrainingProblem(32, 64, 1.0, 30, 0.01, 1, 0, 120)
 _SMALLEST: Final = 16 << 10  # of the archive's tensors
 _MEAN, _DEVIATION = 0.45, 0.25  # of its input: black is -1.8
 _STAGES: Final = ((64, 1), (128, 2), (256, 2), (512, 2))
@@ -84,7 +84,7 @@ def resnet18() -> nn.Module:
     return network
 
 
-def train(problem: Problem, pages: Mapping[str, Sequence[int]]) -> Iterator[dict[str, Pages]]:
+def train(problem: TrainingProblem, pages: Mapping[str, Sequence[int]]) -> Iterator[dict[str, Pages]]:
     """The pages of every tensor after each of the equally spaced steps that are looked at.
 
     Parameters
@@ -160,17 +160,17 @@ def figures(row: Sequence[int]) -> tuple[float, float]:
 def compare(seed: int = PROBLEM.seed) -> list[tuple[str, str, float, float]]:
     """Kind, figure, the archive's and ours: means over the ten points."""
     summary = json.loads(SUMMARY.read_text())
-    ours = [counts(tensors) for tensors in train(replace(PROBLEM, seed=seed), summary["pages"])]
+    simulated = [counts(tensors) for tensors in train(replace(PROBLEM, seed=seed), summary["pages"])]
     rows = []
     for kind in KINDS.values():
-        sides = [np.mean([figures(point[kind]) for point in side], axis=0) for side in (summary["counts"], ours)]
+        sides = [np.mean([figures(point[kind]) for point in side], axis=0) for side in (summary["counts"], simulated)]
         rows += [(kind, what, float(sides[0][at]), float(sides[1][at])) for at, what in enumerate(("ratio", "zeros"))]
     return rows
 
 
-def alike(theirs: float, ours: float) -> bool:
+def alike(reference: float, simulated: float) -> bool:
     """Within `WITHIN`; shares of zeros under one in a thousand are both nothing."""
-    return abs(ours - theirs) <= max(WITHIN * theirs, 0.001)
+    return abs(simulated - reference) <= max(WITHIN * reference, 0.001)
 
 
 def summarise(folder: Path) -> dict[str, Any]:

@@ -138,7 +138,7 @@ def figure(ones: Sequence[PaperComparison]) -> Iterator[str]:
 
 
 def reasons() -> Iterator[str]:
-    from buddysim.workloads.registry import REGISTRY
+    from buddysim.workloads.workload_registry import REGISTRY
 
     for name, paper in paper_names().items():
         yield f"- **{paper}** (`{name}`): {REGISTRY.find(name).WHY}"

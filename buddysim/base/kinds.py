@@ -18,8 +18,8 @@ from buddysim.base.registry import Registry
 HOMES = {
     "compressor": "buddysim.compress.compressors",
     "importer": "buddysim.importers",
-    "synthetic workload": "buddysim.synthetic.registry",
-    "workload": "buddysim.workloads.registry",
+    "synthetic workload": "buddysim.synthetic.workload_classes",
+    "workload": "buddysim.workloads.workload_registry",
     "replay scheme": "buddysim.replay.schemes",
     "training scheme": "buddysim.training.schemes",
     "network": "buddysim.training.networks.zoo",

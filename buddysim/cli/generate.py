@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
     from buddysim.base.output import check_output
     from buddysim.base.settings import parse_settings
     from buddysim.base.terminal import say
-    from buddysim.synthetic.registry import REGISTRY
+    from buddysim.synthetic.workload_classes import REGISTRY
 
     if args.workload is None:
         if args.settings or args.output is not None:
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _list_workloads() -> None:
     from buddysim.report.screen import description_table, print_screen
-    from buddysim.synthetic.registry import REGISTRY
+    from buddysim.synthetic.workload_classes import REGISTRY
 
     rows = [(name, (kind.__doc__ or "").partition("\n")[0]) for name, kind in REGISTRY.items()]
     print_screen([description_table(("workload", "what it is"), rows)])
@@ -63,7 +63,7 @@ def _list_workloads() -> None:
 
 def _list_parameters(name: str) -> None:
     from buddysim.report.screen import description_table, print_screen
-    from buddysim.synthetic.registry import REGISTRY
+    from buddysim.synthetic.workload_classes import REGISTRY
 
     rows = list(REGISTRY.find(name).parameters())
     print_screen([description_table(("parameter", "default", "what it is"), rows)])

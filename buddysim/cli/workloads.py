@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_make_arguments(parser: argparse.ArgumentParser) -> None:
-    from buddysim.workloads.registry import INPUTS, SCALES
+    from buddysim.workloads.workload_registry import INPUTS, SCALES
 
     parser.add_argument("names", metavar="NAME", nargs="+", help="a workload (see 'workloads list'), or all")
     parser.add_argument(
@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _list(args: argparse.Namespace) -> int:
     from buddysim.report.screen import description_table, print_screen
-    from buddysim.workloads.registry import REGISTRY
+    from buddysim.workloads.workload_registry import REGISTRY
 
     rows = [(name, f"{workload.SUMMARY} ({', '.join(workload.PROBLEMS)})") for name, workload in REGISTRY.items()]
     print_screen([description_table(("workload", "what it is (its problems)"), rows)])
@@ -97,7 +97,7 @@ def _list(args: argparse.Namespace) -> int:
 def _make(args: argparse.Namespace) -> int:
     from buddysim.report.screen import print_screen
     from buddysim.workloads.batch import Order, make_all
-    from buddysim.workloads.registry import INPUTS, REGISTRY
+    from buddysim.workloads.workload_registry import INPUTS, REGISTRY
 
     names = REGISTRY.names() if args.names == ["all"] else tuple(dict.fromkeys(args.names))
     for name in names:
@@ -114,13 +114,13 @@ def _make(args: argparse.Namespace) -> int:
             for which in inputs
         ]
     for made in make_all(orders, args.jobs):
-        how = "was there" if made.kept else "made"
+        how = "was there" if made.is_present else "made"
         print_screen([f"{made.path}: {how}, verified: {'; '.join(made.verification)}"])
     return 0
 
 
 def _compare(args: argparse.Namespace) -> int:
-    from buddysim.workloads.comparison import MOST_POINTS, POINTS, compare
+    from buddysim.workloads.workload_comparison import MAX_POINTS, POINTS, compare
 
     for file in args.files:
         found = compare(file)
@@ -132,7 +132,7 @@ def _compare(args: argparse.Namespace) -> int:
             print(
                 f"  {when:6} ratio {theirs:.3f} (theirs), {ours:.3f} (ours): {off}{'' if found.alike(when) else ' *'}"
             )
-        print(f"  {len(alike)} of {len(found.rows)} rows have every size class within {MOST_POINTS:g} points")
+        print(f"  {len(alike)} of {len(found.rows)} rows have every size class within {MAX_POINTS:g} points")
         for row in found.rows if args.all else sorted(set(found.rows) - set(alike), key=lambda row: -row.points):
             theirs, ours = row.ratios
             print(f"    {row.name:24} {row.when:6} {theirs:8.3f} {ours:8.3f}  {row.points:5.1f} points")
@@ -141,7 +141,7 @@ def _compare(args: argparse.Namespace) -> int:
 
 def _table(args: argparse.Namespace) -> int:
     from buddysim.base.output import check_output, write_text
-    from buddysim.workloads.table import table
+    from buddysim.workloads.workload_table import table
 
     if args.output is not None:
         check_output(args.output, args.files)

@@ -5,7 +5,7 @@ A workload is a class derived from `Workload`, in a module of this folder or in 
 
 from __future__ import annotations
 
-from buddysim.synthetic.registry import make_trace
 from buddysim.synthetic.workload import Workload
+from buddysim.synthetic.workload_classes import make_trace
 
 __all__ = ["Workload", "make_trace"]

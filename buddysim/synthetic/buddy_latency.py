@@ -10,12 +10,12 @@ from pydantic import Field
 
 from buddysim.compress import ENTRY_BYTES
 from buddysim.machine import fields
-from buddysim.synthetic.chase import Chase
+from buddysim.synthetic.chase import ChaseWorkload
 from buddysim.synthetic.parts.sizes import parse_pattern
 from buddysim.synthetic.workload import Footprint
 
 
-class BuddyLatency(Chase):
+class BuddyLatency(ChaseWorkload):
     """a pointer chase over the entries that overflow (or fit) their target: latency of a buddy access"""
 
     name: ClassVar[str] = "buddy-latency"
@@ -34,14 +34,14 @@ class BuddyLatency(Chase):
         super().check()
         if self.sizes == "none" or len(set(parse_pattern(self.sizes))) < 2:
             raise ValueError("sizes: expected a pattern with at least two sizes, for example '32 B:3, 128 B:1'")
-        if not len(self.places()):
+        if not len(self.positions()):
             raise ValueError("footprint: it has no entry of that size")
 
-    def places(self) -> npt.NDArray[np.uint64]:
+    def positions(self) -> npt.NDArray[np.uint64]:
         """Those of a lap whose entry has the size to visit, in the order of the lap."""
         classes = parse_pattern(self.sizes)
-        wanted = classes.max() if self.visit == "largest" else classes.min()
-        every = super().places()
+        requested = classes.max() if self.visit == "largest" else classes.min()
+        every = super().positions()
         entry = (every // np.uint64(ENTRY_BYTES) % np.uint64(len(classes))).astype(np.int64)
-        chosen: npt.NDArray[np.uint64] = every[classes[entry] == wanted]
-        return chosen
+        selected: npt.NDArray[np.uint64] = every[classes[entry] == requested]
+        return selected

@@ -19,17 +19,17 @@ from buddysim.trace.format import LINE_BYTES
 MAX_HOPS = 2**24
 
 
-class Chase(Workload):
+class ChaseWorkload(Workload):
     """dependent loads of one warp over a footprint: load-to-use latencies of L1, L2, device memory, link"""
 
     name: ClassVar[str] = "chase"
 
     footprint: Footprint = Field(default=64 * 2**20, description="bytes over which a lap goes")
     stride: Annotated[int, fields.size("32 B", "1 GiB")] = Field(
-        default=LINE_BYTES, description="distance of neighbouring places"
+        default=LINE_BYTES, description="distance between neighbouring positions"
     )
     order: Annotated[str, fields.one_of("random", "ascending")] = Field(
-        default="random", description="order in which places are visited"
+        default="random", description="order in which positions are visited"
     )
     first_hops: Annotated[int, fields.count(0, MAX_HOPS)] = Field(
         default=0,
@@ -45,9 +45,9 @@ class Chase(Workload):
         if self.stride % SECTOR_BYTES:
             raise ValueError(f"stride: {self.stride} B is not a multiple of {SECTOR_BYTES} B")
         if self.footprint // self.stride > MAX_HOPS:
-            raise ValueError(f"footprint: {self.footprint // self.stride} places: expected at most {MAX_HOPS}")
+            raise ValueError(f"footprint: {self.footprint // self.stride} positions: expected at most {MAX_HOPS}")
 
-    def places(self) -> npt.NDArray[np.uint64]:
+    def positions(self) -> npt.NDArray[np.uint64]:
         """What a lap visits, in its order: bytes from the start of the allocation."""
         count = max(1, self.footprint // self.stride)
         order = permutation(count, self.seed) if self.order == "random" else np.arange(count)
@@ -55,9 +55,9 @@ class Chase(Workload):
 
     def write(self, writer: TraceWriter) -> None:
         base = self.allocate(writer, {"chain": self.footprint}, self.space)["chain"]
-        places = self.places()
-        sectors = np.uint64(1) << places % np.uint64(LINE_BYTES) // np.uint64(SECTOR_BYTES)
-        lap = line_records(base, places // np.uint64(LINE_BYTES), sectors)
+        positions = self.positions()
+        sectors = np.uint64(1) << positions % np.uint64(LINE_BYTES) // np.uint64(SECTOR_BYTES)
+        lap = line_records(base, positions // np.uint64(LINE_BYTES), sectors)
         for hops in [self.first_hops] * bool(self.first_hops) + [self.hops] * self.kernels:
             lines = np.resize(lap, hops).reshape(1, 1, -1, 1)
             write_kernel(

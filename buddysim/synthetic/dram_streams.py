@@ -44,7 +44,7 @@ class DramStreams(Workload):
     operations: OpsPerWarp = Field(default=6, description="instructions per warp")
     lines: Annotated[int, fields.count(1, 32)] = Field(default=32, description="lines per instruction")
     footprint: Footprint = Field(
-        default=2**30, description="bytes of the array from which random lines are drawn, or that streams share"
+        default=2**30, description="bytes of the array from which random lines are sampled, or that streams share"
     )
     seed: Seed = Field(default=1, description="seed of the addresses")
 
@@ -70,12 +70,12 @@ class DramStreams(Workload):
         writer.end_kernel()
 
     def requests(self) -> tuple[npt.NDArray[np.bool_], U64, U64]:
-        """Of every instruction (warp, place in the warp): is it a write; its entries, and their sectors."""
+        """Whether every instruction (warp, index in the warp) writes, its entries, and their sectors."""
         shape = (self.warps, self.operations, self.lines)
-        found = KIND.fullmatch(self.kind)
-        assert found is not None
-        reads, writes, run, end, stride = found.groups()
-        place = np.arange(self.operations)
+        runs = KIND.fullmatch(self.kind)
+        assert runs is not None
+        reads, writes, run, end, stride = runs.groups()
+        position = np.arange(self.operations)
         if run is not None:
             return self._random(shape, int(run) // SECTOR_BYTES, end)
         # the warps' n-th instructions follow each other, so that the arrays are gone through in order
@@ -86,19 +86,19 @@ class DramStreams(Workload):
         n_reads, n_writes = (
             (int(reads), int(writes)) if reads else (int(self.kind == "read"), int(self.kind == "write"))
         )
-        array = (place[None, :] + np.arange(self.warps)[:, None]) % (n_reads + n_writes)  # warps begin elsewhere
+        array = (position[None, :] + np.arange(self.warps)[:, None]) % (n_reads + n_writes)  # warps begin elsewhere
         apart = np.uint64(self.footprint // LINE_BYTES // SECTORS)
         return array >= n_reads, line + apart * array[:, :, None].astype(np.uint64), np.full(shape, ALL_SECTORS, "u8")
 
     def _random(
         self, shape: tuple[int, int, int], sectors: int, end: str | None
     ) -> tuple[npt.NDArray[np.bool_], U64, U64]:
-        """Runs of sectors in lines drawn at random, no line twice in an instruction."""
+        """Runs of sectors in lines sampled at random, no line twice in an instruction."""
         number = np.arange(np.prod(shape), dtype=np.uint64).reshape(shape)
         own = self.footprint // LINE_BYTES // self.lines  # entries of each lane
         entry = np.arange(self.lines, dtype=np.uint64) * np.uint64(own) + below(number, own, self.seed)
         first = below(number, SECTORS + 1 - sectors, self.seed + 1)
         masks = np.uint64((1 << sectors) - 1) << first
-        drawn = below(number[:, :, 0], WRITES_OF_MIXED, self.seed + 2) == 0
-        writes = {None: np.zeros_like(drawn), "_mixed": drawn, "_write": np.ones_like(drawn)}[end]
+        is_write = below(number[:, :, 0], WRITES_OF_MIXED, self.seed + 2) == 0
+        writes = {None: np.zeros_like(is_write), "_mixed": is_write, "_write": np.ones_like(is_write)}[end]
         return writes, entry, masks

@@ -1,4 +1,4 @@
-"""Loads from the L1 whose lanes are a number of words apart: what strides cost beside lines.
+"""Loads from the L1 whose lanes are a number of words apart: what strides cost compared with lines.
 
 The loads of gpu-benches' ``gpu-strides`` (github.com/te42kyfo/gpu-benches): 32 warps of one block, eight loads 16 B
 apart, over and over; odd warps read what follows the first 32 lanes.

@@ -18,9 +18,9 @@ from buddysim.synthetic.workload import Laps, UseDistance, Workload
 from buddysim.trace import TraceWriter
 
 WARPS = 32
-PIECES = 32
+SEGMENTS = 32
 """Of a chunk: each of two loads of 256 B by every warp."""
-CHUNK_BYTES = PIECES * 2 * WARPS * 256
+CHUNK_BYTES = SEGMENTS * 2 * WARPS * 256
 
 
 class L2Loads(Workload):
@@ -38,11 +38,11 @@ class L2Loads(Workload):
     def write(self, writer: TraceWriter) -> None:
         base = self.allocate(writer, {"set": self.chunks * CHUNK_BYTES})["set"]
         warp = np.arange(WARPS, dtype=np.uint64).reshape(1, -1, 1, 1) * np.uint64(2)
-        piece = np.arange(PIECES, dtype=np.uint64).reshape(1, 1, -1, 1) * np.uint64(self.chunks)
+        segment = np.arange(SEGMENTS, dtype=np.uint64).reshape(1, 1, -1, 1) * np.uint64(self.chunks)
         within = (np.array([0, 1], dtype=np.uint64) + np.array([[0], [2 * WARPS]], dtype=np.uint64)).reshape(1, 1, 1, 4)
 
         def lines_of(block: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-            start = (piece + block % np.uint64(self.chunks)) * np.uint64(4 * WARPS)
+            start = (segment + block % np.uint64(self.chunks)) * np.uint64(4 * WARPS)
             return line_records(base, start + warp + within)
 
         one = load(lines=2, bytes_per_lane=8, use_distance=self.use_distance)
@@ -53,6 +53,6 @@ class L2Loads(Workload):
                 blocks=blocks,
                 warps_per_block=WARPS,
                 operations=[one, one],
-                repeats=PIECES,
+                repeats=SEGMENTS,
                 lines_of=lines_of,
             )

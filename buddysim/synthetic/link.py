@@ -6,11 +6,11 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from buddysim.synthetic.stream import Operation, Stream
+from buddysim.synthetic.stream import Operation, StreamWorkload
 from buddysim.synthetic.workload import Footprint, Space
 
 
-class Link(Stream):
+class LinkWorkload(StreamWorkload):
     """reads, writes or copies of arrays in host memory: bandwidth of the link, in one direction or both"""
 
     name: ClassVar[str] = "link"

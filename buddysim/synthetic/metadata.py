@@ -17,7 +17,7 @@ from buddysim.trace import TraceWriter
 PAGE_ENTRIES = 64
 
 
-class Metadata(Workload):
+class MetadataWorkload(Workload):
     """some entries of one 8 KB page after the other, each entry once: a metadata miss per visit of a page"""
 
     name: ClassVar[str] = "metadata"

@@ -68,14 +68,14 @@ CODE = {
 
 def touched(distance: int, threads: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64], int]:
     """Lines that a warp touches, from the one of its first element on, their masks of sectors, and its words' code."""
-    places = (np.arange(threads) + distance) * ELEMENT
-    sectors = np.unique(places // 32)
+    offsets = (np.arange(threads) + distance) * ELEMENT
+    sectors = np.unique(offsets // 32)
     lines = np.unique(sectors // 4)
     masks = [sum(1 << int(sector % 4) for sector in sectors if sector // 4 == line) for line in lines]
-    return lines, np.array(masks, dtype=np.uint64), bank_words_of(places + BEFORE * LINE_BYTES, ELEMENT)
+    return lines, np.array(masks, dtype=np.uint64), bank_words_of(offsets + BEFORE * LINE_BYTES, ELEMENT)
 
 
-class Occupancy(Workload):
+class OccupancyWorkload(Workload):
     """STREAM and stencils whose thread blocks fill a part of each SM: bandwidth of device memory by occupancy"""
 
     name: ClassVar[str] = "occupancy"
@@ -118,16 +118,16 @@ class Occupancy(Workload):
         loads = len(accesses) - stores
         *gaps, tail = CODE[self.code][self.op] if self.code != "none" else [0] * (len(accesses) + 1)
         operations = [
-            store(lines=len(lines), bytes_per_lane=ELEMENT, gap=gap)
+            store(lines=len(lines), bytes_per_lane=ELEMENT, gap_instructions=gap_instructions)
             if whole
             else load(
                 lines=len(lines),
                 bytes_per_lane=ELEMENT,
-                gap=gap,
+                gap_instructions=gap_instructions,
                 use_distance=max(1, loads - n + sum(gaps[n + 1 :])),
                 bank_words=words,
             )
-            for n, ((_, lines, _, words, whole), gap) in enumerate(zip(accesses, gaps, strict=True))
+            for n, ((_, lines, _, words, whole), gap_instructions) in enumerate(zip(accesses, gaps, strict=True))
         ]
         warp = np.arange(warps, dtype=np.int64).reshape(1, -1, 1, 1) * (lanes * ELEMENT // LINE_BYTES)
         first = 0

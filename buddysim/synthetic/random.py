@@ -20,7 +20,7 @@ LANES = 32
 SECTORS = 4
 
 
-class Random(Workload):
+class RandomWorkload(Workload):
     """fully divergent loads or stores: 32 lines of one sector per instruction, at random in the footprint"""
 
     name: ClassVar[str] = "random"

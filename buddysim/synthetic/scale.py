@@ -17,7 +17,7 @@ from buddysim.trace.format import LINE_BYTES
 LOADS_PER_STORE = 3
 
 
-class Scale(Workload):
+class ScaleWorkload(Workload):
     """200 million memory instructions over 8 GB: kernels that read three lines and write one of them"""
 
     name: ClassVar[str] = "scale"
@@ -30,22 +30,24 @@ class Scale(Workload):
         default=20_000_000, description="minimum number of memory instructions per kernel"
     )
     warps_per_block: WarpsPerBlock = Field(default=8, description="warps per thread block")
-    turns_per_warp: OpsPerWarp = Field(
+    iterations_per_warp: OpsPerWarp = Field(
         default=16, description="iterations per warp: three lines read, one of them written"
     )
-    gap: Gap = Field(default=2, description="other instructions before each access")
+    gap_instructions: Gap = Field(default=2, description="other instructions before each access")
 
     def write(self, writer: TraceWriter) -> None:
         base = self.allocate(writer, {"array": self.footprint})["array"]
         entries = np.uint64(max(LOADS_PER_STORE, self.footprint // LINE_BYTES))
-        turn = [load(gap=self.gap)] * LOADS_PER_STORE + [store(gap=self.gap)]
+        iteration = [load(gap_instructions=self.gap_instructions)] * LOADS_PER_STORE + [
+            store(gap_instructions=self.gap_instructions)
+        ]
         masks = np.array([0] * LOADS_PER_STORE + [ALL_SECTORS], dtype=np.uint64).reshape(1, 1, 1, -1)
         read = np.array([*range(LOADS_PER_STORE), 0], dtype=np.uint64).reshape(1, 1, 1, -1)
-        per_block = self.warps_per_block * self.turns_per_warp
+        per_block = self.warps_per_block * self.iterations_per_warp
         warp = np.arange(self.warps_per_block, dtype=np.uint64).reshape(1, -1, 1, 1)
-        step = np.arange(self.turns_per_warp, dtype=np.uint64).reshape(1, 1, -1, 1)
-        blocks_in_all = -(-self.instructions // (per_block * len(turn)))
-        blocks_per_kernel = -(-self.instructions_per_kernel // (per_block * len(turn)))
+        step = np.arange(self.iterations_per_warp, dtype=np.uint64).reshape(1, 1, -1, 1)
+        blocks_in_all = -(-self.instructions // (per_block * len(iteration)))
+        blocks_per_kernel = -(-self.instructions_per_kernel // (per_block * len(iteration)))
         for first in range(0, blocks_in_all, blocks_per_kernel):
 
             def lines_of(block: npt.NDArray[np.uint64], first: int = first) -> npt.NDArray[np.uint64]:
@@ -58,7 +60,7 @@ class Scale(Workload):
                 "scale",
                 blocks=min(blocks_per_kernel, blocks_in_all - first),
                 warps_per_block=self.warps_per_block,
-                operations=turn,
-                repeats=self.turns_per_warp,
+                operations=iteration,
+                repeats=self.iterations_per_warp,
                 lines_of=lines_of,
             )

@@ -41,13 +41,13 @@ class SmLoads(Workload):
         once = -(-lines // (self.blocks * self.warps_per_block))
         for repeats, apart in ((once, True), (self.warm, False), (self.warm + self.loads, False)):
             step = np.arange(repeats, dtype=np.uint64).reshape(1, 1, -1, 1)
-            turn = step * np.uint64(self.warps_per_block) + warp
+            iteration = step * np.uint64(self.warps_per_block) + warp
 
             def lines_of(
-                block: npt.NDArray[np.uint64], turn: npt.NDArray[np.uint64] = turn, first: int = once * apart
+                block: npt.NDArray[np.uint64], iteration: npt.NDArray[np.uint64] = iteration, first: int = once * apart
             ) -> npt.NDArray[np.uint64]:
                 start = block * np.uint64(first * self.warps_per_block)
-                return line_records(base, (start + turn) % np.uint64(lines))
+                return line_records(base, (start + iteration) % np.uint64(lines))
 
             write_kernel(
                 writer,

@@ -27,7 +27,7 @@ from buddysim.trace.format import LINE_BYTES
 Operation = Annotated[str, fields.one_of("read", "write", "copy")]
 
 
-class Stream(Workload):
+class StreamWorkload(Workload):
     """coalesced reads, writes or copies of whole lines: bandwidth of device memory"""
 
     name: ClassVar[str] = "stream"
@@ -40,15 +40,15 @@ class Stream(Workload):
     use_distance: UseDistance = Field(
         default=1, description="instructions from a load to the first use of its result; 0: nothing uses it"
     )
-    gap: Gap = Field(default=0, description="other instructions before each access")
+    gap_instructions: Gap = Field(default=0, description="other instructions before each access")
     timed: Switch = Field(default=True, description="false: the latencies of the other instructions are unknown")
     space: Space = Field(default="device", description="memory of the arrays: device or host")
 
     def write(self, writer: TraceWriter) -> None:
         names = ("source", "destination") if self.op == "copy" else ("array",)
         bases = [*self.allocate(writer, dict.fromkeys(names, self.footprint), self.space).values()]
-        reading = load(gap=self.gap, use_distance=self.use_distance, timed=self.timed)
-        writing = store(gap=self.gap if self.op == "write" else 0, timed=self.timed)
+        reading = load(gap_instructions=self.gap_instructions, use_distance=self.use_distance, timed=self.timed)
+        writing = store(gap_instructions=self.gap_instructions if self.op == "write" else 0, timed=self.timed)
         operations = {"read": [reading], "write": [writing], "copy": [reading, writing]}[self.op]
         whole = {"read": [0], "write": [ALL_SECTORS], "copy": [0, ALL_SECTORS]}[self.op]
         entries = -(-self.footprint // LINE_BYTES)
@@ -76,5 +76,5 @@ class Stream(Workload):
     def assumptions(self) -> dict[str, str]:
         assumed = super().assumptions()
         if not self.timed:
-            assumed["gaps"] = f"{self.gap} instructions of unknown latency before each access"
+            assumed["gaps"] = f"{self.gap_instructions} instructions of unknown latency before each access"
         return assumed

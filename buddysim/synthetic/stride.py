@@ -20,7 +20,7 @@ LANES = 32
 LANE_BYTES = 4
 
 
-class Stride(Workload):
+class StrideWorkload(Workload):
     """loads whose lanes are a stride apart: from one line per instruction (4 B) to 32 lines (128 B and more)"""
 
     name: ClassVar[str] = "stride"

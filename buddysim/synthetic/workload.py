@@ -97,8 +97,8 @@ class Workload(BaseModel):
 
     def settings(self) -> list[str]:
         """The parameters that differ from their defaults, as ``--set`` takes them."""
-        default, chosen = type(self)().model_dump(), self.model_dump()
-        return [f"{name}={_text(chosen[name])}" for name in chosen if chosen[name] != default[name]]
+        default, values = type(self)().model_dump(), self.model_dump()
+        return [f"{name}={_text(values[name])}" for name in values if values[name] != default[name]]
 
     def provenance(self) -> Provenance:
         """The provenance of the trace: this workload and its parameters."""

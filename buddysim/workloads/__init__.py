@@ -5,8 +5,8 @@ share: `solver` (what a program states and does), `device` (its OpenCL device), 
 captured) and `make` (capture, verification, the file).
 """
 
-from buddysim.workloads.make import Made, make
-from buddysim.workloads.registry import REGISTRY
-from buddysim.workloads.solver import Array, Check, Solver
+from buddysim.workloads.make_workload import MadeWorkload, make_trace_of
+from buddysim.workloads.solver import Array, SolutionCheck, Solver
+from buddysim.workloads.workload_registry import REGISTRY
 
-__all__ = ["REGISTRY", "Array", "Check", "Made", "Solver", "make"]
+__all__ = ["REGISTRY", "Array", "MadeWorkload", "SolutionCheck", "Solver", "make_trace_of"]

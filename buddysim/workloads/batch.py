@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from buddysim.base.errors import BuddysimError
-from buddysim.workloads.make import Made, make, needs_of
-from buddysim.workloads.needs import Needs, check_room
+from buddysim.workloads.make_workload import MadeWorkload, make_trace_of, needs_of
+from buddysim.workloads.needs import Needs, check_free_resources
 
 
 @dataclass(frozen=True)
@@ -22,15 +22,15 @@ class Order:
     path: Path
     contents_every: int = 0
 
-    def make(self) -> Made:
-        return make(self.name, self.scale, self.which, self.path, self.contents_every)
+    def make(self) -> MadeWorkload:
+        return make_trace_of(self.name, self.scale, self.which, self.path, self.contents_every)
 
     @property
     def needs(self) -> Needs:
         return needs_of(self.name, self.scale, self.which, self.contents_every)
 
 
-def make_all(orders: Sequence[Order], jobs: int = 1) -> Iterator[Made]:
+def make_all(orders: Sequence[Order], jobs: int = 1) -> Iterator[MadeWorkload]:
     """Makes traces, `jobs` at once, and gives each when it is there.
 
     Raises
@@ -69,4 +69,4 @@ def _check_together(orders: Sequence[Order], jobs: int) -> None:
     folder = missing[0].path.resolve().parent
     if not folder.is_dir():
         raise BuddysimError(f"{folder}: there is no such folder to write in")
-    check_room(f"{len(missing)} workloads, {min(jobs, len(missing))} at once,", together, folder)
+    check_free_resources(f"{len(missing)} workloads, {min(jobs, len(missing))} at once,", together, folder)

@@ -34,7 +34,7 @@ class Device:
     def __init__(self, solver: Solver) -> None:
         self._cl = cl = import_pyopencl()
         device = cl.get_platforms()[0].get_devices()[0]
-        _check_room(solver, device.max_mem_alloc_size, device.global_mem_size)
+        _check_device_memory(solver, device.max_mem_alloc_size, device.global_mem_size)
         self._context = cl.Context([device])
         self._queue = cl.CommandQueue(self._context)
         text = _PROLOGUE + "\n".join(_source(source) for source in solver.sources)
@@ -61,7 +61,7 @@ class Device:
         """
         sizes = (size,) if isinstance(size, int) else size
         groups = (group,) if isinstance(group, int) else group
-        whole = tuple(-(-wanted // of) * of for wanted, of in zip(sizes, groups, strict=True))
+        whole = tuple(-(-requested // of) * of for requested, of in zip(sizes, groups, strict=True))
         if kernel not in self._kernels:
             self._kernels[kernel] = self._cl.Kernel(self._program, kernel)
         self._kernels[kernel](self._queue, whole, groups, *(self._argument(value) for value in arguments))
@@ -70,9 +70,9 @@ class Device:
     def read(self, name: str, elements: int | None = None) -> NDArray[Any]:
         """The first elements of an array, or all."""
         array = self._arrays[name]
-        found = np.empty(array.elements if elements is None else elements, array.dtype)
-        self._cl.enqueue_copy(self._queue, found, self._buffers[name])
-        return found
+        values = np.empty(array.elements if elements is None else elements, array.dtype)
+        self._cl.enqueue_copy(self._queue, values, self._buffers[name])
+        return values
 
     def write(self, name: str, values: NDArray[Any]) -> None:
         """Copy values to the beginning of an array, in its type."""
@@ -114,7 +114,7 @@ class Device:
         return value
 
 
-def _check_room(solver: Solver, largest: int, together: int) -> None:
+def _check_device_memory(solver: Solver, largest: int, together: int) -> None:
     """Refuse arrays that the device can't hold, before any is made."""
     name, size = max(((name, array.bytes) for name, array in solver.arrays.items()), key=lambda each: each[1])
     if size > largest:

@@ -21,7 +21,7 @@
     if (i < 1 || j < 1 || k < 1 || i > NX - 2 || j > NY - 2 || k > NZ - 2) return;                                    \
     size_t cell = CELL(i, j, k);
 
-/* What the right-hand side takes of a cell besides its components: the kernel's arguments have these names. */
+/* What the right-hand side takes of a cell in addition to its components: the kernel's arguments have these names. */
 #define DERIVE_SCALARS                                                                                                \
     WHERE                                                                                                             \
     if (i >= NX || j >= NY || k >= NZ) return;                                                                        \

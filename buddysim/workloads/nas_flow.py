@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.workloads.device import Device
-from buddysim.workloads.solver import Array, Check, Solver
+from buddysim.workloads.solver import Array, SolutionCheck, Solver
 
 Field = NDArray[np.float64]
 
@@ -44,7 +44,7 @@ _EXACT = np.array(
 
 
 @dataclass(frozen=True)
-class Problem:
+class NasProblem:
     """Grid points along x, y and z, time steps, and the length of one.
 
     Attributes
@@ -77,14 +77,14 @@ class Problem:
         return self.pitch[0] * self.pitch[1] * self.nz
 
 
-def device_layout(field: Field, problem: Problem) -> Field:
+def device_layout(field: Field, problem: NasProblem) -> Field:
     """A field as the device has it."""
     padded = np.zeros((5, problem.nz, problem.pitch[1], problem.pitch[0]))
     padded[:, :, : problem.ny, : problem.nx] = field
     return np.ascontiguousarray(np.moveaxis(padded, 0, -1)) if problem.together else padded
 
 
-def host_layout(data: Field, problem: Problem) -> Field:
+def host_layout(data: Field, problem: NasProblem) -> Field:
     """The field of an array that was read from the device."""
     px, py = problem.pitch
     padded = (
@@ -96,26 +96,26 @@ def host_layout(data: Field, problem: Problem) -> Field:
 
 
 def exact_solution(x: Field, y: Field, z: Field) -> Field:
-    """At places in the unit cube, of any shapes that broadcast: (5, ...)."""
-    found = []
+    """The exact solution at points of the unit cube, of any shapes that broadcast: (5, ...)."""
+    components = []
     for row in _EXACT:
         value = row[0] + np.zeros(np.broadcast_shapes(x.shape, y.shape, z.shape))
-        for first, place in ((1, x), (2, y), (3, z)):
-            value = value + place * (
-                row[first] + place * (row[first + 3] + place * (row[first + 6] + place * row[first + 9]))
+        for first, position in ((1, x), (2, y), (3, z)):
+            value = value + position * (
+                row[first] + position * (row[first + 3] + position * (row[first + 6] + position * row[first + 9]))
             )
-        found.append(value)
-    return np.array(found)
+        components.append(value)
+    return np.array(components)
 
 
-def _places(problem: Problem) -> tuple[Field, Field, Field]:
+def _cell_positions(problem: NasProblem) -> tuple[Field, Field, Field]:
     x, y, z = (np.arange(n) / (n - 1) for n in (problem.nx, problem.ny, problem.nz))
     return x[None, None, :], y[None, :, None], z[:, None, None]
 
 
-def initial_field(problem: Problem) -> Field:
+def initial_field(problem: NasProblem) -> Field:
     """The exact solution on the walls, interpolated between them inside."""
-    x, y, z = _places(problem)
+    x, y, z = _cell_positions(problem)
     zero, one = np.zeros((1, 1, 1)), np.ones((1, 1, 1))
     along_x = x * exact_solution(one, y, z) + (1.0 - x) * exact_solution(zero, y, z)
     along_y = y * exact_solution(x, one, z) + (1.0 - y) * exact_solution(x, zero, z)
@@ -130,12 +130,12 @@ def initial_field(problem: Problem) -> Field:
     return field
 
 
-def forcing(problem: Problem) -> Field:
+def forcing(problem: NasProblem) -> Field:
     """What makes the exact solution steady on the grid."""
-    return 0.0 - fluxes(exact_solution(*_places(problem)), problem)  # not -0 on the walls
+    return 0.0 - fluxes(exact_solution(*_cell_positions(problem)), problem)  # not -0 on the walls
 
 
-def fluxes(u: Field, problem: Problem) -> Field:
+def fluxes(u: Field, problem: NasProblem) -> Field:
     """Differences of fluxes with dissipation, of the points inside; 0 on the walls."""
     total = np.zeros_like(u)
     for direction, n in enumerate((problem.nx, problem.ny, problem.nz)):
@@ -165,9 +165,9 @@ def _flux_along(u: Field, direction: int, n: int) -> Field:
     inside = slice(1, -1)
     total[..., inside] = _second_difference(spread) - 0.5 * step * (flux[..., 2:] - flux[..., :-2])
     total[..., inside] -= _DISSIPATION * _fourth_difference(u)
-    found = np.zeros_like(total)
-    found[:, 1:-1, 1:-1, :] = total[:, 1:-1, 1:-1, :]
-    return np.moveaxis(found, -1, axis)
+    inner = np.zeros_like(total)
+    inner[:, 1:-1, 1:-1, :] = total[:, 1:-1, 1:-1, :]
+    return np.moveaxis(inner, -1, axis)
 
 
 def _second_difference(a: Field) -> Field:
@@ -176,20 +176,20 @@ def _second_difference(a: Field) -> Field:
 
 def _fourth_difference(a: Field) -> Field:
     """Of the inner points; next to the ends, one that takes only points there are (5, -4, 1 and -4, 6, -4, 1)."""
-    found = np.empty_like(a[..., 1:-1])
-    found[..., 1:-1] = a[..., :-4] - 4.0 * a[..., 1:-3] + 6.0 * a[..., 2:-2] - 4.0 * a[..., 3:-1] + a[..., 4:]
-    found[..., 1] -= a[..., 0]
-    found[..., -2] -= a[..., -1]
-    found[..., 0] = 5.0 * a[..., 1] - 4.0 * a[..., 2] + a[..., 3]
-    found[..., -1] = a[..., -4] - 4.0 * a[..., -3] + 5.0 * a[..., -2]
-    return found
+    inner = np.empty_like(a[..., 1:-1])
+    inner[..., 1:-1] = a[..., :-4] - 4.0 * a[..., 1:-3] + 6.0 * a[..., 2:-2] - 4.0 * a[..., 3:-1] + a[..., 4:]
+    inner[..., 1] -= a[..., 0]
+    inner[..., -2] -= a[..., -1]
+    inner[..., 0] = 5.0 * a[..., 1] - 4.0 * a[..., 2] + a[..., 3]
+    inner[..., -1] = a[..., -4] - 4.0 * a[..., -3] + 5.0 * a[..., -2]
+    return inner
 
 
-def norms(u: Field, problem: Problem) -> tuple[Sequence[float], Sequence[float]]:
+def norms(u: Field, problem: NasProblem) -> tuple[Sequence[float], Sequence[float]]:
     """RMS norms of the residual and of the error, for each component, as `verify` of the Fortran programs has them."""
     inner = (problem.nx - 2) * (problem.ny - 2) * (problem.nz - 2)
     residual = (forcing(problem) + fluxes(u, problem))[:, 1:-1, 1:-1, 1:-1]
-    error = u - exact_solution(*_places(problem))
+    error = u - exact_solution(*_cell_positions(problem))
     squares = ((part**2).sum(axis=(1, 2, 3)) for part in (residual, error))
     residual_norm, error_norm = (np.sqrt(square / inner).tolist() for square in squares)
     return residual_norm, error_norm
@@ -205,7 +205,7 @@ class NasFlow(Solver):
     published : norms of the residual and of the error by points along each direction of a cube, steps, length of a step
     """
 
-    problem: Problem
+    problem: NasProblem
     setup_launches = 0
     cell_operations: int
     cell_seconds: float
@@ -258,13 +258,13 @@ class NasFlow(Solver):
         for direction in "yz":
             device.launch(f"rhs_{direction}", grid, GROUP, "u", "rhs", *SCALARS)
 
-    def verify(self, device: Device) -> list[Check]:
-        """The norms of the residual and of the error beside those published for a class.
+    def verify(self, device: Device) -> list[SolutionCheck]:
+        """The norms of the residual and of the error compared with those published for a class.
 
-        Of a problem that is no class, the norms beside those that the unmodified NPB-CPP gives for it.
+        Of a problem that is no class, the norms compared with those that the unmodified NPB-CPP gives for it.
         """
         problem = self.problem
-        found = norms(host_layout(device.read("u"), problem), problem)
+        computed = norms(host_layout(device.read("u"), problem), problem)
         cube = problem.nx == problem.ny == problem.nz
         key = (problem.nx, problem.steps, problem.dt)
         if cube and key in self.published:
@@ -272,7 +272,7 @@ class NasFlow(Solver):
         else:
             expected, source = problem.expected, "NPB-CPP 4.1"
         return [
-            Check(f"{what} {m + 1}", found[which][m], expected[which][m], TOLERANCE, source)
+            SolutionCheck(f"{what} {m + 1}", computed[which][m], expected[which][m], TOLERANCE, source)
             for which, what in enumerate(("residual", "error"))
             for m in range(5)
         ]

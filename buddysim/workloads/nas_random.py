@@ -13,13 +13,13 @@ _MASK = (1 << 46) - 1
 def stream(seed: int, count: int, multiplier: int = MULTIPLIER) -> NDArray[np.float64]:
     """The `count` numbers after a seed, in (0, 1)."""
     # Products wrap modulo 2^64, which leaves them right modulo 2^46.
-    found = np.empty(count, np.uint64)
+    powers = np.empty(count, np.uint64)
     mask = np.uint64(_MASK)
     if count:
-        found[0] = seed * multiplier & _MASK
+        powers[0] = seed * multiplier & _MASK
     have = min(count, 1)
     while have < count:
         more = min(have, count - have)
-        found[have : have + more] = found[:more] * np.uint64(pow(multiplier, have, _MASK + 1)) & mask
+        powers[have : have + more] = powers[:more] * np.uint64(pow(multiplier, have, _MASK + 1)) & mask
         have += more
-    return found / np.float64(1 << 46)
+    return powers / np.float64(1 << 46)

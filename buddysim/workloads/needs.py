@@ -19,7 +19,7 @@ _OPERATIONS_PER_SECOND = 250_000  # of the capture, on one core: 32 lanes each
 _SNAPSHOT_SECONDS_PER_BYTE = 2.1e-9
 _MAP_ENTRIES_PER_BYTE = 2  # in the file, before zstd
 _PROGRAM_BYTES = 400 << 20  # two Python processes, PoCL and its compiler
-_ROOM = 1.25
+_HEADROOM = 1.25
 
 
 @dataclass(frozen=True)
@@ -50,20 +50,21 @@ def needs_of_run(solver: Solver, contents_every: int) -> Needs:
     first, end = solver.window
     maps = end - first + 1 + len(solver.snapshot_points)
     map_bytes = maps * solver.device_bytes // (ENTRY_BYTES * _MAP_ENTRIES_PER_BYTE)
-    kept = solver.device_bytes * len(solver.snapshot_points) // contents_every if contents_every else 0
+    snapshot_bytes = solver.device_bytes * len(solver.snapshot_points) // contents_every if contents_every else 0
     seconds = (
         solver.native_seconds
         + solver.traced_operations / _OPERATIONS_PER_SECOND
         + maps * solver.device_bytes * _SNAPSHOT_SECONDS_PER_BYTE
     )
     return Needs(
-        memory_bytes=int(_ROOM * (solver.device_bytes + solver.host_bytes + map_bytes + kept)) + _PROGRAM_BYTES,
-        disk_bytes=solver.traced_operations * _BYTES_PER_OPERATION + map_bytes + kept + PAGE_BYTES,
+        memory_bytes=int(_HEADROOM * (solver.device_bytes + solver.host_bytes + map_bytes + snapshot_bytes))
+        + _PROGRAM_BYTES,
+        disk_bytes=solver.traced_operations * _BYTES_PER_OPERATION + map_bytes + snapshot_bytes + PAGE_BYTES,
         seconds=seconds,
     )
 
 
-def check_room(what: str, needs: Needs, folder: Path) -> None:
+def check_free_resources(what: str, needs: Needs, folder: Path) -> None:
     """Refuse what won't fit.
 
     Raises

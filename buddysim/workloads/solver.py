@@ -30,8 +30,8 @@ class Array:
 
 
 @dataclass(frozen=True)
-class Check:
-    """A number that the program computed beside the one that is right.
+class SolutionCheck:
+    """A number that the program computed, and the right one.
 
     Attributes
     ----------
@@ -120,7 +120,7 @@ class Solver(ABC):
 
     @property
     def host_bytes(self) -> int:
-        """Memory that the program needs besides its arrays on the device."""
+        """Memory that the program needs in addition to its arrays on the device."""
         return 0
 
     @property
@@ -134,7 +134,7 @@ class Solver(ABC):
 
     @property
     def window(self) -> tuple[int, int]:
-        """The launches that are traced, the end not included: by default those of the step in the middle of the run."""
+        """The launches that are traced, the end not included: by default those of the step halfway through the run."""
         first = self.setup_launches + self.steps // 2 * self.step_launches
         return first, first + self.step_launches
 
@@ -164,10 +164,10 @@ class Solver(ABC):
         """Make one step; they are numbered from 0."""
 
     def close(self, device: Device) -> None:  # noqa: B027 most programs do nothing more
-        """After the last step: what the program does besides."""
+        """After the last step: what else the program does."""
 
     @abstractmethod
-    def verify(self, device: Device) -> list[Check]:
+    def verify(self, device: Device) -> list[SolutionCheck]:
         """After the last step: what shows that the program solved its problem."""
 
 

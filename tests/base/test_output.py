@@ -224,7 +224,7 @@ MAY_WRITE = {
     "sweep/store.py",
     "sweep/index.py",
     "sweep/memory_grants.py",
-    "workloads/program.py",
+    "workloads/opencl_program.py",
 }
 
 

@@ -39,7 +39,7 @@ def stream(tmp_path_factory):
 @pytest.fixture(scope="module")
 def untimed(tmp_path_factory):
     path = tmp_path_factory.mktemp("run") / "untimed.bin"
-    make_trace("stream", path, {"footprint": "256 KiB", "gap": "20", "timed": "false", "sizes": "64 B"})
+    make_trace("stream", path, {"footprint": "256 KiB", "gap_instructions": "20", "timed": "false", "sizes": "64 B"})
     return path
 
 

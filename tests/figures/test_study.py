@@ -19,7 +19,7 @@ from buddysim.papers.buddy.run_missing import comparison_requests
 from buddysim.sweep.cached_results import SavedResults
 from buddysim.sweep.store import Store
 from buddysim.synthetic import make_trace
-from buddysim.workloads.batch import Made, Order
+from buddysim.workloads.batch import MadeWorkload, Order
 from tests.sweep.conftest import stable
 
 ROOT = Path(__file__).parents[2]
@@ -167,7 +167,7 @@ def test_traces_that_cannot_be_made_do_not_hold_up_the_others(
     """Programs keep some bytes, which other compressors need; networks' traces have their sizes, and no bytes."""
     ordered = []
 
-    def refused(orders: Sequence[Order]) -> Iterator[Made]:
+    def refused(orders: Sequence[Order]) -> Iterator[MadeWorkload]:
         ordered.extend(orders)
         raise BuddysimError("no room")
         yield

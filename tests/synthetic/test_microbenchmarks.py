@@ -108,17 +108,17 @@ def test_strides_fetch_the_sectors_they_touch(replayed, stride, sectors_per_load
 
 
 @pytest.mark.parametrize(
-    ("settings", "found_of_accesses"),
+    ("settings", "hits_and_merges_of_accesses"),
     [
         ({"pages": "8192", "laps": "2"}, (0, 2 * 8192)),  # twice the 4,096 lines of the metadata cache
         ({"pages": "512", "laps": "4"}, (3 * 512, 4 * 512)),  # every lap but the first
         ({"pages": "8192", "laps": "1", "entries_per_visit": "64"}, (63 * 8192, 64 * 8192)),
     ],
 )
-def test_metadata_hits_and_misses(replayed, settings, found_of_accesses):
+def test_metadata_hits_and_misses(replayed, settings, hits_and_merges_of_accesses):
     result = replayed("metadata", scheme="buddy", sizes="64 B", **settings)
-    found = result["metadata.hits"] + result["metadata.mshr_merges"]
-    assert (found, result["metadata.accesses"]) == found_of_accesses
+    hits_and_merges = result["metadata.hits"] + result["metadata.mshr_merges"]
+    assert (hits_and_merges, result["metadata.accesses"]) == hits_and_merges_of_accesses
     assert result["device.metadata_bytes"] == 32 * result["metadata.misses"]
 
 

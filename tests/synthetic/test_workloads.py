@@ -12,7 +12,7 @@ from buddysim.base.errors import BuddysimError
 from buddysim.synthetic import make_trace
 from buddysim.synthetic.parts.hashing import below, hashed, permutation
 from buddysim.synthetic.parts.sizes import pattern_classes
-from buddysim.synthetic.registry import REGISTRY
+from buddysim.synthetic.workload_classes import REGISTRY
 
 # Settings for a short trace; a workload that isn't among them is written at its defaults.
 SMALL = {
@@ -70,9 +70,9 @@ def test_listed_defaults_are_valid_settings(name):
 
 @pytest.mark.parametrize("name", REGISTRY.names())
 def test_settings_that_differ_are_in_the_command(name):
-    chosen = REGISTRY.find(name).from_settings(SMALL.get(name, {}))
-    given = dict(setting.split("=", 1) for setting in chosen.settings())
-    assert REGISTRY.find(name).from_settings(given) == chosen
+    workload = REGISTRY.find(name).from_settings(SMALL.get(name, {}))
+    settings = dict(setting.split("=", 1) for setting in workload.settings())
+    assert REGISTRY.find(name).from_settings(settings) == workload
 
 
 def test_chase_is_one_warp_whose_loads_wait_for_each_other(tmp_path):
@@ -139,13 +139,13 @@ def test_l1_strides_touch_a_line_for_each_word_of_stride(tmp_path, stride, first
         assert [int(line) & 0xFF for line in lines[: ops["n_lines"][0]]] == first
 
 
-@pytest.mark.parametrize(("stride", "turns"), [(0, 1), (1, 1), (2, 2), (3, 1), (4, 4), (6, 2), (8, 8), (32, 32)])
-def test_l1_strides_take_their_words_turns(tmp_path, stride, turns):
+@pytest.mark.parametrize(("stride", "cycles"), [(0, 1), (1, 1), (2, 2), (3, 1), (4, 4), (6, 2), (8, 8), (32, 32)])
+def test_l1_strides_take_the_cycles_of_their_words(tmp_path, stride, cycles):
     """A stride's words lie in every gcd(n, 32)-th bank."""
     with made(tmp_path, "l1-strides", stride=str(stride)) as trace:
         ops, lines = records(trace)
         sectors = sum(int(line & 15).bit_count() for line in lines[: ops["n_lines"][0]])
-        assert (-(-sectors // 4) - 1 + int(ops["flags"][0] >> bt.BANK_WORDS_SHIFT)) % 32 + 1 == turns
+        assert (-(-sectors // 4) - 1 + int(ops["flags"][0] >> bt.BANK_WORDS_SHIFT)) % 32 + 1 == cycles
 
 
 @pytest.mark.parametrize(("visit", "classes"), [("largest", {7}), ("smallest", {3})])
@@ -178,7 +178,7 @@ def test_neighbouring_warps_read_neighbouring_lines(tmp_path):
 
 
 def test_stream_with_unknown_latencies_states_the_assumption(tmp_path):
-    with made(tmp_path, "stream", footprint="16 KiB", gap="5", timed="false") as trace:
+    with made(tmp_path, "stream", footprint="16 KiB", gap_instructions="5", timed="false") as trace:
         assert "5 instructions" in trace.provenance.assumptions["gaps"]
         assert trace.kernels[0].warp_instructions == 6 * trace.kernels[0].memory_instructions
 
@@ -205,12 +205,12 @@ def test_random_instructions_have_32_different_lines_of_one_sector(tmp_path):
         assert entries.max() < trace.allocations[0].entries
         assert all(len(set(row)) == 32 for row in entries.reshape(-1, 32))
         masks = (lines & np.uint64(0xFF)).astype(int)
-        shares = np.bincount(masks, minlength=9)[[1, 2, 4, 8]] / len(masks)
-        assert np.all(np.abs(shares - 0.25) < 0.02)
+        fractions = np.bincount(masks, minlength=9)[[1, 2, 4, 8]] / len(masks)
+        assert np.all(np.abs(fractions - 0.25) < 0.02)
         assert len(np.unique(entries)) > 0.95 * len(entries)
 
 
-def test_metadata_reads_no_entry_twice_and_pages_in_turn(tmp_path):
+def test_metadata_reads_no_entry_twice_and_pages_round_robin(tmp_path):
     with made(tmp_path, "metadata", pages="32", entries_per_visit="4", laps="3", blocks="2") as trace:
         entries = entries_of(trace, records(trace)[1])
     assert len(set(entries)) == len(entries) == 32 * 4 * 3
@@ -218,7 +218,7 @@ def test_metadata_reads_no_entry_twice_and_pages_in_turn(tmp_path):
     assert all(list(lap) == list(range(16 * block, 16 * block + 16)) for block in range(2) for lap in visits[block])
 
 
-def test_scale_is_as_long_as_asked_for_and_written_in_bounded_memory(tmp_path):
+def test_scale_is_as_long_as_requested_and_written_in_bounded_memory(tmp_path):
     path = tmp_path / "t.bin"
     peaks = []
     for instructions in (300_000, 1_200_000):

@@ -11,45 +11,51 @@ from buddysim.base.errors import BuddysimError
 from buddysim.cli import main
 from buddysim.compress import STUDY_CLASSES
 from buddysim.trace import Provenance, TraceWriter
-from buddysim.workloads.comparison import Comparison, Row, allocations, compare, summary
-from buddysim.workloads.comparison import ours as array_names
-from buddysim.workloads.make import TOOL
-from buddysim.workloads.registry import REGISTRY, solver_of
-from buddysim.workloads.table import table
+from buddysim.workloads.make_workload import TOOL
+from buddysim.workloads.workload_comparison import (
+    AllocationComparison,
+    WorkloadComparison,
+    allocations,
+    compare,
+    summary,
+)
+from buddysim.workloads.workload_comparison import names_in_workload as array_names
+from buddysim.workloads.workload_registry import REGISTRY, solver_of
+from buddysim.workloads.workload_table import table
 from tests.capture.opencl.running import needs_opencl
 
 
-def shares(**of: float) -> np.ndarray:
+def fractions(**of: float) -> np.ndarray:
     return np.array([of.get(f"of_{size}", 0.0) for size in STUDY_CLASSES])
 
 
-def row(ours: np.ndarray, theirs: np.ndarray, size: int = 1280) -> Row:
-    return Row("a", "first", (size, size), theirs, ours)
+def row(workload: np.ndarray, reference: np.ndarray, size: int = 1280) -> AllocationComparison:
+    return AllocationComparison("a", "first", (size, size), reference, workload)
 
 
 def test_rows_are_alike_within_two_points() -> None:
-    theirs = shares(of_0=0.5, of_128=0.5)
-    assert row(shares(of_0=0.519, of_128=0.481), theirs).alike
-    other = row(shares(of_0=0.53, of_128=0.47), theirs)
+    reference = fractions(of_0=0.5, of_128=0.5)
+    assert row(fractions(of_0=0.519, of_128=0.481), reference).alike
+    other = row(fractions(of_0=0.53, of_128=0.47), reference)
     assert not other.alike
     assert other.points == pytest.approx(3.0)
     assert other.ratios == pytest.approx((2.0, 1 / 0.47))
 
 
 def test_the_ratio_weighs_allocations_by_their_bytes() -> None:
-    whole, halved = shares(of_128=1.0), shares(of_64=1.0)
-    found = Comparison("x", "k", "p", (row(whole, whole, 300), row(halved, whole, 100)))
-    assert found.ratios("first") == pytest.approx((1.0, 400 / 350))
-    assert not found.alike("first")
+    whole, halved = fractions(of_128=1.0), fractions(of_64=1.0)
+    comparison = WorkloadComparison("x", "k", "p", (row(whole, whole, 300), row(halved, whole, 100)))
+    assert comparison.ratios("first") == pytest.approx((1.0, 400 / 350))
+    assert not comparison.alike("first")
 
 
-def test_every_reference_is_in_the_tables_and_its_arrays_are_ours() -> None:
+def test_every_reference_is_in_the_tables_and_its_arrays_exist() -> None:
     for name, workload in REGISTRY.items():
         for which, key in getattr(workload, "REFERENCE", {}).items():
             assert any(entry["key"] == key for entry in summary())
-            ours = solver_of(name, "reference", which).arrays
+            arrays = solver_of(name, "reference", which).arrays
             names = getattr(workload, "REFERENCE_ARRAYS", {})
-            both = [entry for entry in allocations(key) if set(array_names(names, entry)) <= set(ours)]
+            both = [entry for entry in allocations(key) if set(array_names(names, entry)) <= set(arrays)]
             assert len(both) >= 2
 
 
@@ -65,9 +71,9 @@ def written(path: Path, scale: str, tool: str = TOOL) -> Path:
 
 def test_compares_a_trace_of_the_right_scale(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = written(tmp_path / "cg.bin", "reference")
-    found = compare(path)
-    assert [one.name for one in found.rows] == ["a"] * 3
-    assert all(one.alike for one in found.rows)  # CG's values don't compress
+    comparison = compare(path)
+    assert [one.name for one in comparison.rows] == ["a"] * 3
+    assert all(one.alike for one in comparison.rows)  # CG's values don't compress
     assert main(["workloads", "diff", str(path)]) == 0
     assert "3 of 3 rows" in capsys.readouterr().out
     assert "NPB-CPP CG" in table([path])
@@ -86,6 +92,6 @@ def test_cg_holds_what_npb_holds(tmp_path: Path) -> None:
     needs_opencl()
     path = tmp_path / "cg.bin"
     assert main(["workloads", "make", "cg", "--scale", "reference", "-o", str(path)]) == 0
-    found = compare(path)
-    assert all(one.alike for one in found.rows)
-    assert all(found.alike(when) for when in ("first", "middle", "last"))
+    comparison = compare(path)
+    assert all(one.alike for one in comparison.rows)
+    assert all(comparison.alike(when) for when in ("first", "middle", "last"))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from buddysim.workloads.device import Device
-from buddysim.workloads.palm import BoundaryLayer, Problem
+from buddysim.workloads.palm import BoundaryLayer, PalmProblem
 from tests.capture.opencl.running import needs_opencl
 
 VISCOSITY = 20.0  # m2/s
@@ -16,7 +16,7 @@ LAYER = 16  # far from ground and top
 
 def largest_error(n: int) -> float:
     """Of the tendencies of u and v, relative to the largest advection, on n x n cells."""
-    solver = BoundaryLayer(Problem(n, n, 32, 1, 1))
+    solver = BoundaryLayer(PalmProblem(n, n, 32, 1, 1))
     device = Device(solver)
     wave = 2 * np.pi / (n * SPACING)
     face, centre = np.arange(-3, n + 3) * SPACING * wave, (np.arange(-3, n + 3) + 0.5) * SPACING * wave
@@ -31,12 +31,12 @@ def largest_error(n: int) -> float:
     for name, x, y, sign in (("u", face, centre, 1), ("v", centre, face, -1)):
         more = ("usws",) if name == "u" else ()
         device.launch(f"tendency_{name}", (32, n, n), (32, 4, 1), "u", "v", "w", "km", "tend", *more)
-        found = device.read("tend").reshape(n + 6, n + 6, 34)[3:-3, 3:-3, LAYER]
+        tendency = device.read("tend").reshape(n + 6, n + 6, 34)[3:-3, 3:-3, LAYER]
         x, y = x[3:-3, None], y[None, 3:-3]
         along, across = (x, y) if name == "u" else (y, x)
         advection = 0.5 * wave * np.sin(2 * along) + 0 * across
         diffusion = -2 * VISCOSITY * wave**2 * sign * np.sin(along) * np.cos(across)
-        errors.append(np.abs(found - (diffusion - advection)).max() / (0.5 * wave))
+        errors.append(np.abs(tendency - (diffusion - advection)).max() / (0.5 * wave))
     return max(errors)
 
 

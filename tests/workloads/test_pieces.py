@@ -13,9 +13,9 @@ import pytest
 from buddysim.base.errors import BuddysimError
 from buddysim.workloads import nas_random
 from buddysim.workloads.cg.matrix import make_matrix
-from buddysim.workloads.needs import Needs, check_room, needs_of_run
-from buddysim.workloads.registry import INPUTS, REGISTRY, SCALES, is_network, solver_of
-from buddysim.workloads.solver import SNAPSHOTS, Check, Solver
+from buddysim.workloads.needs import Needs, check_free_resources, needs_of_run
+from buddysim.workloads.solver import SNAPSHOTS, SolutionCheck, Solver
+from buddysim.workloads.workload_registry import INPUTS, REGISTRY, SCALES, is_network, solver_of
 
 SOLVERS = [name for name, workload in REGISTRY.items() if not is_network(workload)]
 ALL = [
@@ -76,28 +76,28 @@ def test_unknown_names_are_refused_with_the_nearest() -> None:
     [(1.0, 1.0, True), (1.001, 1.0, True), (1.1, 1.0, False), (0.001, 0.0, True), (0.1, 0.0, False)],
 )
 def test_checks(value: float, expected: float, passed: bool) -> None:
-    assert Check("x", value, expected, 0.01, "known").passed is passed
+    assert SolutionCheck("x", value, expected, 0.01, "known").passed is passed
 
 
 def test_a_check_of_nan_fails() -> None:
-    assert not Check("x", math.nan, 1.0, 1.0, "known").passed
+    assert not SolutionCheck("x", math.nan, 1.0, 1.0, "known").passed
 
 
-def test_too_little_room_is_said_with_both_figures(tmp_path, monkeypatch) -> None:
+def test_too_little_memory_is_refused_with_both_figures(tmp_path, monkeypatch) -> None:
     needs = needs_of_run(solver_of("ep", "small", "profile"), 0)
-    check_room("ep", needs, tmp_path)
+    check_free_resources("ep", needs, tmp_path)
     with pytest.raises(BuddysimError, match=r"needs up to .* of disk, .* free"):
-        check_room("ep", Needs(0, 1 << 60, 0), tmp_path)
+        check_free_resources("ep", Needs(0, 1 << 60, 0), tmp_path)
     with pytest.raises(BuddysimError, match=r"needs about .* of memory, .* available"):
-        check_room("ep", Needs(1 << 60, 0, 0), tmp_path)
+        check_free_resources("ep", Needs(1 << 60, 0, 0), tmp_path)
 
 
 def test_the_stream_is_the_recurrence() -> None:
-    x, found = 271828183, []
+    x, expected = 271828183, []
     for _ in range(1000):
         x = x * 5**13 % 2**46
-        found.append(x / 2**46)
-    assert nas_random.stream(271828183, 1000).tolist() == found
+        expected.append(x / 2**46)
+    assert nas_random.stream(271828183, 1000).tolist() == expected
     assert len(nas_random.stream(1, 0)) == 0
 
 
@@ -117,7 +117,7 @@ def test_the_matrix_is_symmetric_and_its_rest_is_what_assembly_left() -> None:
 
 
 def test_launches_that_differ_from_those_stated_are_an_error() -> None:
-    from buddysim.workloads.program import solve
+    from buddysim.workloads.opencl_program import solve
 
     class Wrong(Solver):
         arrays = MappingProxyType({})
@@ -143,7 +143,7 @@ def test_launches_that_differ_from_those_stated_are_an_error() -> None:
 def test_a_trace_is_made_again_when_a_solver_that_its_own_extends_changes(
     source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    digest = import_module("buddysim.workloads.make")._digest
+    digest = import_module("buddysim.workloads.make_workload")._digest
     before = digest("csp")
     read = Path.read_bytes
     monkeypatch.setattr(Path, "read_bytes", lambda path: read(path) + b"//" * (path.name == source))
@@ -151,7 +151,7 @@ def test_a_trace_is_made_again_when_a_solver_that_its_own_extends_changes(
 
 
 def test_arrays_that_the_device_cannot_hold_are_said_before_the_work() -> None:
-    check = import_module("buddysim.workloads.device")._check_room
+    check = import_module("buddysim.workloads.device")._check_device_memory
     solver = solver_of("ep", "small", "profile")
     check(solver, 1 << 30, 1 << 32)
     with pytest.raises(BuddysimError, match="array x1 needs 2 MiB, the OpenCL device gives at most 1 MiB at once"):

@@ -1,4 +1,4 @@
-"""Contents of a residual network in training beside those of an archive of real ones."""
+"""Contents of a residual network in training compared with those of an archive of real ones."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ def test_contents_are_those_of_the_archive() -> None:
 
     rows = compare()
     assert len(rows) == 10
-    for kind, what, theirs, ours in rows:
-        assert alike(theirs, ours), (kind, what, theirs, ours)
+    for kind, what, reference, simulated in rows:
+        assert alike(reference, simulated), (kind, what, reference, simulated)

@@ -15,8 +15,8 @@ import pytest
 from buddysim.cli import main
 from buddysim.replay import simulate
 from buddysim.trace import open_trace, verify_trace
-from buddysim.workloads import REGISTRY, make
-from buddysim.workloads.registry import is_network, solver_of
+from buddysim.workloads import REGISTRY, make_trace_of
+from buddysim.workloads.workload_registry import is_network, solver_of
 from tests.capture.opencl.running import needs_opencl
 
 ROOT = Path(__file__).parents[2]
@@ -33,9 +33,9 @@ def opencl() -> None:
 @pytest.mark.parametrize("which", [pytest.param("profile"), pytest.param("replay", marks=pytest.mark.slow)])
 def test_small_is_verified_and_as_stated(name: str, which: str, tmp_path: Path) -> None:
     path = tmp_path / "t.bin"
-    made = make(name, "small", which, path)
+    made = make_trace_of(name, "small", which, path)
     assert made.verification
-    assert not made.kept
+    assert not made.is_present
     assert [file.name for file in tmp_path.iterdir()] == ["t.bin"]
     solver = solver_of(name, "small", which)
     first, end = solver.window
@@ -57,11 +57,11 @@ def test_small_is_verified_and_as_stated(name: str, which: str, tmp_path: Path) 
 @pytest.mark.parametrize("name", SOLVERS)
 def test_the_same_file_every_time(name: str, tmp_path: Path) -> None:
     for file in ("one.bin", "two.bin"):
-        make(name, "small", "profile", tmp_path / file)
+        make_trace_of(name, "small", "profile", tmp_path / file)
     assert (tmp_path / "one.bin").read_bytes() == (tmp_path / "two.bin").read_bytes()
 
 
-def test_a_whole_file_is_kept_and_others_are_made_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_complete_file_stays_and_others_are_made_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "ep.bin"
     command = ["workloads", "make", "ep", "--scale", "small", "-o", str(path)]
     assert main(command) == 0
@@ -136,16 +136,16 @@ def test_mistakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
         except SystemExit as error:
             code = int(error.code or 0)
         assert code == 2
-        found = capsys.readouterr().err
-        assert problem in found
-        assert found.count("\n") == 1
+        error_text = capsys.readouterr().err
+        assert problem in error_text
+        assert error_text.count("\n") == 1
     assert not list(tmp_path.iterdir())
 
 
 def test_sizes_of_the_run_are_those_of_the_arrays(tmp_path: Path) -> None:
     """EP's numbers don't compress, and its last, partial pass leaves its sums' unused end at zero."""
     path = tmp_path / "ep.bin"
-    make("ep", "small", "replay", path)
+    make_trace_of("ep", "small", "replay", path)
     with open_trace(path) as trace:
         names = [one.name for one in trace.allocations]
         last = trace.snapshots[-1]

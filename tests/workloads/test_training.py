@@ -14,10 +14,10 @@ import pytest
 from buddysim.base.errors import BuddysimError
 from buddysim.replay import simulate
 from buddysim.trace import open_trace, verify_trace
-from buddysim.workloads import REGISTRY, make
-from buddysim.workloads.comparison import class_counts, ratio
-from buddysim.workloads.registry import INPUTS, is_network
-from buddysim.workloads.training.make import points
+from buddysim.workloads import REGISTRY, make_trace_of
+from buddysim.workloads.training.make_training import points
+from buddysim.workloads.workload_comparison import class_counts, ratio
+from buddysim.workloads.workload_registry import INPUTS, is_network
 
 pytest.importorskip("torch")
 DATA = Path("/usr/share/datasets/fashion-mnist")
@@ -30,15 +30,17 @@ def iterations() -> list[object]:
     """Two iterations of a small SqueezeNet."""
     if not DATA.is_dir():
         pytest.skip("dataset-fashion-mnist is not installed")
-    from buddysim.workloads.training.observe import Iteration, train
+    from buddysim.workloads.training.observe import ObservedIteration, train
 
     workload = REGISTRY.find("squeezenet")
     problem = dataclasses.replace(workload.PROBLEMS["small"]["profile"], batch=4, steps=3)
-    return [found for found in train(workload.NETWORK, problem, (1, 2)) if isinstance(found, Iteration)]
+    return [
+        observed for observed in train(workload.NETWORK, problem, (1, 2)) if isinstance(observed, ObservedIteration)
+    ]
 
 
 def test_what_lives_at_once_lies_apart(iterations) -> None:
-    from buddysim.workloads.training.layout import lay_out
+    from buddysim.workloads.training.tensor_layout import lay_out
 
     graph = iterations[0].graph
     layout = lay_out(graph)
@@ -56,26 +58,26 @@ def test_what_lives_at_once_lies_apart(iterations) -> None:
     transient = [
         number for number, storage in enumerate(graph.storages) if storage.alloc_operator is not None and storage.bytes
     ]
-    places = {layout.addresses[number] for number in transient}
-    assert len(places) < len(transient)  # memory is used again within the iteration
+    addresses = {layout.addresses[number] for number in transient}
+    assert len(addresses) < len(transient)  # memory is used again within the iteration
     assert lay_out(iterations[1].graph) == layout
 
 
 def test_memory_holds_what_was_written_last(iterations) -> None:
-    from buddysim.workloads.training.layout import lay_out
-    from buddysim.workloads.training.memory import Memory
+    from buddysim.workloads.training.memory_layout import MemoryContents
+    from buddysim.workloads.training.tensor_layout import lay_out
 
-    found = iterations[1]
-    layout = lay_out(found.graph)
-    memory = Memory(layout)
-    memory.begin(found)
+    observed = iterations[1]
+    layout = lay_out(observed.graph)
+    memory = MemoryContents(layout)
+    memory.begin(observed)
     before = [segment.copy() for segment in memory.segments]
     changed: set[int] = set()
-    for operator, segments in memory.run(found):
+    for operator, segments in memory.run(observed):
         changed |= segments
-        for write in found.writes:
+        for write in observed.writes:
             if write.operator == operator and layout.addresses[write.storage] is not None:
-                last = [w for w in found.writes if w.operator == operator and w.storage == write.storage][-1]
+                last = [w for w in observed.writes if w.operator == operator and w.storage == write.storage][-1]
                 segment = layout.segments[write.storage]
                 first = (layout.addresses[write.storage] - layout.pool[segment].base) // 128
                 here = memory.segments[segment][:, first : first + write.classes.shape[1]]
@@ -104,10 +106,10 @@ def test_a_trace_of_a_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     workload = REGISTRY.find("squeezenet")
     problem = dataclasses.replace(workload.PROBLEMS["small"]["profile"], batch=4, steps=12)
     monkeypatch.setitem(workload.PROBLEMS["small"], "profile", problem)
-    monkeypatch.setattr(import_module("buddysim.workloads.training.make"), "_LOSS_SHARE", 10.0)
+    monkeypatch.setattr(import_module("buddysim.workloads.training.make_training"), "_MAX_LOSS_RATIO", 10.0)
     path = tmp_path / "t.bin"
-    assert not make("squeezenet", "small", "profile", path).kept
-    assert make("squeezenet", "small", "profile", path).kept
+    assert not make_trace_of("squeezenet", "small", "profile", path).is_present
+    assert make_trace_of("squeezenet", "small", "profile", path).is_present
     with open_trace(path) as trace:
         verify_trace(trace)
         assert "modelled" in trace.provenance.assumptions["accesses"]
@@ -134,23 +136,23 @@ def test_a_trace_of_a_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 @needs_images
 @pytest.mark.parametrize("name", ["squeezenet", "biglstm"])
 def test_shapes_without_memory_are_those_of_a_training(name: str) -> None:
-    from buddysim.workloads.training.enlarged import graph_of
-    from buddysim.workloads.training.observe import Iteration, train
+    from buddysim.workloads.training.observe import ObservedIteration, train
+    from buddysim.workloads.training.scaled_network import graph_of
 
     workload = REGISTRY.find(name)
     problem = dataclasses.replace(workload.PROBLEMS["small"]["profile"], batch=4, steps=2)
-    (found,) = [one for one in train(workload.NETWORK, problem, (1,)) if isinstance(one, Iteration)]
+    (observed,) = [one for one in train(workload.NETWORK, problem, (1,)) if isinstance(one, ObservedIteration)]
     graph = graph_of(workload.NETWORK, problem)
-    assert graph.operators == found.graph.operators
-    assert graph.tensors == found.graph.tensors
-    assert graph.storages == found.graph.storages
+    assert graph.operators == observed.graph.operators
+    assert graph.tensors == observed.graph.tensors
+    assert graph.storages == observed.graph.storages
 
 
 @needs_images
 @pytest.mark.parametrize("name", NETWORKS)
 def test_the_original_has_the_operators_of_what_is_computed(name: str) -> None:
-    """So that contents can be placed by layer."""
-    from buddysim.workloads.training.enlarged import _shape, graph_of
+    """So that contents can be repeated by layer."""
+    from buddysim.workloads.training.scaled_network import _shape, graph_of
 
     workload = REGISTRY.find(name)
     problem = workload.PROBLEMS["paper"]["profile"]
@@ -165,39 +167,39 @@ def test_the_original_has_the_operators_of_what_is_computed(name: str) -> None:
 
 
 @needs_images
-def test_contents_are_placed_by_layer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_contents_are_repeated_by_layer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     workload = REGISTRY.find("squeezenet")
     small = dataclasses.replace(workload.PROBLEMS["small"]["profile"], batch=4, steps=12)
     large = dataclasses.replace(small, batch=6, size=48, width=0.75, contents=small)
     monkeypatch.setitem(workload.PROBLEMS["paper"], "profile", large)
-    monkeypatch.setattr(import_module("buddysim.workloads.training.make"), "_LOSS_SHARE", 10.0)
+    monkeypatch.setattr(import_module("buddysim.workloads.training.make_training"), "_MAX_LOSS_RATIO", 10.0)
     path = tmp_path / "t.bin"
-    make("squeezenet", "paper", "profile", path)
-    found = {}
+    make_trace_of("squeezenet", "paper", "profile", path)
+    observed = {}
     with open_trace(path) as trace:
         verify_trace(trace)
-        assert "placed by layer, not computed at this size: those of" in trace.provenance.assumptions["contents"]
+        assert "repeated by layer, not computed at this size: those of" in trace.provenance.assumptions["contents"]
         assert "4 samples of 32, width 0.5" in trace.provenance.assumptions["contents"]
-        found["placed"] = class_counts(trace)[-1]
+        observed["repeated"] = class_counts(trace)[-1]
     # The same training computed at that size holds what its training made, which is something else.
     monkeypatch.setitem(workload.PROBLEMS["paper"], "profile", dataclasses.replace(large, contents=None))
-    make("squeezenet", "paper", "profile", path)
+    make_trace_of("squeezenet", "paper", "profile", path)
     with open_trace(path) as trace:
-        found["computed"] = class_counts(trace)[-1]
-    assert found["placed"].keys() == found["computed"].keys()
-    assert any(not np.array_equal(found["placed"][at], found["computed"][at]) for at in found["placed"])
-    assert abs(ratio(found["placed"]) / ratio(found["computed"]) - 1) < 0.15
+        observed["computed"] = class_counts(trace)[-1]
+    assert observed["repeated"].keys() == observed["computed"].keys()
+    assert any(not np.array_equal(observed["repeated"][at], observed["computed"][at]) for at in observed["repeated"])
+    assert abs(ratio(observed["repeated"]) / ratio(observed["computed"]) - 1) < 0.15
 
 
-def test_the_originals_size_is_refused_where_there_is_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_originals_size_is_refused_without_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     needs = import_module("buddysim.workloads.needs")
     path = tmp_path / "t.bin"
     monkeypatch.setattr(needs, "memory_available", lambda: 64 << 20)
     with pytest.raises(BuddysimError, match=r"squeezenet at paper needs about \d+ MiB of memory, 64 MiB are available"):
-        make("squeezenet", "paper", "profile", path)
+        make_trace_of("squeezenet", "paper", "profile", path)
     monkeypatch.setattr(needs.shutil, "disk_usage", lambda folder: shutil._ntuple_diskusage(1 << 30, 0, 1 << 20))
     with pytest.raises(BuddysimError, match=r"squeezenet at paper needs up to \d+ MiB of disk, .* has 1 MiB free"):
-        make("squeezenet", "paper", "profile", path)
+        make_trace_of("squeezenet", "paper", "profile", path)
     assert not list(tmp_path.iterdir())
 
 
@@ -210,13 +212,13 @@ def test_a_training_that_does_not_learn_writes_nothing(tmp_path: Path, monkeypat
     with pytest.raises(
         BuddysimError, match=r"squeezenet: verification failed: loss at the end .* allowed 0\.5: no trace"
     ):
-        make("squeezenet", "small", "profile", tmp_path / "t.bin")
+        make_trace_of("squeezenet", "small", "profile", tmp_path / "t.bin")
     assert not list(tmp_path.iterdir())
 
 
 def test_bytes_are_refused(tmp_path: Path) -> None:
     with pytest.raises(BuddysimError, match="--contents-every 8: a network's trace has sizes only, expected 0"):
-        make("squeezenet", "small", "profile", tmp_path / "t.bin", 8)
+        make_trace_of("squeezenet", "small", "profile", tmp_path / "t.bin", 8)
 
 
 @needs_images
@@ -225,7 +227,7 @@ def test_bytes_are_refused(tmp_path: Path) -> None:
 def test_small_learns(name: str, tmp_path: Path) -> None:
     paths = [tmp_path / file for file in ("one.bin", "two.bin")]
     for path in paths:
-        assert make(name, "small", "profile", path).verification
+        assert make_trace_of(name, "small", "profile", path).verification
     assert paths[0].read_bytes() == paths[1].read_bytes()
     with open_trace(paths[0]) as trace:
         verify_trace(trace)

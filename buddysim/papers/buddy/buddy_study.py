@@ -17,7 +17,7 @@ from buddysim.base.hints import hint, shortened
 from buddysim.papers.buddy.digitized_figures import workloads
 from buddysim.sweep.cached_results import Result, SavedResults
 from buddysim.sweep.point import SweepPoint
-from buddysim.workloads.registry import REGISTRY, SCALES
+from buddysim.workloads.workload_registry import REGISTRY, SCALES
 
 FOLDER = Path("out") / "workloads"
 SCALE = "medium"

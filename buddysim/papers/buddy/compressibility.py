@@ -64,7 +64,7 @@ def snapshot(study: BuddyStudy, id: str) -> SimulatedValue:
 
 def program_cause(name: str) -> str:
     """Why a workload's memory holds something else than the paper's."""
-    from buddysim.workloads.registry import REGISTRY
+    from buddysim.workloads.workload_registry import REGISTRY
 
     return str(REGISTRY.find(name).WHY).rstrip(".")
 

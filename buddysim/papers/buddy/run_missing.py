@@ -17,7 +17,7 @@ from buddysim.sweep.point import SweepPoint
 from buddysim.sweep.runner import Listen
 from buddysim.sweep.study import Study as SweepStudy
 from buddysim.workloads.batch import Order, make_all
-from buddysim.workloads.registry import REGISTRY, is_network
+from buddysim.workloads.workload_registry import REGISTRY, is_network
 
 #: Pages of 8 KiB of which one keeps its bytes: compressors other than BPC need some. Networks' traces have their sizes.
 CONTENTS_EVERY = 64

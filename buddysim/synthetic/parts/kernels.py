@@ -31,7 +31,7 @@ def load(
     *,
     lines: int = 1,
     bytes_per_lane: int = 4,
-    gap: int = 0,
+    gap_instructions: int = 0,
     use_distance: int = 1,
     timed: bool = True,
     bypass_l1: bool = False,
@@ -43,9 +43,9 @@ def load(
     ----------
     lines : number of 128 B lines that its lanes touch
     bytes_per_lane : bytes that each lane loads
-    gap : other instructions of the warp before it
+    gap_instructions : other instructions of the warp before it
     use_distance : instructions from the load to the first use of its result; 0: nothing uses it
-    timed : whether the instructions of `gap` are independent of each other; otherwise a run assumes their latencies
+    timed : whether the compute gap's instructions are independent; otherwise a run assumes their latencies
     bypass_l1 : whether the L2 serves it whatever the L1 holds
     bank_words : what its lanes' addresses say of words (`trace.coalesce.bank_words_of`); 0: nothing but its sectors
 
@@ -54,22 +54,24 @@ def load(
     one record of OP_DTYPE
     """
     flags = (FLAG_BYPASS_L1 if bypass_l1 else 0) | bank_words << BANK_WORDS_SHIFT
-    return _operation(OP_LOAD, lines, bytes_per_lane, gap, use_distance, timed, flags)
+    return _operation(OP_LOAD, lines, bytes_per_lane, gap_instructions, use_distance, timed, flags)
 
 
-def store(*, lines: int = 1, bytes_per_lane: int = 4, gap: int = 0, timed: bool = True) -> npt.NDArray[np.void]:
+def store(
+    *, lines: int = 1, bytes_per_lane: int = 4, gap_instructions: int = 0, timed: bool = True
+) -> npt.NDArray[np.void]:
     """A store; the parameters are those of `load`."""
-    return _operation(OP_STORE, lines, bytes_per_lane, gap, 0, timed, 0)
+    return _operation(OP_STORE, lines, bytes_per_lane, gap_instructions, 0, timed, 0)
 
 
 def _operation(
-    kind: int, lines: int, bytes_per_lane: int, gap: int, use_distance: int, timed: bool, flags: int
+    kind: int, lines: int, bytes_per_lane: int, gap_instructions: int, use_distance: int, timed: bool, flags: int
 ) -> npt.NDArray[np.void]:
     operation = np.zeros(1, dtype=OP_DTYPE)
     operation["kind"] = kind
     operation["n_lines"] = lines
     operation["bytes_per_lane"] = bytes_per_lane
-    operation["gap_instructions"] = gap
+    operation["gap_instructions"] = gap_instructions
     operation["use_distance"] = use_distance
     operation["flags"] = flags | (FLAG_TIMED if timed else 0)
     return operation
@@ -112,37 +114,39 @@ def write_kernel(
     shared_memory: int = 0,
     tail_gap_instructions: int = 0,
 ) -> None:
-    """Writes a kernel in which each warp does `operations` in turn, `repeats` times.
+    """Writes a kernel in which each warp does `operations` one after the other, `repeats` times.
 
     Parameters
     ----------
     writer : takes the kernel
     name : of the kernel
     blocks, warps_per_block : the grid: thread blocks, and whole warps of each
-    operations : what a warp does in one turn
-    repeats : turns of each warp
+    operations : what a warp does in one iteration
+    repeats : iterations of each warp
     lines_of : gets the numbers of some blocks, uint64 of the shape (blocks, 1, 1, 1); returns their line records, of a
-        shape that broadcasts to (blocks, warps, repeats, lines of a turn), those of the first operation first
+        shape that broadcasts to (blocks, warps, repeats, lines of an iteration), those of the first operation first
     threads : of each block, where the last warp is not whole
     shared_memory : bytes that each block takes
     tail_gap_instructions : instructions of each warp after its last operation
     """
-    turn = np.concatenate(operations)
-    lines_per_turn = int(turn["n_lines"].sum())
-    turns_per_block = warps_per_block * repeats
-    at_once = max(1, RECORDS_AT_ONCE // (turns_per_block * max(len(turn), lines_per_turn)))
-    first_line = np.cumsum(turn["n_lines"], dtype=np.uint32) - turn["n_lines"]
+    lines_of_iteration = np.concatenate(operations)
+    lines_per_iteration = int(lines_of_iteration["n_lines"].sum())
+    iterations_per_block = warps_per_block * repeats
+    at_once = max(1, RECORDS_AT_ONCE // (iterations_per_block * max(len(lines_of_iteration), lines_per_iteration)))
+    first_line = np.cumsum(lines_of_iteration["n_lines"], dtype=np.uint32) - lines_of_iteration["n_lines"]
     size = (threads or 32 * warps_per_block, 1, 1)
     writer.begin_kernel(name, (blocks, 1, 1), size, registers=32, shared_memory_bytes=shared_memory)
     for first in range(0, blocks, at_once):
         numbers = np.arange(first, min(first + at_once, blocks), dtype=np.uint64)
-        turns = len(numbers) * turns_per_block
-        ops = np.tile(turn, turns)
-        ops["first_line"] = (np.arange(turns, dtype=np.uint32)[:, None] * lines_per_turn + first_line).reshape(-1)
+        iterations = len(numbers) * iterations_per_block
+        ops = np.tile(lines_of_iteration, iterations)
+        ops["first_line"] = (
+            np.arange(iterations, dtype=np.uint32)[:, None] * lines_per_iteration + first_line
+        ).reshape(-1)
         lines = lines_of(numbers.reshape(-1, 1, 1, 1))
-        shape = (len(numbers), warps_per_block, repeats, lines_per_turn)
+        shape = (len(numbers), warps_per_block, repeats, lines_per_iteration)
         lines = np.ascontiguousarray(np.broadcast_to(lines, shape), dtype=np.uint64).reshape(-1)
-        block_records, warps = frames(numbers, warps_per_block, repeats * len(turn))
+        block_records, warps = frames(numbers, warps_per_block, repeats * len(lines_of_iteration))
         warps["tail_gap_instructions"] = warps["tail_critical_path_cycles"] = tail_gap_instructions
         writer.add_blocks(block_records, warps, ops, lines)
     writer.end_kernel()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from buddysim.workloads.training import images
 from buddysim.workloads.training.optimizers import momentum
-from buddysim.workloads.training.problem import Network, Problem, of_paper
+from buddysim.workloads.training.problem import StudyNetwork, TrainingProblem, of_paper
 
 if TYPE_CHECKING:
     import torch
@@ -22,7 +22,7 @@ _ORIGINAL_SIZE = 224
 _FULL = 4096
 
 
-def build(problem: Problem) -> torch.nn.Module:
+def build(problem: TrainingProblem) -> torch.nn.Module:
     """After Krizhevsky 2014 ("One weird trick"); of small images the first convolution is 3 x 3, and pooling pads.
 
     Fully connected layers have the stated width, too.
@@ -50,15 +50,15 @@ def build(problem: Problem) -> torch.nn.Module:
     return nn.Sequential(*layers, *first, *second)
 
 
-NETWORK = Network(build, images.batches, momentum)
+NETWORK = StudyNetwork(build, images.batches, momentum)
 PROBLEMS = {
     "small": {
-        "profile": Problem(16, 32, 0.125, 600, 0.02, 1, 0, 12),
-        "replay": Problem(16, 32, 0.125, 600, 0.02, 2, 1, 12),
+        "profile": TrainingProblem(16, 32, 0.125, 600, 0.02, 1, 0, 12),
+        "replay": TrainingProblem(16, 32, 0.125, 600, 0.02, 2, 1, 12),
     },
     "medium": {
-        "profile": Problem(24, 32, 0.5, 400, 0.01, 1, 0, 110),
-        "replay": Problem(24, 32, 0.5, 400, 0.01, 2, 1, 110),
+        "profile": TrainingProblem(24, 32, 0.5, 400, 0.01, 1, 0, 110),
+        "replay": TrainingProblem(24, 32, 0.5, 400, 0.01, 2, 1, 110),
     },
 }
 PROBLEMS["paper"] = of_paper(PROBLEMS["medium"], 1024)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from buddysim.workloads.training import words
 from buddysim.workloads.training.optimizers import adam
-from buddysim.workloads.training.problem import Network, Problem, of_paper
+from buddysim.workloads.training.problem import StudyNetwork, TrainingProblem, of_paper
 
 if TYPE_CHECKING:
     import torch
@@ -19,7 +19,7 @@ _STATE, _PROJECTED, _LAYERS = 8192, 1024, 2
 _GATES = 4
 
 
-def build(problem: Problem) -> torch.nn.Module:
+def build(problem: TrainingProblem) -> torch.nn.Module:
     """After Jozefowicz et al. 2016 (LSTM-8192-1024), all sizes of the stated width; the softmax is over all words.
 
     Trained by Adam: the original's Adagrad doesn't halve the loss in so few steps.
@@ -29,7 +29,7 @@ def build(problem: Problem) -> torch.nn.Module:
 
     state, projected = round(_STATE * problem.width), round(_PROJECTED * problem.width)
 
-    class Layer(nn.Module):  # type: ignore[misc]
+    class LstmLayer(nn.Module):  # type: ignore[misc]
         """All steps of the input's part of the gates are one product, as in cuDNN."""
 
         def __init__(self) -> None:
@@ -42,20 +42,20 @@ def build(problem: Problem) -> torch.nn.Module:
             steps, batch = x.shape[:2]
             driven = self.inputs(x.reshape(steps * batch, -1)).reshape(steps, batch, -1)
             hidden, cell = x.new_zeros(batch, projected), x.new_zeros(batch, state)
-            found = []
+            outputs = []
             for part in driven.unbind():
                 gates = part + self.recurrent(hidden)
-                taken, kept, new, shown = gates.chunk(_GATES, 1)
-                cell = torch.sigmoid(kept) * cell + torch.sigmoid(taken) * torch.tanh(new)
+                taken, forget, new, shown = gates.chunk(_GATES, 1)
+                cell = torch.sigmoid(forget) * cell + torch.sigmoid(taken) * torch.tanh(new)
                 hidden = self.projection(torch.sigmoid(shown) * torch.tanh(cell))
-                found.append(hidden)
-            return torch.stack(found)
+                outputs.append(hidden)
+            return torch.stack(outputs)
 
     class Model(nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.table = nn.Embedding(words.VOCABULARY, projected)
-            self.layers = nn.ModuleList([Layer() for _ in range(_LAYERS)])
+            self.layers = nn.ModuleList([LstmLayer() for _ in range(_LAYERS)])
             self.dropout = nn.Dropout(0.1)
             self.last = nn.Linear(projected, words.VOCABULARY)
 
@@ -68,19 +68,19 @@ def build(problem: Problem) -> torch.nn.Module:
     return Model()
 
 
-NETWORK = Network(build, words.batches, adam)
+NETWORK = StudyNetwork(build, words.batches, adam)
 PROBLEMS = {
     "small": {
-        "profile": Problem(32, 10, 0.0625, 400, 0.006, 1, 0, 25),
-        "replay": Problem(32, 10, 0.0625, 400, 0.006, 2, 1, 25),
+        "profile": TrainingProblem(32, 10, 0.0625, 400, 0.006, 1, 0, 25),
+        "replay": TrainingProblem(32, 10, 0.0625, 400, 0.006, 2, 1, 25),
     },
     "medium": {
-        "profile": Problem(32, 10, 0.125, 400, 0.004, 1, 0, 90),
-        "replay": Problem(32, 10, 0.125, 400, 0.004, 2, 1, 90),
+        "profile": TrainingProblem(32, 10, 0.125, 400, 0.004, 1, 0, 90),
+        "replay": TrainingProblem(32, 10, 0.125, 400, 0.004, 2, 1, 90),
     },
 }
 _OF_20_WORDS = {
-    "profile": Problem(16, 20, 0.0625, 400, 0.006, 1, 0, 30),
-    "replay": Problem(16, 20, 0.0625, 400, 0.006, 2, 1, 30),
+    "profile": TrainingProblem(16, 20, 0.0625, 400, 0.006, 1, 0, 30),
+    "replay": TrainingProblem(16, 20, 0.0625, 400, 0.006, 2, 1, 30),
 }
 PROBLEMS["paper"] = of_paper(_OF_20_WORDS, 16, 20)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from buddysim.workloads.device import Device
-from buddysim.workloads.nas_flow import GROUP, LINE_GROUP, RHS_LAUNCHES, SCALARS, SOURCE, NasFlow, Problem
+from buddysim.workloads.nas_flow import GROUP, LINE_GROUP, RHS_LAUNCHES, SCALARS, SOURCE, NasFlow, NasProblem
 from buddysim.workloads.solver import Array
 
 ORDER = 70
@@ -93,11 +93,11 @@ class BlockTridiagonal(NasFlow):
 
 SOLVER = BlockTridiagonal
 PROBLEMS = {
-    "small": {"profile": Problem(12, 12, 12, 60, 0.01), "replay": Problem(24, 24, 24, 200, 0.0008)},
+    "small": {"profile": NasProblem(12, 12, 12, 60, 0.01), "replay": NasProblem(24, 24, 24, 200, 0.0008)},
     "medium": {
-        "profile": Problem(32, 56, 56, 100, 0.0008, expected=_MEDIUM_PROFILE),
-        "replay": Problem(32, 52, 60, 100, 0.0008, expected=_MEDIUM_REPLAY),
+        "profile": NasProblem(32, 56, 56, 100, 0.0008, expected=_MEDIUM_PROFILE),
+        "replay": NasProblem(32, 52, 60, 100, 0.0008, expected=_MEDIUM_REPLAY),
     },
-    "paper": {"profile": Problem(102, 102, 102, 200, 0.0003), "replay": Problem(64, 64, 64, 200, 0.0008)},
-    "reference": {"profile": Problem(64, 64, 64, 200, 0.0008, together=True)},
+    "paper": {"profile": NasProblem(102, 102, 102, 200, 0.0003), "replay": NasProblem(64, 64, 64, 200, 0.0008)},
+    "reference": {"profile": NasProblem(64, 64, 64, 200, 0.0008, together=True)},
 }

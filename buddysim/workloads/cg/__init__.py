@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from buddysim.workloads.cg.matrix import Matrix, make_matrix
 from buddysim.workloads.device import Device
 from buddysim.workloads.nas_random import SEED
-from buddysim.workloads.solver import Array, Check, Solver
+from buddysim.workloads.solver import Array, SolutionCheck, Solver
 
 ORDER = 30
 SUMMARY = "NAS CG: the smallest eigenvalue of a sparse matrix, by conjugate gradients"
 PAPER = "354.cg"
-WHY = "Random values of full precision, beside column numbers of a row, which halve: as in the paper."
+WHY = "Random values of full precision, next to column numbers of a row, which halve: as in the paper."
 REFERENCE = {"profile": "npb_cg_a"}
 
 _INNER: Final = 25  # iterations of conjugate gradients for each of the power method
@@ -41,7 +41,7 @@ _ZETA: Final = {
 
 
 @dataclass(frozen=True)
-class Problem:
+class CgProblem:
     """Order, random elements of each vector, iterations of the power method, shift; seed of the matrix."""
 
     n: int
@@ -52,17 +52,17 @@ class Problem:
 
 
 class ConjugateGradient(Solver):
-    """A step is an iteration of the power method; one iteration of conjugate gradients, in the middle, is traced.
+    """A step is an iteration of the power method; one iteration of conjugate gradients halfway is traced.
 
     As in cg.f, an iteration for warming up comes before those that count.
     """
 
-    problem: Problem
+    problem: CgProblem
     sources = (Path(__file__).parent / "cg.cl",)
     setup_launches = 0
     step_launches = _START_LAUNCHES + _INNER * _INNER_LAUNCHES + _END_LAUNCHES
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: CgProblem) -> None:
         super().__init__(problem)
         self._zeta = 0.0
         self._residual = 0.0
@@ -74,9 +74,9 @@ class ConjugateGradient(Solver):
 
     @cached_property
     def arrays(self) -> Mapping[str, Array]:
-        n, room = self.problem.n, self.problem.n * (self.problem.nonzer + 1) ** 2
+        n, capacity = self.problem.n, self.problem.n * (self.problem.nonzer + 1) ** 2
         vectors = {name: Array(n + 2) for name in ("x", "z", "p", "q", "r")}
-        matrix = {"colidx": Array(room, np.int32), "rowstr": Array(n + 1, np.int32), "a": Array(room)}
+        matrix = {"colidx": Array(capacity, np.int32), "rowstr": Array(n + 1, np.int32), "a": Array(capacity)}
         return matrix | vectors | {"partial": Array(3 * self._partials), "scalars": Array(6)}
 
     @property
@@ -129,7 +129,7 @@ class ConjugateGradient(Solver):
             device.launch("set_alpha", _GROUP, _GROUP, "partial", "scalars")
             device.launch("advance", n, _GROUP, "z", "p", "q", "r", "scalars", "partial")
             device.launch("set_beta", _GROUP, _GROUP, "partial", "scalars")
-            device.launch("turn", n, _GROUP, "p", "r", "scalars")
+            device.launch("update_direction", n, _GROUP, "p", "r", "scalars")
         device.launch("multiply", n * _ROW, _ROW, "a", "colidx", "rowstr", "z", "r")
         device.launch("norms", n, _GROUP, "x", "z", "r", "partial")
         device.launch("set_norms", _GROUP, _GROUP, "partial", "scalars")
@@ -138,7 +138,7 @@ class ConjugateGradient(Solver):
         self._residual = float(np.sqrt(scalars[3]))
         self._zeta = self.problem.shift + 1.0 / float(scalars[4])
 
-    def verify(self, device: Device) -> list[Check]:
+    def verify(self, device: Device) -> list[SolutionCheck]:
         problem = self.problem
         key = (problem.n, problem.nonzer, problem.iterations, problem.shift)
         if key in _ZETA and problem.seed == SEED:
@@ -147,15 +147,15 @@ class ConjugateGradient(Solver):
             assert self._matrix is not None
             zeta, source = host_zeta(self._matrix, problem), "the same method with SciPy"
         return [
-            Check("zeta", self._zeta, zeta, _TOLERANCE, source),
-            Check("|x - A z|", self._residual, 0.0, 1e-9, "exact"),
+            SolutionCheck("zeta", self._zeta, zeta, _TOLERANCE, source),
+            SolutionCheck("|x - A z|", self._residual, 0.0, 1e-9, "exact"),
         ]
 
     def _start_vector(self, device: Device) -> None:
         device.write("x", np.ones(self.problem.n + 1))
 
 
-def host_zeta(matrix: Matrix, problem: Problem) -> float:
+def host_zeta(matrix: Matrix, problem: CgProblem) -> float:
     """What the iterations of the power method give on the host."""
     from scipy.sparse import csr_array
 
@@ -180,8 +180,8 @@ def host_zeta(matrix: Matrix, problem: Problem) -> float:
 
 SOLVER = ConjugateGradient
 PROBLEMS = {
-    "small": {"profile": Problem(1400, 7, 15, 10), "replay": Problem(1200, 7, 10, 10, SEED + 2)},
-    "medium": {"profile": Problem(75000, 13, 75, 60), "replay": Problem(66000, 13, 20, 50, SEED + 2)},
-    "paper": {"profile": Problem(300000, 17, 75, 150), "replay": Problem(270000, 17, 75, 140, SEED + 2)},
-    "reference": {"profile": Problem(14000, 11, 15, 20)},
+    "small": {"profile": CgProblem(1400, 7, 15, 10), "replay": CgProblem(1200, 7, 10, 10, SEED + 2)},
+    "medium": {"profile": CgProblem(75000, 13, 75, 60), "replay": CgProblem(66000, 13, 20, 50, SEED + 2)},
+    "paper": {"profile": CgProblem(300000, 17, 75, 150), "replay": CgProblem(270000, 17, 75, 140, SEED + 2)},
+    "reference": {"profile": CgProblem(14000, 11, 15, 20)},
 }

@@ -102,7 +102,7 @@ kernel void set_beta(global const double *partial, global double *scalars) {
     }
 }
 
-kernel void turn(global double *p, global const double *r, global const double *scalars) {
+kernel void update_direction(global double *p, global const double *r, global const double *scalars) {
     int i = get_global_id(0);
     if (i < N) p[i] = r[i] + scalars[BETA] * p[i];
 }

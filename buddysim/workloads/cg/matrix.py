@@ -41,8 +41,8 @@ def make_matrix(n: int, nonzer: int, shift: float, seed: int = nas_random.SEED) 
     n, nonzer, shift : order, random elements of each vector, shift of the eigenvalues
     seed : of the random numbers
     """
-    places, elements, lengths = _vectors(n, nonzer, seed)
-    row, column, value = _products(n, shift, places, elements, lengths)
+    positions, elements, lengths = _vectors(n, nonzer, seed)
+    row, column, value = _products(n, shift, positions, elements, lengths)
     # In order of rows and columns; equal ones stay in the order of their vectors, so sums are those of cg.f.
     order = np.lexsort((column, row))
     row, column, value = row[order], column[order], value[order]
@@ -51,13 +51,13 @@ def make_matrix(n: int, nonzer: int, shift: float, seed: int = nas_random.SEED) 
     summed = np.bincount(number, value)
     row, column = row[first], column[first]
     row_starts = np.r_[0, np.cumsum(np.bincount(row, minlength=n))]
-    # Rows are assembled with room for duplicates, then moved together: what lay further behind stays there.
-    room = n * (nonzer + 1) ** 2
+    # Rows are assembled with space for duplicates, then moved together: what lay further behind stays there.
+    capacity = n * (nonzer + 1) ** 2
     space = np.zeros(n, np.int64)
-    np.add.at(space, places.ravel()[places.ravel() >= 0], np.repeat(lengths, lengths))
+    np.add.at(space, positions.ravel()[positions.ravel() >= 0], np.repeat(lengths, lengths))
     starts = np.r_[0, np.cumsum(space)]
     spread = starts[row] + np.arange(len(row)) - row_starts[row]
-    values, columns = np.zeros(room), np.zeros(room, np.int32)
+    values, columns = np.zeros(capacity), np.zeros(capacity, np.int32)
     columns[: starts[-1]] = -1
     values[spread], columns[spread] = summed, column
     values[: len(row)], columns[: len(row)] = summed, column
@@ -65,29 +65,29 @@ def make_matrix(n: int, nonzer: int, shift: float, seed: int = nas_random.SEED) 
 
 
 def _vectors(n: int, nonzer: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
-    """Places (-1: none), elements (n, nonzer + 1) and lengths of the vectors: `sprnvc` and `vecset`."""
+    """Positions (-1: none), elements (n, nonzer + 1) and lengths of the vectors: `sprnvc` and `vecset`."""
     width = 1 << max(n - 1, 1).bit_length()
-    drawn = nas_random.stream(seed, 1 + 2 * (nonzer * width * 5 // 4 + 1000))[1:]
-    elements_drawn, places_drawn = drawn[::2], (drawn[1::2] * width).astype(np.int64)
-    inside = places_drawn < n
-    candidates = iter(zip(places_drawn[inside].tolist(), elements_drawn[inside].tolist(), strict=True))
-    places = np.full((n, nonzer + 1), -1, np.int64)
+    samples = nas_random.stream(seed, 1 + 2 * (nonzer * width * 5 // 4 + 1000))[1:]
+    sampled_elements, sampled_positions = samples[::2], (samples[1::2] * width).astype(np.int64)
+    inside = sampled_positions < n
+    candidates = iter(zip(sampled_positions[inside].tolist(), sampled_elements[inside].tolist(), strict=True))
+    positions = np.full((n, nonzer + 1), -1, np.int64)
     elements = np.zeros((n, nonzer + 1))
     lengths = np.empty(n, np.int64)
     for row in range(n):
         vector: dict[int, float] = {}
         while len(vector) < nonzer:
-            place, element = next(candidates)
-            vector.setdefault(place, element)
+            position, element = next(candidates)
+            vector.setdefault(position, element)
         vector[row] = _DIAGONAL
         lengths[row] = len(vector)
-        places[row, : len(vector)] = list(vector)
+        positions[row, : len(vector)] = list(vector)
         elements[row, : len(vector)] = list(vector.values())
-    return places, elements, lengths
+    return positions, elements, lengths
 
 
 def _products(
-    n: int, shift: float, places: NDArray[np.int64], elements: NDArray[np.float64], lengths: NDArray[np.int64]
+    n: int, shift: float, positions: NDArray[np.int64], elements: NDArray[np.float64], lengths: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """Rows, columns and values of the outer products, in the order in which cg.f adds them."""
     weights = np.empty(n)
@@ -95,14 +95,14 @@ def _products(
     for number in range(n):
         weights[number] = weight
         weight *= ratio
-    width = places.shape[1]
+    width = positions.shape[1]
     scaled = weights[:, None] * elements
-    row = np.repeat(places, width, axis=1).ravel()
-    column = np.tile(places, (1, width)).ravel()
+    row = np.repeat(positions, width, axis=1).ravel()
+    column = np.tile(positions, (1, width)).ravel()
     value = np.tile(elements, (1, width)) * np.repeat(scaled, width, axis=1)
     vector = np.repeat(np.arange(n), width * width)
     value = value.ravel()
     diagonal = (row == column) & (row == vector)
     value[diagonal] = value[diagonal] + _RCOND - shift
-    there = (row >= 0) & (column >= 0)
-    return row[there], column[there], value[there]
+    is_present = (row >= 0) & (column >= 0)
+    return row[is_present], column[is_present], value[is_present]

@@ -1,6 +1,6 @@
 """357.csp: SP once more, in the layout of the C program."""
 
-from buddysim.workloads.nas_flow import Problem
+from buddysim.workloads.nas_flow import NasProblem
 from buddysim.workloads.sp.solver import MEDIUM_REPLAY, ScalarPentadiagonal
 
 ORDER = 60
@@ -17,10 +17,10 @@ class SeparateComponents(ScalarPentadiagonal):
 
 SOLVER = SeparateComponents
 PROBLEMS = {
-    "small": {"profile": Problem(12, 12, 12, 100, 0.015), "replay": Problem(36, 36, 36, 400, 0.0015)},
+    "small": {"profile": NasProblem(12, 12, 12, 100, 0.015), "replay": NasProblem(36, 36, 36, 400, 0.0015)},
     "medium": {
-        "profile": Problem(64, 64, 64, 400, 0.0015),
-        "replay": Problem(60, 64, 62, 200, 0.0015, False, MEDIUM_REPLAY),
+        "profile": NasProblem(64, 64, 64, 400, 0.0015),
+        "replay": NasProblem(60, 64, 62, 200, 0.0015, False, MEDIUM_REPLAY),
     },
-    "paper": {"profile": Problem(162, 162, 162, 400, 0.00067), "replay": Problem(102, 102, 102, 400, 0.001)},
+    "paper": {"profile": NasProblem(162, 162, 162, 400, 0.00067), "replay": NasProblem(102, 102, 102, 400, 0.001)},
 }

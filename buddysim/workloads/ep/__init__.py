@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from buddysim.workloads.device import Device
-from buddysim.workloads.solver import Array, Check, Solver
+from buddysim.workloads.solver import Array, SolutionCheck, Solver
 
 ORDER = 20
 SUMMARY = "NAS EP: pairs of Gaussian deviates, counted in annuli"
@@ -34,7 +34,7 @@ _SUMS: Final = {
 
 
 @dataclass(frozen=True)
-class Problem:
+class EpProblem:
     """2^`log2_pairs` pairs, in batches of 2^`log2_batch`, `batches` of them at once on the device."""
 
     log2_pairs: int
@@ -45,7 +45,7 @@ class Problem:
 class EmbarrassinglyParallel(Solver):
     """A step is a pass: a batch for each work-item. The numbers of a whole pass are kept, as GPU ports keep them."""
 
-    problem: Problem
+    problem: EpProblem
     sources = (Path(__file__).parent / "ep.cl",)
     setup_launches = 0
     step_launches = 3
@@ -93,7 +93,7 @@ class EmbarrassinglyParallel(Solver):
         device.launch("tally", batches, _GROUP, "x1", "x2", "qq", "sx", "sy", valid)
         device.launch("gather", 256, 256, "qq", "sx", "sy", "totals")
 
-    def verify(self, device: Device) -> list[Check]:
+    def verify(self, device: Device) -> list[SolutionCheck]:
         *counts, sum_x, sum_y = device.read("totals").tolist()
         right_x, right_y = _SUMS[self.problem.log2_pairs]
         source = "NAS, ep.f"
@@ -102,15 +102,15 @@ class EmbarrassinglyParallel(Solver):
         quarter = 0.7853981633974483
         deviation = 5 * ((1 - quarter) / (quarter * pairs)) ** 0.5
         return [
-            Check("sum of X", sum_x, right_x, _TOLERANCE, source),
-            Check("sum of Y", sum_y, right_y, _TOLERANCE, source),
-            Check("share of pairs accepted", sum(counts) / pairs, quarter, deviation, "pi / 4"),
+            SolutionCheck("sum of X", sum_x, right_x, _TOLERANCE, source),
+            SolutionCheck("sum of Y", sum_y, right_y, _TOLERANCE, source),
+            SolutionCheck("fraction of pairs accepted", sum(counts) / pairs, quarter, deviation, "pi / 4"),
         ]
 
 
 SOLVER = EmbarrassinglyParallel
 PROBLEMS = {
-    "small": {"profile": Problem(24, 8, 1024), "replay": Problem(24, 8, 768)},
-    "medium": {"profile": Problem(28, 10, 8192), "replay": Problem(28, 10, 6144)},
-    "paper": {"profile": Problem(32, 16, 2560), "replay": Problem(32, 16, 2304)},
+    "small": {"profile": EpProblem(24, 8, 1024), "replay": EpProblem(24, 8, 768)},
+    "medium": {"profile": EpProblem(28, 10, 8192), "replay": EpProblem(28, 10, 6144)},
+    "paper": {"profile": EpProblem(32, 16, 2560), "replay": EpProblem(32, 16, 2304)},
 }

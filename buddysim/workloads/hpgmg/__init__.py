@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from buddysim.workloads.device import Device
 from buddysim.workloads.hpgmg import host
 from buddysim.workloads.hpgmg.host import GHOSTS
-from buddysim.workloads.solver import SNAPSHOTS, Array, Check, Solver
+from buddysim.workloads.solver import SNAPSHOTS, Array, SolutionCheck, Solver
 
 ORDER = 90
 SUMMARY = "HPGMG-FV: geometric multigrid of fourth order; a box's vectors in one array, coarsest level on the host"
 PAPER = "FF_HPGMG"
 WHY = (
-    "Fields of full precision once the first solution has begun; what is left are ghost cells and the room behind each "
+    "Fields of full precision once the first solution has begun; the rest are ghost cells and unused bytes behind each "
     "box. The paper's 1.9 is that of HPGMG before its first solution (1.9), or of fields that a port keeps at zero."
 )
 PART = (
@@ -49,7 +49,7 @@ _ASYMPTOTIC: Final = 48  # cells along a box's edge from which on the order show
 
 
 @dataclass(frozen=True)
-class Problem:
+class HpgmgProblem:
     """Cells along an edge of each of the eight boxes, solutions, levels."""
 
     dim: int
@@ -64,10 +64,10 @@ class Multigrid(Solver):
     is solved on the two next coarser grids: the three solutions show the order.
     """
 
-    problem: Problem
+    problem: HpgmgProblem
     sources = (Path(__file__).parent / "hpgmg.cl",)
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: HpgmgProblem) -> None:
         super().__init__(problem)
         self._coarse: dict[int, NDArray[np.float64]] = {}  # solutions on coarser grids, by level
 
@@ -172,11 +172,11 @@ class Multigrid(Solver):
             beta = host.coefficients(n)
             for box in range(_BOXES):
                 data = np.zeros((_VECTORS, dim + 2 * GHOSTS, dim + 2 * GHOSTS, _pitch(dim)))
-                place = _place(box, dim)
+                interior = _box_slices(box, dim)
                 if level == 0:
                     inner = slice(GHOSTS, GHOSTS + dim)
-                    data[_F, inner, inner, inner] = host.right_hand_side(n)[place]
-                around = tuple(slice(part.start, part.stop + 2 * GHOSTS) for part in place)
+                    data[_F, inner, inner, inner] = host.right_hand_side(n)[interior]
+                around = tuple(slice(part.start, part.stop + 2 * GHOSTS) for part in interior)
                 for number, name in ((_BETA_I, "beta_i"), (_BETA_J, "beta_j"), (_BETA_K, "beta_k")):
                     data[number, :, :, : dim + 2 * GHOSTS] = beta[name][around]
                 device.write(f"level{level}.box{box}", data)
@@ -184,7 +184,7 @@ class Multigrid(Solver):
             self._rebuild(device, level)
 
     def _rebuild(self, device: Device, level: int) -> None:
-        """The operator's diagonal and the sums beside it, by applying it to the cells of one colour after the other.
+        """Compute the operator's diagonal and row sums by applying it to one colour of cells after the other.
 
         HPGMG keeps the inverse of the L1 norm of each row in E, which full multigrid leaves alone.
         """
@@ -260,8 +260,8 @@ class Multigrid(Solver):
     def _solve_bottom(self, device: Device) -> None:
         """On the host, which reads and writes the coarsest boxes."""
         right = self._read(device, self._last, _R)
-        guess = self._read(device, self._last, _U)
-        self._write(device, self._last, _U, host.solve(right, guess, host.coefficients(len(right))))
+        initial = self._read(device, self._last, _U)
+        self._write(device, self._last, _U, host.solve(right, initial, host.coefficients(len(right))))
 
     def _boxes(self, level: int) -> list[str]:
         return [f"level{level}.box{box}" for box in range(_BOXES)]
@@ -284,14 +284,14 @@ class Multigrid(Solver):
         dim = self._dims[level]
         whole = np.empty((2 * dim, 2 * dim, 2 * dim))
         for box in range(_BOXES):
-            whole[_place(box, dim)] = self._box(device, level, box)[number][(slice(GHOSTS, GHOSTS + dim),) * 3]
+            whole[_box_slices(box, dim)] = self._box(device, level, box)[number][(slice(GHOSTS, GHOSTS + dim),) * 3]
         return whole
 
     def _write(self, device: Device, level: int, number: int, whole: NDArray[np.float64]) -> None:
         dim = self._dims[level]
         for box in range(_BOXES):
             data = self._box(device, level, box)
-            data[number][(slice(GHOSTS, GHOSTS + dim),) * 3] = whole[_place(box, dim)]
+            data[number][(slice(GHOSTS, GHOSTS + dim),) * 3] = whole[_box_slices(box, dim)]
             device.write(f"level{level}.box{box}", data)
 
     def _box(self, device: Device, level: int, box: int) -> NDArray[np.float64]:
@@ -299,26 +299,30 @@ class Multigrid(Solver):
         data = device.read(f"level{level}.box{box}", _VECTORS * _volume(dim))
         return data.reshape(_VECTORS, dim + 2 * GHOSTS, dim + 2 * GHOSTS, _pitch(dim))
 
-    def verify(self, device: Device) -> list[Check]:
+    def verify(self, device: Device) -> list[SolutionCheck]:
         n = 2 * self.problem.dim
         solution, right = self._read(device, 0, _U), host.right_hand_side(n)
         rest = right - host.apply_operator(solution, host.coefficients(n))
         residual = float(np.linalg.norm(rest) / np.linalg.norm(right))
         wrong = float(np.abs(rest - self._read(device, 0, _TEMP)).max())
         allowed = _RESIDUAL * (_RESIDUAL_GRID / n) ** 3
-        found = [
-            Check(
-                "residual beside the right-hand side", residual, 0.0, allowed, "one F-cycle, the operator with NumPy"
+        checks = [
+            SolutionCheck(
+                "residual relative to the right-hand side",
+                residual,
+                0.0,
+                allowed,
+                "one F-cycle, the operator with NumPy",
             ),
-            Check("largest difference of the device's residual", wrong, 0.0, 1e-12, "the operator with NumPy"),
+            SolutionCheck("largest difference of the device's residual", wrong, 0.0, 1e-12, "the operator with NumPy"),
         ]
         if self.problem.dim >= _ASYMPTOTIC:
             solutions = [solution, self._coarse[1], self._coarse[2]]
             pairs = itertools.pairwise(solutions)
             changes = [np.abs(_halved(fine) - coarse).max() for fine, coarse in pairs]
             order = float(np.log2(changes[1] / changes[0]))
-            found.append(Check("order, by Richardson's estimate", order, 4.0, 0.2, "the discretisation"))
-        return found
+            checks.append(SolutionCheck("order, by Richardson's estimate", order, 4.0, 0.2, "the discretisation"))
+        return checks
 
 
 def _pitch(dim: int) -> int:
@@ -329,7 +333,7 @@ def _volume(dim: int) -> int:
     return _pitch(dim) * (dim + 2 * GHOSTS) ** 2
 
 
-def _place(box: int, dim: int) -> tuple[slice, slice, slice]:
+def _box_slices(box: int, dim: int) -> tuple[slice, slice, slice]:
     """Where a box lies on its level: z, y, x."""
     x, y, z = (slice(bit * dim, (bit + 1) * dim) for bit in (box & 1, box >> 1 & 1, box >> 2))
     return z, y, x
@@ -344,8 +348,8 @@ def _halved(fine: NDArray[np.float64]) -> NDArray[np.float64]:
 
 SOLVER = Multigrid
 PROBLEMS = {
-    "small": {"profile": Problem(16, 10, 3), "replay": Problem(12, 10, 3)},
-    "medium": {"profile": Problem(64, 10), "replay": Problem(56, 10)},
-    "paper": {"profile": Problem(144, 10), "replay": Problem(136, 10)},
-    "reference": {"profile": Problem(64, 20)},
+    "small": {"profile": HpgmgProblem(16, 10, 3), "replay": HpgmgProblem(12, 10, 3)},
+    "medium": {"profile": HpgmgProblem(64, 10), "replay": HpgmgProblem(56, 10)},
+    "paper": {"profile": HpgmgProblem(144, 10), "replay": HpgmgProblem(136, 10)},
+    "reference": {"profile": HpgmgProblem(64, 20)},
 }

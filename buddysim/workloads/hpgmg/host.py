@@ -1,4 +1,4 @@
-"""The problem on the host: coefficients, right-hand side, and a plain twin of the operator."""
+"""The problem on the host: coefficients, right-hand side, and a reference model of the operator."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from scipy.sparse.linalg import LinearOperator, bicgstab
 Grid = NDArray[np.float64]
 
 GHOSTS = 2
-_BOTTOM_RESIDUAL = 1e-3  # beside the first one: MG_DEFAULT_BOTTOM_NORM
+_BOTTOM_RESIDUAL = 1e-3  # relative to the first one: MG_DEFAULT_BOTTOM_NORM
 _NEXT_TO_WALL = np.array([[-77.0, 43.0, -17.0, 3.0], [-505.0, 335.0, -145.0, 27.0]]) / 12.0
 
 
@@ -23,21 +23,21 @@ def coefficients(n: int) -> dict[str, Grid]:
     beta = 1 + sin(2 pi x) sin(2 pi y) sin(2 pi z) / 4, the mean over a face to fourth order (problem.fv.c).
     """
     h = 1.0 / n
-    found = {}
+    coefficients_of = {}
     for name, axis in (("beta_i", 2), ("beta_j", 1), ("beta_k", 0)):
-        places = [_centres(n, GHOSTS) - (0.5 * h if a == axis else 0.0) for a in range(3)]
-        z, y, x = np.meshgrid(*places, indexing="ij")
+        centres = [_centres(n, GHOSTS) - (0.5 * h if a == axis else 0.0) for a in range(3)]
+        z, y, x = np.meshgrid(*centres, indexing="ij")
         wave = 0.25 * np.sin(2 * np.pi * x) * np.sin(2 * np.pi * y) * np.sin(2 * np.pi * z)
-        found[name] = 1.0 + wave * (1.0 - 2 * (2 * np.pi) ** 2 * h * h / 24.0)
-    return found
+        coefficients_of[name] = 1.0 + wave * (1.0 - 2 * (2 * np.pi) ** 2 * h * h / 24.0)
+    return coefficients_of
 
 
 def right_hand_side(n: int) -> Grid:
     """sin^7(2 pi x) sin^7(2 pi y) sin^7(2 pi z), cell means to fourth order: (n, n, n)."""
     a, p, h = 2 * np.pi, 7, 1.0 / n
     z, y, x = np.meshgrid(*[_centres(n, 0)] * 3, indexing="ij")
-    sines = [np.sin(a * place) for place in (x, y, z)]
-    cosines = [np.cos(a * place) for place in (x, y, z)]
+    sines = [np.sin(a * axis_positions) for axis_positions in (x, y, z)]
+    cosines = [np.cos(a * axis_positions) for axis_positions in (x, y, z)]
     product = sines[0] ** p * sines[1] ** p * sines[2] ** p
     second = np.zeros_like(product)
     for axis in range(3):
@@ -107,13 +107,13 @@ def inverse_diagonal(n: int, beta: dict[str, Grid]) -> Grid:
     return inverse
 
 
-def solve(right: Grid, guess: Grid, beta: dict[str, Grid]) -> Grid:
+def solve(right: Grid, initial: Grid, beta: dict[str, Grid]) -> Grid:
     """The solution on a small grid, by BiCGStab as HPGMG's bottom solver: (n, n, n)."""
     n = len(right)
     inverse = inverse_diagonal(n, beta).ravel()
     shape = (n**3, n**3)
     operator = LinearOperator(shape, lambda v: apply_operator(v.reshape(n, n, n), beta).ravel(), dtype=np.float64)
     scaling = LinearOperator(shape, lambda v: inverse * v, dtype=np.float64)
-    found, _ = bicgstab(operator, right.ravel(), guess.ravel(), rtol=_BOTTOM_RESIDUAL, atol=0.0, M=scaling)
-    solution: Grid = np.asarray(found, np.float64).reshape(n, n, n)
+    flat, _ = bicgstab(operator, right.ravel(), initial.ravel(), rtol=_BOTTOM_RESIDUAL, atol=0.0, M=scaling)
+    solution: Grid = np.asarray(flat, np.float64).reshape(n, n, n)
     return solution

@@ -147,15 +147,15 @@ kernel void colour_cells(BOXES, int number, int colour, int dim) {
     VECTOR(ONE_OF(box, b), number)[INDEX(i, j, k)] = x % 4 == 0 && y % 4 == 0 && z % 4 == 0;
 }
 
-/* Of the rows of the matrix: the diagonal's part and the sum beside it that the cells of this colour make up. */
+/* Of the rows of the matrix: the diagonal's part and the sum of the other elements that the cells of this colour make up. */
 kernel void add_rows(BOXES, int from, int diagonal, int beside_it, int dim, double inverse_h2) {
     CELL_OF(dim, dim)
     STENCIL
     global const double *x = VECTOR(box, from);
     size_t c = INDEX(i, j, k);
-    double found = operator_at(x, beta_i, beta_j, beta_k, c, row, plane, inverse_h2);
-    VECTOR(box, diagonal)[c] += x[c] * found;
-    VECTOR(box, beside_it)[c] += fabs((1.0 - x[c]) * found);
+    double product = operator_at(x, beta_i, beta_j, beta_k, c, row, plane, inverse_h2);
+    VECTOR(box, diagonal)[c] += x[c] * product;
+    VECTOR(box, beside_it)[c] += fabs((1.0 - x[c]) * product);
 }
 
 /* Inverses of the diagonal, and of the rows' norm (Baker et al., "Multigrid smoothers for ultra-parallel computing"). */

@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.workloads.device import Device
-from buddysim.workloads.solver import Array, Check, Solver
+from buddysim.workloads.solver import Array, SolutionCheck, Solver
 
 ORDER = 80
 SUMMARY = "D3Q19 lattice Boltzmann over an index list: a channel flow starts up"
 PAPER = "360.ilbdc"
 WHY = (
     "Populations start out equal and fill with digits as the flow develops; the list stays as it is. The paper's "
-    "3 is that of a run that stays near its start, or of room that isn't used."
+    "3 is that of a run that stays near its start, or of memory that isn't used."
 )
 REFERENCE = {"profile": "lbm_channel"}
 REFERENCE_ARRAYS = {"cell flags": "flags", "pdfs[0]": "pdfs0", "pdfs[1]": "pdfs1", "adjacency list": "adjacency"}
@@ -27,7 +27,7 @@ REFERENCE_ARRAYS = {"cell flags": "flags", "pdfs[0]": "pdfs0", "pdfs[1]": "pdfs1
 _DIRECTIONS: Final = 19
 _LINKS: Final = 18
 _OMEGA: Final = 1.0
-_MAGIC: Final = 1.0 / 12.0  # places the walls half-way between cells for this flow
+_MAGIC: Final = 1.0 / 12.0  # puts the walls half-way between cells for this flow
 _FORCE: Final = 1e-5
 _VISCOSITY: Final = (1.0 / _OMEGA - 0.5) / 3.0
 _GROUP: Final = 128
@@ -35,7 +35,7 @@ _ALONG_X: Final = {2: 1, 4: 1, 5: 1, 10: 1, 17: 1, 3: -1, 6: -1, 7: -1, 11: -1, 
 
 
 @dataclass(frozen=True)
-class Problem:
+class IlbdcProblem:
     """Cells along x, y and z, walls at both ends of z among them; time steps."""
 
     nx: int
@@ -45,9 +45,9 @@ class Problem:
 
 
 class LatticeBoltzmann(Solver):
-    """A step is a time step: collision with propagation, then the force. Two arrays of populations change places."""
+    """A step is a time step: collision with propagation, then the force. Two arrays of populations are exchanged."""
 
-    problem: Problem
+    problem: IlbdcProblem
     sources = (Path(__file__).parent / "ilbdc.cl",)
     setup_launches = 2
     step_launches = 2
@@ -110,31 +110,31 @@ class LatticeBoltzmann(Solver):
         device.launch("collide_and_push", self._cells, _GROUP, source, target, "adjacency")
         device.launch("force", self._cells, _GROUP, target)
 
-    def verify(self, device: Device) -> list[Check]:
+    def verify(self, device: Device) -> list[SolutionCheck]:
         pdfs = device.read(f"pdfs{self.steps % 2}").reshape(_DIRECTIONS, -1, self.problem.nz - 2)
         velocity = sum(sign * pdfs[d] for d, sign in _ALONG_X.items())
         exact = self._exact()
         misfit = float(np.linalg.norm(velocity - exact) / np.linalg.norm(np.broadcast_to(exact, velocity.shape)))
         return [
-            Check("misfit of the velocity against the exact start-up", misfit, 0.0, 0.01, "Poiseuille flow"),
-            Check("mean density", float(pdfs.sum()) / self._cells, 1.0, 1e-10, "conservation of mass"),
+            SolutionCheck("misfit of the velocity against the exact start-up", misfit, 0.0, 0.01, "Poiseuille flow"),
+            SolutionCheck("mean density", float(pdfs.sum()) / self._cells, 1.0, 1e-10, "conservation of mass"),
         ]
 
     def _exact(self) -> NDArray[np.float64]:
         """The velocity along x by z, of a fluid at rest at first, under a force; walls half a cell away."""
         height = self.problem.nz - 2
         z = np.arange(height) + 0.5
-        found: NDArray[np.float64] = _FORCE / (2 * _VISCOSITY) * z * (height - z)
+        profile: NDArray[np.float64] = _FORCE / (2 * _VISCOSITY) * z * (height - z)
         for n in range(1, 400, 2):
             decay = np.exp(-((n * np.pi / height) ** 2) * _VISCOSITY * self.steps)
-            found -= 4 * _FORCE * height**2 / (_VISCOSITY * (n * np.pi) ** 3) * np.sin(n * np.pi * z / height) * decay
-        return found
+            profile -= 4 * _FORCE * height**2 / (_VISCOSITY * (n * np.pi) ** 3) * np.sin(n * np.pi * z / height) * decay
+        return profile
 
 
 SOLVER = LatticeBoltzmann
 PROBLEMS = {
-    "small": {"profile": Problem(20, 20, 20, 200), "replay": Problem(24, 16, 18, 200)},
-    "medium": {"profile": Problem(80, 80, 80, 400), "replay": Problem(76, 84, 76, 400)},
-    "paper": {"profile": Problem(170, 170, 172, 1000), "replay": Problem(160, 170, 172, 1000)},
-    "reference": {"profile": Problem(80, 80, 80, 400)},
+    "small": {"profile": IlbdcProblem(20, 20, 20, 200), "replay": IlbdcProblem(24, 16, 18, 200)},
+    "medium": {"profile": IlbdcProblem(80, 80, 80, 400), "replay": IlbdcProblem(76, 84, 76, 400)},
+    "paper": {"profile": IlbdcProblem(170, 170, 172, 1000), "replay": IlbdcProblem(160, 170, 172, 1000)},
+    "reference": {"profile": IlbdcProblem(80, 80, 80, 400)},
 }

@@ -19,8 +19,8 @@ kernel void connect(global const int *flags, global const uint *grid, global con
     for (int d = 0; d < LINKS; d++) {
         int to_x = (x + along_x[d] + NX) % NX, to_y = (y + along_y[d] + NY) % NY, to_z = z + along_z[d];
         int at = (to_z * NY + to_y) * NX + to_x;
-        uint goal = flags[at] ? d * CELLS + grid[at] : opposite[d] * CELLS + cell;
-        adjacency[(size_t)cell * LINKS + d] = goal;
+        uint target = flags[at] ? d * CELLS + grid[at] : opposite[d] * CELLS + cell;
+        adjacency[(size_t)cell * LINKS + d] = target;
     }
 }
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from buddysim.workloads.training import images
 from buddysim.workloads.training.optimizers import momentum
-from buddysim.workloads.training.problem import Network, Problem, of_paper
+from buddysim.workloads.training.problem import StudyNetwork, TrainingProblem, of_paper
 
 if TYPE_CHECKING:
     import torch
@@ -15,7 +15,7 @@ ORDER = 130
 NAME = "inception_v2"
 SUMMARY = "Inception v2 in training: ten blocks of four branches, normalised; Fashion-MNIST"
 PAPER = "Inception_V2"
-WHY = "Feature maps after ReLU are half zeros, scattered; maps before it are kept at full precision."
+WHY = "Feature maps after ReLU are half zeros, scattered; feature maps before it stay at full precision."
 # 1 x 1; 3 x 3 with its reduction; two 3 x 3 with their reduction; pooled. Without the first: a block of stride 2.
 _BLOCKS = (
     (64, (64, 64), (64, 96), ("avg", 32)),
@@ -31,7 +31,7 @@ _BLOCKS = (
 )
 
 
-def build(problem: Problem) -> torch.nn.Module:
+def build(problem: TrainingProblem) -> torch.nn.Module:
     """After Ioffe and Szegedy 2015 (the network of the paper on batch normalisation)."""
     from torch import nn
 
@@ -65,15 +65,15 @@ def build(problem: Problem) -> torch.nn.Module:
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, images.CLASSES))
 
 
-NETWORK = Network(build, images.batches, momentum)
+NETWORK = StudyNetwork(build, images.batches, momentum)
 PROBLEMS = {
     "small": {
-        "profile": Problem(16, 64, 0.125, 400, 0.01, 1, 0, 22),
-        "replay": Problem(16, 64, 0.125, 400, 0.01, 2, 1, 22),
+        "profile": TrainingProblem(16, 64, 0.125, 400, 0.01, 1, 0, 22),
+        "replay": TrainingProblem(16, 64, 0.125, 400, 0.01, 2, 1, 22),
     },
     "medium": {
-        "profile": Problem(12, 64, 0.6, 500, 0.005, 1, 0, 110),
-        "replay": Problem(12, 64, 0.6, 500, 0.005, 2, 1, 110),
+        "profile": TrainingProblem(12, 64, 0.6, 500, 0.005, 1, 0, 110),
+        "replay": TrainingProblem(12, 64, 0.6, 500, 0.005, 2, 1, 110),
     },
 }
 PROBLEMS["paper"] = of_paper(PROBLEMS["medium"], 64)

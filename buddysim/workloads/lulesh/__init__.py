@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from buddysim.workloads.device import Device
 from buddysim.workloads.lulesh import mesh
-from buddysim.workloads.solver import Array, Check, Solver
+from buddysim.workloads.solver import Array, SolutionCheck, Solver
 
 ORDER = 100
 SUMMARY = "LULESH: Lagrangian shock hydrodynamics on hexahedra, the Sedov problem"
@@ -57,7 +57,7 @@ REFERENCE_ARRAYS = {
 
 
 @dataclass(frozen=True)
-class Problem:
+class LuleshProblem:
     """Elements along an edge, time steps."""
 
     edge: int
@@ -67,12 +67,12 @@ class Problem:
 class ShockHydrodynamics(Solver):
     """A step is a time step, whose length follows from the state before it."""
 
-    problem: Problem
+    problem: LuleshProblem
     sources = (Path(__file__).parent / "lulesh.cl",)
     setup_launches = 0
     step_launches = 13
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: LuleshProblem) -> None:
         super().__init__(problem)
         self._time = self._step = 0.0
         self._volume = (1.125 / problem.edge) ** 3
@@ -92,16 +92,16 @@ class ShockHydrodynamics(Solver):
     @cached_property
     def arrays(self) -> Mapping[str, Array]:
         elements, nodes = self._elements, self._nodes
-        found = {"regNumList": Array(elements, np.int32), "nodelist": Array(8 * elements, np.int32)}
-        found |= {name: Array(elements, np.int32) for name in (*_NEIGHBOURS, "elemBC")}
-        found |= {name: Array(elements) for name in _STATE}
-        found |= {name: Array(nodes) for name in (*_COORDINATES, *_VELOCITIES, *_ACCELERATIONS, *_FORCES, "nodalMass")}
-        found |= {name: Array((self.problem.edge + 1) ** 2, np.int32) for name in ("symmX", "symmY", "symmZ")}
-        found |= {"regElemlist": Array(elements, np.int32), "regReps": Array(elements, np.int32)}
-        found |= {"nodeElemStart": Array(nodes + 1, np.int32), "nodeElemCornerList": Array(8 * elements, np.int32)}
-        found |= {name: Array(8 * elements) for name in _CORNER_FORCES}
-        found |= {name: Array(elements) for name in (*_STRAINS, *_GRADIENTS)}
-        return found | {"least": Array(2 * self._groups), "steps": Array(2)}
+        arrays = {"regNumList": Array(elements, np.int32), "nodelist": Array(8 * elements, np.int32)}
+        arrays |= {name: Array(elements, np.int32) for name in (*_NEIGHBOURS, "elemBC")}
+        arrays |= {name: Array(elements) for name in _STATE}
+        arrays |= {name: Array(nodes) for name in (*_COORDINATES, *_VELOCITIES, *_ACCELERATIONS, *_FORCES, "nodalMass")}
+        arrays |= {name: Array((self.problem.edge + 1) ** 2, np.int32) for name in ("symmX", "symmY", "symmZ")}
+        arrays |= {"regElemlist": Array(elements, np.int32), "regReps": Array(elements, np.int32)}
+        arrays |= {"nodeElemStart": Array(nodes + 1, np.int32), "nodeElemCornerList": Array(8 * elements, np.int32)}
+        arrays |= {name: Array(8 * elements) for name in _CORNER_FORCES}
+        arrays |= {name: Array(elements) for name in (*_STRAINS, *_GRADIENTS)}
+        return arrays | {"least": Array(2 * self._groups), "steps": Array(2)}
 
     @property
     def constants(self) -> Mapping[str, int | float]:
@@ -158,8 +158,8 @@ class ShockHydrodynamics(Solver):
 
     def _volumes(self, nodelist: mesh.Integers) -> NDArray[np.float64]:
         """Of all elements, by the formula of the kernels, so that rounding is the same everywhere."""
-        places = mesh.coordinates(self.problem.edge)
-        corner = np.stack([places[name][nodelist] for name in "xyz"], -1)  # (elements, 8, 3)
+        coordinates = mesh.coordinates(self.problem.edge)
+        corner = np.stack([coordinates[name][nodelist] for name in "xyz"], -1)  # (elements, 8, 3)
 
         def of(first: tuple[int, ...], second: tuple[int, int], third: tuple[int, int]) -> NDArray[np.float64]:
             sides = corner[:, first[0]] - corner[:, first[1]] + (corner[:, first[2]] - corner[:, first[3]])
@@ -195,45 +195,45 @@ class ShockHydrodynamics(Solver):
         device.launch("materials", elements, _GROUP, "regElemlist", "regReps", *state)
         device.launch("volumes", elements, _GROUP, "vnew", "v")
         device.launch("constraints", elements, _GROUP, "regElemlist", "ss", "vdov", "arealg", "least")
-        device.launch("least_of_all", _GROUP, _GROUP, "least", "steps")
+        device.launch("min_of_all", _GROUP, _GROUP, "least", "steps")
 
     def _next_step(self, device: Device, number: int) -> float:
         """The length of the time step (`TimeIncrement`)."""
         left = _STOP_TIME - self._time
         if number:
             courant, hydro = device.read("steps").tolist()
-            wanted = 1e20
-            if courant < wanted:
-                wanted = courant / 2.0
-            if hydro < wanted:
-                wanted = hydro * 2.0 / 3.0
-            ratio = wanted / self._step
+            step = 1e20
+            if courant < step:
+                step = courant / 2.0
+            if hydro < step:
+                step = hydro * 2.0 / 3.0
+            ratio = step / self._step
             if 1.0 <= ratio < 1.1:
-                wanted = self._step
+                step = self._step
             elif ratio > 1.2:
-                wanted = self._step * 1.2
-            self._step = min(wanted, 1e-2)
+                step = self._step * 1.2
+            self._step = min(step, 1e-2)
         if self._step < left < 4.0 * self._step / 3.0:
             left = 2.0 * self._step / 3.0
         self._step = min(self._step, left)
         self._time += self._step
         return self._step
 
-    def verify(self, device: Device) -> list[Check]:
+    def verify(self, device: Device) -> list[SolutionCheck]:
         edge = self.problem.edge
         energy = device.read("e", edge * edge).reshape(edge, edge)
         difference = np.abs(energy - energy.T) / np.where(energy.T != 0.0, energy.T, 1.0)
         origin = float(energy[0, 0])
         return [
-            Check("energy of the first element", origin, _ENERGY[edge, self.steps], _TOLERANCE, "LULESH 2.0.3"),
-            Check("asymmetry of the plane z = 0", float(difference.max()), 0.0, _SYMMETRY, "LULESH's own test"),
+            SolutionCheck("energy of the first element", origin, _ENERGY[edge, self.steps], _TOLERANCE, "LULESH 2.0.3"),
+            SolutionCheck("asymmetry of the plane z = 0", float(difference.max()), 0.0, _SYMMETRY, "LULESH's own test"),
         ]
 
 
 SOLVER = ShockHydrodynamics
 PROBLEMS = {
-    "small": {"profile": Problem(10, 231), "replay": Problem(8, 163)},
-    "medium": {"profile": Problem(60, 100), "replay": Problem(56, 120)},
-    "paper": {"profile": Problem(138, 100), "replay": Problem(132, 120)},
-    "reference": {"profile": Problem(45, 100), "replay": Problem(45, 1477)},
+    "small": {"profile": LuleshProblem(10, 231), "replay": LuleshProblem(8, 163)},
+    "medium": {"profile": LuleshProblem(60, 100), "replay": LuleshProblem(56, 120)},
+    "paper": {"profile": LuleshProblem(138, 100), "replay": LuleshProblem(132, 120)},
+    "reference": {"profile": LuleshProblem(45, 100), "replay": LuleshProblem(45, 1477)},
 }

@@ -411,7 +411,7 @@ kernel void constraints(global const int *regElemlist, global const double *ss, 
     }
 }
 
-kernel void least_of_all(global const double *least, global double *steps) {
+kernel void min_of_all(global const double *least, global double *steps) {
     local double shared[GROUP];
     for (int which = 0; which < 2; which++) {
         double own = 1e20;

@@ -22,8 +22,8 @@ _RUNS = ((773, 1, 15), (937, 16, 16), (970, 32, 32), (974, 64, 64), (978, 128, 1
 
 def coordinates(edge: int) -> dict[str, NDArray[np.float64]]:
     """Of nodes: x fastest."""
-    places = _LENGTH * np.arange(edge + 1) / edge
-    z, y, x = np.meshgrid(places, places, places, indexing="ij")
+    axis = _LENGTH * np.arange(edge + 1) / edge
+    z, y, x = np.meshgrid(axis, axis, axis, indexing="ij")
     return {"x": x.ravel(), "y": y.ravel(), "z": z.ravel()}
 
 
@@ -60,11 +60,11 @@ def neighbours(edge: int) -> dict[str, Integers]:
     """Elements next to each along xi, eta and zeta; itself where the array ends."""
     count = edge**3
     own = np.arange(count)
-    found = {}
+    neighbours = {}
     for name, stride in (("lxi", 1), ("leta", edge), ("lzeta", edge * edge)):
-        found[f"{name}m"] = np.where(own >= stride, own - stride, own).astype(np.int32)
-        found[f"{name}p"] = np.where(own < count - stride, own + stride, own).astype(np.int32)
-    return found
+        neighbours[f"{name}m"] = np.where(own >= stride, own - stride, own).astype(np.int32)
+        neighbours[f"{name}p"] = np.where(own < count - stride, own + stride, own).astype(np.int32)
+    return neighbours
 
 
 def boundary_conditions(edge: int) -> Integers:

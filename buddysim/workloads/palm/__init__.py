@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.workloads.device import Device
-from buddysim.workloads.solver import Array, Check, Solver
+from buddysim.workloads.solver import Array, SolutionCheck, Solver
 
 ORDER = 10
 SUMMARY = "large-eddy simulation of the atmospheric boundary layer after PALM, heated from below"
 PAPER = "351.palm"
 WHY = (
     "Fields of full precision once the first steps have spread the disturbances. The paper's 2.7 must be that of "
-    "fields of the port that are not in use, or of room that isn't used."
+    "fields of the port that are not in use, or of memory that isn't used."
 )
 
 PART = "one of a step's three stages: a whole step has 11.8 M at medium, 9.8 M at 64 MiB"
@@ -47,7 +47,7 @@ _DIVERGENCE: Final = 1e-12  # 1/s, rounding of differences of winds over metres
 
 
 @dataclass(frozen=True)
-class Problem:
+class PalmProblem:
     """Cells along x and y (powers of 2) and z, time steps, seed of the disturbances."""
 
     nx: int
@@ -58,14 +58,14 @@ class Problem:
 
 
 class BoundaryLayer(Solver):
-    """A step is a time step of three Runge-Kutta stages; the second stage of the step in the middle is traced."""
+    """A step is a time step of three Runge-Kutta stages; the second stage of the step halfway is traced."""
 
-    problem: Problem
+    problem: PalmProblem
     sources = (Path(__file__).parent / "palm.cl",)
     step_launches = _STAGES * _STAGE_LAUNCHES
     setup_launches = len(_VARIABLES) + 3
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: PalmProblem) -> None:
         super().__init__(problem)
         self._first_heat = self._first_wind = 0.0
         self._taken = 0.0  # momentum through the ground, m2/s
@@ -77,12 +77,12 @@ class BoundaryLayer(Solver):
     @cached_property
     def arrays(self) -> Mapping[str, Array]:
         wide = (self.problem.nx + 2 * _GHOSTS) * (self.problem.ny + 2 * _GHOSTS) * (self.problem.nz + 2)
-        found: dict[str, Array] = {}
+        arrays: dict[str, Array] = {}
         for name in _VARIABLES:
-            found |= {name: Array(wide), f"{name}_p": Array(wide), f"t{name}_m": Array(wide)}
-        found |= {name: Array(wide) for name in ("tend", "km", "kh", "p", "d")}
+            arrays |= {name: Array(wide), f"{name}_p": Array(wide), f"t{name}_m": Array(wide)}
+        arrays |= {name: Array(wide) for name in ("tend", "km", "kh", "p", "d")}
         return (
-            found
+            arrays
             | {name: Array(self._cells) for name in ("ar_real", "ar_imaginary", "tri")}
             | {"usws": Array(self.problem.nx * self.problem.ny)}
         )
@@ -164,9 +164,18 @@ class BoundaryLayer(Solver):
                 self._taken += _DT * _WEIGHTS[stage] * float(device.read("usws").mean())
             lengths = (_DT * _NOW[stage], _DT * _BEFORE[stage])
             least = 0.0 if name == "e" else -1e30
-            kept = f"t{name}_m"
+            previous_tendency = f"t{name}_m"
             device.launch(
-                "advance_variable", self._size, _GROUP, now[name], "tend", kept, after[name], *lengths, stage, least
+                "advance_variable",
+                self._size,
+                _GROUP,
+                now[name],
+                "tend",
+                previous_tendency,
+                after[name],
+                *lengths,
+                stage,
+                least,
             )
             self._exchange(device, after[name])
         self._correct_wind(device, after)
@@ -198,7 +207,7 @@ class BoundaryLayer(Solver):
         size = self.problem.nz + 2, self.problem.ny + 2 * _GHOSTS, self.problem.nx + 2 * _GHOSTS
         device.launch("exchange", size, _GROUP, name, int(not name.startswith("w")))
 
-    def verify(self, device: Device) -> list[Check]:
+    def verify(self, device: Device) -> list[SolutionCheck]:
         suffix = "_p" if self.steps * _STAGES % 2 else ""
         field = {name: self._inside(device.read(f"{name}{suffix}")) for name in _VARIABLES}
         u, v, w = field["u"], field["v"], field["w"]
@@ -210,10 +219,14 @@ class BoundaryLayer(Solver):
         supplied = _HEAT_FLUX * _DT * self.steps / height
         faster = float(u[:, :, 1:-1].mean()) - self._first_wind
         return [
-            Check("largest divergence, 1/s", float(np.abs(divergence).max()), 0.0, _DIVERGENCE, "incompressibility"),
-            Check("warming, K", heat, supplied, 1e-8, "the heat flux from the ground"),
-            Check("change of the mean wind, m/s", faster, self._taken / height, 1e-8, "the flux at the ground"),
-            Check("wind through ground and top", float(np.abs(w[:, :, [0, -2]]).max()), 0.0, 0.0, "the boundary"),
+            SolutionCheck(
+                "largest divergence, 1/s", float(np.abs(divergence).max()), 0.0, _DIVERGENCE, "incompressibility"
+            ),
+            SolutionCheck("warming, K", heat, supplied, 1e-8, "the heat flux from the ground"),
+            SolutionCheck("change of the mean wind, m/s", faster, self._taken / height, 1e-8, "the flux at the ground"),
+            SolutionCheck(
+                "wind through ground and top", float(np.abs(w[:, :, [0, -2]]).max()), 0.0, 0.0, "the boundary"
+            ),
         ]
 
     def _inside(self, data: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -224,7 +237,7 @@ class BoundaryLayer(Solver):
 
 SOLVER = BoundaryLayer
 PROBLEMS = {
-    "small": {"profile": Problem(16, 16, 32, 10, 1), "replay": Problem(16, 8, 32, 10, 2)},
-    "medium": {"profile": Problem(64, 64, 96, 40, 1), "replay": Problem(32, 128, 96, 40, 2)},
-    "paper": {"profile": Problem(256, 256, 224, 400, 1), "replay": Problem(256, 256, 208, 400, 2)},
+    "small": {"profile": PalmProblem(16, 16, 32, 10, 1), "replay": PalmProblem(16, 8, 32, 10, 2)},
+    "medium": {"profile": PalmProblem(64, 64, 96, 40, 1), "replay": PalmProblem(32, 128, 96, 40, 2)},
+    "paper": {"profile": PalmProblem(256, 256, 224, 400, 1), "replay": PalmProblem(256, 256, 208, 400, 2)},
 }

@@ -163,10 +163,10 @@ kernel void tendency_e(global const double *u, global const double *v, global co
 kernel void advance_variable(global const double *q, global const double *tend, global double *tend_m,
                              global double *q_p, double now, double before, int stage, double least) {
     CELL
-    double change = tend[c], kept = tend_m[c];
-    q_p[c] = fmax(q[c] + now * change + before * kept, least);
+    double change = tend[c], previous = tend_m[c];
+    q_p[c] = fmax(q[c] + now * change + before * previous, least);
     if (stage == 0) tend_m[c] = change;
-    if (stage == 1) tend_m[c] = -9.5625 * change + 5.3125 * kept;
+    if (stage == 1) tend_m[c] = -9.5625 * change + 5.3125 * previous;
 }
 
 /* Ghost columns along both periodic directions, and the layers below the ground and above the top: `mirrored` copies

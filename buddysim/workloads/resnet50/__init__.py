@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from buddysim.workloads.training import images
 from buddysim.workloads.training.optimizers import momentum
-from buddysim.workloads.training.problem import Network, Problem, of_paper
+from buddysim.workloads.training.problem import StudyNetwork, TrainingProblem, of_paper
 
 if TYPE_CHECKING:
     import torch
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 ORDER = 160
 SUMMARY = "ResNet-50 in training: sixteen residual blocks of three convolutions; Fashion-MNIST"
 PAPER = "ResNet50"
-WHY = "Feature maps after ReLU are partly zeros, scattered; sums of blocks and normalised maps are at full precision."
+WHY = "Feature maps after ReLU are partly zeros, scattered; block sums and normalised ones are at full precision."
 _STAGES = ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2))
 _EXPANSION = 4
 
 
-def build(problem: Problem) -> torch.nn.Module:
+def build(problem: TrainingProblem) -> torch.nn.Module:
     """After He et al. 2016, the stride in the 3 x 3 convolution."""
     from torch import nn
 
     from buddysim.workloads.training.layers import unit, width_of
 
-    class Block(nn.Module):  # type: ignore[misc]
+    class ResidualBlock(nn.Module):  # type: ignore[misc]
         def __init__(self, inputs: int, inner: int, outputs: int, stride: int) -> None:
             super().__init__()
             last = nn.Sequential(nn.Conv2d(inner, outputs, 1, bias=False), nn.BatchNorm2d(outputs))
@@ -36,9 +36,9 @@ def build(problem: Problem) -> torch.nn.Module:
             self.relu = nn.ReLU(inplace=True)
 
         def forward(self, x: Any) -> Any:
-            found = self.steps(x)
-            found += self.shortcut(x)
-            return self.relu(found)
+            total = self.steps(x)
+            total += self.shortcut(x)
+            return self.relu(total)
 
     wide = width_of(problem)
     layers: list[nn.Module] = [unit(3, wide(64), 7, stride=2), nn.MaxPool2d(3, 2, 1)]
@@ -46,20 +46,20 @@ def build(problem: Problem) -> torch.nn.Module:
     for inner, count, first_stride in _STAGES:
         for number in range(count):
             outputs = _EXPANSION * wide(inner)
-            layers.append(Block(channels, wide(inner), outputs, first_stride if number == 0 else 1))
+            layers.append(ResidualBlock(channels, wide(inner), outputs, first_stride if number == 0 else 1))
             channels = outputs
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, images.CLASSES))
 
 
-NETWORK = Network(build, images.batches, momentum)
+NETWORK = StudyNetwork(build, images.batches, momentum)
 PROBLEMS = {
     "small": {
-        "profile": Problem(16, 64, 0.125, 300, 0.005, 1, 0, 20),
-        "replay": Problem(16, 64, 0.125, 300, 0.005, 2, 1, 20),
+        "profile": TrainingProblem(16, 64, 0.125, 300, 0.005, 1, 0, 20),
+        "replay": TrainingProblem(16, 64, 0.125, 300, 0.005, 2, 1, 20),
     },
     "medium": {
-        "profile": Problem(14, 64, 0.375, 450, 0.005, 1, 0, 90),
-        "replay": Problem(14, 64, 0.375, 450, 0.005, 2, 1, 90),
+        "profile": TrainingProblem(14, 64, 0.375, 450, 0.005, 1, 0, 90),
+        "replay": TrainingProblem(14, 64, 0.375, 450, 0.005, 2, 1, 90),
     },
 }
 PROBLEMS["paper"] = of_paper(PROBLEMS["medium"], 32)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from buddysim.workloads.device import Device
 from buddysim.workloads.seismic.exact import velocities
 from buddysim.workloads.seismic.layers import coefficients
-from buddysim.workloads.solver import Array, Check, Solver
+from buddysim.workloads.solver import Array, SolutionCheck, Solver
 
 ORDER = 40
 SUMMARY = "elastic waves from a point force, finite differences with absorbing layers"
@@ -59,7 +59,7 @@ _BEFORE_VELOCITY: Final = {"sigmazz": False, "sigmayz": True, "sigmaxz": True}
 
 
 @dataclass(frozen=True)
-class Problem:
+class SeismicProblem:
     """Points along x, y, z, time steps, and slabs along z: arrays of their own, as of ranks of a parallel program."""
 
     nx: int
@@ -72,7 +72,7 @@ class Problem:
 class ElasticWaves(Solver):
     """A step is a time step. Arrays, names and layout are those of SEISMIC_CPML (3D, isotropic)."""
 
-    problem: Problem
+    problem: SeismicProblem
     sources = (Path(__file__).parent / "seismic.cl",)
     setup_launches = 0
 
@@ -86,19 +86,19 @@ class ElasticWaves(Solver):
 
     @property
     def _source(self) -> tuple[int, int, int]:
-        """From 1; as SEISMIC_CPML places it."""
+        """From 1; as in SEISMIC_CPML."""
         return self.problem.nx - 21, 2 * self.problem.ny // 3 + 1, self.problem.nz // 2
 
     @cached_property
     def arrays(self) -> Mapping[str, Array]:
         plane = self.problem.nx * self.problem.ny
-        found: dict[str, Array] = {}
+        arrays: dict[str, Array] = {}
         for slab in range(self.problem.slabs):
-            found |= {_of(name, slab): Array(plane * self._planes) for name in _MEMORIES}
-            found |= {_of(name, slab): Array(plane * (self._planes + 2)) for name in _FIELDS}
+            arrays |= {_of(name, slab): Array(plane * self._planes) for name in _MEMORIES}
+            arrays |= {_of(name, slab): Array(plane * (self._planes + 2)) for name in _FIELDS}
         sizes = {"x_pml": self.problem.nx, "y_pml": self.problem.ny, "z_pml": self.problem.nz}
-        found |= {name: Array(6 * n) for name, n in sizes.items()}
-        return found | {"seismogram": Array(2 * self.steps)}
+        arrays |= {name: Array(6 * n) for name, n in sizes.items()}
+        return arrays | {"seismogram": Array(2 * self.steps)}
 
     @property
     def constants(self) -> Mapping[str, int | float]:
@@ -152,13 +152,13 @@ class ElasticWaves(Solver):
         for slab in range(self.problem.slabs):
             names = [_of(name, slab) for name in ("vx", "vy", "vz")]
             of_force = (force * float(np.sin(_ANGLE)), force * float(np.cos(_ANGLE)), number)
-            device.launch("finish", self._size, _GROUP, *names, "seismogram", *of_force, *self._place(slab))
+            device.launch("finish", self._size, _GROUP, *names, "seismogram", *of_force, *self._slab_range(slab))
 
     @property
     def _size(self) -> tuple[int, int, int]:
         return self.problem.nx, self.problem.ny, self._planes
 
-    def _place(self, slab: int) -> tuple[int, int]:
+    def _slab_range(self, slab: int) -> tuple[int, int]:
         return self._planes, slab * self._planes
 
     def _launch(self, device: Device, kernels: tuple[tuple[str, str, str], ...]) -> None:
@@ -166,7 +166,7 @@ class ElasticWaves(Solver):
             for slab in range(self.problem.slabs):
                 names = [_of(name, slab) for name in fields.split()]
                 layers = [f"{direction}_pml" for direction in directions]
-                device.launch(kernel, self._size, _GROUP, *names, *layers, *self._place(slab))
+                device.launch(kernel, self._size, _GROUP, *names, *layers, *self._slab_range(slab))
 
     def _exchange(self, device: Device, fields: Mapping[str, bool]) -> None:
         plane, planes = self.problem.nx * self.problem.ny, self._planes
@@ -177,11 +177,11 @@ class ElasticWaves(Solver):
                 else:
                     device.copy(_of(name, slab + 1), plane, _of(name, slab), (planes + 1) * plane, plane)
 
-    def verify(self, device: Device) -> list[Check]:
+    def verify(self, device: Device) -> list[SolutionCheck]:
         seen = device.read("seismogram").reshape(-1, 2)
         exact = self._exact()
         return [
-            Check(
+            SolutionCheck(
                 f"misfit of {name} against the exact solution", _misfit(seen[:, at], exact[:, at]), 0.0, limit, "Stokes"
             )
             for at, (name, limit) in enumerate((("vx", 0.03), ("vy", 0.03)))
@@ -195,11 +195,11 @@ class ElasticWaves(Solver):
         half = np.array([0.5, 0.5, 0.0]) * _SPACING  # of the points of vy from those of vx
         volume = _SPACING**3
         total = np.zeros((self.steps, 2))
-        for direction, share in enumerate((float(np.sin(_ANGLE)), float(np.cos(_ANGLE)))):
+        for direction, component in enumerate((float(np.sin(_ANGLE)), float(np.cos(_ANGLE)))):
             for of in range(2):
                 offset = away + (of - direction) * half
-                found = velocities(offset, direction, _force_rate, times, _RHO, _P_SPEED, _S_SPEED)
-                total[:, of] += volume * share * found[:, of]
+                velocity = velocities(offset, direction, _force_rate, times, _RHO, _P_SPEED, _S_SPEED)
+                total[:, of] += volume * component * velocity[:, of]
         return total
 
 
@@ -229,8 +229,8 @@ def _misfit(seen: NDArray[np.float64], exact: NDArray[np.float64]) -> float:
 
 SOLVER = ElasticWaves
 PROBLEMS = {
-    "small": {"profile": Problem(61, 71, 44, 250), "replay": Problem(57, 75, 44, 250)},
-    "medium": {"profile": Problem(96, 161, 60, 500), "replay": Problem(92, 151, 56, 500)},
-    "paper": {"profile": Problem(101, 641, 202, 2500), "replay": Problem(101, 601, 200, 2500)},
-    "reference": {"profile": Problem(101, 161, 60, 1000, 2)},
+    "small": {"profile": SeismicProblem(61, 71, 44, 250), "replay": SeismicProblem(57, 75, 44, 250)},
+    "medium": {"profile": SeismicProblem(96, 161, 60, 500), "replay": SeismicProblem(92, 151, 56, 500)},
+    "paper": {"profile": SeismicProblem(101, 641, 202, 2500), "replay": SeismicProblem(101, 601, 200, 2500)},
+    "reference": {"profile": SeismicProblem(101, 161, 60, 1000, 2)},
 }

@@ -22,8 +22,8 @@ def coefficients(n: int, spacing: float, step: float, speed: float, frequency: f
     damping = -(_POWER + 1) * speed * np.log(_REFLECTION) / (2 * thickness)
     rows = []
     for half in (0.0, 0.5):
-        place = spacing * (np.arange(n) + half)
-        depth = np.maximum(thickness - place, place - ((n - 1) * spacing - thickness)) / thickness
+        position = spacing * (np.arange(n) + half)
+        depth = np.maximum(thickness - position, position - ((n - 1) * spacing - thickness)) / thickness
         inside = depth >= 0
         depth = np.where(inside, depth, 0.0)
         d = damping * depth**_POWER

@@ -65,14 +65,14 @@ static double radius(global const double *rho_i, size_t cell, double d) {
 
 /* Where coefficients of a cell lie; for lines along x, work-items of neighbouring lines are to touch neighbours. */
 #if TOGETHER
-#define PLACE_X(i, j, k) CELL(i, j, k)
+#define OFFSET_X(i, j, k) CELL(i, j, k)
 #else
-#define PLACE_X(i, j, k) (((size_t)(k) * PX + (i)) * PY + (j))
+#define OFFSET_X(i, j, k) (((size_t)(k) * PX + (i)) * PY + (j))
 #endif
 
 /* The three systems of a cell, number `at` of `n` on its line: of the flow's speed, and of both sound waves. */
 static void set_lines(global double *lhs, global double *lhsp, global double *lhsm, global const double *speed_along,
-                      global const double *rho_i, global const double *speed, size_t cell, size_t place, size_t step,
+                      global const double *rho_i, global const double *speed, size_t cell, size_t offset, size_t step,
                       int at, int n, double d) {
     double row[5] = {0.0, 0.0, 1.0, 0.0, 0.0}, slower = 0.0, faster = 0.0;
     if (at > 0 && at < n - 1) {
@@ -89,9 +89,9 @@ static void set_lines(global double *lhs, global double *lhsp, global double *lh
         faster = t2 * speed[cell + step];
     }
     for (int m = 0; m < 5; m++) {
-        lhs[AT(m, place)] = row[m];
-        lhsp[AT(m, place)] = row[m] + (m == 1 ? -slower : m == 3 ? faster : 0.0);
-        lhsm[AT(m, place)] = row[m] + (m == 1 ? slower : m == 3 ? -faster : 0.0);
+        lhs[AT(m, offset)] = row[m];
+        lhsp[AT(m, offset)] = row[m] + (m == 1 ? -slower : m == 3 ? faster : 0.0);
+        lhsm[AT(m, offset)] = row[m] + (m == 1 ? slower : m == 3 ? -faster : 0.0);
     }
 }
 
@@ -101,7 +101,7 @@ static void set_lines(global double *lhs, global double *lhsp, global double *lh
 kernel void x_lines LINES {
     WHERE
     if (i >= NX || j < 1 || k < 1 || j > NY - 2 || k > NZ - 2) return;
-    set_lines(lhs, lhsp, lhsm, along, rho_i, speed, CELL(i, j, k), PLACE_X(i, j, k), 1, i, NX, 0.75);
+    set_lines(lhs, lhsp, lhsm, along, rho_i, speed, CELL(i, j, k), OFFSET_X(i, j, k), 1, i, NX, 0.75);
 }
 
 kernel void y_lines LINES {
@@ -117,21 +117,21 @@ kernel void z_lines LINES {
 }
 
 /* Thomas' algorithm for a pentadiagonal system and `count` right-hand sides from component `first` on. */
-static void solve_line(global double *lhs, global double *rhs, size_t cell, size_t step, size_t place, size_t stride,
+static void solve_line(global double *lhs, global double *rhs, size_t cell, size_t step, size_t offset, size_t stride,
                        int n, int first, const int count) {
-    double c2 = lhs[AT(2, place)], c3 = lhs[AT(3, place)], c4 = lhs[AT(4, place)], c[3];
-    size_t p1 = place + stride;
+    double c2 = lhs[AT(2, offset)], c3 = lhs[AT(3, offset)], c4 = lhs[AT(4, offset)], c[3];
+    size_t p1 = offset + stride;
     double d1 = lhs[AT(1, p1)], d2 = lhs[AT(2, p1)], d3 = lhs[AT(3, p1)], d4 = lhs[AT(4, p1)], d[3];
     for (int m = 0; m < count; m++) {
         c[m] = rhs[AT(first + m, cell)];
         d[m] = rhs[AT(first + m, cell + step)];
     }
-    for (int at = 0; at < n - 1; at++, cell += step, place += stride) {
+    for (int at = 0; at < n - 1; at++, cell += step, offset += stride) {
         double inverse = 1.0 / c2;
         c3 *= inverse;
         c4 *= inverse;
-        lhs[AT(3, place)] = c3;
-        lhs[AT(4, place)] = c4;
+        lhs[AT(3, offset)] = c3;
+        lhs[AT(4, offset)] = c4;
         for (int m = 0; m < count; m++) {
             c[m] *= inverse;
             rhs[AT(first + m, cell)] = c[m];
@@ -141,7 +141,7 @@ static void solve_line(global double *lhs, global double *rhs, size_t cell, size
         d3 -= d1 * c4;
         double e1 = 0.0, e2 = 0.0, e3 = 0.0, e4 = 0.0, e[3] = {0.0, 0.0, 0.0};
         if (at < n - 2) {
-            size_t p2 = place + 2 * stride;
+            size_t p2 = offset + 2 * stride;
             double e0 = lhs[AT(0, p2)];
             e1 = lhs[AT(1, p2)] - e0 * c3;
             e2 = lhs[AT(2, p2)] - e0 * c4;
@@ -160,9 +160,9 @@ static void solve_line(global double *lhs, global double *rhs, size_t cell, size
     }
     for (int at = n - 2; at >= 0; at--) {
         cell -= step;
-        place -= stride;
-        c3 = lhs[AT(3, place)];
-        c4 = lhs[AT(4, place)];
+        offset -= stride;
+        c3 = lhs[AT(3, offset)];
+        c4 = lhs[AT(4, offset)];
         for (int m = 0; m < count; m++) {
             double value = rhs[AT(first + m, cell)] - c3 * c[m] - c4 * d[m];
             rhs[AT(first + m, cell)] = value;
@@ -173,27 +173,27 @@ static void solve_line(global double *lhs, global double *rhs, size_t cell, size
 }
 
 #define SOLVE(step, stride, n)                                                                                        \
-    solve_line(lhs, rhs, cell, step, place, stride, n, 0, 3);                                                         \
-    solve_line(lhsp, rhs, cell, step, place, stride, n, 3, 1);                                                        \
-    solve_line(lhsm, rhs, cell, step, place, stride, n, 4, 1);
+    solve_line(lhs, rhs, cell, step, offset, stride, n, 0, 3);                                                         \
+    solve_line(lhsp, rhs, cell, step, offset, stride, n, 3, 1);                                                        \
+    solve_line(lhsm, rhs, cell, step, offset, stride, n, 4, 1);
 
 kernel void x_solve(global double *rhs, global double *lhs, global double *lhsp, global double *lhsm) {
     int j = get_global_id(0) + 1, k = get_global_id(1) + 1;
     if (j > NY - 2 || k > NZ - 2) return;
-    size_t cell = CELL(0, j, k), place = PLACE_X(0, j, k);
-    SOLVE(1, PLACE_X(1, 0, 0), NX)
+    size_t cell = CELL(0, j, k), offset = OFFSET_X(0, j, k);
+    SOLVE(1, OFFSET_X(1, 0, 0), NX)
 }
 
 kernel void y_solve(global double *rhs, global double *lhs, global double *lhsp, global double *lhsm) {
     int i = get_global_id(0) + 1, k = get_global_id(1) + 1;
     if (i > NX - 2 || k > NZ - 2) return;
-    size_t cell = CELL(i, 0, k), place = cell;
+    size_t cell = CELL(i, 0, k), offset = cell;
     SOLVE(PX, PX, NY)
 }
 
 kernel void z_solve(global double *rhs, global double *lhs, global double *lhsp, global double *lhsm) {
     int i = get_global_id(0) + 1, j = get_global_id(1) + 1;
     if (i > NX - 2 || j > NY - 2) return;
-    size_t cell = CELL(i, j, 0), place = cell;
+    size_t cell = CELL(i, j, 0), offset = cell;
     SOLVE((size_t)PX * PY, (size_t)PX * PY, NZ)
 }

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from buddysim.workloads.training import images
 from buddysim.workloads.training.optimizers import adam
-from buddysim.workloads.training.problem import Network, Problem, of_paper
+from buddysim.workloads.training.problem import StudyNetwork, TrainingProblem, of_paper
 
 if TYPE_CHECKING:
     import torch
@@ -18,8 +18,8 @@ WHY = "Half of the feature maps' values are zero after ReLU, but single zeros do
 _FIRES = ((16, 64), (16, 64), None, (32, 128), (32, 128), None, (48, 192), (48, 192), (64, 256), (64, 256))
 
 
-def build(problem: Problem) -> torch.nn.Module:
-    """After Iandola et al. 2016 (github.com/forresti/SqueezeNet, v1.1), weights drawn after He et al. 2015."""
+def build(problem: TrainingProblem) -> torch.nn.Module:
+    """After Iandola et al. 2016 (github.com/forresti/SqueezeNet, v1.1), weights sampled after He et al. 2015."""
     from torch import nn
 
     from buddysim.workloads.training.layers import Branches, plain_unit, width_of
@@ -39,15 +39,15 @@ def build(problem: Problem) -> torch.nn.Module:
     return nn.Sequential(*layers, nn.Dropout(), classes, nn.AdaptiveAvgPool2d(1), nn.Flatten())
 
 
-NETWORK = Network(build, images.batches, adam)
+NETWORK = StudyNetwork(build, images.batches, adam)
 PROBLEMS = {
     "small": {
-        "profile": Problem(16, 32, 0.5, 400, 0.001, 1, 0, 10),
-        "replay": Problem(16, 32, 0.5, 400, 0.001, 2, 1, 10),
+        "profile": TrainingProblem(16, 32, 0.5, 400, 0.001, 1, 0, 10),
+        "replay": TrainingProblem(16, 32, 0.5, 400, 0.001, 2, 1, 10),
     },
     "medium": {
-        "profile": Problem(31, 64, 1, 300, 0.0005, 1, 0, 45),
-        "replay": Problem(31, 64, 1, 300, 0.0005, 2, 1, 45),
+        "profile": TrainingProblem(31, 64, 1, 300, 0.0005, 1, 0, 45),
+        "replay": TrainingProblem(31, 64, 1, 300, 0.0005, 2, 1, 45),
     },
 }
 PROBLEMS["paper"] = of_paper(PROBLEMS["medium"], 64)

@@ -11,9 +11,9 @@ from buddysim.formats.operator_graph import OperatorGraph
 from buddysim.trace import TraceWriter
 from buddysim.trace.format import REPLAY_LABEL
 from buddysim.workloads.solver import SNAPSHOTS
-from buddysim.workloads.training.layout import Layout, lay_out
-from buddysim.workloads.training.memory import Memory
-from buddysim.workloads.training.observe import COMPRESSORS, Iteration
+from buddysim.workloads.training.memory_layout import MemoryContents
+from buddysim.workloads.training.observe import COMPRESSORS, ObservedIteration
+from buddysim.workloads.training.tensor_layout import TensorLayout, lay_out
 
 
 @dataclass
@@ -31,11 +31,11 @@ class Assembly:
     snapshots: tuple[int, ...]
     traced: int
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("kernels", "one_pass", "launches"), 0))
-    _layout: Layout | None = None
+    _layout: TensorLayout | None = None
     _kernels: GraphKernels | None = None
     _shape: tuple[object, ...] = ()
 
-    def add(self, iteration: Iteration) -> None:
+    def add(self, iteration: ObservedIteration) -> None:
         """An observed iteration, in their order."""
         graph = iteration.graph
         assert graph is not None
@@ -44,13 +44,13 @@ class Assembly:
         if _shape(graph) != self._shape:
             raise RuntimeError(f"iteration {iteration.number} has other operators or tensors than those before")
         assert self._layout is not None
-        memory = Memory(self._layout)
+        memory = MemoryContents(self._layout)
         memory.begin(iteration)
-        turns = [turn for turn, number in enumerate(self.snapshots) if number == iteration.number]
+        due_snapshots = [snapshot for snapshot, number in enumerate(self.snapshots) if number == iteration.number]
         if iteration.number == self.traced:
-            self._trace(iteration, memory, turns)
+            self._trace(iteration, memory, due_snapshots)
         else:
-            self._pass_over(iteration, memory, turns)
+            self._pass_over(iteration, memory, due_snapshots)
 
     @property
     def launches(self) -> int:
@@ -64,19 +64,19 @@ class Assembly:
             self.writer.add_allocation(_name(number, segment), segment.base, segment.bytes)
         self._kernels = GraphKernels(graph)
 
-    def _moment(self, turn: int) -> int:
+    def _launch_of(self, snapshot: int) -> int:
         """Launches of its iteration before a snapshot over the run: they are spread over the iteration."""
-        return round((turn + 0.5) / SNAPSHOTS * self.launches)
+        return round((snapshot + 0.5) / SNAPSHOTS * self.launches)
 
-    def _pass_over(self, iteration: Iteration, memory: Memory, turns: list[int]) -> None:
+    def _pass_over(self, iteration: ObservedIteration, memory: MemoryContents, due_snapshots: list[int]) -> None:
         done = 0
         assert self._kernels is not None
         for operator, _ in memory.run(iteration):
             done += self._kernels.counts[operator]
-            while turns and done >= self._moment(turns[0]):
-                self._snapshot(iteration, memory, done, turns.pop(0))
+            while due_snapshots and done >= self._launch_of(due_snapshots[0]):
+                self._snapshot(iteration, memory, done, due_snapshots.pop(0))
 
-    def _trace(self, iteration: Iteration, memory: Memory, turns: list[int]) -> None:
+    def _trace(self, iteration: ObservedIteration, memory: MemoryContents, due_snapshots: list[int]) -> None:
         """The kernels; memory is looked at before the first, and after each operator that changed a segment."""
         graph, layout = iteration.graph, self._layout
         assert graph is not None
@@ -98,12 +98,12 @@ class Assembly:
                 done += 1
             if kernels and changed:
                 self._maps(first + done, f"{REPLAY_LABEL} after {kernels[-1].name}", memory, sorted(changed))
-            while turns and done >= self._moment(turns[0]):
-                self._snapshot(iteration, memory, done, turns.pop(0))
+            while due_snapshots and done >= self._launch_of(due_snapshots[0]):
+                self._snapshot(iteration, memory, done, due_snapshots.pop(0))
 
-    def _snapshot(self, iteration: Iteration, memory: Memory, done: int, turn: int) -> None:
-        share = f"{100 * done / self.launches:.0f} % of its launches"
-        label = f"iteration {iteration.number}, loss {iteration.loss:.4f}, after {share}"
+    def _snapshot(self, iteration: ObservedIteration, memory: MemoryContents, done: int, snapshot: int) -> None:
+        progress = f"{100 * done / self.launches:.0f} % of its launches"
+        label = f"iteration {iteration.number}, loss {iteration.loss:.4f}, after {progress}"
         every = range(len(memory.segments))
         self._maps(iteration.number * self.launches + done, label, memory, every, COMPRESSORS)
 
@@ -111,7 +111,7 @@ class Assembly:
         self,
         point: int,
         label: str,
-        memory: Memory,
+        memory: MemoryContents,
         segments: range | list[int],
         compressors: Sequence[str] = COMPRESSORS[:1],
     ) -> None:

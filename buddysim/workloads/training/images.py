@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.base.errors import BuddysimError
-from buddysim.workloads.training.problem import Problem
+from buddysim.workloads.training.problem import TrainingProblem
 
 if TYPE_CHECKING:
     import torch
@@ -36,7 +36,7 @@ def _read(name: str) -> NDArray[np.uint8]:
     return np.frombuffer(data, np.uint8, offset=_HEADS[name])
 
 
-def batches(problem: Problem) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+def batches(problem: TrainingProblem) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """Batches of half of the training images, in an order of the seed's, scaled up to the problem's size.
 
     Yields
@@ -51,7 +51,7 @@ def batches(problem: Problem) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     while True:
         order = problem.part * half + random.permutation(half)
         for first in range(0, half - problem.batch + 1, problem.batch):
-            chosen = order[first : first + problem.batch]
-            grey = torch.from_numpy((images[chosen].astype(np.float32) / 255 - MEAN) / DEVIATION)[:, None]
+            indexes = order[first : first + problem.batch]
+            grey = torch.from_numpy((images[indexes].astype(np.float32) / 255 - MEAN) / DEVIATION)[:, None]
             scaled = torch.nn.functional.interpolate(grey, size=(problem.size, problem.size), mode="bilinear")
-            yield scaled.expand(-1, 3, -1, -1).contiguous(), torch.from_numpy(labels[chosen].astype(np.int64))
+            yield scaled.expand(-1, 3, -1, -1).contiguous(), torch.from_numpy(labels[indexes].astype(np.int64))

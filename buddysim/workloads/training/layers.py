@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import nn
 
-from buddysim.workloads.training.problem import Problem
+from buddysim.workloads.training.problem import TrainingProblem
 
 
-def width_of(problem: Problem) -> Callable[[int], int]:
-    """Channels beside the original's: multiples of 4, at least 8."""
+def width_of(problem: TrainingProblem) -> Callable[[int], int]:
+    """Channels for a fraction of the original's: multiples of 4, at least 8."""
     return lambda channels: max(8, round(channels * problem.width / 4) * 4)
 
 

@@ -18,7 +18,7 @@ from buddysim.capture.torch.recorder import OnMap, Recorder, bytes_of, check_ver
 from buddysim.compress import DEFAULT, entry_classes
 from buddysim.compress.compressors import joined
 from buddysim.formats.operator_graph import OperatorGraph
-from buddysim.workloads.training.problem import Network, Problem
+from buddysim.workloads.training.problem import StudyNetwork, TrainingProblem
 
 #: Of each compressor the size classes of some entries: uint8 (compressors, entries).
 Classes = NDArray[np.uint8]
@@ -38,7 +38,7 @@ class Write:
 
 
 @dataclass
-class Iteration:
+class ObservedIteration:
     """An iteration that was observed.
 
     Attributes
@@ -48,7 +48,7 @@ class Iteration:
     graph : its operators
     before : classes of storages that were there before, by number
     writes : in the order of the operators
-    values : whole numbers that look-ups read, by operator and by place among its inputs
+    values : whole numbers that look-ups read, by operator and by index among its inputs
     """
 
     number: int
@@ -74,7 +74,9 @@ class _Recorder(Recorder):
         return super().__torch_dispatch__(func, types, args, kwargs)
 
 
-def train(network: Network, problem: Problem, observed: Sequence[int]) -> Iterator[Iteration | float]:
+def train(
+    network: StudyNetwork, problem: TrainingProblem, observed: Sequence[int]
+) -> Iterator[ObservedIteration | float]:
     """Trains from the beginning to the end on one thread.
 
     Parameters
@@ -134,23 +136,23 @@ def step(
 
 def _observed(
     number: int, module: torch.nn.Module, optimizer: torch.optim.Optimizer, data: torch.Tensor, right: torch.Tensor
-) -> Iteration:
-    found = Iteration(number)
+) -> ObservedIteration:
+    observed = ObservedIteration(number)
     before = {name: _classes(tensor) for _, name, tensor in _lasting(module, optimizer, data, right)}
-    recorder = recorder_of(module, optimizer, data, right, partial(_note, found))
-    recorder.values = found.values
-    found.loss = float(recorded_step(recorder, module, optimizer, data, right))
-    found.graph = recorder.graph(number, {})
-    last = len(found.graph.operators) - 1
-    numbers = {storage.name: at for at, storage in enumerate(found.graph.storages) if storage.alloc_operator is None}
-    found.before = {numbers[name]: classes for name, classes in before.items() if name in numbers}
+    recorder = recorder_of(module, optimizer, data, right, partial(_note, observed))
+    recorder.values = observed.values
+    observed.loss = float(recorded_step(recorder, module, optimizer, data, right))
+    observed.graph = recorder.graph(number, {})
+    last = len(observed.graph.operators) - 1
+    numbers = {storage.name: at for at, storage in enumerate(observed.graph.storages) if storage.alloc_operator is None}
+    observed.before = {numbers[name]: classes for name, classes in before.items() if name in numbers}
     for role, name, tensor in _lasting(module, optimizer, data, right):
         if role != "input" and name in numbers:
-            writers = found.graph.writers(numbers[name])
+            writers = observed.graph.writers(numbers[name])
             if writers:
-                found.writes.append(Write(min(writers[-1], last), numbers[name], _classes(tensor)))
-    found.writes.sort(key=lambda write: write.operator)
-    return found
+                observed.writes.append(Write(min(writers[-1], last), numbers[name], _classes(tensor)))
+    observed.writes.sort(key=lambda write: write.operator)
+    return observed
 
 
 def recorder_of(
@@ -194,14 +196,14 @@ def _lasting(
     yield "input", "labels", right
 
 
-def _note(found: Iteration, recorder: Recorder, operator: int, tensor: torch.Tensor) -> None:
+def _note(observed: ObservedIteration, recorder: Recorder, operator: int, tensor: torch.Tensor) -> None:
     storage = recorder.number_of(tensor.untyped_storage())
     if (
         storage is not None
         and recorder.storages[storage]["alloc_operator"] is not None
         and tensor.untyped_storage().nbytes()
     ):
-        found.writes.append(Write(operator, storage, _classes(tensor)))
+        observed.writes.append(Write(operator, storage, _classes(tensor)))
 
 
 def _classes(tensor: torch.Tensor) -> Classes:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from buddysim.workloads.training.problem import Problem
+from buddysim.workloads.training.problem import TrainingProblem
 
 if TYPE_CHECKING:
     import torch
 
 
-def momentum(parameters: Any, problem: Problem) -> torch.optim.Optimizer:
+def momentum(parameters: Any, problem: TrainingProblem) -> torch.optim.Optimizer:
     """Stochastic gradient descent as the original trainings': momentum 0.9; all parameters in one kernel."""
     from torch.optim import SGD
 
     return SGD(parameters, problem.rate, momentum=0.9, weight_decay=2e-4, fused=True)
 
 
-def adam(parameters: Any, problem: Problem) -> torch.optim.Optimizer:
+def adam(parameters: Any, problem: TrainingProblem) -> torch.optim.Optimizer:
     """Adam, where the original's optimizer doesn't halve the loss in so few steps; all parameters in one kernel."""
     from torch.optim import Adam
 

@@ -11,21 +11,21 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Problem:
+class TrainingProblem:
     """A training.
 
     Attributes
     ----------
     batch : samples of a step
     size : pixels along an edge of an image, or words of a sample
-    width : channels, or elements of a state, beside the original's
+    width : channels, or elements of a state, in place of the original's
     steps : of the optimizer
     rate : the learning rate
     seed : of the weights, the order of the data and the dropout
     part : which half of the data: 0 or 1
     seconds : about how much processor time it takes; at the original's size without writing its kernels
-    contents : a smaller training of the same network, which is computed in its place: what memory holds is of that one,
-        placed by layer; None: this training is computed
+    contents : a smaller training of the same network, which is computed instead: what memory holds is of that one,
+        repeated by layer; None: this training is computed
     """
 
     batch: int
@@ -36,15 +36,15 @@ class Problem:
     seed: int
     part: int
     seconds: float
-    contents: Problem | None = None
+    contents: TrainingProblem | None = None
 
     @property
-    def computed(self) -> Problem:
+    def computed(self) -> TrainingProblem:
         """The training that is computed."""
         return self.contents or self
 
 
-def of_paper(problems: Mapping[str, Problem], batch: int, size: int = 224) -> dict[str, Problem]:
+def of_paper(problems: Mapping[str, TrainingProblem], batch: int, size: int = 224) -> dict[str, TrainingProblem]:
     """Trainings of the original's widths and sizes, whose contents are those of these.
 
     Buddy Compression doesn't state its batches: each is the power of two whose pool is nearest to the footprint in its
@@ -57,7 +57,7 @@ def of_paper(problems: Mapping[str, Problem], batch: int, size: int = 224) -> di
 
 
 @dataclass(frozen=True)
-class Network:
+class StudyNetwork:
     """How a network of the study is trained.
 
     Attributes
@@ -67,6 +67,6 @@ class Network:
     optimizer : makes the optimizer of parameters and problem
     """
 
-    build: Callable[[Problem], torch.nn.Module]
-    batches: Callable[[Problem], Iterator[tuple[torch.Tensor, torch.Tensor]]]
-    optimizer: Callable[[Any, Problem], torch.optim.Optimizer]
+    build: Callable[[TrainingProblem], torch.nn.Module]
+    batches: Callable[[TrainingProblem], Iterator[tuple[torch.Tensor, torch.Tensor]]]
+    optimizer: Callable[[Any, TrainingProblem], torch.optim.Optimizer]

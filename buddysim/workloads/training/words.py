@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from buddysim.workloads.training.problem import Problem
+from buddysim.workloads.training.problem import TrainingProblem
 
 if TYPE_CHECKING:
     import torch
@@ -31,8 +31,8 @@ def _numbers() -> NDArray[np.int64]:
     return np.array([number.get(word, VOCABULARY - 1) for word in words], np.int64)
 
 
-def batches(problem: Problem) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Batches of pieces of half of the text, at places of the seed's.
+def batches(problem: TrainingProblem) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Batches of excerpts of half of the text, at positions of the seed's.
 
     Yields
     ------
@@ -45,5 +45,5 @@ def batches(problem: Problem) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     random = np.random.default_rng([problem.seed, problem.part])
     while True:
         starts = problem.part * half + random.integers(0, half - problem.size - 1, problem.batch)
-        pieces = text[starts[:, None] + np.arange(problem.size + 1)]
-        yield torch.from_numpy(pieces[:, :-1].copy()), torch.from_numpy(pieces[:, 1:].reshape(-1).copy())
+        excerpts = text[starts[:, None] + np.arange(problem.size + 1)]
+        yield torch.from_numpy(excerpts[:, :-1].copy()), torch.from_numpy(excerpts[:, 1:].reshape(-1).copy())

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from buddysim.workloads.training import images
 from buddysim.workloads.training.optimizers import momentum
-from buddysim.workloads.training.problem import Network, Problem, of_paper
+from buddysim.workloads.training.problem import StudyNetwork, TrainingProblem, of_paper
 
 if TYPE_CHECKING:
     import torch
@@ -19,8 +19,8 @@ _BLOCKS = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 51
 _FULL = 4096
 
 
-def build(problem: Problem) -> torch.nn.Module:
-    """After Simonyan and Zisserman 2015 (configuration D), weights of convolutions drawn after He et al. 2015."""
+def build(problem: TrainingProblem) -> torch.nn.Module:
+    """After Simonyan and Zisserman 2015 (configuration D), weights of convolutions sampled after He et al. 2015."""
     from torch import nn
 
     from buddysim.workloads.training.layers import plain_unit, width_of
@@ -39,15 +39,15 @@ def build(problem: Problem) -> torch.nn.Module:
     return nn.Sequential(*layers, *first, *second)
 
 
-NETWORK = Network(build, images.batches, momentum)
+NETWORK = StudyNetwork(build, images.batches, momentum)
 PROBLEMS = {
     "small": {
-        "profile": Problem(16, 32, 0.125, 600, 0.01, 1, 0, 15),
-        "replay": Problem(16, 32, 0.125, 600, 0.01, 2, 1, 15),
+        "profile": TrainingProblem(16, 32, 0.125, 600, 0.01, 1, 0, 15),
+        "replay": TrainingProblem(16, 32, 0.125, 600, 0.01, 2, 1, 15),
     },
     "medium": {
-        "profile": Problem(26, 32, 0.375, 500, 0.01, 1, 0, 70),
-        "replay": Problem(26, 32, 0.375, 500, 0.01, 2, 1, 70),
+        "profile": TrainingProblem(26, 32, 0.375, 500, 0.01, 1, 0, 70),
+        "replay": TrainingProblem(26, 32, 0.375, 500, 0.01, 2, 1, 70),
     },
 }
 PROBLEMS["paper"] = of_paper(PROBLEMS["medium"], 64)

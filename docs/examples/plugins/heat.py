@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from buddysim.workloads import Array, Check, Solver
+from buddysim.workloads import Array, SolutionCheck, Solver
 
 SUMMARY = "heat spreads over a square plate whose edges are kept at 0"
 FRACTION = 0.2  # of the difference to a neighbour that flows in a step
@@ -63,11 +63,15 @@ class Heat(Solver):
         now, after = ("even", "odd") if number % 2 == 0 else ("odd", "even")
         device.launch("spread", (self.problem.n, self.problem.n), (32, 4), now, after, self.problem.n)
 
-    def verify(self, device) -> list[Check]:
+    def verify(self, device) -> list[SolutionCheck]:
         heat = device.read("odd" if self.steps % 2 else "even").reshape(2 * (self.problem.n + 2,))
         angle = np.pi * self.problem.waves / (self.problem.n + 1)
         right = self._wave() * (1 - 4 * FRACTION * (1 - np.cos(angle))) ** self.steps
-        return [Check("largest error", float(np.abs(heat - right).max()), 0.0, 1e-12, "the scheme's decay of a wave")]
+        return [
+            SolutionCheck(
+                "largest error", float(np.abs(heat - right).max()), 0.0, 1e-12, "the scheme's decay of a wave"
+            )
+        ]
 
     def _wave(self) -> np.ndarray:
         line = np.sin(np.pi * self.problem.waves * np.arange(self.problem.n + 2) / (self.problem.n + 1))

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from buddysim.compress import ENTRY_BYTES
-from buddysim.workloads.training.layout import Layout
-from buddysim.workloads.training.observe import COMPRESSORS, Classes, Iteration
+from buddysim.workloads.training.observe import COMPRESSORS, Classes, ObservedIteration
+from buddysim.workloads.training.tensor_layout import TensorLayout
 
 
-class Memory:
+class MemoryContents:
     """The classes of every entry of every segment, by every compressor of `observe`.
 
     What a block holds before it is written is what the last storage there left, of the iteration itself where the last
@@ -22,7 +22,7 @@ class Memory:
     layout : of the iteration's storages
     """
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: TensorLayout) -> None:
         self.layout = layout
         self.segments: list[Classes] = [
             np.zeros((len(COMPRESSORS), one.bytes // ENTRY_BYTES), np.uint8) for one in layout.pool
@@ -37,14 +37,14 @@ class Memory:
         self.segments[segment][:, first : first + classes.shape[1]] = classes
         return segment
 
-    def begin(self, iteration: Iteration) -> None:
+    def begin(self, iteration: ObservedIteration) -> None:
         """Bring it to the beginning of an iteration."""
         for _ in self.run(iteration):
             pass
         for storage, classes in iteration.before.items():
             self.put(storage, classes)
 
-    def run(self, iteration: Iteration) -> Iterator[tuple[int, set[int]]]:
+    def run(self, iteration: ObservedIteration) -> Iterator[tuple[int, set[int]]]:
         """Go through an iteration: after each operator its number, and the segments that it changed."""
         assert iteration.graph is not None
         at = 0

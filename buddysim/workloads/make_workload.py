@@ -31,20 +31,20 @@ from buddysim.capture.torch import access
 from buddysim.trace import Provenance, open_trace
 from buddysim.workloads import training
 from buddysim.workloads.device import import_pyopencl
-from buddysim.workloads.needs import Needs, check_room, needs_of_run
-from buddysim.workloads.registry import REGISTRY, is_network, problem_of, solver_of
-from buddysim.workloads.solver import Check, Solver
-from buddysim.workloads.training.make import assumptions_of, make_training
-from buddysim.workloads.training.make import needs_of as needs_of_training
+from buddysim.workloads.needs import Needs, check_free_resources, needs_of_run
+from buddysim.workloads.solver import SolutionCheck, Solver
+from buddysim.workloads.training.make_training import assumptions_of, make_training
+from buddysim.workloads.training.make_training import needs_of as needs_of_training
+from buddysim.workloads.workload_registry import REGISTRY, is_network, problem_of, solver_of
 
 TOOL = "buddysim workloads"
-_PROGRAM = "buddysim.workloads.program"
+_PROGRAM = "buddysim.workloads.opencl_program"
 _INTERRUPTIONS = (-signal.SIGINT, -signal.SIGTERM, -signal.SIGHUP)
 _LICENCE = "BSD-3-Clause"
 
 
 @dataclass(frozen=True)
-class Made:
+class MadeWorkload:
     """What became of a workload.
 
     Attributes
@@ -55,11 +55,13 @@ class Made:
     """
 
     path: Path
-    kept: bool
+    is_present: bool
     verification: tuple[str, ...]
 
 
-def make(name: str, scale: str, which: str, path: str | os.PathLike[str], contents_every: int = 0) -> Made:
+def make_trace_of(
+    name: str, scale: str, which: str, path: str | os.PathLike[str], contents_every: int = 0
+) -> MadeWorkload:
     """Make the trace of a workload, unless the same one lies there already.
 
     Parameters
@@ -72,7 +74,7 @@ def make(name: str, scale: str, which: str, path: str | os.PathLike[str], conten
     Raises
     ------
     BuddysimError
-        where the name is unknown, room or a program is missing, or the verification failed
+        where the name is unknown, memory, disk space or a program is missing, or the verification failed
     """
     problem = problem_of(name, scale, which)
     target = Path(path)
@@ -81,12 +83,12 @@ def make(name: str, scale: str, which: str, path: str | os.PathLike[str], conten
     made = _make_training if is_network(workload) else _make_solver
     origin = _provenance(name, scale, which, problem, contents_every)
     if (verification := _made_before(target, origin)) is not None:
-        return Made(target, True, verification)
+        return MadeWorkload(target, True, verification)
     needs = needs_of(name, scale, which, contents_every)
-    check_room(f"{name} at {scale}", needs, target.resolve().parent)
+    check_free_resources(f"{name} at {scale}", needs, target.resolve().parent)
     say(f"{name} {scale} {which}: {needs}")
     checks = made(name, scale, which, target, origin, contents_every)
-    return Made(target, False, tuple(map(str, checks)))
+    return MadeWorkload(target, False, tuple(map(str, checks)))
 
 
 def needs_of(name: str, scale: str, which: str, contents_every: int) -> Needs:
@@ -103,7 +105,7 @@ def needs_of(name: str, scale: str, which: str, contents_every: int) -> Needs:
 
 def _make_training(
     name: str, scale: str, which: str, target: Path, origin: Provenance, contents_every: int
-) -> list[Check]:
+) -> list[SolutionCheck]:
     output = Output(target, keep_part=True, over_part=True)
     try:
         checks = make_training(name, REGISTRY.find(name), problem_of(name, scale, which), output, origin)
@@ -120,7 +122,7 @@ def _make_training(
 
 def _make_solver(
     name: str, scale: str, which: str, target: Path, origin: Provenance, contents_every: int
-) -> list[Check]:
+) -> list[SolutionCheck]:
     solver = solver_of(name, scale, which)
     start = time.perf_counter()
     output = Output(target, keep_part=True, over_part=True)
@@ -136,7 +138,7 @@ def _make_solver(
 
 def _captured(
     name: str, scale: str, which: str, solver: Solver, output: Output, origin: Provenance, contents_every: int
-) -> tuple[TraceRecorder, OpenclCaptureOutcome, list[Check]]:
+) -> tuple[TraceRecorder, OpenclCaptureOutcome, list[SolutionCheck]]:
     """Runs the program in a process of its own, into a file that says that it is incomplete until it has ended."""
     toolchain = find_toolchain()
     for build in (runtime_library, pass_plugin, hooks_object):
@@ -166,8 +168,8 @@ def _captured(
     return record, outcome, checks
 
 
-def _checks(name: str, report: Path, outcome: OpenclCaptureOutcome) -> list[Check]:
-    """What the program found, once it is known that it ended well."""
+def _checks(name: str, report: Path, outcome: OpenclCaptureOutcome) -> list[SolutionCheck]:
+    """What the program provenance, once it is known that it ended well."""
     if outcome.returncode in _INTERRUPTIONS:
         raise KeyboardInterrupt
     if outcome.returncode < 0:
@@ -176,14 +178,19 @@ def _checks(name: str, report: Path, outcome: OpenclCaptureOutcome) -> list[Chec
         )
     if outcome.returncode or not report.exists():
         raise BuddysimError(f"{name}: the program ended with exit code {outcome.returncode}: no trace was written")
-    found = read_json(report, "report of a workload", 1 << 24)
-    if "error" in found:
-        raise BuddysimError(f"{name}: {found['error']}")
-    return [Check(**check) for check in found["checks"]]
+    result = read_json(report, "report of a workload", 1 << 24)
+    if "error" in result:
+        raise BuddysimError(f"{name}: {result['error']}")
+    return [SolutionCheck(**check) for check in result["checks"]]
 
 
 def _refuse_what_went_wrong(
-    name: str, solver: Solver, record: TraceRecorder, outcome: OpenclCaptureOutcome, checks: list[Check], output: Output
+    name: str,
+    solver: Solver,
+    record: TraceRecorder,
+    outcome: OpenclCaptureOutcome,
+    checks: list[SolutionCheck],
+    output: Output,
 ) -> None:
     failed = [str(check) for check in checks if not check.passed]
     problems = []
@@ -244,10 +251,10 @@ def _made_before(target: Path, origin: Provenance) -> tuple[str, ...] | None:
     if not target.is_file():
         return None
     with contextlib.suppress(TraceFileError), open_trace(target) as trace:
-        found = trace.provenance
-        verification = found.assumptions.get("verification", "")
-        end = found.assumptions.get("end", "")
+        provenance = trace.provenance
+        verification = provenance.assumptions.get("verification", "")
+        end = provenance.assumptions.get("end", "")
         expected = replace(origin, assumptions=origin.assumptions | {"verification": verification, "end": end})
-        if not trace.interrupted and found == expected and verification and end.startswith("none:"):
+        if not trace.interrupted and provenance == expected and verification and end.startswith("none:"):
             return tuple(verification.removeprefix("none: ").split("; "))
     return None

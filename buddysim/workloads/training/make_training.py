@@ -15,8 +15,8 @@ from buddysim.base.terminal import say
 from buddysim.capture.torch.access.graph_accesses import ASSUMED
 from buddysim.trace import Provenance, TraceWriter
 from buddysim.workloads.needs import Needs
-from buddysim.workloads.solver import SNAPSHOTS, Check
-from buddysim.workloads.training.problem import Network, Problem
+from buddysim.workloads.solver import SNAPSHOTS, SolutionCheck
+from buddysim.workloads.training.problem import StudyNetwork, TrainingProblem
 
 MODELLED: Final = dict(ASSUMED["kernels"]) | {
     "allocations": (
@@ -28,11 +28,11 @@ MODELLED: Final = dict(ASSUMED["kernels"]) | {
         "block holds is what was written there last"
     ),
 }
-PLACED: Final = (
-    "placed by layer, not computed at this size: those of a training of the same network with {batch} samples of "
+REPEATED: Final = (
+    "repeated by layer, not computed at this size: those of a training of the same network with {batch} samples of "
     "{size}, width {width:g}; the entries of each of its tensors again and again, words that look-ups read likewise"
 )
-_LOSS_SHARE: Final = 0.5
+_MAX_LOSS_RATIO: Final = 0.5
 _PROGRAM_BYTES: Final = 700 << 20  # Python with PyTorch
 _BYTES_PER_SAMPLE: Final = 6 << 20  # of feature maps and what is kept of them, at 64 pixels
 _FILE_BYTES: Final = 200 << 20
@@ -43,24 +43,24 @@ _OPERATIONS_PER_SECOND: Final = 550_000
 _MAP_BYTES_PER_BYTE: Final = 1 / 64  # of the pool and of what an iteration writes, while it is assembled
 
 
-def assumptions_of(problem: Problem) -> dict[str, str]:
+def assumptions_of(problem: TrainingProblem) -> dict[str, str]:
     """What a trace's provenance says of it."""
     if problem.contents is None:
         return MODELLED
     small = problem.contents
-    placed = PLACED.format(batch=small.batch, size=small.size, width=small.width)
-    return MODELLED | {"contents": f"{placed}; {MODELLED['contents']}"}
+    repeated = REPEATED.format(batch=small.batch, size=small.size, width=small.width)
+    return MODELLED | {"contents": f"{repeated}; {MODELLED['contents']}"}
 
 
-def needs_of(name: str, network: Network, problem: Problem) -> Needs:
+def needs_of(name: str, network: StudyNetwork, problem: TrainingProblem) -> Needs:
     """What a training needs; at the original's size its kernels are counted (PyTorch, some seconds)."""
     computed = problem.computed
-    share = (computed.size / 64) ** 2
-    needs = Needs(_PROGRAM_BYTES + int(computed.batch * share * _BYTES_PER_SAMPLE), _FILE_BYTES, problem.seconds)
+    scale = (computed.size / 64) ** 2
+    needs = Needs(_PROGRAM_BYTES + int(computed.batch * scale * _BYTES_PER_SAMPLE), _FILE_BYTES, problem.seconds)
     if problem.contents is None:
         return needs
     check_torch(name)
-    from buddysim.workloads.training.enlarged import graph_of, size_of
+    from buddysim.workloads.training.scaled_network import graph_of, size_of
 
     operations, pool, written = size_of(graph_of(network, problem))
     return Needs(
@@ -76,15 +76,19 @@ def check_torch(name: str) -> None:
         raise BuddysimError(f"{name} needs PyTorch: {INSTALL_TORCH}")
 
 
-def points(problem: Problem) -> tuple[tuple[int, ...], int]:
+def points(problem: TrainingProblem) -> tuple[tuple[int, ...], int]:
     """The iterations of the snapshots over the run, from the second to the last; the traced one."""
     problem = problem.computed
     last = problem.steps - 1
-    return tuple(round(1 + turn * (last - 1) / (SNAPSHOTS - 1)) for turn in range(SNAPSHOTS)), problem.steps // 2
+    return tuple(
+        round(1 + snapshot * (last - 1) / (SNAPSHOTS - 1)) for snapshot in range(SNAPSHOTS)
+    ), problem.steps // 2
 
 
-def make_training(name: str, workload: ModuleType, problem: Problem, output: Output, origin: Provenance) -> list[Check]:
-    """Trains, and writes the trace to the output's part; the caller checks and puts it in its place.
+def make_training(
+    name: str, workload: ModuleType, problem: TrainingProblem, output: Output, origin: Provenance
+) -> list[SolutionCheck]:
+    """Trains, and writes the trace to the output's part; the caller checks and moves it to the output.
 
     Raises
     ------
@@ -94,22 +98,22 @@ def make_training(name: str, workload: ModuleType, problem: Problem, output: Out
     check_torch(name)
     import torch
 
-    from buddysim.workloads.training import enlarged
+    from buddysim.workloads.training import scaled_network
     from buddysim.workloads.training.assemble import Assembly
-    from buddysim.workloads.training.observe import Iteration, train
+    from buddysim.workloads.training.observe import ObservedIteration, train
 
     start = time.perf_counter()
     snapshots, traced = points(problem)
     observed = tuple(sorted({*snapshots, traced}))
     running = replace(origin, assumptions=origin.assumptions | {"end": "interrupted: training had not ended"})
     losses: list[float] = []
-    large = enlarged.graph_of(workload.NETWORK, problem) if problem.contents else None
+    large = scaled_network.graph_of(workload.NETWORK, problem) if problem.contents else None
     with TraceWriter(output, running, provenance_room=len(_NOT_YET)) as writer:
         assembly = Assembly(writer, snapshots, traced)
-        for found in train(workload.NETWORK, problem.computed, observed):
-            losses.append(found.loss if isinstance(found, Iteration) else found)
-            if isinstance(found, Iteration):
-                assembly.add(found if large is None else enlarged.placed(found, large))
+        for observed_step in train(workload.NETWORK, problem.computed, observed):
+            losses.append(observed_step.loss if isinstance(observed_step, ObservedIteration) else observed_step)
+            if isinstance(observed_step, ObservedIteration):
+                assembly.add(observed_step if large is None else scaled_network.repeated(observed_step, large))
         checks = _checks(losses)
         verification = "; ".join(map(str, checks))
         ended = replace(
@@ -125,8 +129,8 @@ def make_training(name: str, workload: ModuleType, problem: Problem, output: Out
     return checks
 
 
-def _checks(losses: list[float]) -> list[Check]:
+def _checks(losses: list[float]) -> list[SolutionCheck]:
     tenth = max(1, len(losses) // 10)
     last = sum(losses[-tenth:]) / tenth
-    what = f"loss at the end ({last:.4f}) beside that of the first step ({losses[0]:.4f})"
-    return [Check(what, last / losses[0], 0.0, _LOSS_SHARE, "training halves it at least")]
+    what = f"loss at the end ({last:.4f}) compared with that of the first step ({losses[0]:.4f})"
+    return [SolutionCheck(what, last / losses[0], 0.0, _MAX_LOSS_RATIO, "training halves it at least")]

@@ -13,15 +13,24 @@ from typing import Any
 
 from buddysim.base.errors import BuddysimError
 from buddysim.trace import open_trace
-from buddysim.workloads.comparison import MOST_POINTS, POINTS, Comparison, class_counts, compare, origin, ratio, summary
-from buddysim.workloads.registry import REGISTRY, is_network, solver_of
-from buddysim.workloads.touched import touched_bytes
+from buddysim.workloads.workload_comparison import (
+    MAX_POINTS,
+    POINTS,
+    WorkloadComparison,
+    class_counts,
+    compare,
+    origin,
+    ratio,
+    summary,
+)
+from buddysim.workloads.workload_registry import REGISTRY, is_network, solver_of
+from buddysim.workloads.written_sectors import touched_bytes
 
 _FOLDER = Path(__file__).parent / "reference"
 _HEAD = """# The workloads in figures
 
 Made by `python -m buddysim workloads table FILE ...` from their traces; [workloads.md](workloads.md) says what they
-are. Ratios are those of BPC with entries placed freely in the eight size classes, at ten points of the run. The paper's
+are. Ratios are those of BPC with a size class per entry, at ten points of the run. The paper's
 are read off its Figure 3 (a dash: above its axis, over 7x); its footprints are Table 1's.
 """
 
@@ -39,8 +48,8 @@ def table(paths: Iterable[str | os.PathLike[str]]) -> str:
     for path in paths:
         with open_trace(path) as trace:
             name, scale, which, _ = origin(trace, path)
-        found = (REGISTRY.names().index(name), which, os.fspath(path))
-        (compared if scale == "reference" else ordinary).append(found)
+        entry = (REGISTRY.names().index(name), which, os.fspath(path))
+        (compared if scale == "reference" else ordinary).append(entry)
     if not ordinary and not compared:
         raise BuddysimError("workloads table: no trace: expected at least one")
     parts = [_HEAD, *_figures([path for *_, path in sorted(ordinary)])]
@@ -81,12 +90,12 @@ def _figures(paths: Sequence[str | os.PathLike[str]]) -> Iterator[str]:
         yield f"| {name} ({paper}) | {workload.SUMMARY} | {_reference(workload)} | {getattr(workload, 'WHY', '-')} |"
 
 
-def _comparisons(found: Sequence[Comparison]) -> Iterator[str]:
-    yield "\n## Held against unmodified programs\n"
-    yield f"Allocations that both have. A row is within where no share differs by over {MOST_POINTS:g} points.\n"
-    yield "| workload | program | ratio first | middle | last (theirs / ours) | rows within | largest differences |"
+def _comparisons(comparisons: Sequence[WorkloadComparison]) -> Iterator[str]:
+    yield "\n## Compared with unmodified programs\n"
+    yield f"Allocations that both have. A row is within where no fraction differs by over {MAX_POINTS:g} points.\n"
+    yield "| workload | program | ratio first | middle | last (reference / workload) | rows within | largest |"
     yield "|---|---|---|---|---|---|---|"
-    for one in found:
+    for one in comparisons:
         ratios = " | ".join("{:.3f} / {:.3f}".format(*one.ratios(when)) for when in POINTS)
         alike = sum(row.alike for row in one.rows)
         worst = sorted((row for row in one.rows if not row.alike), key=lambda row: -row.points)[:3]
@@ -113,8 +122,8 @@ def _trainings(paths: Sequence[str | os.PathLike[str]]) -> Iterator[str]:
         with open_trace(path) as trace:
             name, scale, which, _ = origin(trace, path)
             labels = [one.label for one in trace.snapshots if not one.for_replay]
-            found = [re.search(r"iteration (\d+), loss ([\d.]+)", label) for label in labels]
-            losses = ", ".join(f"{match[1]}: {float(match[2]):.2f}" for match in found if match is not None)
+            matches = [re.search(r"iteration (\d+), loss ([\d.]+)", label) for label in labels]
+            losses = ", ".join(f"{match[1]}: {float(match[2]):.2f}" for match in matches if match is not None)
             verified = trace.provenance.assumptions.get("verification", "-").removeprefix("none: ")
             yield f"| {name} {scale} | {which} | {losses} | {verified.partition(' = ')[0]} |"
 

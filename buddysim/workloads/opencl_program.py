@@ -1,4 +1,4 @@
-"""The process that is captured: ``python -m buddysim.workloads.program NAME SCALE INPUT REPORT [PLUGIN ...]``.
+"""The process that is captured: ``python -m buddysim.workloads.opencl_program NAME SCALE INPUT REPORT [PLUGIN ...]``.
 
 It runs a workload to its end and writes what the verification found to the file REPORT, as JSON. Its exit code says
 only whether it got that far.
@@ -15,17 +15,17 @@ from pathlib import Path
 from buddysim.base import plugins
 from buddysim.base.errors import BuddysimError
 from buddysim.workloads.device import Device
-from buddysim.workloads.registry import solver_of
-from buddysim.workloads.solver import Check, Solver
+from buddysim.workloads.solver import SolutionCheck, Solver
+from buddysim.workloads.workload_registry import solver_of
 
 
-def solve(solver: Solver, device: Device) -> list[Check]:
+def solve(solver: Solver, device: Device) -> list[SolutionCheck]:
     """Set up, make every step, close, verify.
 
     Raises
     ------
     RuntimeError
-        where a part made other launches than the solver states: snapshots and window would be at wrong places
+        where a part made other launches than the solver states: snapshots and window would be at wrong launches
     """
     solver.set_up(device)
     _compare(device, solver.setup_launches, "set_up")

@@ -1,5 +1,5 @@
 """A training of the original's size that is never computed: its operators and tensors are PyTorch's, recorded with
-tensors that have no memory; what they hold is that of a smaller training of the same network, placed by layer."""
+tensors that have no memory; what they hold is that of a smaller training of the same network, repeated by layer."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from buddysim.base.errors import BuddysimError
 from buddysim.capture.torch.access.graph_accesses import GraphKernels
 from buddysim.compress import ENTRY_BYTES
 from buddysim.formats.operator_graph import OperatorGraph
-from buddysim.workloads.training.layout import lay_out
-from buddysim.workloads.training.observe import Classes, Iteration, Write, recorded_step, recorder_of, step
-from buddysim.workloads.training.problem import Network, Problem
+from buddysim.workloads.training.observe import Classes, ObservedIteration, Write, recorded_step, recorder_of, step
+from buddysim.workloads.training.problem import StudyNetwork, TrainingProblem
+from buddysim.workloads.training.tensor_layout import lay_out
 
 _TWO: Final = 2  # samples of the batch that shapes are taken from
 
@@ -29,7 +29,7 @@ class _Updates(TorchDispatchMode):  # type: ignore[misc]
         return None if func.overloadpacket is torch.ops.aten._fused_sgd_ else func(*args, **(kwargs or {}))
 
 
-def graph_of(network: Network, problem: Problem) -> OperatorGraph:
+def graph_of(network: StudyNetwork, problem: TrainingProblem) -> OperatorGraph:
     """The operators of the second iteration of a training of any size, within seconds and without its memory."""
     samples, labels = next(network.batches(dataclasses.replace(problem, batch=_TWO)))
     with FakeTensorMode(), _Updates():
@@ -56,7 +56,7 @@ def size_of(graph: OperatorGraph) -> tuple[int, int, int]:
     return kernels.instructions, sum(segment.bytes for segment in layout.pool), written
 
 
-def placed(small: Iteration, graph: OperatorGraph) -> Iteration:
+def repeat_by_layer(small: ObservedIteration, graph: OperatorGraph) -> ObservedIteration:
     """A smaller training's iteration as one of the larger graph's.
 
     Operators and storages correspond by their numbers. A storage's entries are those of the smaller one in their order,
@@ -67,22 +67,22 @@ def placed(small: Iteration, graph: OperatorGraph) -> Iteration:
     BuddysimError
         where the two iterations have other operators
     """
-    theirs = small.graph
-    assert theirs is not None
-    if _shape(theirs) != _shape(graph):
+    small_graph = small.graph
+    assert small_graph is not None
+    if _shape(small_graph) != _shape(graph):
         raise BuddysimError(f"iteration {small.number} has other operators than that of the original's size")
     sizes = [-(-storage.bytes // ENTRY_BYTES) for storage in graph.storages]
-    found = Iteration(small.number, small.loss, graph)
-    found.before = {number: _repeated(classes, sizes[number]) for number, classes in small.before.items()}
-    found.writes = [
+    scaled = ObservedIteration(small.number, small.loss, graph)
+    scaled.before = {number: _repeated(classes, sizes[number]) for number, classes in small.before.items()}
+    scaled.writes = [
         Write(one.operator, one.storage, _repeated(one.classes, sizes[one.storage])) for one in small.writes
     ]
     for number, read in small.values.items():
         tensors = graph.operators[number].inputs
-        found.values[number] = {
+        scaled.values[number] = {
             at: np.resize(numbers, int(np.prod(graph.tensors[tensors[at]].shape))) for at, numbers in read.items()
         }
-    return found
+    return scaled
 
 
 def _repeated(classes: Classes, entries: int) -> Classes:

@@ -25,7 +25,7 @@ def touched_bytes(trace: Trace) -> int:
             lines = np.asarray(trace.decode_chunk(reference).lines).astype(np.uint64)
             number = (lines >> np.uint64(8)).astype(np.int64)
             owner = np.searchsorted(firsts, number, side="right") - 1
-            place = offsets[owner] + number - firsts[owner]
+            index = offsets[owner] + number - firsts[owner]
             for sector in range(_SECTORS):
-                touched[place[(lines >> np.uint64(sector) & np.uint64(1)) != 0], sector] = True
+                touched[index[(lines >> np.uint64(sector) & np.uint64(1)) != 0], sector] = True
     return int(touched.sum()) * _SECTOR_BYTES

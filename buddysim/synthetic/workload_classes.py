@@ -12,8 +12,8 @@ from buddysim.synthetic.workload import Workload
 
 def _adopt(module: ModuleType) -> Mapping[str, type[Workload]]:
     """The workloads that a module defines; one that is only a base for others has no name."""
-    found = [value for value in vars(module).values() if isinstance(value, type) and issubclass(value, Workload)]
-    return {kind.name: kind for kind in found if kind.__module__ == module.__name__ and kind.name}
+    classes = [value for value in vars(module).values() if isinstance(value, type) and issubclass(value, Workload)]
+    return {kind.name: kind for kind in classes if kind.__module__ == module.__name__ and kind.name}
 
 
 #: The workloads by name.

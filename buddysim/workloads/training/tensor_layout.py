@@ -12,12 +12,12 @@ from typing import Final
 from buddysim.capture.torch.caching_allocator import CachingAllocator, Segment
 from buddysim.formats.operator_graph import OperatorGraph
 
-_TURNS: Final = 3  # iterations until the pool has settled
+_ITERATIONS: Final = 3  # iterations until the pool has settled
 _AT_ONCE: Final = ("weight", "buffer")
 
 
 @dataclass(frozen=True)
-class Layout:
+class TensorLayout:
     """Addresses.
 
     Attributes
@@ -36,7 +36,7 @@ class Layout:
         return self.addresses[storage] or 0
 
 
-def lay_out(graph: OperatorGraph) -> Layout:
+def lay_out(graph: OperatorGraph) -> TensorLayout:
     """The addresses of an iteration's storages."""
     allocator = CachingAllocator()
     addresses: list[int | None] = [None] * len(graph.storages)
@@ -58,16 +58,16 @@ def lay_out(graph: OperatorGraph) -> Layout:
         else:
             inputs.append(number)
     first_update = next((at for at, each in enumerate(graph.operators) if each.phase == "optimizer"), 0)
-    for turn in range(_TURNS):
+    for iteration in range(_ITERATIONS):
         for number in inputs:
             addresses[number] = allocator.allocate(graph.storages[number].bytes)
         for operator in range(len(graph.operators)):
-            if turn == 0 and operator == first_update:
+            if iteration == 0 and operator == first_update:
                 for number in state:
                     addresses[number] = allocator.allocate(graph.storages[number].bytes)
             for number in allocated[operator]:
                 addresses[number] = allocator.allocate(graph.storages[number].bytes)
-            if turn == _TURNS - 1:
+            if iteration == _ITERATIONS - 1:
                 for number in (*allocated[operator], *(inputs if operator == 0 else ())):
                     segments[number] = allocator.segment_of(addresses[number] or 0)
             for number in freed[operator]:
@@ -77,4 +77,4 @@ def lay_out(graph: OperatorGraph) -> Layout:
     for number in range(len(graph.storages)):
         if addresses[number] is not None and segments[number] is None:
             segments[number] = allocator.segment_of(addresses[number] or 0)
-    return Layout(tuple(addresses), tuple(segments), tuple(allocator.segments))
+    return TensorLayout(tuple(addresses), tuple(segments), tuple(allocator.segments))

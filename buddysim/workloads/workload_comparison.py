@@ -1,7 +1,7 @@
-"""A workload's size classes beside those of the unmodified program that it stands for.
+"""A workload's size classes compared with those of the unmodified program that it stands for.
 
-``reference/`` has shares of every size class of whole programs, every entry classified: of each allocation that is 1 %
-of a program or more, at the first, the middle and the last of ten points of its run.
+``reference/`` has the fraction of every size class of complete programs, every entry classified: of each allocation
+that is 1 % of a program or more, at the first, the middle and the last of ten points of its run.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from buddysim.base.errors import BuddysimError
 from buddysim.base.textfile import parse_json
 from buddysim.compress import DEFAULT, ENTRY_BYTES, STUDY_CLASSES
 from buddysim.trace import Trace, open_trace
-from buddysim.workloads.registry import REGISTRY
+from buddysim.workloads.workload_registry import REGISTRY
 
-MOST_POINTS: Final = 2.0
+MAX_POINTS: Final = 2.0
 """Largest difference of a share, in points of a hundred, at which an allocation counts as alike."""
-MOST_RATIO: Final = 0.05
+MAX_RATIO: Final = 0.05
 """The same of the ratio of all compared allocations, relative."""
 
 #: Of ten snapshots, those that the reference has.
@@ -39,39 +39,39 @@ Names = str | tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Row:
+class AllocationComparison:
     """An allocation at a point of the run.
 
     Attributes
     ----------
-    bytes : of the reference's allocation; of ours
-    theirs, ours : share of entries of each size class
+    bytes : of the reference's allocation; of the workload's
+    reference_fractions, workload_fractions : fraction of entries of each size class
     """
 
     name: str
     when: str
     bytes: tuple[int, int]
-    theirs: NDArray[np.float64]
-    ours: NDArray[np.float64]
+    reference_fractions: NDArray[np.float64]
+    workload_fractions: NDArray[np.float64]
 
     @property
     def ratios(self) -> tuple[float, float]:
-        """Of the reference; ours."""
-        return _ratio_of(self.theirs), _ratio_of(self.ours)
+        """Compression ratios of the reference and of the workload."""
+        return _ratio_of(self.reference_fractions), _ratio_of(self.workload_fractions)
 
     @property
     def points(self) -> float:
         """The largest difference of a share, in points of a hundred."""
-        return float(np.abs(self.theirs - self.ours).max() * 100)
+        return float(np.abs(self.reference_fractions - self.workload_fractions).max() * 100)
 
     @property
     def alike(self) -> bool:
-        return self.points <= MOST_POINTS
+        return self.points <= MAX_POINTS
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """A workload beside its reference program.
+class WorkloadComparison:
+    """A workload compared with its reference program.
 
     Attributes
     ----------
@@ -82,24 +82,24 @@ class Comparison:
     workload: str
     key: str
     program: str
-    rows: tuple[Row, ...]
+    rows: tuple[AllocationComparison, ...]
 
     def ratios(self, when: str) -> tuple[float, float]:
-        """Of all compared allocations together: of the reference; ours."""
+        """Ratios of all compared allocations together: of the reference, of the workload."""
         rows = [row for row in self.rows if row.when == when]
-        found = []
+        ratios = []
         for side in range(2):
             stored = sum(row.bytes[side] / row.ratios[side] for row in rows)
-            found.append(sum(row.bytes[side] for row in rows) / stored)
-        return found[0], found[1]
+            ratios.append(sum(row.bytes[side] for row in rows) / stored)
+        return ratios[0], ratios[1]
 
     def alike(self, when: str) -> bool:
         """Whether the ratio is within `MOST_RATIO`."""
-        theirs, ours = self.ratios(when)
-        return abs(ours / theirs - 1) <= MOST_RATIO
+        reference, workload = self.ratios(when)
+        return abs(workload / reference - 1) <= MAX_RATIO
 
 
-def compare(path: str | os.PathLike[str]) -> Comparison:
+def compare(path: str | os.PathLike[str]) -> WorkloadComparison:
     """Compare a workload's trace, made at the scale ``reference``.
 
     Raises
@@ -115,20 +115,22 @@ def compare(path: str | os.PathLike[str]) -> Comparison:
         counts = class_counts(trace)
         rows = []
         for entry in allocations(key):
-            mine = ours(names, entry)
+            mine = names_in_workload(names, entry)
             if not set(mine) <= index.keys():
                 continue
             point = counts[POINTS[entry["when"]]]
             at = np.sum([point[index[one]] for one in mine], axis=0)
             size = int(entry["bytes_each"]) * int(entry["count_merged"])
-            theirs = np.array([float(entry[f"share_{size_class}"]) for size_class in STUDY_CLASSES])
+            reference_fractions = np.array([float(entry[f"share_{size_class}"]) for size_class in STUDY_CLASSES])
             sizes = size, sum(trace.allocations[index[one]].bytes for one in mine)
-            rows.append(Row(entry["allocation"], entry["when"], sizes, theirs, at / at.sum()))
+            rows.append(
+                AllocationComparison(entry["allocation"], entry["when"], sizes, reference_fractions, at / at.sum())
+            )
     program = next(f"{row['program']}, {row['input']}" for row in summary() if row["key"] == key)
-    return Comparison(name, key, program, tuple(rows))
+    return WorkloadComparison(name, key, program, tuple(rows))
 
 
-def ours(names: Mapping[str, Names], entry: Mapping[str, str]) -> tuple[str, ...]:
+def names_in_workload(names: Mapping[str, Names], entry: Mapping[str, str]) -> tuple[str, ...]:
     """Our arrays that an allocation of the reference stands for.
 
     Parameters
@@ -137,8 +139,8 @@ def ours(names: Mapping[str, Names], entry: Mapping[str, str]) -> tuple[str, ...
     entry : a row of `allocations`
     """
     name = entry["allocation"]
-    found = names.get(f"{name} {entry['bytes_each']}", names.get(name, name))
-    return (found,) if isinstance(found, str) else found
+    arrays = names.get(f"{name} {entry['bytes_each']}", names.get(name, name))
+    return (arrays,) if isinstance(arrays, str) else arrays
 
 
 def _what(trace: Trace, path: str | os.PathLike[str]) -> tuple[str, str]:
@@ -157,7 +159,7 @@ def origin(trace: Trace, path: str | os.PathLike[str]) -> tuple[str, str, str, d
     BuddysimError
         where it is not the trace of a workload
     """
-    from buddysim.workloads.make import TOOL
+    from buddysim.workloads.make_workload import TOOL
 
     if trace.provenance.tool != TOOL:
         raise BuddysimError(f"{os.fspath(path)}: not the trace of a workload: expected one by 'workloads make'")
@@ -168,14 +170,14 @@ def origin(trace: Trace, path: str | os.PathLike[str]) -> tuple[str, str, str, d
 def class_counts(trace: Trace) -> list[dict[int, NDArray[np.int64]]]:
     """Entries of each size class, by allocation, of each snapshot over the run."""
     over_run = [snapshot.index for snapshot in trace.snapshots if _of_run(trace, snapshot.index)]
-    found: dict[int, dict[int, NDArray[np.int64]]] = {index: {} for index in over_run}
+    counts_of: dict[int, dict[int, NDArray[np.int64]]] = {index: {} for index in over_run}
     for sizes in trace.size_maps:
-        if sizes.snapshot in found and sizes.compressor == DEFAULT:
+        if sizes.snapshot in counts_of and sizes.compressor == DEFAULT:
             total = np.zeros(len(STUDY_CLASSES), np.int64)
             for _, classes in sizes.blocks():
                 total += np.bincount(classes, minlength=len(STUDY_CLASSES))[: len(STUDY_CLASSES)]
-            found[sizes.snapshot][sizes.allocation] = total
-    return [found[index] for index in over_run]
+            counts_of[sizes.snapshot][sizes.allocation] = total
+    return [counts_of[index] for index in over_run]
 
 
 def _of_run(trace: Trace, index: int) -> bool:
@@ -188,8 +190,8 @@ def ratio(counts: Mapping[int, NDArray[np.int64]]) -> float:
     return float(total.sum() * ENTRY_BYTES / (total @ _SIZES))
 
 
-def _ratio_of(shares: NDArray[np.float64]) -> float:
-    stored = float(shares @ _SIZES)
+def _ratio_of(fractions: NDArray[np.float64]) -> float:
+    stored = float(fractions @ _SIZES)
     return ENTRY_BYTES / stored if stored else float("inf")
 
 
