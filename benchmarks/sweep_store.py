@@ -46,14 +46,14 @@ def measure(folder: Path, quick: bool) -> list[Measurement]:
 def _filled(study: Path, place: Path) -> list[Measurement]:
     from buddysim.sweep.study_file import read_study
 
-    points, names = list(read_study(study).points()), PointKeys()
+    points, keys = list(read_study(study).points()), PointKeys()
     store = Store.at(place)
     store.check_writable()
     first = points[0]
-    record = make_record(first, first.how.simulate(first.settings), 0.05, 10**8)
+    record = make_record(first, first.sweep_engine.simulate(first.settings), 0.05, 10**8)
     began, size = time.perf_counter(), 0
     for point in points:
-        size += store.put(_copy(record, point, names.of(point)))
+        size += store.put(_copy(record, point, keys.key_of(point)))
     seconds = time.perf_counter() - began
     return [
         Measurement.of_repetitions("sweep: bytes of a stored result", "B", [size / len(points)]),
@@ -61,13 +61,13 @@ def _filled(study: Path, place: Path) -> list[Measurement]:
     ]
 
 
-def _copy(record: StoredResult, point: SweepPoint, name: str) -> StoredResult:
-    """The record under a point's name, with an identity that has it."""
+def _copy(record: StoredResult, point: SweepPoint, key: str) -> StoredResult:
+    """Return the record under the key of a point, with its identity."""
     identity = point.identity
-    assert key_of(identity) == name
-    row = {**record.row, "key": name, "seed": point.settings["seed"], "settings_hash": point.settings_hash}
+    assert key_of(identity) == key
+    row = {**record.row, "key": key, "seed": point.settings["seed"], "settings_hash": point.settings_hash}
     row["link.bandwidth"] = float(str(point.settings["link.bandwidth"]).split()[0]) * 1e6
-    return replace(record, name=name, identity=identity, row=row)
+    return replace(record, key=key, identity=identity, row=row)
 
 
 def _asked(study: Path, place: Path, cache: Path, count: int) -> list[Measurement]:

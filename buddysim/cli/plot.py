@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     point.add_argument("--batch", metavar="N", help="samples of one iteration (default: 64)")
     completes(point.add_argument("--machine", metavar="NAME", help="the GPU (default: titan-x)"), "training machine")
     _add_study_arguments(parser)
-    parser.add_argument("--fresh", action="store_true", help="simulate again what is there")
+    parser.add_argument("--rerun", action="store_true", help="simulate points that have a result again")
     look = parser.add_argument_group("for print")
     look.add_argument("--width", metavar="SIZE", type=_inches, help="of the picture: 3.3in, 84mm or 8.4cm")
     look.add_argument("--font", metavar="PT", type=_positive, help="points of the labels of axes, for example 8")
@@ -166,7 +166,7 @@ def _source(name: str, args: argparse.Namespace) -> ResultSource:
             owner = next(one for one, figure in REGISTRY.items() if option in getattr(figure, "OPTIONS", ()))
             raise BuddysimError(f"plot {name}: --{option} is of plot {owner}")
     options = {option: text for option, text in named.items() if option in taken}
-    return ResultSource(Store.at(args.store), args.fresh, args.file, options)
+    return ResultSource(Store.at(args.store), args.rerun, args.file, options)
 
 
 def _fill(names: Sequence[str], source: ResultSource, args: argparse.Namespace) -> None:

@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     completes(parser.add_argument("source", metavar="STORE|RESULT.json", help="a store's folder, or a result"), "file")
     parser.add_argument("-o", "--output", metavar="FILE.html", default="out/report.html", help="(default: %(default)s)")
     parser.add_argument(
-        "--every-version", action="store_true", help="also results of older model versions (default: the current ones)"
+        "--all-versions", action="store_true", help="also results of older model versions (default: the current ones)"
     )
 
 
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
         target.parent.mkdir(parents=True, exist_ok=True)
     source = Path(args.source)
     check_output(target, [source] if source.is_file() else [])
-    page = _of_store(source, args.every_version) if source.is_dir() else _of_result(source)
+    page = _of_store(source, args.all_versions) if source.is_dir() else _of_result(source)
     write_text(target, page.text())
     print_screen([f"{target}: {page.title}, {page.charts} charts"])
     return 0
@@ -67,7 +67,7 @@ def _of_result(source: Path) -> Page:
         raise BuddysimError(f"{source}: not a result that 'report' can show: {error}") from None
 
 
-def _of_store(source: Path, every_version: bool) -> Page:
+def _of_store(source: Path, all_versions: bool) -> Page:
     from buddysim.base.errors import BuddysimError
     from buddysim.report.web.store_page import ReportRow, store_page
     from buddysim.sweep.engines import find
@@ -75,8 +75,8 @@ def _of_store(source: Path, every_version: bool) -> Page:
 
     store = Store.at(source)
     records = [record for name in sorted(store.all_keys()) if (record := store.get(name)) is not None]
-    current = [one for one in records if every_version or one.model_version == find(one.engine).model_version()]
+    current = [one for one in records if all_versions or one.model_version == find(one.engine).model_version()]
     if not current:
-        older = f": {len(records)} of older model versions (--every-version)" if records else ""
+        older = f": {len(records)} of older model versions (--all-versions)" if records else ""
         raise BuddysimError(f"{source}: a store without results{older}: expected one that sweep or plot has written to")
     return store_page([ReportRow(one.row, one.result) for one in current], str(source), store.notes)

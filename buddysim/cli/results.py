@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     which.add_argument("--sql", metavar="QUERY", help="a query of DuckDB's, for example 'select scheme from results'")
     parser.add_argument("--columns", metavar="NAME,NAME..", help="columns to show (default: what varies, and times)")
     parser.add_argument("-o", "--output", metavar="FILE", help="write the table: .parquet or .csv")
-    parser.add_argument("--every-version", action="store_true", help="results of older model versions too")
+    parser.add_argument("--all-versions", action="store_true", help="show results of older model versions, too")
     parser.add_argument("--compact", action="store_true", help="merge single result files into Parquet files")
     parser.add_argument("--prune", action="store_true", help="show what old versions left, and remove it after asking")
     parser.add_argument("--yes", action="store_true", help="with --prune: remove without asking")
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
             raise BuddysimError("--columns: goes with --where; a query of --sql names its own")
         found = table.sql(args.sql)
     else:
-        found = table.select(args.where, columns, args.every_version)
+        found = table.select(args.where, columns, args.all_versions)
     for note in store.notes:
         from buddysim.base.terminal import one_line
 
@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"{args.output}: {found.num_rows:,} rows, {found.num_columns:,} columns")
     else:
         known = args.sql is None and _DRAWN in table.columns
-        shares = table.select(args.where, [_DRAWN], args.every_version).column(_DRAWN).to_pylist() if known else []
+        shares = table.select(args.where, [_DRAWN], args.all_versions).column(_DRAWN).to_pylist() if known else []
         _show(found, columns is not None or args.sql is not None, sum(map(bool, shares)))
     return 0
 

@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_place_arguments(parser)
     parser.add_argument("--dry-run", action="store_true", help="only say what there is to do, and what it will take")
-    parser.add_argument("--fresh", action="store_true", help="simulate again what is there")
+    parser.add_argument("--rerun", action="store_true", help="simulate points that have a result again")
     parser.add_argument("--yes", action="store_true", help="go on with more than a million points")
     parser.add_argument("--json-lines", action="store_true", help="every event as a line of JSON on standard output")
     _add_axes(parser)
@@ -113,7 +113,7 @@ def run(args: argparse.Namespace) -> int:
     from buddysim.sweep.store import Store
 
     make = executor_maker(args.workers, args.scheduler, args.slurm)
-    plan = make_plan(_study(args), Store.at(args.store), args.fresh, lambda count: _go_on(count, args))
+    plan = make_plan(_study(args), Store.at(args.store), args.rerun, lambda count: _go_on(count, args))
     events = _events(args, plan)
     with events as listen:
         listen(_planned(plan, args))

@@ -83,7 +83,7 @@ def run_sweep(
     workers: int | None = None,
     scheduler: str | None = None,
     slurm: Path | None = None,
-    fresh: bool = False,
+    rerun: bool = False,
     listen: Listen | None = None,
     yes: bool = False,
     **tables: Any,
@@ -97,7 +97,7 @@ def run_sweep(
     workers : processes on this machine; 1: this process alone, without Dask; None: one for each CPU
     scheduler : address of a Dask scheduler, ``tcp://host:port``, instead of workers on this machine
     slurm : a file that describes Slurm jobs (docs/sweeps.md), instead of workers on this machine
-    fresh : simulates again what is there
+    rerun : simulates points that have a result again
     listen : called with every event, a dict
     yes : goes on with more than a million points
     tables : as in a study file: ``grid={"scheme": ["buddy", "pinned-host"]}``, ``set={...}``, ``zip=...``,
@@ -114,7 +114,7 @@ def run_sweep(
     else:
         made = read_study(study) if study is not None else StudyReader("run_sweep").read(tables)
     place = store if isinstance(store, Store) else Store.at(store)
-    plan = make_plan(made, place, fresh, lambda count: yes)
+    plan = make_plan(made, place, rerun, lambda count: yes)
     heard = listen or (lambda event: None)
     return Results(plan, run(plan, executor_maker(workers, scheduler, slurm), heard))
 

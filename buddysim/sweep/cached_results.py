@@ -23,15 +23,15 @@ class SavedResults:
     Parameters
     ----------
     store : where they are; None keeps them in memory only
-    fresh : simulates again what is there
+    rerun : simulates points that have a result again
 
     Attributes
     ----------
     simulated : number of simulations so far
     """
 
-    def __init__(self, store: Store | None = None, fresh: bool = False) -> None:
-        self.store, self.fresh = store, fresh
+    def __init__(self, store: Store | None = None, rerun: bool = False) -> None:
+        self.store, self.rerun = store, rerun
         self.simulated = 0
         self._known: dict[str, Result] = {}
 
@@ -75,7 +75,7 @@ class SavedResults:
     def result_of(self, engine: str, settings: Mapping[str, Any]) -> Result:
         """The result of a point, from what a user may write in a study."""
         point = self.point(engine, settings)
-        found = None if self.fresh and point.key not in self._known else self.stored(point)
+        found = None if self.rerun and point.key not in self._known else self.stored(point)
         if found is None:
             found = self._known[point.key] = self._simulate(point).full
         return found

@@ -64,13 +64,13 @@ class SweepPlan:
 
 
 def make_plan(
-    study: Study, store: Store, fresh: bool = False, confirm: Callable[[int], bool] | None = None
+    study: Study, store: Store, rerun: bool = False, confirm: Callable[[int], bool] | None = None
 ) -> SweepPlan:
     """The plan of a study.
 
     Parameters
     ----------
-    fresh : everything is missing
+    rerun : every point is missing, also those that have a result
     confirm : asked whether to go on with a study of that many points, more than a million; None: no
 
     Raises
@@ -93,5 +93,5 @@ def make_plan(
             if baseline is not None and keys.key_of(baseline) not in points:
                 points[keys.key_of(baseline)] = baseline
                 baselines.add(keys.key_of(baseline))
-    there = set() if fresh else store.verified(points)
+    there = set() if rerun else store.verified(points)
     return SweepPlan(study, store, points, baselines, [name for name in points if name not in there])

@@ -77,20 +77,20 @@ class ResultTable:
             text = str(error).split("\n\nLINE")[0]
             raise BuddysimError(f"--sql: {' '.join(text.split())}") from None
 
-    def select(self, where: str | None = None, columns: Sequence[str] | None = None, every: bool = False) -> Any:
+    def select(self, where: str | None = None, columns: Sequence[str] | None = None, all_versions: bool = False) -> Any:
         """The Arrow table of some rows and columns, in a fixed order.
 
         Parameters
         ----------
         where : a condition with units, such as ``link.bandwidth > 100 GB/s and scheme = buddy``
         columns : names; None: all
-        every : rows of older model versions too
+        all_versions : rows of older model versions too
         """
         for column in columns or ():
             self._check(column, "--columns")
         chosen = ", ".join(_quoted(column) for column in columns) if columns else "*"
         condition = f" WHERE {self.condition(where)}" if where else ""
-        source = "every_result" if every else "results"
+        source = "every_result" if all_versions else "results"
         return self.sql(f"SELECT {chosen} FROM {source}{condition} ORDER BY ALL" if columns else
                         f"SELECT {chosen} FROM {source}{condition} ORDER BY engine, key")  # fmt: skip
 

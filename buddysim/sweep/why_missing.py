@@ -53,5 +53,5 @@ def edited(plan: SweepPlan) -> str | None:
         return None
     return (
         f"{count:,} of the results were made by other sources of the {engine} engine, of the same model version: where "
-        "you have changed what it computes, raise MODEL_VERSION, or say --fresh"
+        "you have changed what it computes, raise MODEL_VERSION, or give --rerun"
     )

@@ -97,7 +97,7 @@ def analyses() -> Iterator[tuple[str, str]]:
     trace = str(TRACES / "jacobi2d.bin")
     engine = find("analysis")
     for name in sorted(set(ANALYSES.names()) - {"launches"}):
-        settings = {"analysis": name, "trace": trace, "metadata_sizes": "1024,4096"}
+        settings = {"analysis": name, "trace": trace, "analysis_metadata_sizes": "1024,4096"}
         yield f"jacobi2d {name}", digest(engine.simulate(settings).to_dict())
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "t.bin"

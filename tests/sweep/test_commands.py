@@ -312,7 +312,7 @@ def test_a_point_that_fails_is_said_and_stops_nobody(tmp_path: Path, capsys: pyt
         (["sweep", LUD, "--exclude", "l2.size=4MiB"], "the study gives it no value"),
         (["sweep", LUD, "--set", "l2.load_to_use=1ns"], "is less than l1.load_to_use"),
         (["sweep", LUD, "--store", "/dev/null/store"], "/dev/null/store"),
-        (["sweep", LUD, "--scheduler", "tcp://127.0.0.1:9", "--fresh"], "does not answer within"),
+        (["sweep", LUD, "--scheduler", "tcp://127.0.0.1:9", "--rerun"], "does not answer within"),
         (["sweep", LUD, "--workers", "0"], "expected 1 or more"),
         (["sweep", LUD, "--slurm", "no-such.toml"], "no-such.toml"),
         (["results", "--where", "x"], "no results"),

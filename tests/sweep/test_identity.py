@@ -100,7 +100,8 @@ def test_columns_of_settings_and_counters_do_not_clash(name: str) -> None:
 
 
 def test_options_of_analyses_are_axes() -> None:
-    assert {field.name for field in fields(AnalysisOptions)} == set(analysis.axes()) - {"analysis", "trace"}
+    names = {analysis.axis_of_option(field.name) for field in fields(AnalysisOptions)}
+    assert names == set(analysis.axes()) - {"analysis", "trace"}
 
 
 def test_what_an_analysis_does_not_read_is_not_in_its_name() -> None:

@@ -32,7 +32,7 @@ class ResultSource:
     Parameters
     ----------
     store : where results of both engines are; None keeps them in memory only
-    fresh : simulates again what is there
+    rerun : simulates points that have a result again
     file : the file of the user's that a figure with ``FILE`` draws
     columns : options of a figure that has ``OPTIONS``, such as `x`, `y`, `by` and `kind` of ``run_sweep``
 
@@ -46,12 +46,12 @@ class ResultSource:
     def __init__(
         self,
         store: Store | None = None,
-        fresh: bool = False,
+        rerun: bool = False,
         file: str | os.PathLike[str] | None = None,
         columns: Mapping[str, str] | None = None,
     ) -> None:
         self.columns = dict(columns or {})
-        self.training = SavedResults(store, fresh)
+        self.training = SavedResults(store, rerun)
         self._file = None if file is None else Path(file)
         self._is_result = False  # has the file been read as a result?
 

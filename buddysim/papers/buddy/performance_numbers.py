@@ -70,7 +70,7 @@ def performances(study: BuddyStudy, name: str) -> dict[str, float | None]:
 
 def hit_rates(study: BuddyStudy, name: str, line: int = 32) -> dict[int, float | None] | None:
     """Hit rate of the metadata cache by bytes per slice."""
-    rows = study.analysis_rows(name, "metadata", metadata_sizes=_SIZES, metadata_lines=_LINES)
+    rows = study.analysis_rows(name, "metadata", analysis_metadata_sizes=_SIZES, analysis_metadata_lines=_LINES)
     if rows is None:
         return None
     return {row["bytes_per_slice"]: row["hit_fraction"] for row in rows if row["line_bytes"] == line}

@@ -234,7 +234,7 @@ def hpgmg_pattern(study: BuddyStudy) -> SimulatedValue:
 def hpgmg_threshold(study: BuddyStudy) -> SimulatedValue:
     """By raising the threshold: where most of the ratio between 10 % and no bound at all is reached."""
     shares = ",".join(f"{step / 20:g}" for step in range(2, 21))
-    rows = study.analysis_rows("hpgmg", "threshold", thresholds=shares)
+    rows = study.analysis_rows("hpgmg", "threshold", analysis_thresholds=shares)
     if rows is None:
         return SimulatedValue(None, note="not stored")
     best = rows[0]["per_entry_sector_ratio"]

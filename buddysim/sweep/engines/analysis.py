@@ -46,17 +46,23 @@ def _names(given: object) -> str:
 
 
 _AXES = {
-    "analysis": Axis(axis.text, "analysis", "NAME"),
+    "analysis": Axis(axis.text, "name of the analysis", "NAME"),
     "trace": Axis(file_value, "trace file", "FILE", file=True),
-    "machine": Axis(machines.machine_name, "machine of its replays", "NAME|FILE.toml", _MACHINE),
-    "compressors": Axis(_names, "compressors of memory-entries, with commas", "NAMES", ",".join(_DEFAULTS.compressors)),
-    "threshold": Axis(axis.number, "Buddy Threshold", "SHARE", _DEFAULTS.threshold),
-    "thresholds": Axis(_numbers, "those of a study of it", "SHARES", _numbers(_DEFAULTS.thresholds)),
-    "metadata_sizes": Axis(
-        _numbers, "bytes of the metadata cache per slice", "BYTES", _numbers(_DEFAULTS.metadata_sizes)
+    "machine": Axis(machines.machine_name, "machine of the replays of an analysis", "NAME|FILE.toml", _MACHINE),
+    "compressors": Axis(
+        _names, "compressors of memory-entries, separated by commas", "NAMES", ",".join(_DEFAULTS.compressors)
     ),
-    "metadata_lines": Axis(_numbers, "bytes of its lines", "BYTES", _numbers(_DEFAULTS.metadata_lines)),
-    "profile_from": Axis(file_value, "trace that targets are chosen on", "FILE", file=True),
+    "threshold": Axis(axis.number, "Buddy Threshold", "FRACTION", _DEFAULTS.threshold),
+    "analysis_thresholds": Axis(
+        _numbers, "Buddy Thresholds of the analysis `threshold`", "FRACTIONS", _numbers(_DEFAULTS.thresholds)
+    ),
+    "analysis_metadata_sizes": Axis(
+        _numbers, "sizes of a metadata-cache slice, in bytes", "BYTES", _numbers(_DEFAULTS.metadata_sizes)
+    ),
+    "analysis_metadata_lines": Axis(
+        _numbers, "sizes of a metadata-cache line, in bytes", "BYTES", _numbers(_DEFAULTS.metadata_lines)
+    ),
+    "profile_from": Axis(file_value, "trace on which target ratios are chosen", "FILE", file=True),
     "partial": Axis(axis.switch, "accept a trace file whose end is missing", "true|false", _DEFAULTS.partial),
 }
 
@@ -78,6 +84,11 @@ class StoredAnalysis:
             "notes": list(found.notes),
             "provenance": self.provenance,
         }
+
+
+def axis_of_option(name: str) -> str:
+    """Return the axis of an option of `AnalysisOptions`; lists of values have a prefix that tells them from others."""
+    return f"analysis_{name}" if name in ("thresholds", "metadata_sizes", "metadata_lines") else name
 
 
 def model_version() -> int:
@@ -111,7 +122,7 @@ def options(settings: Settings) -> AnalysisOptions:
     """
     full = normalised(settings)
     several = {
-        name: tuple(kind(part) for part in str(full[name]).split(","))
+        name: tuple(kind(part) for part in str(full[axis_of_option(name)]).split(","))
         for name, kind in (
             ("compressors", str), ("thresholds", float), ("metadata_sizes", _whole), ("metadata_lines", _whole)
         )
@@ -136,7 +147,7 @@ def normalised(settings: Settings) -> dict[str, Value]:
     """The settings with all defaults; what the analysis never reads has its default too."""
     full: dict[str, Value] = {name: each.default for name, each in _AXES.items()}
     full |= {name: value for name, value in settings.items() if value is not None and name in _AXES}
-    read = {"analysis", "trace", "partial", *reads(str(full["analysis"]))}
+    read = {"analysis", "trace", "partial", *map(axis_of_option, reads(str(full["analysis"])))}
     return {name: value if name in read else _AXES[name].default for name, value in full.items()}
 
 
