@@ -59,7 +59,7 @@ def _codecs() -> list[dict[str, Any]]:
     found.append({"codec": "bytes / bandwidth", "ms": bandwidth_ms()})
     for codec in rates():
         spread = both_ways_ms(codec, BYTES)
-        found.append({"codec": f"nvCOMP {codec}", "ms": spread.median, "least": spread.least, "most": spread.most})
+        found.append({"codec": f"nvCOMP {codec}", "ms": spread.median, "min": spread.min, "max": spread.max})
     return found
 
 
@@ -79,8 +79,8 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     places = list(range(len(bars)))
     axes[2].bar(places, [row["ms"] for row in bars], 0.6)
     for place, row in zip(places, bars, strict=True):
-        if "most" in row:
-            axes[2].vlines(place, row["least"], row["most"], color=style.INK)
+        if "max" in row:
+            axes[2].vlines(place, row["min"], row["max"], color=style.INK)
     for grid, ms in POINTS.items():
         axes[2].axhline(ms, color=style.REPORTED, linewidth=0.9, linestyle="--")
         if grid > min(POINTS):  # the first and the last lie on one another

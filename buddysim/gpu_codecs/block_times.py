@@ -1,8 +1,8 @@
-"""How long a codec takes whose work-groups each have one block of the tensor after the other, whole (LZ4).
+"""Times of a codec whose work-groups each process one block of the tensor after the other (LZ4).
 
-Blocks are independent, and as many are worked on at once as there are work-groups. So what was simulated is one block
-for each of so many work-groups, a round; a tensor takes as many rounds as a work-group has blocks. More work-groups
-than were simulated are taken to do no better.
+Blocks are independent; each work-group processes one at a time. A simulated round is one block for each work-group. A
+tensor takes as many rounds as a work-group has blocks. More work-groups than
+were simulated are assumed to be no faster.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class BlockTimes:
 
     Parameters
     ----------
-    samples : of which those with a block for each work-group are rounds
+    samples : samples with one block for each work-group are rounds
     block_bytes : of a block
     """
 
@@ -47,7 +47,7 @@ class BlockTimes:
             ):  # fmt: skip
                 return sample
         blocks = self._blocks(byte_count)
-        busy = min(launch.grid, blocks, self._most)
+        busy = min(launch.grid, blocks, self._max_grid)
         rounds = -(-blocks // busy)
         encode, decode = (rounds * self._round(stage, busy, launch.block, sparsity) for stage in self._rounds)
         sums = max(0.0, interpolate(self._sums, float(blocks)))
@@ -58,7 +58,7 @@ class BlockTimes:
         )  # fmt: skip
 
     def best_launch(self, byte_count: int, sparsity: float) -> LaunchShape:
-        """The launch that takes least in both directions, of those that were simulated."""
+        """Return the simulated launch with the least time of both directions."""
         launches = sorted(
             {LaunchShape(s.grid, s.block) for s in self._every_round}, key=lambda one: (one.block, one.grid)
         )
@@ -83,7 +83,7 @@ class BlockTimes:
         return sorted({self._blocks(s.byte_count): float(s.sums_ps) for s in self.samples}.items())
 
     @property
-    def _most(self) -> int:
+    def _max_grid(self) -> int:
         return max(sample.grid for sample in self._every_round)
 
     def _round(self, stage: str, busy: int, block: int, sparsity: float) -> float:
@@ -95,5 +95,5 @@ class BlockTimes:
     def _origin(self, blocks: int, sparsity: float, launch: LaunchShape) -> str:
         sparsities = self._rounds["encode_ps"].sparsities
         largest = max(self._blocks(sample.byte_count) for sample in self.samples)
-        inside = sparsities[0] <= sparsity <= sparsities[-1] and blocks <= largest and launch.grid <= self._most
+        inside = sparsities[0] <= sparsity <= sparsities[-1] and blocks <= largest and launch.grid <= self._max_grid
         return "interpolated" if inside else "extrapolated"

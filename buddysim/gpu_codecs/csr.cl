@@ -1,5 +1,5 @@
-/* Compressed sparse rows of 32-bit words: for each window a pointer (the number of words kept), their columns, the words.
- * Compaction is separate launches: sizes, their sums, scatter. No group waits for another. `starts` counts kept words. */
+/* Compressed sparse rows of 32-bit words: for each window a pointer (the number of nonzero words), their columns, the words.
+ * Compaction is separate launches: sizes, their sums, scatter. No group waits for another. `starts` counts nonzero words. */
 #define WINDOW 1024
 
 /* Chunked: every work-item has one contiguous run of units, which are whole windows or power-of-two parts of one. */
@@ -14,34 +14,34 @@ kernel void sizes_chunked(global const uint *data, global uint *sizes, uint word
 }
 
 kernel void scatter_chunked(
-    global const uint *data, global const uint *starts, global uint *code, uint words, uint unit, uint per
+    global const uint *data, global const uint *starts, global uint *payload, uint words, uint unit, uint per
 ) {
     uint units = (words + unit - 1) / unit, first = get_global_id(0) * per;
     for (uint u = first; u < min(first + per, units); u++) {
         uint window = u * unit / WINDOW, head = window * WINDOW / unit, end = min(head + WINDOW / unit, units);
-        uint before = starts[head], kept = starts[end] - before, base = window + 2 * before;
+        uint before = starts[head], nonzeros = starts[end] - before, base = window + 2 * before;
         uint at = base + 1 + starts[u] - before;
-        if (u == head) code[base] = kept;
+        if (u == head) payload[base] = nonzeros;
         for (uint i = u * unit; i < min((u + 1) * unit, words); i++) {
             uint word = data[i];
-            if (word) { code[at] = i % WINDOW; code[at++ + kept] = word; }
+            if (word) { payload[at] = i % WINDOW; payload[at++ + nonzeros] = word; }
         }
     }
 }
 
 kernel void gather_chunked(
-    global const uint *code, global const uint *starts, global uint *data, uint words, uint unit, uint per
+    global const uint *payload, global const uint *starts, global uint *data, uint words, uint unit, uint per
 ) {
     uint units = (words + unit - 1) / unit, first = get_global_id(0) * per;
     for (uint u = first; u < min(first + per, units); u++) {
         uint window = u * unit / WINDOW, head = window * WINDOW / unit, end = min(head + WINDOW / unit, units);
-        uint before = starts[head], kept = starts[end] - before;
+        uint before = starts[head], nonzeros = starts[end] - before;
         uint at = window + 2 * before + 1 + starts[u] - before, last = at + starts[u + 1] - starts[u];
-        uint column = at < last ? code[at] : WINDOW;
+        uint column = at < last ? payload[at] : WINDOW;
         for (uint i = u * unit; i < min((u + 1) * unit, words); i++) {
             if (i % WINDOW == column) {
-                data[i] = code[at++ + kept];
-                column = at < last ? code[at] : WINDOW;
+                data[i] = payload[at++ + nonzeros];
+                column = at < last ? payload[at] : WINDOW;
             } else data[i] = 0;
         }
     }
@@ -66,11 +66,11 @@ kernel void sizes_coalesced(global const uint *data, global uint *sizes, uint wo
     }
 }
 
-kernel void scatter_coalesced(global const uint *data, global const uint *starts, global uint *code, uint words) {
+kernel void scatter_coalesced(global const uint *data, global const uint *starts, global uint *payload, uint words) {
     local uint tile[WINDOW], masks[WINDOW / 32], before[WINDOW / 32], columns[WINDOW], values[WINDOW];
     uint lane = get_local_id(0), width = get_local_size(0), windows = (words + WINDOW - 1) / WINDOW;
     for (uint w = get_group_id(0); w < windows; w += get_num_groups(0)) {
-        uint here = min((uint)WINDOW, words - w * WINDOW), kept = starts[w + 1] - starts[w], base = w + 2 * starts[w];
+        uint here = min((uint)WINDOW, words - w * WINDOW), nonzeros = starts[w + 1] - starts[w], base = w + 2 * starts[w];
         for (uint i = lane; i < WINDOW; i += width) tile[i] = i < here ? data[w * WINDOW + i] : 0;
         barrier(CLK_LOCAL_MEM_FENCE);
         for (uint g = lane; g < WINDOW / 32; g += width) {
@@ -93,21 +93,21 @@ kernel void scatter_coalesced(global const uint *data, global const uint *starts
             }
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        if (lane == 0) code[base] = kept;
-        for (uint k = lane; k < kept; k += width) code[base + 1 + k] = columns[k];
-        for (uint k = lane; k < kept; k += width) code[base + 1 + kept + k] = values[k];
+        if (lane == 0) payload[base] = nonzeros;
+        for (uint k = lane; k < nonzeros; k += width) payload[base + 1 + k] = columns[k];
+        for (uint k = lane; k < nonzeros; k += width) payload[base + 1 + nonzeros + k] = values[k];
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 }
 
-kernel void gather_coalesced(global const uint *code, global const uint *starts, global uint *data, uint words) {
+kernel void gather_coalesced(global const uint *payload, global const uint *starts, global uint *data, uint words) {
     local uint tile[WINDOW];
     uint lane = get_local_id(0), width = get_local_size(0), windows = (words + WINDOW - 1) / WINDOW;
     for (uint w = get_group_id(0); w < windows; w += get_num_groups(0)) {
-        uint here = min((uint)WINDOW, words - w * WINDOW), kept = starts[w + 1] - starts[w], base = w + 2 * starts[w];
+        uint here = min((uint)WINDOW, words - w * WINDOW), nonzeros = starts[w + 1] - starts[w], base = w + 2 * starts[w];
         for (uint i = lane; i < here; i += width) tile[i] = 0;
         barrier(CLK_LOCAL_MEM_FENCE);
-        for (uint k = lane; k < kept; k += width) tile[code[base + 1 + k]] = code[base + 1 + kept + k];
+        for (uint k = lane; k < nonzeros; k += width) tile[payload[base + 1 + k]] = payload[base + 1 + nonzeros + k];
         barrier(CLK_LOCAL_MEM_FENCE);
         for (uint i = lane; i < here; i += width) data[w * WINDOW + i] = tile[i];
         barrier(CLK_LOCAL_MEM_FENCE);

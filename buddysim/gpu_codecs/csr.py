@@ -1,7 +1,7 @@
-"""Compressed sparse rows (CSWAP, cuSPARSE): for each window a pointer, the columns of the words kept, these words.
+"""Compressed sparse rows (CSWAP, cuSPARSE): for each window a pointer, the columns of the nonzero words, these words.
 
-Three launches encode: how many words each part keeps, the sums of these, the code. One decodes. The sums stay on the
-GPU; they are the decoder's index and no part of the code.
+Three launches encode: the nonzero words of each part, the sums of these, the payload. One launch decodes. The sums
+stay on the GPU; they are the decoder's index and not part of the payload.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ EXACT = True
 LAYOUTS = ("coalesced", "chunked")
 #: Words of a row.
 WINDOW = 1024
-_LEAST_UNIT = 32
+_MIN_UNIT = 32
 
 
 def run(gpu: OpenclDevice, words: Words, layout: str, launch: LaunchShape) -> tuple[bytes, Words]:
@@ -29,7 +29,7 @@ def run(gpu: OpenclDevice, words: Words, layout: str, launch: LaunchShape) -> tu
 
     Returns
     -------
-    the code, and what decoding it gave
+    the payload, and the decoded words
     """
     unit, shape = WINDOW, [len(words)]
     if layout == "chunked":
@@ -37,19 +37,19 @@ def run(gpu: OpenclDevice, words: Words, layout: str, launch: LaunchShape) -> tu
         shape += [unit, per]
     units, windows = -(-len(words) // unit), -(-len(words) // WINDOW)
     data, sizes, starts = gpu.buffer(len(words), words), gpu.buffer(units + 1), gpu.buffer(units + 1)
-    code, back = gpu.buffer(2 * len(words) + windows), gpu.buffer(len(words))
+    payload, back = gpu.buffer(2 * len(words) + windows), gpu.buffer(len(words))
     gpu.launch(f"sizes_{layout}", launch, data, sizes, *shape)
     gpu.launch("scan", SCAN, sizes, starts, units + 1)
-    gpu.launch(f"scatter_{layout}", launch, data, starts, code, *shape)
-    gpu.launch(f"gather_{layout}", launch, code, starts, back, *shape)
+    gpu.launch(f"scatter_{layout}", launch, data, starts, payload, *shape)
+    gpu.launch(f"gather_{layout}", launch, payload, starts, back, *shape)
     length = windows + 2 * int(gpu.read(starts, units + 1)[-1])
-    return gpu.read(code, length).tobytes(), gpu.read(back, len(words))
+    return gpu.read(payload, length).tobytes(), gpu.read(back, len(words))
 
 
 def chunks(words: int, launch: LaunchShape) -> tuple[int, int]:
     """Words of a unit, at most a window and a power of two, and units of a work-item."""
     items = launch.grid * launch.block
-    unit = _LEAST_UNIT
+    unit = _MIN_UNIT
     while unit < WINDOW and unit * items < words:
         unit *= 2
     units = -(-words // unit)

@@ -20,13 +20,13 @@ Objective = Callable[[LaunchShape], float]
 
 #: Random points first, steps of Bayesian optimisation then (Sec. IV-D).
 FIRST, STEPS = 10, 25
-#: What an expert chooses by hand (Sec. V-D): work-groups of 128, one for each SM and scheduler; 80 SMs of a V100.
+#: Launch that an expert selects (Sec. V-D): work-groups of 128, one for each SM and scheduler; 80 SMs of a V100.
 EXPERT = LaunchShape(80, 128)
 
 
 @dataclass(frozen=True)
 class LaunchSearchResult:
-    """What a search found, what it costs, and how many evaluations that took."""
+    """Best launch of a search, its cost, and the number of evaluations."""
 
     launch: LaunchShape
     cost: float
@@ -35,30 +35,30 @@ class LaunchSearchResult:
 
 @cache
 def space() -> tuple[LaunchShape, ...]:
-    """Every launch."""
+    """Return every launch."""
     return tuple(LaunchShape(grid, block) for block in BLOCKS for grid in range(GRIDS[0], GRIDS[1] + 1))
 
 
 def expert(objective: Objective) -> LaunchSearchResult:
-    """One launch, by rule."""
+    """Return the launch of the expert's rule."""
     return LaunchSearchResult(EXPERT, objective(EXPERT), 1)
 
 
 def random(objective: Objective, seed: int, tries: int = 1) -> LaunchSearchResult:
-    """The best of some launches drawn at random; the paper draws one."""
+    """Return the best of `tries` random launches; the paper takes one."""
     rng = np.random.default_rng(seed)
-    return _best({launch: objective(launch) for launch in _drawn(rng, tries)})
+    return _best({launch: objective(launch) for launch in _random_launches(rng, tries)})
 
 
 def whole_grid(objective: Objective) -> LaunchSearchResult:
-    """Every launch, one after the other."""
+    """Return the best of all launches."""
     return _best({launch: objective(launch) for launch in space()})
 
 
 def bayesian(objective: Objective, seed: int) -> LaunchSearchResult:
     """A Gaussian process on the logarithm of the grid and on the block; each step where most improvement is expected.
 
-    Its kernel is fixed (Matern, 0.2 of the grids' range): with so few points, fitting it costs time and finds no more.
+    Its kernel is fixed (Matern, 0.2 of the grids' range): with so few points, fitting it costs time and gains nothing.
 
     Raises
     ------
@@ -67,33 +67,33 @@ def bayesian(objective: Objective, seed: int) -> LaunchSearchResult:
     """
     gaussian, kernels = sklearn("gaussian_process"), sklearn("gaussian_process.kernels")
     rng = np.random.default_rng(seed)
-    seen = {launch: objective(launch) for launch in _drawn(rng, FIRST)}
+    costs_by_launch = {launch: objective(launch) for launch in _random_launches(rng, FIRST)}
     candidates = _candidates()
     everywhere = _features(candidates)
     for _ in range(STEPS):
         kernel = kernels.Matern(length_scale=(0.2, 1.0), nu=2.5)
         process = gaussian.GaussianProcessRegressor(kernel, alpha=1e-4, optimizer=None, normalize_y=True)
-        costs = np.log([seen[launch] for launch in seen])
-        process.fit(_features(tuple(seen)), costs)
+        costs = np.log([costs_by_launch[launch] for launch in costs_by_launch])
+        process.fit(_features(tuple(costs_by_launch)), costs)
         mean, deviation = process.predict(everywhere, return_std=True)
         gain = _expected_improvement(mean, deviation, float(costs.min()))
         for number in np.argsort(-gain, kind="stable"):
             launch = candidates[int(number)]
-            if launch not in seen:
-                seen[launch] = objective(launch)
+            if launch not in costs_by_launch:
+                costs_by_launch[launch] = objective(launch)
                 break
-    return _best(seen)
+    return _best(costs_by_launch)
 
 
 @cache
 def _candidates() -> tuple[LaunchShape, ...]:
-    """Launches that a step may take: grids at most 2 % apart."""
+    """Candidate launches of a step: grids at most 2 % apart."""
     ends = GRIDS[1] / GRIDS[0]
     grids = sorted({round(GRIDS[0] * ends ** (number / 400)) for number in range(401)})
     return tuple(LaunchShape(grid, block) for block in BLOCKS for grid in grids)
 
 
-def _drawn(rng: np.random.Generator, count: int) -> list[LaunchShape]:
+def _random_launches(rng: np.random.Generator, count: int) -> list[LaunchShape]:
     return [space()[int(number)] for number in rng.choice(len(space()), count, replace=False)]
 
 
@@ -104,8 +104,10 @@ def _best(costs: dict[LaunchShape, float]) -> LaunchSearchResult:
 
 def _features(launches: tuple[LaunchShape, ...]) -> NDArray[np.float64]:
     """Columns from 0 to 1."""
-    whole = math.log(GRIDS[1])
-    return np.array([[math.log(launch.grid) / whole, BLOCKS.index(launch.block)] for launch in launches], dtype=float)
+    log_max_grid = math.log(GRIDS[1])
+    return np.array(
+        [[math.log(launch.grid) / log_max_grid, BLOCKS.index(launch.block)] for launch in launches], dtype=float
+    )
 
 
 def _expected_improvement(mean: Any, deviation: Any, best: float) -> NDArray[np.float64]:

@@ -1,9 +1,9 @@
-"""Times over launches and sparsities of which few were simulated.
+"""Times over launches and sparsities, few of which were simulated.
 
-Most launches were simulated with one sparsity and one size of work-groups, the reference: between two grids its times
-lie on a straight line of logarithms, since work that is shared out takes time in proportion to 1 / grid. How times with
-other work-groups or sparsities differ from it is known at some grids, and lies on a straight line between them over the
-grid's logarithm; what no launch had together is the product of both.
+Most launches were simulated with one sparsity and one size of work-groups, the reference: between two grids, times
+are interpolated linearly in logarithms, since the time of distributed work is proportional to 1 / grid. How times with
+other work-groups or sparsities differ from it is known at some grids, and is interpolated linearly over the grid's
+logarithm; for a combination that no launch had, both factors are multiplied.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ class LaunchSurface:
 
     Parameters
     ----------
-    times : what was simulated, above 0
+    times : simulated times, above 0
     """
 
     def __init__(self, times: Mapping[Point, float]) -> None:
-        seen = Counter((block, sparsity) for _, block, sparsity in times)
-        self.block, self.sparsity = max(sorted(seen), key=lambda key: seen[key])
+        counts = Counter((block, sparsity) for _, block, sparsity in times)
+        self.block, self.sparsity = max(sorted(counts), key=lambda key: counts[key])
         self.sparsities = sorted({sparsity for _, _, sparsity in times})
         self._times = times
         self._reference = [
@@ -38,7 +38,7 @@ class LaunchSurface:
         ]
 
     def at(self, grid: int, block: int, sparsity: float) -> float:
-        """The time of a launch with one of the sparsities; beyond the grids that were simulated, the last one's."""
+        """The time of a launch with one of the sparsities; beyond the simulated grids, the time of the last one."""
         known = self._times.get((grid, block, sparsity))
         return self._at_reference(grid) * self._ratio(grid, block, sparsity) if known is None else known
 

@@ -1,9 +1,9 @@
-"""How long a codec's kernels take: between and beyond the sizes, sparsities and grids that were simulated.
+"""Times of a codec's kernels: between and beyond the simulated sizes, sparsities and grids.
 
-Every launch was simulated with a tensor of one size at several sparsities; times between these lie on straight lines,
-and so they do between two grids, over the logarithm. Larger tensors were simulated at some grids: how much longer they
-take is carried over to the other grids and sparsities of the layout, on straight lines over size, and beyond the
-largest on the line through the two largest.
+Every launch was simulated with a tensor of one size at several sparsities. Times are interpolated linearly between
+sparsities, and between grids over the logarithm. Larger tensors were simulated at some grids: the ratio of their times
+applies to the other grids and sparsities of the layout, interpolated linearly over size, and extrapolated beyond the
+largest size from the two largest.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ STAGES = ("encode_ps", "sums_ps", "decode_ps")
 
 @dataclass(frozen=True, eq=False)
 class LaunchTimes:
-    """The times of a codec whose work-groups share out every tensor."""
+    """The times of a codec whose work-groups distribute every tensor among them."""
 
     samples: tuple[CodecSample, ...]
 
@@ -48,12 +48,12 @@ class LaunchTimes:
         )  # fmt: skip
 
     def best_launch(self, byte_count: int, sparsity: float) -> LaunchShape:
-        """The launch that takes least in both directions, of those that were simulated."""
+        """Return the simulated launch with the least time of both directions."""
         return _best_launch(self, byte_count, sparsity)
 
     @property
     def launches(self) -> list[LaunchShape]:
-        """Every launch that was simulated."""
+        """Every simulated launch."""
         return sorted({LaunchShape(s.grid, s.block) for s in self._base}, key=lambda one: (one.block, one.grid))
 
     @property
@@ -67,26 +67,26 @@ class LaunchTimes:
 
     @cached_property
     def _base(self) -> tuple[CodecSample, ...]:
-        """The samples of the size that most launches were simulated with."""
+        """Samples of the most frequent size."""
         sizes = [sample.byte_count for sample in self.samples]
         size = max(sorted(set(sizes)), key=sizes.count)
         return tuple(sample for sample in self.samples if sample.byte_count == size)
 
     @cached_property
     def _larger(self) -> tuple[CodecSample, ...]:
-        """The samples of larger tensors whose sparsity every launch was simulated with; the others are held out."""
-        least, sparsities = self._base[0].byte_count, {sample.sparsity for sample in self._base}
-        return tuple(s for s in self.samples if s.byte_count > least and s.sparsity in sparsities)
+        """Samples of larger tensors at sparsities of the base size; the others are held out."""
+        base_size, sparsities = self._base[0].byte_count, {sample.sparsity for sample in self._base}
+        return tuple(s for s in self.samples if s.byte_count > base_size and s.sparsity in sparsities)
 
     @cached_property
     def _lines(self) -> dict[tuple[str, float, int], list[tuple[float, float]]]:
         """Times over the logarithm of the grid, by stage, sparsity and block."""
-        found: dict[tuple[str, float, int], list[tuple[float, float]]] = {}
+        lines: dict[tuple[str, float, int], list[tuple[float, float]]] = {}
         for sample in sorted(self._base):
             for stage in STAGES:
                 point = (math.log(sample.grid), float(getattr(sample, stage)))
-                found.setdefault((stage, sample.sparsity, sample.block), []).append(point)
-        return {key: sorted(points) for key, points in found.items()}
+                lines.setdefault((stage, sample.sparsity, sample.block), []).append(point)
+        return {key: sorted(points) for key, points in lines.items()}
 
     def _origin(self, byte_count: int, sparsity: float) -> str:
         sparsities = [sample.sparsity for sample in self._base]
@@ -101,11 +101,15 @@ class LaunchTimes:
             if name == stage and block == launch.block
         )
         if not by_sparsity:
-            raise BuddysimError(f"block {launch.block}: its times weren't simulated")
+            raise BuddysimError(f"block {launch.block}: not simulated: expected one of {self._blocks_text}")
         return max(0.0, interpolate(by_sparsity, sparsity)) * self._growth(stage, byte_count, launch)
 
+    @property
+    def _blocks_text(self) -> str:
+        return ", ".join(map(str, sorted({block for _, _, block in self._lines})))
+
     def _growth(self, stage: str, byte_count: int, launch: LaunchShape) -> float:
-        """Time of a tensor over that of the same one of the size that every launch was simulated with."""
+        """Time of a tensor over the time of a tensor of the base size."""
         lines = self._growth_lines[stage]
         if not lines:
             return byte_count / self._base[0].byte_count
@@ -114,20 +118,20 @@ class LaunchTimes:
 
     @cached_property
     def _growth_lines(self) -> dict[str, list[tuple[float, list[tuple[float, float]]]]]:
-        """By stage and the logarithm of the grid: time over the first size's, by size."""
+        """By stage and logarithm of the grid: time over that of the base size, by size."""
         first = {(s.grid, s.block, s.sparsity): s for s in self._base}
-        found: dict[str, list[tuple[float, list[tuple[float, float]]]]] = {stage: [] for stage in STAGES}
+        lines: dict[str, list[tuple[float, list[tuple[float, float]]]]] = {stage: [] for stage in STAGES}
         for grid in sorted({sample.grid for sample in self._larger}):
             larger = [sample for sample in self._larger if sample.grid == grid]
             like = first.get((grid, larger[0].block, larger[0].sparsity))
             for stage in STAGES:
-                least = getattr(like, stage, 0)
-                if least:
+                base_ps = getattr(like, stage, 0)
+                if base_ps:
                     points = [
-                        (float(s.byte_count), getattr(s, stage) / least) for s in (like, *larger) if s is not None
+                        (float(s.byte_count), getattr(s, stage) / base_ps) for s in (like, *larger) if s is not None
                     ]
-                    found[stage].append((math.log(grid), sorted(points)))
-        return found
+                    lines[stage].append((math.log(grid), sorted(points)))
+        return lines
 
 
 @cache

@@ -1,13 +1,13 @@
 /* LZ4 blocks (lz4_Block_format.md): a work-group compresses one block of 64 KB after the other, each into a slot of its
- * own. Compaction is separate launches: codes and their sizes, the sums, packing. No group waits for another.
+ * own. Compaction is separate launches: payloads and their sizes, the sums, packing. No group waits for another.
  *
  * A group looks at the next SEARCH positions at once and takes the first whose four bytes the hash table has seen. */
 #define BLOCK 65536u
-#define SLOT 65824u        /* the longest code of a block: BLOCK + BLOCK / 255 + 16, rounded up */
+#define SLOT 65824u        /* the longest payload of a block: BLOCK + BLOCK / 255 + 16, rounded up */
 #define SEARCH 32
 #define HASH_BITS 12
 #define NONE 0xffffffffu
-#define LEAST_MATCH 4
+#define MIN_MATCH 4
 #define LAST_LITERALS 5    /* the last bytes of a block are literals, */
 #define LAST_MATCH 12      /* and its last match begins at least so far from its end */
 
@@ -31,7 +31,7 @@ void copy(global uchar *to, global const uchar *from, uint count) {
 
 /* All work-items write a sequence, a match of length 0 being none; the number of its bytes. */
 uint put_sequence(global uchar *out, global const uchar *literals, uint count, uint offset, uint match) {
-    uint body = 1 + more_bytes(count), rest = match ? match - LEAST_MATCH : 0;
+    uint body = 1 + more_bytes(count), rest = match ? match - MIN_MATCH : 0;
     if (get_local_id(0) == 0) out[0] = min(count, 15u) << 4 | min(rest, 15u);
     put_more(out + 1, count);
     copy(out + body, literals, count);
@@ -71,15 +71,15 @@ kernel void sizes_coalesced(global const uchar *data, global uchar *slots, globa
                 at += SEARCH;
                 continue;
             }
-            uint from = seen, match = LEAST_MATCH;
+            uint from = seen, match = MIN_MATCH;
             at += hit;
-            for (uint found = width; found == width; match += found) {
+            for (uint equal_bytes = width; equal_bytes == width; match += equal_bytes) {
                 if (lane == 0) differs = width;
                 barrier(CLK_LOCAL_MEM_FENCE);
                 uint next = at + match + lane;
                 if (next + LAST_LITERALS >= here || in[next] != in[from + match + lane]) atomic_min(&differs, lane);
                 barrier(CLK_LOCAL_MEM_FENCE);
-                found = differs;
+                equal_bytes = differs;
                 barrier(CLK_LOCAL_MEM_FENCE);
             }
             while (at > anchor && from > 0 && in[at - 1] == in[from - 1]) { at--; from--; match++; }
@@ -94,35 +94,35 @@ kernel void sizes_coalesced(global const uchar *data, global uchar *slots, globa
 }
 
 kernel void scatter_coalesced(
-    global const uchar *slots, global const uint *starts, global uchar *code, uint bytes
+    global const uchar *slots, global const uint *starts, global uchar *payload, uint bytes
 ) {
     uint blocks = (bytes + BLOCK - 1) / BLOCK;
     for (uint b = get_group_id(0); b < blocks; b += get_num_groups(0))
-        copy(code + starts[b], slots + (size_t)b * SLOT, starts[b + 1] - starts[b]);
+        copy(payload + starts[b], slots + (size_t)b * SLOT, starts[b + 1] - starts[b]);
 }
 
 /* The length that begins with four bits, and goes on in bytes where all of them are set; `at` moves behind these. */
-uint take_length(global const uchar *code, uint *at, uint length) {
+uint read_length(global const uchar *payload, uint *at, uint length) {
     if (length < 15) return length;
     uchar more;
-    do { more = code[(*at)++]; length += more; } while (more == 255);
+    do { more = payload[(*at)++]; length += more; } while (more == 255);
     return length;
 }
 
-kernel void gather_coalesced(global const uchar *code, global const uint *starts, global uchar *data, uint bytes) {
+kernel void gather_coalesced(global const uchar *payload, global const uint *starts, global uchar *data, uint bytes) {
     uint lane = get_local_id(0), width = get_local_size(0), blocks = (bytes + BLOCK - 1) / BLOCK;
     for (uint b = get_group_id(0); b < blocks; b += get_num_groups(0)) {
         uint at = starts[b], end = starts[b + 1];
         global uchar *out = data + b * BLOCK;
         while (at < end) {
-            uint token = code[at++], literals = take_length(code, &at, token >> 4);
-            copy(out, code + at, literals);
+            uint token = payload[at++], literals = read_length(payload, &at, token >> 4);
+            copy(out, payload + at, literals);
             out += literals;
             at += literals;
             if (at < end) {
-                uint offset = code[at] | (uint)code[at + 1] << 8;
+                uint offset = payload[at] | (uint)payload[at + 1] << 8;
                 at += 2;
-                uint match = take_length(code, &at, token & 15) + LEAST_MATCH;
+                uint match = read_length(payload, &at, token & 15) + MIN_MATCH;
                 barrier(CLK_GLOBAL_MEM_FENCE);
                 for (uint i = lane; i < match; i += width) out[i] = *(out - offset + i % offset);
                 out += match;

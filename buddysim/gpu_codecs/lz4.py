@@ -1,7 +1,7 @@
 """LZ4 blocks of 64 KB, one work-group each, as NVIDIA's nvCOMP cuts tensors up for LZ4.
 
 Three launches encode: each block into a slot of its own, the sums of their sizes, packing. One decodes. Its search
-differs from liblz4's, so codes do too; either decodes the other's. The starts of the blocks stay on the GPU.
+differs from liblz4's, so payloads do too; either decodes the other's. The starts of the blocks stay on the GPU.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ def run(gpu: OpenclDevice, words: Words, layout: str, launch: LaunchShape) -> tu
 
     Returns
     -------
-    the code, and what decoding it gave
+    the payload, and the decoded words
     """
     blocks = -(-words.nbytes // BLOCK)
     data, sizes, starts = gpu.buffer(len(words), words), gpu.buffer(blocks + 1), gpu.buffer(blocks + 1)
-    slots, code = gpu.buffer(blocks * SLOT // 4), gpu.buffer(blocks * SLOT // 4)
+    slots, payload = gpu.buffer(blocks * SLOT // 4), gpu.buffer(blocks * SLOT // 4)
     gpu.launch(f"sizes_{layout}", launch, data, slots, sizes, words.nbytes)
     gpu.launch("scan", SCAN, sizes, starts, blocks + 1)
-    gpu.launch(f"scatter_{layout}", launch, slots, starts, code, words.nbytes)
-    back = decoded(gpu, code, starts, words.nbytes, layout, launch)
+    gpu.launch(f"scatter_{layout}", launch, slots, starts, payload, words.nbytes)
+    back = decoded(gpu, payload, starts, words.nbytes, layout, launch)
     length = int(gpu.read(starts, blocks + 1)[-1])
-    return gpu.read_bytes(code, length), back
+    return gpu.read_bytes(payload, length), back
 
 
-def decoded(gpu: OpenclDevice, code: Any, starts: Any, byte_count: int, layout: str, launch: LaunchShape) -> Words:
+def decoded(gpu: OpenclDevice, payload: Any, starts: Any, byte_count: int, layout: str, launch: LaunchShape) -> Words:
     """Decodes blocks, whoever made them.
 
     Parameters
     ----------
-    code, starts : buffers: the blocks, and where each begins and the last one ends
+    payload, starts : buffers: the blocks, and where each begins and the last one ends
     byte_count : of the data
     """
     back = gpu.buffer(-(-byte_count // 4))
-    gpu.launch(f"gather_{layout}", launch, code, starts, back, byte_count)
+    gpu.launch(f"gather_{layout}", launch, payload, starts, back, byte_count)
     return gpu.read(back, byte_count // 4)

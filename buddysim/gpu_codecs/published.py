@@ -1,4 +1,4 @@
-"""Rates of GPU codecs that NVIDIA publishes (nvCOMP), to hold our kernels' times against."""
+"""Rates of GPU codecs that NVIDIA publishes (nvCOMP), to compare the simulated kernels with."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _FILE = resources.files("buddysim.gpu_codecs") / "data" / "nvcomp.csv"
 class RateRange(NamedTuple):
     """Milliseconds over a codec's GPUs and data sets."""
 
-    least: float
+    min: float
     median: float
-    most: float
+    max: float
 
 
 @cache
@@ -25,17 +25,17 @@ def rates() -> dict[str, dict[str, tuple[float, ...]]]:
     """GB/s of raw data by codec and direction (``compression``, ``decompression``), in the order of the charts."""
     rows = csv_rows(_FILE.read_text(encoding="utf-8"), "nvcomp.csv")
     next(rows)
-    found: dict[str, dict[str, tuple[float, ...]]] = {}
+    by_codec: dict[str, dict[str, tuple[float, ...]]] = {}
     for _, (direction, codec, *cells) in rows:
-        found.setdefault(codec, {})[direction] = tuple(map(float, cells))
-    return found
+        by_codec.setdefault(codec, {})[direction] = tuple(map(float, cells))
+    return by_codec
 
 
 def both_ways_ms(codec: str, byte_count: int) -> RateRange:
-    """Compression and decompression of a tensor at the published rates."""
-    of = rates()[codec]
+    """Return the time of compression plus decompression of a tensor at the published rates."""
+    codec_rates = rates()[codec]
     times = [
-        byte_count / 1e6 * (1 / there + 1 / back)
-        for there, back in zip(of["compression"], of["decompression"], strict=True)
+        byte_count / 1e6 * (1 / compression + 1 / decompression)
+        for compression, decompression in zip(codec_rates["compression"], codec_rates["decompression"], strict=True)
     ]
     return RateRange(min(times), median(times), max(times))

@@ -52,7 +52,7 @@ kernel void sizes_chunked(global const uint *data, global uint *sizes, uint word
 }
 
 kernel void scatter_chunked(
-    global const uint *data, global const uint *starts, global ushort *code, global uint *rests, uint words, uint per
+    global const uint *data, global const uint *starts, global ushort *payload, global uint *rests, uint words, uint per
 ) {
     uint item = get_global_id(0), i = min(item * per, words), last = min(i + per, words), at = starts[item];
     uint before = i < last ? run_before(data, i) : 0;
@@ -60,12 +60,12 @@ kernel void scatter_chunked(
     while (i < last) {
         uint rest = rest_of(data, i, before, words), zeros = min(rest & 255, last - i);
         uint others = min(rest >> 8, last - i - zeros);
-        if (head) code[at++] = rest;
+        if (head) payload[at++] = rest;
         else rests[item] = rest;
         for (uint k = 0; k < others; k++) {
             uint word = data[i + zeros + k];
-            code[at++] = word;
-            code[at++] = word >> 16;
+            payload[at++] = word;
+            payload[at++] = word >> 16;
         }
         i += (rest & 255) + (rest >> 8);
         before = 0;
@@ -74,16 +74,16 @@ kernel void scatter_chunked(
 }
 
 kernel void gather_chunked(
-    global const ushort *code, global const uint *starts, global const uint *rests, global uint *data, uint words,
+    global const ushort *payload, global const uint *starts, global const uint *rests, global uint *data, uint words,
     uint per
 ) {
     uint item = get_global_id(0), i = min(item * per, words), last = min(i + per, words), at = starts[item];
     uint rest = rests[item];
     while (i < last) {
-        if (rest == 0) rest = code[at++];
+        if (rest == 0) rest = payload[at++];
         uint zeros = min(rest & 255, last - i), others = min(rest >> 8, last - i - zeros);
         for (uint k = 0; k < zeros; k++) data[i++] = 0;
-        for (uint k = 0; k < others; k++, at += 2) data[i++] = code[at] | (uint)code[at + 1] << 16;
+        for (uint k = 0; k < others; k++, at += 2) data[i++] = payload[at] | (uint)payload[at + 1] << 16;
         rest = 0;
     }
 }
@@ -92,13 +92,13 @@ kernel void gather_chunked(
 /* Coalesced: a work-group has one window after the other; neighbouring items read neighbouring words. */
 #define GROUPS (WINDOW / 32)
 #define LONGEST_CODE (2 * WINDOW + WINDOW / LONGEST + 2)
-#define MOST_SEGMENTS (WINDOW / 2 + WINDOW / LONGEST + 2)
+#define MAX_SEGMENTS (WINDOW / 2 + WINDOW / LONGEST + 2)
 
-/* Loads a window and finds, bit by bit, the words that aren't zero (kept), where runs begin and where segments do
- * (heads), and where the code of each 32 words begins (at). All work-items of a group call it; inlined, since
+/* Loads a window and finds, bit by bit, the nonzero words (nonzeros), where runs begin and where segments do
+ * (heads), and where the payload of each 32 words begins (at). All work-items of a group call it; inlined, since
  * PoCL gets barriers in functions that it calls wrong. */
 __attribute__((always_inline)) void find_segments(
-    global const uint *data, uint here, local uint *tile, local uint *kept, local uint *runs, local uint *heads,
+    global const uint *data, uint here, local uint *tile, local uint *nonzeros, local uint *runs, local uint *heads,
     local uint *at
 ) {
     uint lane = get_local_id(0), width = get_local_size(0);
@@ -107,12 +107,12 @@ __attribute__((always_inline)) void find_segments(
     for (uint g = lane; g < GROUPS; g += width) {
         uint mask = 0;
         for (uint i = 0; i < 32; i++) mask |= (uint)(tile[g * 32 + i] != 0) << i;
-        kept[g] = mask;
+        nonzeros[g] = mask;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint g = lane; g < GROUPS; g += width) {
-        uint left = g ? kept[g - 1] >> 31 : ~kept[0] & 1;
-        runs[g] = kept[g] ^ (kept[g] << 1 | left);
+        uint left = g ? nonzeros[g - 1] >> 31 : ~nonzeros[0] & 1;
+        runs[g] = nonzeros[g] ^ (nonzeros[g] << 1 | left);
     }
     if (lane == 0) runs[GROUPS] = 1;
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -124,14 +124,14 @@ __attribute__((always_inline)) void find_segments(
             uint i = g * 32 + bit;
             if (runs[g] >> bit & 1) from = i;
             uint before = i - from;
-            mask |= (uint)(before % LONGEST == 0 && (!(kept[g] >> bit & 1) || before || i == 0)) << bit;
+            mask |= (uint)(before % LONGEST == 0 && (!(nonzeros[g] >> bit & 1) || before || i == 0)) << bit;
         }
         heads[g] = mask;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     if (lane == 0) {
         uint sum = 0;
-        for (uint g = 0; g < GROUPS; g++) { at[g] = sum; sum += popcount(heads[g]) + 2 * popcount(kept[g]); }
+        for (uint g = 0; g < GROUPS; g++) { at[g] = sum; sum += popcount(heads[g]) + 2 * popcount(nonzeros[g]); }
         at[GROUPS] = sum;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -146,45 +146,45 @@ uint run_from(local const uint *runs, uint i, uint here) {
 }
 
 kernel void sizes_coalesced(global const uint *data, global uint *sizes, uint words) {
-    local uint tile[WINDOW], kept[GROUPS], runs[GROUPS + 1], heads[GROUPS], at[GROUPS + 1];
+    local uint tile[WINDOW], nonzeros[GROUPS], runs[GROUPS + 1], heads[GROUPS], at[GROUPS + 1];
     uint windows = (words + WINDOW - 1) / WINDOW;
     for (uint w = get_group_id(0); w < windows; w += get_num_groups(0)) {
-        find_segments(data + w * WINDOW, min((uint)WINDOW, words - w * WINDOW), tile, kept, runs, heads, at);
+        find_segments(data + w * WINDOW, min((uint)WINDOW, words - w * WINDOW), tile, nonzeros, runs, heads, at);
         if (get_local_id(0) == 0) sizes[w] = at[GROUPS];
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 }
 
-kernel void scatter_coalesced(global const uint *data, global const uint *starts, global ushort *code, uint words) {
-    local uint tile[WINDOW], kept[GROUPS], runs[GROUPS + 1], heads[GROUPS], at[GROUPS + 1];
+kernel void scatter_coalesced(global const uint *data, global const uint *starts, global ushort *payload, uint words) {
+    local uint tile[WINDOW], nonzeros[GROUPS], runs[GROUPS + 1], heads[GROUPS], at[GROUPS + 1];
     local ushort packed[LONGEST_CODE];
     uint lane = get_local_id(0), width = get_local_size(0), windows = (words + WINDOW - 1) / WINDOW;
     for (uint w = get_group_id(0); w < windows; w += get_num_groups(0)) {
         uint here = min((uint)WINDOW, words - w * WINDOW);
-        find_segments(data + w * WINDOW, here, tile, kept, runs, heads, at);
+        find_segments(data + w * WINDOW, here, tile, nonzeros, runs, heads, at);
         for (uint i = lane; i < here; i += width) {
             uint g = i / 32, bit = i % 32, below = (1u << bit) - 1;
-            uint to = at[g] + popcount(heads[g] & below) + 2 * popcount(kept[g] & below);
+            uint to = at[g] + popcount(heads[g] & below) + 2 * popcount(nonzeros[g] & below);
             if (heads[g] >> bit & 1) {
-                uint zeros = kept[g] >> bit & 1 ? 0 : run_from(runs, i, here), next = i + zeros;
-                bool others = next < here && kept[next / 32] >> next % 32 & 1;
+                uint zeros = nonzeros[g] >> bit & 1 ? 0 : run_from(runs, i, here), next = i + zeros;
+                bool others = next < here && nonzeros[next / 32] >> next % 32 & 1;
                 packed[to++] = zeros | (others ? run_from(runs, next, here) : 0) << 8;
             }
-            if (kept[g] >> bit & 1) { packed[to] = tile[i]; packed[to + 1] = tile[i] >> 16; }
+            if (nonzeros[g] >> bit & 1) { packed[to] = tile[i]; packed[to + 1] = tile[i] >> 16; }
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        for (uint i = lane; i < at[GROUPS]; i += width) code[starts[w] + i] = packed[i];
+        for (uint i = lane; i < at[GROUPS]; i += width) payload[starts[w] + i] = packed[i];
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 }
 
-kernel void gather_coalesced(global const ushort *code, global const uint *starts, global uint *data, uint words) {
+kernel void gather_coalesced(global const ushort *payload, global const uint *starts, global uint *data, uint words) {
     local uint tile[WINDOW], count;
-    local ushort packed[LONGEST_CODE], from[MOST_SEGMENTS], to[MOST_SEGMENTS];
+    local ushort packed[LONGEST_CODE], from[MAX_SEGMENTS], to[MAX_SEGMENTS];
     uint lane = get_local_id(0), width = get_local_size(0), windows = (words + WINDOW - 1) / WINDOW;
     for (uint w = get_group_id(0); w < windows; w += get_num_groups(0)) {
         uint here = min((uint)WINDOW, words - w * WINDOW), size = starts[w + 1] - starts[w];
-        for (uint i = lane; i < size; i += width) packed[i] = code[starts[w] + i];
+        for (uint i = lane; i < size; i += width) packed[i] = payload[starts[w] + i];
         barrier(CLK_LOCAL_MEM_FENCE);
         if (lane == 0) {
             uint segments = 0;

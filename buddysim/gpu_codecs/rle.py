@@ -1,9 +1,9 @@
 """Run-length encoding of zeros: counts of zeros and of other words, a byte each, and these words.
 
 It is the package's `rle` as feature maps are measured with it (``kind="zero"``, windows of 4 KB); the CSWAP paper gives
-no format. Three launches encode: how long each part's code is, the sums of these, the code. One decodes. The starts of
-the parts stay on the GPU, and in the chunked layout what is left of the segment that each begins in; they are the
-decoder's index and no part of the code.
+no format. Three launches encode: the length of each part's payload, the sums of these, the payload. One launch
+decodes. The starts of the parts stay on the GPU, and in the chunked layout the rest of the segment at each start; they
+are the decoder's index and not part of the payload.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def run(gpu: OpenclDevice, words: Words, layout: str, launch: LaunchShape) -> tu
 
     Returns
     -------
-    the code, and what decoding it gave
+    the payload, and the decoded words
     """
     count, windows = len(words), -(-len(words) // WINDOW)
     chunked = layout == "chunked"
@@ -38,10 +38,10 @@ def run(gpu: OpenclDevice, words: Words, layout: str, launch: LaunchShape) -> tu
     shape = (count, -(-count // parts)) if chunked else (count,)
     data, sizes, starts = gpu.buffer(count, words), gpu.buffer(parts + 1), gpu.buffer(parts + 1)
     index = (gpu.buffer(parts),) if chunked else ()
-    code, back = gpu.buffer(count + -(-count // 2) + windows), gpu.buffer(count)
+    payload, back = gpu.buffer(count + -(-count // 2) + windows), gpu.buffer(count)
     gpu.launch(f"sizes_{layout}", launch, data, sizes, *shape)
     gpu.launch("scan", SCAN, sizes, starts, parts + 1)
-    gpu.launch(f"scatter_{layout}", launch, data, starts, code, *index, *shape)
-    gpu.launch(f"gather_{layout}", launch, code, starts, *index, back, *shape)
+    gpu.launch(f"scatter_{layout}", launch, data, starts, payload, *index, *shape)
+    gpu.launch(f"gather_{layout}", launch, payload, starts, *index, back, *shape)
     halves = int(gpu.read(starts, parts + 1)[-1])
-    return gpu.read_bytes(code, 2 * halves), gpu.read(back, count)
+    return gpu.read_bytes(payload, 2 * halves), gpu.read(back, count)

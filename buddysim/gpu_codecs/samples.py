@@ -1,4 +1,4 @@
-"""Simulated times of codecs, one `CodecSample` for each launch of each tensor, and the file that ships with them."""
+"""Simulated times of codecs: one `CodecSample` for each launch and tensor, and the file of all that ship."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from buddysim.base.output import write_text
 from buddysim.base.textfile import csv_rows, read_text
 
 SHIPPED = resources.files("buddysim.gpu_codecs") / "data" / "times.csv"
-#: Direct simulations of launches that searches found, which nothing is interpolated from.
+#: Direct simulations of the launches that searches selected; nothing is interpolated from them.
 CHECKS = resources.files("buddysim.gpu_codecs") / "data" / "checks.csv"
-LARGEST_FILE = 2**20
+MAX_FILE_BYTES = 2**20
 HEAD = (
     "Kernels of codecs on simulated GPUs, written by tools/measure_codecs.py. Times are picoseconds: encode_ps of the "
     "passes over the data, sums_ps of the sums between them, decode_ps of decoding. origin: simulated, a replay of the "
@@ -24,11 +24,11 @@ HEAD = (
 
 @dataclass(frozen=True, order=True)
 class CodecSample:
-    """The time that a codec took.
+    """The time of a codec.
 
     Attributes
     ----------
-    sparsity : share of zeros
+    sparsity : fraction of zeros
     encode_ps, sums_ps, decode_ps : of the passes over the data that encode, of the sums between them, of decoding
     origin : ``"simulated"``, ``"interpolated"`` or ``"extrapolated"``
     """
@@ -48,12 +48,12 @@ class CodecSample:
 
     @property
     def compress_ps(self) -> int:
-        """All that encodes."""
+        """Time of compression: encoding and prefix sums."""
         return self.encode_ps + self.sums_ps
 
     @property
     def total_ps(self) -> int:
-        """Both ways."""
+        """Time of compression and decompression."""
         return self.compress_ps + self.decode_ps
 
 
@@ -61,13 +61,13 @@ NAMES = tuple(field.name for field in fields(CodecSample))
 
 
 def read_samples(path: str | Path) -> list[CodecSample]:
-    """The samples of a file."""
-    rows = csv_rows(read_text(Path(path), "times of codecs", LARGEST_FILE), str(path))
+    """Read the samples of a file."""
+    rows = csv_rows(read_text(Path(path), "times of codecs", MAX_FILE_BYTES), str(path))
     next(rows)
     kinds = (str, str, str, int, int, int, float, int, int, int, int, str)
     return [CodecSample(*(kind(cell) for kind, cell in zip(kinds, cells, strict=True))) for _, cells in rows]
 
 
 def write_samples(path: Path, samples: Iterable[CodecSample]) -> None:
-    """Writes samples, in order."""
+    """Write samples, sorted."""
     write_text(path, f"# {HEAD}\n" + csv_text([NAMES, *map(astuple, sorted(samples))]))

@@ -1,4 +1,4 @@
-/* Exclusive sums by one work-group: where each part of a code begins. */
+/* Exclusive sums by one work-group: the start of each part of a payload. */
 kernel void scan(global const uint *sizes, global uint *starts, uint count) {
     local uint totals[256];
     uint lane = get_local_id(0), width = get_local_size(0), before = 0;

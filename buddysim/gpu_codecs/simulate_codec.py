@@ -1,4 +1,4 @@
-"""Measures a codec: its program's run is captured and replayed on machines, kernel by kernel."""
+"""Simulates a codec: captures a run of its program and replays it on machines, kernel by kernel."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from buddysim.gpu_codecs.samples import CodecSample
 from buddysim.machine import Machine
 from buddysim.replay import simulate
 
-#: What a kernel is part of, by the first part of its name.
+#: Stage of a kernel, by the first part of its name.
 STAGES = {"sizes": "encode", "scan": "sums", "scatter": "encode", "gather": "decode"}
 
 
 @dataclass(frozen=True)
 class CodecExperiment:
-    """A tensor, a codec and the launches that it is measured with."""
+    """A tensor, a codec and the launches to simulate."""
 
     codec: str
     layout: str
@@ -31,34 +31,34 @@ class CodecExperiment:
 
 
 def simulate_codec(experiment: CodecExperiment, machines: Sequence[str]) -> list[CodecSample]:
-    """Runs an experiment once and replays it on each machine.
+    """Run an experiment once and replay it on each machine.
 
     Raises
     ------
     BuddysimError
-        where the program fails: its code differs from the package's compressor's, or OpenCL is missing
+        where the program fails: its payload differs from that of the package's compressor, or OpenCL is missing
     """
     with tempfile.TemporaryDirectory() as folder:
         trace = Path(folder) / "codec.bin"
         payload_bytes = _captured(experiment, trace)
-        found = []
+        samples = []
         for machine in machines:
             result = simulate(str(trace), machine=Machine.load(machine), scheme="ideal")
             times = [(str(row["name"]), int(str(row["time_ps"]))) for row in result.per_kernel]
-            found += _samples(experiment, machine, payload_bytes, times)
-    return found
+            samples += _samples(experiment, machine, payload_bytes, times)
+    return samples
 
 
 def _captured(experiment: CodecExperiment, trace: Path) -> int:
-    """Captures the program; the bytes of the code."""
+    """Capture the program; returns the bytes of the payload."""
     what = (experiment.codec, experiment.layout, experiment.byte_count, experiment.sparsity)
     launches = (f"{launch.grid}:{launch.block}" for launch in experiment.launches)
     program = [sys.executable, "-m", "buddysim.gpu_codecs.warp_program", *map(str, what), *launches]
     capture = [sys.executable, "-m", "buddysim", "capture", "opencl", "--snapshots", "1", "--contents-every", "0"]
     run = subprocess.run([*capture, "-o", str(trace), "--", *program], capture_output=True, text=True, check=False)
     if run.returncode:
-        problem = run.stderr.strip().splitlines()[-1:] or ["it says nothing"]
-        raise BuddysimError(f"{experiment.codec}: its capture ended with exit code {run.returncode}: {problem[0]}")
+        problem = run.stderr.strip().splitlines()[-1:] or ["no message"]
+        raise BuddysimError(f"{experiment.codec}: capture failed with exit code {run.returncode}: {problem[0]}")
     return int(run.stdout.split()[0])
 
 
@@ -67,13 +67,13 @@ def _samples(
 ) -> list[CodecSample]:
     each, rest = divmod(len(times), len(experiment.launches))
     if rest:
-        raise BuddysimError(f"{experiment.codec}: {len(times)} kernels: expected as many for each launch")
-    found = []
+        raise BuddysimError(f"{experiment.codec}: {len(times)} kernels: expected the same number for each launch")
+    samples = []
     for number, launch in enumerate(experiment.launches):
         spent = {"encode": 0, "sums": 0, "decode": 0}
         for name, time_ps in times[number * each : (number + 1) * each]:
             spent[STAGES[name.partition("_")[0]]] += time_ps
         what = (machine, experiment.codec, experiment.layout, launch.grid, launch.block)
         tensor = (experiment.byte_count, experiment.sparsity, payload_bytes)
-        found.append(CodecSample(*what, *tensor, spent["encode"], spent["sums"], spent["decode"]))
-    return found
+        samples.append(CodecSample(*what, *tensor, spent["encode"], spent["sums"], spent["decode"]))
+    return samples

@@ -77,17 +77,17 @@ class StreamTimes(LaunchTimes):
 
         With fewer busy work-items than runs of a line were simulated with, a line's length makes no difference.
         """
-        found = {}
+        paces = {}
         for stage in ("encode_ps", "decode_ps"):
             by_kind: dict[bool, list[tuple[float, float]]] = {False: [], True: []}
             for sample in self._reference:
                 _, busy, run = self._runs(sample.byte_count, _launch(sample))
                 by_kind[run <= _LINE_WORDS].append((math.log(busy), math.log(getattr(sample, stage) / run)))
-            least = min((busy for busy, _ in by_kind[True]), default=math.inf)
-            longer = [point for point in by_kind[False] if point[0] < least]
-            found[stage, False] = _means(by_kind[False])
-            found[stage, True] = _means([*longer, *by_kind[True]])
-        return found
+            min_log_items = min((busy for busy, _ in by_kind[True]), default=math.inf)
+            longer = [point for point in by_kind[False] if point[0] < min_log_items]
+            paces[stage, False] = _means(by_kind[False])
+            paces[stage, True] = _means([*longer, *by_kind[True]])
+        return paces
 
 
 def _launch(sample: CodecSample) -> LaunchShape:
@@ -95,7 +95,7 @@ def _launch(sample: CodecSample) -> LaunchShape:
 
 
 def _means(points: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Ascending points, the mean of those at one place."""
+    """Points in ascending order; the mean of the points at one position."""
     by_x: defaultdict[float, list[float]] = defaultdict(list)
     for x, y in points:
         by_x[x].append(y)

@@ -1,4 +1,4 @@
-"""Synthetic tensors: words of a given share of zeros at random places (CSWAP, Sec. IV-C)."""
+"""Synthetic tensors: words with a fraction of zeros at random positions (CSWAP, Sec. IV-C)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from buddysim.gpu_codecs.opencl_device import Words
 
 
 def synthetic_words(byte_count: int, sparsity: float, seed: int = 0) -> Words:
-    """Normally distributed numbers of 32 bits, of which exactly this share (rounded) is zero."""
+    """Return normally distributed 32-bit numbers; exactly this fraction (rounded) is zero."""
     rng = np.random.default_rng(seed)
     count = byte_count // 4
     values = rng.standard_normal(count, dtype=np.float32)
@@ -19,6 +19,6 @@ def synthetic_words(byte_count: int, sparsity: float, seed: int = 0) -> Words:
 
 
 def check_sparsity(sparsity: float) -> None:
-    """Refuses what is no share."""
+    """Check that a sparsity is a fraction."""
     if not 0 <= sparsity <= 1:
-        raise BuddysimError(f"sparsity {sparsity!r}: expected a number from 0 to 1")
+        raise BuddysimError(f"sparsity {sparsity!r}: out of range: expected a number from 0 to 1")

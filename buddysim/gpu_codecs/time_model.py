@@ -18,7 +18,7 @@ SUB_MODELS = 3
 
 @dataclass(frozen=True)
 class CodecTiming:
-    """A tensor and the time that it took, one way."""
+    """A tensor and the time of its encoding or decoding."""
 
     byte_count: int
     sparsity: float
@@ -26,7 +26,7 @@ class CodecTiming:
 
 
 class CodecTimeModel(Protocol):
-    """What predicts times."""
+    """A model that predicts times."""
 
     def predict(self, byte_count: int, sparsity: float) -> float:
         """Picoseconds."""
@@ -60,15 +60,15 @@ def fit_linear(rows: Sequence[CodecTiming], sub_models: int = SUB_MODELS) -> Lin
     BuddysimError
         where a range has fewer than three rows
     """
-    found = []
+    coefficients = []
     used = [row for row in rows if RANGE[0] <= row.sparsity <= RANGE[1]]
     for number in range(sub_models):
         own = [row for row in used if _range(row.sparsity, sub_models) == number]
         if len(own) < 3:
             raise BuddysimError(f"sub-model {number + 1} of {sub_models}: {len(own)} rows: expected three or more")
         a, b, c = _least_squares(own)
-        found.append((a, b, c))
-    return LinearModel(tuple(found))
+        coefficients.append((a, b, c))
+    return LinearModel(tuple(coefficients))
 
 
 def _least_squares(rows: Sequence[CodecTiming]) -> tuple[float, float, float]:
@@ -81,7 +81,7 @@ def _least_squares(rows: Sequence[CodecTiming]) -> tuple[float, float, float]:
 
 @dataclass(frozen=True)
 class BandwidthModel:
-    """The baseline to beat: bytes over a bandwidth, that of the fitted rows as a whole."""
+    """Baseline model: bytes over the mean bandwidth of the fitted rows."""
 
     bytes_per_ps: float
 
@@ -91,7 +91,7 @@ class BandwidthModel:
 
 
 def fit_bandwidth(rows: Sequence[CodecTiming]) -> BandwidthModel:
-    """All bytes over all time."""
+    """Fit the bandwidth: all bytes over all time."""
     return BandwidthModel(sum(row.byte_count for row in rows) / sum(row.time_ps for row in rows))
 
 

@@ -1,4 +1,4 @@
-"""How long a codec's kernels take on a machine: the times that ship, and those that follow from them."""
+"""Times of a codec's kernels on a machine: the samples that ship, and times derived from them."""
 
 from __future__ import annotations
 
@@ -20,40 +20,40 @@ class CodecTimeTable(Protocol):
     """The times of one codec in one layout on one machine."""
 
     def at(self, byte_count: int, sparsity: float, launch: LaunchShape) -> CodecSample:
-        """The times of a tensor."""
+        """Return the times of a tensor."""
 
     def best_launch(self, byte_count: int, sparsity: float) -> LaunchShape:
-        """The launch that takes least in both directions."""
+        """Return the launch with the least time of both directions."""
 
 
 @cache
 def shipped_samples() -> tuple[CodecSample, ...]:
-    """The samples that ship, but those that are extrapolated from the others."""
+    """Return the samples that ship, without the extrapolated ones."""
     return tuple(sample for sample in read_samples(str(SHIPPED)) if sample.origin != "extrapolated")
 
 
 @cache
 def codec_times(machine: str, codec: str, layout: str) -> CodecTimeTable:
-    """The times that ship, of one codec in one layout on one machine.
+    """Return the shipped times of one codec in one layout on one machine.
 
     Raises
     ------
     BuddysimError
-        where nothing of the kind was simulated
+        where this combination was not simulated
     """
     if layout not in LAYOUTS:
-        raise BuddysimError(f"kernels {shortened(layout)}: expected one of {', '.join(LAYOUTS)}")
+        raise BuddysimError(f"codec_kernels {shortened(layout)}: unknown: expected one of {', '.join(LAYOUTS)}")
     if layout not in (has := REGISTRY.find(codec).LAYOUTS):
-        raise BuddysimError(f"kernels {layout}: {codec} has {', '.join(has)}")
-    found = tuple(s for s in shipped_samples() if (s.machine, s.codec, s.layout) == (machine, codec, layout))
-    if not found:
-        there = _names(s.machine for s in shipped_samples() if (s.codec, s.layout) == (codec, layout))
-        raise BuddysimError(f"{codec}, {layout}, on {machine}: not simulated: expected one of {there}")
-    return times_of(found)
+        raise BuddysimError(f"codec_kernels {layout}: not of codec {codec}: expected one of {', '.join(has)}")
+    samples = tuple(s for s in shipped_samples() if (s.machine, s.codec, s.layout) == (machine, codec, layout))
+    if not samples:
+        known = _names(s.machine for s in shipped_samples() if (s.codec, s.layout) == (codec, layout))
+        raise BuddysimError(f"{codec}, {layout}, on {machine}: not simulated: expected one of {known}")
+    return times_of(samples)
 
 
 def times_of(samples: Sequence[CodecSample]) -> CodecTimeTable:
-    """The times that samples of one codec in one layout on one machine give."""
+    """Return the times derived from samples of one codec in one layout on one machine."""
     own, codec = tuple(samples), REGISTRY.find(samples[0].codec)
     if hasattr(codec, "BLOCK"):
         return BlockTimes(own, codec.BLOCK)
@@ -63,7 +63,7 @@ def times_of(samples: Sequence[CodecSample]) -> CodecTimeTable:
 
 
 def simulated_machines(codec: str, layout: str) -> tuple[str, ...]:
-    """The machines that a codec was simulated on."""
+    """Return the machines on which a codec was simulated."""
     return tuple(sorted({s.machine for s in shipped_samples() if (s.codec, s.layout) == (codec, layout)}))
 
 

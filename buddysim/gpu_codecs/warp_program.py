@@ -3,7 +3,7 @@
 Usage: ``python -m buddysim.gpu_codecs.warp_program CODEC LAYOUT BYTES SPARSITY GRID:BLOCK ...``.
 
 It encodes and decodes one synthetic tensor with each launch given, checks both against the package's compressor, and
-prints the length of the code.
+prints the length of the payload.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ def main(arguments: Sequence[str]) -> int:
     gpu, length = OpenclDevice(module.SOURCES), 0
     for text in launches:
         grid, block = map(int, text.split(":"))
-        code, back = module.run(gpu, words, layout, LaunchShape(grid, block))
-        if not agrees(codec, code, words) or back.tobytes() != words.tobytes():
+        payload, back = module.run(gpu, words, layout, LaunchShape(grid, block))
+        if not payload_matches(codec, payload, words) or back.tobytes() != words.tobytes():
             raise BuddysimError(f"{codec}, {layout}, {text}: expected the compressor's bytes")
-        length = len(code)
+        length = len(payload)
     print(length)
     return 0
 
 
-def agrees(codec: str, code: bytes, words: Words) -> bool:
-    """Whether a code is what the package's compressor gives, or, of a codec that isn't exact, what it decodes."""
+def payload_matches(codec: str, payload: bytes, words: Words) -> bool:
+    """Whether the compressor gives this payload; for a codec that is not exact, whether the compressor decodes it."""
     module = REGISTRY.find(codec)
     if module.EXACT:
-        return code == compress(words, codec, **module.STORED_AS)
-    return decompress(code, codec, words.nbytes, **module.STORED_AS) == words.tobytes()
+        return payload == compress(words, codec, **module.STORED_AS)
+    return decompress(payload, codec, words.nbytes, **module.STORED_AS) == words.tobytes()
 
 
 if __name__ == "__main__":

@@ -12,50 +12,50 @@ kernel void sizes_chunked(global const uint *data, global uint *sizes, uint grou
     sizes[item] = words;
 }
 
-kernel void scatter_chunked(global const uint *data, global const uint *starts, global uint *code, uint groups, uint per) {
+kernel void scatter_chunked(global const uint *data, global const uint *starts, global uint *payload, uint groups, uint per) {
     uint item = get_global_id(0), first = item * per, last = min(first + per, groups), at = starts[item];
     for (uint g = first; g < last; g++) {
         uint mask = 0, to = at + 1;
         for (uint i = 0; i < 32; i++) {
             uint word = data[g * 32 + i];
-            if (word) { mask |= 1u << i; code[to++] = word; }
+            if (word) { mask |= 1u << i; payload[to++] = word; }
         }
-        code[at] = mask;
+        payload[at] = mask;
         at = to;
     }
 }
 
-kernel void gather_chunked(global const uint *code, global const uint *starts, global uint *data, uint groups, uint per) {
+kernel void gather_chunked(global const uint *payload, global const uint *starts, global uint *data, uint groups, uint per) {
     uint item = get_global_id(0), first = item * per, last = min(first + per, groups), at = starts[item];
     for (uint g = first; g < last; g++) {
-        uint mask = code[at++];
-        for (uint i = 0; i < 32; i++) data[g * 32 + i] = mask >> i & 1 ? code[at++] : 0;
+        uint mask = payload[at++];
+        for (uint i = 0; i < 32; i++) data[g * 32 + i] = mask >> i & 1 ? payload[at++] : 0;
     }
 }
 
 /* The last words, fewer than a group: a mask of as many bits, and the words right behind it. One work-item. */
 
 kernel void scatter_tail(
-    global const uint *data, global const uint *starts, global uint *code, uint groups, uint tail, uint parts
+    global const uint *data, global const uint *starts, global uint *payload, uint groups, uint tail, uint parts
 ) {
     uint at = starts[parts];
     ulong bits = 0;
     for (uint i = 0; i < tail; i++) bits |= (ulong)(data[groups * 32 + i] != 0) << i;
     for (uint i = 0; i < tail; i++) {
         uint word = data[groups * 32 + i];
-        if (word) { bits |= (ulong)word << tail; code[at++] = bits; bits >>= 32; }
+        if (word) { bits |= (ulong)word << tail; payload[at++] = bits; bits >>= 32; }
     }
-    code[at] = bits;
+    payload[at] = bits;
 }
 
 kernel void gather_tail(
-    global const uint *code, global const uint *starts, global uint *data, uint groups, uint tail, uint parts
+    global const uint *payload, global const uint *starts, global uint *data, uint groups, uint tail, uint parts
 ) {
-    uint at = starts[parts], mask = code[at] & ((1u << tail) - 1), low = code[at++] >> tail;
+    uint at = starts[parts], mask = payload[at] & ((1u << tail) - 1), low = payload[at++] >> tail;
     for (uint i = 0; i < tail; i++) {
         uint word = 0;
         if (mask >> i & 1) {
-            uint next = code[at++];
+            uint next = payload[at++];
             word = low | next << (32 - tail);
             low = next >> tail;
         }
@@ -83,7 +83,7 @@ kernel void sizes_coalesced(global const uint *data, global uint *sizes, uint gr
     }
 }
 
-kernel void scatter_coalesced(global const uint *data, global const uint *starts, global uint *code, uint groups) {
+kernel void scatter_coalesced(global const uint *data, global const uint *starts, global uint *payload, uint groups) {
     local uint words_[WINDOW * 32], masks[WINDOW], at[WINDOW + 1], packed[WINDOW * 33];
     uint lane = get_local_id(0), width = get_local_size(0), windows = (groups + WINDOW - 1) / WINDOW;
     for (uint w = get_group_id(0); w < windows; w += get_num_groups(0)) {
@@ -104,17 +104,17 @@ kernel void scatter_coalesced(global const uint *data, global const uint *starts
             if (masks[g] >> bit & 1) packed[at[g] + 1 + popcount(masks[g] & ((1u << bit) - 1))] = words_[i];
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        for (uint i = lane; i < at[here]; i += width) code[starts[w] + i] = packed[i];
+        for (uint i = lane; i < at[here]; i += width) payload[starts[w] + i] = packed[i];
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 }
 
-kernel void gather_coalesced(global const uint *code, global const uint *starts, global uint *data, uint groups) {
+kernel void gather_coalesced(global const uint *payload, global const uint *starts, global uint *data, uint groups) {
     local uint packed[WINDOW * 33], at[WINDOW];
     uint lane = get_local_id(0), width = get_local_size(0), windows = (groups + WINDOW - 1) / WINDOW;
     for (uint w = get_group_id(0); w < windows; w += get_num_groups(0)) {
         uint here = min((uint)WINDOW, groups - w * WINDOW), size = starts[w + 1] - starts[w];
-        for (uint i = lane; i < size; i += width) packed[i] = code[starts[w] + i];
+        for (uint i = lane; i < size; i += width) packed[i] = payload[starts[w] + i];
         barrier(CLK_LOCAL_MEM_FENCE);
         if (lane == 0) { uint sum = 0; for (uint g = 0; g < here; g++) { at[g] = sum; sum += 1 + popcount(packed[sum]); } }
         barrier(CLK_LOCAL_MEM_FENCE);

@@ -1,7 +1,7 @@
 """Zero-value compression (Rhu et al., cDMA, HPCA 2018): a mask of 32 bits, then the words that aren't zero.
 
-Three launches encode: how long each part's code is, the sums of these, the code. One decodes. The starts of the parts
-stay on the GPU; they are the decoder's index and no part of the code.
+Three launches encode: the length of each part's payload, the sums of these, the payload. One launch decodes. The
+starts of the parts stay on the GPU; they are the decoder's index and not part of the payload.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ def run(gpu: OpenclDevice, words: Words, layout: str, launch: LaunchShape) -> tu
 
     Returns
     -------
-    the code, and what decoding it gave
+    the payload, and the decoded words
     """
     groups, tail = divmod(len(words), GROUP)
     chunked = layout == "chunked"
     parts = launch.grid * launch.block if chunked else -(-groups // TILE)
     shape = (groups, -(-groups // parts)) if chunked else (groups,)
     data, sizes, starts = gpu.buffer(len(words), words), gpu.buffer(parts + 1), gpu.buffer(parts + 1)
-    code, back = gpu.buffer(len(words) + groups + 1), gpu.buffer(len(words))
+    payload, back = gpu.buffer(len(words) + groups + 1), gpu.buffer(len(words))
     gpu.launch(f"sizes_{layout}", launch, data, sizes, *shape)
     gpu.launch("scan", SCAN, sizes, starts, parts + 1)
-    gpu.launch(f"scatter_{layout}", launch, data, starts, code, *shape)
-    gpu.launch(f"gather_{layout}", launch, code, starts, back, *shape)
+    gpu.launch(f"scatter_{layout}", launch, data, starts, payload, *shape)
+    gpu.launch(f"gather_{layout}", launch, payload, starts, back, *shape)
     length = 4 * int(gpu.read(starts, parts + 1)[-1])
     if tail:
         one = LaunchShape(1, 1)
-        gpu.launch("scatter_tail", one, data, starts, code, groups, tail, parts)
-        gpu.launch("gather_tail", one, code, starts, back, groups, tail, parts)
+        gpu.launch("scatter_tail", one, data, starts, payload, groups, tail, parts)
+        gpu.launch("gather_tail", one, payload, starts, back, groups, tail, parts)
         length += -(-(tail + 32 * int(np.count_nonzero(words[-tail:]))) // 8)
-    return gpu.read_bytes(code, length), gpu.read(back, len(words))
+    return gpu.read_bytes(payload, length), gpu.read(back, len(words))

@@ -20,7 +20,7 @@ def sample(grid: int, sparsity: float, encode: int, size: int = 8 * MIB, block: 
     return CodecSample("m", "zvc", "chunked", grid, block, size, sparsity, 7, encode, 100, 3 * encode)
 
 
-def test_a_surface_by_hand() -> None:
+def test_launch_surface_by_hand() -> None:
     times = {(1, 64, 0.5): 1600.0, (100, 64, 0.5): 16.0, (10, 64, 0.2): 320.0, (1, 128, 0.5): 800.0}
     surface = LaunchSurface(times)
     assert (surface.block, surface.sparsity) == (64, 0.5)
@@ -32,7 +32,7 @@ def test_a_surface_by_hand() -> None:
     assert surface.at(10, 128, 0.2) == pytest.approx(160)  # twice and half as long
 
 
-def test_ratios_lie_on_lines_between_grids() -> None:
+def test_ratios_are_interpolated_between_grids() -> None:
     surface = LaunchSurface({(g, 64, 0.5): 100.0 for g in (1, 16, 256)} | {(1, 64, 0.8): 100.0, (256, 64, 0.8): 300.0})
     assert surface.at(16, 64, 0.8) == pytest.approx(200)  # halfway between 1 and 256 in the logarithm
 
@@ -43,18 +43,18 @@ SIMULATED = [
 ]  # fmt: skip
 
 
-def test_rows_between() -> None:
-    found = {
+def test_launches_between_samples_are_interpolated() -> None:
+    by_launch = {
         (s.grid, s.sparsity): s for s in interpolated_samples(SIMULATED, [LaunchShape(g, 64) for g in (10, 20, 40)])
     }
-    assert set(found) == {(20, 0.5), (20, 0.8), (40, 0.8)}
-    assert {s.origin for s in found.values()} == {"interpolated"}
-    assert (found[20, 0.5].encode_ps, found[20, 0.5].sums_ps, found[20, 0.5].decode_ps) == (500, 100, 1500)
-    assert found[40, 0.8].encode_ps == 125
-    assert found[40, 0.8].byte_count == 8 * MIB
+    assert set(by_launch) == {(20, 0.5), (20, 0.8), (40, 0.8)}
+    assert {s.origin for s in by_launch.values()} == {"interpolated"}
+    assert (by_launch[20, 0.5].encode_ps, by_launch[20, 0.5].sums_ps, by_launch[20, 0.5].decode_ps) == (500, 100, 1500)
+    assert by_launch[40, 0.8].encode_ps == 125
+    assert by_launch[40, 0.8].byte_count == 8 * MIB
 
 
-def test_every_row_says_what_it_is_and_simulated_ones_stay() -> None:
+def test_every_sample_has_an_origin_and_simulated_ones_stay() -> None:
     launches, far = [LaunchShape(g, 64) for g in (10, 20)], [LaunchShape(10, 64)]
     once = with_derived_samples(SIMULATED, launches, far)
     assert [s for s in once if s.origin == "simulated"] == SIMULATED
@@ -63,8 +63,8 @@ def test_every_row_says_what_it_is_and_simulated_ones_stay() -> None:
     # 8 MiB took 1000, 64 MiB 9000: 500 MiB lie on that line.
     assert beyond[0].encode_ps == round(1000 + 8000 * (500 - 8) / 56)
     assert with_derived_samples(once, launches, far) == once
-    kept = LaunchTimes(tuple(s for s in once if s.origin != "extrapolated"))
-    assert kept.at(8 * MIB, 0.8, LaunchShape(20, 64)).origin == "interpolated"
+    between = LaunchTimes(tuple(s for s in once if s.origin != "extrapolated"))
+    assert between.at(8 * MIB, 0.8, LaunchShape(20, 64)).origin == "interpolated"
 
 
 def blocks(grid: int, count: int, encode: int, sparsity: float = 0.5, block: int = 64) -> CodecSample:
@@ -84,12 +84,12 @@ def test_independent_blocks_by_hand() -> None:
     assert (far.encode_ps, far.origin) == (1100, "extrapolated")
     assert times.at(KIB64, 0.5, LaunchShape(8, 64)).encode_ps == 100
     assert times.best_launch(80 * KIB64, 0.5) == LaunchShape(8, 64)
-    with pytest.raises(BuddysimError, match="grid 4097: expected 1 to 4096"):
+    with pytest.raises(BuddysimError, match="grid 4097: out of range: expected 1 to 4096"):
         times.at(MIB, 0.5, LaunchShape(4097, 64))
     with pytest.raises(BuddysimError, match=r"sparsity 1\.5: expected a number from 0 to 1"):
         times.at(MIB, 1.5, LaunchShape(8, 64))
 
 
 def test_a_layout_that_a_codec_lacks() -> None:
-    with pytest.raises(BuddysimError, match="kernels chunked: lz4 has coalesced"):
+    with pytest.raises(BuddysimError, match="codec_kernels chunked: not of codec lz4: expected one of coalesced"):
         codec_times("v100", "lz4", "chunked")

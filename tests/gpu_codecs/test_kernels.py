@@ -1,4 +1,4 @@
-"""The codecs' kernels: byte for byte the package's compressors, or decoded by them, in every layout and launch."""
+"""Kernels of the codecs: their payloads equal the compressors', or are decoded by them, in every layout and launch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from buddysim.compress.lz4 import available
 from buddysim.gpu_codecs import REGISTRY, lz4
 from buddysim.gpu_codecs.opencl_device import LaunchShape, OpenclDevice, Words
 from buddysim.gpu_codecs.synthetic_tensor import synthetic_words
-from buddysim.gpu_codecs.warp_program import agrees, main
+from buddysim.gpu_codecs.warp_program import main, payload_matches
 
 pytest.importorskip("pyopencl")
 pytestmark = pytest.mark.slow
@@ -36,10 +36,10 @@ def gpu(codec: str) -> OpenclDevice:
 
 
 def check(codec: str, layout: str, words: Words, launch: LaunchShape) -> bytes:
-    code, back = REGISTRY.find(codec).run(gpu(codec), words, layout, launch)
-    assert agrees(codec, code, words)
+    payload, back = REGISTRY.find(codec).run(gpu(codec), words, layout, launch)
+    assert payload_matches(codec, payload, words)
     assert back.tobytes() == words.tobytes()
-    return bytes(code)
+    return bytes(payload)
 
 
 @kinds
@@ -51,7 +51,7 @@ def check(codec: str, layout: str, words: Words, launch: LaunchShape) -> bytes:
     st.sampled_from([64, 128]),
     st.integers(0, 2**32 - 1),
 )
-def test_codes_are_those_of_the_package(
+def test_payload_equals_the_compressors(
     codec: str, layout: str, count: int, sparsity: float, grid: int, block: int, seed: int
 ) -> None:
     check(codec, layout, synthetic_words(4 * count, sparsity, seed), LaunchShape(grid, block))
@@ -65,29 +65,29 @@ def test_codes_are_those_of_the_package(
 def test_long_runs(codec: str, layout: str, runs: list[tuple[int, int]], grid: int) -> None:
     """Of zeros, of one word, of different words: counts that a byte doesn't hold, within windows and across them."""
     noise = synthetic_words(4 * 700, 0.0)
-    pieces = [noise[:count] if kind == 2 else np.full(count, kind, np.uint32) for kind, count in runs]
-    check(codec, layout, np.concatenate(pieces), LaunchShape(grid, 64))
+    runs_of_words = [noise[:count] if kind == 2 else np.full(count, kind, np.uint32) for kind, count in runs]
+    check(codec, layout, np.concatenate(runs_of_words), LaunchShape(grid, 64))
 
 
 @kinds
 @pytest.mark.parametrize("sparsity", [0.0, 1.0])
-def test_the_ends(codec: str, layout: str, sparsity: float) -> None:
+def test_dense_and_empty_tensors(codec: str, layout: str, sparsity: float) -> None:
     check(codec, layout, synthetic_words(2**20, sparsity), LaunchShape(80, 64))
 
 
 @needs_lz4
 @settings(max_examples=15, deadline=None)
 @given(st.integers(1, 60_000), st.floats(0, 1), st.sampled_from([1, 2, 5]), st.sampled_from([1, 9]))
-def test_our_decoder_takes_blocks_of_liblz4(count: int, sparsity: float, grid: int, level: int) -> None:
+def test_decoder_reads_blocks_of_liblz4(count: int, sparsity: float, grid: int, level: int) -> None:
     words = synthetic_words(4 * count, sparsity)
     raw = words.tobytes()
-    pieces = [raw[at : at + lz4.BLOCK] for at in range(0, len(raw), lz4.BLOCK)]
-    blocks = [compress(piece, "lz4", level=level, window=lz4.BLOCK) for piece in pieces]
+    raw_blocks = [raw[at : at + lz4.BLOCK] for at in range(0, len(raw), lz4.BLOCK)]
+    blocks = [compress(block, "lz4", level=level, window=lz4.BLOCK) for block in raw_blocks]
     joined = np.frombuffer(b"".join(blocks) + bytes(-sum(map(len, blocks)) % 4), np.uint32)
     starts = np.array([0, *accumulate(map(len, blocks))], np.uint32)
     device = gpu("lz4")
-    code, index = device.buffer(len(joined), joined), device.buffer(len(starts), starts)
-    assert lz4.decoded(device, code, index, len(raw), "coalesced", LaunchShape(grid, 64)).tobytes() == raw
+    payload, index = device.buffer(len(joined), joined), device.buffer(len(starts), starts)
+    assert lz4.decoded(device, payload, index, len(raw), "coalesced", LaunchShape(grid, 64)).tobytes() == raw
 
 
 @needs_lz4
@@ -102,27 +102,27 @@ def test_lz4_is_as_small_as_level_1(what: str, block: int) -> None:
         words = np.repeat(rng.integers(0, 2**32, 4000, np.uint32), rng.integers(1, 40, 4000))
     else:
         words = synthetic_words(4 * 60_000, float(what))
-    ours = len(check("lz4", "coalesced", words, LaunchShape(3, block)))
-    theirs = len(compress(words, "lz4", level=1, window=lz4.BLOCK))
-    assert abs(ours / theirs - 1) < 0.05
+    bytes_of_codec = len(check("lz4", "coalesced", words, LaunchShape(3, block)))
+    bytes_of_liblz4 = len(compress(words, "lz4", level=1, window=lz4.BLOCK))
+    assert abs(bytes_of_codec / bytes_of_liblz4 - 1) < 0.05
 
 
 @needs_lz4
 def test_a_block_ends_in_literals() -> None:
     """Other decoders rely on it: a last sequence without a match, of five bytes or more."""
     words = np.zeros(5000, np.uint32)
-    code = check("lz4", "coalesced", words, LaunchShape(1, 64))
-    assert code[-6] >> 4 == 5
-    assert decompress(code, "lz4", words.nbytes, window=lz4.BLOCK) == words.tobytes()
+    payload = check("lz4", "coalesced", words, LaunchShape(1, 64))
+    assert payload[-6] >> 4 == 5
+    assert decompress(payload, "lz4", words.nbytes, window=lz4.BLOCK) == words.tobytes()
 
 
-def test_the_program_tells_the_length_of_the_code(capsys: pytest.CaptureFixture[str]) -> None:
+def test_program_prints_the_payload_length(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["zvc", "chunked", "65536", "0.5", "3:64", "2:128"]) == 0
     assert int(capsys.readouterr().out) == 65536 // 32 + 65536 // 2
     assert np.count_nonzero(synthetic_words(65536, 0.5)) == 8192
 
 
-def test_the_program_refuses_other_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_program_refuses_a_payload_of_other_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(REGISTRY.find("csr").STORED_AS, "window", 2048)
     with pytest.raises(BuddysimError, match="csr, coalesced, 3:64: expected the compressor's bytes"):
         main(["csr", "coalesced", "65536", "0.5", "3:64"])

@@ -13,12 +13,12 @@ def bowl(launch: LaunchShape) -> float:
     return 1000 / launch.grid + launch.grid / 40 + launch.block / 64
 
 
-def test_the_whole_grid_finds_the_least() -> None:
-    found = whole_grid(bowl)
-    assert (found.launch, found.evaluations) == (LaunchShape(200, 64), 8192)
+def test_whole_grid_returns_the_minimum() -> None:
+    result = whole_grid(bowl)
+    assert (result.launch, result.evaluations) == (LaunchShape(200, 64), 8192)
 
 
-def test_an_expert_and_chance() -> None:
+def test_expert_and_random_launches() -> None:
     assert expert(bowl).launch == EXPERT
     assert expert(bowl).evaluations == 1
     assert random(bowl, 3) == random(bowl, 3)
@@ -28,10 +28,10 @@ def test_an_expert_and_chance() -> None:
 @pytest.mark.filterwarnings("ignore:.*:sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
-def test_bayesian_optimisation_gets_near(seed: int) -> None:
+def test_bayesian_optimisation_is_near_the_minimum(seed: int) -> None:
     pytest.importorskip("sklearn")
-    found = bayesian(bowl, seed)
-    assert found.evaluations == FIRST + STEPS
-    assert found.cost <= 1.15 * whole_grid(bowl).cost
-    assert found.cost < random(bowl, seed, tries=FIRST).cost
-    assert bayesian(bowl, seed) == found
+    result = bayesian(bowl, seed)
+    assert result.evaluations == FIRST + STEPS
+    assert result.cost <= 1.15 * whole_grid(bowl).cost
+    assert result.cost < random(bowl, seed, tries=FIRST).cost
+    assert bayesian(bowl, seed) == result

@@ -49,10 +49,10 @@ def test_too_few_rows() -> None:
 def test_the_other_regressions_fit() -> None:
     pytest.importorskip("sklearn")
     plane = rows(lambda size, s: 1e9 * (1 + size / 20 - s))
-    found = {name: relative_absolute_error(fit(plane), plane) for name, fit in regressions().items()}
-    assert set(found) == {"BR", "SVM", "DT"}
-    assert found["BR"] < 0.01
-    assert all(error < 0.5 for error in found.values())
+    errors = {name: relative_absolute_error(fit(plane), plane) for name, fit in regressions().items()}
+    assert set(errors) == {"BR", "SVM", "DT"}
+    assert errors["BR"] < 0.01
+    assert all(error < 0.5 for error in errors.values())
 
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Times between and beyond what was simulated, by hand; the paper's three points; the samples that ship."""
+"""Times between and beyond simulated samples, by hand; the paper's three points; the samples that ship."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ BY_HAND = LaunchTimes(
 )  # fmt: skip
 
 
-def test_between_and_beyond() -> None:
+def test_times_are_interpolated_between_and_extrapolated_beyond_samples() -> None:
     assert BY_HAND.at(8 * MIB, 0.6, LaunchShape(10, 64)).origin == "simulated"
     half = BY_HAND.at(8 * MIB, 0.4, LaunchShape(10, 64))
     assert (half.encode_ps, half.sums_ps, half.decode_ps, half.origin) == (1500, 100, 3000, "interpolated")
@@ -46,12 +46,12 @@ def test_between_and_beyond() -> None:
     assert BY_HAND.best_launch(8 * MIB, 0.5) == LaunchShape(10, 64)
 
 
-def test_bad_input() -> None:
-    with pytest.raises(BuddysimError, match="grid 4097: expected 1 to 4096"):
+def test_bad_input_is_one_line() -> None:
+    with pytest.raises(BuddysimError, match="grid 4097: out of range: expected 1 to 4096"):
         BY_HAND.at(MIB, 0.5, LaunchShape(4097, 64))
-    with pytest.raises(BuddysimError, match="block 128: its times weren't simulated"):
+    with pytest.raises(BuddysimError, match="block 128: not simulated: expected one of 64"):
         BY_HAND.at(MIB, 0.5, LaunchShape(10, 128))
-    with pytest.raises(BuddysimError, match=r"sparsity 1\.5: expected a number from 0 to 1"):
+    with pytest.raises(BuddysimError, match=r"sparsity 1\.5: out of range: expected a number from 0 to 1"):
         BY_HAND.at(MIB, 1.5, LaunchShape(10, 64))
     with pytest.raises(BuddysimError, match="on titan-x: not simulated: expected one of rtx-2080-ti, v100"):
         codec_times("titan-x", "zvc", "coalesced")
@@ -59,35 +59,35 @@ def test_bad_input() -> None:
 
 def test_the_papers_three_points() -> None:
     for grid, ms in ((10, 146), (197, 44), (1024, 150)):
-        found = PaperTimes().at(BYTES, 0.5, LaunchShape(grid, 64))
-        assert found.total_ps == pytest.approx(ms * 1e9, abs=2)
-        assert found.origin == "paper"
+        times = PaperTimes().at(BYTES, 0.5, LaunchShape(grid, 64))
+        assert times.total_ps == pytest.approx(ms * 1e9, abs=2)
+        assert times.origin == "paper"
         assert PaperTimes().at(2 * BYTES, 0.1, LaunchShape(grid, 128)).total_ps == pytest.approx(2 * ms * 1e9, abs=2)
     assert PaperTimes().at(BYTES, 0.5, LaunchShape(199, 64)).origin == "fitted to the paper's three points"
 
 
-#: Bytes of a code of random places, of so many words with such a share of zeros.
-CODE_BYTES = {
-    "zvc": lambda words, kept: words // 8 + 4 * kept,
-    "csr": lambda words, kept: 4 * (words // 1024) + 8 * kept,
+#: Payload bytes of words with nonzero words at random positions.
+PAYLOAD_BYTES = {
+    "zvc": lambda words, nonzeros: words // 8 + 4 * nonzeros,
+    "csr": lambda words, nonzeros: 4 * (words // 1024) + 8 * nonzeros,
 }
 
 
 @pytest.mark.parametrize("machine", ["v100", "rtx-2080-ti"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("codec", ["zvc", "csr", "rle"])
-def test_what_ships(machine: str, layout: str, codec: str) -> None:
+def test_shipped_samples_cover_launches_and_have_the_expected_payload(machine: str, layout: str, codec: str) -> None:
     times = codec_times(machine, codec, layout)
     assert isinstance(times, LaunchTimes)
     assert len({launch.grid for launch in times.launches}) >= 20
     assert {launch.block for launch in times.launches} == set(BLOCKS)
     for one in times.samples:
         words = one.byte_count // 4
-        kept = words - round(one.sparsity * words)
-        if codec in CODE_BYTES:
-            assert one.payload_bytes == CODE_BYTES[codec](words, kept)
-        else:  # a count of 2 bytes for each run of zeros, of which a share of kept words is followed
-            assert one.payload_bytes == pytest.approx(4 * kept + 2 * kept * one.sparsity, rel=0.01)
+        nonzeros = words - round(one.sparsity * words)
+        if codec in PAYLOAD_BYTES:
+            assert one.payload_bytes == PAYLOAD_BYTES[codec](words, nonzeros)
+        else:  # a count of 2 bytes for each run of zeros; a fraction of the nonzero words follows one
+            assert one.payload_bytes == pytest.approx(4 * nonzeros + 2 * nonzeros * one.sparsity, rel=0.01)
     # One work-group takes longer than many.
     assert (
         times.at(8 * MIB, 0.5, LaunchShape(1, 64)).total_ps > 10 * times.at(8 * MIB, 0.5, LaunchShape(197, 64)).total_ps
@@ -96,7 +96,7 @@ def test_what_ships(machine: str, layout: str, codec: str) -> None:
 
 @pytest.mark.parametrize("machine", ["v100", "rtx-2080-ti"])
 @pytest.mark.parametrize("codec", ["zvc", "csr", "rle"])
-def test_coalesced_times_are_linear_in_the_size_and_tell_of_tensors_that_no_fit_saw(machine: str, codec: str) -> None:
+def test_coalesced_times_predict_held_out_tensors(machine: str, codec: str) -> None:
     times = codec_times(machine, codec, "coalesced")
     assert isinstance(times, LaunchTimes)
     base = {s.sparsity for s in times.samples if s.byte_count == 8 * MIB}
@@ -109,23 +109,25 @@ def test_coalesced_times_are_linear_in_the_size_and_tell_of_tensors_that_no_fit_
 
 
 @pytest.mark.parametrize(("machine", "near", "far"), [("v100", 0.03, 0.2), ("rtx-2080-ti", 0.03, 0.3)])
-def test_runs_that_double_tell_of_tensors_that_no_fit_saw(machine: str, near: float, far: float) -> None:
+def test_chunked_times_predict_held_out_tensors(machine: str, near: float, far: float) -> None:
     times = codec_times(machine, "csr", "chunked")
     assert isinstance(times, StreamTimes)
     sparsities = {s.sparsity for s in times.samples if s.byte_count == 8 * MIB}
     unseen = [s for s in times.samples if s.sparsity not in sparsities]
     assert {(s.grid, s.byte_count // MIB) for s in unseen} == {(197, 12), (1024, 12)}
-    by_size = LaunchTimes(times.samples)  # what is carried over from grid to grid by size alone is further off
+    by_size = LaunchTimes(times.samples)  # a model that scales by size alone has larger errors
     for one in unseen:
         launch, sparsity = LaunchShape(one.grid, one.block), one.sparsity + 1e-9
-        told = times.at(one.byte_count, sparsity, launch).total_ps
-        assert told == pytest.approx(one.total_ps, rel=near if one.grid == 197 else far)
+        predicted = times.at(one.byte_count, sparsity, launch).total_ps
+        assert predicted == pytest.approx(one.total_ps, rel=near if one.grid == 197 else far)
         if one.grid == 197:
-            assert abs(by_size.at(one.byte_count, sparsity, launch).total_ps - one.total_ps) > abs(told - one.total_ps)
+            assert abs(by_size.at(one.byte_count, sparsity, launch).total_ps - one.total_ps) > abs(
+                predicted - one.total_ps
+            )
 
 
 def test_times_of_runs_by_hand() -> None:
-    """Runs of 64, 128 words for 1 to 4 work-items: half as many words, half the time; as many runs, the same."""
+    """Runs of 64 or 128 words for 1 to 4 work-items: half the words take half the time."""
 
     def chunks(words: int, launch: LaunchShape) -> tuple[int, int]:
         unit = 64 if words <= 64 * launch.grid else 128
@@ -136,10 +138,10 @@ def test_times_of_runs_by_hand() -> None:
         return CodecSample("m", "csr", "chunked", grid, 64, 4 * words, 0.5, 0, encode, sums, 2 * encode)
 
     times = StreamTimes((sample(1, 256, 2560, 2), sample(4, 256, 640, 4), sample(4, 512, 1280, 4)), chunks)
-    told = times.at(4 * 192, 0.5, LaunchShape(4, 64))  # three runs of 64 words, where four were simulated
-    assert told.encode_ps == pytest.approx(640)
-    assert told.decode_ps == pytest.approx(1280)
-    assert told.sums_ps == 3
+    predicted = times.at(4 * 192, 0.5, LaunchShape(4, 64))  # three runs of 64 words, where four were simulated
+    assert predicted.encode_ps == pytest.approx(640)
+    assert predicted.decode_ps == pytest.approx(1280)
+    assert predicted.sums_ps == 3
     assert times.at(4 * 384, 0.5, LaunchShape(4, 64)).encode_ps == pytest.approx(1280)  # three of 128
     assert times.at(4 * 1024, 0.5, LaunchShape(1, 64)).encode_ps == pytest.approx(
         10240
@@ -150,15 +152,15 @@ def test_times_of_runs_by_hand() -> None:
 
 
 @pytest.mark.parametrize("machine", ["v100", "rtx-2080-ti"])
-def test_rounds_of_lz4_ship_and_foretell_four(machine: str) -> None:
+def test_lz4_rounds_predict_the_time_of_four_rounds(machine: str) -> None:
     times = codec_times(machine, "lz4", "coalesced")
     assert isinstance(times, BlockTimes)
     (four,) = [s for s in times.samples if s.byte_count == 4 * s.grid * 2**16]
-    told = times.at(four.byte_count, four.sparsity + 1e-9, LaunchShape(four.grid, four.block))
-    assert told.total_ps == pytest.approx(four.total_ps, rel=0.12)
+    predicted = times.at(four.byte_count, four.sparsity + 1e-9, LaunchShape(four.grid, four.block))
+    assert predicted.total_ps == pytest.approx(four.total_ps, rel=0.12)
 
 
-def test_every_row_says_where_it_is_from() -> None:
+def test_every_row_has_an_origin() -> None:
     rows = read_samples(str(SHIPPED))
     assert {row.origin for row in rows} <= {"simulated", "interpolated", "extrapolated"}
     assert {row.origin for row in shipped_samples()} == {"simulated", "interpolated"}

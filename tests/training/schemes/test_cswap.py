@@ -169,9 +169,9 @@ def test_codec_times_of_the_paper() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"codec_grid": 0}, "grid 0: expected 1 to 4096 work-groups"),
-        ({"codec_grid": 5000}, "grid 5000: expected 1 to 4096 work-groups"),
-        ({"codec_block": 32}, "block 32: expected 64 or 128 work-items"),
+        ({"codec_grid": 0}, "grid 0: out of range: expected 1 to 4096 work-groups"),
+        ({"codec_grid": 5000}, "grid 5000: out of range: expected 1 to 4096 work-groups"),
+        ({"codec_block": 32}, "block 32: unknown: expected 64 or 128 work-items"),
         ({"codec_kernels": "colaesced"}, "codec_kernels 'colaesced': expected one of coalesced, chunked"),
         ({"codec": "zvv"}, "GPU codec 'zvv'"),
         ({"codec_times": "measured"}, "codec_times 'measured': expected simulated or paper"),
