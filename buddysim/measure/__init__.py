@@ -1,1 +1,1 @@
-"""The microbenchmarks of docs/validation-rules.md on the GPU at hand: a table of curves, a machine file from it."""
+"""Runs the microbenchmarks of docs/validation-rules.md on this computer's GPU: a table of curves and a machine file."""

@@ -1,4 +1,4 @@
-"""Which points of which microbenchmarks are measured: those that docs/validation-rules.md compares, and a few more."""
+"""The points of each microbenchmark that are measured: those that docs/validation-rules.md compares, and a few more."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ TO_HOST, TO_DEVICE = "copy_to_host", "copy_to_device"
 KERNELS = ("vector_add", "gemm", "convolution")
 _STREAMS = {"init": 1, "read": 1, "scale": 2, "triad": 3, "3pt": 2, "5pt": 2}
 """Arrays of each kernel of STREAM that its bandwidth counts."""
-_MOST_L2S = 8
-_MOST_BYTES_SHARE = 4
-"""Of the device's memory a footprint takes at most a quarter."""
+_MAX_L2S = 8
+_MIN_MEMORY_RATIO = 4
+"""A footprint is at most a quarter of the device's memory."""
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,9 @@ class Benchmark:
 
     Attributes
     ----------
-    name, x_unit, y_unit : as the table has them
+    name, x_unit, y_unit : columns of the table
     x : its points
-    y : what is measured at one
+    y : function that measures a point
     """
 
     name: str
@@ -38,22 +38,28 @@ class Benchmark:
 
 
 def benchmarks(about: GpuProperties) -> Iterator[Benchmark]:
-    """All of a GPU, in the order in which they are measured."""
-    largest = min(_MOST_L2S * about.figures["l2CacheSize"], about.figures["totalGlobalMem"] // _MOST_BYTES_SHARE) // KIB
+    """Yield all benchmarks of a GPU, in the order in which they are measured."""
+    largest = min(_MAX_L2S * about.figures["l2CacheSize"], about.figures["totalGlobalMem"] // _MIN_MEMORY_RATIO) // KIB
     footprint = "footprint_kB"
     yield Benchmark(
-        CHASE, footprint, "cycles", _rising(2, largest, 1.2), lambda gpu, x: gpu.chase_cycles(round(x * KIB))
+        CHASE, footprint, "cycles", _geometric_points(2, largest, 1.2), lambda gpu, x: gpu.chase_cycles(round(x * KIB))
     )
-    yield Benchmark(PER_SM, footprint, "GB/s", _rising(2, largest, 1.3), lambda gpu, x: gpu.per_sm_gb_s(round(x * KIB)))
     yield Benchmark(
-        SHARED, footprint, "GB/s", _rising(1024, largest, 1.2, 512), lambda gpu, x: gpu.shared_gb_s(round(x * KIB))
+        PER_SM, footprint, "GB/s", _geometric_points(2, largest, 1.3), lambda gpu, x: gpu.per_sm_gb_s(round(x * KIB))
     )
-    most = about.figures["maxThreadsPerMultiProcessor"]
+    yield Benchmark(
+        SHARED,
+        footprint,
+        "GB/s",
+        _geometric_points(1024, largest, 1.2, 512),
+        lambda gpu, x: gpu.shared_gb_s(round(x * KIB)),
+    )
+    max_threads = about.figures["maxThreadsPerMultiProcessor"]
     occupancies = [round(100 * part / 32, 1) for part in range(1, 33)]
     for op, arrays in _STREAMS.items():
 
         def stream(gpu: MicrobenchmarkGpu, x: float, op: str = op, arrays: int = arrays) -> float:
-            return gpu.stream_gb_s(op, arrays, max(16, round(x / 100 * most / 16) * 16 // 2))
+            return gpu.stream_gb_s(op, arrays, max(16, round(x / 100 * max_threads / 16) * 16 // 2))
 
         yield Benchmark(f"{STREAM}{op}", "occupancy_percent", "GB/s", occupancies, stream)
     yield Benchmark(STRIDES, "stride_floats", "cycles", range(16), lambda gpu, x: gpu.stride_cycles(int(x)))
@@ -74,13 +80,13 @@ def benchmarks(about: GpuProperties) -> Iterator[Benchmark]:
         yield Benchmark(f"kernel_{name}", "rows", "us", [512, 1024, 2048], kernel)
 
 
-def _rising(least: int, most: int, factor: float, unit: int = 1) -> list[float]:
-    """Whole multiples of a unit, each about so many times the one before, to the last not above `most`."""
-    found: list[int] = []
-    at = float(least)
-    while at <= most:
-        whole = round(at / unit) * unit
-        if not found or whole > found[-1]:
-            found.append(whole)
-        at = max(at * factor, at + 1)
-    return [float(x) for x in found]
+def _geometric_points(first: int, last: int, factor: float, unit: int = 1) -> list[float]:
+    """Return multiples of a unit, each about `factor` times the one before, up to `last`."""
+    points: list[int] = []
+    value = float(first)
+    while value <= last:
+        multiple = round(value / unit) * unit
+        if not points or multiple > points[-1]:
+            points.append(multiple)
+        value = max(value * factor, value + 1)
+    return [float(x) for x in points]

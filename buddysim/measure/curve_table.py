@@ -1,4 +1,4 @@
-"""The table of what was measured, in the form of ``gpu_curves.csv``; it grows by whole curves."""
+"""The table of measured curves, in the form of ``gpu_curves.csv``; it grows by complete curves."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ SOURCE = "buddysim"
 
 
 def measure(gpu: MicrobenchmarkGpu, path: Path, progress: Callable[[str], object]) -> float:
-    """Measures every curve that the table does not have yet, and writes it after each.
+    """Measure every curve that the table lacks, and write the table after each.
 
     Parameters
     ----------
-    gpu : what is measured
-    path : of the table, which may be there from a run that was interrupted
+    gpu : the GPU to measure
+    path : of the table, which may exist from an interrupted run
     progress : called with a line after every curve
 
     Returns
     -------
-    float, the clock of the SMs in MHz: of the first run, where the table was there
+    float, the clock of the SMs in MHz: of the first run, if the table existed
 
     Raises
     ------
@@ -38,26 +38,27 @@ def measure(gpu: MicrobenchmarkGpu, path: Path, progress: Callable[[str], object
     rows, clock = _known(path, card_of(gpu.about.name))
     clock = clock if clock is not None else round(gpu.clock_mhz(), 1)
     done = {row[2] for row in rows}
-    todo = list(benchmarks(gpu.about))
-    for number, one in enumerate(todo, 1):
-        if one.name not in done:
-            rows += [
-                [card_of(gpu.about.name), SOURCE, one.name, one.x_unit, f"{x:g}", one.y_unit, f"{one.y(gpu, x):.6g}",
-                 f"{clock:g}"]
-                for x in one.x
-            ]  # fmt: skip
+    every = list(benchmarks(gpu.about))
+    for number, benchmark in enumerate(every, 1):
+        is_stored = benchmark.name in done
+        if not is_stored:
+            card, x_unit, y_unit = card_of(gpu.about.name), benchmark.x_unit, benchmark.y_unit
+            for x in benchmark.x:
+                y = benchmark.y(gpu, x)
+                rows.append([card, SOURCE, benchmark.name, x_unit, f"{x:g}", y_unit, f"{y:.6g}", f"{clock:g}"])
             write_text(path, csv_text([COLUMNS, *rows]))
-        progress(f"{number} of {len(todo)}: {one.name}, {len(one.x)} points" + ", was there" * (one.name in done))
+        stored = ", already in the table" if is_stored else ""
+        progress(f"{number} of {len(every)}: {benchmark.name}, {len(benchmark.x)} points{stored}")
     return clock
 
 
 def card_of(name: str) -> str:
-    """What the table and a machine file call a GPU: letters, digits and dashes."""
+    """Return the name of a GPU in the table and its machine file: letters, digits and dashes."""
     return "-".join("".join(c if c.isalnum() else " " for c in name.lower()).split())
 
 
 def _known(path: Path, card: str) -> tuple[list[list[str]], float | None]:
-    """The rows that a table has, and the clock in them."""
+    """Return the rows of an existing table, and their clock."""
     if not path.exists():
         return [], None
     rows = [cells for _, cells in csv_rows(read_text(path, "table of measured curves", LARGEST_FILE), str(path))]

@@ -1,7 +1,7 @@
 // The microbenchmarks of docs/validation-rules.md, and a few kernels of programs, in CUDA C++ for NVRTC.
 //
-// Each is what its synthetic workload (buddysim/synthetic/) is: the same blocks, warps and accesses. `sums` may be null:
-// then nothing is written, and the loads stay, as the compiler can't know.
+// Each has the blocks, warps and accesses of its synthetic workload (buddysim/synthetic/). `sums` may be null: then
+// nothing is written, and the compiler, which can't know that, does not remove the loads.
 
 #define KERNEL extern "C" __global__ void
 
@@ -19,8 +19,8 @@ __device__ inline long long cycles_after(Value value)
 #endif
 }
 
-// One warp, whose loads wait for each other. found: where it ended, and the cycles of `hops`.
-KERNEL chase(const unsigned long long *first, long long warm, long long hops, unsigned long long *found)
+// One warp, whose loads depend on each other. result: the last address, and the cycles of `hops`.
+KERNEL chase(const unsigned long long *first, long long warm, long long hops, unsigned long long *result)
 {
     const unsigned long long *at = first;
     for (long long hop = 0; hop < warm; ++hop)
@@ -30,12 +30,12 @@ KERNEL chase(const unsigned long long *first, long long warm, long long hops, un
         at = (const unsigned long long *)*at;
     const long long end = cycles_after((unsigned long long)at);
     if (threadIdx.x == 0) {
-        found[0] = (unsigned long long)at;
-        found[1] = (unsigned long long)(end - start);
+        result[0] = (unsigned long long)at;
+        result[1] = (unsigned long long)(end - start);
     }
 }
 
-// A block of an SM reads lines of a set, the same for all, again and again: a warp's n-th load is line warp + n warps.
+// A block of an SM reads lines of one set, the same for all, repeatedly: a warp's n-th load is line warp + n warps.
 KERNEL sm_loads(const float *__restrict__ set, unsigned lines, long long loads, float *sums)
 {
     const unsigned warps = blockDim.x / 32, lane = threadIdx.x % 32, step = warps % lines;
@@ -51,21 +51,21 @@ KERNEL sm_loads(const float *__restrict__ set, unsigned lines, long long loads, 
         sums[(size_t)blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
 
-// A block of 1,024 threads reads one chunk of 512 KiB, of which 32 pieces of 16 KiB lie between those of the others.
+// A block of 1,024 threads reads one chunk of 512 KiB: 32 parts of 16 KiB, interleaved with those of other chunks.
 KERNEL l2_loads(const double *__restrict__ set, unsigned chunks, double *sums)
 {
     const unsigned chunk = blockIdx.x % chunks;
     double sum = 0;
 #pragma unroll 4
-    for (unsigned piece = 0; piece < 32; ++piece) {
-        const double *own = set + ((size_t)piece * chunks + chunk) * 2048 + threadIdx.x;
+    for (unsigned part = 0; part < 32; ++part) {
+        const double *own = set + ((size_t)part * chunks + chunk) * 2048 + threadIdx.x;
         sum += own[0] + own[1024];
     }
     if (sums)
         sums[(size_t)blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
 
-// STREAM and stencils: an element of each thread. Shared memory, which no one uses, keeps further blocks away.
+// STREAM and stencils: an element of each thread. Unused shared memory limits the resident blocks.
 #define STREAM(name, statement)                                                                                \
     KERNEL stream_##name(double *__restrict__ a, const double *__restrict__ b, const double *__restrict__ c, double k) \
     {                                                                                                          \

@@ -1,4 +1,4 @@
-"""A machine file from what was measured: a preset with what the GPU and its curves tell in place of its figures."""
+"""A machine file from measurements: a preset whose values are replaced by those of the GPU and its curves."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from buddysim.validation.curve.curve_data import MeasuredCurve
 from buddysim.validation.curve.fit import fit
 from buddysim.validation.curve.replays import host_chase
 
-_PINS_OFF_AT_MOST = 0.01
+_MAX_PIN_ERROR = 0.01
 
 
 def nearest_preset(name: str) -> str:
-    """The preset of a GPU's model, by its name.
+    """Return the preset of a GPU's model, by its name.
 
     Raises
     ------
@@ -49,41 +49,41 @@ def _pattern(preset: str) -> re.Pattern[str]:
 def machine_from(
     about: GpuProperties, clock_mhz: float, curves: Sequence[MeasuredCurve], like: str
 ) -> tuple[Machine, list[str]]:
-    """The machine, and what of it is still the preset's although it was asked for.
+    """Return the machine, and a line for each key that keeps the preset's value although it was requested.
 
     Parameters
     ----------
-    about : what CUDA says
-    clock_mhz : of the SMs, measured
-    curves : all that were measured
-    like : the preset whose figures stay where nothing tells others
+    about : properties that CUDA reports
+    clock_mhz : measured clock of the SMs
+    curves : all measured curves
+    like : the preset whose values stay where nothing was measured
 
     Notes
     -----
-    Latencies and bandwidths are fitted as docs/validation-rules.md says, the link by a chase and copies besides.
+    Latencies and bandwidths are fitted as docs/validation-rules.md says; the link is fitted to a chase and to copies.
     """
-    machine, kept = Machine.load(like), []
+    machine, unchanged = Machine.load(like), []
     by_cuda = f"CUDA, properties of {about.name}"
     measured = f"measured on {about.name} at {clock_mhz:g} MHz by 'buddysim machines measure'"
-    for keys, source in [({"clock.core": f"{clock_mhz:g} MHz"}, measured), *_stated(about, by_cuda)]:
+    for keys, source in [({"clock.core": f"{clock_mhz:g} MHz"}, measured), *_keys_of_properties(about, by_cuda)]:
         try:
             machine = machine.with_overrides(keys, source=source)
         except BuddysimError as error:
-            kept.append(f"{', '.join(keys)} stay as those of {like}: {error}")
+            unchanged.append(f"{', '.join(keys)} stay as those of {like}: {error}")
     pins = 2000 * about.figures.get("memoryClockRate", 0) * about.figures.get("memoryBusWidth", 0) / 8
-    if pins and abs(machine.dram_bytes_per_s / pins - 1) > _PINS_OFF_AT_MOST:
-        kept.append(
+    if pins and abs(machine.dram_bytes_per_s / pins - 1) > _MAX_PIN_ERROR:
+        unchanged.append(
             f"dram: channels stay as those of {like}, {machine.dram_bytes_per_s / 1e9:.0f} GB/s; by its properties the "
             f"GPU has {pins / 1e9:.0f} GB/s"
         )
     machine = machine.with_overrides(fit(machine, curves).keys, source=measured)
     machine = machine.with_overrides(_link(machine, {curve.benchmark: curve for curve in curves}), source=measured)
-    described = machine.renamed(card_of(about.name), f"{about.name}, measured; what was not is that of {like}")
-    return described, kept
+    described = machine.renamed(card_of(about.name), f"{about.name}, measured; all else is that of {like}")
+    return described, unchanged
 
 
-def _stated(about: GpuProperties, source: str) -> list[tuple[Mapping[str, object], str]]:
-    """Keys that CUDA's properties tell; those that depend on each other together."""
+def _keys_of_properties(about: GpuProperties, source: str) -> list[tuple[Mapping[str, object], str]]:
+    """Return the keys that follow from CUDA's properties, dependent keys in one group."""
     known = about.figures
     groups: list[dict[str, object]] = [
         {"sm.count": known["multiProcessorCount"]},
@@ -102,7 +102,7 @@ def _stated(about: GpuProperties, source: str) -> list[tuple[Mapping[str, object
 
 
 def _link(machine: Machine, curves: Mapping[str, MeasuredCurve]) -> dict[str, object]:
-    """The link to the host: the slower direction's best copy, a chase in host memory less what comes on top."""
+    """Return the keys of the host link: the slower direction's best copy, and the latency of a chase in host memory."""
     keys: dict[str, object] = {}
     copies = [max(curves[name].y) for name in (TO_HOST, TO_DEVICE) if name in curves]
     if copies:

@@ -1,4 +1,4 @@
-"""A GPU measured whole: its table and its machine file in one folder."""
+"""Measures a GPU: writes its table of curves and its machine file into one folder."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ TABLE, MACHINE = "gpu_curves.csv", "machine.toml"
 def measure_into(
     folder: Path, like: str | None, open_gpu: Callable[[], MicrobenchmarkGpu], progress: Callable[[str], object]
 ) -> list[Path]:
-    """Measures a GPU into a folder, which is made; what an interrupted run has left there is not measured again.
+    """Measure a GPU into a folder, which is made; curves that an interrupted run left there are not measured again.
 
     Parameters
     ----------
     folder : of the table and the machine file
-    like : the preset whose figures stay where nothing tells others; None: the one of the GPU's model
-    open_gpu : gives the GPU
-    progress : called with a line after every curve, and for what is still the preset's
+    like : the preset whose values stay where nothing was measured; None: the one of the GPU's model
+    open_gpu : returns the GPU
+    progress : called with a line after every curve, and for keys that keep the preset's values
 
     Returns
     -------
@@ -44,10 +44,10 @@ def measure_into(
     folder.mkdir(parents=True, exist_ok=True)
     table, file = folder / TABLE, folder / MACHINE
     check_outputs([table, file])
-    progress(f"{gpu.about.name}: what can't be measured is that of {like}; if interrupted, it goes on where it was")
+    progress(f"{gpu.about.name}: keys that can't be measured are those of {like}; an interrupted run can be continued")
     clock_mhz = measure(gpu, table, progress)
-    machine, kept = machine_from(gpu.about, clock_mhz, curves(table), like)
-    for text in kept:
+    machine, unchanged = machine_from(gpu.about, clock_mhz, curves(table), like)
+    for text in unchanged:
         progress(f"warning: {text}")
     write_text(file, machine.to_toml())
     return [table, file]

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from buddysim.measure.gpu import lap_of
+from buddysim.measure.gpu import chase_words
 
 SOURCE = resources.files("buddysim.measure") / "kernels.cu"
 
@@ -35,8 +35,8 @@ LAUNCH = """
     for (blockIdx.y = 0; blockIdx.y < gy; ++blockIdx.y) for (blockIdx.x = 0; blockIdx.x < gx; ++blockIdx.x) \\
     for (threadIdx.y = 0; threadIdx.y < by; ++threadIdx.y) for (threadIdx.x = 0; threadIdx.x < bx; ++threadIdx.x) call
 extern "C" {
-void run_chase(const unsigned long long *first, long long warm, long long hops, unsigned long long *found)
-{ EACH(1, 1, 32, 1, chase(first, warm, hops, found)); }
+void run_chase(const unsigned long long *first, long long warm, long long hops, unsigned long long *result)
+{ EACH(1, 1, 32, 1, chase(first, warm, hops, result)); }
 void run_sm_loads(unsigned blocks, unsigned threads, const float *set, unsigned lines, long long loads, float *sums)
 { EACH(blocks, 1, threads, 1, sm_loads(set, lines, loads, sums)); }
 void run_l2_loads(unsigned blocks, const double *set, unsigned chunks, double *sums)
@@ -73,49 +73,49 @@ def at(array: npt.NDArray[Any]) -> ctypes.c_void_p:
 
 
 @pytest.mark.parametrize("footprint", [128, 4096, 100 * 128 + 5])
-def test_a_chase_visits_every_line_once_a_lap(cpu: ctypes.CDLL, footprint: int) -> None:
-    words = lap_of(footprint)
-    base, places = words.ctypes.data, max(1, footprint // 128)
+def test_chase_visits_every_line_once_per_cycle(cpu: ctypes.CDLL, footprint: int) -> None:
+    words = chase_words(footprint)
+    base, n_lines = words.ctypes.data, max(1, footprint // 128)
     words += np.uint64(base)
-    found = np.zeros(2, dtype=np.uint64)
-    seen = []
-    for hops in range(places + 1):
-        cpu.run_chase(ctypes.c_void_p(base), ctypes.c_longlong(0), ctypes.c_longlong(hops), at(found))
-        seen.append((int(found[0]) - base) // 128)
-    assert sorted(seen[:-1]) == list(range(places))
-    assert seen[-1] == seen[0] == 0
-    cpu.run_chase(ctypes.c_void_p(base), ctypes.c_longlong(2), ctypes.c_longlong(1), at(found))
-    assert (int(found[0]) - base) // 128 == seen[3 % places]
+    result = np.zeros(2, dtype=np.uint64)
+    visited = []
+    for hops in range(n_lines + 1):
+        cpu.run_chase(ctypes.c_void_p(base), ctypes.c_longlong(0), ctypes.c_longlong(hops), at(result))
+        visited.append((int(result[0]) - base) // 128)
+    assert sorted(visited[:-1]) == list(range(n_lines))
+    assert visited[-1] == visited[0] == 0
+    cpu.run_chase(ctypes.c_void_p(base), ctypes.c_longlong(2), ctypes.c_longlong(1), at(result))
+    assert (int(result[0]) - base) // 128 == visited[3 % n_lines]
 
 
 @pytest.mark.parametrize("lines", [1, 3, 8, 21])
-def test_a_working_set_is_read_in_turn_by_all_warps(cpu: ctypes.CDLL, lines: int) -> None:
-    held = np.random.default_rng(0).integers(0, 100, (lines, 32)).astype(np.float32)
+def test_all_warps_read_the_working_set_cyclically(cpu: ctypes.CDLL, lines: int) -> None:
+    array = np.random.default_rng(0).integers(0, 100, (lines, 32)).astype(np.float32)
     sums = np.zeros((2, 8, 32), dtype=np.float32)
-    cpu.run_sm_loads(2, 256, at(held), lines, ctypes.c_longlong(50), at(sums))
-    expected = [[sum(held[(warp + 8 * n) % lines] for n in range(50)) for warp in range(8)]] * 2
+    cpu.run_sm_loads(2, 256, at(array), lines, ctypes.c_longlong(50), at(sums))
+    expected = [[sum(array[(warp + 8 * n) % lines] for n in range(50)) for warp in range(8)]] * 2
     np.testing.assert_array_equal(sums, expected)
 
 
 def test_chunks_of_the_shared_set_cover_it(cpu: ctypes.CDLL) -> None:
-    held = np.random.default_rng(0).integers(0, 100, 3 * 2**16).astype(np.float64)
+    array = np.random.default_rng(0).integers(0, 100, 3 * 2**16).astype(np.float64)
     sums = np.zeros((3, 1024))
-    cpu.run_l2_loads(3, at(held), 3, at(sums))
-    pieces = held.reshape(32, 3, 2, 1024)
-    np.testing.assert_array_equal(sums, pieces.sum(axis=(0, 2)))
+    cpu.run_l2_loads(3, at(array), 3, at(sums))
+    parts = array.reshape(32, 3, 2, 1024)
+    np.testing.assert_array_equal(sums, parts.sum(axis=(0, 2)))
 
 
 def test_strides_read_the_words_of_the_workload(cpu: ctypes.CDLL) -> None:
     from buddysim.synthetic.l1_strides import OFFSETS
 
     for stride in (0, 1, 5, 15):
-        held = np.random.default_rng(0).integers(0, 100, 4096).astype(np.float32)
+        array = np.random.default_rng(0).integers(0, 100, 4096).astype(np.float32)
         sums, cycles = np.zeros((32, 32), dtype=np.float32), np.zeros(1, dtype=np.int64)
-        cpu.run_l1_strides(at(held), stride, ctypes.c_longlong(3), at(sums), at(cycles))
+        cpu.run_l1_strides(at(array), stride, ctypes.c_longlong(3), at(sums), at(cycles))
         lane = np.arange(32) * stride
         for warp in range(32):
             first = lane + warp % 2 * 32 * stride
-            np.testing.assert_array_equal(sums[warp], 3 * sum(held[first + offset] for offset in OFFSETS))
+            np.testing.assert_array_equal(sums[warp], 3 * sum(array[first + offset] for offset in OFFSETS))
 
 
 def test_stream_does_what_it_is_called(cpu: ctypes.CDLL) -> None:

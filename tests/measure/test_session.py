@@ -1,4 +1,4 @@
-"""A GPU that is itself a simulated machine is measured: the machine file has its figures."""
+"""Measures a simulated GPU: the machine file has its figures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from buddysim.measure.machine_file import nearest_preset
 from buddysim.measure.session import MACHINE, TABLE, measure_into
 from buddysim.validation.curve import curve_data, replays
 
-#: What this machine has unlike its preset; all of it is to be found.
+#: Keys in which this machine differs from its preset; the measurement must recover them.
 CHANGED = {
     "clock.core": "1200 MHz",
     "sm.count": "64",
@@ -31,12 +31,12 @@ CHANGED = {
 
 @dataclass
 class SimulatedGpu:
-    """Replays on a machine in place of a GPU. A level's footprints are one, and STREAM's threads the fewest."""
+    """Replays on a machine in place of a GPU, with one footprint per level and the fewest threads of STREAM."""
 
     machine: Machine
     name: str = "Tesla V100-SXM2-32GB"
-    asked: list[str] = field(default_factory=list)
-    known: dict[tuple[object, ...], float] = field(default_factory=dict)
+    calls: list[str] = field(default_factory=list)
+    results: dict[tuple[object, ...], float] = field(default_factory=dict)
 
     @property
     def about(self) -> GpuProperties:
@@ -90,10 +90,10 @@ class SimulatedGpu:
 
     def _once(self, *call: object) -> float:
         key = tuple(part for part in call if isinstance(part, int | str))
-        self.asked.append(str(call[0]))
-        if key not in self.known:
-            self.known[key] = call[1](*call[2:])  # type: ignore[operator]
-        return self.known[key]
+        self.calls.append(str(call[0]))
+        if key not in self.results:
+            self.results[key] = call[1](*call[2:])  # type: ignore[operator]
+        return self.results[key]
 
 
 @pytest.fixture(scope="module")
@@ -103,16 +103,16 @@ def gpu() -> SimulatedGpu:
 
 @pytest.fixture(scope="module")
 def folder(gpu: SimulatedGpu, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    said: list[str] = []
+    lines: list[str] = []
     folder = tmp_path_factory.mktemp("parent") / "measured"
-    assert measure_into(folder, None, lambda: gpu, said.append) == [folder / TABLE, folder / MACHINE]
-    assert len([text for text in said if "points" in text]) == len(list(benchmarks(gpu.about)))
-    assert not [text for text in said if text.startswith("warning")]
+    assert measure_into(folder, None, lambda: gpu, lines.append) == [folder / TABLE, folder / MACHINE]
+    assert len([text for text in lines if "points" in text]) == len(list(benchmarks(gpu.about)))
+    assert not [text for text in lines if text.startswith("warning")]
     return folder
 
 
-def test_the_machine_file_waits_as_the_gpu_does_for_device_memory(folder: Path, gpu: SimulatedGpu) -> None:
-    """The key itself shows only in steps: such a chase falls into step with refreshes, a ninth of their interval."""
+def test_machine_file_has_the_memory_latency_of_the_gpu(folder: Path, gpu: SimulatedGpu) -> None:
+    """The key itself is known only in steps: the chase synchronizes with refreshes, a ninth of their interval."""
     machine = Machine.load(str(folder / MACHINE))
     footprint = 6 * machine.l2.size
     assert replays.chase(machine, footprint, 128) == pytest.approx(gpu.chase_cycles(footprint), rel=0.02)
@@ -123,7 +123,7 @@ def number(machine: Machine, key: str) -> float:
     return float(machine.text(key).split()[0])
 
 
-def test_the_machine_file_has_the_figures_of_the_gpu(folder: Path) -> None:
+def test_machine_file_has_the_figures_of_the_gpu(folder: Path) -> None:
     machine = Machine.load(str(folder / MACHINE))
     assert machine.name == "tesla-v100-sxm2-32gb"
     assert machine.sm.count == 64
@@ -136,23 +136,23 @@ def test_the_machine_file_has_the_figures_of_the_gpu(folder: Path) -> None:
     assert machine.source("dram.timing.tRCD") == Machine.load("v100").source("dram.timing.tRCD")
 
 
-def test_the_table_is_one_of_measured_curves(folder: Path, gpu: SimulatedGpu) -> None:
+def test_table_has_the_format_of_measured_curves(folder: Path, gpu: SimulatedGpu) -> None:
     curves = curve_data.curves(folder / TABLE)
-    assert [curve.benchmark for curve in curves] == [one.name for one in benchmarks(gpu.about)]
+    assert [curve.benchmark for curve in curves] == [benchmark.name for benchmark in benchmarks(gpu.about)]
     chase = next(curve for curve in curves if curve.benchmark == curve_data.CHASE)
     assert list(chase.x) == sorted(chase.x)
     assert chase.x[-1] > 4 * gpu.machine.l2.size / 1024  # the plateau of device memory is in it
 
 
-def test_what_is_there_is_not_measured_again(folder: Path, gpu: SimulatedGpu, tmp_path: Path) -> None:
-    whole = (folder / TABLE).read_text()
-    lines = whole.splitlines(keepends=True)
-    kept = [line for line in lines if "chase" not in line or "host" in line]
-    (tmp_path / TABLE).write_text("".join(kept))
-    gpu.asked.clear()
+def test_stored_curves_are_not_measured_again(folder: Path, gpu: SimulatedGpu, tmp_path: Path) -> None:
+    complete = (folder / TABLE).read_text()
+    lines = complete.splitlines(keepends=True)
+    remaining = [line for line in lines if "chase" not in line or "host" in line]
+    (tmp_path / TABLE).write_text("".join(remaining))
+    gpu.calls.clear()
     measure_into(tmp_path, None, lambda: gpu, lambda _: None)
-    assert set(gpu.asked) == {"chase"}
-    assert sorted((tmp_path / TABLE).read_text().splitlines()) == sorted(whole.splitlines())
+    assert set(gpu.calls) == {"chase"}
+    assert sorted((tmp_path / TABLE).read_text().splitlines()) == sorted(complete.splitlines())
     assert (tmp_path / MACHINE).read_text() == (folder / MACHINE).read_text()
 
 
@@ -160,7 +160,7 @@ class Interrupted(Exception):
     """Stands for ctrl-C."""
 
 
-def test_an_interrupted_run_leaves_whole_curves(gpu: SimulatedGpu, tmp_path: Path) -> None:
+def test_interrupted_run_leaves_complete_curves(gpu: SimulatedGpu, tmp_path: Path) -> None:
     class Cut(SimulatedGpu):
         def copy_gb_s(self, to_host: bool, count: int) -> float:
             raise Interrupted
@@ -176,7 +176,7 @@ def test_an_interrupted_run_leaves_whole_curves(gpu: SimulatedGpu, tmp_path: Pat
     assert sorted(path.name for path in tmp_path.iterdir()) == [TABLE]
 
 
-def test_a_table_of_another_gpu_is_refused_and_stays(gpu: SimulatedGpu, tmp_path: Path) -> None:
+def test_table_of_another_gpu_is_refused_and_unchanged(gpu: SimulatedGpu, tmp_path: Path) -> None:
     row = ",".join(curve_data.COLUMNS) + "\nother,buddysim,stream_read,occupancy_percent,3,GB/s,5,1000\n"
     (tmp_path / TABLE).write_text(row)
     with pytest.raises(BuddysimError, match="curves of 'other': expected those of tesla-v100"):
@@ -197,11 +197,11 @@ def test_a_table_of_another_gpu_is_refused_and_stays(gpu: SimulatedGpu, tmp_path
         ("NVIDIA GeForce RTX 2080 Ti", "rtx-2080-ti"),
     ],
 )
-def test_the_preset_of_a_model_is_found(name: str, preset: str) -> None:
+def test_nearest_preset_is_that_of_the_model(name: str, preset: str) -> None:
     assert nearest_preset(name) == preset
 
 
 @pytest.mark.parametrize("name", ["NVIDIA RTX A1000", "NVIDIA L4", "NVIDIA GeForce GTX 1080"])
-def test_a_model_without_a_preset_needs_like(name: str) -> None:
+def test_model_without_a_preset_needs_like(name: str) -> None:
     with pytest.raises(BuddysimError, match="expected --like"):
         nearest_preset(name)
