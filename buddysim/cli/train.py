@@ -106,6 +106,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--stalls", action="store_true", help="show which layers stall, for how long, and which link would remove it"
     )
+    parser.add_argument(
+        "--columns", metavar="NAME[,NAME..]", help="counters to show as the table's columns; list: print their names"
+    )
+    parser.add_argument("--keep-order", action="store_true", help="show schemes in the order of --scheme")
+    parser.add_argument("--decisions", action="store_true", help="show what each scheme decided, for many schemes too")
+    parser.add_argument("--assumptions", action="store_true", help="list every assumption of the result, numbered")
     parser.add_argument("--json", metavar="FILE", help="write the full result; -: to standard output, no screen")
     parser.add_argument("--parquet", metavar="FILE", help="write the full result as tidy rows (needs pyarrow)")
     _add_measuring(parser)
@@ -343,7 +349,7 @@ def _report(
 ) -> None:
     from buddysim.base.jsonfile import write_json
     from buddysim.base.parquet import write_parquet
-    from buddysim.report.training_screen import print_training
+    from buddysim.report.training_screen import counter_columns, print_training, shown_counters
     from buddysim.training.search import fastest_that_fits
 
     content = {scheme: result.to_dict() for scheme, result in results.items()}
@@ -353,16 +359,26 @@ def _report(
         write_json(args.json, content)
     if args.json == "-":
         return
-    if args.memory_budget is not None:
-        content = dict(sorted(content.items(), key=lambda item: (not item[1]["fits"], item[1]["time_ms"])))
+    if args.columns == "list":
+        print("\n".join(counter_columns(content)))
+        return
     files = [path for path in (args.json, args.parquet) if path is not None]
-    written = f"full result: {', '.join(files) or 'not kept (--json FILE writes it)'}"
-    written += f"; timeline: {args.timeline}" if args.timeline else ""
-    print_training(content, written, batches, beyond, _changed(args))
-    if args.memory_budget is not None:
-        fastest = fastest_that_fits(results)
-        if fastest is not None:
-            print(f"\nfastest that fits in {args.memory_budget}: {fastest}")
+    saved = f"full result: {', '.join(files)}" if files else "not saved (--json FILE)"
+    stalls = "" if args.stalls else "; stalls by layer: --stalls"
+    timeline = f"; timeline: {args.timeline or '--timeline FILE'}"
+    fastest = fastest_that_fits(results) if args.memory_budget is not None else None
+    print_training(
+        content,
+        f"{saved}{stalls}{timeline}",
+        batches=batches,
+        beyond=beyond,
+        changed=_changed(args),
+        columns=shown_counters(content, args.columns) if args.columns is not None else None,
+        keep_order=args.keep_order,
+        with_decisions=args.decisions,
+        with_assumptions=args.assumptions,
+        answer=f"fastest scheme that fits in {args.memory_budget}: {fastest}" if fastest is not None else "",
+    )
 
 
 def _report_layers(
@@ -395,13 +411,13 @@ def _report_layers(
 
 def _refuse_where_nothing_fits(results: Mapping[str, TrainingResult], args: argparse.Namespace) -> None:
     from buddysim.base.errors import BuddysimError
-    from buddysim.report.training_screen import missing_text
+    from buddysim.report.training_screen import format_out_of_memory
 
     if any(result.counters["fits"] for result in results.values()):
         return
     best = min(results, key=lambda scheme: (results[scheme].counters["memory.peak_bytes"], scheme))
     batch = results[best].provenance["batch"]
     raise BuddysimError(
-        f"{args.network}, batch {batch}: none of {', '.join(results)} fits; the nearest is {best}: "
-        f"{missing_text(results[best].counters)}"
+        f"{args.network}, batch {batch}: none of {', '.join(results)} fits: the nearest is {best}: "
+        f"{format_out_of_memory(results[best].counters)}"
     )

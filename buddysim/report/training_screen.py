@@ -1,240 +1,396 @@
-"""The result of a simulated training iteration on one screen: a row for each scheme."""
+"""The screen of `train`: which schemes fit and how fast they are, what limits the others, caveats."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from buddysim.report.caveats import assumption_lines
-from buddysim.report.quantities import format_gib, format_percent
+from buddysim.base.errors import BuddysimError
+from buddysim.base.hints import hint, shortened
+from buddysim.report.caveats import assumption_lines, assumption_parts, caveat_section
+from buddysim.report.quantities import format_gib, format_significant, format_whole_percent
 from buddysim.report.screen import NOT_APPLICABLE, Column, Part, ScreenTable, make_printable, print_screen
-from buddysim.training.schemes import UNCHANGED
+from buddysim.training.schemes import UNCHANGED, family
 
 Flat = Mapping[str, Any]
 Results = Mapping[str, Flat]
+Cell = Callable[[Flat], str]
 
-#: What every iteration leaves out stands right below the table.
-_NOT_MODELLED = "model"
+#: With more schemes they stand by family, and reasons are one line each.
+_BY_FAMILY_FROM = 10
+#: Decisions of more schemes than these are shown only on request.
+_MAX_WITH_DECISIONS = 3
+_NAMES_WIDTH = 26
 
-
-def _fits(result: Flat) -> str:
-    return "yes" if result["fits"] else "NO"
-
-
-def _speed(result: Flat) -> str:
-    """The oracle's time over this one."""
-    return (
-        NOT_APPLICABLE if result["performance_vs_oracle"] is None else format_percent(result["performance_vs_oracle"])
-    )
-
-
-def _ms(key: str) -> Callable[[Flat], str]:
-    return lambda result: f"{result[key]:,.1f}" if result[key] else NOT_APPLICABLE
-
-
-def _gib(key: str) -> Callable[[Flat], str]:
-    return lambda result: format_gib(result[key]) if result[key] else NOT_APPLICABLE
-
-
-def _saved(key: str) -> Callable[[Flat], str]:
-    """The share of the network-wide baseline that is saved."""
-    return lambda result: format_percent(1 - result[key] / result["memory.baseline_bytes"])
-
-
-def _batch(result: Flat) -> str:
-    return f"{result['provenance']['batch']:,}"
-
-
-COLUMNS: Sequence[tuple[str, Callable[[Flat], str]]] = (
-    ("fits", _fits),
-    ("time\nms", _ms("time_ms")),
-    ("speed of\noracle's", _speed),
-    ("stalls\nms", _ms("stall_ms")),
-    ("peak\nGiB", _gib("memory.peak_bytes")),
-    ("average\nGiB", _gib("memory.time_mean_bytes")),
-    ("average\nsaved", _saved("memory.time_mean_bytes")),
-    ("offloaded\nGiB", _gib("offload.bytes")),
-    ("on the\nlink, GiB", _gib("link.bytes")),
-    ("pinned on\nhost, GiB", _gib("host.peak_pinned_bytes")),
-)
-
-
-def _codes(result: Flat) -> str:
-    """Encoding and decoding on the GPU."""
-    spent = result["encode_ms"] + result["decode_ms"]
-    return f"{spent:,.1f}" if spent else NOT_APPLICABLE
-
-
-def _footprint_ratio(result: Flat) -> str:
-    """Gist's memory footprint ratio, of schemes that have one."""
-    ratio = result["memory.footprint_ratio"]
-    return NOT_APPLICABLE if ratio is None else f"{ratio:.2f} x"
-
-
-def _accuracy(result: Flat) -> str:
-    """What the scheme does to the accuracy of what is trained."""
-    return str(result["provenance"].get("accuracy", "not measured"))
+#: The end of an accuracy that was not measured on the simulated network.
+_SMALL_NETWORK = ", small network"
+_POLICIES = {
+    "none": "no layer offloads",
+    "conv": "CONV layers offload",
+    "all": "every feature-extraction layer offloads",
+}
+_ALGORITHMS = {"m": "memory-optimal algorithms", "p": "fastest algorithms"}
 
 
 def training_parts(
     results: Results,
-    full_result: str = "",
+    saved: str = "",
     batches: Mapping[str, int] | None = None,
     beyond: Results | None = None,
     changed: Mapping[str, object] | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    keep_order: bool = False,
+    with_decisions: bool = False,
+    with_assumptions: bool = False,
+    answer: str = "",
 ) -> list[Part]:
-    """One screen: which schemes fit, their costs and savings, their limits, decisions and assumptions.
+    """Return the screen of the results of some schemes.
 
     Parameters
     ----------
     results : what `TrainingResult.to_dict` gives, by scheme name
-    full_result : text that names the file of the full result
-    batches : the largest batch of each scheme that fits, where these were looked for; 0 for none
-    beyond : of these schemes, the counters ``missing.*`` of one sample more, which does not fit
-    changed : figures of the machine that are not those of its name
+    saved : where the full result is, and what else there is to request
+    batches : the largest batch of each scheme that fits, if these were searched; 0 for none
+    beyond : of these schemes, the counters ``oom.*`` of one sample more, which does not fit
+    changed : settings of the machine that are not those of its name
+    columns : counters to show in place of the usual columns
+    keep_order : whether schemes keep the order of `results`
+    with_decisions : whether decisions are shown for any number of schemes
+    with_assumptions : whether every assumption is listed
+    answer : a line below the heading
     """
-    sections: tuple[list[Part], ...] = (
-        [_heading(results, batches), *_changed(changed or {}), _conditions(next(iter(results.values())))],
-        [_comparison(results, batches)],
-        list(_not_modelled(results)),
-        list(_limits(results, beyond or {})),
-        list(_decisions(results)),
-        [*_calibration(results), *map(make_printable, _other_assumptions(results))],
-        [full_result] * bool(full_result),
-    )
-    parts: list[Part] = []
-    for section in filter(None, sections):
-        parts += [""] * bool(parts) + section
-    return parts
+    ordered = dict(results) if keep_order else _in_order(results)
+    parts: list[Part] = [*_heading(results, batches, changed or {}), *([answer] if answer else []), ""]
+    parts += [_counters(ordered, columns)] if columns else [_comparison(ordered, batches, keep_order)]
+    parts += _legend(ordered, columns)
+    sections = [
+        ("out of memory", _reasons(ordered)),
+        ("out of memory with one sample more", _next_batches(ordered, beyond or {})),
+        ("limits of the schemes that fit", _limits(ordered)),
+        ("decisions", _decisions(ordered, with_decisions)),
+    ]
+    shown = [(title, rows) for title, rows in sections if rows]
+    for number, (title, rows) in enumerate(shown):
+        table = ScreenTable([Column("", left=True, wrap_to=_NAMES_WIDTH), Column("", left=True, text=True)], rows)
+        parts += [*([""] if not number else []), title, table]
+    caveats = list(_caveats(results))
+    parts += caveat_section(caveats[:2] if len(results) >= _BY_FAMILY_FROM else caveats, len(assumption_lines(results)))
+    if with_assumptions:
+        parts += assumption_parts(results)
+    return [*parts, *(["", saved] if saved else [])]
 
 
-def missing_text(result: Flat) -> str:
-    """How far a result is from fitting: at its peak, and where it fails first."""
-    over = result["oom.peak_excess_bytes"]
-    return f"{format_gib(over)} GiB over at its peak; first: {result['oom.message']}" if over else result["oom.message"]
+def print_training(results: Results, saved: str, **options: Any) -> None:
+    """Print the screen of `training_parts`."""
+    print_screen(training_parts(results, saved, **options))
 
 
-def print_training(
-    results: Results,
-    full_result: str,
-    batches: Mapping[str, int] | None = None,
-    beyond: Results | None = None,
-    changed: Mapping[str, object] | None = None,
-) -> None:
-    """Prints the screen."""
-    print_screen(training_parts(results, full_result, batches, beyond, changed))
+def format_out_of_memory(result: Flat) -> str:
+    """Return why a result does not fit: the request that fails, and by how much the peak exceeds the memory."""
+    return str(result["oom.message"])
 
 
-def _changed(settings: Mapping[str, object]) -> Iterator[str]:
-    if settings:
-        yield make_printable(f"changed: {', '.join(f'{key} = {value}' for key, value in settings.items())}")
+def _in_order(results: Results) -> Results:
+    """The schemes that fit, fastest first, then the others; many schemes by family."""
+    groups: dict[str, list[str]] = {}
+    for name in results:
+        groups.setdefault(_family(name) if len(results) >= _BY_FAMILY_FROM else "", []).append(name)
+    names = [name for group in groups.values() for name in sorted(group, key=lambda name: _rank(results[name]))]
+    return {name: results[name] for name in names}
 
 
-def _heading(results: Results, batches: Mapping[str, int] | None) -> str:
+def _family(name: str) -> str:
+    try:
+        return family(name)
+    except BuddysimError:  # a saved result of a plug-in's scheme
+        return ""
+
+
+def _rank(result: Flat) -> tuple[bool, float, float]:
+    return not result["fits"], -(result["performance_vs_oracle"] or 0.0), -float(result["time_ms"])
+
+
+def _heading(results: Results, batches: Mapping[str, int] | None, changed: Mapping[str, object]) -> Iterator[str]:
     first = next(iter(results.values()))
     run = first["provenance"]
     capacities = [result["memory.capacity_bytes"] for result in results.values() if result["memory.capacity_bytes"]]
-    memory = f"{format_gib(capacities[0])} GiB" if capacities else "as much memory as it takes"
-    if batches is not None:
-        return f"{run['network']} on {run['machine']} ({memory}): the largest batch that fits"
-    return (
-        f"{run['network']}, batch {run['batch']}, on {run['machine']} ({memory}): one iteration; network-wide with the "
-        f"fastest algorithms {format_gib(first['memory.baseline_bytes'])} GiB, of that workspace "
-        f"{format_gib(first['memory.baseline_workspace_bytes'])} GiB; oracle (as much memory as it takes): "
-        f"{first['oracle_ms']:,.1f} ms"
+    memory = f"{capacities[0] / 2**30:,.1f} GiB, " if capacities else ""
+    batch = f", batch {run['batch']}," if batches is None else ""
+    yield make_printable(f"{run['network']}{batch} on {run['machine']}  ({memory}link {run['link']} {_link_rate(run)})")
+    if changed:
+        yield make_printable(f"changed: {', '.join(f'{key} = {value}' for key, value in changed.items())}")
+    what = "one iteration" if batches is None else "the largest batch that fits"
+    prefetch = f"; prefetch {run['prefetch']}" if run["prefetch"] != "vdnn" else ""
+    yield make_printable(f"{what}, {run['precision']}, {_optimizer(first)}; {_layer_times(run)}{prefetch}")
+
+
+def _link_rate(run: Flat) -> str:
+    to_host, to_gpu = (run[f"link_{way}_bytes_per_s"] / 1e9 for way in ("d2h", "h2d"))
+    return f"{to_host:g} GB/s each way" if to_host == to_gpu else f"{to_host:g} GB/s to the host, {to_gpu:g} back"
+
+
+def _optimizer(result: Flat) -> str:
+    name = result["provenance"]["optimizer"]
+    if name == "none":
+        return "no optimizer"
+    state = format_gib(result["memory.optimizer_state_bytes"])
+    return f"optimizer {name} ({format_significant(result['update_ms'])} ms, state {state} GiB)"
+
+
+def _layer_times(run: Flat) -> str:
+    library = re.sub(r"^cudnn(\d+)$", r"cuDNN \1", run["conv_library"])
+    if "buddysim calibrate" in run["calibration"]:
+        return f"layer times fitted by buddysim calibrate ({library})"
+    return f"layer times fitted to {library} timings" if run["calibrated"] else f"layer times uncalibrated ({library})"
+
+
+def _fits(result: Flat) -> str:
+    if not result["memory.capacity_bytes"]:
+        return NOT_APPLICABLE
+    return "yes" if result["fits"] else "NO"
+
+
+def _performance(result: Flat) -> str:
+    value = result["performance_vs_oracle"]
+    return NOT_APPLICABLE if value is None else format_whole_percent(value)
+
+
+def _ms(*keys: str) -> Cell:
+    """A time; in parentheses where it is the time on a GPU with enough memory."""
+
+    def text(result: Flat) -> str:
+        total = sum(result[key] for key in keys)
+        if not total:
+            return NOT_APPLICABLE
+        return format_significant(total) if result["fits"] else f"({format_significant(total)})"
+
+    return text
+
+
+def _gib(*keys: str) -> Cell:
+    def text(result: Flat) -> str:
+        total = sum(result[key] for key in keys)
+        return format_gib(total) if total else NOT_APPLICABLE
+
+    return text
+
+
+def _footprint_ratio(result: Flat) -> str:
+    ratio = result["memory.footprint_ratio"]
+    return NOT_APPLICABLE if ratio is None else f"{ratio:.2f}x"
+
+
+def _link_gib(result: Flat) -> str:
+    """Bytes over the link, where they are not those of the feature maps."""
+    compressed = result["link.bytes"] != result["offload.bytes"] + result["prefetch.bytes"]
+    return format_gib(result["link.bytes"]) if compressed else NOT_APPLICABLE
+
+
+_COLUMNS: Sequence[tuple[Column, Cell]] = (
+    (Column("fits\n"), _fits),
+    (Column("performance\nvs oracle"), _performance),
+    (Column("time\nms"), _ms("time_ms")),
+    (Column("stalls\nms"), _ms("stall_ms")),
+    (Column("peak\nGiB"), _gib("memory.peak_bytes")),
+    (Column("offload\nGiB"), _gib("offload.bytes")),
+    (Column("pinned\nGiB", priority=1), _gib("host.peak_pinned_bytes")),
+    (Column("codec\nms", priority=3), _ms("encode_ms", "decode_ms")),
+    (Column("Gist\nMFR", priority=2), _footprint_ratio),
+    (Column("link GiB\n(compressed)", priority=4), _link_gib),
+)
+
+
+def _comparison(results: Results, batches: Mapping[str, int] | None, keep_order: bool) -> ScreenTable:
+    """A row for each scheme; columns without any number are left out."""
+    cells = {name: [cell(result) for _, cell in _COLUMNS] for name, result in results.items()}
+    used = [n for n in range(len(_COLUMNS)) if any(row[n] != NOT_APPLICABLE for row in cells.values())]
+    rows: list[Sequence[str]] = []
+    previous = None
+    for name in results:
+        if len(results) >= _BY_FAMILY_FROM and not keep_order and previous not in (None, _family(name)):
+            rows.append(())
+        previous = _family(name)
+        batch = [_batch(results[name], batches[name])] if batches is not None else []
+        rows.append((name, *batch, *(cells[name][n] for n in used)))
+    batch_column = [Column("batch\nsamples")] if batches is not None else []
+    columns = [Column("scheme", left=True, min_width=13), *batch_column, *(_COLUMNS[n][0] for n in used)]
+    return ScreenTable(columns, rows)
+
+
+def _batch(result: Flat, batch: int) -> str:
+    if not result["memory.capacity_bytes"]:
+        return "any"
+    return f"{batch:,}" if batch else "none"
+
+
+def _counters(results: Results, names: Sequence[str]) -> ScreenTable:
+    """The counters that the user names, a column each."""
+    columns = [Column(name.replace(".", ".\n")) for name in names]
+    return ScreenTable(
+        [Column("scheme", left=True), *columns],
+        [(name, *(_format_counter(result[key]) for key in names)) for name, result in results.items()],
     )
 
 
-def _comparison(results: Results, batches: Mapping[str, int] | None) -> ScreenTable:
-    columns = list(COLUMNS)
-    if any(_accuracy(result) != UNCHANGED for result in results.values()):
-        columns.append(("accuracy", _accuracy))
-    if any(result["encode_ms"] + result["decode_ms"] for result in results.values()):
-        columns.append(("codes\nms", _codes))
-    if any(result["memory.footprint_ratio"] is not None for result in results.values()):
-        columns.append(("maps\nGiB", _gib("memory.footprint_bytes")))
-        columns.append(("maps\nsmaller", _footprint_ratio))
-    if batches is not None:
-        columns.insert(0, ("batch\nsamples", _batch))
-    rows = []
+def _format_counter(value: Any) -> str:
+    if value is None:
+        return NOT_APPLICABLE
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return format_significant(value)
+    return f"{value:,}" if isinstance(value, int) else make_printable(str(value))
+
+
+def shown_counters(results: Results, text: str) -> list[str]:
+    """Return the counters that ``--columns`` names.
+
+    Raises
+    ------
+    BuddysimError : no such counter
+    """
+    known = counter_columns(results)
+    names = [name.strip() for name in text.split(",")]
+    for name in names:
+        if name not in known:
+            problem = f"--columns: {shortened(name)}: unknown counter: expected one that --columns list names"
+            raise BuddysimError(problem + hint(name, known))
+    return names
+
+
+def counter_columns(results: Results) -> list[str]:
+    """Return the counters that can be columns: those that are a single value."""
+    first = next(iter(results.values()))
+    return [key for key, value in first.items() if not isinstance(value, (dict, list))]
+
+
+def _legend(results: Results, columns: Sequence[str] | None) -> Iterator[str]:
+    texts = []
+    if any(not result["memory.capacity_bytes"] for result in results.values()):
+        texts.append("oracle: unlimited GPU memory.")
+    if not columns and any(not result["fits"] for result in results.values()):
+        texts.append("( ): what it would be with enough memory.")
+    if texts:
+        yield " ".join(texts)
+    lossy: dict[str, list[str]] = {}
     for name, result in results.items():
-        cells = [text(result) for _, text in columns]
-        if batches is not None and not batches[name]:
-            cells[0] = "none"
-        elif batches is not None and not result["memory.capacity_bytes"]:
-            cells = ["any"]
-        rows.append((name, *cells))
-    return ScreenTable([Column("scheme", left=True), *(Column(heading) for heading, _ in columns)], rows)
+        accuracy = result["provenance"].get("accuracy", UNCHANGED)
+        if accuracy != UNCHANGED:
+            lossy.setdefault(accuracy, []).append(name)
+    if lossy:
+        texts = [f"{', '.join(names)} {points.removesuffix(_SMALL_NETWORK)}" for points, names in lossy.items()]
+        where = "; measured on a small CNN, Fashion-MNIST" if any(_SMALL_NETWORK in points for points in lossy) else ""
+        yield f"accuracy: {'; '.join(texts)}{where}"
 
 
-def _conditions(result: Flat) -> str:
-    """What every time of the table depends on: precision, calibration, link, optimizer."""
-    run = result["provenance"]
-    calibrated = f"calibrated ({run['conv_library']})" if run["calibrated"] else f"UNCALIBRATED ({run['conv_library']})"
-    updated = "no weight update"
-    if run["optimizer"] != "none":
-        held = result["memory.optimizer_state_bytes"]
-        updated = f"{run['optimizer']} {result['update_ms']:,.1f} ms, state {format_gib(held)} GiB"
-    return (
-        f"{run['precision']}; layer times {calibrated}; link {run['link']}: "
-        f"{run['link_d2h_bytes_per_s'] / 1e9:g} GB/s out, {run['link_h2d_bytes_per_s'] / 1e9:g} GB/s back; "
-        f"{updated}"
-    )
+def _join_names(names: Sequence[str], results: Results) -> str:
+    """Names of schemes; all of a family's in one word."""
+    joined: list[str] = []
+    for name in names:
+        members = [other for other in results if _family(other) == _family(name)]
+        prefix = _family(name)
+        if len(members) > 2 and set(members) <= set(names) and all(member.startswith(prefix) for member in members):
+            joined.append(f"{prefix}*")
+        else:
+            joined.append(name)
+    return ", ".join(dict.fromkeys(joined))
 
 
-def _not_modelled(results: Results) -> Iterator[str]:
-    texts = {result["provenance"]["assumptions"].get(_NOT_MODELLED) for result in results.values()}
-    yield from (f"not modelled, or simpler than in reality: {text}" for text in sorted(filter(None, texts)))
+def _grouped(texts: Mapping[str, str], results: Results) -> list[Sequence[str]]:
+    """A row for each text, with the names that have it."""
+    groups: dict[str, list[str]] = {}
+    for name, text in texts.items():
+        groups.setdefault(text, []).append(name)
+    return [(f"  {_join_names(names, results)}", text) for text, names in groups.items()]
 
 
-def _other_assumptions(results: Results) -> list[str]:
-    return [line for line in assumption_lines(results) if not line.partition(" ")[2].startswith(_NOT_MODELLED)]
+_AMOUNT = re.compile(r"[\d.,]+ GiB$")
 
 
-def _limits(results: Results, beyond: Results) -> Iterator[str]:
-    """What limits each scheme: what is missing, or the memories it fills, the fullest first."""
-    for name, result in results.items():
-        if not result["fits"]:
-            yield f"{name}: {missing_text(result)}"
-            continue
-        filled = _filled(result)
-        if not filled:
-            continue
-        text = "; next: ".join(f"{what}, {_of(*sizes)}" for what, *sizes in filled)
-        if name in beyond:
-            more = result["provenance"]["batch"] + 1
-            text = f"batch {more} does not fit: {missing_text(beyond[name])}. At batch {_batch(result)}: {text}"
-        yield f"{name}: {text}"
+def _reasons(results: Results) -> list[Sequence[str]]:
+    """Why each scheme that does not fit runs out of memory; of many schemes the failing request alone."""
+    reasons = {name: format_out_of_memory(result) for name, result in results.items() if not result["fits"]}
+    if len(results) < _BY_FAMILY_FROM:
+        return _grouped(reasons, results)
+    short = {name: reason.partition(", largest free block")[0] for name, reason in reasons.items()}
+    return _grouped(_with_ranges(short), results)
 
 
-def _filled(result: Flat) -> list[tuple[str, int, int]]:
-    """The memories in use: name, bytes at most, capacity."""
-    both = [
-        ("GPU memory (training.device_memory)", result["memory.peak_bytes"], result["memory.capacity_bytes"]),
-        (
-            "pinned host memory (training.max_pinned_memory)",
-            result["host.peak_pinned_bytes"],
-            result["host.pinned_capacity_bytes"],
-        ),
-    ]
-    return sorted((row for row in both if row[1] and row[2]), key=lambda row: -row[1] / row[2])
+def _with_ranges(texts: Mapping[str, str]) -> dict[str, str]:
+    """The same texts, where those that differ only in their amount have the range of amounts."""
+    amounts: dict[str, list[float]] = {}
+    for text in texts.values():
+        amount = _AMOUNT.search(text)
+        if amount:
+            amounts.setdefault(text[: amount.start()], []).append(float(amount[0].split()[0].replace(",", "")))
+    ranges = {}
+    for name, text in texts.items():
+        stem = _AMOUNT.sub("", text)
+        values = amounts.get(stem, []) if stem != text else []
+        several = len(set(values)) > 1
+        ranges[name] = f"{stem}{min(values):,.2f} - {max(values):,.2f} GiB" if several else text
+    return ranges
 
 
-def _of(used: int, capacity: int) -> str:
-    return f"{format_gib(used)} of {format_gib(capacity)} GiB ({format_percent(used, capacity)})"
+def _next_batches(results: Results, beyond: Results) -> list[Sequence[str]]:
+    return [(f"  {name}", format_out_of_memory(beyond[name])) for name in results if name in beyond]
 
 
-def _decisions(results: Results) -> Iterator[str]:
-    """Decisions of each scheme, in one paragraph."""
-    for name, result in results.items():
-        decisions = result["provenance"]["decisions"]
-        if decisions:
-            yield f"{name}: {'; '.join(decisions)}"
+def _limits(results: Results) -> list[Sequence[str]]:
+    """How full the memories are under each scheme that fits."""
+    limits = {name: _fullness(result) for name, result in results.items() if result["fits"]}
+    return _grouped({name: text for name, text in limits.items() if text}, results)
 
 
-def _calibration(results: Results) -> list[str]:
+def _fullness(result: Flat) -> str:
+    texts = []
+    if result["memory.capacity_bytes"]:
+        texts.append((result["memory.peak_bytes"] / result["memory.capacity_bytes"], "GPU memory", ""))
+    pinned, capacity = result["host.peak_pinned_bytes"], result["host.pinned_capacity_bytes"]
+    if pinned and capacity:
+        texts.append((pinned / capacity, "pinned host memory", f" of {capacity / 2**30:,.0f} GiB"))
+    ordered = sorted(texts, key=lambda text: -text[0])
+    return ", ".join(f"{memory} {format_whole_percent(fraction)}{of}" for fraction, memory, of in ordered)
+
+
+def _decisions(results: Results, requested: bool) -> list[Sequence[str]]:
+    """What each scheme decided, for a few schemes or on request."""
+    texts = {
+        name: _decision_text(result["provenance"]["decisions"])
+        for name, result in results.items()
+        if result["provenance"]["decisions"]
+    }
+    return _grouped(texts, results) if requested or len(texts) <= _MAX_WITH_DECISIONS else []
+
+
+def _decision_text(decisions: Sequence[str]) -> str:
+    """Decisions as one text; the passes of vDNN's dynamic policy as the choice and what does not fit."""
+    passes = [re.fullmatch(r"((none|conv|all)\(([mp])\)): (fits|out of .*)", decision) for decision in decisions]
+    if not all(passes):
+        return "; ".join(decisions)
+    outcomes = [match.groups() for match in passes if match]
+    fitting = [outcome for outcome in outcomes if outcome[3] == "fits"]
+    failing = [name for name, *_, outcome in outcomes if outcome != "fits"]
+    if not fitting:
+        return f"{' and '.join(failing)} do not fit"
+    name, policy, algorithms, _ = fitting[-1]
+    verb = "does" if len(failing) == 1 else "do"
+    rest = f"; {' and '.join(failing)} {verb} not fit" if failing else ""
+    return f"{name}: {_POLICIES[policy]}, {_ALGORITHMS[algorithms]}{rest}"
+
+
+def _caveats(results: Results) -> Iterator[str]:
+    """Caveats of a training, the most important first."""
     run = next(iter(results.values()))["provenance"]
-    return [
-        f"layer times: {run['conv_library']}, {run['calibration']}",
-        f"link: both directions at the same time; prefetch: {run['prefetch']}",
-    ]
+    if not run["calibrated"]:
+        yield f"Layer times of this GPU are {run['calibration'].removesuffix('.')}."
+    yield "Layers run one after the other; input copy and framework time are left out."
+    if "8 MiB of workspace" in run["calibration"]:
+        yield (
+            "cuDNN 4 timings had at most 8 MiB of workspace and no FFT; the times of the other algorithms are derived "
+            "(docs/cost-model.md)."
+        )
+    if any("activations" in result["provenance"]["assumptions"] for result in results.values()):
+        yield "Compressed sizes are those of feature maps that were observed in another, small network."
