@@ -34,6 +34,10 @@ _L1 = {
     "l1.sector_accesses": (_SECTORS, "Sectors that loads look up in an L1; loads that bypass the L1 do not count."),
     "l1.sector_hits": (_SECTORS, "L1 sector lookups that hit a valid sector; MSHR merges do not count."),
     "l1.sector_mshr_merges": (_SECTORS, "L1 sector lookups that join a miss in flight and send no request."),
+    "l1.sector_misses": (
+        _SECTORS,
+        "L1 sector lookups that neither hit nor join a miss in flight: the L1 requests them.",
+    ),
     "l1.line_accesses": ("lines", "L1 line lookups, one for each line of a load."),
     "l1.line_hits": ("lines", "L1 line lookups that find the line's tag, whether or not the sectors are valid."),
 }
@@ -140,7 +144,7 @@ _BUDDY = {
     "compression.max_ratio": ("ratio", "Compression ratio at the event where it is largest, without metadata."),
     "compression.mean_ratio": (
         "ratio",
-        "Mean of the bytes allocated divided by the mean of the device memory occupied.",
+        "Mean of the bytes allocated divided by the mean of the device memory occupied, without metadata.",
     ),
     "compression.synthetic_min_ratio": (
         "ratio",
@@ -160,7 +164,11 @@ _BUDDY = {
     ),
     "footprint.device_bytes": (
         _BYTES,
-        "Device memory that allocations occupy under their targets, when most is occupied with metadata.",
+        "Device memory that allocations occupy under their targets, without metadata, when data and metadata peak.",
+    ),
+    "footprint.used_device_bytes": (
+        _BYTES,
+        "Device memory that the scheme uses, metadata included; under Unified Memory at most the memory for pages.",
     ),
     "footprint.buddy_bytes": (_BYTES, "Peak of the buddy memory reserved, whether or not entries overflow into it."),
     "footprint.metadata_bytes": (
@@ -349,6 +357,7 @@ _PROVENANCE = {
 LAWS = (
     "`l2.sector_accesses` = `l2.read_sectors` + `l2.write_sectors`",
     "`l2.sector_hits` = `l2.read_sector_hits` + `l2.write_sector_hits`",
+    "`l1.sector_accesses` = `l1.sector_hits` + `l1.sector_mshr_merges` + `l1.sector_misses`",
     "`load_sectors` = `l1.sector_hits` + `l1.sector_mshr_merges` + `l2.read_sectors`",
     "`l2.read_sectors` = `l2.read_sector_hits` + `l2.sector_mshr_merges` + `l2.read_sector_misses`",
     "`l2.sectors_made_dirty` = `l2.writeback_sectors` + `l2.dirty_sectors_overwritten` + `l2.dirty_sectors_freed`"

@@ -53,6 +53,7 @@ def _cache_counters(raw: dict[str, Any]) -> dict[str, Any]:
         "l1.sector_accesses": raw["l1_accesses"],
         "l1.sector_hits": raw["l1_hits"],
         "l1.sector_mshr_merges": raw["l1_merged"],
+        "l1.sector_misses": raw["l1_accesses"] - raw["l1_hits"] - raw["l1_merged"],
         "l1.line_accesses": raw["l1_lines"],
         "l1.line_hits": raw["l1_line_hits"],
         "l2.sector_accesses": raw["l2_reads"] + raw["l2_writes"],
@@ -118,6 +119,7 @@ def _compression_counters(run: ReplayRun, raw: dict[str, Any]) -> dict[str, Any]
     buddy = raw["buddy_fills"] + raw["buddy_writebacks"]
     moves = raw["fills"] + raw["writebacks"]
     footprint, over_time = run.footprint, (run.launches, raw["now_ps"])
+    largest = footprint.largest()
     entries = sum(p.end_entry - p.first_entry for p in run.layout.placed)
     extrapolated = run.states.extrapolated_entries if run.states else 0
     used = list(run.states.used.values()) if run.states else []
@@ -130,7 +132,8 @@ def _compression_counters(run: ReplayRun, raw: dict[str, Any]) -> dict[str, Any]
         "compression.ratio": footprint.ratio(),
         "compression.max_ratio": footprint.max_ratio(),
         "compression.mean_ratio": footprint.mean_ratio(*over_time),
-        **{f"footprint.{kind}_bytes": size for kind, size in footprint.largest().items()},
+        **{f"footprint.{kind}_bytes": size for kind, size in largest.items()},
+        "footprint.used_device_bytes": run.scheme.device_bytes(largest["device"] + largest["metadata"]),
         **{f"footprint.mean_{kind}_bytes": size for kind, size in footprint.mean(*over_time).items()},
         "sizes.class_changes": raw["grown"] + raw["shrunk"],
         "sizes.class_increases": raw["grown"],

@@ -44,6 +44,7 @@ class ReplayRun:
         kernels: Sequence[Kernel],
         compute_gap_scale: Fraction,
         queueing: bool,
+        capacity_bytes: int | None = None,
     ) -> None:
         self.trace, self.machine, self.scheme_name = trace, machine, scheme_name
         self.options, self.compute_gap_scale = options, compute_gap_scale
@@ -65,7 +66,7 @@ class ReplayRun:
             self.states = EntryClasses(self.layout, self.sizes, first, self.large)
         array = self.states.array if self.states else lazy_zeros(self.layout.n_entries)
         self.numbers = engine_numbers(machine, compute_gap_scale)
-        self.scheme.configure(machine, self.footprint.largest()["allocated"] // ENTRY_BYTES)
+        self.scheme.configure(machine, self.footprint.largest()["allocated"] // ENTRY_BYTES, capacity_bytes)
         self.engine = ReplayEngine(self.numbers, self._regions(), array, self.scheme, queueing)
         self.moments = dict(self.layout.moments)
         self.per_kernel: list[dict[str, object]] = []

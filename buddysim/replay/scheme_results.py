@@ -66,7 +66,7 @@ def simulate_schemes(
     schemes : names of replay schemes; without the baseline there are no slowdowns
     baseline_set : settings of the baseline's machine alone, by dotted key: ``{"link.bandwidth": "150 GB/s"}`` holds it
         at one link while `machine` goes through several
-    equal_capacity : schemes whose pages migrate get as much device memory as `buddy` takes under the targets
+    equal_capacity : every scheme may use as much device memory as `buddy` uses under the targets
     sensitivity : as `simulate` has it; every scheme, the baseline too, is changed alike, and a slowdown's band is over
         the ratios of equally changed runs. ``auto`` is ``none`` where nothing is compared
     start_progress : called with the name of a scheme before its runs, gives their `progress`
@@ -93,14 +93,14 @@ def simulate_schemes(
         sensitivity = NONE
     with OpenTraces() as files:
         simulation = Simulation(files, trace, targets, **options)
-        room = _make_equal(machines, simulation) if equal_capacity else None
+        capacity_bytes = _buddy_device_bytes(machine, simulation) if equal_capacity else None
         results = {}
         for scheme, its_machine in machines.items():
             progress = start_progress(scheme) if start_progress else None
-            results[scheme] = simulation.result(its_machine, scheme, sensitivity, progress)
-    if room is not None:
+            results[scheme] = simulation.result(its_machine, scheme, sensitivity, progress, capacity_bytes)
+    if capacity_bytes is not None:
         results = {
-            scheme: replace(result, provenance={**result.provenance, "equal_capacity_bytes": room})
+            scheme: replace(result, provenance={**result.provenance, "equal_capacity_bytes": capacity_bytes})
             for scheme, result in results.items()
         }
     if BASELINE not in results:
@@ -121,17 +121,10 @@ def simulate_schemes(
     )
 
 
-def _make_equal(machines: dict[str, Machine], simulation: Simulation) -> int:
-    """Sets how much of the footprint does not fit, for schemes that have such a key; gives the bytes that do."""
-    machine = next(iter(machines.values()))
+def _buddy_device_bytes(machine: Machine, simulation: Simulation) -> int:
+    """Return the device memory that Buddy Compression uses under the targets: data and metadata, in bytes."""
     footprint = simulation.footprint(machine).largest()
-    room = footprint["device"] + footprint["metadata"]
-    share = max(0.0, 1 - room / max(1, footprint["allocated"]))
-    for scheme in machines:
-        key = REGISTRY.find(scheme).oversubscription_key
-        if key is not None:
-            machines[scheme] = machines[scheme].with_overrides({key: f"{share:.6f}"}, "equal_capacity")
-    return room
+    return footprint["device"] + footprint["metadata"]
 
 
 def slowdown(result: ReplayResult, baseline: ReplayResult) -> dict[str, float | None]:

@@ -161,20 +161,32 @@ class Simulation:
         return sum(kernel.memory_instructions for kernel in self.kernels)
 
     def result(
-        self, machine: Machine, scheme: str, asked: str, progress: Callable[[int, int], None] | None
+        self,
+        machine: Machine,
+        scheme: str,
+        asked: str,
+        progress: Callable[[int, int], None] | None,
+        capacity_bytes: int | None = None,
     ) -> ReplayResult:
-        """The result of a run and of its changed ones; parameters as `simulate` has them."""
+        """Return the result of a run and of its perturbed runs.
+
+        Parameters
+        ----------
+        machine, scheme, asked, progress : as `simulate` has them
+        capacity_bytes : device memory that the scheme may use; None: as the machine's keys say
+        """
         plan = self.plan(asked)
         synthetic = self._synthetic(machine, scheme)
         every, total = self.memory_instructions, self.memory_instructions * (1 + len(plan.changes))
-        result = self._run(machine, scheme, sensitivity.UNCHANGED, progress and (lambda done, _: progress(done, total)))
+        own_progress = progress and (lambda done, _: progress(done, total))
+        result = self._run(machine, scheme, sensitivity.UNCHANGED, own_progress, capacity_bytes)
         if not plan.changes:
             provenance = {**result.provenance, "sensitivity": sensitivity.describe_runs(plan, [], [])}
             return replace(result, synthetic=synthetic, provenance=provenance)
         machines = {change: change.of(machine) for change in plan.changes}
         results = sensitivity.run_all(
             plan.changes,
-            lambda change, report: self._run(machines[change], scheme, change, report),
+            lambda change, report: self._run(machines[change], scheme, change, report, capacity_bytes),
             lambda done: progress(every + done, total) if progress else None,
         )
         described = sensitivity.describe_runs(plan, results, list(machines.values()))
@@ -213,6 +225,7 @@ class Simulation:
         scheme: str,
         change: sensitivity.Perturbation,
         progress: Callable[[int, int], None] | None,
+        capacity_bytes: int | None,
     ) -> ReplayResult:
         options = replace(self.options, seed=(self.options.seed + change.seed) % (_LARGEST_SEED + 1))
         targets = self._targets(machine, options) if REGISTRY.find(scheme).uses_targets else None
@@ -220,7 +233,7 @@ class Simulation:
         queueing = self.queueing and change == sensitivity.UNCHANGED
         try:
             return ReplayRun(
-                self.trace, machine, scheme, targets, options, self.kernels, compute_gap_scale, queueing
+                self.trace, machine, scheme, targets, options, self.kernels, compute_gap_scale, queueing, capacity_bytes
             ).run(progress)
         except BuddysimError as error:
             if not change.seed:

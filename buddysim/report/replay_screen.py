@@ -296,13 +296,13 @@ def _ratio_range(result: Flat) -> str:
 
 
 def _device_memory(result: Flat) -> str:
-    """Data and metadata; of Unified Memory what is resident; with synthetic sizes a range, as for the ratio."""
+    """The device memory that the scheme uses, with metadata; with synthetic sizes a range, as for the ratio."""
     metadata = result["footprint.metadata_bytes"]
     total = result["footprint.device_bytes"] + metadata
     if not total:
         return NOT_APPLICABLE
     if not _is_synthetic(result):
-        return format_bytes(min(total, result["um.resident_bytes"] or total))
+        return format_bytes(result["footprint.used_device_bytes"])
     ratios = (result["compression.synthetic_max_ratio"], result["compression.synthetic_min_ratio"])
     low, high = (result["footprint.allocated_bytes"] / ratio + metadata for ratio in ratios)
     factor, unit = byte_unit(high)

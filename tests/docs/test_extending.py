@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -122,3 +123,16 @@ def test_an_example_works_as_one_more_file_of_the_package(example: Example, tmp_
 def test_nothing_of_an_example_is_known_without_it(example: Example) -> None:
     for kind in HOMES:
         assert example.file.stem.replace("_", "-") not in registry(kind)
+
+
+def test_scheme_reports_its_device_memory_and_gets_the_equal_capacity(tmp_path: Path) -> None:
+    """A plug-in scheme that limits device memory is shown with it, and obeys --equal-capacity."""
+    plugin = "--plugin docs/examples/plugins/first_touch.pyx --scheme buddy,first-touch --sensitivity none"
+    command = f"python -m buddysim run traces/fdtd2048.bin {plugin} --kernels 0:1 --set first_touch.fitting=0.25"
+    shown = run((command,), tmp_path, ROOT)
+    assert re.search(r"^ +device memory .* 12\.0 MiB", shown, re.MULTILINE)
+    results = json.loads(run((f"{command} --equal-capacity --json -",), tmp_path, ROOT))
+    buddy, first_touch = (results[name]["footprint.used_device_bytes"] for name in ("buddy", "first-touch"))
+    page = 64 * 1024
+    assert buddy - page < first_touch <= buddy
+    assert first_touch // page >= results["first-touch"]["first_touch.device_pages"] > 0.9 * first_touch / page

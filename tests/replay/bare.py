@@ -110,7 +110,7 @@ def run_launches(
     array = np.array(state if state is not None else [0x77] * entries, dtype=np.uint8)
     array = np.concatenate([array, np.zeros(entries - len(array), np.uint8)])
     chosen = REGISTRY.find(scheme)()
-    chosen.configure(machine, entries)
+    chosen.configure(machine, entries, None)
     rows = np.array(regions, dtype=np.int64)
     if chosen.allocations_in_host_memory:
         rows[:, 2] = Placement.HOST

@@ -9,9 +9,9 @@ class SchemeBase:
     uses_sizes: ClassVar[bool]
     checks_capacity: ClassVar[bool]
     allocations_in_host_memory: ClassVar[bool]
-    oversubscription_key: ClassVar[str | None]
     assumptions: ClassVar[dict[str, str]]
     SECTION: ClassVar[type[Section] | None]
     SECTION_NAME: ClassVar[str | None]
     COUNTERS: ClassVar[dict[str, str]]
-    def configure(self, machine: Machine, allocated_entries: int) -> None: ...
+    def configure(self, machine: Machine, allocated_entries: int, capacity_bytes: int | None) -> None: ...
+    def device_bytes(self, occupied_bytes: int) -> int: ...

@@ -27,8 +27,6 @@ cdef class SchemeBase:
     checks_capacity = False
     #: Every allocation lives in host memory.
     allocations_in_host_memory = False
-    #: The key of machine files that says which share of the footprint does not fit device memory; None without one.
-    oversubscription_key: str | None = None
     #: What the scheme assumes that the other ones don't, for the result.
     assumptions: dict[str, str] = {}
     #: The scheme's section of the machine file (a class derived from `buddysim.machine.section.Section`); None without one.
@@ -38,18 +36,28 @@ cdef class SchemeBase:
     #: The scheme's counters: of each the unit and, after a colon, what it counts.
     COUNTERS: dict[str, str] = {}
 
-    def configure(self, machine, allocated_entries):
+    def configure(self, machine, allocated_entries, capacity_bytes):
         """Takes over what the scheme needs of the machine; called before the engine is built.
 
         Parameters
         ----------
         machine : Machine
-        allocated_entries : entries of all allocations of device memory, at the moment at which most are allocated
+        allocated_entries : peak of the entries allocated in device memory
+        capacity_bytes : device memory that the scheme may use for them (`--equal-capacity`); None: as the machine's keys say
 
         Raises
         ------
         BuddysimError : a machine that the scheme can't run on
         """
+
+    def device_bytes(self, occupied_bytes):
+        """Returns the device memory that the scheme uses for the program's device allocations, in bytes.
+
+        Parameters
+        ----------
+        occupied_bytes : what all of them occupy at their peak, under their targets and with metadata
+        """
+        return occupied_bytes
 
     cdef int prepare(self, MemorySystem* m, Arena* arena) except -1:
         """Makes the scheme's state (`arena_zeroed`) and sets `m.scheme_state`; regions and entry sizes are there already."""

@@ -605,21 +605,20 @@ class UmConfig(Section):
 cdef class Scheme(SchemeBase):
     SECTION = UmConfig
     SECTION_NAME = "um"
-    oversubscription_key = "um.oversubscription"
     SUMMARY = "Unified Memory, pages migrating on fault into device memory that is too small"
     assumptions = {
         "um": "Unified Memory is a model (fault batches, tree prefetch, LRU eviction), not the hardware the paper measured; "
         "the run begins with the pages where `um.initial_location` says: the lowest ones resident, as many as fit, or all on the host",
     }
     COUNTERS = {
-        "um.page_faults": "faults: loads, stores and atomics to a page that was neither in device memory nor on its way",
-        "um.resident_bytes": "B: device memory for pages of the program's device allocations: what fits without oversubscription",
-        "um.fault_handling_busy_ps": "ps: for which batches of faults were handled, one after the other, `um.fault_batch_latency` each",
-        "um.pages_prefetched": "pages: migrated in with a faulting one",
-        "um.pages_evicted": "pages: written back to make room",
-        "um.evicted_dirty_sectors": "sectors: of `l2.writeback_sectors`, those that left the L2 with their page",
-        "link.migration_in_bytes": "B: pages that Unified Memory migrated in",
-        "link.migration_out_bytes": "B: pages that it evicted",
+        "um.page_faults": "faults: Loads, stores and atomics to a page that is neither resident nor migrating.",
+        "um.resident_bytes": "B: Device memory for pages of the program's device allocations.",
+        "um.fault_handling_busy_ps": "ps: Time in which fault batches were handled, `um.fault_batch_latency` each.",
+        "um.pages_prefetched": "pages: Pages that migrate to device memory with a faulting page of their VA block.",
+        "um.pages_evicted": "pages: Pages evicted from device memory to free it for others.",
+        "um.evicted_dirty_sectors": "sectors: Dirty sectors that the L2 writes back because their page is evicted.",
+        "link.migration_in_bytes": "B: Data of pages that migrate to device memory.",
+        "link.migration_out_bytes": "B: Data of evicted pages that is written to host memory.",
     }
     cdef UmState config            # what the machine says of the pages
     cdef int64_t warps          # that the machine holds
@@ -630,12 +629,12 @@ cdef class Scheme(SchemeBase):
         self.fill, self.writeback = uncompressed_fill, uncompressed_writeback
         self.on_access, self.may_cache = access, may_cache
 
-    def configure(self, machine, allocated_entries):
+    def configure(self, machine, allocated_entries, capacity_bytes):
         cdef int64_t fitting = int(allocated_entries * (1 - Fraction(str(machine.um.oversubscription))))
         self.config.entries_shift = (machine.um.page_size // ENTRY_BYTES).bit_length() - 1
         self.config.eviction_block_shift = ((machine.um.eviction_granularity or machine.um.page_size) // machine.um.page_size).bit_length() - 1
-        if machine.um.capacity:
-            fitting = machine.um.capacity // ENTRY_BYTES
+        if capacity_bytes is not None or machine.um.capacity:
+            fitting = (machine.um.capacity if capacity_bytes is None else capacity_bytes) // ENTRY_BYTES
         self.config.capacity = max_i64(1, fitting >> self.config.entries_shift + self.config.eviction_block_shift)
         self.config.lru_by_migration, self.config.serial = machine.um.eviction_order == "lru_migration", machine.um.serialize_transfers
         self.config.n_initial_blocks = self.config.capacity if machine.um.initial_location == "device" else 0
@@ -648,6 +647,10 @@ cdef class Scheme(SchemeBase):
             self.on_access, self.on_wake = access_batched, wake_sm if self.config.sm_replay else wake_warp
         if self.zero_fill:
             self.on_written = mark_written
+
+    def device_bytes(self, occupied_bytes):
+        entries_shift = self.config.entries_shift + self.config.eviction_block_shift
+        return min(occupied_bytes, (self.config.capacity << entries_shift) * ENTRY_BYTES)
 
     cdef int prepare(self, MemorySystem* m, Arena* arena) except -1:
         """Makes the frames of lowest address resident, if any."""

@@ -48,24 +48,25 @@ cdef int64_t writeback(MemorySystem* m, Slice* slice, uint32_t entry, Line line,
         return host_writeback(m, line, t)
     return raw_writeback(m, allocation, slice, entry, line, t)
 
-
 class FirstTouch(Section):
     """The section `[first_touch]` of a machine file."""
-
     fitting: Annotated[float, fields.number(0.0, 1.0)] = Field(default=0.5, description="fraction of the footprint that fits")
-
 
 cdef class Scheme(SchemeBase):
     SUMMARY = "pages stay in the memory that had space at their first miss"
     SECTION = FirstTouch
-    COUNTERS = {"first_touch.device_pages": "pages: in device memory", "first_touch.host_pages": "pages: in host memory"}
+    COUNTERS = {"first_touch.device_pages": "pages: Device pages.", "first_touch.host_pages": "pages: Host pages."}
     cdef int64_t capacity
 
     def __cinit__(self):
         self.fill, self.writeback = fill, writeback
 
-    def configure(self, machine, allocated_entries):
-        self.capacity = int(allocated_entries * machine.first_touch.fitting) >> PAGE_BITS
+    def configure(self, machine, allocated_entries, capacity_bytes):
+        entries = int(allocated_entries * machine.first_touch.fitting) if capacity_bytes is None else capacity_bytes // 128
+        self.capacity = entries >> PAGE_BITS
+
+    def device_bytes(self, occupied_bytes):
+        return min(occupied_bytes, (self.capacity << PAGE_BITS) * 128)
 
     cdef int prepare(self, MemorySystem* m, Arena* arena) except -1:
         cdef Pages* pages = <Pages*>arena_zeroed(arena, 1, sizeof(Pages))

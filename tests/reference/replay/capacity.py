@@ -94,6 +94,7 @@ class RefCapacity:
             "compression.max_ratio": max(ratio(footprint.allocated, footprint.device) for footprint in moments),
             "compression.mean_ratio": ratio(sums["allocated"], sums["device"]),
             **{f"footprint.{name}_bytes": value for name, value in largest.items()},
+            "footprint.used_device_bytes": largest["device"] + largest["metadata"],
             **{f"footprint.mean_{name}_bytes": value // time if time else 0 for name, value in sums.items()},
         }
 

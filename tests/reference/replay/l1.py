@@ -154,6 +154,7 @@ class RefL1:
                 entry.merges += 1
         self.counts["l1.sector_mshr_merges"] += merged.bit_count()
         self.counts["l1.sector_hits"] += (present & ~merged).bit_count()
+        self.counts["l1.sector_misses"] += missing.bit_count()
         result = max(t + self.numbers.l1_hit, entry.ready if merged else 0)
         if not missing:
             return result

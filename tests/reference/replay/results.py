@@ -19,6 +19,7 @@ COUNTED = [
     "l1.sector_accesses",
     "l1.sector_hits",
     "l1.sector_mshr_merges",
+    "l1.sector_misses",
     "l1.line_accesses",
     "l1.line_hits",
     "l2.sector_mshr_merges",
@@ -109,6 +110,8 @@ def results_of(run: RefRun, capacity: RefCapacity) -> dict[str, Any]:
         "per_kernel": [per_kernel(kernel, end, during, cycle) for kernel, end, during in run.ended],
         "per_allocation": per_allocation(run),
     }
+    device = found["footprint.used_device_bytes"]
+    found["footprint.used_device_bytes"] = min(device, counts["um.resident_bytes"] or device)
     return found
 
 
