@@ -53,7 +53,10 @@ _MEMORY = {
     ),
     "memory.baseline_workspace_bytes": (_BYTES, "Workspace of `baseline-p`, the largest of all layers."),
     "memory.weights_bytes": (_BYTES, f"Weights and biases {_AT_PEAK}."),
-    "memory.feature_map_bytes": (_BYTES, f"Feature maps, masks and other tensors saved for backward {_AT_PEAK}."),
+    "memory.feature_map_bytes": (
+        _BYTES,
+        f"Feature maps, masks and other tensors saved for backward {_AT_PEAK}.",
+    ),
     "memory.gradient_bytes": (_BYTES, f"Gradients of weights and of feature maps {_AT_PEAK}."),
     "memory.weight_gradient_bytes": (_BYTES, f"Gradients of weights {_AT_PEAK}."),
     "memory.gradient_map_bytes": (_BYTES, f"Gradients of feature maps {_AT_PEAK}."),

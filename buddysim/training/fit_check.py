@@ -100,15 +100,15 @@ class FitChecks:
         capacity, bound = capacity_bytes(plan, self.machine, self.options), self.machine.max_pinned_bytes
         most = memory_usage.UNLIMITED if capacity is None else capacity
         pinned = host_pinned(program)[0] - bound
-        least = plan.allocator.min_bytes(program)
-        excess = least - most, pinned
+        min_bytes = plan.allocator.min_bytes(program)
+        excess = min_bytes - most, pinned
         if any(tensor.kind == "workspace" for tensor in program.tensors):
-            least = plan.allocator.min_bytes(program, memory_usage.is_not_workspace)
+            min_bytes = plan.allocator.min_bytes(program, memory_usage.is_not_workspace)
         fits = max(excess) <= 0
         if fits:
             placement = plan.allocator.allocate(program, capacity, self.options.pool_policy)
             fits = not (placement.failure or host_failure(placement.program, bound))
-        return FitCheck(fits, excess, (least - most, pinned))
+        return FitCheck(fits, excess, (min_bytes - most, pinned))
 
 
 def allocate_tensors(

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from buddysim.machine.training_table import HostLinkConfig
     from buddysim.training.result import TrainingResult
 
-#: A stall is removed where less than this share of it is left.
+#: A stall is removed where less than this fraction of it is left.
 REMOVED_BELOW = 0.05
 
 

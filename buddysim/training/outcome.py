@@ -91,7 +91,7 @@ class OutOfMemory:
             return (
                 f"{at}: {requested} requested (pinned host memory), {largest} free; peak exceeds the host by {excess}"
             )
-        text = f"{at}: {requested} requested ({failure.kind.replace('_', ' ')}), largest free block {largest}"
+        text = f"{at}: {requested} requested ({kind_text(failure.kind)}), largest free block {largest}"
         if self.peak_excess_bytes:
             return f"{text}; peak exceeds the GPU by {format_size(self.peak_excess_bytes)}"
         return f"{text}; {format_size(failure.free_bytes)} free in fragments"
@@ -166,12 +166,12 @@ class IterationOutcome:
 
     @cached_property
     def stashed_bytes(self) -> int:
-        """Bytes of maps, and of codes of maps, that the GPU keeps from the forward to the backward part."""
+        """Bytes of feature maps, encoded or not, that the GPU stores from the forward to the backward part."""
         return sum(t.byte_count for t in self.program.tensors if self.program.stashed(t.number))
 
     @cached_property
     def footprint_bytes(self) -> int:
-        """Bytes that the placer needs for maps, codes, decoded copies and gradient maps."""
+        """Bytes that the placer needs for feature maps, codes, decoded copies and gradient maps."""
         return self.plan.allocator.min_bytes(self.program, memory_usage.is_map_tensor)
 
     @property
@@ -187,7 +187,7 @@ class IterationOutcome:
 
     @property
     def host_ps(self) -> int:
-        """Time that the host works on maps."""
+        """Time that the host works on feature maps."""
         return sum(task.duration_ps for task in self.program.tasks if task.stream == "host")
 
     @cached_property
@@ -292,6 +292,13 @@ def _by_layer(items: Iterable[_Item]) -> defaultdict[int, list[_Item]]:
     for item in items:
         found[item.layer].append(item)
     return found
+
+
+def kind_text(kind: str) -> str:
+    """A kind of tensor as messages name it: ``"encoded feature maps"``."""
+    return {"encoded_maps": "encoded feature maps", "decoded_maps": "decoded feature maps"}.get(
+        kind, kind.replace("_", " ")
+    )
 
 
 def layer_name(network: Network, index: int | None) -> str | None:

@@ -27,7 +27,7 @@ MODEL = (
 #: What is assumed without an optimizer, and with one.
 UPDATES = (
     "none, as the papers count: the weights are never updated, and no state is held",
-    "one kernel per layer after the backward pass, as long as its bytes take at the share of the memory bandwidth that "
+    "one kernel per layer after the backward pass, as long as its bytes take at the fraction of the memory bandwidth that "
     "an activation's kernel reaches; weights, gradients and state in FP32 whatever layers compute in",
 )
 

@@ -16,10 +16,10 @@ def largest_batch(checks: FitChecks, limit: int = LARGEST_BATCH) -> int:
     """The largest batch that fits; 0 where none does.
 
     Whether a batch fits is not monotone: fragmentation may refuse one and let a larger one through, and a larger batch
-    may get CONV algorithms with less workspace. Maps grow with the batch, so without workspace the largest batch that
-    could fit is found from what is missing at two batches, which is close to linear. From there downwards, range by
-    range of batches with the same algorithms, whose workspace grows too, the largest one that could fit is found in
-    the same way, and from it each batch is tried until one fits.
+    may get CONV algorithms with less workspace. Feature maps grow with the batch, so without workspace the
+    largest batch that could fit is found from what is missing at two batches, which is close to linear. From there
+    downwards, range by range of batches with the same algorithms, whose workspace grows too, the largest one that could
+    fit is found in the same way, and from it each batch is tried until one fits.
 
     Parameters
     ----------

@@ -348,7 +348,7 @@ def _timings() -> str:
 
 
 _DENSITIES = {
-    "maps": [
+    "feature_maps": [
         {"kind": "relu", "depth": 0.0, "density": 0.5},
         {"kind": "relu", "depth": 1.0, "density": 0.25},
         {"kind": "fc-relu", "ratio": 2.5},

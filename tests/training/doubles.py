@@ -49,7 +49,7 @@ class Cost:
     def machine(self) -> SimpleNamespace:
         return machine()
 
-    def bandwidth_share(self, kind: str, pass_: str) -> float:
+    def bandwidth_fraction(self, kind: str, pass_: str) -> float:
         return 0.5
 
     def dram_bytes(self, layer: Layer, batch: int, pass_: str) -> int:

@@ -1,4 +1,4 @@
-"""Random plans: every decision that the substrate knows, for any map of a network."""
+"""Random plans: every decision that the substrate knows, for any feature map of a network."""
 
 from __future__ import annotations
 
@@ -62,7 +62,9 @@ def plans(draw: st.DrawFn, network: Network, cost: Cost) -> Plan:
         stash=stash,
         prefetch=draw(st.sampled_from(PREFETCHES)),
         overlap=overlap,
-        allocator=draw(st.sampled_from([POOL, StaticGroups(), StaticGroups(share_stashed=False), LiveSetCounter()])),
+        allocator=draw(
+            st.sampled_from([POOL, StaticGroups(), StaticGroups(stashed_in_groups=False), LiveSetCounter()])
+        ),
         in_place=in_place,
         separate_backward=draw(st.frozensets(st.sampled_from(products))) if products else frozenset(),
         segments=draw(st.sampled_from([(), activation_checkpointing.segments(network)[:-1]])),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from buddysim.compress.tensors import LAYOUTS
 from buddysim.machine.training import TrainingMachine
 from buddysim.papers.cdma.paper_networks import NETWORKS
-from buddysim.training.contents import ActivationSource, Codec, average_share
+from buddysim.training.contents import ActivationSource, Codec, mean_compressed_fraction
 from buddysim.training.cost import CostModel
 from buddysim.training.iteration.build import build
 from buddysim.training.iteration.plan import TrainingOptions
@@ -79,7 +79,7 @@ def ratios(network: Network, batch: int, source: ActivationSource, codecs: Itera
                 network=network.name,
                 batch=batch,
                 codec=codec,
-                average=1 / average_share(contents, maps),
+                average=1 / mean_compressed_fraction(contents, maps),
                 largest=contents[best].ratio,
                 largest_map=network.layers[best].name,
                 raw_bytes=total,

@@ -25,7 +25,7 @@ from buddysim.papers.cdma.ratios import network_ratios
 from buddysim.papers.simulated_values import SimulatedValue, format_by_network, simulates
 from buddysim.sweep.cached_results import SavedResults
 from buddysim.training import Network, schemes
-from buddysim.training.contents import Codec, GeneratedContents, MapContents, average_share
+from buddysim.training.contents import Codec, GeneratedContents, MapContents, mean_compressed_fraction
 from buddysim.training.cost import CostModel
 from buddysim.training.driver import make_options, simulate_plan
 from buddysim.training.schemes import cdma
@@ -97,7 +97,7 @@ def mean_ratio(contents: str) -> float:
         maps = {index: size for index, size in offloaded_maps(network, batch).items() if index}
         source = GeneratedContents(REPORTED_DENSITY)
         known = source.contents(network, batch, Codec(masks=False)) if contents == BEHIND_RELU else None
-        found.append(1 / average_share(known or reported_contents(network), maps))
+        found.append(1 / mean_compressed_fraction(known or reported_contents(network), maps))
     return fmean(found)
 
 

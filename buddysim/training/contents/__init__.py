@@ -1,8 +1,8 @@
 """Contents of a network's feature maps, as far as compressing them goes: densities, and sizes of their codes.
 
-A `ActivationSource` gives them for every map of a network: from maps observed while a network was trained, from the
-user's table, or from generated activations. Schemes that compress maps take them from it; `options` has the options
-that choose one.
+A `ActivationSource` gives them for every feature map of a network: from feature maps observed while a network was
+trained, from the user's table, or from generated activations. Schemes that compress feature maps take them from it;
+`options` has the options that choose one.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Protocol
 from buddysim.training.contents.density_table import TableContents
 from buddysim.training.contents.depth_mapping import DepthMappedContents, ObservedMap
 from buddysim.training.contents.generated import GeneratedContents
-from buddysim.training.contents.maps import Codec, MapContents, average_share
+from buddysim.training.contents.maps import Codec, MapContents, mean_compressed_fraction
 from buddysim.training.networks.graph import Network
 
 __all__ = [
@@ -23,12 +23,12 @@ __all__ = [
     "MapContents",
     "ObservedMap",
     "TableContents",
-    "average_share",
+    "mean_compressed_fraction",
 ]
 
 
 class ActivationSource(Protocol):
-    """Gives the contents of a network's maps."""
+    """Gives the contents of a network's feature maps."""
 
     #: Where it comes from, for results.
     description: str

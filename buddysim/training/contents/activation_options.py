@@ -1,4 +1,4 @@
-"""Options of schemes that compress feature maps: where the contents of maps come from, and how they are compressed."""
+"""Options of schemes that compress feature maps: the source of their contents, and the compressor."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _BELONGS = {
 
 
 def make_source(given: Mapping[str, Any]) -> ActivationSource:
-    """Where the contents of maps come from: exactly one of a measurement, a table, generated activations.
+    """Where the contents of feature maps come from: exactly one of a measurement, a table, generated activations.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def make_source(given: Mapping[str, Any]) -> ActivationSource:
 
 
 def make_mapped_source(network: Network, given: Mapping[str, Any]) -> ActivationSource:
-    """The same, where contents are those of the very network, map by map.
+    """The same, where contents are those of the same network, layer by layer.
 
     A measurement has to be of the same layers, unless ``match`` says that its shares are carried over by depth. Without
     any source it is the reduced training of the network that ships; where there is none, another one's, by depth.
@@ -121,7 +121,7 @@ def _other_source(chosen: Mapping[str, Any]) -> ActivationSource | None:
 
 
 def make_codec(compressor: str, given: Mapping[str, Any]) -> Codec:
-    """How maps are compressed.
+    """How feature maps are compressed.
 
     Parameters
     ----------

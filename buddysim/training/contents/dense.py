@@ -1,4 +1,4 @@
-"""The code of a map without zeros."""
+"""The code of a feature map without zeros."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from buddysim.training.contents.maps import Codec, MapContents
 
 @cache
 def dense(codec: Codec) -> MapContents:
-    """A map without zeros, of random numbers: the code of one window of noise."""
+    """A feature map without zeros, of random numbers: the code of one window of noise."""
     if codec.from_density is not None:
         return MapContents(1.0, codec.from_density(1.0), "no zeros")
     noise = np.random.default_rng(0).integers(1, 2**32, (1, codec.window // 4), dtype=np.uint32)
     (ratio,) = tensor_ratios(noise, [codec.layout], [codec.window], [codec.algorithm])
-    return MapContents(1.0, codec.share(ratio), "no zeros")
+    return MapContents(1.0, codec.compressed_fraction(ratio), "no zeros")

@@ -1,6 +1,6 @@
-"""Contents of maps from the user's own table, TOML or CSV.
+"""Contents of feature maps from the user's own table, TOML or CSV.
 
-TOML: ``[[maps]]``, each with ``layer`` (a name, ``*`` stands for anything) or ``kind`` (relu, fc-relu, pool), for a
+TOML: ``[[feature_maps]]``, each with ``layer`` (a name, ``*`` stands for any text) or ``kind`` (relu, fc-relu, pool), for a
 kind also ``depth`` from 0 to 1 where several are given, and ``density`` or ``ratio``. CSV: the same as columns. A
 layer's own row comes before rows of its kind; between two depths of a kind, shares are interpolated linearly. A ReLU or
 pooling layer that no row names is taken as dense, which its origin states.
@@ -39,7 +39,7 @@ class DensityRow:
 
 
 class TableContents:
-    """Contents of a network's maps from a table.
+    """Contents of a network's feature maps from a table.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class TableContents:
             raise BuddysimError(f"{path}: densities: expected a .toml or .csv file")
         found = readers[path.suffix](path, read_text(path, "table of feature maps", LARGEST_FILE))
         if not found:
-            raise BuddysimError(f"{path}: names no maps: expected at least one row")
+            raise BuddysimError(f"{path}: names no feature maps: expected at least one row")
         return cls([_checked(where, row) for where, row in found], str(path))
 
     def made_by(self, codec: Codec) -> str:
@@ -76,13 +76,15 @@ class TableContents:
         def sourced(role: FeatureMapRole, layer: Layer, before: MapContents) -> MapContents:
             if layer.index in by_layer:
                 row = by_layer[layer.index]
-                return MapContents(row.density, _share(row, codec), f"{self.description}: layer {layer.name}")
+                return MapContents(
+                    row.density, _compressed_fraction(row, codec), f"{self.description}: layer {layer.name}"
+                )
             line = by_kind[role.kind]
             if line is not None:
-                density, share = line
+                density, compressed_fraction = line
                 at = density.value_at(role.depth) if density else None
-                return MapContents(at, share.value_at(role.depth), f"{self.description}: {role.kind}")
-            return MapContents(1.0, dense(codec).share, f"{self.description}: not named, taken as dense")
+                return MapContents(at, compressed_fraction.value_at(role.depth), f"{self.description}: {role.kind}")
+            return MapContents(1.0, dense(codec).compressed_fraction, f"{self.description}: not named, taken as dense")
 
         return walk(network, dense(codec), codec, sourced)
 
@@ -111,12 +113,14 @@ class TableContents:
         rows = [row for row in self.rows if row.kind == kind]
         if not rows:
             return None
-        shares = PiecewiseLinear.through((row.depth or 0.0, _share(row, codec)) for row in rows)
+        compressed_fractions = PiecewiseLinear.through(
+            (row.depth or 0.0, _compressed_fraction(row, codec)) for row in rows
+        )
         densities = [(row.depth or 0.0, row.density) for row in rows if row.density is not None]
-        return PiecewiseLinear.through(densities) if len(densities) == len(rows) else None, shares
+        return PiecewiseLinear.through(densities) if len(densities) == len(rows) else None, compressed_fractions
 
 
-def _share(row: DensityRow, codec: Codec) -> float:
+def _compressed_fraction(row: DensityRow, codec: Codec) -> float:
     if row.ratio is not None:
         return 1 / row.ratio
     assert row.density is not None
@@ -127,10 +131,10 @@ def _share(row: DensityRow, codec: Codec) -> float:
 
 def _toml_rows(path: Path, text: str) -> list[tuple[str, dict[str, Any]]]:
     table = parse_toml(text, str(path))
-    maps = table.get("maps", [])
-    if set(table) - {"maps"} or not isinstance(maps, list) or not all(isinstance(row, dict) for row in maps):
-        raise BuddysimError(f"{path}: expected [[maps]] tables and nothing else")
-    return [(f"{path}: maps[{number}]", row) for number, row in enumerate(maps)]
+    maps = table.get("feature_maps", [])
+    if set(table) - {"feature_maps"} or not isinstance(maps, list) or not all(isinstance(row, dict) for row in maps):
+        raise BuddysimError(f"{path}: expected [[feature_maps]] tables and nothing else")
+    return [(f"{path}: feature_maps[{number}]", row) for number, row in enumerate(maps)]
 
 
 def _csv_rows(path: Path, text: str) -> list[tuple[str, dict[str, Any]]]:

@@ -1,9 +1,9 @@
-"""Contents of any network's maps from those observed while another one was trained.
+"""Contents of any network's feature maps from those observed while another one was trained.
 
 The rule: a ReLU takes the density observed behind ReLUs of its kind (CONV or FC) at its relative depth, on a straight
-line between neighbouring depths. A pooling layer leaves that share of its input's zeros that it left at its relative
+line between neighbouring depths. A pooling layer leaves that fraction of its input's zeros that it left at its relative
 depth where it was observed. A code's relation to ZVC's code, which is exact from the density, is carried over in the
-same way for each kind of map: by depth, between the observed ones.
+same way for each kind of feature map: by depth, between the observed ones.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from buddysim.base.errors import BuddysimError
-from buddysim.compress.zvc import fraction_of_density as zvc_share
+from buddysim.compress.zvc import fraction_of_density as zvc_fraction
 from buddysim.training.contents.dense import dense
 from buddysim.training.contents.interpolate import PiecewiseLinear
 from buddysim.training.contents.maps import Codec, FeatureMapRole, MapContents, walk
@@ -21,23 +21,23 @@ from buddysim.training.networks.graph import Layer, Network
 
 @dataclass(frozen=True)
 class ObservedMap:
-    """One map as it was seen, at one time or on average over training.
+    """One feature map as it was seen, at one time or on average over training.
 
     Attributes
     ----------
     kind, depth : as in `FeatureMapRole`
-    density : share of elements that aren't zero
+    density : fraction of elements that aren't zero
     shares : bytes of the code over the map's, by codec
     """
 
     kind: str
     depth: float
     density: float
-    shares: Mapping[Codec, float] = field(default_factory=dict)
+    compressed_fractions: Mapping[Codec, float] = field(default_factory=dict)
 
 
 class DepthMappedContents:
-    """Carries observations over to the maps of a network.
+    """Carries observations over to the feature maps of a network.
 
     Parameters
     ----------
@@ -49,13 +49,16 @@ class DepthMappedContents:
         self.observed = tuple(observed)
         self.description = description
         if not any(o.kind == "relu" for o in self.observed):
-            raise BuddysimError(f"{description}: has no map behind a CONV layer and a ReLU: expected at least one")
+            raise BuddysimError(
+                f"{description}: has no feature map behind a CONV layer and a ReLU: expected at least one"
+            )
         self._density = {
             kind: PiecewiseLinear.through((o.depth, o.density) for o in self._alike(kind))
             for kind in ("relu", "fc-relu", "pool")
         }
-        self._zeros_kept = PiecewiseLinear.through(
-            (o.depth, _zeros_kept(self._density["relu"].value_at(o.depth), o.density)) for o in self._alike("pool")
+        self._retained_zero_fraction = PiecewiseLinear.through(
+            (o.depth, _retained_zero_fraction(self._density["relu"].value_at(o.depth), o.density))
+            for o in self._alike("pool")
         )
 
     def made_by(self, codec: Codec) -> str:
@@ -70,13 +73,15 @@ class DepthMappedContents:
         def sourced(role: FeatureMapRole, layer: Layer, before: MapContents) -> MapContents:
             if role.kind == "pool":
                 assert before.density is not None
-                density = 1 - (1 - before.density) * self._zeros_kept.value_at(role.depth)
+                density = 1 - (1 - before.density) * self._retained_zero_fraction.value_at(role.depth)
             else:
                 density = self._density[role.kind].value_at(role.depth)
-            share = (
-                exact(density) if exact else relation[role.kind].value_at(role.depth) * zvc_share(density, codec.masks)
+            compressed_fraction = (
+                exact(density)
+                if exact
+                else relation[role.kind].value_at(role.depth) * zvc_fraction(density, codec.masks)
             )
-            return MapContents(density, share, f"{role.kind} at depth {role.depth:.2f}")
+            return MapContents(density, compressed_fraction, f"{role.kind} at depth {role.depth:.2f}")
 
         return walk(network, dense(codec), codec, sourced)
 
@@ -87,18 +92,18 @@ class DepthMappedContents:
 
     def _relation(self, kind: str, codec: Codec) -> PiecewiseLinear:
         """A code's bytes over ZVC's, by depth."""
-        sized = [o for o in self.observed if codec in o.shares]
+        sized = [o for o in self.observed if codec in o.compressed_fractions]
         alike = [o for o in sized if o.kind == kind] or [o for o in sized if o.kind == "relu"]
-        references = [(o, zvc_share(o.density, codec.masks)) for o in alike]
-        points = [(o.depth, o.shares[codec] / reference) for o, reference in references if reference]
+        references = [(o, zvc_fraction(o.density, codec.masks)) for o in alike]
+        points = [(o.depth, o.compressed_fractions[codec] / reference) for o, reference in references if reference]
         if not points:
-            codecs = sorted({str(key) for o in self.observed for key in o.shares})
+            codecs = sorted({str(key) for o in self.observed for key in o.compressed_fractions})
             raise BuddysimError(
                 f"{self.description}: no sizes for {codec}: expected one of {'; '.join(codecs) or 'none'}"
             )
         return PiecewiseLinear.through(points)
 
 
-def _zeros_kept(before: float, after: float) -> float:
-    """The share of zeros that pooling leaves; 1 where there were none."""
+def _retained_zero_fraction(before: float, after: float) -> float:
+    """The fraction of zeros that pooling leaves; 1 where there were none."""
     return min((1 - after) / (1 - before), 1.0) if before < 1 else 1.0

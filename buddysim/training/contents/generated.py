@@ -1,10 +1,10 @@
-"""Contents of maps from generated activations: real bytes through the real compressors.
+"""Contents of feature maps from generated activations: real bytes through the real compressors.
 
-A ReLU's map is dead (zero) in squares of `cluster` x `cluster` elements of a channel, drawn from a seed so that the
-share of the others is the density; the live values are the sums of three uniform numbers, which no platform rounds
-differently. A pooling layer's map is such a map pooled by its window. No more than 16 samples are drawn, so that a
-search over batches draws once; large maps are cut to a tile of at most 2^18 elements: 64 channels, then rows and
-columns.
+A ReLU's feature map is dead (zero) in squares of `cluster` x `cluster` elements of a channel, drawn from a seed so that
+the fraction of the others is the density; the live values are the sums of three uniform numbers, which no platform
+rounds differently. A pooling layer's feature map is such a feature map pooled by its window. No more than 16 samples
+are drawn, so that a search over batches draws once; large feature maps are cut to a tile of at most 2^18 elements: 64
+channels, then rows and columns.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from buddysim.training.contents.maps import Codec, FeatureMapRole, MapContents, 
 from buddysim.training.networks.graph import Layer, Network, Pooling
 
 _TILE = 2**18
-_MOST_SAMPLES = 16
-_MOST_CHANNELS = 64
+_MAX_SAMPLES = 16
+_MAX_CHANNELS = 64
 
 Shape4 = tuple[int, int, int, int]
 
@@ -33,20 +33,20 @@ class GeneratedContents:
 
     Parameters
     ----------
-    share_alive : density behind every ReLU
+    fraction_nonzero : density behind every ReLU
     cluster : side of the squares that are zero or not as a whole, in elements
     seed : of the drawing
     """
 
-    def __init__(self, share_alive: float, cluster: int = 1, seed: int = 0) -> None:
-        if not 0 <= share_alive <= 1:
-            raise BuddysimError(f"density {share_alive!r}: expected a number from 0 to 1")
+    def __init__(self, fraction_nonzero: float, cluster: int = 1, seed: int = 0) -> None:
+        if not 0 <= fraction_nonzero <= 1:
+            raise BuddysimError(f"density {fraction_nonzero!r}: expected a number from 0 to 1")
         if cluster < 1:
             raise BuddysimError(f"cluster {cluster!r}: expected a number of elements from 1")
         if seed < 0:
             raise BuddysimError(f"seed {seed!r}: expected a number from 0")
-        self.share_alive, self.cluster, self.seed = float(share_alive), cluster, seed
-        self.description = f"generated: density {share_alive:g} behind ReLU, squares of {cluster}, seed {seed}"
+        self.fraction_nonzero, self.cluster, self.seed = float(fraction_nonzero), cluster, seed
+        self.description = f"generated: density {fraction_nonzero:g} behind ReLU, squares of {cluster}, seed {seed}"
 
     def made_by(self, codec: Codec) -> str:
         """The compressor as it is here and now."""
@@ -58,16 +58,18 @@ class GeneratedContents:
         def sourced(role: FeatureMapRole, layer: Layer, before: MapContents) -> MapContents:
             shape = _shape(batch, layer.output_shape)
             window = layer.pool if role.kind == "pool" else None
-            found, share = _measured(_tile(shape), window, self.share_alive, self.cluster, self.seed, codec)
-            return MapContents(found, share, "generated")
+            found, compressed_fraction = _measured(
+                _tile(shape), window, self.fraction_nonzero, self.cluster, self.seed, codec
+            )
+            return MapContents(found, compressed_fraction, "generated")
 
         return walk(network, dense(codec), codec, sourced)
 
 
-def relu_map(shape: Shape4, share_alive: float, cluster: int = 1, seed: int = 0) -> NDArray[np.float32]:
-    """A map of (N, C, H, W) behind a ReLU; the squares that live are as many as `share_alive` says, rounded.
+def relu_map(shape: Shape4, fraction_nonzero: float, cluster: int = 1, seed: int = 0) -> NDArray[np.float32]:
+    """A feature map of (N, C, H, W) behind a ReLU; `fraction_nonzero` of its squares, rounded, are not zero.
 
-    Squares begin outside of the map by an odd number of elements, so that even windows of a pool straddle them.
+    Squares begin outside of the feature map by an odd number of elements, so that even windows of a pool straddle them.
     """
     rng = np.random.default_rng(seed)
     n, c, h, w = shape
@@ -75,7 +77,7 @@ def relu_map(shape: Shape4, share_alive: float, cluster: int = 1, seed: int = 0)
     rows, columns = -(-(h + off) // cluster), -(-(w + off) // cluster)
     squares = n * c * rows * columns
     alive = np.zeros(squares, np.bool_)
-    alive[: round(share_alive * squares)] = True
+    alive[: round(fraction_nonzero * squares)] = True
     grid = rng.permutation(alive).reshape(n, c, rows, columns)
     lives = grid.repeat(cluster, axis=2).repeat(cluster, axis=3)[:, :, off : off + h, off : off + w]
     values = rng.random((3, *shape), dtype=np.float32).sum(axis=0, dtype=np.float32)
@@ -84,7 +86,7 @@ def relu_map(shape: Shape4, share_alive: float, cluster: int = 1, seed: int = 0)
 
 
 def max_pool(tensor: NDArray[np.float32], pool: Pooling) -> NDArray[np.float32]:
-    """The largest of each window that lies within the map as a whole."""
+    """The largest of each window that lies within the feature map as a whole."""
     windows = np.lib.stride_tricks.sliding_window_view(tensor, (pool.kernel_h, pool.kernel_w), axis=(2, 3))
     found: NDArray[np.float32] = windows[:, :, :: pool.stride_h, :: pool.stride_w].max(axis=(4, 5))
     return found
@@ -92,17 +94,17 @@ def max_pool(tensor: NDArray[np.float32], pool: Pooling) -> NDArray[np.float32]:
 
 @lru_cache(maxsize=4096)
 def _measured(
-    tile: Shape4, pool: Pooling | None, share_alive: float, cluster: int, seed: int, codec: Codec
+    tile: Shape4, pool: Pooling | None, fraction_nonzero: float, cluster: int, seed: int, codec: Codec
 ) -> tuple[float, float]:
-    """Density and share of a tile of a map."""
+    """Density and fraction of a tile of a feature map."""
     n, c, h, w = tile
     if pool is None:
-        tensor = relu_map((n, c, h, w), share_alive, cluster, seed)
+        tensor = relu_map((n, c, h, w), fraction_nonzero, cluster, seed)
     else:
         before = (n, c, (h - 1) * pool.stride_h + pool.kernel_h, (w - 1) * pool.stride_w + pool.kernel_w)
-        tensor = max_pool(relu_map(before, share_alive, cluster, seed), pool)
+        tensor = max_pool(relu_map(before, fraction_nonzero, cluster, seed), pool)
     (ratio,) = tensor_ratios(tensor, [codec.layout], [codec.window], [codec.algorithm])
-    return density(tensor), codec.share(ratio)
+    return density(tensor), codec.compressed_fraction(ratio)
 
 
 def _shape(batch: int, output_shape: tuple[int, ...]) -> Shape4:
@@ -112,10 +114,10 @@ def _shape(batch: int, output_shape: tuple[int, ...]) -> Shape4:
 
 def _tile(shape: Shape4) -> Shape4:
     n, c, h, w = shape
-    n = min(n, _MOST_SAMPLES)
+    n = min(n, _MAX_SAMPLES)
     if n * c * h * w <= _TILE:
         return n, c, h, w
-    c = min(c, _MOST_CHANNELS if h * w > 1 else _TILE // n)
+    c = min(c, _MAX_CHANNELS if h * w > 1 else _TILE // n)
     side = max(1, math.isqrt(_TILE // (n * c)))
     w = min(w, max(side, _TILE // (n * c * h)))
     return n, c, min(h, max(1, _TILE // (n * c * w))), w

@@ -1,8 +1,8 @@
 """Zeros of a network's feature maps: which layers make them, and how they spread to the layers behind.
 
-A map is named by the layer that wrote it last (an in-place ReLU, not the CONV before it). Only a ReLU's zeros depend on
-the training; every other layer passes them on or fills them in, as its kind declares (`Kind.zeros`). docs/cdma.md has a
-table of the rules.
+A feature map is named by the layer that wrote it last (an in-place ReLU, not the CONV before it). Only a ReLU's zeros
+depend on the training; every other layer passes them on or fills them in, as its kind declares (`Kind.zeros`).
+docs/cdma.md has a table of the rules.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from dataclasses import dataclass, replace
 
 from buddysim.compress.compressors import find
 from buddysim.compress.tensors import TensorRatio
-from buddysim.compress.zvc import fraction_of_density as zvc_share
+from buddysim.compress.zvc import fraction_of_density as zvc_fraction
 from buddysim.training.networks import kinds
 from buddysim.training.networks.graph import Layer, Network
 from buddysim.training.networks.layer_kind import Zeros
 
-#: Kinds of maps whose contents come from a source.
+#: Kinds of feature maps whose contents come from a source.
 SOURCED = ("relu", "fc-relu", "pool")
 
 
 @dataclass(frozen=True)
 class Codec:
-    """How maps are compressed.
+    """How feature maps are compressed.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Codec:
         stated: Callable[[float, bool], float] | None = getattr(find(self.algorithm), "fraction_of_density", None)
         return None if stated is None else lambda density: stated(density, self.masks)
 
-    def share(self, ratio: TensorRatio) -> float:
+    def compressed_fraction(self, ratio: TensorRatio) -> float:
         """Bytes of a tensor's code over the tensor's."""
         bits = ratio.bits if self.masks else ratio.bits - ratio.mask_bits
         return bits / (8 * ratio.raw_bytes)
@@ -57,23 +57,23 @@ class Codec:
 
 @dataclass(frozen=True)
 class MapContents:
-    """Contents of a map, and the size of its code.
+    """Contents of a feature map, and the size of its code.
 
     Attributes
     ----------
-    density : share of its elements that aren't zero; None where there is only a ratio
+    density : fraction of its elements that aren't zero; None where there is only a ratio
     share : bytes of its code over its own bytes
     origin : source of these, for the user
     """
 
     density: float | None
-    share: float
+    compressed_fraction: float
     origin: str
 
     @property
     def ratio(self) -> float:
         """Bytes before over bytes after."""
-        return 1 / self.share if self.share else float("inf")
+        return 1 / self.compressed_fraction if self.compressed_fraction else float("inf")
 
     @property
     def is_dense(self) -> bool:
@@ -82,7 +82,7 @@ class MapContents:
 
 @dataclass(frozen=True)
 class FeatureMapRole:
-    """The role of a map whose contents come from a source.
+    """The role of a feature map whose contents come from a source.
 
     Attributes
     ----------
@@ -101,14 +101,14 @@ def thinned(codec: Codec, contents: MapContents, kept: float, origin: str) -> Ma
     The code keeps its relation to ZVC's, which is exact from the density alone.
     """
     if contents.density is None:
-        return replace(contents, share=contents.share * kept, origin=origin)
-    density, before = contents.density * kept, zvc_share(contents.density, codec.masks)
-    share = contents.share / before * zvc_share(density, codec.masks) if before else 0.0
-    return MapContents(density, share, origin)
+        return replace(contents, compressed_fraction=contents.compressed_fraction * kept, origin=origin)
+    density, before = contents.density * kept, zvc_fraction(contents.density, codec.masks)
+    compressed_fraction = contents.compressed_fraction / before * zvc_fraction(density, codec.masks) if before else 0.0
+    return MapContents(density, compressed_fraction, origin)
 
 
 def roles(network: Network) -> dict[int, FeatureMapRole]:
-    """The maps of a network whose contents may come from a source, by layer."""
+    """The feature maps of a network whose contents may come from a source, by layer."""
     places = _places(network)
     found = {}
     for layer in network.layers:
@@ -122,7 +122,7 @@ def roles(network: Network) -> dict[int, FeatureMapRole]:
 
 
 def depths(network: Network) -> list[float]:
-    """The depth of every layer's map, as in `FeatureMapRole`; with FC layers from the first of them on."""
+    """The depth of every layer's feature map, as in `FeatureMapRole`; with FC layers from the first of them on."""
     return [depth for _, depth in _places(network)]
 
 
@@ -155,9 +155,10 @@ def walk(
 
     Parameters
     ----------
-    dense : contents of a map without zeros
-    codec : of the shares
-    sourced : the contents of a map of `roles`, from its role, its layer and the contents of that layer's first input
+    dense : contents of a feature map without zeros
+    codec : of the compressed fractions
+    sourced : the contents of a feature map of `roles`, from its role, its layer and the contents of that layer's first
+        input
     """
     with_role = roles(network)
     found: dict[int, MapContents] = {}
@@ -170,9 +171,9 @@ def walk(
         elif zeros == "keeps":
             found[index] = before
         elif zeros == "drops":
-            share = dict(layer.attributes).get("share", 0.5)
-            assert isinstance(share, int | float)
-            found[index] = thinned(codec, before, 1 - float(share), f"{before.origin}, dropout")
+            probability = dict(layer.attributes).get("probability", 0.5)
+            assert isinstance(probability, int | float)
+            found[index] = thinned(codec, before, 1 - float(probability), f"{before.origin}, dropout")
         elif zeros == "pads":
             kept = min(network.layers[layer.inputs[0]].output_shape[0] / layer.output_shape[0], 1.0)
             found[index] = thinned(codec, before, kept, f"{before.origin}, channels added")
@@ -184,10 +185,10 @@ def walk(
     return found
 
 
-def average_share(contents: Mapping[int, MapContents], sizes: Mapping[int, int]) -> float:
-    """Bytes of all codes over those of the maps: the average weighted by size."""
+def mean_compressed_fraction(contents: Mapping[int, MapContents], sizes: Mapping[int, int]) -> float:
+    """Bytes of all codes over those of the feature maps: the average weighted by size."""
     total = sum(sizes.values())
-    return sum(contents[index].share * size for index, size in sizes.items()) / total if total else 1.0
+    return sum(contents[index].compressed_fraction * size for index, size in sizes.items()) / total if total else 1.0
 
 
 def _zeros(layer: Layer) -> Zeros:
@@ -208,10 +209,12 @@ def _joined(network: Network, layer: Layer, found: Mapping[int, MapContents]) ->
     inputs = [found[i] for i in layer.inputs]
     sizes = [network.layers[i].output_elements for i in layer.inputs]
     total = sum(sizes)
-    share = sum(part.share * size for part, size in zip(inputs, sizes, strict=True)) / total
+    compressed_fraction = sum(part.compressed_fraction * size for part, size in zip(inputs, sizes, strict=True)) / total
     density: float | None = 0.0
     for part, size in zip(inputs, sizes, strict=True):
         density = None if density is None or part.density is None else density + part.density * size / total
     if all(part.is_dense for part in inputs):
         density = 1.0
-    return MapContents(density, share, "joined: " + "; ".join(dict.fromkeys(part.origin for part in inputs)))
+    return MapContents(
+        density, compressed_fraction, "joined: " + "; ".join(dict.fromkeys(part.origin for part in inputs))
+    )

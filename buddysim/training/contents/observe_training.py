@@ -3,8 +3,8 @@
 It is a small one in the style of VGG, or one of the zoo with fewer channels (`ObservationSettings.reduction`). At
 points of the training, dense at its start, the same images (`ObservationSettings.samples` of the test set) go through
 the network as it then is, and each map's density is recorded; at some of them also the sizes of its codes by the
-compressors in each layout and window, and the maps of the first image. None of this changes the training: observation
-has a random generator of its own.
+compressors in each layout and window, and the feature maps of the first image. None of this changes the training:
+observation has a random generator of its own.
 """
 
 from __future__ import annotations
@@ -76,15 +76,15 @@ class ObservationSettings:
     data : folder of Fashion-MNIST (the four files of gzipped IDX)
     reduction : the network; None: the small one in the style of VGG
     epochs, batch, learning_rate, momentum, weight_decay : of stochastic gradient descent
-    drops : shares of the training after which the learning rate is divided by ten
+    drops : fractions of the training after which the learning rate is divided by ten
     seed : of weights, order of images and dropout
-    samples : images that the maps are of; the cDMA paper takes 50 (Sec. IV-A)
+    samples : images that the feature maps are of; the cDMA paper takes 50 (Sec. IV-A)
     points : densities are recorded at about so many iterations, half of them in the first tenth
     size_points : so many more, equally spaced from the first to the last iteration, have compressed sizes
-    layouts : of the maps that are compressed
+    layouts : of the feature maps that are compressed
     windows : of the compressors, in bytes
     algorithms : the compressors; None: all of tensors
-    valued : images whose maps are stored as they are, at `value_points` of the points with sizes; 0: none
+    valued : images whose feature maps are stored as they are, at `value_points` of the points with sizes; 0: none
     images : of the training set, 0 for all
     """
 
@@ -151,7 +151,7 @@ def import_torch(user: str) -> Any:
 
 
 def iterations_observed(total: int, settings: ObservationSettings) -> tuple[list[int], set[int], set[int]]:
-    """Numbers of the iterations before which the maps are observed; those with sizes; those with values."""
+    """Numbers of the iterations before which the feature maps are observed; those with sizes; those with values."""
     tenth = max(total // 10, 1)
     half = settings.points // 2
     early = {round(tenth ** (step / max(half - 1, 1))) for step in range(half)}
@@ -220,7 +220,7 @@ class _ObservedTraining:
         self, path: str | os.PathLike[str], progress: Callable[[int, int, float], None] | None, command: str
     ) -> None:
         observed, sized, valued = iterations_observed(self.total, self.settings)
-        drops = {round(share * self.total) for share in self.settings.drops}
+        drops = {round(compressed_fraction * self.total) for compressed_fraction in self.settings.drops}
         order = self.torch.Generator().manual_seed(self.settings.seed)
         loss = float("nan")
         permutation = None
@@ -252,7 +252,7 @@ class _ObservedTraining:
         return float(loss.item())
 
     def observe(self, writer: ActivationsWriter, iteration: int, loss: float, sized: bool, valued: bool) -> None:
-        """Records every map of the chosen images, as it is in training (dropout on, from a seed of its own)."""
+        """Records every feature map of the chosen images, as it is in training (dropout on, from a seed of its own)."""
         torch, settings = self.torch, self.settings
         found: dict[int, NDArray[np.float32]] = {}
 
@@ -288,7 +288,7 @@ class _ObservedTraining:
                     writer.add_values(point, number, values[: settings.valued])
 
     def accuracy(self) -> float:
-        """Share of the first 2,000 test images that are classified right."""
+        """Fraction of the first 2,000 test images that are classified right."""
         torch = self.torch
         self.module.eval()
         right = 0
@@ -368,7 +368,7 @@ def network_of(reduction: Reduction | None, shape: Shape, classes: int) -> Netwo
 
 
 def observed_maps(network: Network, all_layers: bool) -> tuple[list[int], list[FeatureMapInfo]]:
-    """The layers whose maps are observed, the input among them, and the descriptions of these maps.
+    """The layers whose feature maps are observed, the input among them, and the descriptions of these feature maps.
 
     Parameters
     ----------

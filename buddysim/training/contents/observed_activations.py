@@ -1,10 +1,10 @@
-"""Contents of maps from a file of activations that were captured, or measured, while a network was trained.
+"""Contents of feature maps from a file of activations that were captured, or measured, while a network was trained.
 
 Densities are means over the training (straight lines between the points of the file, by iteration), or those of one
 point, the nearest to an epoch. Sizes of codes are there for some points only, so it is their relation to ZVC's (exact
 from the density) that is averaged over these, or taken from the nearest of them. A layout, window or algorithm whose
-sizes the file doesn't have is computed from the maps that it holds itself. `buddysim.training.contents.depth_mapping`
-carries all of it over to other networks.
+sizes the file doesn't have is computed from the feature maps that it holds itself.
+`buddysim.training.contents.depth_mapping` carries all of it over to other networks.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from buddysim.base.errors import BuddysimError
 from buddysim.compress.tensors import TensorRatio, described, tensor_ratios
 from buddysim.compress.tensors import density as density_of
-from buddysim.compress.zvc import fraction_of_density as zvc_share
+from buddysim.compress.zvc import fraction_of_density as zvc_fraction
 from buddysim.formats.activations import ActivationsFile, FeatureMapInfo, load_activations
 from buddysim.training.contents.depth_mapping import DepthMappedContents, ObservedMap
 from buddysim.training.contents.generated import relu_map
@@ -36,7 +36,7 @@ def shipped() -> ActivationsFile:
 
 
 class ObservedActivations:
-    """Contents of a network's maps from a file of activations.
+    """Contents of a network's feature maps from a file of activations.
 
     Parameters
     ----------
@@ -71,12 +71,12 @@ class ObservedActivations:
         return DepthMappedContents(self.observed(codec), self.description).contents(network, batch, codec)
 
     def observed(self, codec: Codec) -> list[ObservedMap]:
-        """The file's maps behind ReLU and pooling layers, in the order of the file."""
+        """The file's feature maps behind ReLU and pooling layers, in the order of the file."""
         seen = (self.observed_map(number, codec) for number, _ in sourced_maps(self.activations))
         return [one for one in seen if one is not None]
 
     def observed_map(self, number: int, codec: Codec) -> ObservedMap | None:
-        """One of these maps; None where no point has it."""
+        """One of these feature maps; None where no point has it."""
         info = self.activations.maps[number]
         densities = []
         for point in self.points:
@@ -88,14 +88,18 @@ class ObservedActivations:
             return None
         density = mean_over(densities)
         relation = None if codec.from_density else self._relation(number, codec)
-        shares = {} if relation is None else {codec: relation * zvc_share(density, codec.masks)}
-        return ObservedMap(kind, info.depth, density, shares)
+        compressed_fractions = {} if relation is None else {codec: relation * zvc_fraction(density, codec.masks)}
+        return ObservedMap(kind, info.depth, density, compressed_fractions)
 
     def _relation(self, number: int, codec: Codec) -> float | None:
-        """Bytes of a map's code over ZVC's; None where the file has neither sizes nor values of the map."""
+        """Bytes of a map's code over ZVC's; None where the file has neither sizes nor values of the feature map."""
         seen = self._stored_ratios(number, codec) or self._computed_ratios(number, codec)
-        references = {point: zvc_share(density, codec.masks) for point, (density, _) in seen.items()}
-        found = {point: codec.share(seen[point][1]) / share for point, share in references.items() if share}
+        references = {point: zvc_fraction(density, codec.masks) for point, (density, _) in seen.items()}
+        found = {
+            point: codec.compressed_fraction(seen[point][1]) / compressed_fraction
+            for point, compressed_fraction in references.items()
+            if compressed_fraction
+        }
         if not found:
             return None
         if self.epoch is not None:
@@ -103,7 +107,7 @@ class ObservedActivations:
         return mean_over((self._iteration(point), relation) for point, relation in found.items())
 
     def _stored_ratios(self, number: int, codec: Codec) -> dict[int, tuple[float, TensorRatio]]:
-        """Density and code of a map by point, as the file has them."""
+        """Density and code of a feature map by point, as the file has them."""
         found = {}
         for point, seen in enumerate(self.activations.points if self.repeated_values else ()):
             statistics = seen.statistics(number)
@@ -114,7 +118,7 @@ class ObservedActivations:
         return found
 
     def _computed_ratios(self, number: int, codec: Codec) -> dict[int, tuple[float, TensorRatio]]:
-        """Density and code of a map by point, computed where the file has the map itself."""
+        """Density and code of a feature map by point, computed where the file has the feature map itself."""
         found = {}
         for point, stored in self.activations.stored_values:
             values = self.activations.values(point, number) if stored == number else None
@@ -156,7 +160,7 @@ def observed_activations(
 
 
 def sourced_maps(activations: ActivationsFile) -> list[tuple[int, str]]:
-    """The maps of a file that a network's maps may take contents from: their numbers and the kinds of their roles."""
+    """Numbers and kinds of the file's feature maps that a network's feature maps may take contents from."""
     kinds_found = ((number, _kind(info)) for number, info in enumerate(activations.maps))
     return [(number, kind) for number, kind in kinds_found if kind is not None]
 
@@ -169,7 +173,7 @@ def _noise_for_values(values: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _kind(info: FeatureMapInfo) -> str | None:
-    """The kind of its `Role`; None for maps without one."""
+    """The kind of its `Role`; None for feature maps without one."""
     zeros = kinds.REGISTRY.find(info.kind).zeros if info.kind in kinds.REGISTRY else "none"
     if zeros == "makes":
         return "relu" if info.part == "features" else "fc-relu"

@@ -1,7 +1,7 @@
-"""Contents of a network's maps from a measurement of the same network: map by map, nothing carried over.
+"""Contents of a network's feature maps from a measurement of the same network, layer by layer.
 
-The maps whose contents depend on the training (behind ReLU and pooling layers) correspond in their order. Channels and
-images of the measured network may be smaller.
+The feature maps whose contents depend on the training (behind ReLU and pooling layers) correspond in their order.
+Channels and images of the measured network may be smaller.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from buddysim.training.networks.graph import Layer, Network
 
 
 class OneToOneContents:
-    """Contents of one network's maps.
+    """Contents of one network's feature maps.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class OneToOneContents:
         if differs is not None:
             raise BuddysimError(f"{measured.activations.path}: not a measurement of {network.name}: {differs}")
         self.measured = measured
-        self.description = f"{measured.description}; map by map"
+        self.description = f"{measured.description}; layer by layer"
         numbers = (number for number, _ in sourced_maps(measured.activations))
         self._numbers = dict(zip(roles(network), numbers, strict=False))  # hidden FC layers come last
 
@@ -49,23 +49,23 @@ class OneToOneContents:
 
         def sourced(role: FeatureMapRole, layer: Layer, before: MapContents) -> MapContents:
             seen = self.measured.observed_map(self._numbers[layer.index], codec)
-            if seen is None or not (exact or codec in seen.shares):
+            if seen is None or not (exact or codec in seen.compressed_fractions):
                 what = "density" if seen is None else f"sizes for {codec}"
-                raise BuddysimError(f"{self.measured.description}: map of {layer.name}: no {what}")
-            share = exact(seen.density) if exact else seen.shares[codec]
-            return MapContents(seen.density, share, f"measured: {layer.name}")
+                raise BuddysimError(f"{self.measured.description}: feature map of {layer.name}: no {what}")
+            compressed_fraction = exact(seen.density) if exact else seen.compressed_fractions[codec]
+            return MapContents(seen.density, compressed_fraction, f"measured: {layer.name}")
 
         return walk(network, dense(codec), codec, sourced)
 
 
 def mismatch(network: Network, activations: ActivationsFile, *, by_name: bool = False) -> str | None:
-    """The first map in which a measurement differs from a network; None where there is none.
+    """The first feature map in which a measurement differs from a network; None where there is none.
 
     A network without hidden FC layers may have been measured with some.
 
     Parameters
     ----------
-    by_name : whether the maps need to have the names of the network's layers
+    by_name : whether the feature maps need to have the names of the network's layers
     """
     wanted = [(role.kind, network.layers[index].name) for index, role in roles(network).items()]
     found = [(kind, activations.maps[number].name) for number, kind in sourced_maps(activations)]

@@ -24,7 +24,7 @@ BATCH = 32
 
 
 class ReducedTraining(NamedTuple):
-    """A network, the rate that it learns at, and the networks whose maps are the same."""
+    """A network, the rate that it learns at, and the networks whose feature maps are the same."""
 
     reduction: Reduction
     learning_rate: float
@@ -62,7 +62,7 @@ def _load(training: ReducedTraining) -> ActivationsFile:
 
 
 def training_of(network: Network) -> ActivationsFile | None:
-    """The training of a network, where there is one that has all of its maps, by name."""
+    """The training of a network, where there is one that has all of its feature maps, by name."""
     for training in TRAININGS:
         if network.name in training.serves and mismatch(network, _load(training), by_name=True) is None:
             return _load(training)

@@ -16,7 +16,7 @@ from buddysim.training.networks.graph import ELEMENT_BYTES
 COMPLEX_BYTES = 8
 FFT_TILE = 32
 LARGEST_FFT = 256
-"""cuDNN's FFT algorithm takes maps of at most this many rows and columns, padding counted."""
+"""cuDNN's FFT algorithm takes feature maps of at most this many rows and columns, padding counted."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def _padded_side(work: ConvWork) -> int:
 
 
 def fft_tiles(work: ConvWork) -> int:
-    """Tiles of 32 x 32 input elements that overlap by the window and cover one output map."""
+    """Tiles of 32 x 32 input elements that overlap by the window and cover one output feature map."""
     conv = work.conv
     across = -(-conv.out_w // (FFT_TILE + 1 - conv.kernel_w))
     down = -(-conv.out_h // (FFT_TILE + 1 - conv.kernel_h))
@@ -115,7 +115,7 @@ def fft_tiles(work: ConvWork) -> int:
 
 
 def fft_frequencies(work: ConvWork, name: str) -> tuple[int, int]:
-    """Transformed tiles of one map, and complex numbers of one tile's half spectrum."""
+    """Transformed tiles of one feature map, and complex numbers of one tile's half spectrum."""
     if name == "fft_tiling":
         return fft_tiles(work), FFT_TILE * (FFT_TILE // 2 + 1)
     side = _padded_side(work)

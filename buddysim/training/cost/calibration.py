@@ -1,6 +1,6 @@
 """Calibrations: TOML files of what was fitted to timings, every number that a layer's time depends on.
 
-`SharedConstants` is what all GPUs share (the shape of the curves, ratios between CONV algorithms, shares of the
+`SharedConstants` is what all GPUs share (the shape of the curves, ratios between CONV algorithms, fractions of the
 bandwidth); a `Calibration` holds the efficiencies of one GPU with one library version. Both ship as rounded numbers.
 """
 
@@ -37,12 +37,12 @@ class SharedConstants:
     Attributes
     ----------
     curves : by pass of a CONV (`curve_name`), and ``"fc"`` for every matrix product of a fully connected layer
-    efficiency : generic shares of the peak rate by pass and group, for GPUs without timings
+    efficiency : generic fractions of the peak rate by pass and group, for GPUs without timings
     deviation : logarithm of how far a group's efficiency lies from its GPU's mean, by pass and group
-    bandwidth : shares of the peak bandwidth by kind of layer and pass
+    bandwidth : fractions of the peak bandwidth by kind of layer and pass
     ratio : time of a CONV algorithm relative to the implicit GEMM with precomputed offsets, by pass and algorithm;
         ``winograd`` on 3x3 windows
-    fft : share of the peak rate that products of spectra reach, by pass
+    fft : fraction of the peak rate that products of spectra reach, by pass
     """
 
     curves: Mapping[str, PassTimeModel]
@@ -59,8 +59,8 @@ class Calibration:
 
     Attributes
     ----------
-    efficiency : share of the peak rate by pass and group
-    bandwidth : share of the peak bandwidth by kind of layer and pass, where it was measured
+    efficiency : fraction of the peak rate by pass and group
+    bandwidth : fraction of the peak bandwidth by kind of layer and pass, where it was measured
     limited_workspace : the timings are of algorithms with little workspace, not of the fastest
     measured : shapes that each efficiency comes from, by pass and group; 0 where it follows from other GPUs
     source : lines on where the timings come from
@@ -171,7 +171,7 @@ def _calibration(content: dict[str, Any]) -> Calibration:
     for name in ("machine", "library"):
         if not isinstance(content.get(name), str) or not content[name]:
             raise ValueError(f"{name}: {shortened(content.get(name))} is not a text")
-    efficiency = _shares(content.get("efficiency"), "efficiency", PASSES, GROUPS)
+    efficiency = _fractions(content.get("efficiency"), "efficiency", PASSES, GROUPS)
     for pass_ in PASSES:
         for group in GROUPS:
             if group not in efficiency.get(pass_, {}):
@@ -186,7 +186,7 @@ def _calibration(content: dict[str, Any]) -> Calibration:
         machine=content["machine"],
         library=content["library"],
         efficiency=efficiency,
-        bandwidth=_shares(content.get("bandwidth", {}), "bandwidth", None, ("forward", "backward")),
+        bandwidth=_fractions(content.get("bandwidth", {}), "bandwidth", None, ("forward", "backward")),
         limited_workspace=bounded,
         measured=_counts(content.get("measured", {}), "measured"),
         source=tuple(source),
@@ -208,7 +208,7 @@ def _counts(tables: object, where: str) -> dict[str, dict[str, int]]:
     return tables
 
 
-def _shares(
+def _fractions(
     tables: object, where: str, outer: tuple[str, ...] | None, inner: tuple[str, ...]
 ) -> dict[str, dict[str, float]]:
     if not isinstance(tables, dict):

@@ -1,6 +1,6 @@
 """How far a matrix product stays below the rate that its class of layer reaches at best.
 
-Long, wide and deep products run at a constant share of the peak rate, the efficiency. Columns are computed in whole
+Long, wide and deep products run at a constant fraction of the peak rate, the efficiency. Columns are computed in whole
 tiles, rows and the inner extent cost as if they were longer by a constant (prologues of loops), and at the end
 multiprocessors idle for the time of some whole tiles, however many there were before. Every term grows with every
 extent or doesn't depend on it, so that a smaller product never takes longer. Only the four basic operations and
@@ -19,7 +19,7 @@ TILE = 64 * 64
 """Output elements of one tile, the unit that work is spread over multiprocessors in."""
 
 LANES = 128
-"""Lanes of the multiprocessor that tiles are counted against; others count by their share of it."""
+"""Lanes of the multiprocessor that tiles are counted against; others count by their fraction of it."""
 
 
 def curve_name(pass_: str, group: str, winograd: bool) -> str:
@@ -53,7 +53,7 @@ class PassTimeModel:
     rows, inner : by how much these extents of the product count longer than they are, in elements
     cols : columns of a tile: columns are computed in multiples of it
     tail : whole tiles' worth of time that every multiprocessor idles at the end
-    bandwidth : share of the peak bandwidth that operands are moved with
+    bandwidth : fraction of the peak bandwidth that operands are moved with
     launch_us : fixed time of a pass, in microseconds
     """
 

@@ -159,7 +159,7 @@ def one_network_left_out() -> Iterator[LeftOutErrors]:
 
 
 def one_percentage() -> dict[tuple[str, str], list[float]]:
-    """Held-out errors of the simplest model, one share of the peak rate per GPU and pass, to compare with."""
+    """Held-out errors of the simplest model, one fraction of the peak rate per GPU and pass, to compare with."""
     validation = part("validation")
     found: dict[tuple[str, str], list[float]] = {}
     for key, timings in part("calibration").items():
@@ -167,10 +167,10 @@ def one_percentage() -> dict[tuple[str, str], list[float]]:
         for passes in (("forward",), ("backward_data",), ("backward_filter",), ("backward",)):
             inside = [timing for timing in timings if of_kind("conv", passes)(timing)]
             if inside:
-                share = median(timing.work.flops / flops / timing.ms * 1e3 for timing in inside)
+                fraction = median(timing.work.flops / flops / timing.ms * 1e3 for timing in inside)
                 for timing in validation[key]:
                     if of_kind("conv", passes)(timing):
-                        off = timing.work.flops / flops / share * 1e3 / timing.ms - 1
+                        off = timing.work.flops / flops / fraction * 1e3 / timing.ms - 1
                         found.setdefault(key, []).append(off)
     return found
 

@@ -114,16 +114,16 @@ def fit_efficiencies(
 
 
 def fit_bandwidth(data: Dataset) -> dict[str, dict[str, float]]:
-    """Shares of the peak bandwidth that layers without products reach, by kind and pass: medians."""
-    shares: dict[str, dict[str, list[float]]] = {}
+    """Fractions of the peak bandwidth that layers without products reach, by kind and pass: medians."""
+    fractions: dict[str, dict[str, list[float]]] = {}
     for timing in data.timings:
         moved = unweighted_bytes(timing)
         if moved and timing.ms > 10 * SHORTEST_S * 1e3:
-            share = moved / (timing.ms / 1e3) / data.peak.bytes_per_s
-            shares.setdefault(timing.kind, {}).setdefault(timing.pass_, []).append(share)
+            fraction = moved / (timing.ms / 1e3) / data.peak.bytes_per_s
+            fractions.setdefault(timing.kind, {}).setdefault(timing.pass_, []).append(fraction)
     return {
         kind: {pass_: round(min(median(values), 1.0), DIGITS) for pass_, values in by_pass.items()}
-        for kind, by_pass in shares.items()
+        for kind, by_pass in fractions.items()
     }
 
 

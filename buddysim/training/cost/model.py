@@ -22,7 +22,7 @@ from buddysim.training.cost.calibration import (
     version_of,
 )
 from buddysim.training.cost.curve import PassTimeModel, PeakRates, curve_name
-from buddysim.training.cost.precision import MATRIX_SHARE, PRECISIONS, Precision, find_precision
+from buddysim.training.cost.precision import MATRIX_FRACTION, PRECISIONS, Precision, find_precision
 from buddysim.training.cost.traffic import layer_elements
 from buddysim.training.cost.work import GROUPED, WINOGRAD_CLASSES, ConvWork, MatmulWork, Pass
 from buddysim.training.networks import kinds
@@ -35,7 +35,7 @@ NEWEST = 7
 """Version of cuDNN whose algorithms are taken where the library's name holds none."""
 
 LARGEST_TIMED_FFT = 112
-"""Rows and columns of the largest maps that the rates of FFTs were fitted to (VGG-A's ``conv2_1``)."""
+"""Rows and columns of the largest feature maps that the rates of FFTs were fitted to (VGG-A's ``conv2_1``)."""
 
 _DIRECT = "implicit_precomp_gemm"
 _ON_TENSOR_CORES = (MEMORY_OPTIMAL, _DIRECT, "gemm")
@@ -43,10 +43,10 @@ _COMPLEX_FLOPS = 4
 """A complex multiplication and addition is eight operations, four times a real one."""
 
 _FFT_BANDWIDTH = 0.7
-"""Share of the peak bandwidth that transforms move their data with: that of other layers bound by memory."""
+"""Fraction of the peak bandwidth that transforms move their data with: that of other layers bound by memory."""
 
 _DEPTHWISE_RATE = 0.25
-"""Share of the peak rate that a kernel without matrix products reaches where each channel has filters of its own."""
+"""Fraction of the peak rate that a kernel without matrix products reaches where each channel has filters of its own."""
 
 _STATE_TRAFFIC = 2
 """A recurrent layer's saved states are written forward and read backward, besides the products' operands."""
@@ -71,7 +71,7 @@ class CostModel:
     library : version of the CONV library
     source : where the efficiencies come from
     assumptions : what is not measured, by topic
-    largest_fft : rows and columns of the largest maps for which FFTs are offered
+    largest_fft : rows and columns of the largest feature maps for which FFTs are offered
     """
 
     def __init__(
@@ -160,7 +160,8 @@ class CostModel:
     def algorithms(self, work: ConvWork, pass_: Pass) -> tuple[ConvAlgorithm, ...]:
         """The same of a CONV that belongs to no network, on a GPU with as much memory as it takes.
 
-        FFTs are offered for maps as large as those they were timed on; their rates aren't extrapolated to larger ones.
+        FFTs are offered for feature maps as large as those they were timed on; their rates aren't extrapolated to
+        larger ones.
         """
         large = max(work.conv.in_h, work.conv.in_w) > self.largest_fft
         found = [
@@ -189,8 +190,8 @@ class CostModel:
 
     def moving_ps(self, moved: float, kind: str, pass_: str) -> int:
         """Time of a layer of a kind that is bound by device memory, for so many bytes."""
-        share = self.bandwidth_share(kind, pass_)
-        return self._launch_ps + _ps(moved / (self._bytes_per_s * share))
+        fraction = self.bandwidth_fraction(kind, pass_)
+        return self._launch_ps + _ps(moved / (self._bytes_per_s * fraction))
 
     def product_ps(self, product: MatmulWork, pass_: Pass) -> int:
         """Time of a pass of a fully connected layer that is this product."""
@@ -216,8 +217,8 @@ class CostModel:
         forward, backward = self._elements[layer]
         return round((forward if pass_ == "forward" else backward) * ELEMENT_BYTES) * batch
 
-    def bandwidth_share(self, kind: str, pass_: str) -> float:
-        """Share of the peak bandwidth that layers of a kind reach: measured, else that of an activation."""
+    def bandwidth_fraction(self, kind: str, pass_: str) -> float:
+        """Fraction of the peak bandwidth that layers of a kind reach: measured, else that of an activation."""
         own = {} if self.calibration is None else self.calibration.bandwidth
         for table in (own, self.shared.bandwidth):
             if pass_ in table.get(kind, {}):
@@ -375,32 +376,32 @@ def _provenance(model: CostModel) -> tuple[str, dict[str, str]]:
     assumptions = {
         "conv_algorithms": "only the fastest algorithm of each class was timed on each GPU; the times of the others "
         "follow from ratios and FFT rates that were fitted to whole networks on a Titan X (Maxwell)",
-        "grouped": "no grouped or depthwise CONV was timed: they move their bytes at an activation's share of the "
+        "grouped": "No grouped or depthwise CONV was timed: they move their bytes at an activation's fraction of the "
         "bandwidth, and compute at 25 % of the peak rate or as products side by side",
         "workspace": "from what each algorithm keeps, one formula for every network, held against published cuDNN "
-        "logs; an algorithm whose workspace doesn't fit the GPU beside the layer's own maps isn't offered, nor are "
-        f"FFTs of maps larger than those that they were timed on ({LARGEST_TIMED_FFT} x {LARGEST_TIMED_FFT})",
+        "logs; an algorithm whose workspace doesn't fit the GPU beside the layer's own feature maps isn't offered, nor are "
+        f"FFTs of feature maps larger than those that they were timed on ({LARGEST_TIMED_FFT} x {LARGEST_TIMED_FFT})",
     }
     if model.precision.name != "fp32":
         assumptions["precision"] = (
-            f"{model.precision.name}: products at {MATRIX_SHARE:g} of their FP32 efficiency (DeepBench, FP16, V100 and "
+            f"{model.precision.name}: products at {MATRIX_FRACTION:g} of their FP32 efficiency (DeepBench, FP16, V100 and "
             "T4), of the tensor cores' peak; grouped and depthwise CONV at FP32's rates; weights, gradients "
             "of weights and saved statistics in FP32, casts take no time, workspace as in FP32"
         )
     calibration = model.calibration
     if calibration is None:
         assumptions["efficiencies"] = "uncalibrated: mean efficiencies of the GPUs with timings"
-        assumptions["bandwidth"] = "uncalibrated: shares of the peak bandwidth measured on a Titan X (Maxwell)"
+        assumptions["bandwidth"] = "uncalibrated: fractions of the peak bandwidth measured on a Titan X (Maxwell)"
         return "uncalibrated: no timings of this GPU", assumptions
     if model.borrowed:
         named = f"{calibration.machine} with {calibration.library}"
         assumptions["efficiencies"] = f"uncalibrated: those of the {named}, whose multiprocessors are most like these"
-        assumptions["bandwidth"] = "uncalibrated: shares of the peak bandwidth measured on a Titan X (Maxwell)"
+        assumptions["bandwidth"] = "uncalibrated: fractions of the peak bandwidth measured on a Titan X (Maxwell)"
         return f"uncalibrated: no timings of this GPU, those of {named}", assumptions
     if calibration.library != model.library:
         assumptions["efficiencies"] = f"uncalibrated: no timings with {model.library}; those with {calibration.library}"
     if not calibration.bandwidth:
-        assumptions["bandwidth"] = "shares of the peak bandwidth measured on a Titan X (Maxwell)"
+        assumptions["bandwidth"] = "fractions of the peak bandwidth measured on a Titan X (Maxwell)"
     few = [
         f"{pass_} {group}"
         for pass_, counts in calibration.measured.items()

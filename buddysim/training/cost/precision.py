@@ -1,7 +1,7 @@
 """Precisions that a network is trained in: the size of its feature maps, and the rate of its matrix products.
 
 TF32 rounds the operands of FP32 products for tensor cores; FP16 and BF16 are mixed precision, as frameworks' automatic
-casting does it: maps and their gradients are halves, weights and their gradients stay single.
+casting does it: feature maps and their gradients are halves, weights and their gradients stay single.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from buddysim.base.hints import hint, shortened
 if TYPE_CHECKING:
     from buddysim.machine.training import TrainingMachine
 
-MATRIX_SHARE = 0.85
+MATRIX_FRACTION = 0.85
 """Efficiency of products on tensor cores over that of the same products in FP32, each of its own peak rate.
 
 Median of DeepBench's FP16 sheets on V100 and T4, 0.85 on both (CONV, forward); assumed: on newer GPUs and in TF32 too.
@@ -49,7 +49,7 @@ class Precision:
         if rate is None:
             offered = ", ".join(name for name in PRECISIONS if getattr(machine.training, name) is not None)
             raise BuddysimError(f"precision {self.name}: {machine.name} has no rate for it: expected one of {offered}")
-        return rate * MATRIX_SHARE
+        return rate * MATRIX_FRACTION
 
 
 PRECISIONS: Mapping[str, Precision] = {

@@ -36,7 +36,7 @@ ASSUMED_NONFUSED = 1.1
 """Time of Winograd with its transforms written out, over that in one kernel, where both can be used."""
 
 FFT_GRID = tuple(step / 100 for step in range(20, 101, 2))
-"""Shares of the peak rate that products of spectra are tried at: none is above the peak."""
+"""Fractions of the peak rate that products of spectra are tried at: none is above the peak."""
 
 
 @dataclass(frozen=True)

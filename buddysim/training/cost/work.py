@@ -74,12 +74,12 @@ class ConvWork:
 
     @property
     def x_bytes(self) -> int:
-        """Bytes of the input map, and of its gradient."""
+        """Bytes of the input feature map, and of its gradient."""
         return self.batch * self.conv.in_channels * self.conv.in_h * self.conv.in_w * ELEMENT_BYTES
 
     @property
     def y_bytes(self) -> int:
-        """Bytes of the output map, and of its gradient."""
+        """Bytes of the output feature map, and of its gradient."""
         return self.batch * self.conv.out_channels * self.conv.out_h * self.conv.out_w * ELEMENT_BYTES
 
     @property
@@ -148,7 +148,7 @@ class ConvWork:
         return MatmulWork(self.batch * conv.in_h * conv.in_w, inputs, outputs * self.window / steps, groups)
 
     def tiled_product(self, pass_: Pass) -> MatmulWork:
-        """The same where Winograd's F(2x2, 3x3) computes it: tiles of 2 x 2 elements overhang maps of odd extents."""
+        """The product under Winograd's F(2x2, 3x3), whose tiles of 2 x 2 elements overhang feature maps of odd extents."""
         if self.conv_class not in WINOGRAD_CLASSES or pass_ == "backward_filter":
             return self.product(pass_)
         conv, product = self.conv, self.product(pass_)

@@ -1,7 +1,7 @@
 """Makes the steps of one training iteration from a network and a plan.
 
-Every step notes the maps that it reads, writes or defines (`ProgramBuilder`), with the codes and copies that the plan's
-stashes ask for (`StashSteps`); lives follow from the uses.
+Every step notes the feature maps that it reads, writes or defines (`ProgramBuilder`), with the codes and copies that
+the plan's stashes ask for (`StashSteps`); lives follow from the uses.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class _IterationBuilder:
         self.builder.use(step, name, layer, byte_count, defines=defines, writes=writes)
 
     def _read_again(self, step: StepBuilder, owner: int) -> None:
-        """Notes that a step of the backward part reads a map: itself, or its code."""
+        """Notes that a step of the backward part reads a feature map: itself, or its code."""
         name = self.stash_steps.structure(owner)
         if name == "y":
             self._use(step, name, owner)
@@ -196,7 +196,7 @@ class _IterationBuilder:
             self.builder.passes(step, task, "weights" if name == "weights" else "feature_maps")
 
     def _gradients(self, step: StepBuilder, own: int, gradients: list[int]) -> None:
-        """Reads dY, and writes or adds to dX of other maps."""
+        """Reads dY, and writes or adds to dX of other feature maps."""
         self._use(step, "dy", own, defines=not self.builder.used("dy", own))
         for owner in gradients:
             if owner != own:
@@ -233,7 +233,7 @@ class _IterationBuilder:
     def _network_wide(self) -> None:
         """Everything lives throughout, gradient maps and workspace are shared (vDNN, Section II-C and Fig. 2)."""
         if self.plan.stash:
-            raise ValueError("a network-wide allocation keeps every map: expected no stash")
+            raise ValueError("a network-wide allocation keeps every feature map: expected no stash")
         for owner in self.network.feature_maps:
             self.builder.keep(self.layers[owner], "feature_maps", self.map_bytes[owner])
         for layer in self.layers:

@@ -2,7 +2,7 @@
 
 Weights, their gradients and state are single precision, whatever layers compute in: with FP16 and BF16 the weights that
 are counted are the master weights that an update needs (as PyTorch's automatic casting keeps them). An update moves at
-least what one kernel per layer reads and writes, at the share of the device memory bandwidth that an activation's
+least what one kernel per layer reads and writes, at the fraction of the device memory bandwidth that an activation's
 kernel reaches; its launches aren't counted, since PyTorch's ``foreach`` and ``fused`` update many layers with one.
 """
 
@@ -48,7 +48,7 @@ class Optimizer:
 
     def update_ps(self, parameters: int, cost: CostModel) -> int:
         """Time of an update of so many weights."""
-        rate = cost.machine.dram_bytes_per_s * cost.bandwidth_share("relu", "forward")
+        rate = cost.machine.dram_bytes_per_s * cost.bandwidth_fraction("relu", "forward")
         return round(self.moved_bytes(parameters) * SECOND / rate)
 
 

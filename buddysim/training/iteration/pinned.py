@@ -1,8 +1,8 @@
 """Pinned host memory of an iteration: how much, and whether it suffices.
 
 A region is pinned when a copy to the host is launched, and given back when its copy back is over (vDNN, Section III-B).
-It holds what was copied: the map, or its code. Where the host encodes it, the smaller region takes its place once the
-step that waits for that is over.
+It holds what was copied: the feature map, or its code. Where the host encodes it, the smaller region takes its place
+once the step that waits for that is over.
 """
 
 from __future__ import annotations

@@ -29,9 +29,9 @@ class Plan:
     ----------
     scheme : name that the scheme answered to
     algorithms : CONV algorithm by layer index, then pass (``"forward"``, ``"backward_data"``, ``"backward_filter"``)
-    stash : how a map is kept between its forward and its backward use, by the layer that owns it; the others stay on
-        the GPU as they are. Maps that no backward step reads aren't kept at all
-    prefetch : when a map that moved comes back: ``"vdnn"`` is the search of vDNN's Fig. 10, ``"just-in-time"``
+    stash : how a feature map is kept between its forward and its backward use, by the layer that owns it; the others
+        stay on the GPU as they are. Feature maps that no backward step reads aren't kept at all
+    prefetch : when a feature map that moved comes back: ``"vdnn"`` is the search of vDNN's Fig. 10, ``"just-in-time"``
         launches it with the nearest CONV or FC before the step that reads it, where only in-place layers lie between,
         else with the step right before; ``"on-demand"`` at the start of the step that reads it
     overlap : whether copies overlap with computations; False serialises them
@@ -39,20 +39,20 @@ class Plan:
     unlimited : the GPU has as much memory as it takes (the oracle)
     allocator : what gives tensors their addresses
     in_place : the layers that run in place, of those that may (`Layer.in_place`); None: all of them. Where it is given,
-        owners of maps are those of `Network.in_place_only`
+        owners of feature maps are those of `Network.in_place_only`
     separate_backward : layers whose backward pass is two steps: gradients of the weights, then dX, without X
     segments : first and last layer of each part that is recomputed in the backward pass (activation checkpointing)
     backward_reads : feature maps that the backward step of a layer reads, by layer index, where the scheme's framework
         differs from ``Layer.backward_reads``
-    saved_bytes : bytes of the layer's own saved state (masks, index maps), by layer index, where they differ
+    saved_bytes : bytes of the layer's own saved state (masks, pooling indices), by layer index, where they differ
     step_ps : computation of a layer's ``"forward"`` or ``"backward"`` step, by layer index and pass, where it isn't
         what the cost model gives; not of CONV layers
     offload_saved_tensors : names and bytes of tensors that are copied out after a layer's forward step and back before
         its backward step, by layer index, each time it is saved (PyTorch's ``save_on_cpu``)
     memory_ratio : how much more than its bytes the GPU's memory holds
     time_factor : by which every computation takes longer
-    footprint_baseline : the plan whose maps this one's are held against (`Outcome.footprint_ratio`); None: there is
-        none
+    footprint_baseline : the plan whose feature maps this one's are held against (`Outcome.footprint_ratio`); None:
+        there is none
     notes : decisions worth showing, for example the passes that vDNN's dynamic policy tried
     assumptions : by subject, for the result's provenance; no note repeats one
     """
@@ -86,7 +86,7 @@ class TrainingOptions:
     Attributes
     ----------
     link : name in the machine's ``links``; None takes its default
-    prefetch : how offloaded maps come back
+    prefetch : how offloaded feature maps come back
     conv_library : version of the CONV library; None takes the one that the machine is calibrated for
     precision : that layers compute in: a name of `cost.precision.PRECISIONS`
     optimizer : what updates the weights: a name of `iteration.optimizer.OPTIMIZERS`

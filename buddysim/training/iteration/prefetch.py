@@ -1,7 +1,7 @@
-"""When offloaded maps come back: during or before which backward step.
+"""When offloaded feature maps come back: during or before which backward step.
 
-A layer's X may be several maps (of a join); they come back together. Where no rule has launched one in time, the step
-that reads it first launches it and waits for it.
+A layer's X may be several feature maps (of a join); they come back together. Where no rule has launched one in time,
+the step that reads it first launches it and waits for it.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def search(layers: Sequence[Layer], current: int, pending: AbstractSet[int]) -> 
 
 
 def just_in_time(layers: Sequence[Layer], step_layers: Sequence[int | None], first_backward: int, reading: int) -> int:
-    """The step during which a map comes back that step `reading` reads first.
+    """The step during which a feature map comes back that step `reading` reads first.
 
     The nearest CONV or FC, where nothing but layers that run in place lie between; else the step right before: a
     pooling layer holds X, Y, dX and dY at once, and is too short to hide a copy.

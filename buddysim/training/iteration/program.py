@@ -1,10 +1,10 @@
 """One training iteration as a list of steps, each with what it computes, allocates, launches, waits for and releases.
 
 A step is one computation on the compute stream: a layer's forward or backward pass or a part of it, a forward pass once
-more, a map that is encoded or decoded, an update of weights. What runs beside the compute stream is a task: a copy over
-the link, or work of the host. `iteration.build` makes a program, a placer gives its tensors addresses and `schedule`
-puts it on the clock. A program never changes: where copies find no room, the placer returns another one that launches
-them later.
+more, a feature map that is encoded or decoded, an update of weights. What runs beside the compute stream is a task: a
+copy over the link, or work of the host. `iteration.build` makes a program, a placer gives its tensors addresses and
+`schedule` puts it on the clock. A program never changes: where copies find no room, the placer returns another one that
+launches them later.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Tensor(NamedTuple):
 
 
 class QueuedTask(NamedTuple):
-    """What runs beside the compute stream: a copy over the link, or the host's own work on a copied map.
+    """What runs beside the compute stream: a copy over the link, or the host's own work on a copied feature map.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class QueuedTask(NamedTuple):
     tensor : on the GPU, that it reads or fills; -1 for work of the host
     timing : ``"before"`` the computation of the step that launches it, which waits for it; ``"overlapped"`` with it;
         ``"after"`` it
-    byte_count : of the map, neither encoded nor compressed; `moved_bytes` cross the link
+    byte_count : of the feature map, neither encoded nor compressed; `moved_bytes` cross the link
     until : the step whose end waits for it: the one that launches it, or a later one
     after : tasks that must be over before it starts
     pins, unpins : bytes of host memory that are pinned when it is launched, and given back at the end of step `until`
@@ -77,8 +77,8 @@ class QueuedTask(NamedTuple):
 class Step:
     """One computation of one layer, with its tasks and the tensors that it allocates, uses and releases.
 
-    Order of events: allocate the tensors of the computation, then room for maps that come back during it, then the
-    workspace; launch the tasks that come before or are overlapped; compute; launch those that come after; wait for
+    Order of events: allocate the tensors of the computation, then room for feature maps that come back during it, then
+    the workspace; launch the tasks that come before or are overlapped; compute; launch those that come after; wait for
     every task whose `until` it is; release.
 
     Attributes
@@ -131,7 +131,7 @@ class Program:
         return next((step.index for step in self.steps if step.pass_ not in FORWARD_PART), len(self.steps))
 
     def stashed(self, tensor: int) -> bool:
-        """Whether a tensor is a map, or its code, that is kept from the forward to the backward part."""
+        """Whether a tensor is a feature map, or its code, that is kept from the forward to the backward part."""
         first, last = self.lives[tensor]
         kept = first < self.first_backward <= last
         return kept and self.tensors[tensor].kind in ("feature_maps", "encoded_maps")

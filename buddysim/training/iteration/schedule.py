@@ -14,7 +14,7 @@ from buddysim.training.iteration.program import CopyTiming, Program, QueuedTask,
 
 
 class StreamOperation(NamedTuple):
-    """One operation of a stream: a computation, or the task `task` on a map of `byte_count` bytes."""
+    """One operation of a stream: a computation, or the task `task` on a feature map of `byte_count` bytes."""
 
     stream: str
     layer: int
@@ -33,7 +33,7 @@ class Stall(NamedTuple):
     layer, pass_ : of the step that could not end or begin
     cause : ``"offload"`` or ``"prefetch"`` (a copy overlapped with computations and took longer), ``"on-demand"`` or
         ``"copy-out"`` (a copy that overlaps with nothing), ``"host"`` (the host's own work)
-    copied_layer : the layer whose map it was
+    copied_layer : the layer whose feature map it was
     """
 
     layer: int

@@ -1,4 +1,4 @@
-"""Carries out what a plan says of maps between their forward and backward use: codes, copies, the host's work.
+"""Carries out what a plan says of feature maps between their forward and backward use: codes, copies, the host's work.
 
 Codes are made and undone by steps of their own while the program is built; copies are added once all steps are there.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class _OffloadedMap:
-    """A map that moves: what is copied, the layer whose X it is, the copy to the host, what the host makes of it."""
+    """An offloaded feature map: the copied structure, the layer that reads it as X, the copy, and the host's encoding."""
 
     owner: int
     name: str
@@ -41,7 +41,7 @@ class StashSteps:
     Attributes
     ----------
     map_bytes : of each layer's output
-    kept : owners of the maps that a plan says something of and a backward step reads
+    kept : owners of the feature maps that a plan says something of and a backward step reads
     """
 
     network: Network
@@ -50,15 +50,17 @@ class StashSteps:
     link: HostLinkConfig
     builder: ProgramBuilder
     kept: dict[int, Stash] = field(init=False)
-    _encoded: bool = field(init=False)  # whether any map is
-    _ready: set[int] = field(init=False, default_factory=set)  # owners of maps that have been decoded
+    _encoded: bool = field(init=False)  # whether any feature map is
+    _ready: set[int] = field(init=False, default_factory=set)  # owners of feature maps that have been decoded
     _offloaded: list[_OffloadedMap] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
         owners = set(self.network.buffers)
         for owner in self.plan.stash:
             if owner not in owners:
-                raise ValueError(f"stash of layer {owner}: no map of its own: expected a layer that owns a buffer")
+                raise ValueError(
+                    f"stash of layer {owner}: no feature map of its own: expected a layer that owns a buffer"
+                )
         read = _read_backward(self.network, self.plan)
         self.kept = {owner: stash for owner, stash in self.plan.stash.items() if owner in read}
         self._encoded = any(stash.encoding is not None for stash in self.kept.values())
@@ -66,7 +68,7 @@ class StashSteps:
     # Around a layer's forward step.
 
     def before_forward(self, layer: Layer) -> None:
-        """Encodes the maps whose copies overlap with the layer's forward step."""
+        """Encodes the feature maps whose copies overlap with the layer's forward step."""
         if not self._encoded:
             return
         for owner in self._leaving(layer):
@@ -75,7 +77,7 @@ class StashSteps:
                 self._encode(owner, encoding)
 
     def after_forward(self, layer: Layer, step: StepBuilder) -> None:
-        """Encodes the other maps that the layer is the last to use, and launches the copies to the host."""
+        """Encodes the other feature maps that the layer is the last to use, and launches the copies to the host."""
         for owner in self._leaving(layer):
             encoding, overlapped = self.kept[owner].encoding, self._overlaps(layer, owner)
             launching = step
@@ -85,7 +87,7 @@ class StashSteps:
                 self._launch(layer, owner, launching, "overlapped" if overlapped else "after")
 
     def _leaving(self, layer: Layer) -> Iterator[int]:
-        """Owners of the maps with a stash that the layer is the last to use in the forward pass, X before Y."""
+        """Owners of the feature maps with a stash that the layer is the last to use in the forward pass, X before Y."""
         if not self.kept:
             return
         own = self.network.buffer_of(layer.index)
@@ -94,7 +96,7 @@ class StashSteps:
                 yield owner
 
     def _overlaps(self, layer: Layer, owner: int) -> bool:
-        """Whether a map is copied during the layer's forward step; what it writes itself can't be."""
+        """Whether a feature map is copied during the layer's forward step; what it writes itself can't be."""
         is_copied = self.kept[owner].offload is not None and self.plan.overlap
         return is_copied and owner != self.network.buffer_of(layer.index)
 
@@ -121,15 +123,15 @@ class StashSteps:
             offloaded.made = (made,)
         self._offloaded.append(offloaded)
 
-    # Before a step that reads maps again.
+    # Before a step that reads feature maps again.
 
     def structure(self, owner: int) -> str:
-        """The structure that a backward step reads where it needs a map."""
+        """The structure that a backward step reads where it needs a feature map."""
         stash = self.kept.get(owner)
         return "y" if stash is None or stash.encoding is None or stash.decode_before_use else "code"
 
     def before_reading(self, owners: list[int]) -> None:
-        """Decodes those of the maps that are still encoded."""
+        """Decodes those of the feature maps that are still encoded."""
         if not self._encoded:
             return
         for owner in owners:
@@ -247,7 +249,7 @@ def _leading(steps: list[StepBuilder]) -> list[int | None]:
 
 
 def _read_backward(network: Network, plan: Plan) -> set[int]:
-    """Owners of the maps that are read in the backward pass as the forward pass left them."""
+    """Owners of the feature maps that are read in the backward pass as the forward pass left them."""
     read: set[int] = set()
     for layer in network.layers[1:]:
         reads = plan.backward_reads.get(layer.index, layer.backward_reads)

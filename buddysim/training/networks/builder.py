@@ -12,7 +12,7 @@ from buddysim.training.networks import kinds
 from buddysim.training.networks.graph import NUMBER_BYTES, Layer, Network, Shape, Value
 from buddysim.training.networks.layer_kind import LARGEST, Attribute, LayerKind, ShapeMismatch
 
-MOST_LAYERS = 100_000
+MAX_LAYERS = 100_000
 PARTS = ("features", "classifier")
 _INPUT_READS: frozenset[str] = frozenset()
 
@@ -120,8 +120,8 @@ class NetworkBuilder:
             raise BuddysimError(f"layer {shortened(name)}: {shortened(kind)} is not a kind of layer{near}")
         if name in self._by_name:
             raise BuddysimError(f"layer {shortened(name)}: another layer has this name")
-        if index >= MOST_LAYERS:
-            raise BuddysimError(f"layer {shortened(name)}: expected at most {MOST_LAYERS} layers")
+        if index >= MAX_LAYERS:
+            raise BuddysimError(f"layer {shortened(name)}: expected at most {MAX_LAYERS} layers")
         if part is not None and part not in PARTS:
             raise BuddysimError(f"layer {name!r}: part: {shortened(part)} is not a part{hint(part, PARTS)}")
         read = (self.last,) if inputs is None else (inputs,) if isinstance(inputs, int) else tuple(inputs)
@@ -231,8 +231,8 @@ def _role(layer: Layer) -> str:
 
 
 def _check_inputs(name: str, kind: LayerKind, read: tuple[int, ...], index: int) -> None:
-    if len(read) < kind.least_inputs or (kind.most_inputs is not None and len(read) > kind.most_inputs):
-        least, most = kind.least_inputs, kind.most_inputs
+    if len(read) < kind.min_inputs or (kind.max_inputs is not None and len(read) > kind.max_inputs):
+        least, most = kind.min_inputs, kind.max_inputs
         expected = f"{least} or more inputs" if most is None else f"{least} input{'s' if least > 1 else ''}"
         raise BuddysimError(f"layer {name!r} ({kind.name}): expected {expected}, found {len(read)}")
     if any(not 0 <= producer < index for producer in read):
@@ -262,7 +262,7 @@ def _checked(where: str, attribute: Attribute, value: Any) -> Value:
         if not isinstance(value, bool):
             raise BuddysimError(f"{where}: expected true or false, found {shortened(value)}")
         return value
-    if kind == "share":
+    if kind == "fraction":
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
             raise BuddysimError(f"{where}: expected a number from 0 up to, but below, 1, found {shortened(value)}")
         return float(value)

@@ -263,7 +263,7 @@ class _Reader:
         samples, _, tokens, _ = made.strides
         return "attention", {
             "heads": made.shape[1],
-            "share": float(operator.arguments.get("dropout_p", 0.0)),  # type: ignore[arg-type]
+            "probability": float(operator.arguments.get("dropout_p", 0.0)),  # type: ignore[arg-type]
             "causal": bool(operator.arguments.get("is_causal", False)),
             "tokens_outside": tokens > samples,
         }
@@ -279,7 +279,7 @@ class _Reader:
 
     def scale(self, operator: Operator) -> tuple[str, dict[str, Any]]:
         if len(operator.inputs) > 1:
-            self._refuse(operator, "a division of two maps: no kind of layer corresponds to it")
+            self._refuse(operator, "a division of two feature maps: no kind of layer corresponds to it")
         return "scale", {}
 
     def batchnorm(self, operator: Operator) -> tuple[str, dict[str, Any]]:
@@ -331,11 +331,11 @@ class _Reader:
             return "scale", {}
         if not kept:
             return "multiply", {}
-        return "dropout", {"share": round(1 - kept[0], 6)}
+        return "dropout", {"probability": round(1 - kept[0], 6)}
 
     def native_dropout(self, operator: Operator) -> tuple[str, dict[str, Any]]:
-        share = operator.arguments.get("p", 0.5)
-        return "dropout", {"share": share}
+        probability = operator.arguments.get("p", 0.5)
+        return "dropout", {"probability": probability}
 
 
 _LSTM_MODE = 2

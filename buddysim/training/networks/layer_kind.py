@@ -35,11 +35,11 @@ class Attribute:
     Attributes
     ----------
     type : ``"count"`` (1 or more), ``"size"`` (0 or more), ``"pair"`` and ``"padding"`` (one number, or height and
-        width, of counts and of sizes), ``"flag"``, ``"share"`` (0 or more, below 1), ``"shape"`` (extents)
+        width, of counts and of sizes), ``"flag"``, ``"fraction"`` (0 or more, below 1), ``"shape"`` (extents)
     default : None: a layer has to have it, unless it is `optional`
     """
 
-    type: Literal["count", "size", "pair", "padding", "flag", "share", "shape"]
+    type: Literal["count", "size", "pair", "padding", "flag", "fraction", "shape"]
     meaning: str
     default: Any = None
     optional: bool = False
@@ -141,7 +141,7 @@ class LayerKind:
     summary : what it does, in a line
     backward_reads : what its backward step reads
     infer : from the shapes of its inputs and its attributes to its facts; raises `ShapeMismatch`
-    least_inputs, most_inputs : how many layers it reads; None: any number
+    min_inputs, max_inputs : how many layers it reads; None: any number
     runs_in_place : ``"never"``, ``"elementwise"`` (over its input, where nothing else still needs that), ``"view"``
         (the same bytes under another shape)
     keeps_sign : its output is zero or has the sign of its input, element by element
@@ -150,7 +150,7 @@ class LayerKind:
         ``"between"`` (may stand between fully connected layers), ``"before"`` (may stand before the first of them as
         well), ``"dense"`` (is one of them), ``"loss"`` (nothing has to read its output)
     zeros : of its output: ``"none"``, or as training makes them (``"makes"``); else of its input: as a pooling window
-        leaves them (``"pools"``), all (``"keeps"``), more by the attribute ``share`` (``"drops"``), more by added
+        leaves them (``"pools"``), all (``"keeps"``), more by the attribute ``probability`` (``"drops"``), more by added
         channels (``"pads"``), of all inputs by size (``"joins"``)
     moves : elements that it reads and writes at least; None: a layer of matrix products, whose operands count
     recurrent : its products run one after the other, each on the result of the one before
@@ -166,8 +166,8 @@ class LayerKind:
     backward_reads: frozenset[str]
     infer: Callable[[Inputs, Attributes], LayerProperties]
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
-    least_inputs: int = 1
-    most_inputs: int | None = 1
+    min_inputs: int = 1
+    max_inputs: int | None = 1
     runs_in_place: Literal["never", "elementwise", "view"] = "never"
     keeps_sign: bool = False
     reads_zeros: bool = False

@@ -29,7 +29,7 @@ def baseline_network_bytes(network: Network, batch: int) -> NetworkBytes:
     """Weights, their gradients, every feature map that a step reads (the input too), two gradient maps.
 
     The last layer's output counts where its own backward step reads it, as that of a softmax does. In-place layers
-    share a map. Dropout masks, batch statistics and states of recurrent layers are counted as saved state.
+    share a feature map. Dropout masks, batch statistics and states of recurrent layers are counted as saved state.
     """
     maps = sum(network.output_bytes(owner, batch) for owner in network.feature_maps)
     largest = max(network.output_bytes(layer.index, batch) for layer in network.layers[1:])

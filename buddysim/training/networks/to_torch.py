@@ -78,7 +78,7 @@ def _step(network: Network, layer: Layer) -> nn.Module:
         "relu": nn.ReLU,
         "fc": lambda: nn.Linear(math.prod(shape), given["features"], given["bias"]),
         "batchnorm": lambda: nn.BatchNorm2d(shape[0], affine=given["affine"]),
-        "dropout": lambda: nn.Dropout(given["share"]),
+        "dropout": lambda: nn.Dropout(given["probability"]),
         "lrn": lambda: nn.LocalResponseNorm(given["size"]),
         "softmax": nn.Identity,
         "add": lambda: _Join(lambda first, *rest: sum(rest, first)),

@@ -21,19 +21,19 @@ class SavedTensors:
 
     Attributes
     ----------
-    maps : layers whose outputs it keeps: some of those that it reads, and itself
+    feature_maps : layers whose outputs it keeps: some of those that it reads, and itself
     reads : which of X and Y its backward step reads, and dY
-    state_bytes : masks, index maps, statistics, copies
+    state_bytes : masks, pooling indices, statistics, copies
     weight_bytes : weights and buffers, which stay on the GPU unless saved tensors are moved
     """
 
-    maps: tuple[int, ...]
+    feature_maps: tuple[int, ...]
     reads: frozenset[str]
     state_bytes: int
     weight_bytes: int
 
 
-def kept_by_torch(network: Network, batch: int, device: Device = "cuda") -> tuple[SavedTensors, ...]:
+def saved_by_torch(network: Network, batch: int, device: Device = "cuda") -> tuple[SavedTensors, ...]:
     """What PyTorch keeps of each layer, in their order.
 
     Parameters
@@ -51,8 +51,8 @@ def kept_by_torch(network: Network, batch: int, device: Device = "cuda") -> tupl
 
 def saved_bytes(network: Network, batch: int, device: Device = "cuda") -> int:
     """Bytes that PyTorch keeps between forward and backward: each storage once, without weights and buffers."""
-    kept = kept_by_torch(network, batch, device)
-    owners = {network.buffer_of(index) for one in kept for index in one.maps}
+    kept = saved_by_torch(network, batch, device)
+    owners = {network.buffer_of(index) for one in kept for index in one.feature_maps}
     return sum(network.output_bytes(owner, batch) for owner in owners) + sum(one.state_bytes for one in kept)
 
 

@@ -3,9 +3,9 @@
 - ReLU-Pool: a ReLU's output that only max pools read, with windows of at most 16 elements. Their backward steps need
   the place of each window's largest element, not X and Y; so the ReLU's backward step alone reads it, bit by bit.
 - ReLU/Pool-CONV: a ReLU's or a pooling layer's output that a CONV layer reads.
-- Others, and the input where it is a map: CNTK's networks subtract a mean from the image in a layer of their own (its
-  AlexNet_ImageNet.cntk, VGG16_ImageNet.cntk, InceptionV3.bs), whose output the first CONV layer reads in both passes.
-  Tokens are indices and stay as they are.
+- Others, and the input where it is a feature map: CNTK's networks subtract a mean from the image in a layer of their
+  own (its AlexNet_ImageNet.cntk, VGG16_ImageNet.cntk, InceptionV3.bs), whose output the first CONV layer reads in both
+  passes. Tokens are indices and stay as they are.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def is_relu(layer: Layer) -> bool:
 
 
 def categories(network: Network) -> dict[int, Category]:
-    """The category of each map, by the layer that owns it.
+    """The category of each feature map, by the layer that owns it.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def categories(network: Network) -> dict[int, Category]:
 
 
 def _is_map(network: Network) -> bool:
-    """Whether the input is a map, not tokens."""
+    """Whether the input is a feature map, not tokens."""
     return not any(_rules(layer).reads_numbers for layer in readers(network, 0))
 
 
@@ -64,19 +64,19 @@ def maker(network: Network, owner: int) -> Layer:
 
 
 def readers(network: Network, owner: int) -> Iterator[Layer]:
-    """The layers that read a map."""
+    """The layers that read a feature map."""
     for index in network.buffer_readers(owner):
         yield network.layers[index]
 
 
-def place_bytes(pool: Layer, batch: int) -> int:
+def pooling_index_bytes(pool: Layer, batch: int) -> int:
     """Bytes of the places of the largest elements of a max pool's windows."""
     return positions_bytes(pool.output_elements * batch)
 
 
 def _category(network: Network, owner: int) -> Category:
     made, reading = maker(network, owner), list(readers(network, owner))
-    if is_relu(made) and reading and all(_has_places(layer) for layer in reading):
+    if is_relu(made) and reading and all(_has_index_encoding(layer) for layer in reading):
         return "relu-pool"
     sparse = made.kind != "input" and _rules(made).zeros in ("makes", "pools")
     if sparse and any(layer.kind == "conv" for layer in reading):
@@ -84,7 +84,7 @@ def _category(network: Network, owner: int) -> Category:
     return "others"
 
 
-def _has_places(layer: Layer) -> bool:
+def _has_index_encoding(layer: Layer) -> bool:
     pool = layer.pool
     return layer.kind == "maxpool" and pool is not None and pool.kernel_h * pool.kernel_w <= MAX_WINDOW
 

@@ -1,8 +1,8 @@
 """Activation checkpointing as `torch.utils.checkpoint` does it, with about the square root of n segments.
 
-A network is cut where all that later layers read is one map. As in `checkpoint_sequential`, segments have the same
-number of pieces, each but the last keeps only its input and runs forward once more before its backward steps, up to the
-last tensor that those read (`checkpoint` without re-entry stops there), and the last segment keeps everything.
+A network is cut where all that later layers read is one feature map. As in `checkpoint_sequential`, segments have the
+same number of pieces, each but the last keeps only its input and runs forward once more before its backward steps, up
+to the last tensor that those read (`checkpoint` without re-entry stops there), and the last segment keeps everything.
 Layers save what PyTorch's do. Chen et al., "Training Deep Nets with Sublinear Memory Cost" (2016), choose sqrt(n).
 """
 
@@ -12,7 +12,7 @@ from math import isqrt
 from typing import TYPE_CHECKING
 
 from buddysim.training.iteration.plan import Plan, TrainingOptions
-from buddysim.training.networks.torch_saves import kept_by_torch
+from buddysim.training.networks.torch_saves import saved_by_torch
 from buddysim.training.schemes import UNCHANGED, _algorithms
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def plan(
     network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: TrainingOptions
 ) -> Plan:
     """Nothing moves; the fastest CONV algorithms."""
-    kept = dict(enumerate(kept_by_torch(network, batch)))
+    kept = dict(enumerate(saved_by_torch(network, batch)))
     parts = segments(network)
     return Plan(
         name,

@@ -48,7 +48,7 @@ class CompressedCopies:
     contents : of every layer's output
     link : its rates and latency
     cap_bytes_per_s : of device memory, for either direction
-    codec : how maps are compressed
+    codec : how feature maps are compressed
     source : where the contents come from
     made_by : the compressors, with versions, that the sizes of codes come from
     """
@@ -62,7 +62,7 @@ class CompressedCopies:
 
     def moved_bytes(self, byte_count: int, layer: int) -> int:
         """Bytes of a map's code, to the nearest."""
-        return round(byte_count * self.contents[layer].share)
+        return round(byte_count * self.contents[layer].compressed_fraction)
 
     def copy_ps(self, byte_count: int, layer: int, direction: Direction) -> int:
         """Picoseconds of a copy, the link's latency with it."""
@@ -71,7 +71,7 @@ class CompressedCopies:
         return self.link.latency_ps + cdma_engine.copy_ps(byte_count, moved, rate, self.cap_bytes_per_s)
 
     def on_the_way(self, stashes: Mapping[int, Stash], network: Network, batch: int) -> dict[int, Stash]:
-        """The stashes with their copies compressed; host memory still has room for the maps as they are."""
+        """The stashes with their copies compressed; host memory still has room for the feature maps as they are."""
         found = {}
         for owner, stash in stashes.items():
             size, writer = network.output_bytes(owner, batch), network.last_writer(owner)

@@ -125,7 +125,7 @@ def left_over_bytes_per_s(dram_bytes_per_s: int, fp32_flops: int) -> int:
 
 
 def read_cap(link_bytes_per_s: int, left_over: int, bandwidth_aware: bool = False) -> int:
-    """Bytes per second that the engine may read of device memory (and write to it, when maps come back).
+    """Bytes per second that the engine may read of device memory (and write to it, when feature maps come back).
 
     200 GB/s, or 48 GB/s if `bandwidth_aware`, for links up to PCIe gen3's 16 GB/s; in proportion to faster links (12.5
     and 3 times them); no more than computing leaves over, but the link's own rate, which copies take uncompressed too.
@@ -148,9 +148,9 @@ def copy_ps(raw_bytes: int, moved_bytes: int, link_bytes_per_s: int, cap_bytes_p
 def pipeline_ps(clock_hz: int = 1_075_000_000, decompress: bool = False) -> int:
     """Picoseconds that the engine's pipeline adds to a copy, once: windows follow each other at 32 B per cycle.
 
-    6 cycles (5.6 ns) out, 2 (1.9 ns) back. AlexNet's smallest map that is copied has 169 KiB for each sample, which
-    take 865 ns at the cap of 200 GB/s, however small they get: at most 0.7 % of it with one sample, 0.003 % with 256.
-    It is left out of `copy_ps`.
+    6 cycles (5.6 ns) out, 2 (1.9 ns) back. AlexNet's smallest feature map that is copied has 169 KiB for each sample,
+    which take 865 ns at the cap of 200 GB/s, however small they get: at most 0.7 % of it with one sample, 0.003 % with
+    256. It is left out of `copy_ps`.
     """
     return _over((DECOMPRESS_CYCLES if decompress else COMPRESS_CYCLES) * PS_PER_S, clock_hz)
 

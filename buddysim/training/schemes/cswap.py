@@ -1,7 +1,8 @@
-"""CSWAP (Chen et al., CLUSTER 2021): vDNN's `conv` policy, whose sparse maps the GPU compresses where that pays.
+"""CSWAP (Chen et al., CLUSTER 2021): vDNN's `conv` policy, whose sparse feature maps the GPU compresses if it pays.
 
-Candidates are the maps that it moves and a ReLU or a max-pooling layer made (Sec. IV). A map is encoded by a step of
-its own right before the CONV layer that its copy overlaps with, and decoded right before its first backward use.
+Candidates are the feature maps that it moves and a ReLU or a max-pooling layer made (Sec. IV). A feature map is encoded
+by a step of its own right before the CONV layer that its copy overlaps with, and decoded right before its first
+backward use.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class CodecDecision:
 
     Attributes
     ----------
-    owner : the layer whose map it is; `layer` made what is in it
+    owner : the layer whose feature map it is; `layer` made what is in it
     codec : that it is compressed with if it is
     code : its form then, with the times of our timeline
     """
@@ -84,7 +85,7 @@ class CodecDecision:
 
 @dataclass(frozen=True)
 class AdvisorInputs:
-    """What decisions are made from: an iteration without compression, codecs, contents of maps."""
+    """What decisions are made from: an iteration without compression, codecs, contents of feature maps."""
 
     network: Network
     batch: int
@@ -104,7 +105,7 @@ class AdvisorInputs:
 
     @cached_property
     def source(self) -> ActivationSource:
-        """Where contents of maps come from."""
+        """Where contents of feature maps come from."""
         return make_mapped_source(self.network, self.options.extra)
 
     def contents(self, codec: GpuCodec) -> dict[int, MapContents]:
@@ -122,7 +123,7 @@ def is_candidate(layer: Layer) -> bool:
 def plan(
     network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: TrainingOptions
 ) -> Plan:
-    """vDNN's plan, with codes for the maps that the scheme compresses."""
+    """vDNN's plan, with codes for the feature maps that the scheme compresses."""
     setting = AdvisorInputs(network, batch, machine, cost, options)
     return plan_of(setting, name, decisions(setting, name))
 
@@ -178,7 +179,7 @@ def decisions(setting: AdvisorInputs, name: str) -> list[CodecDecision]:
         writer, size = network.layers[network.last_writer(owner)], network.output_bytes(owner, batch)
         found = contents[codec][writer.index]
         sparsity = _sparsity(found)
-        code = codec.code(size, sparsity, round(size * found.share))
+        code = codec.code(size, sparsity, round(size * found.compressed_fraction))
         if rule == EXACT:
             advice = _advisor.exact_advice(size, code.byte_count, code.encode_ps + code.decode_ps, hidden[owner], link)
         else:
@@ -205,8 +206,8 @@ def _decide(name: str, byte_count: int, code: Encoding, advice: _advisor.Advice)
 
 
 def _sparsity(contents: MapContents) -> float:
-    """The share of zeros; of a map of which only a ratio is known, what the ratio saves."""
-    return 1 - contents.density if contents.density is not None else max(0.0, 1 - contents.share)
+    """The fraction of zeros; of a feature map of which only a ratio is known, what the ratio saves."""
+    return 1 - contents.density if contents.density is not None else max(0.0, 1 - contents.compressed_fraction)
 
 
 def predicted_ps(codec: GpuCodec, byte_count: int, sparsity: float) -> float:

@@ -1,9 +1,9 @@
-"""Gist (Jain et al., ISCA 2018): maps are encoded on the GPU between their forward and their backward use.
+"""Gist (Jain et al., ISCA 2018): feature maps are encoded on the GPU between their forward and their backward use.
 
 Every scheme of this file starts from CNTK's baseline: no layer in place, CONV layers without workspace, structures
-whose lives don't meet share memory. Sizes of codes are exact, given the contents of maps; a map whose code isn't
-smaller stays as it is. Times are those of the bytes that each kernel moves, at the bandwidth of the device memory:
-nobody published speeds of the paper's kernels.
+whose lives don't meet share memory. Sizes of codes are exact, given the contents of feature maps; a feature map whose
+code isn't smaller stays as it is. Times are those of the bytes that each kernel moves, at the bandwidth of the device
+memory: nobody published speeds of the paper's kernels.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from buddysim.training.networks.graph import Layer, Network
 from buddysim.training.option import Option, values
 from buddysim.training.schemes import UNCHANGED, _algorithms
 from buddysim.training.schemes._gist_accuracy import about, difference_text
-from buddysim.training.schemes._gist_maps import categories, maker, place_bytes, readers, relus, views
+from buddysim.training.schemes._gist_maps import categories, maker, pooling_index_bytes, readers, relus, views
 
 if TYPE_CHECKING:
     from buddysim.machine.training import TrainingMachine
@@ -41,9 +41,9 @@ class Encodings:
 
     Attributes
     ----------
-    binarize, ssdc : whether ReLU-Pool and ReLU/Pool-CONV maps are encoded
+    binarize, ssdc : whether ReLU-Pool and ReLU/Pool-CONV feature maps are encoded
     inplace : whether ReLU runs in place
-    format : of all that is kept of other maps, and of SSDC's values; None: single precision
+    format : of all that is kept of other feature maps, and of SSDC's values; None: single precision
     """
 
     binarize: bool = False
@@ -89,7 +89,7 @@ def ACCURACY(name: str) -> str:
 ALLOCATORS: dict[str, Allocator] = {
     "static": StaticGroups(),
     "dynamic": LiveSetCounter(),
-    "investigation": StaticGroups(share_stashed=False),
+    "investigation": StaticGroups(stashed_in_groups=False),
 }
 _GROUP = "Gist, for schemes gist-*"
 OPTIONS = {
@@ -112,7 +112,7 @@ TIMES = "codes are made and undone in the time that their bytes take at the band
 def plan(
     network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: TrainingOptions
 ) -> Plan:
-    """One of the schemes, with the contents of maps that the options name."""
+    """One of the schemes, with the contents of feature maps that the options name."""
     source = make_source(options.extra) if ENCODINGS[name].ssdc else None
     contents = source.contents(network, batch, Codec()) if source else {}
     found = encoded_plan(network, batch, machine, cost, name, options, contents)
@@ -136,7 +136,7 @@ def encoded_plan(
 
     Parameters
     ----------
-    contents : of every layer's output; only densities of ReLU and pooled maps count, where SSDC is used
+    contents : of every layer's output; only densities of ReLU and pooled feature maps count, where SSDC is used
     """
     chosen = values(OPTIONS, options.extra)
     if chosen["gist_allocator"] not in ALLOCATORS:
@@ -173,7 +173,7 @@ def encoded_plan(
 
 @dataclass(frozen=True)
 class _EncodingBuilder:
-    """Codes of one network's maps."""
+    """Codes of one network's feature maps."""
 
     network: Network
     batch: int
@@ -184,7 +184,7 @@ class _EncodingBuilder:
     decoded: bool
 
     def stashes(self) -> dict[int, Stash]:
-        """The maps that are encoded, by owner."""
+        """The feature maps that are encoded, by owner."""
         found = {}
         for owner, category in categories(self.network).items():
             stash = self._binarized(owner) if self._binarizes(category) else self._coded(owner, category)
@@ -193,12 +193,12 @@ class _EncodingBuilder:
         return found
 
     def backward_reads(self) -> dict[int, frozenset[str]]:
-        """Max pools behind a binarized map read places and dY alone."""
+        """Max pools behind a binarized feature map read places and dY alone."""
         return {pool.index: frozenset({"mask", "dy"}) for pool in self._pools()}
 
     def saved_bytes(self) -> dict[int, int]:
         """The bytes of these places."""
-        return {pool.index: place_bytes(pool, self.batch) for pool in self._pools()}
+        return {pool.index: pooling_index_bytes(pool, self.batch) for pool in self._pools()}
 
     def step_ps(self) -> dict[tuple[int, str], int]:
         """Steps that move other bytes than without codes: max pools, and ReLUs that read bits."""
@@ -209,7 +209,7 @@ class _EncodingBuilder:
             relu = maker(self.network, owner)
             found[relu.index, "backward"] = self._scaled(relu, "backward", self._mask(owner) - self._map_bytes(owner))
         for pool in self._pools():
-            places, y = place_bytes(pool, self.batch), self._map_bytes(pool.index)
+            places, y = pooling_index_bytes(pool, self.batch), self._map_bytes(pool.index)
             x = self._map_bytes(pool.inputs[0])
             found[pool.index, "forward"] = self._scaled(pool, "forward", places)
             found[pool.index, "backward"] = self._scaled(pool, "backward", places - x - y)
@@ -237,7 +237,7 @@ class _EncodingBuilder:
         return Stash(Encoding(size, self._moving_ps(size), 0), decode_before_use=False)
 
     def _coded(self, owner: int, category: str) -> Stash | None:
-        """The smaller one of the codes that apply, if it is smaller than the map."""
+        """The smaller one of the codes that apply, if it is smaller than the feature map."""
         raw, count, width = self._map_bytes(owner), self._elements(owner), self.network.element_bytes
         codes = []
         if self.encodings.ssdc and category == "relu-conv":
@@ -255,13 +255,13 @@ class _EncodingBuilder:
         return raw if one is None else min(raw, one.payload_bytes(count))
 
     def _kept(self, owner: int) -> int:
-        """Elements of a map that aren't zero; where only the ratio of its code is known, as many as give that."""
+        """Nonzero elements of a feature map; if only a ratio is known, as many as give that ratio."""
         count, width = self._elements(owner), self.network.element_bytes
         contents = self.contents[maker(self.network, owner).index]
         if contents.density is not None:
             return round(contents.density * count)
         rows = rows_bytes(count, 0, 0)
-        return max(0, min(count, round((contents.share * count * width - rows) / (width + 1))))
+        return max(0, min(count, round((contents.compressed_fraction * count * width - rows) / (width + 1))))
 
     def _moving_ps(self, byte_count: int) -> int:
         return -(-byte_count * SECOND // self.machine.dram_bytes_per_s)

@@ -1,6 +1,7 @@
-"""Naive swapping, as Gist compares with it (Section V-F): every map is copied out and back, and nothing overlaps.
+"""Naive swapping, as Gist compares with it (Section V-F): feature maps are copied out and back without overlap.
 
-The maps are those that vDNN's `all` policy moves; CONV algorithms without workspace, as in all of that comparison.
+The feature maps are those that vDNN's `all` policy moves; CONV algorithms without workspace, as in all of that
+comparison.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from buddysim.training.iteration.plan import Plan, TrainingOptions
-from buddysim.training.networks.torch_saves import SavedTensors, kept_by_torch
+from buddysim.training.networks.torch_saves import SavedTensors, saved_by_torch
 from buddysim.training.schemes import UNCHANGED, _algorithms
 
 if TYPE_CHECKING:
@@ -37,12 +37,12 @@ def plan(
         backward_reads={layer.index: frozenset({"dy"}) for layer in network.layers},
         saved_bytes={layer.index: 0 for layer in network.layers},
         offload_saved_tensors={
-            index: _items(network, kept, batch) for index, kept in enumerate(kept_by_torch(network, batch)) if index
+            index: _items(network, kept, batch) for index, kept in enumerate(saved_by_torch(network, batch)) if index
         },
     )
 
 
 def _items(network: Network, kept: SavedTensors, batch: int) -> tuple[tuple[str, int], ...]:
-    items = [("map", network.output_bytes(index, batch)) for index in kept.maps]
+    items = [("map", network.output_bytes(index, batch)) for index in kept.feature_maps]
     items += [("state", kept.state_bytes), ("weights", kept.weight_bytes)]
     return tuple((name, byte_count) for name, byte_count in items if byte_count)

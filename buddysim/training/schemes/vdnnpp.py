@@ -1,8 +1,8 @@
 """vDNN++ (Shriram et al., IPDPS 2019) as the CSWAP paper compares with it: the host compresses what came (Sec. V).
 
-Copies stay as large as they are; maps with more than 60 % zeros are compressed by 64 threads of the host, which takes
-less pinned memory, and decompressed before they go back. A copy's step waits for the host. The rate of a thread isn't
-published.
+Copies stay as large as they are; feature maps with more than 60 % zeros are compressed by 64 threads of the host, which
+takes less pinned memory, and decompressed before they go back. A copy's step waits for the host. The rate of a thread
+isn't published.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ORDER = 400
 ACCURACY = UNCHANGED
 #: Compression takes host time and less pinned memory.
 THREADS = 64
-LEAST_SPARSITY = 0.6
+MIN_SPARSITY = 0.6
 _MAKERS = ("relu", "maxpool")
 
 OPTIONS = {
@@ -46,7 +46,7 @@ OPTIONS = {
 def plan(
     network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: TrainingOptions
 ) -> Plan:
-    """vDNN's plan, with the host's work on sparse maps."""
+    """vDNN's plan, with the host's work on sparse feature maps."""
     below = vdnn.plan(network, batch, machine, cost, "vdnn-conv-p", options)
     rate = values(OPTIONS, options.extra)["host_codec_rate"]
     if not 0 < rate < float("inf"):
@@ -57,13 +57,13 @@ def plan(
     for owner in below.stash:
         writer = network.layers[network.last_writer(owner)]
         density = contents[writer.index].density
-        if writer.kind in _MAKERS and density is not None and 1 - density > LEAST_SPARSITY:
+        if writer.kind in _MAKERS and density is not None and 1 - density > MIN_SPARSITY:
             size = network.output_bytes(owner, batch)
             spent = copy_ps(size, max(1, round(rate * 1e9 * THREADS)))
-            encoding = Encoding(round(size * contents[writer.index].share), spent, spent)
+            encoding = Encoding(round(size * contents[writer.index].compressed_fraction), spent, spent)
             stash[owner] = Stash(offload=Offload(host_encoding=encoding))
     rates = f"{rate:g} GB/s for each of {THREADS} threads (assumed)"
     n_compressed = sum(one.offload is not None and one.offload.host_encoding is not None for one in stash.values())
-    notes = (*below.notes, f"host: compresses {n_compressed} maps with over {LEAST_SPARSITY:.0%} zeros")
+    notes = (*below.notes, f"host: compresses {n_compressed} feature maps with over {MIN_SPARSITY:.0%} zeros")
     assumptions = {"activations": source.description, "host": rates}
     return replace(below, scheme=name, stash=stash, notes=notes, assumptions=assumptions)

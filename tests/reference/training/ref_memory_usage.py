@@ -29,7 +29,7 @@ def ref_pinned(program: Program) -> int:
     return max(held)
 
 
-def ref_groups(program: Program, share_stashed: bool = True) -> list[set[int]]:
+def ref_groups(program: Program, stashed_in_groups: bool = True) -> list[set[int]]:
     """Tensors that share a region: the largest first, each with the smallest group that it never meets."""
     steps = range(len(program.steps))
     alive: dict[int, set[int]] = {}
@@ -44,7 +44,7 @@ def ref_groups(program: Program, share_stashed: bool = True) -> list[set[int]]:
     groups: list[set[int]] = []
     closed: list[set[int]] = []
     for number in sorted(alive, key=lambda number: (-size(number), number)):
-        alone = number in program.resident or (not share_stashed and program.stashed(number))
+        alone = number in program.resident or (not stashed_in_groups and program.stashed(number))
         fitting = [
             group for group in groups if group not in closed and all(not alive[number] & alive[m] for m in group)
         ]

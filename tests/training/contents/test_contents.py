@@ -1,4 +1,4 @@
-"""Contents of maps: how zeros spread through a network, observations carried over, tables, generated activations."""
+"""Contents of feature maps: zeros that spread through a network, observations, tables, generated activations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from buddysim.training.contents import (
     GeneratedContents,
     ObservedMap,
     TableContents,
-    average_share,
+    mean_compressed_fraction,
 )
 from buddysim.training.contents.dense import dense
 from buddysim.training.contents.generated import max_pool, relu_map
@@ -44,7 +44,7 @@ def chain() -> Network:
             net.add("maxpool", name="pool", kernel=2)
     net.add("fc", name="fc0", features=32)
     net.add("relu", name="fcrelu")
-    net.add("dropout", name="drop", share=0.25)
+    net.add("dropout", name="drop", probability=0.25)
     net.add("fc", name="fc1", features=10)
     return net.build()
 
@@ -96,9 +96,9 @@ def test_observations_carry_over_by_kind_and_depth() -> None:
         "drop": 0.125 * 0.75,
         "fc1": 1.0,
     }
-    assert found["relu0"].share == 0.5 + 1 / 32
-    assert found["conv0"].share == found[network.layers[0].name].share == DENSE
-    assert found["drop"].share == pytest.approx(0.125 * 0.75 + 1 / 32)
+    assert found["relu0"].compressed_fraction == 0.5 + 1 / 32
+    assert found["conv0"].compressed_fraction == found[network.layers[0].name].compressed_fraction == DENSE
+    assert found["drop"].compressed_fraction == pytest.approx(0.125 * 0.75 + 1 / 32)
 
 
 def test_masks_may_be_left_out() -> None:
@@ -128,10 +128,10 @@ def test_other_codes_keep_their_relation_to_zvc() -> None:
     ]
     network = chain()
     found = by_name(network, DepthMappedContents(seen, "by hand").contents(network, 4, rle))
-    assert found["relu1"].share == pytest.approx(0.6 * (0.375 + 1 / 32))
+    assert found["relu1"].compressed_fraction == pytest.approx(0.6 * (0.375 + 1 / 32))
     with pytest.raises(BuddysimError, match=r"by hand: no sizes for rle, NCHW, windows of 4096 B: expected one of rle"):
         DepthMappedContents(seen, "by hand").contents(network, 4, Codec("rle"))
-    with pytest.raises(BuddysimError, match="no map behind a CONV layer and a ReLU"):
+    with pytest.raises(BuddysimError, match="no feature map behind a CONV layer and a ReLU"):
         DepthMappedContents([ObservedMap("pool", 0, 1)], "nothing")
 
 
@@ -147,7 +147,7 @@ def test_joins_are_weighted_by_size_and_sums_are_dense() -> None:
     network = net.build()
     found = by_name(network, observed().contents(network, 1, ZVC))
     assert found["joined"].density == pytest.approx((8 * 0.5 + 24 * 0.375) / 32)
-    assert found["joined"].share == pytest.approx((8 * 0.5 + 24 * 0.375) / 32 + 1 / 32)
+    assert found["joined"].compressed_fraction == pytest.approx((8 * 0.5 + 24 * 0.375) / 32 + 1 / 32)
     assert found["sum"].density == 1.0
 
 
@@ -165,7 +165,7 @@ def test_average_is_weighted_by_size() -> None:
     contents = observed().contents(network, 1, ZVC)
     names = {layer.name: layer.index for layer in network.layers}
     sizes = {names["relu0"]: 300, names["relu2"]: 100}
-    assert average_share(contents, sizes) == (300 * (0.5 + 1 / 32) + 100 * (0.25 + 1 / 32)) / 400
+    assert mean_compressed_fraction(contents, sizes) == (300 * (0.5 + 1 / 32) + 100 * (0.25 + 1 / 32)) / 400
 
 
 def test_lines() -> None:
@@ -176,18 +176,18 @@ def test_lines() -> None:
 
 
 TABLE = """
-[[maps]]
+[[feature_maps]]
 layer = "relu1"
 density = 0.1
-[[maps]]
+[[feature_maps]]
 kind = "relu"
 depth = 0
 ratio = 2
-[[maps]]
+[[feature_maps]]
 kind = "relu"
 depth = 1
 ratio = 4
-[[maps]]
+[[feature_maps]]
 kind = "fc-relu"
 density = 0.2
 """
@@ -199,12 +199,12 @@ def test_a_table(tmp_path: Path) -> None:
     network = chain()
     source = TableContents.read(path)
     found = by_name(network, source.contents(network, 4, ZVC))
-    assert found["relu0"].share == 0.5
-    assert found["norm"].share == 0.5
-    assert found["relu1"].share == 0.1 + 1 / 32
-    assert found["relu2"].share == 0.25
+    assert found["relu0"].compressed_fraction == 0.5
+    assert found["norm"].compressed_fraction == 0.5
+    assert found["relu1"].compressed_fraction == 0.1 + 1 / 32
+    assert found["relu2"].compressed_fraction == 0.25
     assert found["fcrelu"].density == 0.2
-    assert found["pool"].share == DENSE
+    assert found["pool"].compressed_fraction == DENSE
     assert "not named, taken as dense" in found["pool"].origin
     assert str(path) in source.description
 
@@ -213,8 +213,8 @@ def test_a_table_as_csv(tmp_path: Path) -> None:
     path = tmp_path / "densities.csv"
     path.write_text("layer,kind,depth,density,ratio\nrelu*,,,0.5,\n,pool,0.0,,1.25\n")
     found = by_name(chain(), TableContents.read(path).contents(chain(), 4, ZVC))
-    assert found["relu0"].share == found["relu2"].share == 0.5 + 1 / 32
-    assert found["pool"].share == 0.8
+    assert found["relu0"].compressed_fraction == found["relu2"].compressed_fraction == 0.5 + 1 / 32
+    assert found["pool"].compressed_fraction == 0.8
     assert found["fcrelu"].density == 1.0
 
 
@@ -222,17 +222,17 @@ def test_a_table_as_csv(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("", "names no maps"),
-        ("[[maps]]\nlayer = 'relu1'", "maps[0]: expected either a density or a ratio"),
-        ("[[maps]]\ndensity = 0.5", "expected either a layer or a kind"),
-        ("[[maps]]\nlayer = 'relu1'\ndensity = 1.5", "density 1.5: expected a number from 0 to 1"),
-        ("[[maps]]\nlayer = 'relu1'\ndensity = true", "density True"),
-        ("[[maps]]\nlayer = 'relu1'\nratio = 0", "ratio 0: expected a number from 0.5"),
-        ("[[maps]]\nlayer = 'rleu1'\ndensity = 0.5", "layer 'rleu1': chain has none (nearest: relu"),
-        ("[[maps]]\nlayer = 'conv1'\ndensity = 0.5", "layer 'conv1' is conv: expected a ReLU or pooling layer"),
-        ("[[maps]]\nkind = 'conv'\ndensity = 0.5", "kind 'conv': expected one of relu, fc-relu, pool"),
-        ("[[maps]]\nlayer = 'relu1'\ndensities = 0.5", "'densities': unknown"),
-        ("[maps]\nlayer = 1", "expected [[maps]] tables"),
-        ("maps = [", "densities.toml: "),
+        ("[[feature_maps]]\nlayer = 'relu1'", "feature_maps[0]: expected either a density or a ratio"),
+        ("[[feature_maps]]\ndensity = 0.5", "expected either a layer or a kind"),
+        ("[[feature_maps]]\nlayer = 'relu1'\ndensity = 1.5", "density 1.5: expected a number from 0 to 1"),
+        ("[[feature_maps]]\nlayer = 'relu1'\ndensity = true", "density True"),
+        ("[[feature_maps]]\nlayer = 'relu1'\nratio = 0", "ratio 0: expected a number from 0.5"),
+        ("[[feature_maps]]\nlayer = 'rleu1'\ndensity = 0.5", "layer 'rleu1': chain has none (nearest: relu"),
+        ("[[feature_maps]]\nlayer = 'conv1'\ndensity = 0.5", "layer 'conv1' is conv: expected a ReLU or pooling layer"),
+        ("[[feature_maps]]\nkind = 'conv'\ndensity = 0.5", "kind 'conv': expected one of relu, fc-relu, pool"),
+        ("[[feature_maps]]\nlayer = 'relu1'\ndensities = 0.5", "'densities': unknown"),
+        ("[feature_maps]\nlayer = 1", "expected [[feature_maps]] tables"),
+        ("feature_maps = [", "densities.toml: "),
     ],
 )
 def test_wrong_tables_are_refused_in_one_line(tmp_path: Path, text: str, message: str) -> None:
@@ -260,7 +260,7 @@ def test_generated_maps_have_their_density() -> None:
     assert density(tensor) == pytest.approx(0.3, abs=0.02)
     assert density(relu_map((2, 3, 5, 7), 1.0)) == 1.0
     assert density(relu_map((2, 3, 5, 7), 0.0)) == 0.0
-    # Squares of 4 x 4 are zero as a whole; the first begins 3 elements outside of the map.
+    # Squares of 4 x 4 are zero as a whole; the first begins 3 elements outside of the feature map.
     squares = (tensor[:, :, 1:29, 1:29] != 0).reshape(4, 8, 7, 4, 7, 4)
     assert (squares.all(axis=(3, 5)) | ~squares.any(axis=(3, 5))).all()
     np.testing.assert_array_equal(tensor, relu_map((4, 8, 32, 32), 0.3, cluster=4, seed=1))
@@ -287,23 +287,27 @@ def test_generated_activations_go_through_the_real_compressors() -> None:
     source = GeneratedContents(0.4, cluster=4, seed=1)
     zvc = by_name(network, source.contents(network, 8, ZVC))
     assert zvc["relu0"].density == pytest.approx(0.4, abs=0.05)
-    assert zvc["relu0"].share == pytest.approx(zvc["relu0"].density + 1 / 32)
+    assert zvc["relu0"].compressed_fraction == pytest.approx(zvc["relu0"].density + 1 / 32)
     assert zvc["pool"].density > zvc["relu0"].density
     rle = by_name(network, source.contents(network, 8, Codec("rle")))
     across = by_name(network, source.contents(network, 8, Codec("rle", "NHWC")))
-    assert rle["relu0"].share < across["relu0"].share  # zeros cluster along rows, not along channels
+    assert (
+        rle["relu0"].compressed_fraction < across["relu0"].compressed_fraction
+    )  # zeros cluster along rows, not along channels
     zlib = by_name(network, source.contents(network, 8, Codec("zlib")))
-    assert zlib["relu0"].share < rle["relu0"].share
+    assert zlib["relu0"].compressed_fraction < rle["relu0"].compressed_fraction
 
 
-@pytest.mark.parametrize("wrong", [{"share_alive": 1.1}, {"share_alive": 0.5, "cluster": 0}])
+@pytest.mark.parametrize("wrong", [{"fraction_nonzero": 1.1}, {"fraction_nonzero": 0.5, "cluster": 0}])
 def test_wrong_generators_are_refused(wrong: dict) -> None:
     with pytest.raises(BuddysimError, match="expected a number"):
         GeneratedContents(**wrong)
 
 
 def test_dense_maps_by_each_code() -> None:
-    assert dense(ZVC).share == DENSE
-    assert dense(Codec(masks=False)).share == 1.0
-    assert dense(Codec("rle")).share == (4096 + 2 * 5) / 4096  # a count of zeros and one of others for 255 words
-    assert 1.0 < dense(Codec("zlib")).share < 1.005
+    assert dense(ZVC).compressed_fraction == DENSE
+    assert dense(Codec(masks=False)).compressed_fraction == 1.0
+    assert (
+        dense(Codec("rle")).compressed_fraction == (4096 + 2 * 5) / 4096
+    )  # a count of zeros and one of others for 255 words
+    assert 1.0 < dense(Codec("zlib")).compressed_fraction < 1.005

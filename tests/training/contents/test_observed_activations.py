@@ -89,14 +89,14 @@ def test_a_point_of_the_training(file: Path) -> None:
 def test_sizes_of_the_file_and_of_its_maps(file: Path) -> None:
     network = Network.load("alexnet")
     rle = by_name(network, observed_activations(str(file), epoch=0).contents(network, 4, Codec("rle")))
-    assert rle["relu1"].share == pytest.approx(16384 / 32768)
+    assert rle["relu1"].compressed_fraction == pytest.approx(16384 / 32768)
     # Over the training, 16384 bits at iteration 0 and 8192 at 10 and at 30, of a density that stays.
     mean = by_name(network, observed_activations(str(file)).contents(network, 4, Codec("rle")))
-    assert mean["relu1"].share == pytest.approx((10 * 12288 + 20 * 8192) / 30 / 32768)
+    assert mean["relu1"].compressed_fraction == pytest.approx((10 * 12288 + 20 * 8192) / 30 / 32768)
     # No sizes of this layout: the map's values are there at the last point.
     nhwc = by_name(network, observed_activations(str(file), epoch=3).contents(network, 4, Codec("rle", "NHWC")))
     (expected,) = tensor_ratios(relu_map((4, 4, 8, 8), 0.5, seed=1), ["NHWC"], [4096], ["rle"])
-    assert nhwc["relu1"].share == pytest.approx(expected.bits / 8 / expected.raw_bytes)
+    assert nhwc["relu1"].compressed_fraction == pytest.approx(expected.bits / 8 / expected.raw_bytes)
     # At another epoch too, there is nothing nearer.
     assert (
         by_name(network, observed_activations(str(file), epoch=0).contents(network, 4, Codec("rle", "NHWC")))["relu1"]
@@ -115,7 +115,7 @@ def test_values_that_do_not_repeat(tmp_path: Path) -> None:
         by_name(
             network,
             ObservedActivations(load_activations(path), repeated_values=repeated_values).contents(network, 4, codec),
-        )["relu1"].share
+        )["relu1"].compressed_fraction
         for codec in (Codec("zlib"), Codec("rle"))
         for repeated_values in (True, False)
     ]
@@ -161,7 +161,7 @@ def test_laws_of_contents_on_every_network(name: str) -> None:
     for layer in network.layers:
         found = contents[layer.index]
         assert 0 <= found.density <= 1
-        assert found.share == pytest.approx(found.density + 1 / 32)
+        assert found.compressed_fraction == pytest.approx(found.density + 1 / 32)
         if layer.kind in ("maxpool", "avgpool"):
             assert found.density >= contents[layer.inputs[0]].density
         if layer.kind in ("input", "conv", "fc", "batchnorm", "add"):

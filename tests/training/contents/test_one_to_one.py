@@ -1,4 +1,4 @@
-"""Contents of the very network that was measured, map by map, and the reduced trainings that ship."""
+"""Contents of the same network, layer by layer, and the reduced trainings that ship."""
 
 from __future__ import annotations
 
@@ -67,12 +67,15 @@ def test_every_map_gets_its_own(tmp_path: Path) -> None:
         OneToOneContents(ObservedActivations(load_activations(write(tmp_path / "m.maps"))), branches()),
     )
     names = {layer.name: layer.index for layer in network.layers}
-    for codec, share in ((Codec(), lambda n: n / 1024 + 1 / 32), (Codec("rle"), lambda n: (32 * n + 1000) / 32768)):
+    for codec, compressed_fraction in (
+        (Codec(), lambda n: n / 1024 + 1 / 32),
+        (Codec("rle"), lambda n: (32 * n + 1000) / 32768),
+    ):
         found = source.contents(network, 1, codec)
         for name, nonzero in (("left/relu", 128), ("right/relu", 512), ("pool", 640)):
             assert found[names[name]].density == nonzero / 1024
-            assert found[names[name]].share == pytest.approx(share(nonzero))
-    assert source.description.endswith("; map by map")
+            assert found[names[name]].compressed_fraction == pytest.approx(compressed_fraction(nonzero))
+    assert source.description.endswith("; layer by layer")
     by_depth = ObservedActivations(load_activations(tmp_path / "m.maps")).contents(network, 1, Codec())
     assert by_depth[names["left/relu"]].density == by_depth[names["right/relu"]].density == 320 / 1024
     with pytest.raises(BuddysimError, match=r"map of left/relu: no sizes for zlib, NCHW, windows of 4096 B"):
@@ -81,11 +84,11 @@ def test_every_map_gets_its_own(tmp_path: Path) -> None:
 
 def test_the_first_map_that_differs_is_named(tmp_path: Path) -> None:
     path = write(tmp_path / "m.maps", (MAPS[0], MAPS[2]))
-    expected = r"m.maps: not a measurement of branches: map 2 behind .* is pool 'c', expected relu 'right/relu'"
+    expected = r"m.maps: not a measurement of branches: feature map 2 behind .* is pool 'c', expected relu 'right/relu'"
     with pytest.raises(BuddysimError, match=expected):
         make_mapped_source(branches(), {"activations": str(path)})
     carried = make_mapped_source(branches(), {"activations": str(path), "activation_mapping": "depth"})
-    assert not carried.description.endswith("map by map")
+    assert not carried.description.endswith("layer by layer")
     with pytest.raises(BuddysimError, match=r"map 3 .* is missing, expected pool 'pool'"):
         make_mapped_source(branches(), {"activations": str(write(path, MAPS[:2]))})
     assert (
@@ -113,7 +116,10 @@ def test_every_network_of_the_paper_was_trained(name: str) -> None:
     measured = [Codec(), Codec("csr"), Codec("rle"), *([Codec("lz4", window=65536)] if lz4.available() else [])]
     for codec in measured:
         found = source.contents(network, 1, codec)
-        assert all(0 <= found[layer.index].density <= 1 and found[layer.index].share > 0 for layer in network.layers)
+        assert all(
+            0 <= found[layer.index].density <= 1 and found[layer.index].compressed_fraction > 0
+            for layer in network.layers
+        )
     own = source.contents(network, 1, Codec())
     relus = [own[index].density for index, role in roles(network).items() if role.kind == "relu"]
     assert 0.1 < sum(relus) / len(relus) < 0.9
@@ -144,4 +150,4 @@ def test_the_epoch_and_the_users_file_are_taken(tmp_path: Path) -> None:
     own = simulate("vgg16", 8, machine="v100", scheme="cswap", activations=str(path_of(TRAININGS[1])))
     shipped = simulate("vgg16", 8, machine="v100", scheme="cswap")
     assert own.counters["time_ms"] == shipped.counters["time_ms"]
-    assert shipped.provenance["assumptions"]["activations"].endswith("map by map")
+    assert shipped.provenance["assumptions"]["activations"].endswith("layer by layer")

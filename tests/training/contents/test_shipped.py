@@ -81,7 +81,7 @@ def test_maps_themselves_agree_with_what_is_said_of_them(measured: ActivationsFi
 
 
 def test_densities_rise_again_slowly(measured: ActivationsFile) -> None:
-    """The U shape: every map but the first ends above its lowest density, the second CONV layer's most."""
+    """The U shape: every feature map but the first ends above its lowest density, the second CONV layer's most."""
     for number, found in enumerate(measured.maps):
         density = measured.densities[:, number]
         if found.kind in ("relu", "maxpool") and number != relus(measured)[0]:

@@ -123,9 +123,9 @@ def test_layers_bound_by_memory_by_hand() -> None:
     model = MODELS["titan-x", "cudnn4"]
     relu = layer("vgg11", "relu1_1")
     moved = 2 * 64 * 64 * 224 * 224 * 4
-    share = model.bandwidth_share("relu", "forward")
+    fraction = model.bandwidth_fraction("relu", "forward")
     assert model.dram_bytes(relu, 64, "forward") == moved
-    assert model.time_ps(relu, 64, "forward") == 5_000_000 + round(moved / (336e9 * share) * 1e12)
+    assert model.time_ps(relu, 64, "forward") == 5_000_000 + round(moved / (336e9 * fraction) * 1e12)
     assert model.time_ps(relu, 64, "forward") / 1e9 == pytest.approx(7.28, rel=0.06)
     pool = layer("vgg11", "pool1")
     assert model.dram_bytes(pool, 1, "forward") == 4 * 64 * (224 * 224 + 112 * 112)
@@ -214,7 +214,7 @@ def test_asking_a_conv_for_other_layers_is_a_defect() -> None:
 
 
 def test_what_does_not_fit_the_gpu_beside_its_layer_is_not_offered() -> None:
-    """conv2_2 of VGG-16 at batch 512: 2 x 3.06 GiB of maps and 8.6 GiB of workspace on a GPU of 12 and of 24 GiB."""
+    """conv2_2 of VGG-16, batch 512: 2 x 3.06 GiB of feature maps, 8.6 GiB of workspace, on a GPU of 12 and of 24 GiB."""
     conv = layer("vgg19", "conv2_2")
     small = CostModel.load("titan-x", "cudnn4")
     large = CostModel.load(
@@ -230,7 +230,7 @@ def test_what_does_not_fit_the_gpu_beside_its_layer_is_not_offered() -> None:
 
 @pytest.mark.parametrize("batch", [1, 32, 64, 128, 256])
 def test_ffts_are_offered_up_to_the_maps_that_they_were_timed_on(batch: int) -> None:
-    """Whatever the batch: conv1_2 of VGG-16 has maps of 224 x 224, conv2_2 of 112 x 112."""
+    """Whatever the batch: conv1_2 of VGG-16 has feature maps of 224 x 224, conv2_2 of 112 x 112."""
     model = CostModel.load("titan-x", "cudnn4")
     every = CostModel(model.machine, model.library, model.calibration, model.shared, largest_fft=256)
     for pass_ in PASSES:

@@ -8,7 +8,7 @@ from buddysim.base.errors import BuddysimError
 from buddysim.machine import TrainingMachine
 from buddysim.training import Network, simulate
 from buddysim.training.cost import PASSES, CostModel
-from buddysim.training.cost.precision import MATRIX_SHARE, PRECISIONS
+from buddysim.training.cost.precision import MATRIX_FRACTION, PRECISIONS
 from buddysim.training.cost.work import MatmulWork
 
 LARGE = MatmulWork(1 << 17, 1 << 14, 1 << 14)
@@ -19,7 +19,7 @@ def test_large_products_run_at_the_rate_of_tensor_cores(precision: str, tflops: 
     """The same efficiency, but for one factor, of the data sheet's rate."""
     single, other = CostModel.load("a100-40"), CostModel.load("a100-40", precision=precision)
     faster = single.product_ps(LARGE, "forward") / other.product_ps(LARGE, "forward")
-    assert faster == pytest.approx(tflops * MATRIX_SHARE / 19.49, rel=0.01)
+    assert faster == pytest.approx(tflops * MATRIX_FRACTION / 19.49, rel=0.01)
 
 
 def test_layers_bound_by_memory_move_half_the_bytes_in_half_precision() -> None:

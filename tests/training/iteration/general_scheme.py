@@ -1,6 +1,7 @@
 """Training schemes that each use one thing which the substrate can do; loaded as a plug-in by `test_general`.
 
-Maps of a chain of CONV layers have 1 MB; a code has a quarter of that, takes 0.25 ms to make and 0.5 ms to undo.
+Feature maps of a chain of CONV layers have 1 MB; a code has a quarter of that, takes 0.25 ms to make and 0.5 ms
+to undo.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ _CHANGES = {
     "test-not-in-place": lambda plan, options: replace(plan, in_place=frozenset()),
     "test-groups": lambda plan, options: replace(plan, allocator=StaticGroups()),
     "test-own-groups": lambda plan, options: replace(
-        _encoded(plan, options), allocator=StaticGroups(share_stashed=False)
+        _encoded(plan, options), allocator=StaticGroups(stashed_in_groups=False)
     ),
     "test-live-set": lambda plan, options: replace(plan, allocator=LiveSetCounter()),
     "test-epochs": _by_epoch,

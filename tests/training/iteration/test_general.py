@@ -1,7 +1,8 @@
 """What the substrate can do, each by a scheme that uses it (`general_scheme`) and a timeline and memory by hand.
 
-Three CONV layers with maps of 1 MB (the input, Y of 1, 2 and 3). Forward takes 2 ms; backward 2, but 1 for layer 1,
-whose dX nobody wants. The link moves 1 GB/s: 1 ms for a map. Steps: F, B, E (encode) and D (decode) with their layer.
+Three CONV layers with feature maps of 1 MB (the input, Y of 1, 2 and 3). Forward takes 2 ms; backward 2, but 1 for
+layer 1, whose dX nobody wants. The link moves 1 GB/s: 1 ms for a feature map. Steps: F, B, E (encode) and D (decode)
+with their layer.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ def test_the_host_works_on_a_stream_of_its_own():
     assert tasks(out) == [("offload", 0, 1), ("host", 1, 4), ("host", 8, 9.5), ("prefetch", 9.5, 10.5)]
     assert out.stall_ps_by_cause() == {"prefetch": MS // 2}  # the host worked beside the computation until 9.5
     assert out.host_ps == 4.5 * MS
-    assert out.pinned_bytes == 1_250_000  # the map and its code, until F2 is over
+    assert out.pinned_bytes == 1_250_000  # the feature map and its code, until F2 is over
     assert not outcome("test-host", gb_per_s=0.25).stall_ps_by_cause().keys() & {"on-demand", "copy-out"}
 
 

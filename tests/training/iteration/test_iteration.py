@@ -1,6 +1,6 @@
 """Whole iterations by hand: three layers as in vDNN's Fig. 9, a fork and join as in its Fig. 3.
 
-Every map has 1 MB and the link moves 1 GB/s, so a copy takes 1 ms. Times below are milliseconds.
+Every feature map has 1 MB and the link moves 1 GB/s, so a copy takes 1 ms. Times below are milliseconds.
 """
 
 from __future__ import annotations

@@ -75,17 +75,17 @@ def test_reference_components_agree_on_iterations(out: IterationOutcome):
 
 @settings(max_examples=60, deadline=None)
 @given(outcomes(), st.booleans())
-def test_the_ref_groups_are_the_same(out: IterationOutcome, share_stashed: bool):
-    placed = StaticGroups(share_stashed).allocate(out.program, None)
+def test_the_ref_groups_are_the_same(out: IterationOutcome, stashed_in_groups: bool):
+    placed = StaticGroups(stashed_in_groups).allocate(out.program, None)
     by_address: dict[tuple[int, int], set[int]] = {}
-    naive = ref_groups(out.program, share_stashed)
+    naive = ref_groups(out.program, stashed_in_groups)
     sizes = [max(out.program.tensors[number].byte_count for number in group) for group in naive]
     for number, address in enumerate(placed.addresses):
         group = next(position for position, members in enumerate(naive) if number in members)
         by_address.setdefault((group, address), set()).add(number)
     assert {group: members for (group, _), members in by_address.items()} == dict(enumerate(naive))
     assert len(by_address) == len(naive), "one address for each group"
-    assert placed.high_water == sum(sizes) == StaticGroups(share_stashed).min_bytes(out.program)
+    assert placed.high_water == sum(sizes) == StaticGroups(stashed_in_groups).min_bytes(out.program)
 
 
 @settings(max_examples=60, deadline=None)
@@ -107,7 +107,7 @@ def test_the_ref_pool_gives_every_tensor_the_same_address(out: IterationOutcome)
 @settings(max_examples=60, deadline=None)
 @given(outcomes())
 def test_less_than_the_least_is_never_enough(out: IterationOutcome):
-    for placer in (POOL, StaticGroups(), StaticGroups(share_stashed=False), LiveSetCounter()):
+    for placer in (POOL, StaticGroups(), StaticGroups(stashed_in_groups=False), LiveSetCounter()):
         least = placer.min_bytes(out.program)
         assert placer.allocate(out.program, None).failure is None
         if least:
@@ -152,7 +152,7 @@ def live_tensors_never_share_an_address(out: IterationOutcome) -> None:
 
 
 def everything_read_is_there(out: IterationOutcome) -> None:
-    """Follows contents: maps, their codes and gradients are there once computed or copied back, until released."""
+    """Follows contents: feature maps, encodings and gradients are present once computed or copied back, until freed."""
     network, program, schedule = out.network, out.program, out.schedule
     tasks = {r.task: (r.start_ps, r.end_ps) for r in schedule.records if r.task is not None}
     assert sorted(tasks) == [task.number for task in program.tasks], "every task runs once"

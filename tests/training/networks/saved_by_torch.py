@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from buddysim.training.networks.from_torch import network_from_torch
-from buddysim.training.networks.torch_saves import kept_by_torch, saved_bytes
+from buddysim.training.networks.torch_saves import saved_by_torch, saved_bytes
 
 
 def measured(module: nn.Module, given: torch.Tensor) -> tuple[int, int]:
@@ -39,6 +39,6 @@ def assert_as_measured(module: nn.Module, shape: tuple[int, ...], batch: int = 3
     """The bytes that are predicted of a module are those that PyTorch keeps."""
     network = network_from_torch(module, shape, in_place_as_written=True)
     activations, weights = measured(module, example(shape, batch, words))
-    found = [(network.layers[i].name, one) for i, one in enumerate(kept_by_torch(network, batch, "cpu"))]
+    found = [(network.layers[i].name, one) for i, one in enumerate(saved_by_torch(network, batch, "cpu"))]
     assert saved_bytes(network, batch, "cpu") == activations, found
     assert weights == sum(one.weight_bytes for _, one in found), found

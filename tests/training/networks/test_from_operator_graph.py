@@ -25,7 +25,7 @@ def test_the_captured_network() -> None:
     pool = network.layers[13]
     assert pool.pool is not None
     assert (pool.output_shape, pool.pool.kernel_h, pool.pool.stride_w) == ((64, 3, 3), 2, 2)
-    assert dict(network.layers[16].attributes)["share"] == 0.5
+    assert dict(network.layers[16].attributes)["probability"] == 0.5
     graph = load_operators(CAPTURED)
     counted = {o.module: o.flops for o in graph.operators if o.phase == "forward" and o.flops}
     for layer in network.layers:

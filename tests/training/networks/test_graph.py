@@ -143,7 +143,7 @@ def test_needs_are_those_settled() -> None:
             r"input channels that are a multiple of its 2 groups",
         ),
         ({"kind": "maxpool", "kernel": 2, "pad": 2}, r"expected a padding smaller than its 2x2 window, found 2x2"),
-        ({"kind": "dropout", "share": 1}, r"share: expected a number from 0 up to, but below, 1, found 1"),
+        ({"kind": "dropout", "probability": 1}, r"probability: expected a number from 0 up to, but below, 1, found 1"),
         ({"kind": "lstm", "features": 4}, r"expected an input of tokens x features, found 3x8x8"),
         ({"kind": "add"}, r"layer 'add1' \(add\): expected 2 or more inputs, found 1"),
         ({"kind": "relu", "part": "feature"}, r"part: 'feature' is not a part \(nearest: features\)"),
@@ -173,7 +173,7 @@ def test_a_graph_out_of_order_is_refused() -> None:
 
 @st.composite
 def networks(draw: st.DrawFn) -> Network:
-    """Random graphs of layers that keep 8x8 maps, with forks and joins; loose ends are joined at the end."""
+    """Random graphs of layers that keep 8x8 feature maps, with forks and joins; loose ends are joined at the end."""
     net = NetworkBuilder("random", (draw(st.integers(1, 4)), 8, 8))
     for _ in range(draw(st.integers(1, 14))):
         before = draw(st.integers(0, net.last))

@@ -17,12 +17,12 @@ every_kind = pytest.mark.parametrize("kind", [kind for _, kind in kinds.REGISTRY
 @every_kind
 def test_a_kind_keeps_the_contract(kind: LayerKind) -> None:
     assert kind.backward_reads <= {"x", "y", "dy", "mask"}
-    assert kind.least_inputs >= 1
-    assert kind.most_inputs is None or kind.most_inputs >= kind.least_inputs
+    assert kind.min_inputs >= 1
+    assert kind.max_inputs is None or kind.max_inputs >= kind.min_inputs
     assert not (kind.runs_in_place == "elementwise" and "x" in kind.backward_reads)
     assert not kind.reads_zeros or "y" in kind.backward_reads
     if kind.moves is not None:
-        assert all(amount >= 0 for amount in kind.moves(24, 12, kind.least_inputs))
+        assert all(amount >= 0 for amount in kind.moves(24, 12, kind.min_inputs))
     if kind.torch.modules or kind.torch.functions or kind.torch.operators:
         assert all(attribute.default is not None or attribute.optional for attribute in kind.attributes.values())
     assert [row[0] for row in kind.parameters()] == list(kind.attributes)

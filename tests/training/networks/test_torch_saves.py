@@ -244,11 +244,11 @@ def test_whole_networks(make: Callable[[], nn.Module], parameters: int) -> None:
 class Language(nn.Module):
     """A GPT: learned positions, attention by a fused kernel or written out, a table that scores use again."""
 
-    def __init__(self, tokens: int, wide: int, heads: int, share: float, fused: bool, tied: bool = True) -> None:
+    def __init__(self, tokens: int, wide: int, heads: int, probability: float, fused: bool, tied: bool = True) -> None:
         super().__init__()
         self.words, self.places = nn.Embedding(50, wide), nn.Embedding(2 * tokens, wide)
-        self.drop = nn.Dropout(share)
-        self.blocks = nn.ModuleList(Block(tokens, wide, heads, share, fused) for _ in range(2))
+        self.drop = nn.Dropout(probability)
+        self.blocks = nn.ModuleList(Block(tokens, wide, heads, probability, fused) for _ in range(2))
         self.norm = nn.LayerNorm(wide)
         self.scores = nn.Linear(wide, 50, bias=False)
         if tied:
@@ -263,13 +263,15 @@ class Language(nn.Module):
 
 
 class Block(nn.Module):
-    def __init__(self, tokens: int, wide: int, heads: int, share: float, fused: bool) -> None:
+    def __init__(self, tokens: int, wide: int, heads: int, probability: float, fused: bool) -> None:
         super().__init__()
-        self.heads, self.share, self.fused = heads, share, fused
+        self.heads, self.probability, self.fused = heads, probability, fused
         self.norm1, self.norm2 = nn.LayerNorm(wide), nn.LayerNorm(wide)
         self.attend, self.project = nn.Linear(wide, 3 * wide), nn.Linear(wide, wide)
-        self.dense = nn.Sequential(nn.Linear(wide, 4 * wide), nn.GELU(), nn.Linear(4 * wide, wide), nn.Dropout(share))
-        self.drop_shares, self.drop = nn.Dropout(share), nn.Dropout(share)
+        self.dense = nn.Sequential(
+            nn.Linear(wide, 4 * wide), nn.GELU(), nn.Linear(4 * wide, wide), nn.Dropout(probability)
+        )
+        self.drop_scores, self.drop = nn.Dropout(probability), nn.Dropout(probability)
         self.register_buffer("earlier", torch.tril(torch.ones(tokens, tokens)).view(1, 1, tokens, tokens))
 
     def forward(self, features: torch.Tensor) -> torch.Tensor:
@@ -283,28 +285,30 @@ class Block(nn.Module):
         key = key.view(batch, tokens, self.heads, wide // self.heads).transpose(1, 2)
         value = value.view(batch, tokens, self.heads, wide // self.heads).transpose(1, 2)
         if self.fused:
-            mixed = functional.scaled_dot_product_attention(query, key, value, dropout_p=self.share, is_causal=True)
+            mixed = functional.scaled_dot_product_attention(
+                query, key, value, dropout_p=self.probability, is_causal=True
+            )
         else:
             scores = (query @ key.transpose(-2, -1)) * (1.0 / (wide // self.heads) ** 0.5)
             scores = scores.masked_fill(self.earlier[:, :, :tokens, :tokens] == 0, float("-inf"))
-            mixed = self.drop_shares(functional.softmax(scores, dim=-1)) @ value
+            mixed = self.drop_scores(functional.softmax(scores, dim=-1)) @ value
         return self.drop(self.project(mixed.transpose(1, 2).contiguous().view(batch, tokens, wide)))
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1])
 @pytest.mark.parametrize("fused", [False, True])
-def test_a_small_gpt(share: float, fused: bool) -> None:
-    assert_as_measured(Language(7, 12, 3, share, fused), (7,), words=50)
+def test_a_small_gpt(probability: float, fused: bool) -> None:
+    assert_as_measured(Language(7, 12, 3, probability, fused), (7,), words=50)
 
 
 class Attended(nn.Module):
     """MultiheadAttention on one, two or three tensors, asked for its weights or not."""
 
-    def __init__(self, shared: str, weights: bool, share: float) -> None:
+    def __init__(self, shared: str, weights: bool, probability: float) -> None:
         super().__init__()
         self.first = nn.Linear(12, 12)
         self.others = nn.ModuleList(nn.Linear(12, 12) for _ in range(len(set(shared)) - 1))
-        self.attention = nn.MultiheadAttention(12, 3, dropout=share, batch_first=True)
+        self.attention = nn.MultiheadAttention(12, 3, dropout=probability, batch_first=True)
         self.shared, self.weights = shared, weights
 
     def forward(self, features: torch.Tensor) -> torch.Tensor:
@@ -316,15 +320,15 @@ class Attended(nn.Module):
 @pytest.mark.parametrize("share", [0.0, 0.2])
 @pytest.mark.parametrize("weights", [False, True])
 @pytest.mark.parametrize("shared", ["000", "011", "012"])
-def test_multihead_attention(shared: str, weights: bool, share: float) -> None:
-    assert_as_measured(Attended(shared, weights, share), (5, 12))
+def test_multihead_attention(shared: str, weights: bool, probability: float) -> None:
+    assert_as_measured(Attended(shared, weights, probability), (5, 12))
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1])
 @pytest.mark.parametrize("norm_first", [False, True])
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
-def test_stock_encoder(share: float, norm_first: bool, activation: str) -> None:
-    layer = nn.TransformerEncoderLayer(12, 3, 20, share, activation, batch_first=True, norm_first=norm_first)
+def test_stock_encoder(probability: float, norm_first: bool, activation: str) -> None:
+    layer = nn.TransformerEncoderLayer(12, 3, 20, probability, activation, batch_first=True, norm_first=norm_first)
     assert_as_measured(nn.Sequential(nn.Linear(12, 12), layer), (5, 12))
     encoder = nn.TransformerEncoder(layer, 2, nn.LayerNorm(12), enable_nested_tensor=False)
     assert_as_measured(nn.Sequential(nn.Embedding(50, 12), encoder, nn.Linear(12, 50)), (5,), words=50)
@@ -333,12 +337,12 @@ def test_stock_encoder(share: float, norm_first: bool, activation: str) -> None:
 class Translation(nn.Module):
     """A decoder over an encoding of the same tokens."""
 
-    def __init__(self, share: float, norm_first: bool) -> None:
+    def __init__(self, probability: float, norm_first: bool) -> None:
         super().__init__()
         self.words = nn.Embedding(50, 12)
         options = {"batch_first": True, "norm_first": norm_first}
-        self.encoder = nn.TransformerEncoderLayer(12, 3, 20, share, **options)
-        layer = nn.TransformerDecoderLayer(12, 3, 20, share, **options)
+        self.encoder = nn.TransformerEncoderLayer(12, 3, 20, probability, **options)
+        layer = nn.TransformerDecoderLayer(12, 3, 20, probability, **options)
         self.decoder = nn.TransformerDecoder(layer, 2, nn.LayerNorm(12))
 
     def forward(self, numbers: torch.Tensor) -> torch.Tensor:
@@ -349,16 +353,16 @@ class Translation(nn.Module):
 
 @pytest.mark.parametrize("share", [0.0, 0.1])
 @pytest.mark.parametrize("norm_first", [False, True])
-def test_stock_decoder(share: float, norm_first: bool) -> None:
-    assert_as_measured(Translation(share, norm_first), (5,), words=50)
+def test_stock_decoder(probability: float, norm_first: bool) -> None:
+    assert_as_measured(Translation(probability, norm_first), (5,), words=50)
 
 
 class Recurrent(nn.Module):
-    def __init__(self, layers: int, share: float, projection: int) -> None:
+    def __init__(self, layers: int, probability: float, projection: int) -> None:
         super().__init__()
         self.words = nn.Embedding(50, 12)
-        self.memory = nn.LSTM(12, 10, layers, dropout=share, proj_size=projection, batch_first=True)
-        self.drop = nn.Dropout(share)
+        self.memory = nn.LSTM(12, 10, layers, dropout=probability, proj_size=projection, batch_first=True)
+        self.drop = nn.Dropout(probability)
         self.scores = nn.Linear(projection or 10, 50)
 
     def forward(self, numbers: torch.Tensor) -> torch.Tensor:
@@ -370,8 +374,8 @@ class Recurrent(nn.Module):
 @pytest.mark.parametrize("projection", [0, 4])
 @pytest.mark.parametrize("layers", [1, 2])
 @pytest.mark.filterwarnings("ignore:dropout option")
-def test_lstm_language_model(layers: int, share: float, projection: int) -> None:
-    assert_as_measured(Recurrent(layers, share, projection), (5,), words=50)
+def test_lstm_language_model(layers: int, probability: float, projection: int) -> None:
+    assert_as_measured(Recurrent(layers, probability, projection), (5,), words=50)
 
 
 @st.composite
@@ -414,18 +418,18 @@ def test_random_networks_of_maps(drawn: tuple[nn.Module, int], batch: int) -> No
 class Sequence(nn.Module):
     """Random layers of language models, one after the other."""
 
-    def __init__(self, names: tuple[str, ...], tokens: int, heads: int, each: int, share: float) -> None:
+    def __init__(self, names: tuple[str, ...], tokens: int, heads: int, each: int, probability: float) -> None:
         super().__init__()
         wide = heads * each
         self.words = nn.Embedding(30, wide)
-        options = {"batch_first": True, "dropout": share}
+        options = {"batch_first": True, "dropout": probability}
         made = {
             "encoder": lambda: nn.TransformerEncoderLayer(wide, heads, 3 * wide, **options),
-            "gpt": lambda: Block(tokens, wide, heads, share, fused=True),
-            "written out": lambda: Block(tokens, wide, heads, share, fused=False),
+            "gpt": lambda: Block(tokens, wide, heads, probability, fused=True),
+            "written out": lambda: Block(tokens, wide, heads, probability, fused=False),
             "lstm": lambda: First(nn.LSTM(wide, wide, batch_first=True)),
             "norm": lambda: nn.LayerNorm(wide),
-            "dropout": lambda: nn.Dropout(share),
+            "dropout": lambda: nn.Dropout(probability),
             "dense": lambda: nn.Sequential(nn.Linear(wide, 2 * wide), nn.GELU(), nn.Linear(2 * wide, wide)),
         }
         self.layers = nn.ModuleList(made[name]() for name in names)
@@ -458,15 +462,17 @@ class First(nn.Module):
     st.integers(2, 4),
 )
 @settings(max_examples=25, deadline=None)
-def test_random_language_models(names: list[str], tokens: int, heads: int, each: int, share: float, batch: int) -> None:
-    assert_as_measured(Sequence(tuple(names), tokens, heads, each, share), (tokens,), batch, words=30)
+def test_random_language_models(
+    names: list[str], tokens: int, heads: int, each: int, probability: float, batch: int
+) -> None:
+    assert_as_measured(Sequence(tuple(names), tokens, heads, each, probability), (tokens,), batch, words=30)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1])
-def test_a_copy_is_kept_beside_what_it_copies(share: float) -> None:
+def test_a_copy_is_kept_beside_what_it_copies(probability: float) -> None:
     """Tanh keeps its output, and what reads it keeps a copy in another order."""
     lstm = First(nn.LSTM(12, 12, batch_first=True))
     assert_as_measured(nn.Sequential(nn.Linear(12, 12), nn.Tanh(), lstm, nn.Tanh(), nn.Linear(12, 5)), (5, 12))
-    encoder = nn.TransformerEncoderLayer(12, 3, 20, share, batch_first=True)
+    encoder = nn.TransformerEncoderLayer(12, 3, 20, probability, batch_first=True)
     assert_as_measured(nn.Sequential(nn.Linear(12, 12), nn.Tanh(), encoder), (5, 12))
     assert_as_measured(nn.Sequential(First(nn.LSTM(12, 12, batch_first=True)), encoder), (5, 12))

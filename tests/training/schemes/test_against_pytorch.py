@@ -68,7 +68,7 @@ def simulated(scheme: ModuleType) -> IterationOutcome:
 
 
 def held(out: IterationOutcome) -> list[tuple[int, str, int, int]]:
-    """Layer and pass of each step, bytes of maps, saved state and moved weights during it and after it."""
+    """Layer and pass of each step, bytes of feature maps, saved state and moved weights during it and after it."""
     program, last = out.program, len(out.network.layers) - 1
     size = {
         t.number: t.byte_count

@@ -41,8 +41,8 @@ def copies(name: str, **extra: object) -> tuple[Network, CompressedCopies]:
 def table(tmp_path: Path) -> str:
     path = tmp_path / "densities.toml"
     path.write_text(
-        "[[maps]]\nlayer = 'relu1'\ndensity = 0.4\n[[maps]]\nlayer = 'relu5'\nratio = 13.8\n"
-        "[[maps]]\nlayer = 'relu4'\nratio = 2.0\n"
+        "[[feature_maps]]\nlayer = 'relu1'\ndensity = 0.4\n[[feature_maps]]\nlayer = 'relu5'\nratio = 13.8\n"
+        "[[feature_maps]]\nlayer = 'relu4'\nratio = 2.0\n"
     )
     return str(path)
 
@@ -102,7 +102,7 @@ def test_codecs() -> None:
 
 @pytest.mark.parametrize("algorithm", REGISTRY.names())
 def test_any_compressor(algorithm: str) -> None:
-    """What a copy moves is what the compressor makes of a map of that density, in its windows or in entries."""
+    """What a copy moves is what the compressor makes of a feature map of that density, in its windows or in entries."""
     if not getattr(REGISTRY.find(algorithm), "available", lambda: True)():
         pytest.skip(f"{algorithm}: its library isn't installed")
     network, found = copies("cdma", compressor=algorithm, synthetic_density=0.25, synthetic_cluster=4)
@@ -114,7 +114,7 @@ def test_any_compressor(algorithm: str) -> None:
     relu5 = layer(network, "relu5")
     (expected,) = tensor_ratios(
         relu_map((16, 64, 13, 13), 0.25, 4), ["NCHW"], [found.codec.window], [algorithm]
-    )  # the tile that stands for a map of 256 x 13 x 13
+    )  # the tile that stands for a feature map of 256 x 13 x 13
     raw = network.output_bytes(relu5, 256)
     assert found.moved_bytes(raw, relu5) == pytest.approx(raw / expected.ratio, rel=1e-6)
     assert found.moved_bytes(raw, relu5) < found.moved_bytes(raw, 0)  # the input image has no zeros

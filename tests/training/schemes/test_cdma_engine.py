@@ -63,7 +63,7 @@ def test_caps() -> None:
 def test_the_pipeline_is_no_part_of_a_copy_that_shows() -> None:
     assert pipeline_ps() == 5582
     assert pipeline_ps(decompress=True) == 1861
-    smallest = 256 * 13 * 13 * 4  # AlexNet's smallest map, one sample
+    smallest = 256 * 13 * 13 * 4  # AlexNet's smallest feature map, one sample
     shortest = copy_ps(smallest, 0, 16 * GB, 200 * GB)
     assert pipeline_ps() / shortest < 0.007
     assert pipeline_ps() / copy_ps(256 * smallest, 0, 16 * GB, 200 * GB) < 0.00003

@@ -151,7 +151,7 @@ def test_vdnnpp_keeps_the_link_busy_and_the_host_too() -> None:
     assert dense.time_ps == plain.time_ps
     assert sparse.moved_bytes == plain.moved_bytes
     assert sparse.pinned_bytes < plain.pinned_bytes
-    # Two maps of 100 MB, both ways, at 64 x 0.05 GB/s.
+    # Two feature maps of 100 MB, both ways, at 64 x 0.05 GB/s.
     assert sparse.host_ps == 4 * 31_250_000_000
     assert sparse.time_ps == plain.time_ps + sparse.host_ps
     assert run(network, cost, "vdnnpp", synthetic_density=0.3, host_codec_rate=0.1).host_ps == sparse.host_ps // 2
@@ -205,7 +205,7 @@ def test_too_little_memory_for_the_code() -> None:
     outcome = simulate_plan(Network("wide", layers), 1, on, cost, plan, options)  # type: ignore[arg-type]
     assert not outcome.fits
     assert outcome.failure_text().startswith(
-        "conv1 encode: 9.7 MiB requested (encoded maps), largest free block 4.8 MiB"
+        "conv1 encode: 9.7 MiB requested (encoded feature maps), largest free block 4.8 MiB"
     )
 
 

@@ -44,7 +44,7 @@ def small() -> Network:
 
 
 def stashes(scheme: str, density: float = 0.25, batch: int = 4, **options: object) -> dict[str, tuple[int, bool]]:
-    """Bytes of each code by the name of the layer that made the map, and whether it is decoded."""
+    """Bytes of each code by the name of the layer that made the feature map, and whether it is decoded."""
     network, cost = small(), Cost()
     contents = {layer.index: MapContents(density, density, "") for layer in network.layers}
     plan = gist.encoded_plan(network, batch, machine(), cost, scheme, make_options(**options), contents)
@@ -70,7 +70,7 @@ def test_every_map_takes_the_code_of_its_neighbours() -> None:
     assert lossy["relu-conv"] == (2 * middle // 4 + 4 * middle // 256, True)
     assert lossy["relu-large"] == (middle, True)  # windows of 25 elements have no places of 4 bits
     assert stashes("gist-fp8", density=0.6)["relu-conv"] == (middle, True)  # the dense code is smaller
-    assert "relu-conv" not in stashes("gist-ssdc", density=0.9)  # larger than the map
+    assert "relu-conv" not in stashes("gist-ssdc", density=0.9)  # larger than the feature map
     assert not any(decoded for _, decoded in stashes("gist-fp16", decoded_copies=False).values())
     assert stashes("gist-base") == stashes("gist-inplace") == {}
 
@@ -129,7 +129,7 @@ def test_bytes_are_those_of_the_real_encodings(elements: int, density: float, na
 
 
 def test_kernels_take_the_time_of_their_bytes() -> None:
-    """At 336 GB/s; Binarize writes its bits alone, SSDC reads the map twice to write it."""
+    """At 336 GB/s; Binarize writes its bits alone, SSDC reads the feature map twice to write it."""
     network = small()
     contents = {layer.index: MapContents(0.25, 0.25, "") for layer in network.layers}
     plan = gist.encoded_plan(network, 4, machine(), Cost(), "gist-lossless", make_options(), contents)
@@ -173,7 +173,7 @@ def test_without_decoded_copies_no_code_makes_a_dynamic_footprint_larger(data: s
 
 
 def peak(out: IterationOutcome) -> tuple[int, str]:
-    """Layer and pass of the step at which maps take most. The image has no gradient, which for every other map takes
+    """Layer and pass of the step at which feature maps take most. The image has no gradient, which for every other feature map takes
     more in the backward part than its code beside it in the forward part: a network of one layer is at its peak there.
     """
     held = memory_usage.levels(out.program)[
@@ -214,7 +214,7 @@ def test_codes_are_smaller_than_their_maps_and_the_ratio_is_that_of_the_referenc
 
 
 def test_with_decoded_copies_a_code_may_cost_more_than_it_saves() -> None:
-    """AlexNet, where stashed maps share nothing: what SSDC's codes save is less than what the decoded copies, which are
+    """AlexNet, where stashed feature maps share nothing: what SSDC's codes save is less than what the decoded copies, which are
     consumed immediately, add to the shared groups. Without the copies, codes never cost."""
     footprints = {
         decoded: simulate_outcome(
@@ -252,7 +252,7 @@ def test_the_image_is_a_map_that_formats_apply_to() -> None:
 
 
 def test_too_little_memory_for_a_decoded_copy_names_it() -> None:
-    """A map that is still there, decoded, for its own ReLU, and its gradient, when another one is decoded."""
+    """A feature map that is still there, decoded, for its own ReLU, and its gradient, when another one is decoded."""
     net = NetworkBuilder("branches", (1, 64, 64), "tests", "two branches of unlike lengths")
     net.add("conv", channels=16, kernel=3, pad=1)
     first = net.add("relu")
@@ -270,7 +270,9 @@ def test_too_little_memory_for_a_decoded_copy_names_it() -> None:
     assert fits.fits
     assert short_of.failure is not None
     assert (short_of.failure.kind, short_of.failure.requested_bytes) == ("decoded_maps", copy)
-    assert short_of.failure_text().startswith("conv3 decode: 16.0 MiB requested (decoded maps), largest free block ")
+    assert short_of.failure_text().startswith(
+        "conv3 decode: 16.0 MiB requested (decoded feature maps), largest free block "
+    )
 
 
 def test_bad_options() -> None:

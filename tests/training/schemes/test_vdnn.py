@@ -44,8 +44,8 @@ def test_policies_choose_layers_of_the_feature_extraction_part_that_do_not_run_i
 
 @pytest.mark.parametrize(("residual", "by_conv"), [(False, True), (True, False)])
 def test_a_map_is_offloaded_by_the_last_layer_that_reads_it(residual: bool, by_conv: bool):
-    """A convolution reads the map of the first one. With a residual the sum, which is none, reads it later."""
-    net = NetworkBuilder("residual", (1, 8, 8), "tests", "a map that two layers read")
+    """A convolution reads the feature map of the first one. With a residual the sum, which is none, reads it later."""
+    net = NetworkBuilder("residual", (1, 8, 8), "tests", "a feature map that two layers read")
     net.add("conv", channels=4, kernel=3, pad=1)
     first = net.add("relu")
     second = net.add("conv", inputs=first, channels=4, kernel=3, pad=1)

@@ -27,9 +27,9 @@ from buddysim.training.iteration.program import Program, QueuedTask, Step, Tenso
 class PoolAllocator:
     """A pool as large as the GPU's memory, as vDNN's (Section III-B).
 
-    A map that was to come back during a computation waits for the next step where the pool has no room for it, or where
-    it would take the step's workspace its room: `TensorAddresses.program` has the copy there. Tensors that a step needs
-    for its own computation can't wait.
+    A feature map that was to come back during a computation waits for the next step where the pool has no room for it,
+    or where it would take the step's workspace its room: `TensorAddresses.program` has the copy there. Tensors that a
+    step needs for its own computation can't wait.
     """
 
     def allocate(
@@ -64,7 +64,7 @@ class LiveSetCounter:
         return replace(found, addresses=(-1,) * len(program.tensors))
 
     def min_bytes(self, program: Program, counted: TensorFilter = is_any_tensor) -> int:
-        """The most that lives at once, where each map comes back only when it is read."""
+        """The most that lives at once, where each feature map comes back only when it is read."""
         return _min_bytes(program, 1, counted)
 
 
@@ -197,7 +197,7 @@ def _failure(tensor: Tensor, layer: int, pass_: str, short: PoolExhausted) -> Fa
 
 
 def _min_bytes(program: Program, alignment: int, counted: TensorFilter) -> int:
-    """The most that lives at once, rounded up, where each map comes back only when it is read."""
+    """The most that lives at once, rounded up, where each feature map comes back only when it is read."""
     size = [-(-tensor.byte_count // alignment) * alignment if counted(tensor) else 0 for tensor in program.tensors]
     change = [0] * (len(program.steps) + 1)
     waiting: dict[int, int] = {}

@@ -34,11 +34,11 @@ class StaticGroups:
 
     Attributes
     ----------
-    share_stashed : False gives each map that is kept from forward to backward a region of its own (Gist's
+    stashed_in_groups : False gives each feature map that is kept from forward to backward a region of its own (Gist's
         "investigation baseline", Section V-A)
     """
 
-    share_stashed: bool = field(default=True)
+    stashed_in_groups: bool = field(default=True)
 
     def allocate(
         self,
@@ -69,7 +69,7 @@ class StaticGroups:
 
     def _groups(self, program: Program, tensors: range | list[int]) -> list[_Group]:
         alone = set(program.resident)
-        if not self.share_stashed:
+        if not self.stashed_in_groups:
             alone |= {number for number in tensors if program.stashed(number)}
         groups: list[_Group] = []
         shared: list[_Group] = []  # by size, the largest first, as they come

@@ -73,7 +73,7 @@ def _attention(
         last = reader.add(
             *("attention", node, parts, f"{suffix}/attention"),
             heads=heads,
-            share=module.dropout,
+            probability=module.dropout,
             causal=causal,
             tokens_outside=True,
         )
@@ -81,20 +81,20 @@ def _attention(
     return reader.add("fc", node, [last], suffix=f"{suffix}/projection", features=wide, bias=out_bias)
 
 
-def _written_out(reader: Reader, node: fx.Node, parts: list[int], suffix: str, heads: int, share: float) -> int:
+def _written_out(reader: Reader, node: fx.Node, parts: list[int], suffix: str, heads: int, probability: float) -> int:
     scaled = reader.add("scale", node, [parts[0]], suffix=f"{suffix}/scaled")
     last = reader.add("matmul", node, [scaled, parts[1]], suffix=f"{suffix}/scores", heads=heads, transposed=True)
     last = reader.add("softmax", node, [last], suffix=f"{suffix}/shares")
-    last = dropped(reader, node, last, f"{suffix}/drop_shares", share)
+    last = dropped(reader, node, last, f"{suffix}/drop_shares", probability)
     last = reader.add("matmul", node, [last, parts[2]], suffix=f"{suffix}/attended", heads=heads)
     return reader.add("copy", node, [last], suffix=f"{suffix}/together")
 
 
-def dropped(reader: Reader, node: fx.Node, before: int, suffix: str, share: float, written: bool = False) -> int:
+def dropped(reader: Reader, node: fx.Node, before: int, suffix: str, probability: float, written: bool = False) -> int:
     """A dropout behind a layer, where it drops anything."""
-    if not share:
+    if not probability:
         return before
-    return reader.add("dropout", node, [before], suffix=suffix, share=share, written_in_place=written)
+    return reader.add("dropout", node, [before], suffix=suffix, probability=probability, written_in_place=written)
 
 
 def read_encoder_layer(reader: Reader, node: fx.Node, module: nn.TransformerEncoderLayer) -> int:
@@ -191,7 +191,7 @@ def _decoder_layer(
     return last
 
 
-def _dense(reader: Reader, node: fx.Node, module: Any, before: int, suffix: str, share: float) -> int:
+def _dense(reader: Reader, node: fx.Node, module: Any, before: int, suffix: str, probability: float) -> int:
     """Two fully connected layers with an activation between, and dropouts behind it and at the end."""
     last = before
     for number, linear in ((1, module.linear1), (2, module.linear2)):
@@ -201,7 +201,7 @@ def _dense(reader: Reader, node: fx.Node, module: Any, before: int, suffix: str,
             kind = _activation(reader, node, module.activation)
             last = reader.add(kind, node, [last], suffix=f"{suffix}/activation", written_in_place=False)
             last = dropped(reader, node, last, f"{suffix}/drop", module.dropout.p)
-    return dropped(reader, node, last, f"{suffix}/drop_dense", share)
+    return dropped(reader, node, last, f"{suffix}/drop_dense", probability)
 
 
 def _activation(reader: Reader, node: fx.Node, activation: Any) -> str:
@@ -231,7 +231,7 @@ def read_fused(reader: Reader, node: fx.Node) -> int:
     return reader.add(
         *("attention", node, parts),
         heads=shapes[0][1],
-        share=float(given.get("dropout_p", 0.0)),
+        probability=float(given.get("dropout_p", 0.0)),
         causal=bool(given.get("is_causal", False)),
     )
 

@@ -105,8 +105,8 @@ def _functional_pool(kind: str) -> Callable[[Reader, fx.Node], int]:
 
 
 def _functional_dropout(reader: Reader, node: fx.Node) -> int:
-    share, written = _argument(node, 1, "p", 0.5), bool(_argument(node, 3, "inplace", False))
-    return dropped(reader, node, reader.inputs(node, 1)[0], "", share, written)
+    probability, written = _argument(node, 1, "p", 0.5), bool(_argument(node, 3, "inplace", False))
+    return dropped(reader, node, reader.inputs(node, 1)[0], "", probability, written)
 
 
 def _functional_adaptive(reader: Reader, node: fx.Node) -> int:

@@ -51,7 +51,7 @@ def _merged(reader: Reader, node: fx.Node, factor: fx.Node, number: int) -> int:
 
 
 def read_scaled(reader: Reader, node: fx.Node) -> int:
-    """A map times or divided by a number, or the product of two maps."""
+    """A feature map times or divided by a number, or the product of two feature maps."""
     factors = reader.inputs(node)
     if len(factors) == 1:
         return reader.add("scale", node, factors)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from torch import fx, nn
 
 IN_PARTS = ("chunk", "split")
-"""What returns parts of a map: the layer that they belong to stands for them until one is taken."""
+"""What returns parts of a feature map: the layer that they belong to stands for them until one is taken."""
 
 BATCH = 2  # of the traced example: batch normalisation wants more than one value
 

@@ -23,7 +23,7 @@ def _dropout(inputs: Inputs, attributes: Attributes) -> LayerProperties:
 
 
 def _dropout_saves(layer: Layer, inputs: Inputs, device: Device) -> AutogradSaved:
-    """A mask of truth values from the fused kernel of GPUs; on a CPU the scaled mask, as wide as the map."""
+    """A mask of truth values from the fused kernel of GPUs; on a CPU the scaled mask, as wide as the feature map."""
     if device == "cpu":
         return AutogradSaved(map_elements=layer.output_elements)
     return AutogradSaved(sample_bytes=layer.output_elements)
@@ -78,7 +78,7 @@ KINDS = (
     ),
     LayerKind(
         "gelu",
-        "x times the normal distribution's share below x",
+        "x times the cumulative normal distribution at x",
         frozenset({"x", "dy"}),
         one_value_each(8),
         classifier="between",
@@ -102,10 +102,10 @@ KINDS = (
     ),
     LayerKind(
         "dropout",
-        "sets a random share to zero; its mask has a byte per element, as PyTorch's on a GPU",
+        "sets random elements to zero; its mask has a byte per element, as PyTorch's on a GPU",
         frozenset({"mask", "dy"}),
         _dropout,
-        {"share": Attribute("share", "of elements set to zero", 0.5)},
+        {"probability": Attribute("fraction", "probability that an element is set to zero", 0.5)},
         runs_in_place="elementwise",
         keeps_sign=True,
         classifier="before",

@@ -83,17 +83,17 @@ KINDS = (
             "heads": Attribute("count", "independent products", 1),
             "transposed": Attribute("flag", "the second factor is transposed", False),
         },
-        least_inputs=2,
-        most_inputs=2,
+        min_inputs=2,
+        max_inputs=2,
         moves=None,
     ),
     LayerKind(
         "softmax",
-        "shares that add up to one",
+        "values that add up to one",
         frozenset({"y", "dy"}),
         one_value_each(5),
         classifier="loss",
-        moves=per_output(3, 3),  # the largest and the sum first, then shares
+        moves=per_output(3, 3),  # the largest and the sum first, then the values
         torch=TorchNames(("Softmax", "LogSoftmax"), ("softmax", "log_softmax"), ("_softmax", "_safe_softmax")),
     ),
 )

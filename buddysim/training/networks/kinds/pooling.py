@@ -53,7 +53,7 @@ def _maxpool_saves(layer: Layer, inputs: Inputs, device: Device) -> AutogradSave
 
 
 def _avgpool_saves(layer: Layer, inputs: Inputs, device: Device) -> AutogradSaved:
-    """Its input; nothing where it is a mean over the whole map, which PyTorch computes by another kernel."""
+    """Its input; nothing where it is a mean over the whole feature map, which PyTorch computes by another kernel."""
     return AutogradSaved((0,)) if "kernel" in dict(layer.attributes) else AutogradSaved()
 
 

@@ -119,8 +119,8 @@ def _attention(inputs: Inputs, attributes: Attributes) -> LayerProperties:
 def _attention_saves(layer: Layer, inputs: Inputs, device: Device) -> AutogradSaved:
     """Queries, keys, values, the output and a statistic for each row; without a fused kernel what its products read.
 
-    A CPU has a fused kernel without dropout. The output of a GPU's kernel is one map for the samples, and a copy of it
-    where the tokens lie outside the samples, as in ``torch.nn.MultiheadAttention``.
+    A CPU has a fused kernel without dropout. The output of a GPU's kernel is one feature map for the samples, and a
+    copy of it where the tokens lie outside the samples, as in ``torch.nn.MultiheadAttention``.
     """
     attributes = dict(layer.attributes)
     outside = attributes["tokens_outside"]
@@ -129,7 +129,7 @@ def _attention_saves(layer: Layer, inputs: Inputs, device: Device) -> AutogradSa
         return AutogradSaved((0, 1, 2), not outside, copied, layer.saved_sample_bytes, fixed_bytes=2 * NUMBER_BYTES)
     heads = layer.gemms[0].count
     rows, keys = inputs[0][0], inputs[1][0]
-    if not attributes["share"]:
+    if not attributes["probability"]:
         return AutogradSaved((0, 1, 2), True, sample_bytes=heads * rows * ELEMENT_BYTES)
     products = elements(inputs[0]) + elements(inputs[1]) + 3 * heads * rows * keys
     if outside or heads == 1:
@@ -200,12 +200,12 @@ KINDS = (
         _attention,
         {
             "heads": Attribute("count", "independent products", 1),
-            "share": Attribute("share", "of the softmax's shares set to zero", 0.0),
+            "probability": Attribute("fraction", "dropout probability of the softmax's output", 0.0),
             "causal": Attribute("flag", "a token sees itself and those before it only", False),
             "tokens_outside": Attribute("flag", "tokens lie outside the samples in memory", False),
         },
-        least_inputs=3,
-        most_inputs=3,
+        min_inputs=3,
+        max_inputs=3,
         moves=None,
         fused=True,
         saves=_attention_saves,

@@ -24,10 +24,10 @@ def _big_lstm() -> Network:
         "2 LSTM layers, 8192 cells and 1024 projected, 20 steps, sampled softmax",
     )
     net.add("embedding", name="embedding", vocabulary=_WORDS, features=_PROJECTED)
-    net.add("dropout", name="drop0", share=0.1)
+    net.add("dropout", name="drop0", probability=0.1)
     for number in (1, 2):
         net.add("lstm", name=f"lstm{number}", features=_CELLS, projection=_PROJECTED)
-        net.add("dropout", name=f"drop{number}", share=0.1)
+        net.add("dropout", name=f"drop{number}", probability=0.1)
     net.add("fc", name="scores", features=_SAMPLED, rows=_WORDS)
     net.add("softmax", name="softmax")
     return net.build()

@@ -59,7 +59,7 @@ def _layers(net: NetworkBuilder, whole: bool) -> None:
         if name in _POOL_AFTER:
             trunk = net.add("maxpool", name=_POOL_AFTER[name], inputs=trunk, kernel=3, stride=2, ceil=True)
     net.add("avgpool", name="pool5/7x7_s1", inputs=trunk, kernel=7, stride=1)
-    net.add("dropout", name="pool5/drop", share=0.4)
+    net.add("dropout", name="pool5/drop", probability=0.4)
     close(net, "fc6", 1000)
 
 
@@ -83,7 +83,7 @@ def _auxiliary(net: NetworkBuilder, name: str) -> None:
     net.add("relu", name=f"{name}/relu_conv", part=part)
     net.add("fc", name=f"{name}/fc", part=part, features=1024)
     net.add("relu", name=f"{name}/relu_fc", part=part)
-    net.add("dropout", name=f"{name}/drop_fc", part=part, share=0.7)
+    net.add("dropout", name=f"{name}/drop_fc", part=part, probability=0.7)
     net.add("fc", name=f"{name}/classifier", part=part, features=1000)
     net.add("softmax", name=f"{name}/softmax", part=part)
 

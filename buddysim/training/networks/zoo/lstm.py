@@ -19,10 +19,10 @@ def _lstm_ptb(tokens: int = _STEPS, vocabulary: int = _WORDS, features: int = _C
         f"2 LSTM layers of {features} cells, {tokens} steps, {vocabulary} words",
     )
     net.add("embedding", name="words", vocabulary=vocabulary, features=features)
-    net.add("dropout", name="drop0", share=_DROPOUT)
+    net.add("dropout", name="drop0", probability=_DROPOUT)
     for number in (1, 2):
         net.add("lstm", name=f"lstm{number}", features=features)
-        net.add("dropout", name=f"drop{number}", share=_DROPOUT)
+        net.add("dropout", name=f"drop{number}", probability=_DROPOUT)
     net.add("fc", name="scores", features=vocabulary)
     net.add("softmax", name="softmax")
     return net.build()

@@ -55,7 +55,7 @@ def _gpt2(
     )
     net.add("embedding", name="words", vocabulary=vocabulary, features=features)
     net.add("positions", name="positions", rows=max(tokens, _GPT2_TOKENS))
-    net.add("dropout", name="drop", share=_DROPOUT)
+    net.add("dropout", name="drop", probability=_DROPOUT)
     for number in range(1, blocks + 1):
         _before(net, f"block{number}", features, heads, dropout=_DROPOUT, fused=fused, causal=True)
     net.add("layernorm", name="norm")
@@ -85,7 +85,7 @@ def _bert(
     net.add("positions", name="positions", rows=max(tokens, _BERT_TOKENS))
     net.add("positions", name="segments", rows=_SEGMENTS)
     net.add("layernorm", name="norm")
-    net.add("dropout", name="drop", share=_DROPOUT)
+    net.add("dropout", name="drop", probability=_DROPOUT)
     for number in range(1, blocks + 1):
         _behind(net, f"block{number}", features, heads, fused)
     net.add("fc", name="transform", features=features)
@@ -128,13 +128,13 @@ def _attention(
     )
     if fused:
         inputs = [query, key, value]
-        net.add("attention", name=f"{name}/attended", inputs=inputs, heads=heads, share=dropout, causal=causal)
+        net.add("attention", name=f"{name}/attended", inputs=inputs, heads=heads, probability=dropout, causal=causal)
         return _dense(net, f"{name}/projection", features, dropout)
     net.add("matmul", name=f"{name}/scores", inputs=[query, key], heads=heads, transposed=True)
-    shares = net.add("softmax", name=f"{name}/shares")
+    weights = net.add("softmax", name=f"{name}/shares")
     if dropout:
-        shares = net.add("dropout", name=f"{name}/drop_shares", share=dropout)
-    net.add("matmul", name=f"{name}/attended", inputs=[shares, value], heads=heads)
+        weights = net.add("dropout", name=f"{name}/drop_shares", probability=dropout)
+    net.add("matmul", name=f"{name}/attended", inputs=[weights, value], heads=heads)
     return _dense(net, f"{name}/projection", features, dropout)
 
 
@@ -146,7 +146,7 @@ def _two_dense(net: NetworkBuilder, name: str, features: int, dropout: float) ->
 
 def _dense(net: NetworkBuilder, name: str, features: int, dropout: float) -> int:
     last = net.add("fc", name=name, features=features)
-    return net.add("dropout", name=f"{name}/drop", share=dropout) if dropout else last
+    return net.add("dropout", name=f"{name}/drop", probability=dropout) if dropout else last
 
 
 NETWORKS = {
