@@ -21,14 +21,14 @@ UNCALIBRATED = "uncalibrated"
 _SOURCES = (".py", ".pyx", ".pxd", ".h", ".toml", ".csv", ".json", ".maps")
 
 MODEL = (
-    "layers run one after the other; weights, biases and gradients are resident; the input batch's way to the GPU and "
-    "the frameworks' own overheads take no time (docs/training-model.md)"
+    "Layers run one after the other, the copy of the input batch and the framework's own overhead take no time: "
+    "optimistic."
 )
-#: What is assumed without an optimizer, and with one.
+#: The assumption about updates of the weights, without an optimizer and with one.
 UPDATES = (
-    "none, as the papers count: the weights are never updated, and no state is held",
-    "one kernel per layer after the backward pass, as long as its bytes take at the fraction of the memory bandwidth that "
-    "an activation's kernel reaches; weights, gradients and state in FP32 whatever layers compute in",
+    "Weights are not updated and there is no optimizer state, as the papers count: optimistic.",
+    "One update kernel per layer runs after the backward pass, as fast as its bytes pass at an activation's memory "
+    "bandwidth; weights, gradients and state are in FP32 in every precision: pessimistic.",
 )
 
 
@@ -199,6 +199,9 @@ def _provenance(outcome: IterationOutcome) -> dict[str, Any]:
     name = options.link or machine.link
     link = machine.links[name]
     optimizer = {"optimizer": UPDATES[options.optimizer != "none"]}
+    algorithms = [algorithm for passes in outcome.plan.algorithms.values() for algorithm in passes.values()]
+    derived_times = cost.derived_times(algorithms)
+    derived = {} if derived_times is None else {"derived_times": derived_times}
     return {
         **software(),
         "simulator_checksum": simulator_checksum(),
@@ -222,7 +225,7 @@ def _provenance(outcome: IterationOutcome) -> dict[str, Any]:
         "pool_policy": options.pool_policy,
         "accuracy": accuracy(outcome.scheme),
         "decisions": list(outcome.plan.notes),
-        "assumptions": {**cost.assumptions, **outcome.plan.assumptions, **optimizer, "model": MODEL},
+        "assumptions": {**cost.assumptions, **derived, **outcome.plan.assumptions, **optimizer, "model": MODEL},
     }
 
 

@@ -45,6 +45,9 @@ class Cost:
     def time_ps(self, layer: Layer, batch: int, pass_: str) -> int:
         return self.times.get((layer.name, pass_), self.default_ps)
 
+    def derived_times(self, algorithms: object) -> None:
+        return None
+
     @property
     def machine(self) -> SimpleNamespace:
         return machine()

@@ -120,6 +120,11 @@ def _other_source(chosen: Mapping[str, Any]) -> ActivationSource | None:
     return None
 
 
+def contents_assumption(description: str) -> str:
+    """The assumption about the contents of feature maps, from the description of their source."""
+    return f"Feature maps compress as in {description}; those of another training compress more or less."
+
+
 def make_codec(compressor: str, given: Mapping[str, Any]) -> Codec:
     """How feature maps are compressed.
 

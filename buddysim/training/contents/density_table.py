@@ -1,7 +1,7 @@
 """Contents of feature maps from the user's own table, TOML or CSV.
 
-TOML: ``[[feature_maps]]``, each with ``layer`` (a name, ``*`` stands for any text) or ``kind`` (relu, fc-relu, pool), for a
-kind also ``depth`` from 0 to 1 where several are given, and ``density`` or ``ratio``. CSV: the same as columns. A
+TOML: ``[[feature_maps]]``, each with ``layer`` (a name, ``*`` stands for any text) or ``kind`` (relu, fc-relu, pool),
+for a kind also ``depth`` from 0 to 1 where several are given, and ``density`` or ``ratio``. CSV: the same as columns. A
 layer's own row comes before rows of its kind; between two depths of a kind, shares are interpolated linearly. A ReLU or
 pooling layer that no row names is taken as dense, which its origin states.
 """

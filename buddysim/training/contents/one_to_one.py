@@ -73,7 +73,7 @@ def mismatch(network: Network, activations: ActivationsFile, *, by_name: bool = 
         found = [one for one in found if one[0] != "fc-relu"]
     for turn, (mine, theirs) in enumerate(zip_longest(wanted, found), 1):
         if mine is None or theirs is None or mine[0] != theirs[0] or (by_name and mine != theirs):
-            return f"map {turn} behind ReLU and pooling layers is {_text(theirs)}, expected {_text(mine)}"
+            return f"feature map {turn} behind ReLU and pooling layers is {_text(theirs)}, expected {_text(mine)}"
     return None
 
 

@@ -6,6 +6,7 @@ docs/cost-model.md says where each number comes from and how far the times are o
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from buddysim.base.errors import BuddysimError
@@ -33,6 +34,9 @@ PS_PER_S = 10**12
 GENERIC = "generic"
 NEWEST = 7
 """Version of cuDNN whose algorithms are taken where the library's name holds none."""
+
+TIMED_WORKSPACE_BYTES = 8 << 20
+"""Most workspace of a CONV in the timings with limited workspace: Caffe grants cuDNN no more."""
 
 LARGEST_TIMED_FFT = 112
 """Rows and columns of the largest feature maps that the rates of FFTs were fitted to (VGG-A's ``conv2_1``)."""
@@ -99,11 +103,24 @@ class CostModel:
         self._version = version_of(library) or NEWEST
         fitted = None if calibration is None else version_of(calibration.library)
         self._winograd_fitted = (fitted or NEWEST) >= 5
-        self._bounded = calibration is not None and calibration.limited_workspace
+        self._limited_workspace = calibration is not None and calibration.limited_workspace
         self._bytes_per_s, self._launch_ps = machine.dram_bytes_per_s, machine.launch_ps
         self._elements: dict[Layer, tuple[float, float]] = {}
         self._algorithms: dict[tuple[object, int, Pass], tuple[ConvAlgorithm, ...]] = {}
         self.source, self.assumptions = _provenance(self)
+
+    def derived_times(self, algorithms: Iterable[ConvAlgorithm]) -> str | None:
+        """The assumption about algorithms with more workspace than any timed one; None if there are none."""
+        if not self._limited_workspace:
+            return None
+        largest = max((one.workspace_bytes for one in algorithms), default=0)
+        if largest <= TIMED_WORKSPACE_BYTES:
+            return None
+        timed = f"{TIMED_WORKSPACE_BYTES >> 20} MiB"
+        return (
+            f"Times of CONV algorithms with more than {timed} of workspace (here up to {largest / 2**30:.2f} GiB) are "
+            f"derived from timings with at most {timed} and no FFT: probably too short (optimistic)."
+        )
 
     @classmethod
     def load(
@@ -279,7 +296,7 @@ class CostModel:
             spent = max(winograd * ratio["winograd_nonfused"], moved)
         else:
             spent = self._fft_s(algorithm, work, pass_)
-            if not self._bounded:
+            if not self._limited_workspace:
                 spent = max(spent, min(direct, winograd), moved)
         return curve.launch_s + spent
 
@@ -374,34 +391,42 @@ def _nearest(machine: str, library: str, generic: bool = False) -> Calibration |
 def _provenance(model: CostModel) -> tuple[str, dict[str, str]]:
     """Where the efficiencies come from, and what is assumed."""
     assumptions = {
-        "conv_algorithms": "only the fastest algorithm of each class was timed on each GPU; the times of the others "
-        "follow from ratios and FFT rates that were fitted to whole networks on a Titan X (Maxwell)",
-        "grouped": "No grouped or depthwise CONV was timed: they move their bytes at an activation's fraction of the "
-        "bandwidth, and compute at 25 % of the peak rate or as products side by side",
-        "workspace": "from what each algorithm keeps, one formula for every network, held against published cuDNN "
-        "logs; an algorithm whose workspace doesn't fit the GPU beside the layer's own feature maps isn't offered, nor are "
-        f"FFTs of feature maps larger than those that they were timed on ({LARGEST_TIMED_FFT} x {LARGEST_TIMED_FFT})",
+        "conv_algorithms": "Only the fastest algorithm of each class was timed on each GPU: times of the others follow "
+        "from ratios and FFT rates fitted to whole networks on a Titan X (Maxwell), with errors of either sign.",
+        "grouped": "No grouped or depthwise CONV was timed: they take their bytes at an activation's fraction of the "
+        "bandwidth and compute at 25 % of the peak rate or as adjacent products, with errors of either sign.",
+        "workspace": "Workspace follows one formula for each algorithm, compared with published cuDNN logs; algorithms "
+        "whose workspace does not fit the GPU next to the layer's feature maps, and FFTs of feature maps above "
+        f"{LARGEST_TIMED_FFT} x {LARGEST_TIMED_FFT}, are not offered, which is pessimistic.",
     }
     if model.precision.name != "fp32":
         assumptions["precision"] = (
-            f"{model.precision.name}: products at {MATRIX_FRACTION:g} of their FP32 efficiency (DeepBench, FP16, V100 and "
-            "T4), of the tensor cores' peak; grouped and depthwise CONV at FP32's rates; weights, gradients "
-            "of weights and saved statistics in FP32, casts take no time, workspace as in FP32"
+            f"Products in {model.precision.name} reach {MATRIX_FRACTION:g} of their FP32 efficiency (DeepBench, FP16, "
+            "V100 and T4) of the tensor cores' peak; casts take no time, which is optimistic. Grouped and depthwise "
+            "CONV run at FP32's rates, workspace is as in FP32, weights, their gradients and statistics are in FP32."
         )
     calibration = model.calibration
+    uncalibrated = (
+        "fractions of the peak bandwidth are those measured on a Titan X (Maxwell), with errors of either sign."
+    )
     if calibration is None:
-        assumptions["efficiencies"] = "uncalibrated: mean efficiencies of the GPUs with timings"
-        assumptions["bandwidth"] = "uncalibrated: fractions of the peak bandwidth measured on a Titan X (Maxwell)"
+        assumptions["efficiencies"] = "Uncalibrated: efficiencies are means of the GPUs with timings."
+        assumptions["bandwidth"] = f"Uncalibrated: {uncalibrated}"
         return "uncalibrated: no timings of this GPU", assumptions
     if model.borrowed:
         named = f"{calibration.machine} with {calibration.library}"
-        assumptions["efficiencies"] = f"uncalibrated: those of the {named}, whose multiprocessors are most like these"
-        assumptions["bandwidth"] = "uncalibrated: fractions of the peak bandwidth measured on a Titan X (Maxwell)"
+        assumptions["efficiencies"] = (
+            f"Uncalibrated: efficiencies are those of the {named}, whose multiprocessors are most similar."
+        )
+        assumptions["bandwidth"] = f"Uncalibrated: {uncalibrated}"
         return f"uncalibrated: no timings of this GPU, those of {named}", assumptions
     if calibration.library != model.library:
-        assumptions["efficiencies"] = f"uncalibrated: no timings with {model.library}; those with {calibration.library}"
+        assumptions["efficiencies"] = (
+            f"Uncalibrated: there are no timings with {model.library}; efficiencies are those with "
+            f"{calibration.library}."
+        )
     if not calibration.bandwidth:
-        assumptions["bandwidth"] = "fractions of the peak bandwidth measured on a Titan X (Maxwell)"
+        assumptions["bandwidth"] = uncalibrated[0].upper() + uncalibrated[1:]
     few = [
         f"{pass_} {group}"
         for pass_, counts in calibration.measured.items()
@@ -409,5 +434,5 @@ def _provenance(model: CostModel) -> tuple[str, dict[str, str]]:
         if count == 0
     ]
     if few:
-        assumptions["groups"] = f"no timings of {', '.join(few)}: they follow from other GPUs"
+        assumptions["groups"] = f"There are no timings of {', '.join(few)}: their efficiencies follow from other GPUs."
     return "; ".join(calibration.source) or "a calibration file", assumptions

@@ -148,7 +148,7 @@ class ConvWork:
         return MatmulWork(self.batch * conv.in_h * conv.in_w, inputs, outputs * self.window / steps, groups)
 
     def tiled_product(self, pass_: Pass) -> MatmulWork:
-        """The product under Winograd's F(2x2, 3x3), whose tiles of 2 x 2 elements overhang feature maps of odd extents."""
+        """The product under Winograd's F(2x2, 3x3), whose tiles of 2 x 2 elements overhang odd extents."""
         if self.conv_class not in WINOGRAD_CLASSES or pass_ == "backward_filter":
             return self.product(pass_)
         conv, product = self.conv, self.product(pass_)

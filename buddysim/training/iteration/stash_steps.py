@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class _OffloadedMap:
-    """An offloaded feature map: the copied structure, the layer that reads it as X, the copy, and the host's encoding."""
+    """An offloaded feature map: the copied structure, its reading layer, its copy and the host's encoding."""
 
     owner: int
     name: str

@@ -100,12 +100,14 @@ def _gpu_codec(machine: TrainingMachine, chosen: Mapping[str, Any]) -> GpuCodec:
             f"codec_times {shortened(source)}: expected {SIMULATED} or {PAPER}{hint(source, (SIMULATED, PAPER))}"
         )
     if source == PAPER:
-        return _with_launch(chosen, PaperTimes(), 1.0, "through three points of the CSWAP paper's Fig. 5")
+        return _with_launch(
+            chosen, PaperTimes(), 1.0, "those of a curve through three points of the CSWAP paper's Fig. 5"
+        )
     simulated_on, slower = _measured_machine(machine, chosen["codec"], chosen["codec_kernels"])
     times = codec_times(simulated_on, chosen["codec"], chosen["codec_kernels"])
-    text = f"our OpenCL kernels, {chosen['codec_kernels']}, simulated on {simulated_on}"
+    text = f"those of buddysim's OpenCL kernels, {chosen['codec_kernels']}, simulated on {simulated_on}"
     if slower != 1:
-        text += f", {slower:.2f} times as long (assumed: in proportion to memory bandwidth)"
+        text += f" and multiplied by {slower:.2f}, the ratio of memory bandwidths"
     return _with_launch(chosen, times, slower, text)
 
 

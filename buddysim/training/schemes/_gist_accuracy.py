@@ -41,10 +41,10 @@ def difference_text(condition: str) -> str:
 
 
 def about() -> str:
-    """What was trained, in a line."""
+    """The assumption about the accuracy: the training that the differences were measured in."""
     made = results()
     mean = fmean(run["accuracy"] for run in made["runs"]["fp32"].values())
     return (
-        f"{made['network']} on {made['data']}, {made['iterations']:,} minibatches of {made['batch']}, "
-        f"{mean:.1f} % in FP32"
+        f"The accuracy was measured on a small training ({made['network']} on {made['data']}, {made['iterations']:,} "
+        f"minibatches of {made['batch']}, {mean:.1f} % in FP32): larger networks may lose more or less."
     )

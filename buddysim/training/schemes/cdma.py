@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from buddysim.compress.compressors import find
 from buddysim.training.contents import Codec, MapContents
 from buddysim.training.contents.activation_options import OPTIONS as CONTENTS_OPTIONS
-from buddysim.training.contents.activation_options import make_codec, make_source
+from buddysim.training.contents.activation_options import contents_assumption, make_codec, make_source
 from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.iteration.program import Direction
 from buddysim.training.iteration.stash import Offload, Stash
@@ -111,7 +111,7 @@ def compressed_plan(
         *below.notes,
         f"compression: {copies.codec}{by}; read bandwidth at most {copies.cap_bytes_per_s / 1e9:g} GB/s",
     )
-    assumptions = {"activations": copies.source}
+    assumptions = {"activations": contents_assumption(copies.source)}
     stash = copies.on_the_way(below.stash, network, batch)
     return replace(below, scheme=name, stash=stash, notes=notes, assumptions=assumptions)
 

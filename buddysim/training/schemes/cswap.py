@@ -17,7 +17,12 @@ from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
 from buddysim.gpu_codecs import REGISTRY
 from buddysim.gpu_codecs.time_model import CodecTiming, LinearModel, fit_linear
-from buddysim.training.contents.activation_options import MAPPING_OPTION, make_codec, make_mapped_source
+from buddysim.training.contents.activation_options import (
+    MAPPING_OPTION,
+    contents_assumption,
+    make_codec,
+    make_mapped_source,
+)
 from buddysim.training.contents.activation_options import OPTIONS as CONTENTS_OPTIONS
 from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.iteration.stash import Encoding, Offload, Stash
@@ -132,16 +137,20 @@ def plan_of(setting: AdvisorInputs, name: str, taken: Sequence[CodecDecision]) -
     """The plan of these decisions."""
     below, codecs = setting.below, setting.codecs
     coded = {one.owner: Stash(_code(name, one.code), offload=Offload()) for one in taken if one.compress}
-    times = "none: free" if name == "cswap-oracle" else "; ".join(_sources(codecs))
+    times = (
+        "Encoding and decoding take no time: a lower bound."
+        if name == "cswap-oracle"
+        else f"Codec times are {'; '.join(_sources(codecs))}; kernels of the authors may be slower: optimistic."
+    )
     missing = missing_codecs_text(setting.options.extra)
-    times += f"; {missing}" if missing else ""
+    times += f" {missing[0].upper()}{missing[1:]}." if missing else ""
     source = setting.source.description
     compressed = ", ".join(_name(one, codecs) for one in taken if one.compress) or "none"
     notes = (
         *below.notes,
         f"compressed: {len(coded)} of {len(taken)} candidates by {_by(codecs, taken)}: {compressed}",
     )
-    assumptions = {"activations": source, "codec times": times}
+    assumptions = {"activations": contents_assumption(source), "codec times": times}
     return replace(below, scheme=name, stash={**below.stash, **coded}, notes=notes, assumptions=assumptions)
 
 

@@ -19,7 +19,7 @@ from buddysim.gist.formats import FORMATS, DprFormat
 from buddysim.gist.windows import mask_bytes
 from buddysim.training.contents import Codec, MapContents
 from buddysim.training.contents.activation_options import OPTIONS as CONTENTS_OPTIONS
-from buddysim.training.contents.activation_options import SOURCES, make_source
+from buddysim.training.contents.activation_options import SOURCES, contents_assumption, make_source
 from buddysim.training.iteration.allocators import Allocator, LiveSetCounter, StaticGroups
 from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.iteration.program import SECOND
@@ -106,7 +106,7 @@ OPTIONS = {
     **{name: CONTENTS_OPTIONS[name] for name in (*SOURCES, "epoch", "repeated_values", "synthetic_cluster", "seed")},
 }  # fmt: skip
 
-TIMES = "codes are made and undone in the time that their bytes take at the bandwidth of the device memory"
+TIMES = "Encoding and decoding take the time of their bytes at the peak bandwidth of the device memory: optimistic."
 
 
 def plan(
@@ -120,7 +120,7 @@ def plan(
         found = replace(found, assumptions={**found.assumptions, "accuracy": about()})
     if source is None:
         return found
-    return replace(found, assumptions={**found.assumptions, "activations": source.description})
+    return replace(found, assumptions={**found.assumptions, "activations": contents_assumption(source.description)})
 
 
 def encoded_plan(

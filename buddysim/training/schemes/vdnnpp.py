@@ -11,7 +11,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from buddysim.base.errors import BuddysimError
-from buddysim.training.contents.activation_options import MAPPING_OPTION, make_codec, make_mapped_source
+from buddysim.training.contents.activation_options import (
+    MAPPING_OPTION,
+    contents_assumption,
+    make_codec,
+    make_mapped_source,
+)
 from buddysim.training.contents.activation_options import OPTIONS as CONTENTS_OPTIONS
 from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.iteration.program import copy_ps
@@ -62,8 +67,11 @@ def plan(
             spent = copy_ps(size, max(1, round(rate * 1e9 * THREADS)))
             encoding = Encoding(round(size * contents[writer.index].compressed_fraction), spent, spent)
             stash[owner] = Stash(offload=Offload(host_encoding=encoding))
-    rates = f"{rate:g} GB/s for each of {THREADS} threads (assumed)"
+    rates = (
+        f"Each of the host's {THREADS} threads compresses {rate:g} GB/s; no rate is published, so host times may be "
+        "too long or too short."
+    )
     n_compressed = sum(one.offload is not None and one.offload.host_encoding is not None for one in stash.values())
     notes = (*below.notes, f"host: compresses {n_compressed} feature maps with over {MIN_SPARSITY:.0%} zeros")
-    assumptions = {"activations": source.description, "host": rates}
+    assumptions = {"activations": contents_assumption(source.description), "host": rates}
     return replace(below, scheme=name, stash=stash, notes=notes, assumptions=assumptions)

@@ -221,7 +221,7 @@ def test_a_table_as_csv(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "names no maps"),
+        ("", "names no feature maps"),
         ("[[feature_maps]]\nlayer = 'relu1'", "feature_maps[0]: expected either a density or a ratio"),
         ("[[feature_maps]]\ndensity = 0.5", "expected either a layer or a kind"),
         ("[[feature_maps]]\nlayer = 'relu1'\ndensity = 1.5", "density 1.5: expected a number from 0 to 1"),

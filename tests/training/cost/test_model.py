@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from buddysim.base.errors import BuddysimError
 from buddysim.machine import TrainingMachine
-from buddysim.training import Conv, Layer, Network
+from buddysim.training import Conv, Layer, Network, simulate
 from buddysim.training.cost import PASSES, CostModel
 from buddysim.training.cost.calibration import GROUPS, VERSIONS, Calibration, common, shipped
 from buddysim.training.cost.curve import PassTimeModel, PeakRates
@@ -171,7 +171,7 @@ def test_what_is_calibrated_says_so() -> None:
         model = CostModel.load(machine)
         assert not model.calibrated
         assert "uncalibrated" in model.source
-        assert model.assumptions["efficiencies"].startswith("uncalibrated")
+        assert model.assumptions["efficiencies"].startswith("Uncalibrated")
 
 
 def test_another_version_of_a_calibrated_gpu_is_uncalibrated() -> None:
@@ -214,7 +214,7 @@ def test_asking_a_conv_for_other_layers_is_a_defect() -> None:
 
 
 def test_what_does_not_fit_the_gpu_beside_its_layer_is_not_offered() -> None:
-    """conv2_2 of VGG-16, batch 512: 2 x 3.06 GiB of feature maps, 8.6 GiB of workspace, on a GPU of 12 and of 24 GiB."""
+    """conv2_2 of VGG-16, batch 512: 2 x 3.06 GiB of feature maps, 8.6 GiB of workspace, on 12 and on 24 GiB."""
     conv = layer("vgg19", "conv2_2")
     small = CostModel.load("titan-x", "cudnn4")
     large = CostModel.load(
@@ -298,3 +298,25 @@ def test_a_machine_without_timings_takes_those_its_file_names() -> None:
     assert kepler.machine.issued_flops * 192 == pytest.approx(kepler.machine.fp32_flops * 128, rel=1e-3)
     peak = CostModel.load(kepler.machine.with_overrides({"training.fp32_single_issue": "4.29 TFLOPS"}))
     assert peak.product_ps(product, "forward") / kepler.product_ps(product, "forward") == pytest.approx(2 / 3, rel=0.02)
+
+
+def derived_times(network: str, batch: int, machine: str, scheme: str) -> str | None:
+    return simulate(network, batch, machine, scheme).provenance["assumptions"].get("derived_times")
+
+
+def test_result_states_derived_times_of_algorithms_with_more_workspace_than_timed() -> None:
+    """Timings of the Titan X with cuDNN 4 had 8 MiB of workspace; VGG-16 (256) takes gigabytes."""
+    said = derived_times("vgg16-vdnn", 256, "titan-x", "baseline-p")
+    assert said is not None
+    assert "more than 8 MiB of workspace (here up to 4.32 GiB)" in said
+    assert said.endswith("probably too short (optimistic).")
+    assert derived_times("vgg16-vdnn", 256, "titan-x", "vdnn-all-m") is None  # no workspace
+    assert derived_times("vgg16-vdnn", 256, "v100", "baseline-p") is None  # timings of the fastest algorithms
+
+
+def test_every_assumption_is_a_sentence() -> None:
+    for machine, precision in (("titan-x", "fp32"), ("v100", "fp16"), ("k40", "fp32"), ("rtx-2080-ti", "fp32")):
+        result = simulate("alexnet-cifar10", 4, machine, "vdnn-all-m", precision=precision)
+        for subject, text in result.assumptions.items():
+            assert text[0].isupper(), subject
+            assert text.endswith("."), subject

@@ -173,8 +173,10 @@ def test_without_decoded_copies_no_code_makes_a_dynamic_footprint_larger(data: s
 
 
 def peak(out: IterationOutcome) -> tuple[int, str]:
-    """Layer and pass of the step at which feature maps take most. The image has no gradient, which for every other feature map takes
-    more in the backward part than its code beside it in the forward part: a network of one layer is at its peak there.
+    """Layer and pass of the step at which feature maps take most.
+
+    A feature map's gradient takes more in the backward part than its encoding takes next to it in the forward part. The
+    image has no gradient, so a network of one layer is at its peak in the forward part.
     """
     held = memory_usage.levels(out.program)[
         :, [memory_usage.is_map_tensor(Tensor(0, 0, kind, 0, "features")) for kind in TENSOR_KINDS]
@@ -214,8 +216,10 @@ def test_codes_are_smaller_than_their_maps_and_the_ratio_is_that_of_the_referenc
 
 
 def test_with_decoded_copies_a_code_may_cost_more_than_it_saves() -> None:
-    """AlexNet, where stashed feature maps share nothing: what SSDC's codes save is less than what the decoded copies, which are
-    consumed immediately, add to the shared groups. Without the copies, codes never cost."""
+    """AlexNet, stashed feature maps in groups of their own: SSDC saves less than the decoded copies add to the groups.
+
+    The copies are consumed immediately. Without them, encodings never cost memory.
+    """
     footprints = {
         decoded: simulate_outcome(
             "alexnet",

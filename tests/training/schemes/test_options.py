@@ -124,7 +124,8 @@ def write_scheme(file: Path, declared: str) -> None:
     """The example as scheme `mine`, with other options."""
     text = EXAMPLE.read_text().replace("vdnn-large", "mine")
     start = text.index("OPTIONS = ")
-    file.write_text(text[:start] + f"OPTIONS = {{{declared}}}\n" + text[text.index("\n", start) + 1 :])
+    end = text.index("\n\n\ndef plan", start)
+    file.write_text(text[:start] + f"OPTIONS = {{{declared}}}" + text[end:])
 
 
 def test_help_texts_may_have_per_cent_signs(tmp_path: Path) -> None:

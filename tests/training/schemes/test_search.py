@@ -124,7 +124,7 @@ def test_the_shortage_is_that_of_a_simulation(scheme: str, pinned: str):
     checks = FitChecks(Network.load("vgg11"), titan, cost, scheme, make_options())
     larger = largest_batch(checks) + 1
     simulated = simulate("vgg11", larger, titan, scheme, conv_library="cudnn4").counters
-    missing = {name: value for name, value in simulated.items() if name.startswith("missing.")}
+    missing = {name: value for name, value in simulated.items() if name.startswith("oom.")}
     assert missing == oom_counters(checks.out_of_memory(larger))
     assert missing["oom.message"]
     assert checks.out_of_memory(larger - 1) is None
