@@ -67,13 +67,19 @@ def mismatch(network: Network, activations: ActivationsFile, *, by_name: bool = 
     ----------
     by_name : whether the feature maps need to have the names of the network's layers
     """
-    wanted = [(role.kind, network.layers[index].name) for index, role in roles(network).items()]
-    found = [(kind, activations.maps[number].name) for number, kind in sourced_maps(activations)]
-    if not any(kind == "fc-relu" for kind, _ in wanted):
-        found = [one for one in found if one[0] != "fc-relu"]
-    for turn, (mine, theirs) in enumerate(zip_longest(wanted, found), 1):
-        if mine is None or theirs is None or mine[0] != theirs[0] or (by_name and mine != theirs):
-            return f"feature map {turn} behind ReLU and pooling layers is {_text(theirs)}, expected {_text(mine)}"
+    expected = [(role.kind, network.layers[index].name) for index, role in roles(network).items()]
+    observed = [(kind, activations.maps[number].name) for number, kind in sourced_maps(activations)]
+    if not any(kind == "fc-relu" for kind, _ in expected):
+        observed = [one for one in observed if one[0] != "fc-relu"]
+    for number, (network_map, observed_map) in enumerate(zip_longest(expected, observed), 1):
+        if (
+            network_map is None
+            or observed_map is None
+            or network_map[0] != observed_map[0]
+            or (by_name and network_map != observed_map)
+        ):
+            texts = _text(observed_map), _text(network_map)
+            return f"feature map {number} behind ReLU and pooling layers is {texts[0]}, expected {texts[1]}"
     return None
 
 

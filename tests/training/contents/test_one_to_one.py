@@ -91,11 +91,10 @@ def test_the_first_map_that_differs_is_named(tmp_path: Path) -> None:
     assert not carried.description.endswith("layer by layer")
     with pytest.raises(BuddysimError, match=r"map 3 .* is missing, expected pool 'pool'"):
         make_mapped_source(branches(), {"activations": str(write(path, MAPS[:2]))})
-    assert (
-        mismatch(branches(), load_activations(write(path))) is None
-    )  # its hidden FC layers don't matter: the network has none
+    # Hidden FC layers of the file don't matter: the network has none.
+    assert mismatch(branches(), load_activations(write(path))) is None
     assert "relu 'a', expected relu 'left/relu'" in str(mismatch(branches(), load_activations(path), by_name=True))
-    with pytest.raises(BuddysimError, match=r"match 'name': expected one of layer, depth"):
+    with pytest.raises(BuddysimError, match=r"activation_mapping 'name': expected one of layer, depth"):
         make_mapped_source(branches(), {"activation_mapping": "name"})
     with pytest.raises(BuddysimError, match="activation_mapping: goes with activations, not with synthetic_density"):
         make_mapped_source(branches(), {"activation_mapping": "depth", "synthetic_density": 0.5})

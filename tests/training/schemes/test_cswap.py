@@ -240,7 +240,7 @@ def test_auto_without_the_lz4_library_uses_the_other_codecs_and_names_the_extra(
     assert "zvc (" in note
     assert "lz4" not in note
     times = result.provenance["assumptions"]["codec times"]
-    assert times.endswith("; without lz4 (not installed: pip install 'buddysim[lz4]')")
+    assert times.endswith(" Without lz4 (not installed: pip install 'buddysim[lz4]').")
     with pytest.raises(BuddysimError, match=r"lz4: needs the LZ4 library: pip install 'buddysim\[lz4\]'"):
         simulate("alexnet", 8, machine="v100", scheme="cswap", codec="lz4", synthetic_density=0.9)
 
