@@ -130,6 +130,7 @@ CHANGES: list[dict[str, Any]] = [
     {"kernels": "0:2"},
     {"compute_gap_scale": "2"},
     {"queueing": True},
+    {"partial": True},
     {"sensitivity": "all"},
     {"link.bandwidth": "50 GB/s"},
     {"um.page_size": "4 KiB"},
