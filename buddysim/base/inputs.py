@@ -51,12 +51,12 @@ def open_input(path: AnyPath, what: str, *, incomplete: bool = False) -> BinaryI
     return os.fdopen(open_descriptor(path, what, incomplete=incomplete), "rb")
 
 
-def read_bytes(path: AnyPath, what: str, most_bytes: int, *, incomplete: bool = False) -> bytes:
+def read_bytes(path: AnyPath, what: str, max_bytes: int, *, incomplete: bool = False) -> bytes:
     """All of a user's file.
 
     Parameters
     ----------
-    most_bytes : its maximum size
+    max_bytes : its maximum size
     path, what, incomplete : as for `open_descriptor`
 
     Raises
@@ -66,11 +66,11 @@ def read_bytes(path: AnyPath, what: str, most_bytes: int, *, incomplete: bool = 
     """
     with open_input(path, what, incomplete=incomplete) as file:
         try:
-            raw = file.read(most_bytes + 1)
+            raw = file.read(max_bytes + 1)
         except OSError as error:
             _refuse(path, what, error.strerror or str(error))
-    if len(raw) > most_bytes:
-        raise BuddysimError(f"{os.fspath(path)}: not a {what}: longer than {most_bytes} bytes")
+    if len(raw) > max_bytes:
+        raise BuddysimError(f"{os.fspath(path)}: not a {what}: longer than {max_bytes} bytes")
     return raw
 
 

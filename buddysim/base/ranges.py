@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 
-def parse_range(text: str, what: str, example: str, most_digits: int | None = None) -> tuple[int, int | None]:
+def parse_range(text: str, what: str, example: str, max_digits: int | None = None) -> tuple[int, int | None]:
     """The first number of a range, and the one after its last; None: to the end.
 
     Parameters
     ----------
     what : the thing that is numbered, for errors
     example : texts that are right, for errors
-    most_digits : of a number; None: any
+    max_digits : of a number; None: any
 
     Raises
     ------
@@ -20,7 +20,7 @@ def parse_range(text: str, what: str, example: str, most_digits: int | None = No
         whose text says what was expected: it is no range, or nothing is in it
     """
     parts = [part.strip() for part in text.split(":")]
-    if len(parts) > 2 or not text.strip() or not _are_numbers(parts, most_digits):
+    if len(parts) > 2 or not text.strip() or not _are_numbers(parts, max_digits):
         raise ValueError(f"expected a {what} or FIRST:END, for example {example}")
     first = int(parts[0] or 0)
     if len(parts) == 1:
@@ -31,5 +31,5 @@ def parse_range(text: str, what: str, example: str, most_digits: int | None = No
     return first, end
 
 
-def _are_numbers(parts: Sequence[str], most_digits: int | None) -> bool:
-    return all(part == "" or (part.isdecimal() and (most_digits is None or len(part) <= most_digits)) for part in parts)
+def _are_numbers(parts: Sequence[str], max_digits: int | None) -> bool:
+    return all(part == "" or (part.isdecimal() and (max_digits is None or len(part) <= max_digits)) for part in parts)

@@ -32,21 +32,21 @@ _DOTTED = re.compile(
 AnyPath = str | os.PathLike[str]
 
 
-def read_text(path: AnyPath, what: str, most_bytes: int) -> str:
+def read_text(path: AnyPath, what: str, max_bytes: int) -> str:
     """The text of a file, UTF-8 with or without a byte order mark.
 
     Parameters
     ----------
     path : the file
     what : what the file should be, for messages: ``"machine file"``
-    most_bytes : its maximum size
+    max_bytes : its maximum size
 
     Raises
     ------
     BuddysimError
         where it can't be read, is longer, or isn't UTF-8
     """
-    return decoded(read_bytes(path, what, most_bytes), f"{os.fspath(path)}: not a {what}")
+    return decoded(read_bytes(path, what, max_bytes), f"{os.fspath(path)}: not a {what}")
 
 
 def decoded(raw: bytes, where: str) -> str:
@@ -57,14 +57,14 @@ def decoded(raw: bytes, where: str) -> str:
         raise BuddysimError(f"{where}: byte {error.start} is not UTF-8 text") from None
 
 
-def read_toml(path: AnyPath, what: str, most_bytes: int) -> dict[str, Any]:
+def read_toml(path: AnyPath, what: str, max_bytes: int) -> dict[str, Any]:
     """The tables of a TOML file; the arguments are those of `read_text`."""
-    return parse_toml(read_text(path, what, most_bytes), os.fspath(path))
+    return parse_toml(read_text(path, what, max_bytes), os.fspath(path))
 
 
-def read_json(path: AnyPath, what: str, most_bytes: int) -> Any:
+def read_json(path: AnyPath, what: str, max_bytes: int) -> Any:
     """The content of a JSON file; the arguments are those of `read_text`."""
-    return parse_json(read_text(path, what, most_bytes), os.fspath(path))
+    return parse_json(read_text(path, what, max_bytes), os.fspath(path))
 
 
 def parse_toml(text: str, where: str = "") -> dict[str, Any]:

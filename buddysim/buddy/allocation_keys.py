@@ -12,11 +12,11 @@ from collections.abc import Iterable
 
 from buddysim.trace import Allocation
 
-Place = tuple[str, int]
+OrdinalName = tuple[str, int]
 _ADDRESS = re.compile(r"\s*(?<![0-9a-z])0x([0-9a-f]+)(?![0-9a-z])", re.IGNORECASE)
 
 
-def places(allocations: Iterable[Allocation]) -> dict[int, Place]:
+def ordinal_names(allocations: Iterable[Allocation]) -> dict[int, OrdinalName]:
     """By allocation index: its name without its own address, and how many of that name were made before it."""
     seen: Counter[str] = Counter()
     found = {}
@@ -33,7 +33,7 @@ def _without_address(name: str, base: int) -> str:
 
 def allocation_keys(allocations: Iterable[Allocation]) -> dict[int, str]:
     """A text of its own for every allocation, by index: its name; ``name#1``, ``name#2``, .. where it repeats."""
-    found = places(allocations)
+    found = ordinal_names(allocations)
     names = Counter(name for name, _ in found.values())
     keys: dict[int, str] = {}
     taken: set[str] = set()

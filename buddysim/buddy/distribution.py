@@ -35,16 +35,16 @@ class Distribution:
     ----------
     name : how users call it
     weights : for each size class (0, 8, 16, 32, 64, 80, 96, 128 B), in any common unit
-    stray_pages : 8 KB pages, of 65536, that draw a class of their own instead of their allocation's
-    stray_entries : entries, of 65536, that draw one of their own instead of their page's
+    outlier_pages : 8 KB pages, of 65536, that draw a class of their own instead of their allocation's
+    outlier_entries : entries, of 65536, that draw one of their own instead of their page's
     source : the source of the weights
     algorithm : the compressor whose sizes these are; None: assumed sizes, for any compressor
     """
 
     name: str
     weights: tuple[int, ...]
-    stray_pages: int
-    stray_entries: int
+    outlier_pages: int
+    outlier_entries: int
     source: str
     algorithm: str | None = None
 
@@ -96,7 +96,7 @@ class Distribution:
 
     def write(self, out: NDArray[np.uint8], seed: int, allocation: int, first_entry: int = 0) -> None:
         """Draws the class numbers of an allocation's entries from `first_entry` on into `out`."""
-        draw_classes(out, self._ends, seed, allocation, first_entry, self.stray_pages, self.stray_entries)
+        draw_classes(out, self._ends, seed, allocation, first_entry, self.outlier_pages, self.outlier_entries)
 
     def counts(self, seed: int, allocation: int, entries: int) -> NDArray[np.int64]:
         """Entries of each class among those that `write` draws, every one looked at."""
@@ -132,7 +132,7 @@ class Distribution:
 
     def expected_counts(self, seed: int, allocation: int, entries: int) -> NDArray[np.int64]:
         """The mean of `counts` over all draws that give the allocation the same class, as whole numbers."""
-        own_page, own_entry = self.stray_pages / _STRAYS, self.stray_entries / _STRAYS
+        own_page, own_entry = self.outlier_pages / _STRAYS, self.outlier_entries / _STRAYS
         shares = np.array(self.shares) * (own_entry + (1 - own_entry) * own_page)
         shares[allocation_class(self._ends, seed, allocation)] += (1 - own_entry) * (1 - own_page)
         ends = np.rint(np.cumsum(shares) * entries).astype(np.int64)
@@ -163,16 +163,16 @@ _NAMED = (
     Distribution(
         "isca20-hpc",
         weights=(235, 36, 16, 75, 233, 31, 10, 364),
-        stray_pages=128,
-        stray_entries=64,
+        outlier_pages=128,
+        outlier_entries=64,
         source=_FIG_5B.format("HPC", "0.11 %"),
         algorithm=DEFAULT,
     ),
     Distribution(
         "isca20-dl",
         weights=(197, 33, 68, 85, 99, 34, 54, 428),
-        stray_pages=4096,
-        stray_entries=4096,
+        outlier_pages=4096,
+        outlier_entries=4096,
         source=_FIG_5B.format("DL", "4 %"),
         algorithm=DEFAULT,
     ),

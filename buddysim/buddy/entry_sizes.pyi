@@ -8,7 +8,7 @@ def draw_classes(
     seed: int,
     allocation: int,
     first_entry: int,
-    stray_pages: int,
-    stray_entries: int,
+    outlier_pages: int,
+    outlier_entries: int,
 ) -> None: ...
 def fill_unsampled(classes: NDArray[np.uint8], page_entries: int, shift: int = 0) -> int: ...

@@ -52,13 +52,13 @@ def draw_classes(
     uint64_t seed,
     uint64_t allocation,
     int64_t first_entry,
-    uint32_t stray_pages,
-    uint32_t stray_entries,
+    uint32_t outlier_pages,
+    uint32_t outlier_entries,
 ):
     """Draws the classes of a window of an allocation; any window of it gives the same classes.
 
-    The allocation has a class; of its pages of 64 entries, ``stray_pages / 65536`` draw one of their own; of a page's
-    entries, ``stray_entries / 65536`` do. So each entry on its own has the shares that `ends` gives.
+    The allocation has a class; of its pages of 64 entries, ``outlier_pages / 65536`` draw one of their own; of a page's
+    entries, ``outlier_entries / 65536`` do. So each entry on its own has the shares that `ends` gives.
 
     Parameters
     ----------
@@ -79,11 +79,11 @@ def draw_classes(
             first = page * ENTRIES_PER_PAGE - first_entry       # of the page, in `out`
             end = min(first + ENTRIES_PER_PAGE, n)
             page_draw = mix(key + <uint64_t>(page + 1) * STEP)
-            page_class = pick(&ends[0], page_draw >> 32) if (page_draw & 0xFFFF) < stray_pages else dominant
+            page_class = pick(&ends[0], page_draw >> 32) if (page_draw & 0xFFFF) < outlier_pages else dominant
             while i < end:
                 draw = mix(page_draw + <uint64_t>(i - first + 1) * STEP)
                 out[i] = page_class
-                if (draw & 0xFFFF) < stray_entries:
+                if (draw & 0xFFFF) < outlier_entries:
                     out[i] = pick(&ends[0], draw >> 32)
                 i += 1
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import shortened
-from buddysim.buddy.allocation_keys import allocation_keys, places
+from buddysim.buddy.allocation_keys import allocation_keys, ordinal_names
 from buddysim.buddy.targets import Target, Targets
 from buddysim.trace import Trace
 
@@ -31,12 +31,12 @@ def targets_of_other_input(profiled: Targets, trace: Trace) -> Targets:
     BuddysimError : no name is the same
     """
     device_there = [a for a in profiled.allocations if a.space == "device"]
-    places_there = places(profiled.allocations)
+    places_there = ordinal_names(profiled.allocations)
     at_place = {places_there[a.index]: a.index for a in device_there}
     of_name: dict[str, list[Target]] = {}
     for a in device_there:
         of_name.setdefault(places_there[a.index][0], []).append(profiled.of(a.index))
-    here, keys = places(trace.allocations), allocation_keys(trace.allocations)
+    here, keys = ordinal_names(trace.allocations), allocation_keys(trace.allocations)
     by_index: dict[int, Target] = {}
     beyond, unmatched, used = [], [], set()
     device_here = [a for a in trace.allocations if a.space == "device"]

@@ -23,7 +23,7 @@ from buddysim.base.stack_frames import frame
 from buddysim.buddy.distribution import Distribution
 from buddysim.buddy.entry_values import N_CLASSES, EntryValues
 from buddysim.buddy.over_time import largest_first_until_none_over, sums_over_time
-from buddysim.buddy.profile_options import ProfileOptions, exact_share
+from buddysim.buddy.profile_options import ProfileOptions, exact_fraction
 from buddysim.buddy.targets import ALL_TARGETS, TARGET, Target, Targets
 from buddysim.compress import ENTRY_BYTES, SECTOR_BYTES, SECTORS_OF_CLASS, STUDY_CLASSES
 from buddysim.trace import Allocation, Trace, open_trace
@@ -70,7 +70,7 @@ class AllocationProfile:
     unseen: bool = False
 
     @property
-    def drawn(self) -> bool:
+    def is_synthetic(self) -> bool:
         """Whether the trace has no values of it."""
         return not self.snapshots and not self.unseen
 
@@ -129,7 +129,7 @@ class Profile:
 
         One seed's ratio says nothing of a program of which no values are known.
         """
-        if not any(row.drawn for row in self.rows):
+        if not any(row.is_synthetic for row in self.rows):
             return None
         allocations, ratios = self.targets.allocations, []
         for options in self.options.over_seeds():
@@ -214,7 +214,7 @@ class Profile:
                     "bytes": row.bytes,
                     "entries": row.entries,
                     "snapshots": len(row.snapshots),
-                    "sizes_synthetic": row.drawn,
+                    "sizes_synthetic": row.is_synthetic,
                     "sizes_unseen": row.unseen,
                     "sectors_needed": dict(zip(STATES, row.histogram, strict=True)),
                     "target": row.target.name,
@@ -312,7 +312,7 @@ def _chosen(
     allocations: Sequence[Allocation], seen: Sequence[AllocationProfile], options: ProfileOptions
 ) -> list[AllocationProfile]:
     """The rows with the targets that the options choose."""
-    limit = exact_share("threshold", options.threshold)
+    limit = exact_fraction("threshold", options.threshold)
     known: dict[bytes, Target] = {}  # by counts: small allocations often have the same
 
     def per_allocation(row: AllocationProfile) -> Target:
@@ -387,10 +387,10 @@ def _with_drawn(rows: Sequence[AllocationProfile], options: ProfileOptions) -> l
     found = list(rows)
     counted: list[int] = []
     for number, row in enumerate(rows):
-        if row.drawn and row.entries <= left:
+        if row.is_synthetic and row.entries <= left:
             left -= row.entries
             counted.append(number)
-        elif row.drawn:
+        elif row.is_synthetic:
             found[number] = _with(row, distribution.expected_counts(options.seed, row.index, row.entries)[np.newaxis])
     drawn = distribution.counts_of_each(
         options.seed, [(rows[number].index, rows[number].entries) for number in counted]
@@ -413,7 +413,7 @@ def _with_mostly_zero(
 ) -> list[AllocationProfile]:
     """Gives 16x to mostly-zero allocations; the largest go back to 4x where what lives at once is over it."""
     sixteen, four = TARGET["16x"], TARGET["4x"]
-    most_overflow = 1 - exact_share("zero_fraction", options.zero_fraction)
+    most_overflow = 1 - exact_fraction("zero_fraction", options.zero_fraction)
     known: dict[bytes, bool] = {}
 
     def is_mostly_zero(row: AllocationProfile) -> bool:
@@ -462,7 +462,7 @@ def _overflow(counts: bytes, target: Target, aggregate: str, eight_byte_class: b
 
 def _fits(size_class: int, target: Target, eight_byte_class: bool) -> bool:
     """Whether an entry of a size class lies wholly in what the target keeps in device memory."""
-    if target.kept_sectors == 0:
+    if target.device_sectors == 0:
         return STUDY_CLASSES[size_class] <= (target.device_bytes_per_entry if eight_byte_class else 0)
     return STUDY_CLASSES[size_class] <= target.device_bytes_per_entry
 

@@ -15,7 +15,7 @@ from buddysim.compress.compressors import find_for_entries
 POLICIES = ("naive", "per-allocation", "final")
 AGGREGATES = ("worst", "mean")
 #: Seeds over which the spread of a ratio of drawn sizes is shown.
-DRAWN_SEEDS = 8
+SYNTHETIC_SEEDS = 8
 _SEEDS = 2**64
 
 
@@ -55,14 +55,14 @@ class ProfileOptions:
     profile_until_launch: int | None = None
 
     def over_seeds(self) -> list[ProfileOptions]:
-        """The same with `DRAWN_SEEDS` seeds, from its own on."""
-        return [replace(self, seed=(self.seed + step) % _SEEDS) for step in range(DRAWN_SEEDS)]
+        """The same with `SYNTHETIC_SEEDS` seeds, from its own on."""
+        return [replace(self, seed=(self.seed + step) % _SEEDS) for step in range(SYNTHETIC_SEEDS)]
 
     def __post_init__(self) -> None:
         _check_choice("policy", self.policy, POLICIES)
         _check_choice("aggregate", self.aggregate, AGGREGATES)
-        exact_share("threshold", self.threshold)
-        exact_share("zero_fraction", self.zero_fraction)
+        exact_fraction("threshold", self.threshold)
+        exact_fraction("zero_fraction", self.zero_fraction)
         find_for_entries(self.compressor)
         Distribution.load(self.size_distribution)
         checked_seed(self.seed)
@@ -76,7 +76,7 @@ class ProfileOptions:
             )
 
 
-def exact_share(what: str, value: float) -> Fraction:
+def exact_fraction(what: str, value: float) -> Fraction:
     """A share as the exact decimal fraction that was written: 0.3 is 3/10."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
         raise BuddysimError(f"{what} {shortened(value)}: expected a share from 0 to 1")

@@ -56,7 +56,7 @@ class SizeSource:
         earlier = [s for s in snapshots if self.trace.snapshots[s].launch_index <= launch_index]
         return earlier[-1] if earlier else snapshots[0] if snapshots else None
 
-    def at_birth(self, launch_index: int, allocation: int) -> int | None:
+    def at_allocation(self, launch_index: int, allocation: int) -> int | None:
         """The snapshot of an allocation's sizes at its birth, in a run from the kernel of this launch index on."""
         first = self.first_snapshot(launch_index)
         return None if first is None else self.values.nearest(first, allocation)
@@ -161,7 +161,7 @@ class SizeSource:
             put_classes(part, drawn, shift)
 
     @property
-    def drawn(self) -> list[str]:
+    def synthetic_allocations(self) -> list[str]:
         """Names of the device allocations of which the trace has no values: their sizes are drawn."""
         return [a.name for a in self._device if not self.values.snapshots_of(a.index)]
 
@@ -192,7 +192,7 @@ class SizeSource:
                 "kernel that stored to it last"
             )
             assumed["unsampled"] = "an entry of unknown size takes that of the nearest sampled page of its allocation"
-        drawn = self.drawn
+        drawn = self.synthetic_allocations
         if drawn:
             names = ", ".join(drawn[:8]) + (f" and {len(drawn) - 8} more" if len(drawn) > 8 else "")
             assumed["synthetic"] = (

@@ -27,12 +27,12 @@ class Target:
     Attributes
     ----------
     name : as people write it
-    kept_sectors : 32 B sectors of an entry in device memory; 0 for 16x, which keeps 8 B
+    device_sectors : 32 B sectors of an entry in device memory; 0 for 16x, which keeps 8 B
     device_bytes_per_entry : bytes of a 128 B entry in device memory
     """
 
     name: str
-    kept_sectors: int
+    device_sectors: int
     device_bytes_per_entry: int
 
 

@@ -100,7 +100,7 @@ def _every_column(found: Any) -> tuple[list[Part], int]:
 def _by_engine(found: Any) -> tuple[list[Part], int]:
     """For each engine the columns that tell its results apart, and how many columns they are in all."""
     from buddysim.report.counter_texts import counter_texts
-    from buddysim.sweep.distinguishing_columns import telling
+    from buddysim.sweep.distinguishing_columns import distinguishing_columns
 
     counters = {counter.name for counter in counter_texts()}
     of_rows = found.column("engine").to_pylist()
@@ -109,7 +109,7 @@ def _by_engine(found: Any) -> tuple[list[Part], int]:
     shown: set[str] = set()
     for engine in engines:
         rows = found.filter([each == engine for each in of_rows])
-        names = telling(rows, counters)
+        names = distinguishing_columns(rows, counters)
         shown |= {*names}
         parts += [*([""] if parts else []), *([f"{engine}:"] if len(engines) > 1 else []), _table(rows, names)]
     return parts, len(shown)

@@ -210,7 +210,7 @@ def _check_values(trace: Trace, compressor: str) -> None:
     from buddysim.base.errors import BuddysimError
     from buddysim.buddy import SizeSource
 
-    drawn = SizeSource(trace, compressor).drawn
+    drawn = SizeSource(trace, compressor).synthetic_allocations
     if drawn:
         names = ", ".join(drawn[:4]) + (f" and {len(drawn) - 4} more" if len(drawn) > 4 else "")
         raise BuddysimError(

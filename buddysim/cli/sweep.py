@@ -115,16 +115,16 @@ def run(args: argparse.Namespace) -> int:
     make = executor_maker(args.workers, args.scheduler, args.slurm)
     plan = make_plan(_study(args), Store.at(args.store), args.rerun, lambda count: _go_on(count, args))
     events = _events(args, plan)
-    with events as listen:
-        listen(_planned(plan, args))
+    with events as on_event:
+        on_event(_planned(plan, args))
         if args.dry_run:
             return 0
         try:
-            summary = run_plan(plan, make, listen)
+            summary = run_plan(plan, make, on_event)
         except KeyboardInterrupt:
-            listen({"event": "interrupted"})
+            on_event({"event": "interrupted"})
             raise
-        listen(_ended(plan, summary))
+        on_event(_ended(plan, summary))
     return EXIT_FAILED if summary.failures else 0
 
 

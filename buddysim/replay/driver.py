@@ -86,9 +86,9 @@ class ReplayRun:
         if self.targets is None:
             return Placement.DEVICE, 4
         target = self.targets.of(placed.allocation.index)
-        if target.kept_sectors == 4 and self.machine.buddy.bypass_1x:
+        if target.device_sectors == 4 and self.machine.buddy.bypass_1x:
             return Placement.DEVICE, 4
-        return Placement.COMPRESSED, target.kept_sectors
+        return Placement.COMPRESSED, target.device_sectors
 
     def run(self, progress: Callable[[int, int], None] | None) -> ReplayResult:
         """Plays the trace's events in order and collects the result."""

@@ -49,7 +49,7 @@ class EntryClasses:
     def begin(self, placed: AllocationRange) -> None:
         """An allocation begins with sizes of its own."""
         index, states = placed.allocation.index, self._states(placed)
-        snapshot = self._after[index] = self.sizes.at_birth(self._launch_index, index)
+        snapshot = self._after[index] = self.sizes.at_allocation(self._launch_index, index)
         if self._is_large(placed):
             self._born[index], self._copied[index] = snapshot, _CopiedRanges()
             taken = self.sizes.taken_from_neighbours(snapshot, index)

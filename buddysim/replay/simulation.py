@@ -11,7 +11,7 @@ from fractions import Fraction
 from buddysim.base.errors import BuddysimError
 from buddysim.buddy import AllocationProfile, ProfileOptions, SizeSource, Targets, profile_with, targets_of_other_input
 from buddysim.buddy.profile import observe
-from buddysim.buddy.profile_options import DRAWN_SEEDS
+from buddysim.buddy.profile_options import SYNTHETIC_SEEDS
 from buddysim.machine import Machine
 from buddysim.replay import sensitivity
 from buddysim.replay.compute_gap_scale import exact_compute_gap_scale
@@ -203,16 +203,20 @@ class Simulation:
             asked,
             instructions=self.memory_instructions,
             assumed_gaps=self.trace.provenance.assumes("gaps"),
-            drawn_sizes=any(SizeSource(t, self.options.compressor).drawn for t in {self.trace, self.profiled}),
+            drawn_sizes=any(
+                SizeSource(t, self.options.compressor).synthetic_allocations for t in {self.trace, self.profiled}
+            ),
         )
 
     def _synthetic(self, machine: Machine, scheme: str) -> dict[str, float | int | None]:
         """Between which ratios the seed decides, where targets come from sizes that are drawn."""
-        profiles_drawn = self.targets is None and SizeSource(self.profiled, self.options.compressor).drawn
+        profiles_drawn = (
+            self.targets is None and SizeSource(self.profiled, self.options.compressor).synthetic_allocations
+        )
         if not (profiles_drawn and REGISTRY.find(scheme).uses_targets):
             return {"min_ratio": None, "max_ratio": None, "seeds": None}
         ratios = [self.footprint(machine, options).ratio() for options in self.options.over_seeds()]
-        return {"min_ratio": min(ratios), "max_ratio": max(ratios), "seeds": DRAWN_SEEDS}
+        return {"min_ratio": min(ratios), "max_ratio": max(ratios), "seeds": SYNTHETIC_SEEDS}
 
     def footprint(self, machine: Machine, options: ProfileOptions | None = None) -> MemoryFootprint:
         """What the allocations occupy under the targets; `options`: of the profile, without them the run's own."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from buddysim.buddy import AllocationProfile, Distribution, Profile, ProfileOptions
 from buddysim.buddy.profile import STATES
-from buddysim.buddy.profile_options import DRAWN_SEEDS
+from buddysim.buddy.profile_options import SYNTHETIC_SEEDS
 from buddysim.report.quantities import (
     format_bytes,
     format_percent,
@@ -34,13 +34,13 @@ def profile_parts(profile: Profile, saved: str = "") -> list[Part]:
 
 def _synthetic_sizes(profile: Profile) -> Iterator[str]:
     """The line that says that sizes are synthetic, and of how many entries."""
-    synthetic = sum(row.entries for row in profile.rows if row.drawn)
+    synthetic = sum(row.entries for row in profile.rows if row.is_synthetic)
     entries = sum(row.entries for row in profile.rows)
     if not synthetic:
         return
     some = f"of {format_percent(synthetic, entries)} of the entries"
     which = "the trace has no data values" if synthetic == entries else some
-    yield f"SYNTHETIC SIZES: {which}; ratios are ranges over {DRAWN_SEEDS} seeds"
+    yield f"SYNTHETIC SIZES: {which}; ratios are ranges over {SYNTHETIC_SEEDS} seeds"
 
 
 def _answer(profile: Profile) -> Iterator[str]:
@@ -75,7 +75,7 @@ def _table(profile: Profile) -> ScreenTable:
         Column("mean", group=_OVERFLOW),
         Column("worst", group=_OVERFLOW),
     ]
-    counts = {len(row.snapshots) for row in profile.rows if not row.drawn}
+    counts = {len(row.snapshots) for row in profile.rows if not row.is_synthetic}
     rows = [_cells(profile, row) for row in profile.rows]
     if len(counts) > 1:
         columns.append(Column("snapshots", priority=1))
@@ -89,7 +89,7 @@ def _table(profile: Profile) -> ScreenTable:
 def _cells(profile: Profile, row: AllocationProfile) -> list[str]:
     overflow, worst = float(profile.overflow_fraction(row)), float(profile.overflow_fraction(row, "worst"))
     return [
-        make_printable(row.name) + (_SYNTHETIC_MARK if row.drawn else ""),
+        make_printable(row.name) + (_SYNTHETIC_MARK if row.is_synthetic else ""),
         format_bytes(row.bytes),
         row.target.name,
         *(format_percent_number(fraction) if fraction else NOT_APPLICABLE for fraction in row.histogram),
@@ -100,7 +100,7 @@ def _cells(profile: Profile, row: AllocationProfile) -> list[str]:
 
 def _notes(profile: Profile) -> Iterator[str]:
     """What the table leaves open: where synthetic sizes come from, allocations without a profile or a target."""
-    if any(row.drawn for row in profile.rows):
+    if any(row.is_synthetic for row in profile.rows):
         distribution = Distribution.load(profile.options.size_distribution)
         yield (
             f"* sizes are sampled from {distribution.name} (docs/targets.md); targets and overflow are of seed "

@@ -15,27 +15,27 @@ from rich.progress import BarColumn, Progress, TextColumn
 from buddysim.report.quantities import format_bytes
 
 Event = Mapping[str, Any]
-Listen = Callable[[Event], None]
+EventHandler = Callable[[Event], None]
 
 _SAY_EVERY_S = 10.0
 _MOST_NOTES = 8
 
 
 @contextmanager
-def json_lines() -> Iterator[Listen]:
+def json_lines() -> Iterator[EventHandler]:
     """Every event as one object on a line of standard output; `progress` follows each point."""
     progress = Count()
 
-    def listen(event: Event) -> None:
+    def on_event(event: Event) -> None:
         progress.add(event)
         whole = {**event, **progress.text_parts()} if event["event"] in ("done", "failed") else event
         print(json.dumps(whole, sort_keys=True), flush=True)
 
-    yield listen
+    yield on_event
 
 
 @contextmanager
-def screen(missing: int, there: int) -> Iterator[Listen]:
+def screen(missing: int, there: int) -> Iterator[EventHandler]:
     """Lines on standard error; between them a bar where it is a terminal, else a line now and then.
 
     Parameters
@@ -45,18 +45,18 @@ def screen(missing: int, there: int) -> Iterator[Listen]:
     console = Console(file=sys.stderr, highlight=False, markup=False, emoji=False, soft_wrap=True)
     count = Count()
     if not console.is_terminal:
-        yield _Lines(console, count).listen
+        yield _Lines(console, count).on_event
         return
     columns = (BarColumn(), TextColumn("{task.description}"))
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("", total=missing or 1)
         lines = _Lines(console, count, every_s=float("inf"))
 
-        def listen(event: Event) -> None:
-            lines.listen(event)
+        def on_event(event: Event) -> None:
+            lines.on_event(event)
             progress.update(task, completed=count.done + count.failed, description=count.text())
 
-        yield listen
+        yield on_event
 
 
 class Count:
@@ -118,7 +118,7 @@ class _Lines:
         self._said = time.monotonic()
         self._last = ""
 
-    def listen(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
         self._count.add(event)
         say = getattr(self, f"_{event['event']}", None)
         if say is not None:

@@ -13,7 +13,7 @@ from buddysim.sweep import cluster, memory_grants
 from buddysim.sweep.estimate import Estimate
 from buddysim.sweep.plan import SweepPlan, make_plan
 from buddysim.sweep.point import SweepPoint
-from buddysim.sweep.runner import Executor, Listen, Runner, SerialExecutor, SweepSummary
+from buddysim.sweep.runner import EventHandler, Executor, Runner, SerialExecutor, SweepSummary
 from buddysim.sweep.store import Store
 from buddysim.sweep.stored_result import StoredResult
 from buddysim.sweep.study import Study, StudyReader
@@ -84,7 +84,7 @@ def run_sweep(
     scheduler: str | None = None,
     slurm: Path | None = None,
     rerun: bool = False,
-    listen: Listen | None = None,
+    on_event: EventHandler | None = None,
     yes: bool = False,
     **tables: Any,
 ) -> Results:
@@ -98,7 +98,7 @@ def run_sweep(
     scheduler : address of a Dask scheduler, ``tcp://host:port``, instead of workers on this machine
     slurm : a file that describes Slurm jobs (docs/sweeps.md), instead of workers on this machine
     rerun : simulates points that have a result again
-    listen : called with every event, a dict
+    on_event : called with every event, a dict
     yes : goes on with more than a million points
     tables : as in a study file: ``grid={"scheme": ["buddy", "pinned-host"]}``, ``set={...}``, ``zip=...``,
         ``list=...``, ``exclude=...``, ``baseline=...``, ``engine=...``
@@ -115,23 +115,23 @@ def run_sweep(
         made = read_study(study) if study is not None else StudyReader("run_sweep").read(tables)
     place = store if isinstance(store, Store) else Store.at(store)
     plan = make_plan(made, place, rerun, lambda count: yes)
-    heard = listen or (lambda event: None)
+    heard = on_event or (lambda event: None)
     return Results(plan, run(plan, executor_maker(workers, scheduler, slurm), heard))
 
 
 Maker = Callable[[SweepPlan, Callable[[str], object]], Executor]
 
 
-def run(plan: SweepPlan, make: Maker, listen: Listen) -> SweepSummary:
+def run(plan: SweepPlan, make: Maker, on_event: EventHandler) -> SweepSummary:
     """Runs what a plan lacks; starts nothing where that is nothing."""
     if not plan.missing:
         return SweepSummary()
     plan.store.check_writable()
     plan.check_machines()
-    executor = make(plan, lambda text: listen({"event": "waiting", "reason": text}))
+    executor = make(plan, lambda text: on_event({"event": "waiting", "reason": text}))
     try:
-        listen({"event": "running", "where": executor.text, "dashboard": getattr(executor, "dashboard", None)})
-        return Runner(plan, executor, Estimate(measured(plan)), listen).run()
+        on_event({"event": "running", "where": executor.text, "dashboard": getattr(executor, "dashboard", None)})
+        return Runner(plan, executor, Estimate(measured(plan)), on_event).run()
     finally:
         executor.close()
 

@@ -142,10 +142,10 @@ class Cluster:
         self._futures[task.key] = future
         future.add_done_callback(lambda done: self._ended.put((task, done)))
 
-    def finished(self, patience_s: float) -> Iterator[tuple[PointTask, Outcome]]:
+    def finished(self, timeout_s: float) -> Iterator[tuple[PointTask, Outcome]]:
         """See `runner.Executor`."""
         with contextlib.suppress(queue.Empty):
-            task, future = self._ended.get(timeout=patience_s)
+            task, future = self._ended.get(timeout=timeout_s)
             yield task, self._outcome(task, future)
             while True:
                 task, future = self._ended.get_nowait()

@@ -30,7 +30,7 @@ _NEVER = (
 )
 
 
-def telling(found: Any, counters: Collection[str]) -> list[str]:
+def distinguishing_columns(found: Any, counters: Collection[str]) -> list[str]:
     """Who a row is, the settings that vary, and its times; figures of machines count where one machine's differ.
 
     Parameters

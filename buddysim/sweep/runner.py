@@ -15,9 +15,9 @@ from buddysim.sweep.plan import SweepPlan
 
 #: Tries of a point that fails by itself, and of one whose worker dies.
 TRIES, DEATHS = 2, 4
-_PATIENCE_S = 0.25
+_TIMEOUT_S = 0.25
 
-Listen = Callable[[Mapping[str, Any]], object]
+EventHandler = Callable[[Mapping[str, Any]], object]
 
 
 @dataclass
@@ -50,7 +50,7 @@ class Executor(Protocol):
     def submit(self, task: PointTask, spec: Mapping[str, Any]) -> None:
         """Starts a point."""
 
-    def finished(self, patience_s: float) -> Iterator[tuple[PointTask, Outcome]]:
+    def finished(self, timeout_s: float) -> Iterator[tuple[PointTask, Outcome]]:
         """The points that have ended, at least one of them unless none does within that time."""
 
     def close(self) -> None:
@@ -75,7 +75,7 @@ class SerialExecutor:
     def submit(self, task: PointTask, spec: Mapping[str, Any]) -> None:
         self._next.append((task, spec))
 
-    def finished(self, patience_s: float) -> Iterator[tuple[PointTask, Outcome]]:
+    def finished(self, timeout_s: float) -> Iterator[tuple[PointTask, Outcome]]:
         while self._next:
             task, spec = self._next.pop()
             yield task, run_point(spec, self._folder, task.grant_bytes, self._waiting)
@@ -111,11 +111,11 @@ class Runner:
     plan : what to run
     executor : where
     estimate : memory of each point before it starts
-    listen : called with every event: `done`, `retry`, `failed`, each a dict with the point's name
+    on_event : called with every event: `done`, `retry`, `failed`, each a dict with the point's name
     """
 
-    def __init__(self, plan: SweepPlan, executor: Executor, estimate: Estimate, listen: Listen) -> None:
-        self.plan, self.executor, self.listen = plan, executor, listen
+    def __init__(self, plan: SweepPlan, executor: Executor, estimate: Estimate, on_event: EventHandler) -> None:
+        self.plan, self.executor, self.on_event = plan, executor, on_event
         self.waiting = deque(PointTask(name) for name in plan.missing)
         self._estimate = estimate
         self.running: dict[str, PointTask] = {}
@@ -127,7 +127,7 @@ class Runner:
         try:
             while self.waiting or self.running:
                 self._start()
-                for task, outcome in self.executor.finished(_PATIENCE_S):
+                for task, outcome in self.executor.finished(_TIMEOUT_S):
                     del self.running[task.key]
                     self._ended(task, outcome)
                     self._start()
@@ -175,7 +175,7 @@ class Runner:
         self.summary.busy_s += outcome.get("busy_s", 0.0)
         if "why" not in outcome:
             self.summary.done += 1
-            self.listen({"event": "done", **outcome})
+            self.on_event({"event": "done", **outcome})
             return
         killed = outcome["why"] == KILLED
         task.deaths += killed
@@ -185,8 +185,8 @@ class Runner:
         told = {"key": task.key, "point": dict(point.settings), "why": outcome["why"], "reason": outcome["reason"]}
         if task.tries < TRIES and task.deaths < DEATHS:
             task.alone = task.alone or outcome["why"] == MEMORY
-            self.listen({"event": "retry", **told})
+            self.on_event({"event": "retry", **told})
             self.waiting.append(task)
         else:
             self.summary.failures.append(told)
-            self.listen({"event": "failed", **told})
+            self.on_event({"event": "failed", **told})

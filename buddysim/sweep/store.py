@@ -39,7 +39,7 @@ _HEAD = "buddysim store"
 _DIGITS = 2
 #: Errors of a file system that may pass: full, over quota, a network that comes back.
 _PASSING = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ESTALE, errno.EAGAIN, errno.ETIMEDOUT, errno.EFBIG)
-PATIENCE_S = 120.0
+TIMEOUT_S = 120.0
 
 Waiting = Callable[[str], object]
 
@@ -110,12 +110,12 @@ class Store:
         """Where the file of a result is, or would be."""
         return self.results / name[:_DIGITS] / name
 
-    def put(self, record: StoredResult, patience_s: float = PATIENCE_S, waiting: Waiting | None = None) -> int:
+    def put(self, record: StoredResult, timeout_s: float = TIMEOUT_S, waiting: Waiting | None = None) -> int:
         """Writes a result; returns its bytes.
 
         Parameters
         ----------
-        patience_s : how long to try again where the disk is full or doesn't answer
+        timeout_s : how long to try again where the disk is full or doesn't answer
         waiting : called with the reason before such a wait
 
         Raises
@@ -124,7 +124,7 @@ class Store:
             where it can't be written
         """
         content, path = record.to_bytes(), self.path_of(record.key)
-        end, pause = time.monotonic() + patience_s, 0.05
+        end, pause = time.monotonic() + timeout_s, 0.05
         while True:
             try:
                 self.write(path, content)

@@ -59,13 +59,14 @@ shares = st.lists(st.integers(0, 400), min_size=8, max_size=8).filter(any)
     st.sampled_from([0, 500, 30000, 65536]),
 )
 def test_draw_equals_its_twin(
-    weights: list[int], seed: int, allocation: int, first: int, stray_pages: int, stray_entries: int
+    weights: list[int], seed: int, allocation: int, first: int, outlier_pages: int, outlier_entries: int
 ) -> None:
     ends = [int(end) for end in np.cumsum(weights) * 2**32 // sum(weights)]
     drawn = np.empty(130, dtype=np.uint8)
-    draw_classes(drawn, np.array(ends, dtype=np.uint64), seed, allocation, first, stray_pages, stray_entries)
+    draw_classes(drawn, np.array(ends, dtype=np.uint64), seed, allocation, first, outlier_pages, outlier_entries)
     expected = [
-        ref_entry_sizes.draw_class(first + i, ends, seed, allocation, stray_pages, stray_entries) for i in range(130)
+        ref_entry_sizes.draw_class(first + i, ends, seed, allocation, outlier_pages, outlier_entries)
+        for i in range(130)
     ]
     assert drawn.tolist() == expected
 

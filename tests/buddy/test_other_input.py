@@ -10,7 +10,7 @@ import pytest
 
 from buddysim.base.errors import BuddysimError
 from buddysim.buddy import Targets, profile, targets_of_other_input
-from buddysim.buddy.allocation_keys import allocation_keys, places
+from buddysim.buddy.allocation_keys import allocation_keys, ordinal_names
 from buddysim.trace import Allocation, Provenance, Trace, TraceWriter, open_trace
 from tests.buddy.traces import entries, write_trace
 
@@ -69,13 +69,13 @@ def test_only_an_allocations_own_address_is_left_out() -> None:
         Allocation(1, "x0xabc0", 0xABC0, 128),
         Allocation(2, "x 0x10", 32, 128),
     ]
-    assert [place[0] for place in places(some).values()] == ["x", "x0xabc0", "x 0x10"]
+    assert [place[0] for place in ordinal_names(some).values()] == ["x", "x0xabc0", "x 0x10"]
 
 
 def test_names_of_many_allocations_take_little_time() -> None:
     some = [Allocation(i, "buffer", 128 * i, 128) for i in range(20_000)]
     began = time.process_time()
-    assert places(some)[19_999] == ("buffer", 19_999)
+    assert ordinal_names(some)[19_999] == ("buffer", 19_999)
     assert time.process_time() - began < 1  # 0.05 s, and 6 s where each has a pattern of its own
 
 

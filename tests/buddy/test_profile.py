@@ -191,7 +191,7 @@ def test_host_allocations_take_no_part(tmp_path: Path) -> None:
 def test_allocations_without_values_get_targets_from_the_distribution(tmp_path: Path) -> None:
     trace = write_trace(tmp_path / "t.bin", {"a": 4, "b": 5000}, [(0, {"a": [SECTOR] * 4})])
     found = profile(trace, size_distribution="isca20-dl", seed=3)
-    assert [row.drawn for row in found.rows] == [False, True]
+    assert [row.is_synthetic for row in found.rows] == [False, True]
     classes = np.empty(5000, dtype=np.uint8)
     SizeSource(trace, seed=3, size_distribution="isca20-dl").write_classes(0, 1, classes)
     assert found.rows[1].counts.tolist() == [np.bincount(classes, minlength=8).tolist()]
@@ -226,7 +226,7 @@ def test_rules_hold_whatever_the_sizes(
         found = {policy: profile(trace, threshold, aggregate, policy) for policy in ("per-allocation", "final")}
     for row, both in zip(found["per-allocation"].rows, seen, strict=True):
         shares = {
-            t.name: [sum(SECTORS_OF_CLASS[c] > t.kept_sectors for c in classes) / len(classes) for classes in both]
+            t.name: [sum(SECTORS_OF_CLASS[c] > t.device_sectors for c in classes) / len(classes) for classes in both]
             for t in ALL_TARGETS[:4]
         }
         judge = max if aggregate == "worst" else np.mean
@@ -269,7 +269,7 @@ def test_the_ratio_of_what_lives_at_once_is_at_most_4(
 
 
 def test_profile_takes_every_option_with_its_default() -> None:
-    taken = {name: p.default for name, p in inspect.signature(profile).parameters.items() if name != "trace"}
+    taken = {name: p.default for name, p in inspect.signature(profile).parameters.items() if name not in ("trace", "partial")}
     assert taken == {field.name: field.default for field in fields(ProfileOptions)}
 
 

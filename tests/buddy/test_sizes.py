@@ -109,7 +109,7 @@ def test_without_values_sizes_are_drawn(tmp_path: Path, snapshots: list[tuple[in
     Distribution.load("isca20-dl").write(expected, 7, 0)
     snapshot = source.first_snapshot(0)
     assert snapshot == (0 if snapshots else None)
-    assert source.after_store(0, 0) is source.after_copy(0, 0) is source.at_birth(0, 0) is None
+    assert source.after_store(0, 0) is source.after_copy(0, 0) is source.at_allocation(0, 0) is None
     assert classes_of(source, snapshot, 0) == (expected.tolist(), 0)
     assert "isca20-dl, seed 7" in source.assumptions["synthetic"]
     assert source.assumptions["synthetic"].startswith("no values of a" + (":" if snapshots else ", b:"))
@@ -158,7 +158,7 @@ def test_sizes_of_another_compressor_come_from_contents_or_not_at_all(tmp_path: 
     with pytest.raises(BuddysimError, match=f"{DEFAULT}: expected one of all-zero, incompressible, uniform:BYTES"):
         profile(maps_alone, compressor=name)
     assert classes_of(SizeSource(maps_alone, name, size_distribution="uniform:64"), None, 0) == ([4] * 8, 0)
-    assert profile(maps_alone, compressor=name, size_distribution="uniform:64").rows[0].drawn
+    assert profile(maps_alone, compressor=name, size_distribution="uniform:64").rows[0].is_synthetic
 
 
 def test_a_profiled_compressor_has_one_profile_for_the_whole_trace(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ def allocations(*names: str, host: tuple[str, ...] = ()) -> list[Allocation]:
 
 
 def test_what_targets_keep() -> None:
-    assert [(t.name, t.kept_sectors, t.device_bytes_per_entry) for t in ALL_TARGETS] == [
+    assert [(t.name, t.device_sectors, t.device_bytes_per_entry) for t in ALL_TARGETS] == [
         ("1x", 4, 128),
         ("1.33x", 3, 96),
         ("2x", 2, 64),

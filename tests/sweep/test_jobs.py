@@ -111,7 +111,7 @@ def test_a_slurm_that_is_there_runs_the_points_and_a_cancelled_job_costs_none(tm
 
     trace = str(ROOT / "traces" / "lud256.bin")
     asked = {"set": {"trace": trace}, "grid": {"seed": list(range(60))}}
-    results = run_sweep(StudyReader("t").read(asked), store=tmp_path / "s", slurm=jobs, listen=cancel_one)
+    results = run_sweep(StudyReader("t").read(asked), store=tmp_path / "s", slurm=jobs, on_event=cancel_one)
     assert results.summary.failures == []
     assert len(list(results)) == 60
     assert cancelled

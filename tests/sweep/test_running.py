@@ -136,7 +136,7 @@ class Scripted:
         self.tries.append(task.tries)
         self.together.append([(task.alone, task.memory_bytes, task.grant_bytes) for task in self.running])
 
-    def finished(self, patience_s: float) -> Iterator[tuple[PointTask, Any]]:
+    def finished(self, timeout_s: float) -> Iterator[tuple[PointTask, Any]]:
         task = self.running.pop(0)
         ends = self.script.get(task.key, [])
         why = ends.pop(0) if ends else None
@@ -262,7 +262,7 @@ def test_a_killed_worker_costs_its_point_and_nothing_else(store: Store, tmp_path
             killed.append(victim)
             os.kill(victim, signal.SIGKILL)
 
-    results = run_sweep(asked, store=store, workers=2, listen=kill_one)
+    results = run_sweep(asked, store=store, workers=2, on_event=kill_one)
     assert killed
     assert events.count("retry") <= 1
     assert results.summary.done == 40

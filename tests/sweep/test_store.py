@@ -127,7 +127,7 @@ def test_a_full_disk_is_waited_for(
     assert list(store.unfinished.iterdir()) == []
     left[0] = 1000
     with pytest.raises(BuddysimError, match=os.strerror(passing)):
-        store.put(named(small_record, 1), patience_s=0.2)
+        store.put(named(small_record, 1), timeout_s=0.2)
     assert list(store.unfinished.iterdir()) == []
 
 

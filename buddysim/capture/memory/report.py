@@ -116,7 +116,7 @@ def report(
         f"{output}: {_count(len(record.snapshots), 'snapshot')} of {_count(len(allocations), 'allocation')}, "
         f"up to {_mib(largest)} at once; {_mib(record.bytes_seen)} read"
     )
-    captured_ones = [one for one in outcome.processes if one.most_bytes]
+    captured_ones = [one for one in outcome.processes if one.max_bytes]
     if len(captured_ones) > 1:
         name = Path(process.program).name
         say(f"of {len(captured_ones)} processes with memory that is large enough, the one that held most: {name}")

@@ -98,9 +98,9 @@ class CapturedProcess:
         return self.total or max((taken.position for taken in self.record.snapshots), default=0) if self.record else 0
 
     @property
-    def most_bytes(self) -> int:
+    def max_bytes(self) -> int:
         """What its largest snapshot holds."""
-        return 0 if self.record is None else self.record.most_bytes
+        return 0 if self.record is None else self.record.max_bytes
 
 
 @dataclass
@@ -128,7 +128,7 @@ class MemoryCaptureOutcome:
 
     def largest(self) -> CapturedProcess:
         """The process whose snapshots hold most, the first of those that hold as much."""
-        return max(self.processes, key=lambda process: process.most_bytes)
+        return max(self.processes, key=lambda process: process.max_bytes)
 
 
 def _without_address_randomization() -> None:
@@ -273,7 +273,7 @@ class Session:
         if message.kind != MessageKind.HELLO:
             return known or self._first
         if known is not None and known.total is None:
-            known.replaced += known is self._first or known.most_bytes > 0  # a child usually does, at once
+            known.replaced += known is self._first or known.max_bytes > 0  # a child usually does, at once
             known.program, known.own_ns = message.text, 0
             if known.record is not None:
                 known.record.restart()

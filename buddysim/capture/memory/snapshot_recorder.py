@@ -238,7 +238,7 @@ class SnapshotRecorder:
             self._copy(old, writer, kernels=True)
 
     @property
-    def most_bytes(self) -> int:
+    def max_bytes(self) -> int:
         """Bytes of the allocations of the snapshot that has most."""
         return max((sum(one.header.bytes for one in taken.allocations) for taken in self.snapshots), default=0)
 

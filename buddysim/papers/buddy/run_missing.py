@@ -14,7 +14,7 @@ from buddysim.papers.simulated_values import simulation_functions
 from buddysim.sweep.api import Maker, run
 from buddysim.sweep.plan import make_plan
 from buddysim.sweep.point import SweepPoint
-from buddysim.sweep.runner import Listen
+from buddysim.sweep.runner import EventHandler
 from buddysim.sweep.study import Study as SweepStudy
 from buddysim.workloads.batch import Order, make_all
 from buddysim.workloads.workload_registry import REGISTRY, is_network
@@ -24,14 +24,16 @@ CONTENTS_EVERY = 64
 Say = Callable[[str], object]
 
 
-def run_missing(study: BuddyStudy, asks: Sequence[Callable[[], object]], make: Maker, listen: Listen, say: Say) -> int:
+def run_missing(
+    study: BuddyStudy, asks: Sequence[Callable[[], object]], make: Maker, on_event: EventHandler, say: Say
+) -> int:
     """Makes the traces and results that some functions ask a study for.
 
     Parameters
     ----------
     asks : each asks the study for all that a figure draws
     make : where points are simulated (`buddysim.sweep.api.executor_maker`)
-    listen : called with every event of the sweeps
+    on_event : called with every event of the sweeps
     say : called with a line before something that takes long
 
     Returns
@@ -60,7 +62,7 @@ def run_missing(study: BuddyStudy, asks: Sequence[Callable[[], object]], make: M
     for engine, points in by_engine.items():
         say(f"{len(points)} points of the {engine} engine")
         swept = SweepStudy(engine, "figures", [[dict(point.settings) for point in points]])
-        summary = run(make_plan(swept, study.results.store), make, listen)
+        summary = run(make_plan(swept, study.results.store), make, on_event)
         failed += [f"{one['point']}: {one['reason']}" for one in summary.failures]
     if failed:
         failures.append(f"{len(failed)} of {len(missing)} points failed; the first: {failed[0]}")

@@ -19,16 +19,16 @@ def mix(x: int) -> int:
 
 
 def draw_class(
-    entry: int, ends: Sequence[int], seed: int, allocation: int, stray_pages: int, stray_entries: int
+    entry: int, ends: Sequence[int], seed: int, allocation: int, outlier_pages: int, outlier_entries: int
 ) -> int:
     """The class of one entry of an allocation; parameters as in `entry_sizes.draw_classes`."""
     page, index = divmod(entry, ENTRIES_PER_PAGE)
     key = mix(mix((seed + STEP) % MODULUS) ^ (allocation + 1) * STEP % MODULUS)
     page_draw = mix((key + (page + 1) * STEP) % MODULUS)
     draw = mix((page_draw + (index + 1) * STEP) % MODULUS)
-    if draw % 65536 < stray_entries:
+    if draw % 65536 < outlier_entries:
         return _pick(ends, draw >> 32)
-    if page_draw % 65536 < stray_pages:
+    if page_draw % 65536 < outlier_pages:
         return _pick(ends, page_draw >> 32)
     return _pick(ends, mix(key) >> 32)
 

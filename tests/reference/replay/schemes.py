@@ -56,7 +56,7 @@ def region_of(placed: RefAllocationRange, scheme: str, target: Target, bypass_1x
     if scheme == "bandwidth-compression":
         return RefRegion(placed, RefPlacement.COMPRESSED, 4)
     if scheme == "buddy" and not (bypass_1x and target.name == "1x"):
-        return RefRegion(placed, RefPlacement.COMPRESSED, target.kept_sectors)
+        return RefRegion(placed, RefPlacement.COMPRESSED, target.device_sectors)
     return RefRegion(placed, RefPlacement.RAW, 4)
 
 
