@@ -269,7 +269,8 @@ def test_the_ratio_of_what_lives_at_once_is_at_most_4(
 
 
 def test_profile_takes_every_option_with_its_default() -> None:
-    taken = {name: p.default for name, p in inspect.signature(profile).parameters.items() if name not in ("trace", "partial")}
+    parameters = inspect.signature(profile).parameters.items()
+    taken = {name: p.default for name, p in parameters if name not in ("trace", "partial")}
     assert taken == {field.name: field.default for field in fields(ProfileOptions)}
 
 
