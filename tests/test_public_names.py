@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import pydoc
 import subprocess
 import sys
 
@@ -26,6 +28,16 @@ def test_packages_load_at_first_use():
 def test_dir_shows_public_names_only():
     assert dir(buddysim) == sorted(buddysim.__all__)
     assert dir(buddysim.training) == sorted(buddysim.training.__all__)
+
+
+def test_help_of_training_shows_real_parameters():
+    signature = inspect.signature(buddysim.training.simulate)
+    assert "keywords" not in signature.parameters
+    assert signature.parameters["pool_policy"].default == "best-fit"
+    assert {"optimizer", "synthetic_density", "buddy_ratio", "gist_allocator"} <= set(signature.parameters)
+    shown = pydoc.render_doc(buddysim.training.simulate)
+    assert all(f"{name} : " in shown for name in signature.parameters)
+    assert buddysim.training.simulate("alexnet-cifar10", 4, memory_bytes=1 << 30).counters["fits"]
 
 
 def test_unknown_names_are_refused():

@@ -24,6 +24,7 @@ from buddysim.training.result import TrainingResult
 from buddysim.training.schemes import baseline as network_wide
 from buddysim.training.schemes._links import link_rate
 from buddysim.training.search import LARGEST_BATCH
+from buddysim.training.signature import show_options
 
 if TYPE_CHECKING:
     from buddysim.machine.training import TrainingMachine
@@ -81,9 +82,14 @@ def simulate(
     scheme: str = "vdnn-dyn",
     **keywords: Any,
 ) -> TrainingResult:
-    """One iteration, as a result: flat counters, one row per layer, provenance.
+    """Simulate one training iteration: flat counters, one row per layer, provenance.
 
-    The parameters are those of `simulate_outcome`.
+    Parameters
+    ----------
+    network : a graph, the name of one of the zoo, or the path of a TOML file
+    batch : samples in the batch
+    machine : a machine or its name
+    scheme : name of a training scheme
     """
     return TrainingResult.from_outcome(simulate_outcome(network, batch, machine, scheme, **keywords))
 
@@ -165,3 +171,6 @@ def baseline(
         memory_usage.usage(program, timed.step_ps),
         memory_usage.usage(program, timed.step_ps, "features"),
     )
+
+
+show_options(simulate)

@@ -85,13 +85,13 @@ class TrainingOptions:
 
     Attributes
     ----------
-    link : name in the machine's ``links``; None takes its default
-    prefetch : how offloaded feature maps come back
-    conv_library : version of the CONV library; None takes the one that the machine is calibrated for
-    precision : that layers compute in: a name of `cost.precision.PRECISIONS`
-    optimizer : what updates the weights: a name of `iteration.optimizer.OPTIMIZERS`
-    pool_policy : how the pool picks a free block
-    memory_bytes : GPU memory to use; None takes the machine's
+    link : name of a link of the machine; None: its default
+    prefetch : rule that decides when offloaded feature maps are prefetched
+    conv_library : version of the CONV library; None: the one that the machine is calibrated for
+    precision : number format of layers: a name of `cost.precision.PRECISIONS`
+    optimizer : name of the optimizer, of `iteration.optimizer.OPTIMIZERS`
+    pool_policy : rule by which the pool picks a free block
+    memory_bytes : GPU memory in bytes; None: the machine's
     extra : options that schemes declare (`buddysim.training.option`), by name
     """
 
