@@ -19,7 +19,7 @@ HELP = """simulate every point of a study that has no result yet, on this machin
   sweep train NETWORK.. --batch 32,64 --scheme vdnn-dyn,cdma-zv --link pcie3,nvlink2
 
 Values are separated by commas; every combination is a point. Results go to a store, one file each: what is there is
-not simulated again, and an interrupted sweep goes on with the same command. See: results, compare, plot sweep."""
+not simulated again, and an interrupted sweep goes on with the same command. See: results, diff, plot sweep."""
 
 TRAIN = "train"
 _AXIS = "axis_"
@@ -204,14 +204,14 @@ def _planned(plan: SweepPlan, args: argparse.Namespace) -> dict[str, Any]:
     from buddysim.sweep.estimate import Estimate
     from buddysim.sweep.why_missing import changes, edited
 
-    said = [*plan.store.notes, *changes(plan), edited(plan)]
+    notes = [*plan.store.notes, *changes(plan), edited(plan)]
     event = {
         "event": "planned",
-        "points": len(plan.points),
-        "there": plan.there,
+        "requested": len(plan.points),
+        "stored": plan.n_stored,
         "missing": len(plan.missing),
         "store": str(plan.store.folder),
-        "notes": [text for text in said if text],
+        "notes": [text for text in notes if text],
     }
     plan.store.notes.clear()
     if args.dry_run:
@@ -231,7 +231,9 @@ def _planned(plan: SweepPlan, args: argparse.Namespace) -> dict[str, Any]:
 def _ended(plan: SweepPlan, summary: SweepSummary) -> dict[str, Any]:
     return {
         "event": "ended",
-        "points": len(plan.points),
+        "requested": len(plan.points),
+        "store": str(plan.store.folder),
+        "varied": plan.study.varied,
         "done": summary.done,
         "failed": len(summary.failures),
         "simulated_s": summary.simulated_s,
@@ -243,4 +245,4 @@ def _ended(plan: SweepPlan, summary: SweepSummary) -> dict[str, Any]:
 def _events(args: argparse.Namespace, plan: SweepPlan) -> Any:
     from buddysim.report.sweep_progress import json_lines, screen
 
-    return json_lines() if args.json_lines else screen(len(plan.missing), plan.there)
+    return json_lines() if args.json_lines else screen(len(plan.missing))

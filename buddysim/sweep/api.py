@@ -162,7 +162,7 @@ def executor_maker(workers: int | None = None, scheduler: str | None = None, slu
         cluster.check_installed("--scheduler")
         cluster.check_address(scheduler)
         return lambda plan, waiting: cluster.Cluster(
-            str(plan.store.folder), lambda: scheduler, f"the workers of {scheduler}", None, waiting
+            str(plan.store.folder), lambda: scheduler, f"of the Dask scheduler {scheduler}", None, waiting
         )
     if slurm is not None:
         from buddysim.sweep.jobs import job_cluster, read_jobs
@@ -184,10 +184,8 @@ def _local(workers: int | None, plan: SweepPlan, waiting: Callable[[str], object
     if count == 1 or len(plan.missing) == 1:
         return SerialExecutor(folder, waiting)
     if not cluster.installed():
-        return SerialExecutor(
-            folder, waiting, "this process alone: worker processes need pip install 'buddysim[sweep]'"
-        )
+        return SerialExecutor(folder, waiting, "1 (in this process; more need pip install 'buddysim[sweep]')")
     count = min(count, len(plan.missing))
     most = int(memory_available() * memory_grants.SHARE)
-    text = f"{count} worker processes of this machine"
+    text = f"{count} (processes on this machine)"
     return cluster.Cluster(folder, lambda: cluster.local_cluster(count), text, most, waiting)

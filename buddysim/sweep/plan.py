@@ -35,7 +35,7 @@ class SweepPlan:
     missing: list[str] = field(default_factory=list)
 
     @property
-    def there(self) -> int:
+    def n_stored(self) -> int:
         """Points that have a result."""
         return len(self.points) - len(self.missing)
 

@@ -62,7 +62,7 @@ class SerialExecutor:
 
     memory_bytes: int | None = None
 
-    def __init__(self, folder: str, waiting: Callable[[str], object], text: str = "this process") -> None:
+    def __init__(self, folder: str, waiting: Callable[[str], object], text: str = "1 (in this process)") -> None:
         self._folder, self._waiting, self.text = folder, waiting, text
         self._next: list[tuple[PointTask, Mapping[str, Any]]] = []
 
@@ -91,7 +91,7 @@ class SweepSummary:
     Attributes
     ----------
     done : results written
-    failures : of each point that has no result its settings (`point`), `why` and `reason`
+    failures : of each point that has no result its settings (`point`), `why`, `reason` and `tries`
     simulated_s, busy_s : seconds of all `simulate`, and of all work on points
     wall_s : of the run, without the start of workers
     """
@@ -182,11 +182,17 @@ class Runner:
         task.tries += not killed
         task.failed_on.append(outcome.get("worker", ""))
         point = self.plan.points[task.key]
-        told = {"key": task.key, "point": dict(point.settings), "why": outcome["why"], "reason": outcome["reason"]}
+        failure = {
+            "key": task.key,
+            "point": dict(point.settings),
+            "why": outcome["why"],
+            "reason": outcome["reason"],
+            "tries": task.tries + task.deaths,
+        }
         if task.tries < TRIES and task.deaths < DEATHS:
             task.alone = task.alone or outcome["why"] == MEMORY
-            self.on_event({"event": "retry", **told})
+            self.on_event({"event": "retry", **failure})
             self.waiting.append(task)
         else:
-            self.summary.failures.append(told)
-            self.on_event({"event": "failed", **told})
+            self.summary.failures.append(failure)
+            self.on_event({"event": "failed", **failure})

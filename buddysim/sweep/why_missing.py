@@ -44,7 +44,7 @@ def edited(plan: SweepPlan) -> str | None:
     """A line where results that count were made by other sources of the same model version; None: there are none."""
     from buddysim.sweep.stored_result import sources_checksum
 
-    if not plan.there or plan.table is None:
+    if not plan.n_stored or plan.table is None:
         return None
     engine = plan.study.engine
     query = f"SELECT key FROM results WHERE engine = '{engine}' AND sources <> '{sources_checksum(engine)}'"

@@ -42,7 +42,7 @@ def test_the_commands(tmp_path: Path) -> None:
     pytest.importorskip("pyopencl")
     needs_opencl()
     done = typed(BLOCKS, tmp_path, 900)
-    assert "24 points, 0 there, 24 to simulate" in done.stderr
+    assert "24 points: 0 in the store, 24 to simulate" in done.stderr
     assert (tmp_path / "out" / "l2.png").stat().st_size > 10_000
     assert (tmp_path / "out" / "threshold.pdf").stat().st_size > 5_000
     times = {}

@@ -29,7 +29,7 @@ def test_the_tutorial(tmp_path: Path) -> None:
     replays = 2 * 3 * (2 + 1 + 1)  # traces, links; thresholds of buddy, then host and ideal, which have none
     links = 1 * 2 * 3 * 2 + 2  # of two studies, with the baselines; some are of the first sweep
     assert 72 + replays < len(store.verified(store.all_keys())) <= 72 + replays + links
-    assert f"{replays} points, {replays} there, 0 to simulate" in done.stderr
+    assert f"{replays} points: {replays} in the store, 0 to simulate" in done.stderr
     assert "they differ in l2.size" in done.stdout
     assert (tmp_path / "out" / "links.png").stat().st_size > 10_000
     with (tmp_path / "out" / "links.csv").open(newline="") as file:
