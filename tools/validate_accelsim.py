@@ -1,7 +1,7 @@
-"""Compares the replay engine with Accel-Sim's own figures: writes docs/validation-accelsim.md.
+"""Compares the replay engine with Accel-Sim: writes docs/validation-accelsim.md.
 
 python tools/validate_accelsim.py               writes the document (make validate)
-python tools/validate_accelsim.py --check       only says whether it is up to date
+python tools/validate_accelsim.py --check       reports whether the document is up to date
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ TRAFFIC = {
     "l2_write": "sectors written to the L2",
 }
 
-MARKS = ((128, 64), (64, 16), (32, 16), (16, 8), (8, 4))
-"""Other marks of the write queue, high and low, for the program that is bound by device memory."""
-BOUND_BY_MEMORY = "vectoradd-turing.bin"
+WATERMARKS = ((128, 64), (64, 16), (32, 16), (16, 8), (8, 4))
+"""Other watermarks of the write queue, high and low, for the program whose bottleneck is device memory."""
+MEMORY_BOUND = "vectoradd-turing.bin"
 
 
 @dataclass(frozen=True)
@@ -44,25 +44,25 @@ class KernelRow:
 
     index: int
     name: str
-    ours: int
-    theirs: int
+    simulated: int
+    reference: int
 
     @property
     def error(self) -> float:
-        """Relative to Accel-Sim."""
-        return self.ours / self.theirs - 1
+        """The error relative to Accel-Sim."""
+        return self.simulated / self.reference - 1
 
 
 @dataclass(frozen=True)
 class Program:
-    """One program's comparison.
+    """The comparison of one program.
 
     Attributes
     ----------
-    about : what it is
-    kernels : cycles
-    imported : counts of the import, by name: ours and theirs
-    traffic : sectors, by the keys of `TRAFFIC`: ours and theirs
+    about : description of the program
+    kernels : cycles of each kernel
+    imported : counts of the import, by name: simulated and reference
+    traffic : sectors, by the keys of `TRAFFIC`: simulated and reference
     """
 
     trace: str
@@ -74,55 +74,55 @@ class Program:
 
 @dataclass(frozen=True)
 class Validation:
-    """Every program, and the bounds on its error; net cycles of `BOUND_BY_MEMORY` by `MARKS`."""
+    """Every program, and the bounds on its error; net cycles of `MEMORY_BOUND` by `WATERMARKS`."""
 
     reference: dict[str, Any]
     programs: list[Program]
-    by_marks: dict[tuple[int, int], int]
+    by_watermarks: dict[tuple[int, int], int]
 
     @property
-    def judged(self) -> list[KernelRow]:
-        """Kernels long enough to be judged."""
+    def bounded(self) -> list[KernelRow]:
+        """The kernels that are long enough for a bound on their error."""
         return [
             kernel
             for program in self.programs
             for kernel in program.kernels
-            if kernel.theirs > self.reference["bounded_above_cycles"]
+            if kernel.reference > self.reference["bounded_above_cycles"]
         ]
 
     @property
     def sums(self) -> tuple[int, int]:
-        """Net cycles of the judged kernels: ours and theirs."""
-        return sum(kernel.ours for kernel in self.judged), sum(kernel.theirs for kernel in self.judged)
+        """Net cycles of the bounded kernels: simulated and reference."""
+        return sum(kernel.simulated for kernel in self.bounded), sum(kernel.reference for kernel in self.bounded)
 
     @property
     def sum_error(self) -> float:
-        ours, theirs = self.sums
-        return ours / theirs - 1
+        simulated, reference = self.sums
+        return simulated / reference - 1
 
     @property
     def worst(self) -> KernelRow:
-        """The judged kernel with the largest error."""
-        return max(self.judged, key=lambda kernel: abs(kernel.error))
+        """The bounded kernel with the largest error."""
+        return max(self.bounded, key=lambda kernel: abs(kernel.error))
 
 
 def validate(traces: Path = ROOT / "traces") -> Validation:
-    """Replays every program of the reference."""
+    """Replay every program of the reference."""
     reference = tomllib.loads(REFERENCE.read_text(encoding="utf-8"))
     machine = Machine.load(reference["machine"])
     launch = reference["launch_cycles"]
     programs = []
-    for stated in reference["program"]:
-        with open_trace(traces / stated["trace"]) as trace:
+    for entry in reference["program"]:
+        with open_trace(traces / entry["trace"]) as trace:
             imported = import_counts(trace)
-            result = simulate(trace, machine, "ideal", kernels=slice(0, stated["kernels"]))
+            result = simulate(trace, machine, "ideal", kernels=slice(0, entry["kernels"]))
         kernels = [
-            KernelRow(kernel["index"], kernel["name"], ours, theirs - launch)
-            for kernel, ours, theirs in zip(
-                result.per_kernel, net_cycles(machine, result.per_kernel), stated["cycles"], strict=True
+            KernelRow(kernel["index"], kernel["name"], simulated, cycles - launch)
+            for kernel, simulated, cycles in zip(
+                result.per_kernel, net_cycles(machine, result.per_kernel), entry["cycles"], strict=True
             )
         ]
-        found = {
+        traffic = {
             "device_read": sum(kernel["device_read_sectors"] for kernel in result.per_kernel),
             "device_write": sum(kernel["device_write_sectors"] for kernel in result.per_kernel),
             "l2_read": result.counters["l2.read_sectors"],
@@ -130,20 +130,20 @@ def validate(traces: Path = ROOT / "traces") -> Validation:
         }
         programs.append(
             Program(
-                stated["trace"],
-                stated["about"],
+                entry["trace"],
+                entry["about"],
                 kernels,
-                {name: (imported[name], theirs) for name, theirs in stated["imported"].items()},
-                {name: (found[name], theirs) for name, theirs in stated["traffic"].items()},
+                {name: (imported[name], count) for name, count in entry["imported"].items()},
+                {name: (traffic[name], count) for name, count in entry["traffic"].items()},
             )
         )
-    return Validation(reference, programs, by_marks(traces / BOUND_BY_MEMORY, machine))
+    return Validation(reference, programs, cycles_by_watermarks(traces / MEMORY_BOUND, machine))
 
 
-def by_marks(trace: Path, machine: Machine) -> dict[tuple[int, int], int]:
-    """Net cycles of the first kernel, with other marks of the write queue."""
+def cycles_by_watermarks(trace: Path, machine: Machine) -> dict[tuple[int, int], int]:
+    """Return the net cycles of the first kernel with other watermarks of the write queue."""
     net = {}
-    for high, low in MARKS:
+    for high, low in WATERMARKS:
         changed = machine.with_overrides({"dram.write_high_watermark": high, "dram.write_low_watermark": low})
         result = simulate(trace, changed, "ideal", kernels=slice(0, 1))
         net[high, low] = net_cycles(changed, result.per_kernel)[0]
@@ -151,14 +151,14 @@ def by_marks(trace: Path, machine: Machine) -> dict[tuple[int, int], int]:
 
 
 def import_counts(trace: Any) -> dict[str, int]:
-    """Counts of the imported file; those that only the importer could take are read from its provenance."""
-    stated = trace.provenance.assumptions["counts"]
+    """Return counts of the imported file; the provenance has those that only the importer could take."""
+    text = trace.provenance.assumptions["counts"]
     counts = {}
     for name in ("lane instructions", "memory lines"):
-        found = re.search(rf"(\d+) {name}", stated)
-        if found is None:
+        match = re.search(rf"(\d+) {name}", text)
+        if match is None:
             raise BuddysimError(f"{trace.path}: provenance: 'counts' lacks the {name}")
-        counts[name] = int(found[1])
+        counts[name] = int(match[1])
     counts["warp instructions"] = sum(kernel.warp_instructions for kernel in trace.kernels)
     counts["sectors"] = sum(
         int(np.bitwise_count(trace.decode_chunk(ref).lines & np.uint64(15)).sum())
@@ -169,7 +169,7 @@ def import_counts(trace: Any) -> dict[str, int]:
 
 
 def document(validation: Validation) -> str:
-    """docs/validation-accelsim.md."""
+    """Return docs/validation-accelsim.md."""
     return "\n".join(lines(validation)) + "\n"
 
 
@@ -179,7 +179,7 @@ def percent(error: float) -> str:
 
 def lines(validation: Validation) -> Iterator[str]:
     reference, machine = validation.reference, Machine.load(validation.reference["machine"])
-    ours, theirs = validation.sums
+    simulated, accelsim = validation.sums
     worst = validation.worst
     yield "# Comparison with Accel-Sim"
     yield ""
@@ -193,11 +193,11 @@ def lines(validation: Validation) -> Iterator[str]:
     yield "| | buddysim | Accel-Sim | error | bound |"
     yield "|---|--:|--:|--:|--:|"
     yield (
-        f"| sum over the {len(validation.judged)} kernels above {reference['bounded_above_cycles']:,} net cycles "
-        f"| {ours:,} | {theirs:,} | {percent(validation.sum_error)} | {100 * reference['sum_bound']:.0f} % |"
+        f"| sum over the {len(validation.bounded)} kernels above {reference['bounded_above_cycles']:,} net cycles "
+        f"| {simulated:,} | {accelsim:,} | {percent(validation.sum_error)} | {100 * reference['sum_bound']:.0f} % |"
     )
     yield (
-        f"| largest error of them: kernel {worst.index}, `{worst.name}` | {worst.ours:,} | {worst.theirs:,} "
+        f"| largest error of them: kernel {worst.index}, `{worst.name}` | {worst.simulated:,} | {worst.reference:,} "
         f"| {percent(worst.error)} | {100 * reference['kernel_bound']:.0f} % |"
     )
     for program in validation.programs:
@@ -210,16 +210,16 @@ def lines(validation: Validation) -> Iterator[str]:
         yield "|--:|---|--:|--:|--:|"
         for kernel in program.kernels:
             yield (
-                f"| {kernel.index} | `{kernel.name}` | {kernel.ours:,} | {kernel.theirs:,} "
-                f"| {kernel.ours / kernel.theirs:.3f} |"
+                f"| {kernel.index} | `{kernel.name}` | {kernel.simulated:,} | {kernel.reference:,} "
+                f"| {kernel.simulated / kernel.reference:.3f} |"
             )
         yield ""
         yield "| counted | buddysim | Accel-Sim |"
         yield "|---|--:|--:|"
-        for name, (mine, reported) in program.imported.items():
-            yield f"| {name} imported | {mine:,} | {reported:,} |"
-        for name, (mine, reported) in program.traffic.items():
-            yield f"| {TRAFFIC[name]} | {mine:,} | {reported:,} |"
+        for name, (count, accelsim) in program.imported.items():
+            yield f"| {name} imported | {count:,} | {accelsim:,} |"
+        for name, (count, accelsim) in program.traffic.items():
+            yield f"| {TRAFFIC[name]} | {count:,} | {accelsim:,} |"
     yield from memory_bound(validation, machine)
     yield from EXPLANATION.format(
         step=machine.sm.pipeline_latency,
@@ -232,35 +232,35 @@ def lines(validation: Validation) -> Iterator[str]:
 
 
 def memory_bound(validation: Validation, machine: Machine) -> Iterator[str]:
-    """Why the program that is bound by device memory takes the time that it takes."""
-    program = next(program for program in validation.programs if program.trace == BOUND_BY_MEMORY)
+    """Yield the causes of the error of the program whose bottleneck is device memory."""
+    program = next(program for program in validation.programs if program.trace == MEMORY_BOUND)
     row, dram = program.kernels[0], machine.dram
     channels = dram.channels * dram.pseudo_channels
     sector_cycles = 32 / machine.bytes_per_s(dram.pseudo_channel_bandwidth) * float(machine.clock.core.hz) / channels
     used = [
         sum(program.traffic[kind][which] for kind in ("device_read", "device_write")) * sector_cycles / cycles
-        for which, cycles in enumerate((row.ours, row.theirs))
+        for which, cycles in enumerate((row.simulated, row.reference))
     ]
     yield ""
     yield "## Why vectorAdd is too fast"
     yield ""
-    yield "It is bound by device memory: of its time the data buses carry data"
-    yield f"for {100 * used[0]:.0f} % here and {100 * used[1]:.0f} % in Accel-Sim, by each one's own count of sectors."
+    yield f"Its bottleneck is device memory: the data buses transfer data for {100 * used[0]:.0f} % of its time here and"
+    yield f"{100 * used[1]:.0f} % in Accel-Sim, by each simulator's count of sectors."
     yield "SM7_QV100 schedules reads and writes in one first-ready queue of 64 (no queue of writes). Writes"
-    yield "that are served a few at a time turn the bus often and close rows that reads opened; here they are drained"
-    yield "together. That Accel-Sim does so is inferred, as it was not run for this; that drains as small explain the"
-    yield "difference is measured. With other marks of the write queue the kernel takes:"
+    yield "that are served a few at a time cause many bus turnarounds and close rows that reads opened; here they are"
+    yield "drained together. That Accel-Sim does so is inferred, as it was not run for this; that small drains explain the"
+    yield "difference is simulated. With other watermarks of the write queue the kernel takes:"
     yield ""
-    yield "| high and low mark | cycles | of Accel-Sim's |"
+    yield "| high and low watermark | cycles | of Accel-Sim's |"
     yield "|---|--:|--:|"
-    marks = {(dram.write_high_watermark, dram.write_low_watermark): row.ours, **validation.by_marks}
-    for (high, low), cycles in sorted(marks.items(), reverse=True):
+    watermarks = {(dram.write_high_watermark, dram.write_low_watermark): row.simulated, **validation.by_watermarks}
+    for (high, low), cycles in sorted(watermarks.items(), reverse=True):
         own = ", the machine's" if (high, low) == (dram.write_high_watermark, dram.write_low_watermark) else ""
-        yield f"| {high} and {low}{own} | {cycles:,} | {cycles / row.theirs:.3f} |"
+        yield f"| {high} and {low}{own} | {cycles:,} | {cycles / row.reference:.3f} |"
     yield ""
-    yield "The machine's marks are those that GPGPU-Sim has where writes have a queue of their own. One queue for both"
-    yield "is not modelled; no marks stand in for it everywhere: a stencil with many writes (fdtd) takes Accel-Sim's"
-    yield "time at marks of 32 and more."
+    yield "The machine's watermarks are those that GPGPU-Sim has where writes have a queue of their own. One queue for"
+    yield "both is not modelled; no watermarks replace it everywhere: a stencil with many writes (fdtd) takes as long as in"
+    yield "Accel-Sim at watermarks of 32 and more."
 
 
 EXPLANATION = """
@@ -269,7 +269,7 @@ EXPLANATION = """
 - **Imported counts are equal**, or the comparison would be of different programs. Trace lines whose lanes are all off
   count as memory lines, as Accel-Sim counts them, but are no accesses.
 - **DRAM reads of bfs**: every sector that was copied to the device is read again. Accel-Sim is configured to have
-  copies fill its L2, but the function that fills it, `gpgpu_sim::perf_memcpy_to_gpu`, keeps addresses in 32 bits, and
+  copies fill its L2, but the function that fills it, `gpgpu_sim::perf_memcpy_to_gpu`, stores addresses in 32 bits, and
   those of the trace need 48, so the lines that it fills are never accessed. Hence `l2.fill_on_memcpy = false` in this
   machine: with the switch on, bfs reads nothing at all from device memory.
 - **DRAM reads of vectorAdd**: two arrays of 4 MiB, each sector once.
@@ -278,21 +278,21 @@ EXPLANATION = """
 
 ## What was fitted, and what was not
 
-Measured in Accel-Sim by microbenchmarks, before the comparisons with programs (issue 24 of this project has them):
+Simulated by Accel-Sim in microbenchmarks, before the comparisons with programs (issue 24 of this project has them):
 
-- `sm.pipeline_latency` ({step}), the time from a result to its use besides the execution latency;
-- `kernel.block_overhead` ({block}), the time of a thread block besides its instructions;
+- `sm.pipeline_latency` ({step}), the time from a result to its use in addition to the execution latency;
+- `kernel.block_overhead` ({block}), the time of a thread block in addition to its instructions;
 - `l1.load_to_use` ({l1}), and the sums `l2.load_to_use` ({l2}) and `dram.load_to_use` ({dram}): the configuration
   gives 20, 160 and 100 cycles, the rest is pipelines, the crossbar and the queues between.
 
 They replace 4, 38, 32, 198 and 316 cycles, which had been fitted to bfs and stood in for what was not modelled then:
-banks of the L1, queues of the crossbar, turns at execution units (`l1.bank_conflicts`, `l1.max_mshr_merges`,
+banks of the L1, queues of the crossbar, arbitration of execution units (`l1.bank_conflicts`, `l1.max_mshr_merges`,
 `crossbar.input_queued`, `sm.stall_on_busy_unit`, `sm.split_conflicting_atomics`, `l2.interleave_granularity`). Each of
-these is read from GPGPU-Sim's source or the configuration; no number of theirs was fitted.
+these is read from GPGPU-Sim's source or the configuration; none of their numbers was fitted.
 `crossbar.interleave_requesters` is a stand-in chosen in view of all figures shown (docs/validation-rules.md).
 
-Chosen in view of vectorAdd's figures, and of fdtd's that the issue states: the marks of the write queue, 28 and 16, at
-which GPGPU-Sim drains a queue of writes where it has one. All programs and microbenchmarks that are shown were run
+Chosen in view of vectorAdd's figures, and of fdtd's that the issue states: the watermarks of the write queue, 28 and 16,
+at which GPGPU-Sim drains a queue of writes where it has one. All programs and microbenchmarks that are shown were run
 while the mechanisms were built, so expect larger errors on others.
 
 Taken from the configuration: counts, sizes, clocks, bandwidths, DRAM timings, execution latencies, and the launch
@@ -303,20 +303,21 @@ the configuration lacks are marked `assumed` there.
 
 - Arbitration of execution units between warps: the time that a warp's instructions occupy the busiest unit beyond
   their issue slots delays the scheduler's later instructions of any unit (docs/model.md), so kernels whose warps use
-  different units at the same time come out too slow, by at most the difference between the units.
-- Turns of more than two SMs at a slice, and queues of replies (docs/validation-silicon.md); the L2's limit of four
-  accesses to a sector on its way.
+  different units at the same time are too slow, by at most the difference between the units.
+- Arbitration between more than two SMs at a slice, and queues of replies (docs/validation-silicon.md); the L2's limit
+  of four accesses to a pending sector.
 - Stores that leave their line in the L1.
 - `MEMBAR` invalidating the L1 of its SM (its wait for the warp's loads is in the trace).
 - Instruction fetch: the first misses of the L1I, of each SM and kernel, are in `kernel.block_overhead` on average.
 - Register-bank conflicts, operand collectors, and the write-back ports of results.
-- Constant and texture caches; bank conflicts of shared memory are in the trace's chains (docs/accelsim-import.md).
+- Constant and texture caches; bank conflicts of shared memory are in the trace's critical paths
+  (docs/accelsim-import.md).
 - The order in which a first-ready scheduler serves requests (docs/model.md, device memory).
 """
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Writes or checks the document."""
+    """Write or check the document."""
     parser = argparse.ArgumentParser(prog="validate_accelsim.py", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("-o", "--output", type=Path, default=DOCUMENT, metavar="FILE", help="default: in docs/")
     parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 where it is out of date")

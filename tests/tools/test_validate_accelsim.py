@@ -1,4 +1,4 @@
-"""The engine against Accel-Sim: within the bounds, counts equal, and the document as the engine is now."""
+"""The comparison with Accel-Sim: errors are within bounds, counts are equal, and the document is up to date."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ def validation(tool):
 
 
 def test_cycles_are_within_the_bounds(validation):
-    assert len(validation.judged) == 8
+    assert len(validation.bounded) == 8
     assert abs(validation.sum_error) <= 0.15
     assert abs(validation.worst.error) <= 0.40
 
 
-def test_counts_that_must_be_equal_are(validation):
+def test_imported_counts_and_read_traffic_are_equal(validation):
     bfs, vectoradd = validation.programs
     for program in validation.programs:
-        assert all(ours == theirs for ours, theirs in program.imported.values())
+        assert all(simulated == reference for simulated, reference in program.imported.values())
     for name in ("device_read", "l2_read", "l2_write"):
         assert len(set(vectoradd.traffic[name])) == 1, name
-    ours, theirs = bfs.traffic["device_read"]
-    assert ours == pytest.approx(theirs, abs=2)
-    ours, theirs = vectoradd.traffic["device_write"]
-    assert ours == pytest.approx(theirs, rel=0.15)
+    simulated, reference = bfs.traffic["device_read"]
+    assert simulated == pytest.approx(reference, abs=2)
+    simulated, reference = vectoradd.traffic["device_write"]
+    assert simulated == pytest.approx(reference, rel=0.15)
 
 
-def test_the_document_is_what_the_engine_gives_now(tool, validation):
-    written = tool.DOCUMENT.read_text(encoding="utf-8")
-    assert written == tool.document(validation), "docs/validation-accelsim.md is out of date: run make validate"
+def test_document_is_up_to_date(tool, validation):
+    stored = tool.DOCUMENT.read_text(encoding="utf-8")
+    assert stored == tool.document(validation), "docs/validation-accelsim.md is out of date: run make validate"
 
 
-def test_check_says_what_to_do(tool, validation, monkeypatch, tmp_path: Path, capsys):
+def test_check_names_the_command_to_run(tool, validation, monkeypatch, tmp_path: Path, capsys):
     monkeypatch.setattr(tool, "validate", lambda: validation)
     output = tmp_path / "page.md"
     assert tool.main(["--check", "-o", str(output)]) == 1
