@@ -244,12 +244,12 @@ def memory_bound(validation: Validation, machine: Machine) -> Iterator[str]:
     yield ""
     yield "## Why vectorAdd is too fast"
     yield ""
-    yield f"Its bottleneck is device memory: the data buses transfer data for {100 * used[0]:.0f} % of its time here and"
-    yield f"{100 * used[1]:.0f} % in Accel-Sim, by each simulator's count of sectors."
+    yield f"Its bottleneck is device memory: the data buses transfer data for {100 * used[0]:.0f} % of its time here"
+    yield f"and {100 * used[1]:.0f} % in Accel-Sim, by each simulator's count of sectors."
     yield "SM7_QV100 schedules reads and writes in one first-ready queue of 64 (no queue of writes). Writes"
     yield "that are served a few at a time cause many bus turnarounds and close rows that reads opened; here they are"
-    yield "drained together. That Accel-Sim does so is inferred, as it was not run for this; that small drains explain the"
-    yield "difference is simulated. With other watermarks of the write queue the kernel takes:"
+    yield "drained together. That Accel-Sim does so is inferred, as it was not run for this; that small drains explain"
+    yield "the difference is simulated. With other watermarks of the write queue the kernel takes:"
     yield ""
     yield "| high and low watermark | cycles | of Accel-Sim's |"
     yield "|---|--:|--:|"
@@ -259,8 +259,8 @@ def memory_bound(validation: Validation, machine: Machine) -> Iterator[str]:
         yield f"| {high} and {low}{own} | {cycles:,} | {cycles / row.reference:.3f} |"
     yield ""
     yield "The machine's watermarks are those that GPGPU-Sim has where writes have a queue of their own. One queue for"
-    yield "both is not modelled; no watermarks replace it everywhere: a stencil with many writes (fdtd) takes as long as in"
-    yield "Accel-Sim at watermarks of 32 and more."
+    yield "both is not modelled; no watermarks replace it everywhere: a stencil with many writes (fdtd) takes as long"
+    yield "as in Accel-Sim at watermarks of 32 and more."
 
 
 EXPLANATION = """
@@ -291,9 +291,9 @@ banks of the L1, queues of the crossbar, arbitration of execution units (`l1.ban
 these is read from GPGPU-Sim's source or the configuration; none of their numbers was fitted.
 `crossbar.interleave_requesters` is a stand-in chosen in view of all figures shown (docs/validation-rules.md).
 
-Chosen in view of vectorAdd's figures, and of fdtd's that the issue states: the watermarks of the write queue, 28 and 16,
-at which GPGPU-Sim drains a queue of writes where it has one. All programs and microbenchmarks that are shown were run
-while the mechanisms were built, so expect larger errors on others.
+Chosen in view of vectorAdd's figures, and of fdtd's that the issue states: the watermarks of the write queue, 28 and
+16, at which GPGPU-Sim drains a queue of writes where it has one. All programs and microbenchmarks that are shown were
+run while the mechanisms were built, so expect larger errors on others.
 
 Taken from the configuration: counts, sizes, clocks, bandwidths, DRAM timings, execution latencies, and the launch
 latency of {launch:,} cycles. `python -m buddysim machines qv100-accelsim` shows each with its source; the few that

@@ -2,7 +2,7 @@
 
 python tools/validate_buddy.py --store DIR --workloads DIR       after `python -m buddysim plot study --run`
 
-Nothing is replayed here: what the store lacks is said to be "not run".
+Nothing is replayed: numbers whose results the store lacks are "not run".
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from buddysim.sweep.store import Store  # noqa: E402
 
 DOCUMENT = ROOT / "docs" / "validation.md"
 NOT_RUN = "not run"
-#: Read-off figures: what stands before the slash of their ids, and a heading.
+#: Digitized figures: prefix of their ids, and a heading.
 FIGURES = {
     "fig3": "Fig. 3: ratio at ten points of the run",
     "fig5a": "Fig. 5a of the ISCA version: mean ratio by compressor",
@@ -41,50 +41,50 @@ _MARKS = {"reproduced": "", "shape only": " ~", NOT_REPRODUCED: " x", NOT_RUN: "
 
 
 def compare(study: BuddyStudy) -> list[PaperComparison]:
-    """Every number of the paper with ours."""
-    measure = simulation_functions()
-    return [PaperComparison(stated, measure[id](study)) for id, stated in reported_values(DOCUMENT.name).items()]
+    """Compare every number of the paper with the simulated one."""
+    functions = simulation_functions()
+    return [PaperComparison(value, functions[id](study)) for id, value in reported_values(DOCUMENT.name).items()]
 
 
-def verdict(one: PaperComparison) -> str:
-    """Its verdict, or that it wasn't run."""
+def status_of(one: PaperComparison) -> str:
+    """Return the status of a comparison, or that it was not run."""
     compared = one.reported.rule not in ("none", "trained")
     return NOT_RUN if compared and one.simulated.value is None else one.status
 
 
 def document(comparisons: Sequence[PaperComparison], study: BuddyStudy) -> str:
-    """docs/validation.md."""
+    """Return docs/validation.md."""
     return "\n".join(lines(comparisons, study)) + "\n"
 
 
 def lines(comparisons: Sequence[PaperComparison], study: BuddyStudy) -> Iterator[str]:
     of_text = [one for one in comparisons if one.reported.line]
-    read_off = [one for one in comparisons if not one.reported.line]
-    counts = {title: Counter(map(verdict, ones)) for title, ones in (("text", of_text), ("figures", read_off))}
+    digitized = [one for one in comparisons if not one.reported.line]
+    counts = {title: Counter(map(status_of, ones)) for title, ones in (("text", of_text), ("figures", digitized))}
     rows = [
         f"| {name} | {counts['text'][name]} | {counts['figures'][name]} |"
         for name in (*STATUSES, NOT_RUN)
         if counts["text"][name] or counts["figures"][name]
     ]
-    yield HEAD.strip().format(counts="\n".join(rows), scale=study.scale, there=there(study))
+    yield HEAD.strip().format(counts="\n".join(rows), scale=study.scale, available=available_workloads(study))
     yield ""
     yield "## Not reproduced, of the text"
     yield ""
-    missed = [one for one in of_text if verdict(one) == NOT_REPRODUCED]
-    if not missed:
+    failed = [one for one in of_text if status_of(one) == NOT_REPRODUCED]
+    if not failed:
         yield "None."
-    for one in missed:
-        stated = one.reported
+    for one in failed:
+        reported = one.reported
         cause = one.simulated.cause or one.simulated.note
-        needs = f" Needs {' and '.join(stated.needs)} that nobody published." if stated.needs else ""
+        needs = f" Needs {' and '.join(reported.needs)} that nobody published." if reported.needs else ""
         yield (
-            f"- **{stated.what}** ({stated.where}): {with_unit(stated.value, stated.unit)}, ours "
-            f"{with_unit(one.simulated.value, stated.unit)}. {cause[:1].upper()}{cause[1:]}.{needs}"
+            f"- **{reported.what}** ({reported.where}): {with_unit(reported.value, reported.unit)}, simulated "
+            f"{with_unit(one.simulated.value, reported.unit)}. {cause[:1].upper()}{cause[1:]}.{needs}"
         )
     yield ""
     yield "## The text"
     yield ""
-    yield "| what | where | line | paper | ours | off by | verdict | notes |"
+    yield "| what | where | line | paper | simulated | error | status | notes |"
     yield "|---|---|--:|--:|--:|--:|---|---|"
     for one in of_text:
         yield row(one)
@@ -92,46 +92,47 @@ def lines(comparisons: Sequence[PaperComparison], study: BuddyStudy) -> Iterator
         yield ""
         yield f"## {title}"
         yield ""
-        yield from figure([one for one in read_off if one.reported.id.startswith(f"{key}/")])
+        yield from figure([one for one in digitized if one.reported.id.startswith(f"{key}/")])
     yield ""
-    yield "## Why each workload's memory holds something else"
+    yield "## Why each workload's memory differs"
     yield ""
     yield from reasons()
 
 
-def there(study: BuddyStudy) -> str:
-    """The workloads that the store has findings of."""
+def available_workloads(study: BuddyStudy) -> str:
+    """Return the workloads with results in the store."""
     names = [name for name in study.names() if study.analysis_rows(name, "ratio") is not None]
     return f"{len(names)} of 16 ({', '.join(names)})" if names else "none"
 
 
 def row(one: PaperComparison) -> str:
-    stated = one.reported
-    notes = "; ".join(note for note in (one.simulated.note, stated.note) if note)
-    off = "" if one.simulated.value is None else one.error
+    reported = one.reported
+    notes = "; ".join(note for note in (one.simulated.note, reported.note) if note)
+    error = "" if one.simulated.value is None else one.error
     cells = (
-        stated.what, stated.where.removeprefix("Buddy "), str(stated.line), with_unit(stated.value, stated.unit),
-        with_unit(one.simulated.value, stated.unit), off, verdict(one), notes.replace("|", "/"),
+        reported.what, reported.where.removeprefix("Buddy "), str(reported.line),
+        with_unit(reported.value, reported.unit), with_unit(one.simulated.value, reported.unit), error, status_of(one),
+        notes.replace("|", "/"),
     )  # fmt: skip
     return "| " + " | ".join(cells) + " |"
 
 
 def row_of_table(one: PaperComparison) -> tuple[object, ...]:
-    """A row of the table of all comparisons."""
-    at = COLUMNS.index("status")
-    return (*one.row[:at], verdict(one).strip("*"), *one.row[at + 1 :])
+    """Return a row of the table of all comparisons."""
+    index = COLUMNS.index("status")
+    return (*one.row[:index], status_of(one).strip("*"), *one.row[index + 1 :])
 
 
 def figure(ones: Sequence[PaperComparison]) -> Iterator[str]:
-    """A row for each workload, group or compressor: ours / the paper's of each bar."""
+    """Yield a row for each workload, group or compressor: simulated / reported values of its bars."""
     series: dict[str, dict[str, str]] = {}
     for one in ones:
         _, name, column = one.reported.id.split("/")
-        theirs = ("over " if one.reported.rule == "at-least" else "") + amount(one.reported.value)
-        ours = amount(one.simulated.value) if one.simulated.value is not None else verdict(one)
-        series.setdefault(name, {})[column] = f"{ours} / {theirs}{_MARKS.get(verdict(one), '')}"
+        paper = ("over " if one.reported.rule == "at-least" else "") + amount(one.reported.value)
+        simulated = amount(one.simulated.value) if one.simulated.value is not None else status_of(one)
+        series.setdefault(name, {})[column] = f"{simulated} / {paper}{_MARKS.get(status_of(one), '')}"
     columns = list(dict.fromkeys(column for cells in series.values() for column in cells))
-    yield f"| ours / paper | {' | '.join(columns)} |"
+    yield f"| simulated / paper | {' | '.join(columns)} |"
     yield f"|---|{'--:|' * len(columns)}"
     for name, cells in series.items():
         yield f"| {name} | {' | '.join(cells.get(column, '') for column in columns)} |"
@@ -149,7 +150,7 @@ def with_unit(value: ReportedNumber | None, unit: str) -> str:
 
 
 def amount(value: ReportedNumber | None) -> str:
-    """Three significant digits."""
+    """Format a number with three significant digits."""
     if value is None:
         return "-"
     if isinstance(value, str):
@@ -163,13 +164,13 @@ HEAD = """
 # Compared with the paper: Buddy Compression
 
 Written by `tools/validate_buddy.py` from a store of results (`make figures`, then `make validate-buddy`). Every number
-that the paper states in its text, and every bar and point that could be read off the figures of its ISCA 2020 version
-(`buddysim/papers/buddy/`), beside ours. The list, and how each number is counted, was committed before anything was
-measured; it is the head of `reported.toml` there.
+that the paper reports in its text, and every bar and point that could be read off the figures of its ISCA 2020 version
+(`buddysim/papers/buddy/`), compared with the simulated one. The list, and the rule of each number, was committed before
+anything was simulated; it is the head of `reported.toml` there.
 
-Workloads at scale {scale}: {there}.
+Workloads at scale {scale}: {available}.
 
-| verdict | of the text | of the figures |
+| status | of the text | of the figures |
 |---|--:|--:|
 {counts}
 
@@ -177,14 +178,14 @@ Reproduced: within 10 %, percentages within 3 points. Shape only: the right sign
 ~). x: not reproduced. Not run: the store this was written from has no result of it.
 
 Targets are chosen on the input `profile` of each program and network, and everything is counted on the input `replay`.
-Ratios, size classes, targets and overflow are measured on the real contents of our programs' memory. Times are
-modelled: replays of one step. SPEC ACCEL's programs, their inputs, and the networks' trainings are not published: what
-our independent programs hold differs, and no workload's data was changed to come nearer to a number.
+Ratios, size classes, targets and overflow are those of the data values of our programs' memory. Times are simulated:
+replays of one step. SPEC ACCEL's programs, their inputs, and the networks' trainings are not published: the data of our
+independent programs differ, and no workload's data was changed to approach a number.
 """
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Writes the document."""
+    """Write the document."""
     parser = argparse.ArgumentParser(prog="validate_buddy.py", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--store", type=Path, metavar="FOLDER", help="of results (default: as plot has it)")
     parser.add_argument("--workloads", type=Path, metavar="FOLDER", default=FOLDER, help="of the traces")
