@@ -35,7 +35,10 @@ def engine_numbers(machine: Machine, compute_gap_scale: Fraction) -> dict[str, o
     """
     numbers = _sm_numbers(machine) | _l1_numbers(machine) | _crossbar_and_l2_numbers(machine)
     numbers |= _compression_numbers(machine) | _dram_numbers(machine) | _link_numbers(machine)
-    return numbers | {"gap_scale_num": compute_gap_scale.numerator, "gap_scale_den": compute_gap_scale.denominator}
+    return numbers | {
+        "compute_gap_scale_num": compute_gap_scale.numerator,
+        "compute_gap_scale_den": compute_gap_scale.denominator,
+    }
 
 
 def _sm_numbers(m: Machine) -> dict[str, object]:
@@ -46,25 +49,25 @@ def _sm_numbers(m: Machine) -> dict[str, object]:
         "schedulers": m.sm.schedulers,
         "round_robin": m.sm.policy == "lrr",
         "blocking_atomics": m.sm.blocking_atomics,
-        "atomics_by_thread": m.sm.split_conflicting_atomics,
-        "unit_turns": m.sm.stall_on_busy_unit,
-        "end_waits_for_stores": m.sm.exit_waits_for_stores,
+        "split_conflicting_atomics": m.sm.split_conflicting_atomics,
+        "stall_on_busy_unit": m.sm.stall_on_busy_unit,
+        "exit_waits_for_stores": m.sm.exit_waits_for_stores,
         "sm_warps": m.sm.warps,
         "sm_blocks": m.sm.blocks,
         "sm_threads": m.sm.threads,
         "sm_registers": m.sm.registers,
         "sm_shared": m.sm.shared_memory,
         "block_interval_ps": m.ps(m.kernel.block_launch_interval),
-        "block_latency_ps": m.ps(m.kernel.block_overhead),
+        "block_overhead_ps": m.ps(m.kernel.block_overhead),
         "warp_interval_ps": m.ps(m.kernel.warp_launch_interval),
         "cycle_ps": _core_cycle_ps(m),
-        "step_ps": m.ps(m.sm.pipeline_latency),
+        "pipeline_ps": m.ps(m.sm.pipeline_latency),
         "issue_interval_ps": m.ps(m.sm.issue_interval),
-        "assumed_ps": m.ps(m.sm.assumed_instruction_latency),
+        "assumed_instruction_ps": m.ps(m.sm.assumed_instruction_latency),
         "barrier_ps": m.ps(m.sm.issue_interval) + m.ps(m.sm.barrier_latency),
-        "barrier_interval_ps": m.ps(m.sm.barrier_arrival_interval),
-        "code_ps": m.ps(m.sm.icache_miss_latency),
-        "code_ahead": m.sm.icache_prefetch_lines,
+        "barrier_arrival_interval_ps": m.ps(m.sm.barrier_arrival_interval),
+        "icache_miss_ps": m.ps(m.sm.icache_miss_latency),
+        "icache_prefetch_lines": m.sm.icache_prefetch_lines,
     }
 
 
@@ -76,8 +79,8 @@ def _l1_numbers(m: Machine) -> dict[str, object]:
         "l1_ways": m.l1.ways,
         "l1_hit_ps": m.ps(m.l1.load_to_use),
         "l1_line_ps": line_ps,
-        "l1_banks": ("none", "sector", "tag_and_data").index(m.l1.bank_conflicts),
-        "l1_merges": m.l1.max_mshr_merges,
+        "l1_bank_model": ("none", "sector", "tag_and_data").index(m.l1.bank_conflicts),
+        "l1_max_mshr_merges": m.l1.max_mshr_merges,
         "l1_mshrs": m.l1.mshrs,
         "l1_queue_ps": L1_QUEUE_LINES * line_ps,
     }
@@ -92,13 +95,13 @@ def _crossbar_and_l2_numbers(m: Machine) -> dict[str, object]:
         "sector_ps": max(_sector_ps(m, m.crossbar.reply_bandwidth), _sector_ps(m, m.l2.bandwidth)),
         "reply_cost": _cost(SECTOR_BYTES, m.bytes_per_s(m.crossbar.reply_bandwidth)),
         "request_cost": _cost(SECTOR_BYTES, m.bytes_per_s(m.crossbar.request_bandwidth)),
-        "crossbar_queues": m.crossbar.input_queued,
-        "crossbar_turns": m.crossbar.interleave_requesters,
+        "crossbar_input_queued": m.crossbar.input_queued,
+        "interleave_requesters": m.crossbar.interleave_requesters,
         "queue_sector_ps": _sector_ps(m, m.crossbar.request_bandwidth),
         "reply_sector_ps": _sector_ps(m, m.crossbar.reply_bandwidth),
         "slice_sector_ps": _sector_ps(m, m.l2.bandwidth),
         "slice_cost": _cost(SECTOR_BYTES, m.bytes_per_s(m.l2.bandwidth)),
-        "rewrite_cost": m.ps(m.l2.dirty_store_interval) * COST_PER_PS,
+        "dirty_store_cost": m.ps(m.l2.dirty_store_interval) * COST_PER_PS,
         "atomic_cost": m.ps(m.l2.atomic_interval) * COST_PER_PS,
         "slices": m.l2.slices,
         "slice_polynomial": POLYNOMIALS[m.l2.slices] if m.l2.slice_hash == "ipoly" else 0,
@@ -109,9 +112,9 @@ def _crossbar_and_l2_numbers(m: Machine) -> dict[str, object]:
         "l2_ways": m.l2.ways,
         "l2_mshrs": m.l2.mshrs,
         "l2_partitions": m.l2.partitions,
-        "far_ps": m.ps(m.l2.partition_latency),
-        "l2_fetches_pairs": m.l2.fetch_granularity == 2 * SECTOR_BYTES,
-        "l2_most_dirty": m.l2.max_dirty * m.l2.ways * (ENTRY_BYTES // SECTOR_BYTES) // m.l2.size,
+        "remote_latency_ps": m.ps(m.l2.partition_latency),
+        "l2_fetch_pairs": m.l2.fetch_granularity == 2 * SECTOR_BYTES,
+        "l2_max_dirty_sectors": m.l2.max_dirty * m.l2.ways * (ENTRY_BYTES // SECTOR_BYTES) // m.l2.size,
     }
 
 
@@ -129,13 +132,13 @@ def _channels_of_slices(m: Machine) -> tuple[int, int]:
 
 def _compression_numbers(m: Machine) -> dict[str, object]:
     return {
-        "codec_ps": m.ps(m.compression.latency),
-        "codec_cost": m.ps(m.compression.initiation_interval) * COST_PER_PS,
-        "whole_raw_entry": m.compression.fetch_whole_raw_entry,
-        "eight_byte_state": m.buddy.eight_byte_class,
-        "guess_on_miss": m.metadata_cache.speculative_fetch,
-        "guess_on_merged": m.metadata_cache.speculative_fetch and m.metadata_cache.on_pending_line == "speculate",
-        "cancel_guesses": m.metadata_cache.cancel_misspeculated,
+        "compressor_ps": m.ps(m.compression.latency),
+        "compressor_cost": m.ps(m.compression.initiation_interval) * COST_PER_PS,
+        "fetch_whole_raw_entry": m.compression.fetch_whole_raw_entry,
+        "eight_byte_class": m.buddy.eight_byte_class,
+        "speculate_on_miss": m.metadata_cache.speculative_fetch,
+        "speculate_on_pending": m.metadata_cache.speculative_fetch and m.metadata_cache.on_pending_line == "speculate",
+        "cancel_misspeculated": m.metadata_cache.cancel_misspeculated,
         "perfect_metadata": m.metadata_cache.perfect,
         "metadata_ps": m.ps(m.metadata_cache.hit_latency),
         "metadata_cost": m.ps(m.metadata_cache.lookup_interval) * COST_PER_PS,
@@ -161,18 +164,18 @@ def _dram_numbers(m: Machine) -> dict[str, object]:
         "dram_banked": m.dram.model == "banked",
         "dram_pseudo": n_pseudo,
         "dram_banks": m.dram.banks,
-        "dram_write_high": m.dram.write_high_watermark,
-        "dram_write_low": m.dram.write_low_watermark,
+        "dram_write_high_watermark": m.dram.write_high_watermark,
+        "dram_write_low_watermark": m.dram.write_low_watermark,
         "dram_burst_ps": burst,
         "dram_burst_cost": burst * COST_PER_PS,
         "dram_before_ps": around_dram // 2,
         "dram_after_ps": around_dram - around_dram // 2,
         "dram_simple_ps": first_burst,
         "dram_timing": _dram_timing(m, burst),
-        "dram_refreshes_single_banks": m.dram.refresh == "single_bank",
-        "dram_drains_alone": m.dram.write_drain == "exclusive",
+        "dram_single_bank_refresh": m.dram.refresh == "single_bank",
+        "dram_exclusive_drains": m.dram.write_drain == "exclusive",
         "dram_bank_groups": m.dram.bank_groups,
-        "piece_entries": max(1, m.dram.row_bytes * n_pseudo * m.dram.bank_groups // ENTRY_BYTES),
+        "row_stripe_entries": max(1, m.dram.row_bytes * n_pseudo * m.dram.bank_groups // ENTRY_BYTES),
     }
 
 
@@ -209,7 +212,7 @@ def _link_numbers(m: Machine) -> dict[str, object]:
         "link_bytes_per_s": m.bytes_per_s(m.link.bandwidth),
         "link_read_ps": max(0, m.ps(m.link.load_to_use) - m.ps(m.l2.load_to_use) - sector),
         "link_header_bytes": m.link.header_size,
-        "link_packet_bytes": m.link.max_payload,
+        "link_max_payload_bytes": m.link.max_payload,
     }
 
 

@@ -89,7 +89,7 @@ def build_result(run: ReplayRun, seconds: float) -> ReplayResult:
         scheme=run.scheme_name,
         counters=counters_of(run, raw),
         per_kernel=run.per_kernel,
-        per_allocation=_per_allocation(run, raw["regions"]),
+        per_allocation=_per_allocation(run, raw["allocations"]),
         utilization=utilization_of(run.numbers, raw),
         provenance=_provenance(run),
         speed={

@@ -41,9 +41,9 @@ def test_sectors_and_bytes_are_conserved(warps, state, kept, scheme, banked):
     machine = tiny_machine(dram__model=banked, um__page_size="4 KiB", um__va_block_size="16 KiB")
     regions = [(0, 200, 1, kept), (200, 300, 2, 4), (300, ENTRIES, 0, 4)]
     count, _ = run_warps(machine, warps, scheme, regions=regions, state=state)
-    found = count["l1_hits"] + count["l1_merged"] + count["l2_read_hits"] + count["l2_read_merged"]
-    assert count["load_sectors"] == found + count["demanded"]
-    assert count["dirtied_sectors"] == count["writeback_sectors"] + count["dirty_left"]
+    found = count["l1_hits"] + count["l1_mshr_merges"] + count["l2_read_hits"] + count["l2_read_mshr_merges"]
+    assert count["load_sectors"] == found + count["l2_read_misses"]
+    assert count["sectors_made_dirty"] == count["writeback_sectors"] + count["dirty_left"]
     assert sum(count["device"]) == sum(count["dram_bursts"]) + sum(count["dram_queued_bursts"])
     assert sum(count["link_read"]) == count["link_read_total_bytes"]
     assert sum(count["link_write"]) == count["link_write_total_bytes"]

@@ -46,13 +46,13 @@ def test_a_lookup_whose_line_is_on_its_way_guesses_or_waits(pending, last):
     machine = P100.with_overrides({"metadata_cache.on_pending_line": pending})
     count = run(machine, [loads(0, 1)])
     assert lookups(count) == [0, 1, 1]
-    assert count["guessed_fills"] == (2 if pending == "speculate" else 1)
+    assert count["speculative_fills"] == (2 if pending == "speculate" else 1)
     assert count["now_ps"] == CYCLE + last
 
 
 def test_without_overlap_nothing_is_fetched_before_the_size_is_known():
     count = run(P100.with_overrides({"metadata_cache.speculative_fetch": False}), [loads(0, 1)])
-    assert (lookups(count), count["guessed_fills"]) == ([0, 1, 1], 0)
+    assert (lookups(count), count["speculative_fills"]) == ([0, 1, 1], 0)
     assert count["now_ps"] == CYCLE + FETCH + DEVICE + BURST + CODEC
 
 
@@ -68,7 +68,7 @@ def test_a_hit_moves_what_is_needed_when_the_line_is_there():
     first, both = (run(machine, [loads(0), loads(1)][:n], size=3) for n in (1, 2))
     assert lookups(both) == [1, 0, 1]
     assert both["now_ps"] - first["now_ps"] == 20_000 + DEVICE + CODEC
-    assert (first["wasted_sectors"], both["wasted_sectors"]) == (1, 1)
+    assert (first["misspeculated_sectors"], both["misspeculated_sectors"]) == (1, 1)
 
 
 def test_a_guess_begins_when_the_lookup_has_missed():
@@ -90,7 +90,11 @@ def test_a_guess_begins_when_the_lookup_has_missed():
 def test_a_fill_does_not_wait_for_what_its_guess_fetched_in_vain(size, kept, mask, wasted, last):
     machine = P100.with_overrides({"buddy.bypass_1x": False})
     count = run(machine, [loads(0, mask=mask)], kept, size)
-    assert (count["guessed_fills"], count["wrong_guesses"], count["wasted_sectors"]) == (1, wasted > 0, wasted)
+    assert (count["speculative_fills"], count["misspeculated_fills"], count["misspeculated_sectors"]) == (
+        1,
+        wasted > 0,
+        wasted,
+    )
     assert count["now_ps"] == CYCLE + last + CODEC
 
 
@@ -132,7 +136,7 @@ def test_what_has_not_begun_when_the_metadata_are_there_is_cancelled(cancel):
             wasted += not cancel or turn - at < FETCH
             if cancel and turn - at >= FETCH:
                 break
-        assert (count["wrong_guesses"], count["wasted_sectors"]) == (1, wasted)
+        assert (count["misspeculated_fills"], count["misspeculated_sectors"]) == (1, wasted)
         assert count["cancelled_sectors"] == 2 - wasted
         assert count["device"][1] == wasted
         outcomes.add(wasted)

@@ -146,11 +146,11 @@ def test_memory_system_equals_its_twin(scheme, warp, state, kept, overlap, eight
         "buddy_fills buddy_writebacks grown shrunk"
     )
     assert {key: fast[key] for key in same.split()} == {key: naive.count[key] for key in same.split()}
-    assert fast["l1_hits"] + fast["l1_merged"] == naive.count["l1_found"]
-    assert fast["l2_read_hits"] + fast["l2_read_merged"] == naive.count["l2_found"]
-    assert fast["metadata_hits"] + fast["metadata_merged"] == naive.count["metadata_found"]
+    assert fast["l1_hits"] + fast["l1_mshr_merges"] == naive.count["l1_found"]
+    assert fast["l2_read_hits"] + fast["l2_read_mshr_merges"] == naive.count["l2_found"]
+    assert fast["metadata_hits"] + fast["metadata_mshr_merges"] == naive.count["metadata_found"]
     moved = dict(zip(TRAFFIC, fast["device"], strict=False))
-    guesses = {key: fast[key] for key in ("guessed_fills", "wrong_guesses", "wasted_sectors")}
+    guesses = {key: fast[key] for key in ("speculative_fills", "misspeculated_fills", "misspeculated_sectors")}
     if pending == "speculate":  # which lookups find their line on its way the twin, without time, can't know
         guesses = {key: min(guesses[key], naive.count[key]) for key in guesses}
         moved["overfetch"] = min(moved["overfetch"], naive.count["device.overfetch"])

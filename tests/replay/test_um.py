@@ -114,8 +114,8 @@ def test_no_cache_answers_for_an_evicted_page(l1):
     again = [(0, [(0, 1, 0)])]
     keep = {"l1__enabled": l1, "l1__size": "16 KiB", "l1__ways": 16}
     stays, gone = (run(again + loads(others) + again, **keep) for others in ([1, 2, 3], [4, 5, 6, 7]))
-    assert (stays["l1_hits"], stays["l2_read_hits"], stays["demanded"]) == ((1, 0, 4) if l1 else (0, 1, 4))
-    assert (gone["l1_hits"], gone["l2_read_hits"], gone["demanded"]) == (0, 0, 6)
+    assert (stays["l1_hits"], stays["l2_read_hits"], stays["l2_read_misses"]) == ((1, 0, 4) if l1 else (0, 1, 4))
+    assert (gone["l1_hits"], gone["l2_read_hits"], gone["l2_read_misses"]) == (0, 0, 6)
     assert gone["scheme"]["um.page_faults"] == 5
 
 
@@ -308,15 +308,15 @@ def test_every_access_does_what_the_twins_does(accesses, share, block, host, l1)
     for key in (
         "load_sectors",
         "store_sectors",
-        "demanded",
+        "l2_read_misses",
         "fills",
         "fill_sectors",
         "writebacks",
         "writeback_sectors",
     ):
         assert fast[key] == naive.count[key], key
-    assert fast["l1_hits"] + fast["l1_merged"] == naive.count["l1_found"]
-    assert fast["l2_read_hits"] + fast["l2_read_merged"] == naive.count["l2_found"]
+    assert fast["l1_hits"] + fast["l1_mshr_merges"] == naive.count["l1_found"]
+    assert fast["l2_read_hits"] + fast["l2_read_mshr_merges"] == naive.count["l2_found"]
     assert fast["device"][Traffic.DEMAND] == naive.count["device.demand"]
     assert fast["device"][Traffic.WRITEBACK] == naive.count["device.writeback"]
     assert fast["link_read"][Traffic.DEMAND] == naive.count["link.demand"]
@@ -325,4 +325,4 @@ def test_every_access_does_what_the_twins_does(accesses, share, block, host, l1)
     assert fast["scheme"]["link.migration_out_bytes"] == 4096 * twin.evicted
     written_back = sum(naive.count[f"{memory}.writeback"] // size for memory, size in (("device", 1), ("link", 32)))
     assert fast["writeback_sectors"] == written_back + fast["scheme"]["um.evicted_dirty_sectors"]
-    assert fast["dirtied_sectors"] == fast["writeback_sectors"] + fast["dirty_left"]
+    assert fast["sectors_made_dirty"] == fast["writeback_sectors"] + fast["dirty_left"]

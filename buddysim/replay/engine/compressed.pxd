@@ -122,7 +122,7 @@ cdef inline MetadataLookup metadata_lookup(MemorySystem* m, uint32_t entry, cons
             m.count.metadata_hits += 1
             known_ps = t
         else:
-            m.count.metadata_merged += 1
+            m.count.metadata_mshr_merges += 1
             speculative = m.speculate_on_pending
     else:
         if at:
@@ -152,7 +152,7 @@ cdef inline void fetch_misspeculated(MemorySystem* m, const DeviceLocation* loca
     """Fetches what a guess asks for that is not needed: nothing waits for it. What has not begun may be cancelled."""
     cdef int i, fetched = sectors
     cdef DeviceLocation copy
-    m.count.wrong_guesses += 1
+    m.count.misspeculated_fills += 1
     if m.cancel_misspeculated:
         for i in range(sectors):
             copy = location[0]      # as in `device_fetch`
@@ -163,7 +163,7 @@ cdef inline void fetch_misspeculated(MemorySystem* m, const DeviceLocation* loca
         m.count.cancelled_sectors += sectors - fetched
     else:
         device_read(m, location, sectors, OVERFETCH, size.fetch_begin_ps)
-    m.count.wasted_sectors += fetched
+    m.count.misspeculated_sectors += fetched
 
 
 cdef inline int64_t compressed_fill(MemorySystem* m, AllocationState* allocation, Slice* slice, const LineLocation* at,
@@ -178,8 +178,8 @@ cdef inline int64_t compressed_fill(MemorySystem* m, AllocationState* allocation
     dram_prefetch(&location)
     if not sizes_known:
         size = metadata_lookup(m, at.entry, at, False, t)
-        m.count.guessed_fills += size.speculative
-    plan = plan_at(m, not size.speculative, device_sectors, sectors[0], m.state[at.entry] & 7)
+        m.count.speculative_fills += size.speculative
+    plan = plan_at(m, not size.speculative, device_sectors, sectors[0], m.entry_classes[at.entry] & 7)
     done = device_fetch(m, &location, plan.early_sectors, size.fetch_begin_ps) if plan.early_sectors else size.fetch_begin_ps
     if unlikely(plan.misspeculated_sectors):
         fetch_misspeculated(m, &location, plan.misspeculated_sectors, &size)
@@ -207,7 +207,7 @@ cdef inline int64_t compressed_writeback(MemorySystem* m, AllocationState* alloc
 
     Returns when the line's way is free: its data are in the compressor and the writes have been accepted.
     """
-    cdef int old_class = m.state[entry] & 7
+    cdef int old_class = m.entry_classes[entry] & 7
     cdef SectorSplit old = m.splits[8 * device_sectors + old_class]
     cdef SectorSplit new = m.splits[8 * device_sectors + new_class]
     cdef int rank_change = size_rank(m, new_class) - size_rank(m, old_class)
@@ -238,8 +238,8 @@ cdef inline int64_t compressed_writeback(MemorySystem* m, AllocationState* alloc
         m.count.buddy_writebacks += 1
         allocation.buddy += 1
     if rank_change > 0:
-        m.count.grown += 1
+        m.count.class_increases += 1
     elif rank_change < 0:
-        m.count.shrunk += 1
-    m.state[entry] = <uint8_t>(m.state[entry] & 0xF0 | new_class)
+        m.count.class_decreases += 1
+    m.entry_classes[entry] = <uint8_t>(m.entry_classes[entry] & 0xF0 | new_class)
     return start_ps + accepted_ps - t        # a victim buffer holds the line while it is read, merged and compressed

@@ -58,7 +58,7 @@ cdef void l2_update_class(MemorySystem* m, uint32_t entry) noexcept nogil:
     cdef CacheSet set
     cdef int64_t way = way_of(m, entry, &spot, &set)
     if way >= 0:
-        l2_class(m, &set, way)[0] = m.state[entry] & 7
+        l2_class(m, &set, way)[0] = m.entry_classes[entry] & 7
 
 
 cdef int64_t l2_max_installed(const MemorySystem* m) noexcept nogil:

@@ -142,11 +142,11 @@ cdef int dram_init(Arena* arena, Dram* dram) except -1:
 cdef int dram_configure(Arena* arena, Dram* dram, dict n) except -1:
     """Device memory of a machine (`parameters.engine_numbers`)."""
     dram.banked, dram.n_pseudo = n["dram_banked"], n["dram_pseudo"]
-    dram.n_banks, dram.write_high_watermark, dram.write_low_watermark = n["dram_banks"], n["dram_write_high"], n["dram_write_low"]
+    dram.n_banks, dram.write_high_watermark, dram.write_low_watermark = n["dram_banks"], n["dram_write_high_watermark"], n["dram_write_low_watermark"]
     dram.burst_ps, dram.before_ps = n["dram_burst_ps"], n["dram_before_ps"]
     dram.after_ps, dram.simple_ps = n["dram_after_ps"], n["dram_simple_ps"]
     dram.burst_cost = n["dram_burst_cost"]
     dram.timing = n["dram_timing"]
-    dram.single_bank_refresh = n["dram_refreshes_single_banks"]
-    dram.exclusive_drains = n["dram_drains_alone"]
+    dram.single_bank_refresh = n["dram_single_bank_refresh"]
+    dram.exclusive_drains = n["dram_exclusive_drains"]
     return dram_init(arena, dram)

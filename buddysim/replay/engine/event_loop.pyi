@@ -11,7 +11,7 @@ class ReplayEngine:
         self,
         numbers: dict[str, object],
         allocations: NDArray[np.int64],
-        state: NDArray[np.uint8],
+        entry_classes: NDArray[np.uint8],
         scheme: SchemeBase,
         queueing: bool = False,
     ) -> None: ...

@@ -66,9 +66,9 @@ cdef class ReplayEngine:
     ----------
     numbers : dict of int
         the machine in picoseconds, bytes and counts (`parameters.engine_numbers`)
-    regions : int64 array (n, 4)
+    allocations : int64 array (n, 4)
         first entry, end entry, placement, kept sectors of each allocation; none is live yet
-    state : uint8 array (entries,)
+    entry_classes : uint8 array (entries,)
         size class of each entry now, which the engine changes, | after a store << 4 (`set_writer_launches`)
     scheme : SchemeBase
         configured for the machine
@@ -82,7 +82,7 @@ cdef class ReplayEngine:
     cdef SchemeBase scheme
     cdef object keep
 
-    def __cinit__(self, dict numbers, allocations, state, SchemeBase scheme, bint queueing=False):
+    def __cinit__(self, dict numbers, allocations, entry_classes, SchemeBase scheme, bint queueing=False):
         cdef int64_t* waits = NULL
         self.scheme = scheme
         self.held = []
@@ -90,7 +90,7 @@ cdef class ReplayEngine:
         self.gpu.m.fill, self.gpu.m.writeback = scheme.fill, scheme.writeback
         self.gpu.m.on_access, self.gpu.m.may_cache = scheme.on_access, scheme.may_cache
         self.gpu.m.on_wake, self.gpu.m.on_written = scheme.on_wake, scheme.on_written
-        self.keep = memory_init(&self.gpu.arena, &self.gpu.m, &self.gpu.l1.cache, numbers, allocations, state, scheme.uses_sizes,
+        self.keep = memory_init(&self.gpu.arena, &self.gpu.m, &self.gpu.l1.cache, numbers, allocations, entry_classes, scheme.uses_sizes,
                                 scheme.uses_targets)
         if queueing:
             waits = <int64_t*>arena_zeroed(&self.gpu.arena, QUEUES * HISTOGRAM_BINS, sizeof(int64_t))
@@ -316,7 +316,7 @@ cdef class ReplayEngine:
         cdef AllocationState* freed = &m.allocations[allocation]
         cdef int64_t first = 4 * <int64_t>freed.first_entry
         with nogil:
-            m.count.freed_sectors += l2_invalidate_range(m, first, first + 4 * <int64_t>freed.entries)
+            m.count.dirty_sectors_freed += l2_invalidate_range(m, first, first + 4 * <int64_t>freed.entries)
             allocation_end(m, freed)
 
     def allocation_of_line(self, uint64_t line):
@@ -345,7 +345,7 @@ cdef class ReplayEngine:
         """
         cdef MemorySystem* m = &self.gpu.m
         with nogil:
-            m.count.overwritten_sectors += l2_invalidate_range(m, first_sector, end_sector)
+            m.count.dirty_sectors_overwritten += l2_invalidate_range(m, first_sector, end_sector)
             if m.on_written != NULL:
                 m.on_written(m, <uint32_t>first_entry, <uint32_t>end_entry)
             l2_update_class(m, <uint32_t>first_entry)
@@ -388,16 +388,16 @@ cdef class ReplayEngine:
             result[f"dram_{name}"] = [channel[name] for channel in channels]
         result["device"] = [sum(kind) for kind in zip(*result["dram_moved"], strict=True)]
         result["metadata_misses"] = result["device"][<int>METADATA_READ] // m.metadata_sectors
-        result["metadata_accesses"] = m.count.metadata_hits + m.count.metadata_merged + result["metadata_misses"]
+        result["metadata_accesses"] = m.count.metadata_hits + m.count.metadata_mshr_merges + result["metadata_misses"]
         result["waits"] = self.waits(result) if m.waits != NULL else None
         for bins in (result["load_histogram"], result["memory_histogram"], *(result["waits"] or ())):
             bins[SHOWN_BINS - 1:] = [sum(bins[SHOWN_BINS - 1:])]
-        result["l2_reads"] = m.count.l2_read_hits + m.count.l2_read_merged + m.count.demanded
+        result["l2_reads"] = m.count.l2_read_hits + m.count.l2_read_mshr_merges + m.count.l2_read_misses
         result["link_read_total_bytes"], result["link_write_total_bytes"] = m.link.read_bytes, m.link.write_bytes
-        result["regions"] = [
+        result["allocations"] = [
             (m.allocations[i].fills, m.allocations[i].writebacks, m.allocations[i].buddy) for i in range(m.n_allocations)
         ]
-        result["fills"], result["writebacks"], _ = (sum(column) for column in zip(*result["regions"], strict=True))
+        result["fills"], result["writebacks"], _ = (sum(column) for column in zip(*result["allocations"], strict=True))
         result["scheme"] = self.scheme.counters(m)
         return result
 

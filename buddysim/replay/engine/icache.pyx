@@ -8,7 +8,7 @@ from buddysim.replay.engine.events cimport min_i64
 
 cdef int icache_init(Arena* arena, InstructionCaches* caches, size_t n_warps, dict n) except -1:
     """Instruction caches, from the machine's numbers (`parameters.engine_numbers`)."""
-    caches.latency_ps, caches.prefetch_lines = n["code_ps"], n["code_ahead"]
+    caches.latency_ps, caches.prefetch_lines = n["icache_miss_ps"], n["icache_prefetch_lines"]
     caches.warps = NULL
     if caches.latency_ps:
         caches.warps = <FetchProgress*>arena_zeroed(arena, n_warps, sizeof(FetchProgress))

@@ -28,36 +28,36 @@ cdef extern from *:
 cdef struct Counters:
     int64_t memory_instructions
     int64_t line_accesses              # lines of all memory instructions, at the L1
-    int64_t l1_turns                   # L1 cycles beyond one per line, lost to bank conflicts; with l1.bank_conflicts = "tag_and_data"
+    int64_t l1_conflict_cycles                   # L1 cycles beyond one per line, lost to bank conflicts; with l1.bank_conflicts = "tag_and_data"
     int64_t load_sectors               # sectors requested by loads and atomics
     int64_t store_sectors
     int64_t l1_accesses                # sectors of loads looked up in an L1
     int64_t l1_hits
-    int64_t l1_merged                  # sectors in flight for an earlier load
+    int64_t l1_mshr_merges                  # sectors in flight for an earlier load
     int64_t l1_lines
     int64_t l1_line_hits
     int64_t l2_read_hits               # sectors
-    int64_t l2_read_merged             # sectors
+    int64_t l2_read_mshr_merges             # sectors
     int64_t l2_writes                  # sectors of stores at the L2
     int64_t l2_write_hits
     int64_t l2_lines
     int64_t l2_line_hits
-    int64_t demanded                   # sectors requested from memory: read hits, merges and these are all reads
+    int64_t l2_read_misses                   # sectors requested from memory: read hits, merges and these are all reads
     int64_t fill_sectors               # sectors made valid by fills
-    int64_t dirtied_sectors            # clean sectors that became dirty
+    int64_t sectors_made_dirty            # clean sectors that became dirty
     int64_t writeback_sectors          # dirty sectors that left the L2
-    int64_t overwritten_sectors        # dirty sectors that a memcpy or memset overwrote in memory
-    int64_t freed_sectors              # dirty sectors of freed allocations
+    int64_t dirty_sectors_overwritten        # dirty sectors that a memcpy or memset overwrote in memory
+    int64_t dirty_sectors_freed              # dirty sectors of freed allocations
     int64_t metadata_hits
-    int64_t metadata_merged            # lookups whose line is in flight for an earlier miss
-    int64_t guessed_fills              # fills that fetched device sectors before the entry's size was known
-    int64_t wrong_guesses              # speculative fills that requested a sector in excess
-    int64_t wasted_sectors             # sectors fetched in excess
+    int64_t metadata_mshr_merges            # lookups whose line is in flight for an earlier miss
+    int64_t speculative_fills              # fills that fetched device sectors before the entry's size was known
+    int64_t misspeculated_fills              # speculative fills that requested a sector in excess
+    int64_t misspeculated_sectors             # sectors fetched in excess
     int64_t cancelled_sectors          # sectors requested in excess, and cancelled before device memory read them
     int64_t buddy_fills
     int64_t buddy_writebacks
-    int64_t grown                      # write-backs after which the metadata encode a larger size
-    int64_t shrunk
+    int64_t class_increases                      # write-backs after which the metadata encode a larger size
+    int64_t class_decreases
     int64_t load_ps                    # sum over `load_histogram`: issue to arrival of loads that miss the L1
     int64_t[TRAFFIC_KINDS] link_read   # bytes by Traffic
     int64_t[TRAFFIC_KINDS] link_write  # bytes by Traffic
@@ -238,7 +238,7 @@ cdef struct MemorySystem:
     SectorSplit[40] splits              # [device sectors of the target: 0 to 4][size class] (`compressed`)
     FillPlan[1280] plans                # [size known: no, yes][device sectors of the target][requested mask][size class] (`compressed`)
     bint sized                          # the scheme uses entry sizes
-    uint8_t* state                      # [n_entries]: size class | class after the stores of some launches << 4 (`AllocationState`)
+    uint8_t* entry_classes                      # [n_entries]: size class | class after the stores of some launches << 4 (`AllocationState`)
     int n_allocations
     AllocationState* allocations        # [n_allocations], and a sentinel at each end (`allocations`)
     AllocationState* last_allocation    # found by the last lookup
@@ -377,7 +377,7 @@ cdef inline int64_t evict_line(MemorySystem* m, Slice* slice, uint32_t entry, co
 cdef inline void l2_prefetch(const MemorySystem* m, const LineLocation* at) noexcept nogil:
     """Prefetches what an access to a line will need into the CPU's cache."""
     cache_prefetch(&m.l2, at.l2_set)
-    prefetch(m.state + at.entry)
+    prefetch(m.entry_classes + at.entry)
 
 
 cdef inline int64_t l2_way(MemorySystem* m, Slice* slice, uint32_t entry, const CacheSet* set, unsigned int* line,
@@ -408,7 +408,7 @@ cdef inline int64_t l2_fetch(MemorySystem* m, Slice* slice, const LineLocation* 
     cdef int64_t* mshr = mshr_pop(&slice.mshrs)
     cdef int64_t done, begin = t
     cdef unsigned int filled = missing
-    m.count.demanded += sector_count(missing)
+    m.count.l2_read_misses += sector_count(missing)
     if unlikely(mshr[0] > t):
         count_wait(m, L2_MSHR, mshr[0] - t)
         begin = mshr[0]
@@ -461,12 +461,12 @@ cdef inline int64_t home_slice_load(MemorySystem* m, const LineLocation* at, uns
         in_flight = pending_at(line, ready_ps, arrival) & present
         if in_flight:
             data = ready_ps[0]
-            m.count.l2_read_merged += sector_count(in_flight)
+            m.count.l2_read_mshr_merges += sector_count(in_flight)
         m.count.l2_read_hits += sector_count(present & ~in_flight)
     if missing:
         data = max_i64(data, l2_fetch(m, slice, at, &line, ready_ps, missing, arrival))
     if for_atomic:
-        m.count.dirtied_sectors += sector_count(requested & ~(line >> DIRTY))
+        m.count.sectors_made_dirty += sector_count(requested & ~(line >> DIRTY))
         line |= requested << DIRTY
         l2_class(m, &set, way)[0] = <uint8_t>at.size_class
         data = port_transfer(&slice.atomics, &m.now_ps, data, n * m.atomic_cost)
@@ -520,7 +520,7 @@ cdef inline int64_t l2_store(MemorySystem* m, SmPorts* sm, const LineLocation* a
         arrival = dirty_store_pass(m, slice, written & (line >> DIRTY), arrival)
     m.count.l2_writes += n
     m.count.l2_write_hits += sector_count(written & (line | line >> DIRTY))
-    m.count.dirtied_sectors += sector_count(written & ~(line >> DIRTY))
+    m.count.sectors_made_dirty += sector_count(written & ~(line >> DIRTY))
     line |= fully_written | written << DIRTY
     partial = (line >> PARTIAL | written) & ~line & 15
     set.lines[way] = <Line>(line & ~(15 << PARTIAL) | partial << PARTIAL)
@@ -534,7 +534,7 @@ cdef inline int64_t l2_store(MemorySystem* m, SmPorts* sm, const LineLocation* a
 
 cdef int64_t send_requests(MemorySystem* m, SmPorts* sm, Slice* slice, int requests, int64_t t) noexcept nogil
 cdef int64_t send_replies(MemorySystem* m, SmPorts* sm, Slice* slice, int replies, int64_t t) noexcept nogil
-cdef object memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, dict n, allocations, state, bint sized,
+cdef object memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, dict n, allocations, entry_classes, bint sized,
                         bint has_metadata)
 cdef void count_waits_in(MemorySystem* m, int64_t* waits) noexcept
 cdef int64_t invalidate_lines(MemorySystem* m, uint32_t first_entry, uint32_t entries) noexcept nogil

@@ -83,16 +83,16 @@ cdef int64_t send_replies(MemorySystem* m, SmPorts* sm, Slice* slice, int replie
     return departure_ps
 
 
-cdef object memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, dict n, allocations, state, bint sized,
+cdef object memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, dict n, allocations, entry_classes, bint sized,
                         bint has_metadata):
     """An empty memory system; returns what is to be kept as long as it.
 
-    `n`, `allocations` and `state` are those of `ReplayEngine`; the system points into the last one.
+    `n`, `allocations` and `entry_classes` are those of `ReplayEngine`; the system points into the last one.
     """
-    cdef uint8_t[::1] states = state
-    m.n_entries = states.shape[0]
+    cdef uint8_t[::1] classes = entry_classes
+    m.n_entries = classes.shape[0]
     m.l1 = l1
-    m.state, m.sized = &states[0], sized
+    m.entry_classes, m.sized = &classes[0], sized
     keep_alive = allocations_init(arena, m, allocations)
     crossbar_and_l2_init(arena, m, n)
     compression_init(arena, m, n)
@@ -100,22 +100,22 @@ cdef object memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, di
     m.link.byte_cost_num, m.link.byte_cost_den = n["link_byte_cost"]
     m.link.read_ps = n["link_read_ps"]
     m.link.ports = <Port*>arena_zeroed(arena, 2, sizeof(Port))
-    m.link.header_bytes, m.link.packet_bytes = n["link_header_bytes"], n["link_packet_bytes"]
+    m.link.header_bytes, m.link.packet_bytes = n["link_header_bytes"], n["link_max_payload_bytes"]
     addresses_init(m, l1, n, has_metadata and not m.perfect_metadata)
-    return state, keep_alive
+    return entry_classes, keep_alive
 
 
 cdef int crossbar_and_l2_init(Arena* arena, MemorySystem* m, dict n) except -1:
     cdef int i, n_slices = n["slices"]
     m.request_ps, m.reply_ps = n["request_ps"], n["reply_ps"]
-    m.sector_ps, m.slice_cost, m.dirty_store_cost = n["sector_ps"], n["slice_cost"], n["rewrite_cost"]
+    m.sector_ps, m.slice_cost, m.dirty_store_cost = n["sector_ps"], n["slice_cost"], n["dirty_store_cost"]
     m.reply_cost, m.request_cost, m.atomic_cost = n["reply_cost"], n["request_cost"], n["atomic_cost"]
     m.sms = <SmPorts*>arena_zeroed(arena, n["sms"], sizeof(SmPorts))
-    m.fetch_pairs, m.max_dirty_sectors = n["l2_fetches_pairs"], n["l2_most_dirty"]
-    m.queue_sector_ps, m.interleave_requesters = n["queue_sector_ps"], n["crossbar_turns"]
+    m.fetch_pairs, m.max_dirty_sectors = n["l2_fetch_pairs"], n["l2_max_dirty_sectors"]
+    m.queue_sector_ps, m.interleave_requesters = n["queue_sector_ps"], n["interleave_requesters"]
     m.slice_grid = slot_grid(n["slice_sector_ps"], 0, <int64_t>1 << 62)      # never refreshed
     m.reply_grid = slot_grid(n["reply_sector_ps"], 0, <int64_t>1 << 62)
-    if n["crossbar_queues"]:
+    if n["crossbar_input_queued"]:
         for i in range(<int>n["sms"]):
             m.sms[i].reply_reservations = <ReservationTable*>arena_zeroed(arena, 1, sizeof(ReservationTable))
             table_init(&m.reply_grid, m.sms[i].reply_reservations)
@@ -126,7 +126,7 @@ cdef int crossbar_and_l2_init(Arena* arena, MemorySystem* m, dict n) except -1:
     m.slices = <Slice*>arena_zeroed(arena, n_slices, sizeof(Slice))
     for i in range(n_slices):
         mshrs_init(arena, &m.slices[i].mshrs, n["l2_mshrs"])
-        if n["crossbar_queues"]:
+        if n["crossbar_input_queued"]:
             m.slices[i].request_reservations = <ReservationTable*>arena_zeroed(arena, 1, sizeof(ReservationTable))
             m.slices[i].reply_reservations = <ReservationTable*>arena_zeroed(arena, 1, sizeof(ReservationTable))
             table_init(&m.slice_grid, m.slices[i].request_reservations)
@@ -163,10 +163,10 @@ cdef uint8_t polynomial_remainder(int64_t group, int64_t slices, int64_t polynom
 
 cdef int compression_init(Arena* arena, MemorySystem* m, dict n) except -1:
     """(De)compressors and the metadata cache."""
-    m.compressor_ps, m.compressor_cost = n["codec_ps"], n["codec_cost"]
-    m.speculate_on_miss, m.speculate_on_pending = n["guess_on_miss"], n["guess_on_merged"]
-    m.cancel_misspeculated = n["cancel_guesses"]
-    m.fetch_whole_raw_entry, m.eight_byte_class = n["whole_raw_entry"], n["eight_byte_state"]
+    m.compressor_ps, m.compressor_cost = n["compressor_ps"], n["compressor_cost"]
+    m.speculate_on_miss, m.speculate_on_pending = n["speculate_on_miss"], n["speculate_on_pending"]
+    m.cancel_misspeculated = n["cancel_misspeculated"]
+    m.fetch_whole_raw_entry, m.eight_byte_class = n["fetch_whole_raw_entry"], n["eight_byte_class"]
     tabulate_plans(m)
     m.perfect_metadata, m.metadata_ps = n["perfect_metadata"], n["metadata_ps"]
     m.metadata_sectors = n["metadata_line_sectors"]
@@ -183,7 +183,7 @@ cdef int compression_init(Arena* arena, MemorySystem* m, dict n) except -1:
 cdef void addresses_init(MemorySystem* m, const SectorCache* l1, dict n, bint has_metadata):
     """What finding a line's location needs, one line at a time (`locate`) and eight (`locations`)."""
     cdef LocationRules* rules = &m.rules
-    m.stripe_entries, m.row_stripe_entries = divisor(n["dram_pseudo"]), divisor(n["piece_entries"])
+    m.stripe_entries, m.row_stripe_entries = divisor(n["dram_pseudo"]), divisor(n["row_stripe_entries"])
     m.bank_groups, m.banks_of_group = n["dram_bank_groups"], divisor(n["dram_banks"] // n["dram_bank_groups"])
     rules.slices, rules.slices_per_channel = lane_divisor(m.n_slices.by), lane_divisor(n["slices_per_channel"])
     rules.l1_sets, rules.l2_sets = lane_divisor(l1.sets.by), lane_divisor(m.l2.sets.by)

@@ -17,7 +17,7 @@ from buddysim.replay.engine.memory cimport (
 
 cdef int partitions_init(MemorySystem* m, dict n) except -1:
     """From the machine's numbers (`parameters.engine_numbers`)."""
-    m.partitions, m.remote_latency_ps = n["l2_partitions"], n["far_ps"]
+    m.partitions, m.remote_latency_ps = n["l2_partitions"], n["remote_latency_ps"]
     m.partition_sms = (<uint32_t>n["sms"] + m.partitions - 1) / m.partitions
     m.partition_slices = divisor(<int>n["slices"] // <int>n["l2_partitions"])
     if m.partitions > 1:
@@ -87,7 +87,7 @@ cdef int64_t load_through_replica(MemorySystem* m, const LineLocation* at, unsig
     in_flight = pending_at(line, ready_ps, t) & present
     if in_flight:
         data = ready_ps[0]
-        m.count.l2_read_merged += sector_count(in_flight)
+        m.count.l2_read_mshr_merges += sector_count(in_flight)
     m.count.l2_read_hits += sector_count(present & ~in_flight)
     if not missing:
         m.count.l2_lines += 1

@@ -329,7 +329,7 @@ cdef inline int64_t l1_load(const L1s* l1, MemorySystem* m, L1* own, SmPorts* po
                 merged = 0
         if merged:
             hit = max_i64(hit, ready_ps[0])
-            m.count.l1_merged += sector_count(merged)
+            m.count.l1_mshr_merges += sector_count(merged)
         m.count.l1_hits += sector_count(present & ~merged)
         if not missing:
             return hit
@@ -401,7 +401,7 @@ cdef inline int64_t pass_data_banks(const L1s* l1, MemorySystem* m, L1* own, con
                                int64_t arrival) noexcept nogil:
     """After the lines of an operation: further turns for the words of a load or store. Returns when the operation has arrived."""
     cdef int data_cycles = data_bank_cycles(op, conflicts.sectors) if op.kind != OP_ATOMIC else 0
-    m.count.l1_turns += (data_cycles if data_cycles > conflicts.cycles else conflicts.cycles) - op.n_lines
+    m.count.l1_conflict_cycles += (data_cycles if data_cycles > conflicts.cycles else conflicts.cycles) - op.n_lines
     if data_cycles > conflicts.cycles:
         own.free_ps += (data_cycles - conflicts.cycles) * l1.line_ps
         if op.kind == OP_LOAD and l1.enabled:

@@ -16,11 +16,11 @@ from buddysim.trace.records cimport (
 
 cdef int core_init(CoreTiming* core, dict n) except -1:
     """The timing of a core, from the machine's numbers (`parameters.engine_numbers`)."""
-    core.cycle_ps, core.pipeline_ps = n["cycle_ps"], n["step_ps"]
-    core.issue_interval_ps, core.assumed_instruction_ps = n["issue_interval_ps"], n["assumed_ps"]
+    core.cycle_ps, core.pipeline_ps = n["cycle_ps"], n["pipeline_ps"]
+    core.issue_interval_ps, core.assumed_instruction_ps = n["issue_interval_ps"], n["assumed_instruction_ps"]
     core.barrier_ps = n["barrier_ps"]
-    core.scale_num, core.scale_den = n["gap_scale_num"], n["gap_scale_den"]
-    core.split_conflicting_atomics, core.stall_on_busy_unit = n["atomics_by_thread"], n["unit_turns"]
+    core.scale_num, core.scale_den = n["compute_gap_scale_num"], n["compute_gap_scale_den"]
+    core.split_conflicting_atomics, core.stall_on_busy_unit = n["split_conflicting_atomics"], n["stall_on_busy_unit"]
     core.round_robin, core.blocking_atomics = n["round_robin"], n["blocking_atomics"]
     return 0
 
@@ -140,7 +140,7 @@ cdef AddressWindow address_window(const MemorySystem* m, uint64_t line, uint64_t
 
 cdef inline uint64_t size_class(const MemorySystem* m, uint64_t word) noexcept nogil:
     """Where a line's word has it: the class that a store gives the line's entry."""
-    return <uint64_t>(m.state[<uint32_t>(word >> 8)] >> 4 & 7) << 40
+    return <uint64_t>(m.entry_classes[<uint32_t>(word >> 8)] >> 4 & 7) << 40
 
 
 cdef int stream_reserve(StreamMemory* memory, int64_t warps, int64_t ops, int64_t lines) except -1:

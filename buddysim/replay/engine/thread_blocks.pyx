@@ -23,9 +23,9 @@ cdef int gpu_init(RunState* g, dict n) except -1:
     """Empty SMs, from the machine's numbers (`parameters.engine_numbers`); the memory system is set up by `memory_init`."""
     g.free_chunk, g.resume_sm = -1, NOWHERE
     g.n_sms, g.n_schedulers, g.max_blocks = n["sms"], n["schedulers"], n["sm_blocks"]
-    g.block_interval_ps, g.block_overhead_ps = n["block_interval_ps"], n["block_latency_ps"]
+    g.block_interval_ps, g.block_overhead_ps = n["block_interval_ps"], n["block_overhead_ps"]
     g.warp_interval_ps = n["warp_interval_ps"]
-    g.barrier_arrival_interval_ps = n["barrier_interval_ps"]
+    g.barrier_arrival_interval_ps = n["barrier_arrival_interval_ps"]
     icache_init(&g.arena, &g.code, g.n_sms * MAX_WARPS, n)
     core_init(&g.core, n)
     l1s_init(&g.arena, &g.l1, g.n_sms, n)
@@ -66,7 +66,7 @@ cdef int resources_init(RunState* g, dict n) except -1:
     for i in range(g.n_sms * g.max_blocks):
         g.blocks[i].next_free = i + 1
     g.blocks[g.n_sms * g.max_blocks - 1].next_free = -1
-    if not n["end_waits_for_stores"]:
+    if not n["exit_waits_for_stores"]:
         g.l1.stored_ps = <int64_t*>arena_zeroed(&g.arena, <size_t>g.n_sms * g.max_blocks, sizeof(int64_t))
     return 0
 

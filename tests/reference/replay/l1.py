@@ -102,7 +102,7 @@ class RefL1:
             arrival = max(arrival, self._line(op, line, t, launch_index))
         words = word_turns(op) if op.lines and op.kind != OP_ATOMIC else 0
         if op.lines:
-            self.counts["l1_turns"] += max(words, turns) - len(self._lines(op))
+            self.counts["l1_conflict_cycles"] += max(words, turns) - len(self._lines(op))
             more = words - turns
             if more > 0:
                 self.free += more * cycle

@@ -147,7 +147,7 @@ class RefMemory:
         self.count["l2_found"] += len(line.valid & sectors)
         missing = sectors - line.valid
         if missing:
-            self.count["demanded"] += len(missing)
+            self.count["l2_read_misses"] += len(missing)
             self.count["fills"] += 1
             filled = self.fill(entry, missing) - line.valid
             self.count["fill_sectors"] += len(filled)
@@ -199,9 +199,9 @@ class RefMemory:
                 on_guess = kept or 1
                 useful = min(device, on_guess)
             moved = on_guess + device - useful
-            self.count["guessed_fills"] += 1
-            self.count["wrong_guesses"] += on_guess > useful
-            self.count["wasted_sectors"] += on_guess - useful
+            self.count["speculative_fills"] += 1
+            self.count["misspeculated_fills"] += on_guess > useful
+            self.count["misspeculated_sectors"] += on_guess - useful
         demand = min(asked, device)
         self.count["device.demand"] += demand
         self.count["device.overfetch"] += moved - demand
@@ -233,8 +233,8 @@ class RefMemory:
         self.count["device.writeback"] += len(line.dirty) if raw and after == 7 else new[0]
         self.count["link.writeback"] += SECTOR_BYTES * new[1]
         self.count["buddy_writebacks"] += touches_buddy
-        self.count["grown"] += change > 0
-        self.count["shrunk"] += change < 0
+        self.count["class_increases"] += change > 0
+        self.count["class_decreases"] += change < 0
         self.state[entry] = after | after << 4
 
     def size_state(self, size_class: int) -> int:

@@ -175,7 +175,7 @@ def utilization_of(run: RefRun, time_ps: int) -> dict[str, float]:
         "link_write": counts["link.write_bytes"] * link_byte_ps,
         "l2_slices": sectors * numbers.slice_cost / FINE / machine.l2.slices,
         "crossbar_reply": counts["l2.read_sectors"] * numbers.reply_cost / FINE / sms,
-        "l1": (counts["line_accesses"] + counts["l1_turns"]) * numbers.l1_line / sms,
+        "l1": (counts["line_accesses"] + counts["l1_conflict_cycles"]) * numbers.l1_line / sms,
         "issue_slots": slots / (sms * machine.sm.schedulers),
         "um_fault_handling": counts["um.fault_handling_busy_ps"],
     }

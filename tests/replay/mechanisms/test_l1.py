@@ -52,7 +52,7 @@ def test_a_merged_access_waits_for_the_sector_that_is_on_its_way():
     """The second warp's load of the same sector at 2 arrives with the first one's at 201, not as a hit at 22."""
     count = run(M, [load(0)], [load(0), store(1)])
     assert count["now_ps"] == (201 + 100) * NS
-    assert (count["l1_merged"], count["l1_hits"], count["demanded"]) == (1, 0, 1)
+    assert (count["l1_mshr_merges"], count["l1_hits"], count["l2_read_misses"]) == (1, 0, 1)
 
 
 @pytest.mark.parametrize(("asked_ns", "used_ns"), [(181, 201), (182, 202), (200, 220), (201, 221)])

@@ -13,7 +13,7 @@ def test_a_merged_access_waits_for_the_sector_that_is_on_its_way():
     """A sector asked for at 1 is at the slice at 151; asked for again at 2, past the L1, it is there no earlier."""
     count = run(M, [load(0, use_distance=0), load(0, **PAST_L1), store(1)])
     assert count["now_ps"] == (201 + 100) * NS
-    assert (count["l2_read_merged"], count["l2_read_hits"], count["demanded"]) == (1, 0, 1)
+    assert (count["l2_read_mshr_merges"], count["l2_read_hits"], count["l2_read_misses"]) == (1, 0, 1)
 
 
 def test_a_line_has_one_arrival_time():
@@ -136,7 +136,7 @@ def test_the_oldest_dirty_lines_of_a_set_are_written_back_and_stay():
     assert (count["writeback_sectors"], count["dirty_left"]) == (1, 2)
     for entry, rewritten in ((0, 0), (1, 1), (2, 0)):  # the line that was clean is dirtied anew
         again = run(few, [store(0), store(1), store(0), store(2), store(entry)])
-        assert again["dirtied_sectors"] - count["dirtied_sectors"] == rewritten
+        assert again["sectors_made_dirty"] - count["sectors_made_dirty"] == rewritten
     clean = [store(0), store(1), store(0), store(2), load(1, critical_path_cycles=300)]
     assert time_of(few, clean) == (3 + 1 + 300 + 100) * NS  # it hits
     assert run(M, [store(0), store(1), store(2)])["writeback_sectors"] == 0
@@ -146,7 +146,7 @@ def test_a_partial_sector_that_was_written_back_is_fetched_anew():
     few = machine(l2__max_dirty="32 B")
     ops = [store((0, 1, 0)), store(1), load(0, critical_path_cycles=300)]
     assert time_of(few, ops) == time_of(M, ops) == (302 + 200) * NS
-    assert run(few, [*ops, store((0, 1, 0))])["dirtied_sectors"] == 3
+    assert run(few, [*ops, store((0, 1, 0))])["sectors_made_dirty"] == 3
 
 
 def test_atomics_clean_their_sets_too():
@@ -178,4 +178,4 @@ def test_requests_of_threads_that_meet_go_round_the_lines_first_sectors():
     """Two lines of two sectors and three atomic_conflicts: seven sectors, five requests."""
     ops = [atomic((0, 6), (1, 12), flags=FLAG_TIMED | 3 << ATOMIC_CONFLICTS_SHIFT)]
     count = run(machine(sm__split_conflicting_atomics=True), ops)
-    assert (count["load_sectors"], count["line_accesses"], count["demanded"]) == (7, 5, 4)
+    assert (count["load_sectors"], count["line_accesses"], count["l2_read_misses"]) == (7, 5, 4)

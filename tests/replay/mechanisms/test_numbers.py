@@ -12,13 +12,13 @@ P100 = Machine.load("p100-nvlink2")
 #: By hand: 1.3 GHz, 875 MHz, 32 B at 41.6, 83.2 and 14 GB/s, costs in 1/1024 ps
 BY_HAND = {
     "cycle_ps": 769,  # 769.23
-    "step_ps": 3077,  # 3076.92
+    "pipeline_ps": 3077,  # 3076.92
     "issue_interval_ps": 769,
     "barrier_ps": 769,
-    "barrier_interval_ps": 0,
-    "code_ps": 0,
-    "code_ahead": 0,
-    "assumed_ps": 4615,  # 4615.38
+    "barrier_arrival_interval_ps": 0,
+    "icache_miss_ps": 0,
+    "icache_prefetch_lines": 0,
+    "assumed_instruction_ps": 4615,  # 4615.38
     "l1_hit_ps": 63077,  # 63076.92
     "l1_line_ps": 769,
     "l1_queue_ps": 32 * 769,
@@ -28,8 +28,8 @@ BY_HAND = {
     "request_cost": 787_693,  # 787,692.31, up
     "reply_cost": 787_693,
     "slice_cost": 393_847,  # 393,846.15, up
-    "codec_ps": 12_571,  # 12,571.43
-    "codec_cost": 1143 * 1024,  # of 1142.86
+    "compressor_ps": 12_571,  # 12,571.43
+    "compressor_cost": 1143 * 1024,  # of 1142.86
     "dram_burst_ps": 2286,  # 2285.71, up
     "dram_before_ps": (280_000 - 180_000 - 14_000 - 14_000 - 2286) // 2,
     "dram_after_ps": 34_857,

@@ -31,7 +31,7 @@ def test_the_far_partition_takes_longer():
 def test_what_was_read_from_afar_is_near():
     count = run(M, [load(1), load(1, **PAST_L1)])
     assert count["now_ps"] == (241 + 100) * NS
-    assert (count["l2_read_hits"], count["demanded"], count["l2_lines"]) == (1, 1, 2)
+    assert (count["l2_read_hits"], count["l2_read_misses"], count["l2_lines"]) == (1, 1, 2)
 
 
 def test_the_home_has_it_too():
@@ -43,7 +43,7 @@ def test_who_asks_for_what_is_coming_waits_for_it():
     """It is at the near slice at 191; asked for at 2, from there on with the first."""
     count = run(M, [load(1, use_distance=0), load(1, **PAST_L1)])
     assert count["now_ps"] == 241 * NS
-    assert (count["l2_read_merged"], count["demanded"]) == (1, 1)
+    assert (count["l2_read_mshr_merges"], count["l2_read_misses"]) == (1, 1)
 
 
 def test_a_store_takes_its_sectors_out_of_copies():
