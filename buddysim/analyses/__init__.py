@@ -1,8 +1,8 @@
-"""What a trace's memory holds, and what a Buddy Compression memory makes of it: one analysis per file of this folder.
+"""Analyses of a trace's memory contents under Buddy Compression: one analysis per file of this folder.
 
 An analysis is a module with ``SUMMARY``, a line, and ``analyse(trace, options) -> Finding``; ``ORDER`` is its position
-in lists; ``READS`` names the options that its finding depends on, all without it: findings are stored by these. Its
-name is its file's.
+in lists; ``READS`` names the options that its result depends on (default: all); stored results have them in
+their key. Its name is its file's name.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ __all__ = ["REGISTRY", "AnalysisOptions", "AnalysisResult", "DoesNotApply", "ana
 
 
 def reads(name: str) -> tuple[str, ...]:
-    """The options that an analysis depends on."""
-    every = tuple(field.name for field in fields(AnalysisOptions))
-    return tuple(getattr(REGISTRY.find(name), "READS", every))
+    """Return the options that an analysis depends on."""
+    all_options = tuple(field.name for field in fields(AnalysisOptions))
+    return tuple(getattr(REGISTRY.find(name), "READS", all_options))
 
 
 def replays(name: str) -> bool:
@@ -35,17 +35,17 @@ def replays(name: str) -> bool:
 
 
 def analyse(trace: Trace, name: str, options: AnalysisOptions | None = None) -> AnalysisResult:
-    """One analysis of a trace.
+    """Analyse a trace.
 
     Parameters
     ----------
     name : a name of `REGISTRY`
-    options : how; None: the defaults
+    options : options; None: the defaults
 
     Raises
     ------
     DoesNotApply
-        where the trace lacks what only some analyses need
+        where the trace lacks data that only some analyses need
     BuddysimError
         where it lacks what all need, its end is missing without `AnalysisOptions.partial`, or an option is wrong
     """

@@ -1,4 +1,4 @@
-"""What crosses the link to buddy memory, kernel by kernel (Buddy Compression, Fig. 8: over one iteration)."""
+"""Traffic to buddy memory over the link, kernel by kernel (Buddy Compression, Fig. 8: over one iteration)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from buddysim.trace import Trace
 ORDER = 70
 SUMMARY = "traffic to buddy memory, kernel by kernel (Fig. 8)"
 READS = ("compressors", "threshold", "profile_from", "machine")
-MOST_SHOWN = 20
-"""Rows on a screen; of more kernels, each row there is several."""
+MAX_SHOWN = 20
+"""Most rows on a screen; with more kernels, each row is the sum of several."""
 
 COLUMNS = ("launch", "name", "launch_ps", "time_ps", "device_bytes", "link_bytes", "link_fraction")
 
@@ -41,30 +41,38 @@ def analyse(trace: Trace, options: AnalysisOptions) -> AnalysisResult:
     for kernel in result.to_dict()["per_kernel"]:
         device = (kernel["device_read_sectors"] + kernel["device_write_sectors"]) * SECTOR_BYTES
         link = kernel["link_read_bytes"] + kernel["link_write_bytes"]
-        share = link / (device + link) if device + link else None
+        link_fraction = link / (device + link) if device + link else None
         rows.append(
-            (kernel["launch_index"], kernel["name"], kernel["launch_ps"], kernel["time_ps"], device, link, share)
+            (
+                kernel["launch_index"],
+                kernel["name"],
+                kernel["launch_ps"],
+                kernel["time_ps"],
+                device,
+                link,
+                link_fraction,
+            )
         )
     notes = (
-        f"modelled on {machine.name}; {target_source_text(options)}, threshold {options.threshold:g}, sizes by "
+        f"simulated on {machine.name}; {target_source_text(options)}, threshold {options.threshold:g}, sizes by "
         f"{options.compressor}",
-        "of kernels that overlap, traffic counts for each while it runs; write-backs come when lines are evicted, at "
-        "times in a later kernel",
+        "traffic while overlapping kernels run counts for each of them; a write-back counts for the kernel that "
+        "runs when the line is evicted",
     )
-    shown = rows if len(rows) <= MOST_SHOWN else [_together(rows[part]) for part in _parts(len(rows))]
+    shown = rows if len(rows) <= MAX_SHOWN else [_together(rows[part]) for part in _parts(len(rows))]
     return AnalysisResult("traffic to buddy memory by kernel", COLUMNS, rows, notes, AnalysisResult("", COLUMNS, shown))
 
 
 def _parts(count: int) -> list[slice]:
-    """So many kernels in `MOST_SHOWN` runs of nearly the same length."""
-    ends = [count * part // MOST_SHOWN for part in range(MOST_SHOWN + 1)]
+    """Slices of `count` kernels: `MAX_SHOWN` of nearly the same length."""
+    ends = [count * part // MAX_SHOWN for part in range(MAX_SHOWN + 1)]
     return [slice(*pair) for pair in pairwise(ends)]
 
 
 def _together(rows: Sequence[tuple[Any, ...]]) -> tuple[Value, ...]:
-    """One row for several kernels, one after the other."""
+    """One row for several consecutive kernels."""
     first, last = rows[0], rows[-1]
     device, link = (sum(row[column] for row in rows) for column in (4, 5))
     name = f"{len(rows)} kernels up to {last[0]}"
-    share = link / (device + link) if device + link else None
-    return (first[0], name, first[2], sum(row[3] for row in rows), device, link, share)
+    link_fraction = link / (device + link) if device + link else None
+    return (first[0], name, first[2], sum(row[3] for row in rows), device, link, link_fraction)

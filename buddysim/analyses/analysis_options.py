@@ -1,4 +1,4 @@
-"""How traces are analysed: one set of options for every analysis."""
+"""Options of analyses: one set for every analysis."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KIB = 1024
 
 @dataclass(frozen=True)
 class AnalysisOptions:
-    """Everything besides the trace that analyses depend on; checked when made.
+    """Options of an analysis, checked on construction.
 
     Attributes
     ----------
@@ -51,8 +51,8 @@ class AnalysisOptions:
                 find_for_entries(part)
         if not self.compressors:
             raise BuddysimError("compressors: expected one or more")
-        for share in (self.threshold, *self.thresholds):
-            ProfileOptions(threshold=share)
+        for threshold in (self.threshold, *self.thresholds):
+            ProfileOptions(threshold=threshold)
         for size in (*self.metadata_sizes, *self.metadata_lines):
             if isinstance(size, bool) or not isinstance(size, int) or size < 1:
                 raise BuddysimError(f"metadata cache: {shortened(size)}: expected a number of bytes")
@@ -69,5 +69,5 @@ class AnalysisOptions:
 
     def profile(self, threshold: float | None = None, policy: str = ProfileOptions.policy) -> ProfileOptions:
         """How targets are chosen."""
-        chosen = self.threshold if threshold is None else threshold
-        return ProfileOptions(threshold=chosen, policy=policy, compressor=self.compressor)
+        threshold = self.threshold if threshold is None else threshold
+        return ProfileOptions(threshold=threshold, policy=policy, compressor=self.compressor)

@@ -1,4 +1,4 @@
-"""What an analysis finds: a table of plain values, and what to show of it."""
+"""Result of an analysis: a table of plain values, and its rows for a screen."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Value = str | int | float | None
 
 
 class DoesNotApply(BuddysimError):
-    """The trace has values, but not those that this analysis needs: asked for all analyses, it is left out."""
+    """The trace lacks data that this analysis needs; a command that runs all analyses leaves it out."""
 
 
 @dataclass(frozen=True)
@@ -25,12 +25,11 @@ class AnalysisResult:
 
     Attributes
     ----------
-    title : what it is, in a line
-    columns : their names, each with the unit of its numbers behind it where it has one: ``stored_bytes``. Shares are
-        numbers from 0 to 1
-    rows : a value for each column; None where there is none (the ratio of zeros alone)
-    notes : what is measured, modelled or assumed
-    shown : the rows for a screen, where these are fewer than `rows`, and their columns; None: all
+    title : title of the table, one line
+    columns : names of columns, with their unit where they have one: ``stored_bytes``. Fractions are from 0 to 1
+    rows : a value for each column; None: no value (the ratio of only zeros)
+    notes : what is captured, simulated or assumed
+    shown : table for a screen, where that has fewer rows; None: this table
     """
 
     title: str
@@ -40,14 +39,14 @@ class AnalysisResult:
     shown: AnalysisResult | None = None
 
     def records(self) -> list[Mapping[str, Value]]:
-        """The rows as mappings of column and value."""
+        """Return the rows as mappings of column and value."""
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
 
     def column(self, name: str) -> list[Any]:
-        """The values of a column."""
+        """Return the values of a column."""
         at = self.columns.index(name)
         return [row[at] for row in self.rows]
 
     def to_dataframe(self) -> pandas.DataFrame:
-        """The rows as a frame (needs pandas)."""
+        """Return the rows as a data frame (needs pandas)."""
         return frame([dict(row) for row in self.records()], None)

@@ -1,4 +1,4 @@
-"""How the sizes of entries change between snapshots: whether a target chosen once holds."""
+"""Changes of entries' size classes between snapshots: whether a target ratio fits the whole run."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from buddysim.analyses.analysis_options import AnalysisOptions
 from buddysim.analyses.analysis_result import AnalysisResult, Value
-from buddysim.analyses.snapshot_classes import MEASURED, classes_at, snapshots_of_run
+from buddysim.analyses.snapshot_classes import SIZES_NOTE, classes_at, snapshots_of_run
 from buddysim.buddy.entry_values import EntryValues
 from buddysim.compress import SECTORS_OF_CLASS, UNKNOWN_CLASS
 from buddysim.trace import Trace
 
 ORDER = 50
-SUMMARY = "entries that change their size class between snapshots"
+SUMMARY = "fraction of entries that change their size class between snapshots"
 READS = ("compressors",)
 COLUMNS = (
     "from_snapshot", "to_snapshot", "launches", "entries", "class_change_fraction", "more_sectors_fraction",
@@ -41,9 +41,9 @@ def analyse(trace: Trace, options: AnalysisOptions) -> AnalysisResult:
                 more = _SECTORS[after] - _SECTORS[before]
                 counted += [len(before), (before != after).sum(), (more > 0).sum(), (more < 0).sum()]
         entries = int(counted[0])
-        shares = [int(count) / entries if entries else None for count in counted[1:]]
-        rows.append((number, number + 1, other.launch_index - one.launch_index, entries, *shares))
-    return AnalysisResult("change of entries' size class", COLUMNS, rows, (MEASURED.format(options.compressor),))
+        fractions = [int(count) / entries if entries else None for count in counted[1:]]
+        rows.append((number, number + 1, other.launch_index - one.launch_index, entries, *fractions))
+    return AnalysisResult("changes of entries' size classes", COLUMNS, rows, (SIZES_NOTE.format(options.compressor),))
 
 
 def _in_both(one: Windows, other: Windows) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.uint8]]]:

@@ -1,4 +1,4 @@
-"""Share of entries of each size class (Buddy Compression, ISCA version, Fig. 5b)."""
+"""Fraction of entries of each size class (Buddy Compression, ISCA version, Fig. 5b)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from buddysim.analyses.analysis_options import AnalysisOptions
 from buddysim.analyses.analysis_result import AnalysisResult, Value
 from buddysim.analyses.snapshot_classes import (
-    MEASURED,
     SAMPLED,
+    SIZES_NOTE,
     allocation_classes_at,
     scale_to_allocation,
     snapshots_of_run,
@@ -20,7 +20,7 @@ from buddysim.compress import STUDY_CLASSES
 from buddysim.trace import Trace
 
 ORDER = 20
-SUMMARY = "share of entries of each size class (Fig. 5b, ISCA version)"
+SUMMARY = "fraction of entries of each size class (Fig. 5b, ISCA version)"
 READS = ("compressors",)
 COLUMNS = ("compressor", "allocation", "snapshots", *(f"fraction_{size}B" for size in STUDY_CLASSES))
 WHOLE = "all allocations"
@@ -32,21 +32,21 @@ def analyse(trace: Trace, options: AnalysisOptions) -> AnalysisResult:
     sampled = False
     for name in options.compressors:
         values = EntryValues(trace, name)
-        shares: dict[int, list[NDArray[np.float64]]] = {}
-        whole = []
+        fractions: dict[int, list[NDArray[np.float64]]] = {}
+        totals = []
         for snapshot in snapshots_of_run(trace, values):
-            found = list(allocation_classes_at(trace, values, snapshot))
-            if not found:
-                continue  # it knows allocations in host memory only
-            sampled |= any(seen.sampled for seen in found)
-            total = np.sum([scale_to_allocation(seen) for seen in found], axis=0)
-            whole.append(total / total.sum())
-            for seen in found:
-                shares.setdefault(seen.allocation.index, []).append(seen.counts / seen.counts.sum())
-        if not whole:
-            raise BuddysimError(f"{trace.path}: has no values of device allocations: expected a trace with some")
-        rows.append((name, WHOLE, len(whole), *map(float, np.mean(whole, axis=0))))
-        for index, of_one in shares.items():
+            device_classes = list(allocation_classes_at(trace, values, snapshot))
+            if not device_classes:
+                continue  # it has sizes of allocations in host memory only
+            sampled |= any(classes.sampled for classes in device_classes)
+            total = np.sum([scale_to_allocation(classes) for classes in device_classes], axis=0)
+            totals.append(total / total.sum())
+            for classes in device_classes:
+                fractions.setdefault(classes.allocation.index, []).append(classes.counts / classes.counts.sum())
+        if not totals:
+            raise BuddysimError(f"{trace.path}: no data values of device allocations: expected a trace with some")
+        rows.append((name, WHOLE, len(totals), *map(float, np.mean(totals, axis=0))))
+        for index, of_one in fractions.items():
             rows.append((name, trace.allocations[index].name, len(of_one), *map(float, np.mean(of_one, axis=0))))
-    notes = (MEASURED.format(", ".join(options.compressors)), *([SAMPLED] if sampled else ()))
-    return AnalysisResult("share of entries of each size class, mean over the snapshots", COLUMNS, rows, notes)
+    notes = (SIZES_NOTE.format(", ".join(options.compressors)), *([SAMPLED] if sampled else ()))
+    return AnalysisResult("fraction of entries of each size class, mean over the snapshots", COLUMNS, rows, notes)

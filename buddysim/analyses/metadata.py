@@ -1,4 +1,4 @@
-"""Hit rate of the metadata cache against its size (Buddy Compression, Fig. 5b of the text version)."""
+"""Hit rate of the metadata cache by its size (Buddy Compression, Fig. 5b of the text version)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from buddysim.replay import simulate
 from buddysim.trace import Trace
 
 ORDER = 30
-SUMMARY = "hit rate of the metadata cache against its size (Fig. 5b)"
+SUMMARY = "hit rate of the metadata cache by its size (Fig. 5b)"
 READS = ("compressors", "threshold", "metadata_sizes", "metadata_lines", "profile_from", "machine")
 COLUMNS = ("bytes_per_slice", "line_bytes", "total_bytes", "accesses", "hit_fraction", "mshr_merge_fraction", "time_ps")
 
@@ -23,7 +23,8 @@ def analyse(trace: Trace, options: AnalysisOptions) -> AnalysisResult:
         for size in options.metadata_sizes:
             if size < line * machine.metadata_cache.ways:
                 raise BuddysimError(
-                    f"metadata cache: {size} B per slice: expected {line * machine.metadata_cache.ways} B or more: "
+                    f"metadata cache: {size} B per slice: too small: "
+                    f"expected {line * machine.metadata_cache.ways} B or more: "
                     f"{machine.metadata_cache.ways} ways of lines of {line} B"
                 )
             setting = {"metadata_cache.size": f"{size * slices} B", "metadata_cache.line": f"{line} B"}
@@ -38,11 +39,13 @@ def analyse(trace: Trace, options: AnalysisOptions) -> AnalysisResult:
                 partial=options.partial,
             ).counters
             accesses = counted["metadata.accesses"]
-            shares = [counted[f"metadata.{kind}"] / accesses if accesses else None for kind in ("hits", "mshr_merges")]
-            rows.append((size, line, size * slices, accesses, *shares, counted["time_ps"]))
+            fractions = [
+                counted[f"metadata.{kind}"] / accesses if accesses else None for kind in ("hits", "mshr_merges")
+            ]
+            rows.append((size, line, size * slices, accesses, *fractions, counted["time_ps"]))
     notes = (
-        f"modelled: replayed on {machine.name}, {slices} slices, {machine.metadata_cache.ways} ways; merged accesses "
-        "found their line on its way and are no hits",
+        f"simulated on {machine.name}, {slices} slices, {machine.metadata_cache.ways} ways; MSHR merges "
+        "are accesses to a pending line and do not count as hits",
         f"{target_source_text(options)}, threshold {options.threshold:g}",
     )
     return AnalysisResult(

@@ -1,4 +1,4 @@
-"""Entries that overflow their targets at each snapshot, targets kept (Buddy Compression, Fig. 8)."""
+"""Entries that overflow their targets at each snapshot, with fixed targets (Buddy Compression, Fig. 8)."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from buddysim.buddy.entry_values import EntryValues
 from buddysim.trace import Trace
 
 ORDER = 65
-SUMMARY = "entries that overflow their final targets, at each snapshot (Fig. 8)"
+SUMMARY = "fraction of entries that overflow their final targets, at each snapshot (Fig. 8)"
 COLUMNS = ("snapshot", "launches", "label", "entries", "overflow_fraction")
 READS = ("compressors", "threshold", "profile_from")
 
 
 def analyse(trace: Trace, options: AnalysisOptions) -> AnalysisResult:
-    """A row for each snapshot: of the entries whose sizes it has, those that reach into buddy memory."""
+    """A row for each snapshot: the entries with known sizes, and the fraction that overflows into buddy memory."""
     snapshots = snapshots_of_run(trace, EntryValues(trace, options.compressor))
-    how = options.profile()
-    seen = profile_under(trace, select_targets(trace, how, options), how)
+    profile_options = options.profile()
+    profile = profile_under(trace, select_targets(trace, profile_options, options), profile_options)
     rows: list[tuple[Value, ...]] = []
     for number, snapshot in enumerate(snapshots):
-        entries, over = seen.overflow_at(snapshot.index)
-        share = over / entries if entries else None
-        rows.append((number, snapshot.launch_index, snapshot.label, entries, share))
+        entries, overflowing = profile.overflow_at(snapshot.index)
+        overflow_fraction = overflowing / entries if entries else None
+        rows.append((number, snapshot.launch_index, snapshot.label, entries, overflow_fraction))
     notes = (
         f"{target_source_text(options)}, threshold {options.threshold:g}, sizes by {options.compressor}; "
-        f"compression ratio with these targets: {seen.ratio:.3f} at every snapshot",
+        f"compression ratio with these targets: {profile.ratio:.3f} at every snapshot",
     )
     return AnalysisResult("entries that overflow their targets", COLUMNS, rows, notes)

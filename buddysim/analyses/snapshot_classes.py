@@ -1,4 +1,4 @@
-"""Entry sizes at the snapshots over a run: what most analyses begin with."""
+"""Entry sizes at the snapshots of a run, for most analyses."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from buddysim.buddy.entry_values import EntryValues
 from buddysim.compress import UNKNOWN_CLASS
 from buddysim.trace import Allocation, Snapshot, Trace
 
-MEASURED = "sizes of real values, by {}; entries placed freely in 8 size classes (Buddy Compression, Sec. 2.4)"
+SIZES_NOTE = "sizes of captured data values, by {}; every entry takes its size class (Buddy Compression, Sec. 2.4)"
 _WINDOW = 1 << 20
-SAMPLED = "of allocations whose bytes were sampled, the pages that are there stand for the others"
+SAMPLED = "of allocations with sampled bytes, the sampled pages represent the others"
 
 
 class AllocationClasses(NamedTuple):
@@ -23,8 +23,8 @@ class AllocationClasses(NamedTuple):
 
     Attributes
     ----------
-    counts : int64 (8,), entries of each size class, of those whose size is known
-    sampled : not of all entries
+    counts : int64 (8,), entries of each size class, among entries with known size
+    sampled : False: all entries are counted
     """
 
     allocation: Allocation
@@ -33,24 +33,24 @@ class AllocationClasses(NamedTuple):
 
 
 def snapshots_of_run(trace: Trace, values: EntryValues) -> list[Snapshot]:
-    """The snapshots with sizes that are samples of the run; where there are none, those for the replay of a launch.
+    """Return the snapshots with sizes that sample the run; without any, those for the replay of a launch.
 
     Raises
     ------
     BuddysimError
-        where the trace has no values
+        where the trace has no data values
     """
-    found = [trace.snapshots[index] for index in values.snapshots]
-    found = [one for one in found if not one.for_replay] or found
-    if not found:
+    snapshots = [trace.snapshots[index] for index in values.snapshots]
+    snapshots = [snapshot for snapshot in snapshots if not snapshot.for_replay] or snapshots
+    if not snapshots:
         raise BuddysimError(
-            f"{trace.path}: has no values: expected a trace with snapshots, for example traces/fdtd2048.bin"
+            f"{trace.path}: no data values: expected a trace with snapshots, for example traces/fdtd2048.bin"
         )
-    return found
+    return snapshots
 
 
 def allocation_classes_at(trace: Trace, values: EntryValues, snapshot: Snapshot) -> Iterator[AllocationClasses]:
-    """The device allocations that a snapshot has sizes of."""
+    """Yield the size classes of the device allocations of which a snapshot has sizes."""
     for allocation in trace.allocations:
         known = allocation.space == "device" and snapshot.index in values.snapshots_of(allocation.index)
         if known and allocation.entries:
@@ -62,11 +62,11 @@ def allocation_classes_at(trace: Trace, values: EntryValues, snapshot: Snapshot)
 def classes_at(
     values: EntryValues, snapshot: Snapshot, allocation: Allocation
 ) -> Iterator[tuple[int, NDArray[np.uint8]]]:
-    """The size class of every entry of an allocation, in windows of whole pages of which any is known.
+    """Yield the size class of every entry of an allocation, in windows of full pages with any known size.
 
     Yields
     ------
-    first entry of a window, and its classes, uint8 (entries,), `UNKNOWN_CLASS` where one isn't known
+    first entry of a window, and its classes, uint8 (entries,), `UNKNOWN_CLASS` where it is unknown
     """
     first, window = -1, np.empty(0, np.uint8)
     for start, classes in values.known(snapshot.index, allocation.index):
@@ -85,6 +85,6 @@ def classes_at(
         yield first, window
 
 
-def scale_to_allocation(seen: AllocationClasses) -> NDArray[np.float64]:
-    """Entries of each size class of the whole allocation."""
-    return seen.counts.astype(np.float64) * (seen.allocation.entries / int(seen.counts.sum()))
+def scale_to_allocation(classes: AllocationClasses) -> NDArray[np.float64]:
+    """Scale the counts of size classes to all entries of the allocation."""
+    return classes.counts.astype(np.float64) * (classes.allocation.entries / int(classes.counts.sum()))

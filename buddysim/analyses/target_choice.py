@@ -1,4 +1,4 @@
-"""Targets that an analysis looks at: chosen on the trace itself, or on another input of its program."""
+"""Targets of an analysis: chosen on the trace itself, or on another input of its program."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from buddysim.trace import Trace, open_trace
 from buddysim.trace.partial import require_complete
 
 
-def select_targets(trace: Trace, how: ProfileOptions, options: AnalysisOptions) -> Targets:
-    """The targets of a trace's allocations.
+def select_targets(trace: Trace, profile_options: ProfileOptions, options: AnalysisOptions) -> Targets:
+    """Choose targets for the allocations of a trace.
 
     Raises
     ------
     BuddysimError
-        where the other input can't be read, or has none of the trace's names
+        where the other input is unreadable, or has none of the trace's allocation names
     """
     if options.profile_from is None:
-        return profile_with(trace, how).targets
+        return profile_with(trace, profile_options).targets
     with open_trace(options.profile_from) as other:
         require_complete(other, options.partial)
-        return targets_of_other_input(profile_with(other, how).targets, trace)
+        return targets_of_other_input(profile_with(other, profile_options).targets, trace)
 
 
 def target_source_text(options: AnalysisOptions) -> str:
-    """Where targets come from, for notes."""
+    """Return the source of the targets, for notes."""
     if options.profile_from is None:
-        return "targets from this very trace"
-    return "targets from another input of the same program"
+        return "targets chosen on the same trace"
+    return "targets chosen on another input of the program"

@@ -19,30 +19,31 @@ READS = ("compressors", "threshold", "profile_from", "machine")
 
 
 def analyse(trace: Trace, options: AnalysisOptions) -> AnalysisResult:
-    """A row for each policy: entries that overflow their target, and accesses to buddy memory of a replay."""
+    """A row for each policy: entries that overflow their target, and buddy accesses of a replay."""
     snapshots_of_run(trace, EntryValues(trace, options.compressor))
     machine = options.loaded_machine
     rows: list[tuple[Value, ...]] = []
     for policy in POLICIES:
-        how = options.profile(policy=policy)
-        found = profile_under(trace, select_targets(trace, how, options), how)
-        counted = simulate(
-            trace, machine, "buddy", found.targets, compressor=options.compressor, partial=options.partial
+        profile_options = options.profile(policy=policy)
+        profile = profile_under(trace, select_targets(trace, profile_options, options), profile_options)
+        counters = simulate(
+            trace, machine, "buddy", profile.targets, compressor=options.compressor, partial=options.partial
         ).counters
-        link = counted["link.read_bytes"] + counted["link.write_bytes"]
+        link_bytes = counters["link.read_bytes"] + counters["link.write_bytes"]
         rows.append(
             (
                 policy,
-                found.ratio,
-                found.buddy_access_fraction,
-                counted["buddy.accesses"],
-                counted["buddy.access_fraction"],
-                link,
+                profile.ratio,
+                profile.buddy_access_fraction,
+                counters["buddy.accesses"],
+                counters["buddy.access_fraction"],
+                link_bytes,
             )
         )
     notes = (
         f"{target_source_text(options)}, threshold {options.threshold:g}, sizes by {options.compressor}",
-        "static: share of entries that overflow their target, mean over the snapshots; replayed: share of fills and "
-        f"write-backs of the L2 that touch buddy memory, modelled on {machine.name}",
+        "overflow_fraction: fraction of entries that overflow their target, mean over the snapshots; "
+        "buddy_access_fraction: fraction of L2 fills and write-backs that access buddy memory, "
+        f"simulated on {machine.name}",
     )
     return AnalysisResult("targets by policy", COLUMNS, rows, notes)

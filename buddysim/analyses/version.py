@@ -1,4 +1,4 @@
-"""The version of what analyses count: raise it when any finding changes. Replays have a version of their own.
+"""Version of the results of analyses: raise it when any result changes. Replays have a version of their own.
 
 2: targets on another input; the sectors that each entry needs.
 """

@@ -23,7 +23,7 @@ def data(source: ResultSource) -> FigureTable:
     """Up to `ROWS` rows for each workload: the mean size of an entry over the pages that a row stands for."""
     rows = []
     for name in source.buddy.names():
-        found = source.buddy.analysis_rows(name, "page-map")
+        found = source.buddy.analysis_rows(name, "page-classes")
         if not found:
             continue
         sizes = np.array([[page[f"entry{n}_bytes"] for n in range(_ENTRIES)] for page in found], dtype=np.float64)

@@ -1,1 +1,1 @@
-"""How pictures look, and how they are written."""
+"""Style and file output of figures."""

@@ -1,4 +1,4 @@
-"""A figure that a notebook shows by itself, whatever of matplotlib it has loaded."""
+"""A figure that a notebook displays without matplotlib's inline backend."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from matplotlib.figure import Figure
 
 
 class NotebookFigure(Figure):
-    """matplotlib's figure, with the picture that a notebook asks for."""
+    """matplotlib's figure, with the PNG image that a notebook displays."""
 
     def _repr_png_(self) -> bytes:
-        picture = io.BytesIO()
-        self.savefig(picture, format="png")
-        return picture.getvalue()
+        png = io.BytesIO()
+        self.savefig(png, format="png")
+        return png.getvalue()

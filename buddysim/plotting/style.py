@@ -1,4 +1,4 @@
-"""How figures look: colours that stay apart in grey, few lines, the papers' numbers as red marks."""
+"""Style of figures: colours that are distinct in grey, few lines, papers' values as red marks."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ KINDS = {
 def make_figure(
     title: str, rows: int = 1, columns: int = 1, width: float = 9.6, height: float = 4.2, **more: Any
 ) -> tuple[Figure, Any]:
-    """A figure with its title, and its axes.
+    """Make a figure with a title, and its axes.
 
     Parameters
     ----------
-    rows, columns : of axes
+    rows, columns : numbers of axes
     width, height : inches
-    more : for matplotlib's ``Figure.subplots``
+    more : arguments of matplotlib's ``Figure.subplots``
 
     Returns
     -------
     the figure, and its axes: one, or an array of them
     """
-    made = NotebookFigure(figsize=(width, height), dpi=110, layout="constrained")
-    axes = made.subplots(rows, columns, **more)
-    made.suptitle(title, x=0.01, ha="left", fontsize=11, color=INK)
+    figure = NotebookFigure(figsize=(width, height), dpi=110, layout="constrained")
+    axes = figure.subplots(rows, columns, **more)
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11, color=INK)
     for panel in axes.flat if hasattr(axes, "flat") else [axes]:
         style_axes(panel)
-    return made, axes
+    return figure, axes
 
 
 def style_axes(axes: Axes) -> None:
-    """Removes the frame, and pales the axes."""
+    """Remove the frame of axes, and make its lines pale."""
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     for side in ("left", "bottom"):
@@ -63,21 +63,21 @@ def style_axes(axes: Axes) -> None:
 def draw_grouped_bars(
     axes: Axes, groups: Sequence[str], series: Mapping[str, Sequence[float | None]], form: str = ""
 ) -> None:
-    """Bars of several series side by side for each group.
+    """Draw the bars of several series side by side for each group.
 
     Parameters
     ----------
     groups : labels on the horizontal axis
-    series : a value for each group, by label; None leaves a gap
-    form : format of the value written over each bar, such as ``"{:.1f}"``; none without it
+    series : a value for each group, by label; None: no bar
+    form : format of the value written over each bar, such as ``"{:.1f}"``; "": none
     """
     width = 0.8 / max(len(series), 1)
     for n, (label, values) in enumerate(series.items()):
         offset = (n - (len(series) - 1) / 2) * width
-        spots = [(x + offset, value) for x, value in enumerate(values) if value is not None]
-        axes.bar([x for x, _ in spots], [v for _, v in spots], width, label=label, color=SERIES[n % len(SERIES)])
+        points = [(x + offset, value) for x, value in enumerate(values) if value is not None]
+        axes.bar([x for x, _ in points], [v for _, v in points], width, label=label, color=SERIES[n % len(SERIES)])
         if form:
-            for x, value in spots:
+            for x, value in points:
                 axes.annotate(
                     form.format(value),
                     (x, value),
@@ -93,7 +93,7 @@ def draw_grouped_bars(
 def draw_stacked_bars(
     axes: Axes, groups: Sequence[str], parts: Mapping[str, Sequence[float]], width: float = 0.6
 ) -> list[float]:
-    """One bar for each group, its parts on top of each other; returns the heights of the bars."""
+    """Draw one bar for each group, its parts stacked; return the heights of the bars."""
     heights = [0.0] * len(groups)
     for n, (label, values) in enumerate(parts.items()):
         colour = KINDS.get(label, SERIES[n % len(SERIES)])
@@ -104,23 +104,23 @@ def draw_stacked_bars(
 
 
 def add_caption(axes: Axes, text: str, instead_of: str = "") -> None:
-    """Adds a paragraph to the caption under the figure, once; in place of another, where that is there."""
-    make_figure = axes.figure
-    before = [paragraph for paragraph in make_figure.get_supxlabel().splitlines() if paragraph != instead_of]
+    """Add a paragraph to the caption under the figure, once; in place of another paragraph, if the caption has it."""
+    figure = axes.figure
+    before = [paragraph for paragraph in figure.get_supxlabel().splitlines() if paragraph != instead_of]
     if text in before:
         return
-    found = make_figure.supxlabel("\n".join([*before, text]), x=0.01, ha="left", fontsize=7, color=INK)
-    found.set_wrap(True)
+    text_object = figure.supxlabel("\n".join([*before, text]), x=0.01, ha="left", fontsize=7, color=INK)
+    text_object.set_wrap(True)
 
 
 def mark_reported_values(
     axes: Axes, x: Sequence[float], y: Sequence[float], label: str = "paper", missing: str = ""
 ) -> None:
-    """Marks numbers that the paper reports, and says in the caption for how many of the bars, which are drawn before.
+    """Mark values that the paper reports; the caption says for how many of the bars. Draw the bars first.
 
     Parameters
     ----------
-    missing : the caption where the marks are something else than heights of these bars
+    missing : caption, where the marks are no heights of these bars
     """
     bars = len({round(bar.get_x() + bar.get_width() / 2, 3) for bar in axes.patches if isinstance(bar, Rectangle)})
     if len(x) < bars or missing:
@@ -135,7 +135,7 @@ def mark_reported_values(
 
 
 def draw_reported_line(axes: Axes, y: float, text: str) -> None:
-    """Draws a line where the paper reports an average or a bound; the caption says that its bars couldn't be read."""
+    """Draw a line at an average or bound that the paper reports; the caption says that single bars are unknown."""
     if "could not be read" not in axes.figure.get_supxlabel():
         add_caption(axes, LINES_ONLY)
     axes.axhline(y, color=REPORTED, linewidth=0.9, linestyle="--", zorder=4)
@@ -146,13 +146,13 @@ def draw_reported_line(axes: Axes, y: float, text: str) -> None:
 
 
 def add_legend(axes: Axes, columns: int = 4, **more: Any) -> None:
-    """A legend above the axes, in a row."""
-    usual: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1, 1.0), "fontsize": 8, "frameon": False}
-    axes.legend(ncols=columns, **{**usual, "handlelength": 1, **more})
+    """Add a legend above the axes."""
+    defaults: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1, 1.0), "fontsize": 8, "frameon": False}
+    axes.legend(ncols=columns, **{**defaults, "handlelength": 1, **more})
 
 
 def rotate_group_labels(axes: Axes, size: float = 7) -> None:
-    """Turns the labels of the groups upright, for many groups."""
+    """Rotate the labels of groups by 90 degrees, for many groups."""
     for label in axes.get_xticklabels():
         label.set_rotation(90)
         label.set_fontsize(size)

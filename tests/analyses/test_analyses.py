@@ -19,50 +19,50 @@ from tests.trace.builders import records
 ZERO, EIGHT, SECTOR, TWO, WHOLE = 0, 1, 3, 4, 7  # size classes of 0, 8, 32, 64 and 128 B
 
 
-def found(trace: Trace, name: str, **options: object) -> AnalysisResult:
+def analysis_of(trace: Trace, name: str, **options: object) -> AnalysisResult:
     return analyse(trace, name, AnalysisOptions(**options))  # type: ignore[arg-type]
 
 
 @pytest.fixture
 def trace(tmp_path: Path) -> Trace:
-    """Two allocations of 4 and 12 entries, three moments."""
-    moments = [
+    """Two allocations of 4 and 12 entries, three snapshots."""
+    snapshots = [
         (0, {"a": [ZERO] * 4, "b": [SECTOR] * 12}),
         (5, {"a": [ZERO, ZERO, SECTOR, WHOLE], "b": [SECTOR] * 6 + [TWO] * 6}),
         (9, {"a": [SECTOR] * 4, "b": [WHOLE] * 12}),
     ]
-    return write_trace(tmp_path / "t.bin", {"a": 4, "b": 12}, moments, maps=True)
+    return write_trace(tmp_path / "t.bin", {"a": 4, "b": 12}, snapshots, maps=True)
 
 
-def test_the_ratio_is_bytes_of_entries_over_bytes_of_classes(trace: Trace) -> None:
-    ratio = found(trace, "ratio")
+def test_ratio_is_entry_bytes_over_class_bytes(trace: Trace) -> None:
+    ratio = analysis_of(trace, "ratio")
     assert ratio.column("launches") == [0, 5, 9]
     assert ratio.column("allocated_bytes") == [16 * 128] * 3
     assert ratio.column("stored_bytes") == [12 * 32, 32 + 128 + 6 * 32 + 6 * 64, 4 * 32 + 12 * 128]
     assert ratio.column("ratio") == [2048 / stored for stored in ratio.column("stored_bytes")]
 
 
-def test_zeros_alone_have_no_ratio(tmp_path: Path) -> None:
+def test_trace_of_zeros_has_no_ratio(tmp_path: Path) -> None:
     zeros = write_trace(tmp_path / "z.bin", {"a": 4}, [(0, {"a": [ZERO] * 4})], maps=True)
-    ratio = found(zeros, "ratio")
+    ratio = analysis_of(zeros, "ratio")
     assert ratio.column("ratio") == [None]
-    assert "none: at times all is zero" in ratio.notes[0]
+    assert "none: a snapshot has only zeros" in ratio.notes[0]
 
 
-def test_the_ratio_by_another_compressor_comes_from_the_contents(tmp_path: Path) -> None:
+def test_ratio_of_another_compressor_uses_the_data_values(tmp_path: Path) -> None:
     """Of 128 B of zeros and as many of sevens, zvc needs 4 B of mask for the ones and 132 B for the others."""
     with TraceWriter(tmp_path / "t.bin", provenance()) as writer:
         index = writer.add_allocation("a", BASE, 256)
         data = np.repeat(np.array([0, 7], "<u4"), 32)
         writer.add_contents(writer.add_snapshot(0), index, data.view(np.uint8))
     with open_trace(tmp_path / "t.bin") as written:
-        ratio = found(written, "ratio", compressors=("bpc", "zvc"))
+        ratio = analysis_of(written, "ratio", compressors=("bpc", "zvc"))
     assert ratio.column("compressor") == ["bpc", "zvc"]
     assert ratio.column("stored_bytes") == [8, 128]  # zeros take nothing; bpc has 14 bits for 32 equal words
 
 
-def test_shares_of_classes_are_means_over_the_snapshots(trace: Trace) -> None:
-    whole, a, b = found(trace, "classes").records()
+def test_class_fractions_are_means_over_snapshots(trace: Trace) -> None:
+    whole, a, b = analysis_of(trace, "classes").records()
     assert whole["allocation"] == "all allocations"
     assert whole["fraction_0B"] == pytest.approx((4 / 16 + 2 / 16 + 0) / 3)
     assert whole["fraction_128B"] == pytest.approx((0 + 1 / 16 + 12 / 16) / 3)
@@ -73,7 +73,7 @@ def test_shares_of_classes_are_means_over_the_snapshots(trace: Trace) -> None:
 
 
 def test_changes_of_classes_and_of_sectors(trace: Trace) -> None:
-    first, second = found(trace, "changes").records()
+    first, second = analysis_of(trace, "changes").records()
     assert (first["launches"], first["entries"]) == (5, 16)
     assert first["class_change_fraction"] == 8 / 16  # two of a, six of b
     assert first["more_sectors_fraction"] == 8 / 16
@@ -83,11 +83,11 @@ def test_changes_of_classes_and_of_sectors(trace: Trace) -> None:
     assert second["fewer_sectors_fraction"] == 1 / 16
 
 
-def test_a_map_of_pages(tmp_path: Path) -> None:
-    """Half a page more than one: sizes by place, unknown ones beyond the end."""
+def test_page_classes_have_a_row_per_page(tmp_path: Path) -> None:
+    """Half a page more than one: sizes by position, unknown beyond the end."""
     classes = [SECTOR] * 64 + [ZERO, WHOLE] * 16
     trace = write_trace(tmp_path / "t.bin", {"a": 96}, [(0, {"a": classes})], maps=True)
-    heat = found(trace, "page-map")
+    heat = analysis_of(trace, "page-classes")
     assert [row[:2] for row in heat.rows] == [("a", 0), ("a", 1)]
     assert heat.rows[0][2:] == (32,) * 64
     assert heat.rows[1][2:] == (0, 128) * 16 + (None,) * 32
@@ -99,7 +99,7 @@ def test_thresholds_trade_ratio_for_accesses(tmp_path: Path) -> None:
     """15 of 100 entries are whole: 4x from a threshold of 0.15 on, 1x below; without a bound everything is 4x."""
     classes = [WHOLE] * 15 + [SECTOR] * 85
     trace = write_trace(tmp_path / "t.bin", {"a": 100, "b": 100}, [(0, {"a": classes, "b": [WHOLE] * 100})], maps=True)
-    study = found(trace, "threshold", thresholds=(0.14, 0.15, 1.0))
+    study = analysis_of(trace, "threshold", thresholds=(0.14, 0.15, 1.0))
     assert study.column("ratio") == [1.0, 200 / 125, 4.0]
     assert study.column("overflow_fraction") == [0, 15 / 200, 115 / 200]
 
@@ -116,10 +116,10 @@ def replayable(path: Path) -> Trace:
     return open_trace(path)
 
 
-def test_targets_by_policy_and_what_a_replay_makes_of_them(tmp_path: Path) -> None:
-    """Free placement reaches 2.29: naive takes 2x, the others 4x; sixteen entries overflow either."""
+def test_targets_by_policy_with_replayed_accesses(tmp_path: Path) -> None:
+    """A size class per entry reaches 2.29: naive takes 2x, the others 4x; sixteen entries overflow either."""
     with replayable(tmp_path / "t.bin") as trace:
-        targets = found(trace, "targets")
+        targets = analysis_of(trace, "targets")
     assert targets.column("policy") == ["naive", "per-allocation", "final"]
     assert targets.column("ratio") == [2.0, 4.0, 4.0]
     assert targets.column("overflow_fraction") == [0.25] * 3
@@ -129,7 +129,7 @@ def test_targets_by_policy_and_what_a_replay_makes_of_them(tmp_path: Path) -> No
 def test_traffic_by_kernel(tmp_path: Path) -> None:
     """Of 16 overflowing entries three sectors cross the link."""
     with replayable(tmp_path / "t.bin") as trace:
-        (row,) = found(trace, "accesses").records()
+        (row,) = analysis_of(trace, "accesses").records()
     assert (row["launch"], row["name"]) == (0, "load")
     assert row["link_bytes"] == 16 * 96
     assert row["link_fraction"] == pytest.approx(16 * 96 / (16 * 96 + row["device_bytes"]))  # type: ignore[operator]
@@ -146,7 +146,7 @@ def test_a_larger_metadata_cache_hits_more(tmp_path: Path) -> None:
             writer.end_kernel()
         writer.add_size_map(writer.add_snapshot(0), index, np.full(pages * 64, SECTOR, np.uint8))
     with open_trace(tmp_path / "t.bin") as trace:
-        metadata = found(trace, "metadata", metadata_sizes=(1024, 8192), metadata_lines=(32,))
+        metadata = analysis_of(trace, "metadata", metadata_sizes=(1024, 8192), metadata_lines=(32,))
     assert metadata.column("total_bytes") == [32 * 1024, 32 * 8192]
     assert metadata.column("accesses") == [2 * pages] * 2
     small, large = metadata.column("hit_fraction")
@@ -155,27 +155,29 @@ def test_a_larger_metadata_cache_hits_more(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", REGISTRY.names())
-def test_without_values_there_is_nothing_to_analyse(name: str, tmp_path: Path) -> None:
+def test_trace_without_data_values_is_refused(name: str, tmp_path: Path) -> None:
     empty = write_trace(tmp_path / "t.bin", {"a": 4})
     if name == "metadata":
         return  # it counts accesses, and says what its sizes are
-    with pytest.raises(BuddysimError, match=r"has no values: expected a trace with snapshots"):
-        found(empty, name)
+    with pytest.raises(BuddysimError, match=r"no data values: expected a trace with snapshots"):
+        analysis_of(empty, name)
 
 
-def test_what_is_wrong_is_named(trace: Trace) -> None:
+def test_wrong_options_are_named(trace: Trace) -> None:
     with pytest.raises(BuddysimError, match=r"analysis 'ratios': unknown.*nearest: ratio"):
         analyse(trace, "ratios")
     with pytest.raises(BuddysimError, match=r"compressor 'bpcc': unknown"):
         AnalysisOptions(compressors=("bpcc",))
     with pytest.raises(BuddysimError, match=r"threshold"):
         AnalysisOptions(threshold=1.5)
-    with pytest.raises(BuddysimError, match=r"64 B per slice: expected 128 B or more: 4 ways of lines of 32 B"):
-        found(trace, "metadata", metadata_sizes=(64,), metadata_lines=(32,))
+    with pytest.raises(
+        BuddysimError, match=r"64 B per slice: too small: expected 128 B or more: 4 ways of lines of 32 B"
+    ):
+        analysis_of(trace, "metadata", metadata_sizes=(64,), metadata_lines=(32,))
     assert buddysim.analyse is analyse
 
 
-def test_of_sampled_bytes_the_pages_that_are_there_stand_for_the_others(tmp_path: Path) -> None:
+def test_sampled_pages_represent_the_others(tmp_path: Path) -> None:
     """Page 0 of 2 is there, zeros; of another allocation, all 64 entries of 128 B: 192 entries, 64 of them stored."""
     with TraceWriter(tmp_path / "t.bin", provenance()) as writer:
         sampled = writer.add_allocation("sampled", BASE, 2 * PAGE)
@@ -184,35 +186,35 @@ def test_of_sampled_bytes_the_pages_that_are_there_stand_for_the_others(tmp_path
         writer.add_contents(snapshot, sampled, bytes(PAGE), pages=[0])
         writer.add_contents(snapshot, whole, entries([WHOLE] * 64))
     with open_trace(tmp_path / "t.bin") as trace:
-        ratio, classes, heat = (found(trace, name) for name in ("ratio", "classes", "page-map"))
+        ratio, classes, heat = (analysis_of(trace, name) for name in ("ratio", "classes", "page-classes"))
     assert ratio.column("ratio") == [192 / 64]
     assert any("sampled" in note for note in ratio.notes)
     assert classes.column("fraction_0B") == pytest.approx([128 / 192, 1, 0])
     assert [row[:2] for row in heat.rows] == [("sampled", 0), ("whole", 0)]
 
 
-def test_entries_of_unknown_size_are_empty_in_the_map(tmp_path: Path) -> None:
-    """Pages of half the size: the second half of the map's row isn't known."""
+def test_entries_of_unknown_size_are_empty(tmp_path: Path) -> None:
+    """Pages of half the size: the second half of the row is unknown."""
     with TraceWriter(tmp_path / "t.bin", provenance()) as writer:
         index = writer.add_allocation("a", BASE, PAGE)
         half = PAGE // 2
         writer.add_contents(writer.add_snapshot(0), index, bytes(half), pages=[0], page_bytes=half)
     with open_trace(tmp_path / "t.bin") as trace:
-        (row,) = found(trace, "page-map").rows
+        (row,) = analysis_of(trace, "page-classes").rows
     assert row[2:] == (0,) * 32 + (None,) * 32
 
 
-def test_overflow_at_each_snapshot_under_kept_targets(trace: Trace) -> None:
+def test_overflow_at_each_snapshot_with_fixed_targets(trace: Trace) -> None:
     """a has 4x by its first snapshots and overflows later; b has what the worst snapshot leaves it."""
-    over = found(trace, "overflow", threshold=1.0)
+    over = analysis_of(trace, "overflow", threshold=1.0)
     assert over.column("entries") == [16, 16, 16]
     assert over.column("overflow_fraction") == [0.0, 7 / 16, 12 / 16]  # 4x everywhere: one sector is kept
     assert over.column("launches") == [0, 5, 9]
-    assert found(trace, "overflow", threshold=0.0).column("overflow_fraction") == [0.0, 0.0, 0.0]
+    assert analysis_of(trace, "overflow", threshold=0.0).column("overflow_fraction") == [0.0, 0.0, 0.0]
 
 
-def test_sectors_needed_are_the_best_achievable(trace: Trace) -> None:
-    row = found(trace, "threshold", thresholds=(0.3,)).records()[0]
+def test_per_entry_sector_ratio_is_the_best_achievable(trace: Trace) -> None:
+    row = analysis_of(trace, "threshold", thresholds=(0.3,)).records()[0]
     a, b = (0 + (0 + 0 + 1 + 4) + 4) / 3, (12 + (6 + 12) + 48) / 3  # sectors, mean over the snapshots
     assert row["per_entry_sector_ratio"] == pytest.approx(16 * 4 / (a + b))
 
@@ -221,11 +223,11 @@ def test_targets_of_another_input(tmp_path: Path) -> None:
     """Chosen where everything fits a sector; the other input's entries need all four."""
     small = write_trace(tmp_path / "small.bin", {"a": 4}, [(0, {"a": [SECTOR] * 4})], maps=True)
     large = write_trace(tmp_path / "large.bin", {"a": 8}, [(0, {"a": [WHOLE] * 8})], maps=True)
-    (row,) = found(large, "threshold", thresholds=(0.3,), profile_from=str(small.path)).records()
+    (row,) = analysis_of(large, "threshold", thresholds=(0.3,), profile_from=str(small.path)).records()
     assert (row["ratio"], row["overflow_fraction"]) == (4.0, 1.0)
-    (own,) = found(large, "threshold", thresholds=(0.3,)).records()
+    (own,) = analysis_of(large, "threshold", thresholds=(0.3,)).records()
     assert (own["ratio"], own["overflow_fraction"]) == (1.0, 0.0)
-    assert found(large, "overflow", profile_from=str(small.path)).column("overflow_fraction") == [1.0]
+    assert analysis_of(large, "overflow", profile_from=str(small.path)).column("overflow_fraction") == [1.0]
 
 
 def test_the_smaller_of_two_compressors_counts(tmp_path: Path) -> None:
@@ -236,8 +238,10 @@ def test_the_smaller_of_two_compressors_counts(tmp_path: Path) -> None:
         index = writer.add_allocation("a", BASE, 384)
         writer.add_contents(writer.add_snapshot(0), index, data.astype("<u4").view(np.uint8))
     with open_trace(tmp_path / "t.bin") as written:
-        stored = found(written, "ratio", compressors=("bdi", "fpc", "bdi+fpc")).column("stored_bytes")
-        single = [found(written, "classes", compressors=(name,)).records()[0] for name in ("bdi", "fpc", "bdi+fpc")]
+        stored = analysis_of(written, "ratio", compressors=("bdi", "fpc", "bdi+fpc")).column("stored_bytes")
+        single = [
+            analysis_of(written, "classes", compressors=(name,)).records()[0] for name in ("bdi", "fpc", "bdi+fpc")
+        ]
     assert stored[2] < min(stored[:2])
     assert single[2]["fraction_128B"] == pytest.approx(1 / 3)
     with pytest.raises(BuddysimError, match="bdj"):
@@ -245,7 +249,7 @@ def test_the_smaller_of_two_compressors_counts(tmp_path: Path) -> None:
 
 
 def test_changes_while_launches_run(tmp_path: Path) -> None:
-    """Of 8 entries two grow and one shrinks; what isn't seen again is as it was."""
+    """Of 8 entries two grow and one shrinks; entries without a new size do not change."""
     names = {"a": 8, "b": 8}
     with TraceWriter(tmp_path / "t.bin", provenance()) as writer:
         index = {
@@ -260,7 +264,7 @@ def test_changes_while_launches_run(tmp_path: Path) -> None:
             for name, classes in known.items():
                 writer.add_size_map(snapshot, index[name], np.array(classes, np.uint8))
     with open_trace(tmp_path / "t.bin") as written:
-        before, after = found(written, "launches").records()
+        before, after = analysis_of(written, "launches").records()
     assert (before["launch"], after["launch"]) == (3, 4)
     assert (before["ratio"], after["ratio"]) == (16 * 128 / (6 * 64 + 10 * 128), 16 * 128 / (4 * 64 + 32 + 11 * 128))
     assert [before[key] for key in ("class_change_fraction", "more_sectors_fraction", "fewer_sectors_fraction")] == [
@@ -276,5 +280,5 @@ def test_changes_while_launches_run(tmp_path: Path) -> None:
 
 
 def test_launches_need_sizes_while_they_run(trace: Trace) -> None:
-    with pytest.raises(BuddysimError, match="has no sizes while its launches run: expected a trace of"):
-        found(trace, "launches")
+    with pytest.raises(BuddysimError, match="no sizes while its launches run: expected for example a trace of"):
+        analysis_of(trace, "launches")

@@ -59,7 +59,7 @@ def classes() -> FigureTable:
     return FigureTable(found.columns, rows)
 
 
-def page_map() -> FigureTable:
+def page_classes() -> FigureTable:
     entries = [f"entry{n}_bytes" for n in range(64)]
     keys = [(name, row, 12) for name, row in product(("cg", "lulesh"), range(12))]
     found = made_up(keys, dict.fromkeys(entries, (0.0, 128.0)), "workload", "row", "pages")
@@ -108,7 +108,7 @@ def tables() -> dict[str, FigureTable]:
         ),
         "fig5-classes": classes(),
         "fig5-metadata": made_up(metadata, {"hit_fraction": share}, "workload", "line_bytes", "bytes_per_slice"),
-        "fig6": page_map(),
+        "fig6": page_classes(),
         "fig7": made_up(
             product(WORKLOADS, POLICIES),
             {"ratio": ratio, "overflow_fraction": share, "paper_ratio": ratio, "paper_buddy_access_fraction": share},

@@ -102,7 +102,7 @@ def test_bars_of_fig11_are_the_baseline_s_time_over_each(folder: Path) -> None:
 
 def test_means_are_geometric_of_ratios_and_arithmetic_of_shares(folder: Path) -> None:
     rows = REGISTRY.find("fig7").data(source(folder))
-    cg, sp, mean = (rows.of(workload=name, policy="final")[0] for name in ("cg", "sp", "HPC mean"))
+    cg, sp, mean = (rows.rows_with(workload=name, policy="final")[0] for name in ("cg", "sp", "HPC mean"))
     assert mean["ratio"] == pytest.approx((cg["ratio"] * sp["ratio"]) ** 0.5)
     assert mean["overflow_fraction"] == pytest.approx((cg["overflow_fraction"] + sp["overflow_fraction"]) / 2)
     assert (mean["paper_ratio"], cg["paper_ratio"]) == (1.92, 1.11)
@@ -112,7 +112,7 @@ def test_means_are_geometric_of_ratios_and_arithmetic_of_shares(folder: Path) ->
 
 def test_targets_are_those_of_the_other_input(folder: Path) -> None:
     """A quarter of the profiled entries overflow a sector, so 4x is chosen; of the replayed ones half overflow it."""
-    (row,) = REGISTRY.find("fig7").data(source(folder)).of(workload="cg", policy="final")
+    (row,) = REGISTRY.find("fig7").data(source(folder)).rows_with(workload="cg", policy="final")
     assert row["ratio"] == pytest.approx(4.0)
     assert row["overflow_fraction"] == pytest.approx(0.5, abs=0.05)
     assert row["same_input_ratio"] < 3
@@ -121,7 +121,7 @@ def test_targets_are_those_of_the_other_input(folder: Path) -> None:
 def test_what_is_not_there_is_said(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place = ["--scale", "small", "--only", "cg,ep", "--workloads", str(folder), "--store", str(folder / "store")]
     assert main(["plot", "fig3", *place, "-o", str(tmp_path / "p.svg")]) == 0
-    assert "Not there: 1 traces of ep" in drawn_text(folder, "cg,ep")
+    assert "Missing: 1 traces of ep" in drawn_text(folder, "cg,ep")
     capsys.readouterr()
     assert main(["plot", "fig3", *place[:3], "ep", *place[4:], "-o", str(tmp_path / "p.svg")]) == 2
     error = capsys.readouterr().err
@@ -158,7 +158,7 @@ def test_points_that_fail_are_named_after_the_others_ran(
     assert main(command(folder, "fig5-compressors", "-o", str(tmp_path / "p.svg"), "--run", "--workers", "1")) == 2
     error = capsys.readouterr().err
     assert "points failed; the first: " in error
-    assert "has no values" in error
+    assert "no data values" in error
 
 
 def test_traces_that_cannot_be_made_do_not_hold_up_the_others(

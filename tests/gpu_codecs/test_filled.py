@@ -86,7 +86,7 @@ def test_independent_blocks_by_hand() -> None:
     assert times.best_launch(80 * KIB64, 0.5) == LaunchShape(8, 64)
     with pytest.raises(BuddysimError, match="grid 4097: out of range: expected 1 to 4096"):
         times.at(MIB, 0.5, LaunchShape(4097, 64))
-    with pytest.raises(BuddysimError, match=r"sparsity 1\.5: expected a number from 0 to 1"):
+    with pytest.raises(BuddysimError, match=r"sparsity 1\.5: out of range: expected a number from 0 to 1"):
         times.at(MIB, 1.5, LaunchShape(8, 64))
 
 

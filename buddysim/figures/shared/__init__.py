@@ -1,1 +1,1 @@
-"""What figures share: where their numbers come from, and what the figures of the study have in common."""
+"""Modules that figures share: the source of their results, their tables, the style of the study's figures."""

@@ -1,4 +1,4 @@
-"""A figure's numbers as a table: what is drawn, and what the CSV file beside the picture has."""
+"""Numbers of a figure as a table: plotted, and written to the CSV file next to the figure."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ class FigureTable:
 
     Attributes
     ----------
-    columns : their names; shares are from 0 to 1
-    rows : a value for each column; None where there is none
-    missing_text : what the store doesn't have of it, a line; empty where it has all
+    columns : names of columns; fractions are from 0 to 1
+    rows : a value for each column; None: no value
+    missing_text : traces and results that the store lacks, a line; empty: none
     """
 
     columns: tuple[str, ...]
@@ -23,13 +23,13 @@ class FigureTable:
     missing_text: str = ""
 
     def csv_rows(self) -> list[list[Any]]:
-        """A heading and the rows."""
+        """Return a heading and the rows."""
         return [list(self.columns), *([["" if value is None else value for value in row] for row in self.rows])]
 
     def records(self) -> list[dict[str, Any]]:
-        """The rows as mappings of column and value."""
+        """Return the rows as mappings of column and value."""
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
 
     def rows_with(self, **requested: Any) -> list[dict[str, Any]]:
-        """The rows that have some values."""
+        """Return the rows with the requested values."""
         return [row for row in self.records() if all(row[name] == value for name, value in requested.items())]

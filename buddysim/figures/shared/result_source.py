@@ -1,4 +1,4 @@
-"""Where figures get their numbers: results of both engines, and a file of the user's."""
+"""Source of figures' numbers: results of both engines, and a file of the user."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ Results = Mapping[str, Mapping[str, Any]]
 
 
 class ResultSource:
-    """What a figure's `data` asks for results.
+    """Results for a figure's `data`.
 
     Parameters
     ----------
-    store : where results of both engines are; None keeps them in memory only
+    store : store of results of both engines; None: in memory only
     rerun : simulates points that have a result again
     file : the file of the user's that a figure with ``FILE`` draws
     columns : options of a figure that has ``OPTIONS``, such as `x`, `y`, `by` and `kind` of ``run_sweep``
@@ -94,7 +94,7 @@ class ResultSource:
 
     @cached_property
     def buddy(self) -> BuddyStudy:
-        """The workloads of the Buddy Compression study at the scale that was asked for, and what is stored of them.
+        """The workloads of the Buddy Compression study at the requested scale, and their stored results.
 
         Raises
         ------
@@ -149,16 +149,16 @@ class ResultSource:
 
     @contextlib.contextmanager
     def result_errors(self, what: str) -> Iterator[None]:
-        """Where numbers of the user's result can't be drawn: an error of one line, which names the file.
+        """Convert an error in plotting the user's result into an error of one line that names the file.
 
         Parameters
         ----------
-        what : that draws them
+        what : command that plots them
 
         Raises
         ------
         BuddysimError
-            instead of what missing keys, texts among numbers and numbers beyond all scales raise
+            instead of errors that missing keys, texts among numbers and huge numbers raise
         """
         try:
             yield
@@ -166,7 +166,7 @@ class ResultSource:
             if not self._is_result:
                 raise
             missing = f"{shortened(error.args[0])} is missing" if isinstance(error, KeyError) else str(error)
-            raise BuddysimError(f"{self.file}: not a result that '{what}' can draw: {missing}") from None
+            raise BuddysimError(f"{self.file}: not a result for '{what}': {missing}") from None
 
     def _saved(self, key: str, command: str) -> Results:
         """Results that a command wrote with ``--json``, each of which has a key."""
@@ -176,12 +176,12 @@ class ResultSource:
         ):
             raise BuddysimError(f"{self.file}: not a result as '{command} --json' writes it")
         self._is_result = True
-        found: Results = displayable(results)
-        return found
+        displayed: Results = displayable(results)
+        return displayed
 
 
 def displayable(value: Any) -> Any:
-    """What a file or a study has, its texts as a picture can show them: of a line, and no formulas."""
+    """Return contents of a file or a study with texts that a figure can show: one line, no formulas."""
     if isinstance(value, dict):
         return {displayable(key): displayable(inner) for key, inner in value.items()}
     if isinstance(value, list):

@@ -207,7 +207,7 @@ def alexnet_accesses(study: BuddyStudy) -> SimulatedValue:
 
 @simulates("buddy-hpgmg-pattern")
 def hpgmg_pattern(study: BuddyStudy) -> SimulatedValue:
-    rows = study.analysis_rows("hpgmg", "page-map")
+    rows = study.analysis_rows("hpgmg", "page-classes")
     if rows is None:
         return SimulatedValue(None, note="not stored")
     counts: dict[str, int] = {}

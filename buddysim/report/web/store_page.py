@@ -28,7 +28,7 @@ _FINDINGS = {
     "accesses": ("lines", "launch", "link_fraction", None),
     "threshold": ("lines", "threshold_fraction", "ratio", None),
 }
-_LARGE = "page-map"
+_LARGE = "page-classes"
 _MOST_VARYING = 12
 
 

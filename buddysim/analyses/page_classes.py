@@ -1,4 +1,4 @@
-"""Where compressible entries lie (Buddy Compression, Fig. 6): a row for each page of 8 KB with its 64 entries."""
+"""Spatial pattern of entry sizes (Buddy Compression, Fig. 6): a row for each page of 8 KB with its 64 entries."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from buddysim.analyses.analysis_options import AnalysisOptions
 from buddysim.analyses.analysis_result import AnalysisResult, Value
-from buddysim.analyses.snapshot_classes import MEASURED, classes_at, snapshots_of_run
+from buddysim.analyses.snapshot_classes import SIZES_NOTE, classes_at, snapshots_of_run
 from buddysim.buddy.entry_values import EntryValues
 from buddysim.buddy.known import PAGE_ENTRIES
 from buddysim.compress import STUDY_CLASSES, UNKNOWN_CLASS
@@ -21,7 +21,7 @@ _BYTES = np.array([*STUDY_CLASSES, *[-1] * (UNKNOWN_CLASS + 1 - len(STUDY_CLASSE
 
 
 def analyse(trace: Trace, options: AnalysisOptions) -> AnalysisResult:
-    """The snapshot in the middle of the run; an entry's size is None where it isn't known."""
+    """A row for each page at the middle snapshot of the run; the size of an unknown entry is None."""
     values = EntryValues(trace, options.compressor)
     snapshots = snapshots_of_run(trace, values)
     snapshot = snapshots[len(snapshots) // 2]
@@ -40,9 +40,11 @@ def analyse(trace: Trace, options: AnalysisOptions) -> AnalysisResult:
             padded = [int(size) if size >= 0 else None for size in page] + [None] * (PAGE_ENTRIES - len(page))
             rows.append((allocation.name, number, *padded))
         if known:
-            alike = np.mean([float((page[1:] == page[:-1]).mean()) if len(page) > 1 else 1.0 for _, page in known])
+            same_as_neighbour = np.mean(
+                [float((page[1:] == page[:-1]).mean()) if len(page) > 1 else 1.0 for _, page in known]
+            )
             uniform = np.mean([float((page == page[0]).all()) for _, page in known])
-            shown.append((allocation.name, len(known), float(uniform), float(alike)))
+            shown.append((allocation.name, len(known), float(uniform), float(same_as_neighbour)))
     title = f"size of every entry after {snapshot.launch_index} launches, {len(rows)} pages"
-    notes = (MEASURED.format(options.compressor), "the map itself is written with -o")
+    notes = (SIZES_NOTE.format(options.compressor), "the sizes themselves are written with -o")
     return AnalysisResult(title, COLUMNS, rows, notes, AnalysisResult(title, SHOWN, shown))
