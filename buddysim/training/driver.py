@@ -97,7 +97,7 @@ def simulate(
 def make_options(**keywords: Any) -> TrainingOptions:
     """An `TrainingOptions` from keywords: its fields, and options that schemes declare."""
     fields = set(TrainingOptions.__dataclass_fields__) - {"extra"}
-    chosen = {name: value for name, value in keywords.items() if name in fields}
+    selected = {name: value for name, value in keywords.items() if name in fields}
     extra = {**keywords.get("extra", {})}
     extra |= {name: value for name, value in keywords.items() if name not in (*fields, "extra")}
     declared = schemes.options() if extra else {}
@@ -107,9 +107,9 @@ def make_options(**keywords: Any) -> TrainingOptions:
             raise BuddysimError(f"option {shortened(name)}: expected one of {', '.join(every)}{hint(name, every)}")
         if value is not None:
             declared[name].check(name, value)
-    if chosen.get("memory_bytes") is not None:
-        chosen["memory_bytes"] = _whole("memory_bytes", chosen["memory_bytes"])
-    options = TrainingOptions(**chosen, extra=extra)
+    if selected.get("memory_bytes") is not None:
+        selected["memory_bytes"] = _whole("memory_bytes", selected["memory_bytes"])
+    options = TrainingOptions(**selected, extra=extra)
     for name, value, expected in (
         ("prefetch", options.prefetch, PREFETCHES),
         ("pool_policy", options.pool_policy, FITS),

@@ -71,8 +71,8 @@ class FitChecks:
 
     def algorithms(self, batch: int) -> Names:
         """The names of the CONV algorithms of a batch, by layer and pass."""
-        chosen = self.plan(batch).algorithms.items()
-        return {layer: {name: algorithm.name for name, algorithm in passes.items()} for layer, passes in chosen}
+        selected = self.plan(batch).algorithms.items()
+        return {layer: {name: algorithm.name for name, algorithm in passes.items()} for layer, passes in selected}
 
     def check(self, batch: int) -> FitCheck:
         """Whether a batch fits, and what is missing."""

@@ -58,7 +58,7 @@ class Option:
             raise BuddysimError(f"option {name}: {shortened(value)}: expected {_EXPECTED[self.type]}")
 
 
-def values(declared: Mapping[str, Option], given: Mapping[str, Any]) -> dict[str, Any]:
+def values(declared: Mapping[str, Option], selected: Mapping[str, Any]) -> dict[str, Any]:
     """The value of every declared option: as given, else its default; None counts as not given.
 
     Raises
@@ -66,10 +66,10 @@ def values(declared: Mapping[str, Option], given: Mapping[str, Any]) -> dict[str
     BuddysimError
         where a given value isn't of its option's type
     """
-    found = {}
+    by_name = {}
     for name, option in declared.items():
-        found[name] = option.default
-        if given.get(name) is not None:
-            option.check(name, given[name])
-            found[name] = given[name]
-    return found
+        by_name[name] = option.default
+        if selected.get(name) is not None:
+            option.check(name, selected[name])
+            by_name[name] = selected[name]
+    return by_name

@@ -219,10 +219,10 @@ class IterationOutcome:
 
     def stall_ps_by_cause(self) -> dict[str, int]:
         """Time that the compute stream stood still, by cause."""
-        found: Counter[str] = Counter()
+        stall_ps: Counter[str] = Counter()
         for stall in self.schedule.stalls:
-            found[stall.cause] += stall.ps
-        return dict(sorted(found.items()))
+            stall_ps[stall.cause] += stall.ps
+        return dict(sorted(stall_ps.items()))
 
     def per_layer(self) -> Iterator[LayerOutcome]:
         """One row for each layer."""
@@ -232,7 +232,7 @@ class IterationOutcome:
         every_stall = _by_layer(self.schedule.stalls)
         for layer in self.network.layers:
             steps, tasks, stalls = every_step[layer.index], every_task[layer.index], every_stall[layer.index]
-            chosen = self.plan.algorithms.get(layer.index, {})
+            algorithms = self.plan.algorithms.get(layer.index, {})
             first = {step.pass_: step.index for step in reversed(steps)}
 
             def spent(pass_: Pass, steps: list[Step] = steps) -> int:
@@ -257,7 +257,7 @@ class IterationOutcome:
                 forward_memory_bytes=int(held[first["forward"]]) if "forward" in first else 0,
                 backward_memory_bytes=int(held[first["backward"]]) if "backward" in first else 0,
                 reuse_distance_ps=self._reuse_distance(first),
-                algorithms={name: algorithm.name for name, algorithm in chosen.items()},
+                algorithms={name: algorithm.name for name, algorithm in algorithms.items()},
             )
 
     def _reuse_distance(self, first: Mapping[Pass, int]) -> int | None:
@@ -288,10 +288,10 @@ _Item = TypeVar("_Item", bound=_HasLayer)
 
 
 def _by_layer(items: Iterable[_Item]) -> defaultdict[int, list[_Item]]:
-    found: defaultdict[int, list[_Item]] = defaultdict(list)
+    by_layer: defaultdict[int, list[_Item]] = defaultdict(list)
     for item in items:
-        found[item.layer].append(item)
-    return found
+        by_layer[item.layer].append(item)
+    return by_layer
 
 
 def kind_text(kind: str) -> str:

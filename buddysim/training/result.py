@@ -149,7 +149,7 @@ def _per_layer(outcome: IterationOutcome) -> list[dict[str, Any]]:
     for row in outcome.per_layer():
         layer = network.layers[row.layer]
         is_input = layer.kind == "input"
-        chosen = outcome.plan.algorithms.get(row.layer, {})
+        algorithms = outcome.plan.algorithms.get(row.layer, {})
         passes = _backward_passes(network, row.layer)
         rows.append(
             {
@@ -162,7 +162,7 @@ def _per_layer(outcome: IterationOutcome) -> list[dict[str, Any]]:
                 "weights_bytes": network.layer_parameter_bytes(row.layer),
                 "in_place": layer.in_place,
                 "workspace_bytes": row.workspace_bytes,
-                "forward_workspace_bytes": chosen["forward"].workspace_bytes if "forward" in chosen else 0,
+                "forward_workspace_bytes": algorithms["forward"].workspace_bytes if "forward" in algorithms else 0,
                 "forward_memory_bytes": row.forward_memory_bytes,
                 "backward_memory_bytes": row.backward_memory_bytes,
                 "forward_ms": _ms(row.forward_ps),

@@ -39,14 +39,14 @@ def largest_batch(checks: FitChecks, limit: int = LARGEST_BATCH) -> int:
 
 def _first_batch_with_same_algorithms(checks: FitChecks, high: int) -> int:
     """The first of the batches up to `high` that have its CONV algorithms."""
-    chosen = checks.algorithms(high)
+    algorithms = checks.algorithms(high)
     alike, step = high, 1
-    while alike > 1 and checks.algorithms(max(alike - step, 1)) == chosen:
+    while alike > 1 and checks.algorithms(max(alike - step, 1)) == algorithms:
         alike, step = max(alike - step, 1), 2 * step
     other = max(alike - step, 0)
     while alike - other > 1:
         middle = (alike + other) // 2
-        if checks.algorithms(middle) == chosen:
+        if checks.algorithms(middle) == algorithms:
             alike = middle
         else:
             other = middle

@@ -74,7 +74,7 @@ def performance(
                 copies = replace(copies, contents=reported_contents(network))
             if not capped:
                 copies = replace(copies, cap_bytes_per_s=10**15)
-            stash = copies.on_the_way(stash, network, batch)
+            stash = copies.compressed_stashes(stash, network, batch)
         plan = replace(plan, stash=stash)
         found[label] = (
             100 * simulate_plan(network, batch, machine, cost, plan, options).feature_layers.performance_vs_oracle

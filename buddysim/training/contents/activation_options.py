@@ -65,58 +65,58 @@ _BELONGS = {
 }
 
 
-def make_source(given: Mapping[str, Any]) -> ActivationSource:
+def make_source(options: Mapping[str, Any]) -> ActivationSource:
     """Where the contents of feature maps come from: exactly one of a measurement, a table, generated activations.
 
     Parameters
     ----------
-    given : options by name; None stands for those that aren't given
+    options : options by name; None stands for those that aren't given
     """
-    chosen = _chosen(given)
-    return _other_source(chosen) or observed_activations(
-        chosen["activations"], chosen["epoch"], chosen["repeated_values"]
+    selected = _selected_options(options)
+    return _other_source(selected) or observed_activations(
+        selected["activations"], selected["epoch"], selected["repeated_values"]
     )
 
 
-def make_mapped_source(network: Network, given: Mapping[str, Any]) -> ActivationSource:
+def make_mapped_source(network: Network, options: Mapping[str, Any]) -> ActivationSource:
     """The same, where contents are those of the same network, layer by layer.
 
     A measurement has to be of the same layers, unless ``match`` says that its shares are carried over by depth. Without
     any source it is the reduced training of the network that ships; where there is none, another one's, by depth.
     """
-    chosen = _chosen(given) | values(MAPPING_OPTION, given)
-    if chosen["activation_mapping"] not in MAPPINGS:
-        mapping = shortened(chosen["activation_mapping"])
+    selected = _selected_options(options) | values(MAPPING_OPTION, options)
+    if selected["activation_mapping"] not in MAPPINGS:
+        mapping = shortened(selected["activation_mapping"])
         raise BuddysimError(f"activation_mapping {mapping}: expected one of {', '.join(MAPPINGS)}")
-    other = _other_source(chosen)
+    other = _other_source(selected)
     if other is not None:
         return other
-    path, epoch, repeated_values = chosen["activations"], chosen["epoch"], chosen["repeated_values"]
+    path, epoch, repeated_values = selected["activations"], selected["epoch"], selected["repeated_values"]
     if path is None and (training := training_of(network)) is not None:
         return OneToOneContents(ObservedActivations(training, epoch, repeated_values), network)
-    found = observed_activations(path, epoch, repeated_values)
-    return found if path is None or chosen["activation_mapping"] == DEPTH else OneToOneContents(found, network)
+    observed = observed_activations(path, epoch, repeated_values)
+    return observed if path is None or selected["activation_mapping"] == DEPTH else OneToOneContents(observed, network)
 
 
-def _chosen(given: Mapping[str, Any]) -> dict[str, Any]:
+def _selected_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options' values; at most one source is named."""
-    chosen = values(OPTIONS, given)
-    named = [name for name in SOURCES if chosen[name] is not None]
+    selected = values(OPTIONS, options)
+    named = [name for name in SOURCES if selected[name] is not None]
     if len(named) > 1:
         raise BuddysimError(f"{' and '.join(named)}: expected one source of activations")
     source = named[0] if named else "activations"
     for name, owner in _BELONGS.items():
-        if given.get(name) is not None and owner != source:
+        if options.get(name) is not None and owner != source:
             raise BuddysimError(f"{name}: goes with {owner}, not with {source}")
-    return chosen
+    return selected
 
 
-def _other_source(chosen: Mapping[str, Any]) -> ActivationSource | None:
+def _other_source(selected: Mapping[str, Any]) -> ActivationSource | None:
     """A source that is no measurement, where one is named."""
-    if chosen["density_table"] is not None:
-        return TableContents.read(chosen["density_table"])
-    if chosen["synthetic_density"] is not None:
-        return GeneratedContents(chosen["synthetic_density"], chosen["synthetic_cluster"], chosen["seed"])
+    if selected["density_table"] is not None:
+        return TableContents.read(selected["density_table"])
+    if selected["synthetic_density"] is not None:
+        return GeneratedContents(selected["synthetic_density"], selected["synthetic_cluster"], selected["seed"])
     return None
 
 
@@ -125,23 +125,23 @@ def contents_assumption(description: str) -> str:
     return f"Feature maps compress as in {description}; those of another training compress more or less."
 
 
-def make_codec(compressor: str, given: Mapping[str, Any]) -> Codec:
+def make_codec(compressor: str, options: Mapping[str, Any]) -> Codec:
     """How feature maps are compressed.
 
     Parameters
     ----------
     compressor : a name of `buddysim.compress`
-    given : options by name; None stands for those that aren't given
+    options : options by name; None stands for those that aren't given
     """
-    chosen = values(OPTIONS, given)
-    if chosen["map_layout"] not in LAYOUTS:
-        raise BuddysimError(f"map_layout {shortened(chosen['map_layout'])}: expected one of {', '.join(LAYOUTS)}")
-    found = find(compressor)
-    window = chosen["codec_window"]
-    if "window" not in found.OPTIONS:
-        if given.get("codec_window") not in (None, ENTRY_BYTES):
+    selected = values(OPTIONS, options)
+    if selected["map_layout"] not in LAYOUTS:
+        raise BuddysimError(f"map_layout {shortened(selected['map_layout'])}: expected one of {', '.join(LAYOUTS)}")
+    module = find(compressor)
+    window = selected["codec_window"]
+    if "window" not in module.OPTIONS:
+        if options.get("codec_window") not in (None, ENTRY_BYTES):
             raise BuddysimError(f"codec_window {window}: {compressor} has no windows, but entries of {ENTRY_BYTES} B")
         window = ENTRY_BYTES
     check_window(compressor, window, 4)
-    masks = chosen["mask_bytes"] or not getattr(found, "MASK_BITS_PER_WORD", 0)
-    return Codec(compressor, chosen["map_layout"], window, masks)
+    masks = selected["mask_bytes"] or not getattr(module, "MASK_BITS_PER_WORD", 0)
+    return Codec(compressor, selected["map_layout"], window, masks)

@@ -59,10 +59,10 @@ class TableContents:
         readers = {".toml": _toml_rows, ".csv": _csv_rows}
         if path.suffix not in readers:
             raise BuddysimError(f"{path}: densities: expected a .toml or .csv file")
-        found = readers[path.suffix](path, read_text(path, "table of feature maps", LARGEST_FILE))
-        if not found:
+        rows = readers[path.suffix](path, read_text(path, "table of feature maps", LARGEST_FILE))
+        if not rows:
             raise BuddysimError(f"{path}: names no feature maps: expected at least one row")
-        return cls([_checked(where, row) for where, row in found], str(path))
+        return cls([_checked(where, row) for where, row in rows], str(path))
 
     def made_by(self, codec: Codec) -> str:
         """Unknown: a table has no such column."""
@@ -89,7 +89,7 @@ class TableContents:
         return walk(network, dense(codec), codec, sourced)
 
     def _by_layer(self, network: Network) -> dict[int, DensityRow]:
-        found: dict[int, DensityRow] = {}
+        row_by_layer: dict[int, DensityRow] = {}
         with_role = roles(network)
         names = {layer.name: layer.index for layer in network.layers}
         for row in self.rows:
@@ -105,8 +105,8 @@ class TableContents:
                 kind = network.layers[hits[0]].kind
                 raise BuddysimError(f"{row.where}: layer {row.layer!r} is {kind}: expected a ReLU or pooling layer")
             for index in able:
-                found.setdefault(index, row)
-        return found
+                row_by_layer.setdefault(index, row)
+        return row_by_layer
 
     def _line(self, kind: str, codec: Codec) -> tuple[PiecewiseLinear | None, PiecewiseLinear] | None:
         """Density and share by depth."""
@@ -138,16 +138,16 @@ def _toml_rows(path: Path, text: str) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _csv_rows(path: Path, text: str) -> list[tuple[str, dict[str, Any]]]:
-    rows = csv_rows(text, str(path))
-    _, header = next(rows, (0, []))
-    found = []
-    for number, cells in rows:
+    lines = csv_rows(text, str(path))
+    _, header = next(lines, (0, []))
+    rows = []
+    for number, cells in lines:
         where = f"{path}: line {number}"
         if len(cells) != len(header):
             raise BuddysimError(f"{where}: expected {len(header)} fields, as in the header")
         row = zip(header, cells, strict=True)
-        found.append((where, {key.strip(): cell.strip() for key, cell in row if cell.strip()}))
-    return found
+        rows.append((where, {key.strip(): cell.strip() for key, cell in row if cell.strip()}))
+    return rows
 
 
 def _checked(where: str, row: dict[str, Any]) -> DensityRow:

@@ -87,8 +87,8 @@ class DepthMappedContents:
 
     def _alike(self, kind: str) -> tuple[ObservedMap, ...]:
         """Observations of a kind; of CONV's ReLU where there is none."""
-        found = tuple(o for o in self.observed if o.kind == kind)
-        return found or tuple(o for o in self.observed if o.kind == "relu")
+        same_kind = tuple(o for o in self.observed if o.kind == kind)
+        return same_kind or tuple(o for o in self.observed if o.kind == "relu")
 
     def _relation(self, kind: str, codec: Codec) -> PiecewiseLinear:
         """A code's bytes over ZVC's, by depth."""

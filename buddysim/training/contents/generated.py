@@ -58,10 +58,10 @@ class GeneratedContents:
         def sourced(role: FeatureMapRole, layer: Layer, before: MapContents) -> MapContents:
             shape = _shape(batch, layer.output_shape)
             window = layer.pool if role.kind == "pool" else None
-            found, compressed_fraction = _measured(
+            measured_density, compressed_fraction = _measured(
                 _tile(shape), window, self.fraction_nonzero, self.cluster, self.seed, codec
             )
-            return MapContents(found, compressed_fraction, "generated")
+            return MapContents(measured_density, compressed_fraction, "generated")
 
         return walk(network, dense(codec), codec, sourced)
 
@@ -88,8 +88,8 @@ def relu_map(shape: Shape4, fraction_nonzero: float, cluster: int = 1, seed: int
 def max_pool(tensor: NDArray[np.float32], pool: Pooling) -> NDArray[np.float32]:
     """The largest of each window that lies within the feature map as a whole."""
     windows = np.lib.stride_tricks.sliding_window_view(tensor, (pool.kernel_h, pool.kernel_w), axis=(2, 3))
-    found: NDArray[np.float32] = windows[:, :, :: pool.stride_h, :: pool.stride_w].max(axis=(4, 5))
-    return found
+    pooled: NDArray[np.float32] = windows[:, :, :: pool.stride_h, :: pool.stride_w].max(axis=(4, 5))
+    return pooled
 
 
 @lru_cache(maxsize=4096)

@@ -51,8 +51,8 @@ class Codec:
 
     def __str__(self) -> str:
         masks = "" if self.masks else ", masks not counted"
-        pieces = "windows" if "window" in find(self.algorithm).OPTIONS else "entries"
-        return f"{self.algorithm}{masks}, {self.layout}, {pieces} of {self.window} B"
+        units = "windows" if "window" in find(self.algorithm).OPTIONS else "entries"
+        return f"{self.algorithm}{masks}, {self.layout}, {units} of {self.window} B"
 
 
 @dataclass(frozen=True)
@@ -95,38 +95,38 @@ class FeatureMapRole:
     depth: float
 
 
-def thinned(codec: Codec, contents: MapContents, kept: float, origin: str) -> MapContents:
-    """Contents of which some words more are zero: the density shrinks to the share that is kept.
+def thinned(codec: Codec, contents: MapContents, retained_fraction: float, origin: str) -> MapContents:
+    """Contents of which some words more are zero: the density shrinks to the retained fraction.
 
     The code keeps its relation to ZVC's, which is exact from the density alone.
     """
     if contents.density is None:
-        return replace(contents, compressed_fraction=contents.compressed_fraction * kept, origin=origin)
-    density, before = contents.density * kept, zvc_fraction(contents.density, codec.masks)
+        return replace(contents, compressed_fraction=contents.compressed_fraction * retained_fraction, origin=origin)
+    density, before = contents.density * retained_fraction, zvc_fraction(contents.density, codec.masks)
     compressed_fraction = contents.compressed_fraction / before * zvc_fraction(density, codec.masks) if before else 0.0
     return MapContents(density, compressed_fraction, origin)
 
 
 def roles(network: Network) -> dict[int, FeatureMapRole]:
     """The feature maps of a network whose contents may come from a source, by layer."""
-    places = _places(network)
-    found = {}
+    depths_by_layer = _depths_by_layer(network)
+    role_by_layer = {}
     for layer in network.layers:
-        fc, depth = places[layer.index]
+        fc, depth = depths_by_layer[layer.index]
         zeros = _zeros(layer)
         if zeros == "makes":
-            found[layer.index] = FeatureMapRole("fc-relu" if fc else "relu", depth)
+            role_by_layer[layer.index] = FeatureMapRole("fc-relu" if fc else "relu", depth)
         elif zeros == "pools":
-            found[layer.index] = FeatureMapRole("pool", depth)
-    return found
+            role_by_layer[layer.index] = FeatureMapRole("pool", depth)
+    return role_by_layer
 
 
 def depths(network: Network) -> list[float]:
     """The depth of every layer's feature map, as in `FeatureMapRole`; with FC layers from the first of them on."""
-    return [depth for _, depth in _places(network)]
+    return [depth for _, depth in _depths_by_layer(network)]
 
 
-def _places(network: Network) -> list[tuple[bool, float]]:
+def _depths_by_layer(network: Network) -> list[tuple[bool, float]]:
     """Of every layer: whether it is behind an FC layer with no CONV layer between, and its relative depth."""
     conv_depth: list[int] = []
     fc_depth: list[int] = []
@@ -161,28 +161,28 @@ def walk(
         input
     """
     with_role = roles(network)
-    found: dict[int, MapContents] = {}
+    by_layer: dict[int, MapContents] = {}
     for layer in network.layers:
         index = layer.index
-        before = found[layer.inputs[0]] if layer.inputs else dense
+        before = by_layer[layer.inputs[0]] if layer.inputs else dense
         zeros = _zeros(layer)
         if zeros == "makes" or (zeros == "pools" and not before.is_dense and not _whole_map(network, layer)):
-            found[index] = sourced(with_role[index], layer, before)
+            by_layer[index] = sourced(with_role[index], layer, before)
         elif zeros == "keeps":
-            found[index] = before
+            by_layer[index] = before
         elif zeros == "drops":
             probability = dict(layer.attributes).get("probability", 0.5)
             assert isinstance(probability, int | float)
-            found[index] = thinned(codec, before, 1 - float(probability), f"{before.origin}, dropout")
+            by_layer[index] = thinned(codec, before, 1 - float(probability), f"{before.origin}, dropout")
         elif zeros == "pads":
-            kept = min(network.layers[layer.inputs[0]].output_shape[0] / layer.output_shape[0], 1.0)
-            found[index] = thinned(codec, before, kept, f"{before.origin}, channels added")
+            retained_fraction = min(network.layers[layer.inputs[0]].output_shape[0] / layer.output_shape[0], 1.0)
+            by_layer[index] = thinned(codec, before, retained_fraction, f"{before.origin}, channels added")
         elif zeros == "joins":
-            found[index] = _joined(network, layer, found)
+            by_layer[index] = _joined(network, layer, by_layer)
         else:
-            found[index] = dense
-    found[0] = replace(dense, origin="the input image has no zeros")
-    return found
+            by_layer[index] = dense
+    by_layer[0] = replace(dense, origin="the input image has no zeros")
+    return by_layer
 
 
 def mean_compressed_fraction(contents: Mapping[int, MapContents], sizes: Mapping[int, int]) -> float:
@@ -205,8 +205,8 @@ def _whole_map(network: Network, layer: Layer) -> bool:
     return pool is not None and len(shape) == 3 and pool.kernel_h >= shape[1] and pool.kernel_w >= shape[2]
 
 
-def _joined(network: Network, layer: Layer, found: Mapping[int, MapContents]) -> MapContents:
-    inputs = [found[i] for i in layer.inputs]
+def _joined(network: Network, layer: Layer, by_layer: Mapping[int, MapContents]) -> MapContents:
+    inputs = [by_layer[i] for i in layer.inputs]
     sizes = [network.layers[i].output_elements for i in layer.inputs]
     total = sum(sizes)
     compressed_fraction = sum(part.compressed_fraction * size for part, size in zip(inputs, sizes, strict=True)) / total

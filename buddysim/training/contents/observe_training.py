@@ -239,8 +239,8 @@ class _ObservedTraining:
                 if step == 0:
                     permutation = self.torch.randperm(len(self.images), generator=order)
                 assert permutation is not None
-                chosen = permutation[step * self.settings.batch : (step + 1) * self.settings.batch]
-                loss = self.train(self.images[chosen], self.labels[chosen])
+                batch = permutation[step * self.settings.batch : (step + 1) * self.settings.batch]
+                loss = self.train(self.images[batch], self.labels[batch])
 
     def train(self, images: torch.Tensor, labels: torch.Tensor) -> float:
         """One iteration; gives its loss."""
@@ -254,11 +254,11 @@ class _ObservedTraining:
     def observe(self, writer: ActivationsWriter, iteration: int, loss: float, sized: bool, valued: bool) -> None:
         """Records every feature map of the chosen images, as it is in training (dropout on, from a seed of its own)."""
         torch, settings = self.torch, self.settings
-        found: dict[int, NDArray[np.float32]] = {}
+        values_by_layer: dict[int, NDArray[np.float32]] = {}
 
         def note(layer: Layer, values: Any) -> None:
             if layer.index in self.layers:
-                found[layer.index] = np.ascontiguousarray(values.numpy())
+                values_by_layer[layer.index] = np.ascontiguousarray(values.numpy())
 
         buffers = {name: buffer.clone() for name, buffer in self.module.named_buffers()}
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
@@ -269,7 +269,7 @@ class _ObservedTraining:
             self.module(images, note)
             for name, buffer in self.module.named_buffers():  # statistics of batch normalisation
                 buffer.copy_(buffers[name])
-        maps = [found[index] for index in self.layers]
+        maps = [values_by_layer[index] for index in self.layers]
         statistics = []
         for number, values in enumerate(maps):
             ratios = tensor_ratios(values, settings.layouts, settings.windows, settings.algorithms) if sized else ()
@@ -294,8 +294,8 @@ class _ObservedTraining:
         right = 0
         with torch.no_grad():
             for start in range(0, 2000, 250):
-                found = self.module(self.shaped(self.test_images[start : start + 250])).argmax(1)
-                right += int((found == self.test_labels[start : start + 250]).sum())
+                predicted = self.module(self.shaped(self.test_images[start : start + 250])).argmax(1)
+                right += int((predicted == self.test_labels[start : start + 250]).sum())
         self.module.train()
         return right / min(2000, len(self.test_images))
 
@@ -374,11 +374,11 @@ def observed_maps(network: Network, all_layers: bool) -> tuple[list[int], list[F
     ----------
     all_layers : not only those whose zeros depend on the training
     """
-    chosen = range(len(network.layers)) if all_layers else [0, *roles(network)]
+    indices = range(len(network.layers)) if all_layers else [0, *roles(network)]
     weighty = [layer.kind in ("conv", "fc") for layer in network.layers]
     depth = depths(network)
     infos = []
-    for layer in (network.layers[index] for index in chosen):
+    for layer in (network.layers[index] for index in indices):
         follows = network.layers[layer.inputs[0]].kind if layer.inputs else ""
         infos.append(
             FeatureMapInfo(
@@ -386,7 +386,7 @@ def observed_maps(network: Network, all_layers: bool) -> tuple[list[int], list[F
                 depth[layer.index], "classifier" if layer.part == "classifier" else "features",
             )
         )  # fmt: skip
-    return list(chosen), infos
+    return list(indices), infos
 
 
 def _text(parts: Iterable[object]) -> str:

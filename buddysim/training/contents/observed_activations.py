@@ -95,38 +95,38 @@ class ObservedActivations:
         """Bytes of a map's code over ZVC's; None where the file has neither sizes nor values of the feature map."""
         seen = self._stored_ratios(number, codec) or self._computed_ratios(number, codec)
         references = {point: zvc_fraction(density, codec.masks) for point, (density, _) in seen.items()}
-        found = {
+        relations = {
             point: codec.compressed_fraction(seen[point][1]) / compressed_fraction
             for point, compressed_fraction in references.items()
             if compressed_fraction
         }
-        if not found:
+        if not relations:
             return None
         if self.epoch is not None:
-            return found[self._nearest(list(found))]
-        return mean_over((self._iteration(point), relation) for point, relation in found.items())
+            return relations[self._nearest(list(relations))]
+        return mean_over((self._iteration(point), relation) for point, relation in relations.items())
 
     def _stored_ratios(self, number: int, codec: Codec) -> dict[int, tuple[float, TensorRatio]]:
         """Density and code of a feature map by point, as the file has them."""
-        found = {}
+        ratios = {}
         for point, seen in enumerate(self.activations.points if self.repeated_values else ()):
             statistics = seen.statistics(number)
             for ratio in statistics.ratios() if statistics else ():
                 if (ratio.algorithm, ratio.layout, ratio.window) == (codec.algorithm, codec.layout, codec.window):
                     assert statistics is not None
-                    found[point] = (statistics.density, ratio)
-        return found
+                    ratios[point] = (statistics.density, ratio)
+        return ratios
 
     def _computed_ratios(self, number: int, codec: Codec) -> dict[int, tuple[float, TensorRatio]]:
         """Density and code of a feature map by point, computed where the file has the feature map itself."""
-        found = {}
+        ratios = {}
         for point, stored in self.activations.stored_values:
             values = self.activations.values(point, number) if stored == number else None
             if values is not None and values.dtype == np.float32 and values.ndim in (2, 4):
                 values = values if self.repeated_values else _noise_for_values(values)
                 (ratio,) = tensor_ratios(values, [codec.layout], [codec.window], [codec.algorithm])
-                found[point] = (density_of(values), ratio)
-        return found
+                ratios[point] = (density_of(values), ratio)
+        return ratios
 
     def _iteration(self, point: int) -> float:
         return float(self.activations.points[point].iteration)
@@ -168,8 +168,8 @@ def sourced_maps(activations: ActivationsFile) -> list[tuple[int, str]]:
 def _noise_for_values(values: NDArray[np.float32]) -> NDArray[np.float32]:
     """The same zeros; everything else is drawn anew (never zero)."""
     alive = values.view(np.uint32) != 0
-    drawn = relu_map((1, 1, 1, values.size), 1.0, seed=1).reshape(values.shape)
-    return np.where(alive, drawn, np.float32(0))
+    noise = relu_map((1, 1, 1, values.size), 1.0, seed=1).reshape(values.shape)
+    return np.where(alive, noise, np.float32(0))
 
 
 def _kind(info: FeatureMapInfo) -> str | None:

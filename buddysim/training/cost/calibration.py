@@ -139,12 +139,12 @@ def common_toml(shared: SharedConstants) -> str:
 @cache
 def shipped() -> dict[tuple[str, str], Calibration]:
     """The calibrations that come with buddysim, by machine and library."""
-    found = {}
+    calibrations = {}
     for entry in sorted((DATA / "fitted").iterdir(), key=lambda entry: entry.name):
         if entry.name.endswith(".toml") and entry.name != "common.toml":
             calibration = parse_calibration(entry.read_text(encoding="utf-8"), entry.name)
-            found[calibration.machine, calibration.library] = calibration
-    return found
+            calibrations[calibration.machine, calibration.library] = calibration
+    return calibrations
 
 
 def read_calibration(path: str | os.PathLike[str]) -> Calibration:
@@ -213,13 +213,13 @@ def _fractions(
 ) -> dict[str, dict[str, float]]:
     if not isinstance(tables, dict):
         raise ValueError(f"{where}: this table is missing")
-    found: dict[str, dict[str, float]] = {}
+    fractions: dict[str, dict[str, float]] = {}
     for name, table in tables.items():
         if outer is not None and name not in outer:
             raise ValueError(f"{where}.{name}: unknown key{hint(name, outer)}")
         if not isinstance(table, dict):
             raise ValueError(f"{where}.{name}: {shortened(table)} is not a table")
-        found[name] = {}
+        fractions[name] = {}
         for key, value in table.items():
             if key not in inner:
                 raise ValueError(f"{where}.{name}.{key}: unknown key{hint(key, inner)}")
@@ -227,5 +227,5 @@ def _fractions(
                 raise ValueError(f"{where}.{name}.{key}: {shortened(value)} is not a number")
             if not 1e-4 <= value <= 10:
                 raise ValueError(f"{where}.{name}.{key}: {value:g} is out of range: expected 0.0001 to 10")
-            found[name][key] = float(value)
-    return found
+            fractions[name][key] = float(value)
+    return fractions

@@ -40,17 +40,17 @@ def predicted_ms(model: CostModel, timing: MeasuredPass) -> float:
     """The modelled time of a measured pass, in milliseconds."""
     passes = passes_of(timing)
     if timing.kind == "conv":
-        wanted = "implicit_precomp_gemm" if model.calibration and model.calibration.limited_workspace else None
-        return sum(_conv_ps(model, timing, pass_, wanted) for pass_ in passes) / 1e9
+        algorithm = "implicit_precomp_gemm" if model.calibration and model.calibration.limited_workspace else None
+        return sum(_conv_ps(model, timing, pass_, algorithm) for pass_ in passes) / 1e9
     if timing.kind == "fc":
         return sum(model.product_ps(timing.product.of_pass(pass_), pass_) for pass_ in passes) / 1e9
     pass_name = "forward" if timing.pass_ == "forward" else "backward"
     return model.moving_ps(unweighted_bytes(timing), timing.kind, pass_name) / 1e9
 
 
-def _conv_ps(model: CostModel, timing: MeasuredPass, pass_: Pass, wanted: str | None) -> int:
+def _conv_ps(model: CostModel, timing: MeasuredPass, pass_: Pass, algorithm: str | None) -> int:
     """The fastest algorithm's time, or that of the one that was timed."""
-    return next(one.time_ps for one in model.algorithms(timing.work, pass_) if wanted in (None, one.name))
+    return next(one.time_ps for one in model.algorithms(timing.work, pass_) if algorithm in (None, one.name))
 
 
 def errors(model: CostModel, timings: Iterable[MeasuredPass]) -> list[float]:
@@ -58,12 +58,12 @@ def errors(model: CostModel, timings: Iterable[MeasuredPass]) -> list[float]:
     return [predicted_ms(model, timing) / timing.ms - 1 for timing in timings]
 
 
-def median_error(found: Sequence[float]) -> float:
+def median_error(errors: Sequence[float]) -> float:
     """Median of the absolute relative errors."""
-    return median(abs(error) for error in found)
+    return median(abs(error) for error in errors)
 
 
-def median_interval(timings: Sequence[MeasuredPass], found: Sequence[float]) -> tuple[float, float]:
+def median_interval(timings: Sequence[MeasuredPass], errors: Sequence[float]) -> tuple[float, float]:
     """The 95 % interval of the median of absolute relative errors: bootstrap over shapes.
 
     A shape's batches and passes tend to be off together, so shapes are drawn with all their timings.
@@ -75,16 +75,16 @@ def median_interval(timings: Sequence[MeasuredPass], found: Sequence[float]) -> 
     from scipy import stats
 
     by_shape: dict[str, list[float]] = {}
-    for timing, error in zip(timings, found, strict=True):
+    for timing, error in zip(timings, errors, strict=True):
         by_shape.setdefault(timing.shape, []).append(abs(error))
     shapes = [np.array(off) for off in by_shape.values()]
 
-    def drawn_median(drawn: NDArray[np.int64]) -> float:
-        return float(np.median(np.concatenate([shapes[number] for number in drawn])))
+    def sampled_median(numbers: NDArray[np.int64]) -> float:
+        return float(np.median(np.concatenate([shapes[number] for number in numbers])))
 
     interval = stats.bootstrap(
         (np.arange(len(shapes)),),
-        drawn_median,
+        sampled_median,
         n_resamples=RESAMPLES,
         vectorized=False,
         method="percentile",
@@ -118,7 +118,7 @@ class LeftOutErrors:
 def cross_validation() -> dict[tuple[str, str], list[float]]:
     """CONV errors in five folds of shapes within the calibration timings; each is fitted without it, curves too."""
     datasets = {key: dataset(*key, timings) for key, timings in part("calibration").items()}
-    found: dict[tuple[str, str], list[float]] = {key: [] for key in datasets}
+    held_out: dict[tuple[str, str], list[float]] = {key: [] for key in datasets}
     for number in range(FOLDS):
         inside = {
             key: replace(data, timings=tuple(one for one in data.timings if fold(one.shape, FOLDS) != number))
@@ -128,8 +128,8 @@ def cross_validation() -> dict[tuple[str, str], list[float]]:
         for key, data in datasets.items():
             model = _model(inside[key], shared, bounded=key == BOUNDED)
             outside = [one for one in data.timings if one.kind == "conv" and fold(one.shape, FOLDS) == number]
-            found[key] += errors(model, outside)
-    return found
+            held_out[key] += errors(model, outside)
+    return held_out
 
 
 def one_gpu_left_out() -> Iterator[LeftOutErrors]:
@@ -149,19 +149,19 @@ def one_network_left_out() -> Iterator[LeftOutErrors]:
     for network in dict.fromkeys(timing.network for timing in timings):
         inside = [timing for timing in timings if timing.network == network and timing.kind == "conv"]
         shapes = {timing.shape for timing in inside}
-        kept = [timing for timing in timings if timing.network != network and timing.shape not in shapes]
-        model = _model(dataset(*BOUNDED, kept), common(), bounded=True)
+        remaining = [timing for timing in timings if timing.network != network and timing.shape not in shapes]
+        model = _model(dataset(*BOUNDED, remaining), common(), bounded=True)
         for passes in (("forward",), ("backward",)):
-            chosen = [timing for timing in inside if timing.pass_ in passes]
-            predicted = [predicted_ms(model, timing) for timing in chosen]
-            off = tuple(ms / timing.ms - 1 for ms, timing in zip(predicted, chosen, strict=True))
-            yield LeftOutErrors(f"{network}, {passes[0]}", off, sum(timing.ms for timing in chosen), sum(predicted))
+            selected = [timing for timing in inside if timing.pass_ in passes]
+            predicted = [predicted_ms(model, timing) for timing in selected]
+            off = tuple(ms / timing.ms - 1 for ms, timing in zip(predicted, selected, strict=True))
+            yield LeftOutErrors(f"{network}, {passes[0]}", off, sum(timing.ms for timing in selected), sum(predicted))
 
 
 def one_percentage() -> dict[tuple[str, str], list[float]]:
     """Held-out errors of the simplest model, one fraction of the peak rate per GPU and pass, to compare with."""
     validation = part("validation")
-    found: dict[tuple[str, str], list[float]] = {}
+    errors: dict[tuple[str, str], list[float]] = {}
     for key, timings in part("calibration").items():
         flops = float(TrainingMachine.load(key[0]).fp32_flops)
         for passes in (("forward",), ("backward_data",), ("backward_filter",), ("backward",)):
@@ -171,8 +171,8 @@ def one_percentage() -> dict[tuple[str, str], list[float]]:
                 for timing in validation[key]:
                     if of_kind("conv", passes)(timing):
                         off = timing.work.flops / flops / fraction * 1e3 / timing.ms - 1
-                        found.setdefault(key, []).append(off)
-    return found
+                        errors.setdefault(key, []).append(off)
+    return errors
 
 
 def whole_networks() -> Iterator[tuple[MeasuredNetworkPass, float]]:
@@ -266,9 +266,9 @@ def shipped_model(key: tuple[str, str]) -> CostModel:
     return CostModel(TrainingMachine.load(key[0]), key[1], shipped()[key], common())
 
 
-def mean_median(found: Iterable[Sequence[float]]) -> float:
+def mean_median(errors: Iterable[Sequence[float]]) -> float:
     """Mean of the median errors of several parts."""
-    return fmean(median_error(one) for one in found)
+    return fmean(median_error(one) for one in errors)
 
 
 def _refitted(datasets: Sequence[Dataset]) -> SharedConstants:

@@ -45,7 +45,7 @@ def implied_efficiencies(
     A timing of both backward passes together counts for each of them, as if both had the same efficiency; fully
     connected layers that were timed forward only count for every pass.
     """
-    found: dict[str, dict[str, ImpliedEfficiencies]] = {pass_: {} for pass_ in PASSES}
+    implied: dict[str, dict[str, ImpliedEfficiencies]] = {pass_: {} for pass_ in PASSES}
     for timing in data.timings:
         if not timing.has_products:
             continue
@@ -55,15 +55,15 @@ def implied_efficiencies(
             curve = curves[curve_name(pass_, timing.group, data.winograd) if timing.kind == "conv" else "fc"]
             compute += curve.compute_s(data.product(timing, pass_), data.peak)
             launch += curve.launch_s
-        implied = math.log(compute / max(timing.ms / 1e3 - launch, SHORTEST_S))
+        log_efficiency = math.log(compute / max(timing.ms / 1e3 - launch, SHORTEST_S))
         for pass_ in passes:
-            group = found[pass_].setdefault(timing.group, ImpliedEfficiencies([], set()))
-            group.values.append(implied)
+            group = implied[pass_].setdefault(timing.group, ImpliedEfficiencies([], set()))
+            group.values.append(log_efficiency)
             group.shapes.add(timing.shape)
-    if "fc" in found["forward"]:
+    if "fc" in implied["forward"]:
         for pass_ in PASSES:
-            found[pass_].setdefault("fc", found["forward"]["fc"])
-    return found
+            implied[pass_].setdefault("fc", implied["forward"]["fc"])
+    return implied
 
 
 def deviations(
@@ -103,12 +103,12 @@ def fit_efficiencies(
         mean = means.get(pass_, fmean(means.values()))
         efficiency[pass_], counts[pass_] = {}, {}
         for group in GROUPS:
-            drawn, shapes = mean + deviation[pass_][group], 0
+            log_efficiency, shapes = mean + deviation[pass_][group], 0
             if group in implied[pass_]:
                 one = implied[pass_][group]
                 shapes = len(one.shapes)
-                drawn = (shapes * one.middle + PRIOR_SHAPES * drawn) / (shapes + PRIOR_SHAPES)
-            efficiency[pass_][group] = round(math.exp(drawn), DIGITS)
+                log_efficiency = (shapes * one.middle + PRIOR_SHAPES * log_efficiency) / (shapes + PRIOR_SHAPES)
+            efficiency[pass_][group] = round(math.exp(log_efficiency), DIGITS)
             counts[pass_][group] = shapes
     return efficiency, counts
 

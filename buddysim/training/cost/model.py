@@ -144,17 +144,17 @@ class CostModel:
             own = calibration if isinstance(calibration, Calibration) else read_calibration(calibration)
             check_version(library or own.library)
             return cls(loaded, library or own.library, own, common(), computed)
-        wanted = library or loaded.library
-        if wanted != GENERIC and version_of(wanted) is None:
+        requested = library or loaded.library
+        if requested != GENERIC and version_of(requested) is None:
             known = sorted({GENERIC, "cudnn2", "cudnn3", *(name for _, name in shipped())})
             raise BuddysimError(
-                f"library {shortened(wanted)} is unknown: expected one of {', '.join(known)}{hint(wanted, known)}"
+                f"library {shortened(requested)} is unknown: expected one of {', '.join(known)}{hint(requested, known)}"
             )
-        check_version(wanted)
-        fitted = _nearest(loaded.name, wanted)
+        check_version(requested)
+        fitted = _nearest(loaded.name, requested)
         if fitted is None and loaded.training.calibrate_as is not None:
-            fitted = _nearest(loaded.training.calibrate_as, loaded.library if wanted == GENERIC else wanted, True)
-        return cls(loaded, wanted, fitted, common(), computed)
+            fitted = _nearest(loaded.training.calibrate_as, loaded.library if requested == GENERIC else requested, True)
+        return cls(loaded, requested, fitted, common(), computed)
 
     def conv_algorithms(self, layer: Layer, batch: int, pass_: Pass) -> tuple[ConvAlgorithm, ...]:
         """The algorithms of a CONV's pass, fastest first; of equally fast ones, that with less workspace first.
@@ -181,13 +181,13 @@ class CostModel:
         larger ones.
         """
         large = max(work.conv.in_h, work.conv.in_w) > self.largest_fft
-        found = [
+        offered = [
             ConvAlgorithm(algorithm.name, algorithm.workspace(work), _ps(self._conv_s(algorithm, work, pass_)))
             for algorithm in available(work, pass_, self._version)
             if (self.precision.name == "fp32" or algorithm.name in _ON_TENSOR_CORES)
             and not (large and algorithm.name in FFTS)
         ]
-        return tuple(sorted(found, key=lambda one: (one.time_ps, one.workspace_bytes, one.name)))
+        return tuple(sorted(offered, key=lambda one: (one.time_ps, one.workspace_bytes, one.name)))
 
     def time_ps(self, layer: Layer, batch: int, pass_: str) -> int:
         """Time of a layer that is no CONV: ``"forward"`` or ``"backward"``.
@@ -272,9 +272,9 @@ class CostModel:
 
     def _conv_s(self, algorithm: Algorithm, work: ConvWork, pass_: Pass) -> float:
         """Seconds of one algorithm, of this CONV or padded to one of a faster class."""
-        found = [self._unpadded_s(algorithm, work, pass_)]
-        found += [self._conv_s(algorithm, padded, pass_) for padded in work.paddings]
-        return min(found)
+        seconds = [self._unpadded_s(algorithm, work, pass_)]
+        seconds += [self._conv_s(algorithm, padded, pass_) for padded in work.paddings]
+        return min(seconds)
 
     def _unpadded_s(self, algorithm: Algorithm, work: ConvWork, pass_: Pass) -> float:
         curve = self._curve(work, pass_)
@@ -380,12 +380,12 @@ def _nearest(machine: str, library: str, generic: bool = False) -> Calibration |
 
     With `generic` the library may be any: the newest is taken.
     """
-    found = {name: calibration for (owner, name), calibration in shipped().items() if owner == machine}
-    if (library == GENERIC and not generic) or not found:
+    calibrations = {name: calibration for (owner, name), calibration in shipped().items() if owner == machine}
+    if (library == GENERIC and not generic) or not calibrations:
         return None
-    wanted = version_of(library) or NEWEST
-    nearest = min(found, key=lambda name: (abs((version_of(name) or NEWEST) - wanted), name))
-    return found.get(library, found[nearest])
+    requested = version_of(library) or NEWEST
+    nearest = min(calibrations, key=lambda name: (abs((version_of(name) or NEWEST) - requested), name))
+    return calibrations.get(library, calibrations[nearest])
 
 
 def _provenance(model: CostModel) -> tuple[str, dict[str, str]]:

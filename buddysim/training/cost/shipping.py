@@ -67,11 +67,11 @@ class MeasuredNetworkPass:
 
 def part(name: str) -> dict[tuple[str, str], list[MeasuredPass]]:
     """The shipped timings of a part (``"calibration"``, ``"validation"``) by machine and library."""
-    found = {}
+    datasets = {}
     for path in sorted((DATA_FOLDER / name).glob("*.csv")):
         machine, _, library = path.stem.rpartition("-")
-        found[machine, library] = read_timings(path)
-    return found
+        datasets[machine, library] = read_timings(path)
+    return datasets
 
 
 def dataset(machine: str, library: str, timings: Sequence[MeasuredPass]) -> Dataset:
@@ -172,13 +172,13 @@ def _winograd_gain(four: CostModel, five: CostModel, work: ConvWork, pass_: Pass
 
 def _slower(model: CostModel, measured: Sequence[MeasuredNetworkPass]) -> float:
     """How much longer CONVs took than by the direct method, at least as long: the median of whole networks."""
-    found = []
+    ratios = []
     for total in measured:
         network = Network.load(total.network)
         rest = network_ms(model, network, total.batch, total.pass_, conv=None)
         direct = network_ms(model, network, total.batch, total.pass_, rest=False, conv="implicit_precomp_gemm")
-        found.append((total.ms - rest) / direct)
-    return round(max(median(found), 1.0), DIGITS)
+        ratios.append((total.ms - rest) / direct)
+    return round(max(median(ratios), 1.0), DIGITS)
 
 
 def _off(

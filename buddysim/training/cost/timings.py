@@ -138,18 +138,18 @@ def parse_timings(text: str, where: str) -> list[MeasuredPass]:
     for name in REQUIRED:
         if name not in header:
             raise BuddysimError(f"{where}: row {number}: the column {name} is missing")
-    found = []
+    timings = []
     for number, cells in rows:
         if len(cells) != len(header):
             raise BuddysimError(f"{where}: row {number}: expected {len(header)} cells, found {len(cells)}")
         row = {name: cell.strip() for name, cell in zip(header, cells, strict=True)}
         try:
-            found.append(_timing(row))
+            timings.append(_timing(row))
         except ValueError as error:
             raise BuddysimError(f"{where}: row {number}: {error}") from None
-    if not found:
+    if not timings:
         raise BuddysimError(f"{where}: no measurements after the header")
-    return found
+    return timings
 
 
 def _timing(row: dict[str, str]) -> MeasuredPass:

@@ -127,13 +127,13 @@ class ConvWork:
         conv = self.conv
         if conv.groups > 1:
             return ()
-        found = [replace(conv, groups=2, in_channels=2 * conv.in_channels, out_channels=2 * conv.out_channels)]
+        padded = [replace(conv, groups=2, in_channels=2 * conv.in_channels, out_channels=2 * conv.out_channels)]
         if self.conv_class == "first":
-            found.append(replace(conv, in_channels=FIRST_CHANNELS + 1))
+            padded.append(replace(conv, in_channels=FIRST_CHANNELS + 1))
         if self.conv_class == "3x3":
             channels, outputs = max(conv.in_channels, WIDE_CHANNELS), max(conv.out_channels, WIDE_CHANNELS)
-            found.append(replace(conv, in_channels=channels, out_channels=outputs))
-        return tuple(replace(self, conv=one) for one in found)
+            padded.append(replace(conv, in_channels=channels, out_channels=outputs))
+        return tuple(replace(self, conv=one) for one in padded)
 
     def product(self, pass_: Pass) -> MatmulWork:
         """The matrix product that a pass is; backward-data of a strided CONV has its zeros left out."""

@@ -73,8 +73,8 @@ class _IterationBuilder:
         return self.plan.saved_bytes.get(layer.index, layer.saved_bytes(self.batch))
 
     def _time_ps(self, layer: Layer, pass_: str) -> int:
-        chosen = self.plan.step_ps.get((layer.index, pass_))
-        return self.cost.time_ps(layer, self.batch, pass_) if chosen is None else chosen
+        step_ps = self.plan.step_ps.get((layer.index, pass_))
+        return self.cost.time_ps(layer, self.batch, pass_) if step_ps is None else step_ps
 
     def _use(self, step: StepBuilder, name: str, owner: int, *, defines: bool = False, writes: bool = False) -> None:
         if not self.plan.layerwise:
@@ -111,15 +111,15 @@ class _IterationBuilder:
         self.stash_steps.after_forward(layer, step)
 
     def _forward_step(self, layer: Layer, pass_: Pass) -> StepBuilder:
-        chosen = self.plan.algorithms.get(layer.index)
+        algorithms = self.plan.algorithms.get(layer.index)
         own = self.network.buffer_of(layer.index)
         reading = [owner for owner in self.network.input_buffers(layer.index) if owner != own]
         if pass_ == "recompute":
             self.stash_steps.before_reading(reading)
         if layer.kind == "input":
             step = self.builder.step(layer, pass_, 0)
-        elif chosen:
-            step = self.builder.step(layer, pass_, chosen["forward"].time_ps, chosen["forward"].workspace_bytes)
+        elif algorithms:
+            step = self.builder.step(layer, pass_, algorithms["forward"].time_ps, algorithms["forward"].workspace_bytes)
         else:
             step = self.builder.step(layer, pass_, self._time_ps(layer, "forward"))
         for owner in reading:
@@ -174,10 +174,10 @@ class _IterationBuilder:
 
     def _backward_step(self, layer: Layer, passes: tuple[str, ...], whole: str) -> StepBuilder:
         """A step of the backward pass: the algorithms of `passes` in turn, or the time of the pass `whole`."""
-        chosen = self.plan.algorithms.get(layer.index)
-        if not chosen:
+        selected = self.plan.algorithms.get(layer.index)
+        if not selected:
             return self.builder.step(layer, "backward", self._time_ps(layer, whole))
-        algorithms = [chosen[pass_] for pass_ in passes]
+        algorithms = [selected[pass_] for pass_ in passes]
         workspace = max(algorithm.workspace_bytes for algorithm in algorithms)
         return self.builder.step(layer, "backward", sum(algorithm.time_ps for algorithm in algorithms), workspace)
 
@@ -211,13 +211,13 @@ class _IterationBuilder:
 
     def _recompute(self, first: int, last: int) -> None:
         """Runs a segment forward again, up to the last layer whose output or saved state its backward steps read."""
-        wanted = first - 1
+        last_needed = first - 1
         for layer in self.layers[first : last + 1]:
             if "y" in self._backward_reads(layer) or self._saved_bytes(layer):
-                wanted = max(wanted, layer.index)
+                last_needed = max(last_needed, layer.index)
             if "x" in self._backward_reads(layer):
-                wanted = max(wanted, *layer.inputs)
-        for layer in self.layers[first : min(wanted, last) + 1]:
+                last_needed = max(last_needed, *layer.inputs)
+        for layer in self.layers[first : min(last_needed, last) + 1]:
             self._forward_step(layer, "recompute")
 
     def _update(self) -> None:

@@ -21,7 +21,7 @@ def launches(
     layers: Sequence[Layer],
     step_layers: Sequence[int | None],
     first_backward: int,
-    wanted: Mapping[int, int],
+    first_reads: Mapping[int, int],
 ) -> list[tuple[int, int]]:
     """Step and layer of each launch, in order: X of the layer comes back during the step, or before its first reader.
 
@@ -32,15 +32,17 @@ def launches(
     first_backward : the step with which the backward part begins
     wanted : the layers whose X was offloaded, and the step that reads it first
     """
-    needed = _by_step(wanted)
-    late = _by_step({layer: just_in_time(layers, step_layers, first_backward, step) for layer, step in wanted.items()})
-    pending = set(wanted)
-    found: list[tuple[int, int]] = []
+    needed = _by_step(first_reads)
+    late = _by_step(
+        {layer: just_in_time(layers, step_layers, first_backward, step) for layer, step in first_reads.items()}
+    )
+    pending = set(first_reads)
+    launched: list[tuple[int, int]] = []
 
     def launch(step: int, candidates: Sequence[int]) -> None:
         for layer in candidates:
             if layer in pending:
-                found.append((step, layer))
+                launched.append((step, layer))
                 pending.remove(layer)
 
     for step in range(first_backward, len(step_layers)):
@@ -53,7 +55,7 @@ def launches(
             launch(step, late.get(step, ()))
         if not pending:
             break
-    return found
+    return launched
 
 
 def search(layers: Sequence[Layer], current: int, pending: AbstractSet[int]) -> int | None:
@@ -92,7 +94,7 @@ def just_in_time(layers: Sequence[Layer], step_layers: Sequence[int | None], fir
 
 def _by_step(steps: Mapping[int, int]) -> dict[int, list[int]]:
     """Layers by step, the highest layer first: it is read first."""
-    found: dict[int, list[int]] = {}
+    layers: dict[int, list[int]] = {}
     for layer in sorted(steps, reverse=True):
-        found.setdefault(steps[layer], []).append(layer)
-    return found
+        layers.setdefault(steps[layer], []).append(layer)
+    return layers

@@ -133,8 +133,8 @@ class Program:
     def stashed(self, tensor: int) -> bool:
         """Whether a tensor is a feature map, or its code, that is kept from the forward to the backward part."""
         first, last = self.lives[tensor]
-        kept = first < self.first_backward <= last
-        return kept and self.tensors[tensor].kind in ("feature_maps", "encoded_maps")
+        is_stored = first < self.first_backward <= last
+        return is_stored and self.tensors[tensor].kind in ("feature_maps", "encoded_maps")
 
 
 def defer(step: Step, later: Step, task: QueuedTask) -> tuple[Step, Step, QueuedTask]:

@@ -49,7 +49,7 @@ class StashSteps:
     plan: Plan
     link: HostLinkConfig
     builder: ProgramBuilder
-    kept: dict[int, Stash] = field(init=False)
+    stashes: dict[int, Stash] = field(init=False)
     _encoded: bool = field(init=False)  # whether any feature map is
     _ready: set[int] = field(init=False, default_factory=set)  # owners of feature maps that have been decoded
     _offloaded: list[_OffloadedMap] = field(init=False, default_factory=list)
@@ -62,8 +62,8 @@ class StashSteps:
                     f"stash of layer {owner}: no feature map of its own: expected a layer that owns a buffer"
                 )
         read = _read_backward(self.network, self.plan)
-        self.kept = {owner: stash for owner, stash in self.plan.stash.items() if owner in read}
-        self._encoded = any(stash.encoding is not None for stash in self.kept.values())
+        self.stashes = {owner: stash for owner, stash in self.plan.stash.items() if owner in read}
+        self._encoded = any(stash.encoding is not None for stash in self.stashes.values())
 
     # Around a layer's forward step.
 
@@ -72,32 +72,32 @@ class StashSteps:
         if not self._encoded:
             return
         for owner in self._leaving(layer):
-            encoding = self.kept[owner].encoding
+            encoding = self.stashes[owner].encoding
             if encoding is not None and self._overlaps(layer, owner):
                 self._encode(owner, encoding)
 
     def after_forward(self, layer: Layer, step: StepBuilder) -> None:
         """Encodes the other feature maps that the layer is the last to use, and launches the copies to the host."""
         for owner in self._leaving(layer):
-            encoding, overlapped = self.kept[owner].encoding, self._overlaps(layer, owner)
+            encoding, overlapped = self.stashes[owner].encoding, self._overlaps(layer, owner)
             launching = step
             if encoding is not None and not overlapped:
                 launching = self._encode(owner, encoding)
-            if self.kept[owner].offload is not None:
+            if self.stashes[owner].offload is not None:
                 self._launch(layer, owner, launching, "overlapped" if overlapped else "after")
 
     def _leaving(self, layer: Layer) -> Iterator[int]:
         """Owners of the feature maps with a stash that the layer is the last to use in the forward pass, X before Y."""
-        if not self.kept:
+        if not self.stashes:
             return
         own = self.network.buffer_of(layer.index)
         for owner in dict.fromkeys((*self.network.input_buffers(layer.index), own)):
-            if owner in self.kept and self.network.last_consumer(owner) == layer.index:
+            if owner in self.stashes and self.network.last_consumer(owner) == layer.index:
                 yield owner
 
     def _overlaps(self, layer: Layer, owner: int) -> bool:
         """Whether a feature map is copied during the layer's forward step; what it writes itself can't be."""
-        is_copied = self.kept[owner].offload is not None and self.plan.overlap
+        is_copied = self.stashes[owner].offload is not None and self.plan.overlap
         return is_copied and owner != self.network.buffer_of(layer.index)
 
     def _encode(self, owner: int, encoding: Encoding) -> StepBuilder:
@@ -108,7 +108,7 @@ class StashSteps:
         return step
 
     def _launch(self, layer: Layer, owner: int, step: StepBuilder, timing: CopyTiming) -> None:
-        stash = self.kept[owner]
+        stash = self.stashes[owner]
         encoding, decision = stash.encoding, stash.offload
         assert decision is not None
         name, byte_count = ("y", self.map_bytes[owner]) if encoding is None else ("code", encoding.byte_count)
@@ -127,7 +127,7 @@ class StashSteps:
 
     def structure(self, owner: int) -> str:
         """The structure that a backward step reads where it needs a feature map."""
-        stash = self.kept.get(owner)
+        stash = self.stashes.get(owner)
         return "y" if stash is None or stash.encoding is None or stash.decode_before_use else "code"
 
     def before_reading(self, owners: list[int]) -> None:
@@ -135,7 +135,7 @@ class StashSteps:
         if not self._encoded:
             return
         for owner in owners:
-            stash = self.kept.get(owner)
+            stash = self.stashes.get(owner)
             if stash is None or stash.encoding is None or not stash.decode_before_use or owner in self._ready:
                 continue
             layer = self.network.layers[owner]
@@ -156,9 +156,9 @@ class StashSteps:
         for offloaded in self._offloaded:
             if offloaded.decision.prefetch_launch is None:
                 by_rule.setdefault(offloaded.layer, []).append(offloaded)
-        wanted = {layer: min(offloaded.reading for offloaded in group) for layer, group in by_rule.items()}
+        first_reads = {layer: min(offloaded.reading for offloaded in group) for layer, group in by_rule.items()}
         layers = self.network.layers
-        for number, layer in launches(self.plan.prefetch, layers, leading, first_backward, wanted):
+        for number, layer in launches(self.plan.prefetch, layers, leading, first_backward, first_reads):
             for offloaded in by_rule[layer]:
                 self._fetch(offloaded, number, number)
         for offloaded in self._offloaded:
@@ -238,14 +238,14 @@ def _first(leading: list[int | None], layer: int, since: int) -> int:
 
 def _leading(steps: list[StepBuilder]) -> list[int | None]:
     """The layer of each step that begins a pass of a layer; None for every other step, which launches nothing."""
-    found: list[int | None] = []
+    layers: list[int | None] = []
     before: tuple[int, str] | None = None
     for step in steps:
         begins = step.pass_ in ("forward", "recompute", "backward") and (step.layer, step.pass_) != before
-        found.append(step.layer if begins else None)
+        layers.append(step.layer if begins else None)
         if begins:
             before = step.layer, step.pass_
-    return found
+    return layers
 
 
 def _read_backward(network: Network, plan: Plan) -> set[int]:

@@ -102,7 +102,7 @@ def waits(operations: Sequence[Operation], times: OperationTimes, stream: str = 
         previous.append(last.get(operation.stream, -1))
         last[operation.stream] = position
 
-    found: list[Wait] = []
+    result: list[Wait] = []
     for position, operation in enumerate(operations):
         if operation.stream != stream:
             continue
@@ -119,5 +119,5 @@ def waits(operations: Sequence[Operation], times: OperationTimes, stream: str = 
             if start < end:
                 parts.append(Wait(position, blamed, start, end))
             end, delayed = start, blamed
-        found += reversed(parts)
-    return found
+        result += reversed(parts)
+    return result

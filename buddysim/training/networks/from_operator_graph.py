@@ -62,7 +62,7 @@ class _Reader:
     def __init__(self, graph: OperatorGraph, name: str) -> None:
         self.graph = graph
         self.layers: dict[int, int] = {}  # by storage
-        self.masks: dict[int, float] = {}  # the share that a dropout mask keeps, by storage
+        self.masks: dict[int, float] = {}  # fraction that a dropout mask retains, by storage
         self.tables: dict[int, int] = {}  # rows of a table that positions were looked up in, by storage
         self.parts: dict[tuple[int, str, int, int], int] = {}  # views of parts of a layer
         self.counted: set[tuple[int, int]] = set()  # storage and offset of weights that a layer has
@@ -152,9 +152,9 @@ class _Reader:
             kind, number = "take", tensor.offset // width // own[1]
             attributes = {"token": number}
         elif own[1] % of == 0:
-            place = tensor.offset // width
-            inside = place < own[1]  # parts of each token, or one after the other
-            kind, number = "part", place * of // (own[1] if inside else whole)
+            column = tensor.offset // width
+            inside = column < own[1]  # parts of each token, or one after the other
+            kind, number = "part", column * of // (own[1] if inside else whole)
             attributes = {"of": of, "number": number}
         else:
             self._refuse(self.graph.operators[self.number], f"reads {tensor.shape} of {own}")
@@ -186,8 +186,8 @@ class _Reader:
     def _mask(self, operator: Operator) -> None:
         storage = self.graph.tensors[operator.outputs[0]].storage
         if operator.short_name == "bernoulli_":
-            kept = operator.arguments.get("p", 0.5)
-            self.masks[storage] = float(kept) if isinstance(kept, int | float) else 0.5
+            retained = operator.arguments.get("p", 0.5)
+            self.masks[storage] = float(retained) if isinstance(retained, int | float) else 0.5
 
     def _storage(self, tensor: int) -> int:
         return self.graph.tensors[tensor].storage
@@ -250,9 +250,9 @@ class _Reader:
         tensors = [self.graph.tensors[one] for one in operator.inputs]
         layers = [self.net.shape(self._seen(one)) for one in operator.inputs]
         heads, (rows, inner) = tensors[0].shape[0] // self.batch, tensors[0].shape[1:]
-        straight, exchanged = (inner, heads * tensors[1].shape[2]), (tensors[1].shape[2], heads * inner)
+        plain_shape, exchanged = (inner, heads * tensors[1].shape[2]), (tensors[1].shape[2], heads * inner)
         transposed = layers[1] == exchanged
-        if straight == exchanged:
+        if plain_shape == exchanged:
             transposed = layers[0] == (rows, heads * inner)
         return "matmul", {"heads": heads, "transposed": transposed}
 
@@ -271,8 +271,8 @@ class _Reader:
     def mask(self, operator: Operator) -> tuple[str, dict[str, Any]]:
         shape = self.graph.tensors[operator.inputs[0]].shape
         hides = self.graph.tensors[operator.inputs[1]]
-        kept = self.graph.storages[hides.storage].role == "buffer"
-        return "mask", {"heads": shape[1] if len(shape) == 4 else 1, "buffer": kept}
+        is_buffer = self.graph.storages[hides.storage].role == "buffer"
+        return "mask", {"heads": shape[1] if len(shape) == 4 else 1, "buffer": is_buffer}
 
     def copy(self, operator: Operator) -> tuple[str, dict[str, Any]]:
         return "copy", {}
@@ -326,12 +326,12 @@ class _Reader:
         return "concat", {}
 
     def dropout(self, operator: Operator) -> tuple[str, dict[str, Any]]:
-        kept = [self.masks[s] for s in self._storages(operator) if s in self.masks]
-        if not kept and len(operator.inputs) == 1:
+        retained = [self.masks[s] for s in self._storages(operator) if s in self.masks]
+        if not retained and len(operator.inputs) == 1:
             return "scale", {}
-        if not kept:
+        if not retained:
             return "multiply", {}
-        return "dropout", {"probability": round(1 - kept[0], 6)}
+        return "dropout", {"probability": round(1 - retained[0], 6)}
 
     def native_dropout(self, operator: Operator) -> tuple[str, dict[str, Any]]:
         probability = operator.arguments.get("p", 0.5)

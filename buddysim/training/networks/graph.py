@@ -209,7 +209,7 @@ class Network:
             for position, producer in enumerate(layer.inputs):
                 if not (layer.in_place and position == 0):
                     readers[self._owners[producer]].add(layer.index)
-        return tuple(tuple(sorted(found)) for found in readers)
+        return tuple(tuple(sorted(indices)) for indices in readers)
 
     def consumers(self, index: int) -> tuple[int, ...]:
         """The layers that take the output of a layer, in the order in which they run."""
@@ -266,8 +266,8 @@ class Network:
     @cached_property
     def feature_maps(self) -> tuple[int, ...]:
         """The layers whose buffers a step reads: another layer's forward step, or a backward step that wants Y."""
-        wanted = {self._owners[layer.index] for layer in self.layers if "y" in layer.backward_reads}
-        return tuple(owner for owner in self.buffers if self._readers[owner] or owner in wanted)
+        read_owners = {self._owners[layer.index] for layer in self.layers if "y" in layer.backward_reads}
+        return tuple(owner for owner in self.buffers if self._readers[owner] or owner in read_owners)
 
     def with_element_bytes(self, element_bytes: int) -> Network:
         """The same network with feature maps of so many bytes an element; weights stay single."""

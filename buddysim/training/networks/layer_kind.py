@@ -24,8 +24,8 @@ Moves = Callable[[int, int, int], tuple[float, float]]
 class ShapeMismatch(ValueError):
     """A layer that can't take the shapes of its inputs: what was expected, what was found."""
 
-    def __init__(self, expected: str, found: object) -> None:
-        super().__init__(f"expected {expected}, found {found}")
+    def __init__(self, expected: str, actual: object) -> None:
+        super().__init__(f"expected {expected}, found {actual}")
 
 
 @dataclass(frozen=True)
@@ -231,10 +231,10 @@ def window_steps(extent: int, kernel: int, stride: int, pad: int, dilation: int 
     With `ceil` a last window may hang over the end, but it must begin before the end of the input or of the leading
     padding (Caffe's and PyTorch's rule).
     """
-    room = extent + 2 * pad - dilation * (kernel - 1) - 1
-    if room < 0:
+    span = extent + 2 * pad - dilation * (kernel - 1) - 1
+    if span < 0:
         return 0
-    steps = (-(-room // stride) if ceil else room // stride) + 1
+    steps = (-(-span // stride) if ceil else span // stride) + 1
     if ceil and (steps - 1) * stride >= extent + pad:
         steps -= 1
     return steps

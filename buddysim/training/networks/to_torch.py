@@ -61,13 +61,13 @@ class _Join(nn.Module):  # type: ignore[misc]
 
 def _step(network: Network, layer: Layer) -> nn.Module:
     """The module of one layer."""
-    given: dict[str, Any] = dict(layer.attributes)
+    attributes: dict[str, Any] = dict(layer.attributes)
     shape = network.layers[layer.inputs[0]].output_shape
     if layer.conv is not None:
         conv = layer.conv
         return nn.Conv2d(
             conv.in_channels, conv.out_channels, (conv.kernel_h, conv.kernel_w), (conv.stride_h, conv.stride_w),
-            (conv.pad_h, conv.pad_w), (conv.dilation_h, conv.dilation_w), conv.groups, given["bias"],
+            (conv.pad_h, conv.pad_w), (conv.dilation_h, conv.dilation_w), conv.groups, attributes["bias"],
         )  # fmt: skip
     if layer.pool is not None:
         pool = layer.pool
@@ -76,14 +76,14 @@ def _step(network: Network, layer: Layer) -> nn.Module:
         return kind(*window, ceil_mode=pool.ceil)
     simple: dict[str, Callable[[], nn.Module]] = {
         "relu": nn.ReLU,
-        "fc": lambda: nn.Linear(math.prod(shape), given["features"], given["bias"]),
-        "batchnorm": lambda: nn.BatchNorm2d(shape[0], affine=given["affine"]),
-        "dropout": lambda: nn.Dropout(given["probability"]),
-        "lrn": lambda: nn.LocalResponseNorm(given["size"]),
+        "fc": lambda: nn.Linear(math.prod(shape), attributes["features"], attributes["bias"]),
+        "batchnorm": lambda: nn.BatchNorm2d(shape[0], affine=attributes["affine"]),
+        "dropout": lambda: nn.Dropout(attributes["probability"]),
+        "lrn": lambda: nn.LocalResponseNorm(attributes["size"]),
         "softmax": nn.Identity,
         "add": lambda: _Join(lambda first, *rest: sum(rest, first)),
         "concat": lambda: _Join(lambda *inputs: torch.cat(inputs, 1)),
-        "shortcut": lambda: _Join(lambda x: _shortcut(x, given["stride"], given["channels"])),
+        "shortcut": lambda: _Join(lambda x: _shortcut(x, attributes["stride"], attributes["channels"])),
     }
     if layer.kind not in simple:
         raise BuddysimError(f"{network.name}: layer {layer.name!r}: kind {layer.kind} can't be trained here")
@@ -92,5 +92,5 @@ def _step(network: Network, layer: Layer) -> nn.Module:
 
 def _shortcut(values: torch.Tensor, stride: tuple[int, int], channels: int) -> torch.Tensor:
     """Every so many rows and columns, and channels of zeros behind (option A of He et al., CVPR 2016)."""
-    kept = values[:, :, :: stride[0], :: stride[1]]
-    return functional.pad(kept, (0, 0, 0, 0, 0, channels - kept.shape[1]))
+    strided = values[:, :, :: stride[0], :: stride[1]]
+    return functional.pad(strided, (0, 0, 0, 0, 0, channels - strided.shape[1]))

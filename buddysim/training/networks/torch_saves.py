@@ -41,25 +41,27 @@ def saved_by_torch(network: Network, batch: int, device: Device = "cuda") -> tup
     device : ``"cuda"``, or ``"cpu"``, whose kernels keep other masks and statistics
     """
     learning: list[bool] = []
-    kept = []
+    saved = []
     for layer in network.layers:
-        wanted = any(learning[producer] for producer in layer.inputs)
-        learning.append(wanted or bool(layer.parameters) or any(gemm.weights for gemm in layer.gemms))
-        kept.append(_kept(network, layer, batch, device, wanted) if learning[-1] and layer.inputs else _NOTHING)
-    return tuple(kept)
+        wants_dx = any(learning[producer] for producer in layer.inputs)
+        learning.append(wants_dx or bool(layer.parameters) or any(gemm.weights for gemm in layer.gemms))
+        saved.append(
+            _saved_tensors(network, layer, batch, device, wants_dx) if learning[-1] and layer.inputs else _NOTHING
+        )
+    return tuple(saved)
 
 
 def saved_bytes(network: Network, batch: int, device: Device = "cuda") -> int:
     """Bytes that PyTorch keeps between forward and backward: each storage once, without weights and buffers."""
-    kept = saved_by_torch(network, batch, device)
-    owners = {network.buffer_of(index) for one in kept for index in one.feature_maps}
-    return sum(network.output_bytes(owner, batch) for owner in owners) + sum(one.state_bytes for one in kept)
+    saved = saved_by_torch(network, batch, device)
+    owners = {network.buffer_of(index) for one in saved for index in one.feature_maps}
+    return sum(network.output_bytes(owner, batch) for owner in owners) + sum(one.state_bytes for one in saved)
 
 
 _NOTHING = SavedTensors((), frozenset({"dy"}), 0, 0)
 
 
-def _kept(network: Network, layer: Layer, batch: int, device: Device, wants_dx: bool) -> SavedTensors:
+def _saved_tensors(network: Network, layer: Layer, batch: int, device: Device, wants_dx: bool) -> SavedTensors:
     shapes = tuple(network.layers[producer].output_shape for producer in layer.inputs)
     saved: AutogradSaved = kinds.REGISTRY.find(layer.kind).saves(layer, shapes, device)
     maps = [layer.inputs[position] for position in saved.inputs]

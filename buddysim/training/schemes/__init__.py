@@ -62,9 +62,9 @@ def required_options(name: str) -> tuple[str, ...]:
     return tuple(getattr(REGISTRY.find(name), "REQUIRES_ONE_OF", ()))
 
 
-def runnable_schemes(given: Iterable[str] = ()) -> list[str]:
+def runnable_schemes(options: Iterable[str] = ()) -> list[str]:
     """Names of the schemes that can run with the given options alone."""
-    known = set(given)
+    known = set(options)
     return [name for name in REGISTRY.names() if not required_options(name) or known & set(required_options(name))]
 
 
@@ -76,14 +76,14 @@ def options() -> dict[str, Option]:
     BuddysimError
         where a scheme declares something else, or two schemes declare an option of the same name differently
     """
-    found: dict[str, Option] = {}
+    by_name: dict[str, Option] = {}
     for _, module in REGISTRY.items():
         for name, option in getattr(module, "OPTIONS", {}).items():
             if not isinstance(option, Option) or not name.isidentifier():
                 raise BuddysimError(f"{source_of(module)}: option {name!r}: expected an identifier and an Option")
-            if found.setdefault(name, option) != option:
+            if by_name.setdefault(name, option) != option:
                 raise BuddysimError(f"{source_of(module)}: option {name!r}: another scheme declares it differently")
-    return found
+    return by_name
 
 
 def schemes_with(option: str) -> list[str]:

@@ -101,9 +101,9 @@ def measure_hiding_times(
 
 def _hiding(program: Program, stream: str) -> Mapping[int, int]:
     """Computation of the step that a copy overlaps with, by the layer whose X is copied."""
-    found = {}
+    hidden_ps = {}
     for step in program.steps:
         for task in (program.tasks[number] for number in step.tasks):
             if task.stream == stream:
-                found[task.layer] = step.compute_ps if task.timing == "overlapped" else 0
-    return found
+                hidden_ps[task.layer] = step.compute_ps if task.timing == "overlapped" else 0
+    return hidden_ps

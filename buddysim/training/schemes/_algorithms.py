@@ -28,11 +28,11 @@ def fastest(network: Network, batch: int, cost: CostModel) -> Algorithms:
 
 def memory_optimal(network: Network, batch: int, cost: CostModel) -> Algorithms:
     """The fastest algorithm without workspace of each pass of each CONV layer: implicit GEMM, on cuDNN."""
-    chosen: dict[int, dict[str, ConvAlgorithm]] = {}
+    algorithms: dict[int, dict[str, ConvAlgorithm]] = {}
     for layer in network.layers:
         if layer.kind == "conv":
-            chosen[layer.index] = {pass_: _without_workspace(cost, layer, batch, pass_) for pass_ in PASSES}
-    return chosen
+            algorithms[layer.index] = {pass_: _without_workspace(cost, layer, batch, pass_) for pass_ in PASSES}
+    return algorithms
 
 
 def _without_workspace(cost: CostModel, layer: Layer, batch: int, pass_: ConvPass) -> ConvAlgorithm:

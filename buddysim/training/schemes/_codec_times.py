@@ -65,11 +65,11 @@ class GpuCodec:
 
     def code(self, byte_count: int, sparsity: float, code_bytes: int) -> Encoding:
         """A map's code, with the times that it takes."""
-        found = self.times.at(byte_count, sparsity, self.launch)
-        return Encoding(code_bytes, round(found.compress_ps * self.slower), round(found.decode_ps * self.slower))
+        timing = self.times.at(byte_count, sparsity, self.launch)
+        return Encoding(code_bytes, round(timing.compress_ps * self.slower), round(timing.decode_ps * self.slower))
 
 
-def gpu_codecs(machine: TrainingMachine, given: Mapping[str, Any]) -> tuple[GpuCodec, ...]:
+def gpu_codecs(machine: TrainingMachine, options: Mapping[str, Any]) -> tuple[GpuCodec, ...]:
     """The codecs that the options leave to choose from; one where they name it.
 
     Raises
@@ -77,15 +77,15 @@ def gpu_codecs(machine: TrainingMachine, given: Mapping[str, Any]) -> tuple[GpuC
     BuddysimError
         where an option is out of range, or a codec wasn't simulated
     """
-    chosen = values(OPTIONS, given)
-    layout = chosen["codec_kernels"]
+    selected = values(OPTIONS, options)
+    layout = selected["codec_kernels"]
     if layout not in LAYOUTS:
         raise BuddysimError(f"codec_kernels {shortened(layout)}: expected one of {', '.join(LAYOUTS)}")
-    if chosen["codec"] != AUTO:
-        REGISTRY.find(chosen["codec"])
-        return (_gpu_codec(machine, chosen),)
+    if selected["codec"] != AUTO:
+        REGISTRY.find(selected["codec"])
+        return (_gpu_codec(machine, selected),)
     names = [name for name in REGISTRY.names() if simulated_machines(name, layout) and is_installed(name)]
-    return tuple(_gpu_codec(machine, {**chosen, "codec": name}) for name in names)
+    return tuple(_gpu_codec(machine, {**selected, "codec": name}) for name in names)
 
 
 def missing_codecs_text(options: Mapping[str, Any]) -> str:
@@ -93,33 +93,33 @@ def missing_codecs_text(options: Mapping[str, Any]) -> str:
     return not_installed_text(REGISTRY.names()) if values(OPTIONS, options)["codec"] == AUTO else ""
 
 
-def _gpu_codec(machine: TrainingMachine, chosen: Mapping[str, Any]) -> GpuCodec:
-    source = chosen["codec_times"]
+def _gpu_codec(machine: TrainingMachine, selected: Mapping[str, Any]) -> GpuCodec:
+    source = selected["codec_times"]
     if source not in (SIMULATED, PAPER):
         raise BuddysimError(
             f"codec_times {shortened(source)}: expected {SIMULATED} or {PAPER}{hint(source, (SIMULATED, PAPER))}"
         )
     if source == PAPER:
         return _with_launch(
-            chosen, PaperTimes(), 1.0, "those of a curve through three points of the CSWAP paper's Fig. 5"
+            selected, PaperTimes(), 1.0, "those of a curve through three points of the CSWAP paper's Fig. 5"
         )
-    simulated_on, slower = _measured_machine(machine, chosen["codec"], chosen["codec_kernels"])
-    times = codec_times(simulated_on, chosen["codec"], chosen["codec_kernels"])
-    text = f"those of buddysim's OpenCL kernels, {chosen['codec_kernels']}, simulated on {simulated_on}"
+    simulated_on, slower = _measured_machine(machine, selected["codec"], selected["codec_kernels"])
+    times = codec_times(simulated_on, selected["codec"], selected["codec_kernels"])
+    text = f"those of buddysim's OpenCL kernels, {selected['codec_kernels']}, simulated on {simulated_on}"
     if slower != 1:
         text += f" and multiplied by {slower:.2f}, the ratio of memory bandwidths"
-    return _with_launch(chosen, times, slower, text)
+    return _with_launch(selected, times, slower, text)
 
 
-def _with_launch(chosen: Mapping[str, Any], times: CodecTimeTable, slower: float, text: str) -> GpuCodec:
+def _with_launch(selected: Mapping[str, Any], times: CodecTimeTable, slower: float, text: str) -> GpuCodec:
     best = PAPER_LAUNCH if isinstance(times, PaperTimes) else times.best_launch(*_TYPICAL)
     launch = LaunchShape(
-        best.grid if chosen["codec_grid"] is None else chosen["codec_grid"],
-        best.block if chosen["codec_block"] is None else chosen["codec_block"],
+        best.grid if selected["codec_grid"] is None else selected["codec_grid"],
+        best.block if selected["codec_block"] is None else selected["codec_block"],
     )
     launch.check()
     return GpuCodec(
-        chosen["codec"], times, launch, slower, f"{text}; grid {launch.grid}, work-groups of {launch.block}"
+        selected["codec"], times, launch, slower, f"{text}; grid {launch.grid}, work-groups of {launch.block}"
     )
 
 
@@ -127,8 +127,8 @@ def _measured_machine(machine: TrainingMachine, codec: str, layout: str) -> tupl
     """The machine whose times are taken, and how much longer this one takes."""
     from buddysim.machine.training import TrainingMachine as Machines
 
-    there = simulated_machines(codec, layout)
-    if machine.name in there or not there:
+    names = simulated_machines(codec, layout)
+    if machine.name in names or not names:
         return machine.name, 1.0
-    like = "v100" if "v100" in there else there[0]
+    like = "v100" if "v100" in names else names[0]
     return like, Machines.load(like).dram_bytes_per_s / machine.dram_bytes_per_s

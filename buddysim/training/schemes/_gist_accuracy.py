@@ -20,8 +20,8 @@ FILE = "gist-accuracy.json"
 def results() -> dict[str, Any]:
     """What was trained: ``network``, ``data``, ``iterations``, ``batch``; ``runs`` by way of rounding and seed."""
     path = resources.files("buddysim.training.contents") / "data" / FILE
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return found
+    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return content
 
 
 @cache

@@ -30,25 +30,25 @@ def plan(
     network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: TrainingOptions
 ) -> Plan:
     """Nothing moves; the fastest CONV algorithms."""
-    kept = dict(enumerate(saved_by_torch(network, batch)))
+    saved_tensors = dict(enumerate(saved_by_torch(network, batch)))
     parts = segments(network)
     return Plan(
         name,
         _algorithms.fastest(network, batch, cost),
         segments=parts[:-1],
-        backward_reads={index: saved.reads for index, saved in kept.items()},
-        saved_bytes={index: saved.state_bytes for index, saved in kept.items()},
+        backward_reads={index: saved.reads for index, saved in saved_tensors.items()},
+        saved_bytes={index: saved.state_bytes for index, saved in saved_tensors.items()},
         notes=(f"{len(parts)} segments, all but the last recomputed",),
     )
 
 
-def pieces(network: Network) -> tuple[tuple[int, int], ...]:
+def split_points(network: Network) -> tuple[tuple[int, int], ...]:
     """First and last layer of the smallest parts that the network can be cut into, the input left out.
 
     A cut follows a layer whose output alone is read by the layers after it, and never divides an in-place chain.
     """
     last_reader = [max(network.consumers(layer.index), default=layer.index) for layer in network.layers]
-    found = []
+    parts = []
     first, reach = 1, last_reader[0]
     for layer in network.layers[1:]:
         cuts_before = reach <= layer.index  # nothing but this layer's output is read later on
@@ -56,16 +56,16 @@ def pieces(network: Network) -> tuple[tuple[int, int], ...]:
         following = layer.index + 1
         chained = following < len(network.layers) and network.layers[following].in_place
         if cuts_before and not chained:
-            found.append((first, layer.index))
+            parts.append((first, layer.index))
             first = following
     if first < len(network.layers):
-        found.append((first, len(network.layers) - 1))
-    return tuple(found)
+        parts.append((first, len(network.layers) - 1))
+    return tuple(parts)
 
 
 def segments(network: Network) -> tuple[tuple[int, int], ...]:
     """About sqrt(n) parts of equally many pieces; the last one takes the remainder, as `checkpoint_sequential`."""
-    parts = pieces(network)
+    parts = split_points(network)
     count = max(1, isqrt(len(parts)))
     size = len(parts) // count
     starts = [parts[number * size][0] for number in range(count)]

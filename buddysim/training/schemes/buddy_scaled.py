@@ -89,18 +89,18 @@ def _scaling(name: str, extra: Any) -> tuple[float, float, str]:
     BuddysimError
         without a ratio, or where a number is out of range
     """
-    chosen = values(OPTIONS, extra)
-    if all(chosen[option] is None for option in REQUIRES_ONE_OF):
+    selected = values(OPTIONS, extra)
+    if all(selected[option] is None for option in REQUIRES_ONE_OF):
         expected = " or ".join(f"{option} ({OPTIONS[option].flag(option)})" for option in REQUIRES_ONE_OF)
         raise BuddysimError(f"scheme {name}: compression ratio of the network is unknown: expected option {expected}")
     ratio, slowdown, source = 1.0, 0.0, "given"
-    if chosen["buddy_result"] is not None:
-        ratio, slowdown = _read_result(chosen["buddy_result"])
+    if selected["buddy_result"] is not None:
+        ratio, slowdown = _read_result(selected["buddy_result"])
         source = "replayed"
-    if chosen["buddy_ratio"] is not None:
-        ratio, source = float(chosen["buddy_ratio"]), "given"
-    if chosen["buddy_slowdown"] is not None:
-        slowdown, source = float(chosen["buddy_slowdown"]), "given" if source != "replayed" else "replayed, and given"
+    if selected["buddy_ratio"] is not None:
+        ratio, source = float(selected["buddy_ratio"]), "given"
+    if selected["buddy_slowdown"] is not None:
+        slowdown, source = float(selected["buddy_slowdown"]), "given" if source != "replayed" else "replayed, and given"
     if not 1 <= ratio <= MAX_RATIO:
         raise BuddysimError(f"buddy_ratio {ratio:g}: expected 1 to {MAX_RATIO:g}")
     if not -0.99 <= slowdown < 1000:

@@ -70,14 +70,14 @@ class CompressedCopies:
         moved = self.moved_bytes(byte_count, layer)
         return self.link.latency_ps + cdma_engine.copy_ps(byte_count, moved, rate, self.cap_bytes_per_s)
 
-    def on_the_way(self, stashes: Mapping[int, Stash], network: Network, batch: int) -> dict[int, Stash]:
+    def compressed_stashes(self, stashes: Mapping[int, Stash], network: Network, batch: int) -> dict[int, Stash]:
         """The stashes with their copies compressed; host memory still has room for the feature maps as they are."""
-        found = {}
+        compressed = {}
         for owner, stash in stashes.items():
             size, writer = network.output_bytes(owner, batch), network.last_writer(owner)
             times = self.copy_ps(size, writer, "offload"), self.copy_ps(size, writer, "prefetch")
-            found[owner] = replace(stash, offload=Offload(self.moved_bytes(size, writer), *times))
-        return found
+            compressed[owner] = replace(stash, offload=Offload(self.moved_bytes(size, writer), *times))
+        return compressed
 
 
 def plan(
@@ -112,7 +112,7 @@ def compressed_plan(
         f"compression: {copies.codec}{by}; read bandwidth at most {copies.cap_bytes_per_s / 1e9:g} GB/s",
     )
     assumptions = {"activations": contents_assumption(copies.source)}
-    stash = copies.on_the_way(below.stash, network, batch)
+    stash = copies.compressed_stashes(below.stash, network, batch)
     return replace(below, scheme=name, stash=stash, notes=notes, assumptions=assumptions)
 
 

@@ -186,9 +186,9 @@ def decisions(setting: AdvisorInputs, name: str) -> list[CodecDecision]:
 
     def decision(owner: int, codec: GpuCodec) -> CodecDecision:
         writer, size = network.layers[network.last_writer(owner)], network.output_bytes(owner, batch)
-        found = contents[codec][writer.index]
-        sparsity = _sparsity(found)
-        code = codec.code(size, sparsity, round(size * found.compressed_fraction))
+        map_contents = contents[codec][writer.index]
+        sparsity = _sparsity(map_contents)
+        code = codec.code(size, sparsity, round(size * map_contents.compressed_fraction))
         if rule == EXACT:
             advice = _advisor.exact_advice(size, code.byte_count, code.encode_ps + code.decode_ps, hidden[owner], link)
         else:
@@ -233,4 +233,4 @@ def _time_models(codec: GpuCodec) -> Mapping[str, LinearModel]:
             code = codec.code(size, sparsity, 0)
             rows["encode"].append(CodecTiming(size, sparsity, code.encode_ps))
             rows["decode"].append(CodecTiming(size, sparsity, code.decode_ps))
-    return {direction: fit_linear(found) for direction, found in rows.items()}
+    return {direction: fit_linear(samples) for direction, samples in rows.items()}

@@ -115,12 +115,12 @@ def plan(
     """One of the schemes, with the contents of feature maps that the options name."""
     source = make_source(options.extra) if ENCODINGS[name].ssdc else None
     contents = source.contents(network, batch, Codec()) if source else {}
-    found = encoded_plan(network, batch, machine, cost, name, options, contents)
+    encoded = encoded_plan(network, batch, machine, cost, name, options, contents)
     if ENCODINGS[name].format is not None:
-        found = replace(found, assumptions={**found.assumptions, "accuracy": about()})
+        encoded = replace(encoded, assumptions={**encoded.assumptions, "accuracy": about()})
     if source is None:
-        return found
-    return replace(found, assumptions={**found.assumptions, "activations": contents_assumption(source.description)})
+        return encoded
+    return replace(encoded, assumptions={**encoded.assumptions, "activations": contents_assumption(source.description)})
 
 
 def encoded_plan(
@@ -138,30 +138,30 @@ def encoded_plan(
     ----------
     contents : of every layer's output; only densities of ReLU and pooled feature maps count, where SSDC is used
     """
-    chosen = values(OPTIONS, options.extra)
-    if chosen["gist_allocator"] not in ALLOCATORS:
-        name = chosen["gist_allocator"]
+    selected = values(OPTIONS, options.extra)
+    if selected["gist_allocator"] not in ALLOCATORS:
+        name = selected["gist_allocator"]
         raise BuddysimError(
             f"allocator {shortened(name)}: expected one of {', '.join(ALLOCATORS)}{hint(name, ALLOCATORS)}"
         )
     encodings = ENCODINGS[name]
     in_place = views(network) | (relus(network) if encodings.inplace else frozenset())
     making = _EncodingBuilder(
-        network.in_place_only(in_place), batch, machine, cost, encodings, contents, chosen["decoded_copies"]
+        network.in_place_only(in_place), batch, machine, cost, encodings, contents, selected["decoded_copies"]
     )
-    placer = ALLOCATORS[chosen["gist_allocator"]]
+    allocator = ALLOCATORS[selected["gist_allocator"]]
     algorithms = _algorithms.memory_optimal(network, batch, cost)
     base = Plan(
         "gist-base",
         algorithms,
         in_place=views(network),
-        allocator=StaticGroups() if placer == LiveSetCounter() else placer,
+        allocator=StaticGroups() if allocator == LiveSetCounter() else allocator,
     )
     return replace(
         base,
         scheme=name,
         stash=making.stashes(),
-        allocator=placer,
+        allocator=allocator,
         in_place=in_place,
         backward_reads=making.backward_reads(),
         saved_bytes=making.saved_bytes(),
@@ -185,12 +185,12 @@ class _EncodingBuilder:
 
     def stashes(self) -> dict[int, Stash]:
         """The feature maps that are encoded, by owner."""
-        found = {}
+        by_owner = {}
         for owner, category in categories(self.network).items():
             stash = self._binarized(owner) if self._binarizes(category) else self._coded(owner, category)
             if stash is not None:
-                found[owner] = stash
-        return found
+                by_owner[owner] = stash
+        return by_owner
 
     def backward_reads(self) -> dict[int, frozenset[str]]:
         """Max pools behind a binarized feature map read places and dY alone."""
@@ -202,18 +202,18 @@ class _EncodingBuilder:
 
     def step_ps(self) -> dict[tuple[int, str], int]:
         """Steps that move other bytes than without codes: max pools, and ReLUs that read bits."""
-        found = {}
+        times = {}
         for owner, category in categories(self.network).items():
             if not self._binarizes(category):
                 continue
             relu = maker(self.network, owner)
-            found[relu.index, "backward"] = self._scaled(relu, "backward", self._mask(owner) - self._map_bytes(owner))
+            times[relu.index, "backward"] = self._scaled(relu, "backward", self._mask(owner) - self._map_bytes(owner))
         for pool in self._pools():
-            places, y = pooling_index_bytes(pool, self.batch), self._map_bytes(pool.index)
+            index_bytes, y = pooling_index_bytes(pool, self.batch), self._map_bytes(pool.index)
             x = self._map_bytes(pool.inputs[0])
-            found[pool.index, "forward"] = self._scaled(pool, "forward", places)
-            found[pool.index, "backward"] = self._scaled(pool, "backward", places - x - y)
-        return found
+            times[pool.index, "forward"] = self._scaled(pool, "forward", index_bytes)
+            times[pool.index, "backward"] = self._scaled(pool, "backward", index_bytes - x - y)
+        return times
 
     def _binarizes(self, category: str) -> bool:
         return self.encodings.binarize and category == "relu-pool"
@@ -241,8 +241,8 @@ class _EncodingBuilder:
         raw, count, width = self._map_bytes(owner), self._elements(owner), self.network.element_bytes
         codes = []
         if self.encodings.ssdc and category == "relu-conv":
-            kept = self._kept(owner)
-            size = rows_bytes(count, kept, self._value_bytes(kept, width))
+            n_nonzero = self._n_nonzero(owner)
+            size = rows_bytes(count, n_nonzero, self._value_bytes(n_nonzero, width))
             codes.append(Encoding(size, self._moving_ps(2 * raw + size), self._moving_ps(size + raw)))  # counted first
         if self.encodings.format is not None:
             size = self._value_bytes(count, width)
@@ -254,7 +254,7 @@ class _EncodingBuilder:
         raw, one = count * width, self.encodings.format
         return raw if one is None else min(raw, one.payload_bytes(count))
 
-    def _kept(self, owner: int) -> int:
+    def _n_nonzero(self, owner: int) -> int:
         """Nonzero elements of a feature map; if only a ratio is known, as many as give that ratio."""
         count, width = self._elements(owner), self.network.element_bytes
         contents = self.contents[maker(self.network, owner).index]

@@ -37,12 +37,12 @@ def plan(
         backward_reads={layer.index: frozenset({"dy"}) for layer in network.layers},
         saved_bytes={layer.index: 0 for layer in network.layers},
         offload_saved_tensors={
-            index: _items(network, kept, batch) for index, kept in enumerate(saved_by_torch(network, batch)) if index
+            index: _items(network, saved, batch) for index, saved in enumerate(saved_by_torch(network, batch)) if index
         },
     )
 
 
-def _items(network: Network, kept: SavedTensors, batch: int) -> tuple[tuple[str, int], ...]:
-    items = [("map", network.output_bytes(index, batch)) for index in kept.feature_maps]
-    items += [("state", kept.state_bytes), ("weights", kept.weight_bytes)]
+def _items(network: Network, saved: SavedTensors, batch: int) -> tuple[tuple[str, int], ...]:
+    items = [("map", network.output_bytes(index, batch)) for index in saved.feature_maps]
+    items += [("state", saved.state_bytes), ("weights", saved.weight_bytes)]
     return tuple((name, byte_count) for name, byte_count in items if byte_count)

@@ -76,7 +76,7 @@ class _PlanningPasses:
         for policy in ("conv", "all"):
             greedy = _Downgrades(self.network, self.batch, self.cost, fast)
             if self._passes(self._policy(policy, fast), f"greedy {policy}", greedy):
-                return self._noted(self._policy(policy, greedy.chosen))
+                return self._noted(self._policy(policy, greedy.algorithms))
         self.notes.append("all(m) taken")
         return self._noted(least)
 
@@ -100,7 +100,7 @@ class _PlanningPasses:
         else:
             result += "fits"
             if greedy:
-                result += f", {greedy.downgraded} of {len(PASSES) * len(greedy.chosen)} algorithms downgraded"
+                result += f", {greedy.downgraded} of {len(PASSES) * len(greedy.algorithms)} algorithms downgraded"
         self.notes.append(result)
         return failure is None
 
@@ -110,7 +110,9 @@ class _Downgrades:
 
     def __init__(self, network: Network, batch: int, cost: CostModel, fastest: Algorithms) -> None:
         self.network, self.batch, self.cost = network, batch, cost
-        self.chosen: dict[int, dict[str, ConvAlgorithm]] = {layer: dict(passes) for layer, passes in fastest.items()}
+        self.algorithms: dict[int, dict[str, ConvAlgorithm]] = {
+            layer: dict(passes) for layer, passes in fastest.items()
+        }
         self._fastest: Mapping[int, Mapping[str, ConvAlgorithm]] = fastest
 
     @property
@@ -118,23 +120,23 @@ class _Downgrades:
         """How many algorithms aren't the fastest."""
         return sum(
             algorithm != self._fastest[layer][pass_]
-            for layer, passes in self.chosen.items()
+            for layer, passes in self.algorithms.items()
             for pass_, algorithm in passes.items()
         )
 
     def relief(self, step: Step, short: PoolExhausted) -> int | None:
         """The step's workspace after one downgrade; the backward passes run one after the other and share theirs."""
-        if step.layer not in self.chosen:
+        if step.layer not in self.algorithms:
             return None
-        chosen = self.chosen[step.layer]
-        names = ("forward",) if step.pass_ == "forward" else tuple(n for n in PASSES[1:] if n in chosen)
-        hungriest = max(names, key=lambda name: chosen[name].workspace_bytes)
-        if not chosen[hungriest].workspace_bytes:
+        algorithms = self.algorithms[step.layer]
+        names = ("forward",) if step.pass_ == "forward" else tuple(n for n in PASSES[1:] if n in algorithms)
+        hungriest = max(names, key=lambda name: algorithms[name].workspace_bytes)
+        if not algorithms[hungriest].workspace_bytes:
             return None
-        chosen[hungriest] = self._next(step.layer, hungriest)
+        algorithms[hungriest] = self._next(step.layer, hungriest)
         # backward_data isn't run where nothing wants dX, and then takes no workspace
         running = [name for name in names if name != "backward_data" or self._wants_dx(step.layer)]
-        return max(chosen[name].workspace_bytes for name in running)
+        return max(algorithms[name].workspace_bytes for name in running)
 
     def _wants_dx(self, layer: int) -> bool:
         network = self.network
@@ -143,4 +145,4 @@ class _Downgrades:
     def _next(self, layer: int, pass_: str) -> ConvAlgorithm:
         name: _algorithms.ConvPass = next(name for name in PASSES if name == pass_)
         ranking = self.cost.conv_algorithms(self.network.layers[layer], self.batch, name)
-        return ranking[ranking.index(self.chosen[layer][pass_]) + 1]
+        return ranking[ranking.index(self.algorithms[layer][pass_]) + 1]

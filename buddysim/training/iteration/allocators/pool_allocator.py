@@ -60,8 +60,8 @@ class LiveSetCounter:
         relief: WorkspaceFallback | None = None,
     ) -> TensorAddresses:
         """Adds up what is allocated; every address is -1."""
-        found = _AllocationRun(program, _ByteCounter(UNLIMITED if capacity is None else capacity), relief).placement()
-        return replace(found, addresses=(-1,) * len(program.tensors))
+        counted = _AllocationRun(program, _ByteCounter(UNLIMITED if capacity is None else capacity), relief).placement()
+        return replace(counted, addresses=(-1,) * len(program.tensors))
 
     def min_bytes(self, program: Program, counted: TensorFilter = is_any_tensor) -> int:
         """The most that lives at once, where each feature map comes back only when it is read."""

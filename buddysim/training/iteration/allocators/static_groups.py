@@ -77,10 +77,10 @@ class StaticGroups:
             first, last = program.lives[number]
             busy = (1 << (last + 1)) - (1 << first)
             if number not in alone:
-                found = _smallest_free(shared, busy)
-                if found is not None:
-                    found.members.append(number)
-                    found.busy |= busy
+                free_group = _smallest_free(shared, busy)
+                if free_group is not None:
+                    free_group.members.append(number)
+                    free_group.busy |= busy
                     continue
             groups.append(_Group(program.tensors[number], [number], busy))
             if number not in alone:
@@ -90,10 +90,10 @@ class StaticGroups:
 
 def _smallest_free(groups: list[_Group], busy: int) -> _Group | None:
     """Of the groups without a member that lives when `busy` has a bit, the smallest; of equal ones the oldest."""
-    found: _Group | None = None
+    smallest: _Group | None = None
     for group in reversed(groups):
-        if found is not None and group.largest.byte_count > found.largest.byte_count:
+        if smallest is not None and group.largest.byte_count > smallest.largest.byte_count:
             break
         if not group.busy & busy:
-            found = group
-    return found
+            smallest = group
+    return smallest

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 def read_attention(reader: Reader, node: fx.Node, module: nn.MultiheadAttention) -> int:
     """A call of ``MultiheadAttention``."""
     names = ("query", "key", "value", "key_padding_mask", "need_weights", "attn_mask", "average_attn_weights")
-    given = _arguments(node, (*names, "is_causal"))
-    nodes = [cast("fx.Node", given[name]) for name in names[:3]]
+    arguments = _arguments(node, (*names, "is_causal"))
+    nodes = [cast("fx.Node", arguments[name]) for name in names[:3]]
     reader.once(node, module)
     return _attention(
-        *(reader, node, module, [reader.layer_of[one] for one in nodes], "", given.get("need_weights", True)),
-        causal=_causal(reader, node, given, "attn_mask", ("key_padding_mask",)),
+        *(reader, node, module, [reader.layer_of[one] for one in nodes], "", arguments.get("need_weights", True)),
+        causal=_causal(reader, node, arguments, "attn_mask", ("key_padding_mask",)),
         outside=reader.laid_out(nodes[0], (1, 0, 2)),
     )
 
@@ -99,18 +99,18 @@ def dropped(reader: Reader, node: fx.Node, before: int, suffix: str, probability
 
 def read_encoder_layer(reader: Reader, node: fx.Node, module: nn.TransformerEncoderLayer) -> int:
     """A call of ``TransformerEncoderLayer``."""
-    given = _arguments(node, ("src", "src_mask", "src_key_padding_mask", "is_causal"))
-    source = cast("fx.Node", given["src"])
-    causal = _causal(reader, node, given, "src_mask", ("src_key_padding_mask",))
+    arguments = _arguments(node, ("src", "src_mask", "src_key_padding_mask", "is_causal"))
+    source = cast("fx.Node", arguments["src"])
+    causal = _causal(reader, node, arguments, "src_mask", ("src_key_padding_mask",))
     reader.once(node, module)
     return _encoder_layer(reader, node, module, reader.layer_of[source], "", causal, reader.laid_out(source, (1, 0, 2)))
 
 
 def read_encoder(reader: Reader, node: fx.Node, module: nn.TransformerEncoder) -> int:
     """A call of ``TransformerEncoder``: its layers, then its normalisation."""
-    given = _arguments(node, ("src", "mask", "src_key_padding_mask", "is_causal"))
-    source = cast("fx.Node", given["src"])
-    causal = _causal(reader, node, given, "mask", ("src_key_padding_mask",))
+    arguments = _arguments(node, ("src", "mask", "src_key_padding_mask", "is_causal"))
+    source = cast("fx.Node", arguments["src"])
+    causal = _causal(reader, node, arguments, "mask", ("src_key_padding_mask",))
     reader.once(node, module)
     last, outside = reader.layer_of[source], reader.laid_out(source, (1, 0, 2))
     for number, layer in enumerate(module.layers):
@@ -137,12 +137,12 @@ def read_decoder(reader: Reader, node: fx.Node, module: nn.TransformerDecoder) -
 
 def _decoder_inputs(reader: Reader, node: fx.Node) -> tuple[int, int, bool]:
     padding = ("tgt_key_padding_mask", "memory_key_padding_mask")
-    given = _arguments(node, ("tgt", "memory", "tgt_mask", "memory_mask", *padding, "tgt_is_causal"))
-    causal = _causal(reader, node, given, "tgt_mask", ("memory_mask", *padding), "tgt_is_causal")
+    arguments = _arguments(node, ("tgt", "memory", "tgt_mask", "memory_mask", *padding, "tgt_is_causal"))
+    causal = _causal(reader, node, arguments, "tgt_mask", ("memory_mask", *padding), "tgt_is_causal")
     for name in ("tgt", "memory"):
-        if not reader.laid_out(given[name], (0, 1, 2)):
+        if not reader.laid_out(arguments[name], (0, 1, 2)):
             reader.refuse(node, f"a decoder whose {name} isn't contiguous")
-    return reader.layer_of[given["tgt"]], reader.layer_of[given["memory"]], causal
+    return reader.layer_of[arguments["tgt"]], reader.layer_of[arguments["memory"]], causal
 
 
 def _encoder_layer(
@@ -183,11 +183,11 @@ def _decoder_layer(
     last = target
     for number, branch in enumerate((own, other, dense), 1):
         norm = getattr(module, f"norm{number}")
-        place = f"{suffix}/norm{number}"
-        start = _norm(reader, node, norm, last, place) if module.norm_first else last
+        norm_name = f"{suffix}/norm{number}"
+        start = _norm(reader, node, norm, last, norm_name) if module.norm_first else last
         last = reader.add("add", node, [last, branch(start)], suffix=f"{suffix}/add{number}")
         if not module.norm_first:
-            last = _norm(reader, node, norm, last, place)
+            last = _norm(reader, node, norm, last, norm_name)
     return last
 
 
@@ -206,8 +206,10 @@ def _dense(reader: Reader, node: fx.Node, module: Any, before: int, suffix: str,
 
 def _activation(reader: Reader, node: fx.Node, activation: Any) -> str:
     name = getattr(activation, "__name__", type(activation).__name__)
-    found = (kind for kind, known in kinds.REGISTRY.items() if name in (*known.torch.functions, *known.torch.modules))
-    kind = next(found, None)
+    matching = (
+        kind for kind, known in kinds.REGISTRY.items() if name in (*known.torch.functions, *known.torch.modules)
+    )
+    kind = next(matching, None)
     return kind if kind is not None else reader.refuse(node, f"activation {name}")
 
 
@@ -219,11 +221,11 @@ def _norm(reader: Reader, node: fx.Node, module: Any, before: int, suffix: str) 
 
 def read_fused(reader: Reader, node: fx.Node) -> int:
     """A call of ``scaled_dot_product_attention`` on samples x heads x tokens x features."""
-    given = _arguments(node, ("query", "key", "value", "attn_mask", "dropout_p", "is_causal"))
-    nodes = [cast("fx.Node", given[name]) for name in ("query", "key", "value")]
+    arguments = _arguments(node, ("query", "key", "value", "attn_mask", "dropout_p", "is_causal"))
+    nodes = [cast("fx.Node", arguments[name]) for name in ("query", "key", "value")]
     shapes = [shape_of(one) for one in nodes]
     parts = [reader.layer_of[one] for one in nodes]
-    if given.get("attn_mask") is not None:
+    if arguments.get("attn_mask") is not None:
         reader.refuse(node, "scaled_dot_product_attention with a mask other than is_causal=True")
     for shape, part in zip(shapes, parts, strict=True):
         if len(shape) != 4 or reader.net.shape(part) != (shape[2], shape[1] * shape[3]):
@@ -231,26 +233,26 @@ def read_fused(reader: Reader, node: fx.Node) -> int:
     return reader.add(
         *("attention", node, parts),
         heads=shapes[0][1],
-        probability=float(given.get("dropout_p", 0.0)),
-        causal=bool(given.get("is_causal", False)),
+        probability=float(arguments.get("dropout_p", 0.0)),
+        causal=bool(arguments.get("is_causal", False)),
     )
 
 
 def _arguments(node: fx.Node, names: tuple[str, ...]) -> dict[str, Any]:
-    given: dict[str, Any] = dict(zip(names, node.args, strict=False))
-    return {**given, **node.kwargs}
+    arguments: dict[str, Any] = dict(zip(names, node.args, strict=False))
+    return {**arguments, **node.kwargs}
 
 
 def _causal(
     reader: Reader,
     node: fx.Node,
-    given: Mapping[str, Any],
+    arguments: Mapping[str, Any],
     mask: str,
     refused: tuple[str, ...],
     flag: str = "is_causal",
 ) -> bool:
     """Whether later tokens are masked; any other mask is refused."""
-    stated = given.get(flag) is True
-    if any(given.get(name) is not None for name in refused) or (given.get(mask) is not None and not stated):
+    stated = arguments.get(flag) is True
+    if any(arguments.get(name) is not None for name in refused) or (arguments.get(mask) is not None and not stated):
         reader.refuse(node, f"attention with a mask, but for {mask} beside {flag}=True")
     return stated

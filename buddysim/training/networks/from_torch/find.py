@@ -31,15 +31,15 @@ def find_module(spec: str) -> nn.Module:
     module = _imported(source)
     if not hasattr(module, name):
         raise BuddysimError(f"{spec}: {shortened(name)} isn't there{hint(name, _public(module))}")
-    found: Any = getattr(module, name)
-    if not isinstance(found, nn.Module) and callable(found):
+    attribute: Any = getattr(module, name)
+    if not isinstance(attribute, nn.Module) and callable(attribute):
         try:
-            found = found()
+            attribute = attribute()
         except Exception as error:
             raise BuddysimError(f"{spec}: {name}() fails: {_line(error)}") from None
-    if not isinstance(found, nn.Module):
-        raise BuddysimError(f"{spec}: expected a torch.nn.Module or what makes one, found {type(found).__name__}")
-    return found
+    if not isinstance(attribute, nn.Module):
+        raise BuddysimError(f"{spec}: expected a torch.nn.Module or what makes one, found {type(attribute).__name__}")
+    return attribute
 
 
 def _imported(source: str) -> ModuleType:

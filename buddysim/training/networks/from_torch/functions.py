@@ -116,18 +116,18 @@ def _functional_adaptive(reader: Reader, node: fx.Node) -> int:
 def _item(reader: Reader, node: fx.Node) -> int:
     """The first of several outputs, as of a recurrent layer or an attention; or one token of all."""
     (before,) = reader.inputs(node, 1)
-    wanted = node.args[1]
+    item = node.args[1]
     whole = cast("fx.Node", node.args[0])
     if whole.target in IN_PARTS or getattr(whole.target, "__name__", "") in IN_PARTS:
         sizes = [shape.shape for shape in whole.meta["tensor_meta"]]
         if len(set(sizes)) > 1 or sizes[0][:-1] != (*sizes[0][:1], *reader.net.shape(before)[:-1]):
             reader.refuse(node, f"{whole.target} other than into equal parts of the features")
-        return reader.add("part", node, [before], of=len(sizes), number=wanted)
-    if wanted == 0:
+        return reader.add("part", node, [before], of=len(sizes), number=item)
+    if item == 0:
         return before
-    if not (isinstance(wanted, tuple) and len(wanted) == 2 and wanted[0] == slice(None) and isinstance(wanted[1], int)):
-        reader.refuse(node, f"getitem {wanted}")
-    return reader.add("take", node, [before], token=wanted[1] % reader.net.shape(before)[0])
+    if not (isinstance(item, tuple) and len(item) == 2 and item[0] == slice(None) and isinstance(item[1], int)):
+        reader.refuse(node, f"getitem {item}")
+    return reader.add("take", node, [before], token=item[1] % reader.net.shape(before)[0])
 
 
 def function_readers() -> dict[str, Callable[[Reader, fx.Node], int]]:

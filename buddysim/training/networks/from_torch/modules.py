@@ -104,10 +104,10 @@ def pooled_to(reader: Reader, node: fx.Node, out: tuple[int, ...]) -> int:
     if out == (1, 1):
         return reader.add("avgpool", node, [before])
     extents = reader.net.shape(before)[-2:]
-    if any(extent < wanted for extent, wanted in zip(extents, out, strict=True)):
+    if any(extent < out_extent for extent, out_extent in zip(extents, out, strict=True)):
         reader.refuse(node, f"adaptive pooling of {extents[0]}x{extents[1]} to the larger {out[0]}x{out[1]}")
-    stride = [extent // wanted for extent, wanted in zip(extents, out, strict=True)]
-    kernel = [extent - (wanted - 1) * step for extent, wanted, step in zip(extents, out, stride, strict=True)]
+    stride = [extent // out_extent for extent, out_extent in zip(extents, out, strict=True)]
+    kernel = [extent - (out_extent - 1) * step for extent, out_extent, step in zip(extents, out, stride, strict=True)]
     return reader.add("avgpool", node, [before], kernel=kernel, stride=stride)
 
 

@@ -35,8 +35,8 @@ def second_is_transposed(
     left, right : shapes of the factors of one head
     """
     rows, inner = left
-    straight, exchanged = (right[0], heads * right[1]), (right[1], heads * right[0])
-    if second == straight and second == exchanged:
+    plain_shape, exchanged = (right[0], heads * right[1]), (right[1], heads * right[0])
+    if second == plain_shape and second == exchanged:
         return first == (rows, heads * inner)
     return second == exchanged
 

@@ -149,15 +149,15 @@ class Reader:
 
     def _check_shape(self, node: fx.Node) -> None:
         index, shape = self.layer_of[node], shape_of(node)
-        ours = self.net.shape(index)
+        layer_shape = self.net.shape(index)
         elements, expected = 1, 1
         for extent in shape[1:]:
             expected *= extent
-        for extent in ours:
+        for extent in layer_shape:
             elements *= extent
         if shape[0] != BATCH or elements != expected:
             text = "x".join(map(str, shape[1:]))
-            raise BuddysimError(f"{self.net.name}: {node.name}: expected {text} as in PyTorch, found {ours}")
+            raise BuddysimError(f"{self.net.name}: {node.name}: expected {text} as in PyTorch, found {layer_shape}")
 
     def add(self, kind: str, node: fx.Node, inputs: Sequence[int], suffix: str = "", **attributes: Any) -> int:
         """Adds a layer under the name of a node."""
@@ -168,10 +168,10 @@ class Reader:
 
     def inputs(self, node: fx.Node, count: int | None = None) -> list[int]:
         """The layers whose outputs a node takes, in order."""
-        found = [self.layer_of[one] for one in _tensors(node) if one in self.layer_of]
-        if len(found) != len(_tensors(node)) or (count is not None and len(found) != count):
+        layers = [self.layer_of[one] for one in _tensors(node) if one in self.layer_of]
+        if len(layers) != len(_tensors(node)) or (count is not None and len(layers) != count):
             self.refuse(node, f"{node.target} with something other than layers' outputs")
-        return found
+        return layers
 
     def laid_out(self, node: fx.Node, order: Sequence[int]) -> bool:
         """Whether a node's elements lie in memory in this order of its extents, without gaps."""
@@ -234,19 +234,19 @@ class Reader:
 def _tensors(node: fx.Node) -> list[fx.Node]:
     from torch import fx
 
-    found: list[fx.Node] = []
+    nodes: list[fx.Node] = []
 
     def collect(value: Any) -> None:
         if isinstance(value, fx.Node):
             if _is_tensor(value) or value.op in ("placeholder", "get_attr"):
-                found.append(value)
+                nodes.append(value)
         elif isinstance(value, list | tuple):
             for one in value:
                 collect(one)
 
     collect(node.args)
     collect(tuple(node.kwargs.values()))
-    return found
+    return nodes
 
 
 def _was_run(node: fx.Node) -> bool:

@@ -64,17 +64,17 @@ def _lstm(inputs: Inputs, attributes: Attributes) -> LayerProperties:
     out = attributes["projection"] or hidden
     gemms = [Gemm(steps, _GATES * hidden, features), Gemm(1, _GATES * hidden, out, count=steps)]
     parameters = _GATES * hidden * (features + out + attributes["biases"])
-    kept = _GATES + 1  # gates and cell of each step
+    saved_elements = _GATES + 1  # gates and cell of each step
     if attributes["projection"]:
         gemms.append(Gemm(1, out, hidden, count=steps))
         parameters += hidden * out
-        kept += 1  # what is projected
+        saved_elements += 1  # what is projected
     return LayerProperties(
         (steps, out),
         parameters=parameters,
         flops=2 * sum(gemm.multiply_adds for gemm in gemms) + _POINTWISE_FLOPS * steps * hidden,
         gemms=tuple(gemms),
-        saved_sample_bytes=kept * steps * hidden * ELEMENT_BYTES,
+        saved_sample_bytes=saved_elements * steps * hidden * ELEMENT_BYTES,
     )
 
 
@@ -90,9 +90,11 @@ def _lstm_saves(layer: Layer, inputs: Inputs, device: Device) -> AutogradSaved:
     weights = layer.parameters - _GATES * hidden * features
     if device == "cuda":
         return AutogradSaved((0,), True, hidden + out, sample_bytes=layer.saved_sample_bytes, weights=layer.parameters)
-    kept = steps * ((_GATES + 2) * hidden + projected + out)
+    saved_elements = steps * ((_GATES + 2) * hidden + projected + out)
     biases = layer.parameters - sum(gemm.n * gemm.k for gemm in layer.gemms)
-    return AutogradSaved((0,), False, kept, weights=weights - biases, weights_for_dx=_GATES * hidden * features)
+    return AutogradSaved(
+        (0,), False, saved_elements, weights=weights - biases, weights_for_dx=_GATES * hidden * features
+    )
 
 
 def _attention(inputs: Inputs, attributes: Attributes) -> LayerProperties:

@@ -44,29 +44,29 @@ class ZooEntry:
         parameters = inspect.signature(self.build).parameters.values()
         return {one.name: one.default for one in parameters if isinstance(one.default, int)}
 
-    def with_settings(self, given: str) -> Network:
+    def with_settings(self, text: str) -> Network:
         """The network with some settings changed.
 
         Parameters
         ----------
-        given : ``"tokens=512,fused=true"``
+        text : ``"tokens=512,fused=true"``
 
         Raises
         ------
         BuddysimError
             where a setting is unknown, or its value isn't what its default is
         """
-        chosen: dict[str, int | bool] = {}
-        for item in given.split(","):
-            name, _, text = item.partition("=")
+        settings: dict[str, int | bool] = {}
+        for item in text.split(","):
+            name, _, value = item.partition("=")
             if name not in self.settings:
                 expected = f"one of {', '.join(self.settings)}" if self.settings else "none"
                 raise BuddysimError(
                     f"network {self.name}: setting {shortened(name)}: expected {expected}{hint(name, self.settings)}"
                 )
-            chosen[name] = _value(self.name, name, text, self.settings[name])
-        network = self.build(**chosen)
-        network.name = f"{self.name}:{given}"
+            settings[name] = _value(self.name, name, value, self.settings[name])
+        network = self.build(**settings)
+        network.name = f"{self.name}:{text}"
         return network
 
     @property

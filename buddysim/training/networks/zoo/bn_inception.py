@@ -55,9 +55,9 @@ def _conv(net: NetworkBuilder, name: str, channels: int, after: int | None = Non
 
 
 def _keeping(net: NetworkBuilder, name: str, module: tuple[int, int, int, int, int, int, str]) -> None:
-    straight, reduced, wide, double_reduced, double, projected, pooling = module
+    channels_1x1, reduced, wide, double_reduced, double, projected, pooling = module
     start = net.last
-    branches = [_conv(net, f"{name}/1x1", straight, after=start, kernel=1)]
+    branches = [_conv(net, f"{name}/1x1", channels_1x1, after=start, kernel=1)]
     _conv(net, f"{name}/3x3_reduce", reduced, after=start, kernel=1)
     branches.append(_conv(net, f"{name}/3x3", wide, kernel=3, pad=1))
     branches.append(_double(net, name, start, (double_reduced, double), stride=1))

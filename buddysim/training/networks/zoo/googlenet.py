@@ -64,8 +64,8 @@ def _layers(net: NetworkBuilder, whole: bool) -> None:
 
 
 def _inception(net: NetworkBuilder, name: str, start: int, channels: tuple[int, int, int, int, int, int]) -> int:
-    straight, reduced_3x3, wide_3x3, reduced_5x5, wide_5x5, projected = channels
-    branches = [conv_relu(net, f"{name}/1x1", f"{name}/relu_1x1", straight, after=start, kernel=1)]
+    channels_1x1, reduced_3x3, wide_3x3, reduced_5x5, wide_5x5, projected = channels
+    branches = [conv_relu(net, f"{name}/1x1", f"{name}/relu_1x1", channels_1x1, after=start, kernel=1)]
     conv_relu(net, f"{name}/3x3_reduce", f"{name}/relu_3x3_reduce", reduced_3x3, after=start, kernel=1)
     branches.append(conv_relu(net, f"{name}/3x3", f"{name}/relu_3x3", wide_3x3, kernel=3, pad=1))
     conv_relu(net, f"{name}/5x5_reduce", f"{name}/relu_5x5_reduce", reduced_5x5, after=start, kernel=1)
