@@ -126,7 +126,7 @@ class CostModel:
     def load(
         cls,
         machine: TrainingMachine | str | os.PathLike[str],
-        library: str | None = None,
+        conv_library: str | None = None,
         calibration: Calibration | str | os.PathLike[str] | None = None,
         precision: str = "fp32",
     ) -> CostModel:
@@ -135,16 +135,16 @@ class CostModel:
         Parameters
         ----------
         machine : a machine, its name, or the path of its file
-        library : for example ``"cudnn4"``; None: the version that the calibration or the machine names
+        conv_library : for example ``"cudnn4"``; None: the version that the calibration or the machine names
         calibration : a calibration, or the path of its file; None: the shipped one, if there is one
         precision : a name of `PRECISIONS`; the machine must have a rate for it
         """
         loaded, computed = TrainingMachine.load(machine), find_precision(precision)
         if calibration is not None:
             own = calibration if isinstance(calibration, Calibration) else read_calibration(calibration)
-            check_version(library or own.library)
-            return cls(loaded, library or own.library, own, common(), computed)
-        requested = library or loaded.library
+            check_version(conv_library or own.library)
+            return cls(loaded, conv_library or own.library, own, common(), computed)
+        requested = conv_library or loaded.library
         if requested != GENERIC and version_of(requested) is None:
             known = sorted({GENERIC, "cudnn2", "cudnn3", *(name for _, name in shipped())})
             raise BuddysimError(

@@ -37,6 +37,7 @@ def outcomes(draw: st.DrawFn) -> IterationOutcome:
         optimizer=draw(st.sampled_from(list(OPTIMIZERS))),
         pool_policy=draw(st.sampled_from(["best-fit", "first-fit"])),
         memory_bytes=draw(st.integers(1, 200)) * 1024 if tight else None,
+        extra={"buddy_ratio": draw(st.floats(1, 4)), "buddy_slowdown": draw(st.floats(0, 1))},
     )
     wire = Link(draw(st.integers(10**8, 10**11)), draw(st.integers(10**8, 10**11)), draw(st.integers(0, 1000)))
     scheme = draw(st.sampled_from([None, *schemes.REGISTRY.names()]) | st.none())

@@ -80,7 +80,7 @@ def test_a_small_graph() -> None:
             "a product of other than two activations",
         ),
         ((CONV, Operator("aten.erfinv.default", "forward", inputs=(2,), outputs=(3,))), "no kind of layer corresponds"),
-        ((CONV, Operator("aten.div.Tensor", "forward", inputs=(2, 3), outputs=(3,))), "a division of two maps"),
+        ((CONV, Operator("aten.div.Tensor", "forward", inputs=(2, 3), outputs=(3,))), "a division of two feature maps"),
         ((CONV, Operator("aten.mm.default", "forward", inputs=(2, 2), outputs=(3,))), "a product without weights"),
         (
             (CONV, Operator("aten.add.Tensor", "forward", inputs=(2, 2), outputs=(3,), arguments={"alpha": 2})),
