@@ -94,13 +94,13 @@ def shown_tables(monkeypatch):
         tables.extend(part for part in parts if isinstance(part, screen.ScreenTable))
         return as_text(parts, width)
 
-    monkeypatch.setattr(screen, "as_text", noting)
+    monkeypatch.setattr(screen, "format_as_text", noting)
     return tables
 
 
 @pytest.mark.parametrize("width", [100, 200, None])
 def test_screens_use_the_width_that_there_is(width, monkeypatch, capsys):
-    """In a pipe, without a width, every paragraph and every row of a table is one line."""
+    """In a pipe, without a width, a screen has 80 columns."""
     monkeypatch.chdir(ROOT)
     if width:
         monkeypatch.setenv("COLUMNS", str(width))
@@ -116,9 +116,9 @@ def test_screens_use_the_width_that_there_is(width, monkeypatch, capsys):
     ):
         assert main(shlex.split(command)) == 0, command
         shown = capsys.readouterr().out
-        assert not cut_or_too_wide(shown, width or 10**9), command
+        assert not cut_or_too_wide(shown, width or WIDTH), command
         lengths += map(len, shown.splitlines())
-    assert max(lengths) > (WIDTH if width == 100 else 100 if width else 200)
+    assert max(lengths) > {None: WIDTH - 10, 100: WIDTH, 200: 100}[width]
 
 
 def cut_or_too_wide(shown, width=WIDTH):
