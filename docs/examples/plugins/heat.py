@@ -67,11 +67,8 @@ class Heat(Solver):
         heat = device.read("odd" if self.steps % 2 else "even").reshape(2 * (self.problem.n + 2,))
         angle = np.pi * self.problem.waves / (self.problem.n + 1)
         right = self._wave() * (1 - 4 * FRACTION * (1 - np.cos(angle))) ** self.steps
-        return [
-            SolutionCheck(
-                "largest error", float(np.abs(heat - right).max()), 0.0, 1e-12, "the scheme's decay of a wave"
-            )
-        ]
+        error = float(np.abs(heat - right).max())
+        return [SolutionCheck("largest error", error, 0.0, 1e-12, "the scheme's decay of a wave")]
 
     def _wave(self) -> np.ndarray:
         line = np.sin(np.pi * self.problem.waves * np.arange(self.problem.n + 2) / (self.problem.n + 1))
