@@ -1,4 +1,4 @@
-"""``python -m buddysim explain COUNTER``: what a number of a result, or a key of a machine, means."""
+"""``python -m buddysim explain NAME``: definitions of counters, machine keys, axes of sweeps and labels of screens."""
 
 from __future__ import annotations
 
@@ -10,28 +10,15 @@ if TYPE_CHECKING:
     from buddysim.report.screen import Part
 
 NAME = "explain"
-HELP = """say what a counter means: definition, unit, source, and the laws that tie it to others
+HELP = """define a counter, a machine key, an axis of sweeps, or any label of a screen
 
-Keys of machines and columns of results' tables too."""
-
-#: Columns of tables that are neither counters nor settings nor keys of machines.
-COLUMNS = {
-    "slowdown_vs_ideal": ("ratio", "`time_ps` over that of the same point under `ideal`; below 1 is faster"),
-    "key": ("text", "key of the result in a store: a hash of everything that determines it"),
-    "engine": ("text", "`replay` or `training`"),
-    "model_version": ("number", "version of the engine's model"),
-    "machine_checksum": ("text", "SHA-256 over every figure of the machine that a simulation depends on"),
-    "content": ("text", "SHA-256 of the trace file, or of the network's layers and their names"),
-    "seconds": ("s", "wall-clock time of the simulation"),
-    "peak_rss_bytes": ("B", "peak resident memory of the process during the simulation"),
-    "sources": ("text", "checksum of the engine's sources that made the result"),
-    "settings_hash": ("text", "hash of the settings as they were given, files by their paths"),
-    "baseline": ("text", "key of the result that `slowdown_vs_ideal` is against"),
-}
+A counter has its unit, its source, and the equations that tie it to other counters."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("counter", metavar="COUNTER", help="for example buddy.access_fraction or link.bandwidth")
+    parser.add_argument(
+        "name", metavar="NAME", nargs="+", help="name, for example buddy.access_fraction, link.bandwidth or 'fills'"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -39,16 +26,18 @@ def run(args: argparse.Namespace) -> int:
     from buddysim.base.hints import hint, shortened
     from buddysim.report.screen import print_screen
 
-    found = list(_explained(args.counter))
-    if not found:
-        known = list(_known())
-        raise BuddysimError(f"explain: {shortened(args.counter)}: no such counter or key{hint(args.counter, known)}")
-    print_screen(part for number, parts in enumerate(found) for part in ([""] if number else []) + parts)
+    name = " ".join(args.name)
+    definitions = list(_definitions(name))
+    if not definitions:
+        nearest = hint(name, list(_known()))
+        raise BuddysimError(f"explain: {shortened(name)}: no such counter, key, axis or label{nearest}")
+    print_screen(part for number, parts in enumerate(definitions) for part in ([""] if number else []) + parts)
     return 0
 
 
-def _explained(name: str) -> Iterator[list[Part]]:
+def _definitions(name: str) -> Iterator[list[Part]]:
     from buddysim.report.counter_texts import counter_texts
+    from buddysim.report.labels import find_labels
 
     for counter in counter_texts():
         if counter.name == name:
@@ -57,9 +46,20 @@ def _explained(name: str) -> Iterator[list[Part]]:
             parts += [f"law: {law}" for law in counter.laws]
             yield [*parts, f"source: {counter.source}"]
     yield from _keys(name)
-    if name in COLUMNS:
-        unit, text = COLUMNS[name]
-        yield [f"{name} ({unit}), of tables of results: {text}"]
+    yield from _axes(name)
+    for label in find_labels(name):
+        counters = [f"counters: {', '.join(label.counters)}"] if label.counters else []
+        yield [f"{label.name}, on the screen of {label.screen}: {label.text}", *counters]
+
+
+def _axes(name: str) -> Iterator[list[Part]]:
+    """An axis of sweeps, of each engine that has it."""
+    from buddysim.sweep import engines
+
+    for engine_name in engines.NAMES:
+        axis = engines.find(engine_name).axes().get(name.removeprefix("--").replace("-", "_"))
+        if axis is not None:
+            yield [f"{name}, axis of sweeps of the engine {engine_name}: {axis.help}"]
 
 
 def _keys(name: str) -> Iterator[list[Part]]:
@@ -68,7 +68,7 @@ def _keys(name: str) -> Iterator[list[Part]]:
 
     for key, description in _machine_keys():
         if key == name:
-            parts: list[Part] = [f"{name}, of machine files: {description}"]
+            parts: list[Part] = [f"{name}, key of machine files: {description}"]
             for preset in Machine.presets():
                 machine = Machine.load(preset)
                 if name in machine.dotted_keys():
@@ -87,7 +87,8 @@ def _machine_keys() -> Iterator[tuple[str, str]]:
 
 def _known() -> Iterator[str]:
     from buddysim.report.counter_texts import counter_texts
+    from buddysim.report.labels import labels
 
     yield from (counter.name for counter in counter_texts())
     yield from (key for key, _ in _machine_keys())
-    yield from COLUMNS
+    yield from (label.name for label in labels())

@@ -58,7 +58,7 @@ def _list_workloads() -> None:
     from buddysim.synthetic.workload_classes import REGISTRY
 
     rows = [(name, (kind.__doc__ or "").partition("\n")[0]) for name, kind in REGISTRY.items()]
-    print_screen([description_table(("workload", "what it is"), rows)])
+    print_screen([description_table(("workload", "description"), rows)])
 
 
 def _list_parameters(name: str) -> None:
@@ -66,4 +66,4 @@ def _list_parameters(name: str) -> None:
     from buddysim.synthetic.workload_classes import REGISTRY
 
     rows = list(REGISTRY.find(name).parameters())
-    print_screen([description_table(("parameter", "default", "what it is"), rows)])
+    print_screen([description_table(("parameter", "default", "description"), rows)])

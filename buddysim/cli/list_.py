@@ -40,10 +40,10 @@ def run(args: argparse.Namespace) -> int:
     known = registry(kind)
     if args.name is None:
         rows = [(name, summary(name, thing)) for name, thing in known.items()]
-        print_screen([description_table((kind, "what it is"), rows)])
+        print_screen([description_table((kind, "description"), rows)])
         return 0
     thing = known.find(args.name)
-    parts: list[Part] = [description_table((kind, "what it is"), [(args.name, summary(args.name, thing))])]
+    parts: list[Part] = [description_table((kind, "description"), [(args.name, summary(args.name, thing))])]
     for headings, declared in details(args.name, thing):
         parts += ["", description_table(headings, declared)]
     print_screen(parts)
@@ -70,16 +70,16 @@ def details(name: str, thing: Any) -> Iterator[tuple[list[str], Rows]]:
             (f"{name.replace('-', '_')}.{key}", _text(value), section.model_fields[key].description or "")
             for key, value in section().model_dump().items()
         ]
-        yield ["key of machine files", "default", "what it is"], keys
+        yield ["key of machine files", "default", "description"], keys
     options = getattr(thing, "OPTIONS", None)
     if options:
-        yield ["option", "default", "what it is"], [_option(key, option) for key, option in options.items()]
+        yield ["option", "default", "description"], [_option(key, option) for key, option in options.items()]
     parameters = getattr(thing, "parameters", None)
     if parameters is not None:
-        yield ["parameter", "default", "what it is"], list(parameters())
+        yield ["parameter", "default", "description"], list(parameters())
     counters = getattr(thing, "COUNTERS", None)
     if counters:
-        yield ["counter", "what it counts"], list(counters.items())
+        yield ["counter", "definition"], list(counters.items())
 
 
 def _text(value: Any) -> str:

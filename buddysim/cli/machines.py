@@ -24,7 +24,7 @@ writes a table of their curves and a machine file. It needs CuPy: pip install 'b
 
 _MEASURE = "measure"
 
-_DESCRIPTION = Column("what it is", left=True, text=True)
+_DESCRIPTION = Column("description", left=True, text=True)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -158,7 +158,7 @@ def _show(machine: Machine) -> None:
         for key in machine.dotted_keys()
         if key not in ("name", "description")
     ]
-    table = description_table(("key", "value", "is", "source"), rows)
+    table = description_table(("key", "value", "converted", "source"), rows)
     print_screen([f"{machine.name}: {machine.description}", peak, "", table])
 
 

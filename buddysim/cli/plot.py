@@ -108,7 +108,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.figure is None:
         rows = [(name, figure.TITLE + _drawn_file(figure)) for name, figure in REGISTRY.items()]
-        print_screen([description_table(("figure", "what it shows"), rows)])
+        print_screen([description_table(("figure", "description"), rows)])
     elif args.figure in GROUPS:
         if args.file is not None:
             raise BuddysimError(f"plot {args.figure}: {args.file}: unexpected file: expected plot {args.figure} alone")

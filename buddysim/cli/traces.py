@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
         facts = [(key, str(value) if value is not None else "not here") for key, value in asdict(chosen[0]).items()]
         print_screen([description_table((), facts)])
         return 0
-    columns = [Column("trace", left=True), Column("size"), Column("where", left=True)]
+    columns = [Column("trace", left=True), Column("size"), Column("file", left=True)]
     rows = [(trace.name, format_bytes(trace.bytes), str(trace.path or "not here"), trace.about) for trace in chosen]
-    print_screen([ScreenTable([*columns, Column("what it is", left=True, text=True)], rows), "", GET])
+    print_screen([ScreenTable([*columns, Column("description", left=True, text=True)], rows), "", GET])
     return 0

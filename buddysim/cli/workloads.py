@@ -90,7 +90,7 @@ def _list(args: argparse.Namespace) -> int:
     from buddysim.workloads.workload_registry import REGISTRY
 
     rows = [(name, f"{workload.SUMMARY} ({', '.join(workload.PROBLEMS)})") for name, workload in REGISTRY.items()]
-    print_screen([description_table(("workload", "what it is (its problems)"), rows)])
+    print_screen([description_table(("workload", "description (problems)"), rows)])
     return 0
 
 

@@ -30,7 +30,7 @@ def list_table(summaries: list[dict[str, Any]]) -> ScreenTable:
         for row in summaries
     ]
     named = (Column("network", left=True), Column("input", left=True))
-    return ScreenTable([*named, *map(Column, headings), Column("what it is", left=True, text=True)], rows)
+    return ScreenTable([*named, *map(Column, headings), Column("description", left=True, text=True)], rows)
 
 
 def network_parts(network: Network, batch: int) -> list[Part]:
@@ -85,7 +85,7 @@ def _layer_table(network: Network, batch: int) -> ScreenTable:
     names = [Column(""), Column("layer", left=True)]
     what = [Column("kind", left=True), Column("reads\nlayers", left=True)]
     numbers = map(Column, ("refs", "output\nvalues", "output\nMiB", "parameters", "forward\nFLOPs"))
-    return ScreenTable([*names, *what, *numbers, Column("needs", left=True)], rows, names=2)
+    return ScreenTable([*names, *what, *numbers, Column("backward\nreads", left=True)], rows, names=2)
 
 
 def _reads(layer: Layer) -> str:

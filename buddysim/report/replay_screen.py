@@ -334,6 +334,7 @@ _DRAM: Sequence[tuple[str, str]] = (
     ("write-back", "device.writeback_bytes"),
     ("metadata", "device.metadata_bytes"),
 )
+_CAUSES = {"overfetch": "over-fetch", "writeback": "write-back", "read_modify_write": "read-modify-write"}
 _LINK_TOTALS = ("link.read_bytes", "link.write_bytes")
 
 
@@ -379,7 +380,8 @@ def _link_rows(results: Results) -> Iterator[ScreenRow]:
     unit = _unit(results, _LINK_TOTALS)
     causes = [key for key in next(iter(results.values())) if key.startswith("link.") and key not in _LINK_TOTALS]
     for key in [key for key in keys if key in causes] + [key for key in causes if key not in keys]:
-        yield ScreenRow(key.removeprefix("link.").removesuffix("_bytes").replace("_", " "), _in_unit(key, *unit))
+        cause = key.removeprefix("link.").removesuffix("_bytes")
+        yield ScreenRow(_CAUSES.get(cause, cause.replace("_", " ")), _in_unit(key, *unit))
     yield ScreenRow("packet headers", _headers(causes, *unit))
     yield ScreenRow("total read", _in_unit("link.read_bytes", *unit), _utilization(results, "link_read"))
     yield ScreenRow("total write", _in_unit("link.write_bytes", *unit), _utilization(results, "link_write"))

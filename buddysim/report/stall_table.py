@@ -9,7 +9,7 @@ from buddysim.report.screen import NOT_APPLICABLE, Column, Part, ScreenTable
 from buddysim.training.links import REMOVED_BELOW, LayerStall
 
 _HEADINGS = (
-    "forward\nms", "backward\nms", "of the\niteration", "sent over\nlink, GiB", "fetched\nback, GiB",
+    "forward\nms", "backward\nms", "of the\niteration", "offloaded\nGiB", "prefetched\nGiB",
 )  # fmt: skip
 
 
