@@ -26,7 +26,7 @@ import numpy as np
 
 HERE = Path(__file__).parent
 COLLECTION = "datasets/benchmarks/gpgpu"
-#: The collection's wrapper of OpenCL has these names.
+#: Names in the collection's wrapper of OpenCL.
 WRAPPED = {
     "BUFFER": "clCreateBuffer",
     "CREATE_COMMAND_QUEUE": "clCreateCommandQueue",
@@ -50,24 +50,26 @@ FRONTIERS = (3, 22, 114, 689)
 
 
 def main() -> int:
-    """Captures the programs that are named, or all."""
+    """Capture the named programs, or all."""
     programs = tomllib.loads((HERE / "gpu_benchmarks.toml").read_text(encoding="utf-8"))["program"]
     names = [program["name"] for program in programs]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("checkout", type=Path, help="of github.com/ChrisCummins/phd, or its git directory")
-    parser.add_argument("folder", type=Path, help="where captures are written")
-    parser.add_argument("program", nargs="*", choices=[[], *names], help="which (default: all)")
-    chosen = parser.parse_args()
-    chosen.folder.mkdir(parents=True, exist_ok=True)
+    parser.add_argument("checkout", type=Path, help="checkout of github.com/ChrisCummins/phd, or its git directory")
+    parser.add_argument("folder", type=Path, help="output folder of the captures")
+    parser.add_argument("program", nargs="*", choices=[[], *names], help="programs to capture (default: all)")
+    arguments = parser.parse_args()
+    arguments.folder.mkdir(parents=True, exist_ok=True)
     for program in programs:
-        if not chosen.program or program["name"] in chosen.program:
+        if not arguments.program or program["name"] in arguments.program:
             with TemporaryDirectory() as folder:
-                capture(program, chosen.checkout, Path(folder), chosen.folder.resolve() / f"{program['name']}.bin")
+                capture(
+                    program, arguments.checkout, Path(folder), arguments.folder.resolve() / f"{program['name']}.bin"
+                )
     return 0
 
 
 def capture(program: dict, checkout: Path, root: Path, target: Path) -> None:
-    """Copies, changes, builds and captures one program."""
+    """Copy, change, build and capture one program."""
     suite = program["folder"].split("/")[0]
     copy_out(checkout, f"{suite}/{'common' if suite.startswith('poly') else program['folder'].split('/', 1)[1]}", root)
     copy_out(checkout, program["folder"].removesuffix("/ocl"), root)
@@ -76,7 +78,7 @@ def capture(program: dict, checkout: Path, root: Path, target: Path) -> None:
         path = folder / edit["file"]
         text = path.read_text(encoding="utf-8", errors="surrogateescape")
         if edit["old"] not in text:
-            sys.exit(f"{program['name']}: {edit['file']}: {edit['old']!r} is not there")
+            sys.exit(f"{program['name']}: {edit['file']}: {edit['old']!r}: no such text")
         path.write_text(text.replace(edit["old"], edit["new"]), encoding="utf-8", errors="surrogateescape")
     wrapper = root / "wrapper"
     wrapper.mkdir()
@@ -87,7 +89,7 @@ def capture(program: dict, checkout: Path, root: Path, target: Path) -> None:
     compiler, *rest = shlex.split(program["build"])
     flags = ("-O2", "-w", "-DCL_TARGET_OPENCL_VERSION=120", "-DCL_USE_DEPRECATED_OPENCL_1_0_APIS", f"-I{wrapper}")
     loose = ("-std=c++14", "-fpermissive") if compiler == "g++" else ()
-    run([compiler, *flags, *loose, *rest, "-o", "twin", "-lOpenCL", "-lm"], folder)
+    run([compiler, *flags, *loose, *rest, "-o", "program", "-lOpenCL", "-lm"], folder)
     command = [
         sys.executable,
         "-m",
@@ -99,11 +101,11 @@ def capture(program: dict, checkout: Path, root: Path, target: Path) -> None:
         "--snapshots",
         "0",
     ]
-    run([*command, "-o", str(target), "--", "./twin", *program.get("arguments", ())], folder)
+    run([*command, "-o", str(target), "--", "./program", *program.get("arguments", ())], folder)
 
 
 def copy_out(checkout: Path, folder: str, root: Path) -> None:
-    """A folder of the collection, as the checkout's last commit has it."""
+    """Copy a folder of the collection from the checkout's last commit."""
     command = ["git", "-C", str(checkout), "archive", "HEAD", f"{COLLECTION}/{folder}"]
     archive = subprocess.run(command, check=True, capture_output=True).stdout
     with tarfile.open(fileobj=io.BytesIO(archive)) as files:
@@ -114,7 +116,7 @@ def copy_out(checkout: Path, folder: str, root: Path) -> None:
 
 
 def run(command: list[str], folder: Path) -> None:
-    """Runs a command in a folder; its output is shown where it fails."""
+    """Run a command in a folder; print its output if it fails."""
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace", check=False)
     if done.returncode:
         sys.exit(
@@ -124,27 +126,27 @@ def run(command: list[str], folder: Path) -> None:
 
 
 def write_hotspot(folder: Path) -> None:
-    """Temperatures and powers: the counters don't depend on them."""
+    """Write temperatures and powers: the counters don't depend on them."""
     random = np.random.default_rng(SEED)
     np.savetxt(folder / "temp", random.uniform(320, 345, 512 * 512), fmt="%.6f")
     np.savetxt(folder / "power", random.uniform(0, 0.005, 512 * 512), fmt="%.6f")
 
 
 def write_tree(folder: Path) -> None:
-    """A million keys in rising order, and the two commands of Rodinia."""
+    """Write a million ascending keys, and the two commands of Rodinia."""
     keys = np.arange(NODES)
     (folder / "keys").write_text(f"{NODES}\n" + "\n".join(map(str, keys)) + "\n", encoding="ascii")
     (folder / "commands").write_text("j 6000 3000\nk 10000\n", encoding="ascii")
 
 
 def write_graph(folder: Path) -> None:
-    """A graph by the rules of Rodinia's generator: each node draws two to four others; edges go both ways.
+    """Write a graph by the rules of Rodinia's generator: two to four random edges per node, in both directions.
 
-    Node 0, where the search begins, is the one whose first frontiers are nearest to the counters'.
+    The search begins at node 0: the node whose first frontiers are nearest to those of the counters.
     """
     random = np.random.default_rng(SEED)
-    drawn = random.integers(2, 5, NODES)
-    begin = np.repeat(np.arange(NODES), drawn)
+    n_edges = random.integers(2, 5, NODES)
+    begin = np.repeat(np.arange(NODES), n_edges)
     end = random.integers(0, NODES, len(begin))
     source, target = np.concatenate([begin, end]), np.concatenate([end, begin])
     order = np.argsort(source, kind="stable")
@@ -167,14 +169,14 @@ def write_graph(folder: Path) -> None:
 
 
 def distance(root: int, first: np.ndarray, target: np.ndarray) -> float:
-    """How far the first frontiers from a node are from the measured ones, in warps."""
-    seen, frontier, total = {int(root)}, [int(root)], 0.0
+    """Return how far the first frontiers from a node are from the measured ones, in warps."""
+    visited, frontier, total = {int(root)}, [int(root)], 0.0
     for warps in FRONTIERS:
-        found = {int(n) for node in frontier for n in target[first[node] : first[node + 1]]} - seen
-        seen |= found
-        frontier = sorted(found)
-        touched = len({node // BLOCK for node in frontier})
-        total += abs(touched / warps - 1)
+        reached = {int(n) for node in frontier for n in target[first[node] : first[node + 1]]} - visited
+        visited |= reached
+        frontier = sorted(reached)
+        n_warps = len({node // BLOCK for node in frontier})
+        total += abs(n_warps / warps - 1)
         if total > 1:
             break
     return total

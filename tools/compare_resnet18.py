@@ -1,10 +1,10 @@
-"""Trains ResNet-18 as an archive of real memory contents states it, and holds ours beside it, kind by kind.
+"""Trains ResNet-18 as described by an archive of real memory contents, and compares the tensors, kind by kind.
 
 ``python tools/compare_resnet18.py``: trains (some two minutes of a core), and prints the table of docs/workloads.md.
-``python tools/compare_resnet18.py --summarise FOLDER``: makes resnet18_fmnist.json of the unpacked archive.
+``python tools/compare_resnet18.py --summarise FOLDER``: writes resnet18_fmnist.json from the unpacked archive.
 
-The archive has pages of 8 KB of all weights (w_), gradients (g_), momentum (m_), of what the forward pass saves for the
-backward (act) and of the input, at ten points of 30 steps; the same pages are taken of ours.
+The archive has pages of 8 KB of all weights (w_), gradients (g_), momentum (m_), tensors saved for the backward pass
+(act) and the input, at ten of 30 steps; the same pages are taken from our training.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from buddysim.workloads.training.problem import TrainingProblem
 SUMMARY: Final = Path(__file__).with_name("resnet18_fmnist.json")
 PAGE: Final = 8192
 KINDS: Final = {"w": "weights", "g": "gradients", "m": "momentum", "act": "activations", "input": "input"}
-WITHIN: Final = 0.15
+TOLERANCE: Final = 0.15
 PROBLEM: Final = TrainingProblem(32, 64, 1.0, 30, 0.01, 1, 0, 120)
 _SMALLEST: Final = 16 << 10  # of the archive's tensors
 _MEAN, _DEVIATION = 0.45, 0.25  # of its input: black is -1.8
@@ -57,13 +57,13 @@ class Block(nn.Module):  # type: ignore[misc]
         )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        found = self.bn2(self.conv2(self.relu(self.bn1(self.conv1(x)))))
-        found += x if self.downsample is None else self.downsample(x)
-        return self.relu(found)
+        out = self.bn2(self.conv2(self.relu(self.bn1(self.conv1(x)))))
+        out += x if self.downsample is None else self.downsample(x)
+        return self.relu(out)
 
 
 def resnet18() -> nn.Module:
-    """With the original's first convolution and pooling, weights after He et al. 2015; 10 classes."""
+    """Return ResNet-18 with the original first convolution and pooling, weights after He et al. 2015; 10 classes."""
     layers: dict[str, nn.Module] = {
         "conv1": nn.Conv2d(3, 64, 7, 2, 3, bias=False),
         "bn1": nn.BatchNorm2d(64),
@@ -85,11 +85,11 @@ def resnet18() -> nn.Module:
 
 
 def train(problem: TrainingProblem, pages: Mapping[str, Sequence[int]]) -> Iterator[dict[str, Pages]]:
-    """The pages of every tensor after each of the equally spaced steps that are looked at.
+    """Yield the pages of every tensor at each of the equally spaced sampled steps.
 
     Parameters
     ----------
-    pages : which of each tensor, by its name in the archive
+    pages : numbers of the pages of each tensor, by its name in the archive
     """
     torch.set_num_threads(1)
     torch.manual_seed(problem.seed)
@@ -97,32 +97,32 @@ def train(problem: TrainingProblem, pages: Mapping[str, Sequence[int]]) -> Itera
     optimizer = momentum(network.parameters(), problem)
     optimizer.param_groups[0]["weight_decay"] = 0.0
     batches = images.batches(problem)
-    looked_at = {round(turn * (problem.steps - 1) / (_POINTS - 1)) for turn in range(_POINTS)}
+    sampled_steps = {round(index * (problem.steps - 1) / (_POINTS - 1)) for index in range(_POINTS)}
     for number in range(problem.steps):
-        data, right = next(batches)
+        data, labels = next(batches)
         data = (data * images.DEVIATION + images.MEAN - _MEAN) / _DEVIATION
-        if number not in looked_at:
-            step(network, optimizer, data, right)
+        if number not in sampled_steps:
+            step(network, optimizer, data, labels)
             continue
         saved: dict[int, torch.Tensor] = {}
-        own = {one.data_ptr() for one in network.parameters()}
+        parameters = {parameter.data_ptr() for parameter in network.parameters()}
         tensors: dict[str, torch.Tensor] = {}
 
-        def keep(tensor: torch.Tensor, saved: Any = saved, own: Any = own) -> torch.Tensor:
-            if tensor.data_ptr() not in own and tensor.untyped_storage().nbytes() >= _SMALLEST:
+        def keep(tensor: torch.Tensor, saved: Any = saved, parameters: Any = parameters) -> torch.Tensor:
+            if tensor.data_ptr() not in parameters and tensor.untyped_storage().nbytes() >= _SMALLEST:
                 saved.setdefault(tensor.untyped_storage().data_ptr(), tensor.detach())
             return tensor
 
-        def after(*_: Any, found: Any = tensors) -> None:
-            """Before gradients are given back."""
+        def after(*_: Any, observed: Any = tensors) -> None:
+            """Record the tensors before gradients are released."""
             for name, one in network.named_parameters():
                 state = optimizer.state[one]["momentum_buffer"]
                 assert one.grad is not None
-                found |= {f"w_{name}": one.detach(), f"g_{name}": one.grad.clone(), f"m_{name}": state}
+                observed |= {f"w_{name}": one.detach(), f"g_{name}": one.grad.clone(), f"m_{name}": state}
 
         hook = optimizer.register_step_post_hook(after)
         with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-            step(network, optimizer, data, right)
+            step(network, optimizer, data, labels)
         hook.remove()
         acts = [f"act{at}_{'x'.join(map(str, one.shape))}" for at, one in enumerate(saved.values())]
         tensors |= dict(zip(acts, saved.values(), strict=True)) | {"input": data}
@@ -133,58 +133,61 @@ def train(problem: TrainingProblem, pages: Mapping[str, Sequence[int]]) -> Itera
 
 
 def _pages(data: Pages, numbers: Sequence[int]) -> Pages:
-    """Some pages, the last one filled up with zeros."""
-    whole = np.zeros(-(-len(data) // PAGE) * PAGE, np.uint8)
-    whole[: len(data)] = data
-    return whole.reshape(-1, PAGE)[list(numbers)].reshape(-1)
+    """Return some pages, the last one padded with zeros."""
+    padded = np.zeros(-(-len(data) // PAGE) * PAGE, np.uint8)
+    padded[: len(data)] = data
+    return padded.reshape(-1, PAGE)[list(numbers)].reshape(-1)
 
 
 def counts(tensors: Mapping[str, Pages]) -> dict[str, list[int]]:
-    """By kind: entries of each size class, then values of 4 B that are zero."""
-    found: dict[str, list[int]] = {}
+    """Count by kind: entries of each size class, then 4 B values that are zero."""
+    by_kind: dict[str, list[int]] = {}
     for name, data in tensors.items():
         kind = KINDS["act" if name.startswith("act") else name.partition("_")[0]]
         classes = np.bincount(entry_classes(data, DEFAULT), minlength=len(STUDY_CLASSES))[: len(STUDY_CLASSES)]
         row = [*classes.tolist(), int((data.view(np.uint32) & 0x7FFFFFFF == 0).sum())]
-        found[kind] = [a + b for a, b in zip(found.get(kind, [0] * len(row)), row, strict=True)]
-    return found
+        by_kind[kind] = [a + b for a, b in zip(by_kind.get(kind, [0] * len(row)), row, strict=True)]
+    return by_kind
 
 
 def figures(row: Sequence[int]) -> tuple[float, float]:
-    """Ratio of free placement, share of zeros."""
+    """Return the ratio with a size per entry, and the fraction of zeros."""
     *classes, zeros = row
     stored = sum(count * size for count, size in zip(classes, STUDY_CLASSES, strict=True))
     return sum(classes) * ENTRY_BYTES / stored, zeros / (sum(classes) * ENTRY_BYTES / 4)
 
 
 def compare(seed: int = PROBLEM.seed) -> list[tuple[str, str, float, float]]:
-    """Kind, figure, the archive's and ours: means over the ten points."""
+    """Return kind, figure, the archive's value and the simulated one: means over the ten steps."""
     summary = json.loads(SUMMARY.read_text())
     simulated = [counts(tensors) for tensors in train(replace(PROBLEM, seed=seed), summary["pages"])]
     rows = []
     for kind in KINDS.values():
         sides = [np.mean([figures(point[kind]) for point in side], axis=0) for side in (summary["counts"], simulated)]
-        rows += [(kind, what, float(sides[0][at]), float(sides[1][at])) for at, what in enumerate(("ratio", "zeros"))]
+        rows += [
+            (kind, what, float(sides[0][index]), float(sides[1][index]))
+            for index, what in enumerate(("ratio", "zeros"))
+        ]
     return rows
 
 
-def alike(reference: float, simulated: float) -> bool:
-    """Within `WITHIN`; shares of zeros under one in a thousand are both nothing."""
-    return abs(simulated - reference) <= max(WITHIN * reference, 0.001)
+def agree(reference: float, simulated: float) -> bool:
+    """Whether two values agree within `TOLERANCE`; fractions of zeros below 0.001 agree."""
+    return abs(simulated - reference) <= max(TOLERANCE * reference, 0.001)
 
 
 def summarise(folder: Path) -> dict[str, Any]:
-    """What the comparison needs of the unpacked archive."""
+    """Return the part of the unpacked archive that the comparison needs."""
     snapshots = json.loads((folder / "meta.json").read_text())["snapshots"]
-    found = []
+    snapshot_counts = []
     for snapshot in snapshots:
-        data, at, tensors = np.fromfile(folder / f"{snapshot['name']}.bin", np.uint8), 0, {}
+        data, offset, tensors = np.fromfile(folder / f"{snapshot['name']}.bin", np.uint8), 0, {}
         for one in snapshot["allocations"]:
             size = len(one["pages"]) * PAGE
-            tensors[one["name"]] = data[at : at + size]
-            at += size
-        found.append(counts(tensors))
-    return {"pages": {one["name"]: one["pages"] for one in snapshots[0]["allocations"]}, "counts": found}
+            tensors[one["name"]] = data[offset : offset + size]
+            offset += size
+        snapshot_counts.append(counts(tensors))
+    return {"pages": {one["name"]: one["pages"] for one in snapshots[0]["allocations"]}, "counts": snapshot_counts}
 
 
 def main() -> None:
@@ -195,10 +198,10 @@ def main() -> None:
     if args.summarise is not None:
         SUMMARY.write_text(json.dumps(summarise(args.summarise)) + "\n")
         return
-    print("| kind | ratio: the archive, ours | zeros: the archive, ours | within 15 % |\n|---|---|---|---|")
+    print("| kind | ratio: archive, trained here | zeros: archive, trained here | within 15 % |\n|---|---|---|---|")
     rows = compare(args.seed)
     for (kind, _, *ratios), (_, _, *zeros) in zip(rows[::2], rows[1::2], strict=True):
-        within = " and ".join("yes" if alike(*pair) else "no" for pair in (ratios, zeros))
+        within = " and ".join("yes" if agree(*pair) else "no" for pair in (ratios, zeros))
         print(f"| {kind} | {ratios[0]:.3f}, {ratios[1]:.3f} | {zeros[0]:.4f}, {zeros[1]:.4f} | {within} |")
 
 

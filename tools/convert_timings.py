@@ -1,4 +1,4 @@
-"""Converts published tables of layer times to the files that ship, calibration and validation apart.
+"""Converts published tables of layer times to the files that ship, with calibration and validation in separate files.
 
 python tools/convert_timings.py FOLDER
 
@@ -74,7 +74,7 @@ CAFFE_SOURCE = (
 
 
 def deepbench(folder: Path) -> Iterator[tuple[str, MeasuredPass]]:
-    """Every single-precision row of the DeepBench tables, with its GPU."""
+    """Yield every single-precision row of the DeepBench tables, with its GPU."""
     with (folder / "deepbench_conv.csv").open(newline="") as file:
         for row in csv.DictReader(file):
             if row["sheet"] in SINGLE_PRECISION:
@@ -122,7 +122,7 @@ def _fc(
 
 
 def caffe(folder: Path) -> Iterator[MeasuredPass]:
-    """Every layer of the four networks that the zoo has, matched by its position among layers of its kind."""
+    """Yield every layer of the four networks of the zoo, matched by its index among the layers of its kind."""
     times: dict[str, dict[str, dict[str, float]]] = {}
     with (folder / "caffe_per_layer_titanx.csv").open(newline="") as file:
         for row in csv.DictReader(file):
@@ -130,14 +130,14 @@ def caffe(folder: Path) -> Iterator[MeasuredPass]:
     for table, (zoo, batch) in CAFFE_NETWORKS.items():
         network = Network.load(zoo)
         for kind in ("conv", "fc", "relu", "maxpool", "avgpool", "concat"):
-            ours = [layer for layer in network.layers if layer.kind == kind]
-            theirs = [name for name in times[table] if _caffe_kind(name) == kind]
+            zoo_layers = [layer for layer in network.layers if layer.kind == kind]
+            names = [name for name in times[table] if _caffe_kind(name) == kind]
             if kind == "relu":  # Caffe's tables have none behind fully connected layers but GoogLeNet's last
-                theirs = [name for name in theirs if not name.startswith("fc")]
-                ours = ours[: len(theirs)]
-            if len(ours) != len(theirs):
-                raise SystemExit(f"{table}: {len(theirs)} {kind} layers in the table, {len(ours)} in {zoo}")
-            for layer, name in zip(ours, theirs, strict=True):
+                names = [name for name in names if not name.startswith("fc")]
+                zoo_layers = zoo_layers[: len(names)]
+            if len(zoo_layers) != len(names):
+                raise SystemExit(f"{table}: {len(names)} {kind} layers in the table, {len(zoo_layers)} in {zoo}")
+            for layer, name in zip(zoo_layers, names, strict=True):
                 for pass_, ms in times[table][name].items():
                     yield _caffe_timing(network, layer, batch, pass_, ms)
 
@@ -176,7 +176,7 @@ def _caffe_timing(network: Network, layer: Layer, batch: int, pass_: str, ms: fl
 
 
 def torch_totals(folder: Path) -> str:
-    """Whole networks under three library versions."""
+    """Return the times of whole networks under three library versions."""
     lines = [
         "# source: github.com/soumith/convnet-benchmarks, torch7/imagenet_winners/output_*.log (Titan X Maxwell), MIT, "
         "copyright 2014 Soumith Chintala",
@@ -194,17 +194,17 @@ def torch_totals(folder: Path) -> str:
 
 
 def write(name: str, timings: list[MeasuredPass], source: tuple[str, ...]) -> None:
-    """The calibration and the validation file of one GPU and library."""
-    for part, chosen in zip(("calibration", "validation"), split(timings), strict=True):
-        text = timings_text(chosen, source)
+    """Write the calibration and the validation file of one GPU and library."""
+    for part, selected in zip(("calibration", "validation"), split(timings), strict=True):
+        text = timings_text(selected, source)
         write_text(DATA / part / f"{name}.csv", text)
-        print(f"{part}/{name}.csv: {len(chosen)} rows, {len({timing.shape for timing in chosen})} shapes")
+        print(f"{part}/{name}.csv: {len(selected)} rows, {len({timing.shape for timing in selected})} shapes")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Convert every table."""
     parser = argparse.ArgumentParser(prog="convert_timings.py", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("folder", type=Path, metavar="FOLDER", help="where the published tables lie")
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="folder of the published tables")
     folder: Path = parser.parse_args(arguments).folder
     by_gpu: dict[str, list[MeasuredPass]] = {}
     for gpu, timing in deepbench(folder):

@@ -1,7 +1,7 @@
-"""Writes docs/cost-model-errors.md: how far modelled layer times are off, in and out of sample.
+"""Writes docs/cost-model-errors.md: errors of modelled layer times, in and out of sample.
 
 python tools/cost_errors.py               writes the page
-python tools/cost_errors.py --check       only says whether it is up to date; exit code 1 where it isn't
+python tools/cost_errors.py --check       reports whether the page is up to date; exit code 1 if it isn't
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ validation part were looked at after each of six revisions. When the formula was
 dozen forms were tried with the errors on the validation part in view, and the one taken is the best of them there
 (12.1 % in cross-validation, the best candidate 11.7): what it gains on held-out shapes is no clean measure of its
 worth.
-The networks at the end of this page were looked at once.
+The networks at the end of this page were evaluated once.
 
 ## Shapes held out
 
 A quarter of the shapes, with all their batches and passes, is held out (`buddysim/training/cost/split.py`), the same
 shapes on every GPU. The target is at most 15 % on held-out shapes. *95 %* is the bootstrap interval of that median:
-2,000 draws of as many shapes, each with all its timings.
+2,000 samples of as many shapes, each with all its timings.
 """
 
 ONE_NETWORK = """\
@@ -70,14 +70,14 @@ ratios between algorithms and the FFT rates were fitted to the rows marked *; th
 """
 
 INDEPENDENT = """
-## Networks that no fit has seen
+## Networks in no fit
 
-Torch, batch 16, 224 x 224, with the algorithms that cuDNN's search found fastest, named versions: cnn-benchmarks
+Torch, batch 16, 224 x 224, with the fastest algorithms of cuDNN's search, named versions: cnn-benchmarks
 (github.com/jcjohnson/cnn-benchmarks, MIT). Errors of a whole pass, forward / backward. The library called cudnn5 here
 agrees with version 5.0, on the Titan X clearly; 5.1 made backward passes with 3x3 windows much faster. The K40 is
 uncalibrated: it takes the M40's efficiencies, of the rate that its schedulers issue with one instruction each, 128 of
-192 lanes. Of the peak rate and by the mean efficiencies of all GPUs it came out at 40 % of the measured times; what is
-left is not explained.
+192 lanes. With the peak rate and the mean efficiencies of all GPUs it takes 40 % of the measured times; the
+remaining error is not explained.
 """
 
 OUTSIDE = """
@@ -91,21 +91,23 @@ kernels of PyTorch 0.3.0, of 2017) to 1.1 (FP16 with channels last) on the same 
 """
 
 EXPLAINED = """
-**Language models**: BERT-large on the V100 comes out at 0.76 in FP32 and 0.6 in FP16. The measured iterations have the
-update of 335 million weights by LAMB besides (about 13 GB moved, 2 to 5 % of them) and activations of many small
-kernels. Times of LSTMs, fused attention and embeddings are not checked: no outside iteration of them is at hand.
+**Language models**: BERT-large on the V100 takes 0.76 of the measured time in FP32 and 0.6 in FP16. The measured
+iterations have the update of 335 million weights by LAMB in addition (about 13 GB moved, 2 to 5 % of them) and
+activations of many small kernels. Times of LSTMs, fused attention and embeddings are not checked: no outside iteration
+of them is at hand.
 
 **MobileNet on the 1080 Ti**, batch 64: 101 ms, against 67 ms by one comment ("about 955" images/s at batch 128, MXNet;
-KeyKy/mobilenet-mxnet, issue 10, with neither log nor precision). At the GPU's peak rates, every map moved at 484 GB/s
-and every 1x1 CONV at 11.3 TFLOPS, the same layers take 63 ms: 21 batch normalisation, 13 ReLU, 8 depthwise and 19 1x1
-CONV. So 67 ms would be 94 % of all peaks at once, which no kernel timed here reaches; layers must have been fused, or
-moved less: cuDNN 7's normalisation that holds its map on chip moves 5 maps instead of 8. Of our 101 ms, 55 are
-normalisation and ReLU, at the share of the bandwidth that Caffe's ReLU reached on a Titan X. No factor is fitted to it.
+KeyKy/mobilenet-mxnet, issue 10, with neither log nor precision). At the GPU's peak rates, every feature map moved at
+484 GB/s and every 1x1 CONV at 11.3 TFLOPS, the same layers take 63 ms: 21 batch normalisation, 13 ReLU, 8 depthwise and
+19 1x1 CONV. So 67 ms would be 94 % of all peaks at once, which no kernel timed here reaches; layers must have been
+fused, or moved less: cuDNN 7's normalisation that holds its feature map on chip moves 5 instead of 8. Of the modelled
+101 ms, 55 are normalisation and ReLU, at the fraction of the bandwidth that Caffe's ReLU reached on a Titan X. No
+factor is fitted to it.
 """
 
 RANDOM_SHAPES = """
 **Shapes unlike these.** All timings above are of shapes that networks use. On CONV of random odd shapes, those of the
-CDECatapult data set, the model comes out at 0.4 to 0.7 of the measured time: it has no cost for extents that don't fit
+CDECatapult data set, the model takes 0.4 to 0.7 of the measured time: it has no cost for extents that don't fit
 a kernel's vectors.
 """
 
@@ -118,7 +120,7 @@ COLUMNS = (
 
 
 def page() -> Iterator[str]:
-    """The lines of the document."""
+    """Yield the lines of the document."""
     yield INTRODUCTION
     yield from _by_gpu()
     yield from _left_out()
@@ -128,36 +130,35 @@ def page() -> Iterator[str]:
 
 
 def _by_gpu() -> Iterator[str]:
-    heading = ["GPU, library", "CONV timings", "CONV, seen", "cross-validated", "**CONV, held out**", "95 %", "verdict"]
+    heading = ["GPU, library", "CONV timings", "CONV, seen", "cross-validated", "**CONV, held out**", "95 %", "status"]
     heading += [f"held out, {name}" for name, _ in COLUMNS]
-    heading += ["one share of the peak, held out"]
+    heading += ["one fraction of the peak, held out"]
     yield from _table(heading)
     folds, simplest = cross_validation(), one_percentage()
     of_parts = {}
     for key, parts in held_out().items():
         model = shipped_model(key)
-        off = {name: errors(model, filter(of_kind("conv"), timings)) for name, timings in parts.items()}
-        of_parts[key] = off
-        outside = median_error(off["validation"])
+        part_errors = {name: errors(model, filter(of_kind("conv"), timings)) for name, timings in parts.items()}
+        of_parts[key] = part_errors
+        outside = median_error(part_errors["validation"])
         held_conv = list(filter(of_kind("conv"), parts["validation"]))
         cells = [
-            f"{len(off['calibration'])} + {len(off['validation'])}",
-            f"{median_error(off['calibration']):.1%}",
+            f"{len(part_errors['calibration'])} + {len(part_errors['validation'])}",
+            f"{median_error(part_errors['calibration']):.1%}",
             f"{median_error(folds[key]):.1%}",
             f"**{outside:.1%}**",
-            "{:.0%} to {:.0%}".format(*median_interval(held_conv, off["validation"])),
-            "met" if outside <= TARGET else f"missed by {100 * (outside - TARGET):.1f} points",
+            "{:.0%} to {:.0%}".format(*median_interval(held_conv, part_errors["validation"])),
+            "pass" if outside <= TARGET else f"fail by {100 * (outside - TARGET):.1f} points",
         ]
-        for _, chosen in COLUMNS:
-            found = errors(model, filter(chosen, parts["validation"]))
-            cells.append(f"{median_error(found):.1%}" if found else "-")
+        for _, is_selected in COLUMNS:
+            cells.append(_median_or_dash(errors(model, filter(is_selected, parts["validation"]))))
         cells.append(f"{median_error(simplest[key]):.1%}")
         yield _row(f"`{key[0]}`, {key[1]}", cells)
-    everything = [error for off in of_parts.values() for error in off["validation"]]
+    everything = [error for part_errors in of_parts.values() for error in part_errors["validation"]]
     yield ""
     yield (
         f"All {len(everything)} held-out CONV timings together: {median_error(everything):.1%}; "
-        f"mean of the rows' medians {mean_median(off['validation'] for off in of_parts.values()):.1%}."
+        f"mean of the rows' medians {mean_median(part_errors['validation'] for part_errors in of_parts.values()):.1%}."
     )
     yield ""
     yield "Fully connected layers (matrix products) and the layers that device memory bounds:"
@@ -198,14 +199,14 @@ def _networks() -> Iterator[str]:
     yield NETWORKS
     yield from _table(["library", "network", "pass", "measured ms", "modelled ms", "error"])
     unseen = []
-    for total, ours in whole_networks():
-        off = ours / total.ms - 1
+    for total, modelled in whole_networks():
+        error = modelled / total.ms - 1
         mark = " *" if seen(total) else ""
         if not mark:
-            unseen.append(off)
+            unseen.append(error)
         yield _row(
             total.library,
-            [f"{total.network}{mark}", total.pass_, f"{total.ms:.1f}", f"{ours:.1f}", f"{off:+.0%}"],
+            [f"{total.network}{mark}", total.pass_, f"{total.ms:.1f}", f"{modelled:.1f}", f"{error:+.0%}"],
         )
     yield ""
     yield f"Median of the rows without *: {median_error(unseen):.1%}."
@@ -213,18 +214,18 @@ def _networks() -> Iterator[str]:
 
 def _independent() -> Iterator[str]:
     yield INDEPENDENT
-    found = list(independent_networks())
-    runs = list(dict.fromkeys((one.machine, one.version) for one in found))
+    iterations = list(independent_networks())
+    runs = list(dict.fromkeys((one.machine, one.version) for one in iterations))
     yield from _table(["network", *(f"`{machine}`, {version}" for machine, version in runs)])
-    for network in dict.fromkeys(one.network for one in found):
+    for network in dict.fromkeys(one.network for one in iterations):
         cells = {
             (one.machine, one.version): f"{one.forward_error:+.0%} / {one.backward_error:+.0%}"
-            for one in found
+            for one in iterations
             if one.network == network
         }
         yield _row(network, [cells.get(run, "-") for run in runs])
     yield ""
-    calibrated = [one for one in found if one.machine != "k40"]
+    calibrated = [one for one in iterations if one.machine != "k40"]
     forward, backward = ([getattr(one, name) for one in calibrated] for name in ("forward_error", "backward_error"))
     older = [one for one in calibrated if not one.version.startswith("5.1")]
     matching = [error for one in older for error in (one.forward_error, one.backward_error)]
@@ -236,17 +237,17 @@ def _independent() -> Iterator[str]:
 
 def _outside() -> Iterator[str]:
     yield OUTSIDE
-    found = list(outside_iterations())
+    iterations = list(outside_iterations())
     yield from _table(
         ["GPU", "precision", "layer times", "network, batch", "measured ms", "modelled ms", "ratio", "by"]
     )
-    for one in found:
+    for one in iterations:
         calibrated = "calibrated" if one.calibrated else "uncalibrated"
         cells = [one.precision, calibrated, f"{one.network}, {one.batch}", f"{one.ms:.1f}", f"{one.modelled_ms:.1f}"]
         yield _row(f"`{one.machine}`", [*cells, f"{one.ratio:.2f}", one.by])
     yield ""
-    kinds = dict.fromkeys((one.machine, one.precision) for one in found)
-    medians = {key: median(one.ratio for one in found if (one.machine, one.precision) == key) for key in kinds}
+    kinds = dict.fromkeys((one.machine, one.precision) for one in iterations)
+    medians = {key: median(one.ratio for one in iterations if (one.machine, one.precision) == key) for key in kinds}
     yield "Medians: " + ", ".join(f"`{machine}` {name} {ratio:.2f}" for (machine, name), ratio in medians.items()) + "."
     yield EXPLAINED
     yield RANDOM_SHAPES
@@ -261,16 +262,16 @@ def _row(name: str, cells: Sequence[str]) -> str:
     return "| " + " | ".join([name, *cells]) + " |"
 
 
-def _median_or_dash(found: Sequence[float]) -> str:
-    return f"{median_error(found):.1%}" if found else "-"
+def _median_or_dash(values: Sequence[float]) -> str:
+    return f"{median_error(values):.1%}" if values else "-"
 
 
-def _signed(found: Sequence[float]) -> str:
-    return f"{sum(found) / len(found):+.1%}"
+def _signed(values: Sequence[float]) -> str:
+    return f"{sum(values) / len(values):+.1%}"
 
 
 def text() -> str:
-    """The whole document."""
+    """Return the complete document."""
     return "\n".join(page()) + "\n"
 
 

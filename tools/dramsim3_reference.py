@@ -1,8 +1,8 @@
-"""Prints buddysim/validation/data/dramsim3.toml's figures anew, with a built DRAMsim3 (github.com/umd-memsys/DRAMsim3).
+"""Simulates the figures of buddysim/validation/data/dramsim3.toml with DRAMsim3 (github.com/umd-memsys/DRAMsim3).
 
     python tools/dramsim3_reference.py DRAMSIM3_FOLDER [PRESET ...]
 
-DRAMSIM3_FOLDER has its sources and the libdramsim3.so that its own make builds; g++ compiles the driver below.
+DRAMSIM3_FOLDER has its sources and the libdramsim3.so that its make builds; g++ compiles the driver below.
 """
 
 import itertools
@@ -49,7 +49,7 @@ int main(int, char **argv) {
 
 
 def configuration(machine: Machine, transactions: int, commands: int) -> tuple[str, int]:
-    """DRAMsim3's configuration of one pseudo-channel, and the cycles of a burst."""
+    """Return DRAMsim3's configuration of one pseudo-channel, and the cycles of a burst."""
     dram, timing, hz = machine.dram, machine.dram.timing, Fraction(machine.clock.dram.hz)
 
     def cycles(key: str) -> int:
@@ -85,34 +85,34 @@ def configuration(machine: Machine, transactions: int, commands: int) -> tuple[s
 
 
 def address(machine: Machine, entry: int, sector: int) -> int:
-    """Where a pseudo-channel's entry lies, as the preset's address map has it, in DRAMsim3's order of fields."""
+    """Return the address of a pseudo-channel's entry by the preset's address map, in DRAMsim3's order of fields."""
     groups, per_group = machine.dram.bank_groups, machine.dram.banks // machine.dram.bank_groups
     per_row = machine.dram.row_bytes // 128
-    piece, column = entry // (groups * per_row), entry // groups % per_row * 4 + sector
-    row = piece // per_group
-    bank = (piece ^ fold(row)) % per_group
+    stripe, column = entry // (groups * per_row), entry // groups % per_row * 4 + sector
+    row = stripe // per_group
+    bank = (stripe ^ fold(row)) % per_group
     return (((row % ROWS * per_group + bank) * groups + entry % groups) * per_row * 4 + column) * 32
 
 
 def stream(machine: Machine, kind: str) -> Iterator[tuple[bool, int]]:
-    """Endless bursts of a kind: is it a write, and its address.
+    """Yield bursts of a kind without end: whether it is a write, and its address.
 
-    ``evicting``: in an L2 full of dirty entries. Each entry accessed has another one written; a store causes no more.
+    ``evicting``: in an L2 full of dirty entries. Each accessed entry evicts another one; a store causes no read.
     """
     entries = machine.dram.row_bytes // 128 * machine.dram.banks * ROWS
-    draw, entry = random.Random(1), 0
+    generator, entry = random.Random(1), 0
     parts = kind.split("_")
     if parts[0] == "stride":
         yield from ((False, address(machine, entry, 0)) for entry in strided(machine, int(parts[1])))
     if parts[0] == "random":
-        run, share = int(parts[1]) // 32, {"mixed": 1 / 3, "write": 1.0}.get(parts[-1], 0.0)
+        run, write_fraction = int(parts[1]) // 32, {"mixed": 1 / 3, "write": 1.0}.get(parts[-1], 0.0)
         while True:
-            entry, sector = draw.randrange(entries), draw.randrange(5 - run)
-            write = draw.random() < share
+            entry, sector = generator.randrange(entries), generator.randrange(5 - run)
+            write = generator.random() < write_fraction
             for i in range(run):
                 yield write, address(machine, entry, sector + i)
             if parts[-1] == "evicting":
-                entry = draw.randrange(entries)
+                entry = generator.randrange(entries)
                 for i in range(4):
                     yield True, address(machine, entry, i)
     reads, writes = (int(parts[1]), int(parts[3])) if len(parts) > 2 else (int("read" in parts), int("write" in parts))
@@ -125,22 +125,24 @@ def stream(machine: Machine, kind: str) -> Iterator[tuple[bool, int]]:
 
 
 def strided(machine: Machine, stride: int) -> Iterator[int]:
-    """Entries of the first pseudo-channel, as it numbers its own, among every `stride`-th of all entries."""
+    """Yield the entries of the first pseudo-channel, by its own numbers, among every `stride`-th of all entries."""
     dram, slices = machine.dram, machine.l2.slices
     channels = dram.channels * dram.pseudo_channels
-    whole = slices % dram.channels == 0
-    per_channel, pseudo = (slices // dram.channels, dram.pseudo_channels) if whole else (1, channels // slices)
+    divides = slices % dram.channels == 0
+    per_channel, pseudo = (slices // dram.channels, dram.pseudo_channels) if divides else (1, channels // slices)
     for start in itertools.count(0, AT_ONCE):
         entry = np.arange(start, start + AT_ONCE) * stride
         local = entry // slices
-        turn = np.array([fold(value) for value in np.unique(local).tolist()])[np.unique(local, return_inverse=True)[1]]
-        turned = (entry ^ turn) & slices - 1 if slices & slices - 1 == 0 else (entry + turn) % slices
-        own = (turned < per_channel) & ((local ^ local >> 3 ^ local >> 7) % pseudo == 0)
+        rotation = np.array([fold(value) for value in np.unique(local).tolist()])[
+            np.unique(local, return_inverse=True)[1]
+        ]
+        hashed = (entry ^ rotation) & slices - 1 if slices & slices - 1 == 0 else (entry + rotation) % slices
+        own = (hashed < per_channel) & ((local ^ local >> 3 ^ local >> 7) % pseudo == 0)
         yield from (entry[own] // channels).tolist()
 
 
-def share(machine: Machine, kind: str, queues: tuple[int, int], driver: Path) -> float:
-    """The share of the peak that DRAMsim3 reaches."""
+def bandwidth_fraction(machine: Machine, kind: str, queues: tuple[int, int], driver: Path) -> float:
+    """Return the fraction of peak bandwidth that DRAMsim3 reaches."""
     text, burst = configuration(machine, *queues)
     bursts = stream(machine, kind)
     requests = "".join(f"{'RW'[write]} {at:x}\n" for write, at in (next(bursts) for _ in range(BURSTS)))
@@ -152,7 +154,7 @@ def share(machine: Machine, kind: str, queues: tuple[int, int], driver: Path) ->
 
 
 def main() -> None:
-    """Prints every preset's figures."""
+    """Print every preset's figures."""
     folder, names = Path(sys.argv[1]).resolve(), sys.argv[2:] or Machine.presets()
     kinds = ["read", "write", "read_1_write_1", "read_2_write_1"]
     kinds += [f"random_{size}{end}" for end in ("", "_mixed") for size in (32, 64, 128)] + ["random_32_write"]
@@ -167,8 +169,8 @@ def main() -> None:
         for name in names:
             print(f'\n["{name}"]')
             for kind in kinds:
-                found = [share(Machine.load(name), kind, queues, driver) for queues in QUEUES]
-                print(f"{kind} = [{found[0]:.3f}, {found[1]:.3f}]", flush=True)
+                short, long = (bandwidth_fraction(Machine.load(name), kind, queues, driver) for queues in QUEUES)
+                print(f"{kind} = [{short:.3f}, {long:.3f}]", flush=True)
 
 
 if __name__ == "__main__":

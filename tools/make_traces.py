@@ -181,7 +181,7 @@ def _entry(pairs: Mapping[str, object]) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Make the traces that were asked for."""
+    """Make the requested traces."""
     parser = argparse.ArgumentParser(prog="make_traces.py", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument(
         "--shared", type=Path, required=True, metavar="PATH", help="folder whose data/ holds the archives"

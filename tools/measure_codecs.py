@@ -1,13 +1,13 @@
 """Measures the codecs' kernels by capture and replay: buddysim/gpu_codecs/data/times.csv, which ships.
 
-python tools/measure_codecs.py --key         measures what the file lacks of the most telling points
-python tools/measure_codecs.py               the same of all points
-python tools/measure_codecs.py --list        only names what is lacking
+python tools/measure_codecs.py --key         measures the most important points that the file lacks
+python tools/measure_codecs.py               measures all points that the file lacks
+python tools/measure_codecs.py --list        lists the missing points
 python tools/measure_codecs.py --anew FILE -o NEW    simulates the points of FILE again, after a machine has changed
-python tools/measure_codecs.py --checks      simulates what the searches of the CSWAP figures found: data/checks.csv
+python tools/measure_codecs.py --checks      simulates the results of the searches of the CSWAP figures: data/checks.csv
 
-It may be interrupted: what is measured stays. The file's rows between and beyond what was simulated are written anew
-each time. A point takes about half a second on each machine.
+It may be interrupted: measured points stay. The file's derived rows are written again each time. A point takes about
+half a second on each machine.
 """
 
 from __future__ import annotations
@@ -35,27 +35,27 @@ from buddysim.papers.cswap.codec_models import CODEC, searches  # noqa: E402
 FILE, CHECKS = (ROOT / "buddysim" / "gpu_codecs" / "data" / name for name in ("times.csv", "checks.csv"))
 MACHINES = ("v100", "rtx-2080-ti")
 MIB = 2**20
-#: Spaced evenly in the logarithm, with those of the paper's Fig. 5 and 12 (10, 197, 199, 1024, 2024) among them.
+#: Evenly spaced in the logarithm; includes those of the paper's Fig. 5 and 12 (10, 197, 199, 1024, 2024).
 GRIDS = (1, 2, 4, 6, 10, 16, 24, 40, 64, 80, 100, 136, 160, 197, 256, 320, 512, 768, 1024, 1448, 2024, 2896, 4096)
 KEY_GRIDS = (1, 4, 10, 40, 80, 197, 512, 1024, 2024, 4096)
 FEW_GRIDS = (10, 197, 1024, 4096)
 SPARSITIES = (0.5, 0.2, 0.8, 0.35, 0.65)
 KEY_SPARSITIES = SPARSITIES[:3]
 SIZE = 8 * MIB
-#: Sizes that show how times grow, at some grids.
+#: Sizes that show the growth of times, at some grids.
 LARGER = (16 * MIB, 32 * MIB, 64 * MIB)
 LARGER_GRIDS = (10, 64, 197, 512, 1024, 4096)
-#: Points that no fit sees.
+#: Points that are held out of every fit.
 HELD_OUT = ((6 * MIB, 0.42), (12 * MIB, 0.58), (24 * MIB, 0.28), (48 * MIB, 0.73))
 HELD_OUT_GRIDS = (197, 1024)
-#: Between two doublings of what a work-item has: as long runs for more and more work-items.
+#: Sizes between two powers of two: work-items have runs of equal length.
 BETWEEN = (10 * MIB, 14 * MIB)
 #: LZ4's blocks are independent: a block for each work-group, and several as a check.
 BLOCK_GRIDS = (1, 8, 64, 256)
 
 
 def key_experiments() -> Iterator[CodecExperiment]:
-    """Points that the others can be told from, codec by codec; those of blocks last, which take longest."""
+    """Yield the points from which the others can be derived, codec by codec; the slow ones, of blocks, last."""
     for codec in sorted(REGISTRY.names(), key=lambda name: "chunked" not in REGISTRY.find(name).LAYOUTS):
         yield from _key_blocks(codec) if "chunked" not in REGISTRY.find(codec).LAYOUTS else _key_streams(codec)
 
@@ -88,7 +88,7 @@ def _key_blocks(codec: str) -> Iterator[CodecExperiment]:
 
 
 def experiments() -> Iterator[CodecExperiment]:
-    """All of them, the most telling first."""
+    """Yield all experiments, the most important first."""
     yield from key_experiments()
     for codec in REGISTRY.names():
         layouts = REGISTRY.find(codec).LAYOUTS
@@ -112,17 +112,17 @@ def _launches(grids: Sequence[int], block: int = BLOCKS[0]) -> tuple[LaunchShape
 
 
 def check_experiments() -> Iterator[CodecExperiment]:
-    """Launches that searches found, with the tensor that every launch was simulated with; the best, larger too."""
+    """Yield the launches of the searches, with the tensor of all launches; the best also with a larger one."""
     for layout in LAYOUTS:
-        found = searches(layout)
-        every = {one.launch for search in found.values() for one in search}
+        by_search = searches(layout)
+        every = {point.launch for search in by_search.values() for point in search}
         yield CodecExperiment(CODEC, layout, SIZE, SPARSITIES[0], tuple(sorted(every, key=str)))
-        best = {one.launch for one in found["BO"]}
+        best = {point.launch for point in by_search["BO"]}
         yield CodecExperiment(CODEC, layout, LARGER[1], SPARSITIES[0], tuple(sorted(best, key=str)))
 
 
 def experiments_of(samples: Sequence[CodecSample]) -> Iterator[CodecExperiment]:
-    """Those whose launches were simulated, tensor by tensor."""
+    """Yield the experiments whose launches were simulated, tensor by tensor."""
     launches: dict[tuple[str, str, int, float], set[LaunchShape]] = {}
     for one in samples:
         if one.origin == "simulated":
@@ -132,8 +132,8 @@ def experiments_of(samples: Sequence[CodecSample]) -> Iterator[CodecExperiment]:
         yield CodecExperiment(*tensor, tuple(sorted(of_tensor, key=str)))
 
 
-def lacking(experiment: CodecExperiment, samples: Sequence[CodecSample]) -> CodecExperiment | None:
-    """What of an experiment is not there yet."""
+def missing_part(experiment: CodecExperiment, samples: Sequence[CodecSample]) -> CodecExperiment | None:
+    """Return the part of an experiment that is not simulated yet; None if it is complete."""
     simulated = [sample for sample in samples if sample.origin == "simulated"]
     known = {(s.codec, s.layout, s.byte_count, s.sparsity, s.grid, s.block) for s in simulated}
     one = (experiment.codec, experiment.layout, experiment.byte_count, experiment.sparsity)
@@ -145,9 +145,9 @@ ALL_LAUNCHES = tuple(launch for block in BLOCKS for launch in _launches(GRIDS, b
 
 
 def _measure(
-    path: Path, wanted: Iterable[CodecExperiment], only_list: bool, known: Sequence[CodecSample] | None = None
+    path: Path, requested: Iterable[CodecExperiment], only_list: bool, known: Sequence[CodecSample] | None = None
 ) -> None:
-    """Simulates what a file lacks; with `known` samples of another file, nothing is told from them."""
+    """Simulate the experiments that a file lacks; `known` samples of another file give no derived samples."""
     samples = read_samples(path) if path.exists() else []
 
     def write() -> None:
@@ -156,8 +156,8 @@ def _measure(
 
     if not only_list:
         write()
-    for experiment in wanted:
-        rest = lacking(experiment, [*samples, *(known or ())])
+    for experiment in requested:
+        rest = missing_part(experiment, [*samples, *(known or ())])
         if rest is None:
             continue
         start = time.perf_counter()
@@ -172,13 +172,13 @@ def _measure(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measures, and writes after each experiment."""
+    """Measure, and write after each experiment."""
     parser = argparse.ArgumentParser(prog="measure_codecs.py", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--list", action="store_true", help="measure nothing, name what is lacking")
-    parser.add_argument("--key", action="store_true", help="the most telling points alone")
-    parser.add_argument("--anew", type=Path, metavar="FILE", help="the points that FILE has")
-    parser.add_argument("-o", "--output", type=Path, default=FILE, metavar="FILE", help="default: the one that ships")
-    parser.add_argument("--checks", action="store_true", help="what searches found, into checks.csv")
+    parser.add_argument("--list", action="store_true", help="measure nothing, list the missing points")
+    parser.add_argument("--key", action="store_true", help="measure the most important points alone")
+    parser.add_argument("--anew", type=Path, metavar="FILE", help="measure the points of FILE again")
+    parser.add_argument("-o", "--output", type=Path, default=FILE, metavar="FILE", help="default: the bundled file")
+    parser.add_argument("--checks", action="store_true", help="measure the results of searches, into checks.csv")
     args = parser.parse_args(arguments)
     try:
         if args.checks:

@@ -5,6 +5,6 @@ from __future__ import annotations
 from tests.tools.test_tools import load
 
 
-def test_the_page_is_current() -> None:
+def test_page_is_up_to_date() -> None:
     tool = load("cost_errors")
     assert tool.DOCUMENT.read_text(encoding="utf-8") == tool.text()

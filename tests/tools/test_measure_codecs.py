@@ -1,4 +1,4 @@
-"""tools/measure_codecs.py: which points it simulates."""
+"""tools/measure_codecs.py: the points that it simulates."""
 
 from __future__ import annotations
 
@@ -13,15 +13,20 @@ from tests.tools.test_tools import load
 ONE = CodecSample("v100", "zvc", "coalesced", 10, 64, 2**23, 0.5, 5_000_000, 30, 20, 10)
 
 
-def test_points_of_a_file_once_for_all_machines_and_only_simulated_ones(tmp_path: Path) -> None:
+def test_experiments_have_each_simulated_point_once_for_all_machines(tmp_path: Path) -> None:
     tool = load("measure_codecs")
     others = [replace(ONE, grid=197), replace(ONE, machine="rtx-2080-ti"), replace(ONE, grid=80, origin="interpolated")]
-    (found,) = tool.experiments_of([ONE, *others])
-    assert (found.codec, found.layout, found.byte_count, found.sparsity) == ("zvc", "coalesced", 2**23, 0.5)
-    assert {(launch.grid, launch.block) for launch in found.launches} == {(10, 64), (197, 64)}
+    (experiment,) = tool.experiments_of([ONE, *others])
+    assert (experiment.codec, experiment.layout, experiment.byte_count, experiment.sparsity) == (
+        "zvc",
+        "coalesced",
+        2**23,
+        0.5,
+    )
+    assert {(launch.grid, launch.block) for launch in experiment.launches} == {(10, 64), (197, 64)}
 
 
-def test_anew_names_what_the_new_file_lacks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_anew_lists_the_missing_points(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tool = load("measure_codecs")
     old, new = tmp_path / "old.csv", tmp_path / "new.csv"
     write_samples(old, [ONE, replace(ONE, grid=197), replace(ONE, codec="rle")])
@@ -35,10 +40,10 @@ def test_anew_names_what_the_new_file_lacks(tmp_path: Path, capsys: pytest.Captu
     assert "expected another file after -o" in capsys.readouterr().err
 
 
-def test_every_machine_has_the_same_points_in_the_file_that_ships() -> None:
+def test_bundled_file_has_the_same_points_for_every_machine() -> None:
     points: dict[str, set[tuple[object, ...]]] = {}
-    for one in read_samples(Path(str(SHIPPED))):
-        if one.origin == "simulated":
-            point = (one.codec, one.layout, one.byte_count, one.sparsity, one.grid, one.block)
-            points.setdefault(one.machine, set()).add(point)
+    for sample in read_samples(Path(str(SHIPPED))):
+        if sample.origin == "simulated":
+            point = (sample.codec, sample.layout, sample.byte_count, sample.sparsity, sample.grid, sample.block)
+            points.setdefault(sample.machine, set()).add(point)
     assert points["v100"] == points["rtx-2080-ti"]

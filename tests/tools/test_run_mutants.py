@@ -1,4 +1,4 @@
-"""The mutants: each can be applied, names tests that are there, and counts as killed only where a test failed."""
+"""The mutants: each can be applied, names existing tests, and counts as killed only if a test failed."""
 
 from __future__ import annotations
 
@@ -26,34 +26,34 @@ def test_every_mutant_changes_its_file_and_names_tests(tool):
             assert (ROOT / test.partition("::")[0]).exists(), (mutant.name, test)
 
 
-def test_text_that_is_not_there_once_is_refused(tool):
+def test_text_that_does_not_occur_once_is_an_error(tool):
     mutant = tool.Mutant("x", "base", "", "buddysim/base/memory_pool.py", "nowhere", "", ("tests/base",))
     with pytest.raises(ValueError, match="occurs 0 times"):
         mutant.text()
 
 
-def test_every_number_of_the_dram_timing_is_a_mutant(tool):
+def test_every_dram_timing_is_a_mutant(tool):
     names = {mutant.name for mutant in tool.generated()}
     assert {f"number-{name}" for name in ("rcd", "rp", "cl", "cwl", "ras", "wr", "rtp", "rfc")} <= names
 
 
-def test_the_rate_counts_what_tests_noticed(tool):
+def test_kill_rate_counts_failed_tests_only(tool):
     def mutant(name: str, survives: str = ""):
         return tool.Mutant(name, "base", "a mechanism", "f", "o", "n", ("tests/base",), survives)
 
-    def verdict(name: str, text: str):
-        return tool.Verdict(name, text)
+    def result(name: str, outcome: str):
+        return tool.MutantResult(name, outcome)
 
     killed = [mutant(f"k{i}") for i in range(19)]
-    verdicts = [verdict(one.name, "killed") for one in killed]
-    lines, met = tool.summary([*killed, mutant("s", "equal")], [*verdicts, verdict("s", "survived")])
-    assert met
+    results = [result(entry.name, "killed") for entry in killed]
+    lines, is_reached = tool.summary([*killed, mutant("s", "equal")], [*results, result("s", "survived")])
+    assert is_reached
     assert lines[0].startswith("19 of 20 mutants killed (95.0%")
     assert "equal" in lines[1]
-    _, met = tool.summary([*killed, mutant("s")], [*verdicts, verdict("s", "survived")])
-    assert not met  # nothing explains it
-    _, met = tool.summary(
+    _, is_reached = tool.summary([*killed, mutant("s")], [*results, result("s", "survived")])
+    assert not is_reached  # nothing explains it
+    _, is_reached = tool.summary(
         [*killed[:18], mutant("s", "e"), mutant("t", "e")],
-        [*verdicts[:18], verdict("s", "survived"), verdict("t", "does not build")],
+        [*results[:18], result("s", "survived"), result("t", "does not build")],
     )
-    assert not met
+    assert not is_reached

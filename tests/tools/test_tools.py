@@ -30,11 +30,11 @@ def test_convert_opencl_bundle(tmp_path: Path, capsys: pytest.CaptureFixture[str
     tool = load("convert_opencl_bundle")
     bundle = write_bundle(tmp_path / "bundle")
     out = tmp_path / "out.bin"
-    arguments = [str(bundle), "-o", str(out), "--launches", "1:3", "--contents-every", "0", "--licence", "ours"]
+    arguments = [str(bundle), "-o", str(out), "--launches", "1:3", "--contents-every", "0", "--licence", "MIT"]
     assert tool.main(arguments) == 0
     assert "2 kernels, 36 warp operations, 1152 lane accesses, 2 snapshots" in capsys.readouterr().out
     with open_trace(out) as trace:
-        assert trace.provenance.licence == "ours"
+        assert trace.provenance.licence == "MIT"
         assert trace.provenance.command.startswith("tools/convert_opencl_bundle.py ")
     assert tool.main([str(tmp_path / "nothing"), "-o", str(out)]) == 2
     assert tool.main([str(bundle), "-o", str(out), "--contents-every", "-1"]) == 2
@@ -44,7 +44,7 @@ def test_convert_opencl_bundle(tmp_path: Path, capsys: pytest.CaptureFixture[str
         tool.main([str(bundle), "-o", str(out), "--launches", "3:1"])
 
 
-def test_make_traces_says_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_make_traces_reports_missing_sources(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tool = load("make_traces")
     assert tool.main(["--shared", str(tmp_path), "-o", str(tmp_path / "out")]) == 2
     (tmp_path / "data").mkdir()
@@ -55,7 +55,7 @@ def test_make_traces_says_what_is_missing(tmp_path: Path, capsys: pytest.Capture
     assert "jacobi2048.tar.xz" in errors
 
 
-def test_every_recipe_has_a_name_of_its_own() -> None:
+def test_recipe_names_are_unique() -> None:
     tool = load("make_traces")
     names = [recipe.name for recipe in (*tool.SMALL, *tool.LARGE)]
     assert len(set(names)) == len(names)

@@ -36,7 +36,7 @@ def test_checksum_source_and_contents(name: str) -> None:
 
 
 def counts(trace: Trace) -> tuple[int, int, int]:
-    """Warp instructions, memory instructions, sectors."""
+    """Count warp instructions, memory instructions and sectors."""
     sectors = 0
     for kernel in trace.kernels:
         for ref in kernel.chunks:
