@@ -122,6 +122,11 @@ def format_as_text(parts: Iterable[Part], width: int | None = None) -> str:
     return "".join(f"{make_printable(line.rstrip())}\n" for line in lines)
 
 
+def shown_columns(table: ScreenTable, width: int | None) -> list[int]:
+    """Return the columns of a table that a screen of some width shows; the others are left out by their priority."""
+    return sorted({column for block in _blocks(table, width) for column in block})
+
+
 def format_as_html(parts: Iterable[Part]) -> str:
     """Return the parts as HTML, for a notebook."""
     return "".join(

@@ -1,8 +1,8 @@
-"""Which columns of a table of results tell them apart, and what kind of quantity a column has."""
+"""Selects the columns to show for a table of results, and the unit of each column."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -12,10 +12,11 @@ from buddysim.machine.training import TrainingMachine
 from buddysim.machine.units import Bandwidth, Frequency, Time
 from buddysim.sweep.engines import NAMES, find
 
-_ALWAYS = ("key", "trace", "network", "machine", "scheme")
-_TIMES = ("time_ps", "slowdown_vs_ideal", "time_ms", "performance_vs_oracle")
-#: Columns that say nothing on a screen.
-_NEVER = (
+KEY, SIZES = "key", "sizes"
+TIMES = ("time_ps", "slowdown_vs_ideal", "time_ms", "performance_vs_oracle")
+_IDENTITY = (KEY, "trace", "network", "machine", "scheme")
+#: Columns about files and processes, which no screen shows unasked.
+_HIDDEN = (
     "settings_hash",
     "baseline",
     "machine_checksum",
@@ -29,42 +30,77 @@ _NEVER = (
     "engine",
 )
 
+#: Settings whose default is that of the machine.
+_SET_BY_MACHINE = ("link", "conv_library")
 
-def distinguishing_columns(found: Any, counters: Collection[str]) -> list[str]:
-    """Who a row is, the settings that vary, and its times; figures of machines count where one machine's differ.
+Row = Mapping[str, Any]
+
+
+def distinguishing_columns(rows: Sequence[Row], counters: Collection[str]) -> list[str]:
+    """Return the columns to show: those that identify a row, the settings that vary between rows, and the times.
+
+    What another setting decides does not vary: a machine key or the machine's default link counts only among the rows
+    of one machine, and a key of the link to the host only among the rows of one link. The column ``sizes`` is included
+    if any sizes are synthetic.
 
     Parameters
     ----------
-    found : Arrow table of results of one engine
+    rows : rows of results of one engine
     counters : names of columns that are no settings
     """
     settings = {name for engine in map(find, NAMES) for name in engine.axes()}
-    machines = found.column("machine").to_pylist() if "machine" in found.column_names else None
-    kept = []
-    for name in found.column_names:
-        values = found.column(name).to_pylist()
-        if name in _NEVER or all(value is None for value in values):
-            continue
-        told = (name in settings or name not in counters) and _varies(values, machines if "." in name else None)
-        if name in _ALWAYS or name in _TIMES or told:
-            kept.append(name)
-    first = [name for name in _ALWAYS if name in kept]
-    last = [name for name in _TIMES if name in kept]
-    return [*first, *(name for name in kept if name not in (*first, *last)), *last]
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    selected = [
+        name
+        for name in columns
+        if name not in (*_IDENTITY, *TIMES, SIZES, *_HIDDEN)
+        and (name in settings or name not in counters)
+        and _varies(rows, name)
+    ]
+    first = [name for name in _IDENTITY if any(row.get(name) is not None for row in rows)]
+    sizes = [SIZES] * any(row.get(SIZES) == "synthetic" for row in rows)
+    times = [name for name in TIMES if any(row.get(name) is not None for row in rows)]
+    return [*first, *sizes, *selected, *times]
 
 
-def _varies(values: list[Any], groups: list[Any] | None) -> bool:
-    """Whether there are different values, in any group if there are groups."""
-    there = {(None if groups is None else groups[n], repr(v)) for n, v in enumerate(values) if v is not None}
-    return len(there) > len({group for group, _ in there})
+def varying_columns(rows: Sequence[Row], columns: Sequence[str]) -> list[str]:
+    """Return those of some columns that identify rows, or are settings, and have more than one value."""
+    return [name for name in columns if name not in (KEY, *TIMES) and len({repr(row.get(name)) for row in rows}) > 1]
+
+
+def sort_rows(rows: Sequence[Row], columns: Sequence[str]) -> list[Row]:
+    """Return the rows in the order of the values of some columns: numbers by value, before texts."""
+
+    def position(value: Any) -> tuple[int, float, str]:
+        if isinstance(value, int | float):
+            return 0, float(value), ""
+        return (2, 0.0, "") if value is None else (1, 0.0, str(value))
+
+    return sorted(rows, key=lambda row: tuple(position(row.get(name)) for name in columns))
+
+
+def _varies(rows: Sequence[Row], name: str) -> bool:
+    """Whether a column has different values among the rows that agree in the settings that it may be derived from."""
+    groups = ("machine", "link") if "." in name else ("machine",) if name in _SET_BY_MACHINE else ()
+    values = {(tuple(row.get(group) for group in groups), repr(row[name])) for row in rows if row.get(name) is not None}
+    return len(values) > len({group for group, _ in values})
 
 
 @cache
 def quantity(name: str) -> str | None:
-    """Of a machine's figure, in base units in a table: ``bytes``, ``time``, ``bandwidth``, ``frequency``, ``flops``.
+    """Return the quantity of a column: ``bytes``, ``time_ps``, ``time_ms``, ``bandwidth``, ``frequency``, ``flops``.
 
-    None for anything else.
+    Columns of machine keys are in base units. The quantity of a counter is the suffix of its name. None for a plain
+    number or a text.
     """
+    for suffix, of_counter in (
+        ("_ps", "time_ps"),
+        ("_ms", "time_ms"),
+        ("_bytes", "bytes"),
+        ("bytes_per_s", "bandwidth"),
+    ):
+        if name.endswith(suffix):
+            return of_counter
     if "." not in name:
         return None
     for machine in (Machine.load("p100-nvlink2"), TrainingMachine.load("titan-x")):
@@ -73,7 +109,7 @@ def quantity(name: str) -> str | None:
                 value, text = machine.value(key), machine.text(key)
             except BuddysimError:
                 continue
-            kinds = {Time: "time", Bandwidth: "bandwidth", Frequency: "frequency"}
-            of_a_count = "flops" if text.endswith("FLOPS") else "bytes" if text.endswith("B") else None
-            return kinds.get(type(value), of_a_count)
+            quantities = {Time: "time_ps", Bandwidth: "bandwidth", Frequency: "frequency"}
+            of_integer = "flops" if text.endswith("FLOPS") else "bytes" if text.endswith("B") else None
+            return quantities.get(type(value), of_integer)
     return None

@@ -67,6 +67,9 @@ class SweepEngine(Protocol):
     def columns(self, settings: Settings) -> dict[str, Value]:
         """Columns of a row besides the counters: settings and the machine's figures as numbers, in base units."""
 
+    def result_columns(self, settings: Settings, result: Mapping[str, Any]) -> dict[str, Value]:
+        """Return columns of a row that the result decides, in addition to its counters."""
+
     def simulate(self, settings: Settings) -> StorableResult:
         """The result of a point."""
 

@@ -117,6 +117,7 @@ def make_record(point: SweepPoint, result: StorableResult, seconds: float, peak_
         "sources": measured["sources"],
     }
     row |= point.sweep_engine.columns(point.settings)
+    row |= point.sweep_engine.result_columns(point.settings, stable)
     row |= {key: value for key, value in stable.items() if key not in row and isinstance(value, int | float | str)}
     row = {key: value for key, value in row.items() if value is not None}
     return StoredResult(point.key, point.identity, row, stable, measured)

@@ -39,8 +39,8 @@ def small_record() -> StoredResult:
 def named(record: StoredResult, number: int) -> StoredResult:
     """The same under another name, which its identity has."""
     identity = {**record.identity, "batch": str(number)}
-    name = key_of(identity)
-    return StoredResult(name, identity, {**record.row, "name": name, "batch": number}, record.result, record.measured)
+    key = key_of(identity)
+    return StoredResult(key, identity, {**record.row, "key": key, "batch": number}, record.result, record.measured)
 
 
 def stable(record: StoredResult | None) -> Any:

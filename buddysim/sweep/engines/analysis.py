@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -186,6 +186,11 @@ def columns(settings: Settings) -> dict[str, Value]:
     full = normalised(settings)
     own = {name: full[name] for name in _AXES if name != "machine"}
     return own | {"machine": _machine(settings).name, "scheme": "buddy" if replays(str(full["analysis"])) else "none"}
+
+
+def result_columns(settings: Settings, result: Mapping[str, Any]) -> dict[str, Value]:
+    """Return nothing: the tables of an analysis are no columns."""
+    return {}
 
 
 def simulate(settings: Settings) -> StoredAnalysis:

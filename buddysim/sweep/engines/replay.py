@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from fractions import Fraction
 from typing import Any
@@ -151,6 +151,14 @@ def columns(settings: Settings) -> dict[str, Value]:
     found |= {"machine": machine.name, "compute_gap_scale": float(Fraction(str(full["compute_gap_scale"])))}
     numbers = machines.in_base_units(machine, machine.clocks)
     return found | {key: value for key, value in numbers.items() if "." in key and not key.startswith("training.")}
+
+
+def result_columns(settings: Settings, result: Mapping[str, Any]) -> dict[str, Value]:
+    """Say whether the entry sizes were captured or are synthetic; None for a scheme that uses no sizes."""
+    scheme = REGISTRY.find(str(normalised(settings)["scheme"]))
+    if not scheme.uses_sizes:
+        return {"sizes": None}
+    return {"sizes": "synthetic" if result["sizes.synthetic_fraction"] else "captured"}
 
 
 def simulate(settings: Settings) -> ReplayResult:

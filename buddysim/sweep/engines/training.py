@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from functools import lru_cache
 from pathlib import Path
@@ -177,6 +177,11 @@ def columns(settings: Settings) -> dict[str, Value]:
         elif key.startswith(f"training.links.{full['link']}."):
             found[f"link.{key.rpartition('.')[2]}"] = value
     return found
+
+
+def result_columns(settings: Settings, result: Mapping[str, Any]) -> dict[str, Value]:
+    """Return nothing: the counters say all."""
+    return {}
 
 
 def simulate(settings: Settings) -> TrainingResult:
