@@ -1,17 +1,17 @@
-"""Figures, one module each: ``vdnn_fig11.py`` is ``python -m buddysim plot vdnn-fig11``.
+"""Figures, one module each: ``python -m buddysim plot vdnn-fig11`` draws ``vdnn_fig11.py``.
 
 A figure is a module with
 
-- ``TITLE``: what it shows, in a line,
-- ``data(source)``: its numbers, from results that it asks a `ResultSource` for,
+- ``TITLE``: its title, one line,
+- ``data(source)``: its numbers, from results of a `ResultSource`,
 - ``draw(data)``: a matplotlib `Figure` of these numbers,
-- ``FILE``, if it draws a file of the user's (`ResultSource.file`): name and description, such as
+- ``FILE``, if it draws a file of the user (`ResultSource.file`): name and description, such as
   ``("TRACE.bin", "a trace")``,
 - ``OPTIONS``, if it takes options of the command (`ResultSource.columns`): their names,
-- ``STUDY = True``, if it is of the Buddy Compression study: it draws what the store has of the study's workloads
-  (`ResultSource.buddy`), and simulates nothing; ``plot --run`` makes what it asks for first,
-- ``WIDTH_IN``, optionally: its width where none is asked for, inches,
-- ``csv_rows()`` of what `data` gives, optionally: rows of a CSV file that is written beside the picture,
+- ``STUDY = True``, if it is of the Buddy Compression study: it draws the stored results of the study's workloads
+  (`ResultSource.buddy`), and simulates nothing; ``plot --run`` first makes the results that it lacks,
+- ``WIDTH_IN``, optionally: its default width, inches,
+- ``csv_rows()`` of what `data` gives, optionally: rows of a CSV file that is written next to the figure,
 - ``ORDER``, optionally: its position in the list.
 """
 
@@ -41,30 +41,30 @@ def plot(
     name: str,
     path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     source: ResultSource,
-    look: FigureFormat | None = None,
+    format: FigureFormat | None = None,
 ) -> None:
-    """Draws the figure of that name into a file.
+    """Draw a figure into a file.
 
     Parameters
     ----------
     name : one of ``REGISTRY.names()``
-    path : .png, .svg or .pdf; several for the same figure in several kinds of file
-    source : what the figure gets its results from
-    look : its width, letters and title in print; without it as drawn
+    path : .png, .svg or .pdf; several paths for several formats of the same figure
+    source : source of the figure's results
+    format : width, font size and title in print; None: unchanged
 
     Raises
     ------
     BuddysimError
-        an unknown figure, a file that can't be written, results that can't be read
+        an unknown figure, a file that cannot be written, results that cannot be read
     """
     figure = REGISTRY.find(name)
     numbers = figure.data(source)
     paths = [Path(path)] if isinstance(path, str | os.PathLike) else [Path(one) for one in path]
-    if look is None or look.width_in is None:
-        look = replace(look or FigureFormat(), width_in=getattr(figure, "WIDTH_IN", None))
+    if format is None or format.width_in is None:
+        format = replace(format or FigureFormat(), width_in=getattr(figure, "WIDTH_IN", None))
     with source.result_errors(f"plot {name}"):
-        drawn = look.apply(figure.draw(numbers))
+        formatted = format.apply(figure.draw(numbers))
         for one in paths:
-            save_figure(drawn, one)
+            save_figure(formatted, one)
     if hasattr(numbers, "csv_rows"):
         write_text(paths[0].with_suffix(".csv"), csv_text(numbers.csv_rows()))

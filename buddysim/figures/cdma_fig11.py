@@ -26,13 +26,13 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
     return [
         {
             "network": label,
-            "algorithm": found.codec.algorithm,
-            "layout": found.codec.layout,
-            "average": found.average,
-            "largest": found.largest,
+            "algorithm": ratio.codec.algorithm,
+            "layout": ratio.codec.layout,
+            "average": ratio.average,
+            "largest": ratio.largest,
         }
         for label, ratios in ratios_by_network(observed_activations(None)).items()
-        for found in ratios
+        for ratio in ratios
     ]
 
 
@@ -44,12 +44,12 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     networks = list(NETWORKS)
     for panel, layout in zip(axes, LAYOUTS, strict=True):
         for series, (name, shown) in enumerate(LABELS.items()):
-            spots = [x + (series - 1) * 0.8 / 3 for x in range(len(networks))]
+            positions = [x + (series - 1) * 0.8 / 3 for x in range(len(networks))]
             average, largest = ([cells[n, layout, name][kind] for n in networks] for kind in ("average", "largest"))
             colour = style.SERIES[series]
-            panel.vlines(spots, average, largest, color=colour, lw=1)  # no bars: a logarithmic axis has no foot
-            panel.plot(spots, average, "o", color=colour, ms=5, label=shown)
-            panel.plot(spots, largest, "_", color=style.INK, ms=9)
+            panel.vlines(positions, average, largest, color=colour, lw=1)  # no bars: a logarithmic axis has no foot
+            panel.plot(positions, average, "o", color=colour, ms=5, label=shown)
+            panel.plot(positions, largest, "_", color=style.INK, ms=9)
         panel.set_xticks(range(len(networks)), networks)
         panel.set_yscale("log", base=2)
         panel.yaxis.set_major_formatter("{x:g}")

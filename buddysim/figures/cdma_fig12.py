@@ -1,4 +1,4 @@
-"""cDMA, Fig. 12: what crosses the link, over what vDNN moves."""
+"""cDMA, Fig. 12: link traffic, normalized to vDNN's."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ SCHEMES = {"vdnn-all-p": "vDNN", "cdma-rl": "RL", "cdma-zv": "ZV", "cdma-zl": "Z
 
 
 def data(source: ResultSource) -> list[dict[str, Any]]:
-    """A row for each network: share of vDNN's traffic, by scheme."""
+    """A row for each network: traffic over vDNN's, by scheme."""
     rows = []
     for label, (name, batch) in NETWORKS.items():
         results = source.training.training_results(name, batch, SCHEMES, conv_library="cudnn5")
-        whole = results["vdnn-all-p"]["link.bytes"]
-        rows.append({"network": label, "share": {s: r["link.bytes"] / whole for s, r in results.items()}})
+        vdnn_bytes = results["vdnn-all-p"]["link.bytes"]
+        rows.append({"network": label, "traffic": {s: r["link.bytes"] / vdnn_bytes for s, r in results.items()}})
     return rows
 
 
@@ -32,9 +32,9 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     figure, axes = style.make_figure(f"{TITLE}\n{density.caption()}")
     labels = [row["network"] for row in rows]
     style.draw_grouped_bars(
-        axes, labels, {shown: [row["share"][s] for row in rows] for s, shown in SCHEMES.items()}, "{:.2f}"
+        axes, labels, {shown: [row["traffic"][s] for row in rows] for s, shown in SCHEMES.items()}, "{:.2f}"
     )
     style.draw_reported_line(axes, 1 / reported_value("zvc-average"), "paper: ZV on average 1 / 2.6")
-    axes.set_ylabel("bytes on the link over vDNN's")
+    axes.set_ylabel("link traffic / vDNN's link traffic")
     style.add_legend(axes, 4)
     return figure

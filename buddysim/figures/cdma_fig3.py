@@ -1,4 +1,4 @@
-"""cDMA, Fig. 3: the faster computing gets, the more vDNN's copies cost."""
+"""cDMA, Fig. 3: cost of vDNN's copies by computing speed."""
 
 from __future__ import annotations
 

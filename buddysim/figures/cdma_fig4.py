@@ -1,4 +1,4 @@
-"""cDMA, Fig. 4: density of each map over a training, from dark to light."""
+"""cDMA, Fig. 4: density of each feature map over a training, from dark to light."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from buddysim.papers.cdma import density
 from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
 
-TITLE = "cDMA, Fig. 4: density of each map over a training, from dark to light"
+TITLE = "cDMA, Fig. 4: density of each feature map over a training, from dark to light"
 ORDER = 204
 SHOWN = 16
 
 
 def data(source: ResultSource) -> list[dict[str, Any]]:
-    """A row for each map and point."""
+    """A row for each feature map and point of the training."""
     return density.rows()
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
     figure, axes = style.make_figure(f"{TITLE}\n{density.caption()}", width=11)
-    names = list(dict.fromkeys(row["map"] for row in rows))
+    names = list(dict.fromkeys(row["feature_map"] for row in rows))
     for group, name in enumerate(names):
-        points = [row for row in rows if row["map"] == name]
-        chosen = [points[round(step * (len(points) - 1) / (SHOWN - 1))] for step in range(SHOWN)]
-        for step, row in enumerate(chosen):
+        points = [row for row in rows if row["feature_map"] == name]
+        shown_points = [points[round(step * (len(points) - 1) / (SHOWN - 1))] for step in range(SHOWN)]
+        for step, row in enumerate(shown_points):
             colour = colormaps["Blues_r"](0.05 + 0.75 * step / SHOWN)
             axes.bar(group + (step - SHOWN / 2) * 0.8 / SHOWN, 100 * row["density"], 0.8 / SHOWN, color=colour)
     low, high = reported_value("first-conv")

@@ -1,4 +1,4 @@
-"""cDMA, Fig. 5: where the zeros of feature maps are, over a training: one image, black where an element is zero."""
+"""cDMA, Fig. 5: positions of zeros in feature maps over a training: one image, black where an element is zero."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.cdma import density
 from buddysim.plotting import style
 
-TITLE = "cDMA, Fig. 5: zeros (black) of one image's maps over a training"
+TITLE = "cDMA, Fig. 5: zeros (black) of one image's feature maps over a training"
 ORDER = 205
 
 
 def data(source: ResultSource) -> list[dict[str, Any]]:
-    """A row for each map and point with stored values: channels side by side, 1 where an element isn't zero."""
+    """A row for each feature map and point with stored values: channels side by side, 1 where an element isn't zero."""
     activations = density.measurement()
     stored = set(activations.stored_values)
     rows = []
@@ -29,13 +29,18 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
             if (number, n) in stored:
                 image = (activations.values(number, n)[0] != 0).astype(np.uint8)
                 rows.append(
-                    {"map": info.name, "shape": info.shape, "iteration": point.iteration, "nonzero": grid(image)}
+                    {
+                        "feature_map": info.name,
+                        "shape": info.shape,
+                        "iteration": point.iteration,
+                        "nonzero": grid(image),
+                    }
                 )
     return rows
 
 
 def grid(channels: Any) -> Any:
-    """Channels (C, H, W) as one picture: a nearly square grid, its lines of value 1."""
+    """Channels (C, H, W) as one image: a nearly square grid, its lines of value 1."""
     count, height, width = channels.shape
     across = math.ceil(math.sqrt(count))
     down = math.ceil(count / across)
@@ -47,9 +52,9 @@ def grid(channels: Any) -> Any:
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
-    names = list(dict.fromkeys(row["map"] for row in rows))
+    names = list(dict.fromkeys(row["feature_map"] for row in rows))
     iterations = sorted({row["iteration"] for row in rows})
-    by_cell = {(row["map"], row["iteration"]): row for row in rows}
+    by_cell = {(row["feature_map"], row["iteration"]): row for row in rows}
     title = f"{TITLE}\n{density.caption()}"
     size = {"width": 1.4 * len(iterations), "height": 1.45 * len(names) + 0.6, "squeeze": False}
     figure, axes = style.make_figure(title, len(names), len(iterations), **size)

@@ -14,7 +14,7 @@ from buddysim.training import Network
 from buddysim.training.contents import Codec
 from buddysim.training.contents.observed_activations import observed_activations
 
-TITLE = "cDMA, Fig. 6: densities of ours carried over to the paper's networks, by relative depth"
+TITLE = "cDMA, Fig. 6: densities of buddysim's training mapped to the paper's networks by relative depth"
 ORDER = 206
 SHOWN = ("VGG", "GoogLeNet", "AlexNet")
 
@@ -24,14 +24,19 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
     activations = density.measurement()
     last = activations.points[-1].epoch
     rows = []
-    for share in (0.0, 0.05, 0.25, 0.5, 1.0):
-        contents = observed_activations(None, share * last)
+    for trained_fraction in (0.0, 0.05, 0.25, 0.5, 1.0):
+        contents = observed_activations(None, trained_fraction * last)
         for label in SHOWN:
             network = Network.load(NETWORKS[label][0])
-            found = contents.contents(network, 1, Codec())
+            maps_ = contents.contents(network, 1, Codec())
             layers = [layer for layer in network.layers if layer.kind in ("relu", "maxpool")]
             rows += [
-                {"network": label, "layer": layer.name, "trained": share, "density": found[layer.index].density}
+                {
+                    "network": label,
+                    "layer": layer.name,
+                    "trained": trained_fraction,
+                    "density": maps_[layer.index].density,
+                }
                 for layer in layers
             ]
     return rows

@@ -21,8 +21,8 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
     figure, axes = style.make_figure(f"{TITLE}\n{density.caption()}")
-    for n, name in enumerate(dict.fromkeys(row["map"] for row in rows)):
-        points = [row for row in rows if row["map"] == name]
+    for n, name in enumerate(dict.fromkeys(row["feature_map"] for row in rows)):
+        points = [row for row in rows if row["feature_map"] == name]
         colour = style.SERIES[n % len(style.SERIES)]
         axes.plot(
             [r["iteration"] for r in points],
@@ -37,7 +37,7 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     axes.set_xlabel("iteration (logarithmic)")
     axes.set_ylabel("density, %")
     loss = axes.twinx()
-    first = [row for row in rows if row["map"] == rows[0]["map"] and row["loss"] is not None]
+    first = [row for row in rows if row["feature_map"] == rows[0]["feature_map"] and row["loss"] is not None]
     loss.plot([r["iteration"] for r in first], [r["loss"] for r in first], color=style.PALE, lw=0.8, label="loss")
     loss.set_ylim(0)
     loss.set_ylabel("loss (grey)")

@@ -1,4 +1,4 @@
-"""CSWAP, Fig. 1: how sparse VGG16's swapped maps are over a training, and how large."""
+"""CSWAP, Fig. 1: sparsity of VGG16's swapped feature maps over a training, and their sizes."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from buddysim.papers.cswap.paper_networks import TENSORS
 from buddysim.papers.cswap.tensor_numbers import VGG16
 from buddysim.plotting import style
 
-TITLE = "CSWAP, Fig. 1: sparsity of VGG16 (128)'s swapped maps over our training, and their sizes"
+TITLE = "CSWAP, Fig. 1: sparsity of VGG16 (128)'s swapped feature maps over buddysim's training, and their sizes"
 ORDER = 401
 
 
 def data(source: ResultSource) -> list[dict[str, Any]]:
-    """A row for each map and epoch."""
+    """A row for each feature map and epoch."""
     return [
         {
             "tensor": TENSORS[one.layer.name],

@@ -1,4 +1,4 @@
-"""CSWAP, Fig. 10: errors of the models that predict codec times."""
+"""CSWAP, Fig. 10: errors of models that predict codec times."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ WHERE = ("within", "beyond")
 def data(source: ResultSource) -> list[dict[str, Any]]:
     """A row for each layout, model and range of sizes."""
     return [
-        {"layout": layout, "model": model, "where": where, "rae_percent": found[where]}
+        {"layout": layout, "model": model, "where": where, "rae_percent": model_errors[where]}
         for layout in LAYOUTS
-        for model, found in errors(layout).items()
+        for model, model_errors in errors(layout).items()
         for where in WHERE
     ]
 

@@ -1,4 +1,4 @@
-"""CSWAP, Fig. 11: decisions that are right."""
+"""CSWAP, Fig. 11: correct decisions."""
 
 from __future__ import annotations
 

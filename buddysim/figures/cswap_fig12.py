@@ -1,4 +1,4 @@
-"""CSWAP, Fig. 12: what searches for launch parameters find."""
+"""CSWAP, Fig. 12: results of searches for launch parameters."""
 
 from __future__ import annotations
 
@@ -20,35 +20,35 @@ SEARCHES = {"random": "12-random", "expert": "12-expert", "BO": "12-bo", "grid":
 
 
 def data(source: ResultSource) -> list[dict[str, Any]]:
-    """A row for each curve, search and seed; one for each direct simulation of what they found."""
+    """A row for each curve, search and seed; one for each direct simulation of a result."""
     direct = [
         {"check": c.layout, "search": c.search, "grid": c.launch.grid, "block": c.launch.block,
          "mib": c.byte_count / 2**20, "table_ms": c.table_ms, "direct_ms": c.direct_ms}
         for c in checks()
     ]  # fmt: skip
-    found = [
+    searched = [
         {"curve": curve, "search": name, "ms": one.cost, "grid": one.launch.grid, "block": one.launch.block,
          "evaluations": one.evaluations}
         for curve in CURVES
         for name, each in searches(curve).items()
         for one in each
     ]  # fmt: skip
-    return [*found, *direct]
+    return [*searched, *direct]
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
     figure, axes = style.make_figure(TITLE, 1, len(CURVES), width=12)
     for panel, curve in zip(axes, CURVES, strict=True):
-        found = {name: [r for r in rows if (r.get("curve"), r["search"]) == (curve, name)] for name in SEARCHES}
-        bars: list[float | None] = [median(row["ms"] for row in own) for own in found.values()]
+        by_search = {name: [r for r in rows if (r.get("curve"), r["search"]) == (curve, name)] for name in SEARCHES}
+        bars: list[float | None] = [median(row["ms"] for row in own) for own in by_search.values()]
         style.draw_grouped_bars(panel, list(SEARCHES), {curve: bars}, "{:.0f}")
-        for place, own in enumerate(found.values()):
-            panel.scatter([place] * len(own), [row["ms"] for row in own], s=8, color=style.INK, zorder=3)
+        for position, own in enumerate(by_search.values()):
+            panel.scatter([position] * len(own), [row["ms"] for row in own], s=8, color=style.INK, zorder=3)
         title = "through the paper's Fig. 5" if curve == PAPER else f"our kernels, {curve}"
         panel.set_title(title, fontsize=9, loc="left")
     reported = [float(reported_value(id)) for id in SEARCHES.values()]
     style.mark_reported_values(
-        axes[-1], range(len(SEARCHES)), reported, "paper", "Red marks: what the paper reports of Fig. 12."
+        axes[-1], range(len(SEARCHES)), reported, "paper", "Red marks: values that the paper reports for Fig. 12."
     )
     axes[-1].set_yscale("log")
     axes[0].set_ylabel("ms")

@@ -16,7 +16,7 @@ ORDER = 403
 
 
 def data(source: ResultSource) -> list[dict[str, Any]]:
-    """A row for each source of codec times and each map; milliseconds, nothing hidden."""
+    """A row for each source of codec times and each feature map; milliseconds, nothing overlapped."""
     return [
         {"codec_times": name, "tensor": tensor, "plain_ms": plain, "copies_ms": copies, "codec_ms": codec}
         for name in SOURCES
@@ -28,12 +28,12 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     figure, axes = style.make_figure(TITLE, 1, 2, width=13, sharey=True)
     for panel, name in zip(axes, SOURCES, strict=True):
         own = [row for row in rows if row["codec_times"] == name]
-        places = range(len(own))
-        panel.bar([x - 0.2 for x in places], [r["plain_ms"] for r in own], 0.38, label="copies, not compressed")
+        positions = range(len(own))
+        panel.bar([x - 0.2 for x in positions], [r["plain_ms"] for r in own], 0.38, label="copies, not compressed")
         copies = [row["copies_ms"] for row in own]
-        panel.bar([x + 0.2 for x in places], copies, 0.38, label="copies, compressed")
-        panel.bar([x + 0.2 for x in places], [r["codec_ms"] for r in own], 0.38, bottom=copies, label="codec")
-        panel.set_xticks(places, [row["tensor"] for row in own])
+        panel.bar([x + 0.2 for x in positions], copies, 0.38, label="copies, compressed")
+        panel.bar([x + 0.2 for x in positions], [r["codec_ms"] for r in own], 0.38, bottom=copies, label="codec")
+        panel.set_xticks(positions, [row["tensor"] for row in own])
         panel.set_title(f"codec times: {name}", fontsize=9, loc="left")
         style.rotate_group_labels(panel)
     axes[0].set_ylabel("ms, both ways")

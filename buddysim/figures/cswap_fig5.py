@@ -47,20 +47,20 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
 
 
 def _codecs() -> list[dict[str, Any]]:
-    """Codecs of ours at their best launches, bytes over bandwidth, and nvCOMP's: ``codec`` names each."""
-    found: list[dict[str, Any]] = []
+    """Simulated codecs at their best launches, bytes over bandwidth, and nvCOMP's codecs: ``codec`` names each."""
+    bars_: list[dict[str, Any]] = []
     for codec in REGISTRY.names():
         for layout in REGISTRY.find(codec).LAYOUTS:
             if not simulated_machines(codec, layout):
                 continue
             best = best_both_ways(codec, layout)
             name = codec if layout == CURVES[0] else f"{codec}, {layout}"
-            found.append({"codec": name, "ms": best.total_ps / 1e9, "grid": best.grid, "block": best.block})
-    found.append({"codec": "bytes / bandwidth", "ms": bandwidth_ms()})
+            bars_.append({"codec": name, "ms": best.total_ps / 1e9, "grid": best.grid, "block": best.block})
+    bars_.append({"codec": "bytes / bandwidth", "ms": bandwidth_ms()})
     for codec in rates():
         spread = both_ways_ms(codec, BYTES)
-        found.append({"codec": f"nvCOMP {codec}", "ms": spread.median, "min": spread.min, "max": spread.max})
-    return found
+        bars_.append({"codec": f"nvCOMP {codec}", "ms": spread.median, "min": spread.min, "max": spread.max})
+    return bars_
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
@@ -76,17 +76,17 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     axes[0].set(xscale="log", yscale="log", xlabel="work-groups", ylabel="ms, both ways")
     axes[0].legend(fontsize=7, frameon=False)
     bars = [row for row in rows if "codec" in row]
-    places = list(range(len(bars)))
-    axes[2].bar(places, [row["ms"] for row in bars], 0.6)
-    for place, row in zip(places, bars, strict=True):
+    positions = list(range(len(bars)))
+    axes[2].bar(positions, [row["ms"] for row in bars], 0.6)
+    for position, row in zip(positions, bars, strict=True):
         if "max" in row:
-            axes[2].vlines(place, row["min"], row["max"], color=style.INK)
+            axes[2].vlines(position, row["min"], row["max"], color=style.INK)
     for grid, ms in POINTS.items():
         axes[2].axhline(ms, color=style.REPORTED, linewidth=0.9, linestyle="--")
         if grid > min(POINTS):  # the first and the last lie on one another
             named = f"paper, grids {min(POINTS)} and {grid}" if grid == max(POINTS) else f"paper, grid {grid}"
             axes[2].annotate(named, (0, ms), (2, 2), textcoords="offset points", fontsize=6)
-    axes[2].set_xticks(places, [row["codec"] for row in bars])
+    axes[2].set_xticks(positions, [row["codec"] for row in bars])
     axes[2].set(yscale="log", ylabel="ms, both ways")
     axes[2].set_title("codecs at their best launch, published rates", fontsize=9, loc="left")
     style.rotate_group_labels(axes[2])

@@ -22,8 +22,8 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
          "scheme": scheme, "network": label, "throughput": value}
         for case in CASES
         for name in SOURCES
-        for scheme, found in normalised(source.training, case, name).items()
-        for label, value in found.items()
+        for scheme, speedups in normalised(source.training, case, name).items()
+        for label, value in speedups.items()
     ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""CSWAP, Fig. 7: how much faster CSWAP is than static compression."""
+"""CSWAP, Fig. 7: speedup of CSWAP over static compression."""
 
 from __future__ import annotations
 

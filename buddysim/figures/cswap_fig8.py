@@ -11,7 +11,7 @@ from buddysim.papers.cswap.advisor_decisions import compressed
 from buddysim.papers.cswap.iterations import SOURCES, training_text
 from buddysim.plotting import style
 
-TITLE = "CSWAP, Fig. 8: layers whose maps are compressed, over our training (V100, ImageNet)"
+TITLE = "CSWAP, Fig. 8: layers with compressed feature maps, over buddysim's training (V100, ImageNet)"
 ORDER = 408
 
 NETWORKS = ("AlexNet", "VGG16", "MobileNet", "SqueezeNet")

@@ -12,12 +12,12 @@ from buddysim.papers.cswap.iterations import SOURCES, training_text
 from buddysim.papers.cswap.paper_networks import TENSORS
 from buddysim.plotting import style
 
-TITLE = "CSWAP, Fig. 9: which maps of VGG16 (128) are compressed, over our training (V100)"
+TITLE = "CSWAP, Fig. 9: compressed feature maps of VGG16 (128), over buddysim's training (V100)"
 ORDER = 409
 
 
 def data(source: ResultSource) -> list[dict[str, Any]]:
-    """A row for each source of codec times, epoch and map."""
+    """A row for each source of codec times, epoch and feature map."""
     return [
         {"codec_times": name, "epoch": epoch, "tensor": label, "compressed": layer in layers}
         for name in SOURCES
@@ -31,14 +31,14 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     labels = list(TENSORS.values())
     for panel, name in zip(axes, SOURCES, strict=True):
         own = [row for row in rows if row["codec_times"] == name]
-        places = list(dict.fromkeys(row["epoch"] for row in own))
-        for chosen, colour in ((True, style.INK), (False, "white")):
-            dots = [row for row in own if row["compressed"] is chosen]
+        shown_epochs = list(dict.fromkeys(row["epoch"] for row in own))
+        for is_compressed, colour in ((True, style.INK), (False, "white")):
+            dots = [row for row in own if row["compressed"] is is_compressed]
             panel.scatter(
-                [places.index(row["epoch"]) for row in dots], [labels.index(row["tensor"]) for row in dots],
-                facecolor=colour, edgecolor=style.INK, label="compressed" if chosen else "not",
+                [shown_epochs.index(row["epoch"]) for row in dots], [labels.index(row["tensor"]) for row in dots],
+                facecolor=colour, edgecolor=style.INK, label="compressed" if is_compressed else "not",
             )  # fmt: skip
-        panel.set_xticks(range(len(places)), [f"{epoch:.2g}" for epoch in places])
+        panel.set_xticks(range(len(shown_epochs)), [f"{epoch:.2g}" for epoch in shown_epochs])
         panel.set_title(f"codec times: {name}", fontsize=9, loc="left")
         panel.set_xlabel("epoch")
     axes[0].set_yticks(range(len(labels)), labels)

@@ -1,4 +1,4 @@
-"""Buddy Compression, Fig. 10: the simulator's cycles against silicon."""
+"""Buddy Compression, Fig. 10: simulated cycles against measured cycles."""
 
 from __future__ import annotations
 
@@ -25,40 +25,47 @@ WIDTH_IN = study_style.WIDTH_IN
 
 def data(source: ResultSource) -> FigureTable:
     """A row for each kernel that `validate kernels` compares: of its stored replays, whatever the store has."""
-    kept = [pair for pair in pair_kernels(measured_kernels(), stored_replays()) if not pair.why_not]
+    compared = [pair for pair in pair_kernels(measured_kernels(), stored_replays()) if not pair.why_not]
     rows = [
         (
             pair.program, pair.replay.number, pair.measured.counters.cycles, pair.replay.counters.cycles,
             pair.measured.accelsim_cycles,
         )
-        for pair in kept
+        for pair in compared
     ]  # fmt: skip
     return FigureTable(("program", "kernel", "measured_cycles", "replayed_cycles", "accelsim_cycles"), rows)
 
 
 def draw(table: FigureTable) -> Figure:
-    drawn, axes = study_style.make_figure(TITLE, height=3.0)
+    figure, axes = study_style.make_figure(TITLE, height=3.0)
     rows = table.records()
-    found = [row["measured_cycles"] for row in rows]
-    ends = min(found) / 2, max(found) * 2
-    axes.plot(ends, ends, "--", color=style.INK, linewidth=0.8, label="as measured")
+    measured = [row["measured_cycles"] for row in rows]
+    ends = min(measured) / 2, max(measured) * 2
+    axes.plot(ends, ends, "--", color=style.INK, linewidth=0.8, label="simulated = measured")
     for who, name, mark, shade in (("accelsim", "Accel-Sim", "x", "0.6"), ("replayed", "buddysim", ".", "0.1")):
         cycles = [row[f"{who}_cycles"] for row in rows]
-        alike = log_correlation(list(zip(found, cycles, strict=True)))
-        off = median(abs(ours / theirs - 1) for ours, theirs in zip(cycles, found, strict=True))
-        axes.plot(found, cycles, mark, color=shade, markersize=3, label=f"{name}: r {alike:.3f}, off by {off:.0%}")
+        correlation = log_correlation(list(zip(measured, cycles, strict=True)))
+        error = median(abs(simulated / reference - 1) for simulated, reference in zip(cycles, measured, strict=True))
+        axes.plot(
+            measured,
+            cycles,
+            mark,
+            color=shade,
+            markersize=3,
+            label=f"{name}: r {correlation:.3f}, median error {error:.0%}",
+        )
     axes.set_xscale("log")
     axes.set_yscale("log")
-    axes.set_xlabel("measured, cycles")
+    axes.set_xlabel("measured (Quadro GV100), cycles")
     axes.set_ylabel("simulated, cycles")
     study_style.add_legend(axes, 1)
     programs = len({row["program"] for row in rows})
     study_style.add_caption(
-        drawn, table,
-        f"Measured: counters of a Quadro GV100, {len(rows)} kernels of {programs} programs, cold caches. Replayed: the "
-        "same programs in OpenCL, captured on a CPU, on gv100. r: correlation of logarithms; off by: median error. "
+        figure, table,
+        f"Measured: counters of a Quadro GV100, {len(rows)} kernels of {programs} programs, cold caches. Simulated: "
+        "the same programs in OpenCL, captured on a CPU, on gv100. r: correlation of logarithms. "
         f"Paper: r {reported_value('buddy-correlation'):g} for its simulator, "
         f"{reported_value('buddy-gpgpusim'):g} for GPGPU-Sim, other programs on a V100. Its right panel (speedup over "
         "GPGPU-Sim) was not run and is not plotted.",
     )  # fmt: skip
-    return drawn
+    return figure

@@ -45,51 +45,51 @@ def _reported() -> dict[tuple[str, str], float]:
 
 
 def data(source: ResultSource) -> FigureTable:
-    """A row for each workload and system, then the geometric means of what is there."""
+    """A row for each workload and system, then the geometric means of the stored results."""
     rows: list[tuple[Any, ...]] = []
     for group in ("HPC", "DL"):
         of_group = []
         for name in source.buddy.names(group):
-            found = performances(source.buddy, name)
+            mean_rows = performances(source.buddy, name)
             for gbs in LINKS_GBS:
                 performance(source.buddy, name, "buddy", gbs, same_input=True)
-            if None in found.values():
+            if None in mean_rows.values():
                 continue
-            for system, speed in found.items():
+            for system, relative_performance in mean_rows.items():
                 gbs = next((gbs for gbs in LINKS_GBS if link_text(gbs) == system), BASELINE_GBS)
                 same = None if system == BANDWIDTH else performance(source.buddy, name, "buddy", gbs, same_input=True)
-                of_group.append((name, group, system, speed, same, _reported().get((name, system))))
+                of_group.append((name, group, system, relative_performance, same, _reported().get((name, system))))
         rows += of_group + _means(study_style.MEANS[group], group, of_group)
     every = [row for row in rows if row[0] not in study_style.MEANS.values()]
     return study_style.make_table(source.buddy, "fig11", COLUMNS, rows + _means(_ALL, "all", every))
 
 
 def _means(label: str, group: str, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    found = []
+    mean_rows = []
     for system in _SYSTEMS if rows else ():
-        chosen = [row for row in rows if row[2] == system]
-        means = geometric(row[3] for row in chosen), geometric(row[4] for row in chosen)
-        found.append((label, group, system, *means, _reported().get((label, system))))
-    return found
+        system_rows = [row for row in rows if row[2] == system]
+        means = geometric(row[3] for row in system_rows), geometric(row[4] for row in system_rows)
+        mean_rows.append((label, group, system, *means, _reported().get((label, system))))
+    return mean_rows
 
 
 def draw(table: FigureTable) -> Figure:
-    drawn, axes = study_style.make_figure(TITLE, height=2.8)
+    figure, axes = study_style.make_figure(TITLE, height=2.8)
     names = list(dict.fromkeys(row["workload"] for row in table.records()))
     series = {system: [row["performance"] for row in table.rows_with(system=system)] for system in _SYSTEMS}
-    places = study_style.draw_bars(axes, study_style.paper_labels(names), series)
+    positions = study_style.draw_bars(axes, study_style.paper_labels(names), series)
     for n, system in enumerate(_SYSTEMS):
-        theirs = [row["paper_performance"] for row in table.rows_with(system=system)]
-        study_style.mark_reported_values(axes, places[n], theirs, "paper (text)" if n == 0 else None)
+        reported = [row["paper_performance"] for row in table.rows_with(system=system)]
+        study_style.mark_reported_values(axes, positions[n], reported, "paper (text)" if n == 0 else None)
     axes.axhline(1, color=style.INK, linewidth=0.7, linestyle="--")
     axes.set_ylabel("performance")
     study_style.add_legend(axes, 4)
     study_style.add_caption(
-        drawn, table,
+        figure, table,
         "Modelled: replays of one step; bandwidth: compression between L2 and device memory alone; the others: Buddy "
         "Compression by the link's bandwidth each way. Means are geometric.",
         study_style.INPUTS, study_style.workload_counts_text(table),
         "The paper's bars could not be read: red marks are the values that its text reports. 'Within 1 %' and "
         "'more than 20 %' are plotted as 1 % and 20 %.",
     )  # fmt: skip
-    return drawn
+    return figure

@@ -24,9 +24,17 @@ def data(source: ResultSource) -> FigureTable:
     rows = []
     for name in MANAGED:
         if name in source.buddy.names():
-            found = managed_slowdowns(source.buddy, name)
-            for share in OVERSUBSCRIBED:
-                rows.append((name, share, found[f"um {share:.0%}"], found["host"], found["buddy"]))
+            slowdowns = managed_slowdowns(source.buddy, name)
+            for oversubscription in OVERSUBSCRIBED:
+                rows.append(
+                    (
+                        name,
+                        oversubscription,
+                        slowdowns[f"um {oversubscription:.0%}"],
+                        slowdowns["host"],
+                        slowdowns["buddy"],
+                    )
+                )
     if not any(value is not None for row in rows for value in row[2:]):
         rows = []
     columns = (
@@ -40,7 +48,7 @@ def data(source: ResultSource) -> FigureTable:
 
 
 def draw(table: FigureTable) -> Figure:
-    drawn, axes = study_style.make_figure(TITLE, height=2.4)
+    figure, axes = study_style.make_figure(TITLE, height=2.4)
     for n, name in enumerate(dict.fromkeys(row["workload"] for row in table.records())):
         rows, shade = table.rows_with(workload=name), str(0.25 * n)
         x = [100 * row["oversubscription_fraction"] for row in rows]
@@ -59,9 +67,9 @@ def draw(table: FigureTable) -> Figure:
     axes.set_ylabel("time over unlimited memory's")
     study_style.add_legend(axes, 2)
     study_style.add_caption(
-        drawn, table,
+        figure, table,
         f"A model of the driver: the paper measured a POWER9 with a V100. Link {MANAGED_GBS} GB/s; dotted: everything "
         f"pinned in host memory; stars: Buddy Compression at 50 GB/s; red: the paper's, at most "
         f"{reported_value('buddy-um-buddy'):g}. Its text names no programs; these are three of SPEC ACCEL's.",
     )  # fmt: skip
-    return drawn
+    return figure

@@ -43,18 +43,18 @@ def data(source: ResultSource) -> FigureTable:
             rows.append((name, batch, *sizes, *_NONE, None, *_NONE))
     gains = {name: larger_batch(source.buddy, name) for name in names}
     for name, gain in gains.items():
-        theirs = reported_value(_REPORTED[name]) if name in _REPORTED else None
-        rows.append((name, None, None, None, *(gain or _NONE), theirs, *_NONE))
+        reported = reported_value(_REPORTED[name]) if name in _REPORTED else None
+        rows.append((name, None, None, None, *(gain or _NONE), reported, *_NONE))
     known = [gain[3] for gain in gains.values() if gain is not None]
     rows.append((_MEAN, *_NONE, None, None, arithmetic(known), reported_value("buddy-dl-speedup"), *_NONE))
     for batch in MINIBATCHES:
-        for epoch, found in enumerate(curve(batch), 1):
-            rows.append((_TRAINED, batch, *_NONE, None, None, None, epoch, *found))
+        for epoch, accuracy in enumerate(curve(batch), 1):
+            rows.append((_TRAINED, batch, *_NONE, None, None, None, epoch, *accuracy))
     return study_style.make_table(source.buddy, "fig13", COLUMNS, rows if names else [])
 
 
 def draw(table: FigureTable) -> Figure:
-    drawn, axes = study_style.make_figure(TITLE, 4, 1, height=6.9)
+    figure, axes = study_style.make_figure(TITLE, 4, 1, height=6.9)
     others = (_MEAN, _TRAINED)
     names = [name for name in dict.fromkeys(row["workload"] for row in table.records()) if name not in others]
     for n, name in enumerate(names):
@@ -74,10 +74,14 @@ def draw(table: FigureTable) -> Figure:
     axes[0].set_ylabel("a: footprint, GiB")
     axes[1].set_ylabel(f"b: samples/s over\nthose at {x[0]}")
     axes[1].set_xlabel("minibatch")
-    chosen = [row for row in table.records() if row["batch"] is None]
-    labels = study_style.paper_labels([row["workload"] for row in chosen])
-    (places,) = study_style.draw_bars(axes[2], labels, {"ours": [row["speedup_percent"] for row in chosen]})
-    study_style.mark_reported_values(axes[2], places, [row["paper_speedup_percent"] for row in chosen], "paper (text)")
+    speedup_rows = [row for row in table.records() if row["batch"] is None]
+    labels = study_style.paper_labels([row["workload"] for row in speedup_rows])
+    (positions,) = study_style.draw_bars(
+        axes[2], labels, {"simulated": [row["speedup_percent"] for row in speedup_rows]}
+    )
+    study_style.mark_reported_values(
+        axes[2], positions, [row["paper_speedup_percent"] for row in speedup_rows], "paper (text)"
+    )
     axes[2].axhline(0, color=style.INK, linewidth=0.5)
     axes[2].set_ylabel("c: speed-up, %")
     _draw_accuracy(axes[3], table)
@@ -85,13 +89,13 @@ def draw(table: FigureTable) -> Figure:
     study_style.add_legend(axes[2], 2)
     study_style.add_legend(axes[3], 6)
     study_style.add_caption(
-        drawn, table,
+        figure, table,
         f"Modelled on {MACHINE}: a: everything on the GPU; b: the cost model; c: the largest minibatch that fits 12 GB "
         "times the ratio of the network's trace, less its slowdown at 150 GB/s; no bar: nothing fits 12 GB, or the "
-        f"trace isn't there. Measured: d: accuracy by minibatch, mean and range of the seeds: {about()}. The paper "
+        f"trace is missing. d: accuracy by minibatch, mean and range of the seeds: {about()}. The paper "
         "trains ResNet50 on CIFAR-100; its curves could not be read.",
     )  # fmt: skip
-    return drawn
+    return figure
 
 
 def _draw_accuracy(axes: Axes, table: FigureTable) -> None:

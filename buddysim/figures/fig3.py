@@ -15,7 +15,7 @@ from buddysim.papers.buddy.digitized_figures import AXIS, figures
 from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
 
-TITLE = "Buddy Compression, Fig. 3: compression ratio over the run, entries placed freely in 8 size classes"
+TITLE = "Buddy Compression, Fig. 3: compression ratio over the run, a size class per entry"
 ORDER = 103
 STUDY = True
 OPTIONS = study_style.OPTIONS
@@ -26,12 +26,12 @@ _ACROSS = 4
 def data(source: ResultSource) -> FigureTable:
     """A row for each workload and snapshot."""
     rows = []
-    theirs = figures()["fig3_ratio_over_time_10_snapshots"]
+    reported_ratios = figures()["fig3_ratio_over_time_10_snapshots"]
     for group in ("HPC", "DL"):
         for name in source.buddy.names(group):
-            found = over_run(source.buddy, name)
-            paper = theirs[paper_names()[name]]
-            for number, ratio in enumerate(found or ()):
+            ratios = over_run(source.buddy, name)
+            paper = reported_ratios[paper_names()[name]]
+            for number, ratio in enumerate(ratios or ()):
                 rows.append((name, group, number, ratio, paper[number] if number < len(paper) else None))
     return study_style.make_table(source.buddy, "fig3", ("workload", "group", "snapshot", "ratio", "paper_ratio"), rows)
 
@@ -39,27 +39,29 @@ def data(source: ResultSource) -> FigureTable:
 def draw(table: FigureTable) -> Figure:
     names = list(dict.fromkeys(row["workload"] for row in table.records()))
     down = -(-len(names) // _ACROSS)
-    drawn, axes = study_style.make_figure(
+    figure, axes = study_style.make_figure(
         TITLE, down, min(_ACROSS, len(names)), height=1.2 + 0.75 * down, sharex=True, sharey=True, squeeze=False
     )
     for panel, name in zip(axes.flat, names, strict=False):
         rows = table.rows_with(workload=name)
         x = [row["snapshot"] + 1 for row in rows]
         panel.plot(x, [row["ratio"] for row in rows], "o-", color=style.INK, markersize=1.5, linewidth=0.9)
-        theirs = [row["paper_ratio"] for row in rows]
-        panel.plot(x, theirs, "D--", color=style.REPORTED, markersize=1.5, linewidth=0.7, markerfacecolor="white")
+        reported_ratios = [row["paper_ratio"] for row in rows]
+        panel.plot(
+            x, reported_ratios, "D--", color=style.REPORTED, markersize=1.5, linewidth=0.7, markerfacecolor="white"
+        )
         panel.set_title(study_style.paper_labels([name])[0], fontsize=6, pad=2)
         panel.axhline(1, color=style.PALE, linewidth=0.5, linestyle="--")
         panel.set_ylim(0.8, AXIS + 0.5)
     for panel in axes.flat[len(names) :]:
         panel.set_visible(False)
-    drawn.supylabel("ratio", fontsize=7)
+    figure.supylabel("ratio", fontsize=7)
     study_style.add_caption(
-        drawn, table,
-        f"Ten points of the run; black: ours, measured on real values; red: the paper's (none: above {AXIS:g}).",
+        figure, table,
+        f"Ten snapshots of the run; black: simulated, on captured data; red: the paper's (none: above {AXIS:g}).",
         *(_mean_text(table, group) for group in ("HPC", "DL")),
     )  # fmt: skip
-    return drawn
+    return figure
 
 
 def _mean_text(table: FigureTable, group: str) -> str:

@@ -21,15 +21,17 @@ _GROUPS = ("HPC", "DL")
 
 
 def data(source: ResultSource) -> FigureTable:
-    """A row for each group and compressor; the mean is of the workloads that are there."""
+    """A row for each group and compressor; the mean is over the workloads with results."""
     rows = []
-    theirs = figures()["fig5a_ratio_by_algorithm"]
-    for algorithm in (key for key, value in theirs.items() if isinstance(value, dict)):
-        ours = COMPRESSORS.get(algorithm)
+    reported = figures()["fig5a_ratio_by_algorithm"]
+    for algorithm in (key for key, value in reported.items() if isinstance(value, dict)):
+        compressor = COMPRESSORS.get(algorithm)
         for group in _GROUPS:
-            found = [mean_ratio(source.buddy, name, ours) for name in source.buddy.names(group)] if ours else []
-            known = [ratio for ratio in found if ratio is not None]
-            rows.append((algorithm, ours, group, len(known), geometric(known), theirs[algorithm][group]))
+            ratios = (
+                [mean_ratio(source.buddy, name, compressor) for name in source.buddy.names(group)] if compressor else []
+            )
+            known = [ratio for ratio in ratios if ratio is not None]
+            rows.append((algorithm, compressor, group, len(known), geometric(known), reported[algorithm][group]))
     if not any(row[3] for row in rows):
         rows = []
     columns = ("algorithm", "compressor", "group", "workloads", "ratio", "paper_ratio")
@@ -37,21 +39,21 @@ def data(source: ResultSource) -> FigureTable:
 
 
 def draw(table: FigureTable) -> Figure:
-    drawn, axes = study_style.make_figure(TITLE)
+    figure, axes = study_style.make_figure(TITLE)
     names = list(dict.fromkeys(row["algorithm"] for row in table.records()))
     labels = [f"{COMPRESSORS[name]}" if name in COMPRESSORS else f"{name}\nnot implemented" for name in names]
     series = {group: [table.rows_with(algorithm=name, group=group)[0]["ratio"] for name in names] for group in _GROUPS}
     counts = {group: max(row["workloads"] for row in table.rows_with(group=group)) for group in _GROUPS}
-    places = study_style.draw_bars(axes, labels, {f"{group} ({counts[group]})": series[group] for group in _GROUPS})
+    positions = study_style.draw_bars(axes, labels, {f"{group} ({counts[group]})": series[group] for group in _GROUPS})
     for n, group in enumerate(_GROUPS):
-        theirs = [table.rows_with(algorithm=name, group=group)[0]["paper_ratio"] for name in names]
-        study_style.mark_reported_values(axes, places[n], theirs, "paper" if n == 0 else None)
+        reported_ratios = [table.rows_with(algorithm=name, group=group)[0]["paper_ratio"] for name in names]
+        study_style.mark_reported_values(axes, positions[n], reported_ratios, "paper" if n == 0 else None)
     axes.axhline(1, color=style.PALE, linewidth=0.6, linestyle="--")
     axes.set_ylabel("compression ratio")
     study_style.add_legend(axes)
     study_style.add_caption(
-        drawn, table,
-        "Measured; bdi+fpc takes of each entry the smaller size. Compressors besides bpc: of programs the pages whose "
-        "bytes the traces keep stand for the others. In brackets: workloads that are there.",
+        figure, table,
+        "Captured data values. bdi+fpc takes of each entry the smaller size. Compressors other than bpc: the pages "
+        "whose bytes a program's trace contains represent the others. In brackets: workloads with results.",
     )  # fmt: skip
-    return drawn
+    return figure

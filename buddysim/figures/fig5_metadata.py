@@ -32,7 +32,7 @@ def data(source: ResultSource) -> FigureTable:
 
 
 def draw(table: FigureTable) -> Figure:
-    drawn, axes = study_style.make_figure(TITLE, 1, len(LINES), sharey=True)
+    figure, axes = study_style.make_figure(TITLE, 1, len(LINES), sharey=True)
     for panel, line in zip(axes, LINES, strict=True):
         names = list(dict.fromkeys(row["workload"] for row in table.rows_with(line_bytes=line)))
         rates = {
@@ -57,8 +57,8 @@ def draw(table: FigureTable) -> Figure:
         panel.legend(fontsize=5, frameon=False, loc="lower right")
     axes[0].set_ylabel("hit rate")
     study_style.add_caption(
-        drawn, table,
+        figure, table,
         "KB per slice, of 32 slices. Modelled: replays of a step; named: the lowest at 4 KB; pale: the others. The "
         "paper's curves could not be read; it says that most are high.", study_style.INPUTS,
     )  # fmt: skip
-    return drawn
+    return figure

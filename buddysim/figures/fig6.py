@@ -23,15 +23,15 @@ def data(source: ResultSource) -> FigureTable:
     """Up to `ROWS` rows for each workload: the mean size of an entry over the pages that a row stands for."""
     rows = []
     for name in source.buddy.names():
-        found = source.buddy.analysis_rows(name, "page-classes")
-        if not found:
+        pages = source.buddy.analysis_rows(name, "page-classes")
+        if not pages:
             continue
-        sizes = np.array([[page[f"entry{n}_bytes"] for n in range(_ENTRIES)] for page in found], dtype=np.float64)
+        sizes = np.array([[page[f"entry{n}_bytes"] for n in range(_ENTRIES)] for page in pages], dtype=np.float64)
         for number, part in enumerate(np.array_split(sizes, min(ROWS, len(sizes)))):
             known = ~np.isnan(part)
             sums = np.where(known, part, 0).sum(0)
             mean = [float(total / count) if count else None for total, count in zip(sums, known.sum(0), strict=True)]
-            rows.append((name, number, len(found), *mean))
+            rows.append((name, number, len(pages), *mean))
     columns = ("workload", "row", "pages", *(f"entry{n}_bytes" for n in range(_ENTRIES)))
     return study_style.make_table(source.buddy, "fig6", columns, rows)
 
@@ -39,7 +39,9 @@ def data(source: ResultSource) -> FigureTable:
 def draw(table: FigureTable) -> Figure:
     names = list(dict.fromkeys(row[0] for row in table.rows))
     down = -(-len(names) // _ACROSS)
-    drawn, axes = study_style.make_figure(TITLE, down, min(_ACROSS, len(names)), height=1.0 + 1.1 * down, squeeze=False)
+    figure, axes = study_style.make_figure(
+        TITLE, down, min(_ACROSS, len(names)), height=1.0 + 1.1 * down, squeeze=False
+    )
     for panel, name in zip(axes.flat, names, strict=False):
         sizes = np.array([row[3:] for row in table.rows if row[0] == name], dtype=np.float64)
         image = panel.imshow(
@@ -51,12 +53,12 @@ def draw(table: FigureTable) -> Figure:
         panel.set_yticks([])
     for panel in axes.flat[len(names) :]:
         panel.set_visible(False)
-    bar = drawn.colorbar(image, ax=axes, shrink=0.5, aspect=30)
+    bar = figure.colorbar(image, ax=axes, shrink=0.5, aspect=30)
     bar.set_label("B", fontsize=6)
     bar.ax.tick_params(labelsize=6)
     study_style.add_caption(
-        drawn, table,
-        f"Measured by bpc in the middle of the run; from left to right the 64 entries of a page; of more than {ROWS} "
+        figure, table,
+        f"Entry sizes by bpc halfway through the run; from left to right the 64 entries of a page; of more than {ROWS} "
         "pages a row is the mean of neighbours. Dark: compressible. White: not known.",
     )  # fmt: skip
-    return drawn
+    return figure

@@ -1,4 +1,4 @@
-"""Buddy Compression, Fig. 7: ratio and buddy accesses by how targets are chosen."""
+"""Buddy Compression, Fig. 7: ratio and buddy accesses by target policy."""
 
 from __future__ import annotations
 
@@ -28,59 +28,68 @@ COLUMNS = (
 
 
 def data(source: ResultSource) -> FigureTable:
-    """A row for each workload and policy, then the means: ratios geometric, shares arithmetic, of what is there."""
+    """A row for each workload and policy, then the means of the results: ratios geometric, fractions arithmetic."""
     rows: list[tuple[Any, ...]] = []
     for group in ("HPC", "DL"):
         of_group = []
         for name in source.buddy.names(group):
-            found, same = targets(source.buddy, name), targets(source.buddy, name, same_input=True)
-            theirs = figures()["fig7_ratio_and_buddy_accesses"][paper_names()[name]]
-            if found is None:
+            by_policy, same = targets(source.buddy, name), targets(source.buddy, name, same_input=True)
+            reported = figures()["fig7_ratio_and_buddy_accesses"][paper_names()[name]]
+            if by_policy is None:
                 continue
             for policy in POLICIES:
-                ours = [found[policy][column] for column in ("ratio", "overflow_fraction", "buddy_access_fraction")]
+                simulated = [
+                    by_policy[policy][column] for column in ("ratio", "overflow_fraction", "buddy_access_fraction")
+                ]
                 leak = [None, None] if same is None else [same[policy]["ratio"], same[policy]["overflow_fraction"]]
-                paper = (theirs[f"{policy}_target"], theirs[f"{policy}_buddy_frac"])
-                of_group.append((name, group, policy, *ours, *leak, *paper))
+                paper = (reported[f"{policy}_target"], reported[f"{policy}_buddy_frac"])
+                of_group.append((name, group, policy, *simulated, *leak, *paper))
         rows += of_group + [_mean(group, policy, of_group) for policy in POLICIES if of_group]
     return study_style.make_table(source.buddy, "fig7", COLUMNS, rows)
 
 
 def _mean(group: str, policy: str, rows: list[tuple[Any, ...]]) -> tuple[Any, ...]:
-    chosen = [row for row in rows if row[2] == policy]
-    theirs = figures()["fig7_ratio_and_buddy_accesses"][f"GMEAN_{group}"]
-    columns = list(zip(*chosen, strict=True))
+    policy_rows = [row for row in rows if row[2] == policy]
+    reported = figures()["fig7_ratio_and_buddy_accesses"][f"GMEAN_{group}"]
+    columns = list(zip(*policy_rows, strict=True))
     means = [(geometric if "ratio" in COLUMNS[at] else arithmetic)(columns[at]) for at in range(3, 8)]
-    return (study_style.MEANS[group], group, policy, *means, theirs[f"{policy}_target"], theirs[f"{policy}_buddy_frac"])
+    return (
+        study_style.MEANS[group],
+        group,
+        policy,
+        *means,
+        reported[f"{policy}_target"],
+        reported[f"{policy}_buddy_frac"],
+    )
 
 
 def draw(table: FigureTable) -> Figure:
-    drawn, (above, below) = study_style.make_figure(TITLE, 2, 1, height=3.6, sharex=True)
+    figure, (above, below) = study_style.make_figure(TITLE, 2, 1, height=3.6, sharex=True)
     names = list(dict.fromkeys(row["workload"] for row in table.records()))
     labels = study_style.paper_labels(names)
 
     def series(column: str, factor: float = 1) -> dict[str, list[float | None]]:
-        found = {policy: table.rows_with(policy=policy) for policy in POLICIES}
+        rows_by_policy = {policy: table.rows_with(policy=policy) for policy in POLICIES}
         return {
             _SHORT[policy]: [None if row[column] is None else factor * row[column] for row in rows]
-            for policy, rows in found.items()
+            for policy, rows in rows_by_policy.items()
         }
 
-    for axes, ours, theirs, factor in (
+    for axes, column, paper_column, factor in (
         (above, "ratio", "paper_ratio", 1),
         (below, "overflow_fraction", "paper_buddy_access_fraction", 100),
     ):
-        places = study_style.draw_bars(axes, labels, series(ours, factor))
-        for n, values in enumerate(series(theirs, factor).values()):
-            study_style.mark_reported_values(axes, places[n], values, "paper" if n == 0 else None)
+        positions = study_style.draw_bars(axes, labels, series(column, factor))
+        for n, values in enumerate(series(paper_column, factor).values()):
+            study_style.mark_reported_values(axes, positions[n], values, "paper" if n == 0 else None)
     above.axhline(1, color=style.PALE, linewidth=0.6, linestyle="--")
     above.set_ylabel("compression ratio")
     below.set_ylabel("buddy accesses, %")
     study_style.add_legend(above, 4)
     study_style.add_caption(
-        drawn, table,
-        "Measured: ratio, and share of entries that overflow their targets, mean over ten points of the run.",
+        figure, table,
+        "Compression ratio, and fraction of entries that overflow their targets, mean over ten snapshots of the run.",
         study_style.INPUTS, "Means of ratios are geometric, of accesses arithmetic. The CSV file has the accesses of a "
         "replay, and what targets of the same input would give.", study_style.workload_counts_text(table),
     )  # fmt: skip
-    return drawn
+    return figure

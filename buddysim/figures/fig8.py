@@ -11,7 +11,7 @@ from buddysim.papers.buddy.target_numbers import ITERATIONS, of_policy, overflow
 from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
 
-TITLE = "Buddy Compression, Fig. 8: buddy accesses over an iteration, targets kept"
+TITLE = "Buddy Compression, Fig. 8: buddy accesses over an iteration, with fixed targets"
 ORDER = 110
 STUDY = True
 OPTIONS = study_style.OPTIONS
@@ -25,32 +25,32 @@ def data(source: ResultSource) -> FigureTable:
     for name in ITERATIONS:
         if name in source.buddy.names():
             ratio = of_policy(source.buddy, name, "final", "ratio")
-            for number, (launches, share) in enumerate(overflow(source.buddy, name) or ()):
-                rows.append((name, number, launches, share, ratio, reported_value(_REPORTED[name])))
+            for number, (launches, overflow_fraction) in enumerate(overflow(source.buddy, name) or ()):
+                rows.append((name, number, launches, overflow_fraction, ratio, reported_value(_REPORTED[name])))
     columns = ("workload", "snapshot", "launches", "overflow_fraction", "ratio", "paper_ratio")
     return study_style.make_table(source.buddy, "fig8", columns, rows)
 
 
 def draw(table: FigureTable) -> Figure:
-    drawn, axes = study_style.make_figure(TITLE, height=2.0)
+    figure, axes = study_style.make_figure(TITLE, height=2.0)
     highest = 1.0
     for name, line, colour in zip(ITERATIONS, ("o-", "s--"), (style.INK, "0.5"), strict=True):
         rows = table.rows_with(workload=name)
         if rows:
-            shares = [None if row["overflow_fraction"] is None else 100 * row["overflow_fraction"] for row in rows]
+            percents = [None if row["overflow_fraction"] is None else 100 * row["overflow_fraction"] for row in rows]
             ratio = "?" if rows[0]["ratio"] is None else f"{rows[0]['ratio']:.2f}"
             label = f"{study_style.paper_labels([name])[0]}, {ratio}x (paper {rows[0]['paper_ratio']:g}x)"
             axes.plot(
-                [row["snapshot"] + 1 for row in rows], shares, line, color=colour, label=label, markersize=2.5,
+                [row["snapshot"] + 1 for row in rows], percents, line, color=colour, label=label, markersize=2.5,
                 linewidth=0.9,
             )  # fmt: skip
-            highest = max(highest, *(share for share in shares if share is not None))
+            highest = max(highest, *(percent for percent in percents if percent is not None))
     axes.set_ylim(0, 1.15 * highest)
     axes.set_ylabel("buddy accesses, %")
     axes.set_xlabel("snapshot, each later in an iteration")
     study_style.add_legend(axes, 1)
     study_style.add_caption(
-        drawn, table, "Measured: entries that overflow final targets.", study_style.INPUTS,
+        figure, table, "Entries that overflow final targets.", study_style.INPUTS,
         "The paper's curves could not be read; it says that they stay steady.",
     )  # fmt: skip
-    return drawn
+    return figure

@@ -17,15 +17,16 @@ ORDER = 301
 
 
 def data(source: ResultSource) -> list[dict[str, Any]]:
-    """A row for each network; GiB by kind, stashed maps sharing nothing."""
+    """A row for each network; GiB by kind, stashed feature maps without shared memory."""
     rows = []
     for label in NETWORKS:
         outcome = run(label, "gist-base", "investigation")
-        kept, passing = sum(stashed(outcome).values()), immediate(outcome)
+        stashed_bytes, passing = sum(stashed(outcome).values()), immediate(outcome)
         weights = outcome.network.parameter_bytes()
         kinds = {
-            "weights": weights, "weight gradients": weights, "stashed maps": kept, "consumed immediately": passing,
-            "masks": outcome.footprint_bytes - kept - passing,
+            "weights": weights, "weight gradients": weights, "stashed feature maps": stashed_bytes,
+            "consumed immediately": passing,
+            "masks": outcome.footprint_bytes - stashed_bytes - passing,
         }  # fmt: skip
         rows.append({"network": label, "gib": {kind: count / GIB for kind, count in kinds.items()}})
     return rows
@@ -37,9 +38,11 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     heights = style.draw_stacked_bars(axes, labels, {kind: [row["gib"][kind] for row in rows] for kind in kinds})
     reported = {"VGG16": reported_value("share-vgg16"), "Inception": reported_value("share-inception")}
     for n, (row, height) in enumerate(zip(rows, heights, strict=True)):
-        share = 100 * (row["gib"]["stashed maps"] + row["gib"]["consumed immediately"]) / height
+        percent = 100 * (row["gib"]["stashed feature maps"] + row["gib"]["consumed immediately"]) / height
         paper = f" (paper: {reported[labels[n]]:.0f})" if labels[n] in reported else ""
-        axes.annotate(f"{share:.0f} %{paper}", (n, height), (0, 2), textcoords="offset points", ha="center", fontsize=8)
-    axes.set_ylabel("GiB (above: share of maps)")
+        axes.annotate(
+            f"{percent:.0f} %{paper}", (n, height), (0, 2), textcoords="offset points", ha="center", fontsize=8
+        )
+    axes.set_ylabel("GiB (above: percentage of feature maps)")
     style.add_legend(axes, 5)
     return figure

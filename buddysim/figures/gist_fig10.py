@@ -1,4 +1,4 @@
-"""Gist, Fig. 10: lossless encodings one by one, stashed maps sharing nothing."""
+"""Gist, Fig. 10: lossless encodings one by one, stashed feature maps without shared memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from buddysim.papers.gist.mfr import parts_gib
 from buddysim.papers.gist.paper_networks import NETWORKS, mfr
 from buddysim.plotting import style
 
-TITLE = "Gist, Fig. 10: lossless encodings one by one, stashed maps sharing nothing"
+TITLE = "Gist, Fig. 10: lossless encodings one by one, stashed feature maps without shared memory"
 ORDER = 310
 
 SCHEMES = {

@@ -1,4 +1,4 @@
-"""Gist, Fig. 12: accuracy with rounded maps, against FP32."""
+"""Gist, Fig. 12: accuracy with rounded feature maps, compared with FP32."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from buddysim.papers.gist.format_accuracy import CONDITIONS
 from buddysim.plotting import style
 from buddysim.training.schemes._gist_accuracy import about, difference
 
-TITLE = "Gist, Fig. 12: accuracy with rounded maps, against FP32"
+TITLE = "Gist, Fig. 12: accuracy with rounded feature maps, compared with FP32"
 ORDER = 312
 
 
@@ -26,11 +26,11 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
     figure, axes = style.make_figure(f"{TITLE}\n{about()}; five paired seeds, 95 % interval; not the paper's ImageNet")
-    spots = range(len(rows))
-    axes.bar(spots, [row["points"] for row in rows], 0.6, color=style.SERIES[1])
+    positions = range(len(rows))
+    axes.bar(positions, [row["points"] for row in rows], 0.6, color=style.SERIES[1])
     points, halves = [row["points"] for row in rows], [row["half"] for row in rows]
-    axes.errorbar(spots, points, yerr=halves, fmt="none", ecolor=style.INK, capsize=3)
-    axes.set_xticks(spots, [row["condition"].replace("-", "\n") for row in rows])
+    axes.errorbar(positions, points, yerr=halves, fmt="none", ecolor=style.INK, capsize=3)
+    axes.set_xticks(positions, [row["condition"].replace("-", "\n") for row in rows])
     axes.axhline(0, color=style.PALE, linewidth=0.8)
     axes.set_ylabel("accuracy, points")
     return figure

@@ -1,4 +1,4 @@
-"""Gist, Fig. 13: DPR alone, stashed maps sharing nothing."""
+"""Gist, Fig. 13: DPR alone, stashed feature maps without shared memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from buddysim.papers.gist.paper_networks import FORMATS, GIB, NETWORKS, mfr, run
 from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
 
-TITLE = "Gist, Fig. 13: DPR alone, stashed maps sharing nothing"
+TITLE = "Gist, Fig. 13: DPR alone, stashed feature maps without shared memory"
 ORDER = 313
 
 NAMES = {"gist-base": "FP32"}

@@ -16,7 +16,7 @@ ORDER = 314
 
 
 def data(source: ResultSource) -> list[dict[str, Any]]:
-    """A row for each ReLU and pooled map of the features and point of our own training."""
+    """A row for each feature map of a ReLU or pooling layer and point of buddysim's training."""
     rows = [row for row in density.rows() if row["part"] == "features" and row["kind"] in ("relu", "maxpool")]
     count = 256 * 1000
     return [
@@ -30,8 +30,8 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
     figure, axes = style.make_figure(f"{TITLE}\n{density.caption()}")
-    for n, name in enumerate(dict.fromkeys(row["map"] for row in rows)):
-        points = [row for row in rows if row["map"] == name]
+    for n, name in enumerate(dict.fromkeys(row["feature_map"] for row in rows)):
+        points = [row for row in rows if row["feature_map"] == name]
         colour = style.SERIES[n % len(style.SERIES)]
         axes.plot(
             [r["iteration"] for r in points], [r["ratio"] for r in points], "o-", ms=2, lw=1, color=colour, label=name
@@ -39,6 +39,6 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     axes.axhline(1, color=style.PALE, linewidth=0.8)
     axes.set_xscale("symlog", linthresh=1)
     axes.set_xlabel("iteration (logarithmic)")
-    axes.set_ylabel("map over its rows")
+    axes.set_ylabel("feature map bytes / sparse rows bytes")
     style.add_legend(axes, 5)
     return figure

@@ -18,8 +18,8 @@ ORDER = 315
 
 def data(source: ResultSource) -> list[dict[str, Any]]:
     """A row for each network; slowdown in per cent against the same algorithms without."""
-    found = {"naive swapping": of("naive-swap"), "vDNN": of("vdnn-all-m"), "Gist": slowdowns(lossy)}
-    return [{"network": label, **{name: amounts[label] for name, amounts in found.items()}} for label in NETWORKS]
+    by_scheme = {"naive swapping": of("naive-swap"), "vDNN": of("vdnn-all-m"), "Gist": slowdowns(lossy)}
+    return [{"network": label, **{name: amounts[label] for name, amounts in by_scheme.items()}} for label in NETWORKS]
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:

@@ -1,4 +1,4 @@
-"""Gist, Fig. 3: stashed maps by the layers around them."""
+"""Gist, Fig. 3: stashed feature maps by the layers around them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from buddysim.papers.gist.paper_networks import NETWORKS, run
 from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
 
-TITLE = "Gist, Fig. 3: stashed maps by the layers around them"
+TITLE = "Gist, Fig. 3: stashed feature maps by the layers around them"
 ORDER = 303
 
 
 def data(source: ResultSource) -> list[dict[str, Any]]:
-    """A row for each network; per cent of its stashed maps by category."""
+    """A row for each network; percentage of its stashed feature maps by category."""
     rows = []
     for label in NETWORKS:
         sums = by_category(run(label, "gist-base", "investigation"))
@@ -42,6 +42,6 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
         [reported_value("relu-pool-vgg16"), reported_value("relu-vgg16")],
         "paper: ReLU-Pool, all ReLU",
     )
-    axes.set_ylabel("share of stashed maps, %")
+    axes.set_ylabel("percentage of stashed feature maps")
     style.add_legend(axes, 4)
     return figure

@@ -1,4 +1,4 @@
-"""Gist, Fig. 9: how much longer an iteration takes with encodings."""
+"""Gist, Fig. 9: slowdown of an iteration with encodings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from buddysim.papers.gist.paper_networks import lossy as with_format
 from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
 
-TITLE = "Gist, Fig. 9: how much longer an iteration takes with encodings"
+TITLE = "Gist, Fig. 9: slowdown of an iteration with encodings"
 ORDER = 309
 
 

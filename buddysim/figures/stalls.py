@@ -1,4 +1,4 @@
-"""Where the layers of a training wait: a row of bars for each scheme.
+"""Stall time of the layers of a training: a row of bars for each scheme.
 
 RESULT.json is what ``python -m buddysim train NETWORK --json RESULT.json`` writes.
 """
@@ -14,7 +14,7 @@ from buddysim.base.errors import BuddysimError
 from buddysim.figures.shared.result_source import Results, ResultSource
 from buddysim.plotting import style
 
-TITLE = "training: time of each layer, and how long it stalls"
+TITLE = "training: time and stalls of each layer"
 FILE = ("RESULT.json", "the file that 'train --json' wrote")
 ORDER = 20
 
@@ -23,19 +23,19 @@ _KINDS = {
     "backward": (("backward_ms", "recompute_ms"), style.SERIES[0]),
     "stall": (("forward_stall_ms", "backward_stall_ms"), style.SERIES[2]),
 }
-#: Names of so many layers are readable; of more, those that stall longest are named.
-_MOST_NAMES = 60
+#: Most layer names that are readable; of more layers, the longest are named.
+_MAX_NAMES = 60
 
 
 def data(source: ResultSource) -> Results:
-    """The saved results by scheme."""
+    """Return the saved results by scheme."""
     return source.saved_training()
 
 
 def draw(results: Results) -> Figure:
-    """The figure: a panel for each scheme, a bar for each layer in the order of the network."""
+    """Draw a panel for each scheme, a bar for each layer in the order of the network."""
     if not results:
-        raise BuddysimError("plot stalls: the file has no results")
+        raise BuddysimError("plot stalls: no results: expected results of trainings")
     run = next(iter(results.values()))["provenance"]
     title = f"{run['network']}, batch {run['batch']}, on {run['machine']}, link {run['link']}"
     figure, panels = style.make_figure(
@@ -44,16 +44,16 @@ def draw(results: Results) -> Figure:
     for panel, (scheme, result) in zip(panels.flat, results.items(), strict=True):
         _draw_layers(panel, result["per_layer"])
         panel.set_title(_caption(scheme, result), fontsize=9, loc="left")
-        panel.set_ylabel("ms")
+        panel.set_ylabel("time, ms")
     style.add_legend(panels[0, 0], len(_KINDS))
     return figure
 
 
 def _caption(scheme: str, result: Mapping[str, Any]) -> str:
     if not result["fits"]:
-        return f"{scheme}: does not fit; as it would be with enough memory"
-    share = result["stall_ms"] / result["time_ms"]
-    return f"{scheme}: {result['time_ms']:,.1f} ms, {result['stall_ms']:,.1f} ms of it stalls ({share:.1%})"
+        return f"{scheme}: does not fit; times with enough memory"
+    stall_fraction = result["stall_ms"] / result["time_ms"]
+    return f"{scheme}: {result['time_ms']:,.1f} ms, {result['stall_ms']:,.1f} ms of stalls ({stall_fraction:.1%})"
 
 
 def _draw_layers(panel: Any, layers: list[Mapping[str, Any]]) -> None:
@@ -62,6 +62,6 @@ def _draw_layers(panel: Any, layers: list[Mapping[str, Any]]) -> None:
         values = [sum(layer[key] for key in keys) for layer in layers]
         panel.bar(range(len(layers)), values, 0.8, bottom=heights, color=colour, label=label)
         heights = [height + value for height, value in zip(heights, values, strict=True)]
-    longest = sorted(range(len(layers)), key=lambda n: (-heights[n], n))[:_MOST_NAMES]
+    longest = sorted(range(len(layers)), key=lambda n: (-heights[n], n))[:_MAX_NAMES]
     panel.set_xticks(sorted(longest), [layers[n]["name"] for n in sorted(longest)])
     style.rotate_group_labels(panel, 6)

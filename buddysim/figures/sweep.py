@@ -1,7 +1,7 @@
-"""Any two or three columns of a sweep: lines, or a map of colours; its numbers as a CSV file beside the picture.
+"""Two or three columns of a sweep as lines or a heatmap; its numbers in a CSV file next to the figure.
 
-STUDY.toml is a study file (docs/sweeps.md); what its points lack is simulated first. ``--x`` and ``--y`` name columns,
-``--by`` the column that tells lines apart, or with ``--kind heatmap`` the vertical axis.
+STUDY.toml is a study file (docs/sweeps.md); missing points are simulated first. ``--x`` and ``--y`` name columns,
+``--by`` the column with a value for each line, or with ``--kind heatmap`` the vertical axis.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from buddysim.base.hints import hint
 from buddysim.figures.shared.result_source import ResultSource, displayable
 from buddysim.plotting import style
 
-TITLE = "a sweep: one column against another, by a third"
+TITLE = "sweep: one column by another, a line for each value of a third"
 FILE = ("STUDY.toml", "a study file")
 ORDER = 20
 #: Options of the command that it takes.
 OPTIONS = ("x", "y", "by", "kind")
 
 KINDS = ("line", "heatmap")
-_MOST_LINES = len(style.SERIES)
+_MAX_LINES = len(style.SERIES)
 _UNITS = {"_ps": "ps", "_ms": "ms", "_bytes": "B", ".bandwidth": "B/s"}
 
 
 @dataclass(frozen=True)
 class SweepFigureData:
-    """What is drawn.
+    """Data of the figure.
 
     Attributes
     ----------
-    title : of the picture
+    title : title of the figure
     x, y, by : names of the columns; `by` may be None
     kind : of `KINDS`
     rows : values of x, by and y, sorted by the first two
-    drawn_sizes : whether sizes of some were drawn from a distribution
+    has_synthetic_sizes : whether some points have synthetic sizes
     """
 
     title: str
@@ -46,7 +46,7 @@ class SweepFigureData:
     by: str | None
     kind: str
     rows: list[tuple[Any, Any, float]]
-    drawn_sizes: bool = False
+    has_synthetic_sizes: bool = False
 
     def csv_rows(self) -> list[list[Any]]:
         """A heading and the numbers, for the CSV file."""
@@ -55,41 +55,41 @@ class SweepFigureData:
 
 
 def data(source: ResultSource) -> SweepFigureData:
-    """The columns of the study that the user named."""
-    chosen = source.columns
-    results = source.study(wants=chosen.get("y"))
+    """Return the columns of the study that the options name."""
+    options = source.columns
+    results = source.study(wants=options.get("y"))
     rows = results.rows()
     if not rows:
         raise BuddysimError(f"{source.file}: none of its points has a result")
     known = sorted({name for row in rows for name in row})
     varied = [name for name in results.plan.study.varied if name in known]
-    x = chosen.get("x") or next((name for name in varied if _numeric(rows, name)), varied[0] if varied else None)
+    x = options.get("x") or next((name for name in varied if _numeric(rows, name)), varied[0] if varied else None)
     if x is None:
         raise BuddysimError(f"{source.file}: nothing varies: expected --x and the name of a column")
-    y = chosen.get("y") or _default_y(rows)
-    by = chosen.get("by") or next((name for name in varied if name != x), None)
+    y = options.get("y") or _default_y(rows)
+    by = options.get("by") or next((name for name in varied if name != x), None)
     for option, name in (("--x", x), ("--y", y), ("--by", by)):
         if name is not None and name not in known:
             raise BuddysimError(f"{option} {name}: unknown column{hint(name, known)}")
-    kind = chosen.get("kind") or KINDS[0]
+    kind = options.get("kind") or KINDS[0]
     if kind == "heatmap" and by is None:
         raise BuddysimError("--kind heatmap: expected --by and the name of a column for the vertical axis")
-    found = _points(rows, x, by, y)
-    if kind == "line" and len({point[1] for point in found}) > _MOST_LINES:
-        raise BuddysimError(f"--by {by}: more than {_MOST_LINES} lines: expected a column with fewer values")
-    drawn_sizes = any(row.get("sizes.synthetic_fraction") for row in rows)
-    return SweepFigureData(displayable(results.plan.study.title), x, y, by, kind, found, drawn_sizes)
+    points = _points(rows, x, by, y)
+    if kind == "line" and len({point[1] for point in points}) > _MAX_LINES:
+        raise BuddysimError(f"--by {by}: more than {_MAX_LINES} lines: expected a column with fewer values")
+    has_synthetic_sizes = any(row.get("sizes.synthetic_fraction") for row in rows)
+    return SweepFigureData(displayable(results.plan.study.title), x, y, by, kind, points, has_synthetic_sizes)
 
 
-def draw(drawn: SweepFigureData) -> Figure:
-    """The picture."""
-    figure, axes = style.make_figure(f"{drawn.title}: {drawn.y} against {drawn.x}")
-    positions, labels = _places([x for x, _, _ in drawn.rows])
-    if drawn.kind == "heatmap":
-        _draw_heat(figure, axes, drawn)
+def draw(plotted: SweepFigureData) -> Figure:
+    """Draw lines or a heatmap."""
+    figure, axes = style.make_figure(f"{plotted.title}: {plotted.y} by {plotted.x}")
+    positions, labels = _axis_positions([x for x, _, _ in plotted.rows])
+    if plotted.kind == "heatmap":
+        _draw_heatmap(figure, axes, plotted)
         return figure
     groups: dict[Any, list[tuple[Any, float]]] = {}
-    for x, by, y in drawn.rows:
+    for x, by, y in plotted.rows:
         groups.setdefault(by, []).append((positions[x], y))
     for number, (by, points) in enumerate(groups.items()):
         marker = "o-" if len(points) > 1 else "o"
@@ -97,44 +97,47 @@ def draw(drawn: SweepFigureData) -> Figure:
         axes.plot([x for x, _ in points], [y for _, y in points], marker, color=colour, label=_label(by), markersize=4)
     if labels is not None:
         axes.set_xticks(range(len(labels)), labels)
-    axes.set(xlabel=_with_unit(drawn.x), ylabel=_with_unit(drawn.y) + (", sizes drawn" if drawn.drawn_sizes else ""))
-    if drawn.by is not None:
+    axes.set(
+        xlabel=_with_unit(plotted.x),
+        ylabel=_with_unit(plotted.y) + (", synthetic sizes" if plotted.has_synthetic_sizes else ""),
+    )
+    if plotted.by is not None:
         style.add_legend(axes, min(len(groups), 6))
     return figure
 
 
-def _draw_heat(figure: Figure, axes: Any, drawn: SweepFigureData) -> None:
-    across = sorted({x for x, _, _ in drawn.rows}, key=_order)
-    up = sorted({by for _, by, _ in drawn.rows}, key=_order)
+def _draw_heatmap(figure: Figure, axes: Any, plotted: SweepFigureData) -> None:
+    across = sorted({x for x, _, _ in plotted.rows}, key=_order)
+    up = sorted({by for _, by, _ in plotted.rows}, key=_order)
     values = [[float("nan")] * len(across) for _ in up]
-    for x, by, y in drawn.rows:
+    for x, by, y in plotted.rows:
         values[up.index(by)][across.index(x)] = y
     image = axes.imshow(values, aspect="auto", origin="lower", cmap="cividis")
     axes.set_xticks(range(len(across)), [_label(x) for x in across])
     axes.set_yticks(range(len(up)), [_label(by) for by in up])
-    axes.set(xlabel=_with_unit(drawn.x), ylabel=_with_unit(str(drawn.by)))
-    figure.colorbar(image, ax=axes, label=_with_unit(drawn.y))
+    axes.set(xlabel=_with_unit(plotted.x), ylabel=_with_unit(str(plotted.by)))
+    figure.colorbar(image, ax=axes, label=_with_unit(plotted.y))
 
 
 def _points(rows: list[dict[str, Any]], x: str, by: str | None, y: str) -> list[tuple[Any, Any, float]]:
-    """One value of y for each x and line; a BuddysimError where points differ in something that is not drawn."""
-    found: dict[tuple[Any, Any], float] = {}
+    """Return one value of y for each x and line; an error if points differ in something that is not plotted."""
+    values: dict[tuple[Any, Any], float] = {}
     for row in rows:
         value = row.get(y)
         if value is None:
             continue
         if isinstance(value, str):
-            raise BuddysimError(f"--y {y}: is a text: expected a column of numbers")
+            raise BuddysimError(f"--y {y}: not a number: expected a column of numbers")
         key = row.get(x), row.get(by) if by is not None else None
-        if found.setdefault(key, float(value)) != float(value):
+        if values.setdefault(key, float(value)) != float(value):
             raise BuddysimError(
                 f"several values of {y} where {x} is {_label(key[0])}{f' and {by} is {_label(key[1])}' if by else ''}: "
-                "the study varies something else too: expected --by, or a study that holds it"
+                "the study varies another column, too: expected --by, or a study that does not vary it"
             )
-    if not found:
+    if not values:
         raise BuddysimError(f"--y {y}: no point has a value")
     return sorted(
-        ((x_value, by_value, y_value) for (x_value, by_value), y_value in found.items()),
+        ((x_value, by_value, y_value) for (x_value, by_value), y_value in values.items()),
         key=lambda point: (_order(point[1]), _order(point[0])),
     )
 
@@ -143,19 +146,19 @@ def _default_y(rows: list[dict[str, Any]]) -> str:
     for name in ("slowdown_vs_ideal", "performance_vs_oracle", "time_ps", "time_ms"):
         if any(row.get(name) is not None for row in rows):
             return name
-    raise BuddysimError("expected --y and the name of a column")
+    raise BuddysimError("--y: missing: expected the name of a column")
 
 
 def _numeric(rows: list[dict[str, Any]], name: str) -> bool:
     return all(isinstance(row.get(name), int | float) and not isinstance(row.get(name), bool) for row in rows)
 
 
-def _places(values: list[Any]) -> tuple[dict[Any, float], list[str] | None]:
-    """Where values stand on an axis: numbers where they are, texts one after the other, with labels."""
+def _axis_positions(values: list[Any]) -> tuple[dict[Any, float], list[str] | None]:
+    """Return the positions of values on an axis: numbers at their value, texts in order, with labels."""
     if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
         return {value: float(value) for value in values}, None
     ordered = sorted(set(values), key=_order)
-    return {value: float(place) for place, value in enumerate(ordered)}, [_label(value) for value in ordered]
+    return {value: float(position) for position, value in enumerate(ordered)}, [_label(value) for value in ordered]
 
 
 def _order(value: Any) -> tuple[bool, Any]:

@@ -1,4 +1,4 @@
-"""vDNN, Fig. 1: network-wide memory, and the largest share of it that a layer's own step uses."""
+"""vDNN, Fig. 1: network-wide memory, and the largest fraction of it that a layer's own step uses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from buddysim.papers.vdnn.baseline import largest_step_share
 from buddysim.papers.vdnn.paper_networks import DEEP, GIB, SIX
 from buddysim.plotting import style
 
-TITLE = "vDNN, Fig. 1: network-wide memory and how much of it a layer uses at most"
+TITLE = "vDNN, Fig. 1: network-wide memory and the largest percentage that a layer uses"
 ORDER = 101
 
 REPORTED_GIB = {"AlexNet (128)": "total-alexnet", "VGG-16 (128)": "total-vgg16-128", "VGG-16 (256)": "total-vgg16-256"}
@@ -29,8 +29,8 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
-    """Two panels, one scale each: the memory, and the share of it."""
-    figure, (memory, share) = style.make_figure(TITLE, 2, 1, height=6.4, sharex=True)
+    """Two panels, one scale each: the memory, and the percentage."""
+    figure, (memory, percent_axes) = style.make_figure(TITLE, 2, 1, height=6.4, sharex=True)
     labels = [row["network"] for row in rows]
     memory.bar(labels, [row["gib"] for row in rows], 0.6, color=style.SERIES[0], label="network-wide, baseline-p")
     positions = [labels.index(label) for label in REPORTED_GIB]
@@ -38,11 +38,13 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     memory.axhline(12, color=style.PALE, linewidth=0.8, linestyle=":")
     memory.set_ylabel("GiB (dotted: a Titan X)")
     style.add_legend(memory, 2)
-    share.bar(labels, [100 * row["most_used"] for row in rows], 0.6, color=style.SERIES[2], label="used at most")
+    percent_axes.bar(labels, [100 * row["most_used"] for row in rows], 0.6, color=style.SERIES[2], label="used at most")
     low, high = reported_value("unused")
-    share.axhspan(100 - high, 100 - low, color=style.REPORTED, alpha=0.1, label="paper: 21 to 47 % (Fig. 1's networks)")
-    share.set_ylim(0, 100)
-    share.set_ylabel("% of it used by a layer at most")
-    style.rotate_group_labels(share, 8)
-    style.add_legend(share, 2)
+    percent_axes.axhspan(
+        100 - high, 100 - low, color=style.REPORTED, alpha=0.1, label="paper: 21 to 47 % (Fig. 1's networks)"
+    )
+    percent_axes.set_ylim(0, 100)
+    percent_axes.set_ylabel("% of it used by a layer at most")
+    style.rotate_group_labels(percent_axes, 8)
+    style.add_legend(percent_axes, 2)
     return figure

@@ -10,7 +10,7 @@ from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
 
-TITLE = "vDNN, Fig. 13: share of memory bandwidth in use by CONV layers of VGG-16 (256), at least"
+TITLE = "vDNN, Fig. 13: memory bandwidth utilization by CONV layers of VGG-16 (256), at least"
 ORDER = 113
 
 

@@ -41,8 +41,8 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
         for n, scheme in enumerate(SCHEMES):
             row = cells[network, scheme]
             if not row["fits"]:
-                spot = (x + (n - (len(SCHEMES) - 1) / 2) * width, row["performance"])
-                axes.annotate("*", spot, ha="center", fontsize=9)
+                position = (x + (n - (len(SCHEMES) - 1) / 2) * width, row["performance"])
+                axes.annotate("*", position, ha="center", fontsize=9)
     style.draw_reported_line(axes, 1 - reported_value("all-m-loss") / 100, "paper: all(m), average")
     style.draw_reported_line(axes, reported_value("dyn-time") / 100, "paper: dyn, average")
     dyn = networks.index("VGG-16 (256)") + (list(SCHEMES).index("vdnn-dyn") - (len(SCHEMES) - 1) / 2) * width

@@ -39,13 +39,13 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
 
 def explanation(rows: list[dict[str, Any]]) -> str:
     """Why bars reach above the paper's line."""
-    kept = [row["network"] for row in rows if not row["offloaded"]]
+    on_device = [row["network"] for row in rows if not row["offloaded"]]
     last = rows[-1]
-    fits = f" {' and '.join(kept)} fits the GPU, so dyn offloads nothing of it: the line isn't about it."
+    fits = f" {' and '.join(on_device)} fits the GPU, so dyn offloads nothing of it: the line isn't about it."
     return (
         f"GPU memory at the iteration's peak, weights counted once: {last['gpu_gib']:.2f} GiB of {last['network']}, "
         f"where the paper reports {reported_value('deep-gpu'):.1f} for VGG-116 to VGG-416; with the weights' "
-        f"gradients, which are there at the same time, {last['gpu_with_gradients_gib']:.2f}.{fits if kept else ''}"
+        f"gradients, which are there at the same time, {last['gpu_with_gradients_gib']:.2f}.{fits if on_device else ''}"
     )
 
 

@@ -36,8 +36,10 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     kinds = list(rows[0]["gib"])
     heights = style.draw_stacked_bars(axes, labels, {kind: [row["gib"][kind] for row in rows] for kind in kinds})
     for n, (row, height) in enumerate(zip(rows, heights, strict=True)):
-        share = 100 * row["gib"]["feature maps"] / height
-        axes.annotate(f"{share:.0f} % maps", (n, height), (0, 2), textcoords="offset points", ha="center", fontsize=8)
+        percent = 100 * row["gib"]["feature maps"] / height
+        axes.annotate(
+            f"{percent:.0f} % feature maps", (n, height), (0, 2), textcoords="offset points", ha="center", fontsize=8
+        )
     axes.set_ylabel("GiB")
     style.add_legend(axes, len(kinds))
     return figure

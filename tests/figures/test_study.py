@@ -125,7 +125,7 @@ def test_what_is_not_there_is_said(folder: Path, tmp_path: Path, capsys: pytest.
     capsys.readouterr()
     assert main(["plot", "fig3", *place[:3], "ep", *place[4:], "-o", str(tmp_path / "p.svg")]) == 2
     error = capsys.readouterr().err
-    assert "fig3: nothing of it is in" in error
+    assert "fig3: no result in" in error
     assert "plot fig3 --scale small --run makes them" in error
 
 
