@@ -44,7 +44,7 @@ def test_contents_are_read_back(tmp_path_factory, data):
         else:
             assert found_pages is None
             assert contents.pages is None
-        assert contents.share == pytest.approx(1 if pages is None else len(pages) / n_pages)
+        assert contents.sampled_fraction == pytest.approx(1 if pages is None else len(pages) / n_pages)
         assert all(len(part) <= fmt.CONTENTS_BLOCK_BYTES for _, part in contents.blocks())
 
 

@@ -61,7 +61,7 @@ class CaptureRequest:
 
     trigger: Trigger
     snapshots: int
-    least_bytes: int
+    min_bytes: int
     sample_bytes: int
     seed: int
     match: re.Pattern[str] | None = None
@@ -204,7 +204,7 @@ class Session:
             "interval": trigger.interval,
             "counted": trigger.function,
             "snapshots": request.snapshots,
-            "least": request.least_bytes,
+            "min": request.min_bytes,
             "whole": request.sample_bytes,
             "sample": request.sample_bytes,
             "page": PAGE_BYTES,
@@ -305,7 +305,7 @@ class Session:
     @staticmethod
     def _name_of(symbols: Symbols, entry: AllocationEntry) -> str | None:
         """None of what a language's library keeps for itself."""
-        if entry.kind in (MemoryKind.STATIC, MemoryKind.UNCLAIMED):
+        if entry.kind in (MemoryKind.STATIC, MemoryKind.UNTRACKED):
             return symbols.demangle([entry.name])[0]
         if symbols.only_runtime(entry.frames):
             return None

@@ -16,7 +16,7 @@ from buddysim.trace.format import PAGE_BYTES
 
 _MESSAGE: Final = struct.Struct("<8sII11Q")
 _ENTRY: Final = struct.Struct("<IIQQQII")
-_PIECE: Final = struct.Struct("<IIQQ")
+_FRAGMENT: Final = struct.Struct("<IIQQ")
 _MAGIC: Final = b"BUDDYMEM"
 _VERSION: Final = 2
 _DATA, _ZERO, _UNREADABLE = 1, 2, 3
@@ -33,7 +33,7 @@ class MemoryKind(enum.IntEnum):
     MAP = 2
     SHARED_MAP = 3
     STATIC = 4
-    UNCLAIMED = 5
+    UNTRACKED = 5
 
 
 class MessageKind(enum.IntEnum):
@@ -176,16 +176,16 @@ class Connection:
         if _ENTRY.unpack(self._read(_ENTRY.size))[0]:
             raise Truncated
 
-    def _pieces(self) -> Iterator[tuple[int, int, int]]:
+    def _fragments(self) -> Iterator[tuple[int, int, int]]:
         while True:
-            kind, _, offset, count = _PIECE.unpack(self._read(_PIECE.size))
+            kind, _, offset, count = _FRAGMENT.unpack(self._read(_FRAGMENT.size))
             if not kind:
                 return
             yield kind, offset, count
 
     def _whole(self, entry: AllocationEntry, data: npt.NDArray[np.uint8]) -> AllocationValues:
         view, unreadable = data.data, 0
-        for kind, offset, count in self._pieces():
+        for kind, offset, count in self._fragments():
             if kind == _DATA:
                 self._fill(view[offset : offset + count])
             elif kind == _ZERO:
@@ -197,7 +197,7 @@ class Connection:
     def _sampled(self, entry: AllocationEntry) -> AllocationValues:
         starts: dict[int, int] = {}  # of a page, in what was sent
         data, unreadable = bytearray(), 0
-        for kind, offset, count in self._pieces():
+        for kind, offset, count in self._fragments():
             if kind == _UNREADABLE:
                 unreadable += count
                 continue

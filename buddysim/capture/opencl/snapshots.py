@@ -21,8 +21,8 @@ _PIECE_PAGES = _PIECE_BYTES // PAGE_BYTES
 class Reason(IntFlag):
     """Why contents were sent: `SnapshotReason` of ``runtime/wire.h``."""
 
-    IN_TURN = 1
-    AROUND = 2
+    PERIODIC = 1
+    AROUND_LAUNCH = 2
     LAST = 4
 
 
@@ -84,16 +84,16 @@ class Candidates:
             if self.last is None or self.last.launch_index != launch_index:
                 self.last = Candidate(launch_index)
             self._open.append(self.last)
-        if Reason.IN_TURN in reasons:
+        if Reason.PERIODIC in reasons:
             if not self.taken or self.taken[-1].launch_index != launch_index:
                 self.taken.append(Candidate(launch_index))
                 if len(self.taken) > self._most:
                     self.taken = self.taken[::2]
                     self._drop_unused()
             self._open.append(self.taken[-1])
-        if Reason.AROUND in reasons:
+        if Reason.AROUND_LAUNCH in reasons:
             self._open.append(self.around.setdefault(launch_index, Candidate(launch_index)))
-        self._with_contents = reasons != Reason.AROUND
+        self._with_contents = reasons != Reason.AROUND_LAUNCH
 
     def add(self, buffer: int, offset: int, data: memoryview) -> None:
         """Bytes of a buffer from an offset, a multiple of the piece that are kept together; in order."""

@@ -42,7 +42,7 @@ def empty(most: int, contents_every: int = 1) -> Candidates:
     return Candidates(most, contents_every, entry_classes)
 
 
-def taken(candidates: Candidates, point: int, reasons: Reason = Reason.IN_TURN, buffer: int = 0) -> None:
+def taken(candidates: Candidates, point: int, reasons: Reason = Reason.PERIODIC, buffer: int = 0) -> None:
     candidates.begin(point, reasons)
     candidates.add(buffer, 0, memoryview(bytes([point % 251]) * 100))
     candidates.end()
@@ -67,14 +67,14 @@ def test_what_was_perhaps_the_last_state_goes_with_the_next_launch() -> None:
 
 def test_snapshots_around_launches_stay_and_share_a_point_with_one_of_the_run() -> None:
     candidates = empty(4)
-    in_turn, around = {0, 2, 4, 6}, {3, 4, 5}
-    for point in sorted(in_turn | around):
-        reasons = [Reason.IN_TURN] * (point in in_turn) + [Reason.AROUND] * (point in around)
+    periodic, around = {0, 2, 4, 6}, {3, 4, 5}
+    for point in sorted(periodic | around):
+        reasons = [Reason.PERIODIC] * (point in periodic) + [Reason.AROUND_LAUNCH] * (point in around)
         taken(candidates, point, functools.reduce(operator.or_, reasons))
     chosen = candidates.for_file(4)
     assert [one.launch_index for one in chosen] == [0, 2, 3, 4, 5, 6]
-    assert {one.launch_index for one in chosen if one.of_run} == in_turn
-    assert {one.launch_index for one in chosen if one.contents.buffers} == in_turn
+    assert {one.launch_index for one in chosen if one.of_run} == periodic
+    assert {one.launch_index for one in chosen if one.contents.buffers} == periodic
     assert [candidates.sizes(one.sizes, 0).tolist() for one in chosen] == [
         entry_classes(np.full(100, one.launch_index, np.uint8)).tolist() for one in chosen
     ]
@@ -84,8 +84,8 @@ def test_snapshots_around_launches_stay_and_share_a_point_with_one_of_the_run() 
 
 def test_a_buffer_released_before_a_launch_is_in_the_snapshot_before_it() -> None:
     candidates = empty(2)
-    taken(candidates, 7, Reason.AROUND | Reason.LAST, buffer=1)
-    taken(candidates, 7, Reason.AROUND, buffer=0)
+    taken(candidates, 7, Reason.AROUND_LAUNCH | Reason.LAST, buffer=1)
+    taken(candidates, 7, Reason.AROUND_LAUNCH, buffer=0)
     candidates.launched()
     (chosen,) = candidates.for_file(2)
     assert set(chosen.sizes.buffers) == {0, 1}
@@ -100,7 +100,7 @@ def test_sizes_are_of_all_bytes_and_contents_of_every_nth_page(every: int) -> No
     data[1 << 20 : 2 << 20] = data[: 1 << 20]  # an equal piece, of which other pages are kept
     data[300 * KIB : 600 * KIB] = 0
     candidates = empty(4, every)
-    candidates.begin(0, Reason.IN_TURN)
+    candidates.begin(0, Reason.PERIODIC)
     candidates.add(0, 0, memoryview(data[: 2 << 20].tobytes()))
     candidates.add(0, 2 << 20, memoryview(data[2 << 20 :].tobytes()))
     candidates.end()

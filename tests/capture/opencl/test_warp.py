@@ -63,7 +63,7 @@ def fast(
     warp, ops, lines = np.zeros(1, WARP_DTYPE), np.zeros(ROOM, OP_DTYPE), np.zeros(ROOM, np.uint64)
     tables = [array.ctypes.data_as(ctypes.c_void_p) for array in (table, n_blocks, blocks, n_accesses, accesses)]
     out = [array.ctypes.data_as(ctypes.c_void_p) for array in (warp, ops, lines)]
-    n = library.capture_twin(tables[0], len(lanes), *tables[1:], ctypes.c_uint64(end), *out, ROOM)
+    n = library.capture_warp_from_logs(tables[0], len(lanes), *tables[1:], ctypes.c_uint64(end), *out, ROOM)
     assert n >= 0
     ops = ops[:n]
     return ops, lines[: int(ops["n_lines"].sum())], warp[0]
@@ -80,9 +80,9 @@ def compare(library: ctypes.CDLL, kernel: RefControlFlow, lanes: list[RefLane]) 
             want.flags,
         )
         assert (op["gap_instructions"], op["critical_path_cycles"], op["critical_path_hops"]) == (
-            want.before.gap,
+            want.before.instructions,
             want.before.cycles,
-            want.before.steps,
+            want.before.hops,
         )
         assert op["unit_busy_slots"] == want.before.unit_busy_slots
         assert (op["use_distance"], op["use_cycles"], op["use_hops"]) == want.use
@@ -91,9 +91,9 @@ def compare(library: ctypes.CDLL, kernel: RefControlFlow, lanes: list[RefLane]) 
         assert lines[at : at + n].tolist() == wanted
         at += n
     assert (warp["tail_gap_instructions"], warp["tail_critical_path_cycles"], warp["tail_critical_path_hops"]) == (
-        tail.gap,
+        tail.instructions,
         tail.cycles,
-        tail.steps,
+        tail.hops,
     )
     assert warp["tail_unit_busy_slots"] == tail.tail_unit_busy_slots
     return expected
@@ -116,7 +116,7 @@ def kernels(draw: st.DrawFn) -> RefControlFlow:
     n = draw(st.integers(1, 9))
     small = st.integers(0, 5)
     busy = st.lists(st.integers(0, 20), min_size=N_UNITS, max_size=N_UNITS)
-    stretch = st.builds(RefComputeGap, small, small, small, busy)
+    gap = st.builds(RefComputeGap, small, small, small, busy)
     sites: list[RefAccessSite] = []
     blocks: list[RefBasicBlock] = []
     for number in range(n):
@@ -132,8 +132,8 @@ def kernels(draw: st.DrawFn) -> RefControlFlow:
                 draw(st.sampled_from([(0, 0, 0), (2, 1, 1), (USED_ELSEWHERE, 0, 0)])) if kind != OP_STORE else (0, 0, 0)
             )
             mine.append(len(sites))
-            sites.append(RefAccessSite(kind, draw(st.sampled_from([1, 4, 16])), 0, draw(stretch), use))
-        blocks.append(RefBasicBlock(targets, mine, draw(stretch)))
+            sites.append(RefAccessSite(kind, draw(st.sampled_from([1, 4, 16])), 0, draw(gap), use))
+        blocks.append(RefBasicBlock(targets, mine, draw(gap)))
     for block in blocks:
         for site, description in enumerate(sites):
             if description.use[0] == USED_ELSEWHERE and draw(st.integers(0, 3)) == 0:
@@ -287,4 +287,4 @@ def test_a_value_that_is_used_in_the_next_round(library: ctypes.CDLL) -> None:
     )
     ops = compare(library, kernel, [RefLane([1, 1, 2], at(0, 1))])
     assert [op.use for op in ops] == [(1 + 5 + 2, 10 + 4, 5 + 2), (6, 10, 5)]
-    assert [op.before.gap for op in ops] == [3 + 4, 5 + 4]
+    assert [op.before.instructions for op in ops] == [3 + 4, 5 + 4]

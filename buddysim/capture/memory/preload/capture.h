@@ -1,6 +1,6 @@
-/* What the parts of the preload library share. It is loaded into the captured program, so it allocates nothing from the
- * program's heap, opens no file descriptor in the running program (except to read the symbols of a library that was
- * loaded since the last snapshot) and restores errno. */
+/* Declarations of the preload library. It is loaded into the captured program. Therefore it allocates nothing from the
+ * program's heap, restores errno, and opens no file descriptor in the running program, except to read the symbols of a
+ * library that was loaded since the last snapshot. */
 #ifndef BUDDYSIM_MEMORY_CAPTURE_H
 #define BUDDYSIM_MEMORY_CAPTURE_H
 
@@ -25,11 +25,11 @@
 
 enum message { HELLO = 1, SNAPSHOT = 2, FAREWELL = 3, FAILED = 4, CHILD = 5 };
 
-/* Bytes of private anonymous memory that the process has: all, and what isn't in the snapshot. */
+/* Bytes of private anonymous memory of the process: in total, and not in the snapshot. */
 struct residence {
     uint64_t resident;
-    uint64_t malloc_rest; /* in glibc's heaps: smaller allocations, and what was freed */
-    uint64_t unseen;      /* elsewhere: too small a stretch */
+    uint64_t malloc_rest; /* in glibc's heaps: smaller allocations and freed memory */
+    uint64_t unseen;      /* elsewhere, in ranges that are too small */
 };
 
 struct message_head {
@@ -38,7 +38,7 @@ struct message_head {
     uint64_t pid;
     uint64_t position; /* of the trigger's axis: calls, or nanoseconds of processor time; CHILD: 1 if it has own memory */
     uint64_t wall_ns;  /* since the library was loaded */
-    uint64_t recorded; /* allocations of at least the least size so far */
+    uint64_t recorded; /* allocations of at least min_bytes so far */
     uint64_t recorded_bytes;
     uint64_t problem; /* FAILED: errno */
     uint64_t cpu_ns;  /* processor time of the process so far */
@@ -47,8 +47,8 @@ struct message_head {
 };
 
 /* After the head of a SNAPSHOT: /proc/self/maps in parts (u32 bytes, bytes; ends with 0), then the allocations (each with
- * its frames, u64, and its name; ends with a head of kind 0), then in the same order the contents of each, in pieces that
- * ascend by offset; at last a head of kind 0 again. */
+ * its frames, u64, and its name; ends with a head of kind 0), then in the same order the contents of each, as fragments
+ * in order of offset; at last a head of kind 0 again. */
 struct entry_head {
     uint32_t kind; /* enum kind; 0 ends the list */
     uint32_t frames;
@@ -56,11 +56,11 @@ struct entry_head {
     uint32_t name_bytes, zero;
 };
 
-enum piece { PIECE_END = 0, PIECE_DATA = 1, PIECE_ZERO = 2, PIECE_UNREADABLE = 3 };
+enum fragment { FRAGMENT_END = 0, FRAGMENT_DATA = 1, FRAGMENT_ZERO = 2, FRAGMENT_UNREADABLE = 3 };
 
-struct piece_head {
+struct fragment_head {
     uint32_t kind, zero;
-    uint64_t offset, bytes; /* bytes follow a PIECE_DATA only; an UNREADABLE one repeats a range sent as zeros */
+    uint64_t offset, bytes; /* bytes follow a FRAGMENT_DATA only; an UNREADABLE one repeats a range sent as zeros */
 };
 
 /* Settings, from the environment. */
@@ -69,10 +69,10 @@ enum trigger { BY_TIME, BY_CALLS };
 
 struct settings {
     char socket[104];
-    uint64_t least_bytes;  /* smaller allocations aren't captured */
+    uint64_t min_bytes;    /* smaller allocations are not captured */
     enum trigger trigger;
     uint64_t interval;     /* first one: calls, or nanoseconds of processor time */
-    uint64_t snapshots;    /* wanted; 0: all */
+    uint64_t snapshots;    /* to keep; 0: all */
     uint64_t whole_bytes;  /* larger allocations are sampled */
     uint64_t sample_bytes; /* about this much of them */
     uint64_t page_bytes;   /* of a sampled page */
@@ -86,7 +86,7 @@ extern atomic_bool capturing;
 
 /* The table of live allocations (table.c). */
 
-enum kind { KIND_END, KIND_HEAP, KIND_MAP, KIND_SHARED_MAP, KIND_STATIC, KIND_UNCLAIMED };
+enum kind { KIND_END, KIND_HEAP, KIND_MAP, KIND_SHARED_MAP, KIND_STATIC, KIND_UNTRACKED };
 
 struct allocation {
     uintptr_t base;
@@ -94,13 +94,13 @@ struct allocation {
     uint64_t id;
     enum kind kind;
     uint32_t n_frames;
-    const char *name; /* of static data, and of what nobody claims */
+    const char *name; /* of static data and of untracked memory */
     uintptr_t frames[MAX_FRAMES];
 };
 
 struct table {
     struct allocation *items;
-    size_t count, room;
+    size_t count, capacity;
     uint64_t recorded, recorded_bytes;
 };
 
@@ -109,28 +109,28 @@ extern pthread_mutex_t table_lock;
 
 bool table_may_hold(uintptr_t base); /* without the lock; right for allocations that the caller owns */
 void table_add(uintptr_t base, size_t bytes, enum kind kind, const uintptr_t *frames, uint32_t n_frames, const char *name);
-bool table_take(uintptr_t base, struct allocation *taken); /* remove; under the lock, as all below */
-void table_put_back(const struct allocation *taken);
+bool table_remove(uintptr_t base, struct allocation *removed); /* under the lock, like all below */
+void table_restore(const struct allocation *removed);
 void table_remove_range(uintptr_t base, uintptr_t end);
 
 /* Static data (statics.c). */
 
 void find_static_data(void);
 
-/* What nobody claims (untracked.c). */
+/* Untracked memory (untracked.c). */
 
-void prepare_unclaimed(void);
-void leave_out(uintptr_t base, size_t bytes); /* it isn't the program's */
-void leave_in(uintptr_t base);
+void prepare_untracked(void);
+void exclude_range(uintptr_t base, size_t bytes); /* memory that is not the program's */
+void include_range(uintptr_t base);
 void note_break(uintptr_t from, uintptr_t to);
-struct residence find_unclaimed(long page_map); /* in the image */
-uint64_t unclaimed_bytes(void);                 /* that the last image found */
+struct residence find_untracked(long page_map); /* in the image */
+uint64_t untracked_bytes(void);                 /* in the last image */
 extern bool malloc_is_libcs;
 
 /* The library's life in a process (image.c). */
 
-bool begin_capture(void); /* false while libc isn't ready for it */
-void tell_of_copy(void);  /* a copy of the program that isn't captured allocates memory of its own */
+bool begin_capture(void); /* false while libc is not ready for it */
+void report_copy(void);  /* a copy of the program that is not captured allocates memory of its own */
 extern atomic_bool uncaptured_copy;
 void start_hooks(void);
 

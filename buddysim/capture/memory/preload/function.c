@@ -9,11 +9,11 @@
 
 struct search {
     const char *name;
-    void *found;
+    void *function;
 };
 
 /* A library loaded with RTLD_LOCAL is not searched by dlsym(RTLD_NEXT). */
-static int look_in_module(struct dl_phdr_info *info, size_t size, void *data) {
+static int search_module(struct dl_phdr_info *info, size_t size, void *data) {
     struct search *search = data;
     (void)size;
     for (int at = 0; at < info->dlpi_phnum; at++) {
@@ -24,26 +24,26 @@ static int look_in_module(struct dl_phdr_info *info, size_t size, void *data) {
     }
     void *module = dlopen(info->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
     if (!module) return 0;
-    search->found = dlsym(module, search->name);
+    search->function = dlsym(module, search->name);
     dlclose(module);
     Dl_info where;
-    if (search->found && dladdr(search->found, &where) && where.dli_fbase == (void *)info->dlpi_addr) return 1;
-    search->found = NULL;
+    if (search->function && dladdr(search->function, &where) && where.dli_fbase == (void *)info->dlpi_addr) return 1;
+    search->function = NULL;
     return 0;
 }
 
 void *buddysim_find_function(const char *name);
 __attribute__((visibility("hidden"))) void *buddysim_find_function(const char *name) {
-    void *found = dlsym(RTLD_NEXT, name);
-    if (!found) {
+    void *function = dlsym(RTLD_NEXT, name);
+    if (!function) {
         struct search search = {name, NULL};
-        dl_iterate_phdr(look_in_module, &search);
-        found = search.found;
+        dl_iterate_phdr(search_module, &search);
+        function = search.function;
     }
-    if (!found) {
-        static const char problem[] = "buddysim: error: the counted function was not found: ";
+    if (!function) {
+        static const char problem[] = "buddysim: error: the counted function was not function: ";
         if (write(2, problem, sizeof problem - 1) < 0 || write(2, name, strlen(name)) < 0 || write(2, "\n", 1) < 0) abort();
         abort();
     }
-    return found;
+    return function;
 }

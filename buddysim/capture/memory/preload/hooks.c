@@ -1,4 +1,4 @@
-/* The functions that the program calls instead of libc's: each calls libc's and notes the allocation. */
+/* The functions that the program calls instead of libc's: each calls libc's function and records the allocation. */
 #include "capture.h"
 
 #include <dlfcn.h>
@@ -25,7 +25,7 @@ static struct {
     int (*brk)(void *);
 } next;
 
-THREAD_LOCAL int inside; /* in the allocator, or in this library: what is allocated here is not the program's */
+THREAD_LOCAL int inside; /* > 0 in the allocator or in this library: allocations here are not the program's */
 static atomic_bool resolved, begun;
 static _Alignas(16) char arena[ARENA_BYTES];
 static atomic_size_t arena_used;
@@ -89,17 +89,17 @@ uint32_t call_stack(uintptr_t *frames) {
     return walk.count;
 }
 
-static void tell(void) {
+static void report_uncaptured_copy(void) {
     int problem = errno;
     inside++;
-    tell_of_copy();
+    report_copy();
     inside--;
     errno = problem;
 }
 
 static bool tracked(size_t bytes) {
-    if (bytes < settings.least_bytes || inside) return false;
-    if (atomic_load_explicit(&uncaptured_copy, memory_order_relaxed)) tell();
+    if (bytes < settings.min_bytes || inside) return false;
+    if (atomic_load_explicit(&uncaptured_copy, memory_order_relaxed)) report_uncaptured_copy();
     return atomic_load_explicit(&capturing, memory_order_acquire);
 }
 
@@ -119,7 +119,7 @@ static void forget(void *address) {
     if (inside || !table_may_hold((uintptr_t)address)) return;
     before_free();
     pthread_mutex_lock(&table_lock);
-    table_take((uintptr_t)address, NULL);
+    table_remove((uintptr_t)address, NULL);
     pthread_mutex_unlock(&table_lock);
 }
 
@@ -161,12 +161,12 @@ static void *move(void *address, size_t bytes) {
     bool was_tracked = false;
     if (address && !inside && table_may_hold((uintptr_t)address)) {
         pthread_mutex_lock(&table_lock);
-        was_tracked = table_take((uintptr_t)address, &before);
+        was_tracked = table_remove((uintptr_t)address, &before);
     }
     CALL(moved, next.realloc(address, bytes));
     if (was_tracked) {
         int problem = errno;
-        if (!moved && bytes) table_put_back(&before);
+        if (!moved && bytes) table_restore(&before);
         pthread_mutex_unlock(&table_lock);
         errno = problem;
     }
@@ -177,8 +177,8 @@ PUBLIC void *realloc(void *address, size_t bytes) {
     if (!ready()) return from_arena(bytes);
     if (in_arena(address)) {
         void *copy = malloc(bytes);
-        size_t there = (size_t)(arena + ARENA_BYTES - (char *)address);
-        if (copy) memcpy(copy, address, bytes < there ? bytes : there);
+        size_t arena_left = (size_t)(arena + ARENA_BYTES - (char *)address);
+        if (copy) memcpy(copy, address, bytes < arena_left ? bytes : arena_left);
         return copy;
     }
     return allocated("realloc", move(address, bytes), bytes);
@@ -238,7 +238,7 @@ static void forget_range(void *address, size_t bytes) {
     errno = problem;
 }
 
-/* Reserved address space (PROT_NONE) is no memory yet. */
+/* Reserved address space (PROT_NONE) is not memory. */
 static void note_map(void *address, size_t bytes, int protection, int flags) {
     if (address == MAP_FAILED || inside) return;
     if (flags & MAP_FIXED) forget_range(address, bytes);
@@ -271,20 +271,20 @@ PUBLIC int munmap(void *address, size_t bytes) {
 PUBLIC void *mremap(void *address, size_t bytes, size_t new_bytes, int flags, ...) {
     va_list arguments;
     va_start(arguments, flags);
-    void *wanted = flags & MREMAP_FIXED ? va_arg(arguments, void *) : NULL;
+    void *new_address = flags & MREMAP_FIXED ? va_arg(arguments, void *) : NULL;
     va_end(arguments);
     ready();
     struct allocation before;
     bool was_tracked = false;
     if (!inside && table_may_hold((uintptr_t)address)) {
         pthread_mutex_lock(&table_lock);
-        was_tracked = table_take((uintptr_t)address, &before);
+        was_tracked = table_remove((uintptr_t)address, &before);
     }
     void *moved;
-    CALL(moved, next.mremap(address, bytes, new_bytes, flags, wanted));
+    CALL(moved, next.mremap(address, bytes, new_bytes, flags, new_address));
     if (was_tracked) {
         int problem = errno;
-        if (moved == MAP_FAILED) table_put_back(&before);
+        if (moved == MAP_FAILED) table_restore(&before);
         else table_add((uintptr_t)moved, new_bytes, before.kind, before.frames, before.n_frames, NULL);
         pthread_mutex_unlock(&table_lock);
         errno = problem;
@@ -292,7 +292,7 @@ PUBLIC void *mremap(void *address, size_t bytes, size_t new_bytes, int flags, ..
     return moved;
 }
 
-/* What the program adds to its heap by itself is no allocation, but isn't malloc's either. */
+/* Memory that the program adds to its heap by itself is no allocation, and does not belong to malloc. */
 PUBLIC void *sbrk(intptr_t change) {
     ready();
     void *before = next.sbrk(change);

@@ -1,6 +1,6 @@
 /* The library's life in a process: it captures the program that the command started and any program that replaces it
- * (exec). The program sees its environment without the library. Of its children it says what they run; where they are
- * followed, it stays in the environment and captures them too. */
+ * (exec). The program sees its environment without the library. The library reports the programs of its children; with
+ * --follow, it stays in the environment and captures them too. */
 #include "capture.h"
 
 #include <dlfcn.h>
@@ -15,21 +15,21 @@
 
 #define VARIABLE "BUDDYSIM_CAPTURE_MEMORY"
 #define PUBLIC __attribute__((visibility("default")))
-#define OWN_MEMORY 1 /* of a CHILD: what it runs has memory of its own */
+#define OWN_MEMORY 1 /* of a CHILD: its program has memory of its own */
 
 extern char **environ;
-struct settings settings = {.least_bytes = SIZE_MAX};
+struct settings settings = {.min_bytes = SIZE_MAX};
 atomic_bool capturing, uncaptured_copy;
 static unsigned forks;
-static char setting_text[2048], preload_text[4096]; /* as they were found: "NAME=value" */
+static char setting_text[2048], preload_text[4096]; /* initial values, as "NAME=value" */
 
 /* Value of `key` in "key=value;key=value", copied into `value`; false where there is none. */
-static bool read_setting(const char *text, const char *key, char *value, size_t room) {
+static bool read_setting(const char *text, const char *key, char *value, size_t capacity) {
     size_t length = strlen(key);
     for (const char *at = text; at; at = strchr(at, ';') ? strchr(at, ';') + 1 : NULL) {
         if (strncmp(at, key, length) || at[length] != '=') continue;
         size_t bytes = strcspn(at + length + 1, ";");
-        if (bytes >= room) return false;
+        if (bytes >= capacity) return false;
         memcpy(value, at + length + 1, bytes);
         value[bytes] = 0;
         return true;
@@ -42,7 +42,7 @@ static uint64_t read_number(const char *text, const char *key) {
     return read_setting(text, key, value, sizeof value) ? strtoull(value, NULL, 10) : 0;
 }
 
-/* Takes our entry out of LD_PRELOAD; other entries stay. */
+/* Removes this library from LD_PRELOAD; other entries stay. */
 static void clean_environment(void) {
     const char *others = strchr(preload_text, ':');
     if (others) setenv("LD_PRELOAD", others + 1, 1);
@@ -81,7 +81,7 @@ static void in_child(void) {
     start_trigger();
 }
 
-void tell_of_copy(void) {
+void report_copy(void) {
     if (atomic_exchange(&uncaptured_copy, false)) send_message(CHILD, OWN_MEMORY, 0, "");
 }
 
@@ -109,7 +109,7 @@ bool begin_capture(void) {
     settings.sample_bytes = read_number(text, "sample");
     settings.page_bytes = read_number(text, "page");
     settings.seed = read_number(text, "seed");
-    settings.least_bytes = read_number(text, "least");
+    settings.min_bytes = read_number(text, "min");
     owner = getpid();
     uintptr_t frames[MAX_FRAMES];
     call_stack(frames); /* the unwinder's first use */
@@ -134,9 +134,9 @@ __attribute__((destructor)) static void end(void) {
 
 /* Exec: the program that replaces this one is captured too, and one that replaces a child that is followed. */
 
-static bool replaces_us(void) { return atomic_load(&capturing) && getpid() == owner; }
+static bool is_captured_process(void) { return atomic_load(&capturing) && getpid() == owner; }
 
-static bool in_a_child(void) { return owner && getpid() != owner; }
+static bool is_child(void) { return owner && getpid() != owner; }
 
 static size_t length_of(char *const list[]) {
     size_t count = 0;
@@ -144,41 +144,46 @@ static size_t length_of(char *const list[]) {
     return count;
 }
 
-/* The program's environment with ours in front; `room` has two elements more than it. */
-static char **our_environment(char *const environment[], char **room, char *preload, size_t preload_bytes) {
+/* The program's environment with this library's variables in front; `result` has two more elements. */
+static char **environment_with_library(char *const environment[], char **result, char *preload, size_t preload_bytes) {
     size_t count = 0;
-    const char *theirs = "";
-    size_t ours = strcspn(preload_text, ":") - (sizeof "LD_PRELOAD=" - 1);
+    const char *program_preload = "";
+    size_t library_bytes = strcspn(preload_text, ":") - (sizeof "LD_PRELOAD=" - 1);
     const char *library = preload_text + sizeof "LD_PRELOAD=" - 1;
-    room[count++] = setting_text;
-    room[count++] = preload;
+    result[count++] = setting_text;
+    result[count++] = preload;
     for (char *const *at = environment; at && *at; at++) {
         if (!strncmp(*at, VARIABLE "=", sizeof VARIABLE)) continue;
-        if (!strncmp(*at, "LD_PRELOAD=", 11)) theirs = *at + 11;
-        else room[count++] = *at;
+        if (!strncmp(*at, "LD_PRELOAD=", 11)) program_preload = *at + 11;
+        else result[count++] = *at;
     }
-    room[count] = NULL;
-    if (!strncmp(theirs, library, ours)) theirs += ours + (theirs[ours] == ':'); /* it is still there */
-    snprintf(preload, preload_bytes, "LD_PRELOAD=%.*s%s%s", (int)ours, library, *theirs ? ":" : "", theirs);
-    return room;
+    result[count] = NULL;
+    if (!strncmp(program_preload, library, library_bytes)) /* the library is already listed */
+        program_preload += library_bytes + (program_preload[library_bytes] == ':');
+    const char *colon = *program_preload ? ":" : "";
+    snprintf(preload, preload_bytes, "LD_PRELOAD=%.*s%s%s", (int)library_bytes, library, colon, program_preload);
+    return result;
 }
 
-#define WITH_OURS(program, environment)                                                                                          \
+#define WITH_LIBRARY(program, environment)                                                                              \
     char preload[8192];                                                                                                 \
-    char *room[length_of(environment) + 3];                                                                             \
-    bool ours = replaces_us();                                                                                          \
-    if (ours) hold_trigger();                                                                                           \
-    else if (in_a_child()) send_message(CHILD, OWN_MEMORY, 0, program);                                                          \
-    char *const *passed = ours || (owner && settings.follow) ? our_environment(environment, room, preload, sizeof preload) : (environment)
+    char *extended[length_of(environment) + 3];                                                                         \
+    bool is_captured = is_captured_process();                                                                           \
+    if (is_captured) hold_trigger();                                                                                    \
+    else if (is_child()) send_message(CHILD, OWN_MEMORY, 0, program);                                                   \
+    bool follows = owner && settings.follow;                                                                            \
+    char *const *passed = is_captured || follows                                                                        \
+                              ? environment_with_library(environment, extended, preload, sizeof preload)                \
+                              : (environment)
 
 typedef int exec_function(const char *, char *const[], char *const[]);
 
 static int call_exec(const char *function, const char *path, char *const arguments[], char *const environment[]) {
-    WITH_OURS(path, environment);
+    WITH_LIBRARY(path, environment);
     exec_function *next;
     *(void **)&next = dlsym(RTLD_NEXT, function);
     int result = next(path, arguments, passed);
-    if (ours) release_trigger();
+    if (is_captured) release_trigger();
     return result;
 }
 
@@ -195,11 +200,11 @@ PUBLIC int execv(const char *path, char *const arguments[]) { return call_exec("
 PUBLIC int execvp(const char *file, char *const arguments[]) { return call_exec("execvpe", file, arguments, environ); }
 
 PUBLIC int fexecve(int fd, char *const arguments[], char *const environment[]) {
-    WITH_OURS("", environment);
+    WITH_LIBRARY("", environment);
     int (*next)(int, char *const[], char *const[]);
     *(void **)&next = dlsym(RTLD_NEXT, "fexecve");
     int result = next(fd, arguments, passed);
-    if (ours) release_trigger();
+    if (is_captured) release_trigger();
     return result;
 }
 
@@ -242,10 +247,10 @@ typedef int spawn_function(pid_t *, const char *, const posix_spawn_file_actions
 static int call_spawn(const char *function, pid_t *child, const char *path, const posix_spawn_file_actions_t *actions,
                       const posix_spawnattr_t *attributes, char *const arguments[], char *const environment[]) {
     char preload[8192];
-    char *room[length_of(environment) + 3];
-    if (replaces_us()) send_message(CHILD, OWN_MEMORY, 0, path);
+    char *extended[length_of(environment) + 3];
+    if (is_captured_process()) send_message(CHILD, OWN_MEMORY, 0, path);
     bool follow = owner && settings.follow;
-    char *const *passed = follow ? our_environment(environment, room, preload, sizeof preload) : environment;
+    char *const *passed = follow ? environment_with_library(environment, extended, preload, sizeof preload) : environment;
     spawn_function *next;
     *(void **)&next = dlsym(RTLD_NEXT, function);
     return next(child, path, actions, attributes, arguments, passed);
@@ -262,14 +267,14 @@ PUBLIC int posix_spawnp(pid_t *child, const char *file, const posix_spawn_file_a
 }
 
 PUBLIC int system(const char *command) {
-    if (command && replaces_us()) send_message(CHILD, OWN_MEMORY, 0, command);
+    if (command && is_captured_process()) send_message(CHILD, OWN_MEMORY, 0, command);
     int (*next)(const char *);
     *(void **)&next = dlsym(RTLD_NEXT, "system");
     return next(command);
 }
 
 PUBLIC FILE *popen(const char *command, const char *mode) {
-    if (replaces_us()) send_message(CHILD, OWN_MEMORY, 0, command);
+    if (is_captured_process()) send_message(CHILD, OWN_MEMORY, 0, command);
     FILE *(*next)(const char *, const char *);
     *(void **)&next = dlsym(RTLD_NEXT, "popen");
     return next(command, mode);

@@ -1,7 +1,7 @@
 /* A snapshot: a copy-on-write image of the process sends its memory to the capture command, while the program runs on.
  *
  * The image is a bare clone() without an exit signal, so the program gets no SIGCHLD and wait() doesn't return it. It
- * makes system calls only: a lock that another thread held at that moment stays locked in it. */
+ * only makes system calls: a lock that another thread held at the clone stays locked in it. */
 #include "capture.h"
 
 #include <errno.h>
@@ -60,7 +60,7 @@ static size_t send_some(int fd, const void *data, size_t bytes, int flags) {
     return done;
 }
 
-/* In the image: ends it where nobody listens any more. */
+/* In the image: exits if the connection is closed. */
 static void send_all(int fd, const void *data, size_t bytes, int flags) {
     if (send_some(fd, data, bytes, flags) < bytes) syscall(SYS_exit_group, 1);
 }
@@ -104,16 +104,16 @@ static void send_maps(int fd) {
     send_all(fd, &bytes, sizeof bytes, MSG_MORE);
 }
 
-static void send_piece(int fd, enum piece kind, uint64_t offset, uint64_t bytes) {
-    struct piece_head head = {kind, 0, offset, bytes};
+static void send_fragment(int fd, enum fragment kind, uint64_t offset, uint64_t bytes) {
+    struct fragment_head head = {kind, 0, offset, bytes};
     send_all(fd, &head, sizeof head, MSG_MORE);
 }
 
-/* Memory that can't be read is sent as zeros; a second piece marks it. */
+/* Memory that can't be read is sent as zeros; a second fragment marks it. */
 static void send_memory(int fd, const struct allocation *from, size_t offset, size_t bytes) {
     const char *data = (const char *)from->base + offset;
     size_t done = 0, bad_from = 0, bad = 0;
-    send_piece(fd, PIECE_DATA, offset, bytes);
+    send_fragment(fd, FRAGMENT_DATA, offset, bytes);
     while (done < bytes) {
         done += send_some(fd, data + done, bytes - done, 0);
         if (done == bytes) break;
@@ -129,7 +129,7 @@ static void send_memory(int fd, const struct allocation *from, size_t offset, si
         }
         done += part;
     }
-    if (bad) send_piece(fd, PIECE_UNREADABLE, offset + bad_from, bad);
+    if (bad) send_fragment(fd, FRAGMENT_UNREADABLE, offset + bad_from, bad);
 }
 
 /* Pages that were never written, by the kernel's page table, are sent without their bytes. */
@@ -152,7 +152,7 @@ static void send_range(int fd, long page_map, const struct allocation *from, siz
         for (size_t page = 0; page < count && at < end; page++) {
             bool zero = !(entries[page] & PAGE_PRESENT);
             if (zero != run_is_zero) {
-                if (at > run && run_is_zero) send_piece(fd, PIECE_ZERO, run, at - run);
+                if (at > run && run_is_zero) send_fragment(fd, FRAGMENT_ZERO, run, at - run);
                 else if (at > run) send_memory(fd, from, run, at - run);
                 run = at;
                 run_is_zero = zero;
@@ -161,7 +161,7 @@ static void send_range(int fd, long page_map, const struct allocation *from, siz
             if (at > end) at = end;
         }
     }
-    if (run_is_zero) send_piece(fd, PIECE_ZERO, run, end - run);
+    if (run_is_zero) send_fragment(fd, FRAGMENT_ZERO, run, end - run);
     else send_memory(fd, from, run, end - run);
 }
 
@@ -172,15 +172,15 @@ static uint64_t mix(uint64_t value) { /* splitmix64, Steele et al. 2014 */
     return value ^ (value >> 31);
 }
 
-/* One page of each stratum of pages, chosen by the seed: the same ones in every snapshot. page_sampling.py is its twin. */
+/* One page of each stratum of pages, chosen by the seed: the same ones in every snapshot, as in page_sampling.py. */
 static void send_contents(int fd, long page_map, const struct allocation *from) {
     if (from->bytes <= settings.whole_bytes) {
         send_range(fd, page_map, from, 0, from->bytes);
         return;
     }
     uint64_t page = settings.page_bytes, n_pages = (from->bytes + page - 1) / page;
-    uint64_t wanted = settings.sample_bytes / page ? settings.sample_bytes / page : 1;
-    uint64_t stratum = (n_pages + wanted - 1) / wanted;
+    uint64_t n_samples = settings.sample_bytes / page ? settings.sample_bytes / page : 1;
+    uint64_t stratum = (n_pages + n_samples - 1) / n_samples;
     for (uint64_t first = 0; first < n_pages; first += stratum) {
         uint64_t here = n_pages - first < stratum ? n_pages - first : stratum;
         uint64_t offset = (first + mix(settings.seed + first) % here) * page;
@@ -193,7 +193,7 @@ static void send_image(int fd, uint64_t position) {
     struct message_head head = head_of(SNAPSHOT, position, 0);
     head.pid = (uint64_t)owner;
     head.cpu_ns = 0; /* the image's own */
-    head.residence = find_unclaimed(page_map);
+    head.residence = find_untracked(page_map);
     send_all(fd, &head, sizeof head, MSG_MORE);
     send_maps(fd);
     for (size_t item = 0; item < table.count; item++) {
@@ -208,12 +208,12 @@ static void send_image(int fd, uint64_t position) {
     send_all(fd, &end, sizeof end, MSG_MORE);
     for (size_t item = 0; item < table.count; item++) {
         send_contents(fd, page_map, &table.items[item]);
-        send_piece(fd, PIECE_END, table.items[item].bytes, 0);
+        send_fragment(fd, FRAGMENT_END, table.items[item].bytes, 0);
     }
     send_all(fd, &end, sizeof end, 0);
 }
 
-/* The image keeps none of the program's descriptors open, and is the first to be killed where memory runs out. */
+/* The image closes the program's descriptors, and is the first process to be killed if memory runs out. */
 static void detach_from_program(void) {
 #ifdef SYS_close_range
     if (syscall(SYS_close_range, 0, ~0U, 0) < 0)
@@ -226,8 +226,8 @@ static void detach_from_program(void) {
     }
 }
 
-/* All that the image does. The program waits until it has connected: whatever happens to the program afterwards, the
- * capture command waits for the image. */
+/* The image's work. The program waits until the image has connected; after that the capture command waits for the image,
+ * whatever happens to the program. */
 static void run_image(uint64_t position) {
     detach_from_program();
     int fd = connect_to_command();
@@ -247,7 +247,7 @@ void prepare_snapshots(void) {
     connected = page == -1 ? NULL : (void *)page;
     last_image = 0;
     atomic_store(&snapshots_taken, 0);
-    prepare_unclaimed();
+    prepare_untracked();
 }
 
 /* At most one image at a time. */
@@ -270,7 +270,7 @@ bool take_snapshot(uint64_t position) {
     sigfillset(&all);
     pthread_mutex_lock(&table_lock);
     pthread_sigmask(SIG_BLOCK, &all, &before);
-    last_image_bytes = unclaimed_bytes();
+    last_image_bytes = untracked_bytes();
     for (size_t item = 0; item < table.count; item++) last_image_bytes += table.items[item].bytes;
     long image = syscall(SYS_clone, 0, NULL, NULL, NULL, NULL);
     if (image == 0) run_image(position);

@@ -27,48 +27,48 @@ struct module {
 };
 
 static unsigned long long modules_seen;
-static uintptr_t *seen; /* first addresses of the segments that were looked at */
-static size_t n_seen, seen_room;
+static uintptr_t *seen; /* first addresses of the segments that were scanned */
+static size_t n_seen, seen_capacity;
 
 static bool seen_before(uintptr_t base) {
     for (size_t at = 0; at < n_seen; at++)
         if (seen[at] == base) return true;
-    if (n_seen == seen_room) {
-        size_t room = seen_room ? 2 * seen_room : 512;
-        uintptr_t *larger = pages(room * sizeof *larger);
+    if (n_seen == seen_capacity) {
+        size_t capacity = seen_capacity ? 2 * seen_capacity : 512;
+        uintptr_t *larger = pages(capacity * sizeof *larger);
         if (!larger) return true;
         if (seen) {
             memcpy(larger, seen, n_seen * sizeof *seen);
-            release_pages(seen, seen_room * sizeof *seen);
+            release_pages(seen, seen_capacity * sizeof *seen);
         }
         seen = larger;
-        seen_room = room;
+        seen_capacity = capacity;
     }
     seen[n_seen++] = base;
     return false;
 }
 
-static const char *keep_text(const char *text, size_t bytes) {
-    static char *room;
+static const char *copy_text(const char *text, size_t bytes) {
+    static char *block;
     static size_t left;
     if (bytes + 1 > left) {
         left = bytes + 1 > 65536 ? bytes + 1 : 65536;
-        room = pages(left);
-        if (!room) {
+        block = pages(left);
+        if (!block) {
             left = 0;
             return "";
         }
     }
-    char *kept = room;
-    memcpy(kept, text, bytes);
-    kept[bytes] = 0;
-    room += bytes + 1;
+    char *copy = block;
+    memcpy(copy, text, bytes);
+    copy[bytes] = 0;
+    block += bytes + 1;
     left -= bytes + 1;
-    return kept;
+    return copy;
 }
 
 /* Inserts into a list sorted by address; of two objects at one address the larger one stays. */
-static void add_object(struct object *objects, size_t *count, size_t room, struct object object) {
+static void add_object(struct object *objects, size_t *count, size_t capacity, struct object object) {
     size_t at = *count;
     while (at && objects[at - 1].base > object.base) at--;
     if (at && objects[at - 1].base + objects[at - 1].bytes > object.base) return;
@@ -76,13 +76,13 @@ static void add_object(struct object *objects, size_t *count, size_t room, struc
         if (objects[at].bytes < object.bytes) objects[at] = object;
         return;
     }
-    if (*count == room) return;
+    if (*count == capacity) return;
     memmove(&objects[at + 1], &objects[at], (*count - at) * sizeof *objects);
     objects[at] = object;
     ++*count;
 }
 
-/* The languages' own libraries: their static data isn't the program's. */
+/* The languages' own libraries: their static data does not belong to the program. */
 static bool is_runtime(const char *name) {
     static const char *const names[] = {"libc.so", "ld-linux", "libm.so", "libstdc++.so", "libgcc_s.so", "libgfortran.so",
                                         "libquadmath.so", "libpthread.so", "linux-vdso.so"};
@@ -96,8 +96,8 @@ static const char *base_name(const char *path) {
     return slash ? slash + 1 : path;
 }
 
-/* Objects of at least `settings.least_bytes` in the module's writable segments, by the symbol table in its file. */
-static size_t read_symbols(const struct module *module, struct object *objects, size_t room) {
+/* Objects of at least `settings.min_bytes` in the module's writable segments, by the symbol table in its file. */
+static size_t read_symbols(const struct module *module, struct object *objects, size_t capacity) {
     size_t count = 0;
     long fd = syscall(SYS_openat, AT_FDCWD, module->path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return 0;
@@ -123,7 +123,7 @@ static size_t read_symbols(const struct module *module, struct object *objects, 
                      texts->sh_offset <= size && texts->sh_size <= size - texts->sh_offset;
         const ElfW(Sym) *symbol = (const ElfW(Sym) *)(file + symbols->sh_offset);
         for (size_t left = whole ? symbols->sh_size / sizeof *symbol : 0; left; left--, symbol++) {
-            if ((symbol->st_info & 15) != STT_OBJECT || symbol->st_size < settings.least_bytes ||
+            if ((symbol->st_info & 15) != STT_OBJECT || symbol->st_size < settings.min_bytes ||
                 symbol->st_name >= texts->sh_size || symbol->st_shndx == SHN_UNDEF)
                 continue;
             struct object object = {module->load_address + symbol->st_value, symbol->st_size, NULL};
@@ -131,8 +131,8 @@ static size_t read_symbols(const struct module *module, struct object *objects, 
                 const struct object *segment = &module->segments[at];
                 if (object.base < segment->base || object.base + object.bytes > segment->base + segment->bytes) continue;
                 const char *name = (const char *)file + texts->sh_offset + symbol->st_name;
-                object.name = keep_text(name, strnlen(name, texts->sh_size - symbol->st_name));
-                add_object(objects, &count, room, object);
+                object.name = copy_text(name, strnlen(name, texts->sh_size - symbol->st_name));
+                add_object(objects, &count, capacity, object);
             }
         }
     }
@@ -141,20 +141,20 @@ static size_t read_symbols(const struct module *module, struct object *objects, 
 }
 
 static void add_static(uintptr_t base, uintptr_t end, const char *name) {
-    if (end > base && end - base >= settings.least_bytes)
+    if (end > base && end - base >= settings.min_bytes)
         table_add(base, end - base, KIND_STATIC, NULL, 0, name);
 }
 
 static void add_module(const struct module *module) {
-    const size_t room = 4096;
-    struct object *objects = pages(room * sizeof *objects);
+    const size_t capacity = 4096;
+    struct object *objects = pages(capacity * sizeof *objects);
     if (!objects) return;
-    size_t count = read_symbols(module, objects, room);
+    size_t count = read_symbols(module, objects, capacity);
     char rest[MAX_PATH];
     size_t length = strnlen(base_name(module->path), MAX_PATH - 32);
     memcpy(rest, base_name(module->path), length);
     memcpy(rest + length, ": other static data", 20);
-    const char *others = keep_text(rest, length + 19);
+    const char *others = copy_text(rest, length + 19);
     pthread_mutex_lock(&table_lock);
     for (int at = 0; at < module->n_segments; at++) {
         const struct object *segment = &module->segments[at];
@@ -168,22 +168,22 @@ static void add_module(const struct module *module) {
         add_static(from, end, others);
     }
     pthread_mutex_unlock(&table_lock);
-    release_pages(objects, room * sizeof *objects);
+    release_pages(objects, capacity * sizeof *objects);
 }
 
-static int look_at_module(struct dl_phdr_info *info, size_t size, void *data) {
+static int scan_module(struct dl_phdr_info *info, size_t size, void *data) {
     struct module *module = data;
     (void)size;
     if (modules_seen == info->dlpi_adds && n_seen) return 1; /* nothing was loaded since */
     module->load_address = info->dlpi_addr;
     module->n_segments = 0;
-    bool ours = false;
+    bool is_own_library = false;
     for (int at = 0; at < info->dlpi_phnum; at++) {
         const ElfW(Phdr) *segment = &info->dlpi_phdr[at];
         if (segment->p_type != PT_LOAD) continue;
         uintptr_t base = info->dlpi_addr + segment->p_vaddr;
-        ours |= (uintptr_t)&settings >= base && (uintptr_t)&settings < base + segment->p_memsz;
-        if ((segment->p_flags & PF_W) && segment->p_memsz >= settings.least_bytes && module->n_segments < MAX_SEGMENTS)
+        is_own_library |= (uintptr_t)&settings >= base && (uintptr_t)&settings < base + segment->p_memsz;
+        if ((segment->p_flags & PF_W) && segment->p_memsz >= settings.min_bytes && module->n_segments < MAX_SEGMENTS)
             module->segments[module->n_segments++] = (struct object){base, segment->p_memsz, NULL};
     }
     if (!module->n_segments || seen_before(module->segments[0].base)) return 0;
@@ -196,11 +196,11 @@ static int look_at_module(struct dl_phdr_info *info, size_t size, void *data) {
         memcpy(module->path, path, (size_t)length);
     }
     module->path[length] = 0;
-    if (!ours && !is_runtime(base_name(module->path))) {
+    if (!is_own_library && !is_runtime(base_name(module->path))) {
         add_module(module);
         return 0;
     }
-    for (int at = 0; at < module->n_segments; at++) leave_out(module->segments[at].base, module->segments[at].bytes);
+    for (int at = 0; at < module->n_segments; at++) exclude_range(module->segments[at].base, module->segments[at].bytes);
     return 0;
 }
 
@@ -210,11 +210,11 @@ static int count_loads(struct dl_phdr_info *info, size_t size, void *data) {
     return 1;
 }
 
-/* Looks at the modules that were loaded since the last time. */
+/* Scans the modules that were loaded since the last call. */
 void find_static_data(void) {
-    static struct module module; /* callers take turns */
+    static struct module module; /* one caller at a time */
     unsigned long long loads = 0;
     dl_iterate_phdr(count_loads, &loads);
-    dl_iterate_phdr(look_at_module, &module);
+    dl_iterate_phdr(scan_module, &module);
     modules_seen = loads;
 }

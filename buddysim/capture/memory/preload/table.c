@@ -17,7 +17,7 @@ struct index {
 };
 
 #define GONE ((uintptr_t)1)
-#define FIRST_ROOM 1024
+#define INITIAL_CAPACITY 1024
 
 struct table table;
 pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -28,12 +28,12 @@ static size_t maps_live;
 void *pages(size_t bytes) {
     long address = syscall(SYS_mmap, NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (address == -1) return NULL;
-    leave_out((uintptr_t)address, bytes);
+    exclude_range((uintptr_t)address, bytes);
     return (void *)address;
 }
 
 void release_pages(void *address, size_t bytes) {
-    leave_in((uintptr_t)address);
+    include_range((uintptr_t)address);
     syscall(SYS_munmap, address, bytes);
 }
 
@@ -43,9 +43,9 @@ static size_t hash(uintptr_t base) { return (size_t)((base >> 4) * UINT64_C(0x9E
 static struct bucket *find(struct index *index, uintptr_t base) {
     if (!index) return NULL;
     for (size_t at = hash(base) & index->mask;; at = (at + 1) & index->mask) {
-        uintptr_t found = atomic_load_explicit(&index->buckets[at].base, memory_order_acquire);
-        if (found == base) return &index->buckets[at];
-        if (!found) return NULL;
+        uintptr_t bucket_base = atomic_load_explicit(&index->buckets[at].base, memory_order_acquire);
+        if (bucket_base == base) return &index->buckets[at];
+        if (!bucket_base) return NULL;
     }
 }
 
@@ -58,10 +58,10 @@ static void insert(struct index *index, uintptr_t base, size_t item) {
 }
 
 /* Old indices stay mapped, as another thread may be reading one. Together they are smaller than the current one. */
-static bool make_room(void) {
+static bool grow_table(void) {
     struct index *index = atomic_load(&current);
     if (!index || 2 * (index->used + 1) > index->mask) {
-        size_t size = FIRST_ROOM;
+        size_t size = INITIAL_CAPACITY;
         while (size < 4 * (table.count + 1)) size *= 2;
         if (index && size < index->mask + 1) size = index->mask + 1;
         struct index *larger = pages(sizeof *larger + size * sizeof(struct bucket));
@@ -70,16 +70,16 @@ static bool make_room(void) {
         for (size_t item = 0; item < table.count; item++) insert(larger, table.items[item].base, item);
         atomic_store_explicit(&current, larger, memory_order_release);
     }
-    if (table.count == table.room) {
-        size_t room = table.room ? 2 * table.room : FIRST_ROOM;
-        struct allocation *items = pages(room * sizeof *items);
+    if (table.count == table.capacity) {
+        size_t capacity = table.capacity ? 2 * table.capacity : INITIAL_CAPACITY;
+        struct allocation *items = pages(capacity * sizeof *items);
         if (!items) return false;
         if (table.items) {
             memcpy(items, table.items, table.count * sizeof *items);
-            release_pages(table.items, table.room * sizeof *items);
+            release_pages(table.items, table.capacity * sizeof *items);
         }
         table.items = items;
-        table.room = room;
+        table.capacity = capacity;
     }
     return true;
 }
@@ -90,17 +90,17 @@ bool table_may_hold(uintptr_t base) {
 
 static bool is_map(enum kind kind) { return kind == KIND_MAP || kind == KIND_SHARED_MAP; }
 
-bool table_take(uintptr_t base, struct allocation *taken) {
+bool table_remove(uintptr_t base, struct allocation *removed) {
     struct index *index = atomic_load(&current);
     struct bucket *bucket = find(index, base);
     if (!bucket) return false;
-    struct allocation *gone = &table.items[bucket->item], *last = &table.items[table.count - 1];
-    if (taken) *taken = *gone;
-    if (is_map(gone->kind)) maps_live--;
+    struct allocation *entry = &table.items[bucket->item], *last = &table.items[table.count - 1];
+    if (removed) *removed = *entry;
+    if (is_map(entry->kind)) maps_live--;
     atomic_store_explicit(&bucket->base, GONE, memory_order_release);
-    if (gone != last) {
+    if (entry != last) {
         find(index, last->base)->item = bucket->item;
-        *gone = *last;
+        *entry = *last;
     }
     table.count--;
     return true;
@@ -109,27 +109,27 @@ bool table_take(uintptr_t base, struct allocation *taken) {
 void table_remove_range(uintptr_t base, uintptr_t end) {
     for (size_t item = 0; item < table.count;) {
         struct allocation *other = &table.items[item];
-        if (other->base < end && base < other->base + other->bytes) table_take(other->base, NULL);
+        if (other->base < end && base < other->base + other->bytes) table_remove(other->base, NULL);
         else item++;
     }
 }
 
-void table_put_back(const struct allocation *taken) {
-    if (!make_room()) return;
-    table.items[table.count] = *taken;
-    insert(atomic_load(&current), taken->base, table.count);
+void table_restore(const struct allocation *removed) {
+    if (!grow_table()) return;
+    table.items[table.count] = *removed;
+    insert(atomic_load(&current), removed->base, table.count);
     table.count++;
-    if (is_map(taken->kind)) maps_live++;
+    if (is_map(removed->kind)) maps_live++;
 }
 
-/* Removes what it overlaps: freed unseen, or a mapping that an allocator hands out in pieces. */
+/* Removes allocations that it overlaps: their free was not seen, or an allocator subdivides a mapping. */
 void table_add(uintptr_t base, size_t bytes, enum kind kind, const uintptr_t *frames, uint32_t n_frames,
                const char *name) {
-    if (table_may_hold(base)) table_take(base, NULL);
+    if (table_may_hold(base)) table_remove(base, NULL);
     if (maps_live || is_map(kind)) table_remove_range(base, base + bytes);
     struct allocation added = {base, bytes, next_id++, kind, n_frames, name, {0}};
     if (n_frames) memcpy(added.frames, frames, n_frames * sizeof *frames);
-    table_put_back(&added);
+    table_restore(&added);
     if (kind != KIND_STATIC) {
         table.recorded++;
         table.recorded_bytes += bytes;

@@ -1,8 +1,8 @@
-/* When snapshots are taken: every so many calls, or every so much processor time of the program.
+/* The trigger of snapshots: a number of calls, or a processor time of the program.
  *
- * How long the program will run is unknown. At four times the wanted number of snapshots the capture command drops every
- * other one (snapshot_recorder.py), and from then on they are taken as far apart as those that stayed. At the end there are two to
- * four times as many as wanted, of which those nearest to equal distances are chosen. */
+ * The length of the run is unknown. At four times the requested number of snapshots the capture command drops every other
+ * one (snapshot_recorder.py), and the distance between snapshots doubles. At the end there are two to four times as many
+ * snapshots as requested; those nearest to equal distances stay. */
 #include "capture.h"
 
 #include <errno.h>
@@ -10,22 +10,22 @@
 #include <string.h>
 #include <time.h>
 
-/* After a snapshot the program copies each page that it writes: up to half a second per gigabyte, measured with one
- * that writes all the time. So snapshots by time are a second per gigabyte apart, at least. */
+/* After a snapshot the program copies each page that it writes: up to half a second per gigabyte, measured with a program
+ * that writes all the time. So snapshots by time are at least a second per gigabyte apart. */
 #define NANOSECONDS_PER_BYTE 1
 
-static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t interval, kept;
+static pthread_mutex_t trigger_lock = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t interval, n_snapshots;
 static atomic_bool stopped;
 __attribute__((visibility("hidden"))) atomic_uint_fast64_t buddysim_calls;
 __attribute__((visibility("hidden"))) atomic_uint_fast64_t buddysim_next_call = UINT64_MAX;
 
 static uint64_t advance(uint64_t position) {
-    kept++;
-    if (settings.snapshots && kept >= 4 * settings.snapshots) {
-        kept = 2 * settings.snapshots;
-        uint64_t apart = position / kept;
-        if (apart > interval) interval = apart;
+    n_snapshots++;
+    if (settings.snapshots && n_snapshots >= 4 * settings.snapshots) {
+        n_snapshots = 2 * settings.snapshots;
+        uint64_t distance = position / n_snapshots;
+        if (distance > interval) interval = distance;
     }
     return position + interval;
 }
@@ -34,7 +34,7 @@ static uint64_t advance(uint64_t position) {
  * for a lock of the loader that this one holds. */
 void buddysim_due(uint64_t count);
 __attribute__((visibility("hidden"))) void buddysim_due(uint64_t count) {
-    if (!atomic_load(&capturing) || atomic_load(&stopped) || pthread_mutex_trylock(&turn)) return;
+    if (!atomic_load(&capturing) || atomic_load(&stopped) || pthread_mutex_trylock(&trigger_lock)) return;
     int problem = errno;
     if (count >= atomic_load(&buddysim_next_call)) {
         atomic_store(&buddysim_next_call, UINT64_MAX); /* the snapshot may run into hooks itself */
@@ -42,7 +42,7 @@ __attribute__((visibility("hidden"))) void buddysim_due(uint64_t count) {
         atomic_store(&buddysim_next_call, advance(count));
     }
     errno = problem;
-    pthread_mutex_unlock(&turn);
+    pthread_mutex_unlock(&trigger_lock);
 }
 
 void count_call(const char *hook) {
@@ -61,25 +61,25 @@ static void *watch_the_clock(void *nothing) {
     while (!atomic_load(&stopped)) {
         struct timespec until = {(time_t)(next / 1000000000), (long)(next % 1000000000)};
         if (clock_nanosleep(CLOCK_PROCESS_CPUTIME_ID, TIMER_ABSTIME, &until, NULL) == EINTR) continue;
-        pthread_mutex_lock(&turn);
+        pthread_mutex_lock(&trigger_lock);
         wait_for_last_image();
         uint64_t now = current_position();
         if (!atomic_load(&stopped) && atomic_load(&capturing) && now >= next) {
             take_snapshot(now);
             next = advance(now);
-            uint64_t least = last_image_bytes * NANOSECONDS_PER_BYTE;
-            if (settings.snapshots && next < now + least) next = now + least;
+            uint64_t min_distance = last_image_bytes * NANOSECONDS_PER_BYTE;
+            if (settings.snapshots && next < now + min_distance) next = now + min_distance;
         }
-        pthread_mutex_unlock(&turn);
+        pthread_mutex_unlock(&trigger_lock);
     }
     return NULL;
 }
 
 void start_trigger(void) {
-    turn = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER; /* in a child, a thread of the parent's may have held it */
-    kept = 0;
+    trigger_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER; /* in a child: a thread of the parent may have locked it */
+    n_snapshots = 0;
     interval = settings.interval;
-    atomic_store(&buddysim_calls, 0); /* without those of this library */
+    atomic_store(&buddysim_calls, 0); /* without calls of this library */
     if (settings.trigger == BY_CALLS) {
         atomic_store(&buddysim_next_call, interval);
         return;
@@ -98,27 +98,27 @@ void start_trigger(void) {
 /* No snapshots while the program tries to replace itself. The new program would get a SIGCHLD for an image of the old one,
  * so the last image has to end first. */
 void hold_trigger(void) {
-    pthread_mutex_lock(&turn);
+    pthread_mutex_lock(&trigger_lock);
     wait_for_last_image();
 }
 
-void release_trigger(void) { pthread_mutex_unlock(&turn); }
+void release_trigger(void) { pthread_mutex_unlock(&trigger_lock); }
 
 /* A large allocation is about to be freed: a run by time too short for any other snapshot gets this one. */
 void before_free(void) {
     if (settings.trigger != BY_TIME || atomic_load(&snapshots_taken) || !atomic_load(&capturing)) return;
     int problem = errno;
-    if (!atomic_load(&stopped) && !pthread_mutex_trylock(&turn)) {
+    if (!atomic_load(&stopped) && !pthread_mutex_trylock(&trigger_lock)) {
         if (!atomic_load(&snapshots_taken)) take_snapshot(current_position());
-        pthread_mutex_unlock(&turn);
+        pthread_mutex_unlock(&trigger_lock);
     }
     errno = problem;
 }
 
 /* The program ends: a run too short for any snapshot gets one now. */
 void stop_trigger(void) {
-    pthread_mutex_lock(&turn);
+    pthread_mutex_lock(&trigger_lock);
     atomic_store(&stopped, true);
     if (!atomic_load(&snapshots_taken)) take_snapshot(current_position());
-    pthread_mutex_unlock(&turn);
+    pthread_mutex_unlock(&trigger_lock);
 }

@@ -1,7 +1,8 @@
-/* Memory that no allocation of the table claims: that of an allocator which comes through neither malloc nor mmap.
+/* Untracked memory: memory of an allocator that calls neither malloc nor mmap, so that no allocation of the table has it.
  *
- * The image looks for it, by /proc/self/maps and the page table: what is private, anonymous, writable and resident, and
- * neither an allocation, nor malloc's own (smaller allocations, freed memory), nor a stack, nor this library's. */
+ * The image searches for it by /proc/self/maps and the page table. Untracked memory is private, anonymous, writable and
+ * resident. It is neither an allocation, nor malloc's own (smaller allocations, freed memory), nor a stack, nor memory of
+ * this library. */
 #include "capture.h"
 
 #include <fcntl.h>
@@ -11,70 +12,70 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define PIECES 2048
-#define LEFT_OUT 512
+#define MAX_SEGMENTS 2048
+#define MAX_EXCLUDED 512
 #define BREAKS 256
 #define FIRST_TEXT ((size_t)1 << 20)
-#define JOINED ((size_t)2 << 20)              /* a shorter stretch without memory doesn't part a piece */
-#define ARENA_MOST ((size_t)64 << 20)         /* of glibc's heaps for threads: HEAP_MAX_SIZE, which they are aligned to */
+#define MAX_HOLE ((size_t)2 << 20)              /* a shorter hole without memory does not split a segment */
+#define MAX_ARENA_BYTES ((size_t)64 << 20)         /* HEAP_MAX_SIZE: size and alignment of glibc's heaps of threads */
 #define CHUNK_MAPPED 2                        /* of a chunk's size: it has a mapping of its own (malloc/malloc.c) */
-#define STACK_TOP 8192                        /* the thread's control block is in so much of the stack's end */
+#define STACK_TOP 8192                        /* bytes at the stack's end that contain the thread's control block */
 #define FIRST_ID (UINT64_C(1) << 48)
 
 struct range {
     uintptr_t base, end;
-    bool left_out;
+    bool excluded;
 };
 
-/* What the last image found, for the next one: a piece keeps its bounds as long as it can. */
-struct pieces {
+/* Segments of the last image, for the next one: a segment keeps its bounds while its memory stays mapped. */
+struct untracked_segments {
     uint64_t next_id, bytes;
     size_t count;
     struct {
         uintptr_t base, end;
         uint64_t id;
-    } items[PIECES];
+    } items[MAX_SEGMENTS];
 };
 
 bool malloc_is_libcs = true;
-static struct pieces *pieces;
+static struct untracked_segments *segments;
 static struct {
     atomic_uintptr_t base;
     atomic_size_t bytes;
-} left_out[LEFT_OUT];
+} excluded[MAX_EXCLUDED];
 static struct range breaks[BREAKS];
 static size_t n_breaks;
 
 /* In the program. */
 
-void prepare_unclaimed(void) {
-    long shared = syscall(SYS_mmap, NULL, sizeof *pieces, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    pieces = shared == -1 ? NULL : (struct pieces *)shared;
-    if (pieces) pieces->next_id = FIRST_ID;
+void prepare_untracked(void) {
+    long shared = syscall(SYS_mmap, NULL, sizeof *segments, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    segments = shared == -1 ? NULL : (struct untracked_segments *)shared;
+    if (segments) segments->next_id = FIRST_ID;
 }
 
-uint64_t unclaimed_bytes(void) { return pieces ? pieces->bytes : 0; }
+uint64_t untracked_bytes(void) { return segments ? segments->bytes : 0; }
 
-void leave_out(uintptr_t base, size_t bytes) {
-    for (size_t at = 0; at < LEFT_OUT; at++) {
+void exclude_range(uintptr_t base, size_t bytes) {
+    for (size_t at = 0; at < MAX_EXCLUDED; at++) {
         uintptr_t empty = 0;
-        if (!atomic_compare_exchange_strong(&left_out[at].base, &empty, base)) continue;
-        atomic_store(&left_out[at].bytes, bytes);
+        if (!atomic_compare_exchange_strong(&excluded[at].base, &empty, base)) continue;
+        atomic_store(&excluded[at].bytes, bytes);
         return;
     }
 }
 
-void leave_in(uintptr_t base) {
-    for (size_t at = 0; at < LEFT_OUT; at++) {
-        uintptr_t there = base;
-        if (atomic_compare_exchange_strong(&left_out[at].base, &there, 0)) return;
+void include_range(uintptr_t base) {
+    for (size_t at = 0; at < MAX_EXCLUDED; at++) {
+        uintptr_t expected = base;
+        if (atomic_compare_exchange_strong(&excluded[at].base, &expected, 0)) return;
     }
 }
 
-/* The program itself moved its break: that part of [heap] isn't malloc's. */
+/* The program itself moved its break: that part of [heap] does not belong to malloc. */
 void note_break(uintptr_t from, uintptr_t to) {
     pthread_mutex_lock(&table_lock);
-    for (size_t at = n_breaks; at-- > 0 && to < from;) { /* it gave memory back */
+    for (size_t at = n_breaks; at-- > 0 && to < from;) { /* the break moved down */
         if (breaks[at].end > to) breaks[at].end = to < breaks[at].base ? breaks[at].base : to;
         if (breaks[at].end == breaks[at].base) breaks[at] = breaks[--n_breaks];
     }
@@ -97,7 +98,7 @@ struct walk {
     uint64_t entries[512];
 };
 
-/* Whether the page at an address has memory; without a page table, all have. */
+/* Whether the page at an address has memory; without a page table, every page counts as resident. */
 static bool resident(struct walk *walk, uintptr_t address) {
     if (walk->page_map < 0) return true;
     if (address < walk->at || address >= walk->end) {
@@ -111,10 +112,10 @@ static bool resident(struct walk *walk, uintptr_t address) {
 }
 
 static size_t resident_bytes(struct walk *walk, uintptr_t from, uintptr_t to) {
-    size_t found = 0;
+    size_t total = 0;
     for (uintptr_t at = from - from % system_page; at < to; at += system_page)
-        if (resident(walk, at)) found += system_page;
-    return found;
+        if (resident(walk, at)) total += system_page;
+    return total;
 }
 
 static void sift(struct range *ranges, size_t at, size_t count) {
@@ -140,14 +141,14 @@ static void sort_ranges(struct range *ranges, size_t count) {
 
 /* What is known of the address space: allocations, and what is left out. */
 static struct range *known_ranges(size_t *count) {
-    struct range *ranges = pages((table.count + LEFT_OUT + 1) * sizeof *ranges);
+    struct range *ranges = pages((table.count + MAX_EXCLUDED + 1) * sizeof *ranges);
     if (!ranges) return NULL;
     size_t n = 0;
     for (size_t item = 0; item < table.count; item++)
         ranges[n++] = (struct range){table.items[item].base, table.items[item].base + table.items[item].bytes, false};
-    for (size_t at = 0; at < LEFT_OUT; at++) {
-        uintptr_t base = atomic_load(&left_out[at].base);
-        if (base) ranges[n++] = (struct range){base, base + atomic_load(&left_out[at].bytes), true};
+    for (size_t at = 0; at < MAX_EXCLUDED; at++) {
+        uintptr_t base = atomic_load(&excluded[at].base);
+        if (base) ranges[n++] = (struct range){base, base + atomic_load(&excluded[at].bytes), true};
     }
     sort_ranges(ranges, n);
     *count = n;
@@ -155,16 +156,16 @@ static struct range *known_ranges(size_t *count) {
 }
 
 static char *read_maps(void) {
-    for (size_t room = FIRST_TEXT;; room *= 2) {
-        char *text = pages(room);
+    for (size_t capacity = FIRST_TEXT;; capacity *= 2) {
+        char *text = pages(capacity);
         long file = text ? syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY) : -1;
         if (file < 0) return NULL;
         size_t bytes = 0;
-        for (long got; bytes < room - 1 && (got = syscall(SYS_read, file, text + bytes, room - 1 - bytes)) > 0;)
+        for (long got; bytes < capacity - 1 && (got = syscall(SYS_read, file, text + bytes, capacity - 1 - bytes)) > 0;)
             bytes += (size_t)got;
         syscall(SYS_close, file);
-        if (bytes < room - 1) return text;
-        release_pages(text, room);
+        if (bytes < capacity - 1) return text;
+        release_pages(text, capacity);
     }
 }
 
@@ -195,9 +196,9 @@ static bool is_stack(struct walk *walk, const struct range *region) {
 
 /* glibc's struct heap_info at the beginning of a thread's heap: arena, previous one, bytes used, bytes of the mapping. */
 static bool is_arena(struct walk *walk, const struct range *region) {
-    if (region->base % ARENA_MOST || !resident(walk, region->base)) return false;
+    if (region->base % MAX_ARENA_BYTES || !resident(walk, region->base)) return false;
     const size_t *info = (const size_t *)region->base;
-    return info[0] && info[2] <= info[3] && info[3] <= ARENA_MOST && info[3] == region->end - region->base;
+    return info[0] && info[2] <= info[3] && info[3] <= MAX_ARENA_BYTES && info[3] == region->end - region->base;
 }
 
 /* The end of glibc's chunks with mappings of their own that begin at an address: smaller allocations. */
@@ -211,69 +212,69 @@ static uintptr_t after_chunks(struct walk *walk, uintptr_t from, uintptr_t to) {
     return from;
 }
 
-static void add_piece(uintptr_t from, uintptr_t to, uint64_t id, bool is_heap) {
-    struct allocation piece = {
-        .base = from, .bytes = to - from, .id = id, .kind = KIND_UNCLAIMED, .name = is_heap ? "[heap]" : "anonymous memory"};
-    table_put_back(&piece);
-    pieces->bytes += to - from;
+static void add_to_table(uintptr_t from, uintptr_t to, uint64_t id, bool is_heap) {
+    struct allocation segment = {
+        .base = from, .bytes = to - from, .id = id, .kind = KIND_UNTRACKED, .name = is_heap ? "[heap]" : "anonymous memory"};
+    table_restore(&segment);
+    segments->bytes += to - from;
 }
 
 struct search {
     struct walk walk;
-    struct pieces before; /* those of the last image */
-    size_t kept;          /* pieces of this one */
-    struct residence found;
+    struct untracked_segments before; /* of the last image */
+    size_t n_segments;                /* of this image */
+    struct residence residence;
 };
 
-static void keep_piece(struct search *search, uintptr_t from, uintptr_t to, uint64_t id, bool is_heap) {
-    if (search->kept == PIECES) return;
-    pieces->items[search->kept].base = from;
-    pieces->items[search->kept].end = to;
-    pieces->items[search->kept++].id = id ? id : pieces->next_id++;
-    add_piece(from, to, pieces->items[search->kept - 1].id, is_heap);
-    search->found.unseen -= resident_bytes(&search->walk, from, to);
+static void add_segment(struct search *search, uintptr_t from, uintptr_t to, uint64_t id, bool is_heap) {
+    if (search->n_segments == MAX_SEGMENTS) return;
+    segments->items[search->n_segments].base = from;
+    segments->items[search->n_segments].end = to;
+    segments->items[search->n_segments++].id = id ? id : segments->next_id++;
+    add_to_table(from, to, segments->items[search->n_segments - 1].id, is_heap);
+    search->residence.unseen -= resident_bytes(&search->walk, from, to);
 }
 
-/* New pieces where there is enough memory. */
-static void cut_pieces(struct search *search, uintptr_t from, uintptr_t to, bool is_heap) {
+/* Adds segments where enough memory is resident. */
+static void add_new_segments(struct search *search, uintptr_t from, uintptr_t to, bool is_heap) {
     uintptr_t first = 0, last = 0;
-    size_t there = 0;
+    size_t present_bytes = 0;
     for (uintptr_t at = from; at <= to; at += system_page) {
-        bool has = at < to && resident(&search->walk, at);
-        if (has) {
-            if (!there) first = at;
+        bool is_present_page = at < to && resident(&search->walk, at);
+        if (is_present_page) {
+            if (!present_bytes) first = at;
             last = at + system_page;
-            there += system_page;
+            present_bytes += system_page;
         }
-        if (there && (at == to || (!has && at - last >= JOINED))) {
-            if (there >= settings.least_bytes) keep_piece(search, first, last, 0, is_heap);
-            there = 0;
+        if (present_bytes && (at == to || (!is_present_page && at - last >= MAX_HOLE))) {
+            if (present_bytes >= settings.min_bytes) add_segment(search, first, last, 0, is_heap);
+            present_bytes = 0;
         }
     }
 }
 
-/* A stretch that nobody claims: the pieces that were there before, and new ones between them. */
-static void add_unclaimed(struct search *search, uintptr_t from, uintptr_t to, bool is_heap) {
+/* An untracked range: the segments of the last image, and new ones between them. */
+static void add_untracked(struct search *search, uintptr_t from, uintptr_t to, bool is_heap) {
     from = (from + system_page - 1) / system_page * system_page;
     to = to / system_page * system_page;
     if (!is_heap && malloc_is_libcs) {
         uintptr_t rest = after_chunks(&search->walk, from, to);
-        if (rest > from) search->found.malloc_rest += resident_bytes(&search->walk, from, rest);
+        if (rest > from) search->residence.malloc_rest += resident_bytes(&search->walk, from, rest);
         from = rest;
     }
     if (from >= to) return;
-    search->found.unseen += resident_bytes(&search->walk, from, to);
+    search->residence.unseen += resident_bytes(&search->walk, from, to);
     for (size_t at = 0; at < search->before.count; at++) {
         uintptr_t base = search->before.items[at].base, end = search->before.items[at].end;
         if (base < from || end > to) continue;
-        cut_pieces(search, from, base, is_heap);
-        keep_piece(search, base, end, search->before.items[at].id, is_heap);
+        add_new_segments(search, from, base, is_heap);
+        add_segment(search, base, end, search->before.items[at].id, is_heap);
         from = end;
     }
-    cut_pieces(search, from, to, is_heap);
+    add_new_segments(search, from, to, is_heap);
 }
 
-/* Of a stretch of [heap] only what the program's own breaks gave, where the rest is glibc's malloc's. */
+/* Of a range of [heap], only the parts that the program's own breaks added; the rest belongs to glibc's malloc. */
 static void add_from_heap(struct search *search, uintptr_t from, uintptr_t to) {
     size_t all = resident_bytes(&search->walk, from, to);
     struct range parts[BREAKS];
@@ -283,15 +284,15 @@ static void add_from_heap(struct search *search, uintptr_t from, uintptr_t to) {
         uintptr_t base = parts[at].base > from ? parts[at].base : from, end = parts[at].end < to ? parts[at].end : to;
         if (base >= end) continue;
         all -= resident_bytes(&search->walk, base, end);
-        add_unclaimed(search, base, end, true);
+        add_untracked(search, base, end, true);
     }
-    search->found.malloc_rest += all;
+    search->residence.malloc_rest += all;
 }
 
-static void look_at_region(struct search *search, const struct range *region, bool is_heap, const struct range *known,
+static void scan_region(struct search *search, const struct range *region, bool is_heap, const struct range *known,
                            size_t n_known, size_t *first) {
     if (is_stack(&search->walk, region)) return;
-    search->found.resident += resident_bytes(&search->walk, region->base, region->end);
+    search->residence.resident += resident_bytes(&search->walk, region->base, region->end);
     bool arena = malloc_is_libcs && !is_heap && is_arena(&search->walk, region);
     uintptr_t from = region->base;
     while (*first < n_known && known[*first].end <= region->base) ++*first;
@@ -299,35 +300,35 @@ static void look_at_region(struct search *search, const struct range *region, bo
         bool last = at >= n_known || known[at].base >= region->end;
         uintptr_t to = last ? region->end : known[at].base;
         if (to > from) {
-            if (arena) search->found.malloc_rest += resident_bytes(&search->walk, from, to);
+            if (arena) search->residence.malloc_rest += resident_bytes(&search->walk, from, to);
             else if (is_heap && malloc_is_libcs) add_from_heap(search, from, to);
-            else add_unclaimed(search, from, to, is_heap);
+            else add_untracked(search, from, to, is_heap);
         }
         if (last) break;
         uintptr_t end = known[at].end < region->end ? known[at].end : region->end;
         uintptr_t base = known[at].base > region->base ? known[at].base : region->base;
-        if (known[at].left_out) search->found.resident -= resident_bytes(&search->walk, base, end);
+        if (known[at].excluded) search->residence.resident -= resident_bytes(&search->walk, base, end);
         if (end > from) from = end;
     }
 }
 
-/* Adds what nobody claims to the image's table, and says how much memory the program has. */
-struct residence find_unclaimed(long page_map) {
-    static struct search search; /* the image has its own */
+/* Adds untracked segments to the image's table; returns how much memory the program has. */
+struct residence find_untracked(long page_map) {
+    static struct search search; /* every image has its own copy */
     search.walk = (struct walk){.page_map = page_map};
-    if (!pieces) return search.found;
-    search.before = *pieces;
+    if (!segments) return search.residence;
+    search.before = *segments;
     size_t n_known = 0, first = 0;
     struct range *known = known_ranges(&n_known);
     char *text = read_maps();
-    if (!known || !text) return search.found;
-    pieces->count = 0; /* until all are there */
-    pieces->bytes = 0;
+    if (!known || !text) return search.residence;
+    segments->count = 0; /* until all are found */
+    segments->bytes = 0;
     for (const char *line = text; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
         struct range region;
         bool is_heap;
-        if (read_line(line, &region, &is_heap)) look_at_region(&search, &region, is_heap, known, n_known, &first);
+        if (read_line(line, &region, &is_heap)) scan_region(&search, &region, is_heap, known, n_known, &first);
     }
-    pieces->count = search.kept;
-    return search.found;
+    segments->count = search.n_segments;
+    return search.residence;
 }

@@ -65,8 +65,8 @@ Cost sequence(unsigned lanes, unsigned length, Unit unit) {
 // The path through a built-in function with the fewest instructions: slow cases are rare.
 Cost call_cost(const Function& f) {
   static std::map<const Function*, Cost> known;
-  auto found = known.find(&f);
-  if (found != known.end()) return found->second;
+  auto known_cost = known.find(&f);
+  if (known_cost != known.end()) return known_cost->second;
   known[&f] = one(SPECIAL);  // should it call itself
   std::map<const BasicBlock*, Cost> best;
   using Entry = std::pair<Cost, const BasicBlock*>;
@@ -81,10 +81,10 @@ Cost call_cost(const Function& f) {
     BlockTimes times(*block);
     sum.instructions += times.instructions;
     sum.cycles += times.end.cycles;
-    sum.steps += times.end.steps;
+    sum.hops += times.end.hops;
     add(sum.busy, times.busy);
     if (isa<ReturnInst>(block->getTerminator())) {
-      least = {sum.instructions, sum.cycles, sum.steps, LATENCY[SINGLE], sum.busy};
+      least = {sum.instructions, sum.cycles, sum.hops, LATENCY[SINGLE], sum.busy};
       break;
     }
     for (const BasicBlock* next : successors(block)) open.push({sum, next});

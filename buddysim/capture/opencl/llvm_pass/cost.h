@@ -1,4 +1,4 @@
-// What an LLVM instruction costs on a GPU: how many instructions, and how long until its result is ready.
+// The cost of an LLVM instruction on a GPU: SASS instructions, and the latency of its result.
 #pragma once
 #include <llvm/IR/Instruction.h>
 
@@ -7,11 +7,11 @@
 namespace capture {
 
 struct Cost {
-  unsigned instructions = 0;  // that a warp issues for it
-  unsigned cycles = 0;        // execution of the longest chain of dependent ones among them, core cycles
-  unsigned steps = 0;         // instructions of that chain
-  unsigned last = 0;          // cycles of the chain's last instruction
-  Busy busy{};                // cycles that they keep execution units
+  unsigned instructions = 0;  // issued by a warp for it
+  unsigned cycles = 0;        // execution latency of their critical path, core cycles
+  unsigned hops = 0;          // instructions on that path
+  unsigned last = 0;          // cycles of the last instruction on that path
+  Busy busy{};                // cycles for which they keep execution units busy
 };
 
 enum class Space { PRIVATE, LOCAL, GLOBAL };

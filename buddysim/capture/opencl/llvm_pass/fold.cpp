@@ -61,7 +61,7 @@ bool is_free(const Instruction& i) {
   return isa<SExtInst>(i) || isa<ZExtInst>(i) || isa<TruncInst>(i) || adds_offset(i);
 }
 
-// Of two instructions, whether one of SASS does both.
+// Whether one SASS instruction does both.
 bool fits(const Instruction& first, const Instruction& user) {
   if (user.getType()->isIntOrIntVectorTy(1) && (is_bitwise(user) || isa<SelectInst>(user))) return isa<CmpInst>(first);
   switch (user.getOpcode()) {
@@ -87,14 +87,14 @@ const Instruction* source(const Value* operand, const Instruction& user) {
   return i && i->hasOneUse() && i->getParent() == user.getParent() ? i : nullptr;
 }
 
-// The one that the user does along; products before sums.
+// The operand whose operation the user includes; products before sums.
 const Instruction* folded_operand(const Instruction& user) {
-  const Instruction* found = nullptr;
+  const Instruction* folded = nullptr;
   for (const Value* operand : user.operands()) {
     const Instruction* first = source(operand, user);
-    if (first && fits(*first, user) && (!found || (is_sum(*found) && is_scaled(*first)))) found = first;
+    if (first && fits(*first, user) && (!folded || (is_sum(*folded) && is_scaled(*first)))) folded = first;
   }
-  return found;
+  return folded;
 }
 
 }  // namespace

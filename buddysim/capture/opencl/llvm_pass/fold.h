@@ -1,4 +1,4 @@
-// LLVM has an instruction for each operation; SASS has instructions that do two: what the first costs is nothing then.
+// Folding: SASS has instructions that do two of LLVM's operations. The first operation then costs nothing.
 #pragma once
 #include <llvm/IR/Instruction.h>
 

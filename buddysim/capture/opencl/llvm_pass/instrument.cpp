@@ -22,7 +22,7 @@ using namespace llvm;
 namespace capture {
 namespace {
 
-constexpr unsigned MOST_PREDICATED = 7;  // instructions; assumed
+constexpr unsigned MAX_PREDICATED = 7;  // instructions; assumed
 constexpr unsigned INSTRUCTION_BYTES = 16;  // Volta and later
 
 bool is_barrier(const Instruction& i) {
@@ -36,8 +36,8 @@ const Value* accessed_pointer(const Instruction& i) {
   return getLoadStorePointerOperand(&i);
 }
 
-Site site_of(const Instruction& i) {
-  Site site;
+AccessSite site_of(const Instruction& i) {
+  AccessSite site;
   const DataLayout& layout = i.getModule()->getDataLayout();
   if (is_barrier(i)) {
     site.kind = OP_BARRIER;
@@ -179,7 +179,7 @@ class KernelMaker {
     Module& module = *kernel_.getParent();
     LLVMContext& context = module.getContext();
     Type* nothing = Type::getVoidTy(context);
-    auto hidden = [](FunctionCallee callee) {  // linked to every program: called without a detour
+    auto hidden = [](FunctionCallee callee) {  // linked to every program: called without the PLT
       cast<Function>(callee.getCallee())->setVisibility(GlobalValue::HiddenVisibility);
       return callee;
     };
@@ -204,8 +204,8 @@ class KernelMaker {
     for (Instruction& i : *blocks_[n]) {
       if (!is_barrier(i) && !is_traced_access(i)) continue;
       IssuePoint point = times.points[&i];
-      Site site = site_of(i);
-      site.before = stretch(last, point);
+      AccessSite site = site_of(i);
+      site.before = compute_gap(last, point);
       last = point;
       last.index++;
       site_number_[&i] = k.sites.size();
@@ -213,35 +213,35 @@ class KernelMaker {
       k.sites.push_back(site);
       sites_.push_back(&i);
     }
-    k.blocks[n].after = stretch(last, {times.instructions, times.end, times.busy});
+    k.blocks[n].after = compute_gap(last, {times.instructions, times.end, times.busy});
   }
 
   // A kernel begins with its stack pointer, which it loads from the constants.
   static void add_entry(Kernel& k) {
-    Block& entry = k.blocks.front();
-    Stretch& begin = entry.sites.empty() ? entry.after : k.sites[entry.sites.front()].before;
-    begin.gap++;
+    CfgBlock& entry = k.blocks.front();
+    ComputeGap& begin = entry.sites.empty() ? entry.after : k.sites[entry.sites.front()].before;
+    begin.instructions++;
     begin.busy[INTEGER] += UNIT_CYCLES[INTEGER];
   }
 
-  // Every instruction once: each block's, operations among them.
+  // Counts every instruction of every block once, operations included.
   static unsigned code_bytes(const Kernel& k) {
     uint64_t instructions = k.sites.size();
-    for (auto& site : k.sites) instructions += site.before.gap;
-    for (auto& block : k.blocks) instructions += block.after.gap;
+    for (auto& site : k.sites) instructions += site.before.instructions;
+    for (auto& block : k.blocks) instructions += block.after.instructions;
     return std::min<uint64_t>(instructions, UINT32_MAX / INSTRUCTION_BYTES) * INSTRUCTION_BYTES;
   }
 
-  // Volta names the point where lanes meet again before they part (BMOV, BSSY), and waits there (BSYNC).
-  static void add_reconvergence(Stretch& after) {
-    after.gap += 3;
+  // Before lanes diverge, Volta names the point where they reconverge (BMOV, BSSY); they wait there (BSYNC).
+  static void add_reconvergence(ComputeGap& after) {
+    after.instructions += 3;
     after.busy[BRANCH] += 3 * UNIT_CYCLES[BRANCH];
     after.cycles += 3 * LATENCY[BRANCH];
-    after.steps += 3;
+    after.hops += 3;
   }
 
-  // Whether lanes that part at a block's end are made to meet: not where they leave a loop or end, nor over a few
-  // instructions, which are predicated.
+  // Whether lanes that diverge at a block's end reconverge explicitly. They do not where they leave a loop or exit, nor
+  // over a few instructions, which are predicated.
   bool reconverges(const BasicBlock& block, const BasicBlock& join, const LoopInfo& loops) const {
     if (succ_size(&block) < 2 || isa<ReturnInst>(join.front())) return false;
     if (auto* loop = loops.getLoopFor(&block); loop && !loop->contains(&join)) return false;
@@ -251,22 +251,22 @@ class KernelMaker {
       if (target->getSingleSuccessor() != &join) return true;
       longest = std::max(longest, times_[number_.at(target)].instructions);
     }
-    return longest > MOST_PREDICATED;
+    return longest > MAX_PREDICATED;
   }
 
-  static Stretch stretch(const IssuePoint& from, const IssuePoint& to) {
-    Stretch s;
-    s.gap = to.index - from.index;
-    if (s.gap) {  // the two times may be on different chains
+  static ComputeGap compute_gap(const IssuePoint& from, const IssuePoint& to) {
+    ComputeGap s;
+    s.instructions = to.index - from.index;
+    if (s.instructions) {  // the two times may be on different dependence chains
       s.cycles = to.issue.cycles > from.issue.cycles ? to.issue.cycles - from.issue.cycles : 0;
-      s.steps = to.issue.steps > from.issue.steps ? to.issue.steps - from.issue.steps : 0;
+      s.hops = to.issue.hops > from.issue.hops ? to.issue.hops - from.issue.hops : 0;
     }
     for (unsigned unit = 0; emulates_gpu_compiler() && unit < N_UNITS; unit++) s.busy[unit] = to.busy[unit] - from.busy[unit];
     return s;
   }
 
   void add_uses(Kernel& k, const Instruction& access) {
-    Site& site = k.sites[site_number_[&access]];
+    AccessSite& site = k.sites[site_number_[&access]];
     if (site.kind != OP_LOAD && site.kind != OP_ATOMIC) return;
     std::map<const Instruction*, bool> users;
     std::map<std::pair<const Instruction*, bool>, bool> seen;
@@ -287,13 +287,13 @@ class KernelMaker {
     }
     if (first) {
       IssuePoint to = times_[number_[home]].points[first];
-      Stretch between = stretch(from, to);
-      site.use_distance = between.gap, site.use_cycles = between.cycles, site.use_hops = between.steps;
+      ComputeGap between = compute_gap(from, to);
+      site.use_distance = between.instructions, site.use_cycles = between.cycles, site.use_hops = between.hops;
       return;
     }
     site.use_distance = USED_ELSEWHERE;
     for (auto& [block, point] : elsewhere)
-      k.blocks[block].uses.push_back({site_number_[&access], point.index, point.issue.cycles, point.issue.steps});
+      k.blocks[block].uses.push_back({site_number_[&access], point.index, point.issue.cycles, point.issue.hops});
   }
 
   Function& kernel_;

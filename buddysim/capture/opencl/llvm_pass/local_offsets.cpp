@@ -14,8 +14,8 @@ using namespace llvm::PatternMatch;
 namespace capture {
 namespace {
 
-constexpr int64_t MOST_OFFSET = 1 << 30;  // local memory is smaller: see `expose_local_offsets`
-constexpr unsigned MOST_DEPTH = 8;
+constexpr int64_t MAX_OFFSET = 1 << 30;  // local memory is smaller: see `expose_local_offsets`
+constexpr unsigned MAX_DEPTH = 8;
 
 // A number of 32 bits, as a sum of a variable part (none: 0) and a constant.
 struct Sum {
@@ -32,7 +32,7 @@ class Splitter {
     Value *a, *b;
     ConstantInt* constant;
     if (match(value, m_ConstantInt(constant))) return {nullptr, low(constant)};
-    if (depth == MOST_DEPTH) return whole(value);
+    if (depth == MAX_DEPTH) return whole(value);
     if (match(value, m_CombineOr(m_SExt(m_Value(a)), m_ZExt(m_Value(a)))) && a->getType()->isIntegerTy(32))
       return split(a, depth + 1);
     if (match(value, m_Trunc(m_Value(a))) || match(value, m_AShr(m_Shl(m_Value(a), m_SpecificInt(32)), m_SpecificInt(32))))
@@ -86,7 +86,7 @@ void expose_local_offsets(Function& kernel) {
       if (address->getType()->isVectorTy() || space_of(address) != Space::LOCAL || !is_accessed(*address)) continue;
       Splitter splitter(i, i.getModule()->getDataLayout());
       auto [rest, offset] = splitter.split(address->getOperand(1));
-      if (!rest || !offset || std::abs(int64_t(offset)) > MOST_OFFSET) continue;
+      if (!rest || !offset || std::abs(int64_t(offset)) > MAX_OFFSET) continue;
       auto& builder = splitter.builder();
       Type* element = address->getSourceElementType();
       Value* base = builder.CreateGEP(element, address->getPointerOperand(), builder.CreateSExt(rest, builder.getInt64Ty()));

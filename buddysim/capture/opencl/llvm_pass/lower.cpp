@@ -13,36 +13,36 @@ using namespace llvm;
 namespace capture {
 namespace {
 
-constexpr uint64_t STRAIGHT_BYTES = 512;  // up to here one access after the other, beyond it a loop
+constexpr uint64_t MAX_UNROLLED_BYTES = 512;  // up to this size a sequence of accesses, beyond it a loop
 
-unsigned piece_bytes(uint64_t offset, uint64_t bytes, uint64_t alignment) {
-  unsigned piece = 16;
-  while (piece > 1 && (piece > bytes - offset || piece > alignment || offset % piece)) piece /= 2;
-  return piece;
+unsigned fragment_bytes(uint64_t offset, uint64_t bytes, uint64_t alignment) {
+  unsigned fragment = 16;
+  while (fragment > 1 && (fragment > bytes - offset || fragment > alignment || offset % fragment)) fragment /= 2;
+  return fragment;
 }
 
-Type* piece_type(LLVMContext& context, unsigned bytes) {
+Type* fragment_type(LLVMContext& context, unsigned bytes) {
   if (bytes <= 4) return IntegerType::get(context, 8 * bytes);
   return FixedVectorType::get(Type::getInt32Ty(context), bytes / 4);
 }
 
-// A struct that is assigned: all of it is read before any of it is written, since the two may be the same.
+// A struct assignment: all of it is read before any of it is written, as source and destination may be the same.
 void lower_transfer(MemTransferInst& copy, uint64_t bytes) {
   IRBuilder<> builder(&copy);
   uint64_t alignment = std::min(copy.getSourceAlign().valueOrOne().value(), copy.getDestAlign().valueOrOne().value());
-  struct Piece { Value* value; uint64_t offset; };
-  SmallVector<Piece> pieces;
+  struct Fragment { Value* value; uint64_t offset; };
+  SmallVector<Fragment> fragments;
   for (uint64_t offset = 0; offset < bytes;) {
-    unsigned size = piece_bytes(offset, bytes, alignment);
+    unsigned size = fragment_bytes(offset, bytes, alignment);
     Value* address = builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(), copy.getRawSource(), offset);
-    Type* type = piece_type(copy.getContext(), size);
-    pieces.push_back({builder.CreateAlignedLoad(type, address, Align(std::min<uint64_t>(size, alignment))), offset});
+    Type* type = fragment_type(copy.getContext(), size);
+    fragments.push_back({builder.CreateAlignedLoad(type, address, Align(std::min<uint64_t>(size, alignment))), offset});
     offset += size;
   }
-  for (auto& piece : pieces) {
-    Value* address = builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(), copy.getRawDest(), piece.offset);
-    uint64_t size = piece.value->getType()->getPrimitiveSizeInBits() / 8;
-    builder.CreateAlignedStore(piece.value, address, Align(std::min(size, alignment)));
+  for (auto& fragment : fragments) {
+    Value* address = builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(), copy.getRawDest(), fragment.offset);
+    uint64_t size = fragment.value->getType()->getPrimitiveSizeInBits() / 8;
+    builder.CreateAlignedStore(fragment.value, address, Align(std::min(size, alignment)));
   }
 }
 
@@ -50,10 +50,10 @@ void lower_fill(MemSetInst& fill, uint64_t bytes) {
   IRBuilder<> builder(&fill);
   uint64_t alignment = fill.getDestAlign().valueOrOne().value();
   for (uint64_t offset = 0; offset < bytes;) {
-    unsigned size = piece_bytes(offset, bytes, alignment);
+    unsigned size = fragment_bytes(offset, bytes, alignment);
     Value* value = builder.CreateZExt(fill.getValue(), builder.getInt32Ty());
     value = builder.CreateMul(value, builder.getInt32(0x01010101));
-    Type* type = piece_type(fill.getContext(), size);
+    Type* type = fragment_type(fill.getContext(), size);
     value = size > 4 ? builder.CreateVectorSplat(size / 4, value) : builder.CreateTrunc(value, type);
     Value* address = builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(), fill.getRawDest(), offset);
     builder.CreateAlignedStore(value, address, Align(std::min<uint64_t>(size, alignment)));
@@ -64,21 +64,21 @@ void lower_fill(MemSetInst& fill, uint64_t bytes) {
 }  // namespace
 
 void lower_memory_intrinsics(Function& kernel) {
-  SmallVector<MemIntrinsic*> found;
+  SmallVector<MemIntrinsic*> intrinsics;
   for (Instruction& i : instructions(kernel))
     if (auto* intrinsic = dyn_cast<MemIntrinsic>(&i)) {
       auto* copy = dyn_cast<MemTransferInst>(intrinsic);
       bool is_private = space_of(intrinsic->getRawDest()) == Space::PRIVATE &&
                         (!copy || space_of(copy->getRawSource()) == Space::PRIVATE);
-      if (!is_private) found.push_back(intrinsic);
+      if (!is_private) intrinsics.push_back(intrinsic);
     }
   TargetTransformInfo target(kernel.getParent()->getDataLayout());
-  for (MemIntrinsic* intrinsic : found) {
+  for (MemIntrinsic* intrinsic : intrinsics) {
     auto* length = dyn_cast<ConstantInt>(intrinsic->getLength());
-    bool straight = length && length->getZExtValue() <= STRAIGHT_BYTES;
-    if (auto* copy = dyn_cast<MemTransferInst>(intrinsic); copy && straight)
+    bool unrolled = length && length->getZExtValue() <= MAX_UNROLLED_BYTES;
+    if (auto* copy = dyn_cast<MemTransferInst>(intrinsic); copy && unrolled)
       lower_transfer(*copy, length->getZExtValue());
-    else if (auto* fill = dyn_cast<MemSetInst>(intrinsic); fill && straight)
+    else if (auto* fill = dyn_cast<MemSetInst>(intrinsic); fill && unrolled)
       lower_fill(*fill, length->getZExtValue());
     else if (auto* copy = dyn_cast<MemCpyInst>(intrinsic))
       expandMemCpyAsLoop(copy, target);

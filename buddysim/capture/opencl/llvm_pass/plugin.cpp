@@ -95,7 +95,8 @@ extern "C" LLVM_ATTRIBUTE_WEAK PassPluginLibraryInfo llvmGetPassPluginInfo() {
                 [](ModulePassManager& manager, auto) { manager.addPass(Prepare()); });
             builder.registerOptimizerLastEPCallback(
                 [](ModulePassManager& manager, auto) {
-                  if (capture::emulates_gpu_compiler()) manager.addPass(createModuleToFunctionPassAdaptor(gpu_compiler_passes()));
+                  if (capture::emulates_gpu_compiler())
+                    manager.addPass(createModuleToFunctionPassAdaptor(gpu_compiler_passes()));
                   manager.addPass(Instrument());
                 });
           }};

@@ -32,7 +32,7 @@ unsigned memory_of(const Value* pointer) {
   return memory ? memory : BUFFERS | OTHERS;
 }
 
-// Nothing moves across it.
+// No instruction moves across it.
 bool is_fence(const Instruction& i) {
   if (isa<PHINode>(i) || i.isTerminator() || isa<AllocaInst>(i)) return true;
   if (auto* load = dyn_cast<LoadInst>(&i)) return !load->isUnordered() || load->isVolatile();
@@ -44,11 +44,11 @@ struct Node {
   Instruction* instruction;
   unsigned level = 0;    // loads on the longest path to it
   bool leads = false;    // to a load
-  std::vector<unsigned> needs;
+  std::vector<unsigned> dependencies;
 };
 
 // Of the instructions from `first` to before `end`, none of which is a fence.
-void schedule_stretch(BasicBlock::iterator first, BasicBlock::iterator end) {
+void schedule_range(BasicBlock::iterator first, BasicBlock::iterator end) {
   std::vector<Node> nodes;
   DenseMap<const Value*, unsigned> number;
   std::vector<unsigned> stores[2], loads[2];  // of each memory, since its last store
@@ -56,15 +56,15 @@ void schedule_stretch(BasicBlock::iterator first, BasicBlock::iterator end) {
     unsigned n = nodes.size();
     Node node{&*at};
     for (const Value* operand : at->operands()) {
-      auto found = number.find(operand);
-      if (found == number.end()) continue;
-      node.needs.push_back(found->second);
-      const Node& needed = nodes[found->second];
+      auto definition = number.find(operand);
+      if (definition == number.end()) continue;
+      node.dependencies.push_back(definition->second);
+      const Node& needed = nodes[definition->second];
       node.level = std::max(node.level, needed.level + isa<LoadInst>(needed.instruction));
     }
     auto wait_for = [&](const std::vector<unsigned>& others) {
       for (unsigned other : others) {
-        node.needs.push_back(other);
+        node.dependencies.push_back(other);
         node.level = std::max(node.level, nodes[other].level);
       }
     };
@@ -88,7 +88,7 @@ void schedule_stretch(BasicBlock::iterator first, BasicBlock::iterator end) {
   for (unsigned n = nodes.size(); n-- > 0;) {
     nodes[n].leads |= isa<LoadInst>(nodes[n].instruction);
     if (nodes[n].leads)
-      for (unsigned needed : nodes[n].needs) nodes[needed].leads = true;
+      for (unsigned needed : nodes[n].dependencies) nodes[needed].leads = true;
   }
   // What a node needs has no higher level, and leads to a load if the node does: so it comes before the node.
   std::vector<unsigned> order(nodes.size());
@@ -111,7 +111,7 @@ void schedule(Function& kernel) {
       }
       auto first = at;
       while (!is_fence(*at)) ++at;
-      schedule_stretch(first, at);
+      schedule_range(first, at);
     }
 }
 

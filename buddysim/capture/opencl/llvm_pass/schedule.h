@@ -3,8 +3,8 @@
 
 namespace capture {
 
-// Moves loads ahead of what doesn't lead to them, block by block, as a GPU's compiler does: so that many are on their way
-// when the first one is used. Loads stay behind stores that may be to the same memory, and behind barriers and calls.
+// Moves loads of a block ahead of instructions that they do not depend on, as a GPU's compiler does, so that many loads are
+// in flight when the first one is used. Loads do not pass stores that may alias, barriers or calls.
 void schedule(llvm::Function& kernel);
 
 }  // namespace capture

@@ -23,8 +23,8 @@ BlockTimes::BlockTimes(const BasicBlock& block) {
     Time start = cost.instructions ? issue : Time{};
     if (!isa<PHINode>(i))
       for (const Value* operand : i.operands()) {
-        auto found = ready.find(operand);
-        if (found != ready.end()) start = later(start, found->second);
+        auto operand_time = ready.find(operand);
+        if (operand_time != ready.end()) start = later(start, operand_time->second);
       }
     points[&i] = {instructions, start, busy};
     instructions += cost.instructions;
@@ -39,8 +39,8 @@ BlockTimes::BlockTimes(const BasicBlock& block) {
       continue;
     }
     issue.cycles += cost.cycles - cost.last;
-    issue.steps += cost.steps - 1;
-    ready[&i] = {start.cycles + cost.cycles, start.steps + cost.steps};
+    issue.hops += cost.hops - 1;
+    ready[&i] = {start.cycles + cost.cycles, start.hops + cost.hops};
   }
   end = issue;
   if (!emulates_gpu_compiler()) return;

@@ -1,7 +1,7 @@
-// When the instructions of a block issue, in order, where everything computed before the block is ready at its start.
+// Issue times of a block's instructions, in order. Values from earlier blocks are ready at the block's start.
 //
-// A time is a pair as in the trace file: execution cycles, and dependent waits (steps), of which a machine knows what
-// each adds. Of two times the later one has more cycles + 6 * steps, as for imported SASS traces.
+// A time is a pair as in the trace file: execution cycles, and dependent waits (hops); the machine adds a
+// latency for each hop. Of two times the later one has more cycles + 6 * hops, as for imported SASS traces.
 #pragma once
 #include <llvm/ADT/DenseMap.h>
 #include <llvm/IR/BasicBlock.h>
@@ -11,8 +11,8 @@
 namespace capture {
 
 struct Time {
-  unsigned cycles = 0, steps = 0;
-  unsigned weight() const { return cycles + 6 * steps; }
+  unsigned cycles = 0, hops = 0;
+  unsigned weight() const { return cycles + 6 * hops; }
 };
 
 inline Time later(Time a, Time b) { return b.weight() > a.weight() ? b : a; }

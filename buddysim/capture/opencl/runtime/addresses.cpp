@@ -31,12 +31,12 @@ uint64_t Addresses::allocate(uint64_t bytes) {
 }
 
 void Addresses::release(uint64_t base) {
-  auto found = taken_.find(base);
-  if (found == taken_.end()) {
+  auto entry = taken_.find(base);
+  if (entry == taken_.end()) {
     taken_pages_.erase(base);
     return;
   }
-  taken_.erase(found);
+  taken_.erase(entry);
   uint64_t page = base / PAGE * PAGE;
   if (--small_in_page_[page] == 0) {
     small_in_page_.erase(page);

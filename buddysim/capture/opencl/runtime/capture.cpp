@@ -18,13 +18,13 @@ Capture& Capture::get() {
 
 Capture::Capture() {
   const char* path = getenv("BUDDYSIM_CAPTURE_SOCKET");
-  if (path && wire.connect(path)) wire.send(Message::HELLO, {2, uint64_t(getpid())});
-  if (const char* text = getenv("BUDDYSIM_CAPTURE_CANDIDATES")) most_kept_ = strtoull(text, nullptr, 10);
+  if (path && wire.connect(path)) wire.send(MessageType::HELLO, {2, uint64_t(getpid())});
+  if (const char* text = getenv("BUDDYSIM_CAPTURE_CANDIDATES")) max_snapshots_ = strtoull(text, nullptr, 10);
   if (const char* text = getenv("BUDDYSIM_CAPTURE_POINTS"))
-    for (char* at = (char*)text; *at; at += *at == ',') stated_points_.insert(strtoull(at, &at, 10));
+    for (char* at = (char*)text; *at; at += *at == ',') planned_snapshots_.insert(strtoull(at, &at, 10));
   if (const char* text = getenv("BUDDYSIM_CAPTURE_WINDOW")) {
     char* colon;
-    window.given = true;
+    window.is_set = true;
     window.first = strtoull(text, &colon, 10);
     if (colon[1]) window.end = strtoull(colon + 1, nullptr, 10);
   }
@@ -35,16 +35,16 @@ void Capture::add_buffer(cl_mem memory, cl_context context, uint64_t bytes, bool
   Buffer buffer{next_number_++, addresses_.allocate(bytes), bytes, context};
   buffer.created = created_++;
   buffers[memory] = buffer;
-  wire.send(Message::ALLOCATE, {buffer.number, buffer.base, bytes});
+  wire.send(MessageType::ALLOCATE, {buffer.number, buffer.base, bytes});
   if (has_contents) copy(0, memory, 0, bytes);
 }
 
 void Capture::add_sub_buffer(cl_mem memory, cl_mem parent, uint64_t origin, uint64_t bytes) {
   Lock lock(state);
-  auto found = buffers.find(parent);
-  if (found == buffers.end()) return;
-  Buffer buffer = found->second;
-  found->second.references++;
+  auto entry = buffers.find(parent);
+  if (entry == buffers.end()) return;
+  Buffer buffer = entry->second;
+  entry->second.references++;
   buffer.parent = parent;
   buffer.origin = origin;
   buffer.bytes = bytes;
@@ -55,26 +55,26 @@ void Capture::add_sub_buffer(cl_mem memory, cl_mem parent, uint64_t origin, uint
 
 void Capture::retain(cl_mem memory) {
   Lock lock(state);
-  auto found = buffers.find(memory);
-  if (found != buffers.end()) found->second.references++;
+  auto entry = buffers.find(memory);
+  if (entry != buffers.end()) entry->second.references++;
 }
 
 void Capture::release(cl_mem memory) {
   Lock lock(state);
-  auto found = buffers.find(memory);
-  if (found == buffers.end()) return;
-  if (found->second.references > 1) {
-    found->second.references--;
+  auto entry = buffers.find(memory);
+  if (entry == buffers.end()) return;
+  if (entry->second.references > 1) {
+    entry->second.references--;
     return;
   }
-  cl_mem parent = found->second.parent;
+  cl_mem parent = entry->second.parent;
   if (!parent) {
     last_contents({memory});
     Lock streaming(stream);
-    wire.send(Message::FREE, {found->second.number});
-    addresses_.release(found->second.base);
+    wire.send(MessageType::FREE, {entry->second.number});
+    addresses_.release(entry->second.base);
   }
-  buffers.erase(found);
+  buffers.erase(entry);
   if (parent) release(parent);
 }
 
@@ -109,36 +109,36 @@ cl_mem Capture::shared_at(const void* address) {
 
 void Capture::copy(int kind, cl_mem memory, uint64_t offset, uint64_t bytes, cl_mem source, uint64_t from) {
   Lock lock(state), streaming(stream);
-  auto found = buffers.find(memory);
-  if (found == buffers.end() || !bytes || !window.touches(launches)) return;
-  const Buffer& buffer = found->second;
+  auto entry = buffers.find(memory);
+  if (entry == buffers.end() || !bytes || !window.touches(launches)) return;
+  const Buffer& buffer = entry->second;
   uint64_t source_address = 0;
   if (source) {
     auto other = buffers.find(source);
     if (other == buffers.end()) return;
     source_address = other->second.base + other->second.origin + from;
   }
-  wire.send(Message::COPY, {uint64_t(kind), buffer.base + buffer.origin + offset, bytes, source_address});
+  wire.send(MessageType::COPY, {uint64_t(kind), buffer.base + buffer.origin + offset, bytes, source_address});
 }
 
 void Capture::fill(cl_mem memory, uint64_t offset, uint64_t bytes, const void* pattern, size_t pattern_bytes) {
   Lock lock(state), streaming(stream);
-  auto found = buffers.find(memory);
-  if (found == buffers.end() || !bytes || !pattern_bytes || !window.touches(launches)) return;
+  auto entry = buffers.find(memory);
+  if (entry == buffers.end() || !bytes || !pattern_bytes || !window.touches(launches)) return;
   const unsigned char* p = (const unsigned char*)pattern;
   bool same = std::all_of(p, p + pattern_bytes, [p](unsigned char byte) { return byte == *p; });
-  wire.send(Message::FILL, {found->second.base + found->second.origin + offset, bytes, same ? *p : 256ull});
+  wire.send(MessageType::FILL, {entry->second.base + entry->second.origin + offset, bytes, same ? *p : 256ull});
 }
 
 void Capture::note(const std::string& text) {
   Lock lock(state), streaming(stream);
-  if (noted_.insert(text).second) wire.send(Message::NOTE, {launches}, text);
+  if (noted_.insert(text).second) wire.send(MessageType::NOTE, {launches}, text);
 }
 
 KernelObject* Capture::kernel_object(cl_kernel kernel) {
   Lock lock(state);
-  auto found = kernels.find(kernel);
-  if (found != kernels.end()) return &found->second;
+  auto entry = kernels.find(kernel);
+  if (entry != kernels.end()) return &entry->second;
   KernelObject object;
   size_t bytes = 0;
   cl_uint n = 0;
@@ -152,7 +152,7 @@ KernelObject* Capture::kernel_object(cl_kernel kernel) {
   return &(kernels[kernel] = object);
 }
 
-// Has the kernel's program compiled for the capture, unless that has been done.
+// Compiles the kernel's program for the capture at first use.
 void Capture::look_up(KernelObject& object) {
   if (object.looked_up) return;
   object.looked_up = true;
@@ -192,15 +192,15 @@ void Capture::name_buffer(KernelObject& object, cl_uint index, cl_mem memory) {
   Lock lock(state);
   look_up(object);
   if (!object.kernel || index >= object.kernel->arguments.size()) return;
-  auto found = buffers.find(memory);
-  if (found == buffers.end()) return;
-  if (found->second.parent) found = buffers.find(found->second.parent);
-  if (found == buffers.end() || found->second.named) return;
+  auto entry = buffers.find(memory);
+  if (entry == buffers.end()) return;
+  if (entry->second.parent) entry = buffers.find(entry->second.parent);
+  if (entry == buffers.end() || entry->second.named) return;
   const std::string& name = object.kernel->arguments[index].name;
   if (name.empty()) return;
-  found->second.named = true;
+  entry->second.named = true;
   Lock streaming(stream);
-  wire.send(Message::NAME, {found->second.number}, object.name + "." + name);
+  wire.send(MessageType::NAME, {entry->second.number}, object.name + "." + name);
 }
 
 void Capture::see_queue(cl_command_queue queue) {
@@ -211,19 +211,19 @@ void Capture::see_queue(cl_command_queue queue) {
   if (fresh) real.clRetainCommandQueue(queue);
 }
 
-// Whether a snapshot of the run is due before the next launch.
-bool Capture::in_turn() {
-  if (!stated_points_.empty()) return stated_points_.count(launches);
-  if (!most_kept_ || launches < next_turn_) return false;
-  if (++kept_ > most_kept_) {  // of those that there are, the writer keeps every second one
-    kept_ = (kept_ + 1) / 2;
+// Whether a periodic snapshot is due before the next launch.
+bool Capture::is_periodic_snapshot_due() {
+  if (!planned_snapshots_.empty()) return planned_snapshots_.count(launches);
+  if (!max_snapshots_ || launches < next_periodic_) return false;
+  if (++n_snapshots_ > max_snapshots_) {  // the writer drops every second one
+    n_snapshots_ = (n_snapshots_ + 1) / 2;
     stride_ *= 2;
   }
-  next_turn_ = (launches / stride_ + 1) * stride_;
+  next_periodic_ = (launches / stride_ + 1) * stride_;
   return true;
 }
 
-// Whether contents can be read: not while the program holds launches back. Waits for those that it held back before.
+// Whether contents can be read: not while user events hold launches back. Waits for launches that were held back earlier.
 bool Capture::all_launches_done() {
   std::vector<cl_event> before;
   {
@@ -252,30 +252,30 @@ void Capture::snapshot_before_launch() {
   {
     Lock lock(state);
     if (!done) {
-      if (window.given && window.touches(enqueued))
+      if (window.is_set && window.touches(enqueued))
         note("no sizes next to traced launches while the program holds launches back by user events");
       return;
     }
-    if (in_turn()) reasons |= IN_TURN;
-    if (window.given && window.touches(launches)) reasons |= AROUND;
+    if (is_periodic_snapshot_due()) reasons |= PERIODIC;
+    if (window.is_set && window.touches(launches)) reasons |= AROUND_LAUNCH;
     if (!reasons) return;
     all = all_buffers();
   }
   send_contents(all, reasons);
 }
 
-void Capture::last_contents(const std::vector<cl_mem>& wanted) {
+void Capture::last_contents(const std::vector<cl_mem>& memories) {
   uint64_t reasons = 0;
   std::vector<cl_mem> fresh;
   if (!all_launches_done()) return;
   {
     Lock lock(state);
     if (!launches) return;
-    bool may_be_last = stated_points_.empty() ? most_kept_ > 0 : launches >= *stated_points_.rbegin();
+    bool may_be_last = planned_snapshots_.empty() ? max_snapshots_ > 0 : launches >= *planned_snapshots_.rbegin();
     if (may_be_last) reasons |= LAST;
-    if (window.given && window.touches(launches)) reasons |= AROUND;
+    if (window.is_set && window.touches(launches)) reasons |= AROUND_LAUNCH;
     if (!reasons) return;
-    for (cl_mem memory : wanted) {
+    for (cl_mem memory : memories) {
       Buffer& buffer = buffers[memory];
       if (buffer.last_seen == launches) continue;
       buffer.last_seen = launches;
@@ -287,12 +287,12 @@ void Capture::last_contents(const std::vector<cl_mem>& wanted) {
 
 namespace {
 
-constexpr uint64_t PIECE = 4 << 20;
+constexpr uint64_t MESSAGE_BYTES = 4 << 20;
 
 void send_bytes(Capture& capture, uint64_t number, const char* data, uint64_t bytes) {
-  for (uint64_t offset = 0; offset < bytes; offset += PIECE) {
+  for (uint64_t offset = 0; offset < bytes; offset += MESSAGE_BYTES) {
     uint64_t head[2] = {number, offset};
-    capture.wire.send(Message::CONTENTS, head, sizeof head, data + offset, std::min(PIECE, bytes - offset));
+    capture.wire.send(MessageType::CONTENTS, head, sizeof head, data + offset, std::min(MESSAGE_BYTES, bytes - offset));
   }
 }
 
@@ -312,12 +312,12 @@ void send_from_device(void* data) {
 
 }  // namespace
 
-void Capture::send_from_queue(cl_command_queue queue, const std::vector<cl_mem>& wanted) {
+void Capture::send_from_queue(cl_command_queue queue, const std::vector<cl_mem>& memories) {
   if (!wire.open() || real.clFinish(queue)) return;
   std::vector<std::pair<uint64_t, cl_mem>> ordered;
   {
     Lock lock(state), streaming(stream);
-    for (cl_mem memory : wanted) {
+    for (cl_mem memory : memories) {
       const Buffer& buffer = buffers[memory];
       if (buffer.shared)
         send_bytes(*this, buffer.number, (const char*)memory, buffer.bytes);
@@ -330,44 +330,44 @@ void Capture::send_from_queue(cl_command_queue queue, const std::vector<cl_mem>&
   for (size_t first = 0; first < ordered.size(); first += AT_ONCE) {
     size_t n = std::min(AT_ONCE, ordered.size() - first);
     std::vector<Buffer> described;
-    std::vector<cl_mem> memories;
+    std::vector<cl_mem> group;
     std::vector<const void*> replaced;
     std::vector<char> block(sizeof(Contents) + n * sizeof(void*));
     Contents& contents = *(Contents*)block.data();
     for (size_t i = 0; i < n; i++) {
-      memories.push_back(ordered[first + i].second);
-      described.push_back(buffers[memories[i]]);
-      contents.buffers[i] = memories[i];
+      group.push_back(ordered[first + i].second);
+      described.push_back(buffers[group[i]]);
+      contents.buffers[i] = group[i];
       replaced.push_back(&contents.buffers[i]);
     }
     contents.n = n;
     contents.described = described.data();
     cl_event done;
     cl_int error = real.clEnqueueNativeKernel(queue, send_from_device, block.data(), block.size(), n,
-                                              memories.data(), replaced.data(), 0, nullptr, &done);
+                                              group.data(), replaced.data(), 0, nullptr, &done);
     if (error) return note("contents of buffers could not be read: OpenCL error " + std::to_string(error));
     real.clWaitForEvents(1, &done);
     real.clReleaseEvent(done);
   }
 }
 
-// Of each context by a queue of its own.
-void Capture::send_contents(const std::vector<cl_mem>& wanted, uint64_t reasons) {
+// Each context's buffers are read by a queue of that context.
+void Capture::send_contents(const std::vector<cl_mem>& memories, uint64_t reasons) {
   std::map<cl_command_queue, std::vector<cl_mem>> by_queue;
   {
     Lock lock(state);
-    for (cl_mem memory : wanted) {
+    for (cl_mem memory : memories) {
       auto queue = queues.find(buffers[memory].context);
       if (queue != queues.end()) by_queue[queue->second].push_back(memory);
     }
   }
-  auto send = [this](Message type, const std::vector<uint64_t>& numbers) {
+  auto send = [this](MessageType type, const std::vector<uint64_t>& numbers) {
     Lock streaming(stream);
     wire.send(type, numbers);
   };
-  send(Message::SNAPSHOT, {launches, reasons});
-  for (auto& [queue, memories] : by_queue) send_from_queue(queue, memories);
-  send(Message::SNAPSHOT_END, {});
+  send(MessageType::SNAPSHOT, {launches, reasons});
+  for (auto& [queue, of_queue] : by_queue) send_from_queue(queue, of_queue);
+  send(MessageType::SNAPSHOT_END, {});
 }
 
 void Capture::at_exit() {
@@ -379,7 +379,7 @@ void Capture::at_exit() {
   }
   last_contents(all);
   Lock streaming(stream);
-  wire.send(Message::DONE, {launches});
+  wire.send(MessageType::DONE, {launches});
 }
 
 }  // namespace capture

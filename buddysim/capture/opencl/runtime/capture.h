@@ -1,4 +1,4 @@
-// What the program has made with OpenCL so far, and what of it the trace's writer has been sent.
+// OpenCL objects of the program, and the state of what was sent to the writer of the trace.
 #pragma once
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_0_APIS
@@ -77,9 +77,9 @@ class Capture {
   std::set<cl_event> user_events;  // that have not been set
   std::vector<cl_event> held_back;  // launches that weren't waited for, because of user events
   std::map<cl_context, cl_command_queue> queues;  // one that contents can be read by
-  uint64_t launches = 0;       // that have run, or PoCL has been given
+  uint64_t launches = 0;       // that have run, or PoCL has been is_set
   uint64_t enqueued = 0;       // launches that the program has made: more where it holds some back
-  Window window;
+  LaunchWindow window;
 
   void add_buffer(cl_mem memory, cl_context context, uint64_t bytes, bool has_contents);
   void add_sub_buffer(cl_mem memory, cl_mem parent, uint64_t origin, uint64_t bytes);
@@ -100,17 +100,17 @@ class Capture {
 
  private:
   Capture();
-  bool in_turn();
+  bool is_periodic_snapshot_due();
   bool all_launches_done();
   std::vector<cl_mem> all_buffers();
-  void last_contents(const std::vector<cl_mem>& wanted);
-  void send_contents(const std::vector<cl_mem>& wanted, uint64_t reasons);
-  void send_from_queue(cl_command_queue queue, const std::vector<cl_mem>& wanted);
+  void last_contents(const std::vector<cl_mem>& memories);
+  void send_contents(const std::vector<cl_mem>& memories, uint64_t reasons);
+  void send_from_queue(cl_command_queue queue, const std::vector<cl_mem>& memories);
   Addresses addresses_;
-  uint64_t next_number_ = 0, stride_ = 1, kept_ = 0, most_kept_ = 20;
+  uint64_t next_number_ = 0, stride_ = 1, n_snapshots_ = 0, max_snapshots_ = 20;
   uint64_t created_ = 0;
-  uint64_t next_turn_ = 0;
-  std::set<uint64_t> stated_points_;  // of the snapshots in turn, where the run's length was stated
+  uint64_t next_periodic_ = 0;
+  std::set<uint64_t> planned_snapshots_;  // launch indices of periodic snapshots, with --total-launches
   std::set<std::string> noted_;
 };
 

@@ -10,7 +10,7 @@ struct Line {
   uint64_t covered[2];  // a bit per byte
 };
 
-uint32_t sectors_touched(const uint64_t* covered) {
+uint32_t sectors_accessed(const uint64_t* covered) {
   uint32_t mask = 0;
   for (int s = 0; s < 4; s++) mask |= uint32_t(uint32_t(covered[s / 2] >> 32 * (s % 2)) != 0) << s;
   return mask;
@@ -32,23 +32,23 @@ void cover(Line& line, uint32_t first, uint32_t last) {
 }  // namespace
 
 int coalesce(const uint64_t* addresses, int n_lanes, uint32_t bytes_per_lane, bool is_store, uint64_t* lines) {
-  Line found[MAX_OP_LINES];
+  Line accessed[MAX_OP_LINES];
   int n = 0, here = 0;
   for (int lane = 0; lane < n_lanes; lane++) {
     uint64_t address = addresses[lane], end = address + bytes_per_lane;
     while (address < end) {
       uint64_t number = address >> 7, last = std::min(end - 1, number << 7 | 127);
-      if (n == 0 || found[here].number != number) {
-        for (here = n - 1; here >= 0 && found[here].number != number;) here--;  // most often it is a recent one
-        if (here < 0) found[here = n++] = {number, {0, 0}};
+      if (n == 0 || accessed[here].number != number) {
+        for (here = n - 1; here >= 0 && accessed[here].number != number;) here--;  // usually a recent one
+        if (here < 0) accessed[here = n++] = {number, {0, 0}};
       }
-      cover(found[here], address & 127, last & 127);
+      cover(accessed[here], address & 127, last & 127);
       address = last + 1;
     }
   }
   for (int i = 0; i < n; i++) {
-    uint32_t whole = is_store ? sectors_whole(found[i].covered) : 0;
-    lines[i] = found[i].number << 8 | whole << 4 | sectors_touched(found[i].covered);
+    uint32_t whole = is_store ? sectors_whole(accessed[i].covered) : 0;
+    lines[i] = accessed[i].number << 8 | whole << 4 | sectors_accessed(accessed[i].covered);
   }
   return n;
 }
@@ -68,13 +68,13 @@ uint32_t atomic_conflicts(const uint64_t* addresses, int n_lanes, uint32_t bytes
 }
 
 uint32_t bank_words(const uint64_t* addresses, int n_lanes, uint32_t bytes_per_lane, const uint64_t* lines, int n_lines) {
-  constexpr uint32_t BANKS = 32, MOST = 32;  // of words of 4 B; turns that count
+  constexpr uint32_t BANKS = 32, MAX_CYCLES = 32;  // banks of 4 B; conflict cycles saturate here
   uint64_t words[BANKS][WARP_LANES];
-  uint32_t counts[BANKS] = {}, busiest = 0, turns = 0, sectors = 0;
-  int together = WARP_LANES;  // as many lanes as move 128 B
-  while (together > 1 && together * bytes_per_lane > 128) together /= 2;
+  uint32_t counts[BANKS] = {}, busiest = 0, cycles = 0, sectors = 0;
+  int group_lanes = WARP_LANES;  // lanes that move 128 B
+  while (group_lanes > 1 && group_lanes * bytes_per_lane > 128) group_lanes /= 2;
   for (int lane = 0; lane < n_lanes; lane++) {
-    if (lane % together == 0) turns += busiest, busiest = 0, std::fill(counts, counts + BANKS, 0);
+    if (lane % group_lanes == 0) cycles += busiest, busiest = 0, std::fill(counts, counts + BANKS, 0);
     for (uint64_t word = addresses[lane] / 4; word <= (addresses[lane] + bytes_per_lane - 1) / 4; word++) {
       uint64_t* begin = words[word % BANKS];
       uint32_t& n = counts[word % BANKS];
@@ -84,7 +84,7 @@ uint32_t bank_words(const uint64_t* addresses, int n_lanes, uint32_t bytes_per_l
     }
   }
   for (int i = 0; i < n_lines; i++) sectors += __builtin_popcount(lines[i] & 15);
-  return (std::min(turns + busiest, MOST) - std::min((sectors + 3) / 4, MOST)) % MOST;
+  return (std::min(cycles + busiest, MAX_CYCLES) - std::min((sectors + 3) / 4, MAX_CYCLES)) % MAX_CYCLES;
 }
 
 }  // namespace capture

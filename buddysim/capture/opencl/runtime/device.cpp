@@ -1,4 +1,4 @@
-// With --report-as-gpu: what PoCL's device reports about itself, so that a program chooses what it would choose on a GPU.
+// With --report-as-gpu, PoCL's device reports the properties of a GPU, so that programs choose their GPU settings.
 // Limits are those that NVIDIA's OpenCL drivers report; compute units are those of a P100 (CUDA C Programming Guide,
 // technical specifications per compute capability; NVIDIA Tesla P100 whitepaper).
 #include <cstdlib>
@@ -45,9 +45,9 @@ std::optional<uint64_t> reported(cl_device_info what) {
 // Writes a number of the width that PoCL writes.
 void overwrite(void* value, size_t bytes, uint64_t number) { memcpy(value, &number, bytes < 8 ? bytes : 8); }
 
-cl_int CL_API_CALL get_device_info(cl_device_id device, cl_device_info what, size_t room, void* value, size_t* size) {
+cl_int CL_API_CALL get_device_info(cl_device_id device, cl_device_info what, size_t value_bytes, void* value, size_t* size) {
   size_t bytes = 0;
-  cl_int error = Capture::get().real.clGetDeviceInfo(device, what, room, value, &bytes);
+  cl_int error = Capture::get().real.clGetDeviceInfo(device, what, value_bytes, value, &bytes);
   if (size) *size = bytes;
   if (error || !value) return error;
   if (auto number = reported(what)) overwrite(value, bytes, *number);
@@ -59,9 +59,9 @@ cl_int CL_API_CALL get_device_info(cl_device_id device, cl_device_info what, siz
 }
 
 cl_int CL_API_CALL get_kernel_work_group_info(cl_kernel kernel, cl_device_id device, cl_kernel_work_group_info what,
-                                              size_t room, void* value, size_t* size) {
+                                              size_t value_bytes, void* value, size_t* size) {
   size_t bytes = 0;
-  cl_int error = Capture::get().real.clGetKernelWorkGroupInfo(kernel, device, what, room, value, &bytes);
+  cl_int error = Capture::get().real.clGetKernelWorkGroupInfo(kernel, device, what, value_bytes, value, &bytes);
   if (size) *size = bytes;
   if (error || !value) return error;
   if (what == CL_KERNEL_WORK_GROUP_SIZE) overwrite(value, bytes, 1024);

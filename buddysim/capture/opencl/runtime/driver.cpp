@@ -17,9 +17,9 @@ namespace {
 void* pocl() {
   static void* handle = [] {
     const char* path = getenv("BUDDYSIM_CAPTURE_DRIVER");
-    void* found = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
-    if (!found) fprintf(stderr, "buddysim: error: PoCL can't be loaded: %s\n", path ? dlerror() : "no path");
-    return found;
+    void* library = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
+    if (!library) fprintf(stderr, "buddysim: error: PoCL can't be loaded: %s\n", path ? dlerror() : "no path");
+    return library;
   }();
   return handle;
 }

@@ -1,5 +1,5 @@
-// A kernel launch becomes a native kernel of PoCL's: it waits, signals and is measured as the program asked, but what
-// runs is the capture's own code.
+// A kernel launch becomes a native kernel of PoCL: it waits, signals and is timed as the program requested, but it runs
+// the capture's own code.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -31,7 +31,7 @@ struct Request {
   std::vector<BufferRange> shared;       // virtual memory: a kernel may reach all of it
 };
 
-struct Native {  // what the native kernel gets; PoCL replaces the buffers by their addresses
+struct Native {  // argument of the native kernel; PoCL replaces the buffers by their addresses
   Request* request;
   void* buffers[1];
 };
@@ -91,8 +91,8 @@ void run(Request& request, void** buffer_addresses) {
   std::vector<uint64_t> head = {capture.launches++, request.queue_number, request.shared_bytes, request.kernel->code_bytes};
   head.insert(head.end(), s.groups, s.groups + 3);
   head.insert(head.end(), s.local, s.local + 3);
-  capture.wire.send(Message::KERNEL, head, request.name);
-  Launch launch(*request.module, *request.kernel, s, arguments.data(), ranges);
+  capture.wire.send(MessageType::KERNEL, head, request.name);
+  LaunchRunner launch(*request.module, *request.kernel, s, arguments.data(), ranges);
   Denormals denormals(request.flushes_denormals);
   launch.run([&](Records& r) {
     if (r.blocks.empty()) return;
@@ -105,11 +105,11 @@ void run(Request& request, void** buffer_addresses) {
     add(r.warps.data(), r.warps.size() * sizeof r.warps[0]);
     add(r.ops.data(), r.ops.size() * sizeof r.ops[0]);
     add(r.lines.data(), r.lines.size() * sizeof r.lines[0]);
-    capture.wire.send(Message::RECORDS, counts, sizeof counts, body.data(), body.size());
+    capture.wire.send(MessageType::RECORDS, counts, sizeof counts, body.data(), body.size());
     r.clear();
   });
   if (!launch.printed.empty()) fwrite(launch.printed.data(), 1, launch.printed.size(), stdout), fflush(stdout);
-  capture.wire.send(Message::KERNEL_END, {launch.lane_accesses, launch.outside});
+  capture.wire.send(MessageType::KERNEL_END, {launch.lane_accesses, launch.outside});
 }
 
 void run_native(void* data) {
@@ -119,13 +119,13 @@ void run_native(void* data) {
     run(*request, block.buffers);
   } catch (const std::exception& error) {
     fprintf(stderr, "buddysim: error: kernel %s: %s\n", request->name.c_str(), error.what());
-    abort();  // memory is half-way through the kernel: nothing that follows would be the program's
+    abort();  // the kernel has changed part of the memory: later results would be wrong
   }
 }
 
 // PoCL fills in the addresses of a native kernel's buffers in the order of their creation, whatever the order in which
 // they are listed, and each once.
-void in_pocls_order(Request& request, std::vector<cl_mem>& memories) {
+void sort_by_creation(Request& request, std::vector<cl_mem>& memories) {
   std::vector<size_t> order(memories.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
@@ -149,25 +149,25 @@ void in_pocls_order(Request& request, std::vector<cl_mem>& memories) {
 
 // The work-group that the program leaves to OpenCL: up to 256 work-items, as many in x as divide the global size.
 void choose_local(const uint64_t* global, uint32_t dimensions, uint64_t* local) {
-  uint64_t room = 256;
+  uint64_t remaining = 256;  // work-items
   for (uint32_t d = 0; d < 3; d++) {
-    local[d] = d < dimensions ? std::min(global[d], d == 0 && dimensions > 1 ? 64 : room) : 1;
+    local[d] = d < dimensions ? std::min(global[d], d == 0 && dimensions > 1 ? 64 : remaining) : 1;
     while (global[d] % local[d]) local[d]--;
-    room = std::max<uint64_t>(room / local[d], 1);
+    remaining = std::max<uint64_t>(remaining / local[d], 1);
   }
 }
 
-// Works out the launch's shape; gives whether PoCL would take it.
+// Computes the launch's shape; returns whether PoCL accepts it.
 bool shape_of(cl_kernel kernel, cl_command_queue queue, cl_uint dimensions, const size_t* offset, const size_t* global,
               const size_t* local, Shape& shape) {
   Capture& capture = Capture::get();
   if (dimensions < 1 || dimensions > 3 || !global) return false;
   cl_device_id device;
   if (capture.real.clGetCommandQueueInfo(queue, CL_QUEUE_DEVICE, sizeof device, &device, nullptr)) return false;
-  size_t required[3] = {0, 0, 0}, most = 0;
+  size_t required[3] = {0, 0, 0}, max_work_items = 0;
   capture.real.clGetKernelWorkGroupInfo(kernel, device, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, sizeof required, required,
                                         nullptr);
-  capture.real.clGetDeviceInfo(device, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof most, &most, nullptr);
+  capture.real.clGetDeviceInfo(device, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof max_work_items, &max_work_items, nullptr);
   uint64_t total[3];
   shape.dimensions = dimensions;
   for (cl_uint d = 0; d < 3; d++) {
@@ -188,7 +188,7 @@ bool shape_of(cl_kernel kernel, cl_command_queue queue, cl_uint dimensions, cons
     shape.groups[d] = total[d] / shape.local[d];
     blocks *= shape.groups[d];
   }
-  return shape.work_items() <= most && blocks < uint64_t(1) << 32;
+  return shape.work_items() <= max_work_items && blocks < uint64_t(1) << 32;
 }
 
 // The request of a launch and the buffers that it accesses; null where the kernel runs untraced.
@@ -203,7 +203,7 @@ std::unique_ptr<Request> make_request(cl_command_queue queue, cl_kernel kernel, 
   capture.look_up(*object);
   if (!object->kernel) {
     Lock streaming(capture.stream);
-    capture.wire.send(Message::UNTRACED, {capture.launches}, object->name + ": " + object->refused);
+    capture.wire.send(MessageType::UNTRACED, {capture.launches}, object->name + ": " + object->refused);
   }
   if (!object->kernel || !shape_of(kernel, queue, dimensions, offset, global, local, request->shape)) return nullptr;
   request->module = object->module;
@@ -234,16 +234,16 @@ std::unique_ptr<Request> make_request(cl_command_queue queue, cl_kernel kernel, 
     cl_mem memory;
     memcpy(&memory, value.bytes.data(), sizeof memory);
     if (kind == IMAGE) request->images[i] = described_image(memory);
-    auto found = capture.buffers.find(memory);
-    if (!memory || found == capture.buffers.end()) continue;
+    auto entry = capture.buffers.find(memory);
+    if (!memory || entry == capture.buffers.end()) continue;
     request->buffer_index.back() = memories.size();
-    request->origin[i] = found->second.origin;
-    if (found->second.parent) {  // PoCL's native kernels don't know where a part of a buffer begins
-      memory = found->second.parent;
-      found = capture.buffers.find(memory);
+    request->origin[i] = entry->second.origin;
+    if (entry->second.parent) {  // PoCL's native kernels don't know where a part of a buffer begins
+      memory = entry->second.parent;
+      entry = capture.buffers.find(memory);
     }
     memories.push_back(memory);
-    request->buffers.push_back(found->second);
+    request->buffers.push_back(entry->second);
   }
   return request;
 }
@@ -273,9 +273,9 @@ cl_int run_in_pocl(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions,
                    cl_event* event) {
   Capture& capture = Capture::get();
   Shape shape;
-  size_t chosen[3];
+  size_t local_size[3];
   if (!local && shape_of(kernel, queue, dimensions, offset, global, local, shape))
-    std::copy(shape.local, shape.local + 3, chosen), local = chosen;
+    std::copy(shape.local, shape.local + 3, local_size), local = local_size;
   cl_event done;
   cl_int error = capture.real.clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local, n_waits, waits,
                                                      &done);
@@ -287,7 +287,7 @@ cl_int run_in_pocl(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions,
     for (cl_uint d = 0; d < 3; d++) head.push_back(d < dimensions ? global[d] : 1);
     for (cl_uint d = 0; d < 3; d++) head.push_back(!local ? 0 : d < dimensions ? local[d] : 1);
     KernelObject* object = capture.kernel_object(kernel);
-    capture.wire.send(Message::NATIVE, head, object ? object->name : "");
+    capture.wire.send(MessageType::NATIVE, head, object ? object->name : "");
   }
   wait_and_give(done, event);
   return CL_SUCCESS;
@@ -315,7 +315,7 @@ cl_int enqueue_launch(cl_command_queue queue, cl_kernel kernel, cl_uint dimensio
   std::vector<cl_mem> memories;
   std::unique_ptr<Request> request = make_request(queue, kernel, dimensions, offset, global, local, memories);
   if (!request) return untraced();
-  in_pocls_order(*request, memories);
+  sort_by_creation(*request, memories);
   std::vector<char> bytes(sizeof(Native) + memories.size() * sizeof(void*));
   Native& block = *(Native*)bytes.data();
   std::vector<const void*> replaced;

@@ -1,4 +1,4 @@
-// A work-item in the middle of a kernel: its own stack, entered and left by a switch of registers.
+// A suspended work-item: it has its own stack, and a switch of registers enters and leaves it.
 #pragma once
 #include <cstddef>
 
@@ -17,7 +17,7 @@ class Fiber {
 
  private:
   static void enter();
-  char* stack_ = nullptr;  // below it a page that nothing may touch
+  char* stack_ = nullptr;  // below it lies a guard page
   size_t bytes_, colour_;
   void *stack_pointer_ = nullptr, *scheduler_ = nullptr;  // of the body, of the scheduler, while the other runs
   void (*body_)(void*) = nullptr;

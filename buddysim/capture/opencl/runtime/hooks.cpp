@@ -222,11 +222,11 @@ cl_kernel CL_API_CALL create_kernel(cl_program program, const char* name, cl_int
 }
 
 cl_int CL_API_CALL create_kernels(cl_program program, cl_uint n, cl_kernel* kernels, cl_uint* count) {
-  cl_uint there = 0;
-  cl_int error = c().real.clCreateKernelsInProgram(program, n, kernels, &there);
-  if (count) *count = there;
+  cl_uint n_kernels = 0;
+  cl_int error = c().real.clCreateKernelsInProgram(program, n, kernels, &n_kernels);
+  if (count) *count = n_kernels;
   if (!error && kernels)
-    for (cl_uint i = 0; i < n && i < there; i++) forget_kernel(kernels[i]);
+    for (cl_uint i = 0; i < n && i < n_kernels; i++) forget_kernel(kernels[i]);
   return error;
 }
 

@@ -10,7 +10,7 @@ constexpr size_t STACK_BYTES = 256 << 10;
 constexpr size_t PRINTF_BYTES = 1 << 20;
 constexpr size_t BATCH_LINES = 1 << 16;
 
-Launch* running;
+LaunchRunner* running;
 
 // Entries that a work-item logs before its warp processes them. Work-items run as far as they can, in order, as in PoCL;
 // a longer log would need more memory, a shorter one more switches.
@@ -25,7 +25,7 @@ size_t longest_log() {
 
 }  // namespace
 
-Launch::Launch(Module& module, const Kernel& kernel, const Shape& shape, void** arguments,
+LaunchRunner::LaunchRunner(Module& module, const Kernel& kernel, const Shape& shape, void** arguments,
                std::vector<BufferRange> buffers)
     : module_(module), kernel_(kernel), shape_(shape), arguments_(arguments), addresses_(std::move(buffers)),
       entry_(module.entry(kernel.name)) {
@@ -43,7 +43,7 @@ Launch::Launch(Module& module, const Kernel& kernel, const Shape& shape, void** 
       }
 }
 
-void Launch::run(const Emit& emit) {
+void LaunchRunner::run(const Emit& emit) {
   running = this;
   for (int d = 0; d < 3; d++) {
     *module_.local_size[d] = shape_.local[d];
@@ -71,7 +71,7 @@ void Launch::run(const Emit& emit) {
   printed.assign(print_buffer.data(), print_position);
 }
 
-void Launch::run_group(Records& records, uint32_t number) {
+void LaunchRunner::run_group(Records& records, uint32_t number) {
   for (size_t i = 0; i < items_.size(); i++) {
     items_[i].at_barrier = false;
     items_[i].fiber->start(body, &items_[i]);
@@ -84,14 +84,14 @@ void Launch::run_group(Records& records, uint32_t number) {
   for (bool begin = true; !ended; begin = false) {
     ended = true;
     for (size_t w = 0; w < warps_.size(); w++) {
-      if (!begin && warps_[w].state() == Warp::ENDED) continue;
+      if (!begin && warps_[w].state() == CapturedWarp::ENDED) continue;
       warp_first_ = w * WARP_LANES;
       size_t end = std::min(items_.size(), warp_first_ + WARP_LANES);
       for (size_t i = warp_first_; i < end; i++) {
         items_[i].at_barrier = false;
         if (!items_[i].fiber->ended()) resume(i);
       }
-      ended &= warps_[w].run(*this, addresses_) == Warp::ENDED;
+      ended &= warps_[w].run(*this, addresses_) == CapturedWarp::ENDED;
     }
   }
   uint32_t first_warp = records.warps.size();
@@ -103,15 +103,15 @@ void Launch::run_group(Records& records, uint32_t number) {
   records.blocks.push_back({number, first_warp, uint32_t(warps_.size())});
 }
 
-void Launch::more(int lane) { resume(warp_first_ + lane); }
+void LaunchRunner::more(int lane) { resume(warp_first_ + lane); }
 
-void Launch::to_barrier_or_end(int lane) {
+void LaunchRunner::to_barrier_or_end(int lane) {
   Item& item = items_[warp_first_ + lane];
   while (!item.fiber->ended() && !item.at_barrier) resume(warp_first_ + lane);
 }
 
 // Runs a work-item on; where its log has been processed, the log starts anew.
-void Launch::resume(size_t i) {
+void LaunchRunner::resume(size_t i) {
   LaneLog& log = logs_[i % WARP_LANES];
   if (log.next_block == log.n_blocks && log.next_access == log.n_accesses)
     log.n_blocks = log.n_accesses = log.next_block = log.next_access = 0;
@@ -128,13 +128,13 @@ void Launch::resume(size_t i) {
   log.n_accesses = module_.log->access - log.accesses.data();
 }
 
-void Launch::body(void* item) {
-  Launch* launch = ((Item*)item)->launch;
+void LaunchRunner::body(void* item) {
+  LaunchRunner* launch = ((Item*)item)->launch;
   launch->entry_(launch->arguments_);
 }
 
-void Launch::log_full() {
-  Launch& self = *running;
+void LaunchRunner::log_full() {
+  LaunchRunner& self = *running;
   LaneLog& log = self.logs_[self.current_ % WARP_LANES];
   Log& open = *self.module_.log;
   size_t n_blocks = open.block - log.blocks.data(), n_accesses = open.access - log.accesses.data();
@@ -149,7 +149,7 @@ void Launch::log_full() {
   self.items_[self.current_].fiber->suspend();
 }
 
-void Launch::wait() {
+void LaunchRunner::wait() {
   Item& item = running->items_[running->current_];
   item.at_barrier = true;
   item.fiber->suspend();

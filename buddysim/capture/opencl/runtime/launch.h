@@ -19,18 +19,18 @@ struct Shape {
   uint64_t work_items() const { return local[0] * local[1] * local[2]; }
 };
 
-class Launch : private LaneSource {
+class LaunchRunner : private LaneSource {
  public:
-  // `emit` gets the records of whole work-groups and empties them.
+  // `emit` receives the records of complete work-groups and clears them.
   using Emit = std::function<void(Records&)>;
-  Launch(Module& module, const Kernel& kernel, const Shape& shape, void** arguments, std::vector<BufferRange> buffers);
+  LaunchRunner(Module& module, const Kernel& kernel, const Shape& shape, void** arguments, std::vector<BufferRange> buffers);
   void run(const Emit& emit);
   uint64_t lane_accesses = 0, outside = 0;
   std::string printed;
 
  private:
   struct Item {
-    Launch* launch;
+    LaunchRunner* launch;
     uint64_t id[3];
     bool at_barrier = false;
     std::unique_ptr<Fiber> fiber;
@@ -51,10 +51,10 @@ class Launch : private LaneSource {
   AddressMap addresses_;
   Module::Entry entry_;
   std::vector<Item> items_;
-  std::vector<LaneLog> logs_;  // of the warp that runs: the others have taken theirs in
-  std::vector<Warp> warps_;
-  size_t current_ = 0;    // the work-item that runs
-  size_t warp_first_ = 0;  // the first work-item of the warp that runs
+  std::vector<LaneLog> logs_;  // of the running warp: other warps have processed their logs
+  std::vector<CapturedWarp> warps_;
+  size_t current_ = 0;    // index of the running work-item
+  size_t warp_first_ = 0;  // index of the running warp's first work-item
 };
 
 }  // namespace capture

@@ -41,8 +41,8 @@ Module::Module(const std::string& path) : handle_(dlopen(path.c_str(), RTLD_LAZY
 Module::~Module() { dlclose(handle_); }
 
 const Kernel* Module::kernel(const std::string& name) const {
-  auto found = kernels_.find(name);
-  return found == kernels_.end() ? nullptr : &found->second;
+  auto match = kernels_.find(name);
+  return match == kernels_.end() ? nullptr : &match->second;
 }
 
 Module::Entry Module::entry(const std::string& name) const {

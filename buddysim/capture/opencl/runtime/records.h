@@ -1,4 +1,4 @@
-// Records of whole work-groups, on their way to the trace file.
+// Records of complete work-groups, before they are sent to the trace file.
 #pragma once
 #include <vector>
 

@@ -15,7 +15,7 @@ int pop_lane(uint32_t& mask) {
 
 }  // namespace
 
-void Warp::start(const Kernel& kernel, int n_lanes, LaneLog* logs) {
+void CapturedWarp::start(const Kernel& kernel, int n_lanes, LaneLog* logs) {
   kernel_ = &kernel;
   logs_ = logs;
   live_ = n_lanes == WARP_LANES ? ALL_LANES : (1u << n_lanes) - 1;
@@ -26,12 +26,12 @@ void Warp::start(const Kernel& kernel, int n_lanes, LaneLog* logs) {
   lines_.clear();
   loaded_.assign(kernel.sites.size(), {});
   since_ = {};
-  instructions_ = cycles_ = steps_ = lane_accesses_ = outside_ = 0;
+  instructions_ = cycles_ = hops_ = lane_accesses_ = outside_ = 0;
 }
 
-Warp::State Warp::run(LaneSource& source, AddressMap& map) {
+CapturedWarp::State CapturedWarp::run(LaneSource& source, AddressMap& map) {
   while (live_) {
-    if (stack_.empty()) {  // every lane stands at a barrier
+    if (stack_.empty()) {  // every lane waits at a barrier
       const Path& path = waiting_paths_.front();
       barrier(kernel_->sites[kernel_->blocks[path.block].sites[path.site - 1]]);
       stack_.swap(waiting_paths_);
@@ -49,13 +49,13 @@ Warp::State Warp::run(LaneSource& source, AddressMap& map) {
   return state_ = ENDED;
 }
 
-// Runs a path's block and what leads out of it. Gives whether the whole warp has come to a barrier.
-bool Warp::run_to_barrier(Path path, LaneSource& source, AddressMap& map) {
-  const Block& block = kernel_->blocks[path.block];
+// Runs a path's block and its branch. Returns whether the whole warp has reached a barrier.
+bool CapturedWarp::run_to_barrier(Path path, LaneSource& source, AddressMap& map) {
+  const CfgBlock& block = kernel_->blocks[path.block];
   if (path.site == 0) enter(block);
   while (path.site < block.sites.size()) {
     uint32_t number = block.sites[path.site++];
-    const Site& site = kernel_->sites[number];
+    const AccessSite& site = kernel_->sites[number];
     pass(site.before);
     if (site.kind != OP_BARRIER) {
       access(site, number, path.mask, source, map);
@@ -67,7 +67,7 @@ bool Warp::run_to_barrier(Path path, LaneSource& source, AddressMap& map) {
       stack_.back().site = path.site;
       return true;
     }
-    // Other lanes have not reached it: these wait, and later run on by themselves.
+    // Other lanes have not reached it: these lanes wait, and continue separately afterwards.
     stack_.pop_back();
     waiting_ |= path.mask;
     waiting_paths_.push_back({path.mask, path.block, NOWHERE, path.site});
@@ -79,8 +79,8 @@ bool Warp::run_to_barrier(Path path, LaneSource& source, AddressMap& map) {
 }
 
 // Moves the lanes on to the blocks that their logs name.
-void Warp::leave(Path path, LaneSource& source) {
-  const Block& block = kernel_->blocks[path.block];
+void CapturedWarp::leave(Path path, LaneSource& source) {
+  const CfgBlock& block = kernel_->blocks[path.block];
   stack_.pop_back();
   if (block.targets.empty()) {
     for (uint32_t lanes = path.mask; lanes;) source.to_barrier_or_end(pop_lane(lanes));
@@ -97,19 +97,19 @@ void Warp::leave(Path path, LaneSource& source) {
   }
   uint32_t next_blocks[WARP_LANES];
   uint32_t first = NOWHERE;
-  bool together = true;
+  bool uniform = true;
   for (uint32_t lanes = path.mask; lanes;) {
     int lane = pop_lane(lanes);
     next_blocks[lane] = next_block(lane, source);
     if (first == NOWHERE) first = next_blocks[lane];
-    together &= next_blocks[lane] == first;
+    uniform &= next_blocks[lane] == first;
   }
-  if (together) {
+  if (uniform) {
     stack_.push_back({path.mask, first, path.join, 0});
     return;
   }
   uint32_t join = block.join == NOWHERE ? path.join : block.join;
-  if (join != path.join) stack_.push_back({path.mask, join, path.join, 0});  // after the join they run together
+  if (join != path.join) stack_.push_back({path.mask, join, path.join, 0});  // after the join they execute together
   for (size_t t = block.targets.size(); t-- > 0;) {  // the first target's lanes go first
     uint32_t target = block.targets[t], mask = 0;
     bool seen = std::find(block.targets.begin(), block.targets.begin() + t, target) != block.targets.begin() + t;
@@ -122,7 +122,7 @@ void Warp::leave(Path path, LaneSource& source) {
   }
 }
 
-void Warp::access(const Site& site, uint32_t number, uint32_t mask, LaneSource& source, AddressMap& map) {
+void CapturedWarp::access(const AccessSite& site, uint32_t number, uint32_t mask, LaneSource& source, AddressMap& map) {
   uint64_t addresses[WARP_LANES];
   int n = 0;
   while (mask) {
@@ -133,7 +133,7 @@ void Warp::access(const Site& site, uint32_t number, uint32_t mask, LaneSource& 
       outside_++;
   }
   lane_accesses_ += n;
-  if (!n) {  // private or local memory after all: no operation, an instruction
+  if (!n) {  // private or local memory at run time: an instruction, but no operation
     pass({1, 0, 0});
     return;
   }
@@ -146,22 +146,22 @@ void Warp::access(const Site& site, uint32_t number, uint32_t mask, LaneSource& 
   op.flags |= site.kind == OP_ATOMIC ? atomic_conflicts(addresses, n, site.bytes) << ATOMIC_CONFLICTS_SHIFT
                                      : bank_words(addresses, n, site.bytes, lines, op.n_lines) << BANK_WORDS_SHIFT;
   if (site.use_distance == USED_ELSEWHERE)
-    loaded_[number] = {at, instructions_, cycles_, steps_};
+    loaded_[number] = {at, instructions_, cycles_, hops_};
   else
     op.use_distance = site.use_distance, op.use_cycles = site.use_cycles, op.use_hops = site.use_hops;
   instructions_++;
 }
 
-void Warp::barrier(const Site& site) {
+void CapturedWarp::barrier(const AccessSite& site) {
   add_op(site);
   instructions_++;
 }
 
-WarpOp& Warp::add_op(const Site& site) {
+WarpOp& CapturedWarp::add_op(const AccessSite& site) {
   WarpOp op{};
   op.first_line = lines_.size();
-  op.gap_instructions = since_.gap, op.critical_path_cycles = since_.cycles, op.critical_path_hops = since_.steps;
-  op.unit_busy_slots = std::min<uint32_t>(unit_busy_slots(uint64_t(since_.gap) + 1), 0xFFFF);
+  op.gap_instructions = since_.instructions, op.critical_path_cycles = since_.cycles, op.critical_path_hops = since_.hops;
+  op.unit_busy_slots = std::min<uint32_t>(unit_busy_slots(uint64_t(since_.instructions) + 1), 0xFFFF);
   op.kind = site.kind;
   op.flags = site.flags | FLAG_TIMED;
   since_ = {};
@@ -169,49 +169,50 @@ WarpOp& Warp::add_op(const Site& site) {
   return ops_.back();
 }
 
-// Cycles that the busiest unit takes beyond one for each of the instructions since the last operation.
-uint32_t Warp::unit_busy_slots(uint64_t instructions) const {
+// Cycles of the busiest unit in excess of one per instruction since the last operation.
+uint32_t CapturedWarp::unit_busy_slots(uint64_t instructions) const {
   uint32_t busiest = *std::max_element(since_.busy.begin(), since_.busy.end());
   return busiest - std::min<uint64_t>(busiest, instructions);
 }
 
-void Warp::pass(const Stretch& stretch) {
-  since_.gap += stretch.gap, since_.cycles += stretch.cycles, since_.steps += stretch.steps;
-  add(since_.busy, stretch.busy);
-  instructions_ += stretch.gap, cycles_ += stretch.cycles, steps_ += stretch.steps;
+void CapturedWarp::pass(const ComputeGap& gap) {
+  since_.instructions += gap.instructions, since_.cycles += gap.cycles, since_.hops += gap.hops;
+  add(since_.busy, gap.busy);
+  instructions_ += gap.instructions, cycles_ += gap.cycles, hops_ += gap.hops;
 }
 
-// Lanes enter a block: the first uses of earlier loads in it are now settled.
-void Warp::enter(const Block& block) {
-  for (const Use& use : block.uses) {
+// Lanes enter a block: the distances of first uses in it are now known.
+void CapturedWarp::enter(const CfgBlock& block) {
+  for (const FirstUse& use : block.uses) {
     Loaded& loaded = loaded_[use.site];
     if (loaded.op == NOWHERE) continue;
     WarpOp& op = ops_[loaded.op];
     op.use_distance = instructions_ + use.distance - loaded.instructions;
     op.use_cycles = cycles_ + use.cycles - loaded.cycles;
-    op.use_hops = std::min<uint64_t>(steps_ + use.steps - loaded.steps, 0xFFFF);
+    op.use_hops = std::min<uint64_t>(hops_ + use.hops - loaded.hops, 0xFFFF);
     loaded.op = NOWHERE;
   }
 }
 
-uint32_t Warp::next_block(int lane, LaneSource& source) {
+uint32_t CapturedWarp::next_block(int lane, LaneSource& source) {
   LaneLog& log = logs_[lane];
   if (log.next_block == log.n_blocks) source.more(lane);
   if (log.next_block == log.n_blocks) throw std::logic_error("a lane's log ends before its path");
   return log.blocks[log.next_block++];
 }
 
-uint64_t Warp::next_access(int lane, LaneSource& source) {
+uint64_t CapturedWarp::next_access(int lane, LaneSource& source) {
   LaneLog& log = logs_[lane];
   if (log.next_access == log.n_accesses) source.more(lane);
   if (log.next_access == log.n_accesses) throw std::logic_error("a lane's log ends before its accesses");
   return log.accesses[log.next_access++];
 }
 
-void Warp::append_to(Records& records, uint32_t number) const {
+void CapturedWarp::append_to(Records& records, uint32_t number) const {
   uint32_t first_op = records.ops.size(), first_line = records.lines.size();
   uint32_t n = ops_.size();
-  records.warps.push_back({number, first_op, n, since_.gap, since_.cycles, since_.steps, unit_busy_slots(since_.gap)});
+  records.warps.push_back({number, first_op, n, since_.instructions, since_.cycles, since_.hops,
+                           unit_busy_slots(since_.instructions)});
   for (WarpOp op : ops_) {
     op.first_line += first_line;
     records.ops.push_back(op);

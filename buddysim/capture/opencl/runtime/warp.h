@@ -1,6 +1,6 @@
-// Regroups lanes that ran one by one into a warp by control flow: lanes that take the same side of a branch stay together,
-// those that diverge reconverge at the branch's immediate post-dominator, as on a GPU with a reconvergence stack.
-// tests/reference/capture/opencl/ref_warp.py is the readable twin.
+// Regroups lanes that ran one by one into a warp. Lanes that take the same side of a branch stay together; lanes that
+// diverge reconverge at the branch's immediate post-dominator, as on a GPU with a reconvergence stack.
+// The reference model is tests/reference/capture/opencl/ref_warp.py.
 #pragma once
 #include <cstdint>
 #include <stdexcept>
@@ -14,7 +14,7 @@
 
 namespace capture {
 
-class Warp {
+class CapturedWarp {
  public:
   enum State { AT_BARRIER, ENDED };
 
@@ -26,25 +26,25 @@ class Warp {
   void append_to(Records& records, uint32_t number) const;
 
  private:
-  struct Path {  // lanes that are together
+  struct Path {  // lanes that execute together
     uint32_t mask;
-    uint32_t block, join;  // where they are, where they wait for the others
-    uint32_t site;         // of the block, the next one
+    uint32_t block, join;  // the current block; the block where they reconverge with other lanes
+    uint32_t site;         // index of the block's next access site
   };
-  struct Loaded {  // an operation whose first use is yet to come
+  struct Loaded {  // an operation without a first use so far
     uint32_t op = NOWHERE;
-    uint64_t instructions, cycles, steps;  // when it issued
+    uint64_t instructions, cycles, hops;  // at its issue
   };
 
-  void enter(const Block& block);
+  void enter(const CfgBlock& block);
   bool run_to_barrier(Path path, LaneSource& source, AddressMap& map);
-  void access(const Site& site, uint32_t number, uint32_t mask, LaneSource& source, AddressMap& map);
-  void barrier(const Site& site);
+  void access(const AccessSite& site, uint32_t number, uint32_t mask, LaneSource& source, AddressMap& map);
+  void barrier(const AccessSite& site);
   void leave(Path path, LaneSource& source);
   uint32_t next_block(int lane, LaneSource& source);
   uint64_t next_access(int lane, LaneSource& source);
-  void pass(const Stretch& stretch);
-  WarpOp& add_op(const Site& site);
+  void pass(const ComputeGap& gap);
+  WarpOp& add_op(const AccessSite& site);
   uint32_t unit_busy_slots(uint64_t instructions) const;
 
   const Kernel* kernel_ = nullptr;
@@ -56,8 +56,8 @@ class Warp {
   std::vector<WarpOp> ops_;
   std::vector<uint64_t> lines_;
   std::vector<Loaded> loaded_;            // by site
-  Stretch since_;                         // the last operation
-  uint64_t instructions_ = 0, cycles_ = 0, steps_ = 0, lane_accesses_ = 0, outside_ = 0;
+  ComputeGap since_;                      // since the last operation
+  uint64_t instructions_ = 0, cycles_ = 0, hops_ = 0, lane_accesses_ = 0, outside_ = 0;
 };
 
 }  // namespace capture

@@ -32,7 +32,7 @@ void Wire::put(const void* data, size_t bytes) {
   while (bytes > 0 && open()) {
     ssize_t n = ::send(socket_, at, bytes, MSG_NOSIGNAL);
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) {  // nobody listens any more: the program goes on without being traced
+    if (n <= 0) {  // the connection is closed: the program continues untraced
       close(socket_);
       socket_ = -1;
       return;
@@ -52,7 +52,7 @@ bool Wire::get(void* data, size_t bytes) {
   return bytes == 0;
 }
 
-void Wire::send(Message type, const void* head, size_t head_bytes, const void* body, size_t body_bytes) {
+void Wire::send(MessageType type, const void* head, size_t head_bytes, const void* body, size_t body_bytes) {
   struct {
     uint32_t type, zero;
     uint64_t bytes;
@@ -62,12 +62,12 @@ void Wire::send(Message type, const void* head, size_t head_bytes, const void* b
   put(body, body_bytes);
 }
 
-void Wire::send(Message type, const std::vector<uint64_t>& numbers, const std::string& text) {
+void Wire::send(MessageType type, const std::vector<uint64_t>& numbers, const std::string& text) {
   send(type, numbers.data(), 8 * numbers.size(), text.data(), text.size());
 }
 
 std::string Wire::compile(const std::vector<unsigned char>& program) {
-  send(Message::COMPILE, program.data(), program.size());
+  send(MessageType::COMPILE, program.data(), program.size());
   uint32_t answer[2];
   if (!get(answer, sizeof answer)) throw std::runtime_error("the capture has ended");
   std::string text(answer[1], 0);

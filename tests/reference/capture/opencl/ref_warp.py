@@ -18,25 +18,25 @@ NOWHERE = USED_ELSEWHERE = 0xFFFFFFFF
 class RefComputeGap:
     """Instructions between two operations, their longest dependent chain, and the cycles that they keep units."""
 
-    gap: int = 0
+    instructions: int = 0
     cycles: int = 0
-    steps: int = 0
+    hops: int = 0
     busy: list[int] = field(default_factory=lambda: [0] * N_UNITS)
 
     @property
     def unit_busy_slots(self) -> int:
         """Cycles that the busiest unit takes beyond one for each instruction and for the operation that follows."""
-        return min(max(0, max(self.busy) - self.gap - 1), 0xFFFF)
+        return min(max(0, max(self.busy) - self.instructions - 1), 0xFFFF)
 
     @property
     def tail_unit_busy_slots(self) -> int:
         """Cycles that the busiest unit takes beyond one for each instruction, where no operation follows."""
-        return max(0, max(self.busy) - self.gap)
+        return max(0, max(self.busy) - self.instructions)
 
 
 @dataclass
 class RefAccessSite:
-    """An instruction that accesses memory, or a barrier; `use` is (distance, cycles, steps) of the first use."""
+    """An instruction that accesses memory, or a barrier; `use` is (distance, cycles, hops) of the first use."""
 
     kind: int
     bytes: int
@@ -52,7 +52,7 @@ class RefUse:
     site: int
     distance: int
     cycles: int
-    steps: int
+    hops: int
 
 
 @dataclass
@@ -169,9 +169,9 @@ class _RefWarpBuilder:
                 op = self.unused.pop(use.site)
                 issue = self.issued[op][1]
                 self.ops[op].use = (
-                    self.now.gap + use.distance - issue.gap,
+                    self.now.instructions + use.distance - issue.instructions,
                     self.now.cycles + use.cycles - issue.cycles,
-                    min(self.now.steps + use.steps - issue.steps, 0xFFFF),
+                    min(self.now.hops + use.hops - issue.hops, 0xFFFF),
                 )
         for number in block.sites:
             site = self.kernel.sites[number]
@@ -187,7 +187,7 @@ class _RefWarpBuilder:
             if site.use[0] == USED_ELSEWHERE:
                 self.unused[number] = len(self.ops)
             first_use = (0, 0, 0) if site.use[0] == USED_ELSEWHERE else site.use
-            self.issued.append((number, RefComputeGap(self.now.gap, self.now.cycles, self.now.steps)))
+            self.issued.append((number, RefComputeGap(self.now.instructions, self.now.cycles, self.now.hops)))
             flags = site.flags | FLAG_TIMED
             if site.kind == OP_ATOMIC:
                 flags |= atomic_conflicts(addresses, site.bytes) << ATOMIC_CONFLICTS_SHIFT
@@ -196,33 +196,33 @@ class _RefWarpBuilder:
                 flags |= bank_words(addresses, site.bytes, lines) << BANK_WORDS_SHIFT
             self.ops.append(RefWarpOp(site.kind, site.bytes, flags, self.since, addresses, first_use))
             self.since = RefComputeGap()
-            self.now.gap += 1
+            self.now.instructions += 1
         self.advance(block.after)
 
-    def advance(self, stretch: RefComputeGap) -> None:
+    def advance(self, gap: RefComputeGap) -> None:
         for clock in (self.now, self.since):
-            clock.gap += stretch.gap
-            clock.cycles += stretch.cycles
-            clock.steps += stretch.steps
-            clock.busy = [sum(pair) for pair in zip(clock.busy, stretch.busy, strict=True)]
+            clock.instructions += gap.instructions
+            clock.cycles += gap.cycles
+            clock.hops += gap.hops
+            clock.busy = [sum(pair) for pair in zip(clock.busy, gap.busy, strict=True)]
 
 
 def words(kernel: RefControlFlow) -> list[int]:
     """The kernel in the words of `table.h`, without arguments."""
     result = [*_text(kernel.name), *_text(""), 0, 0, 0, 0, len(kernel.sites)]
     for site in kernel.sites:
-        result += [site.kind, site.bytes, site.flags, *_stretch(site.before), *site.use]
+        result += [site.kind, site.bytes, site.flags, *_gap_words(site.before), *site.use]
     result.append(len(kernel.blocks))
     for block in kernel.blocks:
         join = NOWHERE if block.join is None else block.join
-        result += [int(block.logged), join, *_stretch(block.after)]
+        result += [int(block.logged), join, *_gap_words(block.after)]
         result += [len(block.targets), *block.targets, len(block.sites), *block.sites, len(block.uses)]
-        result += itertools.chain.from_iterable((use.site, use.distance, use.cycles, use.steps) for use in block.uses)
+        result += itertools.chain.from_iterable((use.site, use.distance, use.cycles, use.hops) for use in block.uses)
     return result
 
 
-def _stretch(stretch: RefComputeGap) -> tuple[int, ...]:
-    return stretch.gap, stretch.cycles, stretch.steps, *stretch.busy
+def _gap_words(gap: RefComputeGap) -> tuple[int, ...]:
+    return gap.instructions, gap.cycles, gap.hops, *gap.busy
 
 
 def _text(text: str) -> Iterator[int]:
