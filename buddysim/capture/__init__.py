@@ -19,5 +19,5 @@ def training(output: str | os.PathLike[str], **options: Any) -> AbstractContextM
         ``contents_bytes`` (keep at most so many bytes of the tensors in the file), ``values`` (samples of each
         feature map in OUT.maps), ``source`` (what is trained), ``compressor`` (of the size maps)
     """
-    found = import_module("buddysim.capture.torch").capture(os.fspath(output), **options)
-    return cast("AbstractContextManager[None]", found)
+    context = import_module("buddysim.capture.torch").capture(os.fspath(output), **options)
+    return cast("AbstractContextManager[None]", context)

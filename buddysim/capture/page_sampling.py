@@ -31,13 +31,13 @@ def sampled_pages(allocation_bytes: int, sample_bytes: int, seed: int) -> npt.ND
     seed : chooses the page of each stratum
     """
     pages = -(-allocation_bytes // PAGE_BYTES)
-    wanted = max(sample_bytes // PAGE_BYTES, 1)
-    stratum = -(-pages // wanted)
-    chosen = [first + _mix((seed + first) & _MASK) % min(stratum, pages - first) for first in range(0, pages, stratum)]
-    return np.array(chosen, np.uint32)
+    n_samples = max(sample_bytes // PAGE_BYTES, 1)
+    stratum = -(-pages // n_samples)
+    sampled = [first + _mix((seed + first) & _MASK) % min(stratum, pages - first) for first in range(0, pages, stratum)]
+    return np.array(sampled, np.uint32)
 
 
-def kept_bytes(sizes: Sequence[int], budget: int) -> list[int]:
+def contents_budgets(sizes: Sequence[int], budget: int) -> list[int]:
     """How much of each allocation's contents is kept, so that all together are within a budget.
 
     Small ones are kept whole, the others up to the same number of pages: a power of two, so that it rarely changes
@@ -49,19 +49,22 @@ def kept_bytes(sizes: Sequence[int], budget: int) -> list[int]:
     budget : bytes for all of them
     """
     pages = [-(-size // PAGE_BYTES) for size in sizes]
-    room = budget // PAGE_BYTES
-    if sum(pages) <= room:
+    budget_pages = budget // PAGE_BYTES
+    if sum(pages) <= budget_pages:
         return list(sizes)
-    if len(pages) > room:
-        chosen = [(turn + 1) * room // len(pages) > turn * room // len(pages) for turn in range(len(pages))]
-        return [min(size, PAGE_BYTES) if one else 0 for size, one in zip(sizes, chosen, strict=True)]
-    most = 1
-    while sum(min(2 * most, number) for number in pages) <= room:
-        most *= 2
-    return [min(size, most * PAGE_BYTES) for size in sizes]
+    if len(pages) > budget_pages:
+        sampled = [
+            (number + 1) * budget_pages // len(pages) > number * budget_pages // len(pages)
+            for number in range(len(pages))
+        ]
+        return [min(size, PAGE_BYTES) if is_sampled else 0 for size, is_sampled in zip(sizes, sampled, strict=True)]
+    max_pages = 1
+    while sum(min(2 * max_pages, number) for number in pages) <= budget_pages:
+        max_pages *= 2
+    return [min(size, max_pages * PAGE_BYTES) for size in sizes]
 
 
-def sampled_again(
+def resample_pages(
     pages: npt.NDArray[np.uint32] | None, data: npt.NDArray[np.uint8], keep: int, seed: int
 ) -> tuple[npt.NDArray[np.uint32] | None, npt.NDArray[np.uint8]]:
     """About `keep` bytes of what was sampled before: pages of it.
@@ -77,6 +80,6 @@ def sampled_again(
         return pages, data
     if not keep:
         return np.empty(0, np.uint32), np.empty(0, np.uint8)
-    chosen = sampled_pages(len(data), keep, seed)
-    parts = [data[start : start + PAGE_BYTES] for start in chosen.astype(np.int64) * PAGE_BYTES]
-    return chosen if pages is None else pages[chosen], np.concatenate(parts)
+    sampled = sampled_pages(len(data), keep, seed)
+    parts = [data[start : start + PAGE_BYTES] for start in sampled.astype(np.int64) * PAGE_BYTES]
+    return sampled if pages is None else pages[sampled], np.concatenate(parts)

@@ -168,10 +168,10 @@ class OperatorGraph:
 
     def live_bytes(self, roles: Iterable[str] | None = None) -> NDArray[np.int64]:
         """Bytes that live during each operator, of storages of some roles (None: of all)."""
-        wanted = None if roles is None else set(roles)
+        selected_roles = None if roles is None else set(roles)
         change = np.zeros(len(self.operators) + 1, np.int64)
         for storage in self.storages:
-            if wanted is None or storage.role in wanted:
+            if selected_roles is None or storage.role in selected_roles:
                 change[storage.alloc_operator or 0] += storage.bytes
                 if storage.free_operator is not None:
                     change[storage.free_operator + 1] -= storage.bytes

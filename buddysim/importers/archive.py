@@ -34,7 +34,7 @@ def folder_with(path: Path, name: str) -> Iterator[Path]:
         except (tarfile.TarError, LZMAError, zlib.error, EOFError, ValueError, OSError) as error:
             reason = getattr(error, "strerror", None) or error
             raise BuddysimError(f"{path}: neither a folder nor a whole archive ({reason})") from None
-        inside = sorted(found.parent for found in Path(temporary).rglob(name))
+        inside = sorted(match.parent for match in Path(temporary).rglob(name))
         if len(inside) != 1:
             raise BuddysimError(f"{path}: {len(inside)} files {name} in it, expected one")
         yield inside[0]

@@ -4,7 +4,7 @@ cdef class Rows:
     cdef char* data
     cdef size_t row_bytes
     cdef size_t n
-    cdef size_t room
+    cdef size_t capacity
 
     cdef void* append(self, size_t count) noexcept nogil
     cdef void* add(self, size_t count=*) except NULL

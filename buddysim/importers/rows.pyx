@@ -6,28 +6,28 @@ from libc.string cimport memcpy, memmove
 import numpy as np
 
 cdef enum:
-    LEAST_ROOM = 64     # rows
+    MIN_CAPACITY = 64     # rows
 
 
 cdef class Rows:
     def __cinit__(self, size_t row_bytes):
         self.row_bytes = row_bytes
         self.data = NULL
-        self.n = self.room = 0
+        self.n = self.capacity = 0
 
     def __dealloc__(self):
         free(self.data)
 
     cdef void* append(self, size_t count) noexcept nogil:
         """Space for `count` more rows, good until the next call; NULL where there is no memory."""
-        cdef size_t room
+        cdef size_t capacity
         cdef char* data
-        if self.n + count > self.room:
-            room = max(2 * self.room, self.n + count, <size_t>LEAST_ROOM)
-            data = <char*>realloc(self.data, room * self.row_bytes)
+        if self.n + count > self.capacity:
+            capacity = max(2 * self.capacity, self.n + count, <size_t>MIN_CAPACITY)
+            data = <char*>realloc(self.data, capacity * self.row_bytes)
             if data == NULL:
                 return NULL
-            self.data, self.room = data, room
+            self.data, self.capacity = data, capacity
         self.n += count
         return self.data + (self.n - count) * self.row_bytes
 

@@ -25,8 +25,8 @@ cdef struct Columns:
 
 cdef enum:
     FORMAT_VERSION = 3
-    UNIT_SLOTS_SINCE = 2        # the version from which on ops have unit slots
-    TAIL_UNIT_SLOTS_SINCE = 3   # and warps' tails
+    UNIT_BUSY_SLOTS_SINCE = 2        # the version from which on ops have unit slots
+    TAIL_UNIT_BUSY_SLOTS_SINCE = 3   # and warps' tails
 
 cdef struct ChunkCounts:
     size_t blocks
@@ -99,8 +99,8 @@ cdef inline void store_index(uint8_t* column, size_t width, size_t i, size_t val
 
 cdef inline void set_shape_bytes(ChunkCounts* counts, int version) noexcept nogil:
     """What shapes take in files of a version."""
-    counts.op_shape_bytes = 28 if version >= UNIT_SLOTS_SINCE else 26
-    counts.warp_shape_bytes = 24 if version >= TAIL_UNIT_SLOTS_SINCE else 20
+    counts.op_shape_bytes = 28 if version >= UNIT_BUSY_SLOTS_SINCE else 26
+    counts.warp_shape_bytes = 24 if version >= TAIL_UNIT_BUSY_SLOTS_SINCE else 20
 
 
 cdef inline size_t column_bytes(const ChunkCounts* counts) noexcept nogil:

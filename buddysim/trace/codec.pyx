@@ -425,7 +425,7 @@ cdef int decode_warps(
     size_t* longest,
 ) noexcept nogil:
     cdef size_t i, shape, at = 0, n = counts.warp_shapes, width = index_width(n)
-    cdef bint old = version < TAIL_UNIT_SLOTS_SINCE
+    cdef bint old = version < TAIL_UNIT_BUSY_SLOTS_SINCE
     cdef uint32_t n_ops
     for i in range(n):
         if load_u32(c.warp_shapes, i) >= block_warps:
@@ -455,7 +455,7 @@ cdef int read_op_shapes(
     WarpOp* shapes, const Columns* c, const ChunkCounts* counts, int version, size_t* position
 ) noexcept nogil:
     cdef size_t i, n = counts.op_shapes
-    cdef bint old = version < UNIT_SLOTS_SINCE
+    cdef bint old = version < UNIT_BUSY_SLOTS_SINCE
     cdef int code
     for i in range(n):
         shapes[i].first_line = 0

@@ -298,9 +298,9 @@ class Trace:
         chunks = rows[at]
         owner = np.searchsorted([first for first, _ in kernel_rows], at, "right") - 1
         last_row = np.array([end for _, end in kernel_rows] + [-1])[owner]
-        stray = (owner < 0) | (at > last_row) | (chunks["kernel"] != owner)
-        if stray.any():
-            chunk = chunks[int(np.argmax(stray))]
+        is_outlier = (owner < 0) | (at > last_row) | (chunks["kernel"] != owner)
+        if is_outlier.any():
+            chunk = chunks[int(np.argmax(is_outlier))]
             self.file.fail("chunk", int(chunk["offset"]), f"of kernel {chunk['kernel']}, not within it")
         sums = {
             name: np.concatenate(([np.uint64(0)], np.cumsum(chunks[name], dtype=np.uint64)))

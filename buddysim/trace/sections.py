@@ -122,10 +122,10 @@ class SectionFile:
         starts = rows["offset"]
         ends = starts + (lengths + np.uint64(_HEAD_BYTES + 7)) // np.uint64(8) * np.uint64(8)
         expected = np.concatenate(([np.uint64(fmt.HEADER.size)], ends))
-        found = np.concatenate((starts, [np.uint64(offset)]))
-        if not np.array_equal(expected, found):
-            row = int(np.argmax(expected != found))
-            self.fail("index", offset, f"row {row} is at {found[row]}, the section before ends at {expected[row]}")
+        actual = np.concatenate((starts, [np.uint64(offset)]))
+        if not np.array_equal(expected, actual):
+            row = int(np.argmax(expected != actual))
+            self.fail("index", offset, f"row {row} is at {actual[row]}, the section before ends at {expected[row]}")
         return rows
 
     def _scan(self) -> npt.NDArray[Any]:

@@ -52,12 +52,12 @@ def shipped_traces() -> list[ShippedTrace]:
 def shipped_trace(name: str) -> ShippedTrace:
     """One of them by its name, with or without ``.bin``; a BuddysimError names the nearest of an unknown one."""
     known = {trace.name: trace for trace in shipped_traces()}
-    wanted = name.removesuffix(".bin")
-    if wanted not in known:
+    stem = name.removesuffix(".bin")
+    if stem not in known:
         raise BuddysimError(
-            f"traces: {shortened(name)}: unknown, expected one of {', '.join(known)}{hint(wanted, known)}"
+            f"traces: {shortened(name)}: unknown, expected one of {', '.join(known)}{hint(stem, known)}"
         )
-    return known[wanted]
+    return known[stem]
 
 
 def _shipped(entry: dict[str, object]) -> ShippedTrace:

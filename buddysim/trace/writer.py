@@ -50,7 +50,7 @@ class TraceWriter:
     flush_each : each section is in the file at once, as with `keep_part`
     compression_level : of zstd; 1 is fast, 19 for files that are kept. At 1, chunks that compression does not make
         half as large (random addresses) are written as they are: half as large again, read many times as fast
-    provenance_room : bytes by which `replace_provenance` may make the provenance longer
+    reserved_provenance_bytes : bytes by which `replace_provenance` may make the provenance longer
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class TraceWriter:
         keep_part: bool = False,
         flush_each: bool = False,
         compression_level: int = FAST_LEVEL,
-        provenance_room: int = 0,
+        reserved_provenance_bytes: int = 0,
     ) -> None:
         self._owned = not isinstance(path, Output)
         self.output = path if isinstance(path, Output) else Output(path, keep_part=keep_part)
@@ -89,7 +89,7 @@ class TraceWriter:
         try:
             head = fmt.HEADER.pack(fmt.MAGIC, fmt.FORMAT_VERSION, 0, 0, 0)[:16]
             self._put(head + struct.pack("<II", crc32(head), 0))
-            self._provenance_bytes = len(self._provenance_payload(provenance)) + provenance_room
+            self._provenance_bytes = len(self._provenance_payload(provenance)) + reserved_provenance_bytes
             self._section(fmt.PROVENANCE, self._provenance_of_size(provenance))
         except BaseException:
             self.abort()
@@ -203,11 +203,11 @@ class TraceWriter:
         """Gives an allocation another name; what doesn't fit the room reserved for it is cut off."""
         if self._file is None:
             raise ValueError("the trace file is closed")
-        section, offset, room = self._renamable[allocation]
+        section, offset, reserved = self._renamable[allocation]
         known = self._allocations[allocation]
-        fitting = name.encode("utf-8", "replace")[:room].decode("utf-8", "ignore")
+        fitting = name.encode("utf-8", "replace")[:reserved].decode("utf-8", "ignore")
         head = fmt.ALLOCATE_HEAD.pack(known.base, known.bytes, fmt.SPACES.index(known.space))
-        self._replace(section, fmt.ALLOCATE, offset, head + fitting.encode().ljust(room, b"\0"))
+        self._replace(section, fmt.ALLOCATE, offset, head + fitting.encode().ljust(reserved, b"\0"))
         known.name = fitting
 
     def _replace(self, section: int, kind: bytes, offset: int, payload: bytes) -> None:
@@ -224,13 +224,13 @@ class TraceWriter:
     def _provenance_of_size(self, provenance: Provenance) -> bytes:
         """The payload, padded with a key that readers ignore."""
         payload = self._provenance_payload(provenance)
-        if (room := self._provenance_bytes - len(payload)) == 0:
+        if (reserved := self._provenance_bytes - len(payload)) == 0:
             return payload
-        room -= len(_FILLER) + 8
-        if room < 0:
+        reserved -= len(_FILLER) + 8
+        if reserved < 0:
             self._fail("provenance", f"{len(payload)} bytes, there is room for {self._provenance_bytes}")
         (n,) = struct.unpack_from("<I", payload)
-        filler = struct.pack("<I", len(_FILLER)) + _FILLER + struct.pack("<I", room) + b" " * room
+        filler = struct.pack("<I", len(_FILLER)) + _FILLER + struct.pack("<I", reserved) + b" " * reserved
         return struct.pack("<I", n + 1) + payload[4:] + filler
 
     def _provenance_payload(self, provenance: Provenance) -> bytes:
@@ -246,11 +246,16 @@ class TraceWriter:
     # -- allocations and events ---------------------------------------------------------------------------------------
 
     def add_allocation(
-        self, name: str, base: int, bytes: int, space: Literal["device", "host"] = "device", name_room: int = 0
+        self,
+        name: str,
+        base: int,
+        bytes: int,
+        space: Literal["device", "host"] = "device",
+        reserved_name_bytes: int = 0,
     ) -> int:
         """An allocation that lives from here on; gives its index.
 
-        With `name_room` bytes for a name, `rename_allocation` can give it another one later.
+        With `reserved_name_bytes` bytes for a name, `rename_allocation` can give it another one later.
         """
         self._outside_kernel("allocation")
         base, bytes = index(base), index(bytes)
@@ -267,8 +272,8 @@ class TraceWriter:
         if (other := self._live.overlapping(base, base + bytes)) is not None:
             self._fail(where, f"it overlaps allocation {other.index} ({other.name!r}), which is live")
         payload = fmt.ALLOCATE_HEAD.pack(base, bytes, fmt.SPACES.index(space))
-        text = self._name(name, where).ljust(name_room, b"\0")
-        if name_room:
+        text = self._name(name, where).ljust(reserved_name_bytes, b"\0")
+        if reserved_name_bytes:
             self._renamable[number] = len(self._index), self._position, len(text)
         self._section(fmt.ALLOCATE, payload + text)
         allocation = Allocation(number, name, base, bytes, space, self._events)

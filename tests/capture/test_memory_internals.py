@@ -17,8 +17,8 @@ from buddysim.capture.memory.derived_kernels import GROUP_LINES, StreamedRange, 
 from buddysim.capture.memory.pages import changed_pages, sum_pages
 from buddysim.capture.memory.symbols import Symbols
 from buddysim.capture.memory.wire import Connection, Truncated
-from buddysim.capture.page_sampling import kept_bytes, sampled_again, sampled_pages
-from buddysim.capture.snapshot_selection import over_the_run
+from buddysim.capture.page_sampling import contents_budgets, resample_pages, sampled_pages
+from buddysim.capture.snapshot_selection import select_over_run
 from buddysim.trace import OP_LOAD, OP_STORE, Provenance, TraceWriter, open_trace, verify_trace
 from buddysim.trace.format import PAGE_BYTES
 
@@ -27,7 +27,7 @@ from buddysim.trace.format import PAGE_BYTES
 def test_the_chosen_snapshots_are_near_equal_distances(positions: list[int], wanted: int) -> None:
     positions.sort()
     total = positions[-1]
-    chosen = over_the_run(positions, total, wanted)
+    chosen = select_over_run(positions, total, wanted)
     assert chosen == sorted(set(chosen))
     assert len(chosen) == min(len(positions), wanted)
 
@@ -40,7 +40,7 @@ def test_the_chosen_snapshots_are_near_equal_distances(positions: list[int], wan
 
 
 def test_exact_multiples_stay_exact() -> None:
-    assert over_the_run(range(5, 205, 5), 200, 20) == list(range(1, 40, 2))
+    assert select_over_run(range(5, 205, 5), 200, 20) == list(range(1, 40, 2))
 
 
 @given(st.integers(1, 1 << 30), st.integers(1, 1 << 22), st.integers(0, 1 << 62))
@@ -161,7 +161,7 @@ def test_names_of_addresses_that_nobody_knows() -> None:
 
 @given(st.lists(st.integers(1, 300_000), min_size=1, max_size=60), st.integers(0, 3_000_000))
 def test_kept_bytes_are_within_the_budget(sizes: list[int], budget: int) -> None:
-    kept = kept_bytes(sizes, budget)
+    kept = contents_budgets(sizes, budget)
     pages = [-(-one // PAGE_BYTES) for one in kept]
     assert sum(pages) * PAGE_BYTES <= max(budget, 0) or kept == sizes
     assert all(one <= size for one, size in zip(kept, sizes, strict=True))
@@ -185,7 +185,7 @@ def test_kept_bytes_are_within_the_budget(sizes: list[int], budget: int) -> None
 def test_what_is_sampled_again_are_pages_of_what_was_there(whole: int, last: int, keep: int, seed: int) -> None:
     data = np.repeat(np.arange(whole, dtype=np.uint8), PAGE_BYTES)[: (whole - 1) * PAGE_BYTES + last]
     for numbers in (None, np.arange(whole, dtype=np.uint32) * 3):
-        pages, found = sampled_again(numbers, data, keep, seed)
+        pages, found = resample_pages(numbers, data, keep, seed)
         if len(data) <= keep:
             assert pages is numbers
             assert found is data

@@ -34,7 +34,7 @@ class TraceAddresses:
         base = address - address % ALIGNMENT
         while (other := self._live.overlapping(base, base + size)) is not None:
             base = -(-other.end // ALIGNMENT) * ALIGNMENT
-        placed = Allocation(number, "", base, size)
-        self._bases[number] = placed
-        self._live.add(placed)
+        allocation = Allocation(number, "", base, size)
+        self._bases[number] = allocation
+        self._live.add(allocation)
         return base

@@ -24,13 +24,13 @@ def find_program(name: str) -> str:
     BuddysimError
         where there is none, or none into which a library can be preloaded
     """
-    found = shutil.which(name)
-    if found is None:
-        there = Path(name)
-        problem = "is not executable" if there.is_file() else "not found"
+    path = shutil.which(name)
+    if path is None:
+        target = Path(name)
+        problem = "is not executable" if target.is_file() else "not found"
         raise BuddysimError(f"{name}: {problem}: expected a program to run")
-    _check(Path(found), name, 0)
-    return found
+    _check(Path(path), name, 0)
+    return path
 
 
 def _check(path: Path, name: str, depth: int) -> None:

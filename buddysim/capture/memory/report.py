@@ -18,13 +18,13 @@ EVERYTHING: Final = 1 << 62
 _OFFSET: Final = re.compile(r"\+0x[0-9a-f]+")
 _LITTLE_NS: Final = 50_000_000
 _LITTLE_BYTES: Final = 2_000_000
-_LITTLE_SHARE: Final = 0.1
+_LITTLE_FRACTION: Final = 0.1
 
 
 def captured(trigger: Trigger, args: argparse.Namespace) -> dict[str, str]:
     """What is in the file, for its provenance; `args` are those of the command."""
     axis = f"calls of {trigger.function or 'allocating functions'}" if trigger.calls else "the process's processor time"
-    kept = (
+    stored_text = (
         "all bytes"
         if args.contents >= EVERYTHING
         else (
@@ -40,7 +40,7 @@ def captured(trigger: Trigger, args: argparse.Namespace) -> dict[str, str]:
     matching = f", of which those whose name matches {args.match.pattern!r}" if args.match else ""
     return {
         "contents": (
-            f"copy-on-write images of the process along {axis}, {_distances(args.snapshots)}; {seen}; bytes: {kept}"
+            f"copy-on-write images of the process along {axis}, {_distances(args.snapshots)}; {seen}; bytes: {stored_text}"
         ),
         "allocations": (
             f"those of at least {format_size(args.min_bytes)} that were live at a snapshot, static objects of that "
@@ -91,17 +91,17 @@ def problems_of(outcome: MemoryCaptureOutcome, process: CapturedProcess) -> dict
 
 def _missing(process: CapturedProcess) -> str | None:
     """What the memory that was resident has beyond what was captured, where that is much."""
-    there = process.residence
-    missing = there.malloc_rest + there.unseen
-    if missing < max(_LITTLE_BYTES, _LITTLE_SHARE * there.resident):
+    residence = process.residence
+    missing = residence.malloc_rest + residence.unseen
+    if missing < max(_LITTLE_BYTES, _LITTLE_FRACTION * residence.resident):
         return None
     parts = []
-    if there.malloc_rest:
-        parts.append(f"{_mib(there.malloc_rest)} in malloc's heaps: smaller allocations, freed memory")
-    if there.unseen:
-        parts.append(f"{_mib(there.unseen)} in stretches that are too small")
+    if residence.malloc_rest:
+        parts.append(f"{_mib(residence.malloc_rest)} in malloc's heaps: smaller allocations, freed memory")
+    if residence.unseen:
+        parts.append(f"{_mib(residence.unseen)} in stretches that are too small")
     return (
-        f"{_mib(missing)} of the {_mib(there.resident)} of memory that was resident are not captured "
+        f"{_mib(missing)} of the {_mib(residence.resident)} of memory that was resident are not captured "
         f"({'; '.join(parts)}); smaller ones: --min-bytes"
     )
 
@@ -116,7 +116,7 @@ def report(
         f"{output}: {_count(len(record.snapshots), 'snapshot')} of {_count(len(allocations), 'allocation')}, "
         f"up to {_mib(largest)} at once; {_mib(record.bytes_seen)} read"
     )
-    captured_ones = [one for one in outcome.processes if one.max_bytes]
+    captured_ones = [one for one in outcome.processes if one.max_snapshot_bytes]
     if len(captured_ones) > 1:
         name = Path(process.program).name
         say(f"of {len(captured_ones)} processes with memory that is large enough, the one that held most: {name}")
@@ -143,7 +143,7 @@ def report(
     if any(_OFFSET.search(one.header.name) for snapshot in record.snapshots[-1:] for one in snapshot.allocations):
         say("names with an offset (+0x..) have no source line: compile the program with -g")
     if process.total and len(record.snapshots) > 1:
-        options = _exact(process.total, len(record.snapshots), trigger)
+        options = exact_trigger_options(process.total, len(record.snapshots), trigger)
         say(f"for that many at exactly equal distances: {options}")
     if outcome.answered and process.total is not None and trigger.calls and process.total < trigger.interval:
         warn(f"{process.total} calls of {trigger.function or 'allocating functions'} were counted in all")
@@ -163,17 +163,17 @@ def _named(children: list[str]) -> str:
     names = Counter(Path(child.split()[0]).name for child in children if child.strip())
     if not names:
         return " (copies of itself)"
-    found = [name for name, _ in names.most_common(3)]
-    more = ", and others" if len(names) > len(found) else ""
-    return f" ({', '.join(found)}{more})"
+    common_names = [name for name, _ in names.most_common(3)]
+    more = ", and others" if len(names) > len(common_names) else ""
+    return f" ({', '.join(common_names)}{more})"
 
 
-def _exact(total: int, wanted: int, trigger: Trigger) -> str:
+def exact_trigger_options(total: int, snapshots: int, trigger: Trigger) -> str:
     """The options of a next run that takes those snapshots only."""
     if trigger.calls:
         function = f"{trigger.function}:" if trigger.function else ""
-        return f"--every-calls {function}{total // wanted} --snapshots all"
-    return f"--every-seconds {total / wanted / 1e9:.4g} --snapshots all"
+        return f"--every-calls {function}{total // snapshots} --snapshots all"
+    return f"--every-seconds {total / snapshots / 1e9:.4g} --snapshots all"
 
 
 def _mib(size: int) -> str:

@@ -98,9 +98,9 @@ class CapturedProcess:
         return self.total or max((taken.position for taken in self.record.snapshots), default=0) if self.record else 0
 
     @property
-    def max_bytes(self) -> int:
+    def max_snapshot_bytes(self) -> int:
         """What its largest snapshot holds."""
-        return 0 if self.record is None else self.record.max_bytes
+        return 0 if self.record is None else self.record.max_snapshot_bytes
 
 
 @dataclass
@@ -128,7 +128,7 @@ class MemoryCaptureOutcome:
 
     def largest(self) -> CapturedProcess:
         """The process whose snapshots hold most, the first of those that hold as much."""
-        return max(self.processes, key=lambda process: process.max_bytes)
+        return max(self.processes, key=lambda process: process.max_snapshot_bytes)
 
 
 def _without_address_randomization() -> None:
@@ -186,7 +186,7 @@ class Session:
                 raise BuddysimError(f"{command[0]}: cannot be run: {error.strerror}") from None
             with signals_to(process):
                 try:
-                    self._listen(listener, process)
+                    self._receive_messages(listener, process)
                 except BaseException:
                     process.kill()
                     process.wait()
@@ -217,7 +217,7 @@ class Session:
             "LD_PRELOAD": f"{self._library}:{others}" if others else str(self._library),
         }
 
-    def _listen(self, listener: socket.socket, process: subprocess.Popen[bytes]) -> None:
+    def _receive_messages(self, listener: socket.socket, process: subprocess.Popen[bytes]) -> None:
         """Receives messages until the program has ended and all of them have come."""
         ended = os.pidfd_open(process.pid)
         try:
@@ -273,7 +273,7 @@ class Session:
         if message.kind != MessageKind.HELLO:
             return known or self._first
         if known is not None and known.total is None:
-            known.replaced += known is self._first or known.max_bytes > 0  # a child usually does, at once
+            known.replaced += known is self._first or known.max_snapshot_bytes > 0  # a child usually does, at once
             known.program, known.own_ns = message.text, 0
             if known.record is not None:
                 known.record.restart()
@@ -300,7 +300,7 @@ class Session:
         if process.record is None:
             process.record = self._more()
         process.record.add(message.position, label, entries, names, values)
-        process.residence = max(process.residence, message.residence, key=lambda found: found.resident)
+        process.residence = max(process.residence, message.residence, key=lambda candidate: candidate.resident)
 
     @staticmethod
     def _name_of(symbols: Symbols, entry: AllocationEntry) -> str | None:

@@ -17,8 +17,8 @@ from buddysim.capture.memory.addresses import TraceAddresses
 from buddysim.capture.memory.derived_kernels import StreamedRange, write_interval
 from buddysim.capture.memory.pages import PageSums, changed_pages, sum_pages
 from buddysim.capture.memory.wire import AllocationEntry, AllocationValues
-from buddysim.capture.page_sampling import kept_bytes, sampled_again
-from buddysim.capture.snapshot_selection import over_the_run
+from buddysim.capture.page_sampling import contents_budgets, resample_pages
+from buddysim.capture.snapshot_selection import select_over_run
 from buddysim.compress import ENTRY_BYTES, UNKNOWN_CLASS, entry_classes
 from buddysim.trace import Provenance, Trace, TraceWriter, open_trace
 from buddysim.trace.format import PAGE_BYTES
@@ -100,13 +100,13 @@ class SnapshotRecorder:
         self,
         output: Output,
         provenance: Provenance,
-        wanted: int,
+        n_snapshots: int,
         contents_bytes: int,
         seed: int,
         level: int,
         compressor: str,
     ) -> None:
-        self.output, self._provenance, self._wanted = output, provenance, wanted
+        self.output, self._provenance, self._n_snapshots = output, provenance, n_snapshots
         self._contents_bytes, self._seed, self._level = contents_bytes, seed, level
         self._compressor = compressor
         self.snapshots: list[TakenSnapshot] = []
@@ -156,7 +156,7 @@ class SnapshotRecorder:
         call_sites : of those that are wanted, by their numbers
         values : of all of them, in their order; each is used before the next one is read
         """
-        wanted = sorted((entry for entry in entries if entry.id in call_sites), key=lambda entry: entry.id)
+        selected = sorted((entry for entry in entries if entry.id in call_sites), key=lambda entry: entry.id)
         self._addresses.keep_only(call_sites)
         headers = {
             entry.id: Header(
@@ -165,21 +165,21 @@ class SnapshotRecorder:
                 self._addresses.base_of(entry.id, entry.base, entry.bytes),
                 entry.bytes,
             )
-            for entry in wanted
+            for entry in selected
         }
         indices = self._live.update(headers.values())
         taken = TakenSnapshot(position, label, self._in_file)
         snapshot = self._writer.add_snapshot(self._in_file + 1, label)
         self._in_file += 1
-        keep = self._kept(headers.values())
+        keep = self._contents_budget(headers.values())
         for entry, sent in zip(entries, values, strict=True):
             if entry.id in headers:
                 self._add_values(snapshot, indices[entry.id], entry, sent, keep[entry.id])
                 sums = sum_pages(entry.bytes, sent.pages, sent.data)
                 taken.allocations.append(RecordedAllocation(headers[entry.id], indices[entry.id], sums))
         self.snapshots.append(taken)
-        if self._wanted and len(self.snapshots) >= 4 * self._wanted:
-            self._choose(position, 2 * self._wanted)
+        if self._n_snapshots and len(self.snapshots) >= 4 * self._n_snapshots:
+            self._select(position, 2 * self._n_snapshots)
             self._rewrite()
 
     def _add_values(
@@ -187,32 +187,32 @@ class SnapshotRecorder:
     ) -> None:
         self.bytes_seen += len(sent.data)
         self.unreadable_bytes += sent.unreadable
-        found = entry_classes(sent.data, self._compressor)
+        classes_sent = entry_classes(sent.data, self._compressor)
         pages = sent.pages
         if pages is None:
-            classes = found
+            classes = classes_sent
         else:
             entries = -(-entry.bytes // ENTRY_BYTES)
             whole = np.full((-(-entries // _ENTRIES_PER_PAGE), _ENTRIES_PER_PAGE), UNKNOWN_CLASS, np.uint8)
             padded = np.full(len(pages) * _ENTRIES_PER_PAGE, UNKNOWN_CLASS, np.uint8)
-            padded[: len(found)] = found
+            padded[: len(classes_sent)] = classes_sent
             whole[pages] = padded.reshape(-1, _ENTRIES_PER_PAGE)
             classes = whole.reshape(-1)[:entries]
         self._writer.add_size_map(snapshot, allocation, classes, self._compressor)
-        pages, data = sampled_again(pages, sent.data, keep, self._seed)
+        pages, data = resample_pages(pages, sent.data, keep, self._seed)
         if len(data):
             self._writer.add_contents(snapshot, allocation, data, pages, PAGE_BYTES)
 
-    def _kept(self, headers: Iterable[Header]) -> dict[int, int]:
+    def _contents_budget(self, headers: Iterable[Header]) -> dict[int, int]:
         """How many bytes of each allocation of a snapshot are kept, by its number."""
         ordered = sorted(headers, key=lambda one: one.number)
-        share = self._contents_bytes // (self._wanted or max(len(self.snapshots), _SNAPSHOTS_EXPECTED))
-        kept = kept_bytes([one.bytes for one in ordered], share)
-        return {one.number: size for one, size in zip(ordered, kept, strict=True)}
+        snapshot_bytes = self._contents_bytes // (self._n_snapshots or max(len(self.snapshots), _SNAPSHOTS_EXPECTED))
+        budgets = contents_budgets([one.bytes for one in ordered], snapshot_bytes)
+        return {one.number: size for one, size in zip(ordered, budgets, strict=True)}
 
-    def _choose(self, total: int, wanted: int) -> None:
+    def _select(self, total: int, n_snapshots: int) -> None:
         """Keeps the snapshots nearest to equal distances over a run of length `total`."""
-        stay = over_the_run([taken.position for taken in self.snapshots], total, wanted)
+        stay = select_over_run([taken.position for taken in self.snapshots], total, n_snapshots)
         self.snapshots = [self.snapshots[index] for index in stay]
 
     def _rewrite(self) -> None:
@@ -227,7 +227,7 @@ class SnapshotRecorder:
 
     def finish(self, total: int, assumptions: dict[str, str]) -> None:
         """Writes the part again with the snapshots that stay, the kernels between them, and how the program ended."""
-        self._choose(total, self._wanted or len(self.snapshots))
+        self._select(total, self._n_snapshots or len(self.snapshots))
         self._writer.close()
         provenance = replace(self._provenance, assumptions=self._provenance.assumptions | assumptions)
         with (
@@ -238,7 +238,7 @@ class SnapshotRecorder:
             self._copy(old, writer, kernels=True)
 
     @property
-    def max_bytes(self) -> int:
+    def max_snapshot_bytes(self) -> int:
         """Bytes of the allocations of the snapshot that has most."""
         return max((sum(one.header.bytes for one in taken.allocations) for taken in self.snapshots), default=0)
 
@@ -251,18 +251,18 @@ class SnapshotRecorder:
         live = _LiveInFile(writer)
         maps = {(size_map.snapshot, size_map.allocation): size_map for size_map in old.size_maps}
         before: dict[int, PageSums] = {}
-        for turn, taken in enumerate(self.snapshots):
+        for number, taken in enumerate(self.snapshots):
             indices = live.update(one.header for one in sorted(taken.allocations, key=lambda one: one.header.number))
             if kernels:
-                write_interval(writer, f"interval {turn} (derived)", _footprints(taken, before), turn)
-            snapshot = writer.add_snapshot(turn + 1, taken.label)
-            keep = self._kept([one.header for one in taken.allocations])
+                write_interval(writer, f"interval {number} (derived)", _footprints(taken, before), number)
+            snapshot = writer.add_snapshot(number + 1, taken.label)
+            keep = self._contents_budget([one.header for one in taken.allocations])
             for position, one in enumerate(taken.allocations):
                 index = indices[one.header.number]
                 contents = old.snapshots[taken.in_file].contents_of(one.index)
                 writer.add_size_map(snapshot, index, maps[taken.in_file, one.index].read(), self._compressor)
                 if contents is not None:
-                    pages, data = sampled_again(*contents.read(), keep[one.header.number], self._seed)
+                    pages, data = resample_pages(*contents.read(), keep[one.header.number], self._seed)
                     if len(data):
                         writer.add_contents(snapshot, index, data, pages, contents.page_bytes)
                 taken.allocations[position] = replace(one, index=index)
@@ -272,8 +272,8 @@ class SnapshotRecorder:
 
 def _footprints(snapshot: TakenSnapshot, before: dict[int, PageSums]) -> list[StreamedRange]:
     """What the kernel of the interval before a snapshot streams over, by address."""
-    found = [
+    ranges = [
         StreamedRange(one.header.base, one.header.bytes, changed_pages(before.get(one.header.number), one.sums))
         for one in snapshot.allocations
     ]
-    return sorted(found, key=lambda one: one.base)
+    return sorted(ranges, key=lambda one: one.base)

@@ -170,9 +170,9 @@ class Connection:
 
     def values(self, entries: Sequence[AllocationEntry], whole_bytes: int) -> Iterator[AllocationValues]:
         """The bytes of each of them in turn; of those above `whole_bytes` sampled pages were sent."""
-        room = np.empty(max((entry.bytes for entry in entries if entry.bytes <= whole_bytes), default=0), np.uint8)
+        buffer = np.empty(max((entry.bytes for entry in entries if entry.bytes <= whole_bytes), default=0), np.uint8)
         for entry in entries:
-            yield self._whole(entry, room[: entry.bytes]) if entry.bytes <= whole_bytes else self._sampled(entry)
+            yield self._whole(entry, buffer[: entry.bytes]) if entry.bytes <= whole_bytes else self._sampled(entry)
         if _ENTRY.unpack(self._read(_ENTRY.size))[0]:
             raise Truncated
 

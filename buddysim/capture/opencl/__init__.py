@@ -112,12 +112,12 @@ def run(args: argparse.Namespace) -> int:
     from buddysim.capture.opencl.session import run_program
     from buddysim.capture.opencl.toolchain import find_toolchain, hooks_object, pass_plugin, runtime_library
     from buddysim.capture.opencl.trace_recorder import TraceRecorder
-    from buddysim.capture.opencl.window import plan
+    from buddysim.capture.opencl.window import plan_capture
 
     executable = shutil.which(args.program)
     if executable is None:
         raise BuddysimError(f"{args.program}: not found, or not executable: expected a program to run")
-    chosen = plan(args.snapshots, args.trace_launches, args.total_launches)
+    capture_plan = plan_capture(args.snapshots, args.trace_launches, args.total_launches)
     output = Path(f"{Path(args.program).name}.bin") if args.output is None else args.output
     if not args.list_launches:
         check_output(output, [executable, *args.arguments])
@@ -128,12 +128,18 @@ def run(args: argparse.Namespace) -> int:
         return _list_launches(args, executable, toolchain)
     part = Output(output, [executable, *args.arguments], keep_part=True)
     record = TraceRecorder(
-        part, _provenance(args), args.snapshots, chosen.candidates, args.contents_every, args.level, args.compressor
+        part,
+        _provenance(args),
+        args.snapshots,
+        capture_plan.candidates,
+        args.contents_every,
+        args.level,
+        args.compressor,
     )
     command = [args.program, *args.arguments]
     try:
         outcome = run_program(
-            command, executable, record.receive, toolchain, chosen, args.report_as_gpu, args.emulate_gpu_compiler
+            command, executable, record.receive, toolchain, capture_plan, args.report_as_gpu, args.emulate_gpu_compiler
         )
     except BaseException:
         record.abort()

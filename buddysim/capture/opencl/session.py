@@ -45,8 +45,10 @@ def _environment(
     vendors = folder / "vendors"
     vendors.mkdir()
     (vendors / "capture.icd").write_text(f"{library}\n")
-    ours = ("REPORT_AS_GPU", "CANDIDATES", "POINTS", "WINDOW")
-    environment = {key: text for key, text in os.environ.items() if key.removeprefix("BUDDYSIM_CAPTURE_") not in ours}
+    own_variables = ("REPORT_AS_GPU", "CANDIDATES", "POINTS", "WINDOW")
+    environment = {
+        key: text for key, text in os.environ.items() if key.removeprefix("BUDDYSIM_CAPTURE_") not in own_variables
+    }
     if report_as_gpu:
         environment["BUDDYSIM_CAPTURE_REPORT_AS_GPU"] = "1"
     if plan.points:

@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 import zstandard
 
-from buddysim.capture.snapshot_selection import from_first_to_last
+from buddysim.capture.snapshot_selection import select_first_to_last
 from buddysim.trace.format import PAGE_BYTES
 
-_PIECE_BYTES = 1 << 20
-_PIECE_PAGES = _PIECE_BYTES // PAGE_BYTES
+_SEGMENT_BYTES = 1 << 20
+_SEGMENT_PAGES = _SEGMENT_BYTES // PAGE_BYTES
 
 
 class Reason(IntFlag):
@@ -100,22 +100,24 @@ class Candidates:
         if not offset:
             for candidate in self._open:
                 candidate.buffers[buffer] = []
-        for start in range(0, len(data) if self._open else 0, _PIECE_BYTES):
-            piece = data[start : start + _PIECE_BYTES]
-            key = hashlib.blake2b(piece, digest_size=16).digest()
+        for start in range(0, len(data) if self._open else 0, _SEGMENT_BYTES):
+            segment = data[start : start + _SEGMENT_BYTES]
+            key = hashlib.blake2b(segment, digest_size=16).digest()
             if key not in self._sizes:
-                classes = self._classify(np.frombuffer(piece, np.uint8))
+                classes = self._classify(np.frombuffer(segment, np.uint8))
                 self._sizes[key] = self._compressor.compress(classes.tobytes())
             first_page = (offset + start) // PAGE_BYTES
             if self._with_contents and self._every and (key, first_page % self._every) not in self._pages:
-                kept = b"".join(piece[at : at + PAGE_BYTES] for at in self._kept_offsets(first_page, len(piece)))
-                self._pages[key, first_page % self._every] = self._compressor.compress(kept)
+                stored = b"".join(
+                    segment[at : at + PAGE_BYTES] for at in self._stored_offsets(first_page, len(segment))
+                )
+                self._pages[key, first_page % self._every] = self._compressor.compress(stored)
             for candidate in self._open:
                 candidate.buffers[buffer].append(key)
 
-    def _kept_offsets(self, first_page: int, piece_bytes: int) -> range:
+    def _stored_offsets(self, first_page: int, segment_bytes: int) -> range:
         """Where in a piece the pages begin that are kept: those whose number is a multiple of `contents_every`."""
-        return range(-first_page % self._every * PAGE_BYTES, piece_bytes, self._every * PAGE_BYTES)
+        return range(-first_page % self._every * PAGE_BYTES, segment_bytes, self._every * PAGE_BYTES)
 
     def end(self) -> None:
         self._open = []
@@ -126,7 +128,7 @@ class Candidates:
             self.last = None
             self._drop_unused()
 
-    def chosen(self, wanted: int) -> list[Candidate]:
+    def chosen(self, count: int) -> list[Candidate]:
         """At most `wanted` of the run, nearest to equal distances from the first state to the last."""
         points = [candidate.launch_index for candidate in self.taken]
         merged = list(self.taken)
@@ -135,20 +137,22 @@ class Candidates:
                 merged[-1] = Candidate(self.last.launch_index, merged[-1].buffers | self.last.buffers)
             else:
                 merged.append(self.last)
-        return [merged[index] for index in from_first_to_last([candidate.launch_index for candidate in merged], wanted)]
+        return [
+            merged[index] for index in select_first_to_last([candidate.launch_index for candidate in merged], count)
+        ]
 
-    def for_file(self, wanted: int) -> list[Chosen]:
+    def for_file(self, count: int) -> list[Chosen]:
         """At most `wanted` of the run and those around traced launches, in the order of their points, one of each."""
-        of_run = {candidate.launch_index: candidate for candidate in (self.chosen(wanted) if wanted else [])}
-        found = []
+        of_run = {candidate.launch_index: candidate for candidate in (self.chosen(count) if count else [])}
+        selected = []
         for launch_index in sorted(of_run | self.around):
             contents, around = (
                 of_run.get(launch_index, Candidate(launch_index)),
                 self.around.get(launch_index, Candidate(launch_index)),
             )
             sizes = Candidate(launch_index, around.buffers | contents.buffers)
-            found.append(Chosen(launch_index, launch_index in of_run, sizes, contents))
-        return found
+            selected.append(Chosen(launch_index, launch_index in of_run, sizes, contents))
+        return selected
 
     def sizes(self, candidate: Candidate, buffer: int) -> npt.NDArray[np.uint8]:
         """The size class of every entry of a buffer."""
@@ -158,8 +162,8 @@ class Candidates:
         """The bytes of a buffer's kept pages; None where none are."""
         if not self._every or buffer not in candidate.buffers:
             return None
-        pieces = enumerate(candidate.buffers[buffer])
-        return self._joined(self._pages[key, number * _PIECE_PAGES % self._every] for number, key in pieces)
+        segments = enumerate(candidate.buffers[buffer])
+        return self._joined(self._pages[key, number * _SEGMENT_PAGES % self._every] for number, key in segments)
 
     @staticmethod
     def _joined(parts: Iterable[bytes]) -> npt.NDArray[np.uint8]:
@@ -167,8 +171,8 @@ class Candidates:
         return np.frombuffer(b"".join(decompress(part) for part in parts), np.uint8)
 
     def _drop_unused(self) -> None:
-        kept = [*self.taken, *([self.last] if self.last else [])]
-        pages = {key for candidate in kept for keys in candidate.buffers.values() for key in keys}
+        stored = [*self.taken, *([self.last] if self.last else [])]
+        pages = {key for candidate in stored for keys in candidate.buffers.values() for key in keys}
         sizes = pages | {key for one in self.around.values() for keys in one.buffers.values() for key in keys}
         self._sizes = {key: data for key, data in self._sizes.items() if key in sizes}
         self._pages = {(key, phase): data for (key, phase), data in self._pages.items() if key in pages}

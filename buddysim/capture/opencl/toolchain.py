@@ -49,8 +49,8 @@ def find_toolchain() -> Toolchain:
 
     def program(names: Sequence[str], package: str) -> str:
         for name in names:
-            if found := shutil.which(name):
-                return found
+            if path := shutil.which(name):
+                return path
         missing.append(package)
         return ""
 

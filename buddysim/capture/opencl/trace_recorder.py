@@ -16,8 +16,8 @@ from buddysim.trace import Provenance, TraceWriter
 from buddysim.trace.format import PAGE_BYTES, REPLAY_LABEL
 from buddysim.trace.records import BLOCK_DTYPE, LINE_DTYPE, OP_DTYPE, WARP_DTYPE
 
-_NAME_ROOM = 96  # bytes, for the name of a buffer that is used before it is named
-_ROOM = 16384  # bytes, in the provenance for what only the end shows
+_RESERVED_NAME_BYTES = 96  # bytes, for the name of a buffer that is used before it is named
+_RESERVED_PROVENANCE_BYTES = 16384  # bytes, in the provenance for what only the end shows
 _MAX_NOTES_BYTES = 6000
 _UNKNOWN_END = "the capture itself was interrupted: the trace may end anywhere, without snapshots"
 _COPIES: tuple[Literal["htod", "dtoh", "dtod"], ...] = ("htod", "dtoh", "dtod")
@@ -110,9 +110,9 @@ class TraceRecorder:
             output,
             replace(provenance, assumptions=provenance.assumptions | {"end": _UNKNOWN_END}),
             compression_level=level,
-            provenance_room=_ROOM,
+            reserved_provenance_bytes=_RESERVED_PROVENANCE_BYTES,
         )
-        self._wanted, self._contents_every, self._compressor = snapshots, contents_every, compressor
+        self._n_snapshots, self._contents_every, self._compressor = snapshots, contents_every, compressor
         self._candidates = Candidates(candidates, contents_every, lambda data: entry_classes(data, compressor))
         self._buffers: dict[int, ProgramBuffer] = {}
         self._held: list[Callable[[], object]] = []
@@ -134,7 +134,7 @@ class TraceRecorder:
 
         def write() -> None:
             buffer.allocation = self._writer.add_allocation(
-                buffer.name, buffer.base, buffer.bytes, name_room=_NAME_ROOM
+                buffer.name, buffer.base, buffer.bytes, reserved_name_bytes=_RESERVED_NAME_BYTES
             )
             buffer.written_name = buffer.name
             self.counts.allocations += 1
@@ -247,8 +247,8 @@ class TraceRecorder:
             )
             self._kernel = ""
         self._write_held()
-        for chosen in self._candidates.for_file(self._wanted):
-            self._write_snapshot(chosen)
+        for selected in self._candidates.for_file(self._n_snapshots):
+            self._write_snapshot(selected)
         for buffer in self._buffers.values():
             if buffer.allocation is not None and buffer.written_name != buffer.name:
                 self._writer.rename_allocation(buffer.allocation, buffer.name)
@@ -263,27 +263,29 @@ class TraceRecorder:
 
     def _missing(self) -> dict[str, str]:
         """What the provenance says of what isn't in the trace."""
-        found = {}
+        texts = {}
         if self.problems.untraced:
-            found["untraced"] = _cut("; ".join(self.problems.untraced))
+            texts["untraced"] = _cut("; ".join(self.problems.untraced))
         if self.problems.notes:
             notes = (f"after {launches} launches: {text}" for text, launches in self.problems.notes.items())
-            found["unknown"] = _cut("; ".join(notes))
-        return found
+            texts["unknown"] = _cut("; ".join(notes))
+        return texts
 
-    def _write_snapshot(self, chosen: Chosen) -> None:
-        label = "before the first launch" if chosen.launch_index == 0 else f"after {chosen.launch_index} launches"
-        snapshot = self._writer.add_snapshot(chosen.launch_index, label if chosen.of_run else f"{REPLAY_LABEL} {label}")
+    def _write_snapshot(self, selected: Chosen) -> None:
+        label = "before the first launch" if selected.launch_index == 0 else f"after {selected.launch_index} launches"
+        snapshot = self._writer.add_snapshot(
+            selected.launch_index, label if selected.of_run else f"{REPLAY_LABEL} {label}"
+        )
         self.counts.snapshots += 1
-        for number in sorted(chosen.sizes.buffers):
+        for number in sorted(selected.sizes.buffers):
             buffer = self._buffers.get(number)
             if buffer is None or buffer.allocation is None:
                 continue
-            sizes = self._candidates.sizes(chosen.sizes, number)
+            sizes = self._candidates.sizes(selected.sizes, number)
             if len(sizes) != -(-buffer.bytes // ENTRY_BYTES):  # cut off
                 continue
             self._writer.add_size_map(snapshot, buffer.allocation, sizes, self._compressor)
-            data = self._candidates.contents(chosen.contents, number)
+            data = self._candidates.contents(selected.contents, number)
             if data is not None and self._contents_every == 1:
                 self._writer.add_contents(snapshot, buffer.allocation, data)
             elif data is not None:

@@ -10,7 +10,7 @@ from buddysim.base.hints import shortened
 from buddysim.base.ranges import parse_range
 
 _CANDIDATES: Final = 4  # snapshots taken for each one that stays, at most
-_MOST_DIGITS: Final = 12
+_MAX_DIGITS: Final = 12
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class LaunchWindow:
     def parse(cls, text: str) -> LaunchWindow:
         """``750:753``, ``750:``, ``:3`` or ``750``; a BuddysimError for anything else."""
         try:
-            return cls(*parse_range(text, "launch", "750 or 750:753", _MOST_DIGITS))
+            return cls(*parse_range(text, "launch", "750 or 750:753", _MAX_DIGITS))
         except ValueError as error:
             raise BuddysimError(f"{shortened(text)}: {error}") from None
 
@@ -64,7 +64,7 @@ class CapturePlan:
     points: tuple[int, ...] = ()
 
 
-def plan(snapshots: int, window: LaunchWindow | None, launches: int | None) -> CapturePlan:
+def plan_capture(snapshots: int, window: LaunchWindow | None, launches: int | None) -> CapturePlan:
     """How to keep so many snapshots of a run.
 
     Parameters
@@ -82,13 +82,13 @@ def plan(snapshots: int, window: LaunchWindow | None, launches: int | None) -> C
         return CapturePlan(_CANDIDATES * snapshots, window)
     if window is not None and (missing := window.missing(launches)):
         raise BuddysimError(f"{missing} (--total-launches)")
-    points = stated_points(launches, snapshots) if snapshots else ()
+    points = equidistant_launches(launches, snapshots) if snapshots else ()
     return CapturePlan(len(points), window, points)
 
 
-def stated_points(launches: int, snapshots: int) -> tuple[int, ...]:
+def equidistant_launches(launches: int, snapshots: int) -> tuple[int, ...]:
     """Launches before each snapshot of a run of `launches`, from its beginning to its end at equal distances."""
     if snapshots == 1:
         return (launches,)
-    gaps = snapshots - 1
-    return tuple(sorted({(2 * turn * launches + gaps) // (2 * gaps) for turn in range(snapshots)}))
+    intervals = snapshots - 1
+    return tuple(sorted({(2 * number * launches + intervals) // (2 * intervals) for number in range(snapshots)}))

@@ -236,8 +236,8 @@ def capture(
     _check_outputs(output, [])
     spool = Spool.for_trace(output)
     maps = str(output.with_suffix(".maps").resolve())
-    share = contents_bytes // snapshots
-    observer = Observer(spool, ObserverSettings(snapshots, steps, share, maps, samples, source, compressor))
+    snapshot_bytes = contents_bytes // snapshots
+    observer = Observer(spool, ObserverSettings(snapshots, steps, snapshot_bytes, maps, samples, source, compressor))
     observer.start()
     end, finished = "none: the block ended", True
     try:

@@ -8,8 +8,8 @@ from pathlib import Path
 import buddysim
 from buddysim.base.memory_pool import MemoryPool
 from buddysim.base.output import Output
-from buddysim.capture.page_sampling import kept_bytes, sampled_again
-from buddysim.capture.snapshot_selection import over_the_run
+from buddysim.capture.page_sampling import contents_budgets, resample_pages
+from buddysim.capture.snapshot_selection import select_over_run
 from buddysim.capture.torch.access.graph_accesses import ASSUMED, GraphKernels, write_kernel
 from buddysim.capture.torch.spool import Spool, SpooledSnapshot
 from buddysim.formats.operator_graph import OperatorGraph
@@ -62,35 +62,35 @@ def assemble(
     graph = spool.graph()
     taken = spool.iterations
     done = max([spool.progress().iterations, *(iteration + 1 for iteration in taken)], default=0)
-    chosen = [taken[index] for index in _chosen(taken, done, snapshots)]
+    iterations = [taken[index] for index in _select_iterations(taken, done, snapshots)]
     provenance = Provenance(
         tool="buddysim capture torch",
         version=buddysim.__version__,
         source=source,
         licence=licence,
         command=command,
-        assumptions=dict(ASSUMED[access_model]) | _assumptions(graph, chosen, done, end),
+        assumptions=dict(ASSUMED[access_model]) | _assumptions(graph, iterations, done, end),
     )
     with TraceWriter(output, provenance, compression_level=level) as writer:
-        share = contents_bytes // max(len(chosen), 1)
+        snapshot_bytes = contents_bytes // max(len(iterations), 1)
         kernels = GraphKernels(graph, access_model) if graph is not None else None
-        return _Assembly(writer, spool, graph, kernels, chosen, share).write()
+        return _Assembly(writer, spool, graph, kernels, iterations, snapshot_bytes).write()
 
 
-def _chosen(taken: list[int], done: int, wanted: int) -> list[int]:
+def _select_iterations(taken: list[int], done: int, count: int) -> list[int]:
     """Indices of the snapshots that stay: the first one and those nearest to equal distances."""
-    if len(taken) <= wanted:
+    if len(taken) <= count:
         return list(range(len(taken)))
-    if wanted == 1:
+    if count == 1:
         return [len(taken) - 1]
-    rest = over_the_run(taken[1:], max(done - 1, 1), wanted - 1)
-    return [0, *(1 + index for index in rest)]
+    later = select_over_run(taken[1:], max(done - 1, 1), count - 1)
+    return [0, *(1 + index for index in later)]
 
 
-def _assumptions(graph: OperatorGraph | None, chosen: list[int], done: int, end: str) -> dict[str, str]:
+def _assumptions(graph: OperatorGraph | None, iterations: list[int], done: int, end: str) -> dict[str, str]:
     """What the provenance says of the capture."""
-    found = {
-        "contents": f"of iterations {', '.join(map(str, chosen)) or 'none'} of {done}: feature maps, their gradients "
+    texts = {
+        "contents": f"of iterations {', '.join(map(str, iterations)) or 'none'} of {done}: feature maps, their gradients "
         "and all other temporaries when they were written last, inputs when the backward pass began, weights, their "
         "gradients and optimizer state before the optimizer's step; sizes of all bytes; of the bytes themselves "
         "as many as the file has room for, of large allocations sampled pages",
@@ -100,12 +100,12 @@ def _assumptions(graph: OperatorGraph | None, chosen: list[int], done: int, end:
         "end": end,
     }
     if graph is None:
-        found["kernels"] = "the script ended before it had completed an observed iteration: there are no kernels"
+        texts["kernels"] = "the script ended before it had completed an observed iteration: there are no kernels"
     else:
-        found["kernels"] = (
+        texts["kernels"] = (
             f"those of iteration {graph.iteration}; iterations without kernels count as many launches as it has"
         )
-    return found
+    return texts
 
 
 class _Assembly:
@@ -115,11 +115,11 @@ class _Assembly:
         spool: Spool,
         graph: OperatorGraph | None,
         kernels: GraphKernels | None,
-        chosen: list[int],
-        share: int,
+        iterations: list[int],
+        snapshot_bytes: int,
     ) -> None:
-        self.writer, self.spool, self.graph, self.chosen = writer, spool, graph, chosen
-        self.share = share  # bytes of contents of a snapshot
+        self.writer, self.spool, self.graph, self.iterations = writer, spool, graph, iterations
+        self.snapshot_bytes = snapshot_bytes  # bytes of contents of a snapshot
         self.pool = MemoryPool(_ARENA, alignment=ALIGNMENT)
         #: By name and bytes of a storage: the number of its allocation, and its address.
         self.lasting: dict[tuple[str, int], tuple[int, int]] = {}
@@ -132,29 +132,29 @@ class _Assembly:
             self.before_step = sum(n for n, phase in zip(kernels.counts, phases, strict=True) if phase != "optimizer")
 
     def write(self) -> TorchCaptureSummary:
-        self._place_lasting()
+        self._allocate_lasting()
         seen_bytes = 0
-        for iteration in self.chosen:
+        for iteration in self.iterations:
             seen_bytes += self._snapshot(self.spool.snapshot(iteration))
         if self.graph is not None:
             self._iteration(self.graph)
-            for snapshot, iteration in enumerate(self.chosen):
+            for snapshot, iteration in enumerate(self.iterations):
                 seen_bytes += self._values(snapshot, self.spool.snapshot(iteration), self.transient)
-        return TorchCaptureSummary(len(self.chosen), len(self.lasting), seen_bytes, self.kernels)
+        return TorchCaptureSummary(len(self.iterations), len(self.lasting), seen_bytes, self.kernels)
 
     def _allocate(self, name: str, size: int) -> tuple[int, int]:
         base = FIRST_BASE + self.pool.allocate(size)
         return self.writer.add_allocation(name, base, size), base
 
-    def _place_lasting(self) -> None:
+    def _allocate_lasting(self) -> None:
         """Weights first, then what training keeps of them, then feature maps in the order in which they are made."""
-        found: dict[tuple[str, int], str] = {}
-        for iteration in self.chosen:
+        roles: dict[tuple[str, int], str] = {}
+        for iteration in self.iterations:
             storages = self.spool.snapshot(iteration).storages
-            found.update({(one.name, one.bytes): one.role for one in storages if one.role in _LASTING})
+            roles.update({(one.name, one.bytes): one.role for one in storages if one.role in _LASTING})
         if self.graph is not None:
-            found.update({(s.name, s.bytes): s.role for s in self.graph.storages if s.role in _LASTING})
-        for name, size in sorted(found, key=lambda key: _LASTING.index(found[key])):
+            roles.update({(s.name, s.bytes): s.role for s in self.graph.storages if s.role in _LASTING})
+        for name, size in sorted(roles, key=lambda key: _LASTING.index(roles[key])):
             if size:
                 self.lasting[name, size] = self._allocate(name, size)
 
@@ -169,13 +169,13 @@ class _Assembly:
     ) -> int:
         """Writes the values of these allocations; gives their bytes."""
         total = 0
-        keep = kept_bytes([storage.bytes for storage in taken.storages], self.share)
-        for storage, kept in zip(taken.storages, keep, strict=True):
+        keep = contents_budgets([storage.bytes for storage in taken.storages], self.snapshot_bytes)
+        for storage, budget in zip(taken.storages, keep, strict=True):
             if (storage.name, storage.bytes) not in allocations:
                 continue
             number, _ = allocations[storage.name, storage.bytes]
             self.writer.add_size_map(snapshot, number, storage.classes, taken.compressor)
-            pages, data = sampled_again(storage.pages, storage.data, kept, 0)
+            pages, data = resample_pages(storage.pages, storage.data, budget, 0)
             if len(data):
                 self.writer.add_contents(snapshot, number, data, page_bytes=PAGE_BYTES, pages=pages)
             total += storage.bytes

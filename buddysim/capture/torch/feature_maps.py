@@ -22,7 +22,7 @@ from buddysim.formats.activations import (
 
 #: Compressed sizes are of about so many bytes of each map, whole samples.
 SIZED_BYTES = 2**18
-MOST_SIZED_SAMPLES = 64
+MAX_SIZED_SAMPLES = 64
 
 #: What writes a map, by the operator's name.
 KINDS = {
@@ -132,19 +132,19 @@ class FeatureMapRecorder:
         self._maps.append(_RecordedMap(full, kind, follows, self._conv, self._fc, values))
         self._measure(self._maps[-1])
 
-    def _measure(self, found: _RecordedMap) -> None:
+    def _measure(self, feature_map: _RecordedMap) -> None:
         """Takes statistics at once: the next operator may overwrite the map."""
-        values = np.ascontiguousarray(found.values)
+        values = np.ascontiguousarray(feature_map.values)
         per_sample = max(values.nbytes // len(values), 1)
-        samples = min(len(values), MOST_SIZED_SAMPLES, max(SIZED_BYTES // per_sample, 1))
+        samples = min(len(values), MAX_SIZED_SAMPLES, max(SIZED_BYTES // per_sample, 1))
         part = values[:samples] if values.ndim != 3 else values[:samples].reshape(samples, -1)
-        found.statistics = {
+        feature_map.statistics = {
             "elements": values.size,
             "nonzero": round(density(values) * values.size),
             "sizes": payload_sizes(tensor_ratios(part)),
             "sized_elements": part.size,
         }
-        found.values = values[: self.valued].copy()
+        feature_map.values = values[: self.valued].copy()
 
     def end(self, iteration: int, loss: float | None, learning_rate: float | None) -> None:
         """The iteration is over: a point of the file."""
@@ -157,9 +157,9 @@ class FeatureMapRecorder:
         statistics = tuple(FeatureMapStatistics(n, **m.statistics) for n, m in sorted(seen.items()))
         samples = max((m.statistics["elements"] // int(np.prod(m.values.shape[1:])) for m in seen.values()), default=1)
         point = self._writer.add_point(TrainingPoint(iteration, 0.0, samples, statistics, loss, None, learning_rate))
-        for number, found in seen.items():
-            if len(found.values):
-                self._writer.add_values(point, number, found.values)
+        for number, feature_map in seen.items():
+            if len(feature_map.values):
+                self._writer.add_values(point, number, feature_map.values)
         self._maps = []
 
     def close(self, state: str, *, finished: bool) -> None:
@@ -170,17 +170,19 @@ class FeatureMapRecorder:
     def _infos(self) -> list[FeatureMapInfo]:
         conv, fc = self._conv, self._fc
         infos = []
-        for found in self._maps:
-            classifier = found.fc > 0 and found.conv == conv
+        for feature_map in self._maps:
+            classifier = feature_map.fc > 0 and feature_map.conv == conv
             first_fc = min((m.fc for m in self._maps if m.conv == conv and m.fc), default=1)
-            depth, deepest = (found.fc - first_fc, fc - first_fc) if classifier else (found.conv - 1, conv - 1)
+            depth, deepest = (
+                (feature_map.fc - first_fc, fc - first_fc) if classifier else (feature_map.conv - 1, conv - 1)
+            )
             infos.append(
                 FeatureMapInfo(
-                    found.name,
-                    found.kind,
-                    tuple(found.values.shape[1:]),
-                    found.follows,
-                    found.conv + found.fc,
+                    feature_map.name,
+                    feature_map.kind,
+                    tuple(feature_map.values.shape[1:]),
+                    feature_map.follows,
+                    feature_map.conv + feature_map.fc,
                     depth / deepest if depth > 0 else 0.0,
                     "classifier" if classifier else "features",
                 )

@@ -100,17 +100,17 @@ def _write_warps(
     """The records of warps ``first:end`` (whole blocks) of so many."""
     numbers = np.arange(first, end, dtype=np.int64)
     lines = numbers[:, None] + np.arange(LINES_PER_WARP, dtype=np.int64) * warps  # of a step, for every operand
-    there = np.stack([lines < operand.lines for operand in operands], axis=2)
+    is_active = np.stack([lines < operand.lines for operand in operands], axis=2)
     records = np.stack([operand.records(np.minimum(lines, operand.lines - 1)) for operand in operands], axis=2)
     # A load is used after the step's last load.
-    after = np.cumsum(there[:, :, ::-1] & ~np.array([o.written for o in operands])[::-1], axis=2)[:, :, ::-1] - 1
-    kinds = np.broadcast_to([OP_STORE if operand.written else OP_LOAD for operand in operands], there.shape)
-    n_ops = there.sum(axis=(1, 2))
+    after = np.cumsum(is_active[:, :, ::-1] & ~np.array([o.written for o in operands])[::-1], axis=2)[:, :, ::-1] - 1
+    kinds = np.broadcast_to([OP_STORE if operand.written else OP_LOAD for operand in operands], is_active.shape)
+    n_ops = is_active.sum(axis=(1, 2))
     ops = np.zeros(int(n_ops.sum()), OP_DTYPE)
-    ops["kind"] = kinds[there]
+    ops["kind"] = kinds[is_active]
     ops["n_lines"], ops["bytes_per_lane"] = 1, 4
     ops["gap_instructions"] = GAP + extra
-    ops["use_distance"] = np.where(ops["kind"] == OP_LOAD, 1 + after[there] * (GAP + extra + 1), 0)
+    ops["use_distance"] = np.where(ops["kind"] == OP_LOAD, 1 + after[is_active] * (GAP + extra + 1), 0)
     ops["first_line"] = np.arange(len(ops))
     records_of_warps = np.zeros(len(numbers), WARP_DTYPE)
     records_of_warps["warp"] = numbers % WARPS_PER_BLOCK
@@ -123,4 +123,4 @@ def _write_warps(
     blocks["block"] = numbers[::WARPS_PER_BLOCK] // WARPS_PER_BLOCK
     blocks["n_warps"] = WARPS_PER_BLOCK
     blocks["first_warp"] = np.arange(len(blocks)) * WARPS_PER_BLOCK
-    writer.add_blocks(blocks, records_of_warps, ops, np.ascontiguousarray(records[there]))
+    writer.add_blocks(blocks, records_of_warps, ops, np.ascontiguousarray(records[is_active]))

@@ -106,14 +106,14 @@ class Recorder(TorchDispatchMode):
         inputs = [self._tensor(t, phase, None) for t in _tensors((args, kwargs))]
         if func is torch.ops.aten.ones_like.default and phase == "forward" and args[0].numel() == 1:
             self.loss = _number(args[0])  # what autograd starts from
-        found = func(*args, **kwargs)
+        result = func(*args, **kwargs)
         changed = list(_changed(func, args, kwargs))
-        outputs = list(dict.fromkeys(self._tensor(t, phase, number) for t in (*_tensors(found), *changed)))
+        outputs = list(dict.fromkeys(self._tensor(t, phase, number) for t in (*_tensors(result), *changed)))
         kind = self._kind(func, inputs, outputs, bool(changed))
         if changed and func.overloadpacket.__name__ in _OVERWRITES:
             inputs = [t for t in inputs if t not in outputs]
         if not inputs and not outputs:  # marks of the profiler
-            return found
+            return result
         module, forward = self._origin(phase, number)
         self.operators.append(
             {
@@ -124,16 +124,16 @@ class Recorder(TorchDispatchMode):
                 "forward": forward,
                 "inputs": tuple(dict.fromkeys(inputs)),
                 "outputs": tuple(outputs),
-                "flops": _flops(func, args, kwargs, found) if kind == "compute" else 0,
+                "flops": _flops(func, args, kwargs, result) if kind == "compute" else 0,
                 "arguments": dict(_arguments(func, args, kwargs)),
             }
         )
         for index in outputs:
             self._name_output(self._lies_in[index], module, func.overloadpacket.__name__)
         if kind == "compute" and phase != "optimizer":
-            for tensor in _tensors(found):
+            for tensor in _tensors(result):
                 self.on_output(self, number, tensor)
-        return found
+        return result
 
     def number_of(self, storage: torch.UntypedStorage) -> int | None:
         """The number of a storage, None where no operator has seen it."""
@@ -272,12 +272,12 @@ def _arguments(func: Any, args: Any, kwargs: Any) -> Iterator[tuple[str, Any]]:
             yield argument.name, value
 
 
-def _flops(func: Any, args: Any, kwargs: Any, found: Any) -> int:
+def _flops(func: Any, args: Any, kwargs: Any, result: Any) -> int:
     formula = flop_registry.get(func.overloadpacket)
     if formula is None:
         return 0
     try:
-        return int(formula(*args, **kwargs, out_val=found))
+        return int(formula(*args, **kwargs, out_val=result))
     except Exception:  # a formula of PyTorch's that doesn't take this call: the count is unknown
         return 0
 

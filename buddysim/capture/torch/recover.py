@@ -17,10 +17,10 @@ from buddysim.capture.torch.spool import Spool
 from buddysim.formats.operator_graph import OperatorGraph
 from buddysim.importers.verify_output import check_converted
 
-_MOST_SNAPSHOTS = 1000
+_MAX_SNAPSHOTS = 1000
 #: Memory instructions: of a graph's kernels, and of one thread block, whose addresses are in memory at once (256 MiB).
-_MOST_INSTRUCTIONS = 2**30
-_MOST_OF_A_BLOCK = 2**20
+_MAX_INSTRUCTIONS = 2**30
+_MAX_BLOCK_INSTRUCTIONS = 2**20
 #: What models of kernels raise where an operator has tensors or arguments that it can't have.
 _NO_SUCH_OPERATOR = (ValueError, IndexError, KeyError, TypeError, ArithmeticError)
 
@@ -57,7 +57,7 @@ def recover_folder(folder: Path, output: Path) -> str:
                 if graph is not None:
                     _check_kernels(graph, folder)
                 summary = assemble(
-                    spool, part, _MOST_SNAPSHOTS, source, command, "recovered: the capture was interrupted"
+                    spool, part, _MAX_SNAPSHOTS, source, command, "recovered: the capture was interrupted"
                 )
         except PoolExhausted as error:
             raise BuddysimError(f"{folder}: its storages don't fit the addresses of a GPU: {error}") from None
@@ -74,9 +74,9 @@ def recover_folder(folder: Path, output: Path) -> str:
 def _check_kernels(graph: OperatorGraph, folder: Path) -> None:
     """Refuses a graph whose kernels take more than this program makes: its shapes are claims."""
     kernels = GraphKernels(graph)
-    for most, found, what in (
-        (_MOST_INSTRUCTIONS, kernels.instructions, "the kernels of its graph have"),
-        (_MOST_OF_A_BLOCK, kernels.of_a_block, "a thread block of its graph's kernels has"),
+    for limit, instructions, what in (
+        (_MAX_INSTRUCTIONS, kernels.instructions, "the kernels of its graph have"),
+        (_MAX_BLOCK_INSTRUCTIONS, kernels.of_a_block, "a thread block of its graph's kernels has"),
     ):
-        if found > most:
-            raise BuddysimError(f"{folder}: {what} about {found} memory instructions: expected at most {most}")
+        if instructions > limit:
+            raise BuddysimError(f"{folder}: {what} about {instructions} memory instructions: expected at most {limit}")

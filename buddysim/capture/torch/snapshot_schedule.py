@@ -18,22 +18,22 @@ class SnapshotSchedule:
     steps : iterations of the training, None where nobody knows
     """
 
-    wanted: int
+    n_snapshots: int
     steps: int | None = None
     distance: int = 1
     taken: list[int] = field(default_factory=list)
 
     def due(self, iteration: int) -> bool:
         """Whether an iteration is to be observed."""
-        if self.steps is None or self.wanted == 1:
+        if self.steps is None or self.n_snapshots == 1:
             return iteration % self.distance == 0
         last = max(self.steps - 1, 0)
-        return iteration in {round(turn * last / (self.wanted - 1)) for turn in range(self.wanted)}
+        return iteration in {round(number * last / (self.n_snapshots - 1)) for number in range(self.n_snapshots)}
 
     def took(self, iteration: int) -> list[int]:
         """Notes a snapshot; gives those that are to be dropped now."""
         self.taken.append(iteration)
-        if self.steps is not None or len(self.taken) < 2 * self.wanted:
+        if self.steps is not None or len(self.taken) < 2 * self.n_snapshots:
             return []
         self.distance *= 2
         dropped = [taken for taken in self.taken if taken % self.distance]

@@ -41,10 +41,14 @@ def decompressed(path: Path, where: str, at: int, frame: bytes, expected: int | 
     """
     try:
         size = zstandard.frame_content_size(frame)
-        most = LONGEST_TEXT if expected is None else expected
-        if not 0 <= size <= most or (expected is not None and size != expected) or size > 2**15 * max(len(frame), 1):
-            wanted = f"at most {most}" if expected is None else str(expected)
-            raise ActivationsError(path, where, at, f"{size} bytes when decompressed, expected {wanted}")
+        max_bytes = LONGEST_TEXT if expected is None else expected
+        if (
+            not 0 <= size <= max_bytes
+            or (expected is not None and size != expected)
+            or size > 2**15 * max(len(frame), 1)
+        ):
+            expectation = f"at most {max_bytes}" if expected is None else str(expected)
+            raise ActivationsError(path, where, at, f"{size} bytes when decompressed, expected {expectation}")
         return zstandard.ZstdDecompressor().decompress(frame)
     except zstandard.ZstdError as error:
         raise ActivationsError(path, where, at, f"can't be decompressed: {error}") from None

@@ -80,10 +80,10 @@ class _ActivationsReader:
         elif kind == layout.POINT:
             self.points.append(self._point(payload, at))
         elif kind == layout.VALUES:
-            point, map_, found = self._stored_values(payload, at)
+            point, map_, stored = self._stored_values(payload, at)
             if (point, map_) in self.values:
                 self._fail(where, at, f"values of map {map_} at point {point} are there twice")
-            self.values[point, map_] = found
+            self.values[point, map_] = stored
         elif kind == layout.END:
             self.end = self._json(records.END, where, at, payload)
             counted = len(self.points), len(self.values)

@@ -122,7 +122,7 @@ class TrainingPoint:
 
     def statistics(self, map: int) -> FeatureMapStatistics | None:
         """Of one map, None where it wasn't seen at this point."""
-        return next((found for found in self.maps if found.map == map), None)
+        return next((statistics for statistics in self.maps if statistics.map == map), None)
 
 
 @dataclass(frozen=True)

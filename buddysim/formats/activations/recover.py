@@ -25,11 +25,13 @@ def recover_activations(path: str | os.PathLike[str], output: str | os.PathLike[
     BuddysimError
         where it can't be read, or ends before its first point
     """
-    found = load_activations(path, incomplete=True)
-    with ActivationsWriter(output, found.provenance, found.maps, inputs=[path]) as writer:
-        for point in found.points:
+    activations = load_activations(path, incomplete=True)
+    with ActivationsWriter(output, activations.provenance, activations.maps, inputs=[path]) as writer:
+        for point in activations.points:
             writer.add_point(point)
-        for point_number, map_number in found.stored_values:
-            writer.add_values(point_number, map_number, found.values(point_number, map_number))
-        writer.close(f"recovered: {found.state}")
-    return f"{len(found.points)} points of {len(found.maps)} maps, values of {len(found.stored_values)}"
+        for point_number, map_number in activations.stored_values:
+            writer.add_values(point_number, map_number, activations.values(point_number, map_number))
+        writer.close(f"recovered: {activations.state}")
+    return (
+        f"{len(activations.points)} points of {len(activations.maps)} maps, values of {len(activations.stored_values)}"
+    )

@@ -79,19 +79,19 @@ class AccessedLines:
                 else:
                     joined.append((first, last))
             spans += joined
-        pieces = [piece for span in merged(spans) for piece in without(span, merged(known))]
-        return [trimmed for piece in pieces if (trimmed := self._trim(piece)) is not None]
+        parts = [part for span in merged(spans) for part in without(span, merged(known))]
+        return [trimmed for part in parts if (trimmed := self._trim(part)) is not None]
 
-    def _trim(self, piece: Range) -> Range | None:
+    def _trim(self, part: Range) -> Range | None:
         """The piece from its first touched line to its last."""
         first = last = None
-        for page in range(piece[0] // _PAGE_LINES, (piece[1] - 1) // _PAGE_LINES + 1):
+        for page in range(part[0] // _PAGE_LINES, (part[1] - 1) // _PAGE_LINES + 1):
             touched = self._touched.get(page)
             if touched is None:
                 continue
             base = page * _PAGE_LINES
-            start = max(piece[0] - base, 0)
-            hits = np.flatnonzero(touched[start : min(piece[1] - base, _PAGE_LINES)]) + start + base
+            start = max(part[0] - base, 0)
+            hits = np.flatnonzero(touched[start : min(part[1] - base, _PAGE_LINES)]) + start + base
             if len(hits):
                 first = int(hits[0]) if first is None else first
                 last = int(hits[-1]) + 1
@@ -111,13 +111,13 @@ def merged(ranges: list[Range]) -> list[Range]:
 
 def without(span: Range, known: list[Range]) -> list[Range]:
     """What is left of a range when the known ones are cut out."""
-    pieces, at = [], span[0]
+    parts, at = [], span[0]
     for first, last in known:
         if last <= at or first >= span[1]:
             continue
         if first > at:
-            pieces.append((at, first))
+            parts.append((at, first))
         at = max(at, last)
     if at < span[1]:
-        pieces.append((at, span[1]))
-    return pieces
+        parts.append((at, span[1]))
+    return parts

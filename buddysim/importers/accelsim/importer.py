@@ -101,12 +101,12 @@ class _Conversion:
         self.writer, self.summary, self.progress = writer, summary, progress
         self.image = MemoryImage()
         self.live: dict[int, tuple[int, int, int]] = {}  # base -> (first line, line after the last, index)
-        self.given = list(options.snapshots)
+        self.snapshot_files = list(options.snapshots)
 
     def run(self) -> None:
         """Write everything."""
         launches = sum(isinstance(command, KernelFile) for command in self.commands.commands)
-        for snapshot in self.given:
+        for snapshot in self.snapshot_files:
             if snapshot.launch_index > launches:
                 raise BuddysimError(
                     f"{snapshot.path}: the snapshot is after {snapshot.launch_index} kernels, the list has {launches}"
@@ -150,7 +150,7 @@ class _Conversion:
         recorded = [_lines(command) for command in commands if isinstance(command, Malloc) and command.bytes]
         copies = merged([_lines(command) for command in commands if isinstance(command, Copy) and command.bytes])
         if recorded:
-            named = [piece for copy in copies for piece in without(copy, merged(recorded))]
+            named = [part for copy in copies for part in without(copy, merged(recorded))]
             known = recorded + named
         else:
             known = named = copies
@@ -204,7 +204,7 @@ class _Conversion:
 
     def _take_snapshot(self, launch_index: int) -> None:
         """Write what is known of memory now, if that has changed."""
-        for snapshot in [given for given in self.given if given.launch_index == launch_index]:
+        for snapshot in [file for file in self.snapshot_files if file.launch_index == launch_index]:
             self.progress(f"taking in {snapshot.path.name}")
             self._load(snapshot.path, snapshot.address)
         if not self.image.changed:
@@ -227,11 +227,11 @@ class _Conversion:
             entries = known.reshape(-1, LINE_BYTES).all(axis=1)
             if not entries.any():
                 continue
-            found = entry_classes(data, self.options.compressor)
+            sent_classes = entry_classes(data, self.options.compressor)
             number, first = divmod(at // LINE_BYTES, SIZE_MAP_BLOCK_ENTRIES)
             if number not in classes:
                 classes[number] = np.full(SIZE_MAP_BLOCK_ENTRIES, UNKNOWN_CLASS, dtype=np.uint8)
-            classes[number][first : first + entries.size][entries] = found[entries]
+            classes[number][first : first + entries.size][entries] = sent_classes[entries]
             if not keep_contents:
                 continue
             for start in range(0, len(data), PAGE_BYTES):

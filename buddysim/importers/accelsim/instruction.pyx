@@ -125,20 +125,20 @@ cdef class InstructionReader:
         if index is None:
             if len(text) > 256:
                 self.fail(f"found {self.shown(name)}, expected an opcode")
-            found = self.classify(text.decode("ascii", "replace"))
-            if not found.known:
+            opcode_info = self.classify(text.decode("ascii", "replace"))
+            if not opcode_info.known:
                 self.unknown_opcodes.add(text.decode("ascii", "replace").split(".")[0])
             index = self.opcodes.n
             entry = <OpcodeEntry*>self.opcodes.add()
-            entry.role = found.role
-            entry.width = found.width
-            entry.registers = found.registers
-            entry.bypass_l1 = found.bypass_l1
-            entry.no_return = found.no_return
-            entry.unit = found.unit
-            entry.latency = found.latency
-            entry.interval = found.interval
-            entry.shared_by = found.shared_by
+            entry.role = opcode_info.role
+            entry.width = opcode_info.width
+            entry.registers = opcode_info.registers
+            entry.bypass_l1 = opcode_info.bypass_l1
+            entry.no_return = opcode_info.no_return
+            entry.unit = opcode_info.unit
+            entry.latency = opcode_info.latency
+            entry.interval = opcode_info.interval
+            entry.shared_by = opcode_info.shared_by
             if len(self.opcode_index) < 1 << 16:
                 self.opcode_index[text] = index
         return (<OpcodeEntry*>self.opcodes.data)[<size_t>index]

@@ -25,9 +25,9 @@ Records = tuple[
     npt.NDArray[np.void], npt.NDArray[np.void], npt.NDArray[np.void], npt.NDArray[np.uint64], npt.NDArray[np.uint64]
 ]
 
-_PIECE_BYTES = 1 << 20
+_READ_BYTES = 1 << 20
 _MAX_HEADER_BYTES = 1 << 16
-_FIRST_OF_16_BYTES, _INSTRUCTION_BYTES, _MOST_CODE_BYTES = 70, 16, (1 << 32) - 16
+_FIRST_OF_16_BYTES, _INSTRUCTION_BYTES, _MAX_CODE_BYTES = 70, 16, (1 << 32) - 16
 _RAW_LINES_AT_ONCE = 1 << 16
 
 
@@ -80,10 +80,10 @@ class KernelTrace:
         """The header, the text read beyond it, and the number of lines before that."""
         text = b""
         while True:
-            piece = self._read(_PIECE_BYTES)
-            text += piece
+            text_part = self._read(_READ_BYTES)
+            text += text_part
             end = 0 if text.startswith(b"#") else text.find(b"\n#") + 1
-            if end or text.startswith(b"#") or not piece:
+            if end or text.startswith(b"#") or not text_part:
                 break
             if len(text) > _MAX_HEADER_BYTES:
                 raise BuddysimError(f"{self.path}: no header in the first {len(text)} bytes, expected '-key = value'")
@@ -126,15 +126,15 @@ class KernelTrace:
     def _finish(self, parser: KernelParser) -> None:
         self.counts, self.unknown_opcodes = parser.counts, parser.unknown_opcodes
         if self.header.binary_version >= _FIRST_OF_16_BYTES:
-            self.code_bytes = min(parser.last_pc + _INSTRUCTION_BYTES, _MOST_CODE_BYTES)
+            self.code_bytes = min(parser.last_pc + _INSTRUCTION_BYTES, _MAX_CODE_BYTES)
 
     def _grouped(self, look_up: Callable[[str], Opcode]) -> Iterator[Records]:
         parser = self._parser(look_up)
-        piece = self._first
-        while piece:
-            parser.feed(piece)
+        text_part = self._first
+        while text_part:
+            parser.feed(text_part)
             yield parser.take()
-            piece = self._read(_PIECE_BYTES)
+            text_part = self._read(_READ_BYTES)
         parser.finish()
         yield parser.take()
         self._finish(parser)
@@ -143,8 +143,8 @@ class KernelTrace:
         """Instructions in arrival order: sorted by block and warp first, 24 B of memory per instruction."""
         with tempfile.TemporaryFile() as spill:
             spill.write(self._first)
-            while piece := self._read(_PIECE_BYTES):
-                spill.write(piece)
+            while text_part := self._read(_READ_BYTES):
+                spill.write(text_part)
             spill.flush()
             if spill.tell() == 0:
                 return
@@ -154,8 +154,8 @@ class KernelTrace:
                 order = np.argsort(keys, kind="stable")
                 parser = self._parser(look_up)
                 for first in range(0, len(order), _RAW_LINES_AT_ONCE):
-                    chosen = order[first : first + _RAW_LINES_AT_ONCE]
-                    parser.feed_lines(text, prefix, offsets[chosen], keys[chosen], numbers[chosen])
+                    batch_lines = order[first : first + _RAW_LINES_AT_ONCE]
+                    parser.feed_lines(text, prefix, offsets[batch_lines], keys[batch_lines], numbers[batch_lines])
                     yield parser.take()
                 parser.end_lines()
                 yield parser.take()

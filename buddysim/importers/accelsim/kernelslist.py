@@ -68,7 +68,7 @@ class KernelsList:
 
 def read_kernelslist(path: Path) -> KernelsList:
     """Read a `kernelslist` or `kernelslist.g`; paths in it are relative to its folder."""
-    found = KernelsList(path)
+    kernels_list = KernelsList(path)
     for number, raw in enumerate(read_bytes(path, "kernelslist", _MAX_LIST_BYTES).split(b"\n"), 1):
         line = decoded(raw, f"{path}: line {number}: no list of kernels and copies").strip()
         if "\0" in line:
@@ -77,18 +77,18 @@ def read_kernelslist(path: Path) -> KernelsList:
         if not line:
             continue
         if command in _COPIES:
-            found.commands.append(_copy(path, number, command, fields))
+            kernels_list.commands.append(_copy(path, number, command, fields))
         elif command == "cudaMalloc":
-            found.commands.append(Malloc(*_range(path, number, command, fields), number))
+            kernels_list.commands.append(Malloc(*_range(path, number, command, fields), number))
         elif command == "cudaFree" and len(fields) == 1:
-            found.commands.append(Free(_address(path, number, command, fields[0]), number))
+            kernels_list.commands.append(Free(_address(path, number, command, fields[0]), number))
         elif line.startswith("kernel"):
-            found.commands.append(KernelFile(_beside(path, number, line), number))
+            kernels_list.commands.append(KernelFile(_beside(path, number, line), number))
         else:
-            found.ignored.append(command)
-    if not any(isinstance(command, KernelFile) for command in found.commands):
+            kernels_list.ignored.append(command)
+    if not any(isinstance(command, KernelFile) for command in kernels_list.commands):
         raise BuddysimError(f"{path}: names no kernel file, expected lines such as kernel-1.traceg")
-    return found
+    return kernels_list
 
 
 def _copy(path: Path, number: int, command: str, fields: list[str]) -> Copy:

@@ -26,7 +26,7 @@ cdef extern from *:
 cdef enum:
     # Threads that share one interleaved local memory: 2048 on each of 80 SMs, as Accel-Sim maps it.
     LOCAL_THREADS = 2048 * 80
-    MAX_LOCAL_PIECES = 8        # of 4 B per lane
+    MAX_LOCAL_WORDS = 8        # of 4 B per lane
 
 # Addresses beyond any that a GPU has, for local memory as the hardware interleaves it.
 cdef uint64_t LOCAL_REGION = <uint64_t>1 << 60
@@ -316,15 +316,15 @@ cdef class WarpStream(InstructionReader):
     cdef int add_local(self, Instruction* instruction, int role, DependenceClock clock) except -1:
         """An access to local memory: a thread's 4-byte words are interleaved with those of its neighbours."""
         cdef uint64_t addresses[32]
-        cdef uint64_t lines[MAX_OP_LINES * MAX_LOCAL_PIECES]
+        cdef uint64_t lines[MAX_OP_LINES * MAX_LOCAL_WORDS]
         cdef uint64_t threads = min(self.grid_threads, <uint64_t>LOCAL_THREADS), thread, offset
-        cdef int lane, n, piece, n_lines = 0, width = instruction.opcode.width, first
-        for piece in range((width + 3) // 4):
+        cdef int lane, n, word, n_lines = 0, width = instruction.opcode.width, first
+        for word in range((width + 3) // 4):
             n = 0
             for lane in range(32):
                 if instruction.mask >> lane & 1:
                     thread = (<uint64_t>self.block * self.block_threads + <uint64_t>self.warp * 32 + lane) % threads
-                    offset = (instruction.addresses[n] & (WINDOW_BYTES - 1)) + 4 * piece
+                    offset = (instruction.addresses[n] & (WINDOW_BYTES - 1)) + 4 * word
                     addresses[n] = LOCAL_REGION + ((offset >> 2) * threads + thread) * 4 + (offset & 3)
                     n += 1
             n_lines += coalesce_op(addresses, n, min(width, 4), role == LOCAL_STORE, lines + n_lines)

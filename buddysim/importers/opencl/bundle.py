@@ -13,7 +13,7 @@ from buddysim.base.textfile import parse_json, read_text
 from buddysim.trace.format import MAX_ALLOCATION_BYTES, MAX_BLOCK_THREADS, MAX_GRID_BLOCKS, MAX_TEXT_BYTES
 from buddysim.trace.model import Dim3, warps_per_block
 
-_MOST_BYTES = 1 << 30
+_MAX_BYTES = 1 << 30
 
 
 @dataclass
@@ -81,7 +81,7 @@ def read_bundle(path: Path) -> Bundle:
     if not meta.is_file() or not bundle.trace.is_file():
         raise BuddysimError(f"{path}: expected a folder with meta.jsonl and warp.trace.xz")
     live: dict[int, BundleBuffer] = {}
-    for number, line in enumerate(read_text(meta, "bundle's description", _MOST_BYTES).split("\n"), 1):
+    for number, line in enumerate(read_text(meta, "bundle's description", _MAX_BYTES).split("\n"), 1):
         if not line.strip():
             continue
         event = parse_json(line, f"{meta}: line {number}")

@@ -24,7 +24,7 @@ from buddysim.trace.format import PAGE_BYTES
 from buddysim.trace.model import Provenance
 from buddysim.trace.writer import TraceWriter
 
-_PIECE_BYTES = 1 << 22
+_READ_BYTES = 1 << 22
 
 
 @dataclass
@@ -77,10 +77,10 @@ def convert_bundle(
     options = options or BundleImportOptions()
     bundle = read_bundle(Path(folder))
     first, end = options.launches or (min(bundle.recorded, default=0), max(bundle.recorded, default=-1) + 1)
-    wanted = [launch for launch in sorted(bundle.recorded) if first <= launch < end]
-    if not wanted:
+    launches_to_convert = [launch for launch in sorted(bundle.recorded) if first <= launch < end]
+    if not launches_to_convert:
         raise BuddysimError(f"{bundle.path}: no operations were recorded in launches {first} to {end - 1}")
-    for launch in wanted:
+    for launch in launches_to_convert:
         if launch not in bundle.launches:
             raise BuddysimError(f"{bundle.path / 'meta.jsonl'}: launch {launch} has an end but no beginning")
     summary = BundleImportSummary()
@@ -89,9 +89,11 @@ def convert_bundle(
         TraceWriter(whole, _provenance(bundle, options), compression_level=options.compression_level) as writer,
     ):
         indices = _Allocations(bundle, writer)
-        indices.at(wanted[0])
-        _write_kernels(bundle, (wanted[0], wanted[-1] + 1), writer, indices, summary, progress)
-        expected = sum(bundle.recorded[launch] for launch in wanted)
+        indices.at(launches_to_convert[0])
+        _write_kernels(
+            bundle, (launches_to_convert[0], launches_to_convert[-1] + 1), writer, indices, summary, progress
+        )
+        expected = sum(bundle.recorded[launch] for launch in launches_to_convert)
         if summary.operations != expected:
             raise BuddysimError(f"{bundle.trace}: {summary.operations} operations, expected {expected} by meta.jsonl")
         for launch in sorted(bundle.snapshots):
@@ -116,7 +118,7 @@ def _provenance(bundle: Bundle, options: BundleImportOptions) -> Provenance:
             "dependencies": DEPENDENCIES_TEXT,
             "contents": (
                 "snapshots of the program's buffers; size maps of all bytes of a snapshot, before any were left out "
-                f"({_kept(options.contents_every)})"
+                f"({_stored_pages_text(options.contents_every)})"
                 if bundle.snapshots
                 else "none were captured"
             ),
@@ -127,7 +129,7 @@ def _provenance(bundle: Bundle, options: BundleImportOptions) -> Provenance:
     )
 
 
-def _kept(every: int) -> str:
+def _stored_pages_text(every: int) -> str:
     return "none kept" if every == 0 else "all kept" if every == 1 else f"every {every}-th page kept"
 
 
@@ -183,8 +185,8 @@ def _write_kernels(
         if len(blocks):
             writer.add_blocks(blocks, warps, ops, lines)
 
-    for piece in _decompressed(bundle.trace):
-        decoder.push(piece)
+    for data_part in _decompressed(bundle.trace):
+        decoder.push(data_part)
         while decoder.step():
             if decoder.finished >= 0:
                 write()
@@ -214,8 +216,8 @@ def _write_kernels(
 def _decompressed(path: Path) -> Iterator[bytes]:
     try:
         with open_input(path, "bundle's records") as packed, lzma.open(packed, "rb") as file:
-            while piece := file.read(_PIECE_BYTES):
-                yield piece
+            while data_part := file.read(_READ_BYTES):
+                yield data_part
     except (lzma.LZMAError, EOFError) as error:
         raise BuddysimError(f"{path}: the xz stream is damaged or cut off ({error})") from None
 
@@ -232,11 +234,11 @@ def _write_snapshot(
         data, pages = _read_pages(file, buffer)
         writer.add_size_map(snapshot, allocation, _classes(data, pages, buffer))
         if options.contents_every:
-            kept = np.flatnonzero(pages % options.contents_every == 0)
-            starts = kept * PAGE_BYTES
+            stored_pages = np.flatnonzero(pages % options.contents_every == 0)
+            starts = stored_pages * PAGE_BYTES
             parts = [data[start : start + PAGE_BYTES] for start in starts]
-            whole = len(kept) == -(-buffer.bytes // PAGE_BYTES)
-            numbers = None if whole else pages[kept]
+            whole = len(stored_pages) == -(-buffer.bytes // PAGE_BYTES)
+            numbers = None if whole else pages[stored_pages]
             writer.add_contents(snapshot, allocation, np.concatenate(parts), numbers, PAGE_BYTES)
 
 

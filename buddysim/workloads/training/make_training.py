@@ -108,7 +108,7 @@ def make_training(
     running = replace(origin, assumptions=origin.assumptions | {"end": "interrupted: training had not ended"})
     losses: list[float] = []
     large = scaled_network.graph_of(workload.NETWORK, problem) if problem.contents else None
-    with TraceWriter(output, running, provenance_room=len(_NOT_YET)) as writer:
+    with TraceWriter(output, running, reserved_provenance_bytes=len(_NOT_YET)) as writer:
         assembly = Assembly(writer, snapshots, traced)
         for observed_step in train(workload.NETWORK, problem.computed, observed):
             losses.append(observed_step.loss if isinstance(observed_step, ObservedIteration) else observed_step)

@@ -19,14 +19,14 @@ from buddysim.base.errors import BuddysimError, TraceFileError
 from buddysim.capture.opencl.programs import bitcode_of
 from buddysim.capture.opencl.snapshots import Candidates, Reason
 from buddysim.capture.opencl.wire import MessageType, messages
-from buddysim.capture.snapshot_selection import from_first_to_last
+from buddysim.capture.snapshot_selection import select_first_to_last
 from buddysim.compress import entry_classes
 from buddysim.trace import Provenance, TraceWriter, open_trace, verify_trace
 
 
 @given(st.integers(1, 500), st.integers(2, 20))
 def test_the_chosen_snapshots_have_both_ends_and_ascends(n: int, wanted: int) -> None:
-    chosen = from_first_to_last(list(range(n)), wanted)
+    chosen = select_first_to_last(list(range(n)), wanted)
     assert len(chosen) == min(n, wanted)
     assert chosen == sorted(set(chosen))
     assert (chosen[0], chosen[-1]) == (0, n - 1)
@@ -135,7 +135,7 @@ def test_a_message_that_is_cut_off_is_left_out() -> None:
 
 def test_a_provenance_is_replaced_at_the_end(tmp_path: Path) -> None:
     path, provenance = tmp_path / "a.bin", Provenance("tool", assumptions={"gaps": "none: all"})
-    with TraceWriter(path, provenance, keep_part=True, provenance_room=100) as writer:
+    with TraceWriter(path, provenance, keep_part=True, reserved_provenance_bytes=100) as writer:
         writer.add_allocation("a", 0, 128)
         ended = replace(provenance, assumptions={"gaps": "none: all", "end": "killed"})
         writer.replace_provenance(ended)
@@ -152,7 +152,7 @@ def test_an_allocation_is_renamed_once_its_name_is_known(tmp_path: Path) -> None
     path = tmp_path / "t.bin"
     with TraceWriter(path, Provenance("tool"), keep_part=True) as writer:
         for number in range(3):
-            writer.add_allocation(f"buffer {number}", number << 20, 128, name_room=16)
+            writer.add_allocation(f"buffer {number}", number << 20, 128, reserved_name_bytes=16)
         writer.memset(0, 128, 0)
         writer.rename_allocation(1, "kernel.argument")
         writer.rename_allocation(2, "ä name that is too long")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from buddysim.base.errors import BuddysimError
 from buddysim.capture.opencl.listing import LaunchListing
-from buddysim.capture.opencl.window import CapturePlan, LaunchWindow, plan, stated_points
+from buddysim.capture.opencl.window import CapturePlan, LaunchWindow, equidistant_launches, plan_capture
 from buddysim.capture.opencl.wire import MessageType, ReceivedMessage
 
 
@@ -54,13 +54,13 @@ def test_a_run_that_is_too_short(text: str, least: int) -> None:
     assert window.missing(least) is None
     assert f"expects at least {least} launches, the run has {least - 1}" in str(window.missing(least - 1))
     with pytest.raises(BuddysimError, match="expects at least"):
-        plan(10, window, least - 1)
-    assert plan(10, window, least).window == window
+        plan_capture(10, window, least - 1)
+    assert plan_capture(10, window, least).window == window
 
 
 @given(st.integers(1, 10**12), st.integers(2, 1000))
 def test_stated_points_are_at_equal_distances_from_beginning_to_end(launches: int, snapshots: int) -> None:
-    points = stated_points(launches, snapshots)
+    points = equidistant_launches(launches, snapshots)
     assert (points[0], points[-1]) == (0, launches)
     assert len(points) == min(snapshots, launches + 1)
     for turn, point in enumerate(points if launches >= snapshots else ()):
@@ -70,10 +70,10 @@ def test_stated_points_are_at_equal_distances_from_beginning_to_end(launches: in
 
 
 def test_plans() -> None:
-    assert plan(10, None, None) == CapturePlan(40)
-    assert plan(3, None, 100) == CapturePlan(3, None, (0, 50, 100))
-    assert plan(1, None, 100).points == (100,)
-    assert plan(0, LaunchWindow(1, 2), 100) == CapturePlan(0, LaunchWindow(1, 2))
+    assert plan_capture(10, None, None) == CapturePlan(40)
+    assert plan_capture(3, None, 100) == CapturePlan(3, None, (0, 50, 100))
+    assert plan_capture(1, None, 100).points == (100,)
+    assert plan_capture(0, LaunchWindow(1, 2), 100) == CapturePlan(0, LaunchWindow(1, 2))
 
 
 def test_the_list_of_launches() -> None:

@@ -6,7 +6,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 cdef enum:
     LANES = 32
-    MOST_LINES = 32     # no lane touches two
+    MAX_LINES = 32     # no lane touches two
 
 cdef inline uint32_t sectors_touched(uint64_t low, uint64_t high) noexcept nogil:
     return ((<uint32_t>low != 0) | (low >> 32 != 0) << 1 | (<uint32_t>high != 0) << 2 | (high >> 32 != 0) << 3)
@@ -32,11 +32,11 @@ def coalesce(const int64_t[:, ::1] addresses, const uint8_t[::1] bytes_per_lane,
     number of lines, uint8 (instructions,); line records one after the other, uint64
     """
     cdef Py_ssize_t n = addresses.shape[0], i, total = 0
-    cdef int lane, found, here, size
+    cdef int lane, n_lines, here, size
     cdef int64_t address
     cdef uint64_t number, bits
     cdef int shift
-    cdef uint64_t[MOST_LINES] numbers, low, high
+    cdef uint64_t[MAX_LINES] numbers, low, high
     if addresses.shape[1] != LANES:
         raise ValueError(f"{addresses.shape[1]} lanes, expected {LANES}")
     counts = np.zeros(n, np.uint8)
@@ -45,30 +45,30 @@ def coalesce(const int64_t[:, ::1] addresses, const uint8_t[::1] bytes_per_lane,
     cdef uint64_t[::1] line = lines
     with nogil:
         for i in range(n):
-            found = here = 0
+            n_lines = here = 0
             size = bytes_per_lane[i]
             for lane in range(LANES):
                 address = addresses[i, lane]
                 if address < 0:
                     continue
                 number = <uint64_t>address >> 7
-                if found == 0 or numbers[here] != number:
-                    here = found - 1
+                if n_lines == 0 or numbers[here] != number:
+                    here = n_lines - 1
                     while here >= 0 and numbers[here] != number:
                         here -= 1
                     if here < 0:
-                        here = found
+                        here = n_lines
                         numbers[here], low[here], high[here] = number, 0, 0
-                        found += 1
+                        n_lines += 1
                 shift = address & 63
                 bits = ((<uint64_t>1 << size) - 1) << shift
                 if address & 64:
                     high[here] |= bits
                 else:
                     low[here] |= bits
-            count[i] = found
-            for here in range(found):
+            count[i] = n_lines
+            for here in range(n_lines):
                 line[total + here] = (numbers[here] << 8 | (sectors_whole(low[here], high[here]) << 4 if stores[i] else 0)
                                       | sectors_touched(low[here], high[here]))
-            total += found
+            total += n_lines
     return counts, lines[:total]

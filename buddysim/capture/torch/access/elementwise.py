@@ -73,10 +73,10 @@ def _moves(
         first = blocks * _BLOCK + thread * _EACH
         yield from runs(access, view.address, view.element_bytes, first, elements, _EACH, gap)
         return
-    for turn in range(_EACH):
-        number = blocks * _BLOCK + turn * LANES * _WARPS + thread
-        there = number < elements
-        yield access(np.where(there, view.numbered(np.where(there, number, 0)), OFF), view.element_bytes, gap)
+    for iteration in range(_EACH):
+        number = blocks * _BLOCK + iteration * LANES * _WARPS + thread
+        is_inside = number < elements
+        yield access(np.where(is_inside, view.numbered(np.where(is_inside, number, 0)), OFF), view.element_bytes, gap)
 
 
 def joined(name: str, inputs: Sequence[TensorView], out: TensorView, axis: int) -> ModelledKernel:
@@ -86,13 +86,13 @@ def joined(name: str, inputs: Sequence[TensorView], out: TensorView, axis: int) 
     bases, sizes = np.array([view.address for view in inputs]), np.array(inner)
 
     def program(blocks: Addresses) -> Iterator[Access]:
-        for turn in range(_EACH):
-            number = blocks * _BLOCK + turn * LANES * _WARPS + threads(_WARPS)
-            there = number < out.elements
-            outer, at = np.divmod(np.where(there, number, 0), ends[-1])
+        for iteration in range(_EACH):
+            number = blocks * _BLOCK + iteration * LANES * _WARPS + threads(_WARPS)
+            is_inside = number < out.elements
+            outer, at = np.divmod(np.where(is_inside, number, 0), ends[-1])
             part = np.searchsorted(ends, at, side="right")
             source = outer * sizes[part] + at - (ends[part] - sizes[part])
-            yield load(np.where(there, bases[part] + source * out.element_bytes, OFF), out.element_bytes)
-            yield store(np.where(there, out.address + number * out.element_bytes, OFF), out.element_bytes)
+            yield load(np.where(is_inside, bases[part] + source * out.element_bytes, OFF), out.element_bytes)
+            yield store(np.where(is_inside, out.address + number * out.element_bytes, OFF), out.element_bytes)
 
     return ModelledKernel(name, -(-out.elements // _BLOCK), _WARPS, 2 * _EACH, program)

@@ -107,12 +107,12 @@ def runs(
     first, each : a lane's first element, and how many it takes: a power of 2
     elements : of the tensor
     """
-    piece = min(each, _WIDEST // size)
-    for start in range(0, each, piece):
+    chunk = min(each, _WIDEST // size)
+    for start in range(0, each, chunk):
         number = first + start
-        whole = number + piece <= elements
-        yield access(np.where(whole, address + number * size, OFF), piece * size, gap)
-        for at in (number + left for left in range(piece - 1)):
+        whole = number + chunk <= elements
+        yield access(np.where(whole, address + number * size, OFF), chunk * size, gap)
+        for at in (number + left for left in range(chunk - 1)):
             alone = (at < elements) & ~whole
             if alone.any():
                 yield access(np.where(alone, address + at * size, OFF), size, gap)
@@ -158,14 +158,14 @@ def _write_blocks(writer: TraceWriter, launch: ModelledKernel, numbers: Addresse
         addresses[:, step] = np.broadcast_to(access.addresses, shape).reshape(n_warps, LANES)
     kinds = np.array([access.kind for access in accesses], np.uint8)
     sizes = np.array([access.bytes_per_lane for access in accesses], np.uint8)
-    there = (addresses >= 0).any(axis=2) | (kinds == OP_BARRIER)
+    is_active = (addresses >= 0).any(axis=2) | (kinds == OP_BARRIER)
     ops = np.zeros((n_warps, n_steps), OP_DTYPE)
     ops["kind"], ops["bytes_per_lane"] = kinds, sizes
     ops["gap_instructions"] = [access.gap for access in accesses]
     ops["use_distance"] = [access.use if access.kind == OP_LOAD else 0 for access in accesses]
     ops["flags"] = np.where(kinds == OP_ATOMIC, FLAG_NO_RETURN, 0)
-    ops = ops[there]
-    addresses = np.ascontiguousarray(addresses[there])
+    ops = ops[is_active]
+    addresses = np.ascontiguousarray(addresses[is_active])
     writes = (ops["kind"] == OP_STORE).astype(np.uint8)
     ops["n_lines"], lines = coalesce(addresses, np.ascontiguousarray(ops["bytes_per_lane"]), writes)
     ops["bytes_per_lane"][ops["kind"] == OP_BARRIER] = 0
@@ -173,7 +173,7 @@ def _write_blocks(writer: TraceWriter, launch: ModelledKernel, numbers: Addresse
     ops["first_line"] = np.cumsum(counts) - counts
     warps = np.zeros(n_warps, WARP_DTYPE)
     warps["warp"] = np.tile(np.arange(launch.warps), len(numbers))
-    warps["n_ops"] = there.sum(axis=1)
+    warps["n_ops"] = is_active.sum(axis=1)
     warps["first_op"] = np.cumsum(warps["n_ops"]) - warps["n_ops"]
     warps["tail_gap_instructions"] = TAIL
     ops["gap_instructions"][warps["first_op"][warps["n_ops"] > 0]] += GAP_FIRST

@@ -24,7 +24,7 @@ from buddysim.capture.torch.access.tensors import TensorView
 
 _WARPS: Final = 16
 _VECTOR: Final = 4
-_KEPT: Final = 32  # elements of each input that a thread keeps
+_CACHED_ELEMENTS: Final = 32  # elements of each input that a thread keeps
 _GAP: Final = 2
 
 
@@ -49,18 +49,18 @@ def by_channel(
     pixels = inputs[0].elements // (images * channels)
     each = _VECTOR if pixels % _VECTOR == 0 and all(view.aligned(4 * _VECTOR) for view in (*inputs, *outputs)) else 1
     elements = images * pixels  # of a channel
-    turns = -(-elements // (LANES * _WARPS * each))
+    iterations = -(-elements // (LANES * _WARPS * each))
 
     def program(blocks: Addresses) -> Iterator[Access]:
         thread = threads(_WARPS)
 
-        def first_of(turn: int) -> tuple[Addresses, Addresses]:
-            at = (turn * LANES * _WARPS + thread) * each
+        def first_of(iteration: int) -> tuple[Addresses, Addresses]:
+            at = (iteration * LANES * _WARPS + thread) * each
             image, pixel = np.divmod(np.minimum(at, elements - each), pixels)
             return (image * channels + blocks) * pixels + pixel, np.where(at < elements, inputs[0].elements, 0)
 
-        def moves(views: Sequence[TensorView], turn: int, *, write: bool) -> Iterator[Access]:
-            first, end = first_of(turn)
+        def accesses(views: Sequence[TensorView], iteration: int, *, write: bool) -> Iterator[Access]:
+            first, end = first_of(iteration)
             for view in views:
                 for access in runs(store if write else load, view.address, 4, first, end, each, _GAP):
                     if access.bytes_per_lane == 4 * each:
@@ -68,17 +68,17 @@ def by_channel(
 
         for view in values:
             yield load(np.broadcast_to(view.numbered(blocks), (len(blocks), _WARPS, LANES)))
-        for turn in range(turns):
-            yield from moves(inputs, turn, write=False)
+        for iteration in range(iterations):
+            yield from accesses(inputs, iteration, write=False)
         yield barrier()
         for view in results:
             yield store(np.where(thread == 0, view.numbered(blocks), OFF))
         if not outputs:
             return
-        for turn in range(turns):
-            if turn >= _KEPT // each:
-                yield from moves(inputs, turn, write=False)
-            yield from moves(outputs, turn, write=True)
+        for iteration in range(iterations):
+            if iteration >= _CACHED_ELEMENTS // each:
+                yield from accesses(inputs, iteration, write=False)
+            yield from accesses(outputs, iteration, write=True)
 
-    steps = turns * (2 * len(inputs) + len(outputs)) + len(values) + len(results) + 1
+    steps = iterations * (2 * len(inputs) + len(outputs)) + len(values) + len(results) + 1
     return ModelledKernel(name, channels, _WARPS, steps, program)

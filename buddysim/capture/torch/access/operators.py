@@ -22,7 +22,7 @@ from buddysim.capture.torch.access.pooling import PoolingWindow, pooled, unpoole
 from buddysim.capture.torch.access.rows import added_rows, over_rows, taken_rows
 from buddysim.capture.torch.access.tensors import TensorView
 
-_MOST_OPERANDS: Final = 8
+_MAX_OPERANDS: Final = 8
 _SINGLE: Final = "float32"
 
 
@@ -60,7 +60,7 @@ def launches_of(call: OperatorCall) -> list[ModelledKernel] | None:
 
 def _by_elements(call: OperatorCall) -> list[ModelledKernel] | None:
     """Operators that make each element from the elements at its place."""
-    if not call.outputs or len(call.inputs) + len(call.outputs) > _MOST_OPERANDS:
+    if not call.outputs or len(call.inputs) + len(call.outputs) > _MAX_OPERANDS:
         return None
     shape = call.outputs[0].shape
     if any(view.shape != shape for view in call.outputs) or not all(_fits(view.shape, shape) for view in call.inputs):
@@ -99,11 +99,11 @@ def _conv_forward(call: OperatorCall) -> list[ModelledKernel] | None:
 
 def _conv_backward(call: OperatorCall) -> list[ModelledKernel] | None:
     slope, data, filters = call.inputs[:3]
-    wanted = call.arguments.get("output_mask", (True, True, True))
+    output_mask = call.arguments.get("output_mask", (True, True, True))
     outputs = list(call.outputs)
     launches: list[ModelledKernel] = []
-    for which, is_wanted in enumerate(wanted):
-        if not is_wanted:
+    for which, is_requested in enumerate(output_mask):
+        if not is_requested:
             continue
         out = outputs.pop(0)
         found = _convolution(call, out if which == 0 else data, out if which == 1 else filters, slope)

@@ -25,16 +25,16 @@ def updated(name: str, groups: Sequence[tuple[Sequence[TensorView], Sequence[Ten
     groups : of each parameter what is read, and what is written; contiguous tensors of one size, as many for each
     """
     first_chunks = np.cumsum([0, *(-(-read[0].elements // _CHUNK) for read, _ in groups)])
-    most = max(max(len(read) + len(written) for read, written in groups), 1)
+    max_elements = max(max(len(read) + len(written) for read, written in groups), 1)
     sizes = np.array([read[0].elements for read, _ in groups], np.int64)
     bases = [np.array([[view.address for view in each[side]] for each in groups]).T for side in range(2)]
-    turns = _CHUNK // (LANES * _WARPS * _VECTOR)
+    iterations = _CHUNK // (LANES * _WARPS * _VECTOR)
 
     def program(blocks: Addresses) -> Iterator[Access]:
         group = np.searchsorted(first_chunks, blocks, side="right") - 1
         start = (blocks - first_chunks[group]) * _CHUNK
-        for turn in range(turns):
-            number = start + (turn * LANES * _WARPS + threads(_WARPS)) * _VECTOR
+        for iteration in range(iterations):
+            number = start + (iteration * LANES * _WARPS + threads(_WARPS)) * _VECTOR
             if not (number < sizes[group]).any():
                 return
             for base in bases[0]:
@@ -42,4 +42,4 @@ def updated(name: str, groups: Sequence[tuple[Sequence[TensorView], Sequence[Ten
             for base in bases[1]:
                 yield from runs(store, base[group], 4, number, sizes[group], _VECTOR, _GAP)
 
-    return ModelledKernel(name, int(first_chunks[-1]), _WARPS, turns * most, program)
+    return ModelledKernel(name, int(first_chunks[-1]), _WARPS, iterations * max_elements, program)

@@ -36,8 +36,8 @@ def pooled(name: str, data: TensorView, outputs: tuple[TensorView, ...], window:
         for r in range(window.size[0]):
             for s in range(window.size[1]):
                 h, w = p * window.stride[0] - window.padding[0] + r, q * window.stride[1] - window.padding[1] + s
-                there = inside & (h >= 0) & (h < data.shape[2]) & (w >= 0) & (w < data.shape[3])
-                yield load(np.where(there, data.at(image, channel, h, w), OFF))
+                is_inside = inside & (h >= 0) & (h < data.shape[2]) & (w >= 0) & (w < data.shape[3])
+                yield load(np.where(is_inside, data.at(image, channel, h, w), OFF))
         for view in outputs:
             yield store(np.where(inside, view.numbered(np.where(inside, number, 0)), OFF), view.element_bytes)
 
@@ -71,12 +71,12 @@ def unpooled(name: str, inputs: tuple[TensorView, ...], out: TensorView, window:
         end_q = np.minimum((w + window.padding[1]) // window.stride[1] + 1, width)
         for r in range(across[0]):
             for s in range(across[1]):
-                there = inside & (first_p + r < end_p) & (first_q + s < end_q)
+                is_inside = inside & (first_p + r < end_p) & (first_q + s < end_q)
                 for view in reversed(inputs):  # the index says whether the gradient is wanted
                     place = view.at(
                         image, channel, np.minimum(first_p + r, height - 1), np.minimum(first_q + s, width - 1)
                     )
-                    yield load(np.where(there, place, OFF), view.element_bytes)
+                    yield load(np.where(is_inside, place, OFF), view.element_bytes)
         yield store(np.where(inside, out.numbered(np.where(inside, number, 0)), OFF))
 
     steps = across[0] * across[1] * len(inputs) + 1

@@ -36,12 +36,12 @@ def over_rows(name: str, inputs: Sequence[TensorView], outputs: Sequence[TensorV
     short = columns <= _IN_REGISTERS
     warps = _WARPS if short else _LONG_WARPS
     across = LANES if short else LANES * warps
-    turns = -(-columns // across)
+    iterations = -(-columns // across)
 
     def program(blocks: Addresses) -> Iterator[Access]:
         thread = threads(warps)
         row = blocks * warps + thread // LANES if short else blocks
-        for last in [True] if short else [turn == passes - 1 for turn in range(passes)]:
+        for last in [True] if short else [pass_index == passes - 1 for pass_index in range(passes)]:
             for first in range(0, columns, across):
                 column = first + thread % across
                 inside = (column < columns) & (row < rows)
@@ -52,7 +52,7 @@ def over_rows(name: str, inputs: Sequence[TensorView], outputs: Sequence[TensorV
                     for view in outputs:
                         yield store(np.where(inside, view.numbered(number), OFF), view.element_bytes)
 
-    steps = turns * (len(inputs) * (1 if short else passes) + len(outputs))
+    steps = iterations * (len(inputs) * (1 if short else passes) + len(outputs))
     return ModelledKernel(name, -(-rows // warps) if short else rows, warps, steps, program)
 
 

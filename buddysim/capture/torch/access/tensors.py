@@ -78,8 +78,8 @@ class TensorView:
         """Broadcast to a shape."""
         added = len(shape) - len(self.shape)
         strides = [0] * added
-        for size, stride, wanted in zip(self.shape, self.strides, shape[added:], strict=True):
-            strides.append(stride if size == wanted else 0)
+        for size, stride, target_size in zip(self.shape, self.strides, shape[added:], strict=True):
+            strides.append(stride if size == target_size else 0)
         return TensorView(self.address, shape, tuple(strides), self.dtype)
 
     def aligned(self, bytes: int) -> bool:

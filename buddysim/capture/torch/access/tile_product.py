@@ -33,7 +33,7 @@ _RESULTS: Final = 64  # of a thread
 _TILES: Final = ((128, 128), (128, 64), (64, 128), (64, 64), (128, 32), (32, 128), (64, 32), (32, 64), (32, 32))
 _BLOCKS: Final = 40  # the largest tile is taken that gives so many thread blocks
 _ELEMENT: Final = 4
-_LEAST_TURNS: Final = 16  # of a part, where k is divided
+_MIN_ITERATIONS: Final = 16  # of a part, where k is divided
 
 #: Gives the addresses of elements from their place along m or n, and along k; `OFF` where there is none.
 AddressOf = Callable[[Addresses, Addresses], Addresses]
@@ -99,8 +99,8 @@ class TiledMatmul:
     def parts(self) -> int:
         """Parts of k, each with thread blocks of its own, that add their results atomically."""
         rows, columns = self._tiles
-        most = max(1, self.k // (DEPTH * _LEAST_TURNS))
-        return min(most, -(-_BLOCKS // (rows * columns))) if self.divide_k else 1
+        max_parts = max(1, self.k // (DEPTH * _MIN_ITERATIONS))
+        return min(max_parts, -(-_BLOCKS // (rows * columns))) if self.divide_k else 1
 
     @property
     def _tiles(self) -> tuple[int, int]:
@@ -111,14 +111,14 @@ class TiledMatmul:
         """The kernel."""
         rows, columns = self.tile
         warps = max(1, rows * columns // _RESULTS // LANES)
-        turns = -(-self.k // (DEPTH * self.parts))
+        iterations = -(-self.k // (DEPTH * self.parts))
         each = DEPTH * (rows // self.left.vector + columns // self.right.vector) // (LANES * warps) + 1
         n_rows, n_columns = self._tiles
         return ModelledKernel(
             f"{self.name} {rows}x{columns}x{DEPTH}",
             n_rows * n_columns * self.parts,
             warps,
-            turns * each + _RESULTS,
+            iterations * each + _RESULTS,
             self._program,
             registers=128,
             shared_bytes=2 * _ELEMENT * DEPTH * (rows + columns),
@@ -131,21 +131,21 @@ class TiledMatmul:
         first_n, first_m = np.divmod(tile, n_rows)
         first_m, first_n = first_m * rows, first_n * columns
         warps = max(1, rows * columns // _RESULTS // LANES)
-        turns = -(-self.k // (DEPTH * self.parts))
-        first_k = part * turns * DEPTH
-        end_k = np.minimum(first_k + turns * DEPTH, self.k)
+        iterations = -(-self.k // (DEPTH * self.parts))
+        first_k = part * iterations * DEPTH
+        end_k = np.minimum(first_k + iterations * DEPTH, self.k)
         work = rows * columns * DEPTH // (LANES * warps)  # multiply-adds of a thread in a turn
-        for turn in range(turns):
-            gap = work if turn else 0  # two buffers: of the last turn's, while this turn's come
+        for iteration in range(iterations):
+            gap = work if iteration else 0  # two buffers: of the last turn's, while this turn's come
             for factor, first, size, end in (
                 (self.left, first_m, rows, self.m),
                 (self.right, first_n, columns, self.n),
             ):
                 for at, k in _fetched(factor, size, warps):
-                    at, k = first + at, first_k + turn * DEPTH + k
+                    at, k = first + at, first_k + iteration * DEPTH + k
                     inside = (at < end) & (k < end_k)
-                    found = factor.place(np.where(inside, at, 0), np.where(inside, k, 0))
-                    yield load(np.where(inside, found, OFF), _ELEMENT * factor.vector, gap, work or 1)
+                    addresses = factor.place(np.where(inside, at, 0), np.where(inside, k, 0))
+                    yield load(np.where(inside, addresses, OFF), _ELEMENT * factor.vector, gap, work or 1)
                     gap = 0
             yield barrier()
         yield from self._results(first_m, first_n, warps)
