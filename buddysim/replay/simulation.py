@@ -202,7 +202,7 @@ class Simulation:
         return sensitivity.plan_runs(
             asked,
             instructions=self.memory_instructions,
-            assumed_gaps=self.trace.provenance.assumes("gaps"),
+            assumed_gaps=self.trace.provenance.assumes("compute_gaps"),
             drawn_sizes=any(
                 SizeSource(t, self.options.compressor).synthetic_allocations for t in {self.trace, self.profiled}
             ),

@@ -1,9 +1,9 @@
-"""What a trace file holds, as plain objects. Sizes are bytes, addresses are the program's virtual ones."""
+"""The contents of a trace file as plain objects. Sizes are bytes, addresses are the program's virtual ones."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -13,10 +13,13 @@ from buddysim.trace.format import WARP_THREADS
 
 Dim3: TypeAlias = tuple[int, int, int]
 
+#: Subjects of assumptions by other names in existing trace files.
+_FORMER_SUBJECTS: Final = {"compute_gaps": "gaps"}
+
 
 @dataclass(frozen=True)
 class Provenance:
-    """The origin of a trace, and what was assumed where the capture recorded nothing.
+    """The origin of a trace, and its assumptions about facts that the capture did not record.
 
     Parameters
     ----------
@@ -24,8 +27,8 @@ class Provenance:
     source : what the trace was made from
     licence : of the source
     command : the capture or conversion command
-    assumptions : by subject, for example ``{"gaps": "one instruction between two accesses"}``; a text that begins with
-        "none:" means that the capture recorded everything
+    assumptions : sentences by subject, for example ``{"registers": "Registers are not captured: .."}``; a text that
+        begins with "none:" means that the capture recorded everything
     """
 
     tool: str
@@ -36,8 +39,9 @@ class Provenance:
     assumptions: dict[str, str] = field(default_factory=dict)
 
     def assumes(self, subject: str) -> bool:
-        """Whether anything had to be assumed about a subject."""
-        return subject in self.assumptions and not self.assumptions[subject].startswith("none:")
+        """Whether the capture assumed anything about a subject, such as ``"compute_gaps"``."""
+        text = self.assumptions.get(subject) or self.assumptions.get(_FORMER_SUBJECTS.get(subject, subject))
+        return text is not None and not text.startswith("none:")
 
 
 @dataclass

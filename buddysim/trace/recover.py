@@ -11,7 +11,7 @@ from buddysim.trace import format as fmt
 from buddysim.trace.reader import Trace, open_trace
 from buddysim.trace.writer import TraceWriter
 
-_END = "recovered: the capture was interrupted; this is what its complete sections hold"
+_END = "Recovered: the capture was interrupted, and the trace has only its complete sections."
 
 
 def recover_trace(path: str | os.PathLike[str], output: str | os.PathLike[str]) -> str:

@@ -116,7 +116,7 @@ def test_the_child_that_did_the_work_is_named(worker: Path, starter: Path, tmp_p
     done = capture("--", *wrapped.get(way, (starter, way if way != "system" else "y", worker)), folder=tmp_path)
     assert done.returncode == 0, done.stderr
     named = "copies of itself" if way == "fork" else "worker"
-    expected = f"done by other processes that the program started ({named}), and children are not captured: --follow"
+    expected = f"child processes ({named}) did most of the work and are not captured: --follow"
     assert expected in done.stderr
     assert "smaller allocations: --min-bytes" not in done.stderr  # that isn't why nothing was seen
 
@@ -140,7 +140,7 @@ def test_children_are_followed(worker: Path, starter: Path, tmp_path: Path, way:
     if way in ("timeout", "system", "popen"):
         assert f"child of the program: {process}" in done.stderr or "processes with memory" in done.stderr
     elif way == "shell":
-        assert f"of 3 processes with memory that is large enough, the one that held most: {process}" in done.stderr
+        assert f"the trace is of {process}, which had most memory of 3 captured processes" in done.stderr
     assert "most of the work" not in done.stderr
     assert "replaced itself" not in done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out.bin"]  # no parts of the others
@@ -170,8 +170,8 @@ def test_children_with_memory_of_their_own_are_named_however_little_they_do(
         assert f"{named}" in done.stderr
         assert "--follow" in done.stderr
     else:
-        assert f"started ({named}) have memory of their own, which is not captured: --follow" in done.stderr
-        assert noted == f"not captured ({named})"
+        assert f"child processes ({named}) have memory of their own, which is not captured: --follow" in done.stderr
+        assert noted == f"Other processes of the program ({named}) are not captured: the footprint is optimistic."
     followed = capture("--follow", "--", *command, folder=tmp_path)
     assert "which is not captured" not in followed.stderr
 

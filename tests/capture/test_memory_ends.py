@@ -157,7 +157,7 @@ def test_ctrl_c_and_a_capture_that_is_killed(tmp_path: Path) -> None:
     with open_trace(tmp_path / "saved.bin") as trace:  # what is complete can be had
         verify_trace(trace)
         assert not trace.interrupted
-        assert ending(trace).startswith("recovered: the capture was interrupted")
+        assert ending(trace).startswith("Recovered: the capture was interrupted")
         assert trace.snapshots
 
 
@@ -226,7 +226,7 @@ def test_a_library_that_is_not_loaded_is_reported(tmp_path: Path, program: Path)
     (tmp_path / "other").chmod(0o755)
     done = capture("--", "./other", folder=tmp_path)
     assert done.returncode == 6
-    assert "nothing large enough was seen" in done.stderr
+    assert "no allocation was large enough" in done.stderr
 
 
 def test_the_help_names_everything(capsys: pytest.CaptureFixture[str]) -> None:
@@ -243,9 +243,9 @@ def test_a_wrapper_that_leaves_the_work_to_a_child_is_named(tmp_path: Path) -> N
     worker = compiled(tmp_path, "worker", work)
     done = capture("--", "sh", "-c", f"{worker}; true", folder=tmp_path)
     assert done.returncode == 0
-    assert "most of the work was done by other processes" in done.stderr
+    assert "did most of the work and are not captured" in done.stderr
     done = capture("--", "true", folder=tmp_path)
-    assert "nothing large enough was seen" in done.stderr
+    assert "no allocation was large enough" in done.stderr
     assert "other processes" not in done.stderr
 
 

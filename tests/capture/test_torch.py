@@ -104,7 +104,7 @@ def test_the_trace_is_valid_and_has_ten_snapshots(captured: tuple[Path, str]) ->
         # The snapshot of the kernels' own iteration lies within it, after its last backward kernel.
         before = sum(not kernel.name.startswith("optimizer") for kernel in trace.kernels)
         assert trace.snapshots[1].launch_index == 3 * kernels + before
-        assert {"accesses", "gaps", "dependencies", "contents", "allocations", "end"} <= set(
+        assert {"accesses", "compute_gaps", "dependencies", "contents", "allocations", "end"} <= set(
             trace.provenance.assumptions
         )
         assert trace.provenance.assumptions["end"].startswith("none:")
@@ -274,7 +274,7 @@ def test_what_a_killed_capture_left_is_rescued(captured: tuple[Path, str], tmp_p
     with open_trace(tmp_path / "x.bin") as trace:
         verify_trace(trace)
         assert len(trace.snapshots) == 2
-        assert trace.provenance.assumptions["end"].startswith("recovered")
+        assert trace.provenance.assumptions["end"].startswith("Recovered")
 
 
 def test_the_network_of_the_operators_is_that_of_the_module(tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
-"""The kernel that stands for what a program did between two snapshots.
+"""The derived kernel of an interval between two snapshots.
 
-A native program has no warps. What is known is which memory it had and which of it changed. So each interval becomes
-one streaming kernel: a warp per page of 8 KiB reads its lines in groups of eight, and where the page's contents
-changed it writes each group back. Everything else about it is assumed, and `ASSUMED` says so.
+A native program has no warps. A capture knows which memory the program had and which pages changed. So each interval
+becomes one streaming kernel: a warp per page of 8 KiB reads its lines in groups of eight. If the page's contents
+changed, the warp writes each group back. `ASSUMED` states the other assumptions.
 """
 
 from __future__ import annotations
@@ -27,15 +27,16 @@ _PAGES_AT_ONCE: Final = 4096
 
 ASSUMED: Final = {
     "accesses": (
-        "derived, not captured: a native program has no warps. One kernel per interval between snapshots reads every "
-        "captured allocation once and writes the pages of 8 KiB whose contents differ from the snapshot before (a new "
-        "allocation's from zeros; an unseen page does as the nearest seen one), all lines whole, by address"
+        "Derived, not captured: a native program has no warps. One kernel per interval between snapshots reads every "
+        "captured allocation once. It writes the pages of 8 KiB whose contents differ from the snapshot before (a new "
+        "allocation's from zeros; an unseen page as the nearest seen page), in full lines, by address. Locality and "
+        "traffic of a GPU version would differ: compare compression, not times."
     ),
-    "gaps": (
-        f"assumed: {GAP_FIRST} other instructions before a warp's first access, {GAP} before each further one, {TAIL} "
-        "after the last; no barriers; untimed"
+    "compute_gaps": (
+        f"Assumed: {GAP_FIRST} instructions before a warp's first access, {GAP} before each further one, {TAIL} after "
+        "the last, without barriers and latencies. Compute time is optimistic."
     ),
-    "dependencies": f"assumed: lines are read in groups of {GROUP_LINES} and used after the last of the group",
+    "dependencies": f"Assumed: a warp reads groups of {GROUP_LINES} lines and uses them after the last line.",
 }
 
 

@@ -28,8 +28,8 @@ def captured(trigger: Trigger, args: argparse.Namespace) -> dict[str, str]:
         "all bytes"
         if args.contents >= EVERYTHING
         else (
-            f"at most {format_size(args.contents)} in the file, as much in every snapshot: small allocations whole, of "
-            f"others pages chosen by seed {args.seed}"
+            f"at most {format_size(args.contents)}, as many in every snapshot: all bytes of small allocations, and of "
+            f"others pages selected by seed {args.seed}"
         )
     )
     seen = (
@@ -40,13 +40,14 @@ def captured(trigger: Trigger, args: argparse.Namespace) -> dict[str, str]:
     matching = f", of which those whose name matches {args.match.pattern!r}" if args.match else ""
     return {
         "contents": (
-            f"copy-on-write images of the process along {axis}, {_distances(args.snapshots)}; {seen}; bytes: {stored_text}"
+            f"Snapshots are copy-on-write images of the process along {axis}, {_distances(args.snapshots)}. The file "
+            f"has {seen}, and of the bytes {stored_text}."
         ),
         "allocations": (
-            f"those of at least {format_size(args.min_bytes)} that were live at a snapshot, static objects of that "
-            f"size, and memory that is neither malloc's nor mmap's{matching}; named by call site; addresses moved to "
-            "multiples of 128 B; not in the file: smaller ones, those that lived between two snapshots only, files "
-            "that are mapped, stacks, other processes"
+            f"Allocations are those of at least {format_size(args.min_bytes)} that were live at a snapshot, static "
+            f"objects of that size, and untracked memory{matching}. Their names are call sites; addresses are moved to "
+            "multiples of 128 B. The file lacks smaller allocations, those that lived only between two snapshots, "
+            "mapped files, stacks and other processes: the footprint is optimistic."
         ),
         "copies": "none: a native program has one memory",
     }
@@ -54,8 +55,8 @@ def captured(trigger: Trigger, args: argparse.Namespace) -> dict[str, str]:
 
 def _distances(snapshots: int) -> str:
     if not snapshots:
-        return "every one kept"
-    return f"{snapshots} kept at nearly equal distances, as far as the run was long enough"
+        return "without a limit"
+    return f"at most {snapshots} at nearly equal distances"
 
 
 def end_of(outcome: MemoryCaptureOutcome) -> str:
@@ -66,12 +67,15 @@ def end_of(outcome: MemoryCaptureOutcome) -> str:
 
 
 def children_of(outcome: MemoryCaptureOutcome) -> dict[str, str]:
-    """What ran beside the program with memory of its own, where anything did."""
-    return {"children": f"not captured{_named(outcome.owners)}"} if outcome.owners else {}
+    """Other processes with memory of their own, for the provenance."""
+    if not outcome.owners:
+        return {}
+    others = _named(outcome.owners)
+    return {"children": f"Other processes of the program{others} are not captured: the footprint is optimistic."}
 
 
 def problems_of(outcome: MemoryCaptureOutcome, process: CapturedProcess) -> dict[str, str]:
-    """What went wrong during the capture, where anything did."""
+    """Problems of the capture, for the provenance."""
     unreadable_bytes = process.record.unreadable_bytes if process.record else 0
     problems = []
     if not outcome.answered:
@@ -90,7 +94,7 @@ def problems_of(outcome: MemoryCaptureOutcome, process: CapturedProcess) -> dict
 
 
 def _missing(process: CapturedProcess) -> str | None:
-    """What the memory that was resident has beyond what was captured, where that is much."""
+    """Resident memory that was not captured; None if it is little."""
     residence = process.residence
     missing = residence.malloc_rest + residence.unseen
     if missing < max(_LITTLE_BYTES, _LITTLE_FRACTION * residence.resident):
@@ -99,17 +103,17 @@ def _missing(process: CapturedProcess) -> str | None:
     if residence.malloc_rest:
         parts.append(f"{_mib(residence.malloc_rest)} in malloc's heaps: smaller allocations, freed memory")
     if residence.unseen:
-        parts.append(f"{_mib(residence.unseen)} in stretches that are too small")
+        parts.append(f"{_mib(residence.unseen)} in ranges that are too small")
     return (
-        f"{_mib(missing)} of the {_mib(residence.resident)} of memory that was resident are not captured "
-        f"({'; '.join(parts)}); smaller ones: --min-bytes"
+        f"{_mib(missing)} of the {_mib(residence.resident)} of resident memory are not captured "
+        f"({'; '.join(parts)}): lower --min-bytes to capture more"
     )
 
 
 def report(
     output: object, record: SnapshotRecorder, outcome: MemoryCaptureOutcome, process: CapturedProcess, trigger: Trigger
 ) -> None:
-    """To the standard error, as the standard output is the program's."""
+    """Prints the summary to standard error, as standard output belongs to the program."""
     allocations = {one.header.number: one.header.bytes for snapshot in record.snapshots for one in snapshot.allocations}
     largest = max((sum(one.header.bytes for one in snapshot.allocations) for snapshot in record.snapshots), default=0)
     say(
@@ -119,7 +123,7 @@ def report(
     captured_ones = [one for one in outcome.processes if one.max_snapshot_bytes]
     if len(captured_ones) > 1:
         name = Path(process.program).name
-        say(f"of {len(captured_ones)} processes with memory that is large enough, the one that held most: {name}")
+        say(f"the trace is of {name}, which had most memory of {len(captured_ones)} captured processes")
     elif process is not outcome.processes[0]:
         say(f"the trace is of a child of the program: {Path(process.program).name}")
     for problem in problems_of(outcome, process).values():
@@ -128,23 +132,23 @@ def report(
         warn(end_of(outcome))
     left_to_children = _left_to_children(outcome)
     if not record.snapshots or not allocations:
-        hint = "in the program itself" if left_to_children else "; smaller allocations: --min-bytes"
-        warn(f"nothing large enough was seen{' ' if left_to_children else ''}{hint}")
+        hint = "in the program itself" if left_to_children else ": lower --min-bytes to capture smaller ones"
+        warn(f"no allocation was large enough{' ' if left_to_children else ''}{hint}")
     if left_to_children:
         warn(
-            f"most of the work was done by other processes that the program started{_named(outcome.children)}, and "
-            "children are not captured: --follow captures them too"
+            f"child processes{_named(outcome.children)} did most of the work and are not captured: --follow captures "
+            "them"
         )
     elif outcome.owners:
         warn(
-            f"processes that the program started{_named(outcome.owners)} have memory of their own, which is not "
-            "captured: --follow captures them too"
+            f"child processes{_named(outcome.owners)} have memory of their own, which is not captured: --follow "
+            "captures them"
         )
     if any(_OFFSET.search(one.header.name) for snapshot in record.snapshots[-1:] for one in snapshot.allocations):
-        say("names with an offset (+0x..) have no source line: compile the program with -g")
+        say("names with an offset (+0x..) lack a source line: compile the program with -g")
     if process.total and len(record.snapshots) > 1:
         options = exact_trigger_options(process.total, len(record.snapshots), trigger)
-        say(f"for that many at exactly equal distances: {options}")
+        say(f"for exactly equal distances: {options}")
     if outcome.answered and process.total is not None and trigger.calls and process.total < trigger.interval:
         warn(f"{process.total} calls of {trigger.function or 'allocating functions'} were counted in all")
 

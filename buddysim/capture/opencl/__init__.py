@@ -189,7 +189,7 @@ def _provenance(args: argparse.Namespace) -> Provenance:
     distances = "nearly equal distances"
     if args.total_launches is not None:
         distances = f"equal distances of a run stated to have {args.total_launches} launches"
-    around = "" if args.trace_launches is None else "; sizes just before and just after each traced launch besides"
+    around = "" if args.trace_launches is None else " There are also sizes just before and after each traced launch."
     return Provenance(
         tool="buddysim capture opencl",
         version=buddysim.__version__,
@@ -200,21 +200,21 @@ def _provenance(args: argparse.Namespace) -> Provenance:
         | {
             "device": DEVICES[args.report_as_gpu],
             "contents": (
-                f"up to {args.snapshots} snapshots of all buffers between launches, at {distances}; size "
-                f"maps of all bytes; bytes: {contents if args.contents_every else 'none'}{around}"
+                f"Up to {args.snapshots} snapshots of all buffers are between launches, at {distances}. Size maps are "
+                f"of all bytes; the file has {contents if args.contents_every else 'no bytes'}.{around}"
             ),
         },
     )
 
 
 def _traced(window: LaunchWindow | None, record: TraceRecorder) -> dict[str, str]:
-    """What the provenance says of launches outside the window."""
+    """Statement on launches outside the window, for the provenance."""
     if window is None:
         return {}
     return {
         "launches": (
-            f"launches {window} of {record.counts.launches} are traced; the others ran in PoCL, and copies and fills "
-            "before and after the window are left out: what they wrote is in the snapshots"
+            f"Only launches {window} of {record.counts.launches} are traced. The others ran in PoCL; memcpys and "
+            "memsets before and after the window are left out, and their effects are in the snapshots."
         )
     }
 

@@ -90,20 +90,24 @@ def _select_iterations(taken: list[int], done: int, count: int) -> list[int]:
 def _assumptions(graph: OperatorGraph | None, iterations: list[int], done: int, end: str) -> dict[str, str]:
     """What the provenance says of the capture."""
     texts = {
-        "contents": f"of iterations {', '.join(map(str, iterations)) or 'none'} of {done}: feature maps, their gradients "
-        "and all other temporaries when they were written last, inputs when the backward pass began, weights, their "
-        "gradients and optimizer state before the optimizer's step; sizes of all bytes; of the bytes themselves "
-        "as many as the file has room for, of large allocations sampled pages",
-        "allocations": "derived: one for each storage of PyTorch, at addresses of our own, in multiples of 512 B; a "
-        "feature map keeps its address throughout; temporaries are placed and freed as PyTorch did",
-        "copies": "derived: an iteration's inputs are copied to the device before it",
+        "contents": (
+            f"Snapshots are of iterations {', '.join(map(str, iterations)) or 'none'} of {done}. They have feature "
+            "maps, their gradients and other temporaries after their last write, inputs at the start of the backward "
+            "pass, and weights, their gradients and optimizer state before the optimizer's step. Sizes are of all "
+            "bytes; the bytes of large allocations are sampled pages, within the file's budget."
+        ),
+        "allocations": (
+            "Derived: each storage of PyTorch is an allocation at an assigned address, a multiple of 512 B. A feature "
+            "map keeps its address throughout; temporaries are allocated and freed as in PyTorch."
+        ),
+        "copies": "Derived: an iteration's inputs are copied to the device before it.",
         "end": end,
     }
     if graph is None:
-        texts["kernels"] = "the script ended before it had completed an observed iteration: there are no kernels"
+        texts["kernels"] = "The script ended before it had completed an observed iteration: the trace has no kernels."
     else:
         texts["kernels"] = (
-            f"those of iteration {graph.iteration}; iterations without kernels count as many launches as it has"
+            f"The kernels are those of iteration {graph.iteration}; every other iteration counts as many launches."
         )
     return texts
 

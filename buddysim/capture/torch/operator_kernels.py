@@ -27,16 +27,19 @@ _WARPS_AT_ONCE: Final = 4096
 
 ASSUMED: Final = {
     "accesses": (
-        "derived, not captured: a script on a CPU has no warps. One kernel per operator of one iteration reads each "
-        "of its operands once and writes each of its results once, whole lines, neighbouring warps neighbouring "
-        "lines; what a real kernel reads again (weights, halos, tiles) is left out; views and empty tensors have none"
+        "Derived, not captured: a script on a CPU has no warps. One kernel per operator of one iteration reads each "
+        "operand once and writes each result once, in full lines, neighbouring warps in neighbouring lines. Repeated "
+        "reads of weights, halos and tiles are left out: traffic is optimistic. Views and empty tensors have no kernel."
     ),
-    "gaps": (
-        f"derived: {GAP_FIRST} other instructions before a warp's first access, {GAP} before each further one, {TAIL} "
-        f"after the last, and the operator's multiply-adds at {WARP_LANES} an instruction (fp32, no tensor cores) "
-        "spread evenly over its accesses; no barriers; untimed"
+    "compute_gaps": (
+        f"Derived: {GAP_FIRST} instructions before a warp's first access, {GAP} before each further one, {TAIL} after "
+        f"the last, and the operator's multiply-adds, {WARP_LANES} per instruction (fp32, no tensor cores), spread "
+        "evenly over its accesses, without barriers and latencies. Compute-bound kernels err in either direction."
     ),
-    "dependencies": "assumed: what a step reads is used before what it writes, or before the next step's reads",
+    "dependencies": (
+        "Assumed: a warp uses what it reads before its next store, or before its next group of reads. Warps may stall "
+        "earlier or later in reality."
+    ),
 }
 
 

@@ -57,7 +57,7 @@ def recover_folder(folder: Path, output: Path) -> str:
                 if graph is not None:
                     _check_kernels(graph, folder)
                 summary = assemble(
-                    spool, part, _MAX_SNAPSHOTS, source, command, "recovered: the capture was interrupted"
+                    spool, part, _MAX_SNAPSHOTS, source, command, "Recovered: the capture was interrupted."
                 )
         except PoolExhausted as error:
             raise BuddysimError(f"{folder}: its storages don't fit the addresses of a GPU: {error}") from None

@@ -77,19 +77,25 @@ def provenance_of(commands: KernelsList, survey: Survey, options: AccelsimImport
     mallocs = any(isinstance(command, Malloc) for command in commands.commands)
     versions = ", ".join(str(version) for version in sorted(survey.versions))
     assumptions = {
-        "gaps": "none: every instruction was traced",
+        "compute_gaps": "none: every instruction was traced",
         "dependencies": (
-            "from the registers that the trace names (not predicates); execution latencies: "
-            + "; ".join(survey.latency_sources)
+            "Dependences follow from the registers that the trace names; predicates are ignored, which is optimistic. "
+            "Execution latencies: " + "; ".join(survey.latency_sources)
         ),
-        "contents": "unknown but for values that stores, copies or given snapshots tell",
+        "contents": "Data values are unknown, except those in stores, memcpys and given snapshots.",
         "allocations": (
-            ("cudaMalloc records" if mallocs else "no cudaMalloc records: every copied range is an allocation")
-            + "; memory touched elsewhere is split where instructions' ranges don't overlap (rule in "
-            "docs/accelsim-import.md); sizes in whole 128 B lines"
+            (
+                "Allocations are the trace's cudaMalloc records"
+                if mallocs
+                else "The trace has no cudaMalloc records: every copied range is an allocation"
+            )
+            + ". Other accessed memory is split where instructions' ranges do not overlap (docs/accelsim-import.md). "
+            "Sizes are multiples of 128 B. Memory without accesses is missing, so footprints are optimistic."
         ),
         "local memory": (
-            "included, 4 B words of neighbouring threads side by side" if options.include_local else "left out"
+            "Local memory is included: 4 B words of neighbouring threads lie next to each other."
+            if options.include_local
+            else "Accesses to local memory are left out: traffic is optimistic."
         ),
         "counts": (
             f"{counts['warp_instructions']} warp instructions, {counts['lane_instructions']} lane instructions, "

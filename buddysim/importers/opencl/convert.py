@@ -114,23 +114,31 @@ def _provenance(bundle: Bundle, options: BundleImportOptions) -> Provenance:
         licence=options.licence,
         command=options.command,
         assumptions={
-            "gaps": GAPS_TEXT,
+            "compute_gaps": GAPS_TEXT,
             "dependencies": DEPENDENCIES_TEXT,
             "contents": (
-                "snapshots of the program's buffers; size maps of all bytes of a snapshot, before any were left out "
-                f"({_stored_pages_text(options.contents_every)})"
+                "Snapshots are of the program's buffers. Size maps are of all bytes of a snapshot; "
+                f"{_stored_pages_text(options.contents_every)}."
                 if bundle.snapshots
-                else "none were captured"
+                else "No data values were captured."
             ),
-            "allocations": "the program's buffers, at buffer number x 2^48",
-            "copies": "not captured: no copies between host and device, nothing fills the L2 before the first kernel",
-            "registers": "not captured: only thread-block size limits how many warps are resident",
+            "allocations": (
+                "Allocations are the program's buffers, at buffer number x 2^48: cache-set conflicts may differ from a "
+                "GPU's."
+            ),
+            "copies": "Memcpys are not captured: the L2 is empty before the first kernel, which is pessimistic.",
+            "registers": (
+                "Registers are not captured: only thread-block size limits the resident warps. Latency hiding is "
+                "optimistic."
+            ),
         },
     )
 
 
 def _stored_pages_text(every: int) -> str:
-    return "none kept" if every == 0 else "all kept" if every == 1 else f"every {every}-th page kept"
+    if every == 0:
+        return "no bytes are stored"
+    return "all bytes are stored" if every == 1 else f"every {every}-th page is stored"
 
 
 class _Allocations:

@@ -104,7 +104,7 @@ def test_launches_of_the_window_with_exact_sizes_around_each(tmp_path: Path) -> 
         of_run = [snapshot.index for snapshot in trace.snapshots if not snapshot.for_replay]
         assert len(of_run) == 4
         assert profile(trace).rows[0].snapshots == tuple(of_run)
-        assert "launches 10:13 of 25 are traced" in trace.provenance.assumptions["launches"]
+        assert "Only launches 10:13 of 25 are traced" in trace.provenance.assumptions["launches"]
     assert simulate(output, "v100", "buddy").counters["sizes.extrapolated_fraction"] == 0
 
 

@@ -39,8 +39,10 @@ def test_a_whole_bundle(tmp_path: Path) -> None:
     assert chunk.ops["use_distance"].tolist() == [GAP + 2, 1, 0] * 6
     assert not np.any(chunk.ops["flags"])
     assert set(chunk.warps["tail_gap_instructions"].tolist()) == {TAIL}
-    assert {"gaps", "dependencies", "contents", "allocations"} <= set(trace.provenance.assumptions)
-    assert trace.provenance.assumptions["gaps"].startswith("assumed")
+    assert {"compute_gaps", "dependencies", "contents", "allocations"} <= set(trace.provenance.assumptions)
+    assert trace.provenance.assumptions["compute_gaps"].startswith(
+        "Only accesses were captured. Compute gaps are assumed"
+    )
 
 
 def test_snapshots_follow_their_launch_and_size_maps_cover_their_contents(tmp_path: Path) -> None:

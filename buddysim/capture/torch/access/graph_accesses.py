@@ -17,19 +17,23 @@ from buddysim.capture.torch.operator_kernels import LINES_PER_WARP, WARPS_PER_BL
 from buddysim.formats.operator_graph import Operator, OperatorGraph
 from buddysim.trace import TraceWriter
 
-#: What a trace's provenance says of its accesses, by how they are made.
+#: Assumptions for a trace's provenance, by access model.
 ASSUMED: Final[Mapping[str, Mapping[str, str]]] = {
     "kernels": {
         "accesses": (
-            "modelled, not captured: the kernels that PyTorch launches on a GPU without tensor cores, each as an "
-            "access model (tiled GEMM and implicit-GEMM convolution, cuDNN's batch normalisation, pooling, softmax, "
-            "look-ups, elementwise, fused optimizer); operators without a model read each operand and write each "
-            "result once. Workspaces are left out"
+            "Accesses are modelled, not captured: access models of the kernels that PyTorch launches on a GPU without "
+            "tensor cores (tiled GEMM and implicit-GEMM convolution, cuDNN's batch normalisation, pooling, softmax, "
+            "look-ups, elementwise, fused optimizer). Operators without a model read each operand and write each "
+            "result once, and workspaces are left out: both are optimistic."
         ),
-        "gaps": (
-            "modelled: a thread's multiply-adds of a turn of the k-loop; 2 other instructions before the rest; untimed"
+        "compute_gaps": (
+            "Modelled: a thread's multiply-adds of an iteration of the k-loop, and 2 instructions before other "
+            "accesses, without latencies. Compute-bound kernels err in either direction."
         ),
-        "dependencies": "modelled: tiles are fetched a turn ahead; other loads are used by the next instruction",
+        "dependencies": (
+            "Modelled: tiles are fetched an iteration ahead; the next instruction uses other loads, which is "
+            "pessimistic."
+        ),
     },
     "one-pass": OF_ONE_PASS,
 }
