@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     torch.add_argument(
         "module", metavar="FILE.py:NAME", help="the module, or a function that makes it; also PACKAGE.MODULE:NAME"
     )
-    torch.add_argument("--input", required=True, metavar="CxHxW", help="shape of one sample, for example 3x224x224")
+    torch.add_argument("--input-shape", required=True, metavar="CxHxW", help="shape of one sample: 3x224x224")
     torch.add_argument("--name", help="name of the network (default: the module's class)")
     torch.add_argument(
         "--in-place-as-written",
@@ -100,7 +100,9 @@ def _from_torch(args: argparse.Namespace) -> None:
     from buddysim.training.networks.from_torch.find import find_module
 
     check_outputs([None if args.output == "-" else args.output], [args.module.partition(":")[0]])
-    network = network_from_torch(find_module(args.module), _shape(args.input), args.name, args.in_place_as_written)
+    network = network_from_torch(
+        find_module(args.module), _shape(args.input_shape), args.name, args.in_place_as_written
+    )
     _write(network, args.output)
 
 

@@ -76,7 +76,7 @@ def test_info_as_a_network_file(capsys: pytest.CaptureFixture[str], tmp_path: Pa
         (("show", "absent.toml"), "absent.toml: can't read the network file"),
         (("inf", "vgg19"), "invalid choice: 'inf'"),
         (("show", "vgg19", "--json", "-", "--toml"), "not allowed with"),
-        (("from-torch", "a.py:b", "--input", "three"), "a.py"),
+        (("from-torch", "a.py:b", "--input-shape", "three"), "a.py"),
     ],
 )
 def test_mistakes(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], problem: str) -> None:

@@ -62,16 +62,12 @@ _AXES = {
     "machine": Axis(machines.machine_name, "the GPU", "NAME|FILE.toml", "titan-x"),
     "scheme": Axis(axis.text, "training scheme", "NAME", "vdnn-dyn"),
     "link": Axis(axis.text, "link to the host", "NAME"),
-    "prefetch": Axis(
-        axis.text, "rule by which feature maps are prefetched", "RULE", _DEFAULTS.prefetch
-    ),
+    "prefetch": Axis(axis.text, "rule by which feature maps are prefetched", "RULE", _DEFAULTS.prefetch),
     "conv_library": Axis(axis.text, "version of the CONV library", "NAME"),
     "precision": Axis(axis.text, "number format that layers compute in", "NAME", _DEFAULTS.precision),
     "optimizer": Axis(axis.text, "optimizer that updates the weights", "NAME", _DEFAULTS.optimizer),
     "calibration": Axis(file_value, "layer times of your own GPU, from calibrate", "FILE", file=True),
-    "pool_policy": Axis(
-        axis.text, "policy by which the memory pool picks a block", "POLICY", _DEFAULTS.pool_policy
-    ),
+    "pool_policy": Axis(axis.text, "policy by which the memory pool picks a block", "POLICY", _DEFAULTS.pool_policy),
     "memory_bytes": Axis(axis.size, "GPU memory, instead of the machine's", "SIZE"),
 }
 _READERS: dict[type, axis.Reader] = {bool: axis.switch, int: axis.whole, float: axis.number, str: axis.text}

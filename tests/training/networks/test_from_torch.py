@@ -280,7 +280,10 @@ def test_written_as_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         encoding="utf-8",
     )
     assert (
-        main(["networks", "from-torch", f"{source}:make", "--input", "3x2x2", "--name", "tiny", "-o", str(target)]) == 0
+        main(
+            ["networks", "from-torch", f"{source}:make", "--input-shape", "3x2x2", "--name", "tiny", "-o", str(target)]
+        )
+        == 0
     )
     assert "tiny, 2 layers, 39 parameters" in capsys.readouterr().out
     assert Network.load(target).layers[1].output_shape == (3,)
@@ -290,5 +293,5 @@ def test_written_as_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         (f"{tmp_path}/absent.py:make", "no such file"),
         ("math:pi", "expected a torch.nn.Module"),
     ):
-        assert main(["networks", "from-torch", named, "--input", "3x2x2"]) == 2
+        assert main(["networks", "from-torch", named, "--input-shape", "3x2x2"]) == 2
         assert problem in capsys.readouterr().err
