@@ -1,4 +1,4 @@
-"""Where the allocations of a trace lie in the entry numbers of a run (docs/architecture.md, Address space of a run)."""
+"""Entry numbers of a trace's allocations in a run (docs/architecture.md, Address space of a run)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ MAX_PAGES = MAX_ENTRIES // LINES_PER_PAGE
 
 @dataclass(frozen=True)
 class AllocationRange:
-    """Where an allocation lies in the run's entry numbers.
+    """The entry numbers of an allocation in a run.
 
     Attributes
     ----------
     allocation : the trace's allocation
-    region : its number among those of the engine
-    first_entry, end_entry : its entries in the run, which others may have at other times
+    region : its index among the allocations of the engine
+    first_entry, end_entry : its entries; other allocations may have them at other times
     """
 
     allocation: Allocation
@@ -41,37 +41,37 @@ class AddressSpace:
 
     Attributes
     ----------
-    placed : list of Placed, in the order of the regions, which is that of the trace
-    of_allocation : dict from an allocation's number to its Placed
-    moments : what begins and ends, by the number of the event before which it does (`lifetimes`)
+    ranges : list of AllocationRange, in the order of the trace
+    range_of : dict from an allocation's index to its AllocationRange
+    changes : dict from an event index to the allocations that begin and end before it
     n_entries : entries of the run's address space, a multiple of 64
     """
 
     def __init__(self, trace: Trace) -> None:
-        self.moments = allocation_changes(trace)
+        self.changes = allocation_changes(trace)
         first_entries: dict[int, int] = {}
         frames = FrameAllocator()
         end = 0
-        for _, moment in sorted(self.moments.items()):
-            for allocation in moment.ends:
+        for _, changes in sorted(self.changes.items()):
+            for allocation in changes.ends:
                 frames.give_back(first_entries[allocation.index] // LINES_PER_PAGE, _pages(allocation))
-            for allocation in moment.begins:
+            for allocation in changes.begins:
                 line, pages = allocation.base >> 7, _pages(allocation)
                 _refuse_more(trace, frames.count * LINES_PER_PAGE + allocation.entries if pages > MAX_PAGES else 0)
                 first = frames.take(line // LINES_PER_PAGE, pages) * LINES_PER_PAGE + line % LINES_PER_PAGE
                 first_entries[allocation.index] = first
                 end = max(end, first + allocation.entries)
                 _refuse_more(trace, end)
-            for allocation in moment.begins:
+            for allocation in changes.begins:
                 if not is_used(allocation):
                     frames.give_back(first_entries[allocation.index] // LINES_PER_PAGE, _pages(allocation))
         self.n_entries = max(64, -(-end // 64) * 64)
         allocations = [a for a in trace.allocations if a.bytes]
-        self.placed = [
+        self.ranges = [
             AllocationRange(a, region, first_entries[a.index], first_entries[a.index] + a.entries)
             for region, a in enumerate(allocations)
         ]
-        self.of_allocation = {p.allocation.index: p for p in self.placed}
+        self.range_of = {p.allocation.index: p for p in self.ranges}
 
 
 def _pages(allocation: Allocation) -> int:

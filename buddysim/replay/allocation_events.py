@@ -1,4 +1,4 @@
-"""When allocations begin and end in a run (docs/model-rules.md, When a free takes effect)."""
+"""The events at which allocations begin and end in a run (docs/model-rules.md, When a free takes effect)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ LINE_BYTES = 128
 
 @dataclass
 class AllocationChanges:
-    """What happens to allocations before an event of the trace.
+    """The allocations that begin and end before an event of the trace.
 
     Attributes
     ----------
     ends : allocations whose free takes effect, in the order of the frees
-    begins : allocations that are born, in the order of their addresses
-    waits : whether the event waits for all running kernels: one that is born has the address of one that was freed
+    begins : new allocations, in the order of their addresses
+    waits : whether the event waits for all running kernels, as a new allocation has the address of a freed one
     """
 
     ends: list[Allocation] = field(default_factory=list)
@@ -28,61 +28,61 @@ class AllocationChanges:
 
 
 def allocation_changes(trace: Trace) -> dict[int, AllocationChanges]:
-    """What happens to a trace's allocations, by the number of the event before which it happens, or of all events.
+    """Return the changes of a trace's allocations by the index of the event before which they happen.
 
-    A free takes effect when no kernel that was launched before it may still run, as far as the trace tells. What is
-    freed before the next event after its birth doesn't end: it never begins to be used.
+    A free takes effect when no kernel launched before it may still run, as far as the trace shows. An allocation that
+    is freed before the next event is never used, so it does not end. Changes after the last event have its index + 1.
     """
-    births: defaultdict[int, list[Allocation]] = defaultdict(list)
-    frees: defaultdict[int, list[Allocation]] = defaultdict(list)
+    begins_at: defaultdict[int, list[Allocation]] = defaultdict(list)
+    ends_at: defaultdict[int, list[Allocation]] = defaultdict(list)
     for allocation in trace.allocations:
         if allocation.bytes:
-            births[allocation.alloc_event].append(allocation)
+            begins_at[allocation.alloc_event].append(allocation)
             if allocation.free_event is not None and is_used(allocation):
-                frees[allocation.free_event].append(allocation)
-    moments: defaultdict[int, AllocationChanges] = defaultdict(AllocationChanges)
-    running: dict[int, int] = {}  # by stream: the position of its last launch, as long as that may run
+                ends_at[allocation.free_event].append(allocation)
+    changes: defaultdict[int, AllocationChanges] = defaultdict(AllocationChanges)
+    running: dict[int, int] = {}  # by stream: event index of its last launch, while that may run
     freed = _PendingFrees()
     for position, event in enumerate([*trace.events, None]):
-        freed.add(position, frees.get(position, []))
+        freed.add(position, ends_at.get(position, []))
         stream = trace.kernels[event.kernel].stream if isinstance(event, KernelLaunch) else 0
         if stream == 0:
             running.clear()
         else:
             running.pop(stream, None)
             running.pop(0, None)
-        ends = freed.taken(min(running.values(), default=position))
-        born = sorted(births.get(position, []), key=lambda allocation: (allocation.base, allocation.index))
-        waits = any(map(freed.overlaps, born))
+        ends = freed.pop_until(min(running.values(), default=position))
+        begins = sorted(begins_at.get(position, []), key=lambda allocation: (allocation.base, allocation.index))
+        waits = any(map(freed.overlaps, begins))
         if waits:
             running.clear()
-            ends += freed.taken(position)
-        if ends or born:
-            moments[position] = AllocationChanges(ends, born, waits)
+            ends += freed.pop_until(position)
+        if ends or begins:
+            changes[position] = AllocationChanges(ends, begins, waits)
         if isinstance(event, KernelLaunch):
             running[stream] = position
-    return dict(moments)
+    return dict(changes)
 
 
 def is_used(allocation: Allocation) -> bool:
-    """Whether there is an event for which an allocation is live."""
+    """Return whether an allocation is live at any event."""
     return allocation.free_event is None or allocation.free_event > allocation.alloc_event
 
 
 class _PendingFrees:
-    """Allocations whose free has not taken effect."""
+    """Freed allocations whose free has not taken effect."""
 
     def __init__(self) -> None:
         self._queue: deque[tuple[int, Allocation]] = deque()
-        self._lines: list[tuple[int, int]] = []  # first, end; they don't overlap
+        self._lines: list[tuple[int, int]] = []  # first, end; without overlaps
 
     def add(self, position: int, allocations: list[Allocation]) -> None:
         for allocation in allocations:
             self._queue.append((position, allocation))
             insort(self._lines, _lines(allocation))
 
-    def taken(self, earliest: int) -> list[Allocation]:
-        """Those freed up to this position, which are waited for no longer."""
+    def pop_until(self, earliest: int) -> list[Allocation]:
+        """Remove and return the allocations freed up to an event index."""
         ends = []
         while self._queue and self._queue[0][0] <= earliest:
             allocation = self._queue.popleft()[1]

@@ -14,31 +14,31 @@ class ChunkReader:
 
     Parameters
     ----------
-    trace, kernel : what to read
+    trace, kernel : the trace and one of its kernels
     """
 
     def __init__(self, trace: Trace, kernel: Kernel) -> None:
         self.trace, self.kernel = trace, kernel
         self.refs = iter(enumerate(kernel.chunks))
         self.at: tuple[int, ChunkRef] | None = None
-        self.most_warps = -(-kernel.block[0] * kernel.block[1] * kernel.block[2] // 32)
+        self.max_warps = -(-kernel.block[0] * kernel.block[1] * kernel.block[2] // 32)
 
     def next_chunk(self) -> Chunk | None:
-        """The next chunk, or None after the last."""
+        """Return the next chunk; None after the last."""
         self.at = next(self.refs, None)
         if self.at is None:
             return None
         chunk = self.trace.decode_chunk(self.at[1])
-        most = int(chunk.blocks["n_warps"].max()) if len(chunk.blocks) else 0
-        if most > self.most_warps:
+        n_warps = int(chunk.blocks["n_warps"].max()) if len(chunk.blocks) else 0
+        if n_warps > self.max_warps:
             raise self._error(
-                f"a thread block of {most} warps: expected at most {self.most_warps} in blocks of "
+                f"a thread block of {n_warps} warps: expected at most {self.max_warps} in blocks of "
                 f"{self.kernel.block} threads"
             )
         return chunk
 
     def outside(self, line: int, index: int) -> TraceFileError:
-        """The error for a line of the current chunk that is in no allocation."""
+        """Return the error for a line of the current chunk that is in no allocation."""
         return self._error(f"line {index} is at address 0x{line >> 8 << 7:x}: expected one inside a live allocation")
 
     def _error(self, problem: str) -> TraceFileError:

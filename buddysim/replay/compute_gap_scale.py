@@ -1,4 +1,4 @@
-"""The factor on a trace's gaps: an exact fraction of numbers that the engine can multiply by without overflow."""
+"""The factor on a trace's compute gaps: an exact fraction of numbers that do not overflow in the engine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_DENOMINATOR = 10_000
 
 
 def exact_compute_gap_scale(value: Fraction | float) -> Fraction:
-    """The factor as a fraction: 0.2567 is 2567/10000.
+    """Return the factor as a fraction: 0.2567 is 2567/10000.
 
     Parameters
     ----------

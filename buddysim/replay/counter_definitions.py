@@ -256,11 +256,11 @@ _SENSITIVITY = {
     "sensitivity.compression_ratio": ("ratio", "Compression ratios of the runs with small changes, in the same order."),
     "sensitivity.half_compute_gaps_time_ps": (
         "ps",
-        "Simulated time with compute gaps halved; null if the trace knows its gaps.",
+        "Simulated time with compute gaps halved; null if the trace has its compute gaps.",
     ),
     "sensitivity.double_compute_gaps_time_ps": (
         "ps",
-        "Simulated time with compute gaps doubled; null if the trace knows its gaps.",
+        "Simulated time with compute gaps doubled; null if the trace has its compute gaps.",
     ),
     "slowdown.ratio": (
         "ratio",

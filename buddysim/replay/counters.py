@@ -1,4 +1,4 @@
-"""What a run counted, by the names of docs/counters.md."""
+"""The counters of a run, by the names of `counter_definitions`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from buddysim.replay.engine.kinds import Queue, Traffic
 from buddysim.replay.parameters import COST_PER_PS
 from buddysim.replay.schemes import counter_names
 
-#: What is counted by pseudo-channel; what a scheme moves for a reason of its own, the scheme counts.
+#: Traffic that is counted per pseudo-channel; a scheme counts its own traffic.
 CHANNEL_KINDS = tuple(kind for kind in Traffic if kind != Traffic.SCHEME_TRAFFIC)
 
 _BUSY = "_busy_ps"
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def counters_of(run: ReplayRun, raw: dict[str, Any]) -> dict[str, Any]:
-    """The counters of a run.
+    """Return the counters of a run.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def _cache_counters(raw: dict[str, Any]) -> dict[str, Any]:
 
 
 def _memory_counters(raw: dict[str, Any]) -> dict[str, Any]:
-    """Traffic of device memory and of the link, by its reason."""
+    """Return the traffic of device memory and of the link, by its kind."""
     device, link_in, link_out = raw["device"], raw["link_read"], raw["link_write"]
     return {
         "device.read_bytes": SECTOR_BYTES * sum(device[:3]),
@@ -115,14 +115,14 @@ def _of_channels(raw: dict[str, Any], kind: Traffic) -> list[int]:
 
 
 def _compression_counters(run: ReplayRun, raw: dict[str, Any]) -> dict[str, Any]:
-    """Accesses to buddy memory, what the allocations occupy, and entry sizes."""
+    """Return the counters of buddy memory, of the footprint and of entry sizes."""
     buddy = raw["buddy_fills"] + raw["buddy_writebacks"]
     moves = raw["fills"] + raw["writebacks"]
     footprint, over_time = run.footprint, (run.launches, raw["now_ps"])
     largest = footprint.largest()
-    entries = sum(p.end_entry - p.first_entry for p in run.layout.placed)
-    extrapolated = run.states.extrapolated_entries if run.states else 0
-    used = list(run.states.used.values()) if run.states else []
+    entries = sum(p.end_entry - p.first_entry for p in run.address_space.ranges)
+    extrapolated = run.entry_classes.extrapolated_entries if run.entry_classes else 0
+    used = list(run.entry_classes.used.values()) if run.entry_classes else []
     used_entries, used_extrapolated = (sum(numbers) for numbers in zip(*used, strict=True)) if used else (0, 0)
     return {
         "buddy.accesses": buddy,
@@ -138,17 +138,17 @@ def _compression_counters(run: ReplayRun, raw: dict[str, Any]) -> dict[str, Any]
         "sizes.class_changes": raw["class_increases"] + raw["class_decreases"],
         "sizes.class_increases": raw["class_increases"],
         "sizes.class_decreases": raw["class_decreases"],
-        "sizes.synthetic_fraction": run.sizes.synthetic_fraction if run.states else 0.0,
+        "sizes.synthetic_fraction": run.sizes.synthetic_fraction if run.entry_classes else 0.0,
         "sizes.extrapolated_fraction": extrapolated / entries if entries else 0.0,
         "sizes.extrapolated_mean_fraction": used_extrapolated / max(1, used_entries),
     }
 
 
 def utilization_of(numbers: dict[str, object], raw: dict[str, Any]) -> dict[str, float]:
-    """Share of its limit that each kind of resource reached, its units together; of channels also the busiest one."""
+    """Return the utilization of each kind of resource, over all its units; of channels also that of the busiest one."""
     time_ps: int = max(1, raw["now_ps"])
 
-    def share(busy_ps: float, units: int = 1) -> float:
+    def fraction(busy_ps: float, units: int = 1) -> float:
         return busy_ps / (units * time_ps)
 
     burst_ps, pseudo = _number(numbers, "dram_burst_ps"), _number(numbers, "dram_pseudo")
@@ -156,20 +156,23 @@ def utilization_of(numbers: dict[str, object], raw: dict[str, Any]) -> dict[str,
     link = _number(numbers, "link_bytes_per_s")
     l2_sectors = raw["l2_reads"] + raw["l2_writes"]
     return {
-        "dram_channels": share(sum(raw["dram_bursts"]) * burst_ps, pseudo),
-        "dram_busiest_channel": share(max(raw["dram_bursts"]) * burst_ps),
-        "link_read": share(raw["link_read_total_bytes"] * 10**12 / link),
-        "link_write": share(raw["link_write_total_bytes"] * 10**12 / link),
-        "l2_slices": share(l2_sectors * _number(numbers, "slice_cost") / COST_PER_PS, slices),
-        "crossbar_reply": share(raw["l2_reads"] * _number(numbers, "reply_cost") / COST_PER_PS, sms),
-        "l1": share((raw["line_accesses"] + raw["l1_conflict_cycles"]) * _number(numbers, "l1_line_ps"), sms),
-        "issue_slots": share(raw["issue_busy_ps"], sms * _number(numbers, "schedulers")),
-        **{name.removesuffix(_BUSY).replace(".", "_"): share(raw["scheme"].get(name, 0)) for name in _busy_counters()},
+        "dram_channels": fraction(sum(raw["dram_bursts"]) * burst_ps, pseudo),
+        "dram_busiest_channel": fraction(max(raw["dram_bursts"]) * burst_ps),
+        "link_read": fraction(raw["link_read_total_bytes"] * 10**12 / link),
+        "link_write": fraction(raw["link_write_total_bytes"] * 10**12 / link),
+        "l2_slices": fraction(l2_sectors * _number(numbers, "slice_cost") / COST_PER_PS, slices),
+        "crossbar_reply": fraction(raw["l2_reads"] * _number(numbers, "reply_cost") / COST_PER_PS, sms),
+        "l1": fraction((raw["line_accesses"] + raw["l1_conflict_cycles"]) * _number(numbers, "l1_line_ps"), sms),
+        "issue_slots": fraction(raw["issue_busy_ps"], sms * _number(numbers, "schedulers")),
+        **{
+            name.removesuffix(_BUSY).replace(".", "_"): fraction(raw["scheme"].get(name, 0))
+            for name in _busy_counters()
+        },
     }
 
 
 def _busy_counters() -> list[str]:
-    """Counters of schemes that say how long something that serves one request after the other was busy."""
+    """Return the counters of schemes that are the busy time of a unit that serves one request at a time."""
     return [name for name in counter_names() if name.endswith(_BUSY)]
 
 

@@ -1,4 +1,4 @@
-"""One run: a trace, a machine and a scheme in; a result out."""
+"""Simulation of one run: plays a trace's events on the engine and collects the result."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OPERATIONS_PER_CALL = 250_000
 
 
 class ReplayRun:
-    """The state of one run between the engine's calls; `simulation.Simulation` is its only caller."""
+    """The state of one run between calls of the engine; `simulation.Simulation` is its only caller."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class ReplayRun:
         self.options, self.compute_gap_scale = options, compute_gap_scale
         self.scheme = REGISTRY.find(scheme_name)()
         self.kernels = kernels
-        self.layout = AddressSpace(trace)
+        self.address_space = AddressSpace(trace)
         self.targets = targets if self.scheme.uses_targets else None
         self.footprint = footprint_of(
             trace, self.kernels, self.targets, machine, self.scheme.allocations_in_host_memory
@@ -58,48 +58,48 @@ class ReplayRun:
         if self.scheme.checks_capacity:
             check_capacity(self.footprint, machine, trace, self.scheme.uses_targets)
         self.sizes = SizeSource(trace, options.compressor, options.seed, options.size_distribution)
-        self.states: EntryClasses | None = None
-        check_host_memory(trace, self.layout, self.kernels)
-        self.large = LazyAllocations(self.layout)
+        self.entry_classes: EntryClasses | None = None
+        check_host_memory(trace, self.address_space, self.kernels)
+        self.lazy_allocations = LazyAllocations(self.address_space)
         if self.scheme.uses_sizes:
             first = self.kernels[0].launch_index if self.kernels else 0
-            self.states = EntryClasses(self.layout, self.sizes, first, self.large)
-        array = self.states.array if self.states else lazy_zeros(self.layout.n_entries)
+            self.entry_classes = EntryClasses(self.address_space, self.sizes, first, self.lazy_allocations)
+        array = self.entry_classes.array if self.entry_classes else lazy_zeros(self.address_space.n_entries)
         self.numbers = engine_numbers(machine, compute_gap_scale)
         self.scheme.configure(machine, self.footprint.largest()["allocated"] // ENTRY_BYTES, capacity_bytes)
         self.engine = ReplayEngine(self.numbers, self._regions(), array, self.scheme, queueing)
-        self.moments = dict(self.layout.moments)
+        self.changes = dict(self.address_space.changes)
         self.per_kernel: list[dict[str, object]] = []
         self.handles: dict[int, tuple[Kernel, ChunkReader, dict[str, int], int]] = {}
-        self.launches: list[tuple[int, int]] = []  # position among the events, time (ps)
+        self.launches: list[tuple[int, int]] = []  # event index, time (ps)
         self.skipped_copies = 0
-        self.launched = 0  # launches that the program made before the event at hand
+        self.launched = 0  # launches of the program before the current event
 
     def _regions(self) -> NDArray[np.int64]:
-        rows = [[p.first_entry, p.end_entry, *self._placement(p)] for p in self.layout.placed]
-        return np.array(rows or [[0, self.layout.n_entries, Placement.DEVICE, 4]], dtype=np.int64)
+        rows = [[p.first_entry, p.end_entry, *self._placement(p)] for p in self.address_space.ranges]
+        return np.array(rows or [[0, self.address_space.n_entries, Placement.DEVICE, 4]], dtype=np.int64)
 
-    def _placement(self, placed: AllocationRange) -> tuple[Placement, int]:
-        """Which memory an allocation lives in, and the sectors of each entry that device memory keeps."""
-        if self.scheme.allocations_in_host_memory or placed.allocation.space == "host":
+    def _placement(self, allocation_range: AllocationRange) -> tuple[Placement, int]:
+        """Return the memory of an allocation, and the device sectors of each of its entries."""
+        if self.scheme.allocations_in_host_memory or allocation_range.allocation.space == "host":
             return Placement.HOST, 4
         if self.targets is None:
             return Placement.DEVICE, 4
-        target = self.targets.of(placed.allocation.index)
+        target = self.targets.of(allocation_range.allocation.index)
         if target.device_sectors == 4 and self.machine.buddy.bypass_1x:
             return Placement.DEVICE, 4
         return Placement.COMPRESSED, target.device_sectors
 
     def run(self, progress: Callable[[int, int], None] | None) -> ReplayResult:
-        """Plays the trace's events in order and collects the result."""
+        """Play the trace's events in order and return the result."""
         total = sum(kernel.memory_instructions for kernel in self.kernels)
-        chosen = {kernel.index for kernel in self.kernels}
+        selected = {kernel.index for kernel in self.kernels}
         events = iter(enumerate(self.trace.events))
         waiting = next(events, None)
         launch_ps = self.machine.ps(self.machine.kernel.launch_latency)
         began = time.perf_counter()
         while True:
-            while waiting is not None and self._admit(*waiting, chosen, launch_ps):
+            while waiting is not None and self._admit(*waiting, selected, launch_ps):
                 waiting = next(events, None)
             if waiting is None and not self.handles:
                 self._allocate(len(self.trace.events))
@@ -124,8 +124,8 @@ class ReplayRun:
                 progress(self.engine.memory_instructions, total)
         return build_result(self, time.perf_counter() - began)
 
-    def _admit(self, position: int, event: object, chosen: set[int], launch_ps: int) -> bool:
-        """Starts the next event if it may start now."""
+    def _admit(self, position: int, event: object, selected: set[int], launch_ps: int) -> bool:
+        """Start the next event if it may start now."""
         kernel = self.trace.kernels[event.kernel] if isinstance(event, KernelLaunch) else None
         if self.handles and not self._may_join(position, kernel):
             return False
@@ -135,35 +135,41 @@ class ReplayRun:
                 self._copy(event)
             return True
         self.launched = kernel.launch_index + 1
-        return kernel.index not in chosen or self._start(position, kernel, launch_ps)
+        return kernel.index not in selected or self._start(position, kernel, launch_ps)
 
     def _may_join(self, position: int, kernel: Kernel | None) -> bool:
-        """Whether an event may start while kernels run: that depends on the trace and the machine, on nothing else."""
+        """Return whether an event may start while kernels run; it depends on the trace and the machine alone."""
         if kernel is None or not self.machine.kernel.concurrent_kernels or kernel.stream == 0:
             return False
-        if self.moments.get(position, AllocationChanges()).waits:
+        if self.changes.get(position, AllocationChanges()).waits:
             return False
         streams = {running[0].stream for running in self.handles.values()}
         return kernel.stream not in streams and 0 not in streams
 
     def _allocate(self, position: int) -> None:
-        """Ends and begins the allocations that do before an event, once."""
-        moment = self.moments.pop(position, AllocationChanges())
-        for allocation in moment.ends:
-            placed = self.layout.of_allocation[allocation.index]
-            for first, end in self.large.touched(placed, *self.large.middle(placed)):
-                self.engine.materialize(placed.region, first, end, live=False)
-            self.engine.end_allocation(placed.region)
-            self.large.end(placed)
-            if self.states is not None:
-                self.states.end(placed)
-        for allocation in filter(is_used, moment.begins):
-            placed = self.layout.of_allocation[allocation.index]
-            self.large.begin(placed)
-            self.engine.begin_allocation(placed.region, placed.first_line, *self.large.middle(placed))
-            if self.states is not None:
-                self.states.begin(placed)
-                self.engine.set_writer_launches(placed.region, *self.states.writers(placed))
+        """End and begin the allocations that change before an event, once."""
+        changes = self.changes.pop(position, AllocationChanges())
+        for allocation in changes.ends:
+            allocation_range = self.address_space.range_of[allocation.index]
+            for first, end in self.lazy_allocations.materialized(
+                allocation_range, *self.lazy_allocations.segment_range(allocation_range)
+            ):
+                self.engine.materialize(allocation_range.region, first, end, live=False)
+            self.engine.end_allocation(allocation_range.region)
+            self.lazy_allocations.end(allocation_range)
+            if self.entry_classes is not None:
+                self.entry_classes.end(allocation_range)
+        for allocation in filter(is_used, changes.begins):
+            allocation_range = self.address_space.range_of[allocation.index]
+            self.lazy_allocations.begin(allocation_range)
+            self.engine.begin_allocation(
+                allocation_range.region,
+                allocation_range.first_line,
+                *self.lazy_allocations.segment_range(allocation_range),
+            )
+            if self.entry_classes is not None:
+                self.entry_classes.begin(allocation_range)
+                self.engine.set_writer_launches(allocation_range.region, *self.entry_classes.writers(allocation_range))
 
     def _start(self, position: int, kernel: Kernel, launch_ps: int) -> bool:
         sm, threads = self.machine.sm, kernel.block[0] * kernel.block[1] * kernel.block[2]
@@ -206,8 +212,8 @@ class ReplayRun:
             )
         if not len(chunk.blocks):
             return
-        for placed, run in self.large.touch_lines(chunk.lines):
-            self._touch(placed, *run)
+        for allocation_range, run in self.lazy_allocations.materialize_lines(chunk.lines):
+            self._materialize(allocation_range, *run)
         word, number = "", -1
         while word != "taken":
             word, number = self.engine.add_chunk(
@@ -221,19 +227,19 @@ class ReplayRun:
             if word == "outside":
                 raise feed.outside(int(chunk.lines[number]), number)
             if word == "sizes":
-                self._sizes(self.layout.placed[number], kernel.launch_index)
+                self._sizes(self.address_space.ranges[number], kernel.launch_index)
 
-    def _touch(self, placed: AllocationRange, first_entry: int, end_entry: int) -> None:
-        """Lines may be at these entries of a large allocation from now on."""
-        self.engine.materialize(placed.region, first_entry, end_entry)
-        if self.states is not None:
-            self.states.make(placed, first_entry, end_entry)
+    def _materialize(self, allocation_range: AllocationRange, first_entry: int, end_entry: int) -> None:
+        """Make the state of a range of entries of a large allocation, which lines may access from now on."""
+        self.engine.materialize(allocation_range.region, first_entry, end_entry)
+        if self.entry_classes is not None:
+            self.entry_classes.materialize(allocation_range, first_entry, end_entry)
 
-    def _sizes(self, placed: AllocationRange, launch_index: int) -> None:
-        """The engine gets the sizes that the stores of a kernel to an allocation leave."""
-        assert self.states is not None
-        self.states.after_store(placed, launch_index)
-        self.engine.set_writer_launches(placed.region, *self.states.writers(placed))
+    def _sizes(self, allocation_range: AllocationRange, launch_index: int) -> None:
+        """Give the engine the size classes that the stores of a kernel give an allocation's entries."""
+        assert self.entry_classes is not None
+        self.entry_classes.after_store(allocation_range, launch_index)
+        self.engine.set_writer_launches(allocation_range.region, *self.entry_classes.writers(allocation_range))
 
     def _finish(self, handle: int) -> None:
         kernel, _, before, launch_ps = self.handles.pop(handle)
@@ -251,30 +257,32 @@ class ReplayRun:
         )
 
     def _copy(self, event: Memcpy | Memset) -> None:
-        """A copy or fill: memory takes new contents, and the L2 holds them or drops its sectors of them."""
+        """Apply a memcpy or memset: the L2 caches the new contents or drops its sectors of them."""
         if not event.bytes or (isinstance(event, Memcpy) and event.kind == "dtoh"):
             return
         region = self.engine.allocation_of_line(event.address // ENTRY_BYTES)
         if region < 0:
             self.skipped_copies += 1
             return
-        placed = self.layout.placed[region]
-        allocation = placed.allocation
+        allocation_range = self.address_space.ranges[region]
+        allocation = allocation_range.allocation
         end = min(event.address + event.bytes, allocation.end)
         if event.address >= end:
             self.skipped_copies += 1
             return
-        offset = placed.first_entry * ENTRY_BYTES - allocation.base  # of the run's address space from the trace's
+        offset = (
+            allocation_range.first_entry * ENTRY_BYTES - allocation.base
+        )  # of the run's address space from the trace's
         first, last = event.address + offset, end - 1 + offset
         entries = first // ENTRY_BYTES, last // ENTRY_BYTES + 1
-        if self.states is not None and self.per_kernel:  # earlier copies are in the sizes at the start
-            self.states.copy(placed, *entries, self.launched)
-            self.engine.set_writer_launches(region, *self.states.writers(placed))
-        whole = end + offset if end < allocation.end else (last // SECTOR_BYTES + 1) * SECTOR_BYTES
-        sectors = -(-first // SECTOR_BYTES), whole // SECTOR_BYTES
-        holds = self.machine.l2.fill_on_memcpy and self._placement(placed)[0] != Placement.HOST
-        if holds:
-            held = max(entries[0], entries[1] - self.engine.max_installed_entries)
-            for run in self.large.touch(placed, held, entries[1]):
-                self._touch(placed, *run)
-        self.engine.overwrite(*entries, *sectors, holds)
+        if self.entry_classes is not None and self.per_kernel:  # the sizes at the start include earlier copies
+            self.entry_classes.copy(allocation_range, *entries, self.launched)
+            self.engine.set_writer_launches(region, *self.entry_classes.writers(allocation_range))
+        end_byte = end + offset if end < allocation.end else (last // SECTOR_BYTES + 1) * SECTOR_BYTES
+        sectors = -(-first // SECTOR_BYTES), end_byte // SECTOR_BYTES
+        fills_l2 = self.machine.l2.fill_on_memcpy and self._placement(allocation_range)[0] != Placement.HOST
+        if fills_l2:
+            first_cached = max(entries[0], entries[1] - self.engine.max_installed_entries)
+            for run in self.lazy_allocations.materialize(allocation_range, first_cached, entries[1]):
+                self._materialize(allocation_range, *run)
+        self.engine.overwrite(*entries, *sectors, fills_l2)

@@ -1,4 +1,4 @@
-"""What a run's allocations occupy over time, and whether the machine has room for it."""
+"""Memory that a run's allocations occupy over time, and the check against the machine's capacities."""
 
 from __future__ import annotations
 
@@ -17,58 +17,58 @@ from buddysim.trace import Kernel, KernelLaunch, Trace
 
 METADATA_ENTRIES_PER_BYTE = 2
 
-#: What is counted, in bytes. Of the allocations that the program keeps in device memory: what it allocated, what they
-#: occupy there under the targets, what of the carve-out, and their entries' metadata in device memory (4 bits each:
-#: Buddy Compression, section 3.2). And what is allocated in host memory.
+#: Kinds of bytes. Of the program's device allocations: bytes allocated, bytes of device memory that they occupy under
+#: the targets, bytes of the carve-out, and bytes of their entries' metadata in device memory (4 bits each: Buddy
+#: Compression, section 3.2). And bytes allocated in host memory.
 KINDS = ("allocated", "device", "buddy", "metadata", "host")
 _ALLOCATED, _DEVICE, _BUDDY, _METADATA, _HOST = range(len(KINDS))
 
 
 @dataclass(frozen=True)
 class MemoryFootprint:
-    """Bytes by where they lie, at every moment of a run (docs/model-rules.md, Capacity).
+    """Bytes of each kind after every allocation event of a run (docs/model-rules.md, Capacity).
 
     Attributes
     ----------
-    positions : int64 (moments,), among the trace's events, rising
-    bytes : int64 (moments, 5), by `KINDS`, from each moment to the next
+    positions : int64 (instants,), event indexes of the trace, rising
+    bytes : int64 (instants, 5), by `KINDS`, from each event to the next
     """
 
     positions: NDArray[np.int64]
     bytes: NDArray[np.int64]
 
     def largest(self) -> dict[str, int]:
-        """The largest of each kind; of data and metadata in device memory those at the moment of their largest sum."""
-        most = dict(zip(KINDS, map(int, self.bytes.max(axis=0)), strict=True))
-        moment = self.bytes[int(np.argmax(self.bytes[:, _DEVICE] + self.bytes[:, _METADATA]))]
-        return {**most, "device": int(moment[_DEVICE]), "metadata": int(moment[_METADATA])}
+        """Return the peak of each kind; for device data and metadata, their values at the peak of their sum."""
+        peak = dict(zip(KINDS, map(int, self.bytes.max(axis=0)), strict=True))
+        fullest = self.bytes[int(np.argmax(self.bytes[:, _DEVICE] + self.bytes[:, _METADATA]))]
+        return {**peak, "device": int(fullest[_DEVICE]), "metadata": int(fullest[_METADATA])}
 
     def mean(self, launches: Sequence[tuple[int, int]], end_ps: int) -> dict[str, int]:
-        """The mean of each kind over simulated time, rounded down; 0 where no time passed.
+        """Return the mean of each kind over simulated time, rounded down; 0 if no time passed.
 
         Parameters
         ----------
-        launches : position and time (ps) of each launch of the run, in order
-        end_ps : when the run ended
+        launches : event index and time (ps) of each launch of the run, in order
+        end_ps : end of the run
         """
         total = self._over_time(launches, end_ps)
         return {kind: bytes_ps // end_ps if end_ps else 0 for kind, bytes_ps in zip(KINDS, total, strict=True)}
 
     def ratio(self) -> float:
-        """Effective compression ratio: the most bytes allocated / the most bytes of device memory that they occupy."""
+        """Return the compression ratio: peak bytes allocated / peak device bytes occupied, without metadata."""
         return _ratio(*map(int, self.bytes[:, [_ALLOCATED, _DEVICE]].max(axis=0)))
 
     def max_ratio(self) -> float:
-        """The largest ratio at any moment."""
+        """Return the largest ratio at any event."""
         return max(_ratio(int(row[_ALLOCATED]), int(row[_DEVICE])) for row in self.bytes)
 
     def mean_ratio(self, launches: Sequence[tuple[int, int]], end_ps: int) -> float:
-        """The mean of the bytes allocated over that of the bytes of device memory; parameters as for `mean`."""
+        """Return the mean of the bytes allocated / the mean of the device memory occupied; parameters of `mean`."""
         total = self._over_time(launches, end_ps)
         return _ratio(total[_ALLOCATED], total[_DEVICE])
 
     def _over_time(self, launches: Sequence[tuple[int, int]], end_ps: int) -> list[int]:
-        """Bytes times ps of each kind: from one launch to the next, what is live at the first counts."""
+        """Return bytes times ps of each kind; from one launch to the next, the allocations live at the first count."""
         total = [0] * len(KINDS)
         ends = [time_ps for _, time_ps in launches[1:]] + [end_ps]
         for (position, time_ps), next_ps in zip(launches, ends, strict=False):
@@ -80,15 +80,15 @@ class MemoryFootprint:
 def footprint_of(
     trace: Trace, kernels: Sequence[Kernel], targets: Targets | None, machine: Machine, all_on_host: bool
 ) -> MemoryFootprint:
-    """The footprint of a run.
+    """Return the footprint of a run.
 
     Parameters
     ----------
-    trace : whose allocations
-    kernels : those that run
-    targets : the allocations' target ratios; None where nothing is compressed for capacity
-    machine : whether 1x allocations have metadata
-    all_on_host : every allocation is pinned in host memory
+    trace : the trace
+    kernels : the kernels that run
+    targets : the allocations' target ratios; None if nothing is compressed for capacity
+    machine : says whether 1x allocations have metadata
+    all_on_host : whether every allocation is pinned in host memory
     """
     amounts = np.zeros((len(trace.allocations), len(KINDS)), dtype=np.int64)
     for row, allocation in zip(amounts, trace.allocations, strict=True):
@@ -97,19 +97,19 @@ def footprint_of(
             row[_HOST] = entries * ENTRY_BYTES
             continue
         target = targets.of(allocation.index) if targets else None
-        kept = target.device_bytes_per_entry if target else ENTRY_BYTES
+        device_bytes = target.device_bytes_per_entry if target else ENTRY_BYTES
         row[_ALLOCATED] = entries * ENTRY_BYTES
-        row[_DEVICE], row[_BUDDY] = entries * kept, entries * (ENTRY_BYTES - kept)
-        if target and not (kept == ENTRY_BYTES and machine.buddy.bypass_1x):
+        row[_DEVICE], row[_BUDDY] = entries * device_bytes, entries * (ENTRY_BYTES - device_bytes)
+        if target and not (device_bytes == ENTRY_BYTES and machine.buddy.bypass_1x):
             row[_METADATA] = -(-entries // METADATA_ENTRIES_PER_BYTE)
     return MemoryFootprint(*sums_over_time(trace.allocations, amounts, *_span(trace, kernels)))
 
 
 def _span(trace: Trace, kernels: Sequence[Kernel]) -> tuple[int, int]:
-    """The positions with which a run begins and ends; the trace's where no kernel is left out before or behind."""
+    """Return the first and last event index of a run: those of the trace if no kernel is left out at that end."""
     launches = _launches(trace)
-    chosen = {kernel.index for kernel in kernels}
-    runs = [number for number, (_, kernel) in enumerate(launches) if kernel in chosen]
+    selected = {kernel.index for kernel in kernels}
+    runs = [number for number, (_, kernel) in enumerate(launches) if kernel in selected]
     if not runs:
         return 0, len(trace.events)
     first = 0 if runs[0] == 0 else launches[runs[0]][0]
@@ -117,19 +117,19 @@ def _span(trace: Trace, kernels: Sequence[Kernel]) -> tuple[int, int]:
 
 
 def _launches(trace: Trace) -> list[tuple[int, int]]:
-    """Position and kernel of every launch."""
+    """Return event index and kernel of every launch."""
     return [(position, event.kernel) for position, event in enumerate(trace.events) if isinstance(event, KernelLaunch)]
 
 
 def check_capacity(footprint: MemoryFootprint, machine: Machine, trace: Trace, compressed: bool) -> None:
-    """Raises BuddysimError, by how much and when, where device memory or the carve-out is too small at a moment.
+    """Raise a BuddysimError, with amount and event, if device memory or the carve-out is ever too small.
 
     Parameters
     ----------
-    footprint : of the run
-    machine : its capacities
-    trace : for where the moment is
-    compressed : with targets; else entries take their whole size
+    footprint : the footprint of the run
+    machine : the machine with its capacities
+    trace : the trace, for messages
+    compressed : whether there are targets; else entries take their full size
     """
     capacity = machine.dram.capacity
     what = "the targets need" if compressed else "uncompressed allocations need"
@@ -137,17 +137,17 @@ def check_capacity(footprint: MemoryFootprint, machine: Machine, trace: Trace, c
         ("device memory", footprint.bytes[:, _DEVICE] + footprint.bytes[:, _METADATA], capacity),
         ("carve-out", footprint.bytes[:, _BUDDY], machine.buddy.carve_out_ratio * capacity),
     ):
-        moment = int(np.argmax(needed))
-        most = int(needed[moment])
-        if most > available:
+        at_peak = int(np.argmax(needed))
+        peak = int(needed[at_peak])
+        if peak > available:
             raise BuddysimError(
-                f"{trace.path}: {where} of {machine.name}: {what} {most} B "
-                f"{_when(trace, int(footprint.positions[moment]))}, there are {available} B: "
-                f"{most - available} B too much"
+                f"{trace.path}: {where} of {machine.name}: {what} {peak} B "
+                f"{_format_event(trace, int(footprint.positions[at_peak]))}, there are {available} B: "
+                f"{peak - available} B too much"
             )
 
 
-def _when(trace: Trace, position: int) -> str:
+def _format_event(trace: Trace, position: int) -> str:
     for at, kernel in _launches(trace):
         if at >= position:
             return f"at event {position}, before kernel {kernel} ({trace.kernels[kernel].name})"

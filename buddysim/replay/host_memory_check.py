@@ -1,4 +1,4 @@
-"""Whether this computer has the memory that a run's allocations may take."""
+"""Check that the host has the memory that a run's allocations may need."""
 
 from __future__ import annotations
 
@@ -11,27 +11,29 @@ from buddysim.replay.lazy_allocations import LARGE_ENTRIES, SEGMENT_ENTRIES
 from buddysim.trace import Kernel, Trace
 
 
-def check_host_memory(trace: Trace, layout: AddressSpace, kernels: Sequence[Kernel]) -> None:
-    """Refuses a run whose entries may take more memory than there is: a byte each, and 4 B for each 64 of them.
+def check_host_memory(trace: Trace, address_space: AddressSpace, kernels: Sequence[Kernel]) -> None:
+    """Refuse a run whose entries may need more host memory than is available: a byte each, and 4 B per 64 entries.
 
-    Large allocations count with as many pieces as lines may touch.
+    Of large allocations, as many segments count as the run's lines may access.
 
     Parameters
     ----------
-    trace : for messages
-    layout : where its allocations lie
-    kernels : those that run
+    trace : the trace, for messages
+    address_space : entry numbers of its allocations
+    kernels : the kernels that run
 
     Raises
     ------
     BuddysimError
-        with how much it may take, and how much there is
+        the run may need more memory than is available
     """
-    touched = SEGMENT_ENTRIES * (sum(kernel.line_accesses for kernel in kernels) + 2 * len(layout.placed))
-    whole = sum(
-        entries for placed in layout.placed if (entries := placed.end_entry - placed.first_entry) < LARGE_ENTRIES
+    in_segments = SEGMENT_ENTRIES * (sum(kernel.line_accesses for kernel in kernels) + 2 * len(address_space.ranges))
+    in_full = sum(
+        entries
+        for allocation_range in address_space.ranges
+        if (entries := allocation_range.end_entry - allocation_range.first_entry) < LARGE_ENTRIES
     )
-    needed = min(layout.n_entries, touched + whole) * 17 // 16
+    needed = min(address_space.n_entries, in_segments + in_full) * 17 // 16
     available = memory_available()
     if needed > available:
         raise BuddysimError(

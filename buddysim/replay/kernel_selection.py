@@ -1,4 +1,4 @@
-"""Which of a trace's kernels run."""
+"""Selection of the kernels that run."""
 
 from __future__ import annotations
 
@@ -6,18 +6,21 @@ from buddysim.base.errors import BuddysimError
 from buddysim.trace import Kernel, Trace
 
 
-def select_kernels(trace: Trace, chosen: slice | range | None) -> list[Kernel]:
-    """The kernels of these indices in the trace, all where None is given; a BuddysimError where none is left."""
+def select_kernels(trace: Trace, requested: slice | range | None) -> list[Kernel]:
+    """Return the kernels of these indexes in the trace; None: all. Raise a BuddysimError if there is none."""
     count = len(trace.kernels)
-    if chosen is None:
+    if requested is None:
         return list(trace.kernels)
-    numbers = range(count)[chosen] if isinstance(chosen, slice) else chosen
+    numbers = range(count)[requested] if isinstance(requested, slice) else requested
     kernels = [trace.kernels[i] for i in numbers if 0 <= i < count]
     if not kernels:
-        raise BuddysimError(f"{trace.path}: no kernel in {_text(chosen)}: the trace has kernels 0 to {count - 1}")
+        raise BuddysimError(
+            f"kernels {_format_range(requested)}: no such kernel: {trace.path} has kernels 0 to {count - 1}"
+        )
     return kernels
 
 
-def _text(chosen: slice | range) -> str:
-    parts = (chosen.start, chosen.stop) if chosen.step in (None, 1) else (chosen.start, chosen.stop, chosen.step)
+def _format_range(requested: slice | range) -> str:
+    step = () if requested.step in (None, 1) else (requested.step,)
+    parts = (requested.start, requested.stop, *step)
     return ":".join("" if part is None else str(part) for part in parts)

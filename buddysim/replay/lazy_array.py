@@ -1,4 +1,4 @@
-"""Memory that is taken where it is touched."""
+"""Arrays of zeros whose memory is allocated at the first access to a page."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import mmap
 import numpy as np
 from numpy.typing import NDArray
 
-_MOST_IN_HUGE_PAGES = 1 << 28
+_MAX_HUGE_PAGE_BYTES = 1 << 28
 
 
 def lazy_zeros(count: int) -> NDArray[np.uint8]:
-    """Zeros that take memory where they are touched."""
-    if count <= _MOST_IN_HUGE_PAGES:
+    """Return zeros whose memory is allocated page by page, at the first access."""
+    if count <= _MAX_HUGE_PAGE_BYTES:
         return np.zeros(count, dtype=np.uint8)
     memory = mmap.mmap(-1, count)
     if hasattr(mmap, "MADV_NOHUGEPAGE"):
-        memory.madvise(mmap.MADV_NOHUGEPAGE)  # else a touched byte takes 2 MiB
+        memory.madvise(mmap.MADV_NOHUGEPAGE)  # a huge page would take 2 MiB for one accessed byte
     return np.frombuffer(memory, dtype=np.uint8)

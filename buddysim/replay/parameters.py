@@ -10,7 +10,7 @@ from buddysim.machine import Machine
 from buddysim.machine.sections import POLYNOMIALS
 
 COST_PER_PS = 1024  # port.FINE_BITS
-MAX_CCD_SLOTS = 56  # the bus calendar is searched in windows of 57
+MAX_CCD_SLOTS = 56  # the reservation table of the bus is searched in windows of 57
 MIN_BURST_PS = 2
 MAX_WARPS = 64
 #: Lines that may wait in front of an L1 before warps stop issuing to it; assumed: one fully divergent instruction.
@@ -23,7 +23,7 @@ def engine_numbers(machine: Machine, compute_gap_scale: Fraction) -> dict[str, o
     Parameters
     ----------
     machine : the machine
-    compute_gap_scale : factor on every gap and chain of the trace
+    compute_gap_scale : factor on every compute gap and critical path of the trace
 
     Returns
     -------

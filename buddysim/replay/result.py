@@ -38,9 +38,9 @@ class ReplayResult(SchemeResult):
     ----------
     per_kernel : one dict per kernel
     per_allocation : one dict per allocation
-    utilization : share of its limit that each resource reached over the run, 0 to 1
+    utilization : utilization of each resource over the run, 0 to 1
     speed : of the replay
-    sensitivity : of further runs with small changes, and with the trace's gaps halved and doubled (sensitivity.py)
+    sensitivity : times and ratios of perturbed runs, and of runs with compute gaps halved and doubled (sensitivity.py)
     synthetic : `min_ratio` and `max_ratio` of `compression.ratio` over `seeds` seeds of synthetic sizes; else None
     slowdown : time / time of the baseline, and its sensitivity range; None without a baseline, or without a range
     """
@@ -66,7 +66,7 @@ class ReplayResult(SchemeResult):
 
     def _more(self) -> dict[str, Any]:
         return {
-            **{f"utilization.{name}": share for name, share in self.utilization.items()},
+            **{f"utilization.{name}": fraction for name, fraction in self.utilization.items()},
             **{f"sensitivity.{name}": value for name, value in self.sensitivity.items()},
             **{f"compression.synthetic_{name}": value for name, value in self.synthetic.items()},
             **{f"slowdown.{name}": ratio for name, ratio in self.slowdown.items()},
@@ -103,15 +103,15 @@ def build_result(run: ReplayRun, seconds: float) -> ReplayResult:
 
 def _per_allocation(run: ReplayRun, regions: list[tuple[int, int, int]]) -> list[dict[str, Any]]:
     rows = []
-    for placed in run.layout.placed:
-        fills, writebacks, buddy = regions[placed.region]
-        target = run.targets.of(placed.allocation.index).name if run.targets else "1x"
+    for allocation_range in run.address_space.ranges:
+        fills, writebacks, buddy = regions[allocation_range.region]
+        target = run.targets.of(allocation_range.allocation.index).name if run.targets else "1x"
         rows.append(
             {
-                "index": placed.allocation.index,
-                "name": placed.allocation.name,
-                "bytes": placed.allocation.bytes,
-                "space": placed.allocation.space,
+                "index": allocation_range.allocation.index,
+                "name": allocation_range.allocation.name,
+                "bytes": allocation_range.allocation.bytes,
+                "space": allocation_range.allocation.space,
                 "target": target,
                 "fills": fills,
                 "writebacks": writebacks,
@@ -130,7 +130,8 @@ def _provenance(run: ReplayRun) -> dict[str, Any]:
         assumptions["targets"] = _profiled(run, run.targets.source)
     assumptions |= run.scheme.assumptions
     assumptions["model"] = (
-        "no TLB and no page walks; memory copies take no time; requests are placed when they issue (docs/model.md)"
+        "no TLB and no page walks; memory copies take no time; requests reserve resources when they issue "
+        "(docs/model.md)"
     )
     return {
         **software(),
@@ -160,7 +161,7 @@ def _profiled(run: ReplayRun, source: dict[str, Any]) -> str:
     """What the targets were chosen from, and what no real profile could have known."""
     points = source["snapshot_points"]
     until = source["options"]["profile_until_launch"]
-    taken = f"{len(points)} snapshot{'s' if len(points) != 1 else ''}" if points else "sizes drawn from a distribution"
+    taken = f"{len(points)} snapshot{'s' if len(points) != 1 else ''}" if points else "synthetic sizes"
     if points and until is not None:
         taken += f" up to launch {until}"
     if source["trace_checksum"] == run.trace.fingerprint:

@@ -1,4 +1,4 @@
-"""Several schemes on one trace, each against the baseline: what `run` shows."""
+"""Results of several schemes on one trace, normalized to the baseline: the results that `run` shows."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def simulate_schemes(
     start_progress: Callable[[str], Progress] | None = None,
     **options: Any,
 ) -> SchemeResults:
-    """Replays a trace under several schemes, and sets each one's time against the baseline's (`ideal`).
+    """Replay a trace under several schemes and normalize their times to the baseline's (`ideal`).
 
     Parameters
     ----------
@@ -67,8 +67,8 @@ def simulate_schemes(
     baseline_set : settings of the baseline's machine alone, by dotted key: ``{"link.bandwidth": "150 GB/s"}`` holds it
         at one link while `machine` goes through several
     equal_capacity : every scheme may use as much device memory as `buddy` uses under the targets
-    sensitivity : as `simulate` has it; every scheme, the baseline too, is changed alike, and a slowdown's band is over
-        the ratios of equally changed runs. ``auto`` is ``none`` where nothing is compared
+    sensitivity : as `simulate` has it; every scheme, the baseline too, is perturbed alike, and the range of a slowdown
+        is over runs with equal perturbations. ``auto`` is ``none`` without a baseline to compare with
     start_progress : called with the name of a scheme before its runs, gives their `progress`
     options : the other parameters of `simulate`
 
@@ -128,7 +128,7 @@ def _buddy_device_bytes(machine: Machine, simulation: Simulation) -> int:
 
 
 def slowdown(result: ReplayResult, baseline: ReplayResult) -> dict[str, float | None]:
-    """Time against the baseline's, above 1 is slower; and the lowest and highest of that over equally changed runs."""
+    """Return time / time of the baseline, and the range of this ratio over equally perturbed runs."""
 
     def ratio(time_ps: int, baseline_ps: int) -> float:
         return time_ps / max(1, baseline_ps)

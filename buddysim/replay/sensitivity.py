@@ -1,7 +1,7 @@
-"""How far a result moves with changes too small to be right or wrong: bands for ratios (docs/model.md, Sensitivity).
+"""Sensitivity ranges: results of runs with latencies, compute gaps or seeds perturbed (docs/model.md, Sensitivity).
 
-In a short run a few cycles of latency move one wave of warps past another, and the time with it. Schemes that are
-changed alike move apart by as much as their ratio can't be trusted.
+In a short run a few cycles of latency change the order of warps, and the time with it. The ratio of two schemes is
+known no better than it varies when both are perturbed alike.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from buddysim.replay.result import ReplayResult
 
 KINDS = ("latency", "compute-gaps", "seed")
 NONE, AUTO, ALL = "none", "auto", "all"
-#: `AUTO` is `ALL` for runs of at most that many memory instructions, else `NONE`.
+#: `AUTO` is `ALL` for runs of at most so many memory instructions, else `NONE`.
 MAX_INSTRUCTIONS = 4_000_000
 MAX_RUNS = 8
 REPORT_EVERY_S = 0.2
@@ -31,8 +31,9 @@ Progress = Callable[[int, int], None]
 RunChanged = Callable[["Perturbation", Progress], ReplayResult]
 
 _STEP = Fraction(1, 40)
-_LATENCIES = ("l1", "l2", "dram", "link")  # each one's `load_to_use`
-#: A two-level design of eight runs, in pairs of opposite latencies: each of l1, l2, dram, link and gaps is up in four.
+_LATENCIES = ("l1", "l2", "dram", "link")  # sections whose `load_to_use` is perturbed
+#: A two-level design of eight runs, in pairs of opposite latencies. Each of l1, l2, dram, link and compute gaps is up
+#: in four runs.
 _SIGNS = (
     (+1, +1, +1, +1, +1),
     (-1, -1, -1, -1, +1),
@@ -48,13 +49,13 @@ HALF, DOUBLE = Fraction(1, 2), Fraction(2)
 
 @dataclass(frozen=True)
 class Perturbation:
-    """What one further run changes; schemes that are compared are changed alike.
+    """The changes of one perturbed run; schemes that are compared are perturbed alike.
 
     Attributes
     ----------
     latencies : factors on `load_to_use` of L1, L2, device memory and link
-    gaps : factor on the gaps of the trace
-    seed : what is added to the seed of drawn sizes
+    gaps : factor on the compute gaps of the trace
+    seed : number added to the seed of synthetic sizes
     """
 
     latencies: tuple[Fraction, ...] = (Fraction(1),) * len(_LATENCIES)
@@ -62,7 +63,7 @@ class Perturbation:
     seed: int = 0
 
     def of(self, machine: Machine) -> Machine:
-        """The machine with these latencies, none shorter than what it contains: a hit in the L2 the one in the L1."""
+        """Return the machine with these latencies, each at least as long as the latencies that it contains."""
         if set(self.latencies) == {1}:
             return machine
         times = {part: getattr(machine, part).load_to_use for part in _LATENCIES}
@@ -82,46 +83,46 @@ UNCHANGED = Perturbation()
 
 @dataclass(frozen=True)
 class SensitivityRuns:
-    """The further runs of a result.
+    """The perturbed runs of a result.
 
     Attributes
     ----------
-    asked : what the caller asked for
-    kinds : what is changed, of `KINDS`
-    small : the small changes, at most `MAX_RUNS` with those of `gaps`
-    gaps : gaps halved and doubled, where the trace had to assume them
+    requested : the argument of the caller
+    kinds : the perturbed quantities, of `KINDS`
+    small : the small perturbations, at most `MAX_RUNS` together with `gaps`
+    gaps : compute gaps halved and doubled, if the trace assumes them
     """
 
-    asked: str = NONE
+    requested: str = NONE
     kinds: tuple[str, ...] = ()
     small: tuple[Perturbation, ...] = ()
     gaps: tuple[Perturbation, ...] = ()
 
     @property
     def changes(self) -> tuple[Perturbation, ...]:
-        """All of them."""
+        """All perturbations."""
         return (*self.small, *self.gaps)
 
 
-def plan_runs(asked: str, *, instructions: int, assumed_gaps: bool, drawn_sizes: bool) -> SensitivityRuns:
-    """The further runs of a result.
+def plan_runs(requested: str, *, instructions: int, assumed_gaps: bool, synthetic_sizes: bool) -> SensitivityRuns:
+    """Return the perturbed runs of a result.
 
     Parameters
     ----------
-    asked : ``none``, ``auto``, ``all``, or some of `KINDS` with commas between
+    requested : ``none``, ``auto``, ``all``, or some of `KINDS` with commas between
     instructions : memory instructions of one run
-    assumed_gaps : whether the trace had to assume its gaps
-    drawn_sizes : whether sizes of entries are drawn from a distribution
+    assumed_gaps : whether the trace assumes its compute gaps
+    synthetic_sizes : whether sizes of entries are synthetic
 
     Raises
     ------
     BuddysimError : an unknown word
     """
-    kinds = _kinds(asked)
-    if asked == AUTO and instructions > MAX_INSTRUCTIONS:
+    kinds = _kinds(requested)
+    if requested == AUTO and instructions > MAX_INSTRUCTIONS:
         kinds = ()
     latency, gaps, seed = (kind in kinds for kind in KINDS)
-    seed = seed and drawn_sizes
+    seed = seed and synthetic_sizes
     halved = (Perturbation(gaps=HALF), Perturbation(gaps=DOUBLE)) if gaps and assumed_gaps else ()
     small = []
     for number, signs in enumerate(_SIGNS[: MAX_RUNS - len(halved)], 1):
@@ -134,35 +135,35 @@ def plan_runs(asked: str, *, instructions: int, assumed_gaps: bool, drawn_sizes:
             )
         )
     different = (change for change in dict.fromkeys(small) if change != UNCHANGED)
-    return SensitivityRuns(asked, kinds, tuple(different), halved)
+    return SensitivityRuns(requested, kinds, tuple(different), halved)
 
 
-def _kinds(asked: str) -> tuple[str, ...]:
-    if asked in (AUTO, ALL):
+def _kinds(requested: str) -> tuple[str, ...]:
+    if requested in (AUTO, ALL):
         return KINDS
-    if asked == NONE:
+    if requested == NONE:
         return ()
-    words = (*KINDS, NONE, AUTO, ALL)
-    chosen = [word.strip() for word in asked.split(",")] if isinstance(asked, str) else [asked]
-    for word in chosen:
+    known = (*KINDS, NONE, AUTO, ALL)
+    kinds = [word.strip() for word in requested.split(",")] if isinstance(requested, str) else [requested]
+    for word in kinds:
         if word not in KINDS:
             raise BuddysimError(
-                f"sensitivity {shortened(asked)}: {shortened(word)}: expected {NONE}, {AUTO}, {ALL}, or some of "
-                f"{', '.join(KINDS)}{hint(str(word), words)}"
+                f"sensitivity {shortened(requested)}: {shortened(word)}: expected {NONE}, {AUTO}, {ALL}, or some of "
+                f"{', '.join(KINDS)}{hint(str(word), known)}"
             )
-    return tuple(kind for kind in KINDS if kind in chosen)
+    return tuple(kind for kind in KINDS if kind in kinds)
 
 
 def run_all(
     changes: Sequence[Perturbation], run_one: RunChanged, progress: Callable[[int], None]
 ) -> list[ReplayResult]:
-    """The results of changed runs, which go on in threads, one per processor.
+    """Return the results of perturbed runs, which run in threads, one per processor.
 
     Parameters
     ----------
-    changes : of each run
-    run_one : makes one, reporting to the progress function that it gets
-    progress : called with the memory instructions that all of them have done together
+    changes : the perturbation of each run
+    run_one : simulates one run and reports to a progress function
+    progress : called with the memory instructions that all runs have done together
     """
     done = dict.fromkeys(range(len(changes)), 0)
     stopping = threading.Event()
@@ -191,16 +192,16 @@ def run_all(
             raise
 
 
-def summarize_runs(chosen: SensitivityRuns, results: Sequence[ReplayResult]) -> dict[str, Any]:
-    """What a result keeps of its changed runs: its `sensitivity`.
+def summarize_runs(runs: SensitivityRuns, results: Sequence[ReplayResult]) -> dict[str, Any]:
+    """Return the `sensitivity` of a result: times and ratios of its perturbed runs.
 
     Parameters
     ----------
-    chosen : the plan
-    results : of its changes, in their order
+    runs : the perturbed runs
+    results : of these runs, in order
     """
     times = [int(result.counters["time_ps"]) for result in results]
-    small = len(chosen.small)
+    small = len(runs.small)
     half, double = times[small:] or (None, None)
     return {
         "time_ps": times[:small],
@@ -211,16 +212,16 @@ def summarize_runs(chosen: SensitivityRuns, results: Sequence[ReplayResult]) -> 
 
 
 def describe_runs(
-    chosen: SensitivityRuns, results: Sequence[ReplayResult], machines: Sequence[Machine]
+    runs: SensitivityRuns, results: Sequence[ReplayResult], machines: Sequence[Machine]
 ) -> dict[str, Any]:
-    """The provenance of a result's changed runs: what `simulate` makes each of them again with.
+    """Return the provenance of a result's perturbed runs: the arguments of `simulate` that repeat each.
 
     Parameters
     ----------
-    chosen, results : as of `summarize_runs`
-    machines : on which they ran
+    runs, results : as of `summarize_runs`
+    machines : the machine of each run
     """
-    runs = [
+    described = [
         {
             "settings": {f"{part}.load_to_use": machine.text(f"{part}.load_to_use") for part in _LATENCIES},
             "compute_gap_scale": result.provenance["compute_gap_scale"],
@@ -228,4 +229,4 @@ def describe_runs(
         }
         for result, machine in zip(results, machines, strict=True)
     ]
-    return {"requested": chosen.asked, "kinds": list(chosen.kinds), "runs": runs}
+    return {"requested": runs.requested, "kinds": list(runs.kinds), "runs": described}

@@ -1,4 +1,4 @@
-"""One result: a trace, a machine and a scheme in; the run's counters out, and on demand those of changed runs."""
+"""Simulation of one result: a run of a trace on a machine under a scheme, and on request its perturbed runs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def simulate(
     sensitivity: str = "none",
     progress: Callable[[int, int], None] | None = None,
 ) -> ReplayResult:
-    """Replays a trace.
+    """Replay a trace.
 
     Parameters
     ----------
@@ -54,19 +54,19 @@ def simulate(
     machine : a machine, the name of a preset, or the path of a machine file
     scheme : name of a replay scheme (`buddysim.replay.schemes.REGISTRY`)
     targets : target ratios, or the path of a targets file; without them a trace is profiled
-    threshold : Buddy Threshold of that profile, the largest share of entries that may overflow
+    threshold : Buddy Threshold of that profile, the largest fraction of entries that may overflow
     compressor : name of the compressor of memory-entries that decides their sizes, and so the targets
-    seed : of the distribution of sizes, where the trace has no values
-    size_distribution : name of that distribution
+    seed : seed of synthetic sizes, for allocations without data values
+    size_distribution : name of the distribution of synthetic sizes
     profile_from : the trace that is profiled, of another input of the same program; without it the trace itself
     profile_until_launch : profile only snapshots taken after at most that many launches; None: all snapshots
-    kernels : which kernels run, by their index in the trace; all without it
-    compute_gap_scale : factor on every gap, dependent chain and first use of the trace (`exact_compute_gap_scale`)
+    kernels : the kernels that run, by their index in the trace; None: all
+    compute_gap_scale : factor on every compute gap, critical path and use distance (`exact_compute_gap_scale`)
     queueing : count how long requests wait at each kind of resource (`queueing.*` of the result)
     partial : accept a trace file whose end is missing; the result says so (`provenance.partial`)
-    sensitivity : of what further runs, at most eight, show the influence: ``none``, ``all``, ``auto`` (``all`` for runs
-        of up to 4 million memory instructions), or some of ``latency,compute-gaps,seed``. They go on in threads
-    progress : called with memory instructions done and in all, of all these runs, a few times per second
+    sensitivity : quantities that at most eight more runs perturb: ``none``, ``all``, ``auto`` (``all`` for runs of up
+        to 4 million memory instructions), or some of ``latency,compute-gaps,seed``. These runs go on in threads
+    progress : called with the memory instructions done and in total, of all these runs, a few times per second
 
     Returns
     -------
@@ -97,24 +97,24 @@ def simulate(
 
 
 def load_machine(machine: Machine | Path) -> Machine:
-    """The machine, loaded if it is a name or a path."""
+    """Return the machine, loaded if it is a name or a path."""
     return machine if isinstance(machine, Machine) else Machine.load(machine)
 
 
 class OpenTraces(ExitStack):
-    """Traces opened for the time of a call."""
+    """Traces that stay open during a call."""
 
-    def trace(self, given: Trace | Path) -> Trace:
-        """The trace, opened if it is a path."""
-        return given if isinstance(given, Trace) else self.enter_context(open_trace(given))
+    def trace(self, trace: Trace | Path) -> Trace:
+        """Return the trace, opened if it is a path."""
+        return trace if isinstance(trace, Trace) else self.enter_context(open_trace(trace))
 
 
 class Simulation:
-    """All of some runs but their machine and scheme.
+    """The inputs that several runs share: everything but machine and scheme.
 
     Parameters
     ----------
-    files : keeps the traces open
+    files : the open traces
     others : as `simulate` has them
     """
 
@@ -157,14 +157,14 @@ class Simulation:
 
     @property
     def memory_instructions(self) -> int:
-        """Of one run."""
+        """Memory instructions of one run."""
         return sum(kernel.memory_instructions for kernel in self.kernels)
 
     def result(
         self,
         machine: Machine,
         scheme: str,
-        asked: str,
+        requested: str,
         progress: Callable[[int, int], None] | None,
         capacity_bytes: int | None = None,
     ) -> ReplayResult:
@@ -172,10 +172,10 @@ class Simulation:
 
         Parameters
         ----------
-        machine, scheme, asked, progress : as `simulate` has them
+        machine, scheme, requested, progress : as `simulate` has them; `requested` is its `sensitivity`
         capacity_bytes : device memory that the scheme may use; None: as the machine's keys say
         """
-        plan = self.plan(asked)
+        plan = self.plan(requested)
         synthetic = self._synthetic(machine, scheme)
         every, total = self.memory_instructions, self.memory_instructions * (1 + len(plan.changes))
         own_progress = progress and (lambda done, _: progress(done, total))
@@ -197,29 +197,29 @@ class Simulation:
             provenance={**result.provenance, "sensitivity": described},
         )
 
-    def plan(self, asked: str) -> sensitivity.SensitivityRuns:
-        """The changed runs of every result."""
+    def plan(self, requested: str) -> sensitivity.SensitivityRuns:
+        """Return the perturbed runs of every result."""
         return sensitivity.plan_runs(
-            asked,
+            requested,
             instructions=self.memory_instructions,
             assumed_gaps=self.trace.provenance.assumes("compute_gaps"),
-            drawn_sizes=any(
+            synthetic_sizes=any(
                 SizeSource(t, self.options.compressor).synthetic_allocations for t in {self.trace, self.profiled}
             ),
         )
 
     def _synthetic(self, machine: Machine, scheme: str) -> dict[str, float | int | None]:
-        """Between which ratios the seed decides, where targets come from sizes that are drawn."""
-        profiles_drawn = (
+        """Return the range of ratios over seeds, if targets come from synthetic sizes."""
+        profiles_synthetic_sizes = (
             self.targets is None and SizeSource(self.profiled, self.options.compressor).synthetic_allocations
         )
-        if not (profiles_drawn and REGISTRY.find(scheme).uses_targets):
+        if not (profiles_synthetic_sizes and REGISTRY.find(scheme).uses_targets):
             return {"min_ratio": None, "max_ratio": None, "seeds": None}
         ratios = [self.footprint(machine, options).ratio() for options in self.options.over_seeds()]
         return {"min_ratio": min(ratios), "max_ratio": max(ratios), "seeds": SYNTHETIC_SEEDS}
 
     def footprint(self, machine: Machine, options: ProfileOptions | None = None) -> MemoryFootprint:
-        """What the allocations occupy under the targets; `options`: of the profile, without them the run's own."""
+        """Return the footprint under the targets; `options` are those of the profile, None: the run's own."""
         targets = self._targets(machine, options or self.options)
         return footprint_of(self.trace, self.kernels, targets, machine, all_on_host=False)
 
@@ -248,15 +248,15 @@ class Simulation:
             ) from None
 
     def _targets(self, machine: Machine, options: ProfileOptions) -> Targets:
-        """The targets of a run: those given, or those of a profile for the machine's metadata, made once."""
+        """Return the targets of a run: the caller's, or those of a profile, made once for each set of options."""
         if self.targets is not None:
             return self.targets
         options = replace(options, eight_byte_class=machine.buddy.eight_byte_class)
         if options not in self._profiles:
-            if self._observed is None:  # the options of a simulation differ in what doesn't matter here
+            if self._observed is None:  # options of a simulation differ only in what `observe` does not use
                 self._observed = observe(self.profiled, options)
-            found = profile_with(self.profiled, options, self._observed).targets
+            targets = profile_with(self.profiled, options, self._observed).targets
             if self.profiled is not self.trace:
-                found = targets_of_other_input(found, self.trace)
-            self._profiles[options] = found
+                targets = targets_of_other_input(targets, self.trace)
+            self._profiles[options] = targets
         return self._profiles[options]

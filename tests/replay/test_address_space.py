@@ -36,7 +36,7 @@ def churn(path, bases, size=LINE, stream=0):
 
 def test_an_address_that_comes_back_has_its_entries_again(tmp_path):
     bases = [BASE + 640, BASE + 9 * PAGE, BASE + 640]
-    placed = layout_of(churn(tmp_path / "t.bin", bases)).placed
+    placed = layout_of(churn(tmp_path / "t.bin", bases)).ranges
     assert placed[0].first_entry == placed[2].first_entry == 5
     with bt.TraceWriter(tmp_path / "u.bin", provenance()) as writer:
         numbers = [writer.add_allocation("a", BASE + at * PAGE, 2 * PAGE) for at in (0, 4, 8)]
@@ -46,7 +46,7 @@ def test_an_address_that_comes_back_has_its_entries_again(tmp_path):
         for at in (8, 5, 0):
             writer.add_allocation("b", BASE + at * PAGE, PAGE)
             writer.memset(BASE + at * PAGE, 1, 0)
-    pages = [placed.first_entry // LINES_PER_PAGE for placed in layout_of(tmp_path / "u.bin").placed]
+    pages = [placed.first_entry // LINES_PER_PAGE for placed in layout_of(tmp_path / "u.bin").ranges]
     assert pages == [0, 2, 4, 4, 3, 0]
 
 

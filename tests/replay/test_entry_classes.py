@@ -104,7 +104,7 @@ def test_entries_end_with_the_classes_of_a_ref_twin(tmp_path_factory, kernels, s
     with open_trace(path) as trace:
         run = run_of(trace, Machine.load("p100-nvlink2").with_overrides(SMALL))
         left = run.run(None).counters["l2.dirty_sectors_at_end"]
-        final = run.states.array[:ENTRIES] & 7
+        final = run.entry_classes.array[:ENTRIES] & 7
     assert left == 0
     expected = [classes[writer[at] + 1 if at in writer else 0][at] for at in range(ENTRIES)]
     assert final.tolist() == expected

@@ -44,9 +44,8 @@ def test_results_in_pieces_are_those_of_the_whole(monkeypatch, name, scheme):
     whole = counters(path, scheme)
     monkeypatch.setattr(lazy_allocations, "LARGE_ENTRIES", SEGMENT_ENTRIES)
     made = []
-    monkeypatch.setattr(
-        lazy_allocations.LazyAllocations, "touch_lines", _noting(lazy_allocations.LazyAllocations.touch_lines, made)
-    )
+    allocations = lazy_allocations.LazyAllocations
+    monkeypatch.setattr(allocations, "materialize_lines", _noting(allocations.materialize_lines, made))
     assert counters(path, scheme) == whole
     assert made
 

@@ -33,9 +33,9 @@ UNTIMED = Path(__file__).parents[2] / "traces" / "backprop16k.bin"
 
 
 def planned(
-    asked: str = "all", instructions: int = 10, assumed_gaps: bool = False, drawn_sizes: bool = True
+    requested: str = "all", instructions: int = 10, assumed_gaps: bool = False, synthetic_sizes: bool = True
 ) -> SensitivityRuns:
-    return plan_runs(asked, instructions=instructions, assumed_gaps=assumed_gaps, drawn_sizes=drawn_sizes)
+    return plan_runs(requested, instructions=instructions, assumed_gaps=assumed_gaps, synthetic_sizes=synthetic_sizes)
 
 
 def test_eight_runs_change_everything_by_little_each_up_in_four() -> None:
@@ -61,7 +61,7 @@ def test_assumed_gaps_take_two_of_the_eight() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "runs"),
+    ("requested", "runs"),
     [
         ("latency", 8),
         ("compute-gaps", 2),
@@ -71,18 +71,18 @@ def test_assumed_gaps_take_two_of_the_eight() -> None:
         ("none", 0),
     ],
 )
-def test_some_kinds_alone(asked: str, runs: int) -> None:
-    small = planned(asked).small
+def test_some_kinds_alone(requested: str, runs: int) -> None:
+    small = planned(requested).small
     assert len(small) == runs
-    assert any(change.latencies != UNCHANGED.latencies for change in small) == ("latency" in asked)
-    assert any(change.gaps != 1 for change in small) == ("compute-gaps" in asked)
-    assert any(change.seed for change in small) == ("seed" in asked)
+    assert any(change.latencies != UNCHANGED.latencies for change in small) == ("latency" in requested)
+    assert any(change.gaps != 1 for change in small) == ("compute-gaps" in requested)
+    assert any(change.seed for change in small) == ("seed" in requested)
     assert UNCHANGED not in small
 
 
 def test_seeds_change_only_where_sizes_are_drawn() -> None:
-    assert {change.seed for change in planned(drawn_sizes=False).small} == {0}
-    assert planned("seed", drawn_sizes=False).changes == ()
+    assert {change.seed for change in planned(synthetic_sizes=False).small} == {0}
+    assert planned("seed", synthetic_sizes=False).changes == ()
 
 
 def test_long_runs_have_no_bands_unless_asked_for() -> None:
@@ -91,12 +91,12 @@ def test_long_runs_have_no_bands_unless_asked_for() -> None:
     assert planned("all", MAX_INSTRUCTIONS + 1).changes == planned("all").changes
 
 
-@pytest.mark.parametrize("asked", ["some", "latency,gap", "", "none,compute-gaps", True, None])
-def test_unknown_words_are_refused(asked: str) -> None:
+@pytest.mark.parametrize("requested", ["some", "latency,gap", "", "none,compute-gaps", True, None])
+def test_unknown_words_are_refused(requested: str) -> None:
     with pytest.raises(
         BuddysimError, match=r"^sensitivity .*: expected none, auto, all, or some of latency, compute-gaps, seed"
     ):
-        planned(asked)
+        planned(requested)
 
 
 def test_a_change_scales_each_latency_of_the_machine() -> None:

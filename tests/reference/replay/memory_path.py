@@ -191,7 +191,7 @@ class RefMemory:
         if raw:
             device = asked
         moved = device
-        if not self.metadata_found(entry, False) and self.n["guess_on_miss"]:
+        if not self.metadata_found(entry, False) and self.n["speculate_on_miss"]:
             if kept == 4:
                 on_guess = asked
                 useful = asked if raw else len({s for s in wanted if s < device})
