@@ -150,7 +150,7 @@ def simulate_plan(
 
 
 def _reference_bytes(network: Network, batch: int, cost: CostModel, plan: Plan, link: HostLinkConfig) -> int | None:
-    """The maps' footprint of the plan that this one is held against."""
+    """Footprint of the plan that this one is compared with, in bytes of feature maps; None without one."""
     reference = plan.footprint_baseline
     if reference is None:
         return None

@@ -1,4 +1,4 @@
-"""One simulated iteration: the raw object that results, traces and pictures are made from."""
+"""One simulated iteration: the raw object that results, traces and figures are made from."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ class IterationOutcome:
 
     @cached_property
     def footprint_bytes(self) -> int:
-        """Bytes that the placer needs for feature maps, codes, decoded copies and gradient maps."""
+        """Bytes that the allocator needs for feature maps, encodings, decoded copies and gradient maps."""
         return self.plan.allocator.min_bytes(self.program, memory_usage.is_map_tensor)
 
     @property

@@ -1,9 +1,8 @@
-"""Contents of any network's feature maps from those observed while another one was trained.
+"""Contents of any network's feature maps from those observed in the training of another network.
 
-The rule: a ReLU takes the density observed behind ReLUs of its kind (CONV or FC) at its relative depth, on a straight
-line between neighbouring depths. A pooling layer leaves that fraction of its input's zeros that it left at its relative
-depth where it was observed. A code's relation to ZVC's code, which is exact from the density, is carried over in the
-same way for each kind of feature map: by depth, between the observed ones.
+A ReLU takes the density observed behind ReLUs of its kind (CONV or FC) at its relative depth, interpolated linearly
+between neighbouring depths. A pooling layer retains the fraction of its input's zeros that was observed at its relative
+depth. The ratio of a compressor's size to ZVC's size, which is exact from the density, is carried over by depth, too.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from buddysim.training.networks.graph import Layer, Network
 
 @dataclass(frozen=True)
 class ObservedMap:
-    """One feature map as it was seen, at one time or on average over training.
+    """One observed feature map, at one time or on average over the training.
 
     Attributes
     ----------
     kind, depth : as in `FeatureMapRole`
     density : fraction of elements that aren't zero
-    shares : bytes of the code over the map's, by codec
+    compressed_fractions : compressed over uncompressed bytes, by codec
     """
 
     kind: str

@@ -1,9 +1,9 @@
-"""Contents of feature maps from generated activations: real bytes through the real compressors.
+"""Contents of feature maps from synthetic activations: random values through the compressors.
 
-A ReLU's feature map is dead (zero) in squares of `cluster` x `cluster` elements of a channel, drawn from a seed so that
-the fraction of the others is the density; the live values are the sums of three uniform numbers, which no platform
-rounds differently. A pooling layer's feature map is such a feature map pooled by its window. No more than 16 samples
-are drawn, so that a search over batches draws once; large feature maps are cut to a tile of at most 2^18 elements: 64
+A ReLU's feature map is zero in squares of `cluster` x `cluster` elements of a channel, which are sampled from a seed so
+that the nonzero fraction is the density. The nonzero values are sums of three uniform numbers, which no platform rounds
+differently. A pooling layer's feature map is such a feature map pooled by its window. At most 16 samples are generated,
+so that a search over batches generates them once; large feature maps are cut to a tile of at most 2^18 elements: 64
 channels, then rows and columns.
 """
 
@@ -29,13 +29,13 @@ Shape4 = tuple[int, int, int, int]
 
 
 class GeneratedContents:
-    """Activations drawn from a density and a clustering.
+    """Activations sampled from a density and a clustering.
 
     Parameters
     ----------
     fraction_nonzero : density behind every ReLU
-    cluster : side of the squares that are zero or not as a whole, in elements
-    seed : of the drawing
+    cluster : edge of the squares that are zero or not, in elements
+    seed : of the random numbers
     """
 
     def __init__(self, fraction_nonzero: float, cluster: int = 1, seed: int = 0) -> None:
@@ -96,7 +96,7 @@ def max_pool(tensor: NDArray[np.float32], pool: Pooling) -> NDArray[np.float32]:
 def _measured(
     tile: Shape4, pool: Pooling | None, fraction_nonzero: float, cluster: int, seed: int, codec: Codec
 ) -> tuple[float, float]:
-    """Density and fraction of a tile of a feature map."""
+    """Density and compressed fraction of a tile of a feature map."""
     n, c, h, w = tile
     if pool is None:
         tensor = relu_map((n, c, h, w), fraction_nonzero, cluster, seed)

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 @dataclass(frozen=True)
 class PiecewiseLinear:
-    """Straight pieces between points of growing `x`; flat before the first and after the last."""
+    """Linear interpolation between points of growing `x`; constant before the first and after the last."""
 
     points: tuple[tuple[float, float], ...]
 

@@ -40,7 +40,7 @@ class Codec:
 
     @property
     def from_density(self) -> Callable[[float], float] | None:
-        """Gives the code's bytes over the map's, for a density; None for codecs that need more than the density."""
+        """Returns the compressed fraction for a density; None for codecs that need more than the density."""
         stated: Callable[[float, bool], float] | None = getattr(find(self.algorithm), "fraction_of_density", None)
         return None if stated is None else lambda density: stated(density, self.masks)
 
@@ -57,12 +57,12 @@ class Codec:
 
 @dataclass(frozen=True)
 class MapContents:
-    """Contents of a feature map, and the size of its code.
+    """Contents of a feature map, and its compressed size.
 
     Attributes
     ----------
     density : fraction of its elements that aren't zero; None where there is only a ratio
-    share : bytes of its code over its own bytes
+    compressed_fraction : compressed over uncompressed bytes
     origin : source of these, for the user
     """
 

@@ -1,10 +1,10 @@
-"""Measures feature maps over a training: a network learns Fashion-MNIST, with PyTorch on the CPU.
+"""Observes feature maps over a training: a network learns Fashion-MNIST, with PyTorch on the CPU.
 
-It is a small one in the style of VGG, or one of the zoo with fewer channels (`ObservationSettings.reduction`). At
-points of the training, dense at its start, the same images (`ObservationSettings.samples` of the test set) go through
-the network as it then is, and each map's density is recorded; at some of them also the sizes of its codes by the
-compressors in each layout and window, and the feature maps of the first image. None of this changes the training:
-observation has a random generator of its own.
+The network is a small one in the style of VGG, or one of the zoo with fewer channels (`ObservationSettings.reduction`).
+At points of the training, dense at its start, the same images (`ObservationSettings.samples` of the test set) pass the
+network as it then is, and the density of each feature map is recorded. Some points also record the compressed sizes by
+compressor, layout and window, and the feature maps of the first image. None of this changes the training: observation
+has a random generator of its own.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Reduction:
     Attributes
     ----------
     network : its name
-    width : channels and features beside the original's
+    width : channels and features relative to the original's
     size : pixels along an edge of an image
     """
 
@@ -319,7 +319,7 @@ class _ObservedTraining:
             "training": f"SGD, batch {settings.batch}, {settings.epochs} epochs of {self.per_epoch} iterations, "
             f"learning rate {settings.learning_rate} divided by ten after {_text(round(x, 2) for x in settings.drops)} "
             f"of them, momentum {settings.momentum}, weight decay {settings.weight_decay}, seed {settings.seed}; "
-            "weights drawn as He et al. do, biases 0",
+            "weights initialised as He et al. do, biases 0",
             "observed": f"the first {settings.samples} test images, in training mode; accuracy on 2,000 test images",
             "compressors": f"buddysim.compress: {described(settings.algorithms or tensor_algorithms())}",
             "program": f"PyTorch {torch.__version__} on the CPU, one thread, deterministic algorithms: the same "

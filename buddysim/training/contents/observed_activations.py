@@ -1,10 +1,10 @@
-"""Contents of feature maps from a file of activations that were captured, or measured, while a network was trained.
+"""Contents of feature maps from a file of activations that were captured or observed in a training.
 
-Densities are means over the training (straight lines between the points of the file, by iteration), or those of one
-point, the nearest to an epoch. Sizes of codes are there for some points only, so it is their relation to ZVC's (exact
-from the density) that is averaged over these, or taken from the nearest of them. A layout, window or algorithm whose
-sizes the file doesn't have is computed from the feature maps that it holds itself.
-`buddysim.training.contents.depth_mapping` carries all of it over to other networks.
+Densities are means over the training, interpolated linearly between the points of the file, or those of the point
+nearest to an epoch. Only some points have compressed sizes, so their ratio to ZVC's sizes (exact from the density) is
+averaged over these points, or taken from the nearest of them. Sizes of a layout, window or compressor that the file
+lacks are computed from the feature maps that it holds. `buddysim.training.contents.depth_mapping` carries all of it
+over to other networks.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class ObservedActivations:
         return ObservedMap(kind, info.depth, density, compressed_fractions)
 
     def _relation(self, number: int, codec: Codec) -> float | None:
-        """Bytes of a map's code over ZVC's; None where the file has neither sizes nor values of the feature map."""
+        """Compressed size over ZVC's; None if the file has neither sizes nor values of the feature map."""
         seen = self._stored_ratios(number, codec) or self._computed_ratios(number, codec)
         references = {point: zvc_fraction(density, codec.masks) for point, (density, _) in seen.items()}
         relations = {
@@ -107,7 +107,7 @@ class ObservedActivations:
         return mean_over((self._iteration(point), relation) for point, relation in relations.items())
 
     def _stored_ratios(self, number: int, codec: Codec) -> dict[int, tuple[float, TensorRatio]]:
-        """Density and code of a feature map by point, as the file has them."""
+        """Density and compressed size of a feature map by point, as the file has them."""
         ratios = {}
         for point, seen in enumerate(self.activations.points if self.repeated_values else ()):
             statistics = seen.statistics(number)
@@ -118,7 +118,7 @@ class ObservedActivations:
         return ratios
 
     def _computed_ratios(self, number: int, codec: Codec) -> dict[int, tuple[float, TensorRatio]]:
-        """Density and code of a feature map by point, computed where the file has the feature map itself."""
+        """Density and compressed size of a feature map by point, computed where the file has its values."""
         ratios = {}
         for point, stored in self.activations.stored_values:
             values = self.activations.values(point, number) if stored == number else None
@@ -149,7 +149,7 @@ class ObservedActivations:
         )
         values = "" if self.repeated_values else ", values replaced by noise"
         state = "" if self.activations.state == "finished" else f"; {self.activations.state}"
-        return f"measured: {self.activations.path.name}{f' ({subject})' if subject else ''}, {when}{values}{state}"
+        return f"observed: {self.activations.path.name}{f' ({subject})' if subject else ''}, {when}{values}{state}"
 
 
 def observed_activations(
@@ -166,7 +166,7 @@ def sourced_maps(activations: ActivationsFile) -> list[tuple[int, str]]:
 
 
 def _noise_for_values(values: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The same zeros; everything else is drawn anew (never zero)."""
+    """The same zeros; random nonzero values elsewhere."""
     alive = values.view(np.uint32) != 0
     noise = relu_map((1, 1, 1, values.size), 1.0, seed=1).reshape(values.shape)
     return np.where(alive, noise, np.float32(0))

@@ -53,7 +53,7 @@ class OneToOneContents:
                 what = "density" if seen is None else f"sizes for {codec}"
                 raise BuddysimError(f"{self.measured.description}: feature map of {layer.name}: no {what}")
             compressed_fraction = exact(seen.density) if exact else seen.compressed_fractions[codec]
-            return MapContents(seen.density, compressed_fraction, f"measured: {layer.name}")
+            return MapContents(seen.density, compressed_fraction, f"observed: {layer.name}")
 
         return walk(network, dense(codec), codec, sourced)
 

@@ -28,7 +28,7 @@ class Algorithm:
     since : first major version of cuDNN that has it
     passes : those that it computes
     takes : whether it can compute this CONV
-    workspace : bytes that it needs besides X, Y and W
+    workspace : bytes that it needs in addition to X, Y and W
     """
 
     name: str
@@ -155,7 +155,7 @@ ALGORITHMS: dict[str, Algorithm] = {
         Algorithm(
             "gemm", "the matrix of windows is written out", 2, frozenset(("forward",)), _anything, _lowered_input
         ),
-        Algorithm("fft", "one transform per map", 3, _ALL, _fft, _spectra),
+        Algorithm("fft", "one transform per feature map", 3, _ALL, _fft, _spectra),
         Algorithm("fft_tiling", "transforms of 32 x 32 tiles", 4, _ALL, _fft_tiling, _tiled_spectra),
         Algorithm(
             "winograd",

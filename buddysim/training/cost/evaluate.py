@@ -66,11 +66,11 @@ def median_error(errors: Sequence[float]) -> float:
 def median_interval(timings: Sequence[MeasuredPass], errors: Sequence[float]) -> tuple[float, float]:
     """The 95 % interval of the median of absolute relative errors: bootstrap over shapes.
 
-    A shape's batches and passes tend to be off together, so shapes are drawn with all their timings.
+    A shape's batches and passes tend to be off together, so shapes are sampled with all their timings.
 
     Parameters
     ----------
-    timings, found : what was measured, and its error
+    timings, errors : measured passes, and their relative errors
     """
     from scipy import stats
 

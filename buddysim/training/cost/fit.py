@@ -1,7 +1,7 @@
-"""Fits calibrations to timings: `python tools/fit_cost.py` for those that ship, ``buddysim calibrate`` for a user's.
+"""Fits calibrations to timings: `python tools/fit_cost.py` for the shipped ones, ``buddysim calibrate`` for a user's.
 
-A group's efficiency is the median of those that its timings imply, drawn towards what the group has on other GPUs as if
-that were two more shapes. Results are rounded to what ships.
+A group's efficiency is the median of those that its timings imply, weighted with its value on other GPUs as if that
+value were two more shapes. Results are rounded to the digits that ship.
 """
 
 from __future__ import annotations

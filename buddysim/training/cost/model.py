@@ -53,7 +53,7 @@ _DEPTHWISE_RATE = 0.25
 """Fraction of the peak rate that a kernel without matrix products reaches where each channel has filters of its own."""
 
 _STATE_TRAFFIC = 2
-"""A recurrent layer's saved states are written forward and read backward, besides the products' operands."""
+"""A recurrent layer's saved states are written forward and read backward, in addition to the products' operands."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,8 @@ class CostModel:
         if requested != GENERIC and version_of(requested) is None:
             known = sorted({GENERIC, "cudnn2", "cudnn3", *(name for _, name in shipped())})
             raise BuddysimError(
-                f"library {shortened(requested)} is unknown: expected one of {', '.join(known)}{hint(requested, known)}"
+                f"conv_library {shortened(requested)} is unknown: expected one of {', '.join(known)}"
+                f"{hint(requested, known)}"
             )
         check_version(requested)
         fitted = _nearest(loaded.name, requested)

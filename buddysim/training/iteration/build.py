@@ -182,7 +182,7 @@ class _IterationBuilder:
         return self.builder.step(layer, "backward", sum(algorithm.time_ps for algorithm in algorithms), workspace)
 
     def _reads(self, step: StepBuilder, layer: Layer, reading: list[int]) -> None:
-        """Maps and saved state that the step reads, and what is copied back for it alone."""
+        """Feature maps and saved state that the step reads, and the copies back for it alone."""
         for owner in reading:
             self._read_again(step, owner)
         if self._saved_bytes(layer):

@@ -1,7 +1,7 @@
-"""GPU memory of an iteration: what a placer finds, and how much is held, by kind.
+"""GPU memory of an iteration: the addresses that an allocator assigns, and the bytes allocated, by kind.
 
-During a step the GPU holds all tensors from before, and everything that the step allocates; releases count from the
-step's end. Where a placer reserves groups of tensors for the whole iteration, it holds these instead.
+During a step the GPU holds all earlier tensors and all that the step allocates; the step frees tensors at its end. An
+allocator that reserves groups of tensors for the whole iteration holds these groups instead.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from buddysim.training.iteration.program import TENSOR_KINDS, Program, Step, Ten
 UNLIMITED = 1 << 62  # bytes
 
 MemoryOverTime = npt.NDArray[np.int64]
-#: Asked for a smaller workspace where a step's workspace doesn't fit: bytes (0 for none), or None to give up.
+#: Returns a smaller workspace for a step whose workspace does not fit: bytes (0 for none), or None for no smaller one.
 WorkspaceFallback = Callable[[Step, PoolExhausted], int | None]
 #: Whether a tensor counts.
 TensorFilter = Callable[[Tensor], bool]
@@ -35,7 +35,7 @@ def is_not_workspace(tensor: Tensor) -> bool:
 
 
 def is_map_tensor(tensor: Tensor) -> bool:
-    """Maps, codes, decoded copies and gradient maps count (Gist, Section V-A)."""
+    """Feature maps, encodings, decoded copies and gradient maps count (Gist, Section V-A)."""
     return tensor.kind in ("feature_maps", "encoded_maps", "decoded_maps", "gradient_maps")
 
 
@@ -66,16 +66,16 @@ class FailedRequest:
 
 @dataclass(frozen=True)
 class TensorAddresses:
-    """Where the tensors of an iteration lie.
+    """Addresses of the tensors of an iteration.
 
     Attributes
     ----------
     program : the program with its deferred copies launched later
-    addresses : by tensor; -1 where it was never placed, or the placer has no addresses
+    addresses : by tensor; -1 for a tensor that was never allocated, or under an allocator without addresses
     high_water : the highest address in use, in bytes
-    failure : None, or the first request that could not be served; nothing after it is placed
-    deferred : copies that found no room at first, and how many steps later they were launched
-    groups : what is reserved throughout, where that isn't the tensors themselves: of each group its largest member
+    failure : None, or the first request that memory cannot serve; nothing after it is allocated
+    deferred : copies that waited for free memory, and by how many steps
+    groups : for an allocator that reserves groups throughout, the largest member of each; else None
     """
 
     program: Program

@@ -60,7 +60,7 @@ OPTIMIZERS: Mapping[str, Optimizer | None] = {
     "none": None,
     "sgd": _optimizer("sgd", 0, "stochastic gradient descent, no state"),
     "momentum": _optimizer("momentum", 1, "the same with momentum: 4 B for each weight"),
-    "adam": _optimizer("adam", 2, "Adam: two moments, 8 B for each weight"),
+    "adam": _optimizer("adam", 2, "Adam: two moment estimates, 8 B for each weight"),
 }
 
 

@@ -1,8 +1,8 @@
-"""Pinned host memory of an iteration: how much, and whether it suffices.
+"""Pinned host memory of an iteration: its peak, and whether it suffices.
 
-A region is pinned when a copy to the host is launched, and given back when its copy back is over (vDNN, Section III-B).
-It holds what was copied: the feature map, or its code. Where the host encodes it, the smaller region takes its place
-once the step that waits for that is over.
+A region is pinned when a copy to the host is launched, and unpinned when the copy back is over (vDNN, Section III-B).
+It holds the copied feature map or encoding. If the host encodes it again, the smaller region replaces it after the step
+that waits for the host.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def host_pinned(program: Program) -> tuple[int, int]:
 
 
 def host_failure(program: Program, bound: int) -> FailedRequest | None:
-    """The first region that the host's pinned memory has no room for."""
+    """The first region that exceeds the limit of pinned host memory; None if none does."""
     most, _ = host_pinned(program)
     for step, task, held in _regions(program):
         if held > bound:

@@ -1,7 +1,7 @@
 """Decisions of a training scheme before an iteration runs: a `Plan`, made from `TrainingOptions`.
 
-A scheme (one file of `buddysim/training/schemes/`) turns a network, a batch, a machine and a cost model into a plan;
-`build`, the placers and `schedule` carry the plan out and know no scheme.
+A scheme (a file of `buddysim/training/schemes/`) makes a plan from a network, a batch, a machine and a cost model.
+`build`, the allocators and `schedule` carry out the plan; they know no scheme.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Plan:
     ----------
     scheme : name that the scheme answered to
     algorithms : CONV algorithm by layer index, then pass (``"forward"``, ``"backward_data"``, ``"backward_filter"``)
-    stash : how a feature map is kept between its forward and its backward use, by the layer that owns it; the others
-        stay on the GPU as they are. Feature maps that no backward step reads aren't kept at all
+    stash : how a feature map is stored between its forward and its backward use, by the layer that owns it; the others
+        stay on the GPU as they are. Feature maps that no backward step reads are freed
     prefetch : when a feature map that moved comes back: ``"vdnn"`` is the search of vDNN's Fig. 10, ``"just-in-time"``
         launches it with the nearest CONV or FC before the step that reads it, where only in-place layers lie between,
         else with the step right before; ``"on-demand"`` at the start of the step that reads it
@@ -51,8 +51,8 @@ class Plan:
         its backward step, by layer index, each time it is saved (PyTorch's ``save_on_cpu``)
     memory_ratio : how much more than its bytes the GPU's memory holds
     time_factor : by which every computation takes longer
-    footprint_baseline : the plan whose feature maps this one's are held against (`Outcome.footprint_ratio`); None:
-        there is none
+    footprint_baseline : the plan whose footprint this one's is compared with (`IterationOutcome.footprint_ratio`);
+        None: there is none
     notes : decisions worth showing, for example the passes that vDNN's dynamic policy tried
     assumptions : by subject, for the result's provenance; no note repeats one
     """

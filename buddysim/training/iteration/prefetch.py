@@ -30,7 +30,7 @@ def launches(
     prefetch : the rule
     step_layers : the layer of each step that may launch copies for later ones; None for those that may not
     first_backward : the step with which the backward part begins
-    wanted : the layers whose X was offloaded, and the step that reads it first
+    first_reads : for each layer whose X was offloaded, the step that reads it first
     """
     needed = _by_step(first_reads)
     late = _by_step(

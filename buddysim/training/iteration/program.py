@@ -1,10 +1,10 @@
-"""One training iteration as a list of steps, each with what it computes, allocates, launches, waits for and releases.
+"""One training iteration as a list of steps: their computations, allocations, launches, waits and releases.
 
-A step is one computation on the compute stream: a layer's forward or backward pass or a part of it, a forward pass once
-more, a feature map that is encoded or decoded, an update of weights. What runs beside the compute stream is a task: a
-copy over the link, or work of the host. `iteration.build` makes a program, a placer gives its tensors addresses and
-`schedule` puts it on the clock. A program never changes: where copies find no room, the placer returns another one that
-launches them later.
+A step is one computation on the compute stream: a layer's forward or backward pass or a part of it, a recomputation,
+the encoding or decoding of a feature map, an update of weights. A task runs concurrently with the compute stream: a
+copy over the link, or work of the host. `iteration.build` makes a program, an allocator assigns addresses to its
+tensors, and `schedule` computes its times. A program never changes: if copies do not fit, the allocator returns another
+program that launches them later.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Tensor(NamedTuple):
 
 
 class QueuedTask(NamedTuple):
-    """What runs beside the compute stream: a copy over the link, or the host's own work on a copied feature map.
+    """Work concurrent with the compute stream: a copy over the link, or the host's work on a copied feature map.
 
     Attributes
     ----------
@@ -77,9 +77,9 @@ class QueuedTask(NamedTuple):
 class Step:
     """One computation of one layer, with its tasks and the tensors that it allocates, uses and releases.
 
-    Order of events: allocate the tensors of the computation, then room for feature maps that come back during it, then
-    the workspace; launch the tasks that come before or are overlapped; compute; launch those that come after; wait for
-    every task whose `until` it is; release.
+    Order of events: allocate the tensors of the computation, then the prefetched feature maps, then the workspace;
+    launch the tasks that come before or are overlapped; compute; launch those that come after; wait for every task
+    whose `until` it is; release.
 
     Attributes
     ----------
@@ -131,7 +131,7 @@ class Program:
         return next((step.index for step in self.steps if step.pass_ not in FORWARD_PART), len(self.steps))
 
     def stashed(self, tensor: int) -> bool:
-        """Whether a tensor is a feature map, or its code, that is kept from the forward to the backward part."""
+        """Whether a tensor is a feature map or its encoding, stored from the forward to the backward part."""
         first, last = self.lives[tensor]
         is_stored = first < self.first_backward <= last
         return is_stored and self.tensors[tensor].kind in ("feature_maps", "encoded_maps")

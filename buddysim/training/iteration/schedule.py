@@ -46,7 +46,7 @@ class Stall(NamedTuple):
 
 @dataclass(frozen=True)
 class IterationSchedule:
-    """A program on the clock. Steps follow each other without a gap: a step's waiting is part of it."""
+    """A program on the clock. Steps follow each other directly: a step's waiting is part of it."""
 
     program: Program
     records: tuple[StreamOperation, ...]

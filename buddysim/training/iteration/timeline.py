@@ -48,7 +48,7 @@ def run(operations: Sequence[Operation]) -> OperationTimes:
         where an operation waits for one that isn't before it
     """
     count = len(operations)
-    waits = [0] * count  # events that an operation still waits for: its stream's turn counts as one
+    waits = [0] * count  # events that an operation still waits for: the end of its stream's previous one counts as one
     followers: list[list[int]] = [[] for _ in range(count)]
     last: dict[str, int] = {}
     for position, operation in enumerate(operations):
@@ -92,9 +92,9 @@ class Wait(NamedTuple):
 def waits(operations: Sequence[Operation], times: OperationTimes, stream: str = COMPUTE) -> list[Wait]:
     """Where a stream stood still, and on which operations of other streams it waited.
 
-    A gap is attributed from its end backwards: the operation that ended last is to blame for its own duration; where it
-    started inside the gap, the operation that delayed it is to blame for the rest. Of several that ended at the same
-    time, the first one counts.
+    A wait is attributed from its end backwards. The operation that ended last is the cause for its own duration; if it
+    started within the wait, the operation that delayed it is the cause of the rest. Of several operations that ended at
+    the same time, the first one counts.
     """
     previous: list[int] = []
     last: dict[str, int] = {}

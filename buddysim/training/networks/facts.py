@@ -14,7 +14,7 @@ FLOPS_RULE = (
     "backward: twice the forward FLOPs of layers with weights or two factors, once those of others"
 )
 MEMORY_RULE = (
-    "each feature map that a step reads once (in-place layers share theirs); two gradient maps of the largest size; "
+    "each feature map that a step reads once (in-place layers share one); two gradient maps of the largest size; "
     "saved_by_torch: what PyTorch's autograd keeps between forward and backward on a GPU, without weights"
 )
 

@@ -317,7 +317,7 @@ class _Reader:
             shape = self.graph.tensors[operator.outputs[0]].shape
             return "mask", {"heads": shape[1] if len(shape) == 4 else 1, "buffer": True}
         if operator.arguments.get("alpha", 1) != 1 or len(operator.inputs) != 2 or self.weights(operator):
-            self._refuse(operator, "a sum of something other than two maps")
+            self._refuse(operator, "a sum of something other than two feature maps")
         return "add", {}
 
     def concat(self, operator: Operator) -> tuple[str, dict[str, Any]]:

@@ -106,8 +106,8 @@ class Layer:
     backward_reads : what its backward step reads: a subset of ``{"x", "y", "dy", "mask"}``
     flops : of its forward step, of one sample
     element_bytes : of an element of its output, where that isn't the network's: 8 of token numbers
-    saved_sample_bytes, saved_fixed_bytes : what its forward step leaves for its backward step besides x and y (dropout
-        mask, statistics, states of a recurrent layer): for each sample, and once for any batch
+    saved_sample_bytes, saved_fixed_bytes : what its forward step leaves for its backward step in addition to x and y
+        (dropout mask, statistics, states of a recurrent layer): for each sample, and once for any batch
     attributes : names and values, as the network's description has them
     """
 

@@ -102,7 +102,7 @@ class AutogradSaved:
     map_elements : elements that are as wide as those of feature maps: copies of its inputs, inner results
     sample_bytes, fixed_bytes : masks, indices, statistics, for each sample, and once for any batch
     weights : elements of parameters and of a module's buffers
-    weights_for_dx : elements of parameters that are kept only where the gradient of the input is wanted
+    weights_for_dx : elements of parameters that are saved only if the gradient of the input is computed
     """
 
     inputs: tuple[int, ...] = ()
@@ -217,7 +217,7 @@ def tokens(shape: Shape) -> tuple[int, int]:
 
 
 def one_value_each(per_element_flops: int) -> Callable[[Inputs, Attributes], LayerProperties]:
-    """The rule of a layer that turns every element into one, at a fixed number of FLOPs."""
+    """The rule of a layer that computes one element from each element, at a fixed number of FLOPs."""
 
     def infer(inputs: Inputs, attributes: Attributes) -> LayerProperties:
         return LayerProperties(inputs[0], flops=per_element_flops * elements(inputs[0]))

@@ -16,7 +16,7 @@ def reduced(network: Network, width: float, size: int, classes: int) -> Network:
 
     Parameters
     ----------
-    width : channels and features beside the original's: multiples of 4, at least 8
+    width : channels and features relative to the original's: multiples of 4, at least 8
     size : pixels along an edge of an image
     classes : outputs of the last CONV or FC layer, which scores them
     """

@@ -17,7 +17,7 @@ from buddysim.training.networks.graph import Layer, Network
 class NetworkModule(nn.Module):  # type: ignore[misc]
     """Computes a network; of a closing softmax it gives the scores, as a loss takes them.
 
-    Weights of CONV and FC layers are drawn as He et al. (ICCV 2015) do, biases are 0.
+    Weights of CONV and FC layers are initialised as He et al. (ICCV 2015) do, biases are 0.
 
     Parameters
     ----------

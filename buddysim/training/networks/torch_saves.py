@@ -1,8 +1,8 @@
-"""Tensors that PyTorch's autograd keeps for the backward step of each layer (2.13).
+"""Tensors that PyTorch's autograd saves for the backward step of each layer (2.13).
 
-What a kind of layer keeps is declared with it (`Kind.saves`). It differs from what vDNN's cuDNN layers read: max
-pooling keeps its input and the places of the largest elements and not its output, average pooling its input. Where no
-layer before has weights, nothing wants a gradient and nothing is kept.
+Each kind of layer declares the tensors that it saves (`LayerKind.saves`). They differ from what vDNN's cuDNN layers
+read: max pooling saves its input and the indices of the largest elements, not its output; average pooling saves its
+input. If no earlier layer has weights, no gradient is computed and nothing is saved.
 """
 
 from __future__ import annotations

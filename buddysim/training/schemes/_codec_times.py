@@ -64,7 +64,7 @@ class GpuCodec:
     source: str
 
     def code(self, byte_count: int, sparsity: float, code_bytes: int) -> Encoding:
-        """A map's code, with the times that it takes."""
+        """The encoding of a feature map, with its times."""
         timing = self.times.at(byte_count, sparsity, self.launch)
         return Encoding(code_bytes, round(timing.compress_ps * self.slower), round(timing.decode_ps * self.slower))
 

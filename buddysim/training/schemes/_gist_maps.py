@@ -1,7 +1,7 @@
-"""Which feature map takes which of Gist's encodings: by the layer that made it and those that read it (Section III).
+"""Gist's encoding of each feature map, by the layer that writes it and the layers that read it (Section III).
 
 - ReLU-Pool: a ReLU's output that only max pools read, with windows of at most 16 elements. Their backward steps need
-  the place of each window's largest element, not X and Y; so the ReLU's backward step alone reads it, bit by bit.
+  the index of each window's largest element, not X and Y, so the ReLU's backward step alone reads it, bit by bit.
 - ReLU/Pool-CONV: a ReLU's or a pooling layer's output that a CONV layer reads.
 - Others, and the input where it is a feature map: CNTK's networks subtract a mean from the image in a layer of their
   own (its AlexNet_ImageNet.cntk, VGG16_ImageNet.cntk, InceptionV3.bs), whose output the first CONV layer reads in both
@@ -70,7 +70,7 @@ def readers(network: Network, owner: int) -> Iterator[Layer]:
 
 
 def pooling_index_bytes(pool: Layer, batch: int) -> int:
-    """Bytes of the places of the largest elements of a max pool's windows."""
+    """Bytes of the indices of the largest elements of a max pool's windows."""
     return positions_bytes(pool.output_elements * batch)
 
 

@@ -61,7 +61,7 @@ class CompressedCopies:
     made_by: str
 
     def moved_bytes(self, byte_count: int, layer: int) -> int:
-        """Bytes of a map's code, to the nearest."""
+        """Bytes of a compressed feature map, rounded."""
         return round(byte_count * self.contents[layer].compressed_fraction)
 
     def copy_ps(self, byte_count: int, layer: int, direction: Direction) -> int:
@@ -71,7 +71,7 @@ class CompressedCopies:
         return self.link.latency_ps + cdma_engine.copy_ps(byte_count, moved, rate, self.cap_bytes_per_s)
 
     def compressed_stashes(self, stashes: Mapping[int, Stash], network: Network, batch: int) -> dict[int, Stash]:
-        """The stashes with their copies compressed; host memory still has room for the feature maps as they are."""
+        """The stashes with their copies compressed; host memory is pinned for the uncompressed feature maps."""
         compressed = {}
         for owner, stash in stashes.items():
             size, writer = network.output_bytes(owner, batch), network.last_writer(owner)

@@ -193,11 +193,11 @@ class _EncodingBuilder:
         return by_owner
 
     def backward_reads(self) -> dict[int, frozenset[str]]:
-        """Max pools behind a binarized feature map read places and dY alone."""
+        """Max pools behind a binarized feature map read pooling indices and dY alone."""
         return {pool.index: frozenset({"mask", "dy"}) for pool in self._pools()}
 
     def saved_bytes(self) -> dict[int, int]:
-        """The bytes of these places."""
+        """Bytes of these pooling indices."""
         return {pool.index: pooling_index_bytes(pool, self.batch) for pool in self._pools()}
 
     def step_ps(self) -> dict[tuple[int, str], int]:

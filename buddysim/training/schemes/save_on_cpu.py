@@ -43,6 +43,6 @@ def plan(
 
 
 def _items(network: Network, saved: SavedTensors, batch: int) -> tuple[tuple[str, int], ...]:
-    items = [("map", network.output_bytes(index, batch)) for index in saved.feature_maps]
+    items = [("feature_map", network.output_bytes(index, batch)) for index in saved.feature_maps]
     items += [("state", saved.state_bytes), ("weights", saved.weight_bytes)]
     return tuple((name, byte_count) for name, byte_count in items if byte_count)

@@ -43,7 +43,7 @@ def offloaded(network: Network, policy: str) -> frozenset[int]:
 
 
 def moved_inputs(network: Network, layers: AbstractSet[int]) -> dict[int, Stash]:
-    """Stashes of the feature maps that these layers offload: each X of theirs that no later layer reads (Fig. 3)."""
+    """Stashes of the feature maps that these layers offload: every X that no later layer reads (Fig. 3)."""
     return {
         owner: Stash(offload=Offload())
         for index in sorted(layers)

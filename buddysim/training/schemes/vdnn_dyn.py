@@ -1,10 +1,11 @@
-"""vDNN's dynamic policy (Section III-C): profiling passes that trade memory for speed until the network fits.
+"""vDNN's dynamic policy (Section III-C): planning passes that trade memory for speed until the network fits.
 
-1. All X offloaded, CONV algorithms without workspace: can the network be trained at all?
-2. The fastest algorithms, offloading nothing, then X of CONV layers, then all X: the first that fits is taken.
-3. Greedy: the fastest algorithms again, with X of CONV layers offloaded, then all X. Where the pool can't serve a
-   layer's workspace at its turn, with everything that lives then, it takes its next algorithm in order of speed, down
-   to implicit GEMM. The first policy that gets through is taken.
+1. All X offloaded, CONV algorithms without workspace: if this does not fit, the network cannot be trained.
+2. The fastest algorithms with no offload, then with X of CONV layers offloaded, then with all X offloaded. The first
+   configuration that fits is taken.
+3. Greedy: the fastest algorithms again, with X of CONV layers offloaded, then all X. Where the pool cannot serve a
+   layer's workspace next to all live tensors, the layer takes its next algorithm in order of speed, down to implicit
+   GEMM. The first policy that fits is taken.
 4. The configuration of 1.
 """
 
@@ -125,7 +126,7 @@ class _Downgrades:
         )
 
     def relief(self, step: Step, short: PoolExhausted) -> int | None:
-        """The step's workspace after one downgrade; the backward passes run one after the other and share theirs."""
+        """The step's workspace after one downgrade; backward passes share one workspace."""
         if step.layer not in self.algorithms:
             return None
         algorithms = self.algorithms[step.layer]

@@ -64,7 +64,7 @@ def test_means_over_training_weighted_by_iterations(file: Path) -> None:
     assert found["relu3"].density == pytest.approx((0.5 + 0.291666667) / 2)
     assert found["relu6"].density == pytest.approx((10 * 0.1875 + 20 * 0.125) / 30)
     assert found["pool1"].density == 0.75
-    assert source.description == "measured: by-hand.maps (small on nothing), mean of 3 points, iterations 0 to 30"
+    assert source.description == "observed: by-hand.maps (small on nothing), mean of 3 points, iterations 0 to 30"
 
 
 def test_an_interrupted_file_says_so_and_what_follows_the_end_is_refused(file: Path) -> None:

@@ -1,4 +1,4 @@
-"""Placers: what gives the tensors of an iteration their addresses in GPU memory, one file each."""
+"""Allocators: assign addresses in GPU memory to the tensors of an iteration, one file each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["POOL", "Allocator", "LiveSetCounter", "PoolAllocator", "StaticGroups
 
 
 class Allocator(Protocol):
-    """A way to lay out the tensors of an iteration."""
+    """Assigns addresses to the tensors of an iteration."""
 
     def allocate(
         self,
@@ -23,21 +23,21 @@ class Allocator(Protocol):
         pool_policy: FitPolicy = "best-fit",
         relief: WorkspaceFallback | None = None,
     ) -> TensorAddresses:
-        """Addresses for every tensor, or the first request that could not be served.
+        """Addresses of every tensor, or the first request that memory cannot serve.
 
         Parameters
         ----------
         capacity : bytes of GPU memory; None for as much as it takes
         pool_policy : how a pool picks a free block
-        relief : of a pool that runs over
+        relief : gives smaller workspaces where the pool runs out of memory
         """
 
     def min_bytes(self, program: Program, counted: TensorFilter = is_any_tensor) -> int:
-        """GPU memory without which the iteration can't be placed.
+        """GPU memory without which the iteration cannot be allocated.
 
         Parameters
         ----------
-        counted : leaves out the tensors for which it says False
+        counted : leaves out the tensors for which it returns False
         """
 
 

@@ -27,9 +27,9 @@ from buddysim.training.iteration.program import Program, QueuedTask, Step, Tenso
 class PoolAllocator:
     """A pool as large as the GPU's memory, as vDNN's (Section III-B).
 
-    A feature map that was to come back during a computation waits for the next step where the pool has no room for it,
-    or where it would take the step's workspace its room: `TensorAddresses.program` has the copy there. Tensors that a
-    step needs for its own computation can't wait.
+    A prefetch that overlaps a computation waits for the next step in two cases: the pool has no free block for the
+    feature map, or the feature map would take the block of the step's workspace. `TensorAddresses.program` has the copy
+    in the later step. Tensors that a step needs for its own computation cannot wait.
     """
 
     def allocate(
@@ -44,13 +44,13 @@ class PoolAllocator:
         return _AllocationRun(program, pool, relief).placement()
 
     def min_bytes(self, program: Program, counted: TensorFilter = is_any_tensor) -> int:
-        """The least GPU memory that can hold the iteration, however the pool places it and whichever copies wait."""
+        """The least GPU memory that can hold the iteration, whatever addresses it gets and whichever copies wait."""
         return _min_bytes(program, ALIGNMENT, counted)
 
 
 @dataclass(frozen=True)
 class LiveSetCounter:
-    """The bytes that live at once, and no addresses. Copies back wait for room as in `PoolAllocator`."""
+    """The bytes that are live at once, without addresses. Prefetches wait for free memory as in `PoolAllocator`."""
 
     def allocate(
         self,

@@ -1,8 +1,8 @@
-"""Static allocation, as CNTK plans it before the first iteration: tensors whose lives don't meet share a region.
+"""Static allocation, as CNTK plans it before the first iteration: tensors with disjoint lifetimes share a region.
 
 Gist, Section IV-C: structures are sorted by size, and groups formed of those that don't overlap; a group costs its
-largest member. Where the paper is silent: each goes to the smallest group that takes it, of equal ones the oldest;
-lives are inclusive of their first and last step. `ref_memory.ref_groups` is its twin.
+largest member. Where the paper does not say: each goes to the smallest group that takes it, of equal ones the oldest;
+lifetimes include their first and last step. `ref_memory_usage.ref_groups` is the reference model.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How attention and the stock layers of transformers read: as the functions that they call in training.
 
 ``torch.nn.MultiheadAttention`` puts tokens outside samples, projects queries, keys and values with one product where
-they are one tensor, and moves the results apart with a copy. Asked for no weights, it takes the fused kernel.
+they are one tensor, and moves the results apart with a copy. Without returned weights, it takes the fused kernel.
 """
 
 from __future__ import annotations
@@ -254,5 +254,5 @@ def _causal(
     """Whether later tokens are masked; any other mask is refused."""
     stated = arguments.get(flag) is True
     if any(arguments.get(name) is not None for name in refused) or (arguments.get(mask) is not None and not stated):
-        reader.refuse(node, f"attention with a mask, but for {mask} beside {flag}=True")
+        reader.refuse(node, f"attention with a mask, but for {mask} with {flag}=True")
     return stated

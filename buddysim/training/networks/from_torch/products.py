@@ -56,7 +56,7 @@ def read_scaled(reader: Reader, node: fx.Node) -> int:
     if len(factors) == 1:
         return reader.add("scale", node, factors)
     if getattr(node.target, "__name__", node.target) != "mul":
-        reader.refuse(node, "a division of two maps")
+        reader.refuse(node, "a division of two feature maps")
     return reader.add("multiply", node, factors)
 
 

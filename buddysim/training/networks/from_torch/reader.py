@@ -174,7 +174,7 @@ class Reader:
         return layers
 
     def laid_out(self, node: fx.Node, order: Sequence[int]) -> bool:
-        """Whether a node's elements lie in memory in this order of its extents, without gaps."""
+        """Whether a node's elements lie in memory in this order of its extents, contiguously."""
         shape, strides = shape_of(node), _first_meta(node).stride
         step = 1
         for extent in reversed(order):

@@ -47,7 +47,7 @@ def _lrn(inputs: Inputs, attributes: Attributes) -> LayerProperties:
 
 
 def _batchnorm_saves(layer: Layer, inputs: Inputs, device: Device) -> AutogradSaved:
-    """With the scale and the running statistics; not counted: what cuDNN reserves besides, in its fused variants."""
+    """With the scale and the running statistics; what cuDNN reserves in its fused variants is not counted."""
     channels = inputs[0][0]
     return AutogradSaved((0,), fixed_bytes=layer.saved_fixed_bytes, weights=layer.parameters // 2 + 2 * channels)
 

@@ -48,7 +48,7 @@ _INDEX_BYTES = 8
 
 
 def _maxpool_saves(layer: Layer, inputs: Inputs, device: Device) -> AutogradSaved:
-    """Its input and the place of the largest element of each window."""
+    """Its input and the index of the largest element of each window."""
     return AutogradSaved((0,), sample_bytes=_INDEX_BYTES * layer.output_elements)
 
 

@@ -19,7 +19,7 @@ from buddysim.training.networks.graph import Network
 
 
 class ZooEntry:
-    """A network by its name, built when it is first asked for."""
+    """A network by its name, built at its first use."""
 
     def __init__(self, name: str, build: Callable[..., Network]) -> None:
         self.name, self.build = name, build

@@ -25,13 +25,13 @@ def conv_norm(
     bias: bool = False,
     **shape: Any,
 ) -> int:
-    """A convolution, its batch normalisation and, if asked for, a ReLU in place; returns the last of them."""
+    """A convolution, its batch normalisation and an optional ReLU in place; returns the last of them."""
     net.add("conv", name=name, inputs=after, channels=channels, bias=bias, **shape)
     last = net.add("batchnorm", name=f"{name}/norm")
     return net.add("relu", name=f"{name}/relu") if relu else last
 
 
 def close(net: NetworkBuilder, name: str, classes: int) -> None:
-    """The fully connected layer that scores the classes, and their shares."""
+    """The fully connected layer that scores the classes, and their probabilities."""
     net.add("fc", name=name, features=classes)
     net.add("softmax", name="softmax")
