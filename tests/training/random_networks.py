@@ -49,8 +49,8 @@ def networks(draw: st.DrawFn) -> Network:
     ends = [0]  # what later layers may read: never the inside of an in-place chain
     for _ in range(draw(st.integers(1, 9))):
         kind = draw(st.sampled_from(FEATURES))
-        wanted = 2 if kind in ("concat", "add") else 1
-        inputs = tuple(dict.fromkeys(ends[-1 - draw(st.integers(0, min(3, len(ends) - 1)))] for _ in range(wanted)))
+        n_inputs = 2 if kind in ("concat", "add") else 1
+        inputs = tuple(dict.fromkeys(ends[-1 - draw(st.integers(0, min(3, len(ends) - 1)))] for _ in range(n_inputs)))
         add(kind, inputs)
         if kind == "conv" and draw(st.booleans()):
             add("relu", (len(layers) - 1,), in_place=True)

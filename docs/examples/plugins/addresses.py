@@ -31,7 +31,7 @@ def import_trace(args: argparse.Namespace, command: str, progress: Callable[[str
             addresses.append(int(address, 16))
         except (KeyError, ValueError):
             raise BuddysimError(f"{args.file}: line {number}: expected 'load 0x...' or 'store 0x...'") from None
-    assumed = {"gaps": "none between accesses", "contents": "not in the file"}
+    assumed = {"compute_gaps": "none between accesses", "contents": "not in the file"}
     with TraceWriter(
         args.output, Provenance("addresses", buddysim.__version__, args.file, "-", command, assumed)
     ) as writer:

@@ -1,4 +1,4 @@
-"""Memory of an iteration as one would explain it: twins of `memory.levels`, `pinned.host_pinned`, `placers.Groups`."""
+"""Reference models of `memory_usage.levels`, `pinned.host_pinned` and `allocators.StaticGroups`, step by step."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from buddysim.training.iteration.program import Program, TensorKind
 def ref_levels(program: Program) -> list[dict[TensorKind, int]]:
     """Bytes held during each step by kind, without those that are 0: who is alive is written down step by step."""
     alive = set(program.resident)
-    found = []
+    levels = []
     for step in program.steps:
         alive |= set(step.allocate)
         held: dict[TensorKind, int] = {}
         for tensor in (program.tensors[number] for number in alive):
             held[tensor.kind] = held.get(tensor.kind, 0) + tensor.byte_count
-        found.append({kind: byte_count for kind, byte_count in held.items() if byte_count})
+        levels.append({kind: byte_count for kind, byte_count in held.items() if byte_count})
         alive -= set(step.release)
-    return found
+    return levels
 
 
 def ref_pinned(program: Program) -> int:

@@ -1,4 +1,4 @@
-"""A program on the clock in the plainest form: step by step, with when each stream is free. Twin of `schedule`."""
+"""Reference model of `schedule`: a program on the clock, step by step, with the time at which each stream is free."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class RefSchedule:
 
 def ref_schedule(program: Program) -> RefSchedule:
     """The same times as `buddysim.training.iteration.schedule.schedule`."""
-    found = RefSchedule()
+    result = RefSchedule()
     free: dict[str, int] = {}  # when a stream has done all that it was given so far
 
     def launch(step: Step, timing: CopyTiming, earliest: int) -> list[int]:
@@ -25,9 +25,9 @@ def ref_schedule(program: Program) -> RefSchedule:
         ends = []
         for task in (program.tasks[number] for number in step.tasks):
             if task.timing == timing:
-                start = max([earliest, free.get(task.stream, 0), *(found.tasks[other][1] for other in task.after)])
+                start = max([earliest, free.get(task.stream, 0), *(result.tasks[other][1] for other in task.after)])
                 free[task.stream] = start + task.duration_ps
-                found.tasks[task.number] = start, start + task.duration_ps
+                result.tasks[task.number] = start, start + task.duration_ps
                 ends.append(start + task.duration_ps)
         return ends
 
@@ -38,7 +38,7 @@ def ref_schedule(program: Program) -> RefSchedule:
         launch(step, "overlapped", begin)
         computed = max([begin, *fetched]) + step.compute_ps
         launch(step, "after", computed)
-        awaited = [end for number, (_, end) in found.tasks.items() if program.tasks[number].until == step.index]
+        awaited = [end for number, (_, end) in result.tasks.items() if program.tasks[number].until == step.index]
         now = max([computed, *awaited])
-        found.steps.append((begin, now))
-    return found
+        result.steps.append((begin, now))
+    return result

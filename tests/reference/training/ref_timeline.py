@@ -1,7 +1,7 @@
 """The timeline in its plainest form: go over the streams again and again, and start what may start.
 
-The twin of `timeline`. At an instant, each stream looks at its first operation that hasn't started; when that is free
-to go, it starts. Then the clock moves on to the next end of an operation that runs.
+The reference model of `timeline`. At an instant, each stream looks at its first operation that hasn't started; when
+that is free to go, it starts. Then the clock moves on to the next end of an operation that runs.
 """
 
 from __future__ import annotations

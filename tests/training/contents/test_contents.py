@@ -53,7 +53,7 @@ def by_name(network: Network, contents: dict) -> dict:
     return {layer.name: contents[layer.index] for layer in network.layers}
 
 
-def observed(**shares: float) -> DepthMappedContents:
+def observed(**fractions: float) -> DepthMappedContents:
     rows = [ObservedMap("relu", 0.0, 0.5), ObservedMap("relu", 1.0, 0.25), ObservedMap("pool", 0.0, 0.75)]
     return DepthMappedContents([*rows, ObservedMap("fc-relu", 0.0, 0.125)], "by hand")
 
@@ -67,8 +67,8 @@ def test_the_document_names_the_kinds_of_every_rule() -> None:
 
 def test_roles_are_kinds_with_a_relative_depth() -> None:
     network = chain()
-    found = {network.layers[index].name: (role.kind, role.depth) for index, role in roles(network).items()}
-    assert found == {
+    role_by_layer = {network.layers[index].name: (role.kind, role.depth) for index, role in roles(network).items()}
+    assert role_by_layer == {
         "relu0": ("relu", 0.0),
         "relu1": ("relu", 0.5),
         "relu2": ("relu", 1.0),
@@ -79,8 +79,8 @@ def test_roles_are_kinds_with_a_relative_depth() -> None:
 
 def test_observations_carry_over_by_kind_and_depth() -> None:
     network = chain()
-    found = by_name(network, observed().contents(network, 4, ZVC))
-    densities = {name: contents.density for name, contents in found.items()}
+    contents = by_name(network, observed().contents(network, 4, ZVC))
+    densities = {name: contents.density for name, contents in contents.items()}
     assert densities == {
         "input": 1.0,
         "conv0": 1.0,
@@ -96,20 +96,20 @@ def test_observations_carry_over_by_kind_and_depth() -> None:
         "drop": 0.125 * 0.75,
         "fc1": 1.0,
     }
-    assert found["relu0"].compressed_fraction == 0.5 + 1 / 32
-    assert found["conv0"].compressed_fraction == found[network.layers[0].name].compressed_fraction == DENSE
-    assert found["drop"].compressed_fraction == pytest.approx(0.125 * 0.75 + 1 / 32)
+    assert contents["relu0"].compressed_fraction == 0.5 + 1 / 32
+    assert contents["conv0"].compressed_fraction == contents[network.layers[0].name].compressed_fraction == DENSE
+    assert contents["drop"].compressed_fraction == pytest.approx(0.125 * 0.75 + 1 / 32)
 
 
 def test_masks_may_be_left_out() -> None:
     network = chain()
-    found = by_name(network, observed().contents(network, 4, Codec(masks=False)))
-    assert found["relu0"].ratio == 2.0
-    assert found["conv0"].ratio == 1.0
-    assert found["drop"].ratio == pytest.approx(1 / (0.125 * 0.75))
+    contents = by_name(network, observed().contents(network, 4, Codec(masks=False)))
+    assert contents["relu0"].ratio == 2.0
+    assert contents["conv0"].ratio == 1.0
+    assert contents["drop"].ratio == pytest.approx(1 / (0.125 * 0.75))
 
 
-def test_pooling_leaves_the_share_of_zeros_that_it_left_where_it_was_seen() -> None:
+def test_pooling_retains_the_observed_fraction_of_zeros() -> None:
     net = NetworkBuilder("late", (3, 16, 16))
     for number in range(2):
         net.add("conv", name=f"conv{number}", channels=8, kernel=3, pad=1)
@@ -127,8 +127,8 @@ def test_other_codes_keep_their_relation_to_zvc() -> None:
         ObservedMap("relu", 1.0, 0.25, {rle: 0.7 * (0.25 + 1 / 32)}),
     ]
     network = chain()
-    found = by_name(network, DepthMappedContents(seen, "by hand").contents(network, 4, rle))
-    assert found["relu1"].compressed_fraction == pytest.approx(0.6 * (0.375 + 1 / 32))
+    contents = by_name(network, DepthMappedContents(seen, "by hand").contents(network, 4, rle))
+    assert contents["relu1"].compressed_fraction == pytest.approx(0.6 * (0.375 + 1 / 32))
     with pytest.raises(BuddysimError, match=r"by hand: no sizes for rle, NCHW, windows of 4096 B: expected one of rle"):
         DepthMappedContents(seen, "by hand").contents(network, 4, Codec("rle"))
     with pytest.raises(BuddysimError, match="no feature map behind a CONV layer and a ReLU"):
@@ -145,10 +145,10 @@ def test_joins_are_weighted_by_size_and_sums_are_dense() -> None:
     behind = net.add("conv", name="behind", channels=8, kernel=1)
     net.add("add", name="sum", inputs=[first, behind])
     network = net.build()
-    found = by_name(network, observed().contents(network, 1, ZVC))
-    assert found["joined"].density == pytest.approx((8 * 0.5 + 24 * 0.375) / 32)
-    assert found["joined"].compressed_fraction == pytest.approx((8 * 0.5 + 24 * 0.375) / 32 + 1 / 32)
-    assert found["sum"].density == 1.0
+    contents = by_name(network, observed().contents(network, 1, ZVC))
+    assert contents["joined"].density == pytest.approx((8 * 0.5 + 24 * 0.375) / 32)
+    assert contents["joined"].compressed_fraction == pytest.approx((8 * 0.5 + 24 * 0.375) / 32 + 1 / 32)
+    assert contents["sum"].density == 1.0
 
 
 def test_a_pool_over_the_whole_map_is_dense() -> None:
@@ -198,24 +198,24 @@ def test_a_table(tmp_path: Path) -> None:
     path.write_text(TABLE)
     network = chain()
     source = TableContents.read(path)
-    found = by_name(network, source.contents(network, 4, ZVC))
-    assert found["relu0"].compressed_fraction == 0.5
-    assert found["norm"].compressed_fraction == 0.5
-    assert found["relu1"].compressed_fraction == 0.1 + 1 / 32
-    assert found["relu2"].compressed_fraction == 0.25
-    assert found["fcrelu"].density == 0.2
-    assert found["pool"].compressed_fraction == DENSE
-    assert "not named, taken as dense" in found["pool"].origin
+    contents = by_name(network, source.contents(network, 4, ZVC))
+    assert contents["relu0"].compressed_fraction == 0.5
+    assert contents["norm"].compressed_fraction == 0.5
+    assert contents["relu1"].compressed_fraction == 0.1 + 1 / 32
+    assert contents["relu2"].compressed_fraction == 0.25
+    assert contents["fcrelu"].density == 0.2
+    assert contents["pool"].compressed_fraction == DENSE
+    assert "not named, taken as dense" in contents["pool"].origin
     assert str(path) in source.description
 
 
 def test_a_table_as_csv(tmp_path: Path) -> None:
     path = tmp_path / "densities.csv"
     path.write_text("layer,kind,depth,density,ratio\nrelu*,,,0.5,\n,pool,0.0,,1.25\n")
-    found = by_name(chain(), TableContents.read(path).contents(chain(), 4, ZVC))
-    assert found["relu0"].compressed_fraction == found["relu2"].compressed_fraction == 0.5 + 1 / 32
-    assert found["pool"].compressed_fraction == 0.8
-    assert found["fcrelu"].density == 1.0
+    contents = by_name(chain(), TableContents.read(path).contents(chain(), 4, ZVC))
+    assert contents["relu0"].compressed_fraction == contents["relu2"].compressed_fraction == 0.5 + 1 / 32
+    assert contents["pool"].compressed_fraction == 0.8
+    assert contents["fcrelu"].density == 1.0
 
 
 @pytest.mark.parametrize(

@@ -57,18 +57,18 @@ def test_a_measurement_is_the_same_every_time(data: Path, tmp_path: Path) -> Non
     assert torch.get_num_threads() == threads
     assert not torch.are_deterministic_algorithms_enabled()
     assert state.shape == torch.random.get_rng_state().shape
-    found = load_activations(tmp_path / "a")
-    assert [point.iteration for point in found.points] == iterations_observed(12, settings)[0]
+    activations = load_activations(tmp_path / "a")
+    assert [point.iteration for point in activations.points] == iterations_observed(12, settings)[0]
     assert reports[-1] == (12, 12)
-    sizes = [len(point.maps[0].sizes) for point in found.points if point.iteration in (0, 6, 12)]
+    sizes = [len(point.maps[0].sizes) for point in activations.points if point.iteration in (0, 6, 12)]
     assert sizes == [3 * len(tensor_algorithms())] * 3  # each in three layouts
-    assert found.points[-1].epoch == 2
-    assert (found.points[0].learning_rate, found.points[-1].learning_rate) == (0.01, pytest.approx(0.001))
-    kinds = [m.kind for m in found.maps]
+    assert activations.points[-1].epoch == 2
+    assert (activations.points[0].learning_rate, activations.points[-1].learning_rate) == (0.01, pytest.approx(0.001))
+    kinds = [m.kind for m in activations.maps]
     assert (kinds.count("conv"), kinds.count("relu"), kinds.count("maxpool")) == (6, 8, 3)
-    assert [m.depth for m in found.maps if m.kind == "conv"] == pytest.approx([0, 0.2, 0.4, 0.6, 0.8, 1])
-    assert found.densities[0, 0] == 1.0
-    assert all(found.values(point, number).shape[0] == 1 for point, number in found.stored_values)
+    assert [m.depth for m in activations.maps if m.kind == "conv"] == pytest.approx([0, 0.2, 0.4, 0.6, 0.8, 1])
+    assert activations.densities[0, 0] == 1.0
+    assert all(activations.values(point, number).shape[0] == 1 for point, number in activations.stored_values)
 
 
 def test_a_reduced_network_of_the_zoo(data: Path, tmp_path: Path) -> None:
@@ -80,14 +80,14 @@ def test_a_reduced_network_of_the_zoo(data: Path, tmp_path: Path) -> None:
     last = []
     for size_points in (3, 2):
         observe_training(tmp_path / "a", replace(settings, size_points=size_points))
-        found = load_activations(tmp_path / "a")
-        assert not found.stored_values
-        assert [m.name for m in found.maps[1:]] == [
+        activations = load_activations(tmp_path / "a")
+        assert not activations.stored_values
+        assert [m.name for m in activations.maps[1:]] == [
             layer.name for layer in Network.load("resnet20").layers if layer.kind in ("relu", "avgpool")
         ]
-        assert found.maps[1].shape == (8, 8, 8)
-        last.append(found.points[-1])
-    assert [point.epoch for point in found.points] == [0, 2]
+        assert activations.maps[1].shape == (8, 8, 8)
+        last.append(activations.points[-1])
+    assert [point.epoch for point in activations.points] == [0, 2]
     assert last[0] == last[1]  # what was observed in between changed nothing
     assert {(s.algorithm, s.layout, s.window) for s in last[0].maps[1].sizes} == {("rle", "NCHW", 4096)}
 

@@ -57,13 +57,13 @@ def by_name(network: Network, contents: dict) -> dict:
 def test_means_over_training_weighted_by_iterations(file: Path) -> None:
     network = Network.load("alexnet")
     source = observed_activations(str(file))
-    found = by_name(network, source.contents(network, 4, Codec()))
-    assert found["relu1"].density == 0.5
+    contents = by_name(network, source.contents(network, 4, Codec()))
+    assert contents["relu1"].density == 0.5
     # 0.5 at iteration 0, 0.25 at 10 and at 30: (10 x 0.375 + 20 x 0.25) / 30.
-    assert found["relu5"].density == pytest.approx(0.291666667)
-    assert found["relu3"].density == pytest.approx((0.5 + 0.291666667) / 2)
-    assert found["relu6"].density == pytest.approx((10 * 0.1875 + 20 * 0.125) / 30)
-    assert found["pool1"].density == 0.75
+    assert contents["relu5"].density == pytest.approx(0.291666667)
+    assert contents["relu3"].density == pytest.approx((0.5 + 0.291666667) / 2)
+    assert contents["relu6"].density == pytest.approx((10 * 0.1875 + 20 * 0.125) / 30)
+    assert contents["pool1"].density == 0.75
     assert source.description == "observed: by-hand.maps (small on nothing), mean of 3 points, iterations 0 to 30"
 
 
@@ -93,7 +93,7 @@ def test_sizes_of_the_file_and_of_its_maps(file: Path) -> None:
     # Over the training, 16384 bits at iteration 0 and 8192 at 10 and at 30, of a density that stays.
     mean = by_name(network, observed_activations(str(file)).contents(network, 4, Codec("rle")))
     assert mean["relu1"].compressed_fraction == pytest.approx((10 * 12288 + 20 * 8192) / 30 / 32768)
-    # No sizes of this layout: the map's values are there at the last point.
+    # No sizes of this layout: the file has the feature map's values at the last point.
     nhwc = by_name(network, observed_activations(str(file), epoch=3).contents(network, 4, Codec("rle", "NHWC")))
     (expected,) = tensor_ratios(relu_map((4, 4, 8, 8), 0.5, seed=1), ["NHWC"], [4096], ["rle"])
     assert nhwc["relu1"].compressed_fraction == pytest.approx(expected.bits / 8 / expected.raw_bytes)
@@ -111,7 +111,7 @@ def test_values_that_do_not_repeat(tmp_path: Path) -> None:
         writer.add_point(TrainingPoint(0, 0.0, 4, (statistics(1, 512),)))
         writer.add_values(0, 1, flat)
     network = Network.load("alexnet")
-    shares = [
+    fractions = [
         by_name(
             network,
             ObservedActivations(load_activations(path), repeated_values=repeated_values).contents(network, 4, codec),
@@ -119,8 +119,8 @@ def test_values_that_do_not_repeat(tmp_path: Path) -> None:
         for codec in (Codec("zlib"), Codec("rle"))
         for repeated_values in (True, False)
     ]
-    assert shares[0] < 0.1 < 0.45 < shares[1]
-    assert shares[2] == shares[3]  # the zeros stay
+    assert fractions[0] < 0.1 < 0.45 < fractions[1]
+    assert fractions[2] == fractions[3]  # the zeros stay
 
 
 def test_a_file_without_sizes_or_values_tells_of_zvc_alone(tmp_path: Path) -> None:
@@ -159,10 +159,10 @@ def test_laws_of_contents_on_every_network(name: str) -> None:
     contents = observed_activations(None).contents(network, 1, Codec())
     assert len(contents) == len(network.layers)
     for layer in network.layers:
-        found = contents[layer.index]
-        assert 0 <= found.density <= 1
-        assert found.compressed_fraction == pytest.approx(found.density + 1 / 32)
+        map_contents = contents[layer.index]
+        assert 0 <= map_contents.density <= 1
+        assert map_contents.compressed_fraction == pytest.approx(map_contents.density + 1 / 32)
         if layer.kind in ("maxpool", "avgpool"):
-            assert found.density >= contents[layer.inputs[0]].density
+            assert map_contents.density >= contents[layer.inputs[0]].density
         if layer.kind in ("input", "conv", "fc", "batchnorm", "add"):
-            assert found.density == 1
+            assert map_contents.density == 1

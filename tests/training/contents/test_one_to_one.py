@@ -53,11 +53,11 @@ MAPS = (
 
 def write(path: Path, maps: tuple[FeatureMapInfo, ...] = MAPS) -> Path:
     with ActivationsWriter(path, {"network": "branches", "data": "nothing"}, maps) as writer:
-        found = []
+        statistics = []
         for number, nonzero in enumerate((128, 512, 640, 256)[: len(maps)]):
             size = PayloadSize("rle", "NCHW", 4096, 32 * nonzero + 1000)
-            found.append(FeatureMapStatistics(number, 1024, nonzero, (size,), 1024))
-        writer.add_point(TrainingPoint(0, 0.0, 4, tuple(found)))
+            statistics.append(FeatureMapStatistics(number, 1024, nonzero, (size,), 1024))
+        writer.add_point(TrainingPoint(0, 0.0, 4, tuple(statistics)))
     return path
 
 
@@ -71,14 +71,14 @@ def test_every_map_gets_its_own(tmp_path: Path) -> None:
         (Codec(), lambda n: n / 1024 + 1 / 32),
         (Codec("rle"), lambda n: (32 * n + 1000) / 32768),
     ):
-        found = source.contents(network, 1, codec)
+        contents = source.contents(network, 1, codec)
         for name, nonzero in (("left/relu", 128), ("right/relu", 512), ("pool", 640)):
-            assert found[names[name]].density == nonzero / 1024
-            assert found[names[name]].compressed_fraction == pytest.approx(compressed_fraction(nonzero))
+            assert contents[names[name]].density == nonzero / 1024
+            assert contents[names[name]].compressed_fraction == pytest.approx(compressed_fraction(nonzero))
     assert source.description.endswith("; layer by layer")
     by_depth = ObservedActivations(load_activations(tmp_path / "m.maps")).contents(network, 1, Codec())
     assert by_depth[names["left/relu"]].density == by_depth[names["right/relu"]].density == 320 / 1024
-    with pytest.raises(BuddysimError, match=r"map of left/relu: no sizes for zlib, NCHW, windows of 4096 B"):
+    with pytest.raises(BuddysimError, match=r"feature map of left/relu: no sizes for zlib, NCHW, windows of 4096 B"):
         source.contents(network, 1, Codec("zlib"))
 
 
@@ -89,7 +89,7 @@ def test_the_first_map_that_differs_is_named(tmp_path: Path) -> None:
         make_mapped_source(branches(), {"activations": str(path)})
     carried = make_mapped_source(branches(), {"activations": str(path), "activation_mapping": "depth"})
     assert not carried.description.endswith("layer by layer")
-    with pytest.raises(BuddysimError, match=r"map 3 .* is missing, expected pool 'pool'"):
+    with pytest.raises(BuddysimError, match=r"feature map 3 .* is missing, expected pool 'pool'"):
         make_mapped_source(branches(), {"activations": str(write(path, MAPS[:2]))})
     # Hidden FC layers of the file don't matter: the network has none.
     assert mismatch(branches(), load_activations(write(path))) is None
@@ -114,9 +114,9 @@ def test_every_network_of_the_paper_was_trained(name: str) -> None:
     assert isinstance(source, OneToOneContents)
     measured = [Codec(), Codec("csr"), Codec("rle"), *([Codec("lz4", window=65536)] if lz4.available() else [])]
     for codec in measured:
-        found = source.contents(network, 1, codec)
+        contents = source.contents(network, 1, codec)
         assert all(
-            0 <= found[layer.index].density <= 1 and found[layer.index].compressed_fraction > 0
+            0 <= contents[layer.index].density <= 1 and contents[layer.index].compressed_fraction > 0
             for layer in network.layers
         )
     own = source.contents(network, 1, Codec())
@@ -127,17 +127,17 @@ def test_every_network_of_the_paper_was_trained(name: str) -> None:
 
 @pytest.mark.parametrize("training", TRAININGS, ids=lambda one: one.reduction.network)
 def test_what_ships_says_how_it_was_made(training: Any) -> None:
-    found = load_activations(path_of(training))
-    assert found.state == "finished"
+    activations = load_activations(path_of(training))
+    assert activations.state == "finished"
     assert (
         f"{training.reduction.width:g} of its channels, images of {training.reduction.size}"
-        in found.provenance["network"]
+        in activations.provenance["network"]
     )
-    assert "Fashion-MNIST" in found.provenance["data"]
-    assert "seed 1" in found.provenance["training"]
-    assert "PyTorch" in found.provenance["program"]
-    assert [point.epoch for point in found.points] == list(range(len(found.points)))
-    assert found.points[-1].accuracy > 0.6 > found.points[0].accuracy
+    assert "Fashion-MNIST" in activations.provenance["data"]
+    assert "seed 1" in activations.provenance["training"]
+    assert "PyTorch" in activations.provenance["program"]
+    assert [point.epoch for point in activations.points] == list(range(len(activations.points)))
+    assert activations.points[-1].accuracy > 0.6 > activations.points[0].accuracy
     assert sum(path_of(one).stat().st_size for one in TRAININGS) < 2**20
 
 

@@ -15,7 +15,7 @@ def measured() -> ActivationsFile:
 
 
 def number(measured: ActivationsFile, name: str) -> int:
-    return next(n for n, found in enumerate(measured.maps) if found.name == name)
+    return next(n for n, info in enumerate(measured.maps) if info.name == name)
 
 
 def relus(measured: ActivationsFile) -> list[int]:
@@ -25,7 +25,7 @@ def relus(measured: ActivationsFile) -> list[int]:
 def test_it_is_whole_and_says_where_it_comes_from(measured: ActivationsFile) -> None:
     assert measured.state == "finished"
     assert "60,000 images" in measured.provenance["data"]
-    assert sum(found.kind == "conv" for found in measured.maps) >= 5
+    assert sum(info.kind == "conv" for info in measured.maps) >= 5
     assert measured.points[-1].epoch >= 2
     assert measured.points[-1].accuracy > 0.85
     iterations = np.array([point.iteration for point in measured.points])
@@ -38,7 +38,7 @@ def test_the_first_conv_layer_stays_near_one_half(measured: ActivationsFile) -> 
 
 
 def test_pooling_makes_every_map_denser(measured: ActivationsFile) -> None:
-    pools = [n for n, found in enumerate(measured.maps) if found.kind == "maxpool"]
+    pools = [n for n, info in enumerate(measured.maps) if info.kind == "maxpool"]
     assert len(pools) == 3
     for pool in pools:
         assert np.all(measured.densities[:, pool] > measured.densities[:, pool - 1])
@@ -60,13 +60,13 @@ def test_deeper_layers_are_sparser_at_the_end(measured: ActivationsFile) -> None
 def test_sizes_are_of_every_algorithm_layout_and_window(measured: ActivationsFile) -> None:
     sized = [point for point in measured.points if point.maps[0].sizes]
     assert len(sized) >= 5
-    for found in sized[-1].maps:
-        ratios = {(r.algorithm, r.layout, r.window): r for r in found.ratios()}
+    for info in sized[-1].maps:
+        ratios = {(r.algorithm, r.layout, r.window): r for r in info.ratios()}
         assert len(ratios) == 3 * 3 * 5
         zvc = {layout: ratios["zvc", layout, 4096].bits for layout in ("NCHW", "NHWC", "CHWN")}
         assert len(set(zvc.values())) == 1  # ZVC doesn't mind the layout
         # exact: 32 bits for each word that isn't zero, one for each word
-        assert zvc["NCHW"] == 32 * found.nonzero + found.elements
+        assert zvc["NCHW"] == 32 * info.nonzero + info.elements
 
 
 def test_maps_themselves_agree_with_what_is_said_of_them(measured: ActivationsFile) -> None:
@@ -82,9 +82,9 @@ def test_maps_themselves_agree_with_what_is_said_of_them(measured: ActivationsFi
 
 def test_densities_rise_again_slowly(measured: ActivationsFile) -> None:
     """The U shape: every feature map but the first ends above its lowest density, the second CONV layer's most."""
-    for number, found in enumerate(measured.maps):
+    for number, info in enumerate(measured.maps):
         density = measured.densities[:, number]
-        if found.kind in ("relu", "maxpool") and number != relus(measured)[0]:
+        if info.kind in ("relu", "maxpool") and number != relus(measured)[0]:
             assert density.min() < 0.75 * density[0]
             assert 1.05 * density.min() < density[-1] < density[0]
     second = measured.densities[:, relus(measured)[1]]

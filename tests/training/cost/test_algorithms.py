@@ -99,6 +99,6 @@ def test_the_memory_optimal_algorithm_is_always_there(network: str, version: int
     for layer in Network.load(network).layers:
         if layer.conv is not None:
             for pass_ in PASSES:
-                found = {one.name: one for one in available(ConvWork(layer.conv, 3), pass_, version)}
-                assert found["implicit_gemm"].workspace(ConvWork(layer.conv, 3)) == 0
-                assert all(one.workspace(ConvWork(layer.conv, 3)) >= 0 for one in found.values())
+                algorithms = {one.name: one for one in available(ConvWork(layer.conv, 3), pass_, version)}
+                assert algorithms["implicit_gemm"].workspace(ConvWork(layer.conv, 3)) == 0
+                assert all(one.workspace(ConvWork(layer.conv, 3)) >= 0 for one in algorithms.values())

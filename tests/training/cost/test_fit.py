@@ -96,13 +96,13 @@ def test_held_out_shapes_are_within_15_percent(key: tuple[str, str]) -> None:
 
 def test_the_interval_of_a_median_draws_shapes_with_all_their_timings() -> None:
     timings = [timing for timing in PARTS["validation"]["p100", "cudnn5"] if timing.kind == "conv"]
-    found = errors(shipped_model(("p100", "cudnn5")), timings)
-    low, high = median_interval(timings, found)
-    assert 0 < low < median_error(found) < high < 0.5
-    assert median_interval(timings, found) == (low, high)
+    relative_errors = errors(shipped_model(("p100", "cudnn5")), timings)
+    low, high = median_interval(timings, relative_errors)
+    assert 0 < low < median_error(relative_errors) < high < 0.5
+    assert median_interval(timings, relative_errors) == (low, high)
     assert median_interval(timings, [-0.1] * len(timings)) == (0.1, 0.1)
     apart = [replace(timing, in_channels=number + 1) for number, timing in enumerate(timings)]
-    alone = median_interval(apart, found)
+    alone = median_interval(apart, relative_errors)
     assert alone[1] - alone[0] < high - low  # as if every timing were independent of the others
 
 
@@ -116,16 +116,16 @@ def test_networks_that_no_fit_has_seen() -> None:
 
 def test_iterations_measured_elsewhere() -> None:
     """CONV networks: calibrated GPUs and the 2080 Ti in FP32 agree within 22 %, their medians within 12 %."""
-    found = list(outside_iterations())
+    iterations = list(outside_iterations())
     close = ("gtx-1080-ti", "titan-xp", "p100", "rtx-2080-ti", "v100")
-    assert {one.machine for one in found} == {*close, "k40", "a100-40", "h100-sxm"}
-    assert all(0.4 < one.ratio < 1.4 for one in found)
-    single = [one for one in found if one.precision == "fp32" and not one.network.startswith("bert")]
+    assert {one.machine for one in iterations} == {*close, "k40", "a100-40", "h100-sxm"}
+    assert all(0.4 < one.ratio < 1.4 for one in iterations)
+    single = [one for one in iterations if one.precision == "fp32" and not one.network.startswith("bert")]
     for machine in close:
         ratios = [one.ratio for one in single if one.machine == machine]
         assert ratios == pytest.approx([1] * len(ratios), abs=0.22), machine
         assert median(ratios) == pytest.approx(1, abs=0.12), machine
-    tf32 = [one.ratio for one in found if one.precision == "tf32" and one.machine == "a100-40"]
+    tf32 = [one.ratio for one in iterations if one.precision == "tf32" and one.machine == "a100-40"]
     assert tf32 == pytest.approx([1] * len(tf32), abs=0.2)
 
 
@@ -143,11 +143,11 @@ def test_known_efficiencies_are_found_again() -> None:
     truth = shipped()["m40", "cudnn5"]
     model = CostModel(machine, "cudnn5", truth, common())
     data = Dataset("m40", "cudnn5", PeakRates.of(machine), tuple(made_timings(model, 1)))
-    found = fit_calibration(data, common())
-    again = CostModel(machine, "cudnn5", found, common())
+    calibration = fit_calibration(data, common())
+    again = CostModel(machine, "cudnn5", calibration, common())
     assert median_error(errors(again, filter(of_kind("conv"), data.timings))) < 0.03
     for pass_ in PASSES:
-        assert found.efficiency[pass_]["1x1"] == pytest.approx(truth.efficiency[pass_]["1x1"], rel=0.1)
+        assert calibration.efficiency[pass_]["1x1"] == pytest.approx(truth.efficiency[pass_]["1x1"], rel=0.1)
 
 
 def test_a_known_curve_is_found_again() -> None:
@@ -158,8 +158,8 @@ def test_a_known_curve_is_found_again() -> None:
     rows = [row for row in data.measured("forward") if row.group not in ("3x3", "3x3-wide")]
     shipped_curve = common().curves["forward"]
     assert fit_curve(rows, start=shipped_curve) is not None
-    found = fit_curve(rows)
-    off = [found.compute_s(row.product, row.peak) / shipped_curve.compute_s(row.product, row.peak) for row in rows]
+    curve = fit_curve(rows)
+    off = [curve.compute_s(row.product, row.peak) / shipped_curve.compute_s(row.product, row.peak) for row in rows]
     assert max(off) / min(off) < 1.5
 
 
@@ -167,11 +167,11 @@ def test_a_user_with_few_timings_gets_the_other_groups_from_other_gpus() -> None
     machine = TrainingMachine.load("a100-40")
     pointwise = [timing for timing in PARTS["calibration"]["v100", "cudnn7"] if timing.group == "1x1"]
     faster = tuple(replace(timing, ms=timing.ms / 2) for timing in pointwise)
-    found = fit_calibration(Dataset("a100-40", "cudnn7", PeakRates.of(machine), faster), common())
-    assert found.measured["forward"]["1x1"] > 0
-    assert found.measured["forward"]["large"] == 0
-    assert set(found.efficiency["forward"]) == set(GROUPS)
-    model = CostModel.load(machine, calibration=found)
+    calibration = fit_calibration(Dataset("a100-40", "cudnn7", PeakRates.of(machine), faster), common())
+    assert calibration.measured["forward"]["1x1"] > 0
+    assert calibration.measured["forward"]["large"] == 0
+    assert set(calibration.efficiency["forward"]) == set(GROUPS)
+    model = CostModel.load(machine, calibration=calibration)
     assert model.calibrated
     assert "forward large" in model.assumptions["groups"]
 

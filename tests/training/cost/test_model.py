@@ -65,9 +65,9 @@ def test_no_direct_algorithm_beats_the_machine(model: CostModel, conv: Conv, pas
     work = ConvWork(conv, batch)
     compute = work.flops / model.machine.fp32_flops
     memory = work.bytes / model.machine.dram_bytes_per_s
-    found = model.algorithms(work, known)
-    assert [one.time_ps for one in found] == sorted(one.time_ps for one in found)
-    for one in found:
+    algorithms = model.algorithms(work, known)
+    assert [one.time_ps for one in algorithms] == sorted(one.time_ps for one in algorithms)
+    for one in algorithms:
         assert one.time_ps / 1e12 >= memory * (1 - 1e-9)
         if one.name in DIRECT:
             assert one.time_ps / 1e12 >= max(compute, memory) * (1 - 1e-9)
@@ -262,9 +262,9 @@ def test_memory_optimal_costs_what_the_vdnn_paper_says_in_kind() -> None:
     for one in Network.load("vgg19").layers:
         if one.conv is not None:
             for pass_ in PASSES:
-                found = model.conv_algorithms(one, 128, pass_)
-                fastest += found[0].time_ps
-                slowest += next(each.time_ps for each in found if each.name == "implicit_gemm")
+                algorithms = model.conv_algorithms(one, 128, pass_)
+                fastest += algorithms[0].time_ps
+                slowest += next(each.time_ps for each in algorithms if each.name == "implicit_gemm")
     assert 0.5 < 1 - fastest / slowest < 0.7
 
 
@@ -275,8 +275,8 @@ def test_results_are_pinned() -> None:
     7 TFLOPS are 34.86 ms, at 75 % 46.48 ms, and 10 us.
     """
     model = CostModel(TrainingMachine.load("titan-x"), "cudnn4", PINNED, replace(common(), **PINNED_SHARED))
-    found = model.conv_algorithms(layer("vgg19", "conv2_2"), 64, "forward")
-    assert [(one.name, one.workspace_bytes, one.time_ps) for one in found] == [
+    algorithms = model.conv_algorithms(layer("vgg19", "conv2_2"), 64, "forward")
+    assert [(one.name, one.workspace_bytes, one.time_ps) for one in algorithms] == [
         ("fft_tiling", 1_212_153_856, 25_404_786_128),
         ("fft", 2_181_038_080, 33_132_291_926),
         ("implicit_precomp_gemm", 54_784, 46_488_422_519),

@@ -19,7 +19,7 @@ def test_a_copy_takes_the_latency_and_its_bytes_rounded_up():
 
 
 def test_each_direction_has_its_rate_and_both_the_latency():
-    """Maps of 1 MB: 0.5 ms out at 2 GB/s, 2 ms back at 0.5 GB/s, 0.25 ms of latency each."""
+    """Feature maps of 1 MB: 0.5 ms out at 2 GB/s, 2 ms back at 0.5 GB/s, 0.25 ms of latency each."""
     wire = Link(2 * 10**9, 5 * 10**8, MS // 4)
     network, cost = chain("ccc"), Cost()
     plan = Plan("test", _algorithms.fastest(network, 1, cost), stash=moved_inputs(network, offloaded(network, "all")))

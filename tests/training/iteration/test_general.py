@@ -36,9 +36,9 @@ def outcome(scheme: str, kinds: str = "ccc", gb_per_s: float = 1, **options) -> 
     network, cost = chain(kinds), Cost(default_ps=2 * MS)
     cost.times |= {(layer.name, p): MS for layer in network.layers for p in ("backward_data", "backward_filter")}
     wire = Link(int(gb_per_s * 10**9), int(gb_per_s * 10**9))
-    chosen = TrainingOptions(**options)
-    plan = schemes.REGISTRY.find(scheme).plan(network, 1, machine(link=wire), cost, scheme, chosen)
-    return simulate_plan(network, 1, machine(link=wire), cost, plan, chosen)
+    training_options = TrainingOptions(**options)
+    plan = schemes.REGISTRY.find(scheme).plan(network, 1, machine(link=wire), cost, scheme, training_options)
+    return simulate_plan(network, 1, machine(link=wire), cost, plan, training_options)
 
 
 def steps(out: IterationOutcome) -> list[tuple[str, float, float, float]]:
@@ -119,7 +119,7 @@ def test_the_host_works_on_a_stream_of_its_own():
         ("F1", 0, 2, 2), ("F2", 2, 4, 2), ("F3", 4, 6, 3), ("B3", 6, 8, 4), ("B2", 8, 10.5, 4), ("B1", 10.5, 11.5, 2),
     ]  # fmt: skip
     assert tasks(out) == [("offload", 0, 1), ("host", 1, 4), ("host", 8, 9.5), ("prefetch", 9.5, 10.5)]
-    assert out.stall_ps_by_cause() == {"prefetch": MS // 2}  # the host worked beside the computation until 9.5
+    assert out.stall_ps_by_cause() == {"prefetch": MS // 2}  # the host worked next to the computation until 9.5
     assert out.host_ps == 4.5 * MS
     assert out.pinned_bytes == 1_250_000  # the feature map and its code, until F2 is over
     assert not outcome("test-host", gb_per_s=0.25).stall_ps_by_cause().keys() & {"on-demand", "copy-out"}
@@ -150,7 +150,7 @@ def test_in_place_is_the_plans_choice():
     assert not any(layer.in_place for layer in apart.network.layers)
 
 
-def test_placers_by_hand():
+def test_allocators_by_hand():
     """Y of 3 and dY of 3 share, and Y of 2 and dX of 1; the pool adds what rounding to 512 bytes takes."""
     out = outcome("test-groups")
     together = {}

@@ -24,10 +24,10 @@ from tests.training.doubles import MS, Cost, Link, chain, machine
 MB = 1_000_000
 
 
-def outcome(network: Network, cost: Cost, policy: str = "all", **given) -> IterationOutcome:
-    options = TrainingOptions(memory_bytes=given.pop("memory_bytes", None))
+def outcome(network: Network, cost: Cost, policy: str = "all", **options) -> IterationOutcome:
+    options = TrainingOptions(memory_bytes=options.pop("memory_bytes", None))
     algorithms = _algorithms.fastest(network, 1, cost)
-    plan = Plan("test", algorithms, stash=moved_inputs(network, offloaded(network, policy)), **given)
+    plan = Plan("test", algorithms, stash=moved_inputs(network, offloaded(network, policy)), **options)
     return simulate_plan(network, 1, machine(), cost, plan, options)
 
 
@@ -142,12 +142,12 @@ def test_just_in_time_fetches_during_a_conv_and_never_during_a_pooling_layer():
         for c in out.schedule.records
         if r.stream == "prefetch" and c.stream == "compute" and c.start_ps <= r.start_ps < c.end_ps
     }
-    # conv6's X is wanted after relu7 alone; pool5's comes during conv6; conv3's during relu4, after the pooling layer;
+    # conv6's X is read after relu7 alone; pool5's comes during conv6; conv3's during relu4, after the pooling layer;
     # conv1's during conv3
     assert fetched_during == {6: 7, 5: 6, 3: 4, 1: 3}
 
 
-def test_a_prefetch_without_room_waits_a_step():
+def test_prefetch_without_free_memory_waits_a_step():
     network, cost = three_layers()
     roomy, tight = outcome(network, cost), outcome(network, cost, memory_bytes=3 * 1_000_448)
     assert roomy.fits
@@ -162,12 +162,14 @@ def test_placing_a_program_leaves_it_as_it_was():
     network, cost = three_layers()
     plan = Plan("test", _algorithms.fastest(network, 1, cost), stash=moved_inputs(network, offloaded(network, "all")))
     program, again = (build(network, 1, cost, plan, Link()) for _ in range(2))
-    placed = POOL.allocate(program, 3 * 1_000_448)
-    assert program == again != placed.program
-    launched = [{task: step.index for step in each.steps for task in step.tasks} for each in (program, placed.program)]
+    allocation = POOL.allocate(program, 3 * 1_000_448)
+    assert program == again != allocation.program
+    launched = [
+        {task: step.index for step in each.steps for task in step.tasks} for each in (program, allocation.program)
+    ]
     later = {task: launched[1][task] - launched[0][task] for task in launched[0]}
-    assert {task: steps for task, steps in later.items() if steps} == placed.deferred
-    assert POOL.allocate(placed.program, 3 * 1_000_448).program == placed.program
+    assert {task: steps for task, steps in later.items() if steps} == allocation.deferred
+    assert POOL.allocate(allocation.program, 3 * 1_000_448).program == allocation.program
     with pytest.raises(FrozenInstanceError):
         program.steps[0].tasks = ()  # type: ignore[misc]
 

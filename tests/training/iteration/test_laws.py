@@ -51,19 +51,19 @@ def outcomes(draw: st.DrawFn) -> IterationOutcome:
 @settings(max_examples=250, deadline=None)
 @given(outcomes())
 def test_laws(out: IterationOutcome):
-    streams_run_one_thing_at_a_time(out)
-    live_tensors_never_share_an_address(out)
-    everything_read_is_there(out)
-    copies_balance(out)
-    times_add_up(out)
+    check_streams_are_serial(out)
+    check_live_addresses_are_disjoint(out)
+    check_read_tensors_are_present(out)
+    check_copies_balance(out)
+    check_times_add_up(out)
 
 
 @settings(max_examples=100, deadline=None)
 @given(outcomes())
 def test_reference_components_agree_on_iterations(out: IterationOutcome):
     made, _ = operations(out.program)
-    fast, naive = timeline.run(made), ref_timeline.ref_run(made)
-    assert (fast.start_ps, fast.end_ps) == (naive.start_ps, naive.end_ps)
+    fast, reference = timeline.run(made), ref_timeline.ref_run(made)
+    assert (fast.start_ps, fast.end_ps) == (reference.start_ps, reference.end_ps)
     clock = ref_schedule(out.program)
     assert clock.steps == list(zip(out.schedule.step_start_ps, out.schedule.step_end_ps, strict=True))
     assert clock.tasks == {r.task: (r.start_ps, r.end_ps) for r in out.schedule.records if r.task is not None}
@@ -76,67 +76,69 @@ def test_reference_components_agree_on_iterations(out: IterationOutcome):
 
 @settings(max_examples=60, deadline=None)
 @given(outcomes(), st.booleans())
-def test_the_ref_groups_are_the_same(out: IterationOutcome, stashed_in_groups: bool):
-    placed = StaticGroups(stashed_in_groups).allocate(out.program, None)
+def test_static_groups_agree_with_the_reference(out: IterationOutcome, stashed_in_groups: bool):
+    allocation = StaticGroups(stashed_in_groups).allocate(out.program, None)
     by_address: dict[tuple[int, int], set[int]] = {}
-    naive = ref_groups(out.program, stashed_in_groups)
-    sizes = [max(out.program.tensors[number].byte_count for number in group) for group in naive]
-    for number, address in enumerate(placed.addresses):
-        group = next(position for position, members in enumerate(naive) if number in members)
+    reference = ref_groups(out.program, stashed_in_groups)
+    sizes = [max(out.program.tensors[number].byte_count for number in group) for group in reference]
+    for number, address in enumerate(allocation.addresses):
+        group = next(position for position, members in enumerate(reference) if number in members)
         by_address.setdefault((group, address), set()).add(number)
-    assert {group: members for (group, _), members in by_address.items()} == dict(enumerate(naive))
-    assert len(by_address) == len(naive), "one address for each group"
-    assert placed.high_water == sum(sizes) == StaticGroups(stashed_in_groups).min_bytes(out.program)
+    assert {group: members for (group, _), members in by_address.items()} == dict(enumerate(reference))
+    assert len(by_address) == len(reference), "one address for each group"
+    assert allocation.high_water == sum(sizes) == StaticGroups(stashed_in_groups).min_bytes(out.program)
 
 
 @settings(max_examples=60, deadline=None)
 @given(outcomes())
-def test_the_ref_pool_gives_every_tensor_the_same_address(out: IterationOutcome):
-    placed = out.placement if out.plan.allocator is POOL else POOL.allocate(out.program, None, out.options.pool_policy)
+def test_pool_addresses_agree_with_the_reference(out: IterationOutcome):
+    allocation = (
+        out.placement if out.plan.allocator is POOL else POOL.allocate(out.program, None, out.options.pool_policy)
+    )
     capacity = out.capacity if out.plan.allocator is POOL and out.fits else None
-    naive = RefPool(memory_usage.UNLIMITED if capacity is None else capacity, out.options.pool_policy)
-    tensors, given_addresses = placed.program.tensors, placed.addresses
-    for number in placed.program.resident:
-        assert naive.allocate(tensors[number].byte_count) == given_addresses[number]
-    for step in placed.program.steps:
+    reference = RefPool(memory_usage.UNLIMITED if capacity is None else capacity, out.options.pool_policy)
+    tensors, given_addresses = allocation.program.tensors, allocation.addresses
+    for number in allocation.program.resident:
+        assert reference.allocate(tensors[number].byte_count) == given_addresses[number]
+    for step in allocation.program.steps:
         for number in step.allocate:
-            assert naive.allocate(tensors[number].byte_count) == given_addresses[number]
+            assert reference.allocate(tensors[number].byte_count) == given_addresses[number]
         for number in step.release:
-            naive.release(given_addresses[number])
+            reference.release(given_addresses[number])
 
 
 @settings(max_examples=60, deadline=None)
 @given(outcomes())
-def test_less_than_the_least_is_never_enough(out: IterationOutcome):
-    for placer in (POOL, StaticGroups(), StaticGroups(stashed_in_groups=False), LiveSetCounter()):
-        least = placer.min_bytes(out.program)
-        assert placer.allocate(out.program, None).failure is None
+def test_less_than_min_bytes_never_fits(out: IterationOutcome):
+    for allocator in (POOL, StaticGroups(), StaticGroups(stashed_in_groups=False), LiveSetCounter()):
+        least = allocator.min_bytes(out.program)
+        assert allocator.allocate(out.program, None).failure is None
         if least:
-            assert placer.allocate(out.program, least - 1).failure is not None
-        if isinstance(placer, StaticGroups):  # others may need more: what came back early is in the way later
-            assert placer.allocate(out.program, least).failure is None
-            assert placer.allocate(out.program, least).high_water == least
+            assert allocator.allocate(out.program, least - 1).failure is not None
+        if isinstance(allocator, StaticGroups):  # others may need more: what came back early is in the way later
+            assert allocator.allocate(out.program, least).failure is None
+            assert allocator.allocate(out.program, least).high_water == least
 
 
-def streams_run_one_thing_at_a_time(out: IterationOutcome) -> None:
+def check_streams_are_serial(out: IterationOutcome) -> None:
     for stream in timeline.STREAMS:
         times = sorted((r.start_ps, r.end_ps) for r in out.schedule.records if r.stream == stream)
         assert all(end <= start for (_, end), (start, _) in pairwise(times))
 
 
-def live_tensors_never_share_an_address(out: IterationOutcome) -> None:
+def check_live_addresses_are_disjoint(out: IterationOutcome) -> None:
     """From addresses and times alone: a tensor lives from the start of its first step to the end of its last."""
     tensors, schedule = out.program.tensors, out.schedule
-    born = dict.fromkeys(out.program.resident, 0)
+    allocated_at = dict.fromkeys(out.program.resident, 0)
     lives = []
     for step in out.program.steps:
         for tensor in step.allocate:
-            assert tensor not in born, "allocated twice"
-            born[tensor] = schedule.step_start_ps[step.index]
+            assert tensor not in allocated_at, "allocated twice"
+            allocated_at[tensor] = schedule.step_start_ps[step.index]
         for tensor in step.release:
-            lives.append((tensor, born[tensor], schedule.step_end_ps[step.index]))
+            lives.append((tensor, allocated_at[tensor], schedule.step_end_ps[step.index]))
     released = {tensor for tensor, _, _ in lives}
-    assert released | set(out.program.resident) == set(born), "every tensor is released, resident ones aren't"
+    assert released | set(out.program.resident) == set(allocated_at), "every tensor is released, resident ones aren't"
     if out.plan.allocator == LiveSetCounter():
         assert set(out.placement.addresses) <= {-1}
         return
@@ -148,11 +150,11 @@ def live_tensors_never_share_an_address(out: IterationOutcome) -> None:
                 apart = out.placement.addresses[high] - out.placement.addresses[low]
                 assert apart >= tensors[low].byte_count, (one, other)
     if out.fits and out.capacity is not None:
-        ends = [out.placement.addresses[tensor] + tensors[tensor].byte_count for tensor in born]
+        ends = [out.placement.addresses[tensor] + tensors[tensor].byte_count for tensor in allocated_at]
         assert max(ends, default=0) <= out.capacity
 
 
-def everything_read_is_there(out: IterationOutcome) -> None:
+def check_read_tensors_are_present(out: IterationOutcome) -> None:
     """Follows contents: feature maps, encodings and gradients are present once computed or copied back, until freed."""
     network, program, schedule = out.network, out.program, out.schedule
     tasks = {r.task: (r.start_ps, r.end_ps) for r in schedule.records if r.task is not None}
@@ -186,7 +188,9 @@ def everything_read_is_there(out: IterationOutcome) -> None:
         layer = network.layers[step.layer]
         own = network.buffer_of(layer.index)
         inputs = {network.buffer_of(producer) for producer in layer.inputs}
-        for form, owner in wanted(out, step.pass_, layer.index, first=(step.layer, step.pass_) not in begun):
+        for form, owner in required_structures(
+            out, step.pass_, layer.index, first=(step.layer, step.pass_) not in begun
+        ):
             assert ready.get((form, owner), end + 1) <= begin, f"{form} of {owner} isn't there"
         begun.add((step.layer, step.pass_))
         for tensor in (*step.reads, *step.writes):
@@ -210,13 +214,13 @@ def everything_read_is_there(out: IterationOutcome) -> None:
                 ready.pop(content(tensor), None)
 
 
-def wanted(out: IterationOutcome, pass_: str, index: int, *, first: bool) -> set[tuple[str, int]]:
+def required_structures(out: IterationOutcome, pass_: str, index: int, *, first: bool) -> set[tuple[str, int]]:
     """What a step has to read, as the network and the plan say."""
     network = out.network
     layer, own = network.layers[index], network.buffer_of(index)
     inputs = {network.buffer_of(producer) for producer in layer.inputs}
 
-    def kept(owner: int) -> tuple[str, int]:
+    def stored_structure(owner: int) -> tuple[str, int]:
         stash = out.plan.stash.get(owner)
         inside = any(a <= owner <= b for a, b in out.plan.segments)
         return ("y" if stash is None or stash.encoding is None or stash.decode_before_use or inside else "code", owner)
@@ -226,19 +230,19 @@ def wanted(out: IterationOutcome, pass_: str, index: int, *, first: bool) -> set
     if pass_ == "forward":
         return {("y", owner) for owner in inputs}
     if pass_ == "recompute":
-        return {kept(owner) for owner in inputs if owner != own}
+        return {stored_structure(owner) for owner in inputs if owner != own}
     if pass_ == "update":
         return set()
     reads = out.plan.backward_reads.get(index, layer.backward_reads)
-    found = {kept(owner) for owner in inputs} if "x" in reads and first else set()
-    found |= {kept(own)} if "y" in reads and first else set()
+    structures = {stored_structure(owner) for owner in inputs} if "x" in reads and first else set()
+    structures |= {stored_structure(own)} if "y" in reads and first else set()
     last = not network.consumers(index) and not any(
         other.index > index for other in network.layers if network.buffer_of(other.index) == own
     )
-    return found if last else found | {("dy", own)}
+    return structures if last else structures | {("dy", own)}
 
 
-def copies_balance(out: IterationOutcome) -> None:
+def check_copies_balance(out: IterationOutcome) -> None:
     assert out.offload_bytes == out.prefetch_bytes
     assert sum(task.pins - task.unpins for task in out.program.tasks) == 0
     assert out.pinned_bytes <= sum(task.pins for task in out.program.tasks)
@@ -254,7 +258,7 @@ def copies_balance(out: IterationOutcome) -> None:
             assert task.moved_bytes == task.pins == out.program.tensors[task.tensor].byte_count
 
 
-def times_add_up(out: IterationOutcome) -> None:
+def check_times_add_up(out: IterationOutcome) -> None:
     view, program = out.all_layers, out.program
     for stream in ("offload", "prefetch", "host"):
         assert out.time_ps >= sum(task.duration_ps for task in program.tasks if task.stream == stream)

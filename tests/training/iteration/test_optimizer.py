@@ -61,7 +61,10 @@ def test_state_is_pytorchs(name: str):
     loss.backward()
     made.step()
     state = [
-        value for kept in made.state.values() for key, value in kept.items() if value is not None and key != "step"
+        value
+        for tensors in made.state.values()
+        for key, value in tensors.items()
+        if value is not None and key != "step"
     ]
     held = find_optimizer(name)
     assert held is not None
@@ -71,7 +74,7 @@ def test_state_is_pytorchs(name: str):
     assert {value.dtype for p in parameters for value in (p, p.grad)} == {torch.float32}
 
 
-def test_a_batch_has_to_leave_room_for_the_state():
+def test_optimizer_state_reduces_the_largest_batch():
     network, cost = chain("ccp", elements=50_000), Cost()
     network = Network("weights", [replace(layer, parameters=WEIGHTS * bool(layer.index)) for layer in network.layers])
     small = machine(14 * MB)

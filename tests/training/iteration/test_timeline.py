@@ -1,4 +1,4 @@
-"""The timeline: by hand, and against its naive twin."""
+"""The timeline: by hand, and compared with the reference model."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def programs(draw: st.DrawFn) -> list[Operation]:
 
 @settings(max_examples=150)
 @given(programs())
-def test_agrees_with_its_ref_twin_and_accounts_for_every_wait(operations: list[Operation]):
+def test_timeline_agrees_with_the_reference_and_accounts_for_every_wait(operations: list[Operation]):
     times = run(operations)
     naive = ref_run(operations)
     assert (times.start_ps, times.end_ps) == (naive.start_ps, naive.end_ps)

@@ -9,7 +9,7 @@ from buddysim.training.networks.from_torch import network_from_torch
 from buddysim.training.networks.torch_saves import saved_by_torch, saved_bytes
 
 
-def measured(module: nn.Module, given: torch.Tensor) -> tuple[int, int]:
+def measured(module: nn.Module, images: torch.Tensor) -> tuple[int, int]:
     """Bytes of the storages that are kept for the backward pass: of activations, and of parameters and buffers."""
     own = {one.untyped_storage().data_ptr() for one in (*module.parameters(), *module.buffers())}
     storages: dict[int, torch.UntypedStorage] = {}
@@ -22,9 +22,11 @@ def measured(module: nn.Module, given: torch.Tensor) -> tuple[int, int]:
         torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor),
         torch.backends.mkldnn.flags(enabled=False),
     ):
-        module(given)
-    kept = [sum(one.nbytes() for key, one in storages.items() if (key in own) == wanted) for wanted in (False, True)]
-    return kept[0], kept[1]
+        module(images)
+    byte_counts = [
+        sum(one.nbytes() for key, one in storages.items() if (key in own) == is_own) for is_own in (False, True)
+    ]
+    return byte_counts[0], byte_counts[1]
 
 
 def example(shape: tuple[int, ...], batch: int, words: int | None = None) -> torch.Tensor:
@@ -39,6 +41,6 @@ def assert_as_measured(module: nn.Module, shape: tuple[int, ...], batch: int = 3
     """The bytes that are predicted of a module are those that PyTorch keeps."""
     network = network_from_torch(module, shape, in_place_as_written=True)
     activations, weights = measured(module, example(shape, batch, words))
-    found = [(network.layers[i].name, one) for i, one in enumerate(saved_by_torch(network, batch, "cpu"))]
-    assert saved_bytes(network, batch, "cpu") == activations, found
-    assert weights == sum(one.weight_bytes for _, one in found), found
+    saved_tensors = [(network.layers[i].name, one) for i, one in enumerate(saved_by_torch(network, batch, "cpu"))]
+    assert saved_bytes(network, batch, "cpu") == activations, saved_tensors
+    assert weights == sum(one.weight_bytes for _, one in saved_tensors), saved_tensors

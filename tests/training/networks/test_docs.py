@@ -46,8 +46,8 @@ def test_every_key_is_described_as_it_is() -> None:
     for name, kind in kinds.REGISTRY.items():
         for key, attribute in kind.attributes.items():
             described.setdefault((key, attribute.type, attribute.meaning), []).append(f"`{name}`")
-    wanted = {(key, ", ".join(sorted(of)), kind, meaning) for (key, kind, meaning), of in described.items()}
-    assert wanted <= rows
+    expected = {(key, ", ".join(sorted(of)), kind, meaning) for (key, kind, meaning), of in described.items()}
+    assert expected <= rows
 
 
 def test_the_example_is_a_network() -> None:
@@ -58,7 +58,7 @@ def test_the_example_is_a_network() -> None:
     assert [layer.part for layer in network.layers[5:]] == ["features", "classifier", "classifier"]
 
 
-def test_the_sums_are_ours() -> None:
+def test_document_sums_are_the_simulated_ones() -> None:
     text = " ".join(DOCUMENT.split())
     sums = {
         (name, batch): baseline_network_bytes(zoo.load(name), batch).total / 2**30

@@ -200,13 +200,17 @@ def test_vision_transformer_is_the_zoos() -> None:
         network = network_from_torch(VisionTransformer(768, 12, 12), (3, 224, 224))
     zoo = Network.load("vit-b16")
     attention = ("attention", "copy", "part", "matmul")  # a fused kernel here, written out there
-    kept = ("layernorm", "gelu", "add", "take")
-    ours, theirs = (
-        [(layer.kind, layer.output_shape, layer.flops, layer.part) for layer in one.layers if layer.kind in kept]
+    compared_kinds = ("layernorm", "gelu", "add", "take")
+    module_layers, zoo_layers = (
+        [
+            (layer.kind, layer.output_shape, layer.flops, layer.part)
+            for layer in one.layers
+            if layer.kind in compared_kinds
+        ]
         for one in (network, zoo)
     )
     assert [layer.kind for layer in network.layers[2:6]] == ["reshape", "reshape", "prepend", "positions"]
-    assert ours == theirs
+    assert module_layers == zoo_layers
     assert [layer.kind for layer in network.layers if layer.kind in attention].count("attention") == 12
     products = [sum(gemm.multiply_adds for layer in one.layers for gemm in layer.gemms) for one in (network, zoo)]
     assert products[0] == products[1]
@@ -260,7 +264,7 @@ class Shifted(nn.Module):
         (Unused(), (4,), "PyTorch counts 40 parameters, the layers that were read 20"),
         (nn.Sequential(nn.Conv2d(3, 4, 3)), (4, 8, 8), "doesn't run on 4x8x8"),
         (nn.Sequential(nn.ConvTranspose2d(3, 4, 3)), (3, 8, 8), "'ConvTranspose2d' can't be read: expected one of"),
-        (Divided(), (4,), "a division of two maps"),
+        (Divided(), (4,), "a division of two feature maps"),
         (Shifted(), (4,), "add of something other than learned positions"),
         (nn.MultiheadAttention(4, 2, batch_first=True), (5, 4), "MultiheadAttention: "),
         (nn.Sequential(nn.AdaptiveAvgPool2d(9)), (3, 8, 8), "adaptive pooling of 8x8 to the larger 9x9"),

@@ -46,7 +46,7 @@ def test_a_layer_taken_twice_counts_once() -> None:
     assert network.input_bytes(2, batch=1) == network.output_bytes(1, batch=1)
 
 
-def test_in_place_chain_shares_one_buffer() -> None:
+def test_in_place_chain_has_one_buffer() -> None:
     net = NetworkBuilder("chain", (4,))
     net.add("fc", name="fc", features=8)
     net.add("relu", name="relu")
@@ -225,12 +225,12 @@ def test_values_survive_in_place_execution(network: Network, data: st.DataObject
             assert holds[network.buffer_of(producer)] == producer
         holds[network.buffer_of(layer.index)] = layer.index
     for layer in reversed(network.layers):
-        wanted = [
+        read_layers = [
             *(layer.inputs if "x" in layer.backward_reads else ()),
             *((layer.index,) if "y" in layer.backward_reads else ()),
         ]
-        for one in wanted:
-            found = holds[network.buffer_of(one)]
-            while found != one and layer.kind == "relu" and network.layers[found].kind in ("dropout", "relu"):
-                found = network.layers[found].inputs[0]
-            assert found == one
+        for one in read_layers:
+            holder = holds[network.buffer_of(one)]
+            while holder != one and layer.kind == "relu" and network.layers[holder].kind in ("dropout", "relu"):
+                holder = network.layers[holder].inputs[0]
+            assert holder == one

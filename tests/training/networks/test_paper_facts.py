@@ -25,7 +25,7 @@ def test_cswap_swaps_eight_relu_and_four_pool_outputs_of_vgg16() -> None:
     assert (max(sizes), min(sizes)) == (1568, 49)
 
 
-def test_gist_shares_of_stashed_maps_of_vgg16() -> None:
+def test_gist_fractions_of_stashed_feature_maps_of_vgg16() -> None:
     """40 % of what is stashed are ReLU outputs that pooling reads, 49 % those that CONV reads."""
     network = Network.load("vgg16")
     stashed, to_pool, to_conv = 0, 0, 0

@@ -53,12 +53,12 @@ def test_joins_and_shortcuts_by_hand() -> None:
     net.add("add", inputs=[both, both])
     net.add("softmax")
     images = torch.arange(-16.0, 16.0).reshape(1, 2, 4, 4)
-    found = NetworkModule(net.build())(images)
+    output = NetworkModule(net.build())(images)
     alive = np.maximum(np.arange(-16.0, 16.0).reshape(2, 4, 4), 0)
     expected = np.zeros((5, 2, 2))
     expected[:2] = alive[:, ::2, ::2]
     expected[3:] = alive[:, 1::2, 1::2]
-    assert np.array_equal(found.numpy().reshape(5, 2, 2), 2 * expected)  # scores, before their softmax
+    assert np.array_equal(output.numpy().reshape(5, 2, 2), 2 * expected)  # scores, before their softmax
 
 
 def test_other_kinds_are_refused() -> None:

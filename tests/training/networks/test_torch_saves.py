@@ -52,7 +52,7 @@ def test_layers_of_maps(name: str) -> None:
     assert_as_measured(nn.Sequential(conv(), *ON_MAPS[name]()), (3, 12, 12))
 
 
-def test_nothing_is_kept_before_the_first_weights() -> None:
+def test_nothing_is_saved_before_the_first_weights() -> None:
     assert_as_measured(nn.Sequential(nn.MaxPool2d(2), nn.ReLU(), nn.Flatten(), nn.Linear(108, 5)), (3, 12, 12))
 
 
@@ -111,10 +111,10 @@ class Dense(nn.Module):
         )
 
     def forward(self, maps: torch.Tensor) -> torch.Tensor:
-        found = [maps]
+        outputs = [maps]
         for layer in self.layers:
-            found.append(layer(torch.cat(found, 1)))
-        return torch.cat(found, 1)
+            outputs.append(layer(torch.cat(outputs, 1)))
+        return torch.cat(outputs, 1)
 
 
 @pytest.mark.parametrize("in_place", [False, True])
@@ -246,7 +246,7 @@ class Language(nn.Module):
 
     def __init__(self, tokens: int, wide: int, heads: int, probability: float, fused: bool, tied: bool = True) -> None:
         super().__init__()
-        self.words, self.places = nn.Embedding(50, wide), nn.Embedding(2 * tokens, wide)
+        self.words, self.positions = nn.Embedding(50, wide), nn.Embedding(2 * tokens, wide)
         self.drop = nn.Dropout(probability)
         self.blocks = nn.ModuleList(Block(tokens, wide, heads, probability, fused) for _ in range(2))
         self.norm = nn.LayerNorm(wide)
@@ -255,8 +255,8 @@ class Language(nn.Module):
             self.scores.weight = self.words.weight
 
     def forward(self, numbers: torch.Tensor) -> torch.Tensor:
-        places = torch.arange(0, numbers.size(1), dtype=torch.long)
-        features = self.drop(self.words(numbers) + self.places(places))
+        positions = torch.arange(0, numbers.size(1), dtype=torch.long)
+        features = self.drop(self.words(numbers) + self.positions(positions))
         for block in self.blocks:
             features = block(features)
         return self.scores(self.norm(features))
@@ -302,7 +302,7 @@ def test_a_small_gpt(probability: float, fused: bool) -> None:
 
 
 class Attended(nn.Module):
-    """MultiheadAttention on one, two or three tensors, asked for its weights or not."""
+    """MultiheadAttention on one, two or three tensors, with or without returned weights."""
 
     def __init__(self, shared: str, weights: bool, probability: float) -> None:
         super().__init__()
@@ -313,7 +313,7 @@ class Attended(nn.Module):
 
     def forward(self, features: torch.Tensor) -> torch.Tensor:
         made = [self.first(features), *(one(features) for one in self.others)]
-        query, key, value = (made[int(place)] for place in self.shared)
+        query, key, value = (made[int(index)] for index in self.shared)
         return self.attention(query, key, value, need_weights=self.weights)[0]
 
 
@@ -410,8 +410,8 @@ def stacks_of_maps(draw: st.DrawFn) -> tuple[nn.Module, int]:
 
 @given(stacks_of_maps(), st.integers(2, 4))
 @settings(max_examples=25, deadline=None)
-def test_random_networks_of_maps(drawn: tuple[nn.Module, int], batch: int) -> None:
-    module, side = drawn
+def test_random_networks_of_maps(stack: tuple[nn.Module, int], batch: int) -> None:
+    module, side = stack
     assert_as_measured(module, (3, side, side), batch)
 
 
@@ -469,7 +469,7 @@ def test_random_language_models(
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1])
-def test_a_copy_is_kept_beside_what_it_copies(probability: float) -> None:
+def test_copy_is_saved_next_to_its_source(probability: float) -> None:
     """Tanh keeps its output, and what reads it keeps a copy in another order."""
     lstm = First(nn.LSTM(12, 12, batch_first=True))
     assert_as_measured(nn.Sequential(nn.Linear(12, 12), nn.Tanh(), lstm, nn.Tanh(), nn.Linear(12, 5)), (5, 12))

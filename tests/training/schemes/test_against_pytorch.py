@@ -76,13 +76,13 @@ def held(out: IterationOutcome) -> list[tuple[int, str, int, int]]:
         if t.number not in program.resident and not (t.kind == "gradient_maps" and t.layer == last)
     }
     alive: set[int] = set()
-    found = []
+    levels = []
     for step in program.steps:
         alive.update(step.allocate)
         during = sum(size.get(tensor, 0) for tensor in alive)
         alive.difference_update(step.release)
-        found.append((step.layer, step.pass_, during, sum(size.get(tensor, 0) for tensor in alive)))
-    return found
+        levels.append((step.layer, step.pass_, during, sum(size.get(tensor, 0) for tensor in alive)))
+    return levels
 
 
 class Run:
@@ -101,11 +101,11 @@ class Run:
         weights = {p.numel() * p.element_size() for p in net.parameters()}
         self.forward: list[int] = []
         with LiveBytes(weights) as live:
-            for place, layer in enumerate(net):
-                layer.register_forward_hook(lambda *_, n=place: self._after(n, live))
+            for position, layer in enumerate(net):
+                layer.register_forward_hook(lambda *_, n=position: self._after(n, live))
             y = forward_run(net, torch.randn(BATCH, 3, SIDE, SIDE))
             output = y.untyped_storage().nbytes()
-            self.kept = live.bytes - output
+            self.held_bytes = live.bytes - output
             dy = torch.ones_like(y)
             live.leave_out(dy)
             live.leave_out(y)
@@ -113,16 +113,16 @@ class Run:
             y.backward(dy)
             self.backward_peak = live.peak
 
-    def _after(self, place: int, live: LiveBytes) -> None:
-        if place == len(self.forward):  # not when a layer runs again
+    def _after(self, position: int, live: LiveBytes) -> None:
+        if position == len(self.forward):  # not when a layer runs again
             self.forward.append(live.peak)
 
 
 def agree(run: Run, out: IterationOutcome) -> None:
     steps = held(out)
     forward = [during for layer, pass_, during, _ in steps if pass_ == "forward" and layer]
-    assert run.forward == [max(forward[: place + 1]) for place in range(len(forward))]
-    assert run.kept == next(after for _, pass_, _, after in reversed(steps) if pass_ == "forward")
+    assert run.forward == [max(forward[: position + 1]) for position in range(len(forward))]
+    assert run.held_bytes == next(after for _, pass_, _, after in reversed(steps) if pass_ == "forward")
     assert run.backward_peak == max(during for _, pass_, during, _ in steps if pass_ != "forward")
 
 

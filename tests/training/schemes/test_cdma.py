@@ -105,19 +105,19 @@ def test_any_compressor(algorithm: str) -> None:
     """What a copy moves is what the compressor makes of a feature map of that density, in its windows or in entries."""
     if not getattr(REGISTRY.find(algorithm), "available", lambda: True)():
         pytest.skip(f"{algorithm}: its library isn't installed")
-    network, found = copies("cdma", compressor=algorithm, synthetic_density=0.25, synthetic_cluster=4)
+    network, compressed = copies("cdma", compressor=algorithm, synthetic_density=0.25, synthetic_cluster=4)
     windows = "window" in REGISTRY.find(algorithm).OPTIONS
-    assert found.codec.window == (4096 if windows else 128)
+    assert compressed.codec.window == (4096 if windows else 128)
     assert (f"{algorithm}, NCHW, windows of 4096 B" if windows else f"{algorithm}, NCHW, entries of 128 B") == str(
-        found.codec
+        compressed.codec
     )
     relu5 = layer(network, "relu5")
     (expected,) = tensor_ratios(
-        relu_map((16, 64, 13, 13), 0.25, 4), ["NCHW"], [found.codec.window], [algorithm]
+        relu_map((16, 64, 13, 13), 0.25, 4), ["NCHW"], [compressed.codec.window], [algorithm]
     )  # the tile that stands for a feature map of 256 x 13 x 13
     raw = network.output_bytes(relu5, 256)
-    assert found.moved_bytes(raw, relu5) == pytest.approx(raw / expected.ratio, rel=1e-6)
-    assert found.moved_bytes(raw, relu5) < found.moved_bytes(raw, 0)  # the input image has no zeros
+    assert compressed.moved_bytes(raw, relu5) == pytest.approx(raw / expected.ratio, rel=1e-6)
+    assert compressed.moved_bytes(raw, relu5) < compressed.moved_bytes(raw, 0)  # the input image has no zeros
     measured = copies("cdma", compressor=algorithm)[1]
     assert measured.moved_bytes(raw, relu5) < measured.moved_bytes(raw, 0)
 
@@ -126,9 +126,9 @@ def test_any_compressor(algorithm: str) -> None:
 def test_the_other_schemes_are_cdma_with_a_fixed_compressor(name: str) -> None:
     _, fixed = copies(name)
     algorithm = fixed.codec.algorithm
-    chosen = copies("cdma", compressor=algorithm)[1]
-    assert (chosen.codec, chosen.contents) == (fixed.codec, fixed.contents)
-    assert chosen.cap_bytes_per_s >= fixed.cap_bytes_per_s
+    general = copies("cdma", compressor=algorithm)[1]
+    assert (general.codec, general.contents) == (fixed.codec, fixed.contents)
+    assert general.cap_bytes_per_s >= fixed.cap_bytes_per_s
 
 
 def test_a_compressor_of_entries_has_no_window() -> None:

@@ -57,11 +57,11 @@ def test_what_hides_a_copy_is_read_off_the_iteration_without_compression() -> No
     cost: Any = Cost(times, 1)
     on: Any = machine()
     plan = schemes.REGISTRY.find("vdnn-conv-p").plan(network, 1, on, cost, "vdnn-conv-p", make_options())
-    found = _advisor.measure_hiding_times(network, 1, cost, plan, LINK)
+    hiding = _advisor.measure_hiding_times(network, 1, cost, plan, LINK)
     # X of conv3 (made by conv1 and relu2) is copied during conv3, and comes back during conv5, before it in backward
     # order; X of conv5 has relu6 before it.
-    assert found[1] == HidingTime(3, 100)
-    assert found[3] == HidingTime(5, 1)
+    assert hiding[1] == HidingTime(3, 100)
+    assert hiding[3] == HidingTime(5, 1)
 
 
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -78,19 +78,21 @@ def test_laws(data: st.DataObject, network: Network, percent: int) -> None:
         stored = sum(stash.encoding.byte_count for stash in outcome.plan.stash.values() if stash.encoding is not None)
         moved = {task.layer: task for task in program.tasks if task.stream == "offload"}
         # Bytes over the link are the bytes stored.
-        kept = {owner for owner in coded if any(s.layer == owner and s.pass_ == "encode" for s in program.steps)}
-        sizes = {owner: outcome.plan.stash[owner].encoding.byte_count for owner in kept}  # type: ignore[union-attr]
+        encoded_owners = {
+            owner for owner in coded if any(s.layer == owner and s.pass_ == "encode" for s in program.steps)
+        }
+        sizes = {owner: outcome.plan.stash[owner].encoding.byte_count for owner in encoded_owners}  # type: ignore[union-attr]
         for owner, size in sizes.items():
             assert program.tasks[moved[network.last_consumer(owner)].number].moved_bytes == size
         assert stored >= sum(sizes.values())
         # No tensor is read before it is decoded.
         decoded = {s.layer: s.index for s in program.steps if s.pass_ == "decode"}
-        assert set(decoded) == kept
+        assert set(decoded) == encoded_owners
         for step in program.steps[program.first_backward :]:
             for tensor in (program.tensors[number] for number in step.reads):
-                if tensor.layer in kept and tensor.kind == "decoded_maps":
+                if tensor.layer in encoded_owners and tensor.kind == "decoded_maps":
                     assert step.index > decoded[tensor.layer]
-                assert not (tensor.layer in kept and tensor.kind == "feature_maps")
+                assert not (tensor.layer in encoded_owners and tensor.kind == "feature_maps")
         if scheme == "cswap" and not coded:
             assert outcome.time_ps == plain.time_ps
             assert program == plain.program
@@ -103,8 +105,8 @@ def flipped(network: Network, cost: Any, link: Any, options: Any) -> tuple[list[
     setting = cswap.AdvisorInputs(network, 1, on, cost, options)
     taken = cswap.decisions(setting, "cswap")
 
-    def time_ps(chosen: list[cswap.CodecDecision]) -> int:
-        plan = cswap.plan_of(setting, "cswap", chosen)
+    def time_ps(selected: list[cswap.CodecDecision]) -> int:
+        plan = cswap.plan_of(setting, "cswap", selected)
         return simulate_plan(network, 1, on, cost, plan, options).time_ps
 
     here = time_ps(taken)
@@ -158,11 +160,11 @@ def test_vdnnpp_keeps_the_link_busy_and_the_host_too() -> None:
 
 
 def test_codec_times_of_the_paper() -> None:
-    given: dict[str, Any] = {"machine": "v100", "link": "pcie3-measured", "codec_times": "paper"}
-    ours = simulate("vgg16", 32, scheme="cswap-static", **{**given, "codec_times": "simulated"})
-    slow = simulate("vgg16", 32, scheme="cswap-static", **given)
-    slower = simulate("vgg16", 32, scheme="cswap-static", codec_grid=1024, **given)
-    assert ours.counters["time_ms"] < slow.counters["time_ms"] < slower.counters["time_ms"]
+    settings: dict[str, Any] = {"machine": "v100", "link": "pcie3-measured", "codec_times": "paper"}
+    simulated = simulate("vgg16", 32, scheme="cswap-static", **{**settings, "codec_times": "simulated"})
+    slow = simulate("vgg16", 32, scheme="cswap-static", **settings)
+    slower = simulate("vgg16", 32, scheme="cswap-static", codec_grid=1024, **settings)
+    assert simulated.counters["time_ms"] < slow.counters["time_ms"] < slower.counters["time_ms"]
     assert "three points" in slow.provenance["assumptions"]["codec times"]
 
 
@@ -179,9 +181,9 @@ def test_codec_times_of_the_paper() -> None:
         ({"synthetic_density": 1.2}, "density 1.2: expected a number from 0 to 1"),
     ],
 )
-def test_bad_options(given: dict[str, Any], message: str) -> None:
+def test_bad_options(options: dict[str, Any], message: str) -> None:
     with pytest.raises(BuddysimError, match=message):
-        simulate("alexnet", 8, machine="v100", scheme="cswap", **given)
+        simulate("alexnet", 8, machine="v100", scheme="cswap", **options)
 
 
 def test_a_table_for_another_network(tmp_path: Path) -> None:
@@ -192,7 +194,7 @@ def test_a_table_for_another_network(tmp_path: Path) -> None:
 
 
 def test_too_little_memory_for_the_code() -> None:
-    """X of conv3, 10 MB without zeros, leaves no room for its code while that is made."""
+    """X of conv3, 10 MB without zeros, leaves no free memory for its encoding while that is made."""
     layers = [
         Layer(0, "input", "input", (), (1,)),
         Layer(1, "conv1", "conv", (0,), (2_500_000,), backward_reads=frozenset({"x", "dy"})),
@@ -220,9 +222,9 @@ def test_auto_takes_the_codec_that_costs_least(rule: str) -> None:
         return cswap.decisions(cswap.AdvisorInputs(network, 1, on, cost, options), "cswap")  # type: ignore[arg-type]
 
     alone = {codec: decided(codec) for codec in REGISTRY.names()}
-    chosen = decided("auto")
-    assert len(chosen) == len(alone["zvc"]) > 2
-    for number, one in enumerate(chosen):
+    selected = decided("auto")
+    assert len(selected) == len(alone["zvc"]) > 2
+    for number, one in enumerate(selected):
         costs = {codec: taken[number].advice.compressed_ps for codec, taken in alone.items()}
         assert one.advice.compressed_ps == min(costs.values())
         assert one.codec == min(costs, key=lambda codec: costs[codec])

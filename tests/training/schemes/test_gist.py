@@ -68,14 +68,14 @@ def test_every_map_takes_the_code_of_its_neighbours() -> None:
     lossy = stashes("gist-fp8")
     assert lossy["relu-pool"] == (large // 8, False)  # a bit is control, not data
     assert lossy["relu-conv"] == (2 * middle // 4 + 4 * middle // 256, True)
-    assert lossy["relu-large"] == (middle, True)  # windows of 25 elements have no places of 4 bits
+    assert lossy["relu-large"] == (middle, True)  # windows of 25 elements have no indices of 4 bits
     assert stashes("gist-fp8", density=0.6)["relu-conv"] == (middle, True)  # the dense code is smaller
     assert "relu-conv" not in stashes("gist-ssdc", density=0.9)  # larger than the feature map
     assert not any(decoded for _, decoded in stashes("gist-fp16", decoded_copies=False).values())
     assert stashes("gist-base") == stashes("gist-inplace") == {}
 
 
-def test_pools_behind_bits_keep_places_instead_of_maps() -> None:
+def test_pools_behind_binarized_maps_store_indices() -> None:
     network = small()
     plan = gist.encoded_plan(network, 4, machine(), Cost(), "gist-binarize", make_options(), {})
     (pool,) = plan.backward_reads
@@ -91,13 +91,13 @@ def test_pools_behind_bits_keep_places_instead_of_maps() -> None:
 
 def test_categories_follow_the_layers_around_a_map() -> None:
     network = small()
-    found = categories(network.in_place_only(views(network)))
-    by_name = {network.layers[owner].name: category for owner, category in found.items()}
+    category_by_owner = categories(network.in_place_only(views(network)))
+    by_name = {network.layers[owner].name: category for owner, category in category_by_owner.items()}
     assert {name: by_name[name] for name in ("relu-pool", "pool-conv", "relu-conv", "relu-large", "pool-large")} == {
         "relu-pool": "relu-pool", "pool-conv": "relu-conv", "relu-conv": "relu-conv",
         "relu-large": "others", "pool-large": "relu-conv",
     }  # fmt: skip
-    assert found[0] == "others"  # the image, without its mean
+    assert category_by_owner[0] == "others"  # the image, without its mean
     assert 0 not in categories(Network.load("gpt2"))  # tokens
 
 
@@ -105,9 +105,9 @@ def test_categories_follow_the_layers_around_a_map() -> None:
 @settings(max_examples=60, deadline=None)
 def test_bytes_are_those_of_the_real_encodings(elements: int, density: float, name: str | None) -> None:
     """A CONV layer's ReLU of one sample, encoded for real."""
-    kept = round(density * elements)
+    n_nonzero = round(density * elements)
     values = np.zeros(elements, np.float32)
-    values[:kept] = 1
+    values[:n_nonzero] = 1
     np.random.default_rng(elements).shuffle(values)
     layers = [
         Layer(0, "input", "input", (), (1,)),
@@ -155,9 +155,9 @@ def test_binarize_is_faster_than_its_baseline_and_in_place_as_fast() -> None:
 def outcome(
     network: Network, scheme: str, batch: int = 1, cost: Cost | None = None, **options: object
 ) -> IterationOutcome:
-    chosen, cost = make_options(**options), cost or Cost()
-    plan = schemes.REGISTRY.find(scheme).plan(network, batch, machine(link=Link()), cost, scheme, chosen)
-    return simulate_plan(network, batch, machine(link=Link()), cost, plan, chosen)
+    training_options, cost = make_options(**options), cost or Cost()
+    plan = schemes.REGISTRY.find(scheme).plan(network, batch, machine(link=Link()), cost, scheme, training_options)
+    return simulate_plan(network, batch, machine(link=Link()), cost, plan, training_options)
 
 
 @given(st.data(), st.sampled_from([name for name in gist.ENCODINGS if name != "gist-base"]))

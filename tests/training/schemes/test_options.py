@@ -137,10 +137,10 @@ def test_help_texts_may_have_per_cent_signs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("declared", "problem"),
     [
-        ('"batch": Option(int, "ours")', "scheme mine: option 'batch': train has --batch of its own"),
+        ('"batch": Option(int, "mine")', "scheme mine: option 'batch': train has --batch of its own"),
         ('"mine": 3', "option 'mine': expected an identifier and an Option"),
-        ('"mine-too": Option(int, "ours")', "option 'mine-too': expected an identifier and an Option"),
-        ('"mine": Option(list, "ours")', "expected one of bool, int, float, str"),
+        ('"mine-too": Option(int, "mine")', "option 'mine-too': expected an identifier and an Option"),
+        ('"mine": Option(list, "mine")', "expected one of bool, int, float, str"),
         (
             '"codec_window": Option(str, "another window")',
             "option 'codec_window': another scheme declares it differently",

@@ -1,4 +1,4 @@
-"""The largest batch, held against trying them all."""
+"""The largest batch, compared with trying them all."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ def fits(network: Network, batch: int, cost: Cost, scheme: str, options: Trainin
 @given(st.data())
 def test_no_larger_batch_fits(data: st.DataObject):
     network = data.draw(networks())
-    drawn = data.draw(costs(network))
-    last = {name: data.draw(st.integers(0, 40)) for name in drawn.workspaces}
-    cost = Growing(drawn.times, workspaces=drawn.workspaces, offered=last)
+    base_cost = data.draw(costs(network))
+    last = {name: data.draw(st.integers(0, 40)) for name in base_cost.workspaces}
+    cost = Growing(base_cost.times, workspaces=base_cost.workspaces, offered=last)
     scheme = data.draw(st.sampled_from(SCHEMES))
     extra = {"synthetic_density": 0.5} if scheme == "cdma-zv" else {}
     options = TrainingOptions(memory_bytes=data.draw(st.integers(8, 400)) * 1024, extra=extra)
@@ -91,10 +91,10 @@ def test_without_a_bound_the_limit_is_found(scheme: str):
 @pytest.mark.parametrize("scheme", ["baseline-p", "vdnn-all-p", "vdnn-conv-p", "vdnn-dyn"])
 def test_vgg_on_a_titan_x(scheme: str):
     """Where all(p) takes FFTs, they need more than there is; from some batch on they aren't offered."""
-    found = largest_batch(titan_x("vgg11", scheme))
+    batch = largest_batch(titan_x("vgg11", scheme))
     every = titan_x("vgg11", scheme)
-    assert every.check(found).fits
-    assert not any(every.check(batch).fits for batch in range(found + 1, found + 400))
+    assert every.check(batch).fits
+    assert not any(every.check(batch).fits for batch in range(batch + 1, batch + 400))
 
 
 @pytest.mark.parametrize("scheme", ["baseline-p", "vdnn-all-m", "vdnn-dyn", "cdma-zv"])
@@ -106,14 +106,14 @@ def test_few_batches_are_tried(scheme: str):
 
 def test_halves_of_the_bytes_let_a_larger_batch_fit():
     v100 = TrainingMachine.load("v100")
-    found = {}
+    largest = {}
     for precision in ("fp32", "fp16"):
         cost, options = CostModel.load(v100, precision=precision), make_options(precision=precision)
-        found[precision] = largest_batch(FitChecks(Network.load("resnet50"), v100, cost, "vdnn-none-m", options))
-        assert simulate("resnet50", found[precision], v100, "vdnn-none-m", options=options).counters["fits"]
-        larger = simulate("resnet50", found[precision] + 1, v100, "vdnn-none-m", options=options)
+        largest[precision] = largest_batch(FitChecks(Network.load("resnet50"), v100, cost, "vdnn-none-m", options))
+        assert simulate("resnet50", largest[precision], v100, "vdnn-none-m", options=options).counters["fits"]
+        larger = simulate("resnet50", largest[precision] + 1, v100, "vdnn-none-m", options=options)
         assert not larger.counters["fits"]
-    assert found["fp16"] > 1.8 * found["fp32"]
+    assert largest["fp16"] > 1.8 * largest["fp32"]
 
 
 @pytest.mark.parametrize("scheme", ["baseline-p", "vdnn-all-m", "vdnn-conv-p", "vdnn-dyn", "cdma-zv"])

@@ -23,16 +23,16 @@ TITAN_X = 12 * GIB
 
 
 def run(network: Network, scheme: str, cost: Cost, memory_bytes: int | None = None, **options) -> IterationOutcome:
-    chosen = TrainingOptions(memory_bytes=memory_bytes, **options)
-    plan = schemes.REGISTRY.find(scheme).plan(network, 1, machine(), cost, scheme, chosen)
-    return simulate_plan(network, 1, machine(), cost, plan, chosen)
+    training_options = TrainingOptions(memory_bytes=memory_bytes, **options)
+    plan = schemes.REGISTRY.find(scheme).plan(network, 1, machine(), cost, scheme, training_options)
+    return simulate_plan(network, 1, machine(), cost, plan, training_options)
 
 
 def vgg(batch: int, scheme: str, **options) -> IterationOutcome:
     """On 12 GiB, without workspace: memory numbers that need no cost model."""
-    network, cost, chosen = Network.load("vgg19"), Cost(), TrainingOptions(memory_bytes=TITAN_X, **options)
-    plan = schemes.REGISTRY.find(scheme).plan(network, batch, machine(), cost, scheme, chosen)
-    return simulate_plan(network, batch, machine(), cost, plan, chosen)
+    network, cost, training_options = Network.load("vgg19"), Cost(), TrainingOptions(memory_bytes=TITAN_X, **options)
+    plan = schemes.REGISTRY.find(scheme).plan(network, batch, machine(), cost, scheme, training_options)
+    return simulate_plan(network, batch, machine(), cost, plan, training_options)
 
 
 def test_policies_choose_layers_of_the_feature_extraction_part_that_do_not_run_in_place():
@@ -105,8 +105,8 @@ def test_dyn_downgrades_only_what_runs_over():
     cost.workspaces["conv3"] = 600 * MB
     out = run(network, "vdnn-dyn", cost, 20 * MB)
     assert out.plan.notes[-1] == "greedy conv: fits, 3 of 15 algorithms downgraded"
-    chosen = {layer: {a.name for a in of.values()} for layer, of in out.plan.algorithms.items()}
-    assert chosen == {i: {"implicit_gemm"} if i == 3 else {"fft"} for i in range(1, 6)}
+    algorithms = {layer: {a.name for a in of.values()} for layer, of in out.plan.algorithms.items()}
+    assert algorithms == {i: {"implicit_gemm"} if i == 3 else {"fft"} for i in range(1, 6)}
 
 
 def test_dyn_says_that_a_network_cannot_be_trained():
@@ -150,9 +150,9 @@ def test_every_policy_runs_on_a_real_machine():
         ({"memory_bytes": 0}, "memory of 0 bytes: expected 1 or more"),
     ],
 )
-def test_bad_input_is_refused_in_one_line(given: dict, message: str):
-    batch, scheme = given.pop("batch", 8), given.pop("scheme", "vdnn-all-m")
+def test_bad_input_is_refused_in_one_line(options: dict, message: str):
+    batch, scheme = options.pop("batch", 8), options.pop("scheme", "vdnn-all-m")
     with pytest.raises(BuddysimError) as refused:
-        simulate_outcome("alexnet", batch, "titan-x", scheme, **given)
+        simulate_outcome("alexnet", batch, "titan-x", scheme, **options)
     assert str(refused.value).startswith(message)
     assert "\n" not in str(refused.value)
