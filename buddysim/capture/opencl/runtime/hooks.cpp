@@ -1,4 +1,6 @@
 // The functions that the program calls in place of PoCL's. Each calls PoCL's, and notes what it did to buffers.
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "capture.h"
@@ -31,17 +33,35 @@ void each_row(const size_t* origin, const size_t* region, size_t row_pitch, size
 
 // Devices.
 
-cl_int CL_API_CALL get_device_ids(cl_platform_id platform, cl_device_type type, cl_uint n, cl_device_id* devices,
-                                  cl_uint* count) {
-  // A program that wants a GPU gets PoCL's processor.
-  return c().real.clGetDeviceIDs(platform, type == CL_DEVICE_TYPE_CUSTOM ? type : CL_DEVICE_TYPE_ALL, n, devices,
-                                 count);
+// Most programs that request a GPU end if there is none. So PoCL's CPU takes the GPU's role, and the user is told.
+cl_device_type role_of_gpu() {
+  static const bool is_reported = [] {
+    if (!getenv("BUDDYSIM_CAPTURE_REPORT_AS_GPU"))
+      fputs("buddysim: warning: the program requests a GPU: PoCL's CPU takes its role; --report-as-gpu: with a GPU's limits\n",
+            stderr);
+    return true;
+  }();
+  (void)is_reported;
+  return CL_DEVICE_TYPE_ALL;
 }
 
-cl_context CL_API_CALL create_context_from_type(const cl_context_properties* properties, cl_device_type,
+bool lacks_gpu(cl_device_type type, cl_int error) { return error == CL_DEVICE_NOT_FOUND && (type & CL_DEVICE_TYPE_GPU); }
+
+cl_int CL_API_CALL get_device_ids(cl_platform_id platform, cl_device_type type, cl_uint n, cl_device_id* devices,
+                                  cl_uint* count) {
+  cl_int error = c().real.clGetDeviceIDs(platform, type, n, devices, count);
+  return lacks_gpu(type, error) ? c().real.clGetDeviceIDs(platform, role_of_gpu(), n, devices, count) : error;
+}
+
+cl_context CL_API_CALL create_context_from_type(const cl_context_properties* properties, cl_device_type type,
                                                 void(CL_CALLBACK* notify)(const char*, const void*, size_t, void*),
                                                 void* data, cl_int* error) {
-  return c().real.clCreateContextFromType(properties, CL_DEVICE_TYPE_ALL, notify, data, error);
+  cl_int result = CL_SUCCESS;
+  cl_context context = c().real.clCreateContextFromType(properties, type, notify, data, &result);
+  if (lacks_gpu(type, result))
+    context = c().real.clCreateContextFromType(properties, role_of_gpu(), notify, data, &result);
+  if (error) *error = result;
+  return context;
 }
 
 // Buffers.
