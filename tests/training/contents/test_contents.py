@@ -120,7 +120,7 @@ def test_pooling_retains_the_observed_fraction_of_zeros() -> None:
     assert by_name(network, observed().contents(network, 1, ZVC))["pool"].density == 0.625
 
 
-def test_other_codes_keep_their_relation_to_zvc() -> None:
+def test_sizes_of_other_compressors_keep_their_ratio_to_zvc() -> None:
     rle = Codec("rle", "NHWC")
     seen = [
         ObservedMap("relu", 0.0, 0.5, {rle: 0.5 * (0.5 + 1 / 32)}),
@@ -151,7 +151,7 @@ def test_joins_are_weighted_by_size_and_sums_are_dense() -> None:
     assert contents["sum"].density == 1.0
 
 
-def test_a_pool_over_the_whole_map_is_dense() -> None:
+def test_pooling_over_the_full_feature_map_is_dense() -> None:
     net = NetworkBuilder("global", (3, 8, 8))
     net.add("conv", channels=8, kernel=3, pad=1)
     net.add("relu")
@@ -168,7 +168,7 @@ def test_average_is_weighted_by_size() -> None:
     assert mean_compressed_fraction(contents, sizes) == (300 * (0.5 + 1 / 32) + 100 * (0.25 + 1 / 32)) / 400
 
 
-def test_lines() -> None:
+def test_piecewise_linear_interpolation_and_mean() -> None:
     line = PiecewiseLinear.through([(1, 4), (0, 1), (0, 3)])
     assert [line.value_at(x) for x in (-1, 0, 0.5, 1, 2)] == [2, 2, 3, 4, 4]
     assert mean_over([(0, 0), (1, 2), (3, 2)]) == pytest.approx((1 + 4) / 3)
@@ -193,7 +193,7 @@ density = 0.2
 """
 
 
-def test_a_table(tmp_path: Path) -> None:
+def test_density_table_gives_contents_by_layer_and_kind(tmp_path: Path) -> None:
     path = tmp_path / "densities.toml"
     path.write_text(TABLE)
     network = chain()
@@ -209,7 +209,7 @@ def test_a_table(tmp_path: Path) -> None:
     assert str(path) in source.description
 
 
-def test_a_table_as_csv(tmp_path: Path) -> None:
+def test_density_table_may_be_csv(tmp_path: Path) -> None:
     path = tmp_path / "densities.csv"
     path.write_text("layer,kind,depth,density,ratio\nrelu*,,,0.5,\n,pool,0.0,,1.25\n")
     contents = by_name(chain(), TableContents.read(path).contents(chain(), 4, ZVC))
@@ -235,7 +235,7 @@ def test_a_table_as_csv(tmp_path: Path) -> None:
         ("feature_maps = [", "densities.toml: "),
     ],
 )
-def test_wrong_tables_are_refused_in_one_line(tmp_path: Path, text: str, message: str) -> None:
+def test_wrong_density_table_is_an_error_of_one_line(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "densities.toml"
     path.write_text(text)
     with pytest.raises(BuddysimError) as refused:
@@ -244,7 +244,7 @@ def test_wrong_tables_are_refused_in_one_line(tmp_path: Path, text: str, message
     assert "\n" not in str(refused.value)
 
 
-def test_a_table_of_densities_has_no_sizes_of_other_codes(tmp_path: Path) -> None:
+def test_density_table_has_no_sizes_of_other_compressors(tmp_path: Path) -> None:
     path = tmp_path / "densities.toml"
     path.write_text(TABLE)
     with pytest.raises(BuddysimError, match="sizes of rle do not follow from a density: expected a ratio"):
@@ -267,7 +267,7 @@ def test_generated_maps_have_their_density() -> None:
     assert not np.array_equal(tensor, relu_map((4, 8, 32, 32), 0.3, cluster=4, seed=2))
 
 
-def test_generated_maps_are_the_same_everywhere() -> None:
+def test_generated_maps_are_equal_on_every_platform() -> None:
     tensor = relu_map((1, 1, 2, 4), 0.5, seed=3)
     assert tensor.view("<u4").ravel().tolist() == GENERATED
 
@@ -282,7 +282,7 @@ def test_max_pool() -> None:
     assert max_pool(tensor, Pooling(3, 3, 1, 1, 0, 0)).tolist() == [[[[10, 11], [14, 15]]]]
 
 
-def test_generated_activations_go_through_the_real_compressors() -> None:
+def test_generated_activations_are_compressed_by_the_compressors() -> None:
     network = chain()
     source = GeneratedContents(0.4, cluster=4, seed=1)
     zvc = by_name(network, source.contents(network, 8, ZVC))
@@ -299,12 +299,12 @@ def test_generated_activations_go_through_the_real_compressors() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"fraction_nonzero": 1.1}, {"fraction_nonzero": 0.5, "cluster": 0}])
-def test_wrong_generators_are_refused(wrong: dict) -> None:
+def test_wrong_synthetic_density_is_an_error(wrong: dict) -> None:
     with pytest.raises(BuddysimError, match="expected a number"):
         GeneratedContents(**wrong)
 
 
-def test_dense_maps_by_each_code() -> None:
+def test_dense_feature_map_under_each_compressor() -> None:
     assert dense(ZVC).compressed_fraction == DENSE
     assert dense(Codec(masks=False)).compressed_fraction == 1.0
     assert (

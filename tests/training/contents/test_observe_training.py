@@ -43,7 +43,7 @@ def data(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_measurement_is_the_same_every_time(data: Path, tmp_path: Path) -> None:
+def test_observation_is_deterministic(data: Path, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch", reason="PyTorch isn't installed: pip install torch==2.13.0")
     settings = ObservationSettings(
         data=data, epochs=2, batch=10, samples=4, points=6, size_points=3, windows=(4096,), value_points=2
@@ -71,7 +71,7 @@ def test_a_measurement_is_the_same_every_time(data: Path, tmp_path: Path) -> Non
     assert all(activations.values(point, number).shape[0] == 1 for point, number in activations.stored_values)
 
 
-def test_a_reduced_network_of_the_zoo(data: Path, tmp_path: Path) -> None:
+def test_observation_of_a_reduced_zoo_network(data: Path, tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="PyTorch isn't installed: pip install torch==2.13.0")
     settings = ObservationSettings(
         data=data, reduction=Reduction("resnet20", 0.5, 8), epochs=2, batch=10, samples=4, points=0, size_points=3,
@@ -113,7 +113,7 @@ def test_iterations_are_dense_at_the_start() -> None:
     assert len([one for one in observed if one <= 187]) >= 20
 
 
-def test_images_that_are_wrong(data: Path, tmp_path: Path) -> None:
+def test_wrong_images_are_an_error(data: Path, tmp_path: Path) -> None:
     pixels, labels = read_fashion_mnist(data, "train")
     assert (pixels.shape, pixels.dtype, labels.shape) == ((60, 1, 28, 28), np.float32, (60,))
     with pytest.raises(BuddysimError, match="apt install dataset-fashion-mnist"):

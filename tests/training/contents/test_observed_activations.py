@@ -67,7 +67,7 @@ def test_means_over_training_weighted_by_iterations(file: Path) -> None:
     assert source.description == "observed: by-hand.maps (small on nothing), mean of 3 points, iterations 0 to 30"
 
 
-def test_an_interrupted_file_says_so_and_what_follows_the_end_is_refused(file: Path) -> None:
+def test_interrupted_file_is_described_and_trailing_data_is_an_error(file: Path) -> None:
     data = file.read_bytes()
     file.write_bytes(data[:-5])
     assert observed_activations(str(file)).description.endswith("iterations 0 to 30; interrupted: the file has no end")
@@ -76,7 +76,7 @@ def test_an_interrupted_file_says_so_and_what_follows_the_end_is_refused(file: P
         observed_activations(str(file))
 
 
-def test_a_point_of_the_training(file: Path) -> None:
+def test_epoch_selects_the_nearest_point(file: Path) -> None:
     network = Network.load("alexnet")
     source = observed_activations(str(file), epoch=0.9)
     assert by_name(network, source.contents(network, 4, Codec()))["relu5"].density == 0.25
@@ -104,7 +104,7 @@ def test_sizes_of_the_file_and_of_its_maps(file: Path) -> None:
     )
 
 
-def test_values_that_do_not_repeat(tmp_path: Path) -> None:
+def test_repeated_values_false_replaces_values_by_noise(tmp_path: Path) -> None:
     path = tmp_path / "flat.maps"
     flat = (relu_map((4, 4, 8, 8), 0.5, seed=1) != 0).astype(np.float32)  # zeros and ones
     with ActivationsWriter(path, {}, MAPS) as writer:
@@ -123,7 +123,7 @@ def test_values_that_do_not_repeat(tmp_path: Path) -> None:
     assert fractions[2] == fractions[3]  # the zeros stay
 
 
-def test_a_file_without_sizes_or_values_tells_of_zvc_alone(tmp_path: Path) -> None:
+def test_file_without_sizes_or_values_has_zvc_contents_alone(tmp_path: Path) -> None:
     network = Network.load("alexnet")
     path = tmp_path / "densities.maps"
     with ActivationsWriter(path, {}, MAPS) as writer:
@@ -144,7 +144,7 @@ def test_the_same_network_gets_its_own_densities_back(file: Path) -> None:
     ]
 
 
-def test_a_file_without_points_is_refused(tmp_path: Path) -> None:
+def test_file_without_points_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "empty.maps"
     with ActivationsWriter(path, {}, MAPS):
         pass

@@ -61,7 +61,7 @@ def write(path: Path, maps: tuple[FeatureMapInfo, ...] = MAPS) -> Path:
     return path
 
 
-def test_every_map_gets_its_own(tmp_path: Path) -> None:
+def test_one_to_one_contents_are_those_of_the_same_layer(tmp_path: Path) -> None:
     network, source = (
         branches(),
         OneToOneContents(ObservedActivations(load_activations(write(tmp_path / "m.maps"))), branches()),
@@ -82,7 +82,7 @@ def test_every_map_gets_its_own(tmp_path: Path) -> None:
         source.contents(network, 1, Codec("zlib"))
 
 
-def test_the_first_map_that_differs_is_named(tmp_path: Path) -> None:
+def test_first_different_feature_map_is_named(tmp_path: Path) -> None:
     path = write(tmp_path / "m.maps", (MAPS[0], MAPS[2]))
     expected = r"m.maps: not a measurement of branches: feature map 2 behind .* is pool 'c', expected relu 'right/relu'"
     with pytest.raises(BuddysimError, match=expected):
@@ -100,7 +100,7 @@ def test_the_first_map_that_differs_is_named(tmp_path: Path) -> None:
         make_mapped_source(branches(), {"activation_mapping": "depth", "synthetic_density": 0.5})
 
 
-def test_other_sources_stay(tmp_path: Path) -> None:
+def test_density_table_overrides_the_reduced_training(tmp_path: Path) -> None:
     table = tmp_path / "t.csv"
     table.write_text("kind,density\nrelu,0.25\n")
     assert isinstance(make_mapped_source(branches(), {"density_table": str(table)}), TableContents)
@@ -126,7 +126,7 @@ def test_every_network_of_the_paper_was_trained(name: str) -> None:
 
 
 @pytest.mark.parametrize("training", TRAININGS, ids=lambda one: one.reduction.network)
-def test_what_ships_says_how_it_was_made(training: Any) -> None:
+def test_shipped_trainings_describe_their_origin(training: Any) -> None:
     activations = load_activations(path_of(training))
     assert activations.state == "finished"
     assert (
@@ -141,7 +141,7 @@ def test_what_ships_says_how_it_was_made(training: Any) -> None:
     assert sum(path_of(one).stat().st_size for one in TRAININGS) < 2**20
 
 
-def test_the_epoch_and_the_users_file_are_taken(tmp_path: Path) -> None:
+def test_epoch_and_activations_file_are_used(tmp_path: Path) -> None:
     network = Network.load("vgg16")
     assert training_of(network) is training_of(Network.load("vgg16-cifar10"))
     first, last = (make_mapped_source(network, {"epoch": epoch}).contents(network, 1, Codec()) for epoch in (0, 100))

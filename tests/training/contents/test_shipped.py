@@ -22,7 +22,7 @@ def relus(measured: ActivationsFile) -> list[int]:
     return [n for n, m in enumerate(measured.maps) if m.kind == "relu" and m.follows == "conv"]
 
 
-def test_it_is_whole_and_says_where_it_comes_from(measured: ActivationsFile) -> None:
+def test_shipped_training_is_finished_and_describes_its_origin(measured: ActivationsFile) -> None:
     assert measured.state == "finished"
     assert "60,000 images" in measured.provenance["data"]
     assert sum(info.kind == "conv" for info in measured.maps) >= 5
@@ -69,7 +69,7 @@ def test_sizes_are_of_every_algorithm_layout_and_window(measured: ActivationsFil
         assert zvc["NCHW"] == 32 * info.nonzero + info.elements
 
 
-def test_maps_themselves_agree_with_what_is_said_of_them(measured: ActivationsFile) -> None:
+def test_stored_values_agree_with_their_statistics(measured: ActivationsFile) -> None:
     points = sorted({point for point, _ in measured.stored_values})
     assert len(points) >= 5
     relu = relus(measured)[0]

@@ -82,7 +82,7 @@ def test_versions() -> None:
     assert "winograd" not in names(RESNET_2A, 7, "backward_filter")
 
 
-def test_shapes_that_only_products_take() -> None:
+def test_unusual_shapes_have_gemm_algorithms_alone() -> None:
     gemms = {"implicit_gemm", "implicit_precomp_gemm", "gemm"}
     strided = ConvWork(Conv(64, 64, 56, 56, 28, 28, 3, 3, 2, 2, 1, 1), 1)
     pointwise = ConvWork(Conv(64, 64, 56, 56, 56, 56, 1, 1, 1, 1, 0, 0), 1)
@@ -95,7 +95,7 @@ def test_shapes_that_only_products_take() -> None:
 
 @pytest.mark.parametrize("version", [2, 4, 7])
 @pytest.mark.parametrize("network", ["vgg19", "googlenet", "mobilenet"])
-def test_the_memory_optimal_algorithm_is_always_there(network: str, version: int) -> None:
+def test_memory_optimal_algorithm_is_always_available(network: str, version: int) -> None:
     for layer in Network.load(network).layers:
         if layer.conv is not None:
             for pass_ in PASSES:

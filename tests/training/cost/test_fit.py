@@ -82,7 +82,7 @@ def test_networks_that_ratios_were_fitted_to_and_those_that_validate() -> None:
     assert {total.pass_ for total in totals()} == set(PASSES)
 
 
-def test_fitting_again_gives_what_ships() -> None:
+def test_fit_reproduces_the_shipped_calibrations() -> None:
     for name, text in fitted_files().items():
         assert (DATA_FOLDER / "fitted" / name).read_text(encoding="utf-8") == text, name
 
@@ -94,7 +94,7 @@ def test_held_out_shapes_are_within_15_percent(key: tuple[str, str]) -> None:
     assert median_error(errors(shipped_model(key), outside)) <= 0.15
 
 
-def test_the_interval_of_a_median_draws_shapes_with_all_their_timings() -> None:
+def test_median_interval_samples_shapes_with_all_their_timings() -> None:
     timings = [timing for timing in PARTS["validation"]["p100", "cudnn5"] if timing.kind == "conv"]
     relative_errors = errors(shipped_model(("p100", "cudnn5")), timings)
     low, high = median_interval(timings, relative_errors)
@@ -106,7 +106,7 @@ def test_the_interval_of_a_median_draws_shapes_with_all_their_timings() -> None:
     assert alone[1] - alone[0] < high - low  # as if every timing were independent of the others
 
 
-def test_networks_that_no_fit_has_seen() -> None:
+def test_held_out_networks_are_within_tolerance() -> None:
     """VGG and ResNets on three GPUs, measured by others with versions 4 and 5.0 of cuDNN."""
     older = [one for one in independent_networks() if one.machine != "k40" and not one.version.startswith("5.1")]
     assert len(older) == 21
@@ -138,7 +138,7 @@ def made_timings(model: CostModel, seed: int) -> list[MeasuredPass]:
     ]
 
 
-def test_known_efficiencies_are_found_again() -> None:
+def test_fit_recovers_known_efficiencies() -> None:
     machine = TrainingMachine.load("m40")
     truth = shipped()["m40", "cudnn5"]
     model = CostModel(machine, "cudnn5", truth, common())
@@ -150,7 +150,7 @@ def test_known_efficiencies_are_found_again() -> None:
         assert calibration.efficiency[pass_]["1x1"] == pytest.approx(truth.efficiency[pass_]["1x1"], rel=0.1)
 
 
-def test_a_known_curve_is_found_again() -> None:
+def test_fit_recovers_a_known_curve() -> None:
     """Timings made with the shipped curve lead back to one that predicts them as well."""
     machine = TrainingMachine.load("m40")
     model = CostModel(machine, "cudnn5", shipped()["m40", "cudnn5"], common())
@@ -163,7 +163,7 @@ def test_a_known_curve_is_found_again() -> None:
     assert max(off) / min(off) < 1.5
 
 
-def test_a_user_with_few_timings_gets_the_other_groups_from_other_gpus() -> None:
+def test_groups_without_timings_come_from_other_gpus() -> None:
     machine = TrainingMachine.load("a100-40")
     pointwise = [timing for timing in PARTS["calibration"]["v100", "cudnn7"] if timing.group == "1x1"]
     faster = tuple(replace(timing, ms=timing.ms / 2) for timing in pointwise)
@@ -215,7 +215,7 @@ def content(before: str, after: str) -> str:
         ("source = []", "source = []\nmeasured.forward.1x1 = -1", "measured.forward.1x1: -1: expected a number"),
     ],
 )
-def test_bad_calibrations(before: str, after: str, problem: str) -> None:
+def test_wrong_calibration_is_an_error(before: str, after: str, problem: str) -> None:
     with pytest.raises(BuddysimError, match=problem) as caught:
         parse_calibration(content(before, after), "mine.toml")
     assert str(caught.value).startswith("mine.toml: ")

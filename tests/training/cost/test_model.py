@@ -161,7 +161,7 @@ def test_every_layer_has_a_time(network: str) -> None:
                 assert model.time_ps(one, 8, pass_) >= spent
 
 
-def test_what_is_calibrated_says_so() -> None:
+def test_calibrated_state_is_reported() -> None:
     model = CostModel.load("titan-x")
     assert (model.calibrated, model.library) == (True, "cudnn4")
     assert "convnet-benchmarks" in model.source
@@ -183,7 +183,7 @@ def test_another_version_of_a_calibrated_gpu_is_uncalibrated() -> None:
     assert names == {"implicit_gemm", "implicit_precomp_gemm", "gemm", "fft"}
 
 
-def test_names_of_libraries() -> None:
+def test_unknown_library_is_an_error_with_the_nearest_name() -> None:
     with pytest.raises(BuddysimError, match=r"library 'cudn4' is unknown: .*\(nearest: cudnn4\)"):
         CostModel.load("titan-x", "cudn4")
     with pytest.raises(BuddysimError, match="titanx: unknown machine"):
@@ -208,12 +208,12 @@ def test_every_version_that_is_named_has_algorithms(version: int) -> None:
         assert model.conv_algorithms(layer("vgg11", "conv1_1"), 1, pass_)
 
 
-def test_asking_a_conv_for_other_layers_is_a_defect() -> None:
+def test_time_of_a_conv_layer_as_another_kind_is_a_defect() -> None:
     with pytest.raises(ValueError, match="no CONV"):
         MODELS["titan-x", "cudnn4"].conv_algorithms(layer("vgg11", "relu1_1"), 1, "forward")
 
 
-def test_what_does_not_fit_the_gpu_beside_its_layer_is_not_offered() -> None:
+def test_algorithm_whose_workspace_does_not_fit_is_not_offered() -> None:
     """conv2_2 of VGG-16, batch 512: 2 x 3.06 GiB of feature maps, 8.6 GiB of workspace, on 12 and on 24 GiB."""
     conv = layer("vgg19", "conv2_2")
     small = CostModel.load("titan-x", "cudnn4")
@@ -229,7 +229,7 @@ def test_what_does_not_fit_the_gpu_beside_its_layer_is_not_offered() -> None:
 
 
 @pytest.mark.parametrize("batch", [1, 32, 64, 128, 256])
-def test_ffts_are_offered_up_to_the_maps_that_they_were_timed_on(batch: int) -> None:
+def test_ffts_are_offered_up_to_the_largest_timed_feature_map(batch: int) -> None:
     """Whatever the batch: conv1_2 of VGG-16 has feature maps of 224 x 224, conv2_2 of 112 x 112."""
     model = CostModel.load("titan-x", "cudnn4")
     every = CostModel(model.machine, model.library, model.calibration, model.shared, largest_fft=256)
@@ -243,7 +243,7 @@ def test_ffts_are_offered_up_to_the_maps_that_they_were_timed_on(batch: int) -> 
         assert {one.name for one in every.algorithms(ConvWork(layer("vgg19", "conv1_2").conv, batch), pass_)} == timed
 
 
-def test_a_machine_of_ones_own_scales() -> None:
+def test_times_of_a_user_machine_scale_with_its_rates() -> None:
     twice = TrainingMachine.load("titan-x").with_overrides({"training.fp32": "14 TFLOPS"})
     faster, slower = CostModel.load(twice, "cudnn4"), CostModel.load("titan-x", "cudnn4")
     conv = layer("vgg19", "conv3_2")

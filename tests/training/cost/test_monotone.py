@@ -94,7 +94,7 @@ def test_a_smaller_conv_never_takes_longer(model: CostModel, conv: Conv, batch: 
 @pytest.mark.parametrize("channels", [5, 128])
 @pytest.mark.parametrize("window", [1, 3, 5])
 @pytest.mark.parametrize("stride", [1, 2])
-def test_nor_at_the_edges_of_classes(channels: int, window: int, stride: int) -> None:
+def test_smaller_conv_at_class_edges_never_takes_longer(channels: int, window: int, stride: int) -> None:
     """Five input channels are no first CONV, 128 in and out a wide one."""
     for model in MODELS.values():
         for outputs in (16, 128, 512):
@@ -102,7 +102,7 @@ def test_nor_at_the_edges_of_classes(channels: int, window: int, stride: int) ->
                 assert_not_slower(model, conv_of(channels, outputs, 56, window, stride, 1), batch)
 
 
-def test_nor_any_conv_of_the_zoo() -> None:
+def test_smaller_conv_of_the_zoo_never_takes_longer() -> None:
     networks = [Network.load(name) for name in zoo.names()]
     convs = dict.fromkeys(layer.conv for network in networks for layer in network.layers if layer.conv is not None)
     assert len(convs) > 100
@@ -177,7 +177,7 @@ def language_model(kind: str, tokens: int, vocabulary: int, heads: int, each: in
     st.booleans(),
 )
 @settings(max_examples=60, deadline=None)
-def test_nor_a_layer_of_a_smaller_language_model(
+def test_layer_of_a_smaller_language_model_never_takes_longer(
     model: CostModel, kind: str, tokens: int, vocabulary: int, heads: int, each: int, batch: int, causal: bool
 ) -> None:
     """Sequence, vocabulary, heads, features of a head and batch, each less by one and by half, layer by layer."""

@@ -43,7 +43,7 @@ def test_no_pass_is_slower_on_tensor_cores() -> None:
                 assert spent == sorted(spent, reverse=True)
 
 
-def test_maps_are_halves_and_weights_stay_single() -> None:
+def test_feature_maps_are_halves_and_weights_are_single() -> None:
     results = {name: simulate("vgg16", 16, "a100-40", "baseline-p", precision=name) for name in PRECISIONS}
     single, half = results["fp32"].counters, results["fp16"].counters
     assert half["memory.weights_bytes"] == single["memory.weights_bytes"]
@@ -62,7 +62,7 @@ def test_times_in_another_precision_are_uncalibrated() -> None:
     assert not CostModel.load("v100", precision="fp16").calibrated
 
 
-def test_what_a_machine_does_not_have_is_refused() -> None:
+def test_precision_without_a_rate_is_an_error() -> None:
     with pytest.raises(BuddysimError, match="precision bf16: v100 has no rate for it: expected one of fp32, fp16"):
         CostModel.load("v100", precision="bf16")
     with pytest.raises(BuddysimError, match=r"precision 'fp61': expected one of .*\(nearest: fp16\)"):
@@ -72,7 +72,7 @@ def test_what_a_machine_does_not_have_is_refused() -> None:
         simulate("alexnet", 1, "a100-40", cost=cost)
 
 
-def test_a_rate_of_ones_own() -> None:
+def test_precision_takes_the_machine_file_rate() -> None:
     machine = TrainingMachine.load("a100-40").with_overrides({"training.tf32": "78 TFLOPS"})
     slow, fast = CostModel.load(machine, precision="tf32"), CostModel.load("a100-40", precision="tf32")
     assert slow.product_ps(LARGE, "forward") == pytest.approx(2 * fast.product_ps(LARGE, "forward"), rel=1e-3)

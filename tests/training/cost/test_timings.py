@@ -23,7 +23,7 @@ HEADER = "kind,batch,in_channels,in_h,in_w,out_channels,kernel_h,kernel_w,stride
 CONV = "conv,16,64,56,56,64,3,3,1,1,1,1,forward,1.25\n"
 
 
-def test_a_file() -> None:
+def test_timings_file_is_read() -> None:
     (timing,) = parse_timings("# mine\n\n" + HEADER + CONV, "mine.csv")
     conv = timing.work.conv
     assert (timing.kind, timing.pass_, timing.ms, timing.group) == ("conv", "forward", 1.25, "3x3")
@@ -70,7 +70,7 @@ def test_errors_name_the_row(text: str, problem: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_files_that_are_none(tmp_path: Path) -> None:
+def test_other_files_are_an_error(tmp_path: Path) -> None:
     with pytest.raises(BuddysimError, match="can't read the file of timings: No such file"):
         read_timings(tmp_path / "absent.csv")
     with pytest.raises(BuddysimError, match="can't read the file of timings: Is a directory"):
@@ -90,7 +90,7 @@ cells = st.one_of(
 @example("\x00")
 @example('"')
 @settings(max_examples=300, deadline=None)
-def test_whatever_a_file_holds_is_read_or_refused_in_one_line(content: str | list[list[str]]) -> None:
+def test_any_content_is_read_or_an_error_of_one_line(content: str | list[list[str]]) -> None:
     text = content if isinstance(content, str) else HEADER + "\n".join(",".join(row) for row in content)
     try:
         timings = parse_timings(text, "fuzz.csv")

@@ -31,7 +31,7 @@ def test_each_direction_has_its_rate_and_both_the_latency():
     assert took == {"offload": {0.75}, "prefetch": {2.25}}
 
 
-def test_a_region_of_the_host_is_given_back_when_its_prefetch_is_over():
+def test_pinned_region_is_freed_at_the_end_of_its_prefetch():
     """100 bytes out and back, then 60 out and back, then 50 and 70 together: never more than 120 at once."""
     tensors, tasks, steps = [], [], []
 

@@ -71,12 +71,12 @@ def test_maps_are_encoded_after_their_last_reader_and_decoded_before_the_next():
     assert outcome("test-plain").stashed_bytes == 3 * MB
 
 
-def test_backward_steps_that_read_codes_need_no_decoded_copy():
+def test_backward_steps_that_read_encodings_need_no_decoded_copy():
     out = outcome("test-read-encoded")
     assert steps(out)[6:] == [("B3", 6.75, 8.75, 2.75), ("B2", 8.75, 10.75, 2.5), ("B1", 10.75, 11.75, 1.25)]
 
 
-def test_codes_move_and_pin_what_is_stored():
+def test_offloaded_encoding_moves_and_pins_its_bytes():
     out = outcome("test-encoded-moved")
     assert steps(out) == [
         ("E0", 0, 0.25, 1.25), ("F1", 0.25, 2.25, 2.25), ("E1", 2.25, 2.5, 1.25), ("F2", 2.5, 4.5, 2.25),
@@ -92,7 +92,7 @@ def test_codes_move_and_pin_what_is_stored():
     assert (out.offload_bytes, out.moved_bytes, out.pinned_bytes) == (3 * MB, 1_500_000, 750_000)
 
 
-def test_every_map_is_decided_on_by_itself():
+def test_stashes_of_feature_maps_are_independent():
     """The input is encoded, Y of layer 1 moves, Y of layer 2 stays; X of layers 1, 2 and 3."""
     out = outcome("test-one-tensor")
     assert [name for name, *_ in steps(out)] == ["F1", "E0", "F2", "F3", "B3", "B2", "D0", "B1"]
@@ -112,7 +112,7 @@ def test_a_later_step_waits_for_a_copy():
     assert slower.time_ps == 21 * MS
 
 
-def test_the_host_works_on_a_stream_of_its_own():
+def test_host_encoding_runs_on_its_own_stream():
     """It encodes from 1 to 4 ms, for which F2 waits in vain; it decodes during B2, and the copy back waits for it."""
     out = outcome("test-host")
     assert steps(out) == [
@@ -125,7 +125,7 @@ def test_the_host_works_on_a_stream_of_its_own():
     assert not outcome("test-host", gb_per_s=0.25).stall_ps_by_cause().keys() & {"on-demand", "copy-out"}
 
 
-def test_a_stall_is_the_hosts_where_it_waits_for_the_host():
+def test_stall_cause_is_the_host_while_waiting_for_it():
     """Forward steps of 0.25 ms: F2 ends when the host has encoded, at 4 ms."""
     network, cost = chain("ccc"), Cost(default_ps=MS // 4)
     plan = schemes.REGISTRY.find("test-host").plan(network, 1, machine(), cost, "test-host", TrainingOptions())
@@ -143,7 +143,7 @@ def test_a_layers_backward_pass_may_be_two_steps():
     assert outcome("test-plain").all_layers.usage.peak_bytes == 5 * MB
 
 
-def test_in_place_is_the_plans_choice():
+def test_plan_selects_in_place_layers():
     apart, in_place = outcome("test-not-in-place", "crc"), outcome("test-plain", "crc")
     assert [row[3] for row in steps(apart)] == [2, 3, 3, 4, 4, 2]
     assert [row[3] for row in steps(in_place)] == [2, 2, 3, 4, 3, 2]
@@ -163,7 +163,7 @@ def test_allocators_by_hand():
     assert outcome("test-plain").placement.high_water == 5 * 1_000_448
 
 
-def test_groups_that_do_not_fit_say_how_much():
+def test_static_groups_report_their_shortfall():
     out = outcome("test-groups", memory_bytes=4_500_000)
     assert not out.fits
     assert out.failure is not None
@@ -175,7 +175,7 @@ def test_groups_that_do_not_fit_say_how_much():
     assert (short.failure.layer, short.failure.pass_, short.failure.shortfall_bytes) == (3, "backward", 500_000)
 
 
-def test_stashed_codes_may_keep_their_groups_to_themselves():
+def test_stashed_encodings_may_have_groups_of_their_own():
     """Codes of 0.25 MB share with nothing; of the rest never more than 3 MB live at once, which share."""
     out = outcome("test-own-groups")
     sizes = sorted(group.byte_count for group in out.placement.groups or ())
@@ -193,7 +193,7 @@ def by_lives(*lives: tuple[int, int, int]) -> Program:
     return Program(tuple(made), tensors, (), ())
 
 
-def test_the_example_of_gist():
+def test_static_groups_agree_with_the_example_of_gist():
     """Fig. 7: X (10 MB) and A to D (up to 8 MB) take 18 MB; with X encoded (2 MB) in between, 12."""
     others = [(8 * MB, 2, 3), (6 * MB, 4, 5), (7 * MB, 6, 7), (5 * MB, 8, 9)]
     stashed = by_lives((10 * MB, 0, 11), *others)

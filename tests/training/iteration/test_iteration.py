@@ -158,7 +158,7 @@ def test_prefetch_without_free_memory_waits_a_step():
     assert len(tight.placement.deferred) == 2
 
 
-def test_placing_a_program_leaves_it_as_it_was():
+def test_allocation_leaves_the_program_unchanged():
     network, cost = three_layers()
     plan = Plan("test", _algorithms.fastest(network, 1, cost), stash=moved_inputs(network, offloaded(network, "all")))
     program, again = (build(network, 1, cost, plan, Link()) for _ in range(2))
@@ -174,7 +174,7 @@ def test_placing_a_program_leaves_it_as_it_was():
         program.steps[0].tasks = ()  # type: ignore[misc]
 
 
-def test_what_does_not_fit_says_how_much_and_where():
+def test_out_of_memory_message_names_step_and_excess():
     network, cost = three_layers()
     out = outcome(network, cost, memory_bytes=2_500_000)
     assert not out.fits
@@ -189,7 +189,7 @@ def test_what_does_not_fit_says_how_much_and_where():
     assert out.time_ps == 8.5 * MS  # as with enough memory
 
 
-def test_the_hosts_pinned_memory_is_bounded():
+def test_pinned_memory_limit_of_the_host():
     network, cost = three_layers()
     plan = Plan("test", _algorithms.fastest(network, 1, cost), stash=moved_inputs(network, offloaded(network, "all")))
     out = simulate_plan(network, 1, machine(pinned=2_500_000), cost, plan, TrainingOptions())
@@ -214,7 +214,7 @@ def test_network_wide_allocation_holds_everything_throughout():
 
 
 @pytest.mark.parametrize(("batch", "missing"), [(1, 3 * 1_000_448 - 2_000_000)])
-def test_a_network_wide_failure_counts_all_that_is_left(batch: int, missing: int):
+def test_network_wide_failure_counts_all_remaining_tensors_and_names_no_layer(batch: int, missing: int):
     network, cost = chain("c"), Cost()
     plan = Plan("base", _algorithms.fastest(network, batch, cost), layerwise=False)
     out = simulate_plan(network, batch, machine(2_000_000), cost, plan, TrainingOptions())

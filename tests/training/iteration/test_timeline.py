@@ -23,7 +23,7 @@ def test_streams_overlap_and_wait_for_the_operations_that_they_name():
     assert [tuple(wait) for wait in waits(operations, times)] == [(3, 1, 20, 25)]
 
 
-def test_copies_of_one_direction_queue_and_each_is_blamed_for_its_part():
+def test_copies_of_one_direction_queue_and_share_the_wait():
     operations = [
         Operation(COMPUTE, 10),
         Operation(PREFETCH, 20),
@@ -43,7 +43,7 @@ def test_a_wait_follows_the_copies_from_one_direction_to_the_other():
     assert [tuple(wait) for wait in waits(operations, run(operations))] == [(3, 1, 5, 12), (3, 2, 12, 15)]
 
 
-def test_waiting_for_what_comes_later_is_refused():
+def test_wait_for_a_later_operation_is_an_error():
     with pytest.raises(ValueError, match="operation 0 waits for operation 1"):
         run([Operation(COMPUTE, 1, (1,)), Operation(OFFLOAD, 1)])
 

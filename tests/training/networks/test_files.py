@@ -100,7 +100,7 @@ def test_a_file_is_loaded_by_its_path(tmp_path: Path) -> None:
         ("kernel = 3", "kernel = ", "not valid TOML"),
     ],
 )
-def test_mistakes(tmp_path: Path, was: str, becomes: str, problem: str) -> None:
+def test_wrong_network_file_is_an_error(tmp_path: Path, was: str, becomes: str, problem: str) -> None:
     assert was in RESIDUAL
     file = tmp_path / "mine.toml"
     file.write_text(RESIDUAL.replace(was, becomes), encoding="utf-8")
@@ -110,7 +110,7 @@ def test_mistakes(tmp_path: Path, was: str, becomes: str, problem: str) -> None:
     assert str(refused.value).startswith(f"{file}: ")
 
 
-def test_files_that_are_none(tmp_path: Path) -> None:
+def test_other_files_are_an_error(tmp_path: Path) -> None:
     for content, problem in ((b"\xff\xfe", "byte 0 is not UTF-8"), (b"", "input: this key is missing")):
         file = tmp_path / "mine.toml"
         file.write_bytes(content)
@@ -145,7 +145,7 @@ def toml(content: object) -> str:
 
 @settings(max_examples=300, deadline=None)
 @given(st.data())
-def test_changed_files_are_read_or_refused_in_one_line(data: st.DataObject) -> None:
+def test_changed_file_is_read_or_an_error_of_one_line(data: st.DataObject) -> None:
     """A file with lines dropped, doubled, changed or added: a network that keeps the rules, or one line."""
     lines = RESIDUAL.splitlines()
     for _ in range(data.draw(st.integers(1, 4))):
@@ -167,7 +167,7 @@ def test_changed_files_are_read_or_refused_in_one_line(data: st.DataObject) -> N
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.dictionaries(key, value, max_size=5), max_size=5))
-def test_random_tables_are_read_or_refused_in_one_line(layers: list[dict[str, object]]) -> None:
+def test_random_table_is_read_or_an_error_of_one_line(layers: list[dict[str, object]]) -> None:
     text = ["input = [3, 8, 8]"]
     for layer in layers:
         text += ["[[layer]]", *(f"{name} = {toml(content)}" for name, content in layer.items())]
@@ -176,7 +176,7 @@ def test_random_tables_are_read_or_refused_in_one_line(layers: list[dict[str, ob
 
 @settings(max_examples=200, deadline=None)
 @given(st.text(max_size=60))
-def test_any_text_is_refused_in_one_line(text: str) -> None:
+def test_any_text_is_an_error_of_one_line(text: str) -> None:
     check(text)
 
 

@@ -271,7 +271,7 @@ class Shifted(nn.Module):
         (nn.Sequential(nn.Conv2d(3, 4, 2, padding="same")), (3, 8, 8), "a padding that differs between two sides"),
     ],
 )
-def test_modules_that_cant_be_read(module: nn.Module, shape: tuple[int, ...], problem: str) -> None:
+def test_unsupported_module_is_an_error(module: nn.Module, shape: tuple[int, ...], problem: str) -> None:
     with pytest.raises(BuddysimError, match=problem) as refused:
         network_from_torch(module, shape)
     assert "\n" not in str(refused.value)

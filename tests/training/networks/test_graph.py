@@ -59,7 +59,7 @@ def test_in_place_chain_has_one_buffer() -> None:
     assert network.buffers == (0, 1, 4)
 
 
-def test_relu_leaves_alone_what_another_layer_reads() -> None:
+def test_relu_does_not_overwrite_another_layers_input() -> None:
     net = NetworkBuilder("shared", (3, 8, 8))
     conv = net.add("conv", channels=4, kernel=1)
     relu = net.add("relu")
@@ -109,7 +109,7 @@ def test_saved_state() -> None:
     assert layers[drop].saved_elements == 8 * 16 // 4
 
 
-def test_needs_are_those_settled() -> None:
+def test_backward_reads_are_those_of_the_document() -> None:
     settled = {
         "conv": {"x", "dy"},
         "fc": {"x", "dy"},
@@ -151,13 +151,13 @@ def test_needs_are_those_settled() -> None:
         ({"kind": "relu", "name": "input"}, r"layer 'input': another layer has this name"),
     ],
 )
-def test_what_a_builder_refuses(attributes: dict[str, object], problem: str) -> None:
+def test_wrong_layer_is_an_error(attributes: dict[str, object], problem: str) -> None:
     with pytest.raises(BuddysimError, match=problem) as refused:
         NetworkBuilder("refused", (3, 8, 8)).add(**attributes)  # type: ignore[arg-type]
     assert "\n" not in str(refused.value)
 
 
-def test_a_layer_that_nobody_reads_is_refused() -> None:
+def test_unread_layer_is_an_error() -> None:
     net = NetworkBuilder("dangling", (3, 8, 8))
     net.add("conv", name="left", channels=4, kernel=1)
     net.add("conv", name="right", inputs=0, channels=4, kernel=1)
@@ -165,7 +165,7 @@ def test_a_layer_that_nobody_reads_is_refused() -> None:
         net.build()
 
 
-def test_a_graph_out_of_order_is_refused() -> None:
+def test_graph_out_of_order_is_an_error() -> None:
     layers = [Layer(0, "input", "input", (), (4,)), Layer(1, "relu", "relu", (1,), (4,))]
     with pytest.raises(ValueError, match="reads a layer that runs after it"):
         Network("wrong", layers)

@@ -152,7 +152,7 @@ def test_every_network_keeps_the_rules_of_a_graph(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", zoo.names())
-def test_nothing_is_overwritten_that_is_still_read(name: str) -> None:
+def test_no_feature_map_is_overwritten_before_its_last_read(name: str) -> None:
     """In every buffer: an in-place layer's input has no other reader, and no backward step reads its old value."""
     network = Network.load(name)
     for layer in network.layers:
@@ -189,7 +189,7 @@ def test_fork_and_join_counts() -> None:
     ]
 
 
-def test_shapes_on_the_way() -> None:
+def test_intermediate_shapes() -> None:
     shapes = {
         ("alexnet", "conv1"): (64, 55, 55),
         ("alexnet-caffe", "conv1"): (96, 55, 55),
@@ -274,6 +274,6 @@ def test_settings_behind_a_name() -> None:
         ("vgg19:tokens=3", "expected none"),
     ],
 )
-def test_settings_that_are_none(name: str, problem: str) -> None:
+def test_unknown_setting_is_an_error(name: str, problem: str) -> None:
     with pytest.raises(BuddysimError, match=problem):
         Network.load(name)

@@ -126,7 +126,7 @@ def agree(run: Run, out: IterationOutcome) -> None:
     assert run.backward_peak == max(during for _, pass_, during, _ in steps if pass_ != "forward")
 
 
-def test_save_on_cpu_moves_and_holds_the_same_bytes():
+def test_save_on_cpu_copies_and_allocates_the_bytes_of_pytorch():
     packed = []
 
     def pack(tensor: torch.Tensor) -> np.ndarray:
@@ -150,7 +150,7 @@ def test_save_on_cpu_moves_and_holds_the_same_bytes():
     agree(run, out)
 
 
-def test_checkpoint_holds_the_same_bytes():
+def test_activation_checkpointing_allocates_the_bytes_of_pytorch():
     parts = activation_checkpointing.segments(network())
     assert parts == ((1, 3), (4, 6), (7, 10))
 

@@ -77,7 +77,7 @@ def test_directions_have_their_own_rates_and_the_links_latency(table: str) -> No
     assert zv.copy_ps(32 * 10**9, relu4, "prefetch") == 2 * 10**12 + 7
 
 
-def test_the_papers_counting(table: str) -> None:
+def test_mask_bytes_can_be_left_out(table: str) -> None:
     network, zv = copies("cdma-zv", density_table=table, mask_bytes=False)
     assert zv.moved_bytes(1000, layer(network, "relu1")) == 400
     assert zv.moved_bytes(1000, 0) == 1000
@@ -154,7 +154,7 @@ def test_a_compressor_of_entries_has_no_window() -> None:
         ({"density_table": "none.toml"}, "none.toml: can't read the table of feature maps: No such file"),
     ],
 )
-def test_wrong_options_are_refused_in_one_line(extra: dict[str, object], message: str) -> None:
+def test_wrong_option_is_an_error_of_one_line(extra: dict[str, object], message: str) -> None:
     with pytest.raises(BuddysimError) as refused:
         copies("cdma-zv", **extra)
     assert message in str(refused.value)

@@ -24,7 +24,7 @@ def test_the_published_engine() -> None:
     assert engine(16 * GB, clock_hz=1_000_000_000).units_bytes_per_s == 192 * GB  # short of 200 at the base clock
 
 
-def test_faster_links_need_more() -> None:
+def test_faster_links_need_a_larger_engine() -> None:
     gen5 = engine(64 * GB)
     assert gen5.buffer_bytes == 280_000
     assert gen5.area_mm2 == pytest.approx(1.15)
@@ -60,7 +60,7 @@ def test_caps() -> None:
     assert read_cap(450 * GB, 236 * GB) == 450 * GB  # what an uncompressed copy would take
 
 
-def test_the_pipeline_is_no_part_of_a_copy_that_shows() -> None:
+def test_pipeline_latency_of_the_engine_is_negligible() -> None:
     assert pipeline_ps() == 5582
     assert pipeline_ps(decompress=True) == 1861
     smallest = 256 * 13 * 13 * 4  # AlexNet's smallest feature map, one sample

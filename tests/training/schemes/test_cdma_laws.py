@@ -52,7 +52,7 @@ def test_more_zeros_never_take_longer(tables: Path, name: str, link: str, one: i
 
 @given(names, links, percents)
 @settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow], deadline=None)
-def test_between_the_oracle_and_copies_that_got_longer(tables: Path, name: str, link: str, percent: int) -> None:
+def test_cdma_is_between_the_oracle_and_expanded_copies(tables: Path, name: str, link: str, percent: int) -> None:
     plain, oracle = iteration(name, "vdnn-all-p", link), iteration(name, "oracle", link)
     zv, bw = (iteration(name, scheme, link, table(tables, percent)) for scheme in ("cdma-zv", "cdma-bw"))
     assert oracle.time_ps <= zv.time_ps <= bw.time_ps

@@ -50,7 +50,7 @@ def test_the_advisor_by_hand() -> None:
     assert exact.plain_ps == 3 * MS + 2 * 7
 
 
-def test_what_hides_a_copy_is_read_off_the_iteration_without_compression() -> None:
+def test_hiding_times_are_those_of_the_uncompressed_iteration() -> None:
     network = chain("crcrcr", elements=2_500_000)
     times = {("conv3", "forward"): 3, ("conv5", "forward"): 5}
     times |= {(f"conv{n}", f"backward_{which}"): n * 10 for n in (3, 5) for which in ("data", "filter")}
@@ -169,7 +169,7 @@ def test_codec_times_of_the_paper() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("options", "message"),
     [
         ({"codec_grid": 0}, "grid 0: out of range: expected 1 to 4096 work-groups"),
         ({"codec_grid": 5000}, "grid 5000: out of range: expected 1 to 4096 work-groups"),
@@ -181,19 +181,19 @@ def test_codec_times_of_the_paper() -> None:
         ({"synthetic_density": 1.2}, "density 1.2: expected a number from 0 to 1"),
     ],
 )
-def test_bad_options(options: dict[str, Any], message: str) -> None:
+def test_wrong_option_is_an_error(options: dict[str, Any], message: str) -> None:
     with pytest.raises(BuddysimError, match=message):
         simulate("alexnet", 8, machine="v100", scheme="cswap", **options)
 
 
-def test_a_table_for_another_network(tmp_path: Path) -> None:
+def test_density_table_of_another_network(tmp_path: Path) -> None:
     path = tmp_path / "densities.csv"
     path.write_text("layer,density\nrelu1_1,0.5\n")
     with pytest.raises(BuddysimError, match=r"line 2: layer 'relu1_1': alexnet has none \(nearest: relu1\)"):
         simulate("alexnet", 8, machine="v100", scheme="cswap", density_table=str(path))
 
 
-def test_too_little_memory_for_the_code() -> None:
+def test_out_of_memory_for_an_encoding() -> None:
     """X of conv3, 10 MB without zeros, leaves no free memory for its encoding while that is made."""
     layers = [
         Layer(0, "input", "input", (), (1,)),
@@ -213,7 +213,7 @@ def test_too_little_memory_for_the_code() -> None:
 
 @needs_lz4
 @pytest.mark.parametrize("rule", ["paper", "exact"])
-def test_auto_takes_the_codec_that_costs_least(rule: str) -> None:
+def test_auto_selects_the_codec_with_the_lowest_cost(rule: str) -> None:
     network, on = chain("crcrpcrcr", elements=25_000_000), machine(link=LINK)
     cost: Any = Cost({}, 1)
 
@@ -257,7 +257,7 @@ def test_stored_result_of_auto_depends_on_the_installed_codecs(monkeypatch: pyte
 
 
 @needs_lz4
-def test_auto_says_what_it_took() -> None:
+def test_auto_reports_its_codecs() -> None:
     result = simulate("alexnet", 8, machine="v100", scheme="cswap-oracle", codec="auto", synthetic_density=0.9)
     (note,) = [note for note in result.provenance["decisions"] if note.startswith("compressed: ")]
     # Free of charge the smallest code is best: a mask costs 1 bit in 32, an index as much as the word.

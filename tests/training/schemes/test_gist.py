@@ -56,7 +56,7 @@ def stashes(scheme: str, density: float = 0.25, batch: int = 4, **options: objec
     }
 
 
-def test_every_map_takes_the_code_of_its_neighbours() -> None:
+def test_encoding_follows_from_the_layers_around_a_feature_map() -> None:
     large, middle = 4 * 8 * 256, 4 * 8 * 64  # elements
     sparse = 5 * middle // 4 + 4 * middle // 256
     assert stashes("gist-binarize") == {"relu-pool": (large // 8, False)}
@@ -162,7 +162,9 @@ def outcome(
 
 @given(st.data(), st.sampled_from([name for name in gist.ENCODINGS if name != "gist-base"]))
 @settings(max_examples=150, deadline=None)
-def test_without_decoded_copies_no_code_makes_a_dynamic_footprint_larger(data: st.DataObject, scheme: str) -> None:
+def test_encodings_without_decoded_copies_never_increase_the_dynamic_footprint(
+    data: st.DataObject, scheme: str
+) -> None:
     network = data.draw(networks())
     cost = data.draw(costs(network))
     density = data.draw(st.sampled_from([0.0, 0.3, 0.7, 1.0]))
@@ -186,7 +188,7 @@ def peak(out: IterationOutcome) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("name", ["alexnet", "nin", "overfeat", "vgg16", "inception-v3"])
-def test_without_decoded_copies_no_code_makes_a_real_network_larger(name: str) -> None:
+def test_encodings_without_decoded_copies_never_increase_a_zoo_network(name: str) -> None:
     """Those that the paper trains, with every encoding."""
     footprints = {
         scheme: outcome(
@@ -200,7 +202,7 @@ def test_without_decoded_copies_no_code_makes_a_real_network_larger(name: str) -
 
 @given(st.data(), st.sampled_from(list(gist.ENCODINGS)))
 @settings(max_examples=60, deadline=None)
-def test_codes_are_smaller_than_their_maps_and_the_ratio_is_that_of_the_reference(
+def test_encodings_are_smaller_than_their_feature_maps_and_give_the_footprint_ratio(
     data: st.DataObject, scheme: str
 ) -> None:
     network = data.draw(networks())
@@ -215,7 +217,7 @@ def test_codes_are_smaller_than_their_maps_and_the_ratio_is_that_of_the_referenc
         assert out.footprint_ratio == base.footprint_bytes / out.footprint_bytes
 
 
-def test_with_decoded_copies_a_code_may_cost_more_than_it_saves() -> None:
+def test_encodings_with_decoded_copies_may_increase_the_footprint() -> None:
     """AlexNet, stashed feature maps in groups of their own: SSDC saves less than the decoded copies add to the groups.
 
     The copies are consumed immediately. Without them, encodings never cost memory.
@@ -242,7 +244,7 @@ def test_footprints_leave_out_weights_and_workspace() -> None:
     assert out.plan.allocator == LiveSetCounter()
 
 
-def test_the_image_is_a_map_that_formats_apply_to() -> None:
+def test_formats_apply_to_the_image() -> None:
     """A CONV layer of one channel: the image outweighs all else, and lives until that layer's backward step."""
     net = NetworkBuilder("one", (3, 64, 64), "tests", "one CONV layer")
     net.add("conv", channels=1, kernel=3, pad=1)
@@ -255,7 +257,7 @@ def test_the_image_is_a_map_that_formats_apply_to() -> None:
     assert outcome(network, "gist-lossless", batch=2, synthetic_density=0.5).plan.stash == {}  # it has no zeros
 
 
-def test_too_little_memory_for_a_decoded_copy_names_it() -> None:
+def test_out_of_memory_for_a_decoded_copy_names_it() -> None:
     """A feature map that is still there, decoded, for its own ReLU, and its gradient, when another one is decoded."""
     net = NetworkBuilder("branches", (1, 64, 64), "tests", "two branches of unlike lengths")
     net.add("conv", channels=16, kernel=3, pad=1)
@@ -279,14 +281,14 @@ def test_too_little_memory_for_a_decoded_copy_names_it() -> None:
     )
 
 
-def test_bad_options() -> None:
+def test_wrong_option_is_an_error() -> None:
     with pytest.raises(BuddysimError, match="allocator 'dinamic': expected one of static, dynamic, investigation"):
         simulate("alexnet", 4, "titan-x", "gist-fp8", gist_allocator="dinamic")
     with pytest.raises(BuddysimError, match=r"training scheme 'gist-fp9'.*gist-fp8"):
         simulate("alexnet", 4, "titan-x", "gist-fp9")
 
 
-def test_schemes_say_what_they_do_to_accuracy() -> None:
+def test_schemes_report_their_effect_on_accuracy() -> None:
     """Only formats change anything, and what they change was measured; a plug-in that says nothing isn't trusted."""
     changing = {name for name in schemes.REGISTRY.names() if schemes.accuracy(name) != schemes.UNCHANGED}
     assert changing == {name for name, encodings in gist.ENCODINGS.items() if encodings.format is not None}
@@ -294,6 +296,6 @@ def test_schemes_say_what_they_do_to_accuracy() -> None:
     assert simulate("alexnet-cifar10", 4, "titan-x", "vdnn-dyn").provenance["accuracy"] == "unchanged (lossless)"
 
 
-def test_half_precision_maps_take_codes_too() -> None:
+def test_half_precision_feature_maps_are_encoded() -> None:
     result = simulate("alexnet", 4, "v100", "gist-fp16", precision="fp16")
     assert result.counters["memory.footprint_ratio"] > 1

@@ -147,7 +147,7 @@ def test_help_texts_may_have_per_cent_signs(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_options_that_are_refused(tmp_path: Path, declared: str, problem: str) -> None:
+def test_wrong_option_declaration_is_an_error(tmp_path: Path, declared: str, problem: str) -> None:
     write_scheme(tmp_path / "mine.py", declared)
     refused = train(tmp_path, "--plugin", "mine.py", "--scheme", "mine")
     assert refused.returncode == 2

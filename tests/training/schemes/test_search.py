@@ -67,7 +67,7 @@ def test_no_larger_batch_fits(data: st.DataObject):
 @pytest.mark.parametrize("scheme", ["vdnn-dyn", "cdma-bw", "cdma"])
 @settings(max_examples=20, deadline=None)
 @given(data=st.data())
-def test_a_scheme_fits_as_the_one_that_it_names(scheme: str, data: st.DataObject):
+def test_fits_as_scheme_fits_whenever_the_scheme_does(scheme: str, data: st.DataObject):
     network = data.draw(networks())
     cost = data.draw(costs(network))
     extra = {"synthetic_density": 0.5} if scheme != "vdnn-dyn" else {}
@@ -84,7 +84,7 @@ def titan_x(network: str, scheme: str) -> FitChecks:
 
 
 @pytest.mark.parametrize("scheme", ["oracle"])
-def test_without_a_bound_the_limit_is_found(scheme: str):
+def test_largest_batch_without_a_bound_is_the_limit(scheme: str):
     assert largest_batch(titan_x("nin-cifar10", scheme), 300) == 300
 
 
@@ -98,13 +98,13 @@ def test_vgg_on_a_titan_x(scheme: str):
 
 
 @pytest.mark.parametrize("scheme", ["baseline-p", "vdnn-all-m", "vdnn-dyn", "cdma-zv"])
-def test_few_batches_are_tried(scheme: str):
+def test_largest_batch_tries_few_batches(scheme: str):
     checks = titan_x("resnet110", scheme)
     assert largest_batch(checks) > 300
     assert len(checks._known) <= 8
 
 
-def test_halves_of_the_bytes_let_a_larger_batch_fit():
+def test_half_precision_allows_a_larger_batch():
     v100 = TrainingMachine.load("v100")
     largest = {}
     for precision in ("fp32", "fp16"):
@@ -118,7 +118,7 @@ def test_halves_of_the_bytes_let_a_larger_batch_fit():
 
 @pytest.mark.parametrize("scheme", ["baseline-p", "vdnn-all-m", "vdnn-conv-p", "vdnn-dyn", "cdma-zv"])
 @pytest.mark.parametrize("pinned", ["62 GiB", "1 GiB"])
-def test_the_shortage_is_that_of_a_simulation(scheme: str, pinned: str):
+def test_out_of_memory_of_a_check_agrees_with_the_simulation(scheme: str, pinned: str):
     titan = TrainingMachine.load("titan-x").with_overrides({"training.max_pinned_memory": pinned}, "test")
     cost = CostModel.load(titan, "cudnn4")
     checks = FitChecks(Network.load("vgg11"), titan, cost, scheme, make_options())

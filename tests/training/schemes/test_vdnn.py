@@ -100,7 +100,7 @@ def test_dyn_takes_the_first_configuration_that_fits():
     assert {"greedy conv", "conv(p)"} <= {what for what, _ in taken.values()}
 
 
-def test_dyn_downgrades_only_what_runs_over():
+def test_dyn_downgrades_only_layers_that_exceed_the_pool():
     network, cost = hungry()
     cost.workspaces["conv3"] = 600 * MB
     out = run(network, "vdnn-dyn", cost, 20 * MB)
@@ -109,7 +109,7 @@ def test_dyn_downgrades_only_what_runs_over():
     assert algorithms == {i: {"implicit_gemm"} if i == 3 else {"fft"} for i in range(1, 6)}
 
 
-def test_dyn_says_that_a_network_cannot_be_trained():
+def test_dyn_reports_a_network_that_cannot_be_trained():
     network, cost = hungry()
     out = run(network, "vdnn-dyn", cost, 2 * MB)
     assert not out.fits
@@ -137,7 +137,7 @@ def test_every_policy_runs_on_a_real_machine():
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("options", "message"),
     [
         ({"scheme": "vdnn-al-m"}, "training scheme 'vdnn-al-m': unknown, expected one of baseline-m"),
         ({"link": "pcie33"}, "link 'pcie33': expected one of pcie3"),
@@ -150,7 +150,7 @@ def test_every_policy_runs_on_a_real_machine():
         ({"memory_bytes": 0}, "memory of 0 bytes: expected 1 or more"),
     ],
 )
-def test_bad_input_is_refused_in_one_line(options: dict, message: str):
+def test_wrong_input_is_an_error_of_one_line(options: dict, message: str):
     batch, scheme = options.pop("batch", 8), options.pop("scheme", "vdnn-all-m")
     with pytest.raises(BuddysimError) as refused:
         simulate_outcome("alexnet", batch, "titan-x", scheme, **options)
