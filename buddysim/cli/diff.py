@@ -1,4 +1,4 @@
-"""``python -m buddysim diff A B``: only what differs, with ratios in both directions."""
+"""``python -m buddysim diff A B``: the values that differ, with ratios in both directions."""
 
 from __future__ import annotations
 
@@ -6,17 +6,19 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from buddysim.report.screen import Part, ScreenTable
+    from buddysim.report.screen import Column, Part, ScreenTable
     from buddysim.sweep.differences import ComparedItem, Difference
 
 NAME = "diff"
 HELP = """show what differs between two results, machines, traces or studies
 
-A and B are names of results in the store (their first digits; see: results), RESULT.json or RESULT.json:SCHEME,
-machines, traces or study files. First the settings that differ, then what came of them. Several schemes on one trace,
-each against the baseline, are what run shows."""
+A and B are keys of results in the store (their first digits; see: results), RESULT.json or RESULT.json:SCHEME,
+machines, traces or study files. The settings that differ come first, then the values. run compares several schemes on
+one trace with the baseline."""
 
-_MOST_PAIRS = 40
+_MAX_PAIRS = 40
+#: Values wrap to no less than so many characters.
+_MIN_WIDTH = 17
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,11 +32,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from buddysim.base.errors import BuddysimError
     from buddysim.report.screen import print_screen
-    from buddysim.sweep.differences import thing
+    from buddysim.sweep.differences import load_item
     from buddysim.sweep.store import Store
 
     store = Store.at(args.store)
-    first, second = thing(args.first, store), thing(args.second, store)
+    first, second = load_item(args.first, store), load_item(args.second, store)
     if first.kind != second.kind:
         kinds = f"{args.first} is a {first.kind}, {args.second} a {second.kind}"
         raise BuddysimError(f"diff: {kinds}: expected two of one kind")
@@ -47,46 +49,47 @@ def _values(first: ComparedItem, second: ComparedItem) -> list[Part]:
 
     settings = differences(first.settings, second.settings)
     values = differences(first.values, second.values)
-    same = len(first.values.keys() & second.values.keys()) - sum(None not in (d.first, d.second) for d in values)
+    n_equal = len(first.values.keys() & second.values.keys()) - sum(None not in (d.first, d.second) for d in values)
     parts: list[Part] = [f"A: {first.kind} {first.label}; B: {second.kind} {second.label}"]
     if first.kind == "result":
         names = ", ".join(each.name for each in settings) or "nothing"
-        parts += [f"they differ in {names}", ""]
+        parts += [f"settings that differ: {names}", ""]
     if settings:
         parts += [_table("setting", settings), ""]
     if values:
-        parts.append(_table("counter" if first.kind == "result" else "figure", values, first.texts, second.texts))
-    parts += ["", f"{same:,} others are the same"]
+        heading = {"result": "counter", "machine": "key"}.get(first.kind, "quantity")
+        parts.append(_table(heading, values, first.texts, second.texts))
+    parts += ["", f"{n_equal:,} other values are equal"]
     return parts
 
 
 def _studies(first: ComparedItem, second: ComparedItem) -> list[Part]:
     from buddysim.report.screen import Column, ScreenTable
-    from buddysim.sweep.differences import Difference, differences, pairs
+    from buddysim.sweep.differences import Difference, differences, pair_points
 
-    differ, found, alone = pairs(first, second)
+    differ, pairs, n_single = pair_points(first, second)
     parts: list[Part] = [f"A: study {first.label}, {len(first.points):,} points; B: study {second.label}, "
                          f"{len(second.points):,} points"]  # fmt: skip
     fixed = [Difference(name, first.points[0][0].get(name), second.points[0][0].get(name)) for name in differ]
     if fixed:
-        parts += [f"they differ in {', '.join(differ)}", "", _table("setting", fixed), ""]
-    parts.append(f"{len(found):,} points belong together, {alone:,} have no partner")
-    if not found:
+        parts += [f"settings that differ: {', '.join(differ)}", "", _table("setting", fixed), ""]
+    parts.append(f"{len(pairs):,} pairs of points, {n_single:,} points without a partner")
+    if not pairs:
         return parts
-    names = list(found[0][0])
+    names = list(pairs[0][0])
     ratios: dict[str, list[float]] = {}
-    for _, a, b in found:
+    for _, a, b in pairs:
         for each in differences(a, b):
             if each.ratio is not None:
                 ratios.setdefault(each.name, []).append(each.ratio)
-    time = next((name for name in ("time_ps", "time_ms") if name in found[0][1]), None)
+    time = next((name for name in ("time_ps", "time_ms") if name in pairs[0][1]), None)
     if time is not None:
-        rows = [[*(_text(settings[name]) for name in names), *_cells(Difference(time, a[time], b[time]))]
-                for settings, a, b in found[:_MOST_PAIRS]]  # fmt: skip
-        columns = [Column(name, left=True) for name in names] + [Column(text) for text in ("A", "B", "B/A", "A/B")]
-        parts += ["", f"{time} of each pair", ScreenTable(columns, rows, names=max(len(names), 1))]
-        if len(found) > _MOST_PAIRS:
-            parts.append(f"and {len(found) - _MOST_PAIRS:,} more pairs")
+        rows = [[*(_text(name, settings[name]) for name in names), *_cells(Difference(time, a[time], b[time]))]
+                for settings, a, b in pairs[:_MAX_PAIRS]]  # fmt: skip
+        columns = [Column(name, left=True) for name in names] + _value_columns()
+        parts += ["", "time of each pair", ScreenTable(columns, rows, names=max(len(names), 1))]
+        if len(pairs) > _MAX_PAIRS:
+            parts.append(f"and {len(pairs) - _MAX_PAIRS:,} more pairs")
     if ratios:
         parts += ["", _ratio_table(ratios)]
     return parts
@@ -97,28 +100,41 @@ def _ratio_table(ratios: dict[str, list[float]]) -> ScreenTable:
 
     from buddysim.report.screen import Column, ScreenTable
 
-    columns = [Column("counter", left=True), *(Column(t) for t in ("pairs", "B/A, geometric mean", "least", "most"))]
+    columns = [Column("counter", left=True), Column("pairs", priority=1)]
+    columns += [Column(text, group="B/A") for text in ("mean", "min", "max")]
     rows = [
-        [name, f"{len(found):,}", *(f"{each:.4g}" for each in (geometric_mean(found), min(found), max(found)))]
-        for name, found in ratios.items()
-        if min(found) > 0
+        [name, f"{len(each):,}", *(_format_ratio(one) for one in (geometric_mean(each), min(each), max(each)))]
+        for name, each in ratios.items()
+        if min(each) > 0
     ]
     return ScreenTable(columns, rows)
 
 
-def _table(heading: str, found: list[Difference], *texts: dict[str, str]) -> ScreenTable:
+def _value_columns() -> list[Column]:
+    """The columns of two values and their ratios; the inverse ratio is the first to be left out."""
+    from buddysim.report.screen import Column
+
+    return [
+        Column("A", wrap_to=_MIN_WIDTH),
+        Column("B", wrap_to=_MIN_WIDTH),
+        Column("B/A", priority=1),
+        Column("A/B", priority=2),
+    ]
+
+
+def _table(heading: str, values: list[Difference], *texts: dict[str, str]) -> ScreenTable:
     from buddysim.report.screen import Column, ScreenTable
 
-    columns = [Column(heading, left=True), *(Column(text) for text in ("A", "B", "B/A", "A/B"))]
-    rows = [[each.name, *_cells(each)] for each in found]
-    for row, each in zip(rows, found, strict=True):
+    columns = [Column(heading, left=True), *_value_columns()]
+    rows = [[each.name, *_cells(each)] for each in values]
+    for row, each in zip(rows, values, strict=True):
         for side, (known, value) in enumerate(zip(texts, (each.first, each.second), strict=False), 1):
-            row[side] = _as_stated(known[each.name], value) if each.name in known else row[side]
+            row[side] = _as_in_file(known[each.name], value) if each.name in known else row[side]
     return ScreenTable(columns, rows)
 
 
-def _as_stated(text: str, value: Any) -> str:
-    """A figure as its file states it, but sizes in powers of 1024 everywhere: a screen has one unit system."""
+def _as_in_file(text: str, value: Any) -> str:
+    """A figure as its file has it, but sizes in powers of 1024 everywhere: a screen has one unit system."""
     from buddysim.report.quantities import format_bytes
 
     decimal = text.endswith((" kB", " MB", " GB", " TB")) and isinstance(value, int)
@@ -126,16 +142,24 @@ def _as_stated(text: str, value: Any) -> str:
 
 
 def _cells(each: Difference) -> list[str]:
+    """Both values and both ratios; values that three digits don't tell apart have all of their digits."""
+    from buddysim.report.result_values import format_exact
+
+    values = [_text(each.name, each.first), _text(each.name, each.second)]
+    if values[0] == values[1] and each.first != each.second:
+        values = [format_exact(each.name, each.first), format_exact(each.name, each.second)]
     ratio = each.ratio
-    both = ["", ""] if ratio is None else [f"{ratio:.4g}", f"{1 / ratio:.4g}"]
-    return [_text(each.first), _text(each.second), *both]
+    return [*values, *(["", ""] if ratio is None else [_format_ratio(ratio), _format_ratio(1 / ratio)])]
 
 
-def _text(value: Any) -> str:
-    if value is None:
-        return "-"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int):
-        return f"{value:,}"
-    return f"{value:,.6g}" if isinstance(value, float) else str(value)
+def _format_ratio(ratio: float) -> str:
+    """A ratio with three digits; with more if it would look like 1 and isn't."""
+    from buddysim.report.quantities import format_significant
+
+    return f"{ratio:.7f}" if ratio != 1 and abs(ratio - 1) < 0.005 else format_significant(ratio)
+
+
+def _text(name: str, value: Any) -> str:
+    from buddysim.report.result_values import format_value
+
+    return format_value(name, value)

@@ -22,7 +22,6 @@ slower)."""
 _MAX_ROWS = 50
 #: Rows among which the columns and the order of a screen are chosen.
 _MAX_COMPARED_ROWS = 2000
-_KEY_DIGITS = 10
 _MAX_HEADING = 10
 #: The value of --columns that lists the columns.
 LIST = "list"
@@ -210,8 +209,9 @@ def _table(rows: Sequence[Row], names: Sequence[str], has_priorities: bool = Fal
     has_priorities : whether columns may be left out on a narrow screen: first those with one value, then settings from
         the last one on
     """
+    from buddysim.report.result_values import format_value
     from buddysim.report.screen import Column, ScreenTable
-    from buddysim.sweep.distinguishing_columns import KEY, SIZES, TIMES, quantity, varying_columns
+    from buddysim.sweep.distinguishing_columns import KEY, SIZES, TIMES, varying_columns
 
     varying = varying_columns(rows, names)
     columns = []
@@ -221,7 +221,7 @@ def _table(rows: Sequence[Row], names: Sequence[str], has_priorities: bool = Fal
         if has_priorities and name not in (KEY, "scheme", SIZES, *TIMES):
             priority = number + 1 + (0 if name in varying else 1000)
         columns.append(Column(_heading(name, has_priorities), left=is_text, priority=priority))
-    cells = [[_format_value(name, row.get(name), quantity(name)) for name in names] for row in rows]
+    cells = [[format_value(name, row.get(name)) for name in names] for row in rows]
     return ScreenTable(columns, cells)
 
 
@@ -238,40 +238,6 @@ def _heading(name: str, in_lines: bool) -> str:
         return name
     first, mark, second = name.rpartition("_vs_") if "_vs_" in name else name.rpartition(".")
     return f"{first}_\nvs_{second}" if mark == "_vs_" else f"{first}{mark}\n{second}" if mark else name
-
-
-def _format_value(name: str, value: Any, kind: str | None) -> str:
-    from buddysim.report.quantities import format_count, format_significant
-
-    if value is None:
-        return "-"
-    if name == "key":
-        return str(value)[:_KEY_DIGITS]
-    if name in ("trace", "network", "targets") and isinstance(value, str):
-        return value.rsplit("/", 1)[-1]
-    if isinstance(value, bool):
-        return str(value).lower()
-    if kind is not None and isinstance(value, int | float):
-        return _format_with_unit(value, kind)
-    if isinstance(value, float):
-        return format_count(value) if value.is_integer() and abs(value) >= 1000 else format_significant(value)
-    return format_count(value) if isinstance(value, int) else str(value)
-
-
-def _format_with_unit(value: float, kind: str) -> str:
-    """A quantity in its natural unit; the table has base units."""
-    from buddysim.machine.units import Frequency, format_flops
-    from buddysim.report.quantities import format_bytes, format_significant, format_time
-
-    if kind == "time_ps":
-        return format_time(value)
-    if kind == "time_ms":
-        return format_time(value * 1e9)
-    if kind == "bytes":
-        return format_bytes(value)
-    if kind == "frequency":
-        return str(Frequency(round(value)))
-    return format_flops(round(value)) if kind == "flops" else f"{format_significant(value / 1e9)} GB/s"
 
 
 def _check_suffix(path: str) -> None:

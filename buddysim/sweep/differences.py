@@ -1,4 +1,4 @@
-"""What differs between two results, machines, traces or studies: the settings first, then what came of them."""
+"""Differences between two results, machines, traces or studies: of their settings, and of their values."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from buddysim.sweep.study_file import read_study
 from buddysim.trace import open_trace
 
 LARGEST_FILE = 2**28
-_LEAST_DIGITS = 4
-#: Columns of rows that say where and when, not what.
+_MIN_DIGITS = 4
+#: Columns of rows about files and processes.
 _ABOUT = ("key", "settings_hash", "baseline", "machine_checksum", "content", "seconds", "peak_rss_bytes", "sources")
 
 Values = dict[str, Any]
@@ -38,11 +38,11 @@ class ComparedItem:
     Attributes
     ----------
     kind : ``result``, ``machine``, ``trace`` or ``study``
-    label : for the screen
-    settings : what was asked for, by name
-    values : what came of it, by name
-    points : of a study the results, each with its settings
-    texts : how a value is shown, by name, where that isn't the number
+    label : its name on a screen
+    settings : requested settings by name
+    values : counters, machine keys or facts of a trace by name
+    points : settings and values of each result of a study
+    texts : values as a machine file has them, by name
     """
 
     kind: str
@@ -55,7 +55,7 @@ class ComparedItem:
 
 @dataclass(frozen=True)
 class Difference:
-    """A value that differs; None on the side that lacks it."""
+    """A value that differs; None on the side that has none."""
 
     name: str
     first: Any
@@ -63,7 +63,7 @@ class Difference:
 
     @property
     def ratio(self) -> float | None:
-        """Second over first; None where there is none."""
+        """The second value over the first; None for texts and zeros."""
         both = (self.first, self.second)
         if not all(isinstance(each, int | float) and not isinstance(each, bool) and each for each in both):
             return None
@@ -85,54 +85,80 @@ def diff(first: str | os.PathLike[str], second: str | os.PathLike[str], store: S
         a text that names none of these, two of different kinds, or a study file
     """
     store = store or Store.at(None)
-    a, b = (thing(os.fspath(text), store) for text in (first, second))
+    a, b = (load_item(os.fspath(text), store) for text in (first, second))
     if a.kind != b.kind or a.kind == "study":
         raise BuddysimError(f"{a.label} is a {a.kind}, {b.label} a {b.kind}: expected two results, machines or traces")
     return differences(a.settings, b.settings) + differences(a.values, b.values)
 
 
 def differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[Difference]:
-    """What differs between values by name, in the order of the first, then of the second."""
+    """Return the values that differ, in the order of the first item, then of the second.
+
+    Two paths of one file are equal.
+    """
     names = dict.fromkeys([*first, *second])
-    found = [Difference(name, first.get(name), second.get(name)) for name in names]
-    return [each for each in found if each.first != each.second]
+    every = [Difference(name, first.get(name), second.get(name)) for name in names]
+    return [each for each in every if not _is_equal(each.first, each.second)]
 
 
-def pairs(first: ComparedItem, second: ComparedItem) -> tuple[list[str], list[tuple[Values, Values, Values]], int]:
-    """The points of two studies that belong together.
+def _is_equal(first: Any, second: Any) -> bool:
+    if first == second:
+        return True
+    are_paths = all(isinstance(value, str) and Path(value).is_absolute() for value in (first, second))
+    return are_paths and os.path.realpath(first) == os.path.realpath(second)
+
+
+def pair_points(
+    first: ComparedItem, second: ComparedItem
+) -> tuple[list[str], list[tuple[Values, Values, Values]], int]:
+    """Pair the points of two studies that have the same settings.
 
     Returns
     -------
-    the settings that differ everywhere; of each pair the settings that it has in common, and the values of both; the
-    points that have no partner
+    the settings in which the studies differ; for each pair its common settings and the values of both points; the
+    number of points without a partner
     """
-    varied = [name for name in _names(first) | _names(second) if _several(first, name) or _several(second, name)]
-    differ = [name for name in _names(first) | _names(second)
-              if name not in varied and _value(first, name) != _value(second, name)]  # fmt: skip
-    shared = sorted(varied)
-    keys = [{tuple(settings.get(name) for name in shared): values for settings, values in thing.points}
-            for thing in (first, second)]  # fmt: skip
-    found = [
-        (dict(zip(shared, key, strict=True)), values, keys[1][key]) for key, values in keys[0].items() if key in keys[1]
+    varied = [
+        name
+        for name in _names(first) | _names(second)
+        if _has_several_values(first, name) or _has_several_values(second, name)
     ]
-    return sorted(differ), found, len(keys[0]) + len(keys[1]) - 2 * len(found)
+    differ = [name for name in _names(first) | _names(second)
+              if name not in varied and not _is_equal(_value(first, name), _value(second, name))]  # fmt: skip
+    shared = sorted(varied)
+    points = [{tuple(_comparable(settings.get(name)) for name in shared): values for settings, values in item.points}
+              for item in (first, second)]  # fmt: skip
+    pairs = [
+        (dict(zip(shared, key, strict=True)), values, points[1][key])
+        for key, values in points[0].items()
+        if key in points[1]
+    ]
+    return sorted(differ), pairs, len(points[0]) + len(points[1]) - 2 * len(pairs)
 
 
-def _names(thing: ComparedItem) -> set[str]:
-    return {name for settings, _ in thing.points for name in settings}
+def _comparable(value: Any) -> Any:
+    """The value of a setting; of a path the one that links and ``..`` lead to."""
+    return os.path.realpath(value) if isinstance(value, str) and Path(value).is_absolute() else value
 
 
-def _several(thing: ComparedItem, name: str) -> bool:
-    return len({json.dumps(settings.get(name)) for settings, _ in thing.points}) > 1
+def _names(item: ComparedItem) -> set[str]:
+    return {name for settings, _ in item.points for name in settings}
 
 
-def _value(thing: ComparedItem, name: str) -> Any:
-    return thing.points[0][0].get(name) if thing.points else None
+def _has_several_values(item: ComparedItem, name: str) -> bool:
+    return len({json.dumps(_comparable(settings.get(name))) for settings, _ in item.points}) > 1
 
 
-def thing(text: str, store: Store) -> ComparedItem:
-    """What a user named: a result's name in the store (its first digits), FILE.json or FILE.json:SCHEME, a machine,
-    a trace, or a study file.
+def _value(item: ComparedItem, name: str) -> Any:
+    return item.points[0][0].get(name) if item.points else None
+
+
+def load_item(text: str, store: Store) -> ComparedItem:
+    """Return the item that a user named.
+
+    Parameters
+    ----------
+    text : a key in the store (its first digits), FILE.json or FILE.json:SCHEME, a machine, a trace, or a study file
 
     Raises
     ------
@@ -150,31 +176,31 @@ def thing(text: str, store: Store) -> ComparedItem:
         content = parse_toml(read_text(text, "machine or study file", LARGEST_FILE), text)
         study = any(name in content for name in StudyReader.TABLES if name != "title")
         return _study(text, store) if study else _machine(text)
-    if len(text) >= _LEAST_DIGITS and set(text) <= set("0123456789abcdef"):
+    if len(text) >= _MIN_DIGITS and set(text) <= set("0123456789abcdef"):
         return _stored(text, store)
     known = every_preset()
     raise BuddysimError(
-        f"{shortened(text)}: expected a result's name in the store, RESULT.json, a machine, TRACE.bin or STUDY.toml"
+        f"{shortened(text)}: expected a result's key in the store, RESULT.json, a machine, TRACE.bin or STUDY.toml"
         f"{hint(text, known)}"
     )
 
 
-def of_record(record: StoredResult, label: str = "") -> ComparedItem:
-    """The thing of a stored result."""
+def stored_item(record: StoredResult, label: str = "") -> ComparedItem:
+    """Return a stored result as an item to compare."""
     counters = {key: value for key, value in record.result.items() if isinstance(value, int | float | str)}
     settings = {key: value for key, value in record.row.items() if key not in counters and key not in _ABOUT}
     return ComparedItem("result", label or record.key[:12], settings, counters)
 
 
 def _stored(digits: str, store: Store) -> ComparedItem:
-    found = sorted(name for name in store.all_keys() if name.startswith(digits))
-    if len(found) != 1:
-        problem = f"{len(found)} results begin with it: expected more digits" if found else "no result begins with it"
+    keys = sorted(key for key in store.all_keys() if key.startswith(digits))
+    if len(keys) != 1:
+        problem = f"{len(keys)} results begin with it: expected more digits" if keys else "no result begins with it"
         raise BuddysimError(f"{digits}: {store.folder}: {problem}")
-    record = store.get(found[0])
+    record = store.get(keys[0])
     if record is None:
         raise BuddysimError(f"{digits}: {store.notes[-1]}")
-    return of_record(record)
+    return stored_item(record)
 
 
 def _result_file(path: str, scheme: str) -> ComparedItem:
@@ -204,7 +230,7 @@ def _machine(name: str) -> ComparedItem:
         )
     except BuddysimError:
         machine = TrainingMachine.load(name)
-    texts = {key: machine.text(key) for key in machine.dotted_keys()}
+    texts = {key: machine.text(key) for key in machine.dotted_keys() if "." in key}
     numbers = in_base_units(machine, machine.clocks if isinstance(machine, Machine) else {})
     return ComparedItem(
         "machine", machine.name, {}, {key: numbers.get(key, text) for key, text in texts.items()}, texts=texts
@@ -235,12 +261,12 @@ def _trace(path: str) -> ComparedItem:
 def _study(path: str, store: Store) -> ComparedItem:
     plan = make_plan(read_study(path), store)
     points = []
-    for name, point in plan.points.items():
-        record = store.get(name) if name not in plan.baselines else None
+    for key, point in plan.points.items():
+        record = store.get(key) if key not in plan.baselines else None
         if record is not None:
-            found = of_record(record)
-            asked = {key: found.settings.get(key, value) for key, value in point.settings.items()}
-            points.append((asked, found.values))
+            item = stored_item(record)
+            settings = {name: item.settings.get(name, value) for name, value in point.settings.items()}
+            points.append((settings, item.values))
     if not points:
         raise BuddysimError(f"{path}: none of its points has a result in {store.folder}: run sweep {path} first")
     return ComparedItem("study", Path(path).name, {}, {}, points)

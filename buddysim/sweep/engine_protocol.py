@@ -105,10 +105,11 @@ def _source_checksum(module: ModuleType) -> str:
 
 
 def file_value(given: object) -> str:
-    """The absolute path of a file of the user's."""
+    """The absolute path of a file of the user's, without ``..`` and links in its folders: one path for one file."""
     if not isinstance(given, str | Path) or not str(given).strip():
         raise ValueError("expected the path of a file")
-    return str(Path(given).expanduser().absolute())
+    path = Path(given).expanduser()
+    return str(path.parent.resolve() / path.name) if path.name not in ("", "..") else str(path.resolve())
 
 
 def require_file(path: str, what: str) -> None:

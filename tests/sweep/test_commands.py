@@ -156,13 +156,14 @@ def test_compare_tells_what_differs(studied: Path, capsys: pytest.CaptureFixture
     capsys.readouterr()
     assert main(["diff", first[:12], second[:12], *store]) == 0
     said = capsys.readouterr().out.splitlines()
-    assert said[1] == "they differ in link.bandwidth"
-    assert ["2", "0.5"] in [line.split()[-2:] for line in said] or ["0.5", "2"] in [line.split()[-2:] for line in said]
+    assert said[1] == "settings that differ: link.bandwidth"
+    ratios = [line.split()[-2:] for line in said]
+    assert ["2.00", "0.500"] in ratios or ["0.500", "2.00"] in ratios
     assert main(["diff", "v100", "a100-40"]) == 0
     words = [line.split() for line in capsys.readouterr().out.splitlines() if line]
     differing = {name: rest for name, *rest in words}
-    assert differing["link.bandwidth"] == ["150", "GB/s", "300", "GB/s", "2", "0.5"]
-    assert differing["training.host_memory"][1::2] == ["GiB", "GiB", "0.5369"]  # not 128 GB beside 64 GiB
+    assert differing["link.bandwidth"] == ["150", "GB/s", "300", "GB/s", "2.00", "0.500"]
+    assert differing["training.host_memory"][1::2] == ["GiB", "GiB", "0.537"]  # not 128 GB beside 64 GiB
     assert main(["diff", LUD, str(ROOT / "traces" / "bfs-volta.bin")]) == 0
     assert "kernels" in capsys.readouterr().out
     other = studied / "other.toml"
@@ -170,8 +171,8 @@ def test_compare_tells_what_differs(studied: Path, capsys: pytest.CaptureFixture
     assert main(["sweep", str(other), *store, "--workers", "1"]) == 0
     assert main(["diff", str(studied / "study.toml"), str(other), *store]) == 0
     said = capsys.readouterr().out
-    assert "they differ in l2.size" in said
-    assert "5 points belong together, 0 have no partner" in said
+    assert "settings that differ: l2.size" in said
+    assert "5 pairs of points, 0 points without a partner" in said
 
 
 def test_explain_says_unit_definition_source_and_laws(capsys: pytest.CaptureFixture[str]) -> None:

@@ -100,7 +100,7 @@ def test_the_other_columns_are_counted_and_listed(folder: Path, capsys: pytest.C
 
 def test_columns_can_be_chosen(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first, *_ = shown(capsys, folder, "--columns", "key,l2.size,time_ps").splitlines()
-    assert first.split() == ["key", "l2.size", "time"]
+    assert first.split() == ["key", "l2.size", "time", "sizes"]
     assert main(["results", "--store", str(folder), "--columns", "l2.siez"]) == 2
     assert "--columns: l2.siez: unknown column (nearest: l2.size)" in capsys.readouterr().err
 
