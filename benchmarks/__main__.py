@@ -1,4 +1,4 @@
-"""``python -m benchmarks``: measure, print a table, keep it as JSON."""
+"""``python -m benchmarks``: measure, print a table, and write it as JSON."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks", description="measure the simulator's speed and memory"
     )
-    parser.add_argument("--quick", action="store_true", help="smaller inputs: a minute rather than several")
+    parser.add_argument("--quick", action="store_true", help="smaller inputs: one minute instead of several")
     parser.add_argument(
         "--only", type=_part, metavar="PART", action="append", help=f"one of {', '.join(MODULES)}; may be repeated"
     )
     parser.add_argument(
-        "--json", metavar="FILE", type=Path, default=OUT / "latest.json", help="where to keep the figures"
+        "--json", metavar="FILE", type=Path, default=OUT / "latest.json", help="output file of the figures"
     )
     args = parser.parse_args()
     args.json.parent.mkdir(parents=True, exist_ok=True)
@@ -66,20 +66,18 @@ def main() -> int:
         "measurements": [row.to_dict() for row in rows],
     }
     write_text(args.json, json.dumps(content, indent=1) + "\n")
-    console.print(f"kept in {args.json}")
+    console.print(f"written: {args.json}")
     return 0
 
 
 def _part(name: str) -> str:
-    if name == "host":
-        raise argparse.ArgumentTypeError("host is called computer now")
     if name not in MODULES:
         raise argparse.ArgumentTypeError(f"{name}: expected one of {', '.join(MODULES)}")
     return name
 
 
 def computer_name() -> str:
-    """Processor, number of its cores, Python and numpy."""
+    """Return processor, number of cores, and versions of Python and numpy."""
     import numpy
 
     model = platform.processor() or platform.machine()
@@ -99,22 +97,22 @@ def _table(rows: list[Measurement]) -> Table:
         ("best", "right"),
         ("median", "right"),
         ("runs", "right"),
-        ("asked", "right"),
+        ("required", "right"),
         ("", "left"),
         ("unit", "left"),
         ("comparison", "left"),
     ):
         table.add_column(heading, justify=justify)  # type: ignore[arg-type]
     for row in rows:
-        asked = "" if row.asked is None else f"{'<' if row.smaller_is_better else '>='} {row.asked:g}"
-        verdict = {None: "", True: "met", False: "NOT MET"}[row.met]
+        required = "" if row.required is None else f"{'<' if row.smaller_is_better else '>='} {row.required:g}"
+        status = {None: "", True: "pass", False: "FAIL"}[row.passes]
         table.add_row(
             row.name,
             f"{row.best:.2f}",
             f"{row.median:.2f}",
             f"{len(row.all) or 1}",
-            asked,
-            verdict,
+            required,
+            status,
             row.unit,
             row.comparison,
         )

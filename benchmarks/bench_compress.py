@@ -1,4 +1,4 @@
-"""How fast sizes are computed, entries encoded and decoded, and sizes drawn, each on one core.
+"""Speed of computing sizes, encoding and decoding entries, and sampling sizes, each on one core.
 
 ``python -m benchmarks.bench_compress`` prints the table; `run` gives the same rows.
 """
@@ -17,11 +17,11 @@ from buddysim.compress import bdi, bpc, compress, compressed_bits, decompress, e
 
 BYTES = 64 * 2**20
 CODED_BYTES = 2**20
-DRAWN_ENTRIES = 2**24
-REPEATS = 5
-ASKED_GB_PER_S = 1.0
+SAMPLED_ENTRIES = 2**24
+REPETITIONS = 5
+REQUIRED_GB_PER_S = 1.0
 
-#: Compressors of entries of which a rate is asked.
+#: Compressors of entries with a required rate.
 FAST = {"BPC": bpc, "BDI": bdi, "FPC": fpc}
 
 REAL = Path(__file__).parent.parent / "tests" / "compress" / "data"
@@ -30,16 +30,16 @@ Row = dict[str, object]
 
 
 def run() -> list[Row]:
-    """Every measurement: name, value, unit, and what was asked of it (None where nothing was)."""
+    """Return every measurement: name, value, unit, and the required value (None: no requirement)."""
     rows = []
     for kind, data in kinds().items():
         for name, compressor in FAST.items():
             for path in compressor.PATHS[: compressor.PATHS.index(compressor.best_path()) + 1]:
-                asked = ASKED_GB_PER_S if path == compressor.best_path() else None
+                required = REQUIRED_GB_PER_S if path == compressor.best_path() else None
                 seconds = best_seconds(lambda c=compressor, data=data, path=path: c.compressed_bits(data, path=path))  # type: ignore[misc]
-                rows.append(_row(f"{name} sizes, {kind}, {path}", len(data) / seconds / 1e9, "GB/s", asked))
+                rows.append(_row(f"{name} sizes, {kind}, {path}", len(data) / seconds / 1e9, "GB/s", required))
         seconds = best_seconds(lambda data=data: entry_classes(data))  # type: ignore[misc]
-        rows.append(_row(f"BPC size classes, {kind}", len(data) / seconds / 1e9, "GB/s", ASKED_GB_PER_S))
+        rows.append(_row(f"BPC size classes, {kind}", len(data) / seconds / 1e9, "GB/s", REQUIRED_GB_PER_S))
     pages = kinds()["real pages"]
     table = fvc.options_from_sample([pages])
     for name, work in {
@@ -56,14 +56,14 @@ def run() -> list[Row]:
         rows.append(_row(f"{name} encode, real pages", CODED_BYTES / seconds / 1e6, "MB/s", None))
         seconds = best_seconds(lambda p=payload, a=algorithm: decompress(p, a, CODED_BYTES))  # type: ignore[misc]
         rows.append(_row(f"{name} decode and check, real pages", CODED_BYTES / seconds / 1e6, "MB/s", None))
-    out, distribution = np.empty(DRAWN_ENTRIES, dtype=np.uint8), Distribution.load("isca20-dl")
+    out, distribution = np.empty(SAMPLED_ENTRIES, dtype=np.uint8), Distribution.load("isca20-dl")
     seconds = best_seconds(lambda: distribution.write(out, 0, 0))
-    rows.append(_row("sizes drawn from isca20-dl", DRAWN_ENTRIES / seconds / 1e6, "M entries/s", None))
+    rows.append(_row("sizes sampled from isca20-dl", SAMPLED_ENTRIES / seconds / 1e6, "M entries/s", None))
     return rows
 
 
 def kinds() -> dict[str, NDArray[np.uint8]]:
-    """Data to compress, by what it is."""
+    """Return data to compress, by kind."""
     rng = np.random.default_rng(1)
     words = BYTES // 4
     pages = np.concatenate([np.fromfile(path, np.uint8) for path in sorted(REAL.glob("*.bin"))])
@@ -77,23 +77,23 @@ def kinds() -> dict[str, NDArray[np.uint8]]:
 
 
 def best_seconds(work: Callable[[], object]) -> float:
-    """The least time of some repeats, in seconds."""
+    """Return the shortest time of some repetitions, in seconds."""
     times = []
-    for _ in range(REPEATS):
+    for _ in range(REPETITIONS):
         start = time.perf_counter()
         work()
         times.append(time.perf_counter() - start)
     return min(times)
 
 
-def _row(name: str, value: float, unit: str, asked: float | None) -> Row:
-    return {"name": name, "value": value, "unit": unit, "asked": asked}
+def _row(name: str, value: float, unit: str, required: float | None) -> Row:
+    return {"name": name, "value": value, "unit": unit, "required": required}
 
 
 def main() -> None:
     for row in run():
-        asked = "" if row["asked"] is None else f"asked: {row['asked']:g}"
-        print(f"{row['name']:40} {row['value']:10.2f} {row['unit']:12} {asked}")
+        required = "" if row["required"] is None else f"required: {row['required']:g}"
+        print(f"{row['name']:40} {row['value']:10.2f} {row['unit']:12} {required}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How fast Gist's encodings are, each way, on one core; bytes are those of the map in single precision.
+"""Speed of Gist's encodings, both ways, on one core; bytes are those of the feature map in single precision.
 
 ``python -m benchmarks.bench_gist`` prints the table; `run` gives the same rows.
 """
@@ -15,13 +15,13 @@ from buddysim.gist import binarize, dpr, ssdc
 from buddysim.gist.formats import FORMATS
 from buddysim.gist.windows import Windows
 
-ASKED_GB_PER_S = 1.0
+REQUIRED_GB_PER_S = 1.0
 PLANES, SIDE = 128, 128
 POOL = Windows(SIDE, SIDE, SIDE // 2, SIDE // 2, (2, 2), (2, 2))
 
 
 def run() -> list[Row]:
-    """Every measurement: name, value, unit, and what was asked of it."""
+    """Return every measurement: name, value, unit, and the required value."""
     values = relu_output(0.5)
     gradient, pooled = np.ones_like(values), np.ones(PLANES * POOL.out_plane, np.float32)
     mask, positions = binarize.encode(values), binarize.max_positions(values, POOL)
@@ -44,13 +44,13 @@ def run() -> list[Row]:
         works[f"dpr, encode {name}"] = lambda name=name: dpr.encode(values, name)
         works[f"dpr, decode {name}"] = lambda name=name, payload=payload: dpr.decode(payload, name, values.size)
     return [
-        {"name": what, "value": values.nbytes / best_seconds(work) / 1e9, "unit": "GB/s", "asked": ASKED_GB_PER_S}
+        {"name": what, "value": values.nbytes / best_seconds(work) / 1e9, "unit": "GB/s", "required": REQUIRED_GB_PER_S}
         for what, work in works.items()
     ]
 
 
 def relu_output(density: float) -> NDArray[np.float32]:
-    """Normally distributed values, of which a share isn't zero, drawn one by one."""
+    """Return normally distributed values; a random fraction of them is nonzero."""
     rng = np.random.default_rng(1)
     shape = PLANES, SIDE, SIDE
     values = np.abs(rng.standard_normal(shape, np.float32))
@@ -59,7 +59,7 @@ def relu_output(density: float) -> NDArray[np.float32]:
 
 def main() -> None:
     for row in run():
-        print(f"{row['name']:40} {row['value']:10.2f} {row['unit']:12} asked: {row['asked']:g}")
+        print(f"{row['name']:40} {row['value']:10.2f} {row['unit']:12} required: {row['required']:g}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How fast tensors are compressed, each way, on one core.
+"""Speed of compressing tensors, both ways, on one core.
 
 ``python -m benchmarks.bench_tensors`` prints the table; `run` gives the same rows.
 """
@@ -15,11 +15,11 @@ from buddysim.compress.compressors import tensor_algorithms
 BYTES = 8 * 2**20
 ZLIB_BYTES = 2**20
 WINDOW = 4096
-ASKED_GB_PER_S = 1.0
+REQUIRED_GB_PER_S = 1.0
 
 
 def run() -> list[Row]:
-    """Every measurement: name, value, unit, and what was asked of it (None where nothing was)."""
+    """Return every measurement: name, value, unit, and the required value (None: no requirement)."""
     rows: list[Row] = []
     for bits in (32, 16, 8):
         for density in (0.1, 0.5, 1.0):
@@ -37,7 +37,7 @@ def run() -> list[Row]:
 
 
 def words(bits: int, density: float) -> NDArray[np.uint8]:
-    """Words of which a share isn't zero, drawn one by one: what is hardest to predict for a processor."""
+    """Return words, a random fraction of them nonzero: the hardest case for a branch predictor."""
     rng = np.random.default_rng(1)
     count = BYTES * 8 // bits
     values = rng.integers(1, 2**bits, count, dtype=f"u{bits // 8}")
@@ -52,13 +52,13 @@ def _both_ways(algorithm: str, what: str, data: NDArray[np.uint8], **options: ob
         "encode": lambda: compress(data, algorithm, **options),
         "decode": lambda: decompress(payload, algorithm, len(data), **options),
     }
-    asked = ASKED_GB_PER_S if algorithm == "zvc" else None
+    required = REQUIRED_GB_PER_S if algorithm == "zvc" else None
     return [
         {
             "name": f"{algorithm} {verb}, {what}",
             "value": len(data) / best_seconds(work) / 1e9,
             "unit": "GB/s",
-            "asked": asked,
+            "required": required,
         }
         for verb, work in works.items()
     ]
@@ -66,8 +66,8 @@ def _both_ways(algorithm: str, what: str, data: NDArray[np.uint8], **options: ob
 
 def main() -> None:
     for row in run():
-        asked = "" if row["asked"] is None else f"asked: {row['asked']:g}"
-        print(f"{row['name']:40} {row['value']:10.2f} {row['unit']:12} {asked}")
+        required = "" if row["required"] is None else f"required: {row['required']:g}"
+        print(f"{row['name']:40} {row['value']:10.2f} {row['unit']:12} {required}")
 
 
 if __name__ == "__main__":

@@ -11,17 +11,17 @@ COMPARISON = "public implementations 0.11-0.15"
 
 
 def measure(folder: Path, quick: bool) -> list[Measurement]:
-    """Sizes found, entries and tensors encoded and decoded, sizes drawn, each on one core."""
+    """Measure sizes, encoding and decoding of entries and tensors, and sampling of sizes, each on one core."""
     return [_measurement(row) for row in [*bench_compress.run(), *bench_tensors.run(), *bench_gist.run()]]
 
 
 def _measurement(row: bench_compress.Row) -> Measurement:
-    name, unit, value, asked = str(row["name"]), str(row["unit"]), row["value"], row["asked"]
+    name, unit, value, required = str(row["name"]), str(row["unit"]), row["value"], row["required"]
     assert isinstance(value, float)
     of_cores = f"{unit} per core"
-    if asked is None:
+    if required is None:
         return Measurement.of_repetitions(name, of_cores, [value])
-    assert isinstance(asked, float)
+    assert isinstance(required, float)
     return Measurement.of_repetitions(
-        name, of_cores, [value], asked=asked, comparison=COMPARISON if name.startswith("BPC") else ""
+        name, of_cores, [value], required=required, comparison=COMPARISON if name.startswith("BPC") else ""
     )

@@ -1,8 +1,8 @@
-"""How quiet the computer is that runs the simulator: other figures depend on it (docs/performance.md).
+"""Noise of the computer that runs the simulator: other figures depend on it (docs/lab/performance-log.md).
 
 A virtual machine's processor is often one thread of a core; with a noisy neighbour on the SMT sibling everything takes
-1.5 to 2 times as long (a neighbour that is always there does not show here). And where the hypervisor is short of
-memory, pages are slow to touch.
+1.5 to 2 times as long (a permanent neighbour is not visible here). If the hypervisor is short of memory, accesses to
+pages are slow.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ SAMPLED_S = 0.6
 
 
 def measure(_folder: Path, quick: bool) -> list[Measurement]:
-    """The spread of a loop's times, and pages of 4 KB untouched for a second."""
+    """Measure the spread of a loop's times, and accesses to pages of 4 KB after a second."""
     return [_core(), _pages(1024 if quick else 6144)]
 
 
 def _core() -> Measurement:
-    """The slowest tenth of a Python loop's runs by the fastest."""
+    """Measure the 90th percentile of a Python loop's times over the 10th."""
     figures = []
     for _ in range(REPEATS):
         times = []
@@ -50,7 +50,7 @@ def _core() -> Measurement:
 
 
 def _pages(pages: int) -> Measurement:
-    """One byte each of pages of 4 KB, in random order."""
+    """Measure reads of one byte of each 4 KB page, in random order."""
     with mmap.mmap(-1, pages * PAGE_BYTES) as memory:
         if hasattr(mmap, "MADV_NOHUGEPAGE"):
             memory.madvise(mmap.MADV_NOHUGEPAGE)
@@ -65,7 +65,7 @@ def _pages(pages: int) -> Measurement:
             figures.append((time.perf_counter() - begun) / pages * 1e6)
         del content
     return Measurement.of_repetitions(
-        "computer, touching a page of 4 KB after a second",
+        "computer, access to a page of 4 KB after a second",
         "us",
         figures,
         smaller_is_better=True,

@@ -14,7 +14,7 @@ COMPARISON = "Arrow IPC on the same transformed columns 52; Parquet 20; HDF5 30-
 
 
 def measure(folder: Path, quick: bool) -> list[Measurement]:
-    """A real trace, and fully divergent random loads."""
+    """Measure a real trace, and fully divergent random loads."""
     make_trace("random", folder / "divergent.bin", {"operations": "20000" if quick else "100000"})
     rows = []
     if REAL.exists():
@@ -25,9 +25,9 @@ def measure(folder: Path, quick: bool) -> list[Measurement]:
     return rows
 
 
-def _records(name: str, path: Path, counted: str, asked: float | None, laps: int, quick: bool) -> Measurement:
+def _records(name: str, path: Path, counted: str, required: float | None, repetitions: int, quick: bool) -> Measurement:
     with buddysim.open_trace(path) as trace:
-        chunks = [ref for kernel in trace.kernels for ref in kernel.chunks] * laps
+        chunks = [ref for kernel in trace.kernels for ref in kernel.chunks] * repetitions
         records = sum(getattr(ref, f"n_{counted}") for ref in chunks)
 
         def decode() -> None:
@@ -35,4 +35,6 @@ def _records(name: str, path: Path, counted: str, asked: float | None, laps: int
                 trace.decode_chunk(ref)
 
         figures = repeated(lambda: records / timed(decode)[1].core_s / MILLION, quick)
-    return Measurement.of_repetitions(name, "M records/s", figures, asked=asked, comparison=COMPARISON if asked else "")
+    return Measurement.of_repetitions(
+        name, "M records/s", figures, required=required, comparison=COMPARISON if required else ""
+    )

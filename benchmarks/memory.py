@@ -1,4 +1,4 @@
-"""Peak resident memory of a run in a process of its own, against the length of the trace."""
+"""Peak resident memory of a run in its own process, by the length of the trace."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ TENTH = {"footprint": "8 GB", "instructions": "20000000"}
 
 
 def measure(folder: Path, quick: bool) -> list[Measurement]:
-    """200 million memory instructions over 8 GB, and a tenth of them (only those, where it shall be quick)."""
+    """Measure 200 million memory instructions over 8 GB, and a tenth of them (with `quick`, only those)."""
     rows = [_peak(folder, "20 M memory instructions over 8 GB", TENTH, 400.0 if quick else None)]
     if not quick:
         rows.append(_peak(folder, "200 M memory instructions over 8 GB", FULL, 400.0))
     return [row for pair in rows for row in pair]
 
 
-def _peak(folder: Path, name: str, settings: dict[str, str], asked: float | None) -> list[Measurement]:
+def _peak(folder: Path, name: str, settings: dict[str, str], required: float | None) -> list[Measurement]:
     path = folder / "scale.bin"
     make_trace("scale", path, settings)
     command = [sys.executable, "-m", "buddysim", "run", str(path), "--scheme", "buddy", "--json", "-"]
@@ -34,6 +34,6 @@ def _peak(folder: Path, name: str, settings: dict[str, str], asked: float | None
     result = json.loads(run.stdout)["buddy"]
     peak, speed = result["speed.peak_rss_bytes"] / MEGA, result["speed.memory_instructions_per_s"] / MEGA
     return [
-        Measurement.of_repetitions(f"peak memory, {name}", "MB", [peak], asked=asked, smaller_is_better=True),
+        Measurement.of_repetitions(f"peak memory, {name}", "MB", [peak], required=required, smaller_is_better=True),
         Measurement.of_repetitions(f"replay, {name}", "M memory instructions/s", [speed]),
     ]

@@ -17,7 +17,7 @@ COMPARISON_RANDOM = (
 
 
 def settings(quick: bool) -> dict[str, dict[str, str]]:
-    """Streaming and fully divergent loads: 8 blocks of 8 warps on each of 56 SMs."""
+    """Return the settings of streaming and fully divergent loads: 8 blocks of 8 warps on each of 56 SMs."""
     megabytes = 64 if quick else 512
     return {
         "stream": {"footprint": f"{megabytes} MiB", "lines_per_warp": "64"},
@@ -30,14 +30,14 @@ def settings(quick: bool) -> dict[str, dict[str, str]]:
 
 
 def measure(folder: Path, quick: bool) -> list[Measurement]:
-    """Both on the paper's machine, which has 56 SMs."""
+    """Measure both on the paper's machine, which has 56 SMs."""
     return [
         _rate(folder, "stream", "memory_instructions", 5.0, COMPARISON_STREAM, quick),
         _rate(folder, "random", "line_accesses", 10.0, COMPARISON_RANDOM, quick),
     ]
 
 
-def _rate(folder: Path, workload: str, counted: str, asked: float, comparison: str, quick: bool) -> Measurement:
+def _rate(folder: Path, workload: str, counted: str, required: float, comparison: str, quick: bool) -> Measurement:
     path = folder / f"{workload}.bin"
     make_trace(workload, path, settings(quick)[workload])
     with buddysim.open_trace(path) as trace:
@@ -50,5 +50,5 @@ def _rate(folder: Path, workload: str, counted: str, asked: float, comparison: s
         figures = repeated(rate, quick)
     what = counted.replace("_", " ")
     return Measurement.of_repetitions(
-        f"replay, {workload}", f"M {what}/s per core", figures, asked=asked, comparison=comparison
+        f"replay, {workload}", f"M {what}/s per core", figures, required=required, comparison=comparison
     )

@@ -1,4 +1,4 @@
-"""What a sweep costs besides its simulations: overhead per point, two workers against bare processes, Dask alone."""
+"""Overhead of a sweep: time per point, two workers compared with bare processes, and Dask alone."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from benchmarks.measurement import Measurement
 from buddysim.sweep.api import Results, run_sweep
 from buddysim.synthetic import make_trace
 
-#: A process that simulates the same points without a sweep: the next seed is the next byte of a pipe that all share.
-#: It keeps freed memory as workers do: else it faults 32 MB in again for every point, or not, by how `malloc` came out.
+#: A process that simulates the same points without a sweep: the next seed is the next byte of a common pipe.
+#: It retains freed memory as workers do: else it may fault 32 MB in again for every point.
 BARE = """
 import os, sys
 import buddysim
@@ -30,13 +30,13 @@ while seed := os.read(0, 1):
     buddysim.simulate(trace, machine, seed=seed[0])
 os._exit(0)
 """
-TURNS = 7
+ROUNDS = 7
 NO_OPS = 2000
 
 
 def measure(folder: Path, quick: bool) -> list[Measurement]:
-    """Short points for the overhead, longer ones for the gain; turns alternate, so that load meets all alike."""
-    os.environ["XDG_CACHE_HOME"] = str(folder / "cache")  # indexes of stores that are gone afterwards
+    """Measure the overhead with short points, and the gain with longer ones."""
+    os.environ["XDG_CACHE_HOME"] = str(folder / "cache")  # indexes of temporary stores
     short = folder / "short.bin"
     make_trace("random", short, {"footprint": "1 MiB", "operations": "2000"})
     points = 100 if quick else 1000
@@ -50,8 +50,10 @@ def measure(folder: Path, quick: bool) -> list[Measurement]:
 
 
 def _swept(folder: Path, trace: Path, points: int, workers: int) -> Results:
-    place = folder / f"store-{workers}-{time.monotonic_ns()}"
-    results = run_sweep(set={"trace": str(trace)}, grid={"seed": list(range(points))}, store=place, workers=workers)
+    store_path = folder / f"store-{workers}-{time.monotonic_ns()}"
+    results = run_sweep(
+        set={"trace": str(trace)}, grid={"seed": list(range(points))}, store=store_path, workers=workers
+    )
     assert not results.summary.failures
     return results
 
@@ -63,34 +65,34 @@ def _overhead(folder: Path, trace: Path, points: int) -> list[Measurement]:
         overhead = (workers * summary.wall_s - summary.simulated_s) / points
         within = (summary.busy_s - summary.simulated_s) / points
         what = f"sweep: overhead per point, {workers} worker{'s' if workers > 1 else ''}"
-        rows.append(Measurement.of_repetitions(what, "ms", [1000 * overhead], asked=20, smaller_is_better=True))
+        rows.append(Measurement.of_repetitions(what, "ms", [1000 * overhead], required=20, smaller_is_better=True))
         rows.append(Measurement.of_repetitions(f"{what}, of it naming and storing", "ms", [1000 * within]))
     return rows
 
 
 def _gain(folder: Path, trace: Path, points: int) -> Measurement:
-    """How much faster two are than one, as a share of what bare processes gain in the same turns: the median of turns.
+    """Return the speedup of two workers, in percent of the speedup of two bare processes: the median of rounds.
 
-    A turn goes one way or the other, so that what changes during it meets all alike.
+    The order of the runs alternates between rounds, so that other load affects all alike.
     """
-    shares, point_s, runs = [], [], [("bare", 1), ("swept", 1), ("swept", 2), ("bare", 2)]
-    for turn in range(TURNS):
+    percentages, point_s, runs = [], [], [("bare", 1), ("swept", 1), ("swept", 2), ("bare", 2)]
+    for number in range(ROUNDS):
         seconds = {
-            (how, count): _bare(trace, points, count)
-            if how == "bare"
+            (mode, count): _bare(trace, points, count)
+            if mode == "bare"
             else _swept(folder, trace, points, count).summary.wall_s
-            for how, count in (runs if turn % 2 else reversed(runs))
+            for mode, count in (runs if number % 2 else reversed(runs))
         }
-        gain = {how: seconds[how, 1] / seconds[how, 2] for how in ("bare", "swept")}
-        shares.append(100 * gain["swept"] / gain["bare"])
+        gain = {mode: seconds[mode, 1] / seconds[mode, 2] for mode in ("bare", "swept")}
+        percentages.append(100 * gain["swept"] / gain["bare"])
         point_s.append(seconds["bare", 1] / points)
     name = f"sweep: gain of two workers against two bare processes, points of {statistics.median(point_s):.2f} s"
-    median = statistics.median(shares)
-    return Measurement(name, "%", best=median, median=median, asked=95, all=tuple(shares))
+    median = statistics.median(percentages)
+    return Measurement(name, "%", best=median, median=median, required=95, all=tuple(percentages))
 
 
 def _bare(trace: Path, points: int, count: int) -> float:
-    """Seconds that so many processes at once take for some points, at most 256, from when all are ready."""
+    """Return the seconds that `count` parallel processes take for some points, at most 256, once all are ready."""
     seeds, feed = os.pipe()
     command = [sys.executable, "-c", BARE, str(trace)]
     started = [subprocess.Popen(command, stdin=seeds, stdout=subprocess.PIPE) for _ in range(count)]
@@ -107,7 +109,7 @@ def _bare(trace: Path, points: int, count: int) -> float:
 
 
 def _dask() -> list[Measurement]:
-    """Tasks per second that a scheduler hands out and takes back, with work that takes no time."""
+    """Measure the tasks per second that a scheduler distributes and collects, with empty tasks."""
     from distributed import Client
 
     from buddysim.sweep.cluster import local_cluster

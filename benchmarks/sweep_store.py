@@ -28,26 +28,26 @@ seed = [{seeds}]
 
 
 def measure(folder: Path, quick: bool) -> list[Measurement]:
-    """The store is filled with copies of one result under the names of the study's points."""
+    """Measure a store with copies of one result under the keys of the study's points."""
     machines, seeds = (100, 20) if quick else (1000, 100)
     trace = folder / "one.bin"
     make_trace("chase", trace, {"footprint": "64 KiB"})
     links = ", ".join(f'"{rate} MB/s"' for rate in range(20_000, 20_000 + machines))
     study = folder / "study.toml"
     study.write_text(STUDY.format(trace=trace.absolute(), links=links, seeds=", ".join(map(str, range(seeds)))))
-    place, cache = folder / "store", folder / "cache"
+    store_path, cache = folder / "store", folder / "cache"
     try:
-        return [*_filled(study, place), *_asked(study, place, cache, machines * seeds)]
+        return [*_filling(study, store_path), *_queries(study, store_path, cache, machines * seeds)]
     finally:
-        for each in (place, cache):
+        for each in (store_path, cache):
             shutil.rmtree(each, ignore_errors=True)
 
 
-def _filled(study: Path, place: Path) -> list[Measurement]:
+def _filling(study: Path, store_path: Path) -> list[Measurement]:
     from buddysim.sweep.study_file import read_study
 
     points, keys = list(read_study(study).points()), PointKeys()
-    store = Store.at(place)
+    store = Store.at(store_path)
     store.check_writable()
     first = points[0]
     record = make_record(first, first.sweep_engine.simulate(first.settings), 0.05, 10**8)
@@ -70,13 +70,13 @@ def _copy(record: StoredResult, point: SweepPoint, key: str) -> StoredResult:
     return replace(record, key=key, identity=identity, row=row)
 
 
-def _asked(study: Path, place: Path, cache: Path, count: int) -> list[Measurement]:
-    environment = {**os.environ, "XDG_CACHE_HOME": str(cache), "BUDDYSIM_STORE": str(place)}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # where it is installed, modules are compiled
+def _queries(study: Path, store_path: Path, cache: Path, count: int) -> list[Measurement]:
+    environment = {**os.environ, "XDG_CACHE_HOME": str(cache), "BUDDYSIM_STORE": str(store_path)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has compiled modules
     environment["PYTHONPYCACHEPREFIX"] = str(cache)
 
-    def timed(what: str, *arguments: str, times: int = 1, most: float) -> list[Measurement]:
-        """Seconds of a command by the clock, and of processor time, which other processes' load doesn't change."""
+    def timed(what: str, *arguments: str, times: int = 1, max_s: float) -> list[Measurement]:
+        """Measure the wall-clock seconds of a command, and its processor time, which other load doesn't change."""
         clock, processor = [], []
         for _ in range(times):
             before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
@@ -87,14 +87,14 @@ def _asked(study: Path, place: Path, cache: Path, count: int) -> list[Measuremen
             processor.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
         name = f"sweep: {count:,} results, {what}"
         return [
-            Measurement.of_repetitions(name, "s", clock, asked=most, smaller_is_better=True),
+            Measurement.of_repetitions(name, "s", clock, required=max_s, smaller_is_better=True),
             Measurement.of_repetitions(f"{name}, processor time", "s", processor, smaller_is_better=True),
         ]
 
-    where = "link.bandwidth > 20.5 GB/s and seed = 7"
-    query = ("results", "--where", where, "--columns", "link.bandwidth,seed,time_ps,slowdown_vs_ideal")
+    condition = "link.bandwidth > 20.5 GB/s and seed = 7"
+    query = ("results", "--where", condition, "--columns", "link.bandwidth,seed,time_ps,slowdown_vs_ideal")
     return [
-        *timed("index lost, and a query", *query, most=60),
-        *timed("a query", *query, times=3, most=2),
-        *timed("a dry run of as many points", "sweep", str(study), "--dry-run", times=3, most=2),
+        *timed("index lost, and a query", *query, max_s=60),
+        *timed("a query", *query, times=3, max_s=2),
+        *timed("a dry run of as many points", "sweep", str(study), "--dry-run", times=3, max_s=2),
     ]

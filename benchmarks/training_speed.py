@@ -1,4 +1,4 @@
-"""How long one simulated iteration of VGG-416 takes under each scheme, the network and the cost model at hand."""
+"""Time of simulating one iteration of VGG-416 under each scheme, with the network and the cost model loaded."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from buddysim.training.networks.graph import Network
 BATCH = 32
 MACHINE = "titan-x"
 REPEATS = 3
-ASKED_S = 1.0
+REQUIRED_S = 1.0
 
 
 def measure(folder: Path, quick: bool) -> list[Measurement]:
-    """Seconds of one core, for every scheme; the quick figures are of VGG-116."""
+    """Measure seconds of one core for every scheme; the quick figures are of VGG-116."""
     name = "vgg116" if quick else "vgg416"
     network, cost = Network.load(name), CostModel.load(MACHINE)
     rows = []
@@ -28,7 +28,7 @@ def measure(folder: Path, quick: bool) -> list[Measurement]:
             seconds.append(time.core_s)
         rows.append(
             Measurement.of_repetitions(
-                f"train {name}, {scheme}", "s of one core", seconds, asked=ASKED_S, smaller_is_better=True
+                f"train {name}, {scheme}", "s of one core", seconds, required=REQUIRED_S, smaller_is_better=True
             )
         )
     return rows

@@ -1,7 +1,7 @@
-"""``python -m benchmarks.turns OTHER``: replay's speed by that of another build, in turns.
+"""``python -m benchmarks.turns OTHER``: paired benchmark of the replay's speed, this build and another one.
 
-OTHER is a checkout, built. Both builds replay the benchmarks of `replay_speed` alternately, each in a process of its
-own: what else the computer does meets both, so their ratio says more than two figures of different minutes.
+OTHER is a built checkout. Both builds replay the benchmarks of `replay_speed` alternately, each in its own process:
+other load of the computer affects both, so their ratio is more exact than two figures of different minutes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ HERE = Path(__file__).resolve().parent
 
 
 class Build:
-    """A build in a process of its own."""
+    """A build in its own process."""
 
     def __init__(self, checkout: Path, folder: Path, quick: bool) -> None:
         folder.mkdir()
@@ -33,15 +33,15 @@ class Build:
         )
 
     def answer(self) -> object:
-        """What the process says next."""
+        """Return the next line of the process."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:
             raise SystemExit(f"benchmarks.turns: error: the build ended (status {self.process.wait()})")
         return json.loads(line)
 
-    def turn(self, workload: str) -> float:
-        """Nanoseconds of processor time of each line or instruction, in one run."""
+    def run(self, workload: str) -> float:
+        """Run a benchmark once; return nanoseconds of processor time per line or instruction."""
         assert self.process.stdin is not None
         self.process.stdin.write(workload + "\n")
         self.process.stdin.flush()
@@ -55,23 +55,24 @@ class Build:
         self.process.wait()
 
 
-def report(workload: str, ours: list[float], theirs: list[float]) -> str:
-    """The ratio of speeds, turn by turn, and both builds' times."""
-    ratios = [other / own for own, other in zip(ours, theirs, strict=True)]
-    low, middle, high = statistics.quantiles(ratios, n=4)
+def report(workload: str, this: list[float], other: list[float]) -> str:
+    """Format the ratio of speeds, pair by pair, and both builds' times."""
+    ratios = [other_time / time for time, other_time in zip(this, other, strict=True)]
+    low, median, high = statistics.quantiles(ratios, n=4)
     return (
-        f"{workload}: {middle:.3f} of the other build's speed (half of {len(ratios)} turns: {low:.3f} to {high:.3f}; "
-        f"by the fastest turns {min(theirs) / min(ours):.3f}); ns each: {statistics.median(ours):.1f} "
-        f"(at best {min(ours):.1f}), the other {statistics.median(theirs):.1f} ({min(theirs):.1f})"
+        f"{workload}: {median:.3f} of the other build's speed (half of {len(ratios)} pairs: {low:.3f} to {high:.3f}; "
+        f"by the fastest runs {min(other) / min(this):.3f}); ns each: {statistics.median(this):.1f} "
+        f"(at best {min(this):.1f}), the other {statistics.median(other):.1f} ({min(other):.1f})"
     )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.turns", description="replay's speed by that of another build, in turns"
+        prog="python -m benchmarks.turns",
+        description="paired benchmark of the replay's speed: this build, another one",
     )
-    parser.add_argument("other", metavar="OTHER", type=Path, help="a checkout of another commit, built")
-    parser.add_argument("--turns", type=int, default=25, help="of each build and benchmark (default 25)")
+    parser.add_argument("other", metavar="OTHER", type=Path, help="a built checkout of another commit")
+    parser.add_argument("--pairs", type=int, default=25, help="pairs of runs of each benchmark (default: 25)")
     parser.add_argument("--quick", action="store_true", help="smaller inputs")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -81,10 +82,10 @@ def main() -> None:
             print(f"replays with {build.answer()}", file=sys.stderr)
         for workload in settings(args.quick):
             times: list[list[float]] = [[], []]
-            for turn in range(args.turns + 1):
-                for i in (0, 1) if turn % 2 else (1, 0):
-                    time = builds[i].turn(workload)
-                    if turn:  # the first one warms up
+            for pair in range(args.pairs + 1):
+                for i in (0, 1) if pair % 2 else (1, 0):
+                    time = builds[i].run(workload)
+                    if pair:  # the first one warms up
                         times[i].append(time)
             print(report(workload, *times), flush=True)
         for build in builds:

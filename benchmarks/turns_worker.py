@@ -1,7 +1,7 @@
-"""One side of `benchmarks.turns`, run by another build's Python: it imports nothing of this build.
+"""One build of a paired benchmark, run by that build's Python: it imports nothing of this build.
 
 For each line read, ``stream`` or ``random``, it simulates that benchmark once and prints as JSON the nanoseconds of
-processor time that each memory instruction or line took, without opening the trace and setting up.
+processor time per memory instruction or line, without opening the trace and set-up.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ COUNTED = {"stream": "memory_instructions", "random": "line_accesses"}
 def main() -> None:
     folder, settings = Path(sys.argv[1]), json.loads(sys.argv[2])
     traces = {}
-    for workload, chosen in settings.items():
+    for workload, parameters in settings.items():
         path = folder / f"{workload}.bin"
-        make_trace(workload, path, chosen)
+        make_trace(workload, path, parameters)
         traces[workload] = buddysim.open_trace(path)
     targets = {workload: profile(trace).targets for workload, trace in traces.items()}
     print(json.dumps(buddysim.__file__), flush=True)

@@ -11,18 +11,18 @@ from buddysim.base.output import INCOMPLETE
 from tests.fuzz.file_types import Files, FileType, command_line
 from tests.fuzz.promise import keeps_its_promise
 
-#: What a command of a type writes, where it does.
+#: Output files of commands.
 _OUTPUTS = ("out", "out.bin", "out.svg", "out.csv")
 
 
 @st.composite
 def cases(draw: st.DrawFn, kind: FileType) -> tuple[Files, tuple[str, ...]]:
-    """Files of a type and a command."""
+    """Generate files of a type, and a command."""
     return draw(kind.files()), draw(st.sampled_from(kind.commands))
 
 
 def write_files(folder: Path, files: Files) -> None:
-    """The files, in an empty folder."""
+    """Write the files into an empty folder."""
     shutil.rmtree(folder, ignore_errors=True)
     for name, data in files.items():
         path = folder / name
@@ -31,15 +31,15 @@ def write_files(folder: Path, files: Files) -> None:
 
 
 def check(folder: Path, files: Files, command: tuple[str, ...]) -> int:
-    """Runs a case; returns the exit code. An AssertionError: the promise is broken; any other exception: a crash."""
+    """Run a case, and return the exit code. AssertionError: the promise is broken; other exceptions: a crash."""
     write_files(folder, files)
-    (folder / "command.txt").write_text(" ".join(command))  # to find it beside the files that broke the promise
+    (folder / "command.txt").write_text(" ".join(command))  # saved with the files that broke the promise
     code, _ = keeps_its_promise(command_line(command, folder))
-    left = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    remaining = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
     for name, data in files.items():
         assert (folder / name).read_bytes() == data or name.startswith("store/"), f"the input {name} was changed"
-    unfinished = [name for name in left if name.endswith((".partial", INCOMPLETE)) and name not in files]
-    assert not unfinished, f"left: {unfinished}"
+    unfinished = [name for name in remaining if name.endswith((".partial", INCOMPLETE)) and name not in files]
+    assert not unfinished, f"incomplete files: {unfinished}"
     if code:
-        assert not left & set(_OUTPUTS), f"wrote {left & set(_OUTPUTS)} and ended with {code}"
+        assert not remaining & set(_OUTPUTS), f"wrote {remaining & set(_OUTPUTS)} and ended with {code}"
     return code

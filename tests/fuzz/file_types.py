@@ -110,8 +110,8 @@ def _network() -> dict[str, Any]:
 def _result(command: str) -> dict[str, Any]:
     train = ("train", "alexnet", "--batch", "4", "--scheme", "baseline-p,vdnn-dyn")
     what = ("run", _trace_path(), "--scheme", "ideal,buddy") if command == "run" else train
-    found: dict[str, Any] = json.loads(_printed(*what, "--json", "-"))
-    return found
+    content: dict[str, Any] = json.loads(_printed(*what, "--json", "-"))
+    return content
 
 
 @functools.cache
@@ -234,11 +234,11 @@ def _changed_maps(draw: st.DrawFn, name: str) -> Files:
         if not draw(st.integers(0, 5)):
             other = draw(st.integers(0, len(sections) - 1))
             sections[number], sections[other] = sections[other], sections[number]
-    found = data[: layout.HEADER.size]
+    content = data[: layout.HEADER.size]
     for kind, payload in sections:
         head = struct.pack("<4sIQI", kind, 0, len(payload), crc32(payload))
-        found += head + struct.pack("<I", crc32(head)) + payload
-    return {name: found}
+        content += head + struct.pack("<I", crc32(head)) + payload
+    return {name: content}
 
 
 @st.composite
@@ -292,7 +292,7 @@ def _list_of(sample: str) -> Files:
 
 
 def _accelsim() -> st.SearchStrategy[Files]:
-    """A list with its kernels, of any version of the tracer, beside a name that all have."""
+    """A list with its kernels, of any version of the tracer, together with a name that all have."""
 
     def named(files: Files) -> Files:
         return {"kernelslist.g" if name.startswith("kernelslist") else name: data for name, data in files.items()}

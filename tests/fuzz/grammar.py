@@ -1,4 +1,4 @@
-"""Changed files as hypothesis strategies: a good example, of which a few places are replaced by what nobody expects."""
+"""Changed files as hypothesis strategies: a valid example in which some values are replaced by unexpected ones."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-#: The largest seed of changes that bytes get.
+#: The largest seed of changes of bytes.
 _SEEDS = 2**32 - 1
 
 
 class Raw(str):
-    """A value that stands in a file as it is, whatever it means there."""
+    """A text that is written into a file verbatim."""
 
     __slots__ = ()
 
 
 _HUGE = "9" * 5000
-#: What replaces a value in a tree; texts that are no `Raw` are quoted.
+#: Replacements of values in a tree; texts other than `Raw` are quoted.
 HOSTILE: tuple[Any, ...] = (
     0, 1, -1, 2, 3, 7, 0.5, -0.5, 1e-9, 1e9, 1e18, 1e300, 2**31, 2**32, 2**53, 2**63 - 1, 2**63, 2**64 - 1, -(2**63),
     True, False, "", " ", "x", "nan", "inf", "-1", "1e999", "0x10", "backward", "*", "[", "]", "..", "../x",
@@ -33,7 +33,7 @@ HOSTILE: tuple[Any, ...] = (
     Raw("0x" + "f" * 4000), Raw("[" * 3000 + "]" * 3000), Raw("[" * 40 + "1" + "]" * 40), Raw("{\"a\":" * 3000),
     Raw("null"), Raw("1979-05-27T07:32:00Z"), Raw("07:32:00"), Raw("'''"), Raw("\"\\ud800\""), Raw("1_000"), Raw(""),
 )  # fmt: skip
-#: What replaces a word of a line.
+#: Replacements of words of a line.
 HOSTILE_WORDS = (
     "", "0", "1", "-1", "3", "32", "255", "256", "65536", "4294967295", "4294967296", "9223372036854775808",
     "18446744073709551615", "18446744073709551616", "0x0", "0xffffffffffffffff", "-0x1", "1e999", "nan", "inf", "1.5",
@@ -44,47 +44,47 @@ HOSTILE_WORDS = (
 
 
 @st.composite
-def changed_tree(draw: st.DrawFn, tree: Any, most: int = 4) -> Any:
-    """A tree of which up to `most` places are changed: values replaced, keys lost, added, renamed, parts doubled."""
+def changed_tree(draw: st.DrawFn, tree: Any, max_changes: int = 4) -> Any:
+    """Generate a tree with up to `max_changes` changes: values replaced, keys lost, added, renamed, parts doubled."""
     changed = copy.deepcopy(tree)
-    for _ in range(draw(st.integers(1, most))):
+    for _ in range(draw(st.integers(1, max_changes))):
         changed = _change(draw, changed)
     return changed
 
 
 def _change(draw: st.DrawFn, tree: Any) -> Any:
-    """Goes down to a place of the tree, and changes it there."""
-    holder, parent, place = tree, None, None
+    """Change the tree at a random node."""
+    holder, parent, index = tree, None, None
     while isinstance(holder, dict | list) and holder and draw(st.integers(0, 7)):
         parent = holder
-        place = draw(st.sampled_from(sorted(holder, key=str) if isinstance(holder, dict) else range(len(holder))))
-        holder = parent[place]
+        index = draw(st.sampled_from(sorted(holder, key=str) if isinstance(holder, dict) else range(len(holder))))
+        holder = parent[index]
     what = draw(st.sampled_from(("replace", "replace", "replace", "lose", "add", "rename", "double", "nearby")))
     value = copy.deepcopy(draw(st.sampled_from(HOSTILE)))
     if parent is None:
         return value if what == "replace" and draw(st.booleans()) else tree
     if what == "replace":
-        parent[place] = value
+        parent[index] = value
     elif what == "lose":
-        del parent[place]
+        del parent[index]
     elif what == "nearby" and isinstance(holder, int | float) and not isinstance(holder, bool):
-        parent[place] = draw(st.sampled_from((holder + 1, holder - 1, -holder, holder * 2, holder * 1000, holder / 3)))
+        parent[index] = draw(st.sampled_from((holder + 1, holder - 1, -holder, holder * 2, holder * 1000, holder / 3)))
     elif isinstance(parent, list):
-        parent.insert(place, copy.deepcopy(holder) if what == "double" else value)
+        parent.insert(index, copy.deepcopy(holder) if what == "double" else value)
     elif what == "rename":
-        parent[draw(st.sampled_from(("", "x", "Name", "a.b", "\x1b[1m", "\u202e", "y" * 3000)))] = parent.pop(place)
+        parent[draw(st.sampled_from(("", "x", "Name", "a.b", "\x1b[1m", "\u202e", "y" * 3000)))] = parent.pop(index)
     else:
-        parent[f"{place}2" if what == "double" else "unknown"] = copy.deepcopy(holder)
+        parent[f"{index}2" if what == "double" else "unknown"] = copy.deepcopy(holder)
     return tree
 
 
 def json_of(tree: Any) -> bytes:
-    """A tree as JSON, `Raw` values as they are."""
+    """Format a tree as JSON, `Raw` values verbatim."""
     return _text_of(tree, "{%s}", "%s: %s").encode("utf-8", "surrogatepass")
 
 
 def toml_of(tree: Any) -> bytes:
-    """A tree as TOML: a line for each key, all below it inline."""
+    """Format a tree as TOML: a line for each key, its value inline."""
     if not isinstance(tree, dict):
         return _text_of(tree, "{%s}", "%s = %s").encode("utf-8", "surrogatepass")
     lines = [f"{json.dumps(str(key))} = {_text_of(value, '{%s}', '%s = %s')}\n" for key, value in tree.items()]
@@ -102,10 +102,10 @@ def _text_of(value: Any, table: str, pair: str) -> str:
 
 
 @st.composite
-def changed_text(draw: st.DrawFn, text: str, most: int = 4) -> bytes:
-    """A text of which up to `most` words or lines are changed."""
+def changed_text(draw: st.DrawFn, text: str, max_changes: int = 4) -> bytes:
+    """Generate a text with up to `max_changes` changed words or lines."""
     lines = text.split("\n")
-    for _ in range(draw(st.integers(1, most))):
+    for _ in range(draw(st.integers(1, max_changes))):
         at = draw(st.integers(0, len(lines) - 1))
         what = draw(st.sampled_from(("word", "word", "word", "word", "lose", "double", "swap", "cut", "insert")))
         if what == "word":
@@ -128,10 +128,10 @@ def changed_text(draw: st.DrawFn, text: str, most: int = 4) -> bytes:
 
 @st.composite
 def changed_bytes(draw: st.DrawFn, data: bytes, change: Callable[[random.Random, bytes], bytes]) -> bytes:
-    """Bytes that `change` has changed, by a drawn seed."""
+    """Generate bytes that `change` has changed, with a random seed."""
     return change(random.Random(draw(st.integers(0, _SEEDS))), data)
 
 
 def mostly(usual: st.SearchStrategy[bytes], other: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
-    """One of two strategies, the first in seven of eight cases."""
+    """Combine two strategies: the first in seven of eight cases."""
     return st.integers(0, 7).flatmap(lambda number: usual if number else other)

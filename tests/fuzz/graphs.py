@@ -11,7 +11,7 @@ _BYTES = {"int64": 8}
 
 
 def small_graph() -> OperatorGraph:
-    """An iteration on tensors of some hundred elements."""
+    """Return an iteration on tensors of some hundred elements."""
     maker = _Maker()
     data, filters, bias = maker.new("data", 2, 3, 8, 8), maker.new("filters", 4, 3, 3, 3), maker.new("bias", 4)
     out, slope = maker.new("out", 2, 4, 8, 8), maker.new("slope", 2, 4, 8, 8)
@@ -46,7 +46,7 @@ class _Maker:
         self.operators: list[Operator] = []
 
     def new(self, name: str, *shape: int, dtype: str = "float32") -> int:
-        """The number of a tensor with a storage of its own."""
+        """Add a tensor with its own storage, and return its number."""
         size = prod(shape) * _BYTES.get(dtype, 4)
         strides = tuple(prod(shape[axis + 1 :]) for axis in range(len(shape)))
         self.tensors.append(OperandTensor(len(self.storages), 0, shape, strides, dtype, size))

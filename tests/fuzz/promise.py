@@ -1,4 +1,4 @@
-"""What every command keeps for any input: docs/robustness.md says it in words."""
+"""The promise that every command keeps for any input (docs/robustness.md)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from buddysim.importers.archive import folder_with
 from buddysim.importers.opencl import convert_bundle
 
 #: Processor time of a command on a small file after which it counts as hanging; sanitizers take ten times as long.
-LONGEST_S = 60
-#: How much memory a command may take for a small file.
-MOST_BYTES = 1 << 30
+MAX_S = 60
+#: Memory that a command may allocate for a small file.
+MAX_BYTES = 1 << 30
 
-_OURS = ("buddysim: ", "sweep: ", "results: ")
+_PREFIXES = ("buddysim: ", "sweep: ", "results: ")
 
 
 class Hangs(AssertionError):
@@ -30,11 +30,11 @@ class Hangs(AssertionError):
 
 
 def keeps_its_promise(arguments: Sequence[str]) -> tuple[int, str]:
-    """Runs a command in this process; an AssertionError where it breaks the promise.
+    """Run a command in this process; AssertionError if it breaks the promise.
 
     Returns
     -------
-    tuple of the exit code and what stands on the standard output
+    tuple of the exit code and the standard output
     """
     out, err = io.StringIO(), io.StringIO()
     before = peak_rss_bytes()
@@ -43,24 +43,24 @@ def keeps_its_promise(arguments: Sequence[str]) -> tuple[int, str]:
             code = _convert(*arguments[1:]) if arguments[0] == "convert" else main(arguments)
         except SystemExit as left:
             code = int(left.code or 0)
-    said = err.getvalue()
-    assert code in (0, 2), f"exit code {code}: {said}"
+    messages = err.getvalue()
+    assert code in (0, 2), f"exit code {code}: {messages}"
     errors = []
-    for line in said.splitlines():
-        assert line.startswith(_OURS), f"a foreign line: {line[:200]!r}"
-        assert len(line) <= LONGEST_LINE + len(_OURS[0]), f"a line of {len(line)} characters"
-        assert line.isprintable(), f"what moves a terminal's cursor: {line!r}"
+    for line in messages.splitlines():
+        assert line.startswith(_PREFIXES), f"a line of another library: {line[:200]!r}"
+        assert len(line) <= LONGEST_LINE + len(_PREFIXES[0]), f"a line of {len(line)} characters"
+        assert line.isprintable(), f"control characters: {line!r}"
         errors += [line] if line.startswith("buddysim: error: ") else []
-    assert len(errors) == (code == 2), f"exit code {code} with {len(errors)} errors: {said[:1000]}"
+    assert len(errors) == (code == 2), f"exit code {code} with {len(errors)} errors: {messages[:1000]}"
     for line in out.getvalue().splitlines():
         assert line.isprintable() or not set(line) & set("\x1b\x07\x08\x7f\u202e\u202d"), f"output: {line[:200]!r}"
     grown = peak_rss_bytes() - before
-    assert grown <= MOST_BYTES, f"took {grown >> 20} MiB"
+    assert grown <= MAX_BYTES, f"took {grown >> 20} MiB"
     return code, out.getvalue()
 
 
 def _convert(bundle: str, output: str) -> int:
-    """Converts a bundle, or an archive of one, as `tools/make_traces.py` does."""
+    """Convert a bundle, or an archive of one, as `tools/make_traces.py` does."""
     try:
         with folder_with(Path(bundle), "meta.jsonl") as folder:
             convert_bundle(folder, output)
@@ -72,7 +72,7 @@ def _convert(bundle: str, output: str) -> int:
 
 @contextlib.contextmanager
 def _warnings_shown() -> Iterator[None]:
-    """Shows every warning, not each place's first: what a library warns of is no line of ours."""
+    """Show every warning, not only the first of a line: a warning of a library is not a line of this package."""
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         for kind in (DeprecationWarning, PendingDeprecationWarning, ResourceWarning):
@@ -82,13 +82,13 @@ def _warnings_shown() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _ends() -> Iterator[None]:
-    """Refuses processor time without end."""
+    """Limit the processor time."""
 
     def stop(number: int, frame: FrameType | None) -> None:
-        raise Hangs(f"takes more than {LONGEST_S} s of processor time")
+        raise Hangs(f"takes more than {MAX_S} s of processor time")
 
     before = signal.signal(signal.SIGPROF, stop)
-    signal.setitimer(signal.ITIMER_PROF, LONGEST_S)
+    signal.setitimer(signal.ITIMER_PROF, MAX_S)
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""1,000 files of each type (slow), the same ones in every run; and the files that once broke the promise."""
+"""1,000 files of each type (slow), the same in every run; and the files that once broke the promise."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.fuzz.case import cases, check
 from tests.fuzz.file_types import TYPES, Files, FileType
 
 CASES = int(os.environ.get("BUDDYSIM_FUZZ_CASES", "1000"))
-KEPT = Path(__file__).parent / "kept"
+SAVED_CASES = Path(__file__).parent / "saved_cases"
 
 
 @pytest.mark.slow
@@ -34,11 +34,13 @@ def test_files_of_a_type_keep_the_promise(kind: FileType, tmp_path: Path) -> Non
         codes.add(check(tmp_path / "case", *case))
 
     run()
-    assert codes == {0, 2}, f"of {CASES} files none was {'taken' if 0 not in codes else 'refused'}"
+    assert codes == {0, 2}, f"of {CASES} files none was {'accepted' if 0 not in codes else 'refused'}"
 
 
-@pytest.mark.parametrize("folder", sorted(KEPT.iterdir()) if KEPT.is_dir() else [], ids=lambda folder: folder.name)
-def test_what_once_broke_the_promise(folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "folder", sorted(SAVED_CASES.iterdir()) if SAVED_CASES.is_dir() else [], ids=lambda folder: folder.name
+)
+def test_saved_cases_keep_the_promise(folder: Path, tmp_path: Path) -> None:
     files = {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))

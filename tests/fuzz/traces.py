@@ -1,7 +1,7 @@
-"""Whole trace files from a grammar: sizes that are claims, lives that cross, kernels that touch little of it.
+"""Complete trace files from a grammar: huge sizes, overlapping lifetimes, kernels that access few bytes.
 
 They are written by the package's writer, so that every checksum and reference is right; then, in half of the cases,
-sections are changed and checksums computed anew (`tests.trace.damage`).
+sections are changed and checksums recomputed (`tests.trace.damage`).
 """
 
 from __future__ import annotations
@@ -141,12 +141,12 @@ class _Maker:
     def snapshot(self) -> None:
         snapshot = self.writer.add_snapshot(self.launches, self.rng.choice(("", "replay: x", "\x1b[31m")))
         for number, (_, size) in sorted(self.live.items()):
-            what = self.rng.choice(("map", "whole", "pages", "nothing"))
+            what = self.rng.choice(("size map", "all", "pages", "nothing"))
             entries = -(-size // 128)
-            if what == "map" and size <= _LARGEST_KNOWN:
+            if what == "size map" and size <= _LARGEST_KNOWN:
                 classes = np.array([self.rng.choice((0, 3, 7, 15)) for _ in range(16)], np.uint8)
                 self.writer.add_size_map(snapshot, number, np.resize(classes, entries))
-            elif what == "whole" and size <= _LARGEST_KNOWN:
+            elif what == "all" and size <= _LARGEST_KNOWN:
                 self.writer.add_contents(snapshot, number, np.zeros(size, np.uint8))
             elif what == "pages" and size >= 1 << 13:
                 pages = sorted({self.rng.randrange(min(size >> 13, 2**32 - 1)) for _ in range(3)})
