@@ -19,6 +19,7 @@ one trace with the baseline."""
 _MAX_PAIRS = 40
 #: Values wrap to no less than so many characters.
 _MIN_WIDTH = 17
+_NAME_WIDTH = 33
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -125,7 +126,7 @@ def _value_columns() -> list[Column]:
 def _table(heading: str, values: list[Difference], *texts: dict[str, str]) -> ScreenTable:
     from buddysim.report.screen import Column, ScreenTable
 
-    columns = [Column(heading, left=True), *_value_columns()]
+    columns = [Column(heading, left=True, wrap_to=_NAME_WIDTH), *_value_columns()]
     rows = [[each.name, *_cells(each)] for each in values]
     for row, each in zip(rows, values, strict=True):
         for side, (known, value) in enumerate(zip(texts, (each.first, each.second), strict=False), 1):
@@ -156,7 +157,10 @@ def _format_ratio(ratio: float) -> str:
     """A ratio with three digits; with more if it would look like 1 and isn't."""
     from buddysim.report.quantities import format_significant
 
-    return f"{ratio:.7f}" if ratio != 1 and abs(ratio - 1) < 0.005 else format_significant(ratio)
+    if ratio == 1 or abs(ratio - 1) >= 0.005:
+        return format_significant(ratio)
+    decimals = next((n for n in range(3, 15) if float(f"{ratio:.{n}f}") != 1), 15)
+    return f"{ratio:.{decimals}f}"
 
 
 def _text(name: str, value: Any) -> str:

@@ -68,7 +68,7 @@ def test_values_of_a_study_have_their_units(
     screen = capsys.readouterr().out
     assert not re.search(r"\de\+?\d", screen)
     assert re.search(r"^25\.0 GB/s +\d+\.\d us +\d+\.\d us ", screen, re.M)
-    assert re.search(r"^l2\.size +4\.0 MiB +2\.0 MiB +0\.500 +2\.00$", screen, re.M)
+    assert re.search(r"^l2\.size +- +2\.0 MiB$", screen, re.M)
 
 
 @pytest.mark.parametrize("width", [80, 120, 200])
