@@ -24,7 +24,7 @@ from buddysim.papers.gist.paper_networks import lossy, mfr, run  # noqa: E402
 from buddysim.papers.paper_comparison import NOT_REPRODUCED, STATUSES, PaperComparison  # noqa: E402
 from buddysim.papers.reported_values import ReportedNumber, paper_folders, reported_value, reported_values  # noqa: E402
 from buddysim.papers.simulated_values import simulation_functions  # noqa: E402
-from buddysim.papers.vdnn.baseline import growth_gib, largest_backward_share  # noqa: E402
+from buddysim.papers.vdnn.baseline import growth_gib, largest_backward_fraction  # noqa: E402
 from buddysim.papers.vdnn.memory_usage import POLICIES, mean_saving, outcome, readings, weights_once  # noqa: E402
 from buddysim.papers.vdnn.paper_networks import GIB, SIX  # noqa: E402
 from buddysim.sweep.cached_results import SavedResults  # noqa: E402
@@ -106,7 +106,7 @@ def counted(training: SavedResults) -> dict[str, object]:
 def backward_unused(training: SavedResults) -> str:
     """Return the percentage of memory not in use (Fig. 1) if backward steps counted."""
     percentages = [
-        100 * (1 - largest_backward_share(training.result(name, batch, "baseline-p"))) for _, name, batch in SIX
+        100 * (1 - largest_backward_fraction(training.result(name, batch, "baseline-p"))) for _, name, batch in SIX
     ]
     return f"{min(percentages):.0f} to {max(percentages):.0f}"
 

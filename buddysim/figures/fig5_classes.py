@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from buddysim.figures.shared import study_style
 from buddysim.figures.shared.figure_table import FigureTable
 from buddysim.figures.shared.result_source import ResultSource
-from buddysim.papers.buddy.compressibility import class_shares
+from buddysim.papers.buddy.compressibility import class_fractions
 from buddysim.papers.buddy.digitized_figures import figures
 from buddysim.plotting import style
 
@@ -25,7 +25,7 @@ def data(source: ResultSource) -> FigureTable:
     reported = figures()["fig5b_fraction_of_entries_per_size"]
     sizes, rows = reported["sizes"], []
     for group in ("HPC", "DL"):
-        fractions_by_workload = {name: class_shares(source.buddy, name) for name in source.buddy.names(group)}
+        fractions_by_workload = {name: class_fractions(source.buddy, name) for name in source.buddy.names(group)}
         known = {name: fractions for name, fractions in fractions_by_workload.items() if fractions is not None}
         rows += [(name, group, *(fractions[size] for size in sizes)) for name, fractions in known.items()]
         if known:

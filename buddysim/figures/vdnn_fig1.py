@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.reported_values import reported_value
-from buddysim.papers.vdnn.baseline import largest_step_share
+from buddysim.papers.vdnn.baseline import largest_step_fraction
 from buddysim.papers.vdnn.paper_networks import DEEP, GIB, SIX
 from buddysim.plotting import style
 
@@ -24,7 +24,7 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
     for label, name, batch in (*SIX, *DEEP):
         result = source.training.result(name, batch, "baseline-p")
         gib = result["memory.baseline_bytes"] / GIB
-        rows.append({"network": label, "gib": gib, "most_used": largest_step_share(result), "fits": result["fits"]})
+        rows.append({"network": label, "gib": gib, "most_used": largest_step_fraction(result), "fits": result["fits"]})
     return rows
 
 

@@ -1,4 +1,4 @@
-"""Numbers of papers in the one table of all comparisons, beside the document that shows them."""
+"""Rows of papers in the table of all comparisons, in the folder of the document that shows them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def table_text(document: Path, rows: Iterable[Sequence[object]]) -> str:
 
     Parameters
     ----------
-    document : the table is beside it
+    document : the table is in its folder
     rows : `Comparison.row` of each number
     """
     by_paper: dict[str, list[Sequence[object]]] = {}

@@ -26,7 +26,7 @@ class ReportedValue:
     where : paper, section and figure; ``derived: ...`` where it follows from the text without standing in it
     value : in `unit`; a tuple is a range or a list; text is a finding that no number says
     what : what it is the number of
-    rule : how closely the simulator is to meet it (`buddysim.papers.paper_comparison`)
+    rule : tolerance of the simulated value (`buddysim.papers.paper_comparison`)
     unit : ``""`` where it has none
     workspace : it includes the workspaces of cuDNN 4, which are published nowhere
     contradicted : other figures of the same paper disagree with it
@@ -58,8 +58,8 @@ def paper_folders(document: str | None = None) -> tuple[ModuleType, ...]:
     """
     names = (module.name for module in pkgutil.iter_modules(buddysim.papers.__path__) if module.ispkg)
     papers = (import_module(f"buddysim.papers.{name}") for name in names)
-    found = (paper for paper in papers if document in (None, paper.DOCUMENT))
-    return tuple(sorted(found, key=lambda paper: paper.ORDER))
+    selected = (paper for paper in papers if document in (None, paper.DOCUMENT))
+    return tuple(sorted(selected, key=lambda paper: paper.ORDER))
 
 
 @cache
@@ -70,13 +70,13 @@ def reported_values(document: str | None = None) -> dict[str, ReportedValue]:
     ----------
     document : as `paper_folders` has it
     """
-    found: dict[str, ReportedValue] = {}
+    by_id: dict[str, ReportedValue] = {}
     for paper in paper_folders(document):
-        for number in (*_entries(paper), *_read_off(paper)):
-            if number.id in found:
+        for number in (*_entries(paper), *_digitized(paper)):
+            if number.id in by_id:
                 raise ValueError(f"{paper.__name__}: {number.id!r} is reported a second time")
-            found[number.id] = number
-    return found
+            by_id[number.id] = number
+    return by_id
 
 
 def _entries(paper: ModuleType) -> Iterator[ReportedValue]:
@@ -88,7 +88,7 @@ def _entries(paper: ModuleType) -> Iterator[ReportedValue]:
         yield ReportedValue(**entry)
 
 
-def _read_off(paper: ModuleType) -> Iterator[ReportedValue]:
+def _digitized(paper: ModuleType) -> Iterator[ReportedValue]:
     """The numbers of a paper whose folder has a module ``digitized_figures``."""
     if any(module.name == "digitized_figures" for module in pkgutil.iter_modules(paper.__path__)):
         yield from import_module(f"{paper.__name__}.digitized_figures").figure_numbers()

@@ -1,4 +1,4 @@
-"""What the simulator gives for the numbers of papers: the functions that `simulates` marks."""
+"""Simulated values of papers' numbers: the functions that `simulates` marks."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ SimulationFunction = Callable[[SavedResults], "SimulatedValue"]
 
 @dataclass(frozen=True)
 class SimulatedValue:
-    """What the simulator gives for a number.
+    """Simulated value of a number.
 
     Attributes
     ----------
-    value : in the number's unit; None where there is nothing to compare
-    note : shown in the comparison: the values of single networks, the workspace that the paper's number implies
-    cause : why it is off, with numbers; shown where it isn't reproduced
+    value : in the number's unit; None: nothing to compare
+    note : shown in the comparison: values of single networks, the workspace that the paper's number implies
+    cause : cause of the error, with numbers; shown where the number is not reproduced
     """
 
     value: ReportedNumber | None
@@ -32,13 +32,13 @@ class SimulatedValue:
 
 
 def simulates(*ids: str) -> Callable[[Callable[..., SimulatedValue]], Callable[..., SimulatedValue]]:
-    """Marks the function that measures these numbers.
+    """Mark the function that simulates these numbers.
 
-    It is called with the results of training simulations, and with the id where it measures several numbers.
+    It is called with the results of training simulations, and with the id if it simulates several numbers.
     """
 
     def mark(function: Callable[..., SimulatedValue]) -> Callable[..., SimulatedValue]:
-        function.measured_ids = ids  # type: ignore[attr-defined]
+        function.simulated_ids = ids  # type: ignore[attr-defined]
         return function
 
     return mark
@@ -46,24 +46,26 @@ def simulates(*ids: str) -> Callable[[Callable[..., SimulatedValue]], Callable[.
 
 @cache
 def simulation_functions() -> Mapping[str, SimulationFunction]:
-    """Every marked function of the papers' folders, by the id of the number that it measures."""
-    found: dict[str, SimulationFunction] = {}
+    """Return every marked function of the papers' folders, by the id of the number that it simulates."""
+    by_id: dict[str, SimulationFunction] = {}
     for paper in paper_folders():
         for module in pkgutil.iter_modules(paper.__path__):
             for function in vars(import_module(f"{paper.__name__}.{module.name}")).values():
-                for id, measurement in _by_id(function):
-                    if found.setdefault(id, measurement) is not measurement:
-                        raise ValueError(f"{paper.__name__}.{module.name}: {id!r} is measured a second time")
-    return found
+                for id, simulation in _by_id(function):
+                    if by_id.setdefault(id, simulation) is not simulation:
+                        raise ValueError(
+                            f"{paper.__name__}.{module.name}: {id!r}: simulated twice: expected one function"
+                        )
+    return by_id
 
 
 def _by_id(function: Any) -> list[tuple[str, SimulationFunction]]:
-    ids = getattr(function, "measured_ids", ())
+    ids = getattr(function, "simulated_ids", ())
     return [(id, function if len(ids) == 1 else partial(function, id=id)) for id in ids]
 
 
 def loss_percent(result: Result) -> float:
-    """Performance of the feature layers lost against the oracle; of a network that doesn't fit, as if it did."""
+    """Return the feature layers' performance loss relative to the oracle; a network need not fit."""
     return float(100 * (1 - result["feature_layers.oracle_ms"] / result["feature_layers.time_ms"]))
 
 

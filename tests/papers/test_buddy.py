@@ -10,7 +10,7 @@ import pytest
 from buddysim.papers.buddy.buddy_study import BuddyStudy
 from buddysim.papers.buddy.digitized_figures import AXIS, figures, workloads
 from buddysim.papers.buddy.performance_numbers import metadata_hits, misses
-from buddysim.papers.buddy.why_not_reproduced import free_placement, of_policy_bars, parts_of_miss, rule_for_naive
+from buddysim.papers.buddy.why_not_reproduced import error_contributions, free_placement, of_policy_bars, rule_for_naive
 from buddysim.papers.reported_values import reported_values
 from buddysim.sweep.cached_results import SavedResults
 from buddysim.synthetic import make_trace
@@ -52,14 +52,14 @@ def test_groups() -> None:
 
 def test_a_miss_is_divided_among_the_workloads() -> None:
     theirs = {"cg": 1.0, "ep": 4.0, "sp": 2.0, "bt": 9.0}
-    text = parts_of_miss({"cg": 1.0, "ep": 1.0, "sp": 1.0}, theirs)
+    text = error_contributions({"cg": 1.0, "ep": 1.0, "sp": 1.0}, theirs)
     assert f"ep 1.00 for 4.00 ({100 * log(4) / log(8):.0f} %), sp 1.00 for 2.00 (33 %)" in text
     assert "cg" not in text
     assert text.endswith("sp 1.00 for 2.00 (33 %)")
-    text = parts_of_miss({"cg": 5.0, "ep": 1.0, "sp": 2.0}, theirs, arithmetically=True)
+    text = error_contributions({"cg": 5.0, "ep": 1.0, "sp": 2.0}, theirs, arithmetically=True)
     assert text.endswith("in points of the mean: cg 5.0 for 1.0 (+1.3), ep 1.0 for 4.0 (-1.0)")
-    assert parts_of_miss({"cg": 5.0, "ep": None}, theirs) == ""
-    assert parts_of_miss({"cg": 1.0}, theirs) == ""
+    assert error_contributions({"cg": 5.0, "ep": None}, theirs) == ""
+    assert error_contributions({"cg": 1.0}, theirs) == ""
 
 
 def test_the_papers_values_of_each_workload() -> None:

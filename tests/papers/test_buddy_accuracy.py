@@ -36,8 +36,8 @@ def test_what_ships_is_what_is_said() -> None:
 
 def test_lower_is_what_is_lower_by_more_than_chance(made_up: None) -> None:
     assert batch_accuracy.curve(16) == [(71, 70, 72), (81, 80, 82)]
-    assert batch_accuracy.against_best(64) == (0, 0)
-    mean, half = batch_accuracy.against_best(256)
+    assert batch_accuracy.difference_to_best(64) == (0, 0)
+    mean, half = batch_accuracy.difference_to_best(256)
     assert mean == pytest.approx((-1 + 1 - 2) / 3)
     assert half > -mean
     assert batch_accuracy.lower() == [16]

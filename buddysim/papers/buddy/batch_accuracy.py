@@ -1,8 +1,9 @@
 """Accuracy against the minibatch (Fig. 13d): a small network with batch normalisation, trained on Fashion-MNIST.
 
-``python tools/measure_batch_accuracy.py`` trains and writes what this module reads; what is there isn't trained again.
-The paper trains ResNet50 on CIFAR-100 for 100 epochs: what a minibatch does to a small network need not be what it does
-to that one. The learning rate follows the minibatch in proportion (Goyal et al., arXiv 1706.02677); it was not tuned.
+``python tools/measure_batch_accuracy.py`` trains and writes what this module reads; stored runs are not trained again.
+The paper trains ResNet50 on CIFAR-100 for 100 epochs: the effect of a minibatch on a small network may differ from its
+effect on ResNet50. The learning rate is proportional to the minibatch (Goyal et al., arXiv 1706.02677); it was not
+tuned.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ IMAGES, TESTED = 6_000, 5_000
 LEARNING_RATE, MOMENTUM, WEIGHT_DECAY = 0.1, 0.9, 5e-4
 NETWORK = "CONV 8, BN, ReLU, pool, CONV 16, BN, ReLU, pool, CONV 16, BN, ReLU, mean, FC 10"
 DATA = f"{IMAGES:,} images of Fashion-MNIST (every other row and column of pixels), tested on {TESTED:,}"
-#: What counts as near the last accuracy, in points, and as near the highest speed.
+#: Largest distance from the final accuracy, in points, and smallest fraction of the highest speed, to count as near.
 NEAR_POINTS, NEAR_SPEED = 1.0, 0.9
 
 
 def train(batch: int, seed: int, epochs: int = EPOCHS) -> list[float]:
-    """Trains once; accuracy on the test set in per cent after each epoch.
+    """Train once; return the accuracy on the test set in per cent after each epoch.
 
     Parameters
     ----------
@@ -48,21 +49,21 @@ def train(batch: int, seed: int, epochs: int = EPOCHS) -> list[float]:
         module.parameters(), LEARNING_RATE * batch / 256, momentum=MOMENTUM, weight_decay=WEIGHT_DECAY
     )
     order = torch.Generator().manual_seed(seed)
-    found = []
+    accuracies = []
     for epoch in range(epochs):
         if epoch == round(2 * epochs / 3):
             for group in optimizer.param_groups:
                 group["lr"] /= 10
-        for chosen in torch.randperm(len(images), generator=order).split(batch):
+        for minibatch in torch.randperm(len(images), generator=order).split(batch):
             optimizer.zero_grad()
-            torch.nn.functional.cross_entropy(module(images[chosen]), labels[chosen]).backward()
+            torch.nn.functional.cross_entropy(module(images[minibatch]), labels[minibatch]).backward()
             optimizer.step()
         module.eval()
         with torch.no_grad():
             right = sum(int((module(x).argmax(1) == y).sum()) for x, y in zip(tests, answers, strict=True))
         module.train()
-        found.append(round(100 * right / sum(map(len, answers)), 2))
-    return found
+        accuracies.append(round(100 * right / sum(map(len, answers)), 2))
+    return accuracies
 
 
 @cache
@@ -84,33 +85,33 @@ def _network(torch: Any) -> Any:
 
 @cache
 def results() -> dict[str, Any]:
-    """What was trained: ``network``, ``data``, ``training``, ``program``; ``runs`` by minibatch and seed."""
+    """Return what was trained: ``network``, ``data``, ``training``, ``program``; ``runs`` by minibatch and seed."""
     path = resources.files("buddysim.papers.buddy") / FILE
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return found
+    runs: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return runs
 
 
 def about() -> str:
-    """What was trained, in a line."""
+    """Return what was trained, in a line."""
     made = results()
     seeds = len(made["runs"][str(MINIBATCHES[0])])
     return f"{made['network']} on {made['data']}; {made['training']}; {seeds} seeds"
 
 
 def curve(batch: int) -> list[tuple[float, float, float]]:
-    """Accuracy after each epoch, per cent: mean, lowest and highest of the seeds."""
+    """Return the accuracy after each epoch, per cent: mean, minimum and maximum of the seeds."""
     runs = results()["runs"][str(batch)].values()
     return [(fmean(each), min(each), max(each)) for each in zip(*runs, strict=True)]
 
 
-def against_best(batch: int) -> tuple[float, float]:
-    """Last accuracy less that of the best minibatch, seed by seed: mean in points, and half of its 95 % interval."""
+def difference_to_best(batch: int) -> tuple[float, float]:
+    """Return final accuracy minus that of the best minibatch, paired by seed: mean and half 95 % interval, points."""
     from scipy import stats
 
     runs = results()["runs"]
     last = {each: {seed: run[-1] for seed, run in runs[str(each)].items()} for each in MINIBATCHES}
     best = max(MINIBATCHES, key=lambda each: fmean(last[each].values()))
-    pairs = [ours - last[best][seed] for seed, ours in last[batch].items()]
+    pairs = [accuracy - last[best][seed] for seed, accuracy in last[batch].items()]
     if batch == best:
         return 0.0, 0.0
     half = stats.t.ppf(0.975, len(pairs) - 1) * stdev(pairs) / sqrt(len(pairs))
@@ -118,8 +119,8 @@ def against_best(batch: int) -> tuple[float, float]:
 
 
 def lower() -> list[int]:
-    """The minibatches whose last accuracy is below the best's by more than chance."""
-    return [batch for batch in MINIBATCHES if sum(against_best(batch)) < 0]
+    """Return the minibatches whose final accuracy is significantly below the best."""
+    return [batch for batch in MINIBATCHES if sum(difference_to_best(batch)) < 0]
 
 
 def epochs_until_near(batch: int) -> int:
@@ -133,10 +134,11 @@ def epochs_until_near(batch: int) -> int:
 def accuracy(study: BuddyStudy, id: str) -> SimulatedValue:
     below = lower()
     if id == "buddy-batch-accuracy":
-        points = ", ".join("{} {:+.2f} +- {:.2f}".format(batch, *against_best(batch)) for batch in MINIBATCHES)
+        points = ", ".join("{} {:+.2f} +- {:.2f}".format(batch, *difference_to_best(batch)) for batch in MINIBATCHES)
         first, last = ", ".join(map(str, below[:-1])), "".join(map(str, below[-1:]))
         text = f"{first} and {last} lower" if first else f"{last or 'none'} lower"
-        note = f"points against the best minibatch, 95 % interval: {points}; {about()}; the larger, the fewer updates"
+        interval = "difference to the best minibatch in points, 95 % interval"
+        note = f"{interval}: {points}; {about()}; the larger, the fewer updates"
         return SimulatedValue(text, note)
     if id == "buddy-batch-convergence":
         epochs = {batch: epochs_until_near(batch) for batch in MINIBATCHES if batch >= 64}
@@ -153,6 +155,6 @@ def accuracy(study: BuddyStudy, id: str) -> SimulatedValue:
 
 
 def fast_enough(study: BuddyStudy, name: str) -> int:
-    """The least minibatch with `NEAR_SPEED` of the speed at the largest."""
+    """Return the smallest minibatch with `NEAR_SPEED` of the speed at the largest."""
     most = samples_per_s(study, name, BATCHES[-1])
     return next(batch for batch in BATCHES if samples_per_s(study, name, batch) >= NEAR_SPEED * most)

@@ -1,8 +1,8 @@
-"""The study's workloads, and what a store has of them: findings of analyses, and replays.
+"""The study's workloads, and their results in a store: analyses and replays.
 
 Traces lie in a folder as ``workloads make -o FOLDER`` writes them: NAME-SCALE-INPUT.bin. Everything is counted on the
-input `replay`; targets come from the input `profile`. Nothing is simulated here: what the store lacks is noted, and
-`buddysim.papers.buddy.run_missing` makes it.
+input `replay`; targets come from the input `profile`. Nothing is simulated here: missing results are noted, and
+`buddysim.papers.buddy.run_missing` simulates them.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _OF_TARGETS = ("accesses", "metadata", "overflow", "targets", "threshold")
 
 
 class NoStoredResults(BuddysimError):
-    """A figure of which the store has nothing."""
+    """A figure without any result in the store."""
 
 
 @dataclass
 class BuddyStudy:
-    """What the store has of the workloads at a scale.
+    """Results of the workloads at a scale.
 
     Attributes
     ----------
@@ -39,8 +39,8 @@ class BuddyStudy:
     folder : of the traces
     scale : of `workloads make`
     only : names of workloads; empty: all sixteen
-    missing : points that were asked for and have no result, by name
-    unmade : traces that were asked for and aren't there: name and input
+    missing : requested points without a result, by name
+    missing_traces : requested traces without a file, by name and input
     """
 
     results: SavedResults
@@ -48,7 +48,7 @@ class BuddyStudy:
     scale: str = SCALE
     only: Sequence[str] = ()
     missing: dict[str, SweepPoint] = field(default_factory=dict)
-    unmade: dict[tuple[str, str], Path] = field(default_factory=dict)
+    missing_traces: dict[tuple[str, str], Path] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.scale not in SCALES:
@@ -61,7 +61,7 @@ class BuddyStudy:
                 raise BuddysimError(f"workload {shortened(name)}: expected one of {known}{hint(name, paper_names())}")
 
     def names(self, group: str | None = None) -> list[str]:
-        """The workloads of a group, or all, in the order of the paper's figures."""
+        """Return the workloads of a group, or all, in the order of the paper's figures."""
         return [
             name
             for name, paper in paper_names().items()
@@ -70,17 +70,17 @@ class BuddyStudy:
 
     @staticmethod
     def names_in_order() -> list[str]:
-        """All sixteen, in the order of the paper's figures."""
+        """Return all sixteen, in the order of the paper's figures."""
         return list(paper_names())
 
     def path(self, name: str, which: str) -> Path:
-        """Where a workload's trace is, or would be."""
+        """Return the path of a workload's trace, which need not exist."""
         return self.folder.resolve() / f"{name}-{self.scale}-{which}.bin"
 
     def analysis_rows(
         self, name: str, analysis: str, same_input: bool = False, **settings: Any
     ) -> list[dict[str, Any]] | None:
-        """The rows of an analysis of a workload; None where there is none.
+        """Return the rows of an analysis of a workload; None if it is not stored.
 
         Parameters
         ----------
@@ -94,36 +94,36 @@ class BuddyStudy:
         return [dict(zip(result["columns"], row, strict=True)) for row in result["rows"]]
 
     def replay(self, name: str, scheme: str, same_input: bool = False, **settings: Any) -> Result | None:
-        """The result of a replay; None where there is none. Parameters as `analysis_rows` has them."""
+        """Return the result of a replay; None if it is not stored. Parameters: see `analysis_rows`."""
         inputs = ("profile",) if scheme == "buddy" and not same_input else ()
         return self._result("replay", name, inputs, {"scheme": scheme, **settings})
 
     def _result(self, engine: str, name: str, profiled: Sequence[str], settings: dict[str, Any]) -> Result | None:
         files = {which: self.path(name, which) for which in ("replay", *profiled)}
-        unmade = {(name, which): path for which, path in files.items() if not path.is_file()}
-        if unmade:
-            self.unmade |= unmade
+        missing_traces = {(name, which): path for which, path in files.items() if not path.is_file()}
+        if missing_traces:
+            self.missing_traces |= missing_traces
             return None
         if profiled:
             settings["profile_from"] = str(files["profile"])
         point = self.results.point(engine, {"trace": str(files["replay"]), **settings})
-        found = self.results.stored(point)
-        if found is None:
+        result = self.results.stored(point)
+        if result is None:
             self.missing[point.key] = point
-        return found
+        return result
 
     def missing_text(self) -> str:
-        """What was asked for and isn't there, in a line; empty where all is."""
+        """Return the number of missing traces and results, in a line; empty if none is missing."""
         parts = []
-        if self.unmade:
-            names = dict.fromkeys(path.name for path in self.unmade.values())
-            parts.append(f"{len(names)} traces of {', '.join(dict.fromkeys(name for name, _ in self.unmade))}")
+        if self.missing_traces:
+            names = dict.fromkeys(path.name for path in self.missing_traces.values())
+            parts.append(f"{len(names)} traces of {', '.join(dict.fromkeys(name for name, _ in self.missing_traces))}")
         if self.missing:
             parts.append(f"{len(self.missing)} results")
         return " and ".join(parts)
 
     def require_rows(self, figure: str, rows: Sequence[object]) -> None:
-        """A `NoStoredResults` for a figure without rows."""
+        """Raise `NoStoredResults` for a figure without rows."""
         if not rows:
             raise NoStoredResults(
                 f"{figure}: no result in {_store_text(self.results)}: {self.missing_text() or 'results'} missing at "
@@ -136,6 +136,6 @@ def _store_text(results: SavedResults) -> str:
 
 
 def paper_names() -> dict[str, str]:
-    """The paper's name of each workload of the study, by ours, in the order of the figures."""
-    ours = {module.PAPER: name for name, module in REGISTRY.items() if hasattr(module, "PAPER")}
-    return {ours[paper]: paper for paper in workloads()}
+    """Return the paper's name of each workload of the study by buddysim's name, in the order of the figures."""
+    workload_of = {module.PAPER: name for name, module in REGISTRY.items() if hasattr(module, "PAPER")}
+    return {workload_of[paper]: paper for paper in workloads()}

@@ -1,6 +1,6 @@
 """The case study of training: footprints, images per second, and what a larger minibatch gains (Fig. 13).
 
-Footprints are those of `baseline-p`, speeds the oracle's. The ratio of a network, and by how much Buddy Compression
+Footprints are those of `baseline-p`, speeds the oracle's. The ratio of a network, and how much Buddy Compression
 slows it down at 150 GB/s, are those of its trace in the study; the larger minibatch is the largest that fits.
 """
 
@@ -29,7 +29,7 @@ NETWORKS = {
     "vgg16": "vgg16", "resnet50": "resnet50",
 }  # fmt: skip
 BATCHES = (4, 8, 16, 32, 64, 96, 128, 256, 512)
-_MOST = 4096
+_MAX_BATCH = 4096
 
 
 def footprint_gib(study: BuddyStudy, name: str, batch: int) -> float:
@@ -52,7 +52,7 @@ def largest(name: str, ratio: float) -> int:
     machine = TrainingMachine.load(MACHINE)
     options = make_options(memory_bytes=int(machine.memory_bytes * ratio))
     checks = FitChecks(Network.load(NETWORKS[name]), machine, CostModel.load(machine), "baseline-p", options)
-    return largest_batch(checks, _MOST)
+    return largest_batch(checks, _MAX_BATCH)
 
 
 def larger_batch(study: BuddyStudy, name: str) -> tuple[float, int, int, float] | None:
@@ -60,13 +60,13 @@ def larger_batch(study: BuddyStudy, name: str) -> tuple[float, int, int, float] 
 
     None where the store lacks the network's trace, or nothing fits without Buddy Compression.
     """
-    ratio, kept = of_policy(study, name, "final", "ratio"), performance(study, name, "buddy")
-    if ratio is None or kept is None:
+    ratio, relative_performance = of_policy(study, name, "final", "ratio"), performance(study, name, "buddy")
+    if ratio is None or relative_performance is None:
         return None
     before, after = largest(name, 1.0), largest(name, ratio)
     if not before:
         return None
-    gain = samples_per_s(study, name, after) * min(kept, 1.0) / samples_per_s(study, name, before)
+    gain = samples_per_s(study, name, after) * min(relative_performance, 1.0) / samples_per_s(study, name, before)
     return ratio, before, after, 100 * (gain - 1)
 
 
@@ -86,8 +86,8 @@ _CAUSE = (
     "than the paper's, so that fewer samples more fit"
 )
 _FOOTPRINTS = (
-    "the paper's footprints are PyTorch's on a Titan Xp; ours are an iteration's tensors in one pool, without what the "
-    "framework reserves besides, by how much isn't known"
+    "the paper's footprints are PyTorch's on a Titan Xp; the simulated ones are an iteration's tensors in one pool, "
+    "without the unknown additional memory that the framework reserves"
 )
 _BIGLSTM = (
     "weights and their gradients of our BigLSTM, of 793,471 words, take over 12 GB; the paper's takes 2.71 GB in all"
@@ -105,33 +105,33 @@ def transitions(study: BuddyStudy, id: str) -> SimulatedValue:
         return SimulatedValue(
             float(transition("alexnet")), cause="of one tower, with the fastest algorithms' workspace"
         )
-    found = {name: transition(name) for name in NETWORKS if name != "alexnet"}
-    most = max(found, key=lambda name: found[name])
-    note = ", ".join(f"{name} {batch}" for name, batch in found.items())
-    return SimulatedValue(float(found[most]), note, _BIGLSTM if most == "biglstm" else "")
+    by_workload = {name: transition(name) for name in NETWORKS if name != "alexnet"}
+    largest_name = max(by_workload, key=lambda name: by_workload[name])
+    note = ", ".join(f"{name} {batch}" for name, batch in by_workload.items())
+    return SimulatedValue(float(by_workload[largest_name]), note, _BIGLSTM if largest_name == "biglstm" else "")
 
 
 @simulates("buddy-plateau")
 def plateau(study: BuddyStudy) -> SimulatedValue:
-    found, holds = {}, True
+    gains, holds = {}, True
     for name in NETWORKS:
         speeds = [samples_per_s(study, name, batch) for batch in (8, 16, 256, 512)]
         first, last = speeds[1] / speeds[0] - 1, speeds[3] / speeds[2] - 1
-        found[name] = f"{name} {100 * first:.0f} and {100 * last:.0f} %"
+        gains[name] = f"{name} {100 * first:.0f} and {100 * last:.0f} %"
         holds &= last < first
-    note = f"gained from 8 to 16, and from 256 to 512: {', '.join(found.values())}"
+    note = f"gained from 8 to 16, and from 256 to 512: {', '.join(gains.values())}"
     return SimulatedValue("plateaus" if holds else "grows on", note)
 
 
 @simulates("buddy-dl-speedup", "buddy-biglstm-speedup", "buddy-vgg16-speedup")
 def speedups(study: BuddyStudy, id: str) -> SimulatedValue:
     names = list(NETWORKS) if id == "buddy-dl-speedup" else [id.split("-")[1]]
-    found = {name: larger_batch(study, name) for name in names}
+    by_workload = {name: larger_batch(study, name) for name in names}
     note = ", ".join(
         f"{name} {one[3]:.1f} % ({one[0]:.2f}x: {one[1]} to {one[2]} samples)" if one else f"{name}: none"
-        for name, one in found.items()
+        for name, one in by_workload.items()
     )
-    known = [one[3] for one in found.values() if one is not None]
+    known = [one[3] for one in by_workload.values() if one is not None]
     fitting = [name for name in names if largest(name, 1.0)]
     if not fitting:
         return SimulatedValue("not one sample fits", note, _BIGLSTM)
@@ -142,7 +142,7 @@ def speedups(study: BuddyStudy, id: str) -> SimulatedValue:
 
 @simulates("buddy-below-64")
 def below_64(study: BuddyStudy) -> SimulatedValue:
-    found = {name: largest(name, 1.0) for name in NETWORKS}
-    text = ", ".join(paper_names()[name] for name, batch in found.items() if batch < 64)
-    note = ", ".join(f"{name} {batch}" for name, batch in found.items())
+    by_workload = {name: largest(name, 1.0) for name in NETWORKS}
+    text = ", ".join(paper_names()[name] for name, batch in by_workload.items() if batch < 64)
+    note = ", ".join(f"{name} {batch}" for name, batch in by_workload.items())
     return SimulatedValue(text or "none", f"largest minibatches: {note}", _FOOTPRINTS)

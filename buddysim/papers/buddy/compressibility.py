@@ -1,4 +1,4 @@
-"""What the workloads' memory holds, beside the paper: ratios over the run, compressors, size classes."""
+"""Compressibility of the workloads, compared with the paper: ratios over the run, compressors, size classes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from buddysim.papers.buddy.buddy_study import BuddyStudy, paper_names
 from buddysim.papers.buddy.digitized_figures import COMPRESSORS, figure_numbers
 from buddysim.papers.buddy.means import arithmetic, geometric, lacking_text, of_group
-from buddysim.papers.buddy.why_not_reproduced import WHY, free_placement, parts_of_miss
+from buddysim.papers.buddy.why_not_reproduced import WHY, error_contributions, free_placement
 from buddysim.papers.simulated_values import SimulatedValue, simulates
 
 SNAPSHOTS = 10
@@ -25,41 +25,41 @@ def mean_ratio(study: BuddyStudy, name: str, compressor: str = "bpc") -> float |
     return None if rows is None else geometric(row["ratio"] for row in rows)
 
 
-def class_shares(study: BuddyStudy, name: str) -> dict[int, float] | None:
+def class_fractions(study: BuddyStudy, name: str) -> dict[int, float] | None:
     """Share of a workload's entries of each size class."""
     rows = study.analysis_rows(name, "classes")
     if rows is None:
         return None
     whole = rows[0]
     return {
-        int(key.removeprefix("fraction_").removesuffix("B")): share
-        for key, share in whole.items()
+        int(key.removeprefix("fraction_").removesuffix("B")): fraction
+        for key, fraction in whole.items()
         if key.startswith("fraction_")
     }
 
 
-def class_share_of_group(study: BuddyStudy, group: str, size: int) -> float | None:
-    """The mean share of entries of a size class over the workloads of a group."""
+def class_fraction_of_group(study: BuddyStudy, group: str, size: int) -> float | None:
+    """Return the mean fraction of entries of a size class over the workloads of a group."""
 
-    def share(name: str) -> float | None:
-        found = class_shares(study, name)
-        return None if found is None else found[size]
+    def class_fraction(name: str) -> float | None:
+        fractions = class_fractions(study, name)
+        return None if fractions is None else fractions[size]
 
-    return arithmetic(of_group(study, group, share).values())
+    return arithmetic(of_group(study, group, class_fraction).values())
 
 
 @simulates(*(number.id for number in figure_numbers() if number.id.startswith("fig3/")))
 def snapshot(study: BuddyStudy, id: str) -> SimulatedValue:
     _, workload, number = id.split("/")
-    name = {paper: ours for ours, paper in paper_names().items()}[workload]
+    name = {paper: workload_name for workload_name, paper in paper_names().items()}[workload]
     if name not in study.names():
         return SimulatedValue(None, note="left out")
-    found = over_run(study, name)
-    if found is None:
+    ratios = over_run(study, name)
+    if ratios is None:
         return SimulatedValue(None, note="not stored")
-    if len(found) != SNAPSHOTS:
-        return SimulatedValue(None, note=f"{len(found)} snapshots")
-    return SimulatedValue(found[int(number) - 1], cause=program_cause(name))
+    if len(ratios) != SNAPSHOTS:
+        return SimulatedValue(None, note=f"{len(ratios)} snapshots")
+    return SimulatedValue(ratios[int(number) - 1], cause=program_cause(name))
 
 
 def program_cause(name: str) -> str:
@@ -72,23 +72,23 @@ def program_cause(name: str) -> str:
 @simulates("buddy-fig3-hpc", "buddy-fig3-dl")
 def fig3_means(study: BuddyStudy, id: str) -> SimulatedValue:
     group = id.rpartition("-")[2].upper()
-    return group_measured(study, group, lambda name: mean_ratio(study, name), "{:.2f}", free_placement())
+    return simulate_group(study, group, lambda name: mean_ratio(study, name), "{:.2f}", free_placement())
 
 
-def group_measured(
+def simulate_group(
     study: BuddyStudy,
     group: str,
     value: Callable[[str], float | None],
     form: str,
-    theirs: Mapping[str, float] | None = None,
+    reported: Mapping[str, float] | None = None,
     arithmetically: bool = False,
 ) -> SimulatedValue:
     """The mean of a group, with each workload's value as the note; with the paper's of each, what makes it miss."""
-    found = of_group(study, group, value)
-    mean = arithmetic(found.values()) if arithmetically else geometric(found.values())
-    each = ", ".join(f"{name} {form.format(one)}" for name, one in found.items() if one is not None)
-    note = "; ".join(text for text in (each, lacking_text(found)) if text)
-    parts = parts_of_miss(found, theirs, arithmetically) if theirs is not None else ""
+    by_workload = of_group(study, group, value)
+    mean = arithmetic(by_workload.values()) if arithmetically else geometric(by_workload.values())
+    each = ", ".join(f"{name} {form.format(one)}" for name, one in by_workload.items() if one is not None)
+    note = "; ".join(text for text in (each, lacking_text(by_workload)) if text)
+    parts = error_contributions(by_workload, reported, arithmetically) if reported is not None else ""
     return SimulatedValue(mean, note=note, cause=f"{parts}; {WHY}" if parts else CONTENTS_CAUSE)
 
 
@@ -103,32 +103,32 @@ def by_compressor(study: BuddyStudy, id: str) -> SimulatedValue:
     _, algorithm, group = id.split("/")
     if algorithm not in COMPRESSORS:
         return SimulatedValue(None)
-    return group_measured(study, group, lambda name: mean_ratio(study, name, COMPRESSORS[algorithm]), "{:.2f}")
+    return simulate_group(study, group, lambda name: mean_ratio(study, name, COMPRESSORS[algorithm]), "{:.2f}")
 
 
 @simulates(*(number.id for number in figure_numbers() if number.id.startswith("fig5b/")))
 def by_class(study: BuddyStudy, id: str) -> SimulatedValue:
     _, group, size = id.split("/")
-    share = class_share_of_group(study, group, int(size))
-    return SimulatedValue(None if share is None else 100 * share, cause=CONTENTS_CAUSE)
+    fraction = class_fraction_of_group(study, group, int(size))
+    return SimulatedValue(None if fraction is None else 100 * fraction, cause=CONTENTS_CAUSE)
 
 
 @simulates("buddy-seismic-decay")
 def seismic_decay(study: BuddyStudy) -> SimulatedValue:
-    found = over_run(study, "seismic")
-    if found is None or found[0] is None or found[-1] is None:
+    ratios = over_run(study, "seismic")
+    if ratios is None or ratios[0] is None or ratios[-1] is None:
         return SimulatedValue(None, note="not stored")
-    falls = found[0] > 4 and abs(found[-1] / 2 - 1) <= 0.1
-    text = " ".join("-" if ratio is None else f"{ratio:.2f}" for ratio in found)
-    return SimulatedValue("falls to 2x" if falls else f"{found[0]:.1f} to {found[-1]:.1f}", note=text)
+    falls = ratios[0] > 4 and abs(ratios[-1] / 2 - 1) <= 0.1
+    text = " ".join("-" if ratio is None else f"{ratio:.2f}" for ratio in ratios)
+    return SimulatedValue("falls to 2x" if falls else f"{ratios[0]:.1f} to {ratios[-1]:.1f}", note=text)
 
 
 @simulates("buddy-dl-constant")
 def dl_constant(study: BuddyStudy) -> SimulatedValue:
     spreads = {}
     for name in study.names("DL"):
-        found = over_run(study, name)
-        known = [ratio for ratio in found or () if ratio is not None]
+        ratios = over_run(study, name)
+        known = [ratio for ratio in ratios or () if ratio is not None]
         if known:
             spreads[name] = max(known) / min(known) - 1
     if len(spreads) < len(study.names("DL")) or not spreads:
@@ -140,14 +140,14 @@ def dl_constant(study: BuddyStudy) -> SimulatedValue:
 
 @simulates("buddy-dl-changes")
 def dl_changes(study: BuddyStudy) -> SimulatedValue:
-    found = {}
+    by_workload = {}
     for name in study.names("DL"):
         rows = study.analysis_rows(name, "changes")
-        share = arithmetic(row["class_change_fraction"] for row in rows) if rows else None
-        if share is not None:
-            found[name] = share
-    if len(found) < len(study.names("DL")) or not found:
-        return SimulatedValue(None, note=f"{len(found)} of {len(study.names('DL'))} stored")
-    mean = sum(found.values()) / len(found)
-    note = ", ".join(f"{name} {100 * share:.0f} %" for name, share in found.items())
+        fraction = arithmetic(row["class_change_fraction"] for row in rows) if rows else None
+        if fraction is not None:
+            by_workload[name] = fraction
+    if len(by_workload) < len(study.names("DL")) or not by_workload:
+        return SimulatedValue(None, note=f"{len(by_workload)} of {len(study.names('DL'))} stored")
+    mean = sum(by_workload.values()) / len(by_workload)
+    note = ", ".join(f"{name} {100 * fraction:.0f} %" for name, fraction in by_workload.items())
     return SimulatedValue("frequent" if mean > 0.1 else "rare", note=note)

@@ -33,8 +33,8 @@ _FIRST_NETWORK = "BigLSTM"
 def figures() -> Mapping[str, Any]:
     """What could be read off, by figure."""
     text = (resources.files(__package__ or "") / "figures.json").read_text(encoding="utf-8")
-    found: dict[str, Any] = json.loads(text)
-    return found
+    digitized: dict[str, Any] = json.loads(text)
+    return digitized
 
 
 @cache
@@ -56,16 +56,17 @@ def figure_numbers() -> Iterator[ReportedValue]:
             )  # fmt: skip
     for algorithm, ratios in figures()["fig5a_ratio_by_algorithm"].items():
         for group, ratio in ratios.items() if isinstance(ratios, dict) else ():
-            ours = algorithm in COMPRESSORS
+            is_implemented = algorithm in COMPRESSORS
             yield ReportedValue(
                 f"fig5a/{algorithm}/{group}", _where("5a"), ratio, f"{group}: mean ratio by {algorithm}",
-                "tenth" if ours else "none", "x", note="" if ours else "not implemented", needs=_needs(group),
+                "tenth" if is_implemented else "none", "x", note="" if is_implemented else "not implemented",
+                needs=_needs(group),
             )  # fmt: skip
-    shares = figures()["fig5b_fraction_of_entries_per_size"]
+    fractions = figures()["fig5b_fraction_of_entries_per_size"]
     for group in ("HPC", "DL"):
-        for size, share in zip(shares["sizes"], shares[group], strict=True):
+        for size, fraction in zip(fractions["sizes"], fractions[group], strict=True):
             yield ReportedValue(
-                f"fig5b/{group}/{size}", _where("5b"), 100 * share, f"{group}: entries of {size} B", "three-points",
+                f"fig5b/{group}/{size}", _where("5b"), 100 * fraction, f"{group}: entries of {size} B", "three-points",
                 "%", needs=_needs(group),
             )  # fmt: skip
     yield from _of_targets()

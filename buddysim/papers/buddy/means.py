@@ -1,4 +1,4 @@
-"""Means over the study's workloads: of ratios and speeds geometric, of shares arithmetic."""
+"""Means over the study's workloads: geometric of ratios and speeds, arithmetic of fractions."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def arithmetic(values: Iterable[float | None]) -> float | None:
 
 
 def _mean(mean: Mean, values: Iterable[float | None]) -> float | None:
-    found = list(values)
-    known = [value for value in found if value is not None]
-    return mean(known) if known and len(known) == len(found) else None
+    all_values = list(values)
+    known = [value for value in all_values if value is not None]
+    return mean(known) if known and len(known) == len(all_values) else None
 
 
 def of_group(study: BuddyStudy, group: str, value: Callable[[str], float | None]) -> dict[str, float | None]:
@@ -35,4 +35,4 @@ def of_group(study: BuddyStudy, group: str, value: Callable[[str], float | None]
 def lacking_text(values: Mapping[str, float | None]) -> str:
     """Which workloads have no value, for notes; empty where all have."""
     names = [name for name, value in values.items() if value is None]
-    return f"not there: {', '.join(names)}" if names else ""
+    return f"missing: {', '.join(names)}" if names else ""

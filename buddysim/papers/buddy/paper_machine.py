@@ -1,4 +1,4 @@
-"""What the paper simulates, beside the preset that stands for it; and what isn't compared here."""
+"""The paper's machine, compared with the preset that represents it; and values that are not compared."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from buddysim.sweep.engines.machines import in_base_units
 
 METADATA_BITS = 4
 SNAPSHOTS = 10
-#: Keys of the preset, and what one of the paper's units is of theirs.
+#: Keys of the preset, and the key's value of one of the paper's units.
 _KEYS = {
     "buddy-core-clock": ("clock.core", 1e9),
     "buddy-schedulers": ("sm.schedulers", 1),
@@ -67,7 +67,7 @@ def derived(study: BuddyStudy, id: str) -> SimulatedValue:
 def rules(study: BuddyStudy, id: str) -> SimulatedValue:
     """What the scheme's rules have."""
     entries_of_a_line = 8 * _preset()["metadata_cache.line"] / METADATA_BITS
-    found: dict[str, float | tuple[float, ...]] = {
+    values_by_id: dict[str, float | tuple[float, ...]] = {
         "buddy-entry": float(ENTRY_BYTES),
         "buddy-sector": float(SECTOR_BYTES),
         "buddy-ratios": tuple(round(ENTRY_BYTES / target.device_bytes_per_entry, 2) for target in ALL_TARGETS[:4]),
@@ -78,7 +78,7 @@ def rules(study: BuddyStudy, id: str) -> SimulatedValue:
         "buddy-prefetch": entries_of_a_line - 1,
         "buddy-snapshots": float(SNAPSHOTS),
     }
-    return SimulatedValue(found[id])
+    return SimulatedValue(values_by_id[id])
 
 
 _SIZES = (

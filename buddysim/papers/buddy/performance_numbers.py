@@ -1,4 +1,4 @@
-"""Performance of the workloads beside the paper: links, bandwidth compression, Unified Memory (Figs. 5b, 11 and 12)."""
+"""Performance of the workloads and the paper: links, bandwidth compression, Unified Memory (Figs. 5b, 11, 12)."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ MANAGED = ("ilbdc", "palm", "sp")
 OVERSUBSCRIBED = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
 MANAGED_GBS = 75
 #: Why the paper's programs are slower under bandwidth compression.
-_THEIRS = {
-    "cg": "the paper's needs one sector of most lines; in ours 32 work-items read a row side by side",
-    "ilbdc": "the paper's needs one sector of most lines; in ours neighbours of the list are neighbours in memory",
-    "lulesh": "the paper's waits for (de)compression, which costs ours less than the reads that it saves",
+_PAPER_CAUSES = {
+    "cg": "the paper's needs one sector of most lines; in buddysim's, 32 work-items read a row side by side",
+    "ilbdc": "the paper's needs one sector of most lines; in buddysim's, list neighbours are memory neighbours",
+    "lulesh": "the paper's waits for (de)compression, which costs the simulated run less than the reads that it saves",
 }
 _COPIES = (
     "; the paper's copies between host and device: copies take no time in the model, and the trace's launches, two "
@@ -64,8 +64,8 @@ def performance(
 
 def performances(study: BuddyStudy, name: str) -> dict[str, float | None]:
     """Performance of bandwidth compression, and of Buddy Compression with each link."""
-    found = {BANDWIDTH: performance(study, name, BANDWIDTH)}
-    return found | {link_text(gbs): performance(study, name, "buddy", gbs) for gbs in LINKS_GBS}
+    by_system = {BANDWIDTH: performance(study, name, BANDWIDTH)}
+    return by_system | {link_text(gbs): performance(study, name, "buddy", gbs) for gbs in LINKS_GBS}
 
 
 def hit_rates(study: BuddyStudy, name: str, line: int = 32) -> dict[int, float | None] | None:
@@ -83,14 +83,14 @@ def managed_slowdowns(study: BuddyStudy, name: str) -> dict[str, float | None]:
     def slowdown(result: Result | None) -> float | None:
         return None if below is None or result is None else int(result["time_ps"]) / int(below["time_ps"])
 
-    found = {
-        f"um {share:.0%}": slowdown(_at(study, name, "unified-memory", MANAGED_GBS, oversubscription=share))
-        for share in OVERSUBSCRIBED
+    slowdowns = {
+        f"um {fraction:.0%}": slowdown(_at(study, name, "unified-memory", MANAGED_GBS, oversubscription=fraction))
+        for fraction in OVERSUBSCRIBED
     }
-    found["host"] = slowdown(_at(study, name, "pinned-host", MANAGED_GBS))
+    slowdowns["host"] = slowdown(_at(study, name, "pinned-host", MANAGED_GBS))
     below = _at(study, name, "ideal", BASELINE_GBS)
-    found["buddy"] = slowdown(_at(study, name, "buddy", 50))
-    return found
+    slowdowns["buddy"] = slowdown(_at(study, name, "buddy", 50))
+    return slowdowns
 
 
 # -- numbers ----------------------------------------------------------------------------------------------------------
@@ -99,20 +99,20 @@ _NAMES = {"hpc": "HPC", "dl": "DL", "all": "all"}
 
 
 def _mean_performance(study: BuddyStudy, group: str, scheme: str, gbs: int) -> tuple[float | None, str]:
-    found = of_group(study, group, lambda name: performance(study, name, scheme, gbs))
-    each = ", ".join(f"{name} {one:.3f}" for name, one in found.items() if one is not None)
+    by_workload = of_group(study, group, lambda name: performance(study, name, scheme, gbs))
+    each = ", ".join(f"{name} {one:.3f}" for name, one in by_workload.items() if one is not None)
     same = geometric(of_group(study, group, lambda name: performance(study, name, scheme, gbs, True)).values())
     leak = f"targets of the same input: {same:.3f}" if same is not None and scheme == "buddy" else ""
-    return geometric(found.values()), "; ".join(text for text in (each, leak, lacking_text(found)) if text)
+    return geometric(by_workload.values()), "; ".join(text for text in (each, leak, lacking_text(by_workload)) if text)
 
 
 def _pressure(study: BuddyStudy, names: Iterable[str], scheme: str, gbs: int) -> str:
     """What these workloads' runs under a scheme were bound by; empty where one isn't stored."""
-    ours = {name: _at(study, name, scheme, gbs) for name in names}
-    ideal = {name: _at(study, name, "ideal", BASELINE_GBS) for name in ours}
-    known = {name: result for name, result in ours.items() if result is not None}
+    runs = {name: _at(study, name, scheme, gbs) for name in names}
+    ideal = {name: _at(study, name, "ideal", BASELINE_GBS) for name in runs}
+    known = {name: result for name, result in runs.items() if result is not None}
     below = {name: result for name, result in ideal.items() if result is not None}
-    if not ours or len(known) < len(ours) or len(below) < len(ours):
+    if not runs or len(known) < len(runs) or len(below) < len(runs):
         return ""
     return (buddy_pressure if scheme == "buddy" else bandwidth_pressure)(below, known)
 
@@ -137,10 +137,10 @@ def speedups(study: BuddyStudy, id: str) -> SimulatedValue:
 @simulates("buddy-alexnet-150", "buddy-alexnet-50")
 def alexnet(study: BuddyStudy, id: str) -> SimulatedValue:
     gbs = int(id.rpartition("-")[2])
-    found = performance(study, "alexnet", "buddy", gbs)
-    if found is None:
+    relative = performance(study, "alexnet", "buddy", gbs)
+    if relative is None:
         return SimulatedValue(None, note="not stored")
-    return SimulatedValue(100 * (1 - found), cause=_pressure(study, ("alexnet",), "buddy", gbs))
+    return SimulatedValue(100 * (1 - relative), cause=_pressure(study, ("alexnet",), "buddy", gbs))
 
 
 @simulates("buddy-bandwidth-dl")
@@ -158,24 +158,24 @@ def bandwidth_gains(study: BuddyStudy) -> SimulatedValue:
 
 @simulates("buddy-bandwidth-cg", "buddy-bandwidth-ilbdc", "buddy-bandwidth-lulesh")
 def bandwidth_of(study: BuddyStudy, id: str) -> SimulatedValue:
-    found = performance(study, id.rpartition("-")[2], BANDWIDTH)
-    if found is None:
+    relative = performance(study, id.rpartition("-")[2], BANDWIDTH)
+    if relative is None:
         return SimulatedValue(None, note="not stored")
-    return SimulatedValue("slower" if found < 1 else "faster", f"performance {found:.3f}", _read_text(study, id))
+    return SimulatedValue("slower" if relative < 1 else "faster", f"performance {relative:.3f}", _read_text(study, id))
 
 
 def _read_text(study: BuddyStudy, id: str) -> str:
-    """How bandwidth compression changes what is read from device memory, and how much of a line fills ask for."""
+    """Return how bandwidth compression changes device memory reads, and the sectors per line that fills request."""
     name = id.rpartition("-")[2]
-    ideal, ours = (_at(study, name, scheme, BASELINE_GBS) for scheme in ("ideal", BANDWIDTH))
-    if ideal is None or ours is None:
+    ideal, compressed = (_at(study, name, scheme, BASELINE_GBS) for scheme in ("ideal", BANDWIDTH))
+    if ideal is None or compressed is None:
         return ""
-    read = 100 * (ours["device.read_bytes"] / ideal["device.read_bytes"] - 1)
-    over = 100 * ours["device.overfetch_bytes"] / ours["device.read_bytes"]
+    read = 100 * (compressed["device.read_bytes"] / ideal["device.read_bytes"] - 1)
+    over = 100 * compressed["device.overfetch_bytes"] / compressed["device.read_bytes"]
     return (
-        f"fills ask for {ideal['l2.read_sector_misses'] / ideal['l2.fills']:.1f} of a line's 4 sectors on average, "
+        f"fills request {ideal['l2.read_sector_misses'] / ideal['l2.fills']:.1f} of a line's 4 sectors on average, "
         f"device memory reads change by {read:+.0f} %, with {over:.1f} % over-fetch; device memory is busy for "
-        f"{100 * ideal['utilization.dram_channels']:.0f} % of ideal's time; {_THEIRS[name]}"
+        f"{100 * ideal['utilization.dram_channels']:.0f} % of ideal's time; {_PAPER_CAUSES[name]}"
     )
 
 
@@ -231,12 +231,12 @@ def misses(study: BuddyStudy, id: str) -> SimulatedValue:
 
 def _rates(study: BuddyStudy) -> dict[str, float | None]:
     """Hit rates at 4 KB per slice of those that are stored; None where nothing is compressed, so nothing looked up."""
-    found = {}
+    hit_rates_by_name = {}
     for name in study.names():
         rates = hit_rates(study, name)
         if rates is not None:
-            found[name] = rates[4 * KIB]
-    return found
+            hit_rates_by_name[name] = rates[4 * KIB]
+    return hit_rates_by_name
 
 
 def _rate_text(rate: float | None) -> str:
@@ -244,12 +244,12 @@ def _rate_text(rate: float | None) -> str:
 
 
 @simulates("buddy-um-pinned")
-def managed_against_pinned(study: BuddyStudy) -> SimulatedValue:
+def managed_versus_pinned(study: BuddyStudy) -> SimulatedValue:
     worse, points = [], 0
     for name in MANAGED:
-        found = managed_slowdowns(study, name)
-        host = found["host"]
-        for key, slowdown in found.items():
+        slowdowns = managed_slowdowns(study, name)
+        host = slowdowns["host"]
+        for key, slowdown in slowdowns.items():
             if key.startswith("um ") and key != "um 0%" and slowdown is not None and host is not None:
                 points += 1
                 worse += [f"{name} {key.removeprefix('um ')}"] if slowdown > host else []
@@ -263,8 +263,8 @@ def managed_against_pinned(study: BuddyStudy) -> SimulatedValue:
 
 @simulates("buddy-um-buddy")
 def buddy_of_managed(study: BuddyStudy) -> SimulatedValue:
-    found = {name: managed_slowdowns(study, name)["buddy"] for name in MANAGED}
-    known = {name: slowdown for name, slowdown in found.items() if slowdown is not None}
+    by_workload = {name: managed_slowdowns(study, name)["buddy"] for name in MANAGED}
+    known = {name: slowdown for name, slowdown in by_workload.items() if slowdown is not None}
     if len(known) < len(MANAGED):
-        return SimulatedValue(None, note=lacking_text(found))
+        return SimulatedValue(None, note=lacking_text(by_workload))
     return SimulatedValue(max(known.values()), ", ".join(f"{name} {slowdown:.2f}" for name, slowdown in known.items()))

@@ -1,4 +1,4 @@
-"""Makes what the study's figures lack: traces, then findings and replays, as any sweep."""
+"""Makes the traces and results that the study's figures lack: traces, then analyses and replays, as a sweep."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ Say = Callable[[str], object]
 
 
 def run_missing(
-    study: BuddyStudy, asks: Sequence[Callable[[], object]], make: Maker, on_event: EventHandler, say: Say
+    study: BuddyStudy, requests: Sequence[Callable[[], object]], make: Maker, on_event: EventHandler, say: Say
 ) -> int:
-    """Makes the traces and results that some functions ask a study for.
+    """Make the traces and results that some functions request of a study.
 
     Parameters
     ----------
-    asks : each asks the study for all that a figure draws
+    requests : each requests from the study all results of a figure
     make : where points are simulated (`buddysim.sweep.api.executor_maker`)
     on_event : called with every event of the sweeps
     say : called with a line before something that takes long
@@ -46,13 +46,13 @@ def run_missing(
         traces that can't be made, or points that failed, after all others were tried
     """
     failures = list[str]()
-    _ask(study, asks)
-    if study.unmade:
+    _collect_missing(study, requests)
+    if study.missing_traces:
         try:
             _make_traces(study, say)
         except BuddysimError as error:
             failures.append(f"traces: {error}")
-        _ask(study, asks)
+        _collect_missing(study, requests)
     missing, failed = list(study.missing.values()), list[str]()
     study.missing.clear()
     by_engine: dict[str, list[SweepPoint]] = {}
@@ -77,19 +77,19 @@ def comparison_requests(study: BuddyStudy) -> list[Callable[[], object]]:
     return [partial(measure[id], study) for id in reported_values("validation.md")]  # type: ignore[arg-type]
 
 
-def _ask(study: BuddyStudy, asks: Sequence[Callable[[], object]]) -> None:
+def _collect_missing(study: BuddyStudy, requests: Sequence[Callable[[], object]]) -> None:
     study.missing.clear()
-    study.unmade.clear()
-    for ask in asks:
+    study.missing_traces.clear()
+    for request in requests:
         with contextlib.suppress(NoStoredResults):
-            ask()
+            request()
 
 
 def _make_traces(study: BuddyStudy, say: Say) -> None:
     Path(study.folder).mkdir(parents=True, exist_ok=True)
     orders = [
         Order(name, study.scale, which, path, 0 if is_network(REGISTRY.find(name)) else CONTENTS_EVERY)
-        for (name, which), path in sorted(study.unmade.items())
+        for (name, which), path in sorted(study.missing_traces.items())
     ]
     say(f"making {len(orders)} traces in {study.folder}")
     for made in make_all(orders):

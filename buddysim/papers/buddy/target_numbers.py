@@ -1,4 +1,4 @@
-"""Targets of the workloads beside the paper: policies, thresholds, what overflows (Figs. 6 to 9)."""
+"""Targets of the workloads, compared with the paper: policies, thresholds, overflow (Figs. 6 to 9)."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any
 
 from buddysim.buddy import ProfileOptions
 from buddysim.papers.buddy.buddy_study import BuddyStudy, paper_names
-from buddysim.papers.buddy.compressibility import CONTENTS_CAUSE, group_measured, program_cause
+from buddysim.papers.buddy.compressibility import CONTENTS_CAUSE, program_cause, simulate_group
 from buddysim.papers.buddy.digitized_figures import MEANS, POLICIES, THRESHOLDS, figure_numbers
 from buddysim.papers.buddy.means import arithmetic, geometric, of_group
 from buddysim.papers.buddy.why_not_reproduced import of_policy_bars, rule_for_naive
 from buddysim.papers.reported_values import reported_value
 from buddysim.papers.simulated_values import SimulatedValue, simulates
 
-#: The analyses' names of the policies.
-OURS = {"naive": "naive", "per_alloc": "per-allocation", "final": "final"}
+#: The analyses' name of each policy of the paper.
+ANALYSIS_POLICIES = {"naive": "naive", "per_alloc": "per-allocation", "final": "final"}
 ITERATIONS = ("squeezenet", "resnet50")  # Fig. 8
 _NEAR = 0.1
-_MOST_RATIO = 4  # of a program, with the carve-out
+_MAX_RATIO = 4  # of a program, with the carve-out
 
 
 def targets(study: BuddyStudy, name: str, same_input: bool = False) -> dict[str, Mapping[str, Any]] | None:
@@ -28,13 +28,13 @@ def targets(study: BuddyStudy, name: str, same_input: bool = False) -> dict[str,
     if rows is None:
         return None
     by_policy = {row["policy"]: row for row in rows}
-    return {key: by_policy[ours] for key, ours in OURS.items()}
+    return {key: by_policy[policy] for key, policy in ANALYSIS_POLICIES.items()}
 
 
 def of_policy(study: BuddyStudy, name: str, policy: str, column: str, same_input: bool = False) -> float | None:
     """A column of `targets`."""
-    found = targets(study, name, same_input)
-    return None if found is None else found[policy][column]
+    by_policy = targets(study, name, same_input)
+    return None if by_policy is None else by_policy[policy][column]
 
 
 def thresholds(study: BuddyStudy, name: str) -> dict[str, Mapping[str, Any]] | None:
@@ -48,21 +48,21 @@ def thresholds(study: BuddyStudy, name: str) -> dict[str, Mapping[str, Any]] | N
 
 def threshold_ratio(study: BuddyStudy, name: str, key: str) -> float | None:
     """The ratio of a workload at a threshold; of the best achievable with the sectors that each entry needs."""
-    found = thresholds(study, name)
-    if found is None:
+    by_threshold = thresholds(study, name)
+    if by_threshold is None:
         return None
-    ratio = found[key]["per_entry_sector_ratio" if THRESHOLDS[key] == 1 else "ratio"]
+    ratio = by_threshold[key]["per_entry_sector_ratio" if THRESHOLDS[key] == 1 else "ratio"]
     return None if ratio is None else float(ratio)
 
 
 def overflow(study: BuddyStudy, name: str) -> list[tuple[int, float | None]] | None:
-    """Launches before each snapshot, and the share of entries that overflow there."""
+    """Launches before each snapshot, and the fraction of entries that overflow at it."""
     rows = study.analysis_rows(name, "overflow")
     return None if rows is None else [(row["launches"], row["overflow_fraction"]) for row in rows]
 
 
 def _ours(paper: str) -> str:
-    return {there: here for here, there in paper_names().items()}[paper]
+    return {paper_name: name for name, paper_name in paper_names().items()}[paper]
 
 
 @simulates(*(number.id for number in figure_numbers() if number.id.startswith("fig7/")))
@@ -72,8 +72,8 @@ def policies(study: BuddyStudy, id: str) -> SimulatedValue:
     column, factor = ("ratio", 1.0) if key.endswith("_target") else ("overflow_fraction", 100.0)
     if workload in MEANS:
         group = workload.removeprefix("GMEAN_")
-        found = of_group(study, group, lambda name: of_policy(study, name, policy, column))
-        mean = (geometric if column == "ratio" else arithmetic)(found.values())
+        by_workload = of_group(study, group, lambda name: of_policy(study, name, policy, column))
+        mean = (geometric if column == "ratio" else arithmetic)(by_workload.values())
         return SimulatedValue(None if mean is None else factor * mean, cause=CONTENTS_CAUSE)
     name = _ours(workload)
     if name not in study.names():
@@ -91,8 +91,8 @@ def by_threshold(study: BuddyStudy, id: str) -> SimulatedValue:
     _, workload, key = id.split("/")
     if workload in MEANS:
         group = workload.removeprefix("GMEAN_")
-        found = of_group(study, group, lambda name: threshold_ratio(study, name, key))
-        return SimulatedValue(geometric(found.values()), cause=CONTENTS_CAUSE)
+        by_workload = of_group(study, group, lambda name: threshold_ratio(study, name, key))
+        return SimulatedValue(geometric(by_workload.values()), cause=CONTENTS_CAUSE)
     name = _ours(workload)
     if name not in study.names():
         return SimulatedValue(None, note="left out")
@@ -113,30 +113,34 @@ _BY_ID = {
 def of_groups(study: BuddyStudy, id: str) -> SimulatedValue:
     policy, group, column = _BY_ID[id]
     if column == "ratio":
-        theirs = of_policy_bars(f"{policy}_target")
-        found = group_measured(study, group, lambda name: of_policy(study, name, policy, column), "{:.2f}", theirs)
+        reported = of_policy_bars(f"{policy}_target")
+        simulated = simulate_group(
+            study, group, lambda name: of_policy(study, name, policy, column), "{:.2f}", reported
+        )
         scattered = _scattered(study, study.names(group)) if policy != "naive" else ""
-        return SimulatedValue(found.value, found.note, "; ".join(text for text in (found.cause, scattered) if text))
+        return SimulatedValue(
+            simulated.value, simulated.note, "; ".join(text for text in (simulated.cause, scattered) if text)
+        )
 
     def percent(name: str) -> float | None:
-        share = of_policy(study, name, policy, column)
-        return None if share is None else 100 * share
+        fraction = of_policy(study, name, policy, column)
+        return None if fraction is None else 100 * fraction
 
-    theirs = {name: 100 * share for name, share in of_policy_bars(f"{policy}_buddy_frac").items()}
-    found = group_measured(study, group, percent, "{:.2f}", theirs, arithmetically=True)
+    reported = {name: 100 * fraction for name, fraction in of_policy_bars(f"{policy}_buddy_frac").items()}
+    simulated = simulate_group(study, group, percent, "{:.2f}", reported, arithmetically=True)
     replayed = arithmetic(
         of_group(study, group, lambda name: of_policy(study, name, policy, "buddy_access_fraction")).values()
     )
-    if found.value is None or replayed is None:
-        return found
-    cause = f"{found.cause}; {rule_for_naive()}" if policy == "naive" else found.cause
-    return SimulatedValue(found.value, f"replayed {100 * replayed:.2f} %; {found.note}", cause)
+    if simulated.value is None or replayed is None:
+        return simulated
+    cause = f"{simulated.cause}; {rule_for_naive()}" if policy == "naive" else simulated.cause
+    return SimulatedValue(simulated.value, f"replayed {100 * replayed:.2f} %; {simulated.note}", cause)
 
 
 @simulates("buddy-cg-naive", "buddy-bt-naive", "buddy-cg-per-alloc", "buddy-bt-per-alloc")
 def single_ratios(study: BuddyStudy, id: str) -> SimulatedValue:
     _, name, policy = id.split("-", 2)
-    key = next(key for key, ours in OURS.items() if ours.startswith(policy.partition("-")[0]))
+    key = next(key for key, name in ANALYSIS_POLICIES.items() if name.startswith(policy.partition("-")[0]))
     return SimulatedValue(of_policy(study, name, key, "ratio"), cause=_target_cause(study, name))
 
 
@@ -146,7 +150,7 @@ def over_iteration(study: BuddyStudy, id: str) -> SimulatedValue:
     return SimulatedValue(of_policy(study, name, "final", "ratio"), cause=_target_cause(study, name))
 
 
-def _raw_shares(study: BuddyStudy, name: str) -> dict[str, float] | None:
+def _raw_fractions(study: BuddyStudy, name: str) -> dict[str, float] | None:
     """Share of entries that need all four sectors of each allocation, the mean over the snapshots."""
     rows = study.analysis_rows(name, "classes")
     if rows is None:
@@ -156,24 +160,27 @@ def _raw_shares(study: BuddyStudy, name: str) -> dict[str, float] | None:
 
 def _target_cause(study: BuddyStudy, name: str) -> str:
     """Why a workload's targets are what they are."""
-    shares = _raw_shares(study, name)
-    if not shares:
+    fractions = _raw_fractions(study, name)
+    if not fractions:
         return program_cause(name)
-    least = min(shares, key=lambda allocation: shares[allocation])
+    least_raw = min(fractions, key=lambda allocation: fractions[allocation])
     return (
-        f"no allocation has fewer entries that need all four sectors than {least}, with {100 * shares[least]:.0f} %; a "
+        f"no allocation has fewer entries that need all four sectors than {least_raw}, with "
+        f"{100 * fractions[least_raw]:.0f} %; a "
         f"target above 1x needs {100 * ProfileOptions.threshold:.0f} % or fewer, in the worst snapshot. "
         f"{program_cause(name)}"
     )
 
 
 def _scattered(study: BuddyStudy, names: Sequence[str]) -> str:
-    """Of how many workloads no allocation is compressible enough for a target; empty where one isn't stored."""
-    found = {name: _raw_shares(study, name) for name in names}
-    if not found or not all(found.values()):
+    """Return how many workloads have no allocation compressible enough for a target; empty if one is missing."""
+    by_workload = {name: _raw_fractions(study, name) for name in names}
+    if not by_workload or not all(by_workload.values()):
         return ""
-    least = {name: min(shares.values()) for name, shares in found.items() if shares}
-    without = [f"{name} {100 * share:.0f}" for name, share in least.items() if share > ProfileOptions.threshold]
+    least_raw = {name: min(fractions.values()) for name, fractions in by_workload.items() if fractions}
+    without = [
+        f"{name} {100 * fraction:.0f}" for name, fraction in least_raw.items() if fraction > ProfileOptions.threshold
+    ]
     if not without:
         return ""
     return (
@@ -186,23 +193,25 @@ def _scattered(study: BuddyStudy, names: Sequence[str]) -> str:
 def steady(study: BuddyStudy) -> SimulatedValue:
     ranges = {}
     for name in ITERATIONS:
-        shares = [100 * share for _, share in overflow(study, name) or () if share is not None]
-        if not shares:
+        fractions = [100 * fraction for _, fraction in overflow(study, name) or () if fraction is not None]
+        if not fractions:
             return SimulatedValue(None, note="not stored")
-        mean = sum(shares) / len(shares)
-        ranges[name] = max(max(shares) - mean, mean - min(shares))
+        mean = sum(fractions) / len(fractions)
+        ranges[name] = max(max(fractions) - mean, mean - min(fractions))
     note = ", ".join(f"{name}: within {points:.1f} points of its mean" for name, points in ranges.items())
     return SimulatedValue("steady" if max(ranges.values()) <= 3 else "changes", note=note)
 
 
 @simulates("buddy-alexnet-accesses")
 def alexnet_accesses(study: BuddyStudy) -> SimulatedValue:
-    share, replayed = (
+    fraction, replayed = (
         of_policy(study, "alexnet", "final", column) for column in ("overflow_fraction", "buddy_access_fraction")
     )
-    if share is None or replayed is None:
+    if fraction is None or replayed is None:
         return SimulatedValue(None, note="not stored")
-    return SimulatedValue(100 * share, note=f"replayed {100 * replayed:.2f} %", cause=_target_cause(study, "alexnet"))
+    return SimulatedValue(
+        100 * fraction, note=f"replayed {100 * replayed:.2f} %", cause=_target_cause(study, "alexnet")
+    )
 
 
 @simulates("buddy-hpgmg-pattern")
@@ -221,20 +230,20 @@ def hpgmg_pattern(study: BuddyStudy) -> SimulatedValue:
             breaks = sum(one != other for one, other in pairwise(sizes))
             mixed += 0 < breaks < len(sizes) / 4
             uniform += breaks == 0
-    share = mixed / counts[largest]
-    note = f"{100 * share:.0f} % of the pages of {largest}"
+    fraction = mixed / counts[largest]
+    note = f"{100 * fraction:.0f} % of the pages of {largest}"
     cause = (
         f"of the {counts[largest]} pages of {largest} {100 * uniform / counts[largest]:.0f} % have one size; "
         "a box holds its vectors one after the other, each of many pages, so stripes are longer than a page"
     )
-    return SimulatedValue("striped" if share > 0.5 else "not within pages", note, cause)
+    return SimulatedValue("striped" if fraction > 0.5 else "not within pages", note, cause)
 
 
 @simulates("buddy-hpgmg-threshold")
 def hpgmg_threshold(study: BuddyStudy) -> SimulatedValue:
     """By raising the threshold: where most of the ratio between 10 % and no bound at all is reached."""
-    shares = ",".join(f"{step / 20:g}" for step in range(2, 21))
-    rows = study.analysis_rows("hpgmg", "threshold", analysis_thresholds=shares)
+    fractions = ",".join(f"{step / 20:g}" for step in range(2, 21))
+    rows = study.analysis_rows("hpgmg", "threshold", analysis_thresholds=fractions)
     if rows is None:
         return SimulatedValue(None, note="not stored")
     best = rows[0]["per_entry_sector_ratio"]
@@ -266,16 +275,17 @@ def _far_cause(study: BuddyStudy, names: Sequence[str]) -> str:
     """Which entries a threshold leaves uncompressed: of the largest allocation of those that could be smaller."""
     texts = []
     for name in names:
-        shares = {one: raw for one, raw in (_raw_shares(study, name) or {}).items() if raw < 1 - _NEAR}
+        fractions = {one: raw for one, raw in (_raw_fractions(study, name) or {}).items() if raw < 1 - _NEAR}
         ratio = threshold_ratio(study, name, "threshold_30")
-        if ratio is not None and ratio > (1 - _NEAR) * _MOST_RATIO:
-            texts.append(f"{name} is held by the bound of {_MOST_RATIO}x, which the best achievable doesn't have")
-        elif shares:
-            least = min(shares, key=lambda allocation: shares[allocation])
-            most = max(shares, key=lambda allocation: shares[allocation])
+        if ratio is not None and ratio > (1 - _NEAR) * _MAX_RATIO:
+            texts.append(f"{name} is limited to {_MAX_RATIO}x, which the best achievable is not")
+        elif fractions:
+            least_raw = min(fractions, key=lambda allocation: fractions[allocation])
+            most_raw = max(fractions, key=lambda allocation: fractions[allocation])
             texts.append(
-                f"in {name}'s that compress {100 * shares[least]:.0f} % ({least}) to {100 * shares[most]:.0f} % "
-                f"({most}) of the entries need all four sectors"
+                f"in {name}'s that compress {100 * fractions[least_raw]:.0f} % ({least_raw}) to "
+                f"{100 * fractions[most_raw]:.0f} % "
+                f"({most_raw}) of the entries need all four sectors"
             )
     return f"compressible and incompressible entries share allocations: {'; '.join(texts)}" if texts else ""
 
@@ -297,9 +307,9 @@ def dl_threshold(study: BuddyStudy) -> SimulatedValue:
 
 @simulates("buddy-largest-ratio")
 def largest_ratio(study: BuddyStudy) -> SimulatedValue:
-    found = of_group(study, "all", lambda name: of_policy(study, name, "final", "ratio"))
-    known = {name: ratio for name, ratio in found.items() if ratio is not None}
+    by_workload = of_group(study, "all", lambda name: of_policy(study, name, "final", "ratio"))
+    known = {name: ratio for name, ratio in by_workload.items() if ratio is not None}
     if not known:
         return SimulatedValue(None, note="not stored")
-    most = max(known, key=lambda name: known[name])
-    return SimulatedValue(known[most], note=most)
+    most_raw = max(known, key=lambda name: known[name])
+    return SimulatedValue(known[most_raw], note=most_raw)

@@ -1,4 +1,4 @@
-"""What a mean that misses the paper's is made of: which workloads it is, and what their runs were bound by."""
+"""Contributions to a mean that differs from the paper's: the workloads, and the bottlenecks of their runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from buddysim.papers.buddy.digitized_figures import AXIS, figures
 from buddysim.sweep.cached_results import Result
 
 #: Workloads are named until they explain so much of a miss.
-_MOST = 0.8
+_EXPLAINED = 0.8
 _POINTS = 0.5  # in an arithmetic mean
 _CHANGED = 5.0  # per cent of a workload's traffic
 WHY = "other contents than the paper's: why, workload by workload, stands at the end of this page"
@@ -32,55 +32,57 @@ def of_policy_bars(key: str) -> dict[str, float]:
     return {name: bars[paper][key] for name, paper in paper_names().items()}
 
 
-def parts_of_miss(ours: Mapping[str, float | None], theirs: Mapping[str, float], arithmetically: bool = False) -> str:
+def error_contributions(
+    simulated: Mapping[str, float | None], reported: Mapping[str, float], arithmetically: bool = False
+) -> str:
     """The workloads that make up most of what a mean is off, with both values; empty where one lacks.
 
     Parameters
     ----------
-    ours, theirs : by workload; theirs may have others too
+    simulated, reported : values by workload; `reported` may have more workloads
     arithmetically : what each adds to the mean; else its part of the logarithm of the means' quotient
     """
-    off = {}
-    for name, value in ours.items():
+    errors = {}
+    for name, value in simulated.items():
         if value is None:
             return ""
-        off[name] = value - theirs[name] if arithmetically else log(value / theirs[name])
-    total = sum(off.values())
+        errors[name] = value - reported[name] if arithmetically else log(value / reported[name])
+    total = sum(errors.values())
     if not total:
         return ""
     if arithmetically:
-        points = {name: value / len(off) for name, value in off.items() if abs(value / len(off)) >= _POINTS}
-        each = (f"{name} {ours[name]:.1f} for {theirs[name]:.1f} ({points[name]:+.1f})" for name in points)
-        return f"against the bars of the ISCA version, in points of the mean: {', '.join(each)}"
+        points = {name: value / len(errors) for name, value in errors.items() if abs(value / len(errors)) >= _POINTS}
+        each = (f"{name} {simulated[name]:.1f} for {reported[name]:.1f} ({points[name]:+.1f})" for name in points)
+        return f"differences to the bars of the ISCA version, in points of the mean: {', '.join(each)}"
     named, explained = [], 0.0
-    for name in sorted(off, key=lambda one: -off[one] / total):
-        if explained >= _MOST:
+    for name in sorted(errors, key=lambda one: -errors[one] / total):
+        if explained >= _EXPLAINED:
             break
-        explained += off[name] / total
-        named.append(f"{name} {ours[name]:.2f} for {theirs[name]:.2f} ({100 * off[name] / total:.0f} %)")
-    return f"against the bars of the ISCA version, of what the mean is off: {', '.join(named)}"
+        explained += errors[name] / total
+        named.append(f"{name} {simulated[name]:.2f} for {reported[name]:.2f} ({100 * errors[name] / total:.0f} %)")
+    return f"contributions to the error of the mean, from the bars of the ISCA version: {', '.join(named)}"
 
 
 def rule_for_naive() -> str:
     """Where our rule for one target for all gives something else than the paper's, on the paper's own ratios."""
     ratios, bars = free_placement(), of_policy_bars("naive_target")
-    ours = {name: max(target for target in (1.0, 1.33, 2.0, 4.0) if target <= ratio) for name, ratio in ratios.items()}
-    other = [f"{name} ({ours[name]:g}x, not {bars[name]:g}x)" for name in ours if ours[name] != bars[name]]
+    ruled = {name: max(target for target in (1.0, 1.33, 2.0, 4.0) if target <= ratio) for name, ratio in ratios.items()}
+    other = [f"{name} ({ruled[name]:g}x, not {bars[name]:g}x)" for name in ruled if ruled[name] != bars[name]]
     return (
-        "the paper doesn't say how it chooses the one target; ours, the largest not above the ratio of free placement, "
+        "the paper does not say how it chooses the one target; buddysim's, the largest not above the per-entry ratio, "
         f"would give its own ratios of Fig. 3 another target than its Fig. 7 has for {', '.join(other)}"
     )
 
 
 def buddy_pressure(ideal: Mapping[str, Result], buddy: Mapping[str, Result]) -> str:
     """What crosses the link under Buddy Compression, and what device memory no longer moves."""
-    shares = {name: 100 * result["buddy.access_fraction"] for name, result in buddy.items()}
-    busy = {name: 100 * _link_share(result) for name, result in buddy.items()}
+    percents = {name: 100 * result["buddy.access_fraction"] for name, result in buddy.items()}
+    busy = {name: 100 * _link_utilization(result) for name, result in buddy.items()}
     moved = {name: 100 * (_device_bytes(buddy[name]) / _device_bytes(result) - 1) for name, result in ideal.items()}
     mean = " on average" if len(buddy) > 1 else ""
-    over = [f"{name} {share:.1f}" for name, share in shares.items() if share > 1]
+    over = [f"{name} {percent:.1f}" for name, percent in percents.items() if percent > 1]
     other = [f"{name} {change:+.0f} %" for name, change in moved.items() if abs(change) > _CHANGED]
-    texts = [f"{fmean(shares.values()):.2f} % of fills and write-backs reach buddy memory{mean}"]
+    texts = [f"{fmean(percents.values()):.2f} % of fills and write-backs reach buddy memory{mean}"]
     if mean and over:
         texts[0] += f" (over 1 %: {', '.join(over)})"
     texts.append(f"the link is busy {fmean(busy.values()):.1f} % of the time{mean}")
@@ -99,7 +101,7 @@ def bandwidth_pressure(ideal: Mapping[str, Result], compressed: Mapping[str, Res
     return f"device memory of ideal is busy for, and bandwidth compression moves other bytes by: {each}"
 
 
-def _link_share(result: Result) -> float:
+def _link_utilization(result: Result) -> float:
     return max(float(result["utilization.link_read"]), float(result["utilization.link_write"]))
 
 

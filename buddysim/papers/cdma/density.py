@@ -1,4 +1,4 @@
-"""Densities of feature maps over a training: the measurement that ships with the package."""
+"""Densities of feature maps over a training: the observation that ships with the package."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ def caption() -> str:
     """What was trained, for the title of a figure."""
     made = measurement().provenance
     network, data = made.get("network", "").partition(" (")[0], made.get("data", "").partition(",")[0]
-    return f"{network} on {data}; our training, not the paper's ImageNet"
+    return f"{network} on {data}; buddysim's training, not the paper's ImageNet"
 
 
 def shown_maps() -> list[int]:
-    """Indices of the maps behind ReLU and pooling layers."""
+    """Return the indices of the feature maps behind ReLU and pooling layers."""
     return [n for n, info in enumerate(measurement().maps) if info.kind in ("relu", "maxpool", "avgpool")]
 
 
 def rows() -> list[dict[str, Any]]:
-    """A row for each map behind a ReLU or pooling layer and each point of the training."""
+    """Return a row for each feature map behind a ReLU or pooling layer and each point of the training."""
     activations = measurement()
     return [
         {
-            "map": activations.maps[n].name,
+            "feature_map": activations.maps[n].name,
             "kind": activations.maps[n].kind,
             "part": activations.maps[n].part,
             "depth": activations.maps[n].depth,

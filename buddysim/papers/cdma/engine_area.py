@@ -1,4 +1,4 @@
-"""The engine and the code of the cDMA paper (Rhu et al., HPCA 2018)."""
+"""The engine and the compression of the cDMA paper (Rhu et al., HPCA 2018)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def zvc(training: SavedResults, id: str) -> SimulatedValue:
 
 @cache
 def zvc_ratio(zeros: float) -> Any:
-    """ZVC of a million words, exactly this share of which is zero."""
+    """Return the ratio of ZVC for a million words, exactly this fraction of which is zero."""
     words = np.ones((1, 1, 1000, 1000), dtype=np.float32)
     zero_words = np.random.default_rng(0).permutation(words.size)[: round(zeros * words.size)]
     words.reshape(-1)[zero_words] = 0

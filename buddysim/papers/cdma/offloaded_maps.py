@@ -1,4 +1,4 @@
-"""Compression ratios of the maps that a network offloads, by algorithm and layout (cDMA, Figs. 11 and 12)."""
+"""Compression ratios of the feature maps that a network offloads, by algorithm and layout (cDMA, Figs. 11 and 12)."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ ALGORITHMS = ("zvc", "rle", "zlib")
 
 @dataclass(frozen=True)
 class OffloadRatios:
-    """How well a codec compresses the maps that a network offloads.
+    """Compression ratios of a codec for the feature maps that a network offloads.
 
     Attributes
     ----------
     network, batch, codec : what was compressed, and by what
-    average : bytes before over bytes after of all maps together
-    largest, largest_map : of a single map, and the layer that wrote it
-    raw_bytes : of all maps
-    density : of all maps together, None where a map's isn't known
-    source : where the contents come from
+    average : raw over compressed bytes of all feature maps together
+    largest, largest_map : largest ratio of one feature map, and the layer that wrote it
+    raw_bytes : bytes of all feature maps
+    density : density of all feature maps together; None if one is unknown
+    source : source of the contents
     """
 
     network: str
@@ -45,14 +45,14 @@ class OffloadRatios:
 
     @property
     def traffic(self) -> float:
-        """Bytes moved over those that vDNN moves (Fig. 12)."""
+        """Bytes moved over the bytes that vDNN moves (Fig. 12)."""
         return 1 / self.average
 
 
 def offloaded_maps(network: Network, batch: int, machine: TrainingMachine | str = "titan-x") -> dict[int, int]:
-    """Bytes of every map that vDNN's `all` policy offloads, by the layer that wrote it last.
+    """Return the bytes of every feature map that vDNN's `all` policy offloads, by the layer that wrote it last.
 
-    Which maps are offloaded doesn't depend on the machine's speed.
+    The offloaded feature maps do not depend on the machine's speed.
     """
     machine = TrainingMachine.load(machine)
     cost = CostModel.load(machine)
@@ -63,9 +63,9 @@ def offloaded_maps(network: Network, batch: int, machine: TrainingMachine | str 
 
 
 def ratios(network: Network, batch: int, source: ActivationSource, codecs: Iterable[Codec]) -> list[OffloadRatios]:
-    """Average and largest ratio of the maps that `network` offloads, by codec."""
+    """Return average and largest ratio of the feature maps that `network` offloads, by codec."""
     maps = offloaded_maps(network, batch)
-    found = []
+    codec_ratios = []
     for codec in codecs:
         contents = source.contents(network, batch, codec)
         densities = [(contents[index].density, size) for index, size in maps.items()]
@@ -74,7 +74,7 @@ def ratios(network: Network, batch: int, source: ActivationSource, codecs: Itera
         for value, size in densities:
             density = None if density is None or value is None else density + value * size / total
         best = max(maps, key=lambda index: (contents[index].ratio, -index))
-        found.append(
+        codec_ratios.append(
             OffloadRatios(
                 network=network.name,
                 batch=batch,
@@ -87,7 +87,7 @@ def ratios(network: Network, batch: int, source: ActivationSource, codecs: Itera
                 source=source.description,
             )
         )
-    return found
+    return codec_ratios
 
 
 def ratios_by_network(

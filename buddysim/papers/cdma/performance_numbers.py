@@ -34,7 +34,7 @@ LINK = "pcie3"  # the rate that copies reach (Sec. III)
 PEAK = "pcie3-peak"  # the rate that the engine is designed for (Sec. V)
 REPORTED_DENSITY = 0.38  # 62 % zeros (Sec. IV-B)
 LIBRARY = "cudnn5"  # Sec. VI
-REPORTED, BEHIND_RELU, MEASURED = "reported", "behind ReLU", "measured"
+REPORTED, BEHIND_RELU, OBSERVED = "reported", "behind ReLU", "observed"
 
 
 @cache
@@ -42,7 +42,7 @@ def performance(
     machine_name: str,
     scheme: str,
     *,
-    contents: str = MEASURED,
+    contents: str = OBSERVED,
     concat: bool = False,
     link: str = LINK,
     capped: bool = True,
@@ -51,23 +51,24 @@ def performance(
 
     Parameters
     ----------
-    contents : of maps, for schemes that compress them: ``REPORTED``, 62 % zeros in every map but input images;
-        ``BEHIND_RELU``, the same behind every ReLU, generated; ``MEASURED``, those of our own training
+    contents : contents of feature maps, for schemes that compress them: ``REPORTED``, 62 % zeros in
+        all but input images;
+        ``BEHIND_RELU``, the same behind every ReLU, generated; ``OBSERVED``, those of buddysim's training
     concat : X of concatenations is offloaded
     capped : the engine's read bandwidth is bounded
     """
     machine = TrainingMachine.load(machine_name)
-    chosen = {"synthetic_density": REPORTED_DENSITY, "mask_bytes": False} if contents == BEHIND_RELU else {}
-    options = make_options(link=link, conv_library=LIBRARY, **chosen)
+    contents_options = {"synthetic_density": REPORTED_DENSITY, "mask_bytes": False} if contents == BEHIND_RELU else {}
+    options = make_options(link=link, conv_library=LIBRARY, **contents_options)
     cost = CostModel.load(machine, LIBRARY)
-    found = {}
+    by_network = {}
     for label, (name, batch) in NETWORKS.items():
         network = Network.load(name)
         plan = schemes.REGISTRY.find(scheme).plan(network, batch, machine, cost, scheme, options)
         stash = plan.stash
         if not concat:
             last = {owner: network.layers[network.last_consumer(owner)] for owner in stash}
-            stash = {owner: kept for owner, kept in stash.items() if last[owner].kind != "concat"}
+            stash = {owner: entry for owner, entry in stash.items() if last[owner].kind != "concat"}
         if scheme in cdma.SUMMARY:
             copies = cdma.scheme_copies(network, batch, machine, options, scheme)
             if contents == REPORTED:
@@ -76,10 +77,10 @@ def performance(
                 copies = replace(copies, cap_bytes_per_s=10**15)
             stash = copies.compressed_stashes(stash, network, batch)
         plan = replace(plan, stash=stash)
-        found[label] = (
+        by_network[label] = (
             100 * simulate_plan(network, batch, machine, cost, plan, options).feature_layers.performance_vs_oracle
         )
-    return found
+    return by_network
 
 
 def reported_contents(network: Network) -> dict[int, MapContents]:
@@ -91,14 +92,14 @@ def reported_contents(network: Network) -> dict[int, MapContents]:
 @cache
 def mean_ratio(contents: str) -> float:
     """Mean over the networks of the ratio of all offloaded maps but the input images, masks not counted."""
-    found = []
+    ratios = []
     for name, batch in NETWORKS.values():
         network = Network.load(name)
         maps = {index: size for index, size in offloaded_maps(network, batch).items() if index}
         source = GeneratedContents(REPORTED_DENSITY)
         known = source.contents(network, batch, Codec(masks=False)) if contents == BEHIND_RELU else None
-        found.append(1 / mean_compressed_fraction(known or reported_contents(network), maps))
-    return fmean(found)
+        ratios.append(1 / mean_compressed_fraction(known or reported_contents(network), maps))
+    return fmean(ratios)
 
 
 @simulates("vdnn-loss", "vdnn-loss-most")
@@ -109,18 +110,19 @@ def vdnn_loss(training: SavedResults, id: str) -> SimulatedValue:
         for machine in ("titan-x", "titan-xp")
         for link in (LINK, PEAK)
     ]
-    ours = losses("titan-xp")
+    simulated = losses("titan-xp")
     return SimulatedValue(
-        pick(ours.values()),
-        note=f"Titan Xp, {LINK} ({format_by_network(ours)}); {', '.join(by_link)}; with X of concatenations offloaded "
+        pick(simulated.values()),
+        note=f"Titan Xp, {LINK} ({format_by_network(simulated)}); {', '.join(by_link)}; with X of concatenations "
+        "offloaded "
         f"{pick(losses('titan-xp', concat=True).values()):.0f}",
     )
 
 
 def losses(machine: str, *, concat: bool = False, link: str = LINK) -> dict[str, float]:
-    """Performance that vDNN loses against the oracle, in per cent."""
-    kept = performance(machine, "vdnn-all-p", concat=concat, link=link)
-    return {label: 100 - amount for label, amount in kept.items()}
+    """Return the performance loss of vDNN relative to the oracle, in per cent."""
+    relative = performance(machine, "vdnn-all-p", concat=concat, link=link)
+    return {label: 100 - amount for label, amount in relative.items()}
 
 
 @simulates("cudnn5-speed")
@@ -134,19 +136,20 @@ def cudnn5(training: SavedResults) -> SimulatedValue:
 def gain(training: SavedResults, id: str) -> SimulatedValue:
     machine = "titan-xp" if "xp" in id else "titan-x"
     pick: Callable[..., float] = max if id.endswith("most") else fmean
-    ours = gains(machine, REPORTED)
+    simulated = gains(machine, REPORTED)
 
     def other(contents: str, concat: bool = False) -> str:
         return f"{pick(gains(machine, contents, concat).values()):.0f}"
 
     return SimulatedValue(
-        pick(ours.values()),
-        note=f"62 % zeros in every map but the images, masks not counted, a mean ratio of {mean_ratio(REPORTED):.2f}: "
-        f"{format_by_network(ours)}; with X of concatenations offloaded {other(REPORTED, True)}; "
-        f"with 62 % zeros behind ReLU alone (pooled maps are denser: "
+        pick(simulated.values()),
+        note="62 % zeros in every feature map except the images, masks not counted, a mean ratio of "
+        f"{mean_ratio(REPORTED):.2f}: "
+        f"{format_by_network(simulated)}; with X of concatenations offloaded {other(REPORTED, True)}; "
+        f"with 62 % zeros behind ReLU alone (pooled feature maps are denser: "
         f"{mean_ratio(BEHIND_RELU):.2f}) {other(BEHIND_RELU)}; with both "
-        f"{other(BEHIND_RELU, True)}; with our measured maps {other(MEASURED)}",
-        cause=f"it is {max(ours, key=lambda label: ours[label])}, which loses "
+        f"{other(BEHIND_RELU, True)}; with the observed feature maps {other(OBSERVED)}",
+        cause=f"it is {max(simulated, key=lambda label: simulated[label])}, which loses "
         f"{max(losses(machine).values()):.0f} % under vDNN; with X of concatenations offloaded too it would lose "
         f"{max(losses(machine, concat=True).values()):.0f} and gain {other(REPORTED, True)} %",
     )
@@ -161,29 +164,29 @@ def gains(machine: str, contents: str, concat: bool = False) -> dict[str, float]
 
 
 @simulates("bw-aware", "zlib-faster", "zlib-faster-most")
-def against_zvc(training: SavedResults, id: str) -> SimulatedValue:
+def zlib_versus_zvc(training: SavedResults, id: str) -> SimulatedValue:
     machine = "titan-x"
     zvc, zlib = performance(machine, "cdma-zv"), performance(machine, "cdma-zl")
     if id == "bw-aware":
         slower = performance(machine, "cdma-bw")
         best = {label: 100 * slower[label] / max(zvc[label], zlib[label]) for label in NETWORKS}
-        return SimulatedValue(fmean(best.values()), note=f"our measured maps: {format_by_network(best)}")
+        return SimulatedValue(fmean(best.values()), note=f"observed feature maps: {format_by_network(best)}")
     faster = {label: 100 * zlib[label] / zvc[label] - 100 for label in NETWORKS}
     amount = max(faster.values()) if id.endswith("most") else fmean(faster.values())
-    return SimulatedValue(amount, note=f"our measured maps: {format_by_network(faster, '{:.1f}')}")
+    return SimulatedValue(amount, note=f"observed feature maps: {format_by_network(faster, '{:.1f}')}")
 
 
 @simulates("cap-benefit")
 def cap_benefit(training: SavedResults) -> SimulatedValue:
-    """The share of compression's gain that the cap on read bandwidth leaves: it limits ratios above 200 / 16."""
+    """The percentage of compression's gain that the cap on read bandwidth leaves: it limits ratios above 200 / 16."""
     machine = "titan-x"
     largest = {label: network_ratios(label, "zvc").largest for label in NETWORKS}
     vdnn, zvc = performance(machine, "vdnn-all-p"), performance(machine, "cdma-zv")
-    free, kept = performance(machine, "cdma-zv", capped=False), {}
+    free, retained = performance(machine, "cdma-zv", capped=False), {}
     for label in NETWORKS:
         gained = free[label] - vdnn[label]
-        kept[label] = 100 * (zvc[label] - vdnn[label]) / gained if gained > 0 else 100.0
+        retained[label] = 100 * (zvc[label] - vdnn[label]) / gained if gained > 0 else 100.0
     return SimulatedValue(
-        fmean(kept.values()),
-        note=f"{format_by_network(kept)}; largest ratios {format_by_network(largest, '{:.1f}')}, capped from 12.5",
+        fmean(retained.values()),
+        note=f"{format_by_network(retained)}; largest ratios {format_by_network(largest, '{:.1f}')}, capped from 12.5",
     )

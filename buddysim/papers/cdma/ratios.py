@@ -1,4 +1,4 @@
-"""Compression ratios of the cDMA paper's networks, with the densities of our own training."""
+"""Compression ratios of the cDMA paper's networks, with the densities of buddysim's training."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def sparsity(training: SavedResults, id: str) -> SimulatedValue:
 @simulates("zvc-average", "zlib-average")
 def average_ratio(training: SavedResults, id: str) -> SimulatedValue:
     algorithm = id.partition("-")[0]
-    ours = {label: network_ratios(label, algorithm).average for label in NETWORKS}
+    averages_by_network = {label: network_ratios(label, algorithm).average for label in NETWORKS}
     bare = fmean(network_ratios(label, algorithm, masks=False).average for label in NETWORKS)
-    note = format_by_network(ours, "{:.2f}")
+    note = format_by_network(averages_by_network, "{:.2f}")
     return SimulatedValue(
-        fmean(ours.values()), note=note + (f"; without masks {bare:.2f}" if algorithm == "zvc" else "")
+        fmean(averages_by_network.values()), note=note + (f"; without masks {bare:.2f}" if algorithm == "zvc" else "")
     )
 
 
@@ -62,15 +62,15 @@ def layouts(training: SavedResults, id: str) -> SimulatedValue:
 
     zvc, zlib, rle = averages("zvc"), averages("zlib"), averages("rle")
     note = "; ".join(
-        f"{name} " + " ".join(f"{ratio:.2f}" for ratio in found)
-        for name, found in (("ZVC", zvc), ("zlib", zlib), ("RLE", rle))
+        f"{name} " + " ".join(f"{ratio:.2f}" for ratio in layout_ratios)
+        for name, layout_ratios in (("ZVC", zvc), ("zlib", zlib), ("RLE", rle))
     )
-    found = {
+    texts_by_id = {
         "zvc-layouts": "the same" if max(zvc) - min(zvc) < 1e-9 else "not the same",
         "zlib-layouts": "behind ZVC" if max(zlib[1:]) < min(zvc[1:]) else "ahead of ZVC",
         "rle-layouts": "best in NCHW" if rle[0] == max(rle) else "not best in NCHW",
     }
-    return SimulatedValue(found[id], note=f"{', '.join(LAYOUTS)}: {note}")
+    return SimulatedValue(texts_by_id[id], note=f"{', '.join(LAYOUTS)}: {note}")
 
 
 @simulates("windows")

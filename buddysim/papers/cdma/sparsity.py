@@ -1,4 +1,4 @@
-"""Sparsity over a training, as the cDMA paper describes it, in our own training."""
+"""Sparsity over a training, as the cDMA paper describes it, in buddysim's training."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from buddysim.sweep.cached_results import SavedResults
 
 
 def maps_of(kind: str, part: str = "features") -> list[int]:
-    """Indices of the maps that this kind of layer wrote."""
+    """Return the indices of the feature maps that this kind of layer wrote."""
     return [n for n, info in enumerate(measurement().maps) if info.kind == kind and info.part == part]
 
 
@@ -29,15 +29,15 @@ def pool_denser(training: SavedResults) -> SimulatedValue:
     densities = measurement().densities
     pools = [n for n in maps_of("maxpool") if n and measurement().maps[n - 1].kind == "relu"]
     denser = [float((densities[:, n] >= densities[:, n - 1]).mean()) for n in pools]
-    share = fmean(denser)
+    denser_fraction = fmean(denser)
     return SimulatedValue(
-        "denser" if share > 0.95 else "not always denser",
-        note=f"{len(pools)} pooling layers, at {100 * share:.0f} % of the points",
+        "denser" if denser_fraction > 0.95 else "not always denser",
+        note=f"{len(pools)} pooling layers, at {100 * denser_fraction:.0f} % of the points",
     )
 
 
 def network_density() -> Any:
-    """Density of the features' ReLU maps together, weighted by size: one value for each point of the training."""
+    """Density of the feature layers' ReLU outputs together, weighted by size, for each point of the training."""
     maps = maps_of("relu")
     sizes = np.array([measurement().maps[n].elements for n in maps], dtype=float)
     return measurement().densities[:, maps] @ sizes / sizes.sum()
@@ -74,6 +74,7 @@ def fc_sparsest(training: SavedResults) -> SimulatedValue:
     classifier = [measurement().mean_density(n) or 0 for n in maps_of("relu", "classifier")]
     return SimulatedValue(
         "sparsest" if max(classifier) < min(features) else "not sparsest",
-        note=f"density {', '.join(f'{100 * d:.0f}' for d in classifier)} % against {100 * min(features):.0f} % of the "
+        note=f"density {', '.join(f'{100 * d:.0f}' for d in classifier)} % compared with {100 * min(features):.0f} % "
+        "of the "
         f"sparsest CONV",
     )

@@ -1,4 +1,4 @@
-"""Which tensors CSWAP compresses (Fig. 3, 8, 9), and how often that is right (Fig. 11)."""
+"""Tensors that CSWAP compresses (Fig. 3, 8, 9), and the accuracy of its decisions (Fig. 11)."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def _coded_ms(one: CodecDecision) -> tuple[float, float]:
 
 @simulates("sc-worse")
 def worse(training: SavedResults) -> SimulatedValue:
-    found = {source: _worse(source) for source in (SIMULATED, PAPER)}
-    shown = {source: ", ".join(names) or "none" for source, names in found.items()}
-    count = f"{len(found[SIMULATED])} of {len(TENSORS)}, with the paper's codec times {len(found[PAPER])}"
+    worse = {source: _worse(source) for source in (SIMULATED, PAPER)}
+    shown = {source: ", ".join(names) or "none" for source, names in worse.items()}
+    count = f"{len(worse[SIMULATED])} of {len(TENSORS)}, with the paper's codec times {len(worse[PAPER])}"
     return SimulatedValue(
         shown[SIMULATED],
         f"with the paper's codec times {shown[PAPER]}",
-        f"ours are faster: {count}; {training_text('VGG16')}",
+        f"the simulated kernels are faster: {count}; {training_text('VGG16')}",
     )
 
 
@@ -49,17 +49,17 @@ def _worse(source: str) -> list[str]:
 
 
 @simulates("sc-codec-share")
-def codec_share(training: SavedResults) -> SimulatedValue:
-    found = {}
+def codec_percent(training: SavedResults) -> SimulatedValue:
+    percents = {}
     for source in (SIMULATED, PAPER):
         codec, copies = (sum(row[column] for row in swapping_ms(source).values()) for column in (2, 1))
-        found[source] = 100 * codec / (codec + copies)
-    note = f"with the paper's codec times {found[PAPER]:.0f}"
-    return SimulatedValue(found[SIMULATED], note, f"our kernels are faster; {note} %")
+        percents[source] = 100 * codec / (codec + copies)
+    note = f"with the paper's codec times {percents[PAPER]:.0f}"
+    return SimulatedValue(percents[SIMULATED], note, f"the simulated kernels are faster; {note} %")
 
 
 def compressed(label: str = "VGG16", codec_times: str = SIMULATED) -> dict[float, list[str]]:
-    """The layers that are compressed, by epoch of our training."""
+    """The layers that are compressed, by epoch of buddysim's training."""
     return {
         epoch: [one.layer.name for one in decisions(CASES[2], label, codec_times, epoch) if one.compress]
         for epoch in epochs(label)
@@ -68,19 +68,25 @@ def compressed(label: str = "VGG16", codec_times: str = SIMULATED) -> dict[float
 
 @simulates("8-vgg16", "8-never", "8-grows")
 def over_epochs(training: SavedResults, id: str) -> SimulatedValue:
-    found = {source: list(compressed(codec_times=source).values()) for source in (SIMULATED, PAPER)}
-    counts = {source: [len(names) for names in by_epoch] for source, by_epoch in found.items()}
+    layers_by_source = {source: list(compressed(codec_times=source).values()) for source in (SIMULATED, PAPER)}
+    counts = {source: [len(names) for names in by_epoch] for source, by_epoch in layers_by_source.items()}
     note = f"{training_text('VGG16')}; with the paper's codec times {counts[PAPER][0]} to {counts[PAPER][-1]}"
-    ours = counts[SIMULATED]
-    pay = f"{ours[0]} of {len(TENSORS)} pay at the start, {ours[-1]} at the end"
+    simulated = counts[SIMULATED]
+    pay = f"{simulated[0]} of {len(TENSORS)} pay at the start, {simulated[-1]} at the end"
     if id == "8-vgg16":
-        return SimulatedValue((float(ours[0]), float(ours[-1])), note, f"our kernels are fast: {pay}; {note}")
+        return SimulatedValue(
+            (float(simulated[0]), float(simulated[-1])), note, f"the simulated kernels are fast: {pay}; {note}"
+        )
     if id == "8-grows":
         trend = {source: _trend(numbers) for source, numbers in counts.items()}
-        return SimulatedValue(trend[SIMULATED], f"{note}: {trend[PAPER]}", f"our kernels are fast: {pay}; {note}")
-    never = {source: _never(names) for source, names in found.items()}
+        return SimulatedValue(
+            trend[SIMULATED], f"{note}: {trend[PAPER]}", f"the simulated kernels are fast: {pay}; {note}"
+        )
+    never = {source: _never(names) for source, names in layers_by_source.items()}
     return SimulatedValue(
-        never[SIMULATED], f"with the paper's codec times {never[PAPER]}", f"our kernels are fast: {pay}; {note}"
+        never[SIMULATED],
+        f"with the paper's codec times {never[PAPER]}",
+        f"the simulated kernels are fast: {pay}; {note}",
     )
 
 
@@ -95,12 +101,13 @@ def _never(by_epoch: list[list[str]]) -> str:
 
 @simulates("11-accuracy")
 def accuracy(training: SavedResults) -> SimulatedValue:
-    found = {
+    accuracies = {
         source: {label: accuracy_percent(CASES[2], label, source) for label in NETWORKS}
         for source in (SIMULATED, PAPER)
     }
     return SimulatedValue(
-        fmean(found[SIMULATED].values()),
-        f"{format_by_network(found[SIMULATED])}; with the paper's codec times {format_by_network(found[PAPER])}",
+        fmean(accuracies[SIMULATED].values()),
+        f"{format_by_network(accuracies[SIMULATED])}; with the paper's codec times "
+        f"{format_by_network(accuracies[PAPER])}",
         "each decision flipped, the others as they are",
     )

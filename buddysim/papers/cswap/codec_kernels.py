@@ -28,12 +28,12 @@ def fig5(training: SavedResults, id: str) -> SimulatedValue:
 
 @simulates("fig5-shape")
 def shape(training: SavedResults) -> SimulatedValue:
-    found = {layout: _shape([fig5_ms(layout, grid) for grid in grids()]) for layout in LAYOUTS}
-    text = ", ".join(f"{layout}: {name}" for layout, name in found.items())
+    shapes = {layout: _shape([fig5_ms(layout, grid) for grid in grids()]) for layout in LAYOUTS}
+    text = ", ".join(f"{layout}: {name}" for layout, name in shapes.items())
     best = {layout: min(grids(), key=lambda grid, one=layout: fig5_ms(one, grid)) for layout in LAYOUTS}  # type: ignore[misc]
     where = ", ".join(f"{layout} least at grid {grid}" for layout, grid in best.items())
     return SimulatedValue(
-        found[DEFAULT], f"{text}; {where}", f"{text}; {where}: one stream per work-item thrashes caches"
+        shapes[DEFAULT], f"{text}; {where}", f"{text}; {where}: one stream per work-item thrashes caches"
     )
 
 
@@ -56,16 +56,16 @@ def favoured(training: SavedResults) -> SimulatedValue:
 
 @simulates("10-rae", "10-br", "10-svm")
 def time_model(training: SavedResults, id: str) -> SimulatedValue:
-    found = errors(DEFAULT)
+    model_errors = errors(DEFAULT)
     text = "; ".join(
         f"{layout}: " + ", ".join(f"{n} {e['within']:.1f} / {e['beyond']:.1f}" for n, e in errors(layout).items())
         for layout in LAYOUTS
     )
-    linear = found["LR 3"]["within"]
+    linear = model_errors["LR 3"]["within"]
     note = f"RAE in %, within / beyond the fitted sizes: {text}"
     if id == "10-rae":
         return SimulatedValue(linear, note, note)
-    other = found[id.partition("-")[2].upper()]["within"]
+    other = model_errors[id.partition("-")[2].upper()]["within"]
     return SimulatedValue(100 * (1 - linear / other), note, note)
 
 
@@ -75,22 +75,26 @@ def time_model(training: SavedResults, id: str) -> SimulatedValue:
 )  # fmt: skip
 def search(training: SavedResults, id: str) -> SimulatedValue:
     costs = {
-        curve: {name: median(one.cost for one in found) for name, found in searches(curve).items()} for curve in CURVES
+        curve: {name: median(one.cost for one in results) for name, results in searches(curve).items()}
+        for curve in CURVES
     }
-    ours = costs[DEFAULT]
+    simulated = costs[DEFAULT]
     text = "; ".join(f"{c}: " + ", ".join(f"{n} {v:.0f}" for n, v in cost.items()) for c, cost in costs.items())
     note = f"ms, median of five seeds: {text}"
     values: dict[str, float | str] = {
-        "12-random": ours["random"], "12-expert": ours["expert"], "12-bo": ours["BO"], "12-grid": ours["grid"],
-        "12-expert-random": 100 * ours["expert"] / ours["random"], "12-bo-expert": 100 * ours["BO"] / ours["expert"],
-        "12-bo-random": 100 * ours["BO"] / ours["random"], "12-order": ", ".join(sorted(ours, key=lambda n: -ours[n])),
+        "12-random": simulated["random"], "12-expert": simulated["expert"], "12-bo": simulated["BO"],
+        "12-grid": simulated["grid"],
+        "12-expert-random": 100 * simulated["expert"] / simulated["random"],
+        "12-bo-expert": 100 * simulated["BO"] / simulated["expert"],
+        "12-bo-random": 100 * simulated["BO"] / simulated["random"],
+        "12-order": ", ".join(sorted(simulated, key=lambda n: -simulated[n])),
     }  # fmt: skip
     if id == "12-random-share":
-        return SimulatedValue(_share(training, ours["random"]), note, note)
+        return SimulatedValue(_search_percent(training, simulated["random"]), note, note)
     return SimulatedValue(values[id], note, note)
 
 
-def _share(training: SavedResults, codec_ms: float) -> float:
+def _search_percent(training: SavedResults, codec_ms: float) -> float:
     """Of the iteration of VGG16 (128) with free compression and that time added."""
     free = training.result("vgg16", 128, "cswap-oracle", "v100", link="pcie3-measured")["time_ms"]
     return float(100 * codec_ms / (free + codec_ms))
@@ -101,7 +105,7 @@ def evaluations(training: SavedResults, id: str) -> SimulatedValue:
     every = (GRIDS[1] - GRIDS[0] + 1) * len(BLOCKS)
     ratio = every / (FIRST + STEPS)
     spread = ", ".join(f"{f.cost:.0f}" for f in searches(DEFAULT)["BO"])
-    note = f"{every} over {FIRST + STEPS} evaluations; found by seed, ms: {spread}; curve {PAPER} besides"
+    note = f"{every} over {FIRST + STEPS} evaluations; by seed, ms: {spread}; curve {PAPER}, too"
     return SimulatedValue(ratio if id == "12-search" else 100 * (1 - 1 / ratio), note)
 
 

@@ -42,7 +42,7 @@ def times(curve: str, machine: str = V100, codec: str = CODEC) -> CodecTimeTable
 
 
 def best_both_ways(codec: str, layout: str, machine: str = V100) -> CodecSample:
-    """A codec at its best launch: 500 MB, half of it zeros, there and back."""
+    """Return a codec at its best launch: 500 MB, half of it zeros, compression and decompression."""
     table = times(layout, machine, codec)
     return table.at(BYTES, SPARSITY, table.best_launch(BYTES, SPARSITY))
 
@@ -109,7 +109,7 @@ def fits() -> dict[str, Fit]:
 @cache
 def errors(layout: str) -> dict[str, dict[str, float]]:
     """RAE in per cent, mean of both directions, ``within`` and ``beyond`` the fitted sizes, by model."""
-    found: dict[str, dict[str, float]] = {}
+    by_model: dict[str, dict[str, float]] = {}
     for name, fit in fits().items():
         sums = {"within": 0.0, "beyond": 0.0}
         for direction in ("compression", "decompression"):
@@ -117,8 +117,8 @@ def errors(layout: str) -> dict[str, dict[str, float]]:
             for where in sums:
                 rows = held_out(layout, direction, where == "beyond")
                 sums[where] += 50 * relative_absolute_error(model, rows)
-        found[name] = sums
-    return found
+        by_model[name] = sums
+    return by_model
 
 
 @cache
@@ -150,7 +150,7 @@ def searches(curve: str) -> dict[str, list[LaunchSearchResult]]:
 
 @dataclass(frozen=True)
 class CodecCheck:
-    """What the table has for a launch that a search found, and a direct simulation; milliseconds, both ways."""
+    """Time in the table and by direct simulation of a search's launch; milliseconds, both directions."""
 
     layout: str
     search: str
@@ -165,18 +165,20 @@ def checks() -> list[CodecCheck]:
     direct = [s for s in (*read_samples(str(CHECKS)), *shipped_samples()) if s.origin == "simulated"]
     alike = [s for s in direct if (s.machine, s.codec, s.sparsity) == (V100, CODEC, SPARSITY)]
     return [
-        CodecCheck(layout, search, launch, s.byte_count, told.total_ps / 1e9, s.total_ps / 1e9)
+        CodecCheck(layout, search, launch, s.byte_count, predicted.total_ps / 1e9, s.total_ps / 1e9)
         for layout in LAYOUTS
-        for search, found in searches(layout).items()
-        for launch in dict.fromkeys(one.launch for one in found)
+        for search, results in searches(layout).items()
+        for launch in dict.fromkeys(one.launch for one in results)
         for s in alike
         if (s.layout, s.grid, s.block) == (layout, launch.grid, launch.block)
-        for told in [times(layout).at(s.byte_count, SPARSITY, launch)]
+        for predicted in [times(layout).at(s.byte_count, SPARSITY, launch)]
     ]
 
 
 def check_text() -> str:
     """How far the table is off where searches ended, for captions."""
-    found = [one for one in checks() if one.table_ms != one.direct_ms]
-    worst = {layout: max(abs(c.table_ms / c.direct_ms - 1) for c in found if c.layout == layout) for layout in LAYOUTS}
+    differing = [one for one in checks() if one.table_ms != one.direct_ms]
+    worst = {
+        layout: max(abs(c.table_ms / c.direct_ms - 1) for c in differing if c.layout == layout) for layout in LAYOUTS
+    }
     return "; ".join(f"{layout} within {100 * off:.1f} %" for layout, off in worst.items())

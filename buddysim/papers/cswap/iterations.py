@@ -63,25 +63,25 @@ def _left_out(case: Case, label: str) -> bool:
 
 
 def saved_percent(training: SavedResults, case: Case, codec_times: str = SIMULATED) -> dict[str, float]:
-    """Training time that CSWAP saves against vDNN."""
-    below, ours = times_ms(training, case, BELOW), times_ms(training, case, CSWAP, codec_times)
-    return {label: 100 * (1 - ours[label] / below[label]) for label in ours}
+    """Return the training time that CSWAP saves relative to vDNN, per cent."""
+    below, cswap_ms = times_ms(training, case, BELOW), times_ms(training, case, CSWAP, codec_times)
+    return {label: 100 * (1 - cswap_ms[label] / below[label]) for label in cswap_ms}
 
 
 def throughput(training: SavedResults, case: Case, over: str, codec_times: str = SIMULATED) -> dict[str, float]:
     """CSWAP's throughput above a scheme's, in per cent."""
-    below, ours = times_ms(training, case, over), times_ms(training, case, CSWAP, codec_times)
-    return {label: 100 * (below[label] / ours[label] - 1) for label in ours}
+    below, cswap_ms = times_ms(training, case, over), times_ms(training, case, CSWAP, codec_times)
+    return {label: 100 * (below[label] / cswap_ms[label] - 1) for label in cswap_ms}
 
 
 def normalised(training: SavedResults, case: Case, codec_times: str = SIMULATED) -> dict[str, dict[str, float]]:
     """Throughput over vDNN's, by scheme and network."""
     below = times_ms(training, case, BELOW)
-    found = {}
+    speedups = {}
     for scheme in (HOST, STATIC, CSWAP, ORACLE):
-        ours = times_ms(training, case, scheme, codec_times)
-        found[scheme] = {label: below[label] / ours[label] for label in ours}
-    return found
+        cswap_ms = times_ms(training, case, scheme, codec_times)
+        speedups[scheme] = {label: below[label] / cswap_ms[label] for label in cswap_ms}
+    return speedups
 
 
 @cache
@@ -110,8 +110,8 @@ def regrets_ms(case: Case, label: str, codec_times: str = SIMULATED) -> dict[str
     setting = _setting(case, label, make_options(link=LINK, codec_times=codec_times))
     taken = decisions(case, label, codec_times)
 
-    def time_ps(chosen: list[CodecDecision]) -> int:
-        plan = cswap.plan_of(setting, CSWAP, chosen)
+    def time_ps(assumed_decisions: list[CodecDecision]) -> int:
+        plan = cswap.plan_of(setting, CSWAP, assumed_decisions)
         program = build(setting.network, setting.batch, setting.cost, plan, link_rate(setting.machine, LINK))
         placement, _ = allocate_tensors(program, plan, setting.machine, setting.options)
         return schedule(placement.program).time_ps
@@ -131,9 +131,9 @@ def accuracy_percent(case: Case, label: str, codec_times: str = SIMULATED) -> fl
 
 def trained(label: str, dataset: str = IMAGENET) -> ActivationsFile:
     """The reduced training that a network's sparsities are from."""
-    found = training_of(Network.load(ZOO[dataset][label]))
-    assert found is not None, label
-    return found
+    training = training_of(Network.load(ZOO[dataset][label]))
+    assert training is not None, label
+    return training
 
 
 def epochs(label: str) -> tuple[float, ...]:
@@ -144,7 +144,7 @@ def epochs(label: str) -> tuple[float, ...]:
 def training_text(*labels: str) -> str:
     """What was trained, for captions: networks with their widths and sizes of images, data, epochs; none: all."""
     used = {id(t): t for dataset in ZOO for label in labels or NETWORKS for t in [trained(label, dataset)]}
-    made = [found.provenance for found in used.values()]
+    made = [training.provenance for training in used.values()]
     networks = ", ".join(one["network"].partition(";")[0] for one in made)
     data, epochs = made[0]["data"].partition(", stand")[0], max(t.points[-1].epoch for t in used.values())
-    return f"sparsities: our trainings, map by map: {networks}; {data}, {epochs:g} epochs"
+    return f"sparsities: buddysim's trainings, feature map by feature map: {networks}; {data}, {epochs:g} epochs"

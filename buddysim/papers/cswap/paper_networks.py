@@ -56,7 +56,7 @@ CASES = (
     Case("6d", RTX, IMAGENET),
 )
 
-#: The swapped maps of VGG16, by the paper's names.
+#: The swapped feature maps of VGG16, by the paper's names.
 TENSORS = {
     "relu1_1": "ReLU1", "pool1": "MAX1", "relu2_1": "ReLU2", "pool2": "MAX2", "relu3_1": "ReLU3", "relu3_2": "ReLU4",
     "pool3": "MAX3", "relu4_1": "ReLU5", "relu4_2": "ReLU6", "pool4": "MAX4", "relu5_1": "ReLU7", "relu5_2": "ReLU8",

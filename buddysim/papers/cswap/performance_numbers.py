@@ -1,4 +1,4 @@
-"""How much faster CSWAP trains than vDNN, vDNN++, static compression and the oracle (Fig. 6, 7), and why."""
+"""Speedup of CSWAP over vDNN, vDNN++, static compression and the oracle (Fig. 6, 7), and its causes."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from buddysim.sweep.cached_results import Result, SavedResults
 
 PANELS = {case.panel: case for case in CASES}
 #: Nobody published these inputs; what each changes is in the notes.
-_UNPUBLISHED = "sparsities (of reduced networks on Fashion-MNIST, cswap.md) and kernels are ours"
+_UNPUBLISHED = "sparsities (of reduced networks on Fashion-MNIST, cswap.md) and kernels are buddysim's"
 
 
-def _note(ours: dict[str, float], papers: dict[str, float]) -> str:
-    return f"{format_by_network(ours)}; with the paper's codec times {format_by_network(papers)}"
+def _note(simulated: dict[str, float], papers: dict[str, float]) -> str:
+    return f"{format_by_network(simulated)}; with the paper's codec times {format_by_network(papers)}"
 
 
 def _cause(training: SavedResults, case: Case) -> str:
@@ -44,10 +44,10 @@ def _cause(training: SavedResults, case: Case) -> str:
 @simulates("6a-gain", "6a-gain-vdnnpp", "6a-vdnnpp-alexnet")
 def gains(training: SavedResults, id: str) -> SimulatedValue:
     over = HOST if "vdnnpp" in id else BELOW
-    ours, papers = (throughput(training, PANELS["6a"], over, *source) for source in ((), (PAPER,)))
-    value = ours["AlexNet"] if id.endswith("alexnet") else fmean(ours.values())
+    simulated, papers = (throughput(training, PANELS["6a"], over, *source) for source in ((), (PAPER,)))
+    value = simulated["AlexNet"] if id.endswith("alexnet") else fmean(simulated.values())
     host = "; 0.05 GB/s for each of the host's 64 threads, assumed" if over == HOST else ""
-    return SimulatedValue(value, _note(ours, papers) + host, _cause(training, PANELS["6a"]) + host)
+    return SimulatedValue(value, _note(simulated, papers) + host, _cause(training, PANELS["6a"]) + host)
 
 
 @simulates("6a-vdnnpp-resnet")
@@ -59,20 +59,20 @@ def resnet_over_host(training: SavedResults) -> SimulatedValue:
 
 @simulates("6a-time-most", "6a-alexnet", "6a-plain20", "6a-others", "6c-time", "6d-time", "time-average", "time-most")
 def saved(training: SavedResults, id: str) -> SimulatedValue:
-    chosen = {"time-average": ("6a", "6c"), "time-most": ("6a", "6b", "6c", "6d")}.get(id, (id[:2],))
-    ours: dict[str, float] = {}
+    panels_of_id = {"time-average": ("6a", "6c"), "time-most": ("6a", "6b", "6c", "6d")}.get(id, (id[:2],))
+    simulated: dict[str, float] = {}
     papers: dict[str, float] = {}
-    for panel in chosen:
-        ours |= {f"{label} {panel}": v for label, v in saved_percent(training, PANELS[panel]).items()}
+    for panel in panels_of_id:
+        simulated |= {f"{label} {panel}": v for label, v in saved_percent(training, PANELS[panel]).items()}
         papers |= {f"{label} {panel}": v for label, v in saved_percent(training, PANELS[panel], PAPER).items()}
     by_id = {
         "6a-alexnet": ["AlexNet 6a"],
         "6a-plain20": ["Plain20 6a"],
-        "6a-others": [key for key in ours if key.split()[0] not in ("AlexNet", "Plain20")],
+        "6a-others": [key for key in simulated if key.split()[0] not in ("AlexNet", "Plain20")],
     }
-    kept = [ours[key] for key in by_id.get(id, list(ours))]
-    value = fmean(kept) if id in ("6c-time", "6d-time", "time-average") else max(kept)
-    return SimulatedValue(value, _note(ours, papers), _cause(training, PANELS[chosen[0]]))
+    selected = [simulated[key] for key in by_id.get(id, list(simulated))]
+    value = fmean(selected) if id in ("6c-time", "6d-time", "time-average") else max(selected)
+    return SimulatedValue(value, _note(simulated, papers), _cause(training, PANELS[panels_of_id[0]]))
 
 
 @simulates("6a-operations")
@@ -81,8 +81,8 @@ def operations(training: SavedResults) -> SimulatedValue:
         label: [_compressions(training, PANELS["6a"], label, scheme) for scheme in (CSWAP, ORACLE)]
         for label in NETWORKS
     }
-    same = all(ours == free for ours, free in counts.values())
-    text = ", ".join(f"{label} {ours} of {free}" for label, (ours, free) in counts.items())
+    same = all(cswap == free for cswap, free in counts.values())
+    text = ", ".join(f"{label} {cswap} of {free}" for label, (cswap, free) in counts.items())
     return SimulatedValue("as many" if same else "fewer", note=text, cause=f"compressed, of the oracle's: {text}")
 
 
@@ -92,51 +92,51 @@ def _compressions(training: SavedResults, case: Case, label: str, scheme: str) -
 
 
 @simulates("6a-oracle")
-def against_the_oracle(training: SavedResults) -> SimulatedValue:
+def relative_to_the_oracle(training: SavedResults) -> SimulatedValue:
     case = PANELS["6a"]
     free = times_ms(training, case, ORACLE)
-    ours = {k: 100 * (v / free[k] - 1) for k, v in times_ms(training, case, CSWAP).items()}
+    simulated = {k: 100 * (v / free[k] - 1) for k, v in times_ms(training, case, CSWAP).items()}
     papers = {k: 100 * (v / free[k] - 1) for k, v in times_ms(training, case, CSWAP, PAPER).items()}
     return SimulatedValue(
-        max(ours.values()), _note(ours, papers), f"our kernels take at most {max(ours.values()):.0f} %"
+        max(simulated.values()),
+        _note(simulated, papers),
+        f"the simulated kernels take at most {max(simulated.values()):.0f} %",
     )
 
 
 @simulates("transfer-alexnet", "transfer-plain20", "transfer-others")
 def transfers(training: SavedResults, id: str) -> SimulatedValue:
     results = {label: result(training, PANELS["6a"], label, BELOW) for label in NETWORKS}
-    shares = {label: 100 * one["stall_ms"] / one["time_ms"] for label, one in results.items()}
+    percents = {label: 100 * one["stall_ms"] / one["time_ms"] for label, one in results.items()}
     named = {"transfer-alexnet": "AlexNet", "transfer-plain20": "Plain20"}
     if id in named:
-        value, needed = shares[named[id]], _most_computing(results[named[id]], reported_value(id))
+        value, needed = percents[named[id]], _max_computing(results[named[id]], reported_value(id))
     else:
         others = {label: one for label, one in results.items() if label not in named.values()}
-        value, needed = max(shares[label] for label in others), _least_computing(others, reported_value(id))
-    return SimulatedValue(
-        value, format_by_network(shares), f"time that waits for copies: {format_by_network(shares)}; {needed}"
-    )
+        value, needed = max(percents[label] for label in others), _min_computing(others, reported_value(id))
+    return SimulatedValue(value, format_by_network(percents), f"stall time: {format_by_network(percents)}; {needed}")
 
 
-def _most_computing(one: Result, percent: float) -> str:
-    """What a reported share of transfers leaves for computing."""
+def _max_computing(one: Result, percent: float) -> str:
+    """Return the computing time that a reported percentage of transfers implies."""
     copies, computing = _copies_ms(one), one["compute_ms"]
     apart = 100 * copies / (copies + computing)
     return (
-        f"its copies take {copies:.0f} ms beside {computing:.0f} of computing: {apart:.0f} % "
+        f"its copies take {copies:.0f} ms next to {computing:.0f} of computing: {apart:.0f} % "
         f"if nothing overlapped; {percent:.0f} % need at most {copies * (100 / percent - 1) / computing:.2f} of that "
         "computing"
     )
 
 
-def _least_computing(results: Mapping[str, Result], percent: float) -> str:
-    """How much longer computing has to take for a smaller share of transfers, however well they overlap."""
-    found = []
+def _min_computing(results: Mapping[str, Result], percent: float) -> str:
+    """Return how much longer computing has to take for a smaller percentage of transfers, with perfect overlap."""
+    texts = []
     for label, one in results.items():
         copies, computing = _copies_ms(one), one["compute_ms"]
         least = copies * (1 - percent / 100) / computing
         if least > 1:
-            found.append(f"{label} {least:.1f} times (copies {copies:.0f} ms, computing {computing:.0f})")
-    return f"for {percent:.0f} %, however well copies overlap, computing would have to take longer: {', '.join(found)}"
+            texts.append(f"{label} {least:.1f} times (copies {copies:.0f} ms, computing {computing:.0f})")
+    return f"for {percent:.0f} %, however well copies overlap, computing would have to take longer: {', '.join(texts)}"
 
 
 def _copies_ms(one: Result) -> float:
@@ -174,12 +174,14 @@ def plain20(training: SavedResults) -> SimulatedValue:
 @simulates("latency-v100", "latency-2080ti")
 def latency(training: SavedResults, id: str) -> SimulatedValue:
     panels = ("6a", "6c") if id == "latency-v100" else ("6b", "6d")
-    found = {}
+    by_network = {}
     for panel in panels:
         for label in times_ms(training, PANELS[panel], BELOW):
             swap = [_swapping_ms(training, PANELS[panel], label, scheme) for scheme in (BELOW, CSWAP)]
-            found[f"{label} {panel}"] = 100 * (1 - swap[1] / swap[0]) if swap[0] else 0.0
-    return SimulatedValue(max(found.values()), format_by_network(found), f"{_UNPUBLISHED}: {format_by_network(found)}")
+            by_network[f"{label} {panel}"] = 100 * (1 - swap[1] / swap[0]) if swap[0] else 0.0
+    return SimulatedValue(
+        max(by_network.values()), format_by_network(by_network), f"{_UNPUBLISHED}: {format_by_network(by_network)}"
+    )
 
 
 def _swapping_ms(training: SavedResults, case: Case, label: str, scheme: str) -> float:
@@ -188,15 +190,15 @@ def _swapping_ms(training: SavedResults, case: Case, label: str, scheme: str) ->
 
 
 @simulates("7-v100", "7-2080ti", "7-v100-most", "7-2080ti-most", "7-plain20")
-def against_static(training: SavedResults, id: str) -> SimulatedValue:
+def relative_to_static(training: SavedResults, id: str) -> SimulatedValue:
     panels = ("6b", "6d") if "2080ti" in id else ("6a", "6c")
-    ours, papers = (faster_than_static(training, panels, *source) for source in ((), (PAPER,)))
-    note = _note(ours, papers)
+    simulated, papers = (faster_than_static(training, panels, *source) for source in ((), (PAPER,)))
+    note = _note(simulated, papers)
     if id == "7-plain20":
-        same = all(abs(v) < 1 for k, v in ours.items() if k.startswith("Plain20"))
+        same = all(abs(v) < 1 for k, v in simulated.items() if k.startswith("Plain20"))
         return SimulatedValue("the same" if same else "faster", note, note)
-    kept = [value for key, value in ours.items() if not key.startswith("Plain20")]
-    value = max(kept) if id.endswith("most") else fmean(kept)
+    selected = [value for key, value in simulated.items() if not key.startswith("Plain20")]
+    value = max(selected) if id.endswith("most") else fmean(selected)
     others = [value for key, value in papers.items() if not key.startswith("Plain20")]
     return SimulatedValue(
         value, note,
@@ -207,9 +209,9 @@ def against_static(training: SavedResults, id: str) -> SimulatedValue:
 
 def faster_than_static(training: SavedResults, panels: tuple[str, ...], *source: str) -> dict[str, float]:
     """How much less time CSWAP takes than static compression, in per cent."""
-    found: dict[str, float] = {}
+    percents: dict[str, float] = {}
     for panel in panels:
-        ours = times_ms(training, PANELS[panel], CSWAP, *source)
+        simulated = times_ms(training, PANELS[panel], CSWAP, *source)
         static = times_ms(training, PANELS[panel], STATIC, *source)
-        found |= {f"{label} {panel}": 100 * (1 - ours[label] / static[label]) for label in ours}
-    return found
+        percents |= {f"{label} {panel}": 100 * (1 - simulated[label] / static[label]) for label in simulated}
+    return percents

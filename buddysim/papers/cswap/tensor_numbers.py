@@ -1,4 +1,4 @@
-"""What the CSWAP paper says of tensors: their number, sizes and sparsities, and of its machines."""
+"""Values of the CSWAP paper on tensors (number, sizes, sparsities) and on its machines."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _MIB = 2**20
 
 @simulates("cswap-largest", "cswap-smallest")
 def sizes(training: SavedResults, id: str) -> SimulatedValue:
-    found = [one.byte_count / _MIB for one in decisions(*VGG16)]
-    return SimulatedValue(max(found) if id.endswith("largest") else min(found))
+    sizes_mib = [one.byte_count / _MIB for one in decisions(*VGG16)]
+    return SimulatedValue(max(sizes_mib) if id.endswith("largest") else min(sizes_mib))
 
 
 @simulates("cswap-tensors")
@@ -35,21 +35,21 @@ def tensors(training: SavedResults) -> SimulatedValue:
 def maps_over_weights(training: SavedResults) -> SimulatedValue:
     network = Network.load("vgg16")
     weights = sum(network.layer_parameter_bytes(layer.index) for layer in network.layers)
-    maps = sum(network.output_bytes(owner, 256) for owner in network.buffers)
+    feature_map_bytes = sum(network.output_bytes(owner, 256) for owner in network.buffers)
     every = sum(network.output_bytes(layer.index, 256) for layer in network.layers)
     return SimulatedValue(
-        maps / weights,
+        feature_map_bytes / weights,
         note=f"ReLU in place; {every / weights:.0f} if each layer's output counts",
-        cause=f"{maps / 2**30:.1f} GiB of maps over {weights / 2**30:.2f} GiB of weights",
+        cause=f"{feature_map_bytes / 2**30:.1f} GiB of feature maps over {weights / 2**30:.2f} GiB of weights",
     )
 
 
 def sparsities(label: str) -> list[float]:
     """Sparsity of a tensor of VGG16 in per cent, by epoch of our training."""
-    found = []
+    percents = []
     for epoch in epochs("VGG16"):
-        found += [100 * d.sparsity for d in decisions(*VGG16, epoch=epoch) if TENSORS[d.layer.name] == label]
-    return found
+        percents += [100 * d.sparsity for d in decisions(*VGG16, epoch=epoch) if TENSORS[d.layer.name] == label]
+    return percents
 
 
 @simulates("cswap-sparsity-range")
@@ -60,14 +60,15 @@ def sparsity_range(training: SavedResults) -> SimulatedValue:
 
 @simulates("cswap-relu4", "cswap-relu7", "8-max4")
 def sparsity_of(training: SavedResults, id: str) -> SimulatedValue:
-    found = sparsities({"cswap-relu4": "ReLU4", "cswap-relu7": "ReLU7", "8-max4": "MAX4"}[id])
+    percents = sparsities({"cswap-relu4": "ReLU4", "cswap-relu7": "ReLU7", "8-max4": "MAX4"}[id])
     if id == "8-max4":
-        return SimulatedValue(max(found), note=training_text("VGG16"))
+        return SimulatedValue(max(percents), note=training_text("VGG16"))
     if id == "cswap-relu4":
-        return SimulatedValue((found[0], found[-1]), note=training_text("VGG16"))
-    top = int(np.argmax(found))
+        return SimulatedValue((percents[0], percents[-1]), note=training_text("VGG16"))
+    top = int(np.argmax(percents))
     return SimulatedValue(
-        f"{found[0]:.0f} %, at most {found[top]:.0f} % at epoch {epochs('VGG16')[top]:g}, {found[-1]:.0f} % at last"
+        f"{percents[0]:.0f} %, at most {percents[top]:.0f} % at epoch {epochs('VGG16')[top]:g}, {percents[-1]:.0f} % "
+        "at last"
     )
 
 
@@ -86,9 +87,9 @@ def links(training: SavedResults, id: str) -> SimulatedValue:
 @simulates("index-zvc", "index-csr")
 def index(training: SavedResults, id: str) -> SimulatedValue:
     words = synthetic_words(_MIB, 0.5)
-    kept = 4 * int(np.count_nonzero(words))
+    nonzero_bytes = 4 * int(np.count_nonzero(words))
     if id == "index-csr":
         return SimulatedValue(
-            100 * kept / words.nbytes, note="a column index of 4 B for each word kept, as the paper counts"
+            100 * nonzero_bytes / words.nbytes, note="a column index of 4 B for each nonzero word, as the paper counts"
         )
-    return SimulatedValue(100 * (len(compress(words, "zvc", window=4096)) - kept) / words.nbytes)
+    return SimulatedValue(100 * (len(compress(words, "zvc", window=4096)) - nonzero_bytes) / words.nbytes)

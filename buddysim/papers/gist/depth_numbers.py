@@ -52,7 +52,7 @@ def largest(depth: int, scheme: str) -> LargestBatch:
 
 
 def speedup_percent(depth: int) -> float:
-    """By how much faster a sample is trained in the larger minibatch."""
+    """Return the speedup of training a sample in the larger minibatch, per cent."""
     base, encoded = (largest(depth, scheme) for scheme in SCHEMES)
     return 100 * (base.sample_ps / encoded.sample_ps - 1)
 
@@ -66,26 +66,26 @@ def batches_text() -> str:
 
 @simulates("resnet1202-speedup")
 def resnet1202(training: SavedResults) -> SimulatedValue:
-    found = ", ".join(f"ResNet-{depth} {speedup_percent(depth):.1f}" for depth in DEPTHS)
+    text = ", ".join(f"ResNet-{depth} {speedup_percent(depth):.1f}" for depth in DEPTHS)
     return SimulatedValue(
         speedup_percent(1202),
-        note=f"FP16, the safest format; {found}; minibatches {batches_text()}",
+        note=f"FP16, the safest format; {text}; minibatches {batches_text()}",
         cause=cause(),
     )
 
 
 @simulates("resnet-order")
 def resnet_order(training: SavedResults) -> SimulatedValue:
-    found = [speedup_percent(depth) for depth in DEPTHS]
-    grows = found == sorted(found) and found[0] > 0
+    speedups = [speedup_percent(depth) for depth in DEPTHS]
+    grows = speedups == sorted(speedups) and speedups[0] > 0
     text = (
         str(reported_value("resnet-order"))
         if grows
         else "grows, but is no speedup"
-        if found == sorted(found)
+        if speedups == sorted(speedups)
         else "falls"
     )
-    return SimulatedValue(text, note=", ".join(f"{amount:.1f}" for amount in found), cause=cause())
+    return SimulatedValue(text, note=", ".join(f"{amount:.1f}" for amount in speedups), cause=cause())
 
 
 def cause() -> str:

@@ -22,28 +22,28 @@ _SIDE = 64
 def binarize_ratios(training: SavedResults, id: str) -> SimulatedValue:
     windows = Windows(_SIDE, _SIDE, _SIDE // 2, _SIDE // 2, (2, 2), (2, 2))
     values = np.random.default_rng(1).standard_normal((8, _SIDE, _SIDE), np.float32)
-    bits, places = binarize.encode(values).nbytes, binarize.max_positions(values, windows).nbytes
+    bits, positions = binarize.encode(values).nbytes, binarize.max_positions(values, windows).nbytes
     pooled = values.nbytes // 4
     amount = {
         "binarize-relu": values.nbytes / bits,
-        "binarize-pool": pooled / places,
-        "binarize-both": values.nbytes / (bits + places),
+        "binarize-pool": pooled / positions,
+        "binarize-both": values.nbytes / (bits + positions),
     }[id]
     return SimulatedValue(
-        amount, note="windows of 2 x 2; the ReLU output over both codes" if id.endswith("both") else ""
+        amount, note="windows of 2 x 2; the ReLU output over both payloads" if id.endswith("both") else ""
     )
 
 
 @simulates("pool-windows")
 def pool_windows(training: SavedResults) -> SimulatedValue:
-    found = []
+    ratios = []
     for label in ("VGG16", "AlexNet"):
         layers = network(label).layers
         pools = [layer for layer in layers if layer.kind == "maxpool"]
         before = sum(layers[pool.inputs[0]].output_elements for pool in pools)
-        found.append(before / sum(pool.output_elements for pool in pools))
+        ratios.append(before / sum(pool.output_elements for pool in pools))
     return SimulatedValue(
-        (found[0], found[1]),
+        (ratios[0], ratios[1]),
         note="the paper takes the window's 9 elements; AlexNet's windows of 3 x 3 are 2 apart",
         cause="windows of 3 x 3 with a stride of 2 leave one element in 4 to 4.7, not in 9: 9 would need a stride of 3",
     )
@@ -57,7 +57,7 @@ def largest_window(training: SavedResults) -> SimulatedValue:
 
 @simulates("csr-4-byte", "csr-1-byte")
 def csr_threshold(training: SavedResults, id: str) -> SimulatedValue:
-    """By encoding maps with more and more zeros."""
+    """Encode feature maps with more and more zeros."""
     index_bytes, count = int(id[4]), 256 * 100
     for zeros in range(0, count, count // 1000):
         values = np.ones(count, np.float32)
@@ -85,35 +85,35 @@ def per_word(training: SavedResults) -> SimulatedValue:
 
 @simulates("example-before", "example-after", "example-stashed", "example-immediate")
 def example(training: SavedResults, id: str) -> SimulatedValue:
-    stashed, others = worked_example()
-    totals, kept = [], []
-    for x in stashed:
+    variants, others = worked_example()
+    totals, stashed = [], []
+    for x in variants:
         program = program_of(*x, *others)
         groups = StaticGroups().allocate(program, None)
         totals.append(groups.high_water)
-        kept.append(max(size for size, first, last in x if last - first > 5))
-    passing = [total - size for total, size in zip(totals, kept, strict=True)]
+        stashed.append(max(size for size, first, last in x if last - first > 5))
+    passing = [total - size for total, size in zip(totals, stashed, strict=True)]
     amounts = {"example-before": totals[0], "example-after": totals[1]}
     if id in amounts:
         return SimulatedValue(float(amounts[id]))
-    return SimulatedValue(tuple(map(float, kept if id == "example-stashed" else passing)))
+    return SimulatedValue(tuple(map(float, stashed if id == "example-stashed" else passing)))
 
 
-Life = tuple[int, int, int]
+Lifetime = tuple[int, int, int]
 
 
-def worked_example() -> tuple[tuple[list[Life], list[Life]], list[Life]]:
-    """Fig. 7 in MB: X as it is, X around its uses and its code in between; A to D. Sizes, first and last steps."""
+def worked_example() -> tuple[tuple[list[Lifetime], list[Lifetime]], list[Lifetime]]:
+    """Fig. 7 in MB: X as it is, X around its uses and its payload in between; A to D. Sizes, first and last steps."""
     return ([(10, 0, 11)], [(10, 0, 1), (2, 1, 10), (10, 10, 11)]), [(8, 2, 3), (6, 4, 5), (7, 6, 7), (5, 8, 9)]
 
 
-def program_of(*lives: Life) -> Program:
+def program_of(*lifetimes: Lifetime) -> Program:
     """A program of tensors with these sizes, first and last steps."""
-    tensors = tuple(Tensor(n, 1, "feature_maps", size, "features") for n, (size, _, _) in enumerate(lives))
+    tensors = tuple(Tensor(n, 1, "feature_maps", size, "features") for n, (size, _, _) in enumerate(lifetimes))
     steps = []
-    for index in range(max(last for _, _, last in lives) + 1):
-        allocate = tuple(n for n, (_, first, _) in enumerate(lives) if first == index)
-        release = tuple(n for n, (_, _, last) in enumerate(lives) if last == index)
+    for index in range(max(last for _, _, last in lifetimes) + 1):
+        allocate = tuple(n for n, (_, first, _) in enumerate(lifetimes) if first == index)
+        release = tuple(n for n, (_, _, last) in enumerate(lifetimes) if last == index)
         steps.append(Step(index, 1, "forward", 0, "features", allocate=allocate, release=release))
     return Program(tuple(steps), tensors, (), ())
 

@@ -1,6 +1,6 @@
-"""Accuracy of a network trained with rounded maps, against single precision: paired seeds on Fashion-MNIST.
+"""Accuracy of a network trained with rounded feature maps and with single precision: paired seeds on Fashion-MNIST.
 
-``python tools/measure_gist_accuracy.py`` trains and writes what `buddysim.training.schemes` reads; what is there isn't
+``python tools/measure_gist_accuracy.py`` trains and writes what `buddysim.training.schemes` reads; stored runs are not
 trained again. The paper trains for ImageNet; formats that a small network bears need not be those of a large one.
 """
 
@@ -28,7 +28,7 @@ DATA = "Fashion-MNIST (every other row and column of pixels)"
 
 
 def train(condition: str, seed: int, iterations: int) -> dict[str, float]:
-    """Trains once: accuracy on the test set in per cent, and how much less autograd held.
+    """Train once: return the test accuracy in per cent, and raw over stored bytes of autograd.
 
     Parameters
     ----------
@@ -78,10 +78,10 @@ def _network(torch: Any) -> Any:
 @simulates("formats", "all-fp16")
 def formats(training: SavedResults, id: str) -> SimulatedValue:
     kind = "delayed" if id == "formats" else "uniform"
-    found = {name: difference_text(name) for name in CONDITIONS if name.startswith(kind)}
+    differences = {name: difference_text(name) for name in CONDITIONS if name.startswith(kind)}
     return SimulatedValue(
-        "; ".join(f"{name.partition('-')[2].upper()} {text}" for name, text in found.items()),
-        note=f"points against FP32, five seeds, 95 % interval: {about()}",
+        "; ".join(f"{name.partition('-')[2].upper()} {text}" for name, text in differences.items()),
+        note=f"difference to FP32 in points, five seeds, 95 % interval: {about()}",
     )
 
 

@@ -1,4 +1,4 @@
-"""How much longer an iteration takes: with encodings, vDNN, naive swapping."""
+"""Slowdown of an iteration: with encodings, vDNN, naive swapping."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ _CODECS = (
 )
 
 
-def slowdowns(scheme: Callable[[str], str], against: str = "gist-base") -> dict[str, float]:
+def slowdowns(scheme: Callable[[str], str], baseline: str = "gist-base") -> dict[str, float]:
     """By the paper's name of the network, in per cent."""
-    return {label: slowdown_percent(label, scheme(label), against) for label in NETWORKS}
+    return {label: slowdown_percent(label, scheme(label), baseline) for label in NETWORKS}
 
 
 def of(scheme: str) -> dict[str, float]:
-    """The same of one scheme; swapping is held against the same algorithms without it."""
+    """Return the slowdowns of one scheme; swapping is compared with the same algorithms without it."""
     return slowdowns(lambda label: scheme, "baseline-m" if scheme in ("vdnn-all-m", "naive-swap") else "gist-base")
 
 
 @simulates("overhead-lossless", "overhead-lossy", "overhead-vgg16", "ssdc-slower", "dpr-slower")
 def overhead(training: SavedResults, id: str) -> SimulatedValue:
-    found = {
+    by_network = {
         "overhead-lossless": lambda: of("gist-lossless"),
         "overhead-lossy": lambda: slowdowns(lossy),
         "overhead-vgg16": lambda: slowdowns(lossy),
         "ssdc-slower": lambda: of("gist-ssdc"),
         "dpr-slower": lambda: slowdowns(lambda label: lossy(label).replace("gist-", "gist-dpr-")),
     }[id]()
-    amount = found["VGG16"] if id == "overhead-vgg16" else fmean(found.values())
-    return SimulatedValue(amount, note=format_by_network(found, "{:.1f}"), cause=_CODECS)
+    amount = by_network["VGG16"] if id == "overhead-vgg16" else fmean(by_network.values())
+    return SimulatedValue(amount, note=format_by_network(by_network, "{:.1f}"), cause=_CODECS)
 
 
 @simulates("swap-average", "vdnn-average", "vdnn-inception")
 def swapping(training: SavedResults, id: str) -> SimulatedValue:
-    found = of("naive-swap" if id.startswith("swap") else "vdnn-all-m")
+    by_network = of("naive-swap" if id.startswith("swap") else "vdnn-all-m")
     return SimulatedValue(
-        found["Inception"] if id == "vdnn-inception" else fmean(found.values()),
-        note=f"X of all feature layers, at 12.8 GB/s: {format_by_network(found, '{:.1f}')}",
+        by_network["Inception"] if id == "vdnn-inception" else fmean(by_network.values()),
+        note=f"X of all feature layers, at 12.8 GB/s: {format_by_network(by_network, '{:.1f}')}",
         cause=_swapped(),
     )
 
@@ -56,9 +56,10 @@ def _swapped() -> str:
             kind = outcome.network.layers[task.layer].kind
             moved[kind] = moved.get(kind, 0) + task.byte_count
     known = sum(moved.get(kind, 0) for kind in ("conv", "maxpool", "avgpool", "relu"))
-    share = 100 * (1 - known / sum(moved.values()))
+    percent = 100 * (1 - known / sum(moved.values()))
     return (
-        f"{share:.0f} % of what Inception v3 moves here is X of concatenations and batch normalisations, which vDNN's "
+        f"{percent:.0f} % of what Inception v3 moves here is X of concatenations and batch normalisations, which "
+        "vDNN's "
         "paper doesn't have"
     )
 
@@ -77,12 +78,12 @@ def order(training: SavedResults) -> SimulatedValue:
 
 @simulates("binarize-faster", "both-against-ssdc", "inplace-speed")
 def single(training: SavedResults, id: str) -> SimulatedValue:
-    found = {
+    by_network = {
         "binarize-faster": lambda: of("gist-binarize"),
         "both-against-ssdc": lambda: slowdowns(lambda label: "gist-ssdc-binarize", "gist-ssdc"),
         "inplace-speed": lambda: of("gist-inplace"),
     }[id]()
-    mean = fmean(found.values())
+    mean = fmean(by_network.values())
     faster = "faster than SSDC alone" if id == "both-against-ssdc" else "faster than the baseline"
     text = "as the baseline" if abs(mean) < 0.05 else faster if mean < 0 else "slower"
-    return SimulatedValue(text, note=f"slowdown in per cent: {format_by_network(found, '{:.1f}')}")
+    return SimulatedValue(text, note=f"slowdown in per cent: {format_by_network(by_network, '{:.1f}')}")

@@ -1,4 +1,4 @@
-"""Footprints of maps: what they are made of, and how far Gist's encodings reduce them."""
+"""Footprints of feature maps: their parts, and their reduction by Gist's encodings (MFR)."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ _LOSSLESS = "gist-lossless"
 
 
 def stashed(outcome: IterationOutcome) -> dict[int, int]:
-    """Bytes of each stashed map or code of a map, by the layer that owns it; masks and places aren't maps."""
+    """Bytes of each stashed or encoded feature map, by owning layer, without masks and positions."""
     owners = set(outcome.network.buffers)
-    found: dict[int, int] = {}
+    bytes_by_layer: dict[int, int] = {}
     for tensor in outcome.program.tensors:
         own = outcome.network.output_bytes(tensor.layer, outcome.batch)
         is_map = tensor.kind == "encoded_maps" or tensor.byte_count == own
         if tensor.layer in owners and outcome.program.stashed(tensor.number) and is_map:
-            found[tensor.layer] = tensor.byte_count
-    return found
+            bytes_by_layer[tensor.layer] = tensor.byte_count
+    return bytes_by_layer
 
 
 def by_category(outcome: IterationOutcome) -> dict[Category, int]:
-    """Bytes of the stashed maps, or of their codes, by the category of the map."""
+    """Return the bytes of stashed or encoded feature maps, by category."""
     category = categories(outcome.network)
     sums: dict[Category, int] = {"relu-pool": 0, "relu-conv": 0, "others": 0}
     for owner, byte_count in stashed(outcome).items():
@@ -59,13 +59,13 @@ def immediate(outcome: IterationOutcome) -> int:
 
 
 def parts_gib(label: str, scheme: str) -> dict[str, float]:
-    """Memory by what it is for, stashed maps sharing nothing (Figs. 1, 10 and 13)."""
+    """Return memory by purpose; stashed feature maps share no memory (Figs. 1, 10 and 13)."""
     outcome = run(label, scheme, "investigation")
     held = {name: float(amount) for name, amount in by_category(outcome).items()}
     rest = outcome.footprint_bytes - sum(held.values()) - immediate(outcome)
     return {
         **{name: amount / GIB for name, amount in held.items()},
-        "masks and places": rest / GIB,
+        "masks and positions": rest / GIB,
         "immediate": immediate(outcome) / GIB,
     }
 
@@ -83,23 +83,23 @@ def share_of_maps(training: SavedResults, id: str) -> SimulatedValue:
 
 @simulates("stashed-first")
 def stashed_first(training: SavedResults) -> SimulatedValue:
-    shares = {}
+    parts = {}
     for label in ("VGG16", "Inception"):
         outcome = run(label, "gist-base", "investigation")
-        shares[label] = sum(stashed(outcome).values()), immediate(outcome), 2 * outcome.network.parameter_bytes()
-    found = all(kept > passing > weights for kept, passing, weights in shares.values())
+        parts[label] = sum(stashed(outcome).values()), immediate(outcome), 2 * outcome.network.parameter_bytes()
+    is_ordered = all(stashed_bytes > passing > weights for stashed_bytes, passing, weights in parts.values())
     amounts = "; ".join(
-        f"{label} " + " / ".join(f"{byte_count / GIB:.2f}" for byte_count in share) for label, share in shares.items()
+        f"{label} " + " / ".join(f"{byte_count / GIB:.2f}" for byte_count in sizes) for label, sizes in parts.items()
     )
     return SimulatedValue(
-        str(reported_value("stashed-first")) if found else "another order",
+        str(reported_value("stashed-first")) if is_ordered else "another order",
         note=f"stashed / immediate / weights, GiB: {amounts}",
     )
 
 
 @simulates("relu-pool-vgg16", "relu-conv-vgg16", "relu-vgg16")
 def shares_of_stashed(training: SavedResults, id: str) -> SimulatedValue:
-    """The text counts ReLU outputs; pooled maps that CONV layers read come on top of them in Fig. 3's category."""
+    """The text counts ReLU outputs; Fig. 3's category also has pooled feature maps that CONV layers read."""
     outcome = run("VGG16", "gist-base", "investigation")
     category, network = categories(outcome.network), outcome.network
     sums = {"ReLU-Pool": 0, "ReLU-Conv": 0, "Pool-Conv": 0, "others": 0}
@@ -109,11 +109,11 @@ def shares_of_stashed(training: SavedResults, id: str) -> SimulatedValue:
             category[owner], "others"
         )
         sums[name] += byte_count
-    shares = {name: 100 * amount / sum(sums.values()) for name, amount in sums.items()}
-    wanted = {"relu-pool-vgg16": ("ReLU-Pool",), "relu-conv-vgg16": ("ReLU-Conv",)}
+    percents = {name: 100 * amount / sum(sums.values()) for name, amount in sums.items()}
+    category_names = {"relu-pool-vgg16": ("ReLU-Pool",), "relu-conv-vgg16": ("ReLU-Conv",)}
     return SimulatedValue(
-        sum(shares[name] for name in wanted.get(id, ("ReLU-Pool", "ReLU-Conv"))),
-        note=format_by_network(shares, "{:.1f}"),
+        sum(percents[name] for name in category_names.get(id, ("ReLU-Pool", "ReLU-Conv"))),
+        note=format_by_network(percents, "{:.1f}"),
     )
 
 
@@ -130,11 +130,11 @@ def largest_batch(training: SavedResults, id: str) -> SimulatedValue:
 
 
 def average(scheme: Callable[[str], str], allocator: str = "static", decoded: bool = True) -> SimulatedValue:
-    """The mean MFR of the networks; its cause, where it is off, is how much less is shared in the paper's baseline."""
-    found = {label: mfr(label, scheme(label), allocator, decoded) for label in NETWORKS}
+    """The mean MFR of the networks; its cause, where it is off, is how much less memory the paper's baseline shares."""
+    by_network = {label: mfr(label, scheme(label), allocator, decoded) for label in NETWORKS}
     return SimulatedValue(
-        fmean(found.values()),
-        note=format_by_network(found, "{:.2f}") + swept(lambda density: fmean(
+        fmean(by_network.values()),
+        note=format_by_network(by_network, "{:.2f}") + swept(lambda density: fmean(
             mfr(label, scheme(label), allocator, decoded, density) for label in NETWORKS
         )),
         cause=cause(),
@@ -143,20 +143,21 @@ def average(scheme: Callable[[str], str], allocator: str = "static", decoded: bo
 
 @cache
 def cause() -> str:
-    """Why footprints are off: the share of stashed maps, from the paper's two numbers of AlexNet and here."""
+    """Explain errors of footprints: AlexNet's stashed feature maps in per cent, of the paper and simulated."""
     fp16, fp8 = reported_value("dpr16-alexnet"), reported_value("dpr8-alexnet")
-    theirs = 100 * (1 / fp16 - 1 / fp8) / (1 / 2 - 1 / 4)  # both formats add the same decoded copies
-    ours = stashed_percent("AlexNet")
+    reported = 100 * (1 / fp16 - 1 / fp8) / (1 / 2 - 1 / 4)  # both formats add the same decoded copies
+    simulated = stashed_percent("AlexNet")
     return (
-        f"AlexNet's {fp16} in FP16 and {fp8} in FP8 imply that {theirs:.0f} % of the paper's footprint are stashed "
-        f"maps; ours has {ours:.0f} %, and what is consumed at once, which in-place ReLU and dynamic allocation "
+        f"AlexNet's {fp16} in FP16 and {fp8} in FP8 imply that {reported:.0f} % of the paper's footprint are stashed "
+        f"feature maps; simulated: {simulated:.0f} %, and what is consumed at once, which in-place ReLU and dynamic "
+        "allocation "
         "reduce, weighs more; which AlexNet CNTK trained isn't said (its examples have one with LRN before pooling, "
-        "where Binarize would find next to nothing, and an older one without, as ours)"
+        "where Binarize would find next to nothing, and an older one without, as simulated)"
     )
 
 
 def stashed_percent(label: str) -> float:
-    """The share of stashed maps, which share nothing, in all that counts."""
+    """Return the percentage of stashed feature maps, which share no memory, of the footprint."""
     outcome = run(label, "gist-base", "investigation")
     return 100 * sum(stashed(outcome).values()) / outcome.footprint_bytes
 
@@ -203,11 +204,12 @@ def singles(training: SavedResults, id: str) -> SimulatedValue:
 def _bound(label: str) -> str:
     """What dynamic allocation can't go below, of CNTK's static one."""
     static, fixed = run(label, "gist-base"), run(label, "gist-base", "investigation")
-    kept = sum(stashed(fixed).values())
+    stashed_bytes = sum(stashed(fixed).values())
     return (
-        f"all {kept / GIB:.2f} GiB of its stashed maps live at once when the backward part begins, "
-        f"{static.footprint_bytes / kept:.2f}x below CNTK's static {static.footprint_bytes / GIB:.2f}: the paper's "
-        "number leaves next to nothing for gradient maps beside them; neither the layers of its OverFeat nor the steps "
+        f"all {stashed_bytes / GIB:.2f} GiB of its stashed feature maps live at once when the backward part begins, "
+        f"{static.footprint_bytes / stashed_bytes:.2f}x below CNTK's static {static.footprint_bytes / GIB:.2f}: the "
+        "paper's "
+        "number leaves next to nothing for gradient maps in addition; neither the layers of its OverFeat nor the steps "
         "of its simulated allocation are published"
     )
 
@@ -240,32 +242,34 @@ def alexnet(training: SavedResults, id: str) -> SimulatedValue:
 
 
 def binarize_ratios() -> dict[str, float]:
-    """ReLU outputs that only max pools read, over their bits and places, by network."""
-    found = {}
+    """ReLU outputs that only max pools read, over their bits and positions, by network."""
+    by_network = {}
     for label in NETWORKS:
         outcome = run(label, "gist-binarize", "investigation")
         category = categories(outcome.network)
         owners = [owner for owner in outcome.plan.stash if category[owner] == "relu-pool"]
         raw = sum(outcome.network.output_bytes(owner, outcome.batch) for owner in owners)
         pools = {pool.index for owner in owners for pool in readers(outcome.network, owner)}
-        kept = sum(stashed(outcome)[owner] for owner in owners) + sum(outcome.plan.saved_bytes[pool] for pool in pools)
-        found[label] = raw / kept
-    return found
+        stashed_bytes = sum(stashed(outcome)[owner] for owner in owners) + sum(
+            outcome.plan.saved_bytes[pool] for pool in pools
+        )
+        by_network[label] = raw / stashed_bytes
+    return by_network
 
 
 def ssdc_ratios() -> dict[str, float]:
     """Maps that SSDC takes over their rows, by network."""
-    found = {}
+    by_network = {}
     for label in NETWORKS:
         before, after = (
             by_category(run(label, one, "investigation"))["relu-conv"] for one in ("gist-base", "gist-ssdc")
         )
-        found[label] = before / after
-    return found
+        by_network[label] = before / after
+    return by_network
 
 
 def inplace_ratios(before: str = "gist-ssdc-binarize", after: str = _LOSSLESS) -> dict[str, float]:
-    """What is consumed immediately without and with ReLU in place, by network."""
+    """Return bytes consumed immediately without over with ReLU in place, by network."""
     return {
         label: immediate(run(label, before, "investigation")) / immediate(run(label, after, "investigation"))
         for label in NETWORKS
@@ -274,28 +278,29 @@ def inplace_ratios(before: str = "gist-ssdc-binarize", after: str = _LOSSLESS) -
 
 @simulates("binarize-target")
 def binarize_target(training: SavedResults) -> SimulatedValue:
-    found = binarize_ratios()
+    by_network = binarize_ratios()
     return SimulatedValue(
-        max(found.values()), note=f"ReLU outputs over bits and places: {format_by_network(found, '{:.1f}')}"
+        max(by_network.values()),
+        note=f"ReLU outputs over bits and positions: {format_by_network(by_network, '{:.1f}')}",
     )
 
 
 @simulates("ssdc-target-overfeat")
 def ssdc_target(training: SavedResults) -> SimulatedValue:
-    found = ssdc_ratios()
+    by_network = ssdc_ratios()
     return SimulatedValue(
-        found["OverFeat"],
-        note=format_by_network(found, "{:.2f}"),
+        by_network["OverFeat"],
+        note=format_by_network(by_network, "{:.2f}"),
         cause="7x needs 89 % zeros (5/4 of the density, and a pointer a row); the one density of all networks has 62 %",
     )
 
 
 @simulates("inplace-target-alexnet")
 def inplace_target(training: SavedResults) -> SimulatedValue:
-    found, alone = inplace_ratios(), inplace_ratios("gist-base", "gist-inplace")
+    by_network, alone = inplace_ratios(), inplace_ratios("gist-base", "gist-inplace")
     return SimulatedValue(
-        found["AlexNet"],
-        note=f"on top of SSDC and Binarize: {format_by_network(found, '{:.2f}')}; "
+        by_network["AlexNet"],
+        note=f"on top of SSDC and Binarize: {format_by_network(by_network, '{:.2f}')}; "
         f"alone: {format_by_network(alone, '{:.2f}')}",
         cause=cause(),
     )
@@ -305,4 +310,4 @@ def inplace_target(training: SavedResults) -> SimulatedValue:
 def dpr_target(training: SavedResults, id: str) -> SimulatedValue:
     name = "gist-dpr-fp16" if id.startswith("dpr16") else "gist-dpr-fp8"
     before, after = (sum(stashed(run("AlexNet", one, "investigation")).values()) for one in ("gist-base", name))
-    return SimulatedValue(before / after, note="maps; masks of dropout stay as they are")
+    return SimulatedValue(before / after, note="feature maps; masks of dropout are not encoded")

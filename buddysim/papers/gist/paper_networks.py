@@ -1,16 +1,16 @@
-"""The networks that the Gist paper trains, and what was chosen for them before anything was measured (reported.toml).
+"""The networks that the Gist paper trains, and the choices for them, made before anything was measured (reported.toml).
 
 Changed since, for what the sources of CNTK say (`microsoft/CNTK`, examples and ``Source/ComputationNetworkLib`` of 2016
 to 2018):
 
-- The input image counts as a map and is encoded as one (`buddysim.training.schemes._gist_maps`): networks subtract a
-  mean in a layer of their own, whose output CNTK's allocator holds throughout.
+- The input image counts as a feature map and is encoded as one (`buddysim.training.schemes._gist_maps`): networks
+  subtract a mean in a layer of their own, whose output CNTK's allocator holds throughout.
 - "Inception" is Inception v3. The paper cites GoogLeNet alone, but has it among networks of "hundreds of convolution
   layers" (II), and trains it in CNTK, whose examples have v3; v3 is also what its authors' benchmark suite (TBD, its
-  reference 51) trains in CNTK. `bn-inception`, which was chosen first, takes less than half of v3's memory and fits
+  reference 51) trains in CNTK. `bn-inception`, which was selected first, takes less than half of v3's memory and fits
   256 samples, where the paper's fits 64: that number chose the network, and is no test any more.
 - What fits is decided as CNTK would: its learner keeps a momentum for every weight (``SGD.cpp``, smoothedGradients),
-  the reader's copy of the images is kept beside the one without its mean, and CUDA offers less than 12 GiB.
+  the reader's copy of the images is stored next to the one without its mean, and CUDA offers less than 12 GiB.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ MACHINE, LIBRARY, BATCH, OPTIMIZER = "titan-x", "cudnn5", 64, "momentum"
 #: What CUDA reports of a GTX Titan X as its memory (totalGlobalMem, e.g. in issue 1294 of NVIDIA/DIGITS), in bytes; an
 #: empty context leaves 11.81 GiB of these 11.92 (TensorFlow's logs).
 OFFERED = 12_799_574_016
-#: Of every ReLU and pooled map that SSDC takes: 62 % zeros, the average of the cDMA paper's networks (cDMA IV-B).
+#: Density of every ReLU and pooled feature map that SSDC encodes: 62 % zeros, the
+#: average of the cDMA paper's networks (cDMA IV-B).
 DENSITY = 0.38
 SWEPT = (0.28, 0.48)
 GIB = 2**30
@@ -67,17 +68,17 @@ def run(
     Parameters
     ----------
     allocator, decoded : of Gist's schemes (`buddysim.training.schemes.gist`)
-    density : of every map that SSDC takes
+    density : density of every feature map that SSDC encodes
     """
     machine, cost = setting()
-    found = network(label)
+    zoo_network = network(label)
     if scheme not in gist.ENCODINGS:
         options = make_options(conv_library=LIBRARY)
-        plan = schemes.REGISTRY.find(scheme).plan(found, BATCH, machine, cost, scheme, options)
+        plan = schemes.REGISTRY.find(scheme).plan(zoo_network, BATCH, machine, cost, scheme, options)
     else:
         options = make_options(conv_library=LIBRARY, gist_allocator=allocator, decoded_copies=decoded)
-        plan = gist.encoded_plan(found, BATCH, machine, cost, scheme, options, contents(found, density))
-    return simulate_plan(found, BATCH, machine, cost, plan, options)
+        plan = gist.encoded_plan(zoo_network, BATCH, machine, cost, scheme, options, contents(zoo_network, density))
+    return simulate_plan(zoo_network, BATCH, machine, cost, plan, options)
 
 
 @cache
@@ -88,7 +89,7 @@ def setting() -> tuple[TrainingMachine, CostModel]:
 
 
 def contents(network: Network, density: float) -> Mapping[int, MapContents]:
-    """The same density for every map."""
+    """The same density for every feature map."""
     return dict.fromkeys(range(len(network.layers)), MapContents(density, density, "reported"))
 
 
@@ -99,12 +100,12 @@ def needed_bytes(training: SavedResults, label: str, batch: int) -> int:
 
 
 def mfr(label: str, scheme: str, allocator: str = "static", decoded: bool = True, density: float = DENSITY) -> float:
-    """Memory footprint ratio (Eq. 1): against CNTK's baseline, or, with the allocator ``"investigation"``, its own."""
+    """Memory footprint ratio (Eq. 1): over CNTK's baseline; with the allocator ``"investigation"``, over its own."""
     ratio = run(label, scheme, allocator, decoded, density).footprint_ratio
     assert ratio is not None
     return ratio
 
 
-def slowdown_percent(label: str, scheme: str, against: str = "gist-base") -> float:
-    """By how much longer an iteration takes."""
-    return 100 * (run(label, scheme).time_ps / run(label, against).time_ps - 1)
+def slowdown_percent(label: str, scheme: str, baseline: str = "gist-base") -> float:
+    """Return the slowdown of an iteration, per cent."""
+    return 100 * (run(label, scheme).time_ps / run(label, baseline).time_ps - 1)

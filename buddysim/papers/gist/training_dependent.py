@@ -1,4 +1,4 @@
-"""What depends on the paper's own trainings, beside ours: sparsities over time, formats that a training bears."""
+"""Values that depend on the paper's own trainings, shown with buddysim's: sparsities over time, usable formats."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from buddysim.sweep.cached_results import SavedResults
 
 
 def ssdc_ratios() -> list[tuple[int, float]]:
-    """Iteration and the ratio of SSDC, in single precision, over all ReLU and pooled maps of the features together."""
+    """Return iteration and SSDC ratio, in single precision, of all ReLU and pooled outputs of the feature layers."""
     activations = measurement()
-    maps = [n for n in shown_maps() if activations.maps[n].part == "features"]
-    found = []
+    numbers = [n for n in shown_maps() if activations.maps[n].part == "features"]
+    points = []
     for point in activations.points:
-        raw = kept = 0
-        for n in maps:
+        raw = stored = 0
+        for n in numbers:
             statistics = point.statistics(n)
             if statistics is not None:
-                elements = 1_000_000  # the same for each map: ratios of maps, not of one network's sizes
+                elements = 1_000_000  # the same for each feature map: ratios do not depend on a network's sizes
                 raw += 4 * elements
                 nonzero = round(statistics.density * elements)
-                kept += rows_bytes(elements, nonzero, 4 * nonzero)
-        found.append((point.iteration, raw / kept))
-    return found
+                stored += rows_bytes(elements, nonzero, 4 * nonzero)
+        points.append((point.iteration, raw / stored))
+    return points
 
 
 @simulates("ssdc-over-time", "ssdc-first")

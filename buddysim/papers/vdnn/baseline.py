@@ -38,12 +38,12 @@ def total(training: SavedResults, id: str) -> SimulatedValue:
     return SimulatedValue(
         rest + workspace,
         note=f"{rest:.2f} without workspace, which leaves {reported_value(id) - rest:+.2f} for the paper's; "
-        f"ours is {workspace:.2f} ({largest_workspace(result)}){with_fft_at_224(*TOTALS[id], rest + workspace)}",
+        f"simulated: {workspace:.2f} ({largest_workspace(result)}){with_fft_at_224(*TOTALS[id], rest + workspace)}",
     )
 
 
 def with_fft_at_224(name: str, batch: int, gib: float) -> str:
-    """The total where FFTs are offered for larger maps than they were timed on, if it is another."""
+    """Return the total if FFTs are offered for larger feature maps than timed ones, where it differs."""
     other = with_every_fft(name, batch, "baseline-p")["memory.baseline_bytes"] / GIB
     return f"; {other:.1f} with FFTs at 224 x 224" if other != gib else ""
 
@@ -98,18 +98,18 @@ def features(training: SavedResults, id: str) -> SimulatedValue:
     )
 
 
-def largest_step_share(result: Result) -> float:
-    """The largest share of the network-wide memory that one layer's forward step touches: X, Y, weights, workspace."""
+def largest_step_fraction(result: Result) -> float:
+    """Return the largest fraction of network-wide memory that a layer's forward step uses: X, Y, weights, workspace."""
     return float(max(map(forward_step_bytes, result["per_layer"])) / result["memory.baseline_bytes"])
 
 
 def forward_step_bytes(row: Mapping[str, Any]) -> int:
     """What a layer's forward step touches."""
-    maps = row["output_bytes"] + (0 if row["in_place"] else row["input_bytes"])
-    return int(maps + row["weights_bytes"] + row["forward_workspace_bytes"])
+    map_bytes = row["output_bytes"] + (0 if row["in_place"] else row["input_bytes"])
+    return int(map_bytes + row["weights_bytes"] + row["forward_workspace_bytes"])
 
 
-def largest_backward_share(result: Result) -> float:
+def largest_backward_fraction(result: Result) -> float:
     """The same of backward steps, which touch dX and dY as well."""
     most = max(
         2 * (row["output_bytes"] + (0 if row["in_place"] else row["input_bytes"]))
@@ -122,7 +122,8 @@ def largest_backward_share(result: Result) -> float:
 
 @simulates("unused")
 def unused(training: SavedResults) -> SimulatedValue:
-    shares = {
-        label: 100 * (1 - largest_step_share(training.result(name, batch, "baseline-p"))) for label, name, batch in SIX
+    percents = {
+        label: 100 * (1 - largest_step_fraction(training.result(name, batch, "baseline-p")))
+        for label, name, batch in SIX
     }
-    return SimulatedValue((min(shares.values()), max(shares.values())), note=format_by_network(shares))
+    return SimulatedValue((min(percents.values()), max(percents.values())), note=format_by_network(percents))

@@ -19,22 +19,22 @@ from buddysim.sweep.cached_results import Result, SavedResults
 )  # fmt: skip
 def average_saving(training: SavedResults, id: str) -> SimulatedValue:
     policy, _, kind = id.rpartition("-")
-    shares = saved_by_network(training, policy, kind)
+    percents = saved_by_network(training, policy, kind)
     others = {
         name: mean_saving(training, policy, kind, replace(TAKEN, **other))
         for name, other in OTHERS.items()
         if kind == "average" or "over_layers" not in other
     }
-    note = f"{format_by_network(shares)}; without {format_by_network(others)}"
+    note = f"{format_by_network(percents)}; without {format_by_network(others)}"
     if policy == "dyn":
-        note += f"; {if_it_offloaded(training, shares, kind)}"
-    return SimulatedValue(fmean(shares.values()), note=note)
+        note += f"; {if_it_offloaded(training, percents, kind)}"
+    return SimulatedValue(fmean(percents.values()), note=note)
 
 
-def if_it_offloaded(training: SavedResults, shares: Mapping[str, float], kind: str) -> str:
+def if_it_offloaded(training: SavedResults, percents: Mapping[str, float], kind: str) -> str:
     """What dyn's saving would be if VGG-16 (128) didn't fit without offloading, as the introduction implies."""
     conv = saved_percent(training.result("vgg19", 128, "vdnn-conv-p"), kind)
-    mean = fmean({**shares, "VGG-16 (128)": conv}.values())
+    mean = fmean({**percents, "VGG-16 (128)": conv}.values())
     return f"{mean:.0f} if VGG-16 (128) had to offload (conv(p)), as the introduction's range of 73 to 98 % implies"
 
 
@@ -82,8 +82,8 @@ def not_trainable(training: SavedResults) -> dict[str, tuple[str, int]]:
 
 @simulates("untrainable")
 def untrainable(training: SavedResults) -> SimulatedValue:
-    found = not_trainable(training)
-    return SimulatedValue(float(len(found)), note=", ".join(found))
+    untrainable_networks = not_trainable(training)
+    return SimulatedValue(float(len(untrainable_networks)), note=", ".join(untrainable_networks))
 
 
 @simulates("untrainable-range")
@@ -98,15 +98,15 @@ def untrainable_range(training: SavedResults) -> SimulatedValue:
 def six_average(training: SavedResults) -> SimulatedValue:
     networks = not_trainable(training)
     results = {label: training.result(n, b, "vdnn-dyn") for label, (n, b) in networks.items()}
-    shares = {label: saved_percent(result, "average") for label, result in results.items()}
+    percents = {label: saved_percent(result, "average") for label, result in results.items()}
     unmoved = [label for label, result in results.items() if not result["offload.bytes"]]
-    notes = [format_by_network(shares)]
+    notes = [format_by_network(percents)]
     notes += [fitted_without_offloading(training, label, *networks[label]) for label in unmoved]
-    return SimulatedValue((min(shares.values()), max(shares.values())), note="; ".join(notes))
+    return SimulatedValue((min(percents.values()), max(percents.values())), note="; ".join(notes))
 
 
 def fitted_without_offloading(training: SavedResults, label: str, name: str, batch: int) -> str:
-    """With how much workspace a network that dyn fits without offloading would need conv(p), and what that saves."""
+    """Return the workspace beyond which a network that dyn fits without offloading needs conv(p), and its saving."""
     none, conv = (training.result(name, batch, f"vdnn-{policy}-p") for policy in ("none", "conv"))
     workspace = none["memory.workspace_bytes"] / GIB
     left = (none["memory.capacity_bytes"] - none["memory.peak_bytes"]) / GIB
@@ -129,12 +129,12 @@ def deep(training: SavedResults) -> dict[str, Result]:
 @simulates("deep-gpu")
 def deep_gpu(training: SavedResults) -> SimulatedValue:
     results = deep(training)
-    held = {label: gpu_bytes(result) / GIB for label, result in results.items()}
+    gpu_gib = {label: gpu_bytes(result) / GIB for label, result in results.items()}
     features = max(used_bytes(result, "peak") for result in results.values()) / GIB
     gradients = max(result["memory.peak_bytes"] for result in results.values()) / GIB
     return SimulatedValue(
-        max(held.values()),
-        note=f"the entire network, weights once: {format_by_network(held, '{:.2f}')}; "
+        max(gpu_gib.values()),
+        note=f"the entire network, weights once: {format_by_network(gpu_gib, '{:.2f}')}; "
         f"{features:.2f} of the feature layers, "
         f"{gradients:.2f} of the entire network with the weights' gradients",
     )
@@ -147,14 +147,14 @@ def gpu_bytes(result: Result) -> int:
 
 @simulates("deep-host")
 def deep_host(training: SavedResults) -> SimulatedValue:
-    shares, both = {}, {}
+    percents, both = {}, {}
     for label, result in deep(training).items():
         host = result["host.peak_pinned_bytes"]
-        shares[label] = 100 * host / (host + gpu_bytes(result))
+        percents[label] = 100 * host / (host + gpu_bytes(result))
         both[label] = 100 * host / (host + result["memory.peak_bytes"])
     return SimulatedValue(
-        (min(shares.values()), max(shares.values())),
-        note=f"{format_by_network(shares)}; with the weights' gradients {format_by_network(both)}",
+        (min(percents.values()), max(percents.values())),
+        note=f"{format_by_network(percents)}; with the weights' gradients {format_by_network(both)}",
     )
 
 

@@ -1,4 +1,4 @@
-"""The speed of vDNN's policies (Rhu et al., MICRO 2016): of the feature-extraction layers, against the oracle's."""
+"""Performance of vDNN's policies (Rhu et al., MICRO 2016): feature-extraction layers, relative to the oracle."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ def losses(training: SavedResults, id: str) -> SimulatedValue:
     return SimulatedValue(
         amount,
         note=format_by_network(lost),
-        cause=f"of our mean loss of {fmean(lost.values()):.0f}, {algorithms:.0f} is implicit GEMM against the fastest "
-        f"algorithm, {fmean(lost.values()) - algorithms:.0f} is waiting for copies",
+        cause=f"of the simulated mean loss of {fmean(lost.values()):.0f}, {algorithms:.0f} is implicit GEMM instead "
+        "of the fastest "
+        f"algorithm, {fmean(lost.values()) - algorithms:.0f} is stalls for copies",
     )
 
 
@@ -39,13 +40,15 @@ def losses(training: SavedResults, id: str) -> SimulatedValue:
 def loss_vgg16_128(training: SavedResults) -> SimulatedValue:
     result = training.result("vgg19", 128, "vdnn-all-m")
     stalled = 100 * result["feature_layers.stall_ms"] / result["feature_layers.time_ms"]
-    return SimulatedValue(loss_percent(result), note=f"{stalled:.1f} % of its time spent waiting for copies")
+    return SimulatedValue(loss_percent(result), note=f"{stalled:.1f} % of its time are stalls for copies")
 
 
 @simulates("dyn-time")
 def dyn_time(training: SavedResults) -> SimulatedValue:
-    kept = {label: 100 - loss_percent(training.result(name, batch, "vdnn-dyn")) for label, name, batch in SIX}
-    return SimulatedValue(fmean(kept.values()), note=format_by_network(kept))
+    relative_performance = {
+        label: 100 - loss_percent(training.result(name, batch, "vdnn-dyn")) for label, name, batch in SIX
+    }
+    return SimulatedValue(fmean(relative_performance.values()), note=format_by_network(relative_performance))
 
 
 @simulates("dyn-time-worst")
@@ -58,13 +61,14 @@ def dyn_worst(training: SavedResults) -> SimulatedValue:
 def reuse(training: SavedResults, id: str) -> SimulatedValue:
     result = training.result(*(("alexnet", 128) if id == "reuse-alexnet" else ("vgg19", 64)), "oracle")
     first = next(row for row in result["per_layer"] if row["kind"] == "conv")
-    measured, ours = timed_vgg_a(), training.result("vgg11", 64, "oracle")["time_ms"]
+    measured, simulated = timed_vgg_a(), training.result("vgg11", 64, "oracle")["time_ms"]
     distance = first["reuse_distance_ms"]
     return SimulatedValue(
         distance,
         note=f"of {result['time_ms']:.0f} ms of the iteration",
-        cause=f"Torch with cuDNN 4 takes {measured:.0f} ms for VGG-A (64) on this GPU (convnet-benchmarks), our oracle "
-        f"{ours:.0f}: slower by the same factor, {distance:.0f} ms would be {distance * measured / ours:.0f}",
+        cause=f"Torch with cuDNN 4 takes {measured:.0f} ms for VGG-A (64) on this GPU (convnet-benchmarks), the "
+        "simulated oracle "
+        f"{simulated:.0f}: slower by the same factor, {distance:.0f} ms would be {distance * measured / simulated:.0f}",
     )
 
 
@@ -77,13 +81,13 @@ def timed_vgg_a() -> float:
 
 
 @simulates("conv-share")
-def conv_share(training: SavedResults) -> SimulatedValue:
-    shares = {}
+def conv_percent(training: SavedResults) -> SimulatedValue:
+    percents = {}
     for label, name, batch in SIX:
         rows = [row for row in training.result(name, batch, "oracle")["per_layer"] if row["part"] == "features"]
         times = {row["index"]: row["forward_ms"] + row["backward_ms"] for row in rows}
-        shares[label] = 100 * sum(times[row["index"]] for row in rows if row["kind"] == "conv") / sum(times.values())
-    return SimulatedValue(fmean(shares.values()), note=format_by_network(shares))
+        percents[label] = 100 * sum(times[row["index"]] for row in rows if row["kind"] == "conv") / sum(times.values())
+    return SimulatedValue(fmean(percents.values()), note=format_by_network(percents))
 
 
 @simulates("dram-worst")
@@ -94,12 +98,12 @@ def dram_worst(training: SavedResults) -> SimulatedValue:
 
 @simulates("dram-unsaturated")
 def dram_unsaturated(training: SavedResults) -> SimulatedValue:
-    most, layer = max(dram_shares(training.result("vgg19", 256, "oracle")))
-    return SimulatedValue(100 * most, note=f"{layer}; a lower bound, from the layer's shapes")
+    utilization, layer = max(dram_utilizations(training.result("vgg19", 256, "oracle")))
+    return SimulatedValue(100 * utilization, note=f"{layer}; a lower bound, from the layer's shapes")
 
 
-def dram_shares(result: Result) -> list[tuple[float, str]]:
-    """Share of peak memory bandwidth of each CONV layer's forward and backward computation."""
+def dram_utilizations(result: Result) -> list[tuple[float, str]]:
+    """Return the memory bandwidth utilization of each CONV layer's forward and backward computation."""
     peak = result["provenance"]["dram_bytes_per_s"]
     return [
         (row[f"{pass_}_dram_bytes"] / (row[f"{pass_}_ms"] / 1e3) / peak, f"{row['name']}, {pass_}")
