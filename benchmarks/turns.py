@@ -1,7 +1,7 @@
-"""``python -m benchmarks.turns OTHER``: paired benchmark of the replay's speed, this build and another one.
+"""Paired benchmark of the replay's speed: this build and another one.
 
-OTHER is a built checkout. Both builds replay the benchmarks of `replay_speed` alternately, each in its own process:
-other load of the computer affects both, so their ratio is more exact than two figures of different minutes.
+The argument OTHER is a built checkout. Both builds replay the benchmarks of `replay_speed` alternately, each in its own
+process: other load of the computer affects both, so their ratio is more exact than two figures of different minutes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmarks.replay_speed import settings
 
-HERE = Path(__file__).resolve().parent
+HERE, NAME = Path(__file__).resolve().parent, Path(__file__).stem
 
 
 class Build:
@@ -25,7 +25,7 @@ class Build:
     def __init__(self, checkout: Path, folder: Path, quick: bool) -> None:
         folder.mkdir()
         self.process = subprocess.Popen(
-            [checkout / ".venv" / "bin" / "python", HERE / "turns_worker.py", folder, json.dumps(settings(quick))],
+            [checkout / ".venv" / "bin" / "python", HERE / f"{NAME}_worker.py", folder, json.dumps(settings(quick))],
             cwd=checkout,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -37,7 +37,7 @@ class Build:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:
-            raise SystemExit(f"benchmarks.turns: error: the build ended (status {self.process.wait()})")
+            raise SystemExit(f"benchmarks.{NAME}: error: the build ended (status {self.process.wait()})")
         return json.loads(line)
 
     def run(self, workload: str) -> float:
@@ -68,7 +68,7 @@ def report(workload: str, this: list[float], other: list[float]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.turns",
+        prog=f"python -m benchmarks.{NAME}",
         description="paired benchmark of the replay's speed: this build, another one",
     )
     parser.add_argument("other", metavar="OTHER", type=Path, help="a built checkout of another commit")

@@ -1,4 +1,4 @@
-"""The one table of all that is compared: with papers, with real GPUs, with other simulators."""
+"""The one table of all comparisons: with papers, with real GPUs, with other simulators."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ LARGEST_FILE = 2**24
 Rows = Iterable[Sequence[object]]
 
 
-def merged(existing: Path, page: str, found: Mapping[str, Rows]) -> str:
-    """The table with the rows of some comparisons; all others stay as they are.
+def merged(existing: Path, page: str, rows_by_comparison: Mapping[str, Rows]) -> str:
+    """Return the table with the new rows of some comparisons; all other rows stay.
 
     Parameters
     ----------
-    existing : the table's file, whether it is there or not
+    existing : the table's file, which may not exist
     page : the document, without its ending, that shows these comparisons
-    found : by comparison, cells for all of `COLUMNS` but the last
+    rows_by_comparison : by comparison, cells for all of `COLUMNS` but the last
 
     Raises
     ------
     BuddysimError
-        where the file can't be read, or is no such table
+        where the file can't be read, or is not such a table
     """
-    had = _rows(existing)
-    fresh = [[*map(_text, row), page] for rows in found.values() for row in rows]
-    kept = [row for row in had if row[-1] != page or row[0] not in found]
-    order = {key: n for n, key in enumerate(dict.fromkeys((row[-1], row[0]) for row in had + fresh))}
-    rows = sorted(kept + fresh, key=lambda row: (row[-1], order[row[-1], row[0]]))
+    stored = _rows(existing)
+    fresh = [[*map(_text, row), page] for rows in rows_by_comparison.values() for row in rows]
+    unchanged = [row for row in stored if row[-1] != page or row[0] not in rows_by_comparison]
+    order = {key: n for n, key in enumerate(dict.fromkeys((row[-1], row[0]) for row in stored + fresh))}
+    rows = sorted(unchanged + fresh, key=lambda row: (row[-1], order[row[-1], row[0]]))
     return csv_text([COLUMNS, *rows])
 
 
@@ -47,7 +47,7 @@ def _rows(existing: Path) -> list[list[str]]:
     text = read_text(existing, "table of comparisons", LARGEST_FILE)
     head, *rows = [cells for _, cells in csv_rows(text, str(existing))] or [[]]
     if tuple(head) != COLUMNS or any(len(row) != len(COLUMNS) for row in rows):
-        raise BuddysimError(f"{existing}: no table of comparisons: expected the columns {', '.join(COLUMNS)}")
+        raise BuddysimError(f"{existing}: not a table of comparisons: expected the columns {', '.join(COLUMNS)}")
     return rows
 
 

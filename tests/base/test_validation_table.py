@@ -1,4 +1,4 @@
-"""The one table of all comparisons: what runs replaces its own rows, all others stay."""
+"""The one table of all comparisons: a comparison replaces its own rows, all others stay."""
 
 from __future__ import annotations
 
@@ -22,21 +22,25 @@ def written(path: Path) -> list[tuple[str, str, str]]:
         return [(r["page"], r["comparison"], r["quantity"]) for r in csv.DictReader(file)]
 
 
-def test_a_comparison_replaces_its_rows_and_no_others(tmp_path: Path) -> None:
+def test_comparison_replaces_its_rows_and_no_others(tmp_path: Path) -> None:
     table = tmp_path / FILE
-    table.write_text(merged(table, "silicon", {"curves": [row("curves", "a"), row("curves", "b")], "um": []}))
+    table.write_text(merged(table, "validation", {"curves": [row("curves", "a"), row("curves", "b")], "um": []}))
     table.write_text(merged(table, "papers", {"curves": [row("curves", "of a paper, with a comma")]}))
-    table.write_text(merged(table, "silicon", {"um": [row("um", "c")], "curves": [row("curves", "d")]}))
-    expected = [("papers", "curves", "of a paper, with a comma"), ("silicon", "curves", "d"), ("silicon", "um", "c")]
+    table.write_text(merged(table, "validation", {"um": [row("um", "c")], "curves": [row("curves", "d")]}))
+    expected = [
+        ("papers", "curves", "of a paper, with a comma"),
+        ("validation", "curves", "d"),
+        ("hardware", "um", "c"),
+    ]
     assert written(table) == expected
     again = table.read_text()
-    assert merged(table, "silicon", {"um": [row("um", "c")]}) == again
+    assert merged(table, "validation", {"um": [row("um", "c")]}) == again
 
 
 @pytest.mark.parametrize("text", ["", "a,b\n", ",".join(COLUMNS) + "\n1,2\n", '"'])
-def test_another_file_is_refused_and_stays(tmp_path: Path, text: str) -> None:
+def test_other_file_is_refused_and_unchanged(tmp_path: Path, text: str) -> None:
     table = tmp_path / FILE
     table.write_text(text)
     with pytest.raises(BuddysimError, match=FILE):
-        merged(table, "silicon", {})
+        merged(table, "validation", {})
     assert table.read_text() == text
