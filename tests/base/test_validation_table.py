@@ -30,7 +30,7 @@ def test_comparison_replaces_its_rows_and_no_others(tmp_path: Path) -> None:
     expected = [
         ("papers", "curves", "of a paper, with a comma"),
         ("validation", "curves", "d"),
-        ("hardware", "um", "c"),
+        ("validation", "um", "c"),
     ]
     assert written(table) == expected
     again = table.read_text()
