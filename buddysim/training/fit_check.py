@@ -1,4 +1,4 @@
-"""Whether batches fit, from plan and placement alone: what a search for the largest batch asks of each."""
+"""Checks whether batches fit, from plan and allocation alone, for the search of the largest batch."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class FitChecks:
 
     Attributes
     ----------
-    planned : plan and program of a batch; the last few are kept
+    planned : plan and program of a batch; the last few are cached
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class FitChecks:
         return {layer: {name: algorithm.name for name, algorithm in passes.items()} for layer, passes in selected}
 
     def check(self, batch: int) -> FitCheck:
-        """Whether a batch fits, and what is missing."""
+        """Whether a batch fits, and by how much."""
         if batch not in self._known:
             self._known[batch] = self._tried(batch)
         return self._known[batch]

@@ -22,7 +22,7 @@ class LayerStall:
     ----------
     index, name : of the layer
     forward_ms, backward_ms : how long it waits in an iteration
-    offload_bytes, prefetch_bytes : what it sends and gets back
+    offload_bytes, prefetch_bytes : bytes of its copies to the host and back
     link : the slowest faster link under which it hardly waits; None where no link of the machine is fast enough
     """
 

@@ -59,7 +59,7 @@ class Option:
 
 
 def values(declared: Mapping[str, Option], selected: Mapping[str, Any]) -> dict[str, Any]:
-    """The value of every declared option: as given, else its default; None counts as not given.
+    """Return the value of every declared option: the selected one, else the default; None selects the default.
 
     Raises
     ------

@@ -213,7 +213,7 @@ class IterationOutcome:
         )
 
     def memory_over_time(self, part: str | None = None) -> tuple[MemoryOverTime, MemoryOverTime]:
-        """When each step starts (and the last one ends), in ps, and the bytes held in each step by kind."""
+        """Start of each step (and end of the last one), in ps, and the bytes allocated in each step by kind."""
         times = np.array([*self.schedule.step_start_ps, self.time_ps], dtype=np.int64)
         return times, memory_usage.levels(self.program, part, self.placement.groups)
 

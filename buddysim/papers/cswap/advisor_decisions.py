@@ -29,7 +29,7 @@ def swapped_ms(codec: str) -> list[tuple[float, float]]:
 
 
 def _coded_ms(one: CodecDecision) -> tuple[float, float]:
-    return one.code.byte_count * _BOTH_WAYS, (one.code.encode_ps + one.code.decode_ps) / 1e9
+    return one.encoding.byte_count * _BOTH_WAYS, (one.encoding.encode_ps + one.encoding.decode_ps) / 1e9
 
 
 @simulates("sc-worse")

@@ -1,8 +1,8 @@
-"""Contents of a network's feature maps, as far as compressing them goes: densities, and sizes of their codes.
+"""Contents of a network's feature maps, as compression needs them: densities and compressed sizes.
 
-A `ActivationSource` gives them for every feature map of a network: from feature maps observed while a network was
+An `ActivationSource` gives them for every feature map of a network: from feature maps observed while a network was
 trained, from the user's table, or from generated activations. Schemes that compress feature maps take them from it;
-`options` has the options that choose one.
+`activation_options` has the options that choose one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class ActivationSource(Protocol):
     description: str
 
     def made_by(self, codec: Codec) -> str:
-        """The compressors that the sizes of its codes come from, with versions of libraries, for results."""
+        """The compressors that the compressed sizes come from, with versions of libraries, for results."""
 
     def contents(self, network: Network, batch: int, codec: Codec) -> dict[int, MapContents]:
         """The contents of every layer's output, compressed by `codec`."""

@@ -90,7 +90,7 @@ class DepthMappedContents:
         return same_kind or tuple(o for o in self.observed if o.kind == "relu")
 
     def _relation(self, kind: str, codec: Codec) -> PiecewiseLinear:
-        """A code's bytes over ZVC's, by depth."""
+        """Compressed size over ZVC's, by depth."""
         sized = [o for o in self.observed if codec in o.compressed_fractions]
         alike = [o for o in sized if o.kind == kind] or [o for o in sized if o.kind == "relu"]
         references = [(o, zvc_fraction(o.density, codec.masks)) for o in alike]

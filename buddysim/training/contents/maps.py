@@ -45,7 +45,7 @@ class Codec:
         return None if stated is None else lambda density: stated(density, self.masks)
 
     def compressed_fraction(self, ratio: TensorRatio) -> float:
-        """Bytes of a tensor's code over the tensor's."""
+        """Compressed over uncompressed bytes of a tensor."""
         bits = ratio.bits if self.masks else ratio.bits - ratio.mask_bits
         return bits / (8 * ratio.raw_bytes)
 
@@ -98,7 +98,7 @@ class FeatureMapRole:
 def thinned(codec: Codec, contents: MapContents, retained_fraction: float, origin: str) -> MapContents:
     """Contents of which some words more are zero: the density shrinks to the retained fraction.
 
-    The code keeps its relation to ZVC's, which is exact from the density alone.
+    The compressed size keeps its ratio to ZVC's, which is exact from the density alone.
     """
     if contents.density is None:
         return replace(contents, compressed_fraction=contents.compressed_fraction * retained_fraction, origin=origin)
@@ -186,7 +186,7 @@ def walk(
 
 
 def mean_compressed_fraction(contents: Mapping[int, MapContents], sizes: Mapping[int, int]) -> float:
-    """Bytes of all codes over those of the feature maps: the average weighted by size."""
+    """Compressed over uncompressed bytes of all feature maps: the mean weighted by size."""
     total = sum(sizes.values())
     return sum(contents[index].compressed_fraction * size for index, size in sizes.items()) / total if total else 1.0
 

@@ -1,4 +1,4 @@
-"""Calibrations: TOML files of what was fitted to timings, every number that a layer's time depends on.
+"""Calibrations: TOML files of the fitted numbers that layer times depend on.
 
 `SharedConstants` is what all GPUs share (the shape of the curves, ratios between CONV algorithms, fractions of the
 bandwidth); a `Calibration` holds the efficiencies of one GPU with one library version. Both ship as rounded numbers.

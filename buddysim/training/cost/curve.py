@@ -29,7 +29,7 @@ def curve_name(pass_: str, group: str, winograd: bool) -> str:
 
 @dataclass(frozen=True)
 class PeakRates:
-    """What the time of a product is relative to: operations and bytes per second, multiprocessors of 128 lanes."""
+    """Peak rates of a GPU: operations and bytes per second, multiprocessors of 128 lanes."""
 
     flops: float
     bytes_per_s: float

@@ -48,7 +48,7 @@ class Dataset:
         return [timing for timing in self.timings if timing.kind == kind and timing.pass_ == pass_]
 
     def measured(self, pass_: Pass, kind: str = "conv") -> list[PassTiming]:
-        """What a curve is fitted to."""
+        """The timings that a curve is fitted to."""
         return [self._measured(timing, pass_) for timing in self.of_pass(pass_, kind)]
 
     def _measured(self, timing: MeasuredPass, pass_: Pass) -> PassTiming:

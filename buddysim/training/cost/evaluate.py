@@ -1,4 +1,4 @@
-"""How far modelled layer times are off: held-out shapes, a network left out, a GPU left out, whole networks."""
+"""Errors of the modelled layer times: held-out shapes, a network left out, a GPU left out, whole networks."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class ImpliedEfficiencies:
 def implied_efficiencies(
     data: Dataset, curves: Mapping[str, PassTimeModel]
 ) -> dict[str, dict[str, ImpliedEfficiencies]]:
-    """What the timings imply, by pass and group.
+    """Efficiencies that the timings imply, by pass and group.
 
     A timing of both backward passes together counts for each of them, as if both had the same efficiency; fully
     connected layers that were timed forward only count for every pass.

@@ -74,7 +74,7 @@ class CostModel:
     borrowed : whether the efficiencies are those of another GPU, which the machine file names
     library : version of the CONV library
     source : where the efficiencies come from
-    assumptions : what is not measured, by topic
+    assumptions : sentences about what is not measured, by topic
     largest_fft : rows and columns of the largest feature maps for which FFTs are offered
     """
 
@@ -390,7 +390,7 @@ def _nearest(machine: str, library: str, generic: bool = False) -> Calibration |
 
 
 def _provenance(model: CostModel) -> tuple[str, dict[str, str]]:
-    """Where the efficiencies come from, and what is assumed."""
+    """The source of the efficiencies, and the assumptions."""
     assumptions = {
         "conv_algorithms": "Only the fastest algorithm of each class was timed on each GPU: times of the others follow "
         "from ratios and FFT rates fitted to whole networks on a Titan X (Maxwell), with errors of either sign.",

@@ -1,7 +1,7 @@
 """Makes the steps of one training iteration from a network and a plan.
 
-Every step notes the feature maps that it reads, writes or defines (`ProgramBuilder`), with the codes and copies that
-the plan's stashes ask for (`StashSteps`); lives follow from the uses.
+Every step notes the feature maps that it reads, writes or defines (`ProgramBuilder`), with the encodings and copies of
+the plan's stashes (`StashSteps`). Lifetimes follow from these uses.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class _IterationBuilder:
         self._backward()
         self._update()
         if self.plan.layerwise:
-            self.stash_steps.bring_back(first_backward)
+            self.stash_steps.add_prefetches(first_backward)
             self.builder.settle_lives()
         else:
             self._network_wide()
@@ -78,13 +78,13 @@ class _IterationBuilder:
 
     def _use(self, step: StepBuilder, name: str, owner: int, *, defines: bool = False, writes: bool = False) -> None:
         if not self.plan.layerwise:
-            return  # everything lives throughout: nothing follows from uses
+            return  # every tensor is live throughout: uses have no effect
         layer = self.layers[owner]
         byte_count = self._saved_bytes(layer) if name == "saved" else self.map_bytes[owner]
         self.builder.use(step, name, layer, byte_count, defines=defines, writes=writes)
 
     def _read_again(self, step: StepBuilder, owner: int) -> None:
-        """Notes that a step of the backward part reads a feature map: itself, or its code."""
+        """Notes that a step of the backward part reads a feature map: itself, or its encoding."""
         name = self.stash_steps.structure(owner)
         if name == "y":
             self._use(step, name, owner)
@@ -203,7 +203,7 @@ class _IterationBuilder:
                 self._use(step, "dy", owner, defines=not self.builder.used("dy", owner), writes=True)
 
     def _hold_inputs(self, first: int, last: int) -> None:
-        """Keeps a segment's inputs until its backward steps are over, as `torch.utils.checkpoint` does."""
+        """Retains a segment's inputs until its backward steps are over, as `torch.utils.checkpoint` does."""
         inside = self.layers[first : last + 1]
         for owner in dict.fromkeys(owner for layer in inside for owner in self.network.input_buffers(layer.index)):
             if owner < first:
@@ -221,7 +221,7 @@ class _IterationBuilder:
             self._forward_step(layer, "recompute")
 
     def _update(self) -> None:
-        """Updates the weights of every layer, once all gradients are there."""
+        """Updates the weights of every layer, once all gradients are computed."""
         if self.optimizer is None:
             return
         for index, tensors in self.weights.items():
@@ -231,9 +231,9 @@ class _IterationBuilder:
             step.writes += [tensor for tensor in tensors if self.builder.tensors[tensor].kind != "weight_gradients"]
 
     def _network_wide(self) -> None:
-        """Everything lives throughout, gradient maps and workspace are shared (vDNN, Section II-C and Fig. 2)."""
+        """Allocates all tensors throughout; gradient maps and workspace are shared (vDNN, Section II-C and Fig. 2)."""
         if self.plan.stash:
-            raise ValueError("a network-wide allocation keeps every feature map: expected no stash")
+            raise ValueError("a network-wide allocation stores every feature map: expected no stash")
         for owner in self.network.feature_maps:
             self.builder.keep(self.layers[owner], "feature_maps", self.map_bytes[owner])
         for layer in self.layers:

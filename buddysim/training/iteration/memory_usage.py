@@ -88,11 +88,11 @@ class TensorAddresses:
 
 @dataclass(frozen=True)
 class Usage:
-    """Memory held on the GPU, over the steps that count.
+    """GPU memory allocated over the steps that count.
 
     Attributes
     ----------
-    peak_bytes : the most that is held at once, at the step `peak_step`
+    peak_bytes : the most that is allocated at once, at the step `peak_step`
     time_mean_bytes : weighted by time
     mean_over_steps_bytes : each step counts the same
     at_peak : bytes by kind at the instant of the peak (the first one, where several are as high)
@@ -106,7 +106,7 @@ class Usage:
 
 
 def levels(program: Program, part: str | None = None, groups: tuple[Tensor, ...] | None = None) -> MemoryOverTime:
-    """Bytes held during each step, by kind: an array of steps x `TENSOR_KINDS`.
+    """Bytes allocated during each step, by kind: an array of steps x `TENSOR_KINDS`.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ def usage(
 
 
 def peak_bytes(program: Program, groups: tuple[Tensor, ...] | None = None) -> int:
-    """The most that is held at once: `Usage.peak_bytes` of the whole network."""
+    """The most that is allocated at once: `Usage.peak_bytes` of the whole network."""
     return int(levels(program, None, groups).sum(axis=1)[_counted(program, None)].max(initial=0))
 
 

@@ -16,31 +16,31 @@ from buddysim.training.iteration.program import Program, QueuedTask, Step
 def host_pinned(program: Program) -> tuple[int, int]:
     """The most pinned host memory in use at once, in bytes, and the step at which it is reached."""
     most = at = 0
-    for step, _, held in _regions(program):
-        if held > most:
-            most, at = held, step.index
+    for step, _, pinned in _regions(program):
+        if pinned > most:
+            most, at = pinned, step.index
     return most, at
 
 
 def host_failure(program: Program, bound: int) -> FailedRequest | None:
     """The first region that exceeds the limit of pinned host memory; None if none does."""
     most, _ = host_pinned(program)
-    for step, task, held in _regions(program):
-        if held > bound:
-            free = bound - (held - task.pins)
+    for step, task, pinned in _regions(program):
+        if pinned > bound:
+            free = bound - (pinned - task.pins)
             return FailedRequest("host", task.layer, step.pass_, "feature_maps", task.pins, free, free, most - bound)
     return None
 
 
 def _regions(program: Program) -> Iterator[tuple[Step, QueuedTask, int]]:
-    """Each task that pins memory, with its step and the bytes then held."""
-    given_back = [0] * len(program.steps)
+    """Each task that pins memory, with its step and the bytes pinned then."""
+    unpinned = [0] * len(program.steps)
     for task in program.tasks:
-        given_back[task.until] += task.unpins
-    held = 0
+        unpinned[task.until] += task.unpins
+    pinned = 0
     for step in program.steps:
         for number in step.tasks:
             if program.tasks[number].pins:
-                held += program.tasks[number].pins
-                yield step, program.tasks[number], held
-        held -= given_back[step.index]
+                pinned += program.tasks[number].pins
+                yield step, program.tasks[number], pinned
+        pinned -= unpinned[step.index]

@@ -31,9 +31,9 @@ class Plan:
     algorithms : CONV algorithm by layer index, then pass (``"forward"``, ``"backward_data"``, ``"backward_filter"``)
     stash : how a feature map is stored between its forward and its backward use, by the layer that owns it; the others
         stay on the GPU as they are. Feature maps that no backward step reads are freed
-    prefetch : when a feature map that moved comes back: ``"vdnn"`` is the search of vDNN's Fig. 10, ``"just-in-time"``
-        launches it with the nearest CONV or FC before the step that reads it, where only in-place layers lie between,
-        else with the step right before; ``"on-demand"`` at the start of the step that reads it
+    prefetch : when an offloaded feature map is prefetched: ``"vdnn"`` is the search of vDNN's Fig. 10,
+        ``"just-in-time"`` launches it with the nearest CONV or FC before the step that reads it, where only in-place
+        layers lie between, else with the step right before; ``"on-demand"`` at the start of the step that reads it
     overlap : whether copies overlap with computations; False serialises them
     layerwise : False allocates network-wide, as frameworks did (vDNN, Sec. II-C); True step by step
     unlimited : the GPU has as much memory as it takes (the oracle)

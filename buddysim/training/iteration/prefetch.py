@@ -1,7 +1,7 @@
-"""When offloaded feature maps come back: during or before which backward step.
+"""Rules of prefetching: the backward step during or before which offloaded feature maps are copied back.
 
-A layer's X may be several feature maps (of a join); they come back together. Where no rule has launched one in time,
-the step that reads it first launches it and waits for it.
+A layer's X may be several feature maps (of a join), which are prefetched together. If no rule has launched a prefetch
+in time, the step that reads the feature map first launches it and waits for it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def launches(
     first_backward: int,
     first_reads: Mapping[int, int],
 ) -> list[tuple[int, int]]:
-    """Step and layer of each launch, in order: X of the layer comes back during the step, or before its first reader.
+    """Step and layer of each prefetch, in order: X of the layer is copied during the step, or before its first reader.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def search(layers: Sequence[Layer], current: int, pending: AbstractSet[int]) -> 
 
 
 def just_in_time(layers: Sequence[Layer], step_layers: Sequence[int | None], first_backward: int, reading: int) -> int:
-    """The step during which a feature map comes back that step `reading` reads first.
+    """The step that prefetches a feature map whose first reader is step `reading`.
 
     The nearest CONV or FC, where nothing but layers that run in place lie between; else the step right before: a
     pooling layer holds X, Y, dX and dY at once, and is too short to hide a copy.

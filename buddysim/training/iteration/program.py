@@ -56,7 +56,7 @@ class QueuedTask(NamedTuple):
     byte_count : of the feature map, neither encoded nor compressed; `moved_bytes` cross the link
     until : the step whose end waits for it: the one that launches it, or a later one
     after : tasks that must be over before it starts
-    pins, unpins : bytes of host memory that are pinned when it is launched, and given back at the end of step `until`
+    pins, unpins : bytes of host memory that are pinned when it is launched, and unpinned at the end of step `until`
     """
 
     number: int

@@ -1,7 +1,7 @@
 """A program while it is made: steps, tasks, and who uses which data structure when.
 
 Structures (`Structure`) are noted with each step that defines, reads or writes them. Lives follow from these uses: a
-tensor is allocated at the step that defines it (computed, decoded, brought back, computed once more) and released with
+tensor is allocated at the step that defines it (computed, decoded, prefetched, recomputed) and released with
 the last step that uses it before it is defined anew, or for good. So nothing can be released too early.
 """
 
@@ -111,7 +111,7 @@ class ProgramBuilder:
         return number
 
     def keep(self, layer: Layer, kind: TensorKind, byte_count: int) -> int:
-        """One more tensor, which lives throughout."""
+        """Add a tensor that is live throughout."""
         self.resident.append(self.tensor(layer, kind, byte_count))
         return self.resident[-1]
 

@@ -1,6 +1,7 @@
-"""Carries out what a plan says of feature maps between their forward and backward use: codes, copies, the host's work.
+"""Adds to a program what its plan decides about feature maps between forward and backward use.
 
-Codes are made and undone by steps of their own while the program is built; copies are added once all steps are there.
+Steps of their own encode and decode feature maps while the program is built. Copies, and the host's work on them, are
+added once all steps exist.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class StashSteps:
     Attributes
     ----------
     map_bytes : of each layer's output
-    kept : owners of the feature maps that a plan says something of and a backward step reads
+    stashes : stash by owner, for the feature maps that a backward step reads
     """
 
     network: Network
@@ -96,7 +97,7 @@ class StashSteps:
                 yield owner
 
     def _overlaps(self, layer: Layer, owner: int) -> bool:
-        """Whether a feature map is copied during the layer's forward step; what it writes itself can't be."""
+        """Whether a feature map is copied during the layer's forward step; the layer's own output cannot be."""
         is_copied = self.stashes[owner].offload is not None and self.plan.overlap
         return is_copied and owner != self.network.buffer_of(layer.index)
 
@@ -144,9 +145,9 @@ class StashSteps:
             self.builder.use(step, "y", layer, self.map_bytes[owner], defines=True)
             self._ready.add(owner)
 
-    # When all steps are there.
+    # Once all steps exist.
 
-    def bring_back(self, first_backward: int) -> None:
+    def add_prefetches(self, first_backward: int) -> None:
         """Adds the copies back, and what later steps wait for."""
         leading = _leading(self.builder.steps)
         for offloaded in self._offloaded:

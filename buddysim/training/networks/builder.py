@@ -185,9 +185,9 @@ class NetworkBuilder:
 def _runs_in_place(layer: Layer, before: Sequence[Layer], consumers: Sequence[set[int]]) -> bool:
     """Whether a layer may put its output over its input.
 
-    Nobody else may read what it overwrites: not another layer, and not the backward step of the layer that wrote it,
-    nor that of one further up the chain of layers in this buffer. A ReLU's backward step only asks where its output
-    is zero, which a layer that keeps signs leaves as it was.
+    No other step may read the overwritten feature map: not another layer, and not the backward step of the layer that
+    wrote it, nor that of one further up the chain of layers in this buffer. A ReLU's backward step only asks where its
+    output is zero, which a layer that keeps signs leaves as it was.
     """
     if layer.kind == "input" or _rules(layer).runs_in_place == "never":
         return False

@@ -15,7 +15,7 @@ FLOPS_RULE = (
 )
 MEMORY_RULE = (
     "each feature map that a step reads once (in-place layers share one); two gradient maps of the largest size; "
-    "saved_by_torch: what PyTorch's autograd keeps between forward and backward on a GPU, without weights"
+    "saved_by_torch: bytes that PyTorch's autograd saves between forward and backward on a GPU, without weights"
 )
 
 

@@ -103,7 +103,7 @@ class Layer:
     conv, pool, gemms : its work, where it is one of these
     in_place : its output lies in the buffer of its first input
     part : ``"features"`` or ``"classifier"``
-    backward_reads : what its backward step reads: a subset of ``{"x", "y", "dy", "mask"}``
+    backward_reads : tensors that its backward step reads: a subset of ``{"x", "y", "dy", "mask"}``
     flops : of its forward step, of one sample
     element_bytes : of an element of its output, where that isn't the network's: 8 of token numbers
     saved_sample_bytes, saved_fixed_bytes : what its forward step leaves for its backward step in addition to x and y
@@ -155,7 +155,7 @@ class Network:
     name : for example ``"vgg19"``
     layers : layer 0 is the input; a layer reads only layers before it
     source : where the layer table comes from
-    description : what it is, in a line
+    description : description in a line
     """
 
     element_bytes = ELEMENT_BYTES

@@ -1,4 +1,4 @@
-"""What a kind of layer declares: what it takes, how it changes a shape, what it costs, what its backward step reads.
+"""Declaration of a kind of layer: inputs, output shape, cost, and the feature maps that its backward step reads.
 
 `buddysim.training.networks.kinds` has the kinds; nothing else says what one does.
 """
@@ -22,7 +22,7 @@ Moves = Callable[[int, int, int], tuple[float, float]]
 
 
 class ShapeMismatch(ValueError):
-    """A layer that can't take the shapes of its inputs: what was expected, what was found."""
+    """A layer that cannot take the shapes of its inputs, with the expected and the actual shape."""
 
     def __init__(self, expected: str, actual: object) -> None:
         super().__init__(f"expected {expected}, found {actual}")
@@ -93,12 +93,12 @@ Device = Literal["cuda", "cpu"]
 
 @dataclass(frozen=True)
 class AutogradSaved:
-    """What PyTorch's autograd keeps of a layer for its backward step; of one sample unless stated otherwise.
+    """Tensors that PyTorch's autograd saves for the backward step of a layer; of one sample unless stated otherwise.
 
     Attributes
     ----------
-    inputs : positions of the inputs that it keeps
-    output : whether it keeps its output
+    inputs : positions of the inputs that it saves
+    output : whether it saves its output
     map_elements : elements that are as wide as those of feature maps: copies of its inputs, inner results
     sample_bytes, fixed_bytes : masks, indices, statistics, for each sample, and once for any batch
     weights : elements of parameters and of a module's buffers
@@ -114,12 +114,12 @@ class AutogradSaved:
     weights_for_dx: int = 0
 
 
-#: From a layer, the shapes of its inputs and the device to what PyTorch's autograd keeps.
+#: From a layer, the shapes of its inputs and the device to the tensors that PyTorch's autograd saves.
 SavedRule = Callable[[Layer, Inputs, Device], AutogradSaved]
 
 
 def as_needed(layer: Layer, inputs: Inputs, device: Device) -> AutogradSaved:
-    """What its backward step reads, as the kind declares it, and the state that its forward step leaves."""
+    """The tensors that its backward step reads, as declared, and the state that its forward step saves."""
     return AutogradSaved(
         tuple(range(len(inputs))) if "x" in layer.backward_reads else (),
         "y" in layer.backward_reads,
@@ -138,8 +138,8 @@ class LayerKind:
 
     Attributes
     ----------
-    summary : what it does, in a line
-    backward_reads : what its backward step reads
+    summary : its function, in a line
+    backward_reads : the tensors that its backward step reads
     infer : from the shapes of its inputs and its attributes to its facts; raises `ShapeMismatch`
     min_inputs, max_inputs : how many layers it reads; None: any number
     runs_in_place : ``"never"``, ``"elementwise"`` (over its input, where nothing else still needs that), ``"view"``
@@ -157,7 +157,7 @@ class LayerKind:
     fused : its two products are one kernel, and what lies between them never crosses device memory; its backward step
         computes the first again
     reads_numbers : its input are numbers of tokens, 8 bytes each
-    saves : what PyTorch's autograd keeps, where that isn't what `backward_reads` says
+    saves : the tensors that PyTorch's autograd saves, if they differ from `backward_reads`
     torch : its names in PyTorch, where it needs no attributes
     """
 

@@ -17,11 +17,11 @@ from buddysim.training.networks.layer_kind import AutogradSaved, Device
 
 @dataclass(frozen=True)
 class SavedTensors:
-    """Tensors of a layer that PyTorch keeps after its forward step.
+    """Tensors of a layer that PyTorch saves in its forward step.
 
     Attributes
     ----------
-    feature_maps : layers whose outputs it keeps: some of those that it reads, and itself
+    feature_maps : layers whose outputs it saves: some of those that it reads, and itself
     reads : which of X and Y its backward step reads, and dY
     state_bytes : masks, pooling indices, statistics, copies
     weight_bytes : weights and buffers, which stay on the GPU unless saved tensors are moved
@@ -34,7 +34,7 @@ class SavedTensors:
 
 
 def saved_by_torch(network: Network, batch: int, device: Device = "cuda") -> tuple[SavedTensors, ...]:
-    """What PyTorch keeps of each layer, in their order.
+    """Tensors that PyTorch saves of each layer, in their order.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def saved_by_torch(network: Network, batch: int, device: Device = "cuda") -> tup
 
 
 def saved_bytes(network: Network, batch: int, device: Device = "cuda") -> int:
-    """Bytes that PyTorch keeps between forward and backward: each storage once, without weights and buffers."""
+    """Bytes that PyTorch saves between forward and backward: each storage once, without weights and buffers."""
     saved = saved_by_torch(network, batch, device)
     owners = {network.buffer_of(index) for one in saved for index in one.feature_maps}
     return sum(network.output_bytes(owner, batch) for owner in owners) + sum(one.state_bytes for one in saved)

@@ -33,7 +33,7 @@ class HidingTime:
 
 @dataclass(frozen=True)
 class Advice:
-    """What swapping a tensor costs beyond what is hidden, with compression and without; in picoseconds."""
+    """Exposed time of swapping a tensor, with compression and without, in picoseconds."""
 
     compressed_ps: float
     plain_ps: float
@@ -53,7 +53,7 @@ class CopyTimes:
 
 
 def paper_advice(byte_count: int, sparsity: float, codec_ps: float, hidden: HidingTime, link: HostLinkConfig) -> Advice:
-    """As published: a tensor's code has ``S (1 - sparsity)`` bytes, and a link has a rate alone (equations 1 to 4).
+    """The paper's rule: ``S (1 - sparsity)`` compressed bytes, and a link with a bandwidth alone (equations 1 to 4).
 
     Parameters
     ----------
@@ -66,13 +66,15 @@ def paper_advice(byte_count: int, sparsity: float, codec_ps: float, hidden: Hidi
     return advice(copies(byte_count * (1 - sparsity)), copies(byte_count), codec_ps, hidden)
 
 
-def exact_advice(byte_count: int, code_bytes: int, codec_ps: float, hidden: HidingTime, link: HostLinkConfig) -> Advice:
+def exact_advice(
+    byte_count: int, encoded_bytes: int, codec_ps: float, hidden: HidingTime, link: HostLinkConfig
+) -> Advice:
     """With the bytes that are stored and the copies' times on the timeline."""
 
     def copies(moved: int) -> CopyTimes:
         return CopyTimes(link_ps(link, "offload", moved), link_ps(link, "prefetch", moved))
 
-    return advice(copies(code_bytes), copies(byte_count), codec_ps, hidden)
+    return advice(copies(encoded_bytes), copies(byte_count), codec_ps, hidden)
 
 
 def advice(code: CopyTimes, plain: CopyTimes, codec_ps: float, hidden: HidingTime) -> Advice:

@@ -63,10 +63,10 @@ class GpuCodec:
     slower: float
     source: str
 
-    def code(self, byte_count: int, sparsity: float, code_bytes: int) -> Encoding:
+    def encoding(self, byte_count: int, sparsity: float, encoded_bytes: int) -> Encoding:
         """The encoding of a feature map, with its times."""
         timing = self.times.at(byte_count, sparsity, self.launch)
-        return Encoding(code_bytes, round(timing.compress_ps * self.slower), round(timing.decode_ps * self.slower))
+        return Encoding(encoded_bytes, round(timing.compress_ps * self.slower), round(timing.decode_ps * self.slower))
 
 
 def gpu_codecs(machine: TrainingMachine, options: Mapping[str, Any]) -> tuple[GpuCodec, ...]:

@@ -18,7 +18,7 @@ FILE = "gist-accuracy.json"
 
 @cache
 def results() -> dict[str, Any]:
-    """What was trained: ``network``, ``data``, ``iterations``, ``batch``; ``runs`` by way of rounding and seed."""
+    """The trainings: ``network``, ``data``, ``iterations``, ``batch``; ``runs`` by way of rounding and seed."""
     path = resources.files("buddysim.training.contents") / "data" / FILE
     content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return content

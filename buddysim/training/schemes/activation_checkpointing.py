@@ -1,8 +1,8 @@
 """Activation checkpointing as `torch.utils.checkpoint` does it, with about the square root of n segments.
 
 A network is cut where all that later layers read is one feature map. As in `checkpoint_sequential`, segments have the
-same number of pieces, each but the last keeps only its input and runs forward once more before its backward steps, up
-to the last tensor that those read (`checkpoint` without re-entry stops there), and the last segment keeps everything.
+same number of pieces, each but the last saves only its input and is recomputed before its backward steps, up
+to the last tensor that those read (`checkpoint` without re-entry stops there), and the last segment saves everything.
 Layers save what PyTorch's do. Chen et al., "Training Deep Nets with Sublinear Memory Cost" (2016), choose sqrt(n).
 """
 

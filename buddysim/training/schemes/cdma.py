@@ -50,7 +50,7 @@ class CompressedCopies:
     cap_bytes_per_s : of device memory, for either direction
     codec : how feature maps are compressed
     source : where the contents come from
-    made_by : the compressors, with versions, that the sizes of codes come from
+    made_by : the compressors, with versions, that the compressed sizes come from
     """
 
     contents: Mapping[int, MapContents]

@@ -125,7 +125,7 @@ def left_over_bytes_per_s(dram_bytes_per_s: int, fp32_flops: int) -> int:
 
 
 def read_cap(link_bytes_per_s: int, left_over: int, bandwidth_aware: bool = False) -> int:
-    """Bytes per second that the engine may read of device memory (and write to it, when feature maps come back).
+    """Bytes per second that the engine may read of device memory (and write to it, for prefetches).
 
     200 GB/s, or 48 GB/s if `bandwidth_aware`, for links up to PCIe gen3's 16 GB/s; in proportion to faster links (12.5
     and 3 times them); no more than computing leaves over, but the link's own rate, which copies take uncompressed too.

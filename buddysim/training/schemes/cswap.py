@@ -73,9 +73,9 @@ class CodecDecision:
 
     Attributes
     ----------
-    owner : the layer whose feature map it is; `layer` made what is in it
+    owner : the layer whose feature map it is; `layer` wrote its values
     codec : that it is compressed with if it is
-    code : its form then, with the times of our timeline
+    encoding : its encoded form, with simulated times
     """
 
     owner: int
@@ -83,14 +83,14 @@ class CodecDecision:
     byte_count: int
     sparsity: float
     codec: str
-    code: Encoding
+    encoding: Encoding
     advice: _advisor.Advice
     compress: bool
 
 
 @dataclass(frozen=True)
 class AdvisorInputs:
-    """What decisions are made from: an iteration without compression, codecs, contents of feature maps."""
+    """Inputs of the decisions: an iteration without compression, codecs, contents of feature maps."""
 
     network: Network
     batch: int
@@ -128,7 +128,7 @@ def is_candidate(layer: Layer) -> bool:
 def plan(
     network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: TrainingOptions
 ) -> Plan:
-    """vDNN's plan, with codes for the feature maps that the scheme compresses."""
+    """vDNN's plan, with encodings of the feature maps that the scheme compresses."""
     setting = AdvisorInputs(network, batch, machine, cost, options)
     return plan_of(setting, name, decisions(setting, name))
 
@@ -136,7 +136,7 @@ def plan(
 def plan_of(setting: AdvisorInputs, name: str, taken: Sequence[CodecDecision]) -> Plan:
     """The plan of these decisions."""
     below, codecs = setting.below, setting.codecs
-    coded = {one.owner: Stash(_code(name, one.code), offload=Offload()) for one in taken if one.compress}
+    coded = {one.owner: Stash(_encoding(name, one.encoding), offload=Offload()) for one in taken if one.compress}
     times = (
         "Encoding and decoding take no time: a lower bound."
         if name == "cswap-oracle"
@@ -170,12 +170,12 @@ def _name(one: CodecDecision, codecs: Sequence[GpuCodec]) -> str:
     return one.layer.name if len(codecs) == 1 else f"{one.layer.name} {one.codec}"
 
 
-def _code(name: str, code: Encoding) -> Encoding:
-    return Encoding(code.byte_count, 0, 0) if name == "cswap-oracle" else code
+def _encoding(name: str, encoding: Encoding) -> Encoding:
+    return Encoding(encoding.byte_count, 0, 0) if name == "cswap-oracle" else encoding
 
 
 def decisions(setting: AdvisorInputs, name: str) -> list[CodecDecision]:
-    """Every candidate, in forward order, and what the scheme decides."""
+    """Every candidate, in forward order, and the scheme's decision."""
     network, batch, options = setting.network, setting.batch, setting.options
     rule = values(OPTIONS, options.extra)["cswap_advisor"]
     if rule not in (PAPER, EXACT):
@@ -188,13 +188,14 @@ def decisions(setting: AdvisorInputs, name: str) -> list[CodecDecision]:
         writer, size = network.layers[network.last_writer(owner)], network.output_bytes(owner, batch)
         map_contents = contents[codec][writer.index]
         sparsity = _sparsity(map_contents)
-        code = codec.code(size, sparsity, round(size * map_contents.compressed_fraction))
+        encoding = codec.encoding(size, sparsity, round(size * map_contents.compressed_fraction))
         if rule == EXACT:
-            advice = _advisor.exact_advice(size, code.byte_count, code.encode_ps + code.decode_ps, hidden[owner], link)
+            codec_ps = encoding.encode_ps + encoding.decode_ps
+            advice = _advisor.exact_advice(size, encoding.byte_count, codec_ps, hidden[owner], link)
         else:
             advice = _advisor.paper_advice(size, sparsity, predicted_ps(codec, size, sparsity), hidden[owner], link)
-        compress = _decide(name, size, code, advice)
-        return CodecDecision(owner, writer, size, sparsity, codec.name, code, advice, compress)
+        compress = _decide(name, size, encoding, advice)
+        return CodecDecision(owner, writer, size, sparsity, codec.name, encoding, advice, compress)
 
     return [
         min((decision(owner, codec) for codec in setting.codecs), key=lambda one: _cost(name, one))
@@ -204,13 +205,13 @@ def decisions(setting: AdvisorInputs, name: str) -> list[CodecDecision]:
 
 
 def _cost(name: str, one: CodecDecision) -> float:
-    """What a codec is chosen by: what swapping costs with it, or the bytes where compression is free."""
-    return one.code.byte_count if name == "cswap-oracle" else one.advice.compressed_ps
+    """The quantity that selects a codec: the cost of swapping, or the bytes where compression is free."""
+    return one.encoding.byte_count if name == "cswap-oracle" else one.advice.compressed_ps
 
 
-def _decide(name: str, byte_count: int, code: Encoding, advice: _advisor.Advice) -> bool:
+def _decide(name: str, byte_count: int, encoding: Encoding, advice: _advisor.Advice) -> bool:
     if name == "cswap-oracle":
-        return code.byte_count < byte_count
+        return encoding.byte_count < byte_count
     return name == "cswap-static" or advice.compress
 
 
@@ -230,7 +231,7 @@ def _time_models(codec: GpuCodec) -> Mapping[str, LinearModel]:
     rows: dict[str, list[CodecTiming]] = {"encode": [], "decode": []}
     for size in _FIT_BYTES:
         for sparsity in _FIT_SPARSITIES:
-            code = codec.code(size, sparsity, 0)
-            rows["encode"].append(CodecTiming(size, sparsity, code.encode_ps))
-            rows["decode"].append(CodecTiming(size, sparsity, code.decode_ps))
+            encoding = codec.encoding(size, sparsity, 0)
+            rows["encode"].append(CodecTiming(size, sparsity, encoding.encode_ps))
+            rows["decode"].append(CodecTiming(size, sparsity, encoding.decode_ps))
     return {direction: fit_linear(samples) for direction, samples in rows.items()}

@@ -1,9 +1,9 @@
 """Gist (Jain et al., ISCA 2018): feature maps are encoded on the GPU between their forward and their backward use.
 
 Every scheme of this file starts from CNTK's baseline: no layer in place, CONV layers without workspace, structures
-whose lives don't meet share memory. Sizes of codes are exact, given the contents of feature maps; a feature map whose
-code isn't smaller stays as it is. Times are those of the bytes that each kernel moves, at the bandwidth of the device
-memory: nobody published speeds of the paper's kernels.
+with disjoint lifetimes share memory. Encoded sizes are exact, given the contents of feature maps; a feature map whose
+encoding isn't smaller stays as it is. Times are those of the bytes that each kernel moves, at the bandwidth of the
+device memory: the speeds of the paper's kernels are not published.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Encodings:
-    """What a scheme does.
+    """Encodings of a scheme.
 
     Attributes
     ----------
@@ -173,7 +173,7 @@ def encoded_plan(
 
 @dataclass(frozen=True)
 class _EncodingBuilder:
-    """Codes of one network's feature maps."""
+    """Encodings of one network's feature maps."""
 
     network: Network
     batch: int
@@ -201,7 +201,7 @@ class _EncodingBuilder:
         return {pool.index: pooling_index_bytes(pool, self.batch) for pool in self._pools()}
 
     def step_ps(self) -> dict[tuple[int, str], int]:
-        """Steps that move other bytes than without codes: max pools, and ReLUs that read bits."""
+        """Steps that move other bytes than without encodings: max pools, and ReLUs that read bits."""
         times = {}
         for owner, category in categories(self.network).items():
             if not self._binarizes(category):
@@ -237,17 +237,18 @@ class _EncodingBuilder:
         return Stash(Encoding(size, self._moving_ps(size), 0), decode_before_use=False)
 
     def _coded(self, owner: int, category: str) -> Stash | None:
-        """The smaller one of the codes that apply, if it is smaller than the feature map."""
+        """The smallest encoding that applies, if it is smaller than the feature map."""
         raw, count, width = self._map_bytes(owner), self._elements(owner), self.network.element_bytes
-        codes = []
+        candidates = []
         if self.encodings.ssdc and category == "relu-conv":
             n_nonzero = self._n_nonzero(owner)
             size = rows_bytes(count, n_nonzero, self._value_bytes(n_nonzero, width))
-            codes.append(Encoding(size, self._moving_ps(2 * raw + size), self._moving_ps(size + raw)))  # counted first
+            # The kernel reads the feature map twice: it counts the nonzero values first.
+            candidates.append(Encoding(size, self._moving_ps(2 * raw + size), self._moving_ps(size + raw)))
         if self.encodings.format is not None:
             size = self._value_bytes(count, width)
-            codes.append(Encoding(size, self._moving_ps(raw + size), self._moving_ps(size + raw)))
-        best = min(codes, key=lambda code: code.byte_count, default=None)
+            candidates.append(Encoding(size, self._moving_ps(raw + size), self._moving_ps(size + raw)))
+        best = min(candidates, key=lambda encoding: encoding.byte_count, default=None)
         return None if best is None or best.byte_count >= raw else Stash(best, self.decoded)
 
     def _value_bytes(self, count: int, width: int) -> int:

@@ -59,12 +59,12 @@ class LiveSetCounter:
         pool_policy: FitPolicy = "best-fit",
         relief: WorkspaceFallback | None = None,
     ) -> TensorAddresses:
-        """Adds up what is allocated; every address is -1."""
+        """Adds up allocated bytes; every address is -1."""
         counted = _AllocationRun(program, _ByteCounter(UNLIMITED if capacity is None else capacity), relief).placement()
         return replace(counted, addresses=(-1,) * len(program.tensors))
 
     def min_bytes(self, program: Program, counted: TensorFilter = is_any_tensor) -> int:
-        """The most that lives at once, where each feature map comes back only when it is read."""
+        """The most bytes live at once, if each feature map is prefetched only when it is read."""
         return _min_bytes(program, 1, counted)
 
 
@@ -78,7 +78,7 @@ class _Memory(Protocol):
 
 
 class _ByteCounter:
-    """Memory without addresses: what is free is free for anything. Handles count up from 0."""
+    """Memory without addresses or fragmentation. Handles count up from 0."""
 
     def __init__(self, capacity: int) -> None:
         self.capacity = self.free_bytes = capacity
@@ -197,7 +197,7 @@ def _failure(tensor: Tensor, layer: int, pass_: str, short: PoolExhausted) -> Fa
 
 
 def _min_bytes(program: Program, alignment: int, counted: TensorFilter) -> int:
-    """The most that lives at once, rounded up, where each feature map comes back only when it is read."""
+    """The most bytes live at once, rounded up, if each feature map is prefetched only when it is read."""
     size = [-(-tensor.byte_count // alignment) * alignment if counted(tensor) else 0 for tensor in program.tensors]
     change = [0] * (len(program.steps) + 1)
     waiting: dict[int, int] = {}

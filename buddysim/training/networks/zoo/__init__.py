@@ -71,7 +71,7 @@ class ZooEntry:
 
     @property
     def summary(self) -> str:
-        """What it is, in a line."""
+        """Description in a line."""
         return self.network.description
 
 
