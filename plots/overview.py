@@ -1,7 +1,7 @@
 """Replays a trace under several memory configurations and draws time and traffic of each.
 
 python plots/overview.py                                       regenerates plots/fdtd2048.png
-python plots/overview.py TRACE.bin -m MACHINE -o PICTURE.pdf    the same of another trace, on another machine
+python plots/overview.py TRACE.bin -m MACHINE -o FIGURE.pdf     the same of another trace, on another machine
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, help="default: TRACE.png in this script's folder")
     parser.add_argument("--store", type=Path, help="folder of results (default: as sweep has it)")
     args = parser.parse_args()
-    picture = args.output or HERE / f"{args.trace.stem}.png"
+    path = args.output or HERE / f"{args.trace.stem}.png"
     try:
         results = ResultSource(Store.at(args.store)).replay(args.trace, args.scheme.split(","), args.machine)
-        save_figure(overview.draw(results), picture)
+        save_figure(overview.draw(results), path)
     except buddysim.BuddysimError as error:
         parser.error(str(error))
-    print(picture)
+    print(path)
 
 
 if __name__ == "__main__":

@@ -58,6 +58,8 @@ def draw(table: FigureTable) -> Figure:
     axes.set_ylim(0, 1)
     study_style.add_legend(axes, 4)
     study_style.add_caption(
-        figure, table, "Entry sizes by bpc, mean over ten snapshots of the run. Means over workloads are arithmetic."
+        figure,
+        table,
+        "Captured data values: entry sizes by bpc, mean over ten snapshots. Means of workloads are arithmetic.",
     )
     return figure

@@ -58,7 +58,8 @@ def draw(table: FigureTable) -> Figure:
     bar.ax.tick_params(labelsize=6)
     study_style.add_caption(
         figure, table,
-        f"Entry sizes by bpc halfway through the run; from left to right the 64 entries of a page; of more than {ROWS} "
+        "Captured data values: entry sizes by bpc halfway through the run; from left to right the 64 entries of a "
+        f"page; of more than {ROWS} "
         "pages a row is the mean of neighbours. Dark: compressible. White: not known.",
     )  # fmt: skip
     return figure

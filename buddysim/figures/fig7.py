@@ -88,7 +88,7 @@ def draw(table: FigureTable) -> Figure:
     study_style.add_legend(above, 4)
     study_style.add_caption(
         figure, table,
-        "Compression ratio, and fraction of entries that overflow their targets, mean over ten snapshots of the run.",
+        "Captured data values: ratio, and fraction of entries that overflow their targets, mean over ten snapshots.",
         study_style.INPUTS, "Means of ratios are geometric, of accesses arithmetic. The CSV file has the accesses of a "
         "replay, and what targets of the same input would give.", study_style.workload_counts_text(table),
     )  # fmt: skip

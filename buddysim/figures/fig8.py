@@ -50,7 +50,7 @@ def draw(table: FigureTable) -> Figure:
     axes.set_xlabel("snapshot, each later in an iteration")
     study_style.add_legend(axes, 1)
     study_style.add_caption(
-        figure, table, "Entries that overflow final targets.", study_style.INPUTS,
+        figure, table, "Captured data values: entries that overflow final targets.", study_style.INPUTS,
         "The paper's curves could not be read; it says that they stay steady.",
     )  # fmt: skip
     return figure

@@ -78,8 +78,8 @@ def draw(table: FigureTable) -> Figure:
     study_style.add_legend(above, 3)
     study_style.add_caption(
         figure, table,
-        "The threshold holds in the worst of ten snapshots of the run; best achievable: every entry takes the "
-        "sectors that it needs (the paper's is in the CSV file).", study_style.INPUTS,
+        "Captured data values; the threshold holds in the worst of ten snapshots; best achievable: every entry takes "
+        "the sectors that it needs (the paper's is in the CSV file).", study_style.INPUTS,
         study_style.workload_counts_text(table),
     )  # fmt: skip
     return figure

@@ -1,4 +1,4 @@
-"""What every registered figure keeps to: it is listed, and drawn from saved results, the same bytes twice."""
+"""What every registered figure keeps to: it is listed, and plotted from stored results, the same bytes twice."""
 
 from __future__ import annotations
 
@@ -54,18 +54,18 @@ SLOW = ("gist-fig16", "cswap-fig10", "cswap-fig11", "cswap-fig12")
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in WITHOUT_FILE]
 )
-def test_a_figure_is_drawn(name: str, results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    picture = tmp_path / f"{name}.png"
-    assert main(["plot", name, "-o", str(picture), "--store", str(results)]) == 0
-    assert 15_000 < picture.stat().st_size < 400_000
-    assert [path.name for path in tmp_path.iterdir()] == [picture.name]
-    assert str(picture) in capsys.readouterr().out
+def test_figure_is_written(name: str, results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / f"{name}.png"
+    assert main(["plot", name, "-o", str(path), "--store", str(results)]) == 0
+    assert 15_000 < path.stat().st_size < 400_000
+    assert [path.name for path in tmp_path.iterdir()] == [path.name]
+    assert str(path) in capsys.readouterr().out
 
 
 @pytest.mark.slow
 def test_plot_papers_draws_the_figures_of_papers_that_need_no_file(results: Path, tmp_path: Path) -> None:
-    assert main(["plot", "papers", "-o", str(tmp_path / "pictures"), "--store", str(results)]) == 0
-    assert {path.name for path in (tmp_path / "pictures").iterdir()} == {
+    assert main(["plot", "papers", "-o", str(tmp_path / "figures"), "--store", str(results)]) == 0
+    assert {path.name for path in (tmp_path / "figures").iterdir()} == {
         f"{name}{suffix}" for name in WITHOUT_FILE for suffix in (".pdf", ".svg")
     }
 
@@ -79,13 +79,13 @@ def test_plot_all_draws_the_figures_of_both_groups() -> None:
 
 @pytest.mark.parametrize("name", WITH_FILE)
 def test_a_figure_of_a_file_asks_for_it(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    picture = tmp_path / "p.png"
-    assert main(["plot", name, "-o", str(picture)]) == 2
+    path = tmp_path / "p.png"
+    assert main(["plot", name, "-o", str(path)]) == 2
     file, description = REGISTRY.find(name).FILE
     assert f"plot {name}: expected {description}: plot {name} {file}" in capsys.readouterr().err
     with pytest.raises(BuddysimError, match="file"):
-        plot(name, picture, ResultSource())
-    assert not picture.exists()
+        plot(name, path, ResultSource())
+    assert not path.exists()
 
 
 def test_the_same_bytes_twice_and_nothing_simulated_the_second_time(
@@ -163,7 +163,7 @@ def test_the_list_names_every_figure(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_a_figure_fits_a_papers_column(results: Path, tmp_path: Path) -> None:
-    """Width and letters as asked for, in the file; without a title there is none."""
+    """Width and font size as requested, in the file; without a title there is none."""
     plain, fitted = tmp_path / "plain.svg", tmp_path / "fitted.svg"
     assert main(["plot", "vdnn-fig12", "-o", str(plain), "--store", str(results)]) == 0
     options = ("--width", "84mm", "--font", "7", "--no-title", "--store", str(results))
@@ -193,15 +193,15 @@ def test_without_a_file_name_it_is_written_for_print_and_for_the_screen(
 
 
 def test_stalls_of_a_training(tmp_path: Path) -> None:
-    saved, picture = tmp_path / "r.json", tmp_path / "stalls.svg"
+    saved, path = tmp_path / "r.json", tmp_path / "stalls.svg"
     assert main(["train", "alexnet", "--batch", "128", "--scheme", "vdnn-all-m,oracle", "--json", str(saved)]) == 0
-    assert main(["plot", "stalls", str(saved), "-o", str(picture)]) == 0
+    assert main(["plot", "stalls", str(saved), "-o", str(path)]) == 0
     for text in ("vdnn-all-m: ", "oracle: ", "conv1", "stall"):
-        assert text in picture.read_text()
-    assert main(["plot", "overview", str(saved), "-o", str(picture)]) == 2
+        assert text in path.read_text()
+    assert main(["plot", "overview", str(saved), "-o", str(path)]) == 2
 
 
-def test_a_result_in_hand_is_drawn(tmp_path: Path) -> None:
+def test_plot_draws_result_objects(tmp_path: Path) -> None:
     make_trace("stream", tmp_path / "t.bin", {"footprint": "256 KiB", "sizes": "32 B"})
     results = buddysim.simulate_schemes(tmp_path / "t.bin")
     assert len(buddysim.plot(results).axes) == 2
@@ -245,45 +245,45 @@ def test_only_networks_that_do_not_fit_have_a_star(results: Path) -> None:
     """Panels of one column share their labels, those of different networks don't."""
     figure = REGISTRY.find("vdnn-fig11")
     rows = figure.data(ResultSource(Store.at(str(results))))
-    drawn = figure.draw(rows)
+    plotted = figure.draw(rows)
     networks = list(dict.fromkeys(row["network"] for row in rows))
-    for network, panel in zip(networks, drawn.axes[len(networks) :], strict=True):
+    for network, panel in zip(networks, plotted.axes[len(networks) :], strict=True):
         fits = {row["scheme"]: row["fits"] for row in rows if row["network"] == network}
         starred = [label.get_text().endswith("*") for label in panel.get_xticklabels()]
         assert starred == [not each for each in fits.values()]
 
 
-def drawn(name: str, results: Path, look: FigureFormat | None = None) -> Figure:
+def plotted(name: str, results: Path, look: FigureFormat | None = None) -> Figure:
     module = REGISTRY.find(name)
     return (look or FigureFormat()).apply(module.draw(module.data(ResultSource(Store(results)))))
 
 
 def test_captions_say_what_of_the_paper_could_not_be_read(results: Path) -> None:
     """Wherever numbers of a paper stand for some of the bars, or for none of them alone."""
-    bars = drawn("vdnn-fig15", results)
+    bars = plotted("vdnn-fig15", results)
     assert bars.get_supxlabel().startswith("Red marks: 2 of these 10 bars, whose values the paper's text reports;")
-    averages = drawn("vdnn-fig11", results).get_supxlabel()
+    averages = plotted("vdnn-fig11", results).get_supxlabel()
     assert averages.count("Red marks: averages of the six networks") == 1
-    lines = drawn("vdnn-fig13", results).get_supxlabel()
+    lines = plotted("vdnn-fig13", results).get_supxlabel()
     assert lines.startswith("Red lines: values that the paper's text reports for all")
-    marked = drawn("vdnn-fig14", results).get_supxlabel()
+    marked = plotted("vdnn-fig14", results).get_supxlabel()
     assert marked.startswith("Red marks: 2 of these 42 bars")
     assert "\n" not in marked
-    assert "Red marks: 3 of these 10 bars" in drawn("vdnn-fig1", results).get_supxlabel()
-    assert not drawn("vdnn-fig5", results).get_supxlabel()  # the paper's numbers aren't in it
-    assert not drawn("vdnn-fig15", results, FigureFormat(title=False)).get_supxlabel()
+    assert "Red marks: 3 of these 10 bars" in plotted("vdnn-fig1", results).get_supxlabel()
+    assert not plotted("vdnn-fig5", results).get_supxlabel()  # the paper's numbers aren't in it
+    assert not plotted("vdnn-fig15", results, FigureFormat(title=False)).get_supxlabel()
 
 
 def test_memory_above_the_papers_is_explained(results: Path) -> None:
-    figure = drawn("vdnn-fig15", results)
+    figure = plotted("vdnn-fig15", results)
     assert "where the paper reports 4.2 for VGG-116 to VGG-416" in figure.get_supxlabel()
     assert "VGG-16 (32) fits the GPU, so dyn offloads nothing of it" in figure.get_supxlabel()
 
 
 @pytest.mark.parametrize("name", ["vdnn-fig12", "vdnn-fig15"])
 @pytest.mark.parametrize("title", [True, False])
-def test_a_narrow_figure_has_room_for_all_that_it_says(name: str, title: bool, results: Path) -> None:
-    figure = drawn(name, results, FigureFormat(width_in=3.3, font_pt=8, title=title))
+def test_texts_of_a_narrow_figure_fit(name: str, title: bool, results: Path) -> None:
+    figure = plotted(name, results, FigureFormat(width_in=3.3, font_pt=8, title=title))
     figure.draw_without_rendering()
     (axes,) = figure.axes
     assert axes.bbox.width > 0.6 * figure.bbox.width

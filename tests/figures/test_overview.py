@@ -1,4 +1,4 @@
-"""The overview picture."""
+"""The overview figure."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def test_bars_are_as_long_as_the_counters_say(saved: Path) -> None:
 def test_the_same_result_gives_the_same_small_file(saved: Path, tmp_path: Path) -> None:
     for name in ("a.png", "b.png"):
         assert main(["plot", "overview", str(saved), "-o", str(tmp_path / name)]) == 0
-    picture = (tmp_path / "a.png").read_bytes()
-    assert picture == (tmp_path / "b.png").read_bytes()
-    assert len(picture) < 200_000
+    image = (tmp_path / "a.png").read_bytes()
+    assert image == (tmp_path / "b.png").read_bytes()
+    assert len(image) < 200_000
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"buddy": 3}'])
-def test_what_is_no_result_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str) -> None:
+def test_file_without_a_result_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str) -> None:
     (tmp_path / "r.json").write_text(content)
     assert main(["plot", "overview", str(tmp_path / "r.json"), "-o", str(tmp_path / "p.png")]) == 2
     assert "r.json" in capsys.readouterr().err

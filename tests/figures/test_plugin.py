@@ -1,4 +1,4 @@
-"""A figure in a user's own file is listed and drawn as those of the package."""
+"""A figure in a user's own file is listed and plotted as those of the package."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ def plot(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
 
 
-def test_the_example_is_listed_and_drawn(tmp_path: Path) -> None:
+def test_example_is_listed_and_plotted(tmp_path: Path) -> None:
     listed = plot()
     assert listed.returncode == 0, listed.stderr
     assert "kernel-times " in listed.stdout
     assert "TRACE.bin" in listed.stdout.partition("kernel-times ")[2]
-    picture = tmp_path / "kernels.svg"
-    drawn = plot("kernel-times", ROOT / "traces" / "lud256.bin", "-o", picture)
-    assert drawn.returncode == 0, drawn.stderr
-    written = picture.read_text(encoding="utf-8")
+    path = tmp_path / "kernels.svg"
+    plotted = plot("kernel-times", ROOT / "traces" / "lud256.bin", "-o", path)
+    assert plotted.returncode == 0, plotted.stderr
+    written = path.read_text(encoding="utf-8")
     assert "time of each kernel function against unlimited device memory" in written
     assert all(scheme in written for scheme in ("buddy", "bandwidth-compression", "pinned-host"))
 

@@ -24,7 +24,7 @@ from tests.sweep.conftest import stable
 
 ROOT = Path(__file__).parents[2]
 FIGURES = [name for name, figure in REGISTRY.items() if getattr(figure, "STUDY", False)]
-DRAWN = ("fig3", "fig5-classes", "fig5-metadata", "fig6", "fig7", "fig8", "fig9", "fig10", "fig11", "fig12")
+SIMULATED_FIGURES = ("fig3", "fig5-classes", "fig5-metadata", "fig6", "fig7", "fig8", "fig9", "fig10", "fig11", "fig12")
 ONLY = "cg,sp,squeezenet"
 needs_dask = pytest.mark.skipif(
     importlib.util.find_spec("distributed") is None, reason="needs pip install 'buddysim[sweep]'"
@@ -34,20 +34,22 @@ needs_dask = pytest.mark.skipif(
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Traces under the names of three workloads, two inputs each, and a store with what their figures need."""
-    place = tmp_path_factory.mktemp("study")
+    study_folder = tmp_path_factory.mktemp("study")
     sizes = {"profile": "32 B:3, 128 B:1", "replay": "32 B:2, 64 B:1, 128 B:1"}
     for number, name in enumerate(ONLY.split(",")):
-        for which, given in sizes.items():
-            more = {"footprint": f"{256 * (number + 1)} KiB", "op": "copy", "sizes": given}
-            make_trace("stream", place / f"{name}-small-{which}.bin", more)
-    for name in DRAWN:
-        assert main(command(place, name, "-o", str(place / f"{name}.svg"), "--run", "--workers", "1")) == 0, name
-    return place
+        for which, distribution in sizes.items():
+            more = {"footprint": f"{256 * (number + 1)} KiB", "op": "copy", "sizes": distribution}
+            make_trace("stream", study_folder / f"{name}-small-{which}.bin", more)
+    for name in SIMULATED_FIGURES:
+        assert (
+            main(command(study_folder, name, "-o", str(study_folder / f"{name}.svg"), "--run", "--workers", "1")) == 0
+        ), name
+    return study_folder
 
 
 def command(folder: Path, name: str, *more: str) -> list[str]:
-    place = ["--scale", "small", "--only", ONLY, "--workloads", str(folder), "--store", str(folder / "store")]
-    return ["plot", name, *place, *more]
+    options = ["--scale", "small", "--only", ONLY, "--workloads", str(folder), "--store", str(folder / "store")]
+    return ["plot", name, *options, *more]
 
 
 def source(folder: Path) -> ResultSource:
@@ -55,7 +57,7 @@ def source(folder: Path) -> ResultSource:
     return ResultSource(Store.at(folder / "store"), columns=columns)
 
 
-def drawn(folder: Path, name: str) -> Figure:
+def plotted(folder: Path, name: str) -> Figure:
     figure = REGISTRY.find(name)
     made: Figure = figure.draw(figure.data(source(folder)))
     return made
@@ -63,20 +65,20 @@ def drawn(folder: Path, name: str) -> Figure:
 
 def test_the_study_is_fig3_to_fig13() -> None:
     assert FIGURES[:3] == ["fig3", "fig5-compressors", "fig5-classes"]
-    assert {*DRAWN, "fig5-compressors"} <= set(FIGURES)
+    assert {*SIMULATED_FIGURES, "fig5-compressors"} <= set(FIGURES)
 
 
-@pytest.mark.parametrize("name", DRAWN)
-def test_a_column_wide_with_its_numbers_beside_it(name: str, folder: Path) -> None:
-    picture = (folder / f"{name}.svg").read_text()
-    assert 'width="237.6pt"' in picture  # 3.3 in
+@pytest.mark.parametrize("name", SIMULATED_FIGURES)
+def test_figure_is_a_column_wide_with_a_csv_file_of_its_numbers(name: str, folder: Path) -> None:
+    figure_file = (folder / f"{name}.svg").read_text()
+    assert 'width="237.6pt"' in figure_file  # 3.3 in
     with (folder / f"{name}.csv").open(newline="") as file:
         heading, *rows = list(csv.reader(file))
     assert rows
     assert heading == list(REGISTRY.find(name).data(source(folder)).columns)
 
 
-@pytest.mark.parametrize("name", DRAWN)
+@pytest.mark.parametrize("name", SIMULATED_FIGURES)
 def test_without_run_nothing_is_simulated(name: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = {path: path.stat().st_mtime_ns for path in (folder / "store").rglob("*") if path.is_file()}
     assert main(command(folder, name, "-o", str(folder / "again.svg"))) == 0
@@ -92,7 +94,7 @@ def test_bars_of_fig11_are_the_baseline_s_time_over_each(folder: Path) -> None:
     buddy = results.result_of("replay", {"trace": trace, "profile_from": other, "scheme": "buddy", **link})
     ideal = results.result_of("replay", {"trace": trace, "scheme": "ideal", "link.bandwidth": "150 GB/s"})
     assert results.simulated == 0
-    (axes,) = drawn(folder, "fig11").axes
+    (axes,) = plotted(folder, "fig11").axes
     heights = {c.get_label(): [bar.get_height() for bar in c] for c in axes.containers}  # type: ignore[attr-defined]
     assert heights["50 GB/s"][0] == ideal["time_ps"] / buddy["time_ps"]
     assert heights["50 GB/s"][0] <= heights["200 GB/s"][0] <= heights["no limit"][0]
@@ -100,14 +102,14 @@ def test_bars_of_fig11_are_the_baseline_s_time_over_each(folder: Path) -> None:
     assert one[0].get_linestyle() == "--"
 
 
-def test_means_are_geometric_of_ratios_and_arithmetic_of_shares(folder: Path) -> None:
+def test_means_are_geometric_of_ratios_and_arithmetic_of_fractions(folder: Path) -> None:
     rows = REGISTRY.find("fig7").data(source(folder))
     cg, sp, mean = (rows.rows_with(workload=name, policy="final")[0] for name in ("cg", "sp", "HPC mean"))
     assert mean["ratio"] == pytest.approx((cg["ratio"] * sp["ratio"]) ** 0.5)
     assert mean["overflow_fraction"] == pytest.approx((cg["overflow_fraction"] + sp["overflow_fraction"]) / 2)
     assert (mean["paper_ratio"], cg["paper_ratio"]) == (1.92, 1.11)
     for name in ("fig7", "fig9", "fig11"):
-        assert "Means of 2 of 10 HPC and 1 of 6 DL workloads." in drawn(folder, name).get_supxlabel()
+        assert "Means of 2 of 10 HPC and 1 of 6 DL workloads." in plotted(folder, name).get_supxlabel()
 
 
 def test_targets_are_those_of_the_other_input(folder: Path) -> None:
@@ -118,18 +120,18 @@ def test_targets_are_those_of_the_other_input(folder: Path) -> None:
     assert row["same_input_ratio"] < 3
 
 
-def test_what_is_not_there_is_said(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    place = ["--scale", "small", "--only", "cg,ep", "--workloads", str(folder), "--store", str(folder / "store")]
-    assert main(["plot", "fig3", *place, "-o", str(tmp_path / "p.svg")]) == 0
-    assert "Missing: 1 traces of ep" in drawn_text(folder, "cg,ep")
+def test_missing_results_are_named(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--scale", "small", "--only", "cg,ep", "--workloads", str(folder), "--store", str(folder / "store")]
+    assert main(["plot", "fig3", *options, "-o", str(tmp_path / "p.svg")]) == 0
+    assert "Missing: 1 traces of ep" in caption_text(folder, "cg,ep")
     capsys.readouterr()
-    assert main(["plot", "fig3", *place[:3], "ep", *place[4:], "-o", str(tmp_path / "p.svg")]) == 2
+    assert main(["plot", "fig3", *options[:3], "ep", *options[4:], "-o", str(tmp_path / "p.svg")]) == 2
     error = capsys.readouterr().err
     assert "fig3: no result in" in error
     assert "plot fig3 --scale small --run makes them" in error
 
 
-def drawn_text(folder: Path, only: str) -> str:
+def caption_text(folder: Path, only: str) -> str:
     columns = {"scale": "small", "only": only, "workloads": str(folder)}
     figure = REGISTRY.find("fig3")
     made = figure.draw(figure.data(ResultSource(Store.at(folder / "store"), columns=columns)))
@@ -169,18 +171,18 @@ def test_traces_that_cannot_be_made_do_not_hold_up_the_others(
 
     def refused(orders: Sequence[Order]) -> Iterator[MadeWorkload]:
         ordered.extend(orders)
-        raise BuddysimError("no room")
+        raise BuddysimError("no space")
         yield
 
     monkeypatch.setattr("buddysim.papers.buddy.run_missing.make_all", refused)
-    place = ["--scale", "small", "--workloads", str(folder), "--store", str(tmp_path / "store")]
-    assert main(["plot", "fig3", *place, "--only", "cg,ep,vgg16", "--run", "--workers", "1"]) == 2
-    assert "traces: no room" in capsys.readouterr().err
+    options = ["--scale", "small", "--workloads", str(folder), "--store", str(tmp_path / "store")]
+    assert main(["plot", "fig3", *options, "--only", "cg,ep,vgg16", "--run", "--workers", "1"]) == 2
+    assert "traces: no space" in capsys.readouterr().err
     assert {(one.name, one.contents_every) for one in ordered} == {("ep", 64), ("vgg16", 0)}
-    assert main(["plot", "fig3", *place, "--only", "cg", "-o", str(tmp_path / "p.svg")]) == 0
+    assert main(["plot", "fig3", *options, "--only", "cg", "-o", str(tmp_path / "p.svg")]) == 0
 
 
-def test_the_study_makes_what_the_comparison_needs_besides(folder: Path) -> None:
+def test_study_makes_the_additional_results_of_the_comparison(folder: Path) -> None:
     study = source(folder).buddy
     for ask in comparison_requests(study):
         ask()
@@ -198,30 +200,30 @@ def test_every_workload_has_its_name_in_the_paper() -> None:
 @needs_dask
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["fig7", "fig11"])
-def test_workers_and_a_cluster_make_the_pictures_of_one_process(name: str, folder: Path, tmp_path: Path) -> None:
-    """Bit by bit, and the numbers beside them: findings with replays of their own, and replays."""
+def test_workers_and_a_cluster_make_the_same_files_as_one_process(name: str, folder: Path, tmp_path: Path) -> None:
+    """Bit by bit, and their numbers: analyses with replays of their own, and replays."""
     from distributed import LocalCluster
 
     with LocalCluster(n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None) as cluster:
-        places = {"workers": ("--workers", "2"), "cluster": ("--scheduler", cluster.scheduler_address)}
-        for place, options in places.items():
-            store = ("--store", str(tmp_path / place))
-            picture = tmp_path / f"{place}.svg"
-            assert main(command(folder, name, *store, "-o", str(picture), "--run", *options)) == 0
-            assert picture.read_bytes() == (folder / f"{name}.svg").read_bytes()
-            assert picture.with_suffix(".csv").read_bytes() == (folder / f"{name}.csv").read_bytes()
-            made, one = Store.at(tmp_path / place), Store.at(folder / "store")
+        runners = {"workers": ("--workers", "2"), "cluster": ("--scheduler", cluster.scheduler_address)}
+        for runner, options in runners.items():
+            store = ("--store", str(tmp_path / runner))
+            figure_file = tmp_path / f"{runner}.svg"
+            assert main(command(folder, name, *store, "-o", str(figure_file), "--run", *options)) == 0
+            assert figure_file.read_bytes() == (folder / f"{name}.svg").read_bytes()
+            assert figure_file.with_suffix(".csv").read_bytes() == (folder / f"{name}.csv").read_bytes()
+            made, one = Store.at(tmp_path / runner), Store.at(folder / "store")
             assert made.all_keys()
             assert all(stable(made.get(result)) == stable(one.get(result)) for result in made.all_keys())
 
 
 @pytest.mark.slow
-def test_all_are_drawn_by_one_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_plot_study_draws_all_figures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for which in ("profile", "replay"):
         for name in ONLY.split(","):
             shutil.copy(ROOT / "traces" / "jacobi2d.bin", tmp_path / f"{name}-small-{which}.bin")
-    pictures = tmp_path / "pictures"
-    assert main(command(tmp_path, "study", "--run", "--workers", "1", "-o", str(pictures))) == 0
-    names = {path.stem for path in pictures.glob("*.pdf")}
+    figures_folder = tmp_path / "figures"
+    assert main(command(tmp_path, "study", "--run", "--workers", "1", "-o", str(figures_folder))) == 0
+    names = {path.stem for path in figures_folder.glob("*.pdf")}
     assert names == set(FIGURES)
     assert "left out" not in capsys.readouterr().err

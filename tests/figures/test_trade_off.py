@@ -9,15 +9,15 @@ from buddysim.figures import ResultSource, trade_off
 from buddysim.training import schemes
 
 
-def test_nothing_beats_the_front() -> None:
-    drawn = trade_off.data(ResultSource(columns={"network": "alexnet-cifar10", "batch": "32"}))
-    assert {row["scheme"] for row in drawn.rows} == set(schemes.runnable_schemes()) - {"oracle"}
-    front = [row for row in drawn.rows if row["on_the_front"]]
+def test_pareto_front_is_not_dominated() -> None:
+    plotted = trade_off.data(ResultSource(columns={"network": "alexnet-cifar10", "batch": "32"}))
+    assert {row["scheme"] for row in plotted.rows} == set(schemes.runnable_schemes()) - {"oracle"}
+    front = [row for row in plotted.rows if row["on_the_front"]]
     assert front
-    for row in drawn.rows:
+    for row in plotted.rows:
         better = [
             other
-            for other in drawn.rows
+            for other in plotted.rows
             if other["fits"] and other["peak_gib"] <= row["peak_gib"] and other["time_ms"] <= row["time_ms"]
             and (other["peak_gib"], other["time_ms"]) != (row["peak_gib"], row["time_ms"])
         ]  # fmt: skip
@@ -26,7 +26,7 @@ def test_nothing_beats_the_front() -> None:
 
 def test_bad_options() -> None:
     for batch in ("0", "x", "9999999999"):
-        with pytest.raises(BuddysimError, match=f"--batch '{batch}': expected a whole number from 1 to "):
+        with pytest.raises(BuddysimError, match=f"--batch '{batch}': expected an integer from 1 to "):
             trade_off.data(ResultSource(columns={"batch": batch}))
     with pytest.raises(BuddysimError, match="vgg61"):
         trade_off.data(ResultSource(columns={"network": "vgg61"}))

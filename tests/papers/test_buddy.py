@@ -28,10 +28,10 @@ def test_every_number_of_the_text_has_its_line_and_known_needs() -> None:
 
 def test_every_bar_that_was_read_off_is_a_number() -> None:
     read = [number for number in reported_values("validation.md").values() if not number.line]
-    shares = figures()["fig5b_fraction_of_entries_per_size"]
+    fractions = figures()["fig5b_fraction_of_entries_per_size"]
     bars = sum(map(len, figures()["fig3_ratio_over_time_10_snapshots"].values()))
     bars += sum(len(value) for value in figures()["fig5a_ratio_by_algorithm"].values() if isinstance(value, dict))
-    bars += len(shares["HPC"]) + len(shares["DL"])
+    bars += len(fractions["HPC"]) + len(fractions["DL"])
     for figure in ("fig7_ratio_and_buddy_accesses", "fig9_ratio_by_buddy_threshold"):
         bars += sum(map(len, figures()[figure].values()))
     assert len(read) == bars == 384
@@ -51,15 +51,15 @@ def test_groups() -> None:
 
 
 def test_a_miss_is_divided_among_the_workloads() -> None:
-    theirs = {"cg": 1.0, "ep": 4.0, "sp": 2.0, "bt": 9.0}
-    text = error_contributions({"cg": 1.0, "ep": 1.0, "sp": 1.0}, theirs)
+    reported = {"cg": 1.0, "ep": 4.0, "sp": 2.0, "bt": 9.0}
+    text = error_contributions({"cg": 1.0, "ep": 1.0, "sp": 1.0}, reported)
     assert f"ep 1.00 for 4.00 ({100 * log(4) / log(8):.0f} %), sp 1.00 for 2.00 (33 %)" in text
     assert "cg" not in text
     assert text.endswith("sp 1.00 for 2.00 (33 %)")
-    text = error_contributions({"cg": 5.0, "ep": 1.0, "sp": 2.0}, theirs, arithmetically=True)
+    text = error_contributions({"cg": 5.0, "ep": 1.0, "sp": 2.0}, reported, arithmetically=True)
     assert text.endswith("in points of the mean: cg 5.0 for 1.0 (+1.3), ep 1.0 for 4.0 (-1.0)")
-    assert error_contributions({"cg": 5.0, "ep": None}, theirs) == ""
-    assert error_contributions({"cg": 1.0}, theirs) == ""
+    assert error_contributions({"cg": 5.0, "ep": None}, reported) == ""
+    assert error_contributions({"cg": 1.0}, reported) == ""
 
 
 def test_the_papers_values_of_each_workload() -> None:
@@ -70,7 +70,7 @@ def test_the_papers_values_of_each_workload() -> None:
 
 
 def test_one_target_for_all_is_not_chosen_as_the_paper_does() -> None:
-    """Placed freely the paper's bt has 1.35, its one target is 1x; of its cg both rules give 1x."""
+    """With a size class per entry the paper's bt has 1.35, its one target is 1x; of its cg both rules give 1x."""
     assert "bt (1.33x, not 1x)" in rule_for_naive()
     assert "cg (" not in rule_for_naive()
 
@@ -84,6 +84,6 @@ def test_a_workload_of_which_nothing_is_compressed_has_no_hit_rate(tmp_path: Pat
     assert metadata_hits(study).value is None
     for point in list(study.missing.values()):
         study.results.result_of(point.engine, dict(point.settings))
-    found = metadata_hits(study)
-    assert (found.value, found.note) == ("few high", "palm no look-ups")
+    values_by_id = metadata_hits(study)
+    assert (values_by_id.value, values_by_id.note) == ("few high", "palm no look-ups")
     assert misses(study, "buddy-palm-metadata").value is None  # of the quarter with the fewest hits all must be there

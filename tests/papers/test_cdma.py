@@ -1,4 +1,4 @@
-"""cDMA on the paper's networks: which maps are offloaded, how their ratios are averaged, performance."""
+"""cDMA on the paper's networks: which feature maps are offloaded, how their ratios are averaged, performance."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ def test_maps_that_alexnet_offloads() -> None:
 
 
 def test_ratios_are_averaged_by_size(table: TableContents) -> None:
-    (found,) = ratios(Network.load("alexnet-caffe"), 2, table, [Codec()])
+    (network_results,) = ratios(Network.load("alexnet-caffe"), 2, table, [Codec()])
     dense, halved = 3 * 227 * 227, 2 * (96 * 55 * 55 + 256 * 27 * 27) + (2 * 384 + 256) * 13 * 13
     pooled = 96 * 27 * 27 + 256 * 13 * 13
     raw = dense + halved + pooled
-    assert found.raw_bytes == 2 * 4 * raw
-    assert found.average == pytest.approx(raw / (dense * 33 / 32 + halved / 2 + pooled * 0.8))
-    assert found.traffic == pytest.approx(1 / found.average)
-    assert (found.largest, found.largest_map) == (2.0, "relu1")
-    assert found.density is None
+    assert network_results.raw_bytes == 2 * 4 * raw
+    assert network_results.average == pytest.approx(raw / (dense * 33 / 32 + halved / 2 + pooled * 0.8))
+    assert network_results.traffic == pytest.approx(1 / network_results.average)
+    assert (network_results.largest, network_results.largest_map) == (2.0, "relu1")
+    assert network_results.density is None
 
 
 def test_every_network_algorithm_and_layout() -> None:
@@ -91,11 +91,11 @@ def test_the_shipped_measurement_on_the_papers_networks() -> None:
     flat = ObservedActivations(shipped(), repeated_values=False)
     for name, batch in NETWORKS.values():
         network = Network.load(name)
-        found = ratios(network, batch, observed_activations(None), [zvc, paper, zlib])
-        sparsity.append(1 - found[0].density)
-        exact.append(found[0].average)
-        counted.append(found[1].average)
-        with_repeats.append(found[2].average)
+        network_results = ratios(network, batch, observed_activations(None), [zvc, paper, zlib])
+        sparsity.append(1 - network_results[0].density)
+        exact.append(network_results[0].average)
+        counted.append(network_results[1].average)
+        with_repeats.append(network_results[2].average)
         without_repeats.append(ratios(network, batch, flat, [zlib])[0].average)
     assert mean(sparsity) == pytest.approx(0.602, abs=0.001)  # the paper: 62 %
     assert mean(counted) == pytest.approx(2.546, abs=0.005)  # 2.6

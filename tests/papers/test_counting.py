@@ -38,7 +38,7 @@ def test_with_every_point_taken_the_savings_are_the_papers(training: SavedResult
             )
 
 
-def test_with_none_of_them_most_savings_are_not(training: SavedResults) -> None:
+def test_other_rules_give_other_savings(training: SavedResults) -> None:
     missed = [
         (policy, kind)
         for policy in POLICIES
@@ -60,10 +60,10 @@ def test_each_point_matters(name: str, training: SavedResults) -> None:
 
 
 def test_the_page_has_none_each_alone_each_left_out_and_all() -> None:
-    found = readings()
-    assert len(found) == len(set(found.values())) == 2 + 2 * len(OTHERS)
-    assert found["none of them"] == NONE_TAKEN
-    assert found["all four"] == TAKEN
+    by_layer = readings()
+    assert len(by_layer) == len(set(by_layer.values())) == 2 + 2 * len(OTHERS)
+    assert by_layer["none of them"] == NONE_TAKEN
+    assert by_layer["all four"] == TAKEN
 
 
 def test_weights_once_and_the_entire_network(training: SavedResults) -> None:
@@ -81,7 +81,7 @@ def test_reported_zeros_are_in_every_map_but_the_images() -> None:
     assert performance_numbers.mean_ratio(performance_numbers.REPORTED) == pytest.approx(1 / 0.38)
     assert (
         performance_numbers.mean_ratio(performance_numbers.BEHIND_RELU) < 2.4
-    )  # maps behind pooling layers are denser
+    )  # feature maps behind pooling layers are denser
     network = Network.load("vgg16")
     contents = performance_numbers.reported_contents(network)
     assert [contents[layer.index].density for layer in network.layers] == [1.0] + [0.38] * (len(network.layers) - 1)

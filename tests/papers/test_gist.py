@@ -14,9 +14,9 @@ from buddysim.training.iteration.allocators import StaticGroups
 
 
 def test_every_number_has_its_line_and_known_needs() -> None:
-    ours = [number for number in reported_values().values() if number.where.startswith("Gist")]
-    assert len(ours) == 68
-    for number in ours:
+    simulated = [number for number in reported_values().values() if number.where.startswith("Gist")]
+    assert len(simulated) == 68
+    for number in simulated:
         assert number.line > 0
         assert set(number.needs) <= {"sparsity", "accuracy", "codec times"}
 
@@ -34,7 +34,7 @@ def test_the_worked_example() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "unit", "theirs", "ours", "verdict"),
+    ("rule", "unit", "reference", "simulated", "status"),
     [
         ("footprint", "x", 1.5, 1.6, REPRODUCED),
         ("footprint", "x", 1.5, 1.9, SHAPE_ONLY),
@@ -48,10 +48,10 @@ def test_the_worked_example() -> None:
         ("three-points", "%", 4.0, -0.5, NOT_REPRODUCED),
     ],
 )
-def test_rules(rule: str, unit: str, theirs: float, ours: float, verdict: str) -> None:
+def test_rules(rule: str, unit: str, reference: float, simulated: float, status: str) -> None:
     assert (
-        PaperComparison(ReportedValue("x", "Gist V", theirs, "what", rule, unit), SimulatedValue(ours)).status
-        == verdict
+        PaperComparison(ReportedValue("x", "Gist V", reference, "what", rule, unit), SimulatedValue(simulated)).status
+        == status
     )
 
 

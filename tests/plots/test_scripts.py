@@ -40,8 +40,8 @@ def test_the_link_study_has_a_row_for_each_bandwidth(tmp_path: Path) -> None:
     study = (ROOT / "plots" / "link.toml").read_text().replace("../traces/fdtd2048.bin", str(TRACE))
     (tmp_path / "link.toml").write_text(study)
     columns = ["--x", "link.bandwidth", "--y", "slowdown_vs_ideal", "--by", "scheme"]
-    place = ["-o", str(tmp_path / "link.png"), "--store", str(tmp_path / "store")]
-    assert main(["plot", "sweep", str(tmp_path / "link.toml"), *columns, *place]) == 0
+    folder = ["-o", str(tmp_path / "link.png"), "--store", str(tmp_path / "store")]
+    assert main(["plot", "sweep", str(tmp_path / "link.toml"), *columns, *folder]) == 0
     assert (tmp_path / "link.png").stat().st_size > 10_000
     with (tmp_path / "link.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
@@ -55,17 +55,17 @@ def test_the_link_study_has_a_row_for_each_bandwidth(tmp_path: Path) -> None:
     assert times[25e9] > times[150e9] == host / ideal
 
 
-def test_training_figures_draws_what_is_asked_for(tmp_path: Path) -> None:
-    done = run("training_figures.py", "-o", "pictures", "--suffix", ".svg", "cdma-fig4", "cdma-fig7", folder=tmp_path)
+def test_training_figures_draws_the_requested_figures(tmp_path: Path) -> None:
+    done = run("training_figures.py", "-o", "figures", "--suffix", ".svg", "cdma-fig4", "cdma-fig7", folder=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
-    assert {path.name for path in (tmp_path / "pictures").iterdir()} == {"cdma-fig4.svg", "cdma-fig7.svg"}
+    assert {path.name for path in (tmp_path / "figures").iterdir()} == {"cdma-fig4.svg", "cdma-fig7.svg"}
 
 
 @pytest.mark.parametrize(
     ("script", "arguments"),
     [
         ("overview.py", ["no-such.bin"]),
-        ("training_figures.py", ["no-such-figure", "-o", "pictures"]),
+        ("training_figures.py", ["no-such-figure", "-o", "figures"]),
     ],
 )
 def test_a_mistake_is_named_in_a_line(script: str, arguments: list[str], tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def mean_ratio(study: BuddyStudy, name: str, compressor: str = "bpc") -> float |
 
 
 def class_fractions(study: BuddyStudy, name: str) -> dict[int, float] | None:
-    """Share of a workload's entries of each size class."""
+    """Return the fraction of a workload's entries of each size class."""
     rows = study.analysis_rows(name, "classes")
     if rows is None:
         return None

@@ -61,7 +61,7 @@ def overflow(study: BuddyStudy, name: str) -> list[tuple[int, float | None]] | N
     return None if rows is None else [(row["launches"], row["overflow_fraction"]) for row in rows]
 
 
-def _ours(paper: str) -> str:
+def _workload_name(paper: str) -> str:
     return {paper_name: name for name, paper_name in paper_names().items()}[paper]
 
 
@@ -75,7 +75,7 @@ def policies(study: BuddyStudy, id: str) -> SimulatedValue:
         by_workload = of_group(study, group, lambda name: of_policy(study, name, policy, column))
         mean = (geometric if column == "ratio" else arithmetic)(by_workload.values())
         return SimulatedValue(None if mean is None else factor * mean, cause=CONTENTS_CAUSE)
-    name = _ours(workload)
+    name = _workload_name(workload)
     if name not in study.names():
         return SimulatedValue(None, note="left out")
     amount = of_policy(study, name, policy, column)
@@ -93,7 +93,7 @@ def by_threshold(study: BuddyStudy, id: str) -> SimulatedValue:
         group = workload.removeprefix("GMEAN_")
         by_workload = of_group(study, group, lambda name: threshold_ratio(study, name, key))
         return SimulatedValue(geometric(by_workload.values()), cause=CONTENTS_CAUSE)
-    name = _ours(workload)
+    name = _workload_name(workload)
     if name not in study.names():
         return SimulatedValue(None, note="left out")
     return SimulatedValue(threshold_ratio(study, name, key), cause=CONTENTS_CAUSE)
@@ -151,7 +151,7 @@ def over_iteration(study: BuddyStudy, id: str) -> SimulatedValue:
 
 
 def _raw_fractions(study: BuddyStudy, name: str) -> dict[str, float] | None:
-    """Share of entries that need all four sectors of each allocation, the mean over the snapshots."""
+    """Return the fraction of entries that need all four sectors, by allocation, the mean over the snapshots."""
     rows = study.analysis_rows(name, "classes")
     if rows is None:
         return None
@@ -163,10 +163,10 @@ def _target_cause(study: BuddyStudy, name: str) -> str:
     fractions = _raw_fractions(study, name)
     if not fractions:
         return program_cause(name)
-    least_raw = min(fractions, key=lambda allocation: fractions[allocation])
+    smallest = min(fractions, key=lambda allocation: fractions[allocation])
     return (
-        f"no allocation has fewer entries that need all four sectors than {least_raw}, with "
-        f"{100 * fractions[least_raw]:.0f} %; a "
+        f"no allocation has fewer entries that need all four sectors than {smallest}, with "
+        f"{100 * fractions[smallest]:.0f} %; a "
         f"target above 1x needs {100 * ProfileOptions.threshold:.0f} % or fewer, in the worst snapshot. "
         f"{program_cause(name)}"
     )
@@ -177,9 +177,9 @@ def _scattered(study: BuddyStudy, names: Sequence[str]) -> str:
     by_workload = {name: _raw_fractions(study, name) for name in names}
     if not by_workload or not all(by_workload.values()):
         return ""
-    least_raw = {name: min(fractions.values()) for name, fractions in by_workload.items() if fractions}
+    smallest = {name: min(fractions.values()) for name, fractions in by_workload.items() if fractions}
     without = [
-        f"{name} {100 * fraction:.0f}" for name, fraction in least_raw.items() if fraction > ProfileOptions.threshold
+        f"{name} {100 * fraction:.0f}" for name, fraction in smallest.items() if fraction > ProfileOptions.threshold
     ]
     if not without:
         return ""
@@ -280,12 +280,12 @@ def _far_cause(study: BuddyStudy, names: Sequence[str]) -> str:
         if ratio is not None and ratio > (1 - _NEAR) * _MAX_RATIO:
             texts.append(f"{name} is limited to {_MAX_RATIO}x, which the best achievable is not")
         elif fractions:
-            least_raw = min(fractions, key=lambda allocation: fractions[allocation])
-            most_raw = max(fractions, key=lambda allocation: fractions[allocation])
+            smallest = min(fractions, key=lambda allocation: fractions[allocation])
+            largest_raw = max(fractions, key=lambda allocation: fractions[allocation])
             texts.append(
-                f"in {name}'s that compress {100 * fractions[least_raw]:.0f} % ({least_raw}) to "
-                f"{100 * fractions[most_raw]:.0f} % "
-                f"({most_raw}) of the entries need all four sectors"
+                f"in {name}'s that compress {100 * fractions[smallest]:.0f} % ({smallest}) to "
+                f"{100 * fractions[largest_raw]:.0f} % "
+                f"({largest_raw}) of the entries need all four sectors"
             )
     return f"compressible and incompressible entries share allocations: {'; '.join(texts)}" if texts else ""
 
@@ -311,5 +311,5 @@ def largest_ratio(study: BuddyStudy) -> SimulatedValue:
     known = {name: ratio for name, ratio in by_workload.items() if ratio is not None}
     if not known:
         return SimulatedValue(None, note="not stored")
-    most_raw = max(known, key=lambda name: known[name])
-    return SimulatedValue(known[most_raw], note=most_raw)
+    largest_raw = max(known, key=lambda name: known[name])
+    return SimulatedValue(known[largest_raw], note=largest_raw)

@@ -1,14 +1,14 @@
-"""The speed of vDNN and cDMA, as the cDMA paper has it (Rhu et al., HPCA 2018).
+"""Performance of vDNN and cDMA, as the cDMA paper reports it (Rhu et al., HPCA 2018).
 
-Two things are open in the paper. What is taken, and why:
+The paper leaves two points open. The choices, and their reasons:
 
-- Every offloaded map but the input images has 62 % zeros: that is the average over the entire networks (Sec. IV-B), and
-  gives the ratio of 2.6 that Sec. VII-A reports for all that is offloaded, pooled maps with the rest. The other reading
-  has 62 % zeros behind every ReLU; behind a pooling layer, maps are then denser, and the networks' ratios lower.
+- Every offloaded feature map but the input images has 62 % zeros: the average over the entire networks (Sec. IV-B). It
+  gives the ratio of 2.6 that Sec. VII-A reports for all that is offloaded, pooled feature maps included. The other
+  reading has 62 % zeros behind every ReLU; feature maps behind a pooling layer are then denser, and ratios lower.
 - X of a concatenation isn't offloaded: neither paper has it among the kinds of layers (vDNN II-A, cDMA II-A); a join is
   a dependency between layers (vDNN II-B, Fig. 3), and what is offloaded are X of CONV and POOL layers (vDNN III-B). The
-  joined map is offloaded as X of the layer behind. The other reading offloads both: the paper's networks are Caffe's,
-  whose concatenation is a layer that copies, and "all" is said of all layers (vDNN III-C, cDMA VI).
+  joined feature map is offloaded as X of the layer behind. The other reading offloads both: the paper's networks are
+  Caffe's, whose concatenation is a layer that copies, and "all" is said of all layers (vDNN III-C, cDMA VI).
 """
 
 from __future__ import annotations
@@ -84,14 +84,14 @@ def performance(
 
 
 def reported_contents(network: Network) -> dict[int, MapContents]:
-    """62 % zeros in every map but the input images, masks not counted."""
+    """Return contents with 62 % zeros in every feature map but the input images, masks not counted."""
     image, sparse = (MapContents(density, density, "reported") for density in (1.0, REPORTED_DENSITY))
     return {layer.index: image if layer.kind == "input" else sparse for layer in network.layers}
 
 
 @cache
 def mean_ratio(contents: str) -> float:
-    """Mean over the networks of the ratio of all offloaded maps but the input images, masks not counted."""
+    """Mean over the networks of the ratio of all offloaded feature maps but the input images, masks not counted."""
     ratios = []
     for name, batch in NETWORKS.values():
         network = Network.load(name)

@@ -13,7 +13,7 @@ from buddysim.papers.simulated_values import SimulatedValue, simulates
 from buddysim.sweep.cached_results import SavedResults
 
 DEFAULT = LAYOUTS[0]
-_OURS = "our kernels"
+_SIMULATED_KERNELS = "simulated kernels"
 
 
 @simulates("fig5-10", "fig5-197", "fig5-1024")
@@ -22,7 +22,9 @@ def fig5(training: SavedResults, id: str) -> SimulatedValue:
     shown = {curve: fig5_ms(curve, grid) for curve in CURVES}
     text = ", ".join(f"{curve} {amount:.1f}" for curve, amount in shown.items())
     return SimulatedValue(
-        shown[DEFAULT], f"{text} ms (extrapolated in size)", f"{_OURS}: {text} ms; the authors' are unknown"
+        shown[DEFAULT],
+        f"{text} ms (extrapolated in size)",
+        f"{_SIMULATED_KERNELS}: {text} ms; the authors' are unknown",
     )
 
 

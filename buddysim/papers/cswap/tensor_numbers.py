@@ -31,7 +31,7 @@ def tensors(training: SavedResults) -> SimulatedValue:
     return SimulatedValue(f"{kinds['relu']} ReLU, {kinds['maxpool']} MAX")
 
 
-@simulates("cswap-feature-maps-weights")
+@simulates("cswap-activations-weights")
 def maps_over_weights(training: SavedResults) -> SimulatedValue:
     network = Network.load("vgg16")
     weights = sum(network.layer_parameter_bytes(layer.index) for layer in network.layers)

@@ -71,7 +71,7 @@ def parts_gib(label: str, scheme: str) -> dict[str, float]:
 
 
 @simulates("share-vgg16", "share-inception")
-def share_of_maps(training: SavedResults, id: str) -> SimulatedValue:
+def feature_map_percent(training: SavedResults, id: str) -> SimulatedValue:
     label = "VGG16" if id.endswith("vgg16") else "Inception"
     outcome = run(label, "gist-base")
     weights = 2 * outcome.network.parameter_bytes()
@@ -98,7 +98,7 @@ def stashed_first(training: SavedResults) -> SimulatedValue:
 
 
 @simulates("relu-pool-vgg16", "relu-conv-vgg16", "relu-vgg16")
-def shares_of_stashed(training: SavedResults, id: str) -> SimulatedValue:
+def percent_of_stashed(training: SavedResults, id: str) -> SimulatedValue:
     """The text counts ReLU outputs; Fig. 3's category also has pooled feature maps that CONV layers read."""
     outcome = run("VGG16", "gist-base", "investigation")
     category, network = categories(outcome.network), outcome.network
@@ -258,7 +258,7 @@ def binarize_ratios() -> dict[str, float]:
 
 
 def ssdc_ratios() -> dict[str, float]:
-    """Maps that SSDC takes over their rows, by network."""
+    """Return the bytes of feature maps that SSDC encodes over their rows, by network."""
     by_network = {}
     for label in NETWORKS:
         before, after = (

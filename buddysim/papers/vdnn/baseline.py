@@ -19,10 +19,10 @@ TOTALS = {
     "total-vgg416-32": ("vgg416", 32),
 }
 WITHOUT_WORKSPACE = {
-    "feature-maps-vgg16-256": ("vgg19", 256),
-    "feature-maps-vgg16-128": ("vgg19", 128),
-    "feature-maps-vgg16-32": ("vgg19", 32),
-    "feature-maps-vgg416-32": ("vgg416", 32),
+    "activations-vgg16-256": ("vgg19", 256),
+    "activations-vgg16-128": ("vgg19", 128),
+    "activations-vgg16-32": ("vgg19", 32),
+    "activations-vgg416-32": ("vgg416", 32),
 }
 
 

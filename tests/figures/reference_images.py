@@ -1,7 +1,7 @@
-"""Pictures of the study's figures as they are to be: made-up numbers, drawn without letters, in grey.
+"""Reference images of the study's figures: made-up numbers, plotted without letters, in grey.
 
-``python -m tests.figures.pictures`` draws the kept ones anew, after a change that is wanted: look at them before.
-Without letters a picture doesn't depend on fonts; what is kept is small.
+``python -m tests.figures.reference_images`` writes them anew, after an intended change: look at them before. Images
+without letters do not depend on fonts, and are small.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def numbers(low: float, high: float) -> Iterator[float]:
 
 def made_up(keys: Sequence[tuple[Any, ...]], ranges: Mapping[str, tuple[float, float]], *names: str) -> FigureTable:
     """A row for each of the keys, with numbers from the ranges."""
-    drawn = {column: numbers(*ends) for column, ends in ranges.items()}
-    rows = [(*key, *(next(column) for column in drawn.values())) for key in keys]
+    sample = {column: numbers(*ends) for column, ends in ranges.items()}
+    rows = [(*key, *(next(column) for column in sample.values())) for key in keys]
     return FigureTable((*names, *ranges), rows)
 
 
@@ -54,16 +54,16 @@ def product(*parts: Sequence[Any]) -> list[tuple[Any, ...]]:
 
 def classes() -> FigureTable:
     keys = [(name, group) for name, group in WORKLOADS]
-    found = made_up(keys, {f"fraction_{size}B": (0.1, 1.0) for size in _SIZES}, "workload", "group")
-    rows = [(*row[:2], *(share / sum(row[2:]) for share in row[2:])) for row in found.rows]
-    return FigureTable(found.columns, rows)
+    table_rows = made_up(keys, {f"fraction_{size}B": (0.1, 1.0) for size in _SIZES}, "workload", "group")
+    rows = [(*row[:2], *(fraction / sum(row[2:]) for fraction in row[2:])) for row in table_rows.rows]
+    return FigureTable(table_rows.columns, rows)
 
 
 def page_classes() -> FigureTable:
     entries = [f"entry{n}_bytes" for n in range(64)]
     keys = [(name, row, 12) for name, row in product(("cg", "lulesh"), range(12))]
-    found = made_up(keys, dict.fromkeys(entries, (0.0, 128.0)), "workload", "row", "pages")
-    return FigureTable(found.columns, [(*row[:-1], None) for row in found.rows])
+    table_rows = made_up(keys, dict.fromkeys(entries, (0.0, 128.0)), "workload", "row", "pages")
+    return FigureTable(table_rows.columns, [(*row[:-1], None) for row in table_rows.rows])
 
 
 def trainings() -> FigureTable:
@@ -93,7 +93,7 @@ def trainings() -> FigureTable:
 def tables() -> dict[str, FigureTable]:
     """Made-up numbers of every figure."""
     algorithms = [key for key, value in figures()["fig5a_ratio_by_algorithm"].items() if isinstance(value, dict)]
-    ratio, share = (1.0, 8.0), (0.05, 0.95)
+    ratio, fraction = (1.0, 8.0), (0.05, 0.95)
     systems = ("bandwidth-compression", *map(link_text, LINKS_GBS))
     of_workload = ("workload", "group")
     one_each = [(name, group) for name, group in WORKLOADS if "mean" not in name]
@@ -107,19 +107,20 @@ def tables() -> dict[str, FigureTable]:
             compressors, {"ratio": ratio, "paper_ratio": ratio}, "algorithm", "compressor", "group", "workloads"
         ),
         "fig5-classes": classes(),
-        "fig5-metadata": made_up(metadata, {"hit_fraction": share}, "workload", "line_bytes", "bytes_per_slice"),
+        "fig5-metadata": made_up(metadata, {"hit_fraction": fraction}, "workload", "line_bytes", "bytes_per_slice"),
         "fig6": page_classes(),
         "fig7": made_up(
             product(WORKLOADS, POLICIES),
-            {"ratio": ratio, "overflow_fraction": share, "paper_ratio": ratio, "paper_buddy_access_fraction": share},
+            {"ratio": ratio, "overflow_fraction": fraction, "paper_ratio": ratio,
+             "paper_buddy_access_fraction": fraction},
             *of_workload, "policy",
         ),
         "fig8": made_up(
             [(name, number, 1.5, 1.6) for name, number in product(("squeezenet", "resnet50"), range(10))],
-            {"overflow_fraction": share}, "workload", "snapshot", "ratio", "paper_ratio",
+            {"overflow_fraction": fraction}, "workload", "snapshot", "ratio", "paper_ratio",
         ),
         "fig9": made_up(
-            product(WORKLOADS, THRESHOLDS), {"ratio": ratio, "overflow_fraction": share, "paper_ratio": ratio},
+            product(WORKLOADS, THRESHOLDS), {"ratio": ratio, "overflow_fraction": fraction, "paper_ratio": ratio},
             *of_workload, "threshold",
         ),
         "fig10": made_up(
@@ -131,8 +132,8 @@ def tables() -> dict[str, FigureTable]:
             *of_workload, "system",
         ),
         "fig12": made_up(
-            [(name, share, 2.0 + n, 1.1 + n / 10) for n, name in enumerate(("ilbdc", "palm", "sp"))
-             for share in OVERSUBSCRIBED],
+            [(name, fraction, 2.0 + n, 1.1 + n / 10) for n, name in enumerate(("ilbdc", "palm", "sp"))
+             for fraction in OVERSUBSCRIBED],
             {"unified_memory_slowdown": (1.5, 40.0)}, "workload", "oversubscription_fraction",
             "pinned_host_slowdown", "buddy_slowdown",
         ),
@@ -140,8 +141,8 @@ def tables() -> dict[str, FigureTable]:
     }  # fmt: skip
 
 
-def drawn(name: str) -> Figure:
-    """A figure of made-up numbers, without its letters."""
+def plotted(name: str) -> Figure:
+    """Return a figure of made-up numbers, without its letters."""
     figure: Figure = REGISTRY.find(name).draw(tables()[name])
     for axes in figure.axes:
         axes.tick_params(which="both", labelbottom=False, labelleft=False, labelright=False)
@@ -155,39 +156,39 @@ def drawn(name: str) -> Figure:
 
 
 def pixels(figure: Figure) -> NDArray[np.uint8]:
-    """Shades of grey; the figure's layout is that of its first picture."""
+    """Shades of grey; the figure's layout is that of its first rendering."""
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
     return np.asarray(Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("L"))
 
 
-def kept(name: str) -> NDArray[np.uint8]:
-    """The picture as it is to be."""
-    with Image.open(FOLDER / f"{name}.png") as picture:
-        return np.asarray(picture)
+def reference(name: str) -> NDArray[np.uint8]:
+    """Return the reference image."""
+    with Image.open(FOLDER / f"{name}.png") as image:
+        return np.asarray(image)
 
 
 def others(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> int:
-    """How many pixels two pictures have that aren't the same."""
+    """Return the number of pixels that differ between two images."""
     if one.shape != other.shape:
         return max(one.size, other.size)
     return int(np.count_nonzero(np.abs(one.astype(int) - other) >= SHADES))
 
 
 def series(figure: Figure) -> list[list[Artist]]:
-    """What shows numbers: groups of bars, lines, marks and maps."""
-    found: list[list[Artist]] = []
+    """Return the artists of numbers: groups of bars, lines, marks and images."""
+    artists: list[list[Artist]] = []
     for axes in figure.axes:
         bars = [list(container) for container in axes.containers]
         of_containers = set(itertools.chain.from_iterable(bars))
         alone = [*axes.lines, *(one for one in axes.collections if one.get_paths()), *axes.images]
-        found += bars + [[artist] for artist in alone if artist not in of_containers]
-    return found
+        artists += bars + [[artist] for artist in alone if artist not in of_containers]
+    return artists
 
 
 def main() -> None:
     for name in tables():
-        Image.fromarray(pixels(drawn(name))).save(FOLDER / f"{name}.png", optimize=True)
+        Image.fromarray(pixels(plotted(name))).save(FOLDER / f"{name}.png", optimize=True)
 
 
 if __name__ == "__main__":
