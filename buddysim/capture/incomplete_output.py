@@ -1,4 +1,4 @@
-"""What becomes of a capture's part, ``OUT.incomplete``, when the program has ended or the capture broke off."""
+"""The end of a capture: its part ``OUT.incomplete`` becomes the output, stays, or is removed."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from buddysim.base.terminal import warn
 
 
 def settle(output: Output, returncode: int, *, empty: bool) -> bool:
-    """Puts a capture's file in its place; returns whether it is there now.
+    """Gives a capture's file its name; returns whether it has it.
 
-    The capture of a program that failed doesn't replace a file: it stays as the part, or goes where nothing is in it.
+    The capture of a failed program does not replace an existing file: it stays as OUT.incomplete, or is removed if
+    empty.
 
     Parameters
     ----------
-    output : whose part is complete
+    output : the output, whose part is complete
     returncode : of the program
     empty : whether nothing was captured
     """
@@ -23,12 +24,12 @@ def settle(output: Output, returncode: int, *, empty: bool) -> bool:
         return True
     if empty:
         output.discard()
-        warn(f"{output.path}: stays as it was: the program failed, and nothing was captured")
+        warn(f"{output.path}: unchanged: the program failed, and nothing was captured")
     else:
-        warn(f"{output.path}: stays as it was: the program failed; what was captured is in {output.part}")
+        warn(f"{output.path}: unchanged: the program failed; the captured part is {output.part}")
     return False
 
 
 def broken_off(output: Output, error: BuddysimError) -> BuddysimError:
-    """The error of a capture that couldn't be written on, a full disk for one; the program ran on to its end."""
-    return BuddysimError(f"{error}; what was captured before is in {output.part}")
+    """The error of a capture that could not be written, for example on a full disk; the program ran to its end."""
+    return BuddysimError(f"{error}; the captured part is {output.part}")

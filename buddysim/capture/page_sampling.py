@@ -1,4 +1,4 @@
-"""Which pages of an allocation are sampled: one of each stratum, the same ones in every snapshot; and how many."""
+"""Page sampling: one page of each stratum of an allocation, the same ones in every snapshot; and how many."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def _mix(value: int) -> int:
 
 
 def sampled_pages(allocation_bytes: int, sample_bytes: int, seed: int) -> npt.NDArray[np.uint32]:
-    """Numbers of the sampled pages, ascending; ``send_contents`` of memory/preload/snapshot.c is its twin.
+    """Numbers of the sampled pages, ascending, as ``send_contents`` of memory/preload/snapshot.c samples them.
 
     Parameters
     ----------
     allocation_bytes : bytes of the allocation
-    sample_bytes : about this much of it is wanted
-    seed : chooses the page of each stratum
+    sample_bytes : bytes to sample, approximately
+    seed : selects the page of each stratum
     """
     pages = -(-allocation_bytes // PAGE_BYTES)
     n_samples = max(sample_bytes // PAGE_BYTES, 1)
@@ -38,10 +38,11 @@ def sampled_pages(allocation_bytes: int, sample_bytes: int, seed: int) -> npt.ND
 
 
 def contents_budgets(sizes: Sequence[int], budget: int) -> list[int]:
-    """How much of each allocation's contents is kept, so that all together are within a budget.
+    """Bytes of each allocation's contents to store, within a budget for all of them.
 
-    Small ones are kept whole, the others up to the same number of pages: a power of two, so that it rarely changes
-    from snapshot to snapshot. Where there are more allocations than pages, evenly chosen ones get a page.
+    Small allocations are stored completely, the others up to the same number of pages. That number is a power of two,
+    so that it rarely changes between snapshots. If there are more allocations than pages, evenly spaced ones get a
+    page.
 
     Parameters
     ----------
@@ -67,14 +68,14 @@ def contents_budgets(sizes: Sequence[int], budget: int) -> list[int]:
 def resample_pages(
     pages: npt.NDArray[np.uint32] | None, data: npt.NDArray[np.uint8], keep: int, seed: int
 ) -> tuple[npt.NDArray[np.uint32] | None, npt.NDArray[np.uint8]]:
-    """About `keep` bytes of what was sampled before: pages of it.
+    """About `keep` bytes of earlier samples, in full pages.
 
     Parameters
     ----------
-    pages : numbers of the pages in `data`, None where that is all of an allocation
+    pages : numbers of the pages in `data`; None if `data` is a complete allocation
     data : their bytes, one after the other
-    keep : about so many stay; 0: none
-    seed : chooses them
+    keep : bytes to keep, approximately; 0: none
+    seed : selects the pages
     """
     if len(data) <= keep:
         return pages, data

@@ -1,4 +1,4 @@
-"""Which snapshots stay when there are more than were wanted: those nearest to equal distances."""
+"""Selection of snapshots if there are more than requested: those nearest to equal distances."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 
 def select_over_run(points: Sequence[int], total: int, count: int) -> list[int]:
-    """Indices of the points nearest to 1, 2, ... times ``total / wanted``.
+    """Indices of the points nearest to 1, 2, ... times ``total / count``.
 
     Parameters
     ----------
     points : where snapshots were taken, ascending, in calls, nanoseconds or iterations
     total : the length of the run so far, in the same unit
-    wanted : how many may stay; all do where there are no more
+    count : snapshots to keep; all of them if there are no more
     """
     if len(points) <= count:
         return list(range(len(points)))
@@ -25,7 +25,7 @@ def select_first_to_last(points: Sequence[int], count: int) -> list[int]:
     Parameters
     ----------
     points : where snapshots were taken, ascending
-    wanted : how many may stay; all do where there are no more; of one alone it is the last
+    count : snapshots to keep; all of them if there are no more; 1: the last one
     """
     if len(points) <= count:
         return list(range(len(points)))
@@ -36,7 +36,7 @@ def select_first_to_last(points: Sequence[int], count: int) -> list[int]:
 
 
 def _select_nearest(points: Sequence[int], targets: Sequence[int], scale: int) -> list[int]:
-    """For each target its nearest point, each point once and in order; targets are `scale` times as large as points."""
+    """The nearest point to each target, each point once, ascending; targets are `scale` times as large as points."""
     selected: list[int] = []
     for number, target in enumerate(targets):
         first = selected[-1] + 1 if selected else 0

@@ -95,7 +95,7 @@ class Operator:
     forward : backward only: the forward operator that it differentiates, where known
     inputs, outputs : tensors read, and written; one that is changed in place is in both
     flops : multiplications and additions, 0 where PyTorch's counter has no formula
-    arguments : its arguments besides tensors, by the names of ATen's schema; one that is missing had its default
+    arguments : arguments other than tensors, by the names of ATen's schema; a missing one had its default
     """
 
     __pydantic_config__ = _STRICT
@@ -154,7 +154,7 @@ class OperatorGraph:
             for users, tensors in ((reads, operator.inputs), (writes, operator.outputs)):
                 for storage in dict.fromkeys(self.tensors[tensor].storage for tensor in tensors):
                     users.setdefault(storage, []).append(number)
-        return tuple({s: tuple(found) for s, found in users.items()} for users in (reads, writes))  # type: ignore[return-value]
+        return tuple({s: tuple(numbers) for s, numbers in users.items()} for users in (reads, writes))  # type: ignore[return-value]
 
     @property
     def saved(self) -> tuple[int, ...]:
@@ -184,10 +184,10 @@ class OperatorGraph:
 
     def bytes_by_role(self) -> dict[str, int]:
         """Bytes of all storages of each role."""
-        found: dict[str, int] = {}
+        bytes_of_role: dict[str, int] = {}
         for storage in self.storages:
-            found[storage.role] = found.get(storage.role, 0) + storage.bytes
-        return found
+            bytes_of_role[storage.role] = bytes_of_role.get(storage.role, 0) + storage.bytes
+        return bytes_of_role
 
     def idle(self, storage: int) -> tuple[int, int] | None:
         """First and last of the longest run of operators that don't touch a live storage; None: there is none."""

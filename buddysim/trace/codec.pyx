@@ -1,4 +1,4 @@
-"""Encoding and decoding of a chunk's columns; `codec.pxd` describes them, `ref_codec.py` is the readable twin."""
+"""Encoding and decoding of a chunk's columns; `codec.pxd` describes them. Reference model: `ref_codec.py`."""
 
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memset
@@ -153,7 +153,7 @@ def check_records(
 
 
 def count_instructions(const WarpRecord[::1] warps, const WarpOp[::1] ops):
-    """(warp instructions: ops, gaps and tails; memory instructions: ops that aren't barriers)."""
+    """Warp instructions (operations, compute gaps, tails) and memory instructions (operations without barriers)."""
     cdef uint64_t instructions = <uint64_t>ops.shape[0], memory = 0
     cdef Py_ssize_t i
     with nogil:

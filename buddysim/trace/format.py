@@ -17,7 +17,7 @@ OLD_VERSIONS: Final = frozenset((1, 2))  # read too: tails have no unit slots, i
 HEADER: Final = struct.Struct("<8sIIII")  # magic, version, 0, crc32 of the 16 bytes before, 0
 SECTION: Final = struct.Struct("<4sIQII")  # type, 0, payload bytes, payload's crc32, crc32 of the 20 bytes before
 FOOTER: Final = struct.Struct("<QQII8s")  # index section's offset, file bytes, crc32 of the 16 before, 0, end magic
-ALIGNMENT: Final = 8  # a section begins at a multiple of this; the gap is zeros
+ALIGNMENT: Final = 8  # a section begins at a multiple of this; zeros are padding
 
 PROVENANCE: Final = b"PROV"
 ALLOCATE: Final = b"ALOC"

@@ -1,4 +1,4 @@
-"""The allocations that are live at one moment, by address."""
+"""The allocations that are live at one event, by address."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from buddysim.trace.model import Allocation
 
 
 class LiveAllocations:
-    """Allocations that don't overlap, found by address in logarithmic time."""
+    """Allocations that do not overlap, searched by address in logarithmic time."""
 
     def __init__(self) -> None:
         self._bases: list[int] = []
         self._allocations: list[Allocation] = []
 
     def overlapping(self, base: int, end: int) -> Allocation | None:
-        """A live allocation that shares a byte with ``base:end``."""
+        """A live allocation that overlaps ``base:end``."""
         after = bisect_left(self._bases, end)
         if after and self._allocations[after - 1].end > base:
             return self._allocations[after - 1]
@@ -32,7 +32,7 @@ class LiveAllocations:
         del self._bases[at], self._allocations[at]
 
     def containing(self, base: int, end: int) -> Allocation | None:
-        """The live allocation that ``base:end`` lies in."""
+        """The live allocation that contains ``base:end``."""
         at = bisect_right(self._bases, base) - 1
         if at >= 0 and end <= self._allocations[at].end:
             return self._allocations[at]

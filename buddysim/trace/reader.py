@@ -47,7 +47,7 @@ _CHUNK_FIELDS = (
 
 
 class ChunkList(Sequence[ChunkRef]):
-    """A kernel's chunks, made from the file's index when asked for."""
+    """A kernel's chunks, made from the file's index on request."""
 
     def __init__(self, rows: npt.NDArray[Any]) -> None:
         self._rows = rows

@@ -33,7 +33,7 @@ cdef struct WarpOp:
     uint8_t kind                    # OpKind
     uint8_t bytes_per_lane
     uint8_t flags                   # OpFlag
-    uint16_t unit_busy_slots        # issue slots for which the busiest execution unit stays busy after the gap; saturates at 65535
+    uint16_t unit_busy_slots        # issue slots for which the busiest execution unit stays busy longer; saturates at 65535
 
 cdef struct WarpRecord:
     uint32_t warp                   # index in its thread block

@@ -1,4 +1,4 @@
-"""The real traces that come along: all of them in a clone, a small one with every installation."""
+"""The shipped real traces: all of them in a clone, a small one in every installation."""
 
 from __future__ import annotations
 

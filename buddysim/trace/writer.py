@@ -44,7 +44,7 @@ class TraceWriter:
 
     Parameters
     ----------
-    path : the file to write; or an `Output`, whose part is written, and which the caller then puts in its place
+    path : the file to write; or an `Output`: the writer writes its part, and the caller completes it
     provenance : origin of the trace
     keep_part : if the writing is interrupted, its complete sections stay as ``PATH.incomplete``
     flush_each : each section is in the file at once, as with `keep_part`
@@ -76,7 +76,7 @@ class TraceWriter:
         self._n_kernels = 0
         self._kernel: OpenKernel | None = None
         self._allocations: list[Allocation] = []
-        self._renamable: dict[int, tuple[int, int, int]] = {}  # position in the index and in the file, room for a name
+        self._renamable: dict[int, tuple[int, int, int]] = {}  # position in the index and in the file, bytes for a name
         self._live = LiveAllocations()
         self._n_snapshots = 0
         self._filled: set[tuple[object, ...]] = set()
@@ -179,7 +179,7 @@ class TraceWriter:
         return data
 
     def _name(self, text: str, section: str) -> bytes:
-        """An allocation's name, which may be followed by room: zero bytes."""
+        """An allocation's name, which zero bytes may follow."""
         if text.endswith("\0"):
             self._fail(section, f"its name {text!r} ends in a zero character, expected another one there")
         return self._text(text, section)
@@ -194,13 +194,13 @@ class TraceWriter:
             self._fail(section, f"kernel {self._kernel.index} must be ended first")
 
     def replace_provenance(self, provenance: Provenance) -> None:
-        """Overwrites the provenance, for what is only known at the end; it must fit the room reserved for it."""
+        """Overwrites the provenance, for facts known only at the end; it must fit in the reserved bytes."""
         if self._file is None:
             raise ValueError("the trace file is closed")
         self._replace(0, fmt.PROVENANCE, fmt.HEADER.size, self._provenance_of_size(provenance))
 
     def rename_allocation(self, allocation: int, name: str) -> None:
-        """Gives an allocation another name; what doesn't fit the room reserved for it is cut off."""
+        """Gives an allocation another name, cut off at the reserved bytes."""
         if self._file is None:
             raise ValueError("the trace file is closed")
         section, offset, reserved = self._renamable[allocation]
@@ -228,7 +228,7 @@ class TraceWriter:
             return payload
         reserved -= len(_FILLER) + 8
         if reserved < 0:
-            self._fail("provenance", f"{len(payload)} bytes, there is room for {self._provenance_bytes}")
+            self._fail("provenance", f"{len(payload)} bytes: expected at most {self._provenance_bytes}")
         (n,) = struct.unpack_from("<I", payload)
         filler = struct.pack("<I", len(_FILLER)) + _FILLER + struct.pack("<I", reserved) + b" " * reserved
         return struct.pack("<I", n + 1) + payload[4:] + filler
@@ -487,9 +487,9 @@ class TraceWriter:
         n_pages = -(-target.bytes // page_bytes)
         numbers = None
         if pages is not None:
-            given = np.asarray(pages)
-            numbers = given.astype(np.uint32)
-            if not np.array_equal(given, numbers) or (len(numbers) and int(numbers[-1]) >= n_pages):
+            page_numbers = np.asarray(pages)
+            numbers = page_numbers.astype(np.uint32)
+            if not np.array_equal(page_numbers, numbers) or (len(numbers) and int(numbers[-1]) >= n_pages):
                 self._fail(where, f"a page number outside 0 to {n_pages - 1}")
             if np.any(numbers[1:] <= numbers[:-1]):
                 self._fail(where, "the page numbers don't ascend")

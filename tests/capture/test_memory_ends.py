@@ -81,7 +81,7 @@ def test_the_capture_of_a_failed_program_replaces_nothing(program: Path, tmp_pat
 
     done = captured("--every-calls", "puts:1", "--", str(program), "x")
     assert done.returncode == 42
-    assert "out.bin: stays as it was: the program failed; what was captured is in out.bin.incomplete" in done.stderr
+    assert "out.bin: unchanged: the program failed; the captured part is out.bin.incomplete" in done.stderr
     assert main(["recover", str(tmp_path / "out.bin.incomplete"), "-o", str(tmp_path / "saved.bin")]) == 0
     with open_trace(tmp_path / "saved.bin") as trace:
         assert len(trace.snapshots) == 5
@@ -99,7 +99,7 @@ def test_a_full_disk_lets_the_program_end_and_keeps_what_was_captured(program: P
     assert done.stdout == "turn\n" * 5
     assert done.returncode == 2
     (error,) = done.stderr.splitlines()
-    assert error.endswith("File too large; what was captured before is in out.bin.incomplete")
+    assert error.endswith("File too large; the captured part is out.bin.incomplete")
     assert main(["recover", str(tmp_path / "out.bin.incomplete"), "-o", str(tmp_path / "saved.bin")]) == 0
     with open_trace(tmp_path / "saved.bin") as trace:
         verify_trace(trace)

@@ -19,7 +19,7 @@ from buddysim.capture.torch.access.normalisation import by_channel
 from buddysim.capture.torch.access.operators import OperatorCall, launches_of
 from buddysim.capture.torch.access.optimizer import updated
 from buddysim.capture.torch.access.pooling import PoolingWindow, pooled, unpooled
-from buddysim.capture.torch.access.rows import added_rows, over_rows, taken_rows
+from buddysim.capture.torch.access.row_kernels import added_rows, over_rows, taken_rows
 from buddysim.capture.torch.access.tensors import TensorView
 from buddysim.trace import OP_ATOMIC, OP_LOAD, OP_STORE, Provenance, TraceWriter, open_trace, verify_trace
 from tests.reference.capture.torch.ref_coalesce import ref_coalesce

@@ -71,7 +71,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found.values(0, 1), RELU[:2])
     np.testing.assert_array_equal(found.values(1, 1), (RELU > 0).astype(np.uint8))
     assert found.values(1, 2).dtype == np.float16
-    with pytest.raises(BuddysimError, match="no values of map 0 at point 0"):
+    with pytest.raises(BuddysimError, match="no values of feature map 0 at point 0"):
         found.values(0, 0)
 
 
@@ -173,7 +173,7 @@ SIZE = {"algorithm": "zvc", "layout": "NCHW", "window": 4096, "bits": 8}
         (b"VALU", struct.pack("<IIIBBH", 0, 0, 16, 9, 4, 0), "type 9"),
         (b"VALU", struct.pack("<IIIBBH", 0, 0, 16, 1, 4, 0), "too few for 4 axes"),
         (b"VALU", struct.pack("<IIIBBH4I", 0, 0, 16, 1, 4, 0, 1, 1, 4, 5), "expected (samples, (1, 4, 4))"),
-        (b"VALU", struct.pack("<IIIBBH4I", 0, 1, 256, 1, 4, 0, 2, 8, 4, 4), "there twice"),
+        (b"VALU", struct.pack("<IIIBBH4I", 0, 1, 256, 1, 4, 0, 2, 8, 4, 4), "occur twice"),
     ],
 )
 def test_wrong_sections_with_right_checksums(

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from buddysim.compress import ENTRY_BYTES, SECTOR_BYTES
-from buddysim.importers.opencl.assumptions import GAP, GAP_FIRST, TAIL
+from buddysim.importers.opencl.assumptions import COMPUTE_GAP, FIRST_COMPUTE_GAP, TAIL
 from buddysim.trace import BLOCK_DTYPE, OP_DTYPE, OP_LOAD, OP_STORE, WARP_DTYPE, TraceWriter
 from buddysim.trace.format import PAGE_BYTES
 
@@ -33,8 +33,8 @@ ASSUMED: Final = {
         "traffic of a GPU version would differ: compare compression, not times."
     ),
     "compute_gaps": (
-        f"Assumed: {GAP_FIRST} instructions before a warp's first access, {GAP} before each further one, {TAIL} after "
-        "the last, without barriers and latencies. Compute time is optimistic."
+        f"Assumed: {FIRST_COMPUTE_GAP} instructions before a warp's first access, {COMPUTE_GAP} before each further "
+        f"one, {TAIL} after the last, without barriers and latencies. Compute time is optimistic."
     ),
     "dependencies": f"Assumed: a warp reads groups of {GROUP_LINES} lines and uses them after the last line.",
 }
@@ -58,15 +58,15 @@ def _page(page_bytes: int, written: bool) -> tuple[npt.NDArray[np.void], npt.NDA
         for line in group:
             kinds.append(OP_LOAD)
             numbers.append(line)
-            distances.append(1 + (group[-1] - line) * (GAP + 1))
+            distances.append(1 + (group[-1] - line) * (COMPUTE_GAP + 1))
         if written:
             kinds += [OP_STORE] * len(group)
             numbers += group
             distances += [0] * len(group)
     ops = np.zeros(len(kinds), OP_DTYPE)
     ops["kind"], ops["use_distance"], ops["n_lines"], ops["bytes_per_lane"] = kinds, distances, 1, 4
-    ops["gap_instructions"] = GAP
-    ops["gap_instructions"][0] = GAP_FIRST
+    ops["gap_instructions"] = COMPUTE_GAP
+    ops["gap_instructions"][0] = FIRST_COMPUTE_GAP
     lines = np.array(numbers, np.uint64)
     left = np.minimum(page_bytes - lines.astype(np.int64) * LINE_BYTES, LINE_BYTES)  # the last line may be short
     touched, whole = (1 << -(-left // SECTOR_BYTES)) - 1, (1 << left // SECTOR_BYTES) - 1

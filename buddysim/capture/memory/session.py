@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from buddysim.base.errors import BuddysimError
-from buddysim.capture.child_process import listening, signals_to
+from buddysim.capture.child_process import listening_socket, signals_to
 from buddysim.capture.memory.snapshot_recorder import SnapshotRecorder
 from buddysim.capture.memory.symbols import Symbols
 from buddysim.capture.memory.wire import (
@@ -57,7 +57,7 @@ class Trigger:
 
 @dataclass(frozen=True)
 class CaptureRequest:
-    """What is captured (``struct settings`` of preload/capture.h), and the names of the allocations that are wanted."""
+    """The scope of a capture: ``struct settings`` of preload/capture.h, and the names of allocations to capture."""
 
     trigger: Trigger
     snapshots: int
@@ -99,7 +99,7 @@ class CapturedProcess:
 
     @property
     def max_snapshot_bytes(self) -> int:
-        """What its largest snapshot holds."""
+        """Bytes of its largest snapshot."""
         return 0 if self.record is None else self.record.max_snapshot_bytes
 
 
@@ -127,7 +127,7 @@ class MemoryCaptureOutcome:
     broken: BuddysimError | None = None
 
     def largest(self) -> CapturedProcess:
-        """The process whose snapshots hold most, the first of those that hold as much."""
+        """The process with the largest snapshot; the first one if several are equal."""
         return max(self.processes, key=lambda process: process.max_snapshot_bytes)
 
 
@@ -173,7 +173,7 @@ class Session:
     def run(self, command: Sequence[str], program: str) -> MemoryCaptureOutcome:
         """Run the program to its end."""
         before = _children_ns()
-        with listening("memory", backlog=128) as (listener, folder):
+        with listening_socket("memory", backlog=128) as (listener, folder):
             listener.setblocking(False)
             try:
                 process = subprocess.Popen(
@@ -218,7 +218,7 @@ class Session:
         }
 
     def _receive_messages(self, listener: socket.socket, process: subprocess.Popen[bytes]) -> None:
-        """Receives messages until the program has ended and all of them have come."""
+        """Receives messages until the program has ended and all of them have arrived."""
         ended = os.pidfd_open(process.pid)
         try:
             with selectors.DefaultSelector() as selector:

@@ -89,7 +89,7 @@ class SnapshotRecorder:
     ----------
     output : the trace file; its part is written
     provenance : at the beginning; the end adds to it
-    wanted : snapshots that stay at the end; 0: all
+    n_snapshots : snapshots to keep at the end; 0: all
     contents_bytes : keep about so many bytes of contents in the file: as much in every snapshot
     seed : chooses the pages that are kept
     level : of zstd
@@ -153,7 +153,7 @@ class SnapshotRecorder:
         ----------
         position, label : see `TakenSnapshot`
         entries : its allocations
-        call_sites : of those that are wanted, by their numbers
+        call_sites : of the allocations to capture, by their numbers
         values : of all of them, in their order; each is used before the next one is read
         """
         selected = sorted((entry for entry in entries if entry.id in call_sites), key=lambda entry: entry.id)

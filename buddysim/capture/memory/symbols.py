@@ -126,7 +126,7 @@ class Symbols:
         self._filter = shutil.which("c++filt")
 
     def set_maps(self, text: str) -> None:
-        """Sets /proc/PID/maps; addresses that were named before keep their names."""
+        """Sets the process's memory mappings, as procfs lists them; named addresses keep their names."""
         self._mappings = []
         for line in text.splitlines():
             fields = line.split(maxsplit=5)
@@ -160,10 +160,10 @@ class Symbols:
         return CallFrame(Path(mapping.path).name, f"+{offset:#x}", mapping.path)
 
     def _by_symbol(self, elf: Elf, linked: int) -> CallFrame:
-        found = elf.function_at(linked)
-        if found is None:
+        function = elf.function_at(linked)
+        if function is None:
             return CallFrame(Path(elf.path).name, f"+{linked + 1:#x}", elf.path)
-        return CallFrame(self.demangle([found[0]])[0], f"+{found[1] + 1:#x}", elf.path)
+        return CallFrame(self.demangle([function[0]])[0], f"+{function[1] + 1:#x}", elf.path)
 
     def _lines_of(self, elf: Elf, addresses: Sequence[int]) -> dict[int, tuple[CallFrame, ...]]:
         """Functions, inlined ones first, and source lines by addr2line, where the file has them."""
@@ -178,17 +178,17 @@ class Symbols:
             errors="replace",
             check=False,
         )
-        found: dict[int, list[CallFrame]] = {}
+        frames_by_address: dict[int, list[CallFrame]] = {}
         lines = iter(done.stdout.splitlines())
         frames: list[CallFrame] = []
         for line in lines:
             if line.startswith("0x"):
-                frames = found.setdefault(int(line, 16), [])
+                frames = frames_by_address.setdefault(int(line, 16), [])
                 continue
             location = next(lines, "??:0").partition(" (discriminator")[0]
             if not location.startswith("??"):
                 frames.append(CallFrame(_short(line), Path(location).name, elf.path))
-        return {address: tuple(frames) for address, frames in found.items() if frames}
+        return {address: tuple(frames) for address, frames in frames_by_address.items() if frames}
 
     def demangle(self, names: Sequence[str]) -> list[str]:
         """C++ names as the source has them."""

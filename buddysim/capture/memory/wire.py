@@ -23,11 +23,11 @@ _DATA, _ZERO, _UNREADABLE = 1, 2, 3
 
 
 class Truncated(Exception):
-    """The image of the program ended before all of it had been sent."""
+    """The program's image ended before it had sent all of its memory."""
 
 
 class MemoryKind(enum.IntEnum):
-    """How the program got the memory."""
+    """The origin of a range of memory."""
 
     HEAP = 1
     MAP = 2
@@ -37,7 +37,7 @@ class MemoryKind(enum.IntEnum):
 
 
 class MessageKind(enum.IntEnum):
-    """What a message is about."""
+    """The type of a message."""
 
     HELLO = 1
     SNAPSHOT = 2
@@ -53,8 +53,8 @@ class Residence:
     Parameters
     ----------
     resident : all of it
-    malloc_rest : what lies in glibc's heaps and is in no captured allocation: smaller ones, and what was freed
-    unseen : what else is in no captured allocation
+    malloc_rest : in glibc's heaps, outside captured allocations: smaller allocations and freed memory
+    unseen : elsewhere, outside captured allocations
     """
 
     resident: int = 0
@@ -70,11 +70,11 @@ class MessageHeader:
     ----------
     position : of the run: calls counted, or nanoseconds of processor time; of CHILD, 1 if it has memory of its own
     wall_ns : since the library was loaded
-    recorded, recorded_bytes : allocations that were large enough, so far
-    problem : errno of what failed
+    recorded, recorded_bytes : allocations of at least the minimum size so far
+    problem : errno of the failed call
     cpu_ns : processor time of the process so far; of a snapshot, 0
     residence : of a snapshot
-    text : of HELLO: the program; of CHILD: what a child of it runs, or "" for a copy of itself
+    text : HELLO: the program; CHILD: the program of a child, "" for a copy of itself
     """
 
     kind: MessageKind
@@ -103,14 +103,14 @@ class AllocationEntry:
 
 @dataclass(frozen=True)
 class AllocationValues:
-    """What was sent of an allocation's bytes.
+    """The bytes that were sent of an allocation.
 
     Parameters
     ----------
     pages : numbers of the pages of 8 KiB that were sent; None: all
     data : their bytes one after the other, valid until the next ones are read; only the allocation's last page can
         be short
-    unreadable : bytes that couldn't be read and stand as zeros
+    unreadable : bytes that could not be read, stored as zeros
     """
 
     pages: npt.NDArray[np.uint32] | None
@@ -151,7 +151,7 @@ class Connection:
         )
 
     def maps(self) -> str:
-        """/proc/self/maps of the program."""
+        """The program's memory mappings, as procfs lists them."""
         parts = []
         while size := struct.unpack("<I", self._read(4))[0]:
             parts.append(self._read(size))
@@ -159,17 +159,17 @@ class Connection:
 
     def entries(self) -> list[AllocationEntry]:
         """The allocations of a snapshot."""
-        found: list[AllocationEntry] = []
+        entries: list[AllocationEntry] = []
         while True:
             kind, n_frames, number, base, size, name_bytes, _ = _ENTRY.unpack(self._read(_ENTRY.size))
             if not kind:
-                return found
+                return entries
             frames = struct.unpack(f"<{n_frames}Q", self._read(8 * n_frames))
             name = self._read(name_bytes).decode("utf-8", "replace")
-            found.append(AllocationEntry(MemoryKind(kind), number, base, size, name, frames))
+            entries.append(AllocationEntry(MemoryKind(kind), number, base, size, name, frames))
 
     def values(self, entries: Sequence[AllocationEntry], whole_bytes: int) -> Iterator[AllocationValues]:
-        """The bytes of each of them in turn; of those above `whole_bytes` sampled pages were sent."""
+        """The bytes of each entry; sampled pages of entries above `whole_bytes`."""
         buffer = np.empty(max((entry.bytes for entry in entries if entry.bytes <= whole_bytes), default=0), np.uint8)
         for entry in entries:
             yield self._whole(entry, buffer[: entry.bytes]) if entry.bytes <= whole_bytes else self._sampled(entry)

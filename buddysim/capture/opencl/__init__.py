@@ -105,7 +105,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Capture one run; the program's exit code is ours."""
+    """Captures one run; returns the program's exit code."""
     from buddysim.base.errors import BuddysimError
     from buddysim.base.output import Output, check_output
     from buddysim.capture.incomplete_output import broken_off, settle

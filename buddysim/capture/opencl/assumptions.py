@@ -22,7 +22,7 @@ ASSUMED: Final = {
         "multiples of 2 MiB. Conflicts in cache sets and DRAM banks depend on these addresses."
     ),
     "copies": (
-        "Memcpys and memsets are the buffers that the program reads, writes, copies, fills and maps. A buffer that is "
+        "Memcpys and memsets are the program's reads, writes, copies, fills and mappings of buffers. A buffer that is "
         "made with the program's memory is copied when it is made. A mapping is a copy from the device when it begins "
         "and to the device when it ends, as it is read or written. Copies take no simulated time."
     ),

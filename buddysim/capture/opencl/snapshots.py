@@ -35,7 +35,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class SelectedSnapshot:
     """A snapshot of the file.
 
     Attributes
@@ -128,8 +128,8 @@ class Candidates:
             self.last = None
             self._drop_unused()
 
-    def chosen(self, count: int) -> list[Candidate]:
-        """At most `wanted` of the run, nearest to equal distances from the first state to the last."""
+    def select(self, count: int) -> list[Candidate]:
+        """At most `count` snapshots of the run, nearest to equal distances from the first to the last."""
         points = [candidate.launch_index for candidate in self.taken]
         merged = list(self.taken)
         if self.last is not None and self.last.buffers:
@@ -141,9 +141,9 @@ class Candidates:
             merged[index] for index in select_first_to_last([candidate.launch_index for candidate in merged], count)
         ]
 
-    def for_file(self, count: int) -> list[Chosen]:
-        """At most `wanted` of the run and those around traced launches, in the order of their points, one of each."""
-        of_run = {candidate.launch_index: candidate for candidate in (self.chosen(count) if count else [])}
+    def for_file(self, count: int) -> list[SelectedSnapshot]:
+        """At most `count` snapshots of the run, and those around traced launches, one per launch index, ascending."""
+        of_run = {candidate.launch_index: candidate for candidate in (self.select(count) if count else [])}
         selected = []
         for launch_index in sorted(of_run | self.around):
             contents, around = (
@@ -151,7 +151,7 @@ class Candidates:
                 self.around.get(launch_index, Candidate(launch_index)),
             )
             sizes = Candidate(launch_index, around.buffers | contents.buffers)
-            selected.append(Chosen(launch_index, launch_index in of_run, sizes, contents))
+            selected.append(SelectedSnapshot(launch_index, launch_index in of_run, sizes, contents))
         return selected
 
     def sizes(self, candidate: Candidate, buffer: int) -> npt.NDArray[np.uint8]:

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from buddysim.base.output import Output
-from buddysim.capture.opencl.snapshots import Candidates, Chosen, Reason
+from buddysim.capture.opencl.snapshots import Candidates, Reason, SelectedSnapshot
 from buddysim.capture.opencl.wire import MessageType, ReceivedMessage
 from buddysim.compress import ENTRY_BYTES, entry_classes
 from buddysim.trace import Provenance, TraceWriter
@@ -271,7 +271,7 @@ class TraceRecorder:
             texts["unknown"] = _cut("; ".join(notes))
         return texts
 
-    def _write_snapshot(self, selected: Chosen) -> None:
+    def _write_snapshot(self, selected: SelectedSnapshot) -> None:
         label = "before the first launch" if selected.launch_index == 0 else f"after {selected.launch_index} launches"
         snapshot = self._writer.add_snapshot(
             selected.launch_index, label if selected.of_run else f"{REPLAY_LABEL} {label}"

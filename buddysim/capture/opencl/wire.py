@@ -71,7 +71,7 @@ class ReceivedMessage:
 
 
 def messages(connection: socket.socket) -> Iterator[ReceivedMessage]:
-    """All messages up to the end of the connection; one that is cut off, as its sender died, is left out."""
+    """All complete messages up to the end of the connection."""
     while (frame := _read(connection, _FRAME.size)) is not None:
         kind, zero, n = _FRAME.unpack(frame)
         if zero or n > _MAX_BYTES or kind not in MessageType.__members__.values():

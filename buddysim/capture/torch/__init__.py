@@ -90,7 +90,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Capture one training; the script's exit code is ours."""
+    """Captures one training; returns the script's exit code."""
     from buddysim.capture.torch.spool import Spool
 
     if args.script == "--":
@@ -111,7 +111,7 @@ def run(args: argparse.Namespace) -> int:
     seconds = time.monotonic() - start
     end = end_of(code, spool)
     if code and output.exists():
-        warn(f"{output}: stays as it was: {end.partition(':')[0]}; what was captured is in {spool.folder}")
+        warn(f"{output}: unchanged: {end.partition(':')[0]}; the captured part is {spool.folder}")
         return exit_code(code)
     summary = _finish(spool, output, source, shlex.join(["buddysim", *sys.argv[1:]]), end, args)
     _report(output, summary, seconds, end, spool)
@@ -142,7 +142,7 @@ def _run_script(args: argparse.Namespace, spool: Spool, output: Path, source: st
             "steps": args.steps,
             "contents_bytes": args.contents // args.snapshots,
             "maps_path": maps,
-            "valued": args.samples,
+            "stored_samples": args.samples,
             "source": source,
             "compressor": args.compressor,
         },

@@ -97,8 +97,8 @@ def _assumptions(graph: OperatorGraph | None, iterations: list[int], done: int, 
             "bytes; the bytes of large allocations are sampled pages, within the file's budget."
         ),
         "allocations": (
-            "Derived: each storage of PyTorch is an allocation at an assigned address, a multiple of 512 B. A feature "
-            "map keeps its address throughout; temporaries are allocated and freed as in PyTorch."
+            "Derived: each storage of PyTorch is an allocation at an assigned address, a multiple of 512 B. A "
+            "feature map keeps its address throughout; temporaries are allocated and freed as in PyTorch."
         ),
         "copies": "Derived: an iteration's inputs are copied to the device before it.",
         "end": end,

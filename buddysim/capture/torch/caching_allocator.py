@@ -24,7 +24,7 @@ FIRST_BASE: Final = 0x7F00_0000_0000
 
 @dataclass(frozen=True)
 class Segment:
-    """Memory that was asked of the driver."""
+    """Memory that was requested from the driver."""
 
     base: int
     bytes: int
@@ -45,7 +45,7 @@ class _Block:
 
 
 class CachingAllocator:
-    """Blocks by address. `segments` are in the order in which they were asked for."""
+    """Blocks by address. `segments` are in the order of their requests."""
 
     def __init__(self) -> None:
         self.segments: list[Segment] = []

@@ -1,4 +1,4 @@
-"""The feature maps of an observed iteration: their densities and code sizes, as the activations file keeps them."""
+"""The feature maps of an observed iteration: densities and compressed sizes for the activations file."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from buddysim.formats.activations import (
     payload_sizes,
 )
 
-#: Compressed sizes are of about so many bytes of each map, whole samples.
+#: Compressed sizes are of about so many bytes of each feature map, in complete samples.
 SIZED_BYTES = 2**18
 MAX_SIZED_SAMPLES = 64
 
-#: What writes a map, by the operator's name.
+#: Kind of a feature map, by the name of the operator that writes it.
 KINDS = {
     "convolution": "conv",
     "_convolution": "conv",
@@ -71,7 +71,7 @@ class _RecordedMap:
 
 
 def values_of(tensor: torch.Tensor) -> npt.NDArray[np.float32] | None:
-    """A tensor of float32 as an array over its memory; None where it is none."""
+    """A float32 tensor as an array over its memory; None for other tensors."""
     storage = tensor.untyped_storage()
     if tensor.dtype != torch.float32 or not readable(storage) or not tensor.numel():
         return None
@@ -81,17 +81,17 @@ def values_of(tensor: torch.Tensor) -> npt.NDArray[np.float32] | None:
 
 
 class FeatureMapRecorder:
-    """Collects the maps of one iteration after another and writes them.
+    """Collects the feature maps of each observed iteration and writes them.
 
     Parameters
     ----------
     path : of the activations file
     provenance : of the capture
-    valued : samples of each map whose values are stored
+    stored_samples : samples of each feature map whose values are stored
     """
 
-    def __init__(self, path: Path, provenance: dict[str, str], valued: int) -> None:
-        self.path, self.provenance, self.valued = path, provenance, valued
+    def __init__(self, path: Path, provenance: dict[str, str], stored_samples: int) -> None:
+        self.path, self.provenance, self.stored_samples = path, provenance, stored_samples
         self._writer: ActivationsWriter | None = None
         self._numbers: dict[tuple[str, tuple[int, ...]], int] = {}
         self._maps: list[_RecordedMap] = []
@@ -107,7 +107,7 @@ class FeatureMapRecorder:
         self._last = -1
 
     def add(self, recorder: Recorder, number: int, tensor: torch.Tensor) -> None:
-        """Adds an output of a forward operator, where it is a feature map."""
+        """Adds an output of a forward operator if it is a feature map."""
         operator = recorder.operators[number]
         short = operator["name"].split(".")[1]
         kind = KINDS.get(short)
@@ -133,7 +133,7 @@ class FeatureMapRecorder:
         self._measure(self._maps[-1])
 
     def _measure(self, feature_map: _RecordedMap) -> None:
-        """Takes statistics at once: the next operator may overwrite the map."""
+        """Takes statistics at once: the next operator may overwrite the feature map."""
         values = np.ascontiguousarray(feature_map.values)
         per_sample = max(values.nbytes // len(values), 1)
         samples = min(len(values), MAX_SIZED_SAMPLES, max(SIZED_BYTES // per_sample, 1))
@@ -144,10 +144,10 @@ class FeatureMapRecorder:
             "sizes": payload_sizes(tensor_ratios(part)),
             "sized_elements": part.size,
         }
-        feature_map.values = values[: self.valued].copy()
+        feature_map.values = values[: self.stored_samples].copy()
 
     def end(self, iteration: int, loss: float | None, learning_rate: float | None) -> None:
-        """The iteration is over: a point of the file."""
+        """Ends the iteration: it becomes a point of the file."""
         if not self._maps:
             return
         if self._writer is None:
@@ -163,7 +163,7 @@ class FeatureMapRecorder:
         self._maps = []
 
     def close(self, state: str, *, finished: bool) -> None:
-        """Ends the file. That of a script that failed stays the part where there is a file already."""
+        """Ends the file. If the script failed and the file exists already, the new one stays OUT.incomplete."""
         if self._writer is not None:
             self._writer.close(state, put=finished or not self.path.exists())
 

@@ -21,15 +21,15 @@ from buddysim.compress import DEFAULT
 
 @dataclass(frozen=True)
 class ObserverSettings:
-    """What is captured.
+    """Settings of an observer.
 
     Attributes
     ----------
-    snapshots : points of the training
-    steps : iterations of the training, None where nobody knows
-    contents_bytes : of a storage's bytes keep about so many
-    maps_path : of the activations file, None: none
-    valued : samples of each map that it stores as they are
+    snapshots : observed iterations
+    steps : iterations of the training; None if unknown
+    contents_bytes : bytes of contents per snapshot, approximately
+    maps_path : path of the activations file; None: no file
+    stored_samples : samples of each feature map whose values it stores
     source : what the script is
     compressor : of the size maps
     """
@@ -38,7 +38,7 @@ class ObserverSettings:
     steps: int | None = None
     contents_bytes: int = 1 << 20
     maps_path: str | None = None
-    valued: int = 1
+    stored_samples: int = 1
     source: str = ""
     compressor: str = DEFAULT
 
@@ -74,7 +74,7 @@ class Observer:
                 "program": f"PyTorch {torch.__version__} on the CPU",
                 "observed": "the batches that the script trained with, in its own training steps",
             }
-            self._maps = FeatureMapRecorder(Path(settings.maps_path), provenance, settings.valued)
+            self._maps = FeatureMapRecorder(Path(settings.maps_path), provenance, settings.stored_samples)
 
     def start(self) -> None:
         """Begins to watch."""
@@ -118,7 +118,7 @@ class Observer:
             return
         if not self._modules:
             self._roots[id(module)] = module
-            self._paths.update({id(found): name for name, found in module.named_modules()})
+            self._paths.update({id(child): name for name, child in module.named_modules()})
             if self._recorder is None and self._due and torch.is_grad_enabled() and module.training:
                 self._enter()
         self._modules.append(self._paths.get(id(module)) or type(module).__name__)
@@ -215,8 +215,8 @@ class Observer:
 
     def _parameters(self, optimizer: torch.optim.Optimizer) -> list[tuple[str, torch.Tensor]]:
         names = {id(p): name for root in self._roots.values() for name, p in root.named_parameters()}
-        found = [p for group in optimizer.param_groups for p in group["params"]]
-        return [(names.get(id(p), f"parameter {number}"), p) for number, p in enumerate(found)]
+        parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        return [(names.get(id(p), f"parameter {number}"), p) for number, p in enumerate(parameters)]
 
     def _name(self, recorder: Recorder, tensor: torch.Tensor, role: str, name: str) -> None:
         storage = tensor.untyped_storage()

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from buddysim.compress import ENTRY_BYTES, SECTOR_BYTES
-from buddysim.importers.opencl.assumptions import GAP, GAP_FIRST, TAIL
+from buddysim.importers.opencl.assumptions import COMPUTE_GAP, FIRST_COMPUTE_GAP, TAIL
 from buddysim.trace import BLOCK_DTYPE, OP_DTYPE, OP_LOAD, OP_STORE, WARP_DTYPE, TraceWriter
 
 LINE_BYTES: Final = ENTRY_BYTES
@@ -32,9 +32,10 @@ ASSUMED: Final = {
         "reads of weights, halos and tiles are left out: traffic is optimistic. Views and empty tensors have no kernel."
     ),
     "compute_gaps": (
-        f"Derived: {GAP_FIRST} instructions before a warp's first access, {GAP} before each further one, {TAIL} after "
-        f"the last, and the operator's multiply-adds, {WARP_LANES} per instruction (fp32, no tensor cores), spread "
-        "evenly over its accesses, without barriers and latencies. Compute-bound kernels err in either direction."
+        f"Derived: {FIRST_COMPUTE_GAP} instructions before a warp's first access, {COMPUTE_GAP} before each further "
+        f"one, {TAIL} after the last, and the operator's multiply-adds, {WARP_LANES} per instruction (fp32, no tensor "
+        "cores), spread evenly over its accesses, without barriers and latencies. Compute-bound kernels err in either "
+        "direction."
     ),
     "dependencies": (
         "Assumed: a warp uses what it reads before its next store, or before its next group of reads. Warps may stall "
@@ -112,8 +113,8 @@ def _write_warps(
     ops = np.zeros(int(n_ops.sum()), OP_DTYPE)
     ops["kind"] = kinds[is_active]
     ops["n_lines"], ops["bytes_per_lane"] = 1, 4
-    ops["gap_instructions"] = GAP + extra
-    ops["use_distance"] = np.where(ops["kind"] == OP_LOAD, 1 + after[is_active] * (GAP + extra + 1), 0)
+    ops["gap_instructions"] = COMPUTE_GAP + extra
+    ops["use_distance"] = np.where(ops["kind"] == OP_LOAD, 1 + after[is_active] * (COMPUTE_GAP + extra + 1), 0)
     ops["first_line"] = np.arange(len(ops))
     records_of_warps = np.zeros(len(numbers), WARP_DTYPE)
     records_of_warps["warp"] = numbers % WARPS_PER_BLOCK
@@ -121,7 +122,7 @@ def _write_warps(
     records_of_warps["first_op"] = np.cumsum(n_ops) - n_ops
     records_of_warps["tail_gap_instructions"] = TAIL
     busy = n_ops > 0
-    ops["gap_instructions"][records_of_warps["first_op"][busy]] += GAP_FIRST - GAP
+    ops["gap_instructions"][records_of_warps["first_op"][busy]] += FIRST_COMPUTE_GAP - COMPUTE_GAP
     blocks = np.zeros(len(numbers) // WARPS_PER_BLOCK, BLOCK_DTYPE)
     blocks["block"] = numbers[::WARPS_PER_BLOCK] // WARPS_PER_BLOCK
     blocks["n_warps"] = WARPS_PER_BLOCK

@@ -1,7 +1,7 @@
 """Records the operators of one iteration: a mode of PyTorch's dispatcher, below autograd, so it sees both passes.
 
-It only reads: tensors are read through their addresses, no operator of PyTorch is called, no random number is drawn, no
-reference to a tensor is kept. So the script's results stay the same, bit for bit.
+It only reads: tensors are read through their addresses, no operator of PyTorch is called, no random number is
+generated, no reference to a tensor is kept. So the script's results stay the same, bit for bit.
 """
 
 from __future__ import annotations

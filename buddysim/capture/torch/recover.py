@@ -72,7 +72,7 @@ def recover_folder(folder: Path, output: Path) -> str:
 
 
 def _check_kernels(graph: OperatorGraph, folder: Path) -> None:
-    """Refuses a graph whose kernels take more than this program makes: its shapes are claims."""
+    """Refuses a graph whose kernels exceed the limits: its shapes come from an untrusted file."""
     kernels = GraphKernels(graph)
     for limit, instructions, what in (
         (_MAX_INSTRUCTIONS, kernels.instructions, "the kernels of its graph have"),

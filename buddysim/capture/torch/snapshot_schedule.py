@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 class SnapshotSchedule:
     """Iterations at equal distances, however long the training turns out to be.
 
-    Where the number of iterations is known: `wanted` of them, from the first to the last. Where it isn't: every one at
-    first; whenever twice as many as wanted have been taken, every second one is dropped and the distance doubles.
+    If the number of iterations is known, `n_snapshots` of them are observed, from the first to the last. Otherwise
+    every iteration is observed at first. Whenever there are twice as many snapshots as requested, every second one is
+    dropped and the distance doubles.
 
     Parameters
     ----------
-    wanted : snapshots
+    n_snapshots : snapshots to keep
     steps : iterations of the training, None where nobody knows
     """
 

@@ -170,9 +170,9 @@ class Spool:
 
     def progress(self) -> Progress:
         with contextlib.suppress(BuddysimError, TypeError):
-            found = Progress(**read_json(self.folder / "progress.json", "progress of a capture", 1 << 16))
-            if [type(value) for value in vars(found).values()] == [int, bool, str]:
-                return found
+            progress = Progress(**read_json(self.folder / "progress.json", "progress of a capture", 1 << 16))
+            if [type(value) for value in vars(progress).values()] == [int, bool, str]:
+                return progress
         return Progress()
 
     def _path(self, iteration: int) -> Path:
@@ -197,7 +197,7 @@ def _snapshot(head: Any, arrays: Mapping[str, npt.NDArray[Any]]) -> SpooledSnaps
 
 
 def _array(arrays: Mapping[str, npt.NDArray[Any]], name: str, dtype: type[np.generic]) -> npt.NDArray[Any]:
-    found = arrays[name]
-    if found.dtype != dtype or found.ndim != 1:
-        raise ValueError(f"{name} has {found.ndim} axes of {found.dtype}")
-    return found
+    array = arrays[name]
+    if array.dtype != dtype or array.ndim != 1:
+        raise ValueError(f"{name} has {array.ndim} axes of {array.dtype}")
+    return array

@@ -1,7 +1,7 @@
 """The activations file: densities and sizes of feature maps during a training; docs/activations.md defines it.
 
-A file lists the network's feature maps (`FeatureMapInfo`). For points of the training (`TrainingPoint`) it has each
-map's density and compressed sizes (`FeatureMapStatistics`), and the values of some maps. `capture torch` and
+A file lists the network's feature maps (`FeatureMapInfo`). For points of the training (`TrainingPoint`) it has the
+density and compressed sizes of each feature map (`FeatureMapStatistics`), and some values. `capture torch` and
 `train --observe-activations` write activations files. The training compressors and the figures of sparsity read them.
 """
 

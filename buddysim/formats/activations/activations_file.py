@@ -1,4 +1,4 @@
-"""An activations file that was read."""
+"""An activations file, as read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from buddysim.formats.activations.records import FeatureMapInfo, TrainingPoint
 
 @dataclass(frozen=True)
 class StoredValues:
-    """Where the values of a map lie in the file."""
+    """Position of a feature map's values in the file."""
 
     offset: int
     crc: int
@@ -31,15 +31,15 @@ class StoredValues:
 
 @dataclass
 class ActivationsFile:
-    """An activations file; the values of its maps are read from the file when they are asked for.
+    """An activations file; values of feature maps are read from the file on request.
 
     Attributes
     ----------
     path : of the file
-    provenance : what made it, from which network, data and program
-    maps : of the network, in the order in which a forward step writes them
+    provenance : tool, network, data and program
+    maps : feature maps of the network, in the order in which a forward pass writes them
     points : in the order of training
-    state : ``"finished"``, or what ended the capture before
+    state : ``"finished"``, or the reason why the capture ended early
     """
 
     path: Path
@@ -51,15 +51,15 @@ class ActivationsFile:
 
     @cached_property
     def densities(self) -> NDArray[np.float64]:
-        """Density by point and map; NaN where a map wasn't seen."""
-        found = np.full((len(self.points), len(self.maps)), np.nan)
+        """Density by point and feature map; NaN if a feature map was not observed."""
+        densities = np.full((len(self.points), len(self.maps)), np.nan)
         for row, point in enumerate(self.points):
             for statistics in point.maps:
-                found[row, statistics.map] = statistics.density
-        return found
+                densities[row, statistics.map] = statistics.density
+        return densities
 
     def mean_density(self, map: int) -> float | None:
-        """A map's density on average over the training, linear between points; None where no point has the map."""
+        """Mean density of a feature map over the training, linear between points; None if no point has it."""
         seen = [(p.iteration, s.density) for p in self.points if (s := p.statistics(map)) is not None]
         if not seen:
             return None
@@ -69,28 +69,28 @@ class ActivationsFile:
 
     @property
     def stored_values(self) -> list[tuple[int, int]]:
-        """Point and map, by their numbers, of all values that the file holds."""
+        """Indices of point and feature map of all values in the file."""
         return sorted(self._values)
 
     def values(self, point: int, map: int) -> NDArray[Any]:
-        """A map's values at a point, (samples, C, H, W) or (samples, features); fewer samples than the point may have.
+        """Values of a feature map at a point, (samples, C, H, W) or (samples, features), of some of the samples.
 
-        Values of type ``uint8`` are 1 where the element wasn't zero.
+        Values of type ``uint8`` are 1 for nonzero elements.
         """
         if (point, map) not in self._values:
-            raise BuddysimError(f"{self.path}: has no values of map {map} at point {point}")
-        found = self._values[point, map]
-        where = f"values of map {map} at point {point}"
+            raise BuddysimError(f"{self.path}: has no values of feature map {map} at point {point}")
+        stored = self._values[point, map]
+        where = f"values of feature map {map} at point {point}"
         try:
             with open_input(self.path, "activations file", incomplete=True) as file:
-                file.seek(found.offset)
-                payload = file.read(found.bytes)
+                file.seek(stored.offset)
+                payload = file.read(stored.bytes)
         except OSError as error:
             raise BuddysimError(f"{self.path}: can't be read: {error.strerror}") from None
-        if len(payload) != found.bytes or crc32(payload) != found.crc:
-            raise ActivationsError(self.path, where, found.offset, "the file changed since it was opened")
-        start = VALUES_HEAD.size + 4 * len(found.shape)
-        expected = math.prod(found.shape) * found.dtype.itemsize
-        planes = decompressed(self.path, where, found.offset, payload[start:], expected)
-        bytes_ = np.frombuffer(planes, np.uint8).reshape(found.dtype.itemsize, -1)
-        return np.ascontiguousarray(bytes_.T).view(found.dtype).reshape(found.shape)
+        if len(payload) != stored.bytes or crc32(payload) != stored.crc:
+            raise ActivationsError(self.path, where, stored.offset, "the file changed since it was opened")
+        start = VALUES_HEAD.size + 4 * len(stored.shape)
+        expected = math.prod(stored.shape) * stored.dtype.itemsize
+        planes = decompressed(self.path, where, stored.offset, payload[start:], expected)
+        bytes_ = np.frombuffer(planes, np.uint8).reshape(stored.dtype.itemsize, -1)
+        return np.ascontiguousarray(bytes_.T).view(stored.dtype).reshape(stored.shape)

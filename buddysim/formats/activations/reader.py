@@ -1,4 +1,4 @@
-"""Reads activations files: every section is checked, interrupted files end with their last whole section."""
+"""Reads activations files: every section is checked; an interrupted file ends with its last complete section."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def load_activations(path: str | os.PathLike[str], *, incomplete: bool = False) 
     Parameters
     ----------
     path : the file
-    incomplete : take what an interrupted capture left (``OUT.incomplete``), too
+    incomplete : accept the part of an interrupted capture (``OUT.incomplete``)
 
     Raises
     ------
@@ -40,7 +40,7 @@ def load_activations(path: str | os.PathLike[str], *, incomplete: bool = False) 
 
 
 class _ActivationsReader:
-    """Reads a file section by section; what the sections before hold decides what the next may be."""
+    """Reads a file section by section; earlier sections decide which one may follow."""
 
     def __init__(self, path: Path, incomplete: bool) -> None:
         self.path = path
@@ -57,9 +57,11 @@ class _ActivationsReader:
         for kind, at, payload in self._sections():
             self._add(kind, at, payload)
         if self.end is not None and at + layout.SECTION.size + len(payload) != len(self.data):
-            self._fail("end of file", at, "something comes after the end")
+            self._fail("end of file", at, "data after the end")
         if self.provenance is None or self.maps is None:
-            self._fail("end of file", at, "no provenance and maps: the file was interrupted before its first point")
+            self._fail(
+                "end of file", at, "no provenance and feature maps: the file was interrupted before its first point"
+            )
         state = self.end.state if self.end else "interrupted: the file has no end"
         return ActivationsFile(self.path, self.provenance, tuple(self.maps), tuple(self.points), state, self.values)
 
@@ -82,7 +84,7 @@ class _ActivationsReader:
         elif kind == layout.VALUES:
             point, map_, stored = self._stored_values(payload, at)
             if (point, map_) in self.values:
-                self._fail(where, at, f"values of map {map_} at point {point} are there twice")
+                self._fail(where, at, f"values of feature map {map_} at point {point} occur twice")
             self.values[point, map_] = stored
         elif kind == layout.END:
             self.end = self._json(records.END, where, at, payload)
@@ -108,7 +110,7 @@ class _ActivationsReader:
             self._fail("header", 8, f"format version {version}, this program reads {layout.FORMAT_VERSION}")
 
     def _sections(self) -> Iterator[tuple[bytes, int, bytes]]:
-        """Type, offset and payload of each; ends at the section in whose middle an interrupted file ends."""
+        """Type, offset and payload of each complete section."""
         at = layout.HEADER.size
         while at < len(self.data):
             if at + layout.SECTION.size > len(self.data):
@@ -144,23 +146,27 @@ class _ActivationsReader:
         maps, seen = len(self.maps or ()), set()
         for statistics in point.maps:
             if statistics.map >= maps or statistics.map in seen:
-                self._fail(where, at, f"map {statistics.map}: expected each of 0 to {maps - 1} at most once")
+                self._fail(where, at, f"feature map {statistics.map}: expected each of 0 to {maps - 1} at most once")
             seen.add(statistics.map)
             if statistics.nonzero > statistics.elements:
-                self._fail(where, at, f"map {statistics.map}: {statistics.nonzero} of {statistics.elements} not zero")
+                self._fail(
+                    where, at, f"feature map {statistics.map}: {statistics.nonzero} of {statistics.elements} not zero"
+                )
             if statistics.sizes and not statistics.sized_elements:
-                self._fail(where, at, f"map {statistics.map}: sizes of no elements")
+                self._fail(where, at, f"feature map {statistics.map}: sizes of no elements")
         return point
 
     def _stored_values(self, payload: bytes, at: int) -> tuple[int, int, StoredValues]:
-        """Numbers of point and map, and where their values lie."""
+        """Indices of point and feature map, and the position of their values."""
         where, head, maps = "values", layout.VALUES_HEAD, self.maps or []
         if len(payload) < head.size:
             self._fail(where, at, f"{len(payload)} bytes, expected at least {head.size}")
         point, map_, elements, code, axes, zero = head.unpack_from(payload)
         valid = point < len(self.points) and map_ < len(maps) and code in layout.DTYPES and 2 <= axes <= 4 and not zero
         if not valid:
-            self._fail(where, at, f"of map {map_} at point {point}, type {code}, {axes} axes: expected known ones")
+            self._fail(
+                where, at, f"of feature map {map_} at point {point}, type {code}, {axes} axes: expected known ones"
+            )
         if len(payload) < head.size + 4 * axes:
             self._fail(where, at, f"{len(payload)} bytes, too few for {axes} axes")
         shape = struct.unpack_from(f"<{axes}I", payload, head.size)

@@ -1,4 +1,4 @@
-"""What an activations file says: maps, points of the training, and statistics of each map at each point."""
+"""Records of an activations file: feature maps, points of the training, and statistics of feature maps at points."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class FeatureMapInfo:
 
     Attributes
     ----------
-    name : of the layer that writes it last, as the program names it
+    name : of the layer that writes it last, as in the program
     kind : of that layer: ``"input"``, ``"conv"``, ``"fc"``, ``"relu"``, ``"maxpool"``, ``"dropout"``, ...
     shape : of one sample, (C, H, W) or (features,)
-    follows : the kind of layer whose output it works on: of a ReLU ``"conv"``, ``"fc"``, ``"batchnorm"``, ``"add"``
+    follows : kind of the layer before it: of a ReLU ``"conv"``, ``"fc"``, ``"batchnorm"``, ``"add"``
     weight_layers : CONV and FC layers at or before it, along the order in which they ran
     depth : 0 behind the first CONV layer, 1 behind the last one; in the classifier the same with FC layers
     part : ``"features"``, or ``"classifier"`` from the first FC layer on
@@ -50,9 +50,9 @@ class FeatureMapInfo:
 
 @dataclass(frozen=True)
 class PayloadSize:
-    """Size of a map under a compressor: the codes of all its windows, in bits.
+    """Compressed size of a feature map: the payload of all its windows, in bits.
 
-    `mask_bits` of them only say where the zeros are (ZVC). See `buddysim.compress.tensors`.
+    `mask_bits` of them are zero masks (ZVC). See `buddysim.compress.tensors`.
     """
 
     __pydantic_config__ = _STRICT
@@ -66,14 +66,14 @@ class PayloadSize:
 
 @dataclass(frozen=True)
 class FeatureMapStatistics:
-    """A map at one point of the training.
+    """Statistics of a feature map at one point of the training.
 
     Attributes
     ----------
-    map : its number
+    map : index of the feature map
     elements, nonzero : of all samples; a word is zero if all its bits are
-    sizes : of its codes
-    sized_elements : of the samples that `sizes` are of
+    sizes : compressed sizes
+    sized_elements : elements of the samples that were compressed
     """
 
     __pydantic_config__ = _STRICT
@@ -86,7 +86,7 @@ class FeatureMapStatistics:
 
     @property
     def density(self) -> float:
-        """Share of the elements that aren't zero."""
+        """Fraction of the elements that are nonzero."""
         return self.nonzero / self.elements
 
     def ratios(self) -> list[TensorRatio]:
@@ -103,10 +103,10 @@ class TrainingPoint:
     ----------
     iteration : optimizer steps before it
     epoch : passes over the data before it; 0 at every point where it is unknown
-    samples : of the batch that the maps are of
-    maps : statistics, by the order of their maps
+    samples : of the observed batch
+    maps : statistics, in the order of the feature maps
     loss : of the last training batch before it; None before the first, and where it wasn't finite
-    accuracy : share of held-out samples that were classified right, where it was measured
+    accuracy : fraction of held-out samples that were classified correctly; None if not measured
     learning_rate : of the next step, where it is known
     """
 
@@ -121,13 +121,13 @@ class TrainingPoint:
     learning_rate: float | None = None
 
     def statistics(self, map: int) -> FeatureMapStatistics | None:
-        """Of one map, None where it wasn't seen at this point."""
+        """Statistics of one feature map; None if it was not observed at this point."""
         return next((statistics for statistics in self.maps if statistics.map == map), None)
 
 
 @dataclass(frozen=True)
 class EndRecord:
-    """The end of a file: how much it holds, and what ended the capture."""
+    """The end of a file: its counts, and the reason why the capture ended."""
 
     __pydantic_config__ = _STRICT
 

@@ -1,4 +1,4 @@
-"""What an interrupted capture left, as a whole activations file: its complete points and values."""
+"""Recovers an activations file from the part of an interrupted capture: its complete points and values."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from buddysim.formats.activations.writer import ActivationsWriter
 
 
 def recover_activations(path: str | os.PathLike[str], output: str | os.PathLike[str]) -> str:
-    """Writes the activations that an interrupted file holds.
+    """Writes the complete activations of an interrupted file.
 
     Parameters
     ----------
-    path : what the capture left
+    path : the part of the capture
     output : the activations file to write
 
     Returns
     -------
-    what it holds, in words
+    a description of its contents
 
     Raises
     ------
     BuddysimError
-        where it can't be read, or ends before its first point
+        if it cannot be read, or ends before its first point
     """
     activations = load_activations(path, incomplete=True)
     with ActivationsWriter(output, activations.provenance, activations.maps, inputs=[path]) as writer:
@@ -32,6 +32,5 @@ def recover_activations(path: str | os.PathLike[str], output: str | os.PathLike[
         for point_number, map_number in activations.stored_values:
             writer.add_values(point_number, map_number, activations.values(point_number, map_number))
         writer.close(f"recovered: {activations.state}")
-    return (
-        f"{len(activations.points)} points of {len(activations.maps)} maps, values of {len(activations.stored_values)}"
-    )
+    n_points, n_maps, n_values = len(activations.points), len(activations.maps), len(activations.stored_values)
+    return f"{n_points} points of {n_maps} feature maps, values of {n_values}"

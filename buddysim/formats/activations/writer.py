@@ -31,7 +31,7 @@ class ActivationsWriter:
     ----------
     path : the file to write
     provenance : texts by subject: ``tool``, ``version``, ``source``, ``licence``, ``command``, ``network``, ...
-    maps : of the network
+    maps : feature maps of the network
     inputs : files that the work reads, which the output must not be
     """
 
@@ -77,16 +77,16 @@ class ActivationsWriter:
         seen = set()
         for statistics in point.maps:
             if not statistics.map < len(self.maps) or statistics.map in seen:
-                raise ValueError(f"point {self._points}: map {statistics.map} is unknown, or there twice")
+                raise ValueError(f"point {self._points}: feature map {statistics.map} is unknown, or occurs twice")
             seen.add(statistics.map)
         self._text(layout.POINT, records.POINT.dump_json(_finite(point)))
         self._points += 1
         return self._points - 1
 
     def add_values(self, point: int, map: int, values: NDArray[Any]) -> None:
-        """Adds the values of a map at a point, (samples, *shape): float32, float16, or bool for "is not zero"."""
+        """Adds values of a feature map at a point, (samples, *shape): float32, float16, or bool for nonzero."""
         if not (0 <= point < self._points and 0 <= map < len(self.maps)):
-            raise ValueError(f"values of map {map} at point {point}: there is no such map or point")
+            raise ValueError(f"values of feature map {map} at point {point}: there is no such feature map or point")
         if values.ndim < 2 or values.shape[1:] != self.maps[map].shape or not len(values):
             raise ValueError(f"values of shape {values.shape}: expected (samples, {self.maps[map].shape})")
         if values.dtype == np.bool_:

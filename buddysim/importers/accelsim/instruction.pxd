@@ -1,4 +1,4 @@
-"""An instruction line of a kernel trace, and the memory contents that it reveals; `ref_parser.py` is the readable twin."""
+"""An instruction line of a kernel trace, and the memory contents that it reveals; reference model: `ref_parser.py`."""
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from buddysim.importers.accelsim.image cimport MemoryImage

@@ -38,7 +38,7 @@ class KernelTrace:
     ----------
     path : of the file
     include_local : make operations of local memory too
-    image : memory contents to which stored values are written, if wanted
+    image : memory contents to which stored values are written; None: not recorded
 
     Attributes
     ----------

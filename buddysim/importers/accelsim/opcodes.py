@@ -1,6 +1,6 @@
 """What the importer must know about a SASS opcode: what it does to memory, and how long it takes.
 
-Latencies are those of Accel-Sim's tested configurations, so that a replayed trace can be held against it: files
+Latencies are those of Accel-Sim's tested configurations, so that a replayed trace can be compared with it: files
 ``gpu-simulator/configs/tested-cfgs/*/trace.config`` of accel-sim/accel-sim-framework (``trace_opcode_latency_*`` and
 the specialised units for branches, textures, tensor cores and the uniform datapath); shared memory is
 ``gpgpu_smem_latency``. Which opcode runs on which unit follows ``gpu-simulator/ISA_Def/*_opcode.h`` there.

@@ -17,7 +17,7 @@ COUNTS = (
 
 
 cdef class KernelParser(WarpStream):
-    """Turns the text of one kernel, piece by piece, into records.
+    """Parses the text of one kernel, part by part, into records.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ cdef class KernelParser(WarpStream):
     classify : opcode text -> Opcode
     first_line : lines of the file before the text, for messages
     include_local : make operations of local memory too, interleaved over threads as the hardware does
-    image : memory contents to which stored values are written, if wanted
+    image : memory contents to which stored values are written; None: not recorded
     """
     cdef bytes rest                     # of a line that continues in the next piece
     cdef uint64_t grid[3]

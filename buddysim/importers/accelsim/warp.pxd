@@ -1,4 +1,4 @@
-"""A warp's instruction stream in time -> its operations. `ref_parser.py` is the readable twin."""
+"""From a warp's instruction stream in time to its operations; reference model: `ref_parser.py`."""
 from libc.stdint cimport int64_t, uint16_t, uint64_t
 
 from buddysim.importers.accelsim.instruction cimport Instruction, InstructionReader

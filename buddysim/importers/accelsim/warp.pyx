@@ -24,7 +24,7 @@ cdef extern from *:
     int popcount "__builtin_popcount"(unsigned int x) noexcept nogil
 
 cdef enum:
-    # Threads that share one interleaved local memory: 2048 on each of 80 SMs, as Accel-Sim maps it.
+    # Threads that share one interleaved local memory: 2048 on each of 80 SMs, as in Accel-Sim.
     LOCAL_THREADS = 2048 * 80
     MAX_LOCAL_WORDS = 8        # of 4 B per lane
 

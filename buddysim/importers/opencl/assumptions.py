@@ -6,15 +6,15 @@ between accesses and 1 after the last, 5 per access in total; Rodinia's bfs runs
 
 from typing import Final
 
-GAP_FIRST: Final = 8  # before a warp's first access: index computation
-GAP: Final = 2  # before each further access
+FIRST_COMPUTE_GAP: Final = 8  # before a warp's first access: index computation
+COMPUTE_GAP: Final = 2  # before each further access
 TAIL: Final = 1  # after the last
 LOADS_IN_FLIGHT: Final = 8  # a load is used before this many further accesses have issued
 
 GAPS_TEXT: Final = (
-    f"Only accesses were captured. Compute gaps are assumed: {GAP_FIRST} instructions before a warp's first access, "
-    f"{GAP} before each further one, {TAIL} after the last, without barriers and latencies. Compute-bound kernels are "
-    "optimistic."
+    f"Only accesses were captured. Compute gaps are assumed: {FIRST_COMPUTE_GAP} instructions before a warp's first "
+    f"access, {COMPUTE_GAP} before each further one, {TAIL} after the last, without barriers and latencies. "
+    "Compute-bound kernels are optimistic."
 )
 DEPENDENCIES_TEXT: Final = (
     "Assumed: the first use of a load is the first instruction that leads to the warp's next store or atomic, at the "

@@ -35,7 +35,7 @@ class BundleImportOptions:
     ----------
     launches : first launch and the one after the last; None: all that were recorded
     contents_every : of a snapshot's pages of 8 KiB, keep the bytes of those with a number divisible by this; 0: none
-    snapshots : launches after which contents are wanted; None: all there are. Size maps are always of all there is
+    snapshots : launches whose contents are stored; None: all. Size maps are always of all bytes
     source, licence, command : for the trace's provenance
     compression_level : of the trace file
     """
@@ -235,10 +235,10 @@ def _write_snapshot(
 ) -> None:
     snapshot = writer.add_snapshot(launch + 1, f"after launch {launch}")
     for file in bundle.snapshots[launch]:
-        found = allocations.of(file.address, launch)
-        if found is None:
+        match = allocations.of(file.address, launch)
+        if match is None:
             continue
-        allocation, buffer = found
+        allocation, buffer = match
         data, pages = _read_pages(file, buffer)
         writer.add_size_map(snapshot, allocation, _classes(data, pages, buffer))
         if options.contents_every:
@@ -258,20 +258,20 @@ def _read_pages(file: BufferFile, buffer: BundleBuffer) -> tuple[npt.NDArray[np.
     if (stored - 1) * file.every == n_pages - 1:
         expected -= n_pages * PAGE_BYTES - buffer.bytes
     with open_input(file.path, "file of a buffer's bytes") as opened:
-        found = os.fstat(opened.fileno()).st_size
-        if found != expected:
-            raise BuddysimError(f"{file.path}: {found} bytes, expected {expected}")
+        size = os.fstat(opened.fileno()).st_size
+        if size != expected:
+            raise BuddysimError(f"{file.path}: {size} bytes, expected {expected}")
         data = np.fromfile(opened, dtype=np.uint8)
     return data, np.arange(0, n_pages, file.every, dtype=np.uint32)
 
 
 def _classes(data: npt.NDArray[np.uint8], pages: npt.NDArray[np.uint32], buffer: BundleBuffer) -> npt.NDArray[np.uint8]:
-    """Size class of every entry of the buffer, unknown where its page isn't there."""
-    found = entry_classes(data)
+    """Size class of every entry of the buffer; unknown if its page is missing."""
+    classes_read = entry_classes(data)
     entries = -(-buffer.bytes // ENTRY_BYTES)
     per_page = PAGE_BYTES // ENTRY_BYTES
     classes = np.full(-(-entries // per_page) * per_page, UNKNOWN_CLASS, dtype=np.uint8)
     padded = np.full(len(pages) * per_page, UNKNOWN_CLASS, dtype=np.uint8)
-    padded[: len(found)] = found
+    padded[: len(classes_read)] = classes_read
     classes.reshape(-1, per_page)[pages] = padded.reshape(-1, per_page)
     return classes[:entries]

@@ -44,7 +44,7 @@ cdef class PackedDecoder:
     Parameters
     ----------
     path : of the file, for messages
-    first_launch, end_launch : the launches wanted; records of others are passed over
+    first_launch, end_launch : the launches to decode; records of others are skipped
     """
     cdef readonly long finished         # the launch whose records `take` gives now are all there, or -1
     cdef str path
@@ -64,7 +64,7 @@ cdef class PackedDecoder:
         self.first_launch, self.end_launch = first_launch, end_launch
         self.data = b""
         self.current = self.last_launch = self.finished = self.block = self.warp = -1
-        self.gap_first, self.gap, self.tail = assumptions.GAP_FIRST, assumptions.GAP, assumptions.TAIL
+        self.gap_first, self.gap, self.tail = assumptions.FIRST_COMPUTE_GAP, assumptions.COMPUTE_GAP, assumptions.TAIL
         self.in_flight = assumptions.LOADS_IN_FLIGHT
         self.blocks = Rows(sizeof(BlockRecord))
         self.warps = Rows(sizeof(WarpRecord))
@@ -78,7 +78,7 @@ cdef class PackedDecoder:
 
     @property
     def passed(self):
-        """Whether all wanted launches have been read."""
+        """Whether all launches to decode have been read."""
         return self.current < 0 and self.last_launch >= 0 and self.last_launch >= self.end_launch
 
     @property
@@ -97,9 +97,9 @@ cdef class PackedDecoder:
         self.at = 0
 
     def step(self):
-        """Decode until a wanted launch begins (`launch` is it: `set_kernel`) or ends (`finished` is it: `take`).
+        """Decode until a launch begins (`launch`: call `set_kernel`) or ends (`finished`: call `take`).
 
-        Returns whether there was such a moment; if not, more data is needed.
+        Returns whether one did; if not, more data is needed.
         """
         cdef const uint8_t* data = self.data
         cdef size_t n = len(self.data)

@@ -60,9 +60,9 @@ def test_what_was_perhaps_the_last_state_goes_with_the_next_launch() -> None:
     candidates = empty(4)
     taken(candidates, 0)
     taken(candidates, 1, Reason.LAST)
-    assert [one.launch_index for one in candidates.chosen(10)] == [0, 1]
+    assert [one.launch_index for one in candidates.select(10)] == [0, 1]
     candidates.launched()
-    assert [one.launch_index for one in candidates.chosen(10)] == [0]
+    assert [one.launch_index for one in candidates.select(10)] == [0]
 
 
 def test_snapshots_around_launches_stay_and_share_a_point_with_one_of_the_run() -> None:
@@ -139,7 +139,7 @@ def test_a_provenance_is_replaced_at_the_end(tmp_path: Path) -> None:
         writer.add_allocation("a", 0, 128)
         ended = replace(provenance, assumptions={"gaps": "none: all", "end": "killed"})
         writer.replace_provenance(ended)
-        with pytest.raises(TraceFileError, match="there is room for"):
+        with pytest.raises(TraceFileError, match="expected at most"):
             writer.replace_provenance(replace(provenance, source="long " * 100))
         snapshot = writer.add_snapshot(0)
         writer.add_contents(snapshot, 0, np.zeros(128, np.uint8))

@@ -16,7 +16,7 @@ from buddysim.base.errors import BuddysimError
 from buddysim.compress import entry_classes
 from buddysim.importers.archive import folder_with
 from buddysim.importers.opencl import BundleImportOptions, convert_bundle
-from buddysim.importers.opencl.assumptions import GAP, GAP_FIRST, TAIL
+from buddysim.importers.opencl.assumptions import COMPUTE_GAP, FIRST_COMPUTE_GAP, TAIL
 from tests.importers.opencl.captures import write_bundle
 
 
@@ -35,8 +35,8 @@ def test_a_whole_bundle(tmp_path: Path) -> None:
     assert [(a.base, a.bytes) for a in trace.allocations] == [(1 << 48, 40_000), (2 << 48, 20_000)]
     chunk = trace.decode_chunk(trace.kernels[0].chunks[0])
     assert chunk.ops["kind"].tolist() == [bt.OP_LOAD, bt.OP_LOAD, bt.OP_STORE] * 6
-    assert chunk.ops["gap_instructions"].tolist() == [GAP_FIRST, GAP, GAP] * 6
-    assert chunk.ops["use_distance"].tolist() == [GAP + 2, 1, 0] * 6
+    assert chunk.ops["gap_instructions"].tolist() == [FIRST_COMPUTE_GAP, COMPUTE_GAP, COMPUTE_GAP] * 6
+    assert chunk.ops["use_distance"].tolist() == [COMPUTE_GAP + 2, 1, 0] * 6
     assert not np.any(chunk.ops["flags"])
     assert set(chunk.warps["tail_gap_instructions"].tolist()) == {TAIL}
     assert {"compute_gaps", "dependencies", "contents", "allocations"} <= set(trace.provenance.assumptions)

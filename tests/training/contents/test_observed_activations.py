@@ -72,7 +72,7 @@ def test_interrupted_file_is_described_and_trailing_data_is_an_error(file: Path)
     file.write_bytes(data[:-5])
     assert observed_activations(str(file)).description.endswith("iterations 0 to 30; interrupted: the file has no end")
     file.write_bytes(data + b"x")
-    with pytest.raises(BuddysimError, match="something comes after the end"):
+    with pytest.raises(BuddysimError, match="data after the end"):
         observed_activations(str(file))
 
 

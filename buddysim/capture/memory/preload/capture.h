@@ -46,7 +46,7 @@ struct message_head {
     uint64_t text_bytes; /* of the text that follows: HELLO: the program; CHILD: what a child of it runs */
 };
 
-/* After the head of a SNAPSHOT: /proc/self/maps in parts (u32 bytes, bytes; ends with 0), then the allocations (each with
+/* After the head of a SNAPSHOT: the process's memory mappings (procfs) in parts (u32 bytes, bytes; ends with 0), then the allocations (each with
  * its frames, u64, and its name; ends with a head of kind 0), then in the same order the contents of each, as fragments
  * in order of offset; at last a head of kind 0 again. */
 struct entry_head {

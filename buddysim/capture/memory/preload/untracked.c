@@ -1,6 +1,6 @@
 /* Untracked memory: memory of an allocator that calls neither malloc nor mmap, so that no allocation of the table has it.
  *
- * The image searches for it by /proc/self/maps and the page table. Untracked memory is private, anonymous, writable and
+ * The image searches for it in the list of memory mappings and the page table. Untracked memory is private, anonymous, writable and
  * resident. It is neither an allocation, nor malloc's own (smaller allocations, freed memory), nor a stack, nor memory of
  * this library. */
 #include "capture.h"
@@ -169,7 +169,7 @@ static char *read_maps(void) {
     }
 }
 
-/* A line of /proc/self/maps: false where it is no private anonymous memory that can be read and written. */
+/* Parses a line of the list of memory mappings; false if it is not private anonymous memory, readable and writable. */
 static bool read_line(const char *line, struct range *region, bool *is_heap) {
     char *at;
     region->base = strtoull(line, &at, 16);

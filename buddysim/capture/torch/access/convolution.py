@@ -1,9 +1,9 @@
 """Convolutions as matrix products whose operands are gathered on the way (cuDNN's implicit GEMM), NCHW.
 
-Forward: rows are output channels, columns the pixels of all images, k runs over input channels and the filter's
-places. Backward for the data: rows are input channels, columns input pixels, k output channels and places. Backward
-for the filter: rows are output channels, columns input channels and places, k all output pixels; thread blocks that
-share a tile take parts of k and add atomically (cuDNN's algorithm 0).
+Forward: rows are output channels, columns the pixels of all images, k runs over input channels and filter positions.
+Backward for the data: rows are input channels, columns input pixels, k output channels and filter positions. Backward
+for the filter: rows are output channels, columns input channels and filter positions, k all output pixels; thread
+blocks that share a tile take parts of k and add atomically (cuDNN's algorithm 0).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Convolution:
 
     @property
     def _plain(self) -> bool:
-        """Whether a pixel of the output comes of the one pixel of the input at its place."""
+        """Whether a pixel of the output depends on the one pixel of the input at the same position."""
         return self.filter.shape[2:] == (1, 1) and self.data.shape[2:] == self.out.shape[2:]
 
     def _vector(self, pixels: TensorView) -> int:
@@ -53,41 +53,41 @@ class Convolution:
         image, rest = np.divmod(number, view.shape[2] * view.shape[3])
         return image, *np.divmod(rest, view.shape[3])
 
-    def _place(self, number: Addresses) -> tuple[Addresses, Addresses, Addresses]:
-        """Channel, row and column of a place of a filter."""
+    def _filter_position(self, number: Addresses) -> tuple[Addresses, Addresses, Addresses]:
+        """Channel, row and column of a filter position."""
         channel, rest = np.divmod(number, self.filter.shape[2] * self.filter.shape[3])
         return channel, *np.divmod(rest, self.filter.shape[3])
 
-    def _gathered(self, pixel: Addresses, place: Addresses) -> Addresses:
-        """The input under a place of the filter, for a pixel of the output."""
+    def _gathered(self, pixel: Addresses, position: Addresses) -> Addresses:
+        """The input under a filter position, for a pixel of the output."""
         image, p, q = self._pixel(self.out, pixel)
-        channel, r, s = self._place(place)
+        channel, r, s = self._filter_position(position)
         h = p * self.stride[0] - self.padding[0] + r * self.dilation[0]
         w = q * self.stride[1] - self.padding[1] + s * self.dilation[1]
         inside = (h >= 0) & (h < self.data.shape[2]) & (w >= 0) & (w < self.data.shape[3])
         return np.where(inside, self.data.at(image, channel, h, w), OFF)
 
-    def _scattered(self, pixel: Addresses, place: Addresses) -> Addresses:
-        """The output that a pixel of the input is part of, through a place of the filter of an output channel."""
+    def _scattered(self, pixel: Addresses, position: Addresses) -> Addresses:
+        """The output to which a pixel of the input contributes, through a filter position of an output channel."""
         image, h, w = self._pixel(self.data, pixel)
-        channel, r, s = self._place(place)
+        channel, r, s = self._filter_position(position)
         p, off_p = np.divmod(h + self.padding[0] - r * self.dilation[0], self.stride[0])
         q, off_q = np.divmod(w + self.padding[1] - s * self.dilation[1], self.stride[1])
         inside = (off_p == 0) & (off_q == 0) & (p >= 0) & (p < self.out.shape[2]) & (q >= 0) & (q < self.out.shape[3])
         return np.where(inside, self.out.at(image, channel, p, q), OFF)
 
     def _written(self, view: TensorView) -> MatmulResult:
-        def place(channel: Addresses, pixel: Addresses) -> Addresses:
+        def address_of(channel: Addresses, pixel: Addresses) -> Addresses:
             image, row, column = self._pixel(view, pixel)
             return view.at(image, channel, row, column)
 
-        return MatmulResult(place, self._vector(view))
+        return MatmulResult(address_of, self._vector(view))
 
     def forward(self, name: str = "implicit_gemm") -> ModelledKernel:
         """What makes `out`; a bias is added by a kernel of its own."""
         k, c, r, s = self.filter.shape
         left = MatmulOperand(
-            lambda m, place: self.filter.address + 4 * (m * (c * r * s) + place),
+            lambda m, position: self.filter.address + 4 * (m * (c * r * s) + position),
             "k",
             _VECTOR if c * r * s % _VECTOR == 0 and self.filter.aligned(4 * _VECTOR) else 1,
         )
@@ -98,8 +98,8 @@ class Convolution:
         """What makes `data` of `out`."""
         k, c, r, s = self.filter.shape
 
-        def filtered(m: Addresses, place: Addresses) -> Addresses:
-            channel, row, column = self._place(place)
+        def filtered(m: Addresses, position: Addresses) -> Addresses:
+            channel, row, column = self._filter_position(position)
             return self.filter.at(channel, m, row, column)
 
         left = MatmulOperand(filtered, "k")

@@ -31,7 +31,9 @@ _EACH: Final = 4  # elements of a thread
 _BLOCK: Final = LANES * _WARPS * _EACH
 
 
-def elementwise(name: str, inputs: Sequence[TensorView], outputs: Sequence[TensorView], gap: int = 2) -> ModelledKernel:
+def elementwise(
+    name: str, inputs: Sequence[TensorView], outputs: Sequence[TensorView], gap_instructions: int = 2
+) -> ModelledKernel:
     """A kernel over the elements of its outputs, which have one shape.
 
     Parameters
@@ -39,7 +41,7 @@ def elementwise(name: str, inputs: Sequence[TensorView], outputs: Sequence[Tenso
     name : of the kernel
     inputs : tensors that broadcast to the outputs' shape
     outputs : what it writes
-    gap : other instructions before each access
+    gap_instructions : other instructions before each access
     """
     shape = max((view.shape for view in outputs), key=len)
     elements = outputs[0].elements
@@ -55,9 +57,9 @@ def elementwise(name: str, inputs: Sequence[TensorView], outputs: Sequence[Tenso
 
     def program(blocks: Addresses) -> Iterator[Access]:
         for view in inputs:
-            yield from _moves(view, load, blocks, elements, vector, gap)
+            yield from _moves(view, load, blocks, elements, vector, gap_instructions)
         for view in outputs:
-            yield from _moves(view, store, blocks, elements, vector, gap)
+            yield from _moves(view, store, blocks, elements, vector, gap_instructions)
 
     steps = (len(inputs) + len(outputs)) * _EACH
     kind = "vectorized" if vector else "unrolled"
@@ -65,18 +67,22 @@ def elementwise(name: str, inputs: Sequence[TensorView], outputs: Sequence[Tenso
 
 
 def _moves(
-    view: TensorView, access: Moves, blocks: Addresses, elements: int, vector: bool, gap: int
+    view: TensorView, access: Moves, blocks: Addresses, elements: int, vector: bool, gap_instructions: int
 ) -> Iterator[Access]:
     """The accesses of a thread block to its part of a tensor."""
     thread = threads(_WARPS)
     if vector:
         first = blocks * _BLOCK + thread * _EACH
-        yield from runs(access, view.address, view.element_bytes, first, elements, _EACH, gap)
+        yield from runs(access, view.address, view.element_bytes, first, elements, _EACH, gap_instructions)
         return
     for iteration in range(_EACH):
         number = blocks * _BLOCK + iteration * LANES * _WARPS + thread
         is_inside = number < elements
-        yield access(np.where(is_inside, view.numbered(np.where(is_inside, number, 0)), OFF), view.element_bytes, gap)
+        yield access(
+            np.where(is_inside, view.numbered(np.where(is_inside, number, 0)), OFF),
+            view.element_bytes,
+            gap_instructions,
+        )
 
 
 def joined(name: str, inputs: Sequence[TensorView], out: TensorView, axis: int) -> ModelledKernel:

@@ -42,7 +42,7 @@ _NONE: Final[Mapping[int, NDArray[np.int64]]] = {}
 
 @dataclass(frozen=True)
 class OnePassKernel:
-    """What an operator without a model does: it reads each operand once and writes each result once."""
+    """Accesses of an operator without a model: it reads each operand once and writes each result once."""
 
     name: str
     operands: tuple[OperandRange, ...]
@@ -50,12 +50,12 @@ class OnePassKernel:
 
     @property
     def instructions(self) -> int:
-        """About how many memory instructions it has."""
+        """Approximate number of memory instructions."""
         return sum(operand.lines for operand in self.operands)
 
     @property
     def of_a_block(self) -> int:
-        """About how many of these a thread block has."""
+        """Approximate number of memory instructions of a thread block."""
         return WARPS_PER_BLOCK * LINES_PER_WARP * len(self.operands)
 
 
@@ -69,28 +69,28 @@ class GraphKernels:
 
     Attributes
     ----------
-    counts : of each operator
-    instructions : about how many memory instructions they have
-    of_a_block : the most that one of their thread blocks has
+    counts : kernels of each operator
+    instructions : approximate number of their memory instructions
+    of_a_block : largest number of memory instructions of a thread block
     """
 
     def __init__(self, graph: OperatorGraph, access_model: str = "kernels") -> None:
         self.graph, self._modelled = graph, access_model == "kernels"
-        found = [self.of(number, lambda storage: storage + 1 << 40) for number in range(len(graph.operators))]
-        self.counts = tuple(map(len, found))
-        self.instructions = sum(kernel.instructions for kernels in found for kernel in kernels)
-        self.of_a_block = max((kernel.of_a_block for kernels in found for kernel in kernels), default=0)
+        kernels_of = [self.of(number, lambda storage: storage + 1 << 40) for number in range(len(graph.operators))]
+        self.counts = tuple(map(len, kernels_of))
+        self.instructions = sum(kernel.instructions for kernels in kernels_of for kernel in kernels)
+        self.of_a_block = max((kernel.of_a_block for kernels in kernels_of for kernel in kernels), default=0)
 
     def of(
         self, number: int, address: Callable[[int], int], values: Mapping[int, NDArray[np.int64]] = _NONE
     ) -> list[ModelledKernel | OnePassKernel]:
-        """The kernels of an operator, in order; none where it computes nothing.
+        """The kernels of an operator, in order; none if it computes nothing.
 
         Parameters
         ----------
         number : of the operator
-        address : gives that of a storage, by its number
-        values : whole numbers that it reads, by their place among its inputs
+        address : gives the address of a storage by its number
+        values : integers that it reads, by input index
         """
         operator = self.graph.operators[number]
         inputs, outputs = (
@@ -101,26 +101,26 @@ class GraphKernels:
             return []
         name = f"{f'{operator.phase} {operator.module}'.strip()}: {operator.name}"
         if self._modelled:
-            found = launches_of(OperatorCall(operator.short_name, inputs, outputs, operator.arguments, values))
-            if found is not None:
-                return [replace(launch, name=f"{name}: {launch.name}") for launch in found]
+            models = launches_of(OperatorCall(operator.short_name, inputs, outputs, operator.arguments, values))
+            if models is not None:
+                return [replace(launch, name=f"{name}: {launch.name}") for launch in models]
         return [OnePassKernel(name, self._operands(operator, address), operator.flops)]
 
     def _view(self, tensor: int, address: Callable[[int], int]) -> TensorView:
-        found = self.graph.tensors[tensor]
-        return TensorView(address(found.storage) + found.offset, found.shape, found.strides, found.dtype)
+        operand = self.graph.tensors[tensor]
+        return TensorView(address(operand.storage) + operand.offset, operand.shape, operand.strides, operand.dtype)
 
     def _operands(self, operator: Operator, address: Callable[[int], int]) -> tuple[OperandRange, ...]:
         """The ranges of memory that an operator reads, then those that it writes, each once."""
-        found: list[OperandRange] = []
+        operands: list[OperandRange] = []
         for written, tensors in ((False, operator.inputs), (True, operator.outputs)):
             ranges = {
                 (address(tensor.storage) + tensor.offset, tensor.extent)
                 for tensor in (self.graph.tensors[index] for index in tensors)
                 if tensor.extent
             }
-            found += [OperandRange(start, size, written) for start, size in sorted(ranges)]
-        return tuple(found)
+            operands += [OperandRange(start, size, written) for start, size in sorted(ranges)]
+        return tuple(operands)
 
 
 def write_kernel(writer: TraceWriter, kernel: ModelledKernel | OnePassKernel, launch_index: int) -> None:

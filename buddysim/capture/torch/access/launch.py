@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from buddysim.capture.torch.access.coalesce import coalesce
-from buddysim.importers.opencl.assumptions import GAP, GAP_FIRST, TAIL
+from buddysim.importers.opencl.assumptions import COMPUTE_GAP, FIRST_COMPUTE_GAP, TAIL
 from buddysim.trace import (
     BLOCK_DTYPE,
     FLAG_NO_RETURN,
@@ -39,14 +39,14 @@ class Access:
     kind : `OP_LOAD`, `OP_STORE`, `OP_ATOMIC` or `OP_BARRIER`
     addresses : int64, broadcasts to (blocks, warps, 32); `OFF` where a lane is off. A warp with no lane on skips it
     bytes_per_lane : 1 to 16, a power of 2
-    gap : other instructions of the warp before it
+    gap_instructions : other instructions of the warp before it
     use : loads: further instructions until what was loaded is used
     """
 
     kind: int
     addresses: Addresses
     bytes_per_lane: int = 4
-    gap: int = GAP
+    gap_instructions: int = COMPUTE_GAP
     use: int = 1
 
 
@@ -84,19 +84,27 @@ class ModelledKernel:
 class Moves(Protocol):
     """`load` or `store`."""
 
-    def __call__(self, addresses: ArrayLike, bytes_per_lane: int = 4, gap: int = GAP) -> Access: ...
+    def __call__(
+        self, addresses: ArrayLike, bytes_per_lane: int = 4, gap_instructions: int = COMPUTE_GAP
+    ) -> Access: ...
 
 
-def load(addresses: ArrayLike, bytes_per_lane: int = 4, gap: int = GAP, use: int = 1) -> Access:
-    return Access(OP_LOAD, np.asarray(addresses, np.int64), bytes_per_lane, gap, use)
+def load(addresses: ArrayLike, bytes_per_lane: int = 4, gap_instructions: int = COMPUTE_GAP, use: int = 1) -> Access:
+    return Access(OP_LOAD, np.asarray(addresses, np.int64), bytes_per_lane, gap_instructions, use)
 
 
-def store(addresses: ArrayLike, bytes_per_lane: int = 4, gap: int = GAP) -> Access:
-    return Access(OP_STORE, np.asarray(addresses, np.int64), bytes_per_lane, gap)
+def store(addresses: ArrayLike, bytes_per_lane: int = 4, gap_instructions: int = COMPUTE_GAP) -> Access:
+    return Access(OP_STORE, np.asarray(addresses, np.int64), bytes_per_lane, gap_instructions)
 
 
 def runs(
-    access: Moves, address: Addresses | int, size: int, first: Addresses, elements: Addresses | int, each: int, gap: int
+    access: Moves,
+    address: Addresses | int,
+    size: int,
+    first: Addresses,
+    elements: Addresses | int,
+    each: int,
+    gap_instructions: int,
 ) -> Iterator[Access]:
     """What lanes do that take contiguous elements, in pieces of up to 16 B; at the tensor's end one by one.
 
@@ -111,16 +119,16 @@ def runs(
     for start in range(0, each, chunk):
         number = first + start
         whole = number + chunk <= elements
-        yield access(np.where(whole, address + number * size, OFF), chunk * size, gap)
+        yield access(np.where(whole, address + number * size, OFF), chunk * size, gap_instructions)
         for at in (number + left for left in range(chunk - 1)):
             alone = (at < elements) & ~whole
             if alone.any():
-                yield access(np.where(alone, address + at * size, OFF), size, gap)
+                yield access(np.where(alone, address + at * size, OFF), size, gap_instructions)
 
 
-def add_atomically(addresses: ArrayLike, gap: int = GAP) -> Access:
+def add_atomically(addresses: ArrayLike, gap_instructions: int = COMPUTE_GAP) -> Access:
     """An addition to 4 B whose result nobody reads."""
-    return Access(OP_ATOMIC, np.asarray(addresses, np.int64), 4, gap)
+    return Access(OP_ATOMIC, np.asarray(addresses, np.int64), 4, gap_instructions)
 
 
 def barrier() -> Access:
@@ -161,7 +169,7 @@ def _write_blocks(writer: TraceWriter, launch: ModelledKernel, numbers: Addresse
     is_active = (addresses >= 0).any(axis=2) | (kinds == OP_BARRIER)
     ops = np.zeros((n_warps, n_steps), OP_DTYPE)
     ops["kind"], ops["bytes_per_lane"] = kinds, sizes
-    ops["gap_instructions"] = [access.gap for access in accesses]
+    ops["gap_instructions"] = [access.gap_instructions for access in accesses]
     ops["use_distance"] = [access.use if access.kind == OP_LOAD else 0 for access in accesses]
     ops["flags"] = np.where(kinds == OP_ATOMIC, FLAG_NO_RETURN, 0)
     ops = ops[is_active]
@@ -176,7 +184,7 @@ def _write_blocks(writer: TraceWriter, launch: ModelledKernel, numbers: Addresse
     warps["n_ops"] = is_active.sum(axis=1)
     warps["first_op"] = np.cumsum(warps["n_ops"]) - warps["n_ops"]
     warps["tail_gap_instructions"] = TAIL
-    ops["gap_instructions"][warps["first_op"][warps["n_ops"] > 0]] += GAP_FIRST
+    ops["gap_instructions"][warps["first_op"][warps["n_ops"] > 0]] += FIRST_COMPUTE_GAP
     blocks = np.zeros(len(numbers), BLOCK_DTYPE)
     blocks["block"], blocks["n_warps"] = numbers, launch.warps
     blocks["first_warp"] = np.arange(len(numbers)) * launch.warps

@@ -35,10 +35,10 @@ def matmul(
 
 
 def _turned(view: TensorView) -> AddressOf:
-    def place(n: Addresses, k: Addresses) -> Addresses:
+    def address(n: Addresses, k: Addresses) -> Addresses:
         return view.at(k, n)
 
-    return place
+    return address
 
 
 def _vector(view: TensorView, axis: int) -> int:

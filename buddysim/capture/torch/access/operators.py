@@ -1,6 +1,6 @@
 """The kernels that PyTorch launches on a GPU for an operator of ATen, as access models.
 
-An operator that none of them fits has no model: the capture's one-pass stand-in takes its place.
+An operator that no model matches is modelled as one pass over its operands.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from buddysim.capture.torch.access.matmul import matmul
 from buddysim.capture.torch.access.normalisation import by_channel
 from buddysim.capture.torch.access.optimizer import updated
 from buddysim.capture.torch.access.pooling import PoolingWindow, pooled, unpooled
-from buddysim.capture.torch.access.rows import added_rows, over_rows, taken_rows
+from buddysim.capture.torch.access.row_kernels import added_rows, over_rows, taken_rows
 from buddysim.capture.torch.access.tensors import TensorView
 
 _MAX_OPERANDS: Final = 8
@@ -35,7 +35,7 @@ class OperatorCall:
     name : without library and overload: ``"convolution"``
     inputs, outputs : tensors in the order of the operator's schema, each once
     arguments : others, by name; one that is missing had its default
-    values : int64 contents of inputs of whole numbers, by their place among the inputs, where they are known
+    values : int64 contents of inputs of whole numbers, by input index, if known
     """
 
     name: str
@@ -54,12 +54,12 @@ class OperatorCall:
 def launches_of(call: OperatorCall) -> list[ModelledKernel] | None:
     """The kernels of an operator, in order; None: there is no model."""
     model = _MODELS.get(call.name)
-    found = model(call) if model is not None else None
-    return found if found is not None else _by_elements(call)
+    kernels = model(call) if model is not None else None
+    return kernels if kernels is not None else _by_elements(call)
 
 
 def _by_elements(call: OperatorCall) -> list[ModelledKernel] | None:
-    """Operators that make each element from the elements at its place."""
+    """Elementwise operators: each element depends on the elements at the same index."""
     if not call.outputs or len(call.inputs) + len(call.outputs) > _MAX_OPERANDS:
         return None
     shape = call.outputs[0].shape
@@ -89,12 +89,12 @@ def _convolution(call: OperatorCall, data: TensorView, filters: TensorView, out:
 
 def _conv_forward(call: OperatorCall) -> list[ModelledKernel] | None:
     data, filters, *bias = call.inputs
-    found = _convolution(call, data, filters, call.outputs[0])
-    if found is None:
+    convolution = _convolution(call, data, filters, call.outputs[0])
+    if convolution is None:
         return None
     out = call.outputs[0]
     shift = [TensorView(one.address, (1, *one.shape, 1, 1), (0, 1, 0, 0), one.dtype) for one in bias]
-    return [found.forward(), *(elementwise("add_bias", [out, one], [out]) for one in shift)]
+    return [convolution.forward(), *(elementwise("add_bias", [out, one], [out]) for one in shift)]
 
 
 def _conv_backward(call: OperatorCall) -> list[ModelledKernel] | None:
@@ -106,13 +106,13 @@ def _conv_backward(call: OperatorCall) -> list[ModelledKernel] | None:
         if not is_requested:
             continue
         out = outputs.pop(0)
-        found = _convolution(call, out if which == 0 else data, out if which == 1 else filters, slope)
-        if found is None:
+        convolution = _convolution(call, out if which == 0 else data, out if which == 1 else filters, slope)
+        if convolution is None:
             return None
         if which == 0:
-            launches.append(found.backward_data())
+            launches.append(convolution.backward_data())
         elif which == 1:
-            launches += found.backward_filter()
+            launches += convolution.backward_filter()
         else:
             launches.append(by_channel("reduce_bias", [slope], [], [out], []))
     return launches

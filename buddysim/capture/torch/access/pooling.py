@@ -72,11 +72,11 @@ def unpooled(name: str, inputs: tuple[TensorView, ...], out: TensorView, window:
         for r in range(across[0]):
             for s in range(across[1]):
                 is_inside = inside & (first_p + r < end_p) & (first_q + s < end_q)
-                for view in reversed(inputs):  # the index says whether the gradient is wanted
-                    place = view.at(
+                for view in reversed(inputs):  # the index tells whether the gradient is requested
+                    addresses = view.at(
                         image, channel, np.minimum(first_p + r, height - 1), np.minimum(first_q + s, width - 1)
                     )
-                    yield load(np.where(is_inside, place, OFF), view.element_bytes)
+                    yield load(np.where(is_inside, addresses, OFF), view.element_bytes)
         yield store(np.where(inside, out.numbered(np.where(inside, number, 0)), OFF))
 
     steps = across[0] * across[1] * len(inputs) + 1

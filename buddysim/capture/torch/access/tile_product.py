@@ -2,9 +2,9 @@
 shared memory, two buffers of it.
 
 As SGEMM kernels of cuBLAS and implicit-GEMM kernels of cuDNN work on Maxwell and later without tensor cores (Lavin's
-maxas; CUTLASS's SIMT kernels): a thread has 8 x 8 results, so a tile of 128 x 128 has 256 threads; each turn of the
-loop brings 8 columns of one operand's tile and 8 rows of the other's, asked for a turn ahead, behind one barrier.
-Tiles are taken in the order of thread blocks, those along m first.
+maxas; CUTLASS's SIMT kernels): a thread has 8 x 8 results, so a tile of 128 x 128 has 256 threads. Each iteration of
+the loop fetches 8 columns of one operand's tile and 8 rows of the other's, one iteration ahead, behind one barrier.
+Thread blocks take tiles in order, those along m first.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from buddysim.capture.torch.access.launch import (
     threads,
 )
 
-DEPTH: Final = 8  # columns and rows that a turn brings
+DEPTH: Final = 8  # columns and rows that an iteration fetches
 _RESULTS: Final = 64  # of a thread
 _TILES: Final = ((128, 128), (128, 64), (64, 128), (64, 64), (128, 32), (32, 128), (64, 32), (32, 64), (32, 32))
 _BLOCKS: Final = 40  # the largest tile is taken that gives so many thread blocks
 _ELEMENT: Final = 4
 _MIN_ITERATIONS: Final = 16  # of a part, where k is divided
 
-#: Gives the addresses of elements from their place along m or n, and along k; `OFF` where there is none.
+#: Gives the addresses of elements from their indices along m or n, and along k; `OFF` if there is none.
 AddressOf = Callable[[Addresses, Addresses], Addresses]
 
 
@@ -45,29 +45,29 @@ class MatmulOperand:
 
     Attributes
     ----------
-    place : of its elements, of 4 B
+    address_of : gives addresses of its elements of 4 B
     along : the direction in which neighbouring threads fetch: ``"k"`` or the tile's
     vector : elements that a thread fetches at once along it, 1 or 4; they are contiguous
     """
 
-    place: AddressOf
+    address_of: AddressOf
     along: Literal["k", "tile"]
     vector: int = 1
 
 
 @dataclass(frozen=True)
 class MatmulResult:
-    """What is computed.
+    """The result of a product.
 
     Attributes
     ----------
-    place : addresses of elements from their row and column
+    address_of : gives addresses of elements from their row and column
     vector : elements that a thread writes at once along a row
-    read_too : whether it is added to what is there
+    read_too : whether it is added to the old value
     added : further operand of each column, by address of its first element (a bias); None: none
     """
 
-    place: AddressOf
+    address_of: AddressOf
     vector: int = 1
     read_too: bool = False
     bias: AddressOf | None = None
@@ -134,9 +134,11 @@ class TiledMatmul:
         iterations = -(-self.k // (DEPTH * self.parts))
         first_k = part * iterations * DEPTH
         end_k = np.minimum(first_k + iterations * DEPTH, self.k)
-        work = rows * columns * DEPTH // (LANES * warps)  # multiply-adds of a thread in a turn
+        work = rows * columns * DEPTH // (LANES * warps)  # multiply-adds of a thread per iteration
         for iteration in range(iterations):
-            gap = work if iteration else 0  # two buffers: of the last turn's, while this turn's come
+            gap = (
+                work if iteration else 0
+            )  # two buffers: computes the last iteration's tile while this one's is fetched
             for factor, first, size, end in (
                 (self.left, first_m, rows, self.m),
                 (self.right, first_n, columns, self.n),
@@ -144,7 +146,7 @@ class TiledMatmul:
                 for at, k in _fetched(factor, size, warps):
                     at, k = first + at, first_k + iteration * DEPTH + k
                     inside = (at < end) & (k < end_k)
-                    addresses = factor.place(np.where(inside, at, 0), np.where(inside, k, 0))
+                    addresses = factor.address_of(np.where(inside, at, 0), np.where(inside, k, 0))
                     yield load(np.where(inside, addresses, OFF), _ELEMENT * factor.vector, gap, work or 1)
                     gap = 0
             yield barrier()
@@ -158,19 +160,19 @@ class TiledMatmul:
             at_m, at_n = first_m + number // columns, first_n + number % columns
             inside = (at_m < self.m) & (at_n < self.n)
             at_m, at_n = np.where(inside, at_m, 0), np.where(inside, at_n, 0)
-            place = np.where(inside, self.result.place(at_m, at_n), OFF)
+            addresses = np.where(inside, self.result.address_of(at_m, at_n), OFF)
             if self.parts > 1:
-                yield add_atomically(place)
+                yield add_atomically(addresses)
                 continue
             if self.result.bias is not None:
                 yield load(np.where(inside, self.result.bias(at_m, at_n), OFF), _ELEMENT * vector)
             if self.result.read_too:
-                yield load(place, _ELEMENT * vector)
-            yield store(place, _ELEMENT * vector)
+                yield load(addresses, _ELEMENT * vector)
+            yield store(addresses, _ELEMENT * vector)
 
 
 def _fetched(factor: MatmulOperand, size: int, warps: int) -> Iterator[tuple[Addresses, Addresses]]:
-    """Of each fetch of a turn: the place of each thread's first element along the tile, and along k."""
+    """Indices of each thread's first element along the tile and along k, for each fetch of an iteration."""
     each = LANES * warps * factor.vector
     for slot in range(-(-size * DEPTH // each)):
         number = slot * each + threads(warps) * factor.vector

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, field
 
-from buddysim.importers.opencl.assumptions import GAP, GAP_FIRST, LOADS_IN_FLIGHT
+from buddysim.importers.opencl.assumptions import COMPUTE_GAP, FIRST_COMPUTE_GAP, LOADS_IN_FLIGHT
 from buddysim.trace.records import OP_LOAD, OP_STORE
 from tests.reference.trace.ref_coalesce import coalesce_op
 
@@ -43,7 +43,7 @@ def decode(data: bytes, first: int, end: int) -> list[RefDecodedLaunch]:
         if first <= launch < end:
             ops = launches.setdefault(launch, RefDecodedLaunch(launch)).warps.setdefault((block, warp), [])
             words = coalesce_op([address, *(address + distance for distance in distances)], width, kind == OP_STORE)
-            ops.append(RefDecodedOp(kind, width, words, GAP if ops else GAP_FIRST))
+            ops.append(RefDecodedOp(kind, width, words, COMPUTE_GAP if ops else FIRST_COMPUTE_GAP))
     for found in launches.values():
         for ops in found.warps.values():
             assume_uses(ops)
