@@ -54,17 +54,17 @@ class AddressSpace:
         end = 0
         for _, changes in sorted(self.changes.items()):
             for allocation in changes.ends:
-                frames.give_back(first_entries[allocation.index] // LINES_PER_PAGE, _pages(allocation))
+                frames.release(first_entries[allocation.index] // LINES_PER_PAGE, _pages(allocation))
             for allocation in changes.begins:
                 line, pages = allocation.base >> 7, _pages(allocation)
                 _refuse_more(trace, frames.count * LINES_PER_PAGE + allocation.entries if pages > MAX_PAGES else 0)
-                first = frames.take(line // LINES_PER_PAGE, pages) * LINES_PER_PAGE + line % LINES_PER_PAGE
+                first = frames.allocate(line // LINES_PER_PAGE, pages) * LINES_PER_PAGE + line % LINES_PER_PAGE
                 first_entries[allocation.index] = first
                 end = max(end, first + allocation.entries)
                 _refuse_more(trace, end)
             for allocation in changes.begins:
                 if not is_used(allocation):
-                    frames.give_back(first_entries[allocation.index] // LINES_PER_PAGE, _pages(allocation))
+                    frames.release(first_entries[allocation.index] // LINES_PER_PAGE, _pages(allocation))
         self.n_entries = max(64, -(-end // 64) * 64)
         allocations = [a for a in trace.allocations if a.bytes]
         self.ranges = [

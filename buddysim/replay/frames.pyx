@@ -1,7 +1,8 @@
-"""Which frame of a run's address space each 2 MiB page of the trace's addresses has (docs/model-rules.md, Places).
+"""Allocator of address frames: maps 2 MiB pages of the trace's addresses to frames of the run's address space.
 
-The reference model is `tests/reference/replay/frame_allocator.py`. Here an allocation costs steps in proportion to the logarithm of the frames, and a few
-nanoseconds for each of its own frames: runs of free frames are found in a tree, frames of pages in a hash table.
+docs/model-rules.md has the rules; the reference model is `tests/reference/replay/frame_allocator.py`. An allocation takes time in
+proportion to the logarithm of the number of frames, and a few nanoseconds per frame of its own: a tree finds runs of free frames, a
+hash table finds the frames of pages.
 """
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
@@ -10,18 +11,18 @@ cdef extern from *:
     int leading_zeros "__builtin_clzll"(unsigned long long x) noexcept nogil
 
 cdef enum:
-    LEAST = 64                  # frames that there is room for at first
-    PLAIN, ALL_FREE, ALL_USED   # what a node's tag says of the frames below it
+    MIN_CAPACITY = 64                  # frames of a new allocator
+    PLAIN, ALL_FREE, ALL_USED   # tag of a node: the state of all frames below it, or PLAIN
 
-cdef struct Node:               # of the tree: the free frames among those below it
-    int32_t before              # at their beginning
-    int32_t behind              # at their end
-    int32_t most                # in a row
+cdef struct Node:               # of the tree; counts of free frames below it
+    int32_t free_before              # consecutive, from the first frame on
+    int32_t free_behind              # consecutive, up to the last frame
+    int32_t longest                # longest run
     uint8_t tag
 
 
 cdef class FrameAllocator:
-    """Frames of the size of a page, each free or used by allocations of one page of the trace.
+    """Frames of one page each, free or used by allocations of one page of the trace.
 
     Attributes
     ----------
@@ -29,16 +30,16 @@ cdef class FrameAllocator:
     """
 
     cdef readonly int64_t count
-    cdef int64_t room           # frames that there is memory for: a power of two
-    cdef int32_t* users
-    cdef int64_t* page          # that a frame was given to last, -1 at first
+    cdef int64_t capacity           # frames in the arrays: a power of two
+    cdef int32_t* users         # [capacity]: live allocations that use the frame
+    cdef int64_t* page          # [capacity]: page to which the frame was assigned last; -1: none
     cdef Node* nodes            # [2 * room], the root is 1
-    cdef int64_t n_slots        # of the table: a power of two, at least twice `room`
-    cdef int64_t* keys          # pages, -1 where a slot is empty
-    cdef int32_t* values        # the frame that a page was given last, while no other page has been given it
+    cdef int64_t n_slots        # of the hash table: a power of two, at least twice `capacity`
+    cdef int64_t* keys          # [n_slots]: page; -1: empty slot
+    cdef int32_t* values        # [n_slots]: frame assigned to the page last, unless another page has got it
 
     def __cinit__(self):
-        self.make_room(LEAST)
+        self.grow(MIN_CAPACITY)
 
     def __dealloc__(self):
         free(self.users)
@@ -47,129 +48,129 @@ cdef class FrameAllocator:
         free(self.keys)
         free(self.values)
 
-    def take(self, int64_t page, int64_t pages):
-        """Frames that follow each other, for an allocation of that many pages from `page` on; the first one."""
-        cdef int64_t lowest, first, offset, frame
-        lowest = self.lowest(pages)
+    def allocate(self, int64_t page, int64_t pages):
+        """Allocates consecutive frames for an allocation of `pages` pages from `page` on; returns the first one."""
+        cdef int64_t first_free_run, first, offset, frame
+        first_free_run = self.first_free_run(pages)
         first = self.frame_of(page)
-        if not self.fits(first, page, pages, lowest):
+        if not self.can_reuse(first, page, pages, first_free_run):
             first = self.frame_of(page + pages - 1) - pages + 1
-        if not self.fits(first, page, pages, lowest):
-            first = lowest
-        if first + pages > self.room:
-            self.make_room(first + pages)
+        if not self.can_reuse(first, page, pages, first_free_run):
+            first = first_free_run
+        if first + pages > self.capacity:
+            self.grow(first + pages)
         self.count = max(self.count, first + pages)
         for offset in range(pages):
             frame = first + offset
-            self.give(frame, page + offset)
+            self.assign(frame, page + offset)
             self.users[frame] += 1
-        self.mark(1, 0, self.room, first, first + pages, ALL_USED)
+        self.set_range(1, 0, self.capacity, first, first + pages, ALL_USED)
         return first
 
-    def give_back(self, int64_t first, int64_t pages):
-        """An allocation uses its frames no longer."""
+    def release(self, int64_t first, int64_t pages):
+        """Releases the frames of an allocation."""
         cdef int64_t frame, begin = first
         for frame in range(first, first + pages):
             self.users[frame] -= 1
             if self.users[frame]:
-                self.mark(1, 0, self.room, begin, frame, ALL_FREE)
+                self.set_range(1, 0, self.capacity, begin, frame, ALL_FREE)
                 begin = frame + 1
-        self.mark(1, 0, self.room, begin, first + pages, ALL_FREE)
+        self.set_range(1, 0, self.capacity, begin, first + pages, ALL_FREE)
 
-    cdef bint fits(self, int64_t first, int64_t page, int64_t pages, int64_t lowest) noexcept:
-        """Whether frames are free or of the same pages, and no more frames than it takes."""
+    cdef bint can_reuse(self, int64_t first, int64_t page, int64_t pages, int64_t first_free_run) noexcept:
+        """Whether the frames from `first` on are free or have the same pages, and lie within the frames in use so far."""
         cdef int64_t frame
-        if first < 0 or first + pages > max(self.count, lowest + pages):
+        if first < 0 or first + pages > max(self.count, first_free_run + pages):
             return False
         for frame in range(first, min(first + pages, self.count)):
             if self.users[frame] and self.page[frame] != page + frame - first:
                 return False
         return True
 
-    cdef void give(self, int64_t frame, int64_t page) noexcept:
-        """A frame is a page's from now on."""
+    cdef void assign(self, int64_t frame, int64_t page) noexcept:
+        """Assigns a frame to a page."""
         if self.page[frame] != page:
             if self.page[frame] >= 0 and self.frame_of(self.page[frame]) == frame:
                 self.forget(self.page[frame])
             self.page[frame] = page
         self.remember(page, frame)
 
-    cdef int make_room(self, int64_t frames) except -1:
-        """Makes memory for at least that many frames."""
-        cdef int64_t room = max(self.room, LEAST), frame
+    cdef int grow(self, int64_t frames) except -1:
+        """Enlarges the arrays to at least `frames` frames."""
+        cdef int64_t capacity = max(self.capacity, MIN_CAPACITY), frame
         cdef void* users
         cdef void* page
-        while room < frames:
-            room *= 2
-        users = realloc(self.users, room * sizeof(int32_t))
+        while capacity < frames:
+            capacity *= 2
+        users = realloc(self.users, capacity * sizeof(int32_t))
         if users:
             self.users = <int32_t*>users
-        page = realloc(self.page, room * sizeof(int64_t))
+        page = realloc(self.page, capacity * sizeof(int64_t))
         if page:
             self.page = <int64_t*>page
         free(self.nodes)
-        self.nodes = <Node*>malloc(2 * room * sizeof(Node))
+        self.nodes = <Node*>malloc(2 * capacity * sizeof(Node))
         if not users or not page or not self.nodes:
-            raise MemoryError(f"{room} frames do not fit in memory")
-        for frame in range(self.room, room):
+            raise MemoryError(f"{capacity} frames do not fit in memory")
+        for frame in range(self.capacity, capacity):
             self.users[frame], self.page[frame] = 0, -1
-        self.room = room
+        self.capacity = capacity
         self.build()
-        self.rehash(2 * room)
+        self.rehash(2 * capacity)
         return 0
 
     # The tree of free frames
 
     cdef void build(self) noexcept:
-        """The tree of `users`."""
+        """Builds the tree from `users`."""
         cdef int64_t leaf, at
-        for leaf in range(self.room):
-            self.nodes[self.room + leaf] = node_of(self.users[leaf] == 0, 1)
-        for at in range(self.room - 1, 0, -1):
-            self.join(at, self.room >> (63 - leading_zeros(<uint64_t>at)))
+        for leaf in range(self.capacity):
+            self.nodes[self.capacity + leaf] = node_of(self.users[leaf] == 0, 1)
+        for at in range(self.capacity - 1, 0, -1):
+            self.join(at, self.capacity >> (63 - leading_zeros(<uint64_t>at)))
 
     cdef inline void join(self, int64_t node, int64_t length) noexcept:
-        """A node of its two halves."""
+        """Combines the two halves of a node."""
         cdef Node* at = &self.nodes[node]
         cdef Node* left = &self.nodes[2 * node]
         cdef Node* right = &self.nodes[2 * node + 1]
         cdef int32_t half = <int32_t>(length // 2)
-        at.before = left.before if left.before < half else half + right.before
-        at.behind = right.behind if right.behind < half else half + left.behind
-        at.most = max(max(left.most, right.most), left.behind + right.before)
+        at.free_before = left.free_before if left.free_before < half else half + right.free_before
+        at.free_behind = right.free_behind if right.free_behind < half else half + left.free_behind
+        at.longest = max(max(left.longest, right.longest), left.free_behind + right.free_before)
         at.tag = PLAIN
 
     cdef inline void push(self, int64_t node, int64_t length) noexcept:
-        """Hands a node's tag down."""
+        """Passes the tag of a node to its halves."""
         if self.nodes[node].tag != PLAIN:
             self.nodes[2 * node] = self.nodes[2 * node + 1] = node_of(self.nodes[node].tag == ALL_FREE, length // 2)
             self.nodes[node].tag = PLAIN
 
-    cdef void mark(self, int64_t node, int64_t start, int64_t length, int64_t first, int64_t end, uint8_t tag) noexcept:
-        """Frames from `first` to before `end` are free, or used."""
+    cdef void set_range(self, int64_t node, int64_t start, int64_t length, int64_t first, int64_t end, uint8_t tag) noexcept:
+        """Marks frames from `first` to before `end` as free or used."""
         if end <= start or start + length <= first:
             return
         if first <= start and start + length <= end:
             self.nodes[node] = node_of(tag == ALL_FREE, length)
             return
         self.push(node, length)
-        self.mark(2 * node, start, length // 2, first, end, tag)
-        self.mark(2 * node + 1, start + length // 2, length // 2, first, end, tag)
+        self.set_range(2 * node, start, length // 2, first, end, tag)
+        self.set_range(2 * node + 1, start + length // 2, length // 2, first, end, tag)
         self.join(node, length)
 
-    cdef int64_t lowest(self, int64_t pages) except -1:
-        """The lowest run of free frames that is long enough; all above `count` are free."""
+    cdef int64_t first_free_run(self, int64_t pages) except -1:
+        """First frame of the lowest run of `pages` free frames; all frames above `count` are free."""
         cdef int64_t node = 1, start = 0, length
-        if self.nodes[1].most < pages:
-            self.make_room(self.count + pages)
-        length = self.room
+        if self.nodes[1].longest < pages:
+            self.grow(self.count + pages)
+        length = self.capacity
         while length > 1:
             self.push(node, length)
             length //= 2
-            if self.nodes[2 * node].most >= pages:
+            if self.nodes[2 * node].longest >= pages:
                 node *= 2
-            elif self.nodes[2 * node].behind + self.nodes[2 * node + 1].before >= pages:
-                return start + length - self.nodes[2 * node].behind
+            elif self.nodes[2 * node].free_behind + self.nodes[2 * node + 1].free_before >= pages:
+                return start + length - self.nodes[2 * node].free_behind
             else:
                 node, start = 2 * node + 1, start + length
         return start
@@ -177,14 +178,14 @@ cdef class FrameAllocator:
     # The table of frames by page
 
     cdef inline int64_t slot(self, int64_t page) noexcept:
-        """Where a page is in the table, or would be."""
+        """Slot of a page in the table, or the empty slot for it."""
         cdef int64_t at = <int64_t>((<uint64_t>page * <uint64_t>0x9E3779B97F4A7C15u) >> 20) & (self.n_slots - 1)
         while self.keys[at] != page and self.keys[at] >= 0:
             at = (at + 1) & (self.n_slots - 1)
         return at
 
     cdef inline int64_t frame_of(self, int64_t page) noexcept:
-        """The frame of a page, or -1."""
+        """Frame of a page; -1: none."""
         cdef int64_t at = self.slot(page)
         return self.values[at] if self.keys[at] >= 0 else -1
 
@@ -193,7 +194,7 @@ cdef class FrameAllocator:
         self.keys[at], self.values[at] = page, <int32_t>frame
 
     cdef void forget(self, int64_t page) noexcept:
-        """Empties a page's slot; those behind it that it kept from theirs move up."""
+        """Removes a page from the table, and inserts the entries after it again."""
         cdef int64_t at = self.slot(page), key, value
         self.keys[at] = -1
         at = (at + 1) & (self.n_slots - 1)
@@ -204,11 +205,11 @@ cdef class FrameAllocator:
             at = (at + 1) & (self.n_slots - 1)
 
     cdef int rehash(self, int64_t n_slots) except -1:
-        """A table of that many slots."""
-        cdef int64_t at, before = self.n_slots
+        """Enlarges the table to `n_slots` slots."""
+        cdef int64_t at, old_slots = self.n_slots
         cdef int64_t* keys = self.keys
         cdef int32_t* values = self.values
-        if n_slots <= before:
+        if n_slots <= old_slots:
             return 0
         self.n_slots = n_slots
         self.keys, self.values = <int64_t*>malloc(n_slots * sizeof(int64_t)), <int32_t*>calloc(n_slots, sizeof(int32_t))
@@ -219,7 +220,7 @@ cdef class FrameAllocator:
             raise MemoryError(f"a table of {n_slots} pages does not fit in memory")
         for at in range(n_slots):
             self.keys[at] = -1
-        for at in range(before):
+        for at in range(old_slots):
             if keys[at] >= 0:
                 self.remember(keys[at], values[at])
         free(keys)
@@ -228,6 +229,6 @@ cdef class FrameAllocator:
 
 
 cdef inline Node node_of(bint is_free, int64_t length) noexcept:
-    """The node of frames that are all free, or all used."""
+    """Node of frames that are all free, or all used."""
     cdef int32_t n = <int32_t>length if is_free else 0
     return Node(n, n, n, <uint8_t>(ALL_FREE if is_free else ALL_USED))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.replay.address_space import AddressSpace, AllocationRange
-from buddysim.replay.segments import first_touched
+from buddysim.replay.segments import first_accessed
 
 SEGMENT_BITS = 12
 SEGMENT_ENTRIES = 1 << SEGMENT_BITS
@@ -74,7 +74,7 @@ class LazyAllocations:
         if self._ranges is None:
             self._sort()
         assert self._ranges is not None
-        segments = first_touched(lines, *self._ranges, self._materialized, SEGMENT_BITS)
+        segments = first_accessed(lines, *self._ranges, self._materialized, SEGMENT_BITS)
         return [run for first, end in _runs(segments) for run in self._by_owner(first, end)]
 
     def materialize(self, allocation_range: AllocationRange, first_entry: int, end_entry: int) -> list[EntryRange]:
@@ -103,7 +103,7 @@ class LazyAllocations:
             segment = end
 
     def _sort(self) -> None:
-        """Sort the ranges of lines for `first_touched`, and the allocations by their first segment."""
+        """Sort the ranges of lines for `first_accessed`, and the allocations by their first segment."""
         rows = []
         self._by_segment = []
         for region, allocation_range in self._live.items():

@@ -1,35 +1,35 @@
-"""Which pieces of large allocations a chunk touches for the first time."""
+"""Segments of lazy allocations that a chunk accesses first."""
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 import numpy as np
 
 
-def first_touched(const uint64_t[::1] lines not None, const uint64_t[::1] firsts not None, const uint64_t[::1] ends not None,
-                  const int64_t[::1] pieces not None, uint8_t[::1] touched not None, int bits):
-    """The pieces in which lines lie and that weren't touched before; they are touched from now on.
+def first_accessed(const uint64_t[::1] lines not None, const uint64_t[::1] firsts not None, const uint64_t[::1] ends not None,
+                  const int64_t[::1] segments not None, uint8_t[::1] accessed not None, int bits):
+    """Returns the segments that lines lie in and that have not been accessed before, and marks them as accessed.
 
-    The plain way: for each line the range that has it, `pieces` of the range + (line >> `bits`), once each.
+    A segment's number is `segments` of the range that contains the line + (line >> `bits`).
 
     Parameters
     ----------
     lines : words of a chunk, the line's number (address / 128) << 8
-    firsts, ends : numbers of the first line of each range, and of the one behind its last; rising, multiples of a piece
-    pieces : of each range: what makes the number of a piece of its lines' numbers >> `bits`
-    touched : 1 for each piece that has been touched
+    firsts, ends : numbers of the first line of each range, and of the one behind its last; ascending, multiples of a segment
+    segments : [ranges]: added to a line's number >> `bits`, gives the number of its segment
+    accessed : 1 for each segment that has been accessed
 
     Returns
     -------
-    int64 (pieces,), rising
+    int64 (segments,), ascending
     """
-    cdef list found = []
-    cdef uint64_t first = 1, end = 0, line       # the piece, or gap between ranges, of the last line
-    cdef int64_t i, low, high, middle, piece
+    cdef list new_segments = []
+    cdef uint64_t first = 1, end = 0, line       # the segment of the last line, or the space between ranges
+    cdef int64_t i, low, high, middle, segment
     for i in range(lines.shape[0]):
         line = lines[i] >> 8
         if first <= line < end:
             continue
         low, high = 0, firsts.shape[0]
-        while low < high:                       # the first range behind the line
+        while low < high:                       # the first range after the line
             middle = (low + high) // 2
             if firsts[middle] <= line:
                 low = middle + 1
@@ -41,9 +41,9 @@ def first_touched(const uint64_t[::1] lines not None, const uint64_t[::1] firsts
             continue
         first = line >> bits << bits
         end = first + (<uint64_t>1 << bits)
-        piece = pieces[low - 1] + <int64_t>(line >> bits)
-        if not touched[piece]:
-            touched[piece] = 1
-            found.append(piece)
-    found.sort()
-    return np.array(found, dtype=np.int64)
+        segment = segments[low - 1] + <int64_t>(line >> bits)
+        if not accessed[segment]:
+            accessed[segment] = 1
+            new_segments.append(segment)
+    new_segments.sort()
+    return np.array(new_segments, dtype=np.int64)

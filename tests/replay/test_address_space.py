@@ -74,8 +74,8 @@ def test_frames_are_shared_only_by_the_same_page(steps):
     for page, pages, leaves in steps:
         if leaves and live:
             _, first, count = live.pop(page % len(live))
-            frames.give_back(first, count)
-        live.append((page, frames.take(page, pages), pages))
+            frames.release(first, count)
+        live.append((page, frames.allocate(page, pages), pages))
         owner = {}
         for page_, first, count in live:
             for offset in range(count):

@@ -22,7 +22,7 @@ from buddysim.replay.entry_classes import _CopiedRanges
 from buddysim.replay.frames import FrameAllocator
 from buddysim.replay.lazy_allocations import SEGMENT_ENTRIES
 from buddysim.replay.schemes import REGISTRY
-from buddysim.replay.segments import first_touched
+from buddysim.replay.segments import first_accessed
 from tests.reference.replay.frame_allocator import RefFrameAllocator
 from tests.replay.events import BASE, provenance
 from tests.replay.test_dirty_sectors import LINE, accesses
@@ -159,7 +159,7 @@ def test_first_touched_are_the_pieces_of_lines_each_once(touched, again):
     known: set[int] = set()
     for some in (touched, again):
         words = np.array(some, np.uint64) << np.uint64(8) | np.uint64(0xF)
-        found = first_touched(
+        found = first_accessed(
             words, firsts.astype(np.uint64), ends.astype(np.uint64), pieces.astype(np.int64), state, bits
         )
         expected = {piece + (line >> bits) for line in some for first, end, piece in ranges if first <= line < end}
@@ -189,10 +189,10 @@ def test_frames_are_those_of_the_reference_model(steps):
         pages = pages if pages > 150 else pages % 6 + 1
         if leaves and live:
             for each in (frames, reference):
-                each.give_back(*live[page % len(live)])
+                each.release(*live[page % len(live)])
             del live[page % len(live)]
-        first = frames.take(page, pages)
-        assert first == reference.take(page, pages)
+        first = frames.allocate(page, pages)
+        assert first == reference.allocate(page, pages)
         live.append((first, pages))
         assert frames.count == reference.count
 

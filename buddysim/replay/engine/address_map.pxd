@@ -1,4 +1,7 @@
-"""Where a line lies: L2 slice and set, row in device memory, set and row of its metadata. The readable twin of `address_map_simd.h`."""
+"""Address map of a line: L2 slice and set, row in device memory, set and row of its metadata.
+
+One line at a time; `address_map_simd.h` locates eight, with equal results.
+"""
 from libc.stdint cimport uint16_t, uint32_t
 
 from buddysim.replay.engine.cache cimport SectorCache, cache_set_offset, hash_u32
@@ -15,9 +18,9 @@ cdef struct CacheLocation:
 
 
 cdef inline uint32_t swizzle(Divisor divisor, uint32_t x, uint32_t group) noexcept nogil:
-    """Position of `x` in its group of `divisor` neighbours: a bijective swizzle keyed by a hash of the group index.
+    """Position of `x` in its group of `divisor` numbers: a permutation chosen by a hash of the group's index.
 
-    Every group covers every position once, and strides spread all the same.
+    Each group covers every position once, and strided accesses are spread over the positions.
     """
     cdef uint32_t position
     if divisor.is_power:
@@ -27,7 +30,7 @@ cdef inline uint32_t swizzle(Divisor divisor, uint32_t x, uint32_t group) noexce
 
 
 cdef inline uint32_t polynomial_slice(const MemorySystem* m, uint32_t unit, uint32_t group) noexcept nogil:
-    """Slice of neighbouring lines: their place in the group, channels first, exclusive or a remainder of the group's number."""
+    """Slice of consecutive lines: index in the group, channel bits first, XOR the polynomial remainder of the group's number."""
     cdef uint32_t channel = unit & ((<uint32_t>1 << m.channel_bits) - 1)
     cdef uint32_t slice_in_channel = unit >> m.channel_bits & ((<uint32_t>1 << m.channel_slice_bits) - 1)
     cdef uint32_t remainder = m.remainders[group & 255] ^ m.remainders[256 + (group >> 8 & 255)]
@@ -36,27 +39,27 @@ cdef inline uint32_t polynomial_slice(const MemorySystem* m, uint32_t unit, uint
 
 
 cdef inline uint32_t index_in_slice(const MemorySystem* m, uint32_t entry, uint32_t group) noexcept nogil:
-    """An entry's number among those of its slice; `group` is that of all slices' neighbouring lines."""
+    """Index of an entry among the entries of its slice; `group` is the index of its group of all slices."""
     return group << m.interleave_shift | entry & ((<uint32_t>1 << m.interleave_shift) - 1)
 
 
-cdef inline void l2_location(const MemorySystem* m, uint32_t entry, CacheLocation* spot) noexcept nogil:
-    """The L2 slice and set of an entry."""
+cdef inline void l2_location(const MemorySystem* m, uint32_t entry, CacheLocation* cache_location) noexcept nogil:
+    """L2 slice and set of an entry."""
     cdef uint32_t unit = entry >> m.interleave_shift
     cdef uint32_t group = divide(m.n_slices, unit)
     if unlikely(m.polynomial_hash):
-        spot.slice = polynomial_slice(m, unit, group)
+        cache_location.slice = polynomial_slice(m, unit, group)
     else:
-        spot.slice = swizzle(m.n_slices, unit, group)
-    spot.set_offset = cache_set_offset(&m.l2, spot.slice, index_in_slice(m, entry, group))
+        cache_location.slice = swizzle(m.n_slices, unit, group)
+    cache_location.set_offset = cache_set_offset(&m.l2, cache_location.slice, index_in_slice(m, entry, group))
 
 
 cdef inline void locate_row(const MemorySystem* m, uint32_t pseudo, uint32_t entry, DeviceLocation* location) noexcept nogil:
-    """Where an entry lies in its pseudo-channel.
+    """Bank and row of an entry in its pseudo-channel.
 
-    One entry of every pseudo-channel is a stripe; stripes go round the bank groups, so that a stream's columns follow each other at
-    tCCD_S; one row in every bank group of every pseudo-channel is a piece, and a hash spreads pieces over the banks. Uncompressed
-    addresses count in every scheme, so that schemes differ in time only by what they move and wait for.
+    A stripe is one entry in every pseudo-channel. Successive stripes use successive bank groups, so that the columns of a stream
+    follow each other at tCCD_S. A row stripe is one row in every bank group of every pseudo-channel; a hash spreads row stripes
+    over the banks. All schemes use uncompressed addresses: they differ in time only by the sectors they move and by their waits.
     """
     cdef uint32_t row_stripe = divide(m.row_stripe_entries, entry)
     cdef uint32_t row = divide(m.banks_of_group, row_stripe)
@@ -66,31 +69,31 @@ cdef inline void locate_row(const MemorySystem* m, uint32_t pseudo, uint32_t ent
 
 
 cdef inline void locate_entry(const MemorySystem* m, const Slice* slice, uint32_t entry, DeviceLocation* location) noexcept nogil:
-    """Where the device part of an entry lies: in a pseudo-channel behind its slice."""
+    """Location of an entry's device sectors, in a pseudo-channel behind its slice."""
     cdef uint32_t local = index_in_slice(m, entry, divide(m.n_slices, entry >> m.interleave_shift))
     locate_row(m, slice.first_pseudo + remainder(m.pseudo_per_slice, local ^ local >> 3 ^ local >> 7), entry, location)
 
 
 cdef inline void locate_metadata(const MemorySystem* m, uint32_t line, DeviceLocation* location) noexcept nogil:
-    """Where a metadata line lies: in a region behind the data, spread over the channels as data are."""
+    """Location of a metadata line: after all entries, spread over the pseudo-channels as entries are."""
     cdef uint32_t group = divide(m.stripe_entries, line)
     locate_row(m, swizzle(m.stripe_entries, line, group), m.metadata_entry + line * m.metadata_sectors / 4, location)
 
 
 cdef inline uint32_t metadata_set(const MemorySystem* m, uint32_t line) noexcept nogil:
-    """Where the metadata cache would hold a metadata line."""
+    """Offset of a metadata line's set in the metadata cache."""
     cdef uint32_t local = divide(m.metadata_slices, line)
     return cache_set_offset(&m.metadata, swizzle(m.metadata_slices, line, local), local)
 
 
 cdef inline void locate_line(const MemorySystem* m, const SectorCache* l1, LineLocation* line) noexcept nogil:
-    """Completes the location of a line whose entry and masks are set."""
-    cdef CacheLocation spot
+    """Completes the location of a line; its entry and masks are set."""
+    cdef CacheLocation cache_location
     cdef DeviceLocation location
-    l2_location(m, line.entry, &spot)
-    line.slice, line.l2_set = spot.slice, spot.set_offset
+    l2_location(m, line.entry, &cache_location)
+    line.slice, line.l2_set = cache_location.slice, cache_location.set_offset
     line.l1_set = cache_set_offset(l1, 0, line.entry)
-    locate_entry(m, &m.slices[spot.slice], line.entry, &location)
+    locate_entry(m, &m.slices[cache_location.slice], line.entry, &location)
     line.bank, line.row = <uint16_t>(location.bank - m.dram.banks), <uint32_t>location.row
     line.metadata_set = line.metadata_bank = line.metadata_row = 0
     if m.rules.has_metadata:

@@ -8,21 +8,21 @@
 #include <stdint.h>
 #include <string.h>
 
-typedef struct {            /* of a line; bytes from the start of the engine's array, unless said otherwise */
-    uint32_t entry;                         /* a number */
-    uint32_t masks : 8;                     /* of its sectors: whole_mask << 4 | sector_mask */
-    uint32_t size_class : 3;                /* of a store or atomic: what the entry's size is after it */
-    uint32_t slice : 21;                    /* a number */
-    uint32_t l1_set;                        /* from where an SM's sets begin */
+typedef struct {            /* address_map_simd.pxd describes the fields */
+    uint32_t entry;
+    uint32_t masks : 8;
+    uint32_t size_class : 3;
+    uint32_t slice : 21;
+    uint32_t l1_set;
     uint32_t l2_set;
-    uint32_t row;                           /* a number */
-    uint16_t bank;                          /* a number, as metadata_bank: of all banks */
+    uint32_t row;
+    uint16_t bank;
     uint16_t metadata_bank;
     uint32_t metadata_set;
-    uint32_t metadata_row;                  /* a number */
+    uint32_t metadata_row;
 } LineLocation;
 
-/* A line's location, still to be found, from its word: size_class << 40 | entry << 8 | masks. */
+/* Initializes a line's location from its word: size_class << 40 | entry << 8 | masks. */
 static inline void location_begin(LineLocation *location, uint64_t line)
 {
     const uint64_t entry_and_masks = (uint32_t)(line >> 8) | (line & 0xFF) << 32 | (line & (uint64_t)7 << 40);
@@ -45,7 +45,7 @@ typedef struct {
     uint32_t banks;                         /* of a pseudo-channel */
     uint32_t bank_groups;
     uint32_t metadata_shift, metadata_sectors, metadata_entry;
-    uint32_t interleave_shift;              /* log2 of the neighbouring lines that lie in one slice */
+    uint32_t interleave_shift;              /* log2 of the consecutive lines in one slice */
     int has_metadata;
 } LocationRules;
 
@@ -99,7 +99,7 @@ LANES __m256i lanes_fold(__m256i x)
     return _mm256_xor_si256(x, _mm256_srli_epi32(x, 15));
 }
 
-/* `turned`: `group` is x / by. A cache's set is found so too. */
+/* `swizzle`: `group` is x / by. The set of a cache is chosen in the same way. */
 LANES __m256i lanes_swizzle(__m256i x, __m256i group, const LaneDivisor *divisor)
 {
     const __m256i mask = _mm256_set1_epi32((int)(divisor->by - 1));
@@ -111,7 +111,7 @@ LANES __m256i lanes_swizzle(__m256i x, __m256i group, const LaneDivisor *divisor
     return _mm256_min_epu32(position, _mm256_sub_epi32(position, _mm256_add_epi32(mask, _mm256_set1_epi32(1))));
 }
 
-/* Of neighbouring lines that lie in one slice, the number of the first, less that of the lines' places. */
+/* Index of a run of consecutive lines in one slice. */
 LANES __m256i lanes_interleave_unit(const LocationRules *rules, __m256i entry)
 {
     return _mm256_srl_epi32(entry, _mm_cvtsi32_si128((int)rules->interleave_shift));
@@ -137,7 +137,7 @@ LANES void lanes_locate_row(const LocationRules *rules, __m256i pseudo, __m256i 
     *bank = _mm256_add_epi32(group, lanes_multiply(pseudo, rules->banks));
 }
 
-/* From eight vectors of a field of each line to eight lines of fields. */
+/* Transposes eight vectors of one field into eight lines of eight fields. */
 LANES void lanes_transpose(__m256i *x)
 {
     __m256i pairs[8], fours[8];
@@ -152,7 +152,7 @@ LANES void lanes_transpose(__m256i *x)
         fours[4 + i] = _mm256_unpackhi_epi64(pairs[2 * i], pairs[2 * i + 1]);
     }
 #pragma GCC unroll 4
-    for (int i = 0; i < 4; i++) {           /* two halves of line 0, 2, 1, 3, and of the one four lines on */
+    for (int i = 0; i < 4; i++) {           /* both halves of lines 0, 2, 1, 3 and of 4, 6, 5, 7 */
         const int line = (i & 1) << 1 | i >> 1;
         x[line] = _mm256_permute2x128_si256(fours[2 * i], fours[2 * i + 1], 0x20);
         x[line + 4] = _mm256_permute2x128_si256(fours[2 * i], fours[2 * i + 1], 0x31);
@@ -199,7 +199,7 @@ LANES void lanes_locate(const LocationRules *rules, __m256i entry, __m256i masks
 
 #define LOCATE static __attribute__((target("avx2"), noinline, unused)) void
 
-/* The locations of an operation's lines, each size_class << 40 | entry << 8 | masks; written in whole eights. */
+/* Locates an operation's lines, words of size_class << 40 | entry << 8 | masks; writes a multiple of eight locations. */
 LOCATE locate_lines_simd(const LocationRules *rules, const uint64_t *lines, int n, LineLocation *locations)
 {
     const __m256i evens = _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7);
@@ -222,7 +222,7 @@ LOCATE locate_lines_simd(const LocationRules *rules, const uint64_t *lines, int 
     }
 }
 
-/* Completes eight locations, of which entry, masks and size class are there. */
+/* Completes eight locations; entry, masks and size class are set. */
 LOCATE complete_locations_simd(const LocationRules *rules, LineLocation *const *locations)
 {
     uint32_t entry[8], masks[8];

@@ -1,19 +1,19 @@
-"""Where lines lie in caches and device memory, eight at a time (`address_map_simd.h`)."""
+"""Address map of eight lines at a time (`address_map_simd.h`)."""
 from libc.stdint cimport uint16_t, uint32_t, uint64_t
 
 cdef extern from "address_map_simd.h" nogil:
-    ctypedef struct LineLocation:              # of a line; bytes from the start of the engine's array, or numbers
-        uint32_t entry                      # a number
-        uint32_t masks                      # whole_mask << 4 | sector_mask
-        uint32_t size_class                 # of a store or atomic: what the entry's size is after it
-        uint32_t slice                      # a number
-        uint32_t l1_set                     # from where an SM's sets begin
-        uint32_t l2_set
-        uint32_t row                        # a number
-        uint16_t bank                       # a number, as `metadata_bank`: of all banks
-        uint16_t metadata_bank
-        uint32_t metadata_set
-        uint32_t metadata_row               # a number
+    ctypedef struct LineLocation:              # offsets are in bytes
+        uint32_t entry                      # entry number
+        uint32_t masks                      # fully written sectors << 4 | requested sectors
+        uint32_t size_class                 # of a store or atomic: size class of the entry after it
+        uint32_t slice                      # slice number
+        uint32_t l1_set                     # offset of the set from the first set of an SM
+        uint32_t l2_set                     # offset of the set in SectorCache.set_data
+        uint32_t row                        # row number
+        uint16_t bank                       # number among the banks of all pseudo-channels
+        uint16_t metadata_bank              # likewise, of the metadata
+        uint32_t metadata_set               # offset of the set in SectorCache.set_data
+        uint32_t metadata_row               # row number
     ctypedef struct LaneDivisor:
         uint32_t by
     ctypedef struct LocationRules:
@@ -35,7 +35,7 @@ cdef extern from "address_map_simd.h" nogil:
         uint32_t metadata_shift
         uint32_t metadata_sectors
         uint32_t metadata_entry
-        uint32_t interleave_shift           # log2 of the neighbouring lines that lie in one slice
+        uint32_t interleave_shift           # log2 of the consecutive lines in one slice
         bint has_metadata
     LaneDivisor lane_divisor(uint32_t by) noexcept
     void location_begin(LineLocation* location, uint64_t line) noexcept      # from size_class << 40 | entry << 8 | masks

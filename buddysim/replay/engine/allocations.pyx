@@ -1,4 +1,4 @@
-"""Allocations begin and end."""
+"""Begin and end of allocations."""
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memmove
 
@@ -11,9 +11,9 @@ cdef enum:
 
 
 cdef object allocations_init(Arena* arena, MemorySystem* m, allocations):
-    """One region for each row (first entry, end entry, placement, kept sectors), none of them live.
+    """Creates an allocation for each row (first entry, end entry, placement, device sectors); none is live.
 
-    Returns what is to be kept as long as the system.
+    Returns an object that must live as long as the memory system.
     """
     cdef int64_t[:, ::1] rows = allocations
     cdef uint8_t[::1] pages = lazy_zeros(((m.n_entries >> PAGE_BITS) + 1) * sizeof(uint32_t))
@@ -33,7 +33,7 @@ cdef object allocations_init(Arena* arena, MemorySystem* m, allocations):
 
 
 cdef int64_t live_index(const MemorySystem* m, const AllocationState* allocation) noexcept nogil:
-    """Where a region stands, or would stand, among the live ones."""
+    """Index of an allocation among the live ones, or the index at which it would be inserted."""
     cdef int64_t low = 0, high = m.n_live, middle
     while low < high:
         middle = (low + high) // 2
@@ -44,10 +44,12 @@ cdef int64_t live_index(const MemorySystem* m, const AllocationState* allocation
     return low
 
 
-cdef void allocation_begin(MemorySystem* m, AllocationState* allocation, uint64_t first_line, int64_t first_lazy_entry, int64_t end_lazy_entry) noexcept nogil:
-    """A region is live from now on, `first_line` (address / 128) being where the trace has it.
+cdef void allocation_begin(MemorySystem* m, AllocationState* allocation, uint64_t first_line, int64_t first_lazy_entry,
+                           int64_t end_lazy_entry) noexcept nogil:
+    """Makes an allocation live; `first_line` is its address in the trace / 128.
 
-    Its entries from `first_lazy_entry` to before `end_lazy_entry`, multiples of a page, can't be looked up before `allocation_materialize`.
+    Its entries from `first_lazy_entry` to before `end_lazy_entry`, multiples of a page, can be looked up only after
+    `allocation_materialize`.
     """
     cdef uint32_t number = <uint32_t>(allocation - m.allocations) + 1
     cdef int64_t first = allocation.first_entry >> PAGE_BITS, last, position
@@ -57,7 +59,7 @@ cdef void allocation_begin(MemorySystem* m, AllocationState* allocation, uint64_
         link = &m.allocations[<int64_t>link[0] - 1].next
     allocation.next = link[0]
     link[0] = number
-    if last > first:            # nothing is behind it in its first page
+    if last > first:            # no allocation follows it in its first page
         allocation.next = m.allocation_of_page[last]
         m.allocation_of_page[last] = number
     allocation.first_lazy_entry, allocation.end_lazy_entry = <uint32_t>first_lazy_entry, <uint32_t>end_lazy_entry
@@ -70,14 +72,15 @@ cdef void allocation_begin(MemorySystem* m, AllocationState* allocation, uint64_
     m.n_live += 1
 
 
-cdef void allocation_materialize(MemorySystem* m, AllocationState* allocation, int64_t first_entry, int64_t end_entry, bint live) noexcept nogil:
-    """Pieces of a region can be looked up from now on; or, before it ends, no longer."""
+cdef void allocation_materialize(MemorySystem* m, AllocationState* allocation, int64_t first_entry, int64_t end_entry,
+                                 bint live) noexcept nogil:
+    """Makes entries of an allocation available to lookups; or, with `live` false and before it ends, unavailable."""
     set_allocation_of_pages(m, allocation, first_entry, end_entry, <uint32_t>(allocation - m.allocations) + 1 if live else 0)
 
 
 cdef inline void set_allocation_of_pages(MemorySystem* m, const AllocationState* allocation, int64_t first_entry, int64_t end_entry,
                             uint32_t number) noexcept nogil:
-    """Sets the pages of a region's entries, but for its first and its last page, which may have others in them."""
+    """Sets `allocation_of_page` for entries, except for the first and last page, which other allocations may share."""
     cdef int64_t page, first = (allocation.first_entry >> PAGE_BITS) + 1, last
     last = (<int64_t>allocation.first_entry + allocation.entries - 1) >> PAGE_BITS
     for page in range(max(first, first_entry >> PAGE_BITS), min(last, (end_entry + (1 << PAGE_BITS) - 1) >> PAGE_BITS)):
@@ -85,7 +88,7 @@ cdef inline void set_allocation_of_pages(MemorySystem* m, const AllocationState*
 
 
 cdef void allocation_end(MemorySystem* m, AllocationState* allocation) noexcept nogil:
-    """A region is live no longer; none of its pieces can be looked up any more."""
+    """Ends an allocation; none of its lazy entries is available to lookups any more."""
     cdef uint32_t number = <uint32_t>(allocation - m.allocations) + 1
     cdef int64_t first = allocation.first_entry >> PAGE_BITS, last, position
     cdef uint32_t* link = &m.allocation_of_page[first]

@@ -1,7 +1,7 @@
 /* Blocks of memory aligned to the CPU's cache lines, in huge pages where they are large enough to fill one.
  *
- * The engine touches thousands of addresses in turn. In small pages much of its time would go to page walks, which cost even
- * more on a virtual machine whose hypervisor is busy. */
+ * The engine accesses thousands of addresses one after the other. With small pages it would spend much of its time in page walks,
+ * which cost even more on a virtual machine whose hypervisor is busy. */
 #ifndef BUDDYSIM_ARENA_H
 #define BUDDYSIM_ARENA_H
 #include <stdint.h>
@@ -13,7 +13,7 @@
 #define CPU_LINE ((size_t)64)
 #define HUGE_PAGE ((size_t)2 << 20)
 
-/* What an allocation of `bytes` takes, at least 1: in a sanitizer's build no more, so that it sees what is beyond. */
+/* Size of an allocation of `bytes`, more than `bytes`; in a sanitizer's build by one byte, so that it detects accesses beyond. */
 static inline size_t arena_round_up(size_t bytes, size_t unit)
 {
 #ifdef __SANITIZE_ADDRESS__
@@ -24,10 +24,10 @@ static inline size_t arena_round_up(size_t bytes, size_t unit)
 #endif
 }
 
-/* Not zeroed; freed by arena_block_free(). NULL where memory ends.
+/* A block that is not zeroed; arena_block_free() frees it. NULL if memory is exhausted.
  *
- * Aligned here and not by posix_memalign(): glibc looks for a free chunk of the size and the alignment, so it never takes
- * the one that the last run freed, and every run's pages are new to the process. */
+ * Aligned here and not by posix_memalign(): glibc searches for a free chunk of that size and alignment, so it never reuses the
+ * chunk that the last run freed, and all pages of a run are new to the process. */
 static inline void *arena_block(size_t bytes)
 {
     const size_t unit = bytes < HUGE_PAGE / 4 ? CPU_LINE : HUGE_PAGE;

@@ -1,4 +1,4 @@
-"""The memory that a run's state lies in."""
+"""Memory of a run's state."""
 
 cdef extern from "arena.h" nogil:
     const size_t CPU_LINE

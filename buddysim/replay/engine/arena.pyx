@@ -1,11 +1,11 @@
-"""Arrays that live as long as a run, side by side in huge pages."""
+"""Arrays that live as long as a run, in huge pages."""
 from libc.string cimport memset
 
 cdef size_t MAX_BYTES = <size_t>1 << 60
 
 
 cdef void* arena_zeroed(Arena* arena, size_t count, size_t size) except NULL:
-    """`count` zeroed elements of `size` bytes, at a cache line of the CPU; they live as long as their arena. Raises MemoryError."""
+    """Allocates `count` zeroed elements of `size` bytes, aligned to the CPU's cache lines. Raises MemoryError."""
     cdef ArenaBlock* block = arena.newest
     cdef size_t bytes, block_bytes
     cdef char* array
@@ -26,7 +26,7 @@ cdef void* arena_zeroed(Arena* arena, size_t count, size_t size) except NULL:
 
 
 cdef void arena_free(Arena* arena) noexcept:
-    """Frees every array of an arena."""
+    """Frees all arrays of an arena."""
     cdef ArenaBlock* block = arena.newest
     cdef ArenaBlock* before
     while block:

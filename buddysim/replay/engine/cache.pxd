@@ -1,11 +1,12 @@
-"""A sectored, set-associative cache with true LRU: the tags and states of an L1, an L2 slice or a metadata slice.
+"""A sectored, set-associative cache with true LRU: the tags and line states of an L1, an L2 slice or a metadata slice.
 
-One `SectorCache` holds `units` caches of equal shape side by side (one per SM or per slice). A tag is an entry number (L1, L2)
-or a metadata line number. Each line has four sectors, each with a valid, a dirty and a partial bit: partial means dirty, but not
-every byte valid (a store wrote a part of an absent sector), so it can't be read before it is merged.
+One `SectorCache` contains `units` caches of equal shape (one per SM or per slice). A tag is an entry number (L1, L2) or the
+number of a metadata line. Each line has four sectors, each with a valid, a dirty and a partial bit. A partial sector is dirty,
+but not all of its bytes are valid: a store wrote a part of an absent sector. It can be read only after it is merged with
+memory.
 
-What an access reads lies together: a set is one row of tags, then their LRU order, then lines, 64 B (one cache line of the CPU)
-for eight ways, and behind them the times at which sectors in flight arrive.
+The data of one access are adjacent: a set is its tags, then its LRU order, then its line states, 64 B (one cache line of the
+CPU) for eight ways, and then the arrival times of pending sectors.
 """
 from libc.stdint cimport int64_t, uint16_t, uint32_t
 
@@ -14,7 +15,7 @@ from buddysim.replay.engine.compiler_hints cimport prefetch
 from buddysim.replay.engine.arena cimport Arena
 from buddysim.replay.engine.set_search cimport SECTOR_COUNT, order_touch, order_touch_oldest, set_match
 
-ctypedef uint16_t Line      # sectors' states, a bit per sector: valid | dirty << DIRTY | partial << PARTIAL | coming << COMING
+ctypedef uint16_t Line      # a bit per sector: valid | dirty << DIRTY | partial << PARTIAL | pending << PENDING
 
 cdef enum:
     DIRTY = 4
@@ -39,7 +40,7 @@ cdef struct SectorCache:
 
 
 cdef inline uint32_t hash_u32(uint32_t x) noexcept nogil:
-    """Mixes the high bits of a line number into the low ones: what spreads strides over sets and slices."""
+    """Hash of a line number that mixes its high bits into the low ones; spreads strides over sets and slices."""
     x ^= x >> 15
     x *= <uint32_t>0x2C1B3C6D
     x ^= x >> 12
@@ -59,21 +60,21 @@ cdef inline uint32_t cache_set_offset(const SectorCache* cache, uint32_t unit, u
 
 
 cdef inline CacheSet cache_set(const SectorCache* cache, uint32_t set_offset) noexcept nogil:
-    """Where the ways of a set are."""
+    """The set at an offset in `set_data`."""
     cdef size_t ways = cache.padded_ways
     cdef char* set = cache.set_data + set_offset
     return CacheSet(<uint32_t*>set, set + 4 * ways, <Line*>(set + 6 * ways), <int64_t*>(set + 8 * ways))
 
 
 cdef inline void cache_prefetch(const SectorCache* cache, uint32_t set_offset) noexcept nogil:
-    """Prefetches a set's row into the CPU's cache, but for the arrival times of more than eight ways."""
+    """Prefetches a set into the CPU's cache, except for the arrival times of more than eight ways."""
     cdef const char* set = cache.set_data + set_offset
     prefetch(set)
     prefetch(set + 64)
 
 
 cdef inline int64_t cache_find(const SectorCache* cache, const CacheSet* set, uint32_t tag) noexcept nogil:
-    """The way of the set that holds `tag`, or -1."""
+    """The way of the set that holds `tag`, or -1 if it misses."""
     return set_match(set.tags, cache.padded_ways, tag)
 
 
@@ -85,7 +86,7 @@ cdef inline void cache_touch(const SectorCache* cache, const CacheSet* set, int6
 cdef inline int64_t cache_replace(const SectorCache* cache, const CacheSet* set, uint32_t tag, uint32_t* evicted) noexcept nogil:
     """Gives the least recently used way (an empty one first) to `tag`; `evicted` becomes the tag evicted from it.
 
-    Returns the way. The states in its line are still those of the evicted tag; the caller sets the new ones.
+    Returns the way. Its line still has the state of the evicted tag; the caller sets the new state.
     """
     cdef int64_t way = order_touch_oldest(set.order, cache.ways, cache.oldest_bit)
     evicted[0] = set.tags[way]
@@ -95,7 +96,7 @@ cdef inline int64_t cache_replace(const SectorCache* cache, const CacheSet* set,
 
 cdef inline Line mark_pending(unsigned int line, int64_t* ready_ps, unsigned int sectors, int64_t now,
                               int64_t ready) noexcept nogil:
-    """A line whose `sectors` become valid, their data usable from `ready` on. The latest arrival time still ahead is kept."""
+    """Returns the line with `sectors` valid and pending until `ready`; `ready_ps` becomes the latest arrival of pending sectors."""
     cdef unsigned int pending = sectors
     if not line:
         ready_ps[0] = ready
@@ -108,13 +109,13 @@ cdef inline Line mark_pending(unsigned int line, int64_t* ready_ps, unsigned int
 
 
 cdef inline unsigned int pending_at(unsigned int line, const int64_t* ready_ps, int64_t now) noexcept nogil:
-    """Valid sectors of a line whose data are still in flight at `now`."""
+    """Valid sectors of a line that are pending at `now`."""
     cdef unsigned int pending = line >> PENDING
     return pending if pending and ready_ps[0] > now else 0
 
 
 cdef inline int sector_count(unsigned int mask) noexcept nogil:
-    """Number of sectors in a mask's lower four bits."""
+    """Number of sectors in the lower four bits of a mask."""
     return SECTOR_COUNT[mask & 15]
 
 

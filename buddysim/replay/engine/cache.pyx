@@ -1,4 +1,4 @@
-"""Set-up of a `SectorCache`, and a thin class over it that tests compare with its twin."""
+"""Set-up of a `SectorCache`, and a class for tests that compare it with its reference model."""
 from libc.stdint cimport int64_t, uint32_t
 
 from buddysim.replay.engine.arena cimport Arena, arena_free, arena_zeroed
@@ -18,7 +18,7 @@ cdef int cache_init(Arena* arena, SectorCache* cache, int units, int sets, int w
 
 
 cdef void cache_clear_unit(SectorCache* cache, int unit) noexcept nogil:
-    """Empties one unit: nothing is written back."""
+    """Invalidates one unit; nothing is written back."""
     cdef uint32_t set_offset, way, first = unit * cache.sets.by
     cdef CacheSet set
     for set_offset in range(first, first + cache.sets.by):
@@ -30,16 +30,16 @@ cdef void cache_clear_unit(SectorCache* cache, int unit) noexcept nogil:
 
 
 cdef void cache_empty_way(const SectorCache* cache, const CacheSet* set, int64_t way) noexcept nogil:
-    """Makes a way empty and the first of its set to be taken; nothing is written back."""
+    """Invalidates a way, which is then replaced first; nothing is written back."""
     set.tags[way] = SET_EMPTY
     set.lines[way] = 0
     cache_touch(cache, set, way)
-    for _ in range(cache.ways - 1):     # all others become younger, in their order
+    for _ in range(cache.ways - 1):     # all other ways become more recently used, in their order
         order_touch_oldest(set.order, cache.ways, cache.oldest_bit)
 
 
 cdef class LruTags:
-    """One cache driven access by access: the reference model is in `tests/reference/replay/`.
+    """One cache, for tests; its reference model is in `tests/reference/replay/engine/`.
 
     Parameters
     ----------
@@ -56,11 +56,11 @@ cdef class LruTags:
         arena_free(&self.arena)
 
     def access(self, uint32_t tag, unsigned int sectors):
-        """Touches sectors of a line.
+        """Accesses sectors of a line.
 
         Returns
         -------
-        tuple of the sectors that hit (mask) and the tag evicted (-1: none, the line was there or the way was empty)
+        tuple of the sectors that hit (mask) and the evicted tag; -1: none, as the line hit or the way was empty
         """
         cdef CacheSet set = cache_set(&self.cache, cache_set_offset(&self.cache, 0, tag))
         cdef int64_t way = cache_find(&self.cache, &set, tag)

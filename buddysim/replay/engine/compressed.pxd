@@ -1,7 +1,7 @@
-"""Fills and write-backs of compressed entries: what the schemes `bandwidth-compression` and `buddy` share.
+"""Fills and write-backs of compressed entries, for the schemes `bandwidth-compression` and `buddy`.
 
-`bandwidth-compression` is the case of four kept sectors and free metadata; so where every entry fits its target and metadata are free,
-`buddy` equals `bandwidth-compression`, cycle for cycle.
+`bandwidth-compression` is the case of four device sectors and known sizes. So `buddy` equals it, cycle for cycle, if every
+entry fits its target and the metadata cache is perfect.
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
@@ -19,15 +19,15 @@ from buddysim.replay.engine.kinds cimport (
 )
 from buddysim.replay.engine.address_map cimport locate_entry, locate_metadata, metadata_set
 from buddysim.replay.engine.memory cimport (
-    FillPlan, MemorySystem, AllocationState, Slice, SectorSplit, count_wait, device_fetch, device_read, device_write, link_read, link_write,
-    port_pass_counted,
+    AllocationState, FillPlan, MemorySystem, SectorSplit, Slice, count_wait, device_fetch, device_read, device_write, link_read,
+    link_write, port_pass_counted,
 )
 from buddysim.replay.engine.address_map_simd cimport LineLocation
 from buddysim.replay.engine.port cimport port_grant_time
 
 
 cdef inline SectorSplit sector_split(const MemorySystem* m, int device_sectors, int size_class) noexcept nogil:
-    """Device and buddy sectors of an entry. A 16x entry (kept 0) that outgrows its 8 B also costs one device sector."""
+    """Device and buddy sectors of an entry. With a 16x target (0), more than 8 B also take a device sector."""
     cdef int needed = sectors_needed(size_class)
     cdef SectorSplit split
     if device_sectors == 0:
@@ -40,13 +40,13 @@ cdef inline SectorSplit sector_split(const MemorySystem* m, int device_sectors, 
 
 
 cdef inline bint stored_raw(const MemorySystem* m, int device_sectors, int size_class) noexcept nogil:
-    """Is an entry stored uncompressed in device memory, sector by sector?"""
+    """Whether an entry is stored raw in device memory, so that its sectors can be accessed one by one."""
     return size_class == 7 and device_sectors == 4 and not m.fetch_whole_raw_entry
 
 
 cdef inline FillPlan plan_fill(const MemorySystem* m, bint size_known, int device_sectors, unsigned int requested,
                                int size_class) noexcept nogil:
-    """What a fill moves. Before the size is known, the device part is fetched on the guess that the entry fills it."""
+    """Sectors that a fill moves. A speculative fill fetches device sectors as if the entry fills its target."""
     cdef SectorSplit split = sector_split(m, device_sectors, size_class)
     cdef bint raw = stored_raw(m, device_sectors, size_class)
     cdef int n_requested = sector_count(requested), device = n_requested if raw else split.device
@@ -61,13 +61,14 @@ cdef inline FillPlan plan_fill(const MemorySystem* m, bint size_known, int devic
         <uint8_t>(device - demand), <uint8_t>split.buddy, <uint8_t>(requested if raw else 15), not raw)
 
 
-cdef inline FillPlan* plan_at(MemorySystem* m, bint size_known, int device_sectors, unsigned int requested, int size_class) noexcept nogil:
-    """The plan of a kind of fill."""
+cdef inline FillPlan* plan_at(MemorySystem* m, bint size_known, int device_sectors, unsigned int requested,
+                              int size_class) noexcept nogil:
+    """The plan of one kind of fill."""
     return &m.plans[((size_known * 5 + device_sectors) * 16 + requested) * 8 + size_class]
 
 
 cdef inline void tabulate_plans(MemorySystem* m) noexcept nogil:
-    """Tabulates where the sectors of every kind of entry lie, and what every kind of fill moves."""
+    """Tabulates `sector_split` and `plan_fill` for all arguments."""
     cdef int size_known, device_sectors, size_class
     cdef unsigned int requested
     for device_sectors in range(5):
@@ -75,31 +76,32 @@ cdef inline void tabulate_plans(MemorySystem* m) noexcept nogil:
             m.splits[8 * device_sectors + size_class] = sector_split(m, device_sectors, size_class)
             for size_known in range(2):
                 for requested in range(16):
-                    plan_at(m, size_known, device_sectors, requested, size_class)[0] = plan_fill(m, size_known, device_sectors, requested, size_class)
+                    plan_at(m, size_known, device_sectors, requested, size_class)[0] = plan_fill(
+                        m, size_known, device_sectors, requested, size_class)
 
 
 cdef inline int size_rank(const MemorySystem* m, int size_class) noexcept nogil:
-    """An entry's size as metadata encode it, in rising order: 0 B, 8 B, one to four sectors."""
+    """Rank of a size class among the sizes that the metadata encode: 0 B, 8 B, one to four sectors."""
     if size_class == 1 and m.eight_byte_class:
         return 1
     return 0 if size_class == 0 else sectors_needed(size_class) + 1
 
 
 cdef inline int64_t compressor_done(MemorySystem* m, Slice* slice, int64_t t) noexcept nogil:
-    """When an entry that reaches a slice's (de)compressor at `t` has passed it."""
+    """Time at which an entry that reaches a slice's compressor or decompressor at `t` leaves it."""
     m.last_compressor_ps = t
     return port_pass_counted(m, COMPRESSOR, &slice.compressor, t, m.compressor_cost) + m.compressor_ps
 
 
 cdef struct MetadataLookup:
-    int64_t known_ps            # when the entry's size is known
-    int64_t fetch_begin_ps            # when a fill begins: then, or, where it guesses, as soon as it knows that the cache can't tell
-    bint speculative                  # does it guess what it needs of device memory?
+    int64_t known_ps            # the entry's size is known
+    int64_t fetch_begin_ps      # a fill may begin; before known_ps if it is speculative
+    bint speculative            # the fill fetches device sectors before the size is known
 
 
 cdef inline MetadataLookup metadata_lookup(MemorySystem* m, uint32_t entry, const LineLocation* at, bint write,
                                            int64_t t) noexcept nogil:
-    """Looks an entry's size up at `t`; `write` changes it. `at` is NULL where the entry has not been located."""
+    """Looks up an entry's size at `t`; `write` changes it. `at` is NULL if the entry has not been located."""
     cdef uint32_t line = entry >> m.metadata_shift, evicted_line, set_offset
     cdef int64_t way, known_ps, grant_ps
     cdef DeviceLocation location, victim
@@ -110,7 +112,7 @@ cdef inline MetadataLookup metadata_lookup(MemorySystem* m, uint32_t entry, cons
     set_offset = at.metadata_set if at else metadata_set(m, line)
     set = cache_set(&m.metadata, set_offset)
     grant_ps = port_grant_time(&m.metadata_ports[divide(m.metadata_unit, set_offset)].port, &m.now_ps, t, m.metadata_cost)
-    if unlikely(grant_ps > t):              # a branch: for a CPU that predicts it the port is not in the chain of times
+    if unlikely(grant_ps > t):              # a branch, so that a CPU that predicts it need not wait for the port
         count_wait(m, METADATA_PORT, grant_ps - t)
         t = grant_ps
     t += m.metadata_ps
@@ -132,11 +134,11 @@ cdef inline MetadataLookup metadata_lookup(MemorySystem* m, uint32_t entry, cons
         dram_prefetch(&location)
         way = cache_replace(&m.metadata, &set, line, &evicted_line)
         prefetch(set.ready_ps + way)
-        if set.lines[way]:                  # dirty: no other state is kept
+        if set.lines[way]:                  # dirty; metadata lines have no other state
             locate_metadata(m, evicted_line, &victim)
             device_write(m, &victim, m.metadata_sectors, METADATA_WRITE, max_i64(t, set.ready_ps[way]))
             set.lines[way] = 0
-        if likely(m.metadata_sectors == 1):     # compiled without a loop over bursts
+        if likely(m.metadata_sectors == 1):     # without a loop over bursts
             known_ps = device_read(m, &location, 1, METADATA_READ, t)
         else:
             known_ps = device_read(m, &location, m.metadata_sectors, METADATA_READ, t)
@@ -149,13 +151,13 @@ cdef inline MetadataLookup metadata_lookup(MemorySystem* m, uint32_t entry, cons
 
 cdef inline void fetch_misspeculated(MemorySystem* m, const DeviceLocation* location, int sectors,
                                const MetadataLookup* size) noexcept nogil:
-    """Fetches what a guess asks for that is not needed: nothing waits for it. What has not begun may be cancelled."""
+    """Fetches the misspeculated sectors of a fill. No access waits for them; reads that have not begun may be cancelled."""
     cdef int i, fetched = sectors
     cdef DeviceLocation copy
     m.count.misspeculated_fills += 1
     if m.cancel_misspeculated:
         for i in range(sectors):
-            copy = location[0]      # as in `device_fetch`
+            copy = location[0]      # as `device_fetch` does
             if dram_read_dry_run(&m.dram, &copy, 1, size.fetch_begin_ps) - dram_idle_ps(&m.dram, 1) >= size.known_ps:
                 fetched = i
                 break
@@ -168,7 +170,7 @@ cdef inline void fetch_misspeculated(MemorySystem* m, const DeviceLocation* loca
 
 cdef inline int64_t compressed_fill(MemorySystem* m, AllocationState* allocation, Slice* slice, const LineLocation* at,
                                     unsigned int* sectors, int64_t t, int device_sectors, bint sizes_known) noexcept nogil:
-    """Fetches a line to the L2: the device part and the buddy part in parallel, then through the decompressor."""
+    """Fills a line: device and buddy sectors in parallel, then the decompressor."""
     cdef int64_t done
     cdef int buddy_demand
     cdef MetadataLookup size = MetadataLookup(t, t, False)
@@ -199,13 +201,13 @@ cdef inline int64_t compressed_fill(MemorySystem* m, AllocationState* allocation
     return compressor_done(m, slice, done) if plan.decompressed else done
 
 
-cdef inline int64_t compressed_writeback(MemorySystem* m, AllocationState* allocation, Slice* slice, uint32_t entry, Line line, int new_class,
-                                         int64_t t, int device_sectors, bint sizes_known) noexcept nogil:
-    """Writes an entry back: reads what the line lacks, compresses, writes the device part and what overflows.
+cdef inline int64_t compressed_writeback(MemorySystem* m, AllocationState* allocation, Slice* slice, uint32_t entry, Line line,
+                                         int new_class, int64_t t, int device_sectors, bint sizes_known) noexcept nogil:
+    """Writes an entry back: reads the sectors that the line lacks, compresses, writes device and buddy sectors.
 
-    Its size class is `new_class` from now on.
+    The size class of the entry becomes `new_class`.
 
-    Returns when the line's way is free: its data are in the compressor and the writes have been accepted.
+    Returns the time at which the line's way is free: its data are in the compressor, and memory has accepted the writes.
     """
     cdef int old_class = m.entry_classes[entry] & 7
     cdef SectorSplit old = m.splits[8 * device_sectors + old_class]
@@ -242,4 +244,4 @@ cdef inline int64_t compressed_writeback(MemorySystem* m, AllocationState* alloc
     elif rank_change < 0:
         m.count.class_decreases += 1
     m.entry_classes[entry] = <uint8_t>(m.entry_classes[entry] & 0xF0 | new_class)
-    return start_ps + accepted_ps - t        # a victim buffer holds the line while it is read, merged and compressed
+    return start_ps + accepted_ps - t        # a victim buffer holds the line during read, merge and compression

@@ -1,4 +1,4 @@
-"""What copies, fills and frees do to the L2's lines."""
+"""Effects of memcpy, memset and free on the L2."""
 from libc.stdint cimport int64_t, uint32_t
 
 from buddysim.replay.engine.memory cimport MemorySystem

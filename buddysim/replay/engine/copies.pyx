@@ -1,4 +1,4 @@
-"""What copies, fills and frees do to the L2's lines. A sector's number is 4 x its entry's + its position there."""
+"""Effects of memcpy, memset and free on the L2. A sector's number is 4 x its entry number + its index in the entry."""
 from libc.stdint cimport int64_t, uint32_t
 
 from buddysim.replay.engine.cache cimport (
@@ -9,39 +9,39 @@ from buddysim.replay.engine.memory cimport evict_line, l2_class
 from buddysim.replay.engine.partitions cimport invalidate_replicas, invalidate_sectors
 
 cdef enum:
-    INSTALL_FACTOR = 2             # of what is larger than the L2 only the last part can stay there
+    INSTALL_FACTOR = 2             # of a range larger than the L2, the L2 can hold only the end
 
 
 cdef inline unsigned int sectors_within(uint32_t entry, int64_t first_sector, int64_t end_sector) noexcept nogil:
-    """Those of an entry's sectors that lie in a range."""
+    """Mask of the sectors of an entry that lie in a range."""
     cdef int64_t first = first_sector - 4 * <int64_t>entry, end = end_sector - 4 * <int64_t>entry
     first = 0 if first < 0 else first
     end = 4 if end > 4 else end
     return (1 << end) - (1 << first) if first < end else 0
 
 
-cdef inline int64_t way_of(const MemorySystem* m, uint32_t entry, CacheLocation* spot, CacheSet* set) noexcept nogil:
-    """The way of the L2 that holds an entry's line, or -1."""
-    l2_location(m, entry, spot)
-    set[0] = cache_set(&m.l2, spot.set_offset)
+cdef inline int64_t way_of(const MemorySystem* m, uint32_t entry, CacheLocation* cache_location, CacheSet* set) noexcept nogil:
+    """The way of the L2 that holds an entry's line, or -1 if it misses."""
+    l2_location(m, entry, cache_location)
+    set[0] = cache_set(&m.l2, cache_location.set_offset)
     return cache_find(&m.l2, set, entry)
 
 
 cdef int64_t l2_invalidate_range(MemorySystem* m, int64_t first_sector, int64_t end_sector) noexcept nogil:
-    """Drops a range of sectors from the L2: their data in it are dead. Returns how many of them were dirty."""
+    """Invalidates a range of sectors in the L2, without write-backs. Returns the number of dirty ones."""
     cdef int64_t way, entry, dropped = 0, first = first_sector >> 2, end = (end_sector + 3) >> 2
     cdef int64_t sets = <int64_t>m.l2.units * m.l2.sets.by
     cdef uint32_t set_offset, tag
     cdef unsigned int sectors
-    cdef CacheLocation spot
+    cdef CacheLocation cache_location
     cdef CacheSet set
     if end - first <= sets * m.l2.ways:
         for entry in range(first, end):
             sectors = sectors_within(<uint32_t>entry, first_sector, end_sector)
-            way = way_of(m, <uint32_t>entry, &spot, &set)
+            way = way_of(m, <uint32_t>entry, &cache_location, &set)
             if way >= 0:
                 dropped += invalidate_sectors(m, &set, way, sectors)
-            invalidate_replicas(m, &spot, <uint32_t>entry, sectors)
+            invalidate_replicas(m, &cache_location, <uint32_t>entry, sectors)
         return dropped
     for set_offset in range(<uint32_t>sets):
         set = cache_set(&m.l2, set_offset * m.l2.set_bytes)
@@ -53,36 +53,36 @@ cdef int64_t l2_invalidate_range(MemorySystem* m, int64_t first_sector, int64_t 
 
 
 cdef void l2_update_class(MemorySystem* m, uint32_t entry) noexcept nogil:
-    """An entry has been written in part by a copy or fill: if its line stays dirty, its class after a write-back is that of now."""
-    cdef CacheLocation spot
+    """After a memcpy or memset wrote a part of an entry: a dirty line of it gets the entry's size class of now."""
+    cdef CacheLocation cache_location
     cdef CacheSet set
-    cdef int64_t way = way_of(m, entry, &spot, &set)
+    cdef int64_t way = way_of(m, entry, &cache_location, &set)
     if way >= 0:
         l2_class(m, &set, way)[0] = m.entry_classes[entry] & 7
 
 
 cdef int64_t l2_max_installed(const MemorySystem* m) noexcept nogil:
-    """How many of the last entries that a copy or fill has written may be in the L2."""
+    """Maximum number of entries, from the end of a memcpy or memset, that the L2 may hold."""
     return INSTALL_FACTOR * <int64_t>m.l2.units * m.l2.sets.by * m.l2.ways
 
 
 cdef void l2_install(MemorySystem* m, int64_t first_sector, int64_t end_sector, int64_t now) noexcept nogil:
-    """A copy or fill has written these sectors at `now`, and dropped them: the L2 holds them, clean."""
+    """Installs sectors that a memcpy or memset wrote at `now`, as clean; they have been invalidated before."""
     cdef int64_t way, entry, first = first_sector >> 2, end = (end_sector + 3) >> 2
     cdef int64_t max_entries = l2_max_installed(m)
     cdef uint32_t evicted_entry
     cdef unsigned int sectors
-    cdef CacheLocation spot
+    cdef CacheLocation cache_location
     cdef CacheSet set
     m.now_ps = m.dram.now_ps = now
     for entry in range(end - max_entries if end - max_entries > first else first, end):
         sectors = sectors_within(<uint32_t>entry, first_sector, end_sector)
         if not sectors or (m.may_cache != NULL and not m.may_cache(m, <uint32_t>entry)):
             continue
-        way = way_of(m, <uint32_t>entry, &spot, &set)
+        way = way_of(m, <uint32_t>entry, &cache_location, &set)
         if way < 0:
             way = cache_replace(&m.l2, &set, <uint32_t>entry, &evicted_entry)
-            evict_line(m, &m.slices[spot.slice], evicted_entry, &set, way, now)
+            evict_line(m, &m.slices[cache_location.slice], evicted_entry, &set, way, now)
             set.lines[way] = 0
         else:
             cache_touch(&m.l2, &set, way)

@@ -1,4 +1,4 @@
-"""Division of entry numbers by counts of a machine file (slices, channels, sets), without a division instruction."""
+"""Division of entry numbers by counts of a machine (slices, channels, sets), without a division instruction."""
 from libc.stdint cimport uint32_t, uint64_t
 
 cdef extern from *:
@@ -14,12 +14,12 @@ cdef struct Divisor:
 
 
 cdef inline Divisor divisor(uint32_t by) noexcept nogil:
-    """What division by `by` needs."""
+    """The divisor `by`, with its reciprocal."""
     return Divisor((<uint64_t>1 << 63) / by + ((<uint64_t>1 << 63) % by != 0), by, by & (by - 1) == 0)
 
 
 cdef inline uint32_t divide(Divisor divisor, uint32_t x) noexcept nogil:
-    """x / by, exact: the reciprocal is less than 1 too large, so 2 x reciprocals are less than 2^33 too large, of 2^64 / by."""
+    """x / by, exact: the reciprocal exceeds 2^63 / by by less than 1, so the product exceeds 2^64 x / by by less than 2^33."""
     return <uint32_t>high_product(<uint64_t>x << 1, divisor.reciprocal)
 
 

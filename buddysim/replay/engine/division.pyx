@@ -1,4 +1,4 @@
-"""Division as the engine does it, one number at a time, for tests to compare with Python's."""
+"""Division as the engine does it, for tests that compare it with Python's."""
 
 
 def quotient_and_remainder(uint32_t by, uint32_t x):

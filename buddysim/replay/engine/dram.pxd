@@ -1,20 +1,21 @@
-"""Device memory: channels of pseudo-channels, at two fidelities behind `dram_read` and `dram_write`.
+"""Device memory: channels of pseudo-channels, with one of two models behind `dram_read` and `dram_write`.
 
-`simple`: each pseudo-channel has a bandwidth and a latency, nothing else.
+`simple`: each pseudo-channel has a bandwidth and a latency.
 
-`banked`: each pseudo-channel has two calendars (`calendar`): of its data bus, a slot for each burst of 32 B, and of its row
-activations, a slot for each that tRRD and tFAW allow. So neither carries more than its rate, and a request takes its slots at its
-own time, whatever the order of booking. A request finds its earliest slot from its bank's state: open row, tRCD, tRP, tRAS, tRC,
-tCCD. Requests are placed when they arrive, not in a cycle by cycle queue; what a first-ready scheduler would reorder follows from
-the calendars (a later request to a ready bank takes an earlier free slot) and from joined rows (a request for a row that the bank
-has scheduled but not yet left counts as a row hit).
-Writes wait in a queue and are drained together, from a high mark to a low one or where the bus is idle, with the bus turned around
-once. Refresh takes bus and activations for tRFC every tREFI and closes the rows.
+`banked`: each pseudo-channel has two reservation tables: of its data bus, with a slot for each burst of 32 B, and of its row
+activations, with a slot for each that tRRD and tFAW allow. So neither exceeds its rate, and requests reserve slots in any order
+of time. The state of a request's bank gives its earliest slot: open row, tRCD, tRP, tRAS, tRC, tCCD. A request reserves its
+slots when it arrives; no queue is simulated cycle by cycle. The effects of a first-ready scheduler follow from the tables, as a
+later request to a ready bank takes an earlier free slot, and from row-hit merging: a request to a row that is scheduled to
+close later is a hit. Writes wait in a queue. A write drain serves them together, from the high to the low watermark or when the
+bus is idle, with one bus turnaround. Refresh reserves bus and activations for tRFC every tREFI and closes the rows.
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from buddysim.replay.engine.arena cimport Arena
-from buddysim.replay.engine.reservation_table cimport TABLE_WORDS, ReservationTable, SlotGrid, reserve_slots, reserve_first_free, slot_at
+from buddysim.replay.engine.reservation_table cimport (
+    TABLE_WORDS, ReservationTable, SlotGrid, reserve_first_free, reserve_slots, slot_at,
+)
 from buddysim.replay.engine.compiler_hints cimport likely, prefetch, unlikely
 from buddysim.replay.engine.kinds cimport TRAFFIC_KINDS, Traffic
 from buddysim.replay.engine.port cimport Port, port_transfer
@@ -120,20 +121,20 @@ cdef inline int64_t max_i64(int64_t a, int64_t b) noexcept nogil:
 
 
 cdef inline int64_t refresh_interval_start(Dram* dram, int64_t t) noexcept nogil:
-    """When the refresh interval that holds `t` began; all channels refresh together."""
+    """Start of the refresh interval that contains `t`; all channels refresh together."""
     cdef int64_t began = dram.refreshed_ps
     if unlikely(<uint64_t>(t - began) >= <uint64_t>dram.timing.refi):
-        if t < began and began - t <= dram.timing.refi:         # some requests are still in the interval before
+        if t < began and began - t <= dram.timing.refi:         # some requests belong to the interval before
             return began - dram.timing.refi
         began = dram.refreshed_ps = t - t % dram.timing.refi
     return began
 
 
 cdef inline int64_t reserve_activation(Dram* dram, PseudoChannel* channel, int64_t t) noexcept nogil:
-    """When a row wanted at `t` may be activated: in the first free slot, an interval after the latest one where that is before.
+    """Time of a row's activation, requested at `t`: the first free slot, and an interval after the latest activation before it.
 
-    Which of the slots is the latest, a CPU can't predict: a mask instead of a branch. The latest activation lies in the latest slot
-    taken: an interval after it is before the slot after next.
+    A CPU cannot predict which slot is the latest, so there is a mask instead of a branch. The latest activation lies in the latest
+    reserved slot; the interval after it ends before the slot after next.
     """
     cdef int64_t latest = channel.activations.last_slot, slot, after_latest
     slot = reserve_first_free(&dram.act_grid, &channel.activations, dram.now_ps, slot_at(&dram.act_grid, t))
@@ -145,20 +146,20 @@ cdef inline int64_t reserve_activation(Dram* dram, PseudoChannel* channel, int64
 
 
 cdef inline int64_t open_row(Dram* dram, PseudoChannel* channel, Bank* bank, uint32_t row, int64_t t) noexcept nogil:
-    """Brings `row` to the bank's row buffer for a request that arrives at `t`; returns its first column command's time.
+    """Opens `row` for a request that arrives at `t`; returns the time of its first column command.
 
-    A row that the bank has scheduled and leaves after `t` only is joined: another column command after its activation.
+    A row that is scheduled to close after `t` is a row hit: it gets another column command after its activation (row-hit merging).
     """
     cdef DramTiming* timing = &dram.timing
     cdef int64_t act, i, after = 0
-    if unlikely(dram.single_bank_refresh):       # before time 0 the bank had its turn too
+    if unlikely(dram.single_bank_refresh):       # every bank was refreshed before time 0, too
         after = ((bank - dram.banks) & (dram.n_banks - 1)) * dram.timing.refi / dram.n_banks - dram.timing.refi
     act = refresh_interval_start(dram, t - after) + after
-    if unlikely(bank.row_closed_ps[0] + timing.rp < act):     # activated before the refresh
+    if unlikely(bank.row_closed_ps[0] + timing.rp < act):     # opened before the refresh
         bank.row[0] = NO_ROW
         bank.ready_ps = act + timing.rfc
     i = set_match(bank.row, BANK_ROWS, row)
-    # Whether the row is open, or will be, is hard for a CPU to predict: one branch for all.
+    # A CPU can hardly predict whether the row is open, or will be: one branch for all cases.
     if (i >= 0) & ((i == 0) | (t < bank.row_closed_ps[(i - 1) & (BANK_ROWS - 1)])):
         channel.row_hits += 1
         act = bank.row_closed_ps[i] + timing.rp + timing.rcd
@@ -177,14 +178,14 @@ cdef inline int64_t open_row(Dram* dram, PseudoChannel* channel, Bank* bank, uin
 
 
 cdef inline void dram_location(const Dram* dram, uint32_t bank, uint32_t row, DeviceLocation* location) noexcept nogil:
-    """The location of a row in a bank (numbered over all banks)."""
+    """Location of a row in a bank; banks are numbered over all pseudo-channels."""
     location.channel = dram.pseudo + (bank >> dram.bank_bits)
     location.bank = dram.banks + bank
     location.row = row
 
 
 cdef inline void dram_prefetch(const DeviceLocation* location) noexcept nogil:
-    """Prefetches what a read will need into the CPU's cache."""
+    """Prefetches the data of a read into the CPU's cache."""
     cdef PseudoChannel* channel = location.channel
     prefetch(location.bank)
     prefetch(&channel.bus.bits[(channel.bus.last_slot >> 6) & (TABLE_WORDS - 1)])
@@ -203,16 +204,16 @@ cdef inline int64_t banked_read(Dram* dram, const DeviceLocation* location, int 
         slot = max_i64(slot, channel.turnaround_last_slot + 1)
     last = reserve_slots(&dram.bus_grid, &channel.bus, dram.now_ps, slot, bursts, dram.timing.ccd_slots, &first)
     done = max_i64(data, first * dram.burst_ps) + (last - first + 1) * dram.burst_ps
-    # Where it was joined, the row now open gives way for as long as the joined bursts took.
+    # Merged bursts delay the row that is open by their own duration.
     bank.col_ps = bank.col_ps + bursts * dram.row_merge_ps if merged_row else done + dram.next_col_ps
     bank.ready_ps = max_i64(bank.ready_ps, done + dram.read_to_pre_ps)
     return done
 
 
 cdef inline int64_t dram_read(Dram* dram, const DeviceLocation* location, int bursts, int64_t t) noexcept nogil:
-    """When the last of `bursts` bursts of 32 B from one row is back at the L2; the request leaves it at `t`.
+    """Reads `bursts` bursts of 32 B from one row; the request leaves the L2 at `t`. Returns the arrival of the last one there.
 
-    The caller counts them (`PseudoChannel.moved`).
+    The caller counts the bursts (`PseudoChannel.moved`).
     """
     t += dram.before_ps
     if dram.banked:
@@ -222,14 +223,14 @@ cdef inline int64_t dram_read(Dram* dram, const DeviceLocation* location, int bu
 
 
 cdef inline int64_t dram_idle_ps(const Dram* dram, int bursts) noexcept nogil:
-    """What `dram_read` takes at the least: an open row, an idle bus."""
+    """Least latency of `dram_read`: row hit, idle bus."""
     if dram.banked:
         return dram.before_ps + dram.timing.cl + ((bursts - 1) * dram.timing.ccd_slots + 1) * dram.burst_ps + dram.after_ps
     return dram.before_ps + dram.simple_ps + (bursts - 1) * dram.burst_ps + dram.after_ps
 
 
 cdef inline int64_t dram_write(Dram* dram, const DeviceLocation* location, int bursts, Traffic kind, int64_t t) noexcept nogil:
-    """Posts a write of `bursts` bursts to one row; it leaves the L2 at `t`. Returns when the channel takes it."""
+    """Posts a write of `bursts` bursts to one row, which leaves the L2 at `t`. Returns the time at which the channel accepts it."""
     location.channel.moved[<int>kind] += bursts
     if not dram.banked:
         return port_transfer(location.channel.port, &dram.now_ps, t + dram.before_ps, bursts * dram.burst_cost) - dram.before_ps

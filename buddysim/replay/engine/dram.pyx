@@ -11,7 +11,7 @@ cdef extern from *:
 
 
 cdef int64_t enqueue_write(Dram* dram, const DeviceLocation* location, int bursts, int64_t t) noexcept nogil:
-    """Queues a write that leaves the L2 at `t`, and drains the queue where that is due; returns when the queue takes it."""
+    """Queues a write that leaves the L2 at `t`, and drains the queue if necessary; returns the time of its acceptance."""
     cdef PseudoChannel* channel = location.channel
     cdef QueuedRow* queue = channel.queue
     cdef int64_t i = channel.n_queued - 1, accepted_ps = t
@@ -38,12 +38,12 @@ cdef int64_t enqueue_write(Dram* dram, const DeviceLocation* location, int burst
 
 
 cdef void drain_writes(Dram* dram, PseudoChannel* channel, int64_t t, int64_t remaining) noexcept nogil:
-    """Writes queued rows, the oldest first, until no more than `remaining` bursts are queued, behind the reads booked."""
+    """Writes queued rows, oldest first, until at most `remaining` bursts are queued, after the reads reserved so far."""
     cdef SlotGrid* grid = &dram.bus_grid
     cdef QueuedRow* row = channel.queue
     cdef int64_t slot, first, start, end, i
     advance_table(grid, &channel.bus, dram.now_ps)
-    if channel.bus.last_slot == channel.turnaround_last_slot:        # no read since the last drain: the bus need not have turned back
+    if channel.bus.last_slot == channel.turnaround_last_slot:        # no read since the last drain: its turnaround is not needed
         for slot in range(channel.turnaround_first_slot, channel.turnaround_last_slot + 1):
             release_slot(grid, &channel.bus, slot)
         channel.bus.last_slot = channel.turnaround_first_slot - 1
@@ -70,10 +70,10 @@ cdef void drain_writes(Dram* dram, PseudoChannel* channel, int64_t t, int64_t re
 
 
 cdef int64_t write_queued_row(Dram* dram, PseudoChannel* channel, const QueuedRow* row, int64_t start) noexcept nogil:
-    """Writes the bursts queued for a row, from slot `start` on; returns the slot after the last."""
+    """Writes the queued bursts of a row, from slot `start` on; returns the slot after the last one."""
     cdef DramTiming* timing = &dram.timing
     cdef Bank* bank = row.bank
-    # The row is opened while the bus still serves others.
+    # The bank opens the row while the bus serves other requests.
     cdef int64_t col = open_row(dram, channel, bank, row.row, row.arrival_ps)
     cdef int64_t slot = max_i64(start, slot_at(&dram.bus_grid, col + timing.cwl))
     for _ in range(row.bursts):
@@ -89,7 +89,7 @@ cdef int64_t write_queued_row(Dram* dram, PseudoChannel* channel, const QueuedRo
 
 
 cdef void reserve_turnaround(PseudoChannel* channel, int64_t first, int64_t end) noexcept nogil:
-    """Takes the slots in [first, end) that the bus needs to turn around."""
+    """Reserves the slots in [first, end) for a bus turnaround."""
     cdef int64_t slot
     for slot in range(first, end):
         if table_covers(&channel.bus, slot):
@@ -97,7 +97,7 @@ cdef void reserve_turnaround(PseudoChannel* channel, int64_t first, int64_t end)
 
 
 cdef int64_t dram_read_dry_run(Dram* dram, const DeviceLocation* location, int bursts, int64_t t) noexcept nogil:
-    """What `dram_read` would return: carried out, and the channel and the bank are then as they were."""
+    """The result of `dram_read`, without its effects: the state of channel and bank is restored."""
     cdef PseudoChannel channel = location.channel[0]
     cdef Bank bank = location.bank[0]
     cdef Port port = location.channel.port[0]
@@ -107,9 +107,9 @@ cdef int64_t dram_read_dry_run(Dram* dram, const DeviceLocation* location, int b
 
 
 cdef int dram_init(Arena* arena, Dram* dram) except -1:
-    """Allocates the channels of a `Dram` whose numbers are set: all rows closed, the bus free, refresh due after tREFI."""
+    """Allocates the channels of a `Dram` whose parameters are set: all rows closed, the bus free, the first refresh after tREFI."""
     cdef int i
-    cdef int64_t all_bank_refresh_ps       # that takes bus and activations
+    cdef int64_t all_bank_refresh_ps       # REFab: reserves bus and activations
     dram.bank_bits = count_trailing_zeros(dram.n_banks)
     dram.row_merge_ps = dram.timing.ccd_slots * dram.burst_ps
     dram.next_col_ps = dram.row_merge_ps - dram.burst_ps - dram.timing.cl
@@ -140,9 +140,10 @@ cdef int dram_init(Arena* arena, Dram* dram) except -1:
 
 
 cdef int dram_configure(Arena* arena, Dram* dram, dict n) except -1:
-    """Device memory of a machine (`parameters.engine_numbers`)."""
+    """Sets up the device memory of a machine (`parameters.engine_numbers`)."""
     dram.banked, dram.n_pseudo = n["dram_banked"], n["dram_pseudo"]
-    dram.n_banks, dram.write_high_watermark, dram.write_low_watermark = n["dram_banks"], n["dram_write_high_watermark"], n["dram_write_low_watermark"]
+    dram.n_banks = n["dram_banks"]
+    dram.write_high_watermark, dram.write_low_watermark = n["dram_write_high_watermark"], n["dram_write_low_watermark"]
     dram.burst_ps, dram.before_ps = n["dram_burst_ps"], n["dram_before_ps"]
     dram.after_ps, dram.simple_ps = n["dram_after_ps"], n["dram_simple_ps"]
     dram.burst_cost = n["dram_burst_cost"]

@@ -1,7 +1,7 @@
-"""The event loop: warps issue, and the engine that the driver talks to.
+"""The event loop, in which warps issue, and the engine as the driver sees it.
 
-The loop runs without the GIL and allocates nothing. It returns to Python when it needs a kernel's next chunk, when a kernel has
-ended, and after a number of operations, so that progress can be shown and the run be interrupted.
+The loop runs without the GIL and allocates no memory. It returns to Python when a kernel needs its next chunk, when a kernel has
+completed, and after a number of operations, so that the driver can report progress and users can interrupt the run.
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
@@ -25,25 +25,26 @@ from buddysim.replay.engine.memory cimport MemorySystem, AllocationState, l2_dir
 from buddysim.replay.engine.allocations cimport allocation_begin, allocation_end, allocation_of_line, allocation_materialize
 from buddysim.replay.engine.scheme cimport SchemeBase
 from buddysim.replay.engine.sm cimport (
-    MAX_OTHER_PENDING, MAX_WARPS, HostPrefetcher, PendingLoad, Scheduler, Warp, locate_lines, prefetch_ahead, scheduler_pick, scheduler_resume,
-    scheduler_suspend, scheduler_time, warp_access, warp_next,
+    MAX_OTHER_PENDING, MAX_WARPS, HostPrefetcher, PendingLoad, Scheduler, Warp, locate_lines, prefetch_ahead, scheduler_pick,
+    scheduler_resume, scheduler_suspend, scheduler_time, warp_access, warp_next,
 )
 from buddysim.replay.engine.stream cimport (
     FILL_DONE, FILL_SIZES, MANY_LINES, OP_END, FillStop, conflict_lines, stream_fill, stream_reserve, unit_ps,
 )
 from buddysim.replay.engine.thread_blocks cimport (
-    EXIT_CHUNK, EXIT_DONE, EXIT_IDLE, EXIT_PAUSE, ActiveKernel, ChunkState, RunState, LoopExit, chunk_assign, chunk_release, chunk_reserve,
-    resume_dispatch, retire_warp, gpu_free, gpu_init, kernel_add, kernel_start, next_start, reach_barrier, waits_for_icache,
+    EXIT_CHUNK, EXIT_DONE, EXIT_IDLE, EXIT_PAUSE, ActiveKernel, ChunkState, RunState, LoopExit, chunk_assign, chunk_release,
+    chunk_reserve, resume_dispatch, retire_warp, gpu_free, gpu_init, kernel_add, kernel_start, next_start, reach_barrier,
+    waits_for_icache,
 )
 from buddysim.replay.engine.versions cimport cpu_is_newer, int64_on_newer
 from buddysim.trace.records cimport OP_BARRIER, BlockRecord, WarpOp, WarpRecord
 
 cdef enum:
-    SHOWN_BINS = 40             # of a histogram of times: the last one is for all longer ones
+    SHOWN_BINS = 40             # of a histogram of times; the last bin counts all longer times
 
 
 cdef inline void predict_next_scheduler(RunState* g, HostPrefetcher* prefetcher, int scheduler_number) noexcept nogil:
-    """Finds the scheduler that is likely to issue after the one at hand, number `scheduler_number`, which is not in the order of events."""
+    """Predicts the scheduler that issues after number `scheduler_number`, which is not in the order of events."""
     cdef int64_t key = min_i64(min_key(g.events.firsts, g.events.groups),
                                min_key(g.events.keys + (scheduler_number >> GROUP_BITS << GROUP_BITS), 1 << GROUP_BITS))
     cdef int i
@@ -60,25 +61,25 @@ cdef inline void predict_next_scheduler(RunState* g, HostPrefetcher* prefetcher,
 
 
 cdef class ReplayEngine:
-    """One run's machine state.
+    """The state of one run.
 
     Parameters
     ----------
     numbers : dict of int
-        the machine in picoseconds, bytes and counts (`parameters.engine_numbers`)
+        parameters of the machine in ps, bytes and counts (`parameters.engine_numbers`)
     allocations : int64 array (n, 4)
-        first entry, end entry, placement, kept sectors of each allocation; none is live yet
+        first entry, end entry, placement, device sectors of each allocation; none is live yet
     entry_classes : uint8 array (entries,)
-        size class of each entry now, which the engine changes, | after a store << 4 (`set_writer_launches`)
+        size class of each entry, which the engine changes, | class after a store << 4 (`set_writer_launches`)
     scheme : SchemeBase
-        configured for the machine
+        the scheme, configured for the machine
     queueing : bool
-        count how long requests wait at each kind of resource
+        counts how long requests wait at each kind of resource
     """
 
     cdef RunState gpu
     cdef HostPrefetcher prefetcher
-    cdef list held              # what keeps a chunk's blocks alive
+    cdef list held              # keeps the blocks of a chunk alive
     cdef SchemeBase scheme
     cdef object keep
 
@@ -90,8 +91,8 @@ cdef class ReplayEngine:
         self.gpu.m.fill, self.gpu.m.writeback = scheme.fill, scheme.writeback
         self.gpu.m.on_access, self.gpu.m.may_cache = scheme.on_access, scheme.may_cache
         self.gpu.m.on_wake, self.gpu.m.on_written = scheme.on_wake, scheme.on_written
-        self.keep = memory_init(&self.gpu.arena, &self.gpu.m, &self.gpu.l1.cache, numbers, allocations, entry_classes, scheme.uses_sizes,
-                                scheme.uses_targets)
+        self.keep = memory_init(&self.gpu.arena, &self.gpu.m, &self.gpu.l1.cache, numbers, allocations, entry_classes,
+                                scheme.uses_sizes, scheme.uses_targets)
         if queueing:
             waits = <int64_t*>arena_zeroed(&self.gpu.arena, QUEUES * HISTOGRAM_BINS, sizeof(int64_t))
         count_waits_in(&self.gpu.m, waits)
@@ -100,15 +101,15 @@ cdef class ReplayEngine:
     def __dealloc__(self):
         gpu_free(&self.gpu)
 
-    # What the driver hands in
+    # Kernels and chunks
 
     def start_kernel(self, int handle, int64_t start_ps, int64_t blocks, int warps_per_block, int threads_per_block,
                      int64_t registers_per_block, int64_t shared_per_block, int64_t code_bytes=0):
-        """Dispatches a kernel's thread blocks from `start_ps` on.
+        """Adds a kernel, whose thread blocks are dispatched from `start_ps` on.
 
         Returns
         -------
-        False where as many kernels are running as the engine can hold
+        False if the maximum number of kernels is running
         """
         cdef ActiveKernel kernel = ActiveKernel(
             1, handle, 0, start_ps, blocks, 0, -1, 0, warps_per_block, threads_per_block, registers_per_block, shared_per_block, 0,
@@ -121,20 +122,20 @@ cdef class ReplayEngine:
 
     def add_chunk(self, int handle, const uint8_t[::1] blocks, const uint8_t[::1] warps, const uint8_t[::1] ops,
                   const uint64_t[::1] lines, uint64_t launch_index):
-        """Hands a kernel its next chunk.
+        """Gives a kernel its next chunk.
 
         Parameters
         ----------
         handle : of the kernel
         blocks, warps, ops : records as bytes
         lines : uint64 (n,), (address >> 7) << 8 | masks
-        launch_index : of the kernel, which decides the size classes that its stores leave
+        launch_index : of the kernel; it selects the size classes after its stores
 
         Returns
         -------
-        tuple of a word and a number: `"taken"`; `"outside"` and the index of a line that is in no live allocation; `"sizes"` and a
-        region to whose entries the kernel stores, and whose state has the classes after other kernels' stores (`set_writer_launches`).
-        The kernel has no chunk unless it was taken.
+        tuple of a word and a number: `"taken"`; `"outside"` and the index of a line in no live allocation; `"sizes"` and an
+        allocation to which the kernel stores, and whose size classes are those after other launches (`set_writer_launches`).
+        The kernel has no new chunk unless the word is `"taken"`.
         """
         cdef RunState* g = &self.gpu
         cdef int64_t index = chunk_reserve(g), number = -1, repeated
@@ -159,11 +160,11 @@ cdef class ReplayEngine:
         return "taken", -1
 
     def run(self, int64_t operations):
-        """Simulates until something is needed.
+        """Simulates until the driver must act.
 
         Returns
         -------
-        tuple of a word (`"idle"`, `"pause"`, `"chunk"`, `"done"`) and the kernel's handle (-1 where none)
+        tuple of a word (`"idle"`, `"pause"`, `"chunk"`, `"done"`) and the kernel's handle; -1: none
         """
         cdef RunState* g = &self.gpu
         cdef LoopExit stop
@@ -204,7 +205,7 @@ cdef class ReplayEngine:
         cdef Warp* warp
         cdef PendingLoad* other_pending
         cdef LoopExit stop
-        memset(&self.prefetcher, 0, sizeof(HostPrefetcher))      # its pointers may be stale since the last call
+        memset(&self.prefetcher, 0, sizeof(HostPrefetcher))      # its pointers may be stale after the last call
         stop = resume_dispatch(g)
         if stop != EXIT_IDLE:
             return stop
@@ -226,14 +227,14 @@ cdef class ReplayEngine:
             events_remove(&g.events, scheduler_number)
             scheduler_suspend(scheduler, position)
             warp = &g.warps[sm * MAX_WARPS + scheduler.slot[position]]
-            if warp.issue_slots:              # the instructions before this one have taken issue slots, as early as they could
+            if warp.issue_slots:              # the compute gap takes issue slots, as early as possible
                 if unlikely(g.code.latency_ps) and waits_for_icache(g, scheduler_number, sm, position, warp, now):
                     continue
                 gap_start_ps = now - warp.op.gap_latency_ps
                 finish = max_i64(scheduler.issue_slots_free_ps, gap_start_ps) + warp.issue_slots * g.core.cycle_ps
-                # A busy unit holds up those that come after, not this operation, whose chain has the warp's own waits for it.
+                # A busy unit delays later operations. This one's gap latency includes the warp's own waits for the unit.
                 busy_ps = unit_ps(&g.core, warp.op)
-                if unlikely(g.core.stall_on_busy_unit) and scheduler.issue_slots_free_ps > gap_start_ps:     # warps take turns there
+                if unlikely(g.core.stall_on_busy_unit) and scheduler.issue_slots_free_ps > gap_start_ps:     # it has waited
                     finish += busy_ps
                     scheduler.issue_slots_free_ps = finish
                 else:
@@ -268,7 +269,7 @@ cdef class ReplayEngine:
                 if warp.op.n_lines >= MANY_LINES:
                     predict_next_scheduler(g, &self.prefetcher, scheduler_number)
                 warp_access(&g.l1, &g.m, &self.prefetcher, warp, other_pending, sm, g.core.round_robin, now)
-                # What the L1 can't take yet holds its scheduler: requests are not booked further ahead than the L1 sees.
+                # If the queue of the L1 is full, its schedulers stop: requests are not reserved further ahead.
                 scheduler.next_issue_ps = max_i64(scheduler.next_issue_ps, g.l1.sms[sm].free_ps - g.l1.queue_ps)
                 scheduler_resume(scheduler, position, warp_next(warp, other_pending))
                 operations -= 1
@@ -278,7 +279,7 @@ cdef class ReplayEngine:
                 return EXIT_PAUSE
 
     def end_of_time_ps(self):
-        """The time that a run can't go past, if a warp would have to: one that waits for no barrier and yet has no turn.
+        """The latest time that a run can represent, if a warp has passed it: one without an event that waits at no barrier.
 
         Returns
         -------
@@ -296,22 +297,22 @@ cdef class ReplayEngine:
     # Events between kernels
 
     def begin_allocation(self, int allocation, uint64_t first_line, int64_t first_lazy_entry, int64_t end_lazy_entry):
-        """An allocation is live from now on.
+        """Makes an allocation live.
 
         Parameters
         ----------
-        region : its number
-        first_line : where the trace has it: address / 128
-        first_piece, end_piece : its entries that no line is at before `materialize` says so
+        allocation : number of the allocation
+        first_line : address in the trace / 128
+        first_lazy_entry, end_lazy_entry : entries that no access reaches before `materialize`
         """
         allocation_begin(&self.gpu.m, &self.gpu.m.allocations[allocation], first_line, first_lazy_entry, end_lazy_entry)
 
     def materialize(self, int allocation, int64_t first_entry, int64_t end_entry, bint live=True):
-        """Lines may be at these entries of a large allocation from now on; or, before its end, no longer."""
+        """Makes entries of a lazy allocation accessible; or, with `live` false and before its end, inaccessible."""
         allocation_materialize(&self.gpu.m, &self.gpu.m.allocations[allocation], first_entry, end_entry, live)
 
     def end_allocation(self, int allocation):
-        """An allocation is freed: its lines leave the L2, and nothing is written back."""
+        """Frees an allocation: invalidates its lines in the L2, without write-backs."""
         cdef MemorySystem* m = &self.gpu.m
         cdef AllocationState* freed = &m.allocations[allocation]
         cdef int64_t first = 4 * <int64_t>freed.first_entry
@@ -320,28 +321,28 @@ cdef class ReplayEngine:
             allocation_end(m, freed)
 
     def allocation_of_line(self, uint64_t line):
-        """The live allocation that holds a line of the trace (address / 128).
+        """The live allocation that contains a line of the trace (address / 128).
 
         Returns
         -------
-        its region, or -1
+        int; -1: none
         """
         cdef const AllocationState* allocation = allocation_of_line(&self.gpu.m, line)
         return allocation - self.gpu.m.allocations if allocation else -1
 
     def set_writer_launches(self, int allocation, uint64_t first_launch, uint64_t last_launch):
-        """The state of an allocation's entries has the classes after stores of the kernels of these launches (none if reversed)."""
+        """Declares that the classes after stores of an allocation are those of these launches, first to last; none if reversed."""
         self.gpu.m.allocations[allocation].first_writer_launch = first_launch
         self.gpu.m.allocations[allocation].last_writer_launch = last_launch
 
     def overwrite(self, int64_t first_entry, int64_t end_entry, int64_t first_sector, int64_t end_sector, bint install):
-        """A copy or fill has written memory, and every entry that it wrote to has its new class in the state.
+        """Applies a memcpy or memset, after the entries that it wrote have got their new size classes.
 
         Parameters
         ----------
-        first_entry, end_entry : of which it wrote at least a byte
-        first_sector, end_sector : that it wrote whole (4 x entry + position)
-        install : the L2 has these sectors now, as far as there is room; else it has none of them
+        first_entry, end_entry : entries of which it wrote at least a byte
+        first_sector, end_sector : sectors that it wrote fully (4 x entry + index)
+        install : the L2 holds these sectors afterwards, as far as they fit; otherwise none of them
         """
         cdef MemorySystem* m = &self.gpu.m
         with nogil:
@@ -355,7 +356,7 @@ cdef class ReplayEngine:
 
     @property
     def max_installed_entries(self):
-        """How many of the last entries that a copy or fill has written may be in the L2."""
+        """Maximum number of entries, from the end of a memcpy or memset, that the L2 may hold."""
         return l2_max_installed(&self.gpu.m)
 
     # Results
@@ -367,15 +368,15 @@ cdef class ReplayEngine:
 
     @property
     def memory_instructions(self):
-        """Memory instructions carried out so far."""
+        """Memory instructions simulated so far."""
         return self.gpu.m.count.memory_instructions
 
     def counters(self):
-        """Every counter so far.
+        """All counters so far.
 
         Returns
         -------
-        dict of int, and lists of int for what is counted by traffic kind or histogram bin
+        dict of int, and of lists of int by traffic kind, pseudo-channel or histogram bin
         """
         cdef MemorySystem* m = &self.gpu.m
         cdef dict result = dict(m.count)
@@ -402,7 +403,7 @@ cdef class ReplayEngine:
         return result
 
     def kernel_counters(self):
-        """Of the counters those that are kept of every kernel, without a look at each allocation.
+        """The counters that each kernel reports, without those of allocations.
 
         Returns
         -------
@@ -431,7 +432,7 @@ cdef class ReplayEngine:
             [self.gpu.m.waits[HISTOGRAM_BINS * queue + bin] for bin in range(HISTOGRAM_BINS)] for queue in range(QUEUES)
         ]
         loads = sum(waits[<int>REPLY_PORT])
-        for queue, total in (       # those that did not wait are not counted where they pass
+        for queue, total in (       # these queues do not count requests that do not wait
             (L1_PORT, counts["line_accesses"]),
             (L1_MSHR, counts["loads_missed"]),
             (L1_STORE, counts["l2_lines"] - loads),
@@ -461,16 +462,16 @@ cdef class ReplayEngine:
         ]
 
     def locations(self, entries, bint eight_at_a_time):
-        """Where an operation's lines lie, found eight at a time (where the CPU can) or one by one: the same.
+        """Locates the lines of an operation, for tests: eight at a time, if the CPU can, or one by one, with equal results.
 
         Parameters
         ----------
         entries : at most 255 entry numbers
-        eight_at_a_time : which of the two
+        eight_at_a_time : selects the method
 
         Returns
         -------
-        list of dict: for each line numbers of entry, slice and rows, and offsets in the engine's arrays, as in `address_map_simd.h`
+        list of dict: the fields of `LineLocation` (`address_map_simd.pxd`)
         """
         cdef MemorySystem* m = &self.gpu.m
         cdef LineLocation[256] lines
@@ -493,7 +494,7 @@ cdef class ReplayEngine:
         ]
 
     def dirty_sectors(self):
-        """Dirty sectors that the L2 holds.
+        """Number of dirty sectors in the L2.
 
         Returns
         -------

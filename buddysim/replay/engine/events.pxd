@@ -1,8 +1,8 @@
-"""The order of events: when each scheduler can issue next, and which of them is the first.
+"""The order of events: the next issue of each scheduler, and the earliest of all.
 
-An event's key is its time with a number in its low bits: the smallest key is the earliest event, the lowest number of equal ones.
-The smallest is found by comparing all keys of a group and then all groups' smallest (`keys.h`), without a branch that a CPU would
-mispredict.
+The key of an event is its time, with its number in the low bits: the smallest key is the earliest event, and the lowest number
+among equal times. The minimum is taken over the keys of a group, then over the minima of all groups (`keys.h`), without a
+branch that a CPU would mispredict.
 """
 from libc.stdint cimport int64_t
 
@@ -29,26 +29,26 @@ cdef struct Events:
 
 
 cdef inline int64_t end_of_time(int bits) noexcept nogil:
-    """From when on keys with so many bits for the number have no room: 5 hours for a hundred events."""
+    """First time that a key with `bits` bits for the number cannot represent: 5 hours for a hundred events."""
     return <int64_t>1 << (61 - bits)
 
 
 cdef inline int64_t event_key(int64_t time, int64_t end_ps, int bits, int number) noexcept nogil:
-    """The key of an event; `end_ps` is `end_of_time(bits)`, and from then on (NEVER, too) there is none."""
+    """The key of an event; KEY_NEVER for times from `end_ps`, which is `end_of_time(bits)`, on."""
     if unlikely(time >= end_ps):
         return KEY_NEVER
     return (time << bits | number) + KEY_BIAS
 
 
 cdef inline int64_t key_time(int64_t key, int bits) noexcept nogil:
-    """When the event of a key is."""
+    """Time of an event."""
     if unlikely(key == KEY_NEVER):
         return NEVER
     return (key - KEY_BIAS) >> bits
 
 
 cdef inline int key_number(int64_t key, int bits) noexcept nogil:
-    """Which event it is."""
+    """Number of an event."""
     return <int>(key & ((<int64_t>1 << bits) - 1))
 
 
@@ -57,15 +57,15 @@ cdef inline int64_t min_i64(int64_t a, int64_t b) noexcept nogil:
 
 
 cdef inline void events_remove(Events* events, int number) noexcept nogil:
-    """Takes an event out of the order, which is invalid until `events_insert` puts it back."""
+    """Removes an event from the order, which is invalid until `events_insert`."""
     events.keys[number] = KEY_NEVER
     events.firsts[number >> GROUP_BITS] = KEY_NEVER
 
 
 cdef inline void events_insert(Events* events, int number, int64_t time) noexcept nogil:
-    """Puts an event back that was taken out.
+    """Inserts an event that was removed.
 
-    Nothing that is stored here is read here: that would stall on store forwarding.
+    No value stored here is read here: that would stall on store forwarding.
     """
     cdef int group = number >> GROUP_BITS
     cdef int64_t key = event_key(time, events.end_ps, events.bits, number)
@@ -76,7 +76,7 @@ cdef inline void events_insert(Events* events, int number, int64_t time) noexcep
 
 
 cdef inline void events_set(Events* events, int number, int64_t time) noexcept nogil:
-    """Changes when an event is."""
+    """Changes the time of an event."""
     events_remove(events, number)
     events_insert(events, number, time)
 

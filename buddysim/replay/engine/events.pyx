@@ -1,11 +1,11 @@
-"""Set-up of an order of events, and a thin class over it that tests compare with a plain list."""
+"""Set-up of an order of events, and a class for tests that compare it with a list."""
 from libc.stdint cimport int64_t
 
 from buddysim.replay.engine.arena cimport Arena, arena_free, arena_zeroed
 
 
 cdef int events_init(Arena* arena, Events* events, int n) except -1:
-    """`n` events, each at no time."""
+    """Creates `n` events without a time."""
     cdef int i, padded
     events.bits = (n - 1).bit_length()
     events.end_ps = end_of_time(events.bits)
@@ -22,11 +22,11 @@ cdef int events_init(Arena* arena, Events* events, int n) except -1:
 
 
 cdef class EventOrder:
-    """The engine's events, one at a time.
+    """The order of the engine's events, for tests.
 
     Parameters
     ----------
-    n : how many there are
+    n : number of events
     """
 
     cdef Arena arena
@@ -39,7 +39,7 @@ cdef class EventOrder:
         arena_free(&self.arena)
 
     def set(self, int number, time):
-        """Changes when an event is, in ps; None: at no time."""
+        """Changes the time of an event, in ps; None: never."""
         events_set(&self.events, number, NEVER if time is None else time)
 
     def first(self):
@@ -47,7 +47,7 @@ cdef class EventOrder:
 
         Returns
         -------
-        tuple of its time in ps and its number, or None where there is none
+        tuple of its time in ps and its number; None if no event has a time
         """
         cdef int64_t key = self.events.first
         return None if key == KEY_NEVER else (key_time(key, self.events.bits), key_number(key, self.events.bits))

@@ -1,7 +1,7 @@
-"""Instruction fetch: a kernel's code comes to an SM line by line, when a warp first gets there.
+"""Instruction caches: an SM fetches the lines of a kernel's code when a warp reaches them first (cold misses).
 
-A trace doesn't tell where in the code an operation is. So a warp's instructions are taken for distinct ones, in the order of the
-code, until there are as many as the code has; what follows are repetitions of those.
+A trace does not record the address of an instruction. So the instructions of a warp are taken as distinct, in the order of the
+code, until there are as many as the code has; later ones are repetitions, which hit.
 """
 from libc.stdint cimport int32_t, int64_t
 

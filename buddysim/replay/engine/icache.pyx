@@ -7,7 +7,7 @@ from buddysim.replay.engine.events cimport min_i64
 
 
 cdef int icache_init(Arena* arena, InstructionCaches* caches, size_t n_warps, dict n) except -1:
-    """Instruction caches, from the machine's numbers (`parameters.engine_numbers`)."""
+    """Sets up the instruction caches of a machine (`parameters.engine_numbers`)."""
     caches.latency_ps, caches.prefetch_lines = n["icache_miss_ps"], n["icache_prefetch_lines"]
     caches.warps = NULL
     if caches.latency_ps:
@@ -16,7 +16,7 @@ cdef int icache_init(Arena* arena, InstructionCaches* caches, size_t n_warps, di
 
 
 cdef int kernel_code_init(const InstructionCaches* caches, KernelCode* code, int n_sms, int64_t code_bytes) except -1:
-    """A kernel's code, of which no SM has anything; 0 bytes: not known, and always there. Raises MemoryError."""
+    """Creates the code of a kernel, which no SM holds; 0 bytes: unknown size, all lines hit. Raises MemoryError."""
     cdef int64_t lines = min_i64((code_bytes // INSTRUCTION_BYTES + LINE_INSTRUCTIONS - 1) // LINE_INSTRUCTIONS, MAX_CODE_LINES)
     code.arrival_ps, code.requested_lines, code.lines = NULL, NULL, 0
     if not caches.latency_ps or not lines:
@@ -37,12 +37,12 @@ cdef void kernel_code_free(KernelCode* code) noexcept:
 
 
 cdef void icache_start_warp(InstructionCaches* caches, int warp) noexcept nogil:
-    """A new warp stands at the code's beginning."""
+    """Starts a warp at the first instruction."""
     caches.warps[warp].op, caches.warps[warp].instructions = NULL, 0
 
 
 cdef int64_t icache_line_arrival(const InstructionCaches* caches, KernelCode* code, int sm, int64_t line, int64_t t) noexcept nogil:
-    """When an SM has a line of code that one of its warps gets to at `t`; the lines behind it are asked for, too."""
+    """Arrival of a line that a warp of the SM reaches at `t`; a miss also requests the lines to prefetch."""
     cdef int64_t* arrival = code.arrival_ps + sm * code.lines
     cdef int64_t last = min_i64(line + caches.prefetch_lines, code.lines - 1)
     cdef int64_t start = t
@@ -55,9 +55,9 @@ cdef int64_t icache_line_arrival(const InstructionCaches* caches, KernelCode* co
 
 
 cdef int64_t icache_wait(InstructionCaches* caches, KernelCode* code, const Warp* warp, int sm, int64_t now) noexcept nogil:
-    """When a warp that is ready at `now` has all the code up to its next operation; each operation waits once.
+    """Time at which a warp that is ready at `now` has the instructions of its next operation; an operation waits once.
 
-    The instructions before it are spread evenly over its chain.
+    The instructions of the compute gap are spread evenly over its latency.
     """
     cdef FetchProgress* progress = &caches.warps[warp.number]
     cdef int64_t first = progress.instructions, end, line, instruction, t, wait_ps = 0

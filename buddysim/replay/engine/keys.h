@@ -1,7 +1,7 @@
-/* The earliest of many events, by their keys: time << bits | number, so that equal times go by number.
+/* The earliest of many events, by their keys: time << bits | number, so that equal times are ordered by number.
  *
- * Two keys are compared at a time as floating-point numbers, which SSE2 has a minimum of. Positive numbers are ordered as their
- * bits are; KEY_BIAS keeps keys among those that every mode of the processor takes as they are (none is subnormal). */
+ * Keys are compared in pairs, as floating-point numbers, because SSE2 has a minimum of those. Positive numbers are ordered like their
+ * bits. KEY_BIAS makes all keys normal numbers, which no mode of the processor changes. */
 #ifndef BUDDYSIM_KEYS_H
 #define BUDDYSIM_KEYS_H
 #include <stdint.h>
@@ -13,7 +13,7 @@
 #if defined(__SSE2__) && !defined(BUDDYSIM_NO_SIMD)
 #include <emmintrin.h>
 
-/* The least of `n` keys, at least one; they lie on 16 B and go on to a multiple of KEYS_AT_ONCE. */
+/* The smallest of `n` keys, n > 0; they are aligned to 16 B and padded to a multiple of KEYS_AT_ONCE. */
 static inline int64_t min_key(const int64_t *keys, int n)
 {
     const double *at = (const double *)keys, *const end = at + n;

@@ -1,4 +1,4 @@
-"""What the compiled engine and Python both name: placements of allocations, kinds of traffic, sizes."""
+"""Names that the engine and Python have in common: placements of allocations, kinds of traffic, queues, sizes."""
 
 # Memory that an allocation lies in.
 cpdef enum Placement:

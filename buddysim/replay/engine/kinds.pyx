@@ -1,4 +1,4 @@
-"""Refuses to load where the engine's compiled sizes are not those of `buddysim.compress`."""
+"""Raises ImportError if the engine's compiled sizes differ from those of `buddysim.compress`."""
 from buddysim import compress
 
 _ENGINE_SIZES = (ENTRY_BYTES, SECTOR_BYTES, tuple([sectors_needed(number) for number in range(8)]))

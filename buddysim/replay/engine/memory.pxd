@@ -1,6 +1,6 @@
-"""Everything below the L1s: crossbar, L2 slices, metadata cache, device memory and link.
+"""The memory system below the L1s: crossbar, L2 slices, metadata cache, device memory and link.
 
-A request is followed to its end when it issues; what it takes of ports and channels is booked for the times at which it arrives
+A request is simulated to its end when it issues. It reserves its use of ports and channels for the times at which it arrives
 there (`port`, `dram`).
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
@@ -28,7 +28,7 @@ cdef extern from *:
 cdef struct Counters:
     int64_t memory_instructions
     int64_t line_accesses              # lines of all memory instructions, at the L1
-    int64_t l1_conflict_cycles                   # L1 cycles beyond one per line, lost to bank conflicts; with l1.bank_conflicts = "tag_and_data"
+    int64_t l1_conflict_cycles                   # L1 cycles beyond one per line, with l1.bank_conflicts = "tag_and_data"
     int64_t load_sectors               # sectors requested by loads and atomics
     int64_t store_sectors
     int64_t l1_accesses                # sectors of loads looked up in an L1
@@ -144,14 +144,14 @@ cdef struct Link:
 cdef struct MemorySystem
 
 ctypedef int64_t (*FillOp)(MemorySystem* m, Slice* slice, const LineLocation* at, unsigned int* sectors,
-                           int64_t t) noexcept nogil      # `sectors`: those wanted, then those filled
+                           int64_t t) noexcept nogil      # `sectors`: requested sectors; becomes the filled ones
 ctypedef int64_t (*WritebackOp)(MemorySystem* m, Slice* slice, uint32_t entry, Line line, int new_class,
-                                int64_t t) noexcept nogil      # `new_class`: the entry's size from now on
+                                int64_t t) noexcept nogil      # `new_class`: size class of the entry after it
 ctypedef int64_t (*AccessHook)(MemorySystem* m, uint32_t entry, int64_t t) noexcept nogil
-ctypedef int64_t (*PartitionedLoadOp)(MemorySystem* m, const SmPorts* sm, const LineLocation* at, unsigned int requested, bint for_atomic,
-                           int64_t t) noexcept nogil     # a load's or atomic's data, as `home_slice_load`
+ctypedef int64_t (*PartitionedLoadOp)(MemorySystem* m, const SmPorts* sm, const LineLocation* at, unsigned int requested,
+                                      bint for_atomic, int64_t t) noexcept nogil     # as `home_slice_load`
 ctypedef int64_t (*RemoteStoreOp)(MemorySystem* m, const SmPorts* sm, const LineLocation* at,
-                          unsigned int written) noexcept nogil      # what a store takes longer; its sectors leave all copies
+                          unsigned int written) noexcept nogil      # returns the added latency of a store
 ctypedef bint (*MayCacheOp)(MemorySystem* m, uint32_t entry) noexcept nogil
 ctypedef int64_t (*WakeHook)(MemorySystem* m, int warp, bint at_end, int64_t t) noexcept nogil
 ctypedef void (*WrittenHook)(MemorySystem* m, uint32_t first_entry, uint32_t end_entry) noexcept nogil
@@ -236,9 +236,9 @@ cdef struct MemorySystem:
     # Allocations and their entries
     int64_t n_entries
     SectorSplit[40] splits              # [device sectors of the target: 0 to 4][size class] (`compressed`)
-    FillPlan[1280] plans                # [size known: no, yes][device sectors of the target][requested mask][size class] (`compressed`)
+    FillPlan[1280] plans                # [size known][device sectors of the target][requested mask][size class] (`compressed`)
     bint sized                          # the scheme uses entry sizes
-    uint8_t* entry_classes                      # [n_entries]: size class | class after the stores of some launches << 4 (`AllocationState`)
+    uint8_t* entry_classes                      # [n_entries]: size class | class after stores of some launches << 4
     int n_allocations
     AllocationState* allocations        # [n_allocations], and a sentinel at each end (`allocations`)
     AllocationState* last_allocation    # found by the last lookup
@@ -246,7 +246,7 @@ cdef struct MemorySystem:
     uint32_t* live                      # [n_live]: numbers of the live allocations, by address in the trace
     int64_t n_live
     Counters count
-    int64_t* waits                      # [QUEUES][HISTOGRAM_BINS]; NULL: not counted. Zero waits of some queues are added at the end
+    int64_t* waits                      # [QUEUES][HISTOGRAM_BINS], without zero waits of some queues; NULL: not counted
     bint generic_reads                  # reads of device memory go through `device_fetch_generic`
 
 
@@ -259,13 +259,13 @@ cdef inline void histogram_add(int64_t* bins, int64_t ps) noexcept nogil:
 
 
 cdef inline void count_wait(MemorySystem* m, Queue queue, int64_t ps) noexcept nogil:
-    """A request has waited so long."""
+    """Counts a wait of a request."""
     if unlikely(m.waits != NULL):
         histogram_add(m.waits + HISTOGRAM_BINS * <int>queue, ps)
 
 
 cdef inline int64_t port_pass_counted(MemorySystem* m, Queue queue, Port* port, int64_t t, int64_t cost) noexcept nogil:
-    """`port_transfer`, with the wait counted."""
+    """`port_transfer`; counts the wait."""
     cdef int64_t bucket, grant_ps
     if port_try_reserve(port, t, cost, &bucket, &grant_ps):
         return max_i64(grant_ps, t)
@@ -273,31 +273,31 @@ cdef inline int64_t port_pass_counted(MemorySystem* m, Queue queue, Port* port, 
 
 
 cdef inline int64_t device_fetch(MemorySystem* m, const DeviceLocation* location, int bursts, int64_t t) noexcept nogil:
-    """`dram_read`, with the wait counted: what it takes longer than an open row of an idle channel does."""
+    """`dram_read`; counts the wait, which is the latency beyond that of a row hit on an idle channel."""
     cdef DeviceLocation copy
     if unlikely(m.generic_reads):
-        copy = location[0]      # so that the compiler need not keep `location` itself in memory
+        copy = location[0]      # so that the compiler can keep `location` in registers
         return device_fetch_generic(m, &copy, bursts, t)
     return banked_read(&m.dram, location, bursts, t + m.dram.before_ps) + m.dram.after_ps
 
 
 cdef inline int64_t device_read(MemorySystem* m, const DeviceLocation* location, int bursts, Traffic kind,
                                 int64_t t) noexcept nogil:
-    """`device_fetch`, with the bursts counted."""
+    """`device_fetch`; counts the bursts."""
     location.channel.moved[<int>kind] += bursts
     return device_fetch(m, location, bursts, t)
 
 
 cdef inline int64_t device_write(MemorySystem* m, const DeviceLocation* location, int bursts, Traffic kind,
                                  int64_t t) noexcept nogil:
-    """`dram_write`, with the wait counted."""
+    """`dram_write`; counts the wait."""
     cdef int64_t accepted_ps = dram_write(&m.dram, location, bursts, kind, t)
     count_wait(m, DRAM_WRITE, accepted_ps - t)
     return accepted_ps
 
 
 cdef inline int mshrs_init(Arena* arena, Mshrs* mshrs, uint32_t n) except -1:
-    """Makes `n` MSHRs, all free."""
+    """Creates `n` free MSHRs."""
     mshrs.free_ps = <int64_t*>arena_zeroed(arena, n, sizeof(int64_t))
     mshrs.end = mshrs.free_ps + n
     mshrs.next = mshrs.free_ps
@@ -305,14 +305,14 @@ cdef inline int mshrs_init(Arena* arena, Mshrs* mshrs, uint32_t n) except -1:
 
 
 cdef inline int64_t* mshr_pop(Mshrs* mshrs) noexcept nogil:
-    """Takes the next MSHR: when it comes free, to be replaced by when it will."""
+    """Takes the next MSHR. Points to the time at which it comes free; the caller stores the new time."""
     cdef int64_t* accepted_ps = mshrs.next
     mshrs.next = accepted_ps + 1 if accepted_ps + 1 != mshrs.end else mshrs.free_ps
     return accepted_ps
 
 
 cdef inline int64_t* mshr_pop_earlier(Mshrs* mshrs) noexcept nogil:
-    """`mshr_pop`, after the next MSHR and the one after it have changed places where the latter comes free first."""
+    """`mshr_pop` of the one that comes free first among the next two MSHRs."""
     cdef int64_t* accepted_ps = mshr_pop(mshrs)
     cdef int64_t free_ps = accepted_ps[0]
     if mshrs.next[0] < free_ps:
@@ -322,7 +322,7 @@ cdef inline int64_t* mshr_pop_earlier(Mshrs* mshrs) noexcept nogil:
 
 
 cdef inline AllocationState* allocation_of(MemorySystem* m, uint32_t entry) noexcept nogil:
-    """The live region that holds an entry: often the one that held the last."""
+    """The live allocation that contains an entry; often that of the last lookup."""
     cdef AllocationState* allocation = m.last_allocation
     if entry - allocation.first_entry >= allocation.entries:
         allocation = m.allocations - 1 + m.allocation_of_page[entry >> 6]
@@ -333,7 +333,7 @@ cdef inline AllocationState* allocation_of(MemorySystem* m, uint32_t entry) noex
 
 
 cdef inline int64_t link_bytes(const Link* link, int64_t payload) noexcept nogil:
-    """Payload and the headers of its packets."""
+    """Bytes on the link: payload and packet headers."""
     return payload + (payload + link.packet_bytes - 1) / link.packet_bytes * link.header_bytes
 
 
@@ -342,7 +342,7 @@ cdef inline int64_t link_cost(const Link* link, int64_t total) noexcept nogil:
 
 
 cdef inline int64_t link_read(MemorySystem* m, int64_t payload, Traffic kind, int64_t t) noexcept nogil:
-    """When `payload` bytes from the far side are at the L2 slice that asked at `t`."""
+    """Reads `payload` bytes behind the link for an L2 slice, at `t`; returns their arrival there."""
     cdef int64_t total = link_bytes(&m.link, payload)
     cdef int64_t cost = link_cost(&m.link, total)
     m.count.link_read[<int>kind] += payload
@@ -351,7 +351,7 @@ cdef inline int64_t link_read(MemorySystem* m, int64_t payload, Traffic kind, in
 
 
 cdef inline int64_t link_write(MemorySystem* m, int64_t payload, Traffic kind, int64_t t) noexcept nogil:
-    """Posts `payload` bytes to the far side at `t`; returns when the link takes them."""
+    """Posts a write of `payload` bytes behind the link at `t`; returns the time at which the link accepts them."""
     cdef int64_t total = link_bytes(&m.link, payload)
     m.count.link_write[<int>kind] += payload
     m.link.write_bytes += total
@@ -359,13 +359,13 @@ cdef inline int64_t link_write(MemorySystem* m, int64_t payload, Traffic kind, i
 
 
 cdef inline uint8_t* l2_class(const MemorySystem* m, const CacheSet* set, int64_t way) noexcept nogil:
-    """Where the size class is kept that the last store to a line gives its entry."""
-    return m.l2_classes + ((<char*>set.tags - m.l2.set_data) >> 4) + way        # a way takes 16 B of its row
+    """The size class of a line's entry after the last store to the line."""
+    return m.l2_classes + ((<char*>set.tags - m.l2.set_data) >> 4) + way        # a way takes 16 B of its set
 
 
 cdef inline int64_t evict_line(MemorySystem* m, Slice* slice, uint32_t entry, const CacheSet* set, int64_t way,
                                int64_t t) noexcept nogil:
-    """Lets the scheme write back the dirty sectors of a way's line, of `entry`; returns when the way is free."""
+    """Writes back the dirty sectors of a way that holds `entry`, by the scheme; returns the time at which the way is free."""
     cdef Line line = set.lines[way]
     cdef unsigned int dirty = line >> DIRTY & 15
     if not dirty:
@@ -375,14 +375,14 @@ cdef inline int64_t evict_line(MemorySystem* m, Slice* slice, uint32_t entry, co
 
 
 cdef inline void l2_prefetch(const MemorySystem* m, const LineLocation* at) noexcept nogil:
-    """Prefetches what an access to a line will need into the CPU's cache."""
+    """Prefetches the L2 set and the size class of a line into the CPU's cache."""
     cache_prefetch(&m.l2, at.l2_set)
     prefetch(m.entry_classes + at.entry)
 
 
 cdef inline int64_t l2_way(MemorySystem* m, Slice* slice, uint32_t entry, const CacheSet* set, unsigned int* line,
                            int64_t* t) noexcept nogil:
-    """The way for an entry's line and what it holds of it, after evicting one where there is none; `t` becomes when it is free."""
+    """The way of an entry's line, evicted if the line misses; `line` becomes its state, `t` the time at which the way is free."""
     cdef int64_t way = cache_find(&m.l2, set, entry)
     cdef uint32_t evicted_entry
     m.count.l2_lines += 1
@@ -398,13 +398,13 @@ cdef inline int64_t l2_way(MemorySystem* m, Slice* slice, uint32_t entry, const 
 
 
 cdef inline unsigned int pair_partners(unsigned int sectors) noexcept nogil:
-    """The other sector of each sector's aligned pair."""
+    """The other sectors of the aligned pairs that contain `sectors`."""
     return (sectors & 5) << 1 | (sectors & 10) >> 1
 
 
 cdef inline int64_t l2_fetch(MemorySystem* m, Slice* slice, const LineLocation* at, unsigned int* line, int64_t* ready_ps,
                              unsigned int missing, int64_t t) noexcept nogil:
-    """Fetches a line's missing sectors through the scheme; returns when they can be used."""
+    """Fills missing sectors of a line, by the scheme; returns their arrival."""
     cdef int64_t* mshr = mshr_pop(&slice.mshrs)
     cdef int64_t done, begin = t
     cdef unsigned int filled = missing
@@ -418,7 +418,7 @@ cdef inline int64_t l2_fetch(MemorySystem* m, Slice* slice, const LineLocation* 
     mshr[0] = done
     filled &= ~line[0]
     m.count.fill_sectors += sector_count(filled)
-    # The bytes of earlier stores are merged.
+    # The fill merges partially written sectors.
     line[0] = mark_pending(line[0] & ~(filled << PARTIAL), ready_ps, filled, t, done)
     histogram_add(m.count.memory_histogram, done - t)
     return done
@@ -428,12 +428,12 @@ cdef int64_t l2_clean_set(MemorySystem* m, Slice* slice, const CacheSet* set, in
 
 
 cdef inline int64_t dirty_store_pass(MemorySystem* m, Slice* slice, unsigned int rewritten, int64_t t) noexcept nogil:
-    """When a store's sectors that are dirty already have passed their slice, which takes longer for them."""
+    """Delays a store for its sectors that are already dirty; returns the time at which they have passed the slice's port."""
     return port_pass_counted(m, SLICE_PORT, &slice.port, t, sector_count(rewritten) * m.dirty_store_cost) if rewritten else t
 
 
 cdef inline int64_t request_arrival(MemorySystem* m, SmPorts* sm, Slice* slice, int n, int requests, int64_t t) noexcept nogil:
-    """A line's request, of `n` sectors at its slice, `requests` of them sent by the SM; returns when its turn comes there."""
+    """Sends a request for a line: `requests` sectors through the SM's port, `n` through the slice's. Returns its start there."""
     if unlikely(slice.request_reservations != NULL):
         m.last_slice_ps = send_requests(m, sm, slice, n, t) + m.request_ps
         return m.last_slice_ps
@@ -444,7 +444,7 @@ cdef inline int64_t request_arrival(MemorySystem* m, SmPorts* sm, Slice* slice, 
 
 cdef inline int64_t home_slice_load(MemorySystem* m, const LineLocation* at, unsigned int requested, bint for_atomic,
                               int64_t t) noexcept nogil:
-    """A load's or atomic's sectors of a line, past the slice's port at `t`; returns when the slice has the last of them."""
+    """Loads sectors of a line for a load or atomic that passes the slice's port at `t`; returns the arrival of the last one."""
     cdef int n = sector_count(requested)
     cdef int64_t way, data, arrival = t
     cdef unsigned int line, present, missing, in_flight
@@ -478,7 +478,7 @@ cdef inline int64_t home_slice_load(MemorySystem* m, const LineLocation* at, uns
 
 cdef inline int64_t l2_load(MemorySystem* m, SmPorts* sm, const LineLocation* at, unsigned int requested, bint for_atomic,
                             int64_t t) noexcept nogil:
-    """A load's or atomic's sectors of a line, asked for by an SM at `t`; returns when the last of them is usable there."""
+    """Loads sectors of a line for a load or atomic of an SM at `t`; returns the time at which the SM can use the last one."""
     cdef int n = sector_count(requested)
     cdef int64_t data, evicted_entry
     cdef Slice* slice = &m.slices[at.slice]
@@ -501,7 +501,7 @@ cdef inline int64_t l2_load(MemorySystem* m, SmPorts* sm, const LineLocation* at
 
 cdef inline int64_t l2_store(MemorySystem* m, SmPorts* sm, const LineLocation* at, unsigned int written, unsigned int fully_written,
                              int64_t t) noexcept nogil:
-    """A store's sectors of a line; returns when the SM hears that the L2 has them."""
+    """Stores sectors of a line; returns the arrival of the acknowledgement at the SM."""
     cdef int n = sector_count(written)
     cdef int64_t way, arrival, extra_ps = 0
     cdef unsigned int line, partial

@@ -1,4 +1,4 @@
-"""Set-up of the memory system."""
+"""Set-up of the memory system, input queues of the crossbar, and rare operations."""
 from buddysim.replay.engine.arena cimport arena_zeroed
 from buddysim.replay.engine.cache cimport cache_empty_way, cache_init
 from buddysim.replay.engine.reservation_table cimport table_init, reserve_first_free, slot_at, slot_grid
@@ -17,16 +17,17 @@ cdef extern from *:
     int bits_set "__builtin_popcountll"(unsigned long long x) noexcept nogil
 
 
-cdef inline int64_t reserve_sector_slot(const MemorySystem* m, const SlotGrid* grid, ReservationTable* table, int64_t t) noexcept nogil:
-    """Takes the first free slot from `t` on; returns when it begins, at the earliest `t`."""
+cdef inline int64_t reserve_sector_slot(const MemorySystem* m, const SlotGrid* grid, ReservationTable* table,
+                                        int64_t t) noexcept nogil:
+    """Reserves the first free slot from `t` on; returns its start, not before `t`."""
     return max_i64(t, grid.slot_ps * reserve_first_free(grid, table, m.now_ps, slot_at(grid, t)))
 
 
 cdef inline int64_t earliest_request_time(const MemorySystem* m, SmPorts* sm, const Slice* slice, int64_t t) noexcept nogil:
-    """From when on a request that is at the head of its SM's queue at `t` may leave for a slice.
+    """Earliest time at which a request, at the head of its SM's queue at `t`, may leave for a slice.
 
-    Requests that follow each other there are a run. One that begins while requests of another SM are booked there takes turns: it
-    leaves every other slot to others.
+    Consecutive requests of an SM to one slice are a run. A run that begins while requests of other SMs are reserved there leaves
+    every other arbitration slot to them.
     """
     cdef int number = <int>(slice - m.slices) + 1
     if sm.last_slice == number and sm.next_request_ps >= t:
@@ -39,7 +40,7 @@ cdef inline int64_t earliest_request_time(const MemorySystem* m, SmPorts* sm, co
 
 
 cdef inline void record_request(const MemorySystem* m, SmPorts* sm, Slice* slice, int64_t departure_ps) noexcept nogil:
-    """A request of an SM leaves for a slice at `departure_ps`."""
+    """Records that a request of an SM leaves for a slice at `departure_ps`."""
     cdef int number = <int>(sm - m.sms) + 1
     cdef int64_t until = departure_ps + m.slice_grid.slot_ps
     sm.next_request_ps = departure_ps + sm.slots_per_request * m.slice_grid.slot_ps
@@ -52,10 +53,10 @@ cdef inline void record_request(const MemorySystem* m, SmPorts* sm, Slice* slice
 
 
 cdef int64_t send_requests(MemorySystem* m, SmPorts* sm, Slice* slice, int requests, int64_t t) noexcept nogil:
-    """Sends a line's requests, a sector each, to a slice, through their SM's queue, which they reach at `t`.
+    """Sends the requests of a line, one per sector, to a slice through their SM's input queue, which they reach at `t`.
 
-    The one at the head leaves when those before it have left and its slice takes it; those behind it wait, wherever they go.
-    Returns when the last one leaves, less what it is behind the first where none waits.
+    A request leaves after those before it, when its slice accepts it; it blocks all requests behind it (head-of-line blocking).
+    Returns the time at which the last one leaves, less its distance from the first one in an idle queue.
     """
     cdef int64_t departure_ps = t
     for _ in range(requests):
@@ -72,9 +73,9 @@ cdef int64_t send_requests(MemorySystem* m, SmPorts* sm, Slice* slice, int reque
 
 
 cdef int64_t send_replies(MemorySystem* m, SmPorts* sm, Slice* slice, int replies, int64_t t) noexcept nogil:
-    """Sends replies, a sector each, that a slice has at `t` to an SM; returns when the last one leaves.
+    """Sends the replies of a slice at `t`, one per sector, to an SM; returns the time at which the last one leaves.
 
-    In a slot one leaves a slice and one reaches an SM. Replies are booked out of order, so none holds up those behind it.
+    In each slot, one reply leaves a slice and one arrives at an SM. Replies reserve slots out of order: none blocks another.
     """
     cdef int64_t departure_ps = t
     for _ in range(replies):
@@ -85,9 +86,9 @@ cdef int64_t send_replies(MemorySystem* m, SmPorts* sm, Slice* slice, int replie
 
 cdef object memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, dict n, allocations, entry_classes, bint sized,
                         bint has_metadata):
-    """An empty memory system; returns what is to be kept as long as it.
+    """Sets up an empty memory system; returns an object that must live as long as it.
 
-    `n`, `allocations` and `entry_classes` are those of `ReplayEngine`; the system points into the last one.
+    `n`, `allocations` and `entry_classes` are the arguments of `ReplayEngine`; the memory system points into the last one.
     """
     cdef uint8_t[::1] classes = entry_classes
     m.n_entries = classes.shape[0]
@@ -113,7 +114,7 @@ cdef int crossbar_and_l2_init(Arena* arena, MemorySystem* m, dict n) except -1:
     m.sms = <SmPorts*>arena_zeroed(arena, n["sms"], sizeof(SmPorts))
     m.fetch_pairs, m.max_dirty_sectors = n["l2_fetch_pairs"], n["l2_max_dirty_sectors"]
     m.queue_sector_ps, m.interleave_requesters = n["queue_sector_ps"], n["interleave_requesters"]
-    m.slice_grid = slot_grid(n["slice_sector_ps"], 0, <int64_t>1 << 62)      # never refreshed
+    m.slice_grid = slot_grid(n["slice_sector_ps"], 0, <int64_t>1 << 62)      # no refresh
     m.reply_grid = slot_grid(n["reply_sector_ps"], 0, <int64_t>1 << 62)
     if n["crossbar_input_queued"]:
         for i in range(<int>n["sms"]):
@@ -138,7 +139,7 @@ cdef int crossbar_and_l2_init(Arena* arena, MemorySystem* m, dict n) except -1:
 
 
 cdef int hash_init(MemorySystem* m, dict n) except -1:
-    """The remainders of a polynomial hash of slices."""
+    """Tabulates the remainders of `polynomial_slice`."""
     cdef int byte, value
     cdef int64_t group
     m.polynomial_hash = n["slice_polynomial"] != 0
@@ -152,7 +153,7 @@ cdef int hash_init(MemorySystem* m, dict n) except -1:
 
 
 cdef uint8_t polynomial_remainder(int64_t group, int64_t slices, int64_t polynomial) noexcept:
-    """Remainder of the polynomial `group` x `slices` by `polynomial`, over GF(2); bit i of each is its coefficient of x^i."""
+    """Remainder of the polynomial `group` x `slices` divided by `polynomial`, over GF(2); bit i is the coefficient of x^i."""
     cdef int64_t remainder = group * slices
     cdef int bit
     for bit in range(46, -1, -1):
@@ -162,7 +163,7 @@ cdef uint8_t polynomial_remainder(int64_t group, int64_t slices, int64_t polynom
 
 
 cdef int compression_init(Arena* arena, MemorySystem* m, dict n) except -1:
-    """(De)compressors and the metadata cache."""
+    """Sets up the compressors and the metadata cache."""
     m.compressor_ps, m.compressor_cost = n["compressor_ps"], n["compressor_cost"]
     m.speculate_on_miss, m.speculate_on_pending = n["speculate_on_miss"], n["speculate_on_pending"]
     m.cancel_misspeculated = n["cancel_misspeculated"]
@@ -181,7 +182,7 @@ cdef int compression_init(Arena* arena, MemorySystem* m, dict n) except -1:
 
 
 cdef void addresses_init(MemorySystem* m, const SectorCache* l1, dict n, bint has_metadata):
-    """What finding a line's location needs, one line at a time (`locate`) and eight (`locations`)."""
+    """Sets up the address map, for one line (`address_map`) and for eight (`address_map_simd`)."""
     cdef LocationRules* rules = &m.rules
     m.stripe_entries, m.row_stripe_entries = divisor(n["dram_pseudo"]), divisor(n["row_stripe_entries"])
     m.bank_groups, m.banks_of_group = n["dram_bank_groups"], divisor(n["dram_banks"] // n["dram_bank_groups"])
@@ -199,9 +200,9 @@ cdef void addresses_init(MemorySystem* m, const SectorCache* l1, dict n, bint ha
 
 
 cdef int64_t l2_clean_set(MemorySystem* m, Slice* slice, const CacheSet* set, int64_t t) noexcept nogil:
-    """Writes a set's dirty lines back, the least recently used first, while more sectors are dirty than may be.
+    """Writes back dirty lines of a set, least recently used first, while it has more than `max_dirty_sectors`.
 
-    They stay, clean. Returns when the last of them has been taken.
+    The lines stay, clean. Returns the time at which memory has accepted the last one.
     """
     cdef int position, dirty = 0
     cdef int64_t way
@@ -221,44 +222,44 @@ cdef int64_t l2_clean_set(MemorySystem* m, Slice* slice, const CacheSet* set, in
 
 
 cdef void count_waits_in(MemorySystem* m, int64_t* waits) noexcept:
-    """Has waits counted in `waits`, or none if it is NULL."""
+    """Counts waits in `waits`; NULL: does not count them."""
     m.waits = waits
     m.generic_reads = waits != NULL or not m.dram.banked
 
 
 cdef int64_t port_wait_counted(MemorySystem* m, Queue queue, Port* port, int64_t bucket, int64_t t, int64_t cost) noexcept nogil:
-    """`port_pass_counted` where the port has no room at once, or where waits are counted."""
+    """`port_pass_counted` for a port whose bucket is full, or if waits are counted."""
     cdef int64_t grant_ps = port_wait(port, &m.now_ps, bucket, t, cost)
     if m.waits != NULL:
-        port.end = 0            # the next request comes here too, as the first one did
+        port.end = 0            # so that the next request is counted here, too
         count_wait(m, queue, grant_ps - t)
     return grant_ps
 
 
 cdef int64_t device_fetch_generic(MemorySystem* m, const DeviceLocation* location, int bursts, int64_t t) noexcept nogil:
-    """`device_fetch` where waits are counted, or where device memory is `simple`."""
+    """`device_fetch` if waits are counted, or with dram.model = "simple"."""
     cdef int64_t done = dram_read(&m.dram, location, bursts, t)
     count_wait(m, DRAM_READ, max_i64(0, done - t - dram_idle_ps(&m.dram, bursts)))
     return done
 
 
 cdef int64_t invalidate_lines(MemorySystem* m, uint32_t first_entry, uint32_t entries) noexcept nogil:
-    """A page of entries leaves device memory: their lines leave the L1s, and the L2 but for those of host memory.
+    """Invalidates the lines of an evicted page in the L1s and the L2, except those of host memory.
 
-    Dirty sectors are written back with what the scheme moves; returns how many.
+    The scheme's own transfer of the page includes their dirty sectors; returns the number of those.
     """
     cdef int64_t way, before = m.count.writeback_sectors
     cdef uint32_t entry, set_offset
-    cdef CacheLocation spot
+    cdef CacheLocation cache_location
     cdef CacheSet set
     cdef AllocationState* allocation
     cdef unsigned int dirty
     for entry in range(first_entry, first_entry + entries):
-        l2_location(m, entry, &spot)
-        set = cache_set(&m.l2, spot.set_offset)
+        l2_location(m, entry, &cache_location)
+        set = cache_set(&m.l2, cache_location.set_offset)
         way = cache_find(&m.l2, &set, entry)
-        if m.partitions > 1 and has_replica(m, &spot, entry) and allocation_of(m, entry).placement != HOST:
-            invalidate_replicas(m, &spot, entry, 15)
+        if m.partitions > 1 and has_replica(m, &cache_location, entry) and allocation_of(m, entry).placement != HOST:
+            invalidate_replicas(m, &cache_location, entry, 15)
         if way >= 0:
             allocation = allocation_of(m, entry)
             if allocation.placement == HOST:
@@ -277,7 +278,7 @@ cdef int64_t invalidate_lines(MemorySystem* m, uint32_t first_entry, uint32_t en
 
 
 cdef int64_t l2_dirty_sectors(const MemorySystem* m) noexcept nogil:
-    """Dirty sectors that the L2 holds."""
+    """Number of dirty sectors in the L2."""
     cdef int64_t set_offset, total = 0
     cdef uint32_t way
     for set_offset in range(<int64_t>m.l2.units * m.l2.sets.by):

@@ -1,8 +1,8 @@
-"""An L2 in partitions: an SM reads through its own, which keeps what it reads of the others' lines.
+"""A partitioned L2: an SM reads through its local partition, which holds replicas of remote lines.
 
-A line's *home* is the slice that has its memory behind it; it alone holds dirty sectors. Each other partition has a slice in the
-same place, which may hold a clean *copy*, in the same set. Loads look there first; stores and atomics go to the home, and what they
-touch leaves all copies.
+The *home slice* of a line is the one in front of its memory; only it holds dirty sectors. In each other partition, the slice
+with the same index may hold a clean *replica*, in the same set. Loads look up the local partition first. Stores and atomics
+access the home slice and invalidate their sectors in all replicas.
 """
 from libc.stdint cimport int64_t, uint32_t
 

@@ -1,4 +1,4 @@
-"""What a partitioned L2 does besides."""
+"""Accesses to a partitioned L2."""
 from libc.stdint cimport int64_t, uint32_t
 
 from buddysim.replay.engine.cache cimport (
@@ -16,7 +16,7 @@ from buddysim.replay.engine.memory cimport (
 
 
 cdef int partitions_init(MemorySystem* m, dict n) except -1:
-    """From the machine's numbers (`parameters.engine_numbers`)."""
+    """Sets up the partitions of a machine (`parameters.engine_numbers`)."""
     m.partitions, m.remote_latency_ps = n["l2_partitions"], n["remote_latency_ps"]
     m.partition_sms = (<uint32_t>n["sms"] + m.partitions - 1) / m.partitions
     m.partition_slices = divisor(<int>n["slices"] // <int>n["l2_partitions"])
@@ -26,23 +26,25 @@ cdef int partitions_init(MemorySystem* m, dict n) except -1:
 
 
 cdef uint32_t partition_of(const MemorySystem* m, const SmPorts* sm) noexcept nogil:
-    """An SM's own partition."""
+    """The local partition of an SM."""
     return <uint32_t>(sm - m.sms) / m.partition_sms
 
 
-cdef void replica_location(const MemorySystem* m, uint32_t slice, uint32_t set_offset, uint32_t partition, CacheLocation* spot) noexcept nogil:
-    """Where a partition would hold a copy of the line whose home is `slice` and `set_offset`."""
+cdef void replica_location(const MemorySystem* m, uint32_t slice, uint32_t set_offset, uint32_t partition,
+                           CacheLocation* cache_location) noexcept nogil:
+    """Location of a replica in a partition, for the line whose home is `slice` and `set_offset`."""
     cdef uint32_t home = divide(m.partition_slices, slice)
-    spot.slice = slice + (partition - home) * m.partition_slices.by
-    spot.set_offset = set_offset + (spot.slice - slice) * m.l2.sets.by * m.l2.set_bytes
+    cache_location.slice = slice + (partition - home) * m.partition_slices.by
+    cache_location.set_offset = set_offset + (cache_location.slice - slice) * m.l2.sets.by * m.l2.set_bytes
 
 
 cdef int64_t partitioned_load(MemorySystem* m, const SmPorts* sm, const LineLocation* at, unsigned int requested, bint for_atomic,
                        int64_t t) noexcept nogil:
-    """A load's or atomic's sectors of a line, on their way to a slice at `t`; returns when the SM's own partition has the last."""
+    """Sectors for a load or atomic that leaves the crossbar at `t`; returns their arrival in the local partition."""
     cdef uint32_t own_partition = partition_of(m, sm)
     cdef bint is_remote = divide(m.partition_slices, at.slice) != own_partition
-    cdef int64_t request_ps = m.remote_latency_ps >> 1 if is_remote else 0, return_ps = m.remote_latency_ps - request_ps if is_remote else 0
+    cdef int64_t request_ps = m.remote_latency_ps >> 1 if is_remote else 0
+    cdef int64_t return_ps = m.remote_latency_ps - request_ps if is_remote else 0
     cdef CacheLocation home
     if is_remote and not for_atomic:
         return load_through_replica(m, at, requested, own_partition, t)
@@ -57,21 +59,21 @@ cdef int64_t partitioned_load(MemorySystem* m, const SmPorts* sm, const LineLoca
 
 cdef int64_t load_through_replica(MemorySystem* m, const LineLocation* at, unsigned int requested, uint32_t partition,
                                int64_t t) noexcept nogil:
-    """A load through a partition that is not the line's home, and keeps what it gets from there."""
+    """Loads through the local partition, where the home slice is remote; the sectors stay there as a replica."""
     cdef int64_t request_ps = m.remote_latency_ps >> 1, return_ps = m.remote_latency_ps - request_ps, way, data, done
     cdef int64_t* mshr
     cdef int64_t* ready_ps
     cdef unsigned int line = 0, present, missing, in_flight
     cdef uint32_t evicted_entry
-    cdef CacheLocation spot
+    cdef CacheLocation cache_location
     cdef Slice* local_slice
     cdef CacheSet set
-    replica_location(m, at.slice, at.l2_set, partition, &spot)
-    local_slice = &m.slices[spot.slice]
+    replica_location(m, at.slice, at.l2_set, partition, &cache_location)
+    local_slice = &m.slices[cache_location.slice]
     t = port_pass_counted(m, SLICE_PORT, &local_slice.port, t, sector_count(requested) * m.slice_cost)
     if m.on_access != NULL:
         t = m.on_access(m, at.entry, t)
-    set = cache_set(&m.l2, spot.set_offset)
+    set = cache_set(&m.l2, cache_location.set_offset)
     way = cache_find(&m.l2, &set, at.entry)
     if way >= 0:
         cache_touch(&m.l2, &set, way)
@@ -103,7 +105,7 @@ cdef int64_t load_through_replica(MemorySystem* m, const LineLocation* at, unsig
 
 
 cdef int64_t remote_store_delay(MemorySystem* m, const SmPorts* sm, const LineLocation* at, unsigned int written) noexcept nogil:
-    """What a store takes longer, there and back; its sectors leave all copies."""
+    """Added latency of a store, both directions together; invalidates its sectors in all replicas."""
     cdef CacheLocation home
     home.slice, home.set_offset = at.slice, at.l2_set
     invalidate_replicas(m, &home, at.entry, written)
@@ -111,36 +113,37 @@ cdef int64_t remote_store_delay(MemorySystem* m, const SmPorts* sm, const LineLo
 
 
 cdef bint has_replica(const MemorySystem* m, const CacheLocation* home, uint32_t entry) noexcept nogil:
-    """Does another partition than its home hold an entry?"""
+    """Whether a partition other than the home holds a replica of an entry."""
     cdef uint32_t partition, own_partition = divide(m.partition_slices, home.slice)
-    cdef CacheLocation spot
+    cdef CacheLocation cache_location
     cdef CacheSet set
     for partition in range(m.partitions):
         if partition != own_partition:
-            replica_location(m, home.slice, home.set_offset, partition, &spot)
-            set = cache_set(&m.l2, spot.set_offset)
+            replica_location(m, home.slice, home.set_offset, partition, &cache_location)
+            set = cache_set(&m.l2, cache_location.set_offset)
             if cache_find(&m.l2, &set, entry) >= 0:
                 return True
     return False
 
 
-cdef void invalidate_replicas(const MemorySystem* m, const CacheLocation* home, uint32_t entry, unsigned int sectors) noexcept nogil:
-    """Sectors of an entry are no longer valid in the copies of other partitions than its home."""
+cdef void invalidate_replicas(const MemorySystem* m, const CacheLocation* home, uint32_t entry,
+                              unsigned int sectors) noexcept nogil:
+    """Invalidates sectors of an entry in all replicas."""
     cdef uint32_t partition, own_partition = divide(m.partition_slices, home.slice)
     cdef int64_t way
-    cdef CacheLocation spot
+    cdef CacheLocation cache_location
     cdef CacheSet set
     for partition in range(m.partitions):
         if partition != own_partition:
-            replica_location(m, home.slice, home.set_offset, partition, &spot)
-            set = cache_set(&m.l2, spot.set_offset)
+            replica_location(m, home.slice, home.set_offset, partition, &cache_location)
+            set = cache_set(&m.l2, cache_location.set_offset)
             way = cache_find(&m.l2, &set, entry)
             if way >= 0:
                 invalidate_sectors(m, &set, way, sectors)
 
 
 cdef int invalidate_sectors(const MemorySystem* m, const CacheSet* set, int64_t way, unsigned int sectors) noexcept nogil:
-    """Makes a line's sectors invalid; nothing is written back. Returns how many of them were dirty."""
+    """Invalidates sectors of a line; nothing is written back. Returns the number of dirty ones."""
     cdef unsigned int line = set.lines[way], dropped
     dropped = sectors | sectors << DIRTY | sectors << PARTIAL | sectors << PENDING
     set.lines[way] = <Line>(line & ~dropped)

@@ -1,11 +1,11 @@
-"""A port with a bandwidth: crossbar, L2 slice, (de)compressor, link, and the channels of `simple` device memory.
+"""A port with a bandwidth: crossbar, L2 slice, compressor, link, and the channels of `simple` device memory.
 
-Requests reach a port out of order (one has waited for an MSHR or for metadata, the next has not), so a port keeps its use in
-buckets of time, 65.5 ns each, up to 33 us ahead: a request takes what is left of the bucket that it arrives in and then of
-the following ones. So a port never carries more than its bandwidth, one that idles delays nobody, and a late request does not
-block an early one that happens to be simulated after it.
+Requests reach a port out of order, as only some have waited for an MSHR or for metadata. So a port records its use in buckets
+of time, 65.5 ns each, up to 33 us ahead. A request uses what is free in the bucket in which it arrives, and then in the
+following ones. Thus a port never exceeds its bandwidth, an idle port delays no request, and a late request does not block an
+early one that is simulated after it.
 
-Costs are in 1/1024 ps, rounded up: no port is faster than its machine file says.
+Costs are in port units of 1/1024 ps, rounded up: no port exceeds the bandwidth of the machine file.
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
@@ -28,13 +28,13 @@ cdef int64_t port_wait(Port* port, const int64_t* now, int64_t bucket, int64_t t
 
 
 cdef inline void port_prefetch(const Port* port, int64_t t) noexcept nogil:
-    """Prefetches what a request that arrives at about `t` will need into the CPU's cache."""
+    """Prefetches the bucket of a request that arrives at about `t` into the CPU's cache."""
     prefetch(port)
     prefetch(&port.used[(t >> BUCKET_BITS) & (PORT_BUCKETS - 1)])
 
 
 cdef inline bint port_try_reserve(Port* port, int64_t t, int64_t cost, int64_t* bucket, int64_t* grant_ps) noexcept nogil:
-    """Takes room in the bucket of a request that arrives at `t`, if it has room; `grant_ps`: as `port_grant_time` returns it."""
+    """Reserves `cost` in the bucket of a request that arrives at `t`, if it fits; `grant_ps` as of `port_grant_time`."""
     cdef uint32_t* used
     cdef uint64_t before
     cdef int64_t after
@@ -51,10 +51,10 @@ cdef inline bint port_try_reserve(Port* port, int64_t t, int64_t cost, int64_t* 
 
 
 cdef inline int64_t port_grant_time(Port* port, const int64_t* now, int64_t t, int64_t cost) noexcept nogil:
-    """Sends a request of `cost` (1/1024 ps, at least 1) through a port at which it arrives at `t`.
+    """Sends a request of `cost` port units, at least 1, through a port at which it arrives at `t`.
 
-    `now` is the time of the event at hand: nothing arrives earlier any more. Returns when the port has passed what came before:
-    the request's turn, or a time before `t`.
+    `now` is the time of the current event; no request arrives earlier. Returns the time at which the port grants the request;
+    it may be before `t`.
     """
     cdef int64_t bucket, grant_ps
     if port_try_reserve(port, t, cost, &bucket, &grant_ps):
@@ -63,6 +63,6 @@ cdef inline int64_t port_grant_time(Port* port, const int64_t* now, int64_t t, i
 
 
 cdef inline int64_t port_transfer(Port* port, const int64_t* now, int64_t t, int64_t cost) noexcept nogil:
-    """As `port_grant_time`, but returns when the request's turn comes, at the earliest `t`."""
+    """Sends a request through a port, as `port_grant_time`; returns the grant, not before `t`."""
     cdef int64_t grant_ps = port_grant_time(port, now, t, cost)
     return grant_ps if grant_ps > t else t

@@ -1,9 +1,9 @@
-"""What a `Port` rarely does (forgets the past, makes a request wait), and a class over one that tests compare with its twin."""
+"""Rare operations of a `Port`, and a class for tests that compare it with its reference model."""
 from libc.stdint cimport int64_t, uint32_t
 
 
 cdef void port_rebase(Port* port, int64_t base) noexcept nogil:
-    """Forgets the buckets before `base`."""
+    """Moves the window to begin at bucket `base`."""
     cdef int64_t bucket
     if base >= port.window_end:
         for bucket in range(PORT_BUCKETS):
@@ -17,7 +17,7 @@ cdef void port_rebase(Port* port, int64_t base) noexcept nogil:
 
 
 cdef int64_t port_wait(Port* port, const int64_t* now, int64_t bucket, int64_t t, int64_t cost) noexcept nogil:
-    """`port_transfer` for a request that does not fit in `bucket`, or lies beyond the buckets kept."""
+    """`port_transfer` for a request that does not fit in `bucket`, or lies beyond the window."""
     cdef int64_t grant_ps, remaining = cost
     cdef uint32_t* used
     if (now[0] >> BUCKET_BITS) + PORT_BUCKETS > port.window_end:
@@ -39,10 +39,10 @@ cdef int64_t port_wait(Port* port, const int64_t* now, int64_t bucket, int64_t t
 
 
 cdef class LonePort:
-    """One port driven request by request: the reference model is in `tests/reference/replay/`."""
+    """One port, for tests; its reference model is in `tests/reference/replay/engine/`."""
 
     cdef Port port
 
     def request(self, int64_t now_ps, int64_t t_ps, int64_t cost):
-        """Sends a request of `cost` (1/1024 ps) that arrives at `t_ps`, no earlier than `now_ps`; returns when its turn comes."""
+        """Sends a request of `cost` port units that arrives at `t_ps`, not before `now_ps`; returns its grant in ps."""
         return port_transfer(&self.port, &now_ps, t_ps, cost)

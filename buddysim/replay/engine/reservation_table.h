@@ -1,14 +1,14 @@
-/* 64 bits of a bit string from any byte on: one load, wherever the words' borders are. */
+/* 64 bits of a bit string from any byte on, with one load. */
 #ifndef BUDDYSIM_RESERVATION_TABLE_H
 #define BUDDYSIM_RESERVATION_TABLE_H
 #include <stdint.h>
 #include <string.h>
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "buddysim needs a little-endian machine: calendars are looked at byte by byte"
+#error "buddysim needs a little-endian machine: it reads reservation tables byte by byte"
 #endif
 
-/* Bit i of these is bit `bit` - `bit` % 8 + i of the string. */
+/* Bit i of the result is bit `bit` - `bit` % 8 + i of the string. */
 static inline uint64_t bits_around(const uint64_t *string, uint64_t bit)
 {
     uint64_t bits;
@@ -16,7 +16,7 @@ static inline uint64_t bits_around(const uint64_t *string, uint64_t bit)
     return bits;
 }
 
-/* Writes them back. */
+/* Writes the bits back. */
 static inline void set_bits_around(uint64_t *string, uint64_t bit, uint64_t bits)
 {
     memcpy((char *)string + (bit >> 3), &bits, sizeof bits);

@@ -1,9 +1,9 @@
-"""A calendar: time in slots of equal length, each taken by one user, in any order of time.
+"""A reservation table: time in slots of equal length, each reserved by one user, in any order of time.
 
-A pseudo-channel has two: of its data bus (a slot per burst of 32 B) and of its activations (a slot per activation that the rate
-allows). So neither ever carries more than its rate, whatever the order in which requests are booked.
+A pseudo-channel has two: of its data bus, with a slot for each burst of 32 B, and of its activations, with a slot for each that
+the rate allows. So neither exceeds its rate, whatever the order of the requests.
 
-16,384 slots are kept; what lies before them is past. Slots of refreshes are taken from the start.
+A table covers 16,384 slots; slots before them are past. Slots of refreshes are reserved from the start.
 """
 from libc.stdint cimport int64_t, uint64_t
 
@@ -50,19 +50,19 @@ cdef void table_init(const SlotGrid* grid, ReservationTable* table) noexcept
 
 
 cdef inline int64_t slot_at(const SlotGrid* grid, int64_t t) noexcept nogil:
-    """The slot that holds `t`: t / slot_ps, exact for t < 2^64 / slot_ps (two hours, for bursts of 2.3 ns)."""
+    """The slot that contains `t`: t / slot_ps, exact for t < 2^64 / slot_ps (two hours, for bursts of 2.3 ns)."""
     return <int64_t>high_product(<uint64_t>t, grid.slots_per_ps)
 
 
 cdef inline int64_t skip_full_run(const ReservationTable* table, int64_t slot) noexcept nogil:
-    """`slot`, or the first one after the slots known to be taken, where it is one of them."""
+    """`slot`; or, if it lies in the known run of reserved slots, the slot after that run."""
     if <uint64_t>(slot - table.full_slot) < <uint64_t>table.full_slots:
         return table.full_end
     return slot
 
 
 cdef inline void extend_full_run(ReservationTable* table, int64_t slot, int64_t slots) noexcept nogil:
-    """Remembers that so many slots from `slot` on are taken; of such runs the latest is kept."""
+    """Records a run of reserved slots that begins at `slot`; extends the known run, or replaces it."""
     if slot != table.full_end:
         table.full_slot = slot
     table.full_end = slot + slots
@@ -71,21 +71,21 @@ cdef inline void extend_full_run(ReservationTable* table, int64_t slot, int64_t 
 
 cdef inline int64_t reserve_slots(const SlotGrid* grid, ReservationTable* table, int64_t now_ps, int64_t slot, int slots,
                                    int64_t spacing, int64_t* first) noexcept nogil:
-    """Takes the first free slots, the first at or after `slot`, each at least `spacing` after the one before; returns the last."""
+    """Reserves the first free slots, from `slot` on and at least `spacing` apart; returns the last one."""
     cdef int64_t begin = skip_full_run(table, slot)
     cdef uint64_t bit = begin & (TABLE_SLOTS - 1)
     cdef uint64_t before, after, reserved
     if unlikely(bit > TABLE_SLOTS - 64 or <uint64_t>(begin - table.base_slot) >= TABLE_SLOTS - 64):
         return search_slots(grid, table, now_ps, slot, slots, spacing, first)
     before = bits_around(table.bits, bit)
-    after = before | before + (<uint64_t>1 << (bit & 7))    # the sum carries to the first free slot
+    after = before | before + (<uint64_t>1 << (bit & 7))    # the carry stops at the first free slot
     reserved = after ^ before
     first[0] = (begin & ~<int64_t>7) + count_trailing_zeros(reserved)
     for _ in range(1, slots):
         before = after
         after |= after + (reserved << spacing)
         reserved = after ^ before
-    if unlikely(not reserved):                                 # none was free, or not so many
+    if unlikely(not reserved):                                 # too few free slots
         return search_slots(grid, table, now_ps, slot, slots, spacing, first)
     set_bits_around(table.bits, bit, after)
     slot = (begin & ~<int64_t>7) + count_trailing_zeros(reserved)
@@ -94,6 +94,6 @@ cdef inline int64_t reserve_slots(const SlotGrid* grid, ReservationTable* table,
 
 
 cdef inline int64_t reserve_first_free(const SlotGrid* grid, ReservationTable* table, int64_t now_ps, int64_t slot) noexcept nogil:
-    """Takes the first free slot at or after `slot`."""
+    """Reserves the first free slot, from `slot` on."""
     cdef int64_t first
     return reserve_slots(grid, table, now_ps, slot, 1, 1, &first)

@@ -1,11 +1,11 @@
-"""What a calendar rarely does (moves on, searches far, marks refreshes), and a class over one that tests compare with its twin."""
+"""Rare operations of a reservation table, and a class for tests that compare it with its reference model."""
 from libc.stdint cimport int64_t, uint64_t
 
 
 cdef void mark_refresh_slots(const SlotGrid* grid, ReservationTable* table, int64_t first, int64_t end) noexcept nogil:
-    """Takes the slots in [first, end) that refreshes need; one that runs over the end goes on at the next call."""
+    """Reserves the slots of refreshes in [first, end); the next call continues a refresh that crosses the end."""
     cdef int64_t slot, last, past = first * grid.slot_ps - grid.refresh_ps - table.next_refresh_ps
-    if past > 0:                                    # those that end before the first slot
+    if past > 0:                                    # refreshes that end before the first slot
         table.next_refresh_ps += past / grid.refresh_interval_ps * grid.refresh_interval_ps
     while table.next_refresh_ps < end * grid.slot_ps:
         slot = table.next_refresh_ps / grid.slot_ps
@@ -20,7 +20,7 @@ cdef void mark_refresh_slots(const SlotGrid* grid, ReservationTable* table, int6
 
 
 cdef void move_base_slot(const SlotGrid* grid, ReservationTable* table, int64_t base_slot) noexcept nogil:
-    """Forgets the slots before `base_slot` (of a word, the first); the space becomes the far end, its refreshes marked."""
+    """Moves the table to begin at `base_slot`, the first of a word; reserves the refreshes among the new slots."""
     cdef int64_t word, first_new = table.base_slot + TABLE_SLOTS
     if base_slot >= first_new:
         for word in range(TABLE_WORDS):
@@ -40,7 +40,7 @@ cdef void reserve_slot(ReservationTable* table, int64_t slot) noexcept nogil:
 
 
 cdef void advance_table(const SlotGrid* grid, ReservationTable* table, int64_t now_ps) noexcept nogil:
-    """Nothing will be asked for before `now_ps`: the calendar need not go further back."""
+    """Moves the table to begin at `now_ps`; no request will arrive earlier."""
     cdef int64_t base_slot = slot_at(grid, now_ps) & ~<int64_t>63
     if base_slot > table.base_slot:
         move_base_slot(grid, table, base_slot)
@@ -51,7 +51,7 @@ cdef bint table_covers(const ReservationTable* table, int64_t slot) noexcept nog
 
 
 cdef void extend_to_slot(const SlotGrid* grid, ReservationTable* table, int64_t now_ps, int64_t slot) noexcept nogil:
-    """Moves the calendar on, where need be, until it holds `slot` or one before it."""
+    """Moves the table, if necessary, so that `slot` lies before its end."""
     if slot >= table.base_slot + TABLE_SLOTS:
         advance_table(grid, table, now_ps)
     if slot >= table.base_slot + TABLE_SLOTS:
@@ -59,13 +59,13 @@ cdef void extend_to_slot(const SlotGrid* grid, ReservationTable* table, int64_t 
 
 
 cdef int64_t first_free_slot(const SlotGrid* grid, ReservationTable* table, int64_t now_ps, int64_t slot) noexcept nogil:
-    """The first free slot at or after `slot`; the calendar moves on where that lies beyond its end."""
+    """The first free slot, from `slot` on; moves the table if that slot lies beyond its end."""
     cdef int64_t free_slot, word
     cdef uint64_t open_slots
     while True:
         slot = skip_full_run(table, slot if slot > table.base_slot else table.base_slot)
         extend_to_slot(grid, table, now_ps, slot)
-        if slot >= table.base_slot:      # a write may have waited since before what the calendar has just forgotten
+        if slot >= table.base_slot:      # a write may have waited since before the new begin of the table
             break
     word = slot >> 6
     open_slots = ~table.bits[word & (TABLE_WORDS - 1)] & (~<uint64_t>0 << (slot & 63))
@@ -81,7 +81,7 @@ cdef int64_t first_free_slot(const SlotGrid* grid, ReservationTable* table, int6
 
 cdef int64_t search_slots(const SlotGrid* grid, ReservationTable* table, int64_t now_ps, int64_t slot, int slots, int64_t spacing,
                              int64_t* first) noexcept nogil:
-    """`reserve_slots`, slot after slot: where the few slots that it looks at do not suffice."""
+    """`reserve_slots`, slot after slot; for requests that do not fit in the slots that it examines."""
     slot = first[0] = first_free_slot(grid, table, now_ps, slot)
     reserve_slot(table, slot)
     for _ in range(1, slots):
@@ -91,7 +91,7 @@ cdef int64_t search_slots(const SlotGrid* grid, ReservationTable* table, int64_t
 
 
 cdef bint is_refresh_slot(const SlotGrid* grid, int64_t slot) noexcept nogil:
-    """Does a refresh take this slot?"""
+    """Whether a refresh reserves a slot."""
     cdef int64_t refresh
     if not grid.refresh_ps:
         return False
@@ -100,7 +100,7 @@ cdef bint is_refresh_slot(const SlotGrid* grid, int64_t slot) noexcept nogil:
 
 
 cdef void release_slot(const SlotGrid* grid, ReservationTable* table, int64_t slot) noexcept nogil:
-    """Frees a slot, where no refresh takes it."""
+    """Releases a slot, unless a refresh reserves it."""
     if table_covers(table, slot) and not is_refresh_slot(grid, slot):
         table.bits[(slot >> 6) & (TABLE_WORDS - 1)] &= ~(<uint64_t>1 << (slot & 63))
         if skip_full_run(table, slot) != slot:
@@ -114,7 +114,7 @@ cdef SlotGrid slot_grid(int64_t slot_ps, int64_t refresh_ps, int64_t refresh_int
 
 
 cdef void table_init(const SlotGrid* grid, ReservationTable* table) noexcept:
-    """An empty calendar in zeroed memory: nothing is taken but what refreshes take, the first of them after an interval."""
+    """Initializes a table in zeroed memory: only refreshes are reserved, the first one after an interval."""
     table.last_slot = -1
     if grid.refresh_ps:
         table.next_refresh_ps = grid.refresh_interval_ps
@@ -122,12 +122,12 @@ cdef void table_init(const SlotGrid* grid, ReservationTable* table) noexcept:
 
 
 cdef class BusReservations:
-    """The bus of one pseudo-channel without refresh, driven request by request: the reference model is in `tests/reference/replay/`.
+    """The bus of one pseudo-channel without refresh, for tests; its reference model is in `tests/reference/replay/engine/`.
 
     Parameters
     ----------
     burst_ps : length of a slot, at least 2
-    ccd_slots : slots from a burst to the next one of a request, at most 56
+    ccd_slots : slots between two bursts of a request, at most 56
     """
 
     cdef SlotGrid grid
@@ -139,7 +139,7 @@ cdef class BusReservations:
         table_init(&self.grid, &self.table)
 
     def reserve(self, int64_t now_ps, int64_t slot, int bursts):
-        """Takes slots for a request's bursts, at or after `slot`, which is no earlier than `now_ps`; returns first and last."""
+        """Reserves slots for the bursts of a request, from `slot` on (not before `now_ps`); returns the first and the last."""
         cdef int64_t first, last
         last = reserve_slots(&self.grid, &self.table, now_ps, slot, bursts, self.ccd_slots, &first)
         return first, last

@@ -1,4 +1,4 @@
-"""What a replay scheme is: what an L2 miss and a write-back do. One file in `schemes/` each."""
+"""Base class of replay schemes, each a module in `schemes/`: what an L2 miss and a write-back do."""
 from buddysim.replay.engine.arena cimport Arena
 from buddysim.replay.engine.memory cimport AccessHook, FillOp, MayCacheOp, MemorySystem, WakeHook, WritebackOp, WrittenHook
 

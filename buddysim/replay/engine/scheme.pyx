@@ -2,52 +2,52 @@
 
 
 cdef class SchemeBase:
-    """A memory configuration: what an L2 miss and a write-back do.
+    """A memory configuration: defines what an L2 miss and a write-back do.
 
-    A scheme is one file: a module with a class `Scheme` derived from this one, whose name is the module's (with ``-`` for ``_``).
-    Its `__cinit__` sets `fill` and `writeback`, and, where lines may be in memory that can't be accessed at once, `on_access`,
-    `may_cache`, `on_wake` and `on_written` (`MemorySystem` says what they are; `configure` may set them too); what it says of itself
-    are the class attributes. Its state, its parameters and its counters are in the file too:
+    A scheme is one module with a class `Scheme` derived from this one. The scheme's name is the module's, with ``-`` for ``_``.
+    `__cinit__` sets `fill` and `writeback`. If lines may lie in memory that cannot be accessed immediately, `__cinit__` or
+    `configure` also sets `on_access`, `may_cache`, `on_wake` and `on_written` (`MemorySystem` describes them). Class attributes
+    describe the scheme. Its module also has its state, parameters and counters:
 
     - parameters: `SECTION`, the machine file's section of the scheme, which `configure` converts to picoseconds;
-    - state: `prepare` takes it from the run's arena and keeps it in `m.scheme_state`, where `fill` and `writeback` find it;
-    - counters: `COUNTERS`, whose values `counters` gives. What the scheme moves for reasons of its own is counted as
+    - state: `prepare` allocates it in the run's arena and stores it in `m.scheme_state`, for `fill` and `writeback`;
+    - counters: `COUNTERS`, whose values `counters` returns. Sectors that the scheme moves for its own reasons count as
       `SCHEME_TRAFFIC`.
 
     An instance serves one run.
     """
 
-    #: One line for lists.
+    #: Description for lists, one line.
     SUMMARY = ""
-    #: Targets are applied: entries have a device part and a buddy part.
+    #: The scheme uses target ratios: entries have device sectors and buddy sectors.
     uses_targets = False
-    #: Entry sizes matter.
+    #: The scheme uses entry sizes.
     uses_sizes = False
-    #: Allocations must fit device memory, and what overflows targets the carve-out.
+    #: Allocations must fit device memory, and their buddy sectors the carve-out.
     checks_capacity = False
-    #: Every allocation lives in host memory.
+    #: All allocations lie in host memory.
     allocations_in_host_memory = False
-    #: What the scheme assumes that the other ones don't, for the result.
+    #: Assumptions of this scheme alone, for the result.
     assumptions: dict[str, str] = {}
-    #: The scheme's section of the machine file (a class derived from `buddysim.machine.section.Section`); None without one.
+    #: Section of machine files (a class derived from `buddysim.machine.section.Section`); None: no section.
     SECTION = None
-    #: The section's name in machine files; None: the scheme's name, with ``_`` for ``-``.
+    #: Name of the section in machine files; None: the scheme's name, with ``_`` for ``-``.
     SECTION_NAME: str | None = None
-    #: The scheme's counters: of each the unit and, after a colon, what it counts.
+    #: Counters of the scheme: unit, colon, definition.
     COUNTERS: dict[str, str] = {}
 
     def configure(self, machine, allocated_entries, capacity_bytes):
-        """Takes over what the scheme needs of the machine; called before the engine is built.
+        """Sets the scheme's parameters for a machine, before the engine is created.
 
         Parameters
         ----------
         machine : Machine
         allocated_entries : peak of the entries allocated in device memory
-        capacity_bytes : device memory that the scheme may use for them (`--equal-capacity`); None: as the machine's keys say
+        capacity_bytes : device memory that the scheme may use for them (`--equal-capacity`); None: the machine's keys decide
 
         Raises
         ------
-        BuddysimError : a machine that the scheme can't run on
+        BuddysimError : the scheme cannot run on the machine
         """
 
     def device_bytes(self, occupied_bytes):
@@ -55,14 +55,14 @@ cdef class SchemeBase:
 
         Parameters
         ----------
-        occupied_bytes : what all of them occupy at their peak, under their targets and with metadata
+        occupied_bytes : their size at its peak, under their targets and with metadata
         """
         return occupied_bytes
 
     cdef int prepare(self, MemorySystem* m, Arena* arena) except -1:
-        """Makes the scheme's state (`arena_zeroed`) and sets `m.scheme_state`; regions and entry sizes are there already."""
+        """Allocates the scheme's state (`arena_zeroed`) and sets `m.scheme_state`, after allocations and entry sizes are set up."""
         return 0
 
     cdef dict counters(self, const MemorySystem* m):
-        """The value of each of `COUNTERS` so far."""
+        """Values of `COUNTERS` so far."""
         return {}

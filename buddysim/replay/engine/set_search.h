@@ -1,8 +1,8 @@
-/* The innermost loops: over a set's ways.
- * SSE2 is part of x86-64; elsewhere the plain loops below compile. Both give the same answers.
- * Tags are padded to four ways or a multiple of eight with SET_EMPTY.
- * Every way is compared: which one holds a tag is no branch that a CPU could predict. Sets of 4, 8 and 16 ways, which is most of them,
- * go straight. */
+/* Search and LRU order of the ways of a set: the innermost loops.
+ * They use SSE2 on x86-64, and plain loops with equal results elsewhere.
+ * Tags are padded with SET_EMPTY to four ways or a multiple of eight.
+ * All ways are compared, because a CPU cannot predict a branch on the way that holds a tag. Sets of 4, 8 and 16 ways, which are most,
+ * need no loop. */
 #ifndef BUDDYSIM_SET_SEARCH_H
 #define BUDDYSIM_SET_SEARCH_H
 #include <stdint.h>
@@ -16,7 +16,7 @@ static const uint8_t SECTOR_COUNT[16] = {0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 
 #if defined(__SSE2__) && !defined(BUDDYSIM_NO_SIMD)
 #include <emmintrin.h>
 
-/* -1 in each of eight 16-bit fields where the way has the tag. */
+/* -1 in each of eight 16-bit fields whose way has the tag. */
 static inline __m128i eight_equal(const uint32_t *tags, __m128i target)
 {
     const __m128i *eight = (const __m128i *)tags;
@@ -24,7 +24,7 @@ static inline __m128i eight_equal(const uint32_t *tags, __m128i target)
                            _mm_cmpeq_epi32(_mm_load_si128(eight + 1), target));
 }
 
-/* A bit for each of eight, or sixteen, ways. */
+/* One bit for each of 8 or 16 ways. */
 static inline uint64_t way_bits(__m128i low, __m128i high)
 {
     return (uint64_t)_mm_movemask_epi8(_mm_packs_epi16(low, high));
@@ -45,7 +45,7 @@ static __attribute__((noinline)) int64_t set_match_any(const uint32_t *tags, int
     return -1;
 }
 
-/* The way that holds tag, or -1. */
+/* The way that holds a tag, or -1. */
 static inline int64_t set_match(const uint32_t *tags, int padded_ways, uint32_t tag)
 {
     const __m128i target = _mm_set1_epi32((int)tag);
@@ -61,7 +61,7 @@ static inline int64_t set_match(const uint32_t *tags, int padded_ways, uint32_t 
     return hits ? __builtin_ctzll(hits) : -1;
 }
 
-/* Where a way stands in an order of 16-bit numbers. */
+/* Position of a way in an order of 16-bit numbers. */
 static inline int order_find(const uint16_t *order, int way)
 {
     const __m128i target = _mm_set1_epi16((short)way);
@@ -90,8 +90,8 @@ static inline int order_find(const uint16_t *order, int way)
 }
 #endif
 
-/* Four numbers move up by one place, the first of them becomes `first`, and the last one goes: without a call of memmove, and loaded as
- * they were stored, so that a CPU forwards them. */
+/* Shifts four numbers by one: the first one becomes `first`, the last one is dropped. No call of memmove, and loads of the width of the
+ * stores, so that a CPU forwards them. */
 static inline void push_number(uint32_t *four, uint32_t first)
 {
 #if defined(__SSE2__) && !defined(BUDDYSIM_NO_SIMD)
@@ -115,8 +115,8 @@ static inline void push_time(int64_t *four, int64_t first)
 #endif
 }
 
-/* The order in which a set's ways were last used, the latest first, in two bytes a way.
- * Up to 16 ways are a nibble each of one word, from the lowest one on; what is left above them is past. More are 16-bit numbers. */
+/* The LRU order of a set, most recently used first, in two bytes per way.
+ * Up to 16 ways are nibbles of one word, from the lowest one on; bits above them are stale. More ways are 16-bit numbers. */
 #define ORDER_NIBBLES 16
 
 static inline uint64_t order_word(const char *order)
@@ -131,7 +131,7 @@ static inline void order_set_word(char *order, uint64_t word)
     memcpy(order, &word, sizeof word);
 }
 
-/* Any order of the ways, for a set that nothing has used. */
+/* Initial order of an unused set. */
 static inline void order_init(char *order, int ways)
 {
     uint64_t word = 0;
@@ -144,7 +144,7 @@ static inline void order_init(char *order, int ways)
         order_set_word(order, word);
 }
 
-/* Puts the way first that was used the longest time ago, and returns it; `oldest_bit` is 4 * (ways - 1). */
+/* Makes the least recently used way the most recently used one, and returns it; `oldest_bit` is 4 * (ways - 1). */
 static inline int64_t order_touch_oldest(char *order, int ways, int oldest_bit)
 {
     uint64_t word, oldest;
@@ -160,7 +160,7 @@ static inline int64_t order_touch_oldest(char *order, int ways, int oldest_bit)
     return (int64_t)oldest;
 }
 
-/* Puts any way first. */
+/* Makes a way the most recently used one. */
 static inline void order_touch(char *order, int ways, int64_t way)
 {
     const uint64_t ones = 0x1111111111111111u;
@@ -168,8 +168,8 @@ static inline void order_touch(char *order, int ways, int64_t way)
     if (ways <= ORDER_NIBBLES) {
         word = order_word(order);
         differ = word ^ ones * (uint64_t)way;
-        upto = (differ - ones) & ~differ & ones << 3;   /* its lowest bit is the top one of the first nibble that is the way */
-        upto ^= upto - 1;                               /* that nibble and those before it */
+        upto = (differ - ones) & ~differ & ones << 3;   /* its lowest bit is the top bit of the first nibble equal to the way */
+        upto ^= upto - 1;                               /* bits of that nibble and those below it */
         order_set_word(order, (word & ~upto) | ((word << 4 | (uint64_t)way) & upto));
     } else {
         memmove(order + 2, order, 2 * (size_t)order_find((const uint16_t *)order, (int)way));

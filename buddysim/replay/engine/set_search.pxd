@@ -1,4 +1,4 @@
-"""The innermost loops (`set_search.h`): over the ways of a set."""
+"""Search and LRU order of the ways of a set (`set_search.h`)."""
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 cdef extern from "set_search.h" nogil:

@@ -1,8 +1,9 @@
-"""Warps, schedulers and L1s: what happens in an SM, from a warp's issue to what it waits for.
+"""Warps, schedulers and L1s of an SM.
 
-A warp's clock runs as if every load returned at once (`v_*`, in ps from the warp's start); `stall_ps` is what it has lost by
-waiting for loads, barriers and issue slots. A load blocks the warp at the instruction that first uses its result: from there
-on the shift is at least (arrival - time of the use on the clock).
+A warp's clock advances as if every load returned immediately (`clock_ps`, in ps from the warp's start). Its stall time
+(`stall_ps`) is the time that it has lost by waiting for loads, barriers and issue slots. A load blocks the warp at the
+instruction that first uses its result: from there on, the stall time is at least the arrival of the result less the use on the
+clock.
 """
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
@@ -119,16 +120,17 @@ cdef int l1s_init(Arena* arena, L1s* l1, int n_sms, dict n) except -1
 cdef int64_t load_past_l1(MemorySystem* m, SmPorts* sm, const LineLocation* at, unsigned int requested,
                           bint for_atomic, int64_t t) noexcept nogil
 cdef void wait_for_earliest_use(Warp* warp, PendingLoad* other_pending) noexcept nogil
-cdef void prefetch_next_op(HostPrefetcher* prefetcher, const L1s* l1, const MemorySystem* m, bint round_robin, int step) noexcept nogil
+cdef void prefetch_next_op(HostPrefetcher* prefetcher, const L1s* l1, const MemorySystem* m, bint round_robin,
+                           int step) noexcept nogil
 
 
 cdef inline PendingLoad* warp_pending(Warp* warp, PendingLoad* other_pending, int i) noexcept nogil:
-    """A warp's load number `i` whose use is ahead; `late_sectors` is where all but the first are."""
+    """Pending load number `i` of a warp; `other_pending` has all but the first."""
     return &other_pending[i - 1] if i else &warp.first_pending
 
 
 cdef inline void warp_add_pending(Warp* warp, PendingLoad* other_pending, int64_t use_clock_ps, int64_t arrival_ps) noexcept nogil:
-    """Remembers a load whose use is ahead. Where there are too many, the warp waits at once for the one used first."""
+    """Adds a pending load. If the warp has too many, it first waits for the one that is used earliest."""
     cdef PendingLoad* load
     if unlikely(warp.n_pending_loads == MAX_PENDING):
         wait_for_earliest_use(warp, other_pending)
@@ -138,7 +140,7 @@ cdef inline void warp_add_pending(Warp* warp, PendingLoad* other_pending, int64_
 
 
 cdef inline void warp_wait(Warp* warp, PendingLoad* other_pending, int64_t clock_ps) noexcept nogil:
-    """The warp waits for the loads that are used up to `clock_ps` on its clock."""
+    """Waits for the pending loads that are used up to `clock_ps`."""
     cdef int i = 0
     cdef PendingLoad* load
     while i < warp.n_pending_loads:
@@ -153,7 +155,7 @@ cdef inline void warp_wait(Warp* warp, PendingLoad* other_pending, int64_t clock
 
 
 cdef inline int64_t warp_next(Warp* warp, PendingLoad* other_pending) noexcept nogil:
-    """When the warp's next operation, or its end, is ready."""
+    """Advances the clock to the next operation, or to the exit; returns the time at which it is ready."""
     cdef const StreamOp* op = warp.op
     warp.clock_ps += op.gap_latency_ps
     warp.issue_slots = op.issue_slots
@@ -161,37 +163,37 @@ cdef inline int64_t warp_next(Warp* warp, PendingLoad* other_pending) noexcept n
         warp_wait(warp, other_pending, 0x7FFFFFFFFFFFFFFF)
         return max_i64(warp.clock_ps + warp.stall_ps, warp.last_arrival_ps)
     warp_wait(warp, other_pending, warp.clock_ps)
-    prefetch(<const char*>op + 64)          # for the warp's next turn
+    prefetch(<const char*>op + 64)          # for the operation after it
     return warp.clock_ps + warp.stall_ps
 
 
 cdef inline void scheduler_suspend(Scheduler* scheduler, int warp) noexcept nogil:
-    """Takes a warp out of the order, which is invalid until `scheduler_resume` puts it back."""
+    """Removes a warp from the order, which is invalid until `scheduler_resume`."""
     scheduler.ready[warp] = KEY_NEVER
 
 
 cdef inline void scheduler_resume(Scheduler* scheduler, int warp, int64_t time) noexcept nogil:
-    """Puts a warp back that was taken out; as in `events_insert`, nothing stored here is read here."""
+    """Inserts a warp that was removed; like `events_insert`, it reads no value that it stores."""
     cdef int64_t key = event_key(time, end_of_time(WARP_BITS), WARP_BITS, warp)
     scheduler.first = min_i64(key, min_key(scheduler.ready, scheduler.n))
     scheduler.ready[warp] = key
 
 
 cdef inline void scheduler_set(Scheduler* scheduler, int warp, int64_t time) noexcept nogil:
-    """Changes when a warp can issue."""
+    """Changes the time at which a warp can issue."""
     scheduler_suspend(scheduler, warp)
     scheduler_resume(scheduler, warp, time)
 
 
 cdef inline void scheduler_add(Scheduler* scheduler, int slot, int64_t ready_ps) noexcept nogil:
-    """A new warp, the youngest."""
+    """Adds a warp, as the youngest."""
     scheduler.slot[scheduler.n] = <uint8_t>slot
     scheduler.n += 1
     scheduler_set(scheduler, scheduler.n - 1, ready_ps)
 
 
 cdef inline void scheduler_remove(Scheduler* scheduler, int warp) noexcept nogil:
-    """A warp has ended; the younger ones move up."""
+    """Removes a warp that has exited; younger ones move up."""
     cdef int i
     for i in range(warp, scheduler.n - 1):
         scheduler.slot[i] = scheduler.slot[i + 1]
@@ -205,13 +207,13 @@ cdef inline void scheduler_remove(Scheduler* scheduler, int warp) noexcept nogil
 
 
 cdef inline int64_t scheduler_time(const Scheduler* scheduler) noexcept nogil:
-    """When the scheduler can issue next."""
+    """Earliest time at which the scheduler can issue."""
     return max_i64(key_time(scheduler.first, WARP_BITS), scheduler.next_issue_ps)
 
 
 cdef inline int scheduler_pick(const Scheduler* scheduler, int64_t now, bint round_robin) noexcept nogil:
-    """The warp to issue at `now`: the one that issued last if it can, else the oldest (or the next in turn) that can."""
-    cdef int64_t from_now = event_key(now, end_of_time(WARP_BITS), WARP_BITS, 0)        # keys of that time
+    """Index of the warp that issues at `now`: greedy then oldest, or loose round robin."""
+    cdef int64_t from_now = event_key(now, end_of_time(WARP_BITS), WARP_BITS, 0)        # smallest key of that time
     cdef int64_t until_now = from_now | (MAX_WARPS - 1)
     cdef int warp
     if not round_robin:
@@ -231,7 +233,7 @@ cdef inline int scheduler_pick(const Scheduler* scheduler, int64_t now, bint rou
 
 cdef inline void locate_lines(const MemorySystem* m, const SectorCache* l1, const uint64_t* lines, int n,
                               LineLocation* locations) noexcept nogil:
-    """Where an operation's lines, `entry << 8 | masks`, lie."""
+    """Locates the lines of an operation, words of `entry << 8 | masks`."""
     cdef int i
     if m.eight_at_a_time:
         locate_lines_simd(&m.rules, lines, n, locations)
@@ -242,13 +244,13 @@ cdef inline void locate_lines(const MemorySystem* m, const SectorCache* l1, cons
 
 
 cdef inline void prefetch_line(const L1s* l1, const MemorySystem* m, const L1* own, const LineLocation* at) noexcept nogil:
-    """Prefetches what an access to a line will need into the CPU's cache."""
+    """Prefetches the sets of a line into the CPU's cache."""
     cache_prefetch(&l1.cache, own.sets + at.l1_set)
     l2_prefetch(m, at)
 
 
 cdef inline void prefetch_ports(const MemorySystem* m, const LineLocation* at) noexcept nogil:
-    """Prefetches what an access to a line will need of its slice: requests come when the last one came, or about then."""
+    """Prefetches the ports of a line's slice; requests arrive at about the time of the last one."""
     cdef Slice* slice = &m.slices[at.slice]
     cdef int64_t bucket = (m.last_slice_ps >> BUCKET_BITS) & (PORT_BUCKETS - 1)
     prefetch(slice.mshrs.next)
@@ -260,9 +262,10 @@ cdef inline void prefetch_ports(const MemorySystem* m, const LineLocation* at) n
 
 cdef inline void prefetch_ahead(HostPrefetcher* prefetcher, const Scheduler* scheduler, Warp* sm_warps, const L1s* l1,
                             const MemorySystem* m) noexcept nogil:
-    """Prefetches what the scheduler's next warp will need, in three steps, each of which needs the one before.
+    """Prefetches the data of the scheduler's next warp into the CPU's cache, in three steps that depend on each other.
 
-    Thousands of warps take turns, each with a stream of its own: by its turn nothing of a warp is left in the CPU's caches.
+    Thousands of warps issue one after the other, each from its own stream: when a warp issues again, the CPU's caches hold nothing
+    of it.
     """
     cdef Warp* warp = NULL
     cdef const LineLocation* at
@@ -288,12 +291,12 @@ cdef inline void prefetch_ahead(HostPrefetcher* prefetcher, const Scheduler* sch
 
 
 cdef enum:
-    MERGE_COUNT_SHIFT = 4                  # an L1's line has no dirty sectors: instead, how many accesses have merged with those coming
+    MERGE_COUNT_SHIFT = 4                  # an L1 line has no dirty bits: they count the accesses merged with its pending sectors
 
 
 cdef inline unsigned int count_mshr_merge(unsigned int line, unsigned int max_mshr_merges, unsigned int merged,
                                        unsigned int pending) noexcept nogil:
-    """A line with the access at hand counted, up to one more than may merge; none where nothing is coming."""
+    """The line with this access counted as an MSHR merge, up to max_mshr_merges + 1; 0 merges if no sector is pending."""
     if not pending:
         return line & ~(15 << MERGE_COUNT_SHIFT)
     if merged and line >> MERGE_COUNT_SHIFT & 15 <= max_mshr_merges:
@@ -303,7 +306,7 @@ cdef inline unsigned int count_mshr_merge(unsigned int line, unsigned int max_ms
 
 cdef inline int64_t l1_load(const L1s* l1, MemorySystem* m, L1* own, SmPorts* ports, const LineLocation* at,
                             unsigned int requested, int64_t t) noexcept nogil:
-    """A load's sectors of a line; returns when the last of them can be used."""
+    """Loads sectors of a line; returns the time at which the last one can be used."""
     cdef int64_t hit = t + l1.hit_ps, start = t, way
     cdef int64_t* mshr
     cdef int64_t* ready_ps
@@ -337,7 +340,7 @@ cdef inline int64_t l1_load(const L1s* l1, MemorySystem* m, L1* own, SmPorts* po
         way = cache_replace(&l1.cache, &set, at.entry, &evicted)
         ready_ps = set.ready_ps + way
     mshr = mshr_pop_earlier(&own.loads)
-    if mshr[0] > t:                 # none is free: this access blocks those behind it
+    if mshr[0] > t:                 # all busy: this access blocks later ones
         count_wait(m, L1_MSHR, mshr[0] - t)
         own.free_ps += mshr[0] - t
         start = mshr[0]
@@ -350,7 +353,7 @@ cdef inline int64_t l1_load(const L1s* l1, MemorySystem* m, L1* own, SmPorts* po
 
 cdef inline int64_t l1_store(MemorySystem* m, L1* own, SmPorts* ports, const LineLocation* at, unsigned int written,
                              unsigned int fully_written, int64_t t) noexcept nogil:
-    """A store's sectors of a line: written through, nothing allocated. Returns when the SM hears of it."""
+    """Stores sectors of a line: write-through, no allocation. Returns the arrival of the acknowledgement."""
     cdef int64_t* mshr = mshr_pop_earlier(&own.stores)
     if mshr[0] > t:
         count_wait(m, L1_STORE, mshr[0] - t)
@@ -362,13 +365,13 @@ cdef inline int64_t l1_store(MemorySystem* m, L1* own, SmPorts* ports, const Lin
 
 
 cdef inline unsigned int sectors_from_conflict(unsigned int sectors, unsigned int used_banks) noexcept nogil:
-    """Of a line's sectors those from the first one on whose bank is taken."""
+    """The sectors of a line from the first one on whose bank is used."""
     cdef unsigned int conflict = sectors & used_banks
     return sectors & -(conflict & -conflict)
 
 
 cdef inline unsigned int tag_bank(uint32_t entry) noexcept nogil:
-    """Of TAG_BANKS that which holds a line: the exclusive or of its number's pairs of bits."""
+    """Tag bank of a line: XOR of all pairs of bits of its entry number."""
     entry ^= entry >> 16
     entry ^= entry >> 8
     entry ^= entry >> 4
@@ -377,7 +380,7 @@ cdef inline unsigned int tag_bank(uint32_t entry) noexcept nogil:
 
 cdef inline int64_t enter_tag_bank(const L1s* l1, MemorySystem* m, L1* own, BankConflicts* conflicts, const LineLocation* line,
                              int64_t now) noexcept nogil:
-    """When a line of an operation that issues at `now` enters: in its bank one turn after the operation's line before there."""
+    """Time at which a line of an operation issued at `now` enters: a cycle after the operation's previous line in its tag bank."""
     cdef unsigned int shift = 8 * tag_bank(line.entry)
     cdef int cycle = conflicts.lines_per_tag_bank >> shift & 255
     cdef int64_t t
@@ -392,14 +395,14 @@ cdef inline int64_t enter_tag_bank(const L1s* l1, MemorySystem* m, L1* own, Bank
 
 
 cdef inline int data_bank_cycles(const StreamOp* op, int sectors) noexcept nogil:
-    """Turns of banks of words that an operation takes: as its sectors, read whole, where the trace says nothing else."""
+    """Cycles of an operation at the data banks: those of its full sectors, unless the trace records others."""
     cdef int fully_written = (sectors + 3) >> 2
     return (((fully_written if fully_written < 32 else 32) - 1 + op.bank_words) & 31) + 1
 
 
 cdef inline int64_t pass_data_banks(const L1s* l1, MemorySystem* m, L1* own, const StreamOp* op, const BankConflicts* conflicts,
                                int64_t arrival) noexcept nogil:
-    """After the lines of an operation: further turns for the words of a load or store. Returns when the operation has arrived."""
+    """Adds the data-bank cycles of a load or store that exceed its tag-bank cycles. Returns the operation's arrival."""
     cdef int data_cycles = data_bank_cycles(op, conflicts.sectors) if op.kind != OP_ATOMIC else 0
     m.count.l1_conflict_cycles += (data_cycles if data_cycles > conflicts.cycles else conflicts.cycles) - op.n_lines
     if data_cycles > conflicts.cycles:
@@ -411,17 +414,18 @@ cdef inline int64_t pass_data_banks(const L1s* l1, MemorySystem* m, L1* own, con
 
 cdef inline void warp_access(L1s* l1, MemorySystem* m, HostPrefetcher* prefetcher, Warp* warp, PendingLoad* other_pending, int sm,
                              bint round_robin, int64_t now) noexcept nogil:
-    """Carries out the warp's memory operation, which issues at `now`, and moves the warp to the next one."""
+    """Simulates the memory operation that a warp issues at `now`, and advances the warp to the next one."""
     cdef const StreamOp* op = warp.op
     cdef const LineLocation* at = stream_locations(op)
+    cdef const LineLocation* next_line
     cdef LineLocation* locations
     cdef int i, n = op.n_lines
     cdef bint many = n >= MANY_LINES
     cdef int64_t arrival = now, t
-    cdef unsigned int sectors, used_banks = 15       # that the lines before have taken: an instruction begins anew
-    cdef int requested_load_sectors = 0              # sectors of loads
+    cdef unsigned int sectors, used_banks = 15       # used by earlier lines of this instruction; at first all
+    cdef int requested_load_sectors = 0              # of loads and atomics
     cdef BankConflicts bank_conflicts = BankConflicts(0, 0, 0)
-    cdef bint past_l1 = op.kind != OP_LOAD or not l1.enabled    # what is loaded
+    cdef bint past_l1 = op.kind != OP_LOAD or not l1.enabled    # loads bypass the L1
     cdef L1* own = &l1.sms[sm]
     cdef SmPorts* ports = &m.sms[sm]
     m.now_ps = m.dram.now_ps = now
@@ -445,15 +449,16 @@ cdef inline void warp_access(L1s* l1, MemorySystem* m, HostPrefetcher* prefetche
                 prefetch_ports(m, &at[LINES_DISTANCE])
                 prefetch(own.loads.next + LINES_DISTANCE)
             elif prefetcher.located:
-                prefetch_line(l1, m, &l1.sms[prefetcher.next_sm], prefetcher.lines + prefetcher.located_at + (i + LINES_DISTANCE - n))
-                prefetch_ports(m, prefetcher.lines + prefetcher.located_at + (i + LINES_DISTANCE - n))
+                next_line = prefetcher.lines + prefetcher.located_at + (i + LINES_DISTANCE - n)
+                prefetch_line(l1, m, &l1.sms[prefetcher.next_sm], next_line)
+                prefetch_ports(m, next_line)
             if i & 1 and i <= 5 and prefetcher.next:
                 prefetch_next_op(prefetcher, l1, m, round_robin, i)
         sectors = at.masks & 15
         if unlikely(l1.bank_model != NO_BANKS) and (l1.bank_model == WORD_BANKS or not sectors & used_banks):
             if l1.bank_model == WORD_BANKS:
                 t = enter_tag_bank(l1, m, own, &bank_conflicts, at, now)
-            else:                       # it goes with the line before
+            else:                       # together with the previous line
                 t = own.free_ps - l1.line_ps
                 used_banks |= sectors
         else:
@@ -485,13 +490,13 @@ cdef inline void warp_access(L1s* l1, MemorySystem* m, HostPrefetcher* prefetche
         l1.stored_ps[warp.block] = max_i64(l1.stored_ps[warp.block], arrival)
     else:
         warp.last_arrival_ps = max_i64(warp.last_arrival_ps, arrival)
-    # An operation that the L1 can't take yet holds its warp: it has not issued.
+    # If the queue of the L1 is full, the operation issues later.
     warp_issued(warp, max_i64(now, own.free_ps - l1.queue_ps))
     if op.use_ps != NEVER_USED:
         warp_add_pending(warp, other_pending, warp.clock_ps + op.use_ps, arrival)
 
 
 cdef inline void warp_issued(Warp* warp, int64_t now) noexcept nogil:
-    """The warp's operation has issued at `now`."""
+    """Records that the warp's operation has issued at `now`."""
     warp.stall_ps = now - warp.clock_ps
     warp.op = stream_next(warp.op)

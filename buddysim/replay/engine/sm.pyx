@@ -1,11 +1,11 @@
-"""What an SM does less often, out of the straight path of its loads and stores."""
+"""Rare operations of an SM."""
 from buddysim.replay.engine.arena cimport arena_zeroed
 from buddysim.replay.engine.cache cimport cache_init
 from buddysim.replay.engine.memory cimport mshrs_init
 
 
 cdef int l1s_init(Arena* arena, L1s* l1, int n_sms, dict n) except -1:
-    """Empty L1s of every SM, from the machine's numbers (`parameters.engine_numbers`)."""
+    """Sets up the L1s of a machine (`parameters.engine_numbers`)."""
     cdef int sm
     l1.enabled = n["l1_enabled"]
     cache_init(arena, &l1.cache, n_sms, n["l1_sets"], n["l1_ways"])
@@ -21,12 +21,12 @@ cdef int l1s_init(Arena* arena, L1s* l1, int n_sms, dict n) except -1:
 
 cdef int64_t load_past_l1(MemorySystem* m, SmPorts* sm, const LineLocation* at, unsigned int requested,
                           bint for_atomic, int64_t t) noexcept nogil:
-    """Sectors of a line for an atomic, or for a load that does not look into the L1; returns when the last can be used."""
+    """Loads sectors of a line for an atomic, or for a load that bypasses the L1; returns the time at which the last can be used."""
     return l2_load(m, sm, at, requested, for_atomic, t)
 
 
 cdef void wait_for_earliest_use(Warp* warp, PendingLoad* other_pending) noexcept nogil:
-    """The warp waits for the load that is used first: no more can be remembered."""
+    """Waits for the pending load that is used earliest, to make an entry free."""
     cdef int i, earliest = 0
     cdef PendingLoad* load
     for i in range(1, MAX_PENDING):
@@ -38,10 +38,11 @@ cdef void wait_for_earliest_use(Warp* warp, PendingLoad* other_pending) noexcept
     warp.n_pending_loads -= 1
 
 
-cdef void prefetch_next_op(HostPrefetcher* prefetcher, const L1s* l1, const MemorySystem* m, bint round_robin, int step) noexcept nogil:
-    """Prefetches what the operation that is likely to come next needs, in steps 1, 3 and 5, each of which needs the one before.
+cdef void prefetch_next_op(HostPrefetcher* prefetcher, const L1s* l1, const MemorySystem* m, bint round_robin,
+                           int step) noexcept nogil:
+    """Prefetches the data of the operation that probably issues next, in steps 1, 3 and 5 that depend on each other.
 
-    In the last step its lines are located, if they are many. Nothing else happens to its scheduler before it issues.
+    Step 5 locates its lines, if they are many. Its scheduler does not change before it issues.
     """
     cdef const Scheduler* scheduler = prefetcher.next
     cdef const L1* own = &l1.sms[prefetcher.next_sm]
@@ -59,7 +60,7 @@ cdef void prefetch_next_op(HostPrefetcher* prefetcher, const L1s* l1, const Memo
         return
     op = warp.op
     if step == 3:
-        for i in range(0, 320, 64):         # its first 37 lines, at least
+        for i in range(0, 320, 64):         # at least its first 37 lines
             prefetch(<const char*>op + i)
         prefetch(own.loads.next)
         prefetch(own.loads.next + 8)

@@ -1,8 +1,8 @@
-"""A warp's operations as the event loop replays them: one after the other in memory, times in picoseconds, lines located.
+"""Operation streams: the operations of a warp as the event loop replays them, with times in ps and located lines.
 
-A stream is a `StreamOp`, its lines, the next `StreamOp` and so on; `OP_END` closes it. So a warp's next operation is one or two
-cache lines of the CPU, and what does not change from turn to turn is computed once, when the chunk arrives. That includes the
-locations of lines as long as they are few: those of many would take more memory than finding them takes time.
+A stream is a `StreamOp`, its lines, the next `StreamOp`, and so on; `OP_END` closes it. So a warp's next operation lies in one
+or two cache lines of the CPU. All values that do not depend on the run's state are computed once, when the chunk arrives. That
+includes the locations of lines, if they are few: for many lines, the memory costs more time than locating them again.
 """
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
@@ -59,29 +59,29 @@ cdef struct StreamMemory:
 
 
 cdef inline int64_t unit_ps(const CoreTiming* core, const StreamOp* op) noexcept nogil:
-    """How long the busiest execution unit is kept besides the issue slots."""
+    """Time that the busiest execution unit is occupied beyond the issue slots."""
     if unlikely(op.unit_busy_slots == SATURATED_UNIT_BUSY_SLOTS) and op.kind == OP_END:
         return op.use_ps
     return op.unit_busy_slots * core.cycle_ps
 
 
 cdef inline const LineLocation* stream_locations(const StreamOp* op) noexcept nogil:
-    """Where an operation's lines lie, if they are few."""
+    """Locations of an operation's lines, if they are few."""
     return <const LineLocation*>(op + 1)
 
 
 cdef inline const uint64_t* stream_words(const StreamOp* op) noexcept nogil:
-    """An operation's lines, if they are many."""
+    """Words of an operation's lines, if they are many."""
     return <const uint64_t*>(op + 1)
 
 
 cdef inline size_t stream_bytes(const StreamOp* op) noexcept nogil:
-    """What an operation takes of its stream."""
+    """Size of an operation in its stream."""
     return sizeof(StreamOp) + op.n_lines * (sizeof(uint64_t) if op.n_lines >= MANY_LINES else sizeof(LineLocation))
 
 
 cdef inline const StreamOp* stream_next(const StreamOp* op) noexcept nogil:
-    """The operation that follows."""
+    """The next operation."""
     return <const StreamOp*>(<const char*>op + stream_bytes(op))
 
 
@@ -89,6 +89,6 @@ cdef int core_init(CoreTiming* core, dict n) except -1
 cdef int64_t conflict_lines(const CoreTiming* core, const WarpOp* ops, int64_t n) noexcept nogil
 cdef int stream_reserve(StreamMemory* memory, int64_t warps, int64_t ops, int64_t lines) except -1
 cdef FillStop stream_fill(StreamMemory* memory, const CoreTiming* core, const MemorySystem* m, const SectorCache* l1,
-                          const WarpRecord* warps, int64_t n_warps, const WarpOp* ops, const uint64_t* lines, uint64_t launch_index,
-                          int64_t* number) noexcept nogil
+                          const WarpRecord* warps, int64_t n_warps, const WarpOp* ops, const uint64_t* lines,
+                          uint64_t launch_index, int64_t* number) noexcept nogil
 cdef void stream_free(StreamMemory* memory) noexcept

@@ -1,4 +1,4 @@
-"""From a chunk's records to the streams that its warps replay."""
+"""Converts the records of a chunk to operation streams."""
 from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memset
 
@@ -15,7 +15,7 @@ from buddysim.trace.records cimport (
 
 
 cdef int core_init(CoreTiming* core, dict n) except -1:
-    """The timing of a core, from the machine's numbers (`parameters.engine_numbers`)."""
+    """Sets up the timing of an SM (`parameters.engine_numbers`)."""
     core.cycle_ps, core.pipeline_ps = n["cycle_ps"], n["pipeline_ps"]
     core.issue_interval_ps, core.assumed_instruction_ps = n["issue_interval_ps"], n["assumed_instruction_ps"]
     core.barrier_ps = n["barrier_ps"]
@@ -26,15 +26,15 @@ cdef int core_init(CoreTiming* core, dict n) except -1:
 
 
 cdef int64_t scaled(const CoreTiming* core, int64_t amount) noexcept nogil:
-    """What a run with scaled gaps makes of instructions or times between memory operations, to the nearest, halves up."""
+    """Instructions or times of a compute gap, scaled; rounded to the nearest, halves up."""
     if core.scale_num == core.scale_den:
         return amount
-    cdef int64_t quotient = amount // core.scale_den, remainder = amount % core.scale_den    # apart, so that no product overflows
+    cdef int64_t quotient = amount // core.scale_den, remainder = amount % core.scale_den    # so that no product overflows
     return quotient * core.scale_num + (remainder * core.scale_num + core.scale_den // 2) // core.scale_den
 
 
 cdef int64_t gap_latency_ps(const CoreTiming* core, bint timed, int64_t instructions, int64_t cycles, int64_t hops) noexcept nogil:
-    """How long `instructions` of a warp take that follow each other, nothing missing."""
+    """Latency of consecutive instructions of a warp, without waiting."""
     cdef int64_t ps, min_ps
     if timed:
         ps = cycles * core.cycle_ps + hops * core.pipeline_ps
@@ -46,12 +46,12 @@ cdef int64_t gap_latency_ps(const CoreTiming* core, bint timed, int64_t instruct
 
 
 cdef inline int atomic_conflicts(const CoreTiming* core, const WarpOp* record) noexcept nogil:
-    """Requests of an atomic besides one for each line: threads that meet at a word."""
+    """Requests of an atomic beyond one per line, because of lanes with one address."""
     return record.flags >> ATOMIC_CONFLICTS_SHIFT if core.split_conflicting_atomics and record.kind == OP_ATOMIC else 0
 
 
 cdef int64_t conflict_lines(const CoreTiming* core, const WarpOp* ops, int64_t n) noexcept nogil:
-    """Of operations, all `atomic_conflicts`."""
+    """Sum of `atomic_conflicts` over operations."""
     cdef int64_t o, total = 0
     if core.split_conflicting_atomics:
         for o in range(n):
@@ -60,7 +60,7 @@ cdef int64_t conflict_lines(const CoreTiming* core, const WarpOp* ops, int64_t n
 
 
 cdef inline uint64_t first_sector(uint64_t line) noexcept nogil:
-    """A line's word with the first of its sectors alone."""
+    """The word of a line with only its first sector."""
     return line & ~<uint64_t>255 | line & 15 & -(line & 15)
 
 
@@ -69,7 +69,7 @@ cdef uint32_t clamp_issue_slots(int64_t instructions) noexcept nogil:
 
 
 cdef StreamOp stream_op(const CoreTiming* core, const WarpOp* record) noexcept nogil:
-    """What a record says of an operation but for its lines."""
+    """Converts a record to an operation, without its lines."""
     cdef StreamOp op
     cdef bint timed = record.flags & FLAG_TIMED
     cdef int64_t gap = record.gap_instructions
@@ -88,7 +88,7 @@ cdef StreamOp stream_op(const CoreTiming* core, const WarpOp* record) noexcept n
 
 
 cdef StreamOp stream_end(const CoreTiming* core, const WarpRecord* warp) noexcept nogil:
-    """What a warp's record says of what follows its last operation."""
+    """Converts the tail of a warp's record, after its last operation, to OP_END."""
     cdef StreamOp op
     cdef int64_t unit_busy_slots = scaled(core, warp.tail_unit_busy_slots)
     op.gap_latency_ps = gap_latency_ps(
@@ -104,15 +104,15 @@ cdef StreamOp stream_end(const CoreTiming* core, const WarpRecord* warp) noexcep
 
 cdef enum:
     RECENT_OPS = 16
-    COMPARED_BYTES = sizeof(WarpOp) - sizeof(uint32_t)     # of a record: all but `first_line`, with which it begins
+    COMPARED_BYTES = sizeof(WarpOp) - sizeof(uint32_t)     # of a record: all fields except `first_line`, the first one
 
-cdef struct RecentOp:           # the next warp, or turn of a loop, has one like it
+cdef struct RecentOp:           # the next warp, or iteration of a loop, often has an equal record
     WarpOp record
     StreamOp op
 
 
 cdef inline StreamOp recent_op(RecentOp* recent, const CoreTiming* core, const WarpOp* record) noexcept nogil:
-    """`stream_op`, looked up where a record that says the same came by lately."""
+    """`stream_op`, from a recent equal record if there is one."""
     cdef uint32_t digest = record.gap_instructions + 3 * record.use_distance + 5 * record.critical_path_cycles + 7 * record.kind
     cdef RecentOp* slot = &recent[digest % RECENT_OPS]
     if memcmp(&slot.record.gap_instructions, &record.gap_instructions, COMPARED_BYTES) != 0:
@@ -121,32 +121,35 @@ cdef inline StreamOp recent_op(RecentOp* recent, const CoreTiming* core, const W
     return slot.op
 
 
-cdef struct AddressWindow:             # the lines of one allocation, addresses << 8 as a line's word has them
+cdef struct AddressWindow:             # lines of one allocation; addresses << 8, as in a line's word
     uint64_t first
     uint64_t length
-    uint64_t to_entry           # what to add to make a line's word one with its entry number instead of its address
+    uint64_t to_entry           # added to a word, replaces the line's address by its entry number
     int64_t allocation
-    bint has_classes            # does the state have what this kernel's stores leave?
+    bint has_classes            # `entry_classes` has the classes after the stores of this launch
 
 
 cdef AddressWindow address_window(const MemorySystem* m, uint64_t line, uint64_t launch_index) noexcept nogil:
-    """The window of the live allocation that holds a line, for a kernel of this launch_index; one of no length where there is none."""
+    """Window of the live allocation that contains a line, for a launch; of length 0 if there is none."""
     cdef const AllocationState* allocation = allocation_of_line(m, line >> 8)
     if not allocation:
         return AddressWindow(0, 0, 0, -1, False)
-    return AddressWindow(allocation.first_line << 8, <uint64_t>allocation.entries << 8, (allocation.first_entry - allocation.first_line) << 8,
-                  allocation - m.allocations, allocation.first_writer_launch <= launch_index <= allocation.last_writer_launch)
+    return AddressWindow(allocation.first_line << 8, <uint64_t>allocation.entries << 8,
+                         (allocation.first_entry - allocation.first_line) << 8,
+                         allocation - m.allocations,
+                         allocation.first_writer_launch <= launch_index <= allocation.last_writer_launch)
 
 
 cdef inline uint64_t size_class(const MemorySystem* m, uint64_t word) noexcept nogil:
-    """Where a line's word has it: the class that a store gives the line's entry."""
+    """Size class of a line's entry after a store, at its position in a line's word."""
     return <uint64_t>(m.entry_classes[<uint32_t>(word >> 8)] >> 4 & 7) << 40
 
 
 cdef int stream_reserve(StreamMemory* memory, int64_t warps, int64_t ops, int64_t lines) except -1:
-    """Makes room for the streams of that many warps, operations and lines. Raises MemoryError."""
+    """Reserves memory for the streams of that many warps, operations and lines. Raises MemoryError."""
     cdef size_t few_lines = <size_t>min_i64(lines, ops * (MANY_LINES - 1))
-    cdef size_t ops_bytes = <size_t>(ops + warps) * sizeof(StreamOp) + <size_t>lines * sizeof(uint64_t) + few_lines * sizeof(LineLocation)
+    cdef size_t lines_bytes = <size_t>lines * sizeof(uint64_t) + few_lines * sizeof(LineLocation)
+    cdef size_t ops_bytes = <size_t>(ops + warps) * sizeof(StreamOp) + lines_bytes
     cdef size_t starts_bytes = <size_t>warps * sizeof(uint64_t)
     if memory.ops_bytes < ops_bytes:
         arena_block_free(memory.ops)
@@ -161,14 +164,14 @@ cdef int stream_reserve(StreamMemory* memory, int64_t warps, int64_t ops, int64_
     return 0
 
 
-cdef struct Unlocated:          # lines whose locations are still to be found, with others
+cdef struct Unlocated:          # lines to be located together
     LineLocation* lines[8]
     int n
 
 
 cdef inline void locate_later(Unlocated* unlocated, const MemorySystem* m, const SectorCache* l1,
                               LineLocation* line) noexcept nogil:
-    """Completes a line's location, now or with others: at the latest in `locate_remaining`."""
+    """Completes a line's location, now or together with others, at the latest in `locate_remaining`."""
     if not m.eight_at_a_time:
         locate_line(m, l1, line)
         return
@@ -180,7 +183,7 @@ cdef inline void locate_later(Unlocated* unlocated, const MemorySystem* m, const
 
 
 cdef void locate_remaining(Unlocated* unlocated, const MemorySystem* m) noexcept nogil:
-    """Completes the locations of the lines that are left."""
+    """Completes the remaining locations."""
     cdef int i
     if unlocated.n:
         for i in range(unlocated.n, 8):
@@ -189,11 +192,11 @@ cdef void locate_remaining(Unlocated* unlocated, const MemorySystem* m) noexcept
 
 
 cdef FillStop stream_fill(StreamMemory* memory, const CoreTiming* core, const MemorySystem* m, const SectorCache* l1,
-                          const WarpRecord* warps, int64_t n_warps, const WarpOp* ops, const uint64_t* lines, uint64_t launch_index,
-                          int64_t* number) noexcept nogil:
-    """Writes the streams of a chunk's warps, of the kernel of an launch_index.
+                          const WarpRecord* warps, int64_t n_warps, const WarpOp* ops, const uint64_t* lines,
+                          uint64_t launch_index, int64_t* number) noexcept nogil:
+    """Writes the streams of a chunk's warps, of one launch.
 
-    Where it can't, `number` becomes the index of the line that is outside, or the region that lacks size classes.
+    If it fails, `number` becomes the index of the line in no live allocation, or the allocation whose size classes differ.
     """
     cdef StreamOp* at = <StreamOp*>memory.ops
     cdef const WarpRecord* warp

@@ -1,4 +1,4 @@
-/* A warp's operation in its stream: stream.pxd describes the fields. */
+/* An operation of a warp in its stream; stream.pxd describes the fields. */
 #ifndef BUDDYSIM_STREAM_OP_H
 #define BUDDYSIM_STREAM_OP_H
 #include <stdint.h>
@@ -13,5 +13,5 @@ typedef struct {
     uint8_t n_lines;
 } StreamOp;
 
-_Static_assert(sizeof(StreamOp) == 24, "an operation with one line's location is one cache line of the CPU");
+_Static_assert(sizeof(StreamOp) == 24, "an operation and the location of one line fill a cache line of the CPU");
 #endif

@@ -1,4 +1,4 @@
-"""Kernels, their chunks and thread blocks: which run, where they run, what an SM has left, and barriers."""
+"""Kernels, chunks and thread blocks: dispatch to SMs, free resources, barriers; the state of a run."""
 from libc.stdint cimport int64_t, uint64_t
 
 from buddysim.replay.engine.arena cimport Arena

@@ -1,4 +1,4 @@
-"""Kernels, thread blocks and barriers: what happens once per block or barrier, not once per instruction."""
+"""Kernels, thread blocks and barriers: operations once per block or barrier."""
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memset
@@ -9,8 +9,8 @@ from buddysim.replay.engine.icache cimport icache_start_warp, kernel_code_free, 
 from buddysim.replay.engine.dram cimport max_i64
 from buddysim.replay.engine.events cimport KEY_NEVER, NEVER, events_init, events_insert, events_set
 from buddysim.replay.engine.sm cimport (
-    MAX_OTHER_PENDING, MAX_WARPS, NO_GREEDY, l1s_init, scheduler_add, scheduler_resume, scheduler_remove, scheduler_set, scheduler_time,
-    warp_next, warp_issued,
+    MAX_OTHER_PENDING, MAX_WARPS, NO_GREEDY, l1s_init, scheduler_add, scheduler_resume, scheduler_remove, scheduler_set,
+    scheduler_time, warp_next, warp_issued,
 )
 from buddysim.replay.engine.stream cimport StreamOp, core_init, stream_free
 
@@ -20,7 +20,7 @@ cdef extern from *:
 
 
 cdef int gpu_init(RunState* g, dict n) except -1:
-    """Empty SMs, from the machine's numbers (`parameters.engine_numbers`); the memory system is set up by `memory_init`."""
+    """Sets up the SMs of a machine (`parameters.engine_numbers`); `memory_init` sets up the memory system."""
     g.free_chunk, g.resume_sm = -1, NOWHERE
     g.n_sms, g.n_schedulers, g.max_blocks = n["sms"], n["schedulers"], n["sm_blocks"]
     g.block_interval_ps, g.block_overhead_ps = n["block_interval_ps"], n["block_overhead_ps"]
@@ -35,7 +35,7 @@ cdef int gpu_init(RunState* g, dict n) except -1:
 
 
 cdef int schedulers_init(RunState* g) except -1:
-    """Schedulers without warps, and warps that no thread block has taken."""
+    """Creates schedulers without warps, and unused warps."""
     cdef int i, slot, n = g.n_sms * g.n_schedulers
     g.schedulers = <Scheduler*>arena_zeroed(&g.arena, n, sizeof(Scheduler))
     g.warps = <Warp*>arena_zeroed(&g.arena, <size_t>g.n_sms * MAX_WARPS, sizeof(Warp))
@@ -52,7 +52,7 @@ cdef int schedulers_init(RunState* g) except -1:
 
 
 cdef int resources_init(RunState* g, dict n) except -1:
-    """What an SM holds at most, free on every SM."""
+    """Creates the free resources of all SMs, and unused resident blocks."""
     cdef int i, slots = n["sm_warps"]
     cdef FreeSmResources resources
     resources.free_slots = ~<uint64_t>0 if slots >= 64 else (<uint64_t>1 << slots) - 1
@@ -72,7 +72,7 @@ cdef int resources_init(RunState* g, dict n) except -1:
 
 
 cdef void gpu_free(RunState* g) noexcept:
-    """Frees all of it, the memory system too."""
+    """Frees the state, including the memory system."""
     cdef int64_t index
     for index in range(g.n_chunks):
         stream_free(&g.chunks[index].streams)
@@ -83,7 +83,7 @@ cdef void gpu_free(RunState* g) noexcept:
 
 
 cdef bint kernel_add(RunState* g, const ActiveKernel* kernel) noexcept:
-    """A kernel that is to start; False where `MAX_KERNELS` are running already."""
+    """Adds a kernel; False if `MAX_KERNELS` are running."""
     cdef int index
     for index in range(MAX_KERNELS):
         if not g.kernels[index].used:
@@ -98,7 +98,7 @@ cdef bint kernel_add(RunState* g, const ActiveKernel* kernel) noexcept:
 
 
 cdef int64_t chunk_reserve(RunState* g) except -1:
-    """The index of an unused chunk, which is still on the list of those."""
+    """Index of an unused chunk, which stays in the list of unused chunks."""
     cdef ChunkState* grown
     if g.free_chunk < 0:
         grown = <ChunkState*>realloc(g.chunks, <size_t>(g.n_chunks + 1) * sizeof(ChunkState))
@@ -113,7 +113,7 @@ cdef int64_t chunk_reserve(RunState* g) except -1:
 
 
 cdef void chunk_assign(RunState* g, int64_t index, int handle) noexcept:
-    """Takes the reserved chunk off the list and makes it the source of a kernel's next thread blocks."""
+    """Removes the reserved chunk from the list of unused ones; the kernel takes its next thread blocks from it."""
     cdef int kernel
     g.free_chunk = g.chunks[index].next_free
     for kernel in range(g.n_kernels):
@@ -122,18 +122,18 @@ cdef void chunk_assign(RunState* g, int64_t index, int handle) noexcept:
 
 
 cdef void chunk_release(RunState* g, int64_t index) noexcept:
-    """Puts a chunk whose thread blocks have all ended back on the list."""
+    """Returns a chunk whose thread blocks have completed to the list of unused ones."""
     g.chunks[index].next_free = g.free_chunk
     g.free_chunk = <int>index
 
 
 cdef bint precedes(const ActiveKernel* kernel, const ActiveKernel* other) noexcept nogil:
-    """Whether a kernel starts before another one, or with it but was launched before it."""
+    """Whether a kernel starts before another one, or at the same time and was launched before it."""
     return kernel.start_ps < other.start_ps or (kernel.start_ps == other.start_ps and kernel.handle < other.handle)
 
 
 cdef int next_start(RunState* g, int64_t before) noexcept nogil:
-    """The kernel that starts first, no later than `before`; -1 where none does."""
+    """The kernel that starts first, at most at `before`; -1: none."""
     cdef int index, first = -1
     for index in range(g.n_kernels):
         if g.kernels[index].used and not g.kernels[index].started and g.kernels[index].start_ps <= before:
@@ -143,7 +143,7 @@ cdef int next_start(RunState* g, int64_t before) noexcept nogil:
 
 
 cdef LoopExit kernel_start(RunState* g, int index) noexcept nogil:
-    """A kernel's launch latency is over: its thread blocks are dispatched, and the L1s invalidated."""
+    """Starts a kernel after its launch latency: invalidates the L1s, and dispatches thread blocks."""
     g.n_waiting -= 1
     g.now_ps = max_i64(g.now_ps, g.kernels[index].start_ps)
     g.kernels[index].started = 1
@@ -152,7 +152,7 @@ cdef LoopExit kernel_start(RunState* g, int index) noexcept nogil:
 
 
 cdef void invalidate_l1s(RunState* g) noexcept nogil:
-    """Empties the L1s that have been used since the last time."""
+    """Invalidates the L1s that have been used since the last invalidation."""
     cdef int sm
     for sm in range(g.n_sms):
         if g.l1.sms[sm].used:
@@ -161,7 +161,7 @@ cdef void invalidate_l1s(RunState* g) noexcept nogil:
 
 
 cdef bint has_resources(RunState* g, const ActiveKernel* kernel, int sm) noexcept nogil:
-    """Whether an SM has room for a thread block of a kernel."""
+    """Whether an SM has free resources for a thread block of a kernel."""
     cdef const FreeSmResources* resources = &g.free_resources[sm]
     return (resources.blocks > 0 and resources.threads >= kernel.threads_per_block
             and resources.registers >= kernel.registers_per_block and resources.shared >= kernel.shared_per_block
@@ -169,7 +169,7 @@ cdef bint has_resources(RunState* g, const ActiveKernel* kernel, int sm) noexcep
 
 
 cdef LoopExit resume_dispatch(RunState* g) noexcept nogil:
-    """Goes on with a dispatch that has been interrupted, if one has."""
+    """Continues an interrupted dispatch, if there is one."""
     cdef int sm = g.resume_sm
     g.resume_sm = NOWHERE
     if sm == NOWHERE:
@@ -178,7 +178,7 @@ cdef LoopExit resume_dispatch(RunState* g) noexcept nogil:
 
 
 cdef LoopExit dispatch_everywhere(RunState* g) noexcept nogil:
-    """Puts thread blocks wherever there is room, SM after SM, the kernel that started first before the others."""
+    """Dispatches thread blocks to all SMs, one SM after the other; kernels in the order of their starts."""
     cdef int index, best, n_tried
     cdef LoopExit stop
     cdef uint64_t[2] is_seen
@@ -207,7 +207,7 @@ cdef LoopExit dispatch_everywhere(RunState* g) noexcept nogil:
 
 
 cdef LoopExit dispatch_to_sm(RunState* g, int sm) noexcept nogil:
-    """Puts thread blocks on one SM, where room has appeared."""
+    """Dispatches thread blocks to one SM, which has more free resources."""
     cdef int index, best = 0
     cdef LoopExit stop
     while best >= 0:
@@ -226,7 +226,7 @@ cdef LoopExit dispatch_to_sm(RunState* g, int sm) noexcept nogil:
 
 
 cdef LoopExit report_finished_kernel(RunState* g, int sm) noexcept nogil:
-    """A kernel all of whose blocks have ended (or that has none) is reported; after that, dispatch goes on at `sm`."""
+    """Reports a kernel whose blocks have all completed, or that has none; the dispatch continues at `sm` later."""
     cdef int index
     for index in range(g.n_kernels):
         if (g.kernels[index].used == 1 and g.kernels[index].started and not g.kernels[index].blocks_left
@@ -239,7 +239,7 @@ cdef LoopExit report_finished_kernel(RunState* g, int sm) noexcept nogil:
 
 
 cdef LoopExit dispatch(RunState* g, int index, int sm) noexcept nogil:
-    """Starts a kernel's next thread block on an SM that has room for it."""
+    """Dispatches the next thread block of a kernel to an SM that has the resources."""
     cdef ActiveKernel* kernel = &g.kernels[index]
     cdef FreeSmResources* resources = &g.free_resources[sm]
     cdef ChunkState* chunk
@@ -297,7 +297,7 @@ cdef LoopExit dispatch(RunState* g, int index, int sm) noexcept nogil:
 
 
 cdef LoopExit retire_warp(RunState* g, int scheduler_number, int sm, int position, Warp* warp, int64_t now) noexcept nogil:
-    """A warp has ended; where it was the last of its thread block, others take its room."""
+    """Retires a warp. If it is the last one of its thread block, the SM's resources go to other blocks."""
     cdef Scheduler* scheduler = &g.schedulers[scheduler_number]
     cdef ResidentBlock* block = &g.blocks[warp.block]
     cdef ActiveKernel* kernel = &g.kernels[block.kernel]
@@ -305,7 +305,7 @@ cdef LoopExit retire_warp(RunState* g, int scheduler_number, int sm, int positio
     if g.l1.stored_ps != NULL and block.warps_left == 1:
         kernel.stored_ps = max_i64(kernel.stored_ps, g.l1.stored_ps[warp.block])
         if kernel.stored_ps > now and kernel.blocks_running == 1 and kernel.blocks_left == 0:
-            scheduler_resume(scheduler, position, kernel.stored_ps)        # the kernel's last warp waits for its stores
+            scheduler_resume(scheduler, position, kernel.stored_ps)        # the last warp of a kernel waits for the kernel's stores
             events_insert(&g.events, scheduler_number, scheduler_time(scheduler))
             return EXIT_IDLE
     resources.free_slots |= <uint64_t>1 << scheduler.slot[position]
@@ -333,7 +333,7 @@ cdef LoopExit retire_warp(RunState* g, int scheduler_number, int sm, int positio
 
 
 cdef bint waits_for_icache(RunState* g, int scheduler_number, int sm, int position, const Warp* warp, int64_t now) noexcept nogil:
-    """Whether the code of a warp's next operation is still to come; the warp is then ready when it is there."""
+    """Whether a warp waits for instructions of its next operation; it is then ready when they arrive."""
     cdef Scheduler* scheduler = &g.schedulers[scheduler_number]
     cdef int64_t ready = icache_wait(&g.code, &g.kernels[g.blocks[warp.block].kernel].code, warp, sm, now)
     if ready <= now:
@@ -344,7 +344,7 @@ cdef bint waits_for_icache(RunState* g, int scheduler_number, int sm, int positi
 
 
 cdef void reach_barrier(RunState* g, int scheduler_number, int position, Warp* warp, int64_t now) noexcept nogil:
-    """A warp waits at a barrier for the others of its thread block."""
+    """Barrier arrival of a warp: it waits for the others of its thread block."""
     cdef ResidentBlock* block = &g.blocks[warp.block]
     cdef FreeSmResources* resources = &g.free_resources[scheduler_number // g.n_schedulers]
     warp_issued(warp, now)
@@ -357,7 +357,7 @@ cdef void reach_barrier(RunState* g, int scheduler_number, int position, Warp* w
 
 
 cdef void release_barrier(RunState* g, int sm, int number, int64_t now) noexcept nogil:
-    """Every warp of a thread block has reached its barrier."""
+    """Barrier release: all warps of a thread block have arrived."""
     cdef Scheduler* scheduler
     cdef Warp* warp
     cdef int scheduler_number, position

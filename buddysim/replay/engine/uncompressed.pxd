@@ -1,6 +1,7 @@
-"""Fills and write-backs that move the sectors asked for: of uncompressed device memory, or of host memory.
+"""Fills and write-backs that move the requested sectors, of uncompressed device memory or of host memory.
 
-Where misses fetch aligned pairs (`l2.fetch_granularity`), fills from device memory move the other sectors of the pairs too.
+If misses fetch aligned pairs of sectors (`l2.fetch_granularity`), fills from device memory move the other sectors of the pairs,
+too.
 """
 from libc.stdint cimport int64_t, uint32_t
 
@@ -16,18 +17,18 @@ from buddysim.replay.engine.address_map_simd cimport LineLocation
 
 
 cdef inline int64_t host_fill(MemorySystem* m, unsigned int requested, int64_t t) noexcept nogil:
-    """Sectors from host memory."""
+    """Fills sectors from host memory."""
     return link_read(m, SECTOR_BYTES * sector_count(requested), DEMAND, t)
 
 
 cdef inline int64_t host_writeback(MemorySystem* m, Line line, int64_t t) noexcept nogil:
-    """A line's dirty sectors to host memory."""
+    """Writes the dirty sectors of a line back to host memory."""
     return link_write(m, SECTOR_BYTES * sector_count(line >> DIRTY), WRITEBACK, t)
 
 
 cdef inline int64_t raw_fill(MemorySystem* m, const AllocationState* allocation, const LineLocation* at, unsigned int* sectors,
                              int64_t t) noexcept nogil:
-    """Sectors from the memory that the allocation lives in; `sectors`: those wanted, then those filled."""
+    """Fills sectors from the memory of the allocation; `sectors`: requested sectors, becomes the filled ones."""
     cdef int bursts = sector_count(sectors[0])
     cdef DeviceLocation location
     if allocation.placement == HOST:
@@ -43,7 +44,7 @@ cdef inline int64_t raw_fill(MemorySystem* m, const AllocationState* allocation,
 
 cdef inline int64_t raw_writeback(MemorySystem* m, const AllocationState* allocation, Slice* slice, uint32_t entry, Line line,
                                   int64_t t) noexcept nogil:
-    """Partly written sectors go out with their byte mask: nothing is read."""
+    """Writes dirty sectors back. Partial sectors carry a byte mask, so nothing is read."""
     cdef int sectors = sector_count(line >> DIRTY)
     cdef DeviceLocation location
     if allocation.placement == HOST:
@@ -54,7 +55,7 @@ cdef inline int64_t raw_writeback(MemorySystem* m, const AllocationState* alloca
 
 cdef inline int64_t uncompressed_fill(MemorySystem* m, Slice* slice, const LineLocation* at, unsigned int* sectors,
                                       int64_t t) noexcept nogil:
-    """The fill of a scheme that compresses nothing."""
+    """Fill of a scheme without compression."""
     cdef AllocationState* allocation = allocation_of(m, at.entry)
     allocation.fills += 1
     return raw_fill(m, allocation, at, sectors, t)
@@ -62,7 +63,7 @@ cdef inline int64_t uncompressed_fill(MemorySystem* m, Slice* slice, const LineL
 
 cdef inline int64_t uncompressed_writeback(MemorySystem* m, Slice* slice, uint32_t entry, Line line, int new_class,
                                            int64_t t) noexcept nogil:
-    """The write-back of a scheme that compresses nothing."""
+    """Write-back of a scheme without compression."""
     cdef AllocationState* allocation = allocation_of(m, entry)
     allocation.writebacks += 1
     return raw_writeback(m, allocation, slice, entry, line, t)

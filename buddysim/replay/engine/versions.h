@@ -1,8 +1,8 @@
-/* The hot path is compiled twice: for every CPU, and for x86-64 with AVX2, BMI1 and BMI2, which shift by a variable, find bits and copy
- * vectors in fewer instructions (a line: 5 % fewer). Results are the same.
+/* The hot path is compiled twice: for every CPU, and for x86-64 with AVX2, BMI1 and BMI2. The latter have fewer instructions for variable
+ * shifts, bit searches and vector copies (5 % fewer per line). Results are equal.
  *
- * NEWER_CPU stands before the type of a function that only such a CPU runs. Cython repeats that type for the function's result, where it
- * says nothing. */
+ * NEWER_CPU precedes the type of a function that only such a CPU runs. Cython repeats that type for the function's result, where it has
+ * no effect. */
 #ifndef BUDDYSIM_VERSIONS_H
 #define BUDDYSIM_VERSIONS_H
 

@@ -1,7 +1,7 @@
-"""`bandwidth-compression`: compression between L2 and device memory only. Sizes cost nothing to know; no capacity is gained.
+"""`bandwidth-compression`: compression between L2 and device memory only; no capacity is gained.
 
-A compressible entry moves whole, in its compressed number of sectors; of one that doesn't compress only the sectors asked for
-(`compression.fetch_whole_raw_entry` moves it whole too).
+Entry sizes are known without a lookup. A fill of a compressed entry moves all of its sectors. A fill of a raw entry moves the
+requested sectors only, or all of them with `compression.fetch_whole_raw_entry`.
 """
 from libc.stdint cimport int64_t, uint32_t
 

@@ -1,6 +1,7 @@
-"""`buddy`: Buddy Compression. Each entry keeps `target` sectors in device memory; the rest lies in buddy memory behind the link.
+"""`buddy`: Buddy Compression, with device sectors in device memory and buddy sectors behind the link.
 
-Allocations whose target is 1x are stored uncompressed and bypass all of it (`buddy.bypass_1x`).
+The target ratio of an allocation gives the device sectors of its entries; an entry that overflows has buddy sectors, too. With
+`buddy.bypass_1x`, allocations of target 1x are stored uncompressed and need no metadata.
 """
 from libc.stdint cimport int64_t, uint32_t
 
@@ -38,7 +39,7 @@ cdef int64_t writeback(MemorySystem* m, Slice* slice, uint32_t entry, Line line,
 
 
 cdef class Scheme(SchemeBase):
-    SUMMARY = "Buddy Compression, what overflows its target in buddy memory behind the link"
+    SUMMARY = "Buddy Compression: sectors beyond the target ratio lie in buddy memory behind the link"
     uses_targets = True
     uses_sizes = True
     checks_capacity = True

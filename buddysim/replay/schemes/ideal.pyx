@@ -1,4 +1,4 @@
-"""`ideal`: unlimited device memory, no compression. Moves exactly the sectors asked for: the baseline of every ratio."""
+"""`ideal` (uncompressed, unlimited memory): moves the requested sectors only. It is the baseline of every ratio."""
 from buddysim.replay.engine.scheme cimport SchemeBase
 from buddysim.replay.engine.uncompressed cimport uncompressed_fill, uncompressed_writeback
 
@@ -6,7 +6,7 @@ ORDER = 10
 
 
 cdef class Scheme(SchemeBase):
-    SUMMARY = "unlimited device memory, no compression"
+    SUMMARY = "uncompressed, unlimited device memory"
 
     def __cinit__(self):
         self.fill, self.writeback = uncompressed_fill, uncompressed_writeback

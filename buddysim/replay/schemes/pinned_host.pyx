@@ -1,4 +1,4 @@
-"""`pinned-host`: every allocation pinned in host memory, accessed over the link."""
+"""`pinned-host`: zero-copy access over the link to allocations that are all pinned in host memory."""
 from buddysim.replay.engine.scheme cimport SchemeBase
 from buddysim.replay.engine.uncompressed cimport uncompressed_fill, uncompressed_writeback
 
@@ -6,7 +6,7 @@ ORDER = 50
 
 
 cdef class Scheme(SchemeBase):
-    SUMMARY = "every allocation pinned in host memory"
+    SUMMARY = "all allocations pinned in host memory, accessed over the link (zero-copy)"
     allocations_in_host_memory = True
 
     def __cinit__(self):

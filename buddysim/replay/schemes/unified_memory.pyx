@@ -1,23 +1,25 @@
-"""`unified-memory`: Unified Memory with oversubscription. A model, not the hardware that the paper measured (POWER9, 75 GB/s link).
+"""`unified-memory`: Unified Memory with oversubscription. It models UVM, not the system that the paper measured (POWER9, 75
+GB/s).
 
-Pages of 64 KB migrate on fault: every access that reaches the L2, load, store or atomic, needs its page in device memory. Faults
-are handled in batches, one after the other, each `um.fault_batch_latency` long; within a 2 MB block a binary tree decides what is
-prefetched: the largest subtree of which more than half is then resident is fetched whole (the rule that NVIDIA's driver is
-described to follow). Pages lie in frames of device memory, of a page or more (`um.eviction_granularity`). The frame evicted to make room is the
-one least recently accessed at the L2, or the one into which a page came the longest time ago (`um.eviction_order`); its pages go back over
-the link whole, and their lines leave the caches. The run begins with the frames of lowest address resident, as many as fit, or
-with none (`um.initial_location`). With `um.serialize_transfers` evictions and migrations follow each other, and batches wait for them, as in NVIDIA's
-driver.
-`um.fault_service` "batched" serves the faults of a batch together, sorted by address, a block at a time; all of them can be used when the
-batch ends. When that is, is known only once the batch has started: an access is told when to look again, and its warp does so
-in its turns (`wake_warp`), and faults anew where the page has been evicted meanwhile. With `um.fault_replay_scope` "sm" the whole SM
-waits: it issues nothing until all that faulted there has found its page (`wake_sm`). With `um.max_pending_faults_per_sm` it has so many
-accesses at most in flight that wait for pages; what has no room is held back. `um.zero_fill_untouched` moves no page that
-nothing has written yet. docs/model-rules.md has the exact rules.
+Every access that reaches the L2 (load, store, atomic) needs its page in device memory; an absent page is migrated on a fault.
+Fault batches are serviced one after the other, each for `um.fault_batch_latency`. A binary tree over the pages of a VA block
+decides what is prefetched with a page: the largest subtree of which more than half is then resident (the rule that NVIDIA's
+driver is described to follow). Device memory is allocated and evicted in eviction blocks of one or more pages
+(`um.eviction_granularity`). The evicted block is the one least recently accessed at the L2, or the one least recently migrated
+to (`um.eviction_order`). Eviction writes its pages back over the link and invalidates their lines in the caches. Initially the
+blocks of lowest address are resident, as many as fit, or none (`um.initial_location`). With `um.serialize_transfers`, evictions
+and migrations follow each other, and batches wait for them, as in NVIDIA's driver.
 
-What a page is at the beginning follows from the allocations. So pages have states where accesses come, and take no memory or time
-before: the frames resident from the beginning on that nothing has used since are the least recently used ones, in the order of
-their addresses, and a number says how many of them have been looked at for eviction.
+With `um.fault_service` "batched", a batch services its faults together, in address order, one VA block at a time; all of its
+pages can be used when the batch ends. That time is known only once the batch has started. So an access gets a time at which its
+warp replays the fault (`wake_warp`); it faults again if the page has been evicted since. With `um.fault_replay_scope` "sm", the
+whole SM waits: it issues nothing until all of its faults have been serviced (`wake_sm`). `um.max_pending_faults_per_sm` limits
+its accesses that wait for pages; further ones are held back. `um.zero_fill_untouched` transfers no page that has never been
+written. docs/model-rules.md has the exact rules.
+
+The initial state of a page follows from the allocations. So states of pages are created at their first access, and take no
+memory or time before. Initially resident blocks that have not been used are the least recently used ones, in address order; a
+number counts those that an eviction has examined.
 """
 from fractions import Fraction
 from typing import Annotated
@@ -46,90 +48,94 @@ from buddysim.replay.engine.uncompressed cimport uncompressed_fill, uncompressed
 
 ORDER = 40
 
-cdef enum:                      # states of a page
-    UNKNOWN = 0                  # not looked at yet: that of the beginning
-    ON_HOST = -1                   # in host memory
-    NOT_MANAGED = -2            # no allocation of device memory lies there
-    MIGRATING = -3                 # in host memory, to be brought with the fault at hand
-    FAULT_PENDING = -4                # in host memory, to be brought with the batch that is open
-    INITIAL_RESIDENT = 1                   # resident from the beginning on, and not used since
-    RESIDENT = 2                    # and all above: resident, of a frame of the list; when it came, in ps, added
+# States of a page.
+cdef enum:
+    UNKNOWN = 0           # not accessed yet: the initial state applies
+    ON_HOST = -1
+    NOT_MANAGED = -2      # outside all allocations of device memory
+    MIGRATING = -3        # on the host; migrates with the current fault
+    FAULT_PENDING = -4    # on the host; migrates with the open batch
+    INITIAL_RESIDENT = 1  # resident since the start of the run, and not used since
+    RESIDENT = 2          # this and above: resident, in the LRU list; arrival in ps = state - RESIDENT
 
-cdef enum:                      # states of a frame
-    NOT_IN_LRU = 0                # not used yet, or evicted
-    IN_LRU = 1                  # of the list
-    EVICTED_INITIAL = 2                  # evicted, though nothing had used it
+# States of an eviction block.
+cdef enum:
+    NOT_IN_LRU = 0       # not used yet, or evicted
+    IN_LRU = 1           # in the LRU list
+    EVICTED_INITIAL = 2  # evicted before its first use
 
 cdef enum:
-    MAX_PENDING_FAULTS = 64           # places that a warp waits for at once, beyond which it goes on without
-    FAULT_SHIFT = 5             # log2 of the entries of 4 KiB, which is how the fault buffer tells addresses
+    MAX_PENDING_FAULTS = 64  # fault blocks that a warp waits for; it does not wait for more
+    FAULT_SHIFT = 5          # log2 of the entries of a fault block of 4 KiB, the granularity of the fault buffer
 
-cdef struct PendingFault:            # 4 KiB that an instruction of a warp waits for
-    int64_t fault_block               # entry >> FAULT_SHIFT
-    int64_t retry_ps            # the warp has been told that it comes then: time to look again
-    int32_t accesses             # with a limit of the SM's faults: accesses of the warp there
-    int32_t in_flight           # of these, not held back
+# A fault block for which an instruction of a warp waits.
+cdef struct PendingFault:
+    int64_t fault_block  # entry >> FAULT_SHIFT
+    int64_t retry_ps     # time at which the warp replays the fault
+    int32_t accesses     # with max_in_flight: accesses of the warp to the block
+    int32_t in_flight    # of these, not held back
 
-cdef struct Span:               # pages in which allocations of device memory lie, one behind the other
+# Consecutive pages with allocations of device memory.
+cdef struct Span:
     int64_t first
     int64_t end
-    int64_t blocks_below            # frames that have such pages below its own
+    int64_t blocks_below  # eviction blocks with managed pages below its first one
 
 cdef struct UmState:
-    int64_t n
-    int64_t capacity            # frames
-    const Span* spans
+    int64_t n                     # pages
+    int64_t capacity              # of device memory, in eviction blocks
+    const Span* spans             # [n_spans]
     int64_t n_spans
-    int64_t n_initial_blocks        # frames resident at first
-    int64_t n_initial_evicted              # of these, in order: none of them is unused and resident any more
-    int64_t n_spans_evicted        # spans of which that is true of all frames
-    int64_t resident            # frames
-    int entries_shift           # log2 of entries per page
-    int eviction_block_shift             # log2 of pages per frame
-    bint lru_by_migration               # a frame is as recently used as the last page that came into it
-    bint serial                 # evictions, migrations and batches follow each other
-    int pages_per_va_block         # pages under one prefetch tree
-    int64_t page_ps             # of the link's time
+    int64_t n_initial_blocks      # eviction blocks resident at the start
+    int64_t n_initial_evicted     # of these, in address order: used or evicted
+    int64_t n_spans_evicted       # spans whose blocks are all used or evicted
+    int64_t resident              # eviction blocks
+    int entries_shift             # log2 of the entries of a page
+    int eviction_block_shift      # log2 of the pages of an eviction block
+    bint lru_by_migration         # only migrations renew a block in the LRU list, not accesses
+    bint serial                   # evictions, migrations and batches follow each other
+    int pages_per_va_block
+    int64_t page_ps               # link time of a page
     int64_t fault_batch_ps
-    int max_batch_faults             # most faults of a batch
+    int max_batch_faults
     int64_t batch_start_ps
     int64_t batch_end_ps
-    int batch_faults            # by block: 0 where no batch is open
-    int batch_pages             # by block: how many pages they are in
+    int batch_faults              # batched service: faults in the open batch; 0: no batch is open
+    int batch_pages               # batched service: pages of these faults
     int64_t batches
-    bint batched_service               # a batch is served when it starts, block by block
-    int64_t* batch              # [fault_batch]: by block, the pages of the batch that is open
-    int64_t last_migration_ps             # when the page migrated last can be used
-    PendingFault* pending_faults            # [warps * MOST_AWAITED]
-    int8_t* n_pending_faults           # [warps]
-    int64_t* replay_ready_ps        # [n]: by block, when the latest batch ended that has brought the page and left it there
-    bint sm_replay                  # an SM issues nothing while what faulted there is tried again, each time that a batch ends
-    int32_t max_in_flight      # by SM: most accesses in flight that wait for pages; 0: no limit
-    int32_t* in_flight          # [SMs]: with a limit, how many are
-    int32_t* n_buffered_faults           # [SMs]: by SM, places that its warps await
-    int64_t* stall_start_ps         # [SMs]: by SM, since when there are any
-    int64_t* replay_done_ps         # [SMs]: by SM, when the last of them that has come was there
-    int64_t* resume_ps           # [warps]: by SM, the same of a warp's
-    int8_t* has_data              # [n]: of each page, that it has been written, or in device memory; NULL: all are moved
-    int32_t* newer              # LRU list over the used frames, in which frame f has the number f + 1; 0 is the sentinel
+    bint batched_service          # a batch is serviced when it starts, one VA block after the other
+    int64_t* batch                # [max_batch_faults], batched service: pages of the open batch
+    int64_t last_migration_ps     # arrival of the page migrated last
+    PendingFault* pending_faults  # [warps][MAX_PENDING_FAULTS]
+    int8_t* n_pending_faults      # [warps]
+    int64_t* replay_ready_ps      # [n], batched service: end of the latest batch that migrated the page and left it resident
+    bint sm_replay                # an SM issues nothing while its faults are pending; it replays them when a batch ends
+    int32_t max_in_flight         # sm_replay: accesses of an SM that wait for pages; 0: no limit
+    int32_t* in_flight            # [sms], with max_in_flight: accesses that wait for pages
+    int32_t* n_buffered_faults    # [sms], sm_replay: fault blocks pending for its warps
+    int64_t* stall_start_ps       # [sms], sm_replay: first pending fault
+    int64_t* replay_done_ps       # [sms], sm_replay: latest completed replay
+    int64_t* resume_ps            # [warps], sm_replay: latest completed replay of the warp
+    int8_t* has_data              # [n]: the page has been written, or is resident; NULL: all pages are transferred
+    int32_t* newer                # LRU list of used blocks; block b has number b + 1, 0 is the sentinel
     int32_t* older
-    int8_t* lru_state              # state of each frame
-    int64_t* state
+    int8_t* lru_state             # state of each eviction block
+    int64_t* state                # [n]: state of each page
     int64_t faults
-    int64_t prefetched
-    int64_t evicted
-    int64_t dirty_sectors       # of the L2, that left it with their pages
+    int64_t prefetched            # pages
+    int64_t evicted               # pages
+    int64_t dirty_sectors         # dirty sectors of the L2, evicted with their pages
 
 
 cdef inline int64_t eviction_block_index(const UmState* um, const Span* span, int64_t page) noexcept nogil:
-    """How many frames with managed pages lie below that of a page."""
+    """Number of eviction blocks with managed pages below that of a page."""
     return span.blocks_below + (page >> um.eviction_block_shift) - (span.first >> um.eviction_block_shift)
 
 
 cdef inline int64_t initial_state(const UmState* um, int64_t page) noexcept nogil:
-    """What a page is at the beginning: resident if few enough frames of lower addresses are managed."""
+    """Initial state of a page: resident if enough eviction blocks fit, in address order."""
     cdef int64_t low = 0, high = um.n_spans, middle
-    while low < high:           # the first span that ends behind it
+    while low < high:           # the first span that ends after the page
         middle = (low + high) // 2
         if um.spans[middle].end <= page:
             low = middle + 1
@@ -153,7 +159,7 @@ cdef inline void unlink_block(UmState* um, int64_t eviction_block) noexcept nogi
 
 
 cdef inline void touch_block(UmState* um, int64_t eviction_block) noexcept nogil:
-    """The frame is the most recently used one."""
+    """Makes an eviction block the most recently used one."""
     cdef int32_t number = <int32_t>(eviction_block + 1), newest
     if um.lru_state[eviction_block] == IN_LRU:
         unlink_block(um, eviction_block)
@@ -166,7 +172,7 @@ cdef inline void touch_block(UmState* um, int64_t eviction_block) noexcept nogil
 
 
 cdef inline int64_t pop_lru_block(UmState* um) noexcept nogil:
-    """The frame used the longest time ago; it is in no list any more."""
+    """Removes the least recently used eviction block from the order, and returns it."""
     cdef int64_t eviction_block
     cdef const Span* span
     while um.n_initial_evicted < um.n_initial_blocks:
@@ -186,7 +192,7 @@ cdef inline int64_t pop_lru_block(UmState* um) noexcept nogil:
 
 
 cdef inline int64_t evict_lru_block(MemorySystem* m, UmState* um, int64_t t) noexcept nogil:
-    """Sends the pages of the frame used the longest time ago back, and their lines with them; when they have gone."""
+    """Evicts the least recently used block, with the lines of its pages; returns the end of the transfer."""
     cdef int64_t eviction_block = pop_lru_block(um), page, first_entry, entries, evicted_ps = t
     for page in range(eviction_block << um.eviction_block_shift, min_i64(um.n, eviction_block + 1 << um.eviction_block_shift)):
         if state_of(um, page) < INITIAL_RESIDENT:
@@ -226,7 +232,7 @@ cdef inline void migrate_in(MemorySystem* m, UmState* um, int64_t page, int64_t 
 
 
 cdef inline int64_t join_batch(UmState* um, int64_t t) noexcept nogil:
-    """When the batch ends that handles a fault at `t`: one that has not begun yet, or a new one."""
+    """Adds a fault at `t` to a batch that has not started, or to a new one; returns the end of the batch."""
     if t > um.batch_start_ps or um.batch_faults == um.max_batch_faults:
         um.batch_start_ps = max_i64(t, um.batch_end_ps)
         um.batch_end_ps = um.batch_start_ps + um.fault_batch_ps
@@ -237,7 +243,7 @@ cdef inline int64_t join_batch(UmState* um, int64_t t) noexcept nogil:
 
 
 cdef inline void find_subtree(UmState* um, int64_t page, int64_t* first, int64_t* end) noexcept nogil:
-    """The largest subtree of which more than half is resident with `page`, or faulted; else the page alone."""
+    """Finds the largest subtree of which more than half is resident or pending, together with `page`; else the page alone."""
     cdef int64_t begin, stop, other, resident, state, size = 2
     first[0], end[0] = page, page + 1
     while size <= um.pages_per_va_block:
@@ -253,9 +259,9 @@ cdef inline void find_subtree(UmState* um, int64_t page, int64_t* first, int64_t
 
 
 cdef inline void migrate_for_fault(MemorySystem* m, UmState* um, int64_t page, int64_t t) noexcept nogil:
-    """Migrates a page in, and what the tree prefetches with it: what is absent of the subtree now.
+    """Migrates a page, and the absent pages of the subtree that is prefetched with it.
 
-    These are at most as many pages as are resident in the subtree, so that none of them evicts another.
+    The subtree has at least as many resident pages, so none of the migrated pages evicts another.
     """
     cdef int64_t other, first, end, end_ps = join_batch(um, t)
     find_subtree(um, page, &first, &end)
@@ -276,9 +282,9 @@ cdef int compare_pages(const void* left_page, const void* other) noexcept nogil:
 
 
 cdef void serve_batch(MemorySystem* m, UmState* um) noexcept nogil:
-    """Serves the open batch: in the order of addresses, what faulted of a block and what the tree adds. All can be used at its end.
+    """Services the open batch, in address order: the faults of a VA block and its prefetches. All pages are usable at its end.
 
-    What later blocks of the batch evict again is not there then: who waits for it will fault anew.
+    Pages that later VA blocks of the batch evict are absent then; warps that wait for them fault again.
     """
     cdef int64_t* faulted_pages = um.batch
     cdef int64_t page, first, end, begin, stop
@@ -313,14 +319,14 @@ cdef void serve_batch(MemorySystem* m, UmState* um) noexcept nogil:
         begin = faulted_pages[k] / um.pages_per_va_block * um.pages_per_va_block
         stop = min_i64(begin + um.pages_per_va_block, um.n)
         for page in range(begin, stop):
-            if um.state[page] == NEVER:          # it came with this batch, and is still there
+            if um.state[page] == NEVER:          # migrated by this batch, and still resident
                 um.state[page] = RESIDENT + um.last_migration_ps
                 um.replay_ready_ps[page] = um.last_migration_ps
         begin = stop
 
 
 cdef inline int64_t add_to_batch(UmState* um, int64_t page, int64_t t) noexcept nogil:
-    """A fault in an absent page, for the batch that is open at `t`, unless that is full; returns when it is time to look again."""
+    """Adds a fault on an absent page to the batch open at `t`, unless that is full; returns the time to replay it."""
     if um.batch_faults == um.max_batch_faults:
         return um.batch_start_ps + um.fault_batch_ps
     if not um.batch_faults:
@@ -345,7 +351,7 @@ cdef inline int32_t free_fault_slots(const UmState* um, int sm) noexcept nogil:
 
 
 cdef inline int64_t fault_accesses(UmState* um, int64_t page, int accesses, int64_t t) noexcept nogil:
-    """Faults of so many accesses to a page, none if all are held back; returns when it is time to look again."""
+    """Adds the faults of accesses to a page, none if all are held back; returns the time to replay them."""
     cdef int64_t retry_ps = um.batch_start_ps + um.fault_batch_ps if um.batch_faults else max_i64(t, um.last_migration_ps)
     cdef int _
     for _ in range(accesses):
@@ -354,9 +360,9 @@ cdef inline int64_t fault_accesses(UmState* um, int64_t page, int accesses, int6
 
 
 cdef inline int64_t add_pending_fault(MemorySystem* m, UmState* um, uint32_t entry, int64_t t) noexcept nogil:
-    """A fault, unless the open batch has one of this warp at this place; returns when it is time to look again.
+    """Adds a pending fault of the current warp, and a fault unless the open batch has it; returns the time to replay it.
 
-    With a limit every access faults for which there is room, also where the page is on its way already.
+    With max_in_flight, every access within the limit faults, even if its page is already migrating.
     """
     cdef int64_t fault_block = entry >> FAULT_SHIFT, page = entry >> um.entries_shift, retry_ps
     cdef PendingFault* faults = um.pending_faults + <int64_t>m.warp * MAX_PENDING_FAULTS
@@ -387,7 +393,7 @@ cdef inline int64_t add_pending_fault(MemorySystem* m, UmState* um, uint32_t ent
 
 
 cdef int64_t access_batched(MemorySystem* m, uint32_t entry, int64_t t) noexcept nogil:
-    """When the page of an entry can be used by an access that comes at `t`; or when its warp has to look again."""
+    """Time at which an access that arrives at `t` can use its page, or at which its warp replays the fault."""
     cdef UmState* um = <UmState*>m.scheme_state
     cdef int64_t page = entry >> um.entries_shift, state
     if allocation_of(m, entry).placement == HOST:
@@ -403,26 +409,26 @@ cdef int64_t access_batched(MemorySystem* m, uint32_t entry, int64_t t) noexcept
     return max_i64(t, um.state[page] - RESIDENT)
 
 
-cdef inline bint is_resident_at(const UmState* um, const PendingFault* pending_faults, int64_t t, int64_t* resume_ps) noexcept nogil:
-    """Whether what was held back finds its page at `t`: a batch has brought it that ended before it was time to look again."""
-    cdef int64_t state = um.state[pending_faults.fault_block >> um.entries_shift - FAULT_SHIFT]
+cdef inline bint is_resident_at(const UmState* um, const PendingFault* fault, int64_t t, int64_t* resume_ps) noexcept nogil:
+    """Whether a held-back access finds its page resident at `t`, migrated by a batch that ended before the replay."""
+    cdef int64_t state = um.state[fault.fault_block >> um.entries_shift - FAULT_SHIFT]
     if um.max_in_flight and state >= INITIAL_RESIDENT and state - RESIDENT <= t:
         resume_ps[0] = max_i64(resume_ps[0], t)
         return True
     return False
 
 
-cdef inline bint arrived_with_batch(const UmState* um, const PendingFault* pending_faults, int64_t* resume_ps) noexcept nogil:
-    """Whether the page that is awaited came with a batch and stayed; then who waits can go on at `resume_ps`, when it ended."""
-    cdef int64_t last_migration_ps = um.replay_ready_ps[pending_faults.fault_block >> um.entries_shift - FAULT_SHIFT]
-    if last_migration_ps >= pending_faults.retry_ps:
+cdef inline bint arrived_with_batch(const UmState* um, const PendingFault* fault, int64_t* resume_ps) noexcept nogil:
+    """Whether a batch has migrated the pending page and left it resident; then `resume_ps` is at least the end of that batch."""
+    cdef int64_t last_migration_ps = um.replay_ready_ps[fault.fault_block >> um.entries_shift - FAULT_SHIFT]
+    if last_migration_ps >= fault.retry_ps:
         resume_ps[0] = max_i64(resume_ps[0], last_migration_ps)
         return True
     return False
 
 
 cdef int64_t wake_warp(MemorySystem* m, int warp, bint at_end, int64_t t) noexcept nogil:
-    """When a warp whose turn comes at `t` can go on: what it waits for may have come later, or gone again before it was used."""
+    """Time at which a warp that could issue at `t` resumes: its pages may arrive later, or may have been evicted again."""
     cdef UmState* um = <UmState*>m.scheme_state
     cdef PendingFault* faults
     cdef int i, n_remaining = 0, n = um.n_pending_faults[warp]
@@ -437,7 +443,7 @@ cdef int64_t wake_warp(MemorySystem* m, int warp, bint at_end, int64_t t) noexce
                 continue
             faults[i].retry_ps = add_to_batch(um, faults[i].fault_block >> um.entries_shift - FAULT_SHIFT, t)
             resume_ps = max_i64(resume_ps, faults[i].retry_ps)
-        elif at_end:            # a warp ends with all its accesses, whichever it waits for otherwise
+        elif at_end:            # a warp exits after all of its accesses
             resume_ps = max_i64(resume_ps, faults[i].retry_ps)
         faults[n_remaining] = faults[i]
         n_remaining += 1
@@ -446,7 +452,7 @@ cdef int64_t wake_warp(MemorySystem* m, int warp, bint at_end, int64_t t) noexce
 
 
 cdef int64_t replay_faults(UmState* um, int warp, int64_t t) noexcept nogil:
-    """A warp of an SM looks again for what it awaits; returns when it has to do so next, at the earliest."""
+    """Replays the pending faults of a warp; returns the earliest time of its next replay."""
     cdef PendingFault* faults = um.pending_faults + <int64_t>warp * MAX_PENDING_FAULTS
     cdef int i, sent, n_remaining = 0, sm = warp / MAX_WARPS
     cdef int64_t next_ps = NEVER
@@ -458,7 +464,7 @@ cdef int64_t replay_faults(UmState* um, int warp, int64_t t) noexcept nogil:
                     um.in_flight[sm] -= faults[i].in_flight
                 um.replay_done_ps[sm] = max_i64(um.replay_done_ps[sm], um.resume_ps[warp])
                 continue
-            if t < um.last_migration_ps:       # faults anew when that batch has ended
+            if t < um.last_migration_ps:       # faults again when that batch has ended
                 faults[i].retry_ps = um.last_migration_ps
             elif um.max_in_flight:
                 sent = <int>min_i64(faults[i].accesses - faults[i].in_flight, free_fault_slots(um, sm))
@@ -477,9 +483,9 @@ cdef int64_t replay_faults(UmState* um, int warp, int64_t t) noexcept nogil:
 
 
 cdef int64_t wake_sm(MemorySystem* m, int warp, bint at_end, int64_t t) noexcept nogil:
-    """When a warp whose turn comes at `t` can go on: not while anything that faulted on its SM, and was known then, is awaited.
+    """Time at which a warp that could issue at `t` resumes: after all faults of its SM that are known by then.
 
-    Nor while the SM has as much in flight as it can.
+    It also waits while the SM has reached max_in_flight.
     """
     cdef UmState* um = <UmState*>m.scheme_state
     cdef int sm = warp / MAX_WARPS, other
@@ -503,7 +509,7 @@ cdef void mark_written(MemorySystem* m, uint32_t first_entry, uint32_t end_entry
 
 
 cdef int64_t access(MemorySystem* m, uint32_t entry, int64_t t) noexcept nogil:
-    """When the page of an entry can be used by an access that comes at `t`."""
+    """Time at which an access that arrives at `t` can use its page."""
     cdef UmState* um = <UmState*>m.scheme_state
     cdef int64_t page = entry >> um.entries_shift, state
     if allocation_of(m, entry).placement == HOST:
@@ -519,7 +525,7 @@ cdef int64_t access(MemorySystem* m, uint32_t entry, int64_t t) noexcept nogil:
 
 
 cdef bint may_cache(MemorySystem* m, uint32_t entry) noexcept nogil:
-    """A copy or fill writes a page where it is: only lines of resident ones can be in the L2."""
+    """Whether the L2 may hold an entry: a memcpy or memset writes a page where it lies, and only resident pages have lines."""
     cdef UmState* um = <UmState*>m.scheme_state
     return allocation_of(m, entry).placement == HOST or state_of(um, entry >> um.entries_shift) >= INITIAL_RESIDENT
 
@@ -545,7 +551,8 @@ class UmConfig(Section):
     )
     initial_location: Annotated[str, fields.one_of("device", "host")] = Field(
         default="device",
-        description="location of pages before the first kernel; device: as many as fit are resident, the lowest first; host: none is",
+        description="location of pages before the first kernel; device: as many as fit are resident, the lowest first; "
+        "host: none is",
     )
     eviction_order: Annotated[str, fields.one_of("lru_access", "lru_migration")] = Field(
         default="lru_access",
@@ -554,7 +561,8 @@ class UmConfig(Section):
     )
     serialize_transfers: Annotated[bool, fields.switch()] = Field(
         default=False,
-        description="overlap of migrations; true: a migration waits for its evictions, and the next batch for both; false: they overlap",
+        description="overlap of migrations; true: a migration waits for its evictions, and the next batch for both; "
+        "false: they overlap",
     )
     fault_batch_latency: Duration = Field(default=parse_time("30 us"), description="time to service one fault batch")
     max_batch_faults: Annotated[int, fields.count(1, 1_000_000)] = Field(
@@ -608,7 +616,7 @@ cdef class Scheme(SchemeBase):
     SUMMARY = "Unified Memory, pages migrating on fault into device memory that is too small"
     assumptions = {
         "um": "Unified Memory is a model (fault batches, tree prefetch, LRU eviction), not the hardware the paper measured; "
-        "the run begins with the pages where `um.initial_location` says: the lowest ones resident, as many as fit, or all on the host",
+        "`um.initial_location` says which pages are resident at first: the lowest ones, as many as fit, or none",
     }
     COUNTERS = {
         "um.page_faults": "faults: Loads, stores and atomics to a page that is neither resident nor migrating.",
@@ -620,8 +628,8 @@ cdef class Scheme(SchemeBase):
         "link.migration_in_bytes": "B: Data of pages that migrate to device memory.",
         "link.migration_out_bytes": "B: Data of evicted pages that is written to host memory.",
     }
-    cdef UmState config            # what the machine says of the pages
-    cdef int64_t warps          # that the machine holds
+    cdef UmState config         # parameters, copied to the state of a run
+    cdef int64_t warps          # of the machine
     cdef bint zero_fill
     cdef object keep_alive            # the memory of their states
 
@@ -632,18 +640,22 @@ cdef class Scheme(SchemeBase):
     def configure(self, machine, allocated_entries, capacity_bytes):
         cdef int64_t fitting = int(allocated_entries * (1 - Fraction(str(machine.um.oversubscription))))
         self.config.entries_shift = (machine.um.page_size // ENTRY_BYTES).bit_length() - 1
-        self.config.eviction_block_shift = ((machine.um.eviction_granularity or machine.um.page_size) // machine.um.page_size).bit_length() - 1
+        self.config.eviction_block_shift = ((machine.um.eviction_granularity or machine.um.page_size)
+                                            // machine.um.page_size).bit_length() - 1
         if capacity_bytes is not None or machine.um.capacity:
             fitting = (machine.um.capacity if capacity_bytes is None else capacity_bytes) // ENTRY_BYTES
         self.config.capacity = max_i64(1, fitting >> self.config.entries_shift + self.config.eviction_block_shift)
-        self.config.lru_by_migration, self.config.serial = machine.um.eviction_order == "lru_migration", machine.um.serialize_transfers
+        self.config.lru_by_migration = machine.um.eviction_order == "lru_migration"
+        self.config.serial = machine.um.serialize_transfers
         self.config.n_initial_blocks = self.config.capacity if machine.um.initial_location == "device" else 0
         self.config.pages_per_va_block = machine.um.va_block_size // machine.um.page_size
-        self.config.fault_batch_ps, self.config.max_batch_faults = machine.ps(machine.um.fault_batch_latency), machine.um.max_batch_faults
+        self.config.fault_batch_ps = machine.ps(machine.um.fault_batch_latency)
+        self.config.max_batch_faults = machine.um.max_batch_faults
         self.config.batched_service, self.zero_fill = machine.um.fault_service == "batched", machine.um.zero_fill_untouched
         self.warps = machine.sm.count * MAX_WARPS
         if self.config.batched_service:
-            self.config.sm_replay, self.config.max_in_flight = machine.um.fault_replay_scope == "sm", machine.um.max_pending_faults_per_sm
+            self.config.sm_replay = machine.um.fault_replay_scope == "sm"
+            self.config.max_in_flight = machine.um.max_pending_faults_per_sm
             self.on_access, self.on_wake = access_batched, wake_sm if self.config.sm_replay else wake_warp
         if self.zero_fill:
             self.on_written = mark_written
@@ -653,7 +665,7 @@ cdef class Scheme(SchemeBase):
         return min(occupied_bytes, (self.config.capacity << entries_shift) * ENTRY_BYTES)
 
     cdef int prepare(self, MemorySystem* m, Arena* arena) except -1:
-        """Makes the frames of lowest address resident, if any."""
+        """Allocates the state of the pages; the eviction blocks of lowest address are resident, if any."""
         cdef UmState* um = <UmState*>arena_zeroed(arena, 1, sizeof(UmState))
         cdef int64_t[::1] state
         cdef int32_t[::1] newer, older
@@ -674,7 +686,8 @@ cdef class Scheme(SchemeBase):
             n_pending_faults = lazy_zeros(self.warps)
             batch, replayed = (lazy_zeros(n * sizeof(int64_t)) for n in (um.max_batch_faults, um.n))
             um.replay_ready_ps = <int64_t*>&replayed[0]
-            um.pending_faults, um.n_pending_faults, um.batch = <PendingFault*>&pending_faults[0], <int8_t*>&n_pending_faults[0], <int64_t*>&batch[0]
+            um.pending_faults, um.n_pending_faults = <PendingFault*>&pending_faults[0], <int8_t*>&n_pending_faults[0]
+            um.batch = <int64_t*>&batch[0]
             self.keep_alive += [pending_faults, n_pending_faults, batch, replayed]
             um.in_flight = <int32_t*>arena_zeroed(arena, self.warps // MAX_WARPS, sizeof(int32_t))
             um.n_buffered_faults = <int32_t*>arena_zeroed(arena, self.warps // MAX_WARPS, sizeof(int32_t))
@@ -692,7 +705,7 @@ cdef class Scheme(SchemeBase):
         return 0
 
     cdef int64_t find_spans(self, const MemorySystem* m, UmState* um, Arena* arena) except -1:
-        """The pages of all allocations of device memory, those of one place at different times once; their frames."""
+        """Finds the spans of pages with allocations of device memory; returns the number of their eviction blocks."""
         cdef Span* spans = <Span*>arena_zeroed(arena, m.n_allocations + 1, sizeof(Span))
         cdef Span* last
         cdef const AllocationState* allocation
@@ -710,7 +723,7 @@ cdef class Scheme(SchemeBase):
             else:
                 last = &spans[um.n_spans]
                 last.first, last.end, last.blocks_below = first, end, eviction_blocks
-                if eviction_blocks and first >> um.eviction_block_shift == last_block:      # in which the span below ends
+                if eviction_blocks and first >> um.eviction_block_shift == last_block:      # the span below ends in this block
                     last.blocks_below -= 1
                 um.n_spans += 1
             eviction_blocks = eviction_block_index(um, last, last.end - 1) + 1

@@ -21,7 +21,7 @@ class RefFrameAllocator:
         self._starts: list[int] = []  # of the runs of free frames, in order
         self._ends: list[int] = []
 
-    def take(self, page: int, pages: int) -> int:
+    def allocate(self, page: int, pages: int) -> int:
         """Frames that follow each other, for an allocation of that many pages from `page` on; the first one."""
         lowest = self._lowest(pages)
         first = self._frame.get(page, -1)
@@ -45,7 +45,7 @@ class RefFrameAllocator:
             self._users[frame] += 1
         return first
 
-    def give_back(self, first: int, pages: int) -> None:
+    def release(self, first: int, pages: int) -> None:
         """An allocation uses its frames no longer."""
         for frame in range(first, first + pages):
             self._users[frame] -= 1
