@@ -15,7 +15,7 @@ from buddysim.cli import REGISTRY, main, make_parser
 from buddysim.report import screen
 
 ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+README = (ROOT / "README.md").read_text(encoding="utf-8").replace("\\\n", "")
 BESIDE = [
     ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "traces/README.md", "examples/README.md")
 ]

@@ -45,7 +45,7 @@ def examples() -> Iterator[Example]:
                 ROOT / "docs" / example[1],
                 example[2],
                 shown,
-                tuple(shell.strip().splitlines()),
+                tuple(shell.replace("\\\n", "").strip().splitlines()),
             )
 
 

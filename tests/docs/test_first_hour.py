@@ -12,7 +12,7 @@ import pytest
 from tests.capture.opencl.running import needs_opencl
 from tests.docs.shell import ROOT, typed
 
-TUTORIAL = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+TUTORIAL = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8").replace("\\\n", "")
 BLOCKS = re.findall(r"^```sh\n(.*?)^```", TUTORIAL, flags=re.MULTILINE | re.DOTALL)
 INSTALL = re.findall(r"^```sh install\n(.*?)^```", TUTORIAL, flags=re.MULTILINE | re.DOTALL)
 

@@ -1,4 +1,4 @@
-"""`first-touch`: a page stays where there was free memory at its first miss: device memory until that is full, then host memory."""
+"""`first-touch`: a page stays where there was free memory at its first miss, first in device, then in host memory."""
 from typing import Annotated
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
@@ -34,14 +34,18 @@ cdef inline bint over_link(MemorySystem* m, AllocationState* allocation, uint32_
         pages.count[home[0]] += 1
     return home[0] == IN_HOST
 
-cdef int64_t fill(MemorySystem* m, Slice* slice, const LineLocation* at, unsigned int* sectors, int64_t t) noexcept nogil:
+cdef int64_t fill(
+    MemorySystem* m, Slice* slice, const LineLocation* at, unsigned int* sectors, int64_t t
+) noexcept nogil:
     cdef AllocationState* allocation = allocation_of(m, at.entry)
     allocation.fills += 1
     if over_link(m, allocation, at.entry):
         return host_fill(m, sectors[0], t)
     return raw_fill(m, allocation, at, sectors, t)
 
-cdef int64_t writeback(MemorySystem* m, Slice* slice, uint32_t entry, Line line, int new_class, int64_t t) noexcept nogil:
+cdef int64_t writeback(
+    MemorySystem* m, Slice* slice, uint32_t entry, Line line, int new_class, int64_t t
+) noexcept nogil:
     cdef AllocationState* allocation = allocation_of(m, entry)
     allocation.writebacks += 1
     if over_link(m, allocation, entry):
@@ -50,7 +54,9 @@ cdef int64_t writeback(MemorySystem* m, Slice* slice, uint32_t entry, Line line,
 
 class FirstTouch(Section):
     """The section `[first_touch]` of a machine file."""
-    fitting: Annotated[float, fields.number(0.0, 1.0)] = Field(default=0.5, description="fraction of the footprint that fits")
+    fitting: Annotated[float, fields.number(0.0, 1.0)] = Field(
+        default=0.5, description="fraction of the footprint that fits"
+    )
 
 cdef class Scheme(SchemeBase):
     SUMMARY = "pages stay in the memory that had space at their first miss"
@@ -62,7 +68,9 @@ cdef class Scheme(SchemeBase):
         self.fill, self.writeback = fill, writeback
 
     def configure(self, machine, allocated_entries, capacity_bytes):
-        entries = int(allocated_entries * machine.first_touch.fitting) if capacity_bytes is None else capacity_bytes // 128
+        entries = int(allocated_entries * machine.first_touch.fitting)
+        if capacity_bytes is not None:
+            entries = capacity_bytes // 128
         self.capacity = entries >> PAGE_BITS
 
     def device_bytes(self, occupied_bytes):
