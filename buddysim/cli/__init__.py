@@ -14,6 +14,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from textwrap import fill
 from types import ModuleType
 from typing import Any, NoReturn
 
@@ -53,11 +54,86 @@ class Parser(argparse.ArgumentParser):
         raise SystemExit(EXIT_USER_ERROR)
 
 
+#: The commands by task, as the help screen of the program lists them.
+TASKS: Mapping[str, Sequence[str]] = {
+    "simulate": ("run", "train", "sweep"),
+    "prepare": ("capture", "import", "generate", "workloads", "profile", "verify", "info"),
+    "look": ("results", "diff", "explain", "plot", "report", "analyse"),
+    "machine and models": ("machines", "networks", "list", "calibrate", "validate", "traces", "recover"),
+}
+_OTHER_TASKS = "commands of plug-ins"
+_HELP_WIDTH = 78
+
+
+class ProgramParser(Parser):
+    """The parser of the program, whose help screen lists the commands by task."""
+
+    def format_help(self) -> str:
+        formatter = self._get_formatter()
+        formatter.add_usage("buddysim [-h] [--version] [--plugin FILE] COMMAND ...", [], ())
+        formatter.add_text(self.description)
+        for task, names in _commands_by_task().items():
+            formatter.start_section(task)
+            width = max(map(len, REGISTRY.names()))
+            for name in names:
+                formatter._add_item(_help_line, [name, REGISTRY.find(name).HELP.partition("\n")[0], width])
+            formatter.end_section()
+        formatter.start_section("options")
+        formatter.add_arguments(
+            action for action in self._actions if not isinstance(action, argparse._SubParsersAction)
+        )
+        formatter.end_section()
+        formatter.add_text("Options of a command: buddysim COMMAND --help")
+        return formatter.format_help()
+
+
+def _refill(text: str) -> str:
+    """A description with its paragraphs filled to the width of a screen; indented lines stay as they are."""
+    paragraphs = text.split("\n\n")
+    return "\n\n".join(
+        paragraph if any(line.startswith(" ") for line in paragraph.split("\n")) else fill(paragraph, _HELP_WIDTH)
+        for paragraph in paragraphs
+    )
+
+
+def fill_heading(text: str) -> str:
+    """Return the heading of a group of options, filled to the width of a screen."""
+    return fill(text, _HELP_WIDTH, subsequent_indent="  ")
+
+
+def _commands_by_task() -> dict[str, list[str]]:
+    known = REGISTRY.names()
+    tasks = {task: [name for name in names if name in known] for task, names in TASKS.items()}
+    others = [name for name in known if not any(name in names for names in TASKS.values())]
+    return {**tasks, **({_OTHER_TASKS: others} if others else {})}
+
+
+def _help_line(name: str, text: str, width: int) -> str:
+    return f"  {name:{width}}  {text}\n"
+
+
 class CommandParser(Parser):
     """The parser of a command, or of one of its actions; arguments are added when it is the one that runs."""
 
     command: ModuleType | None = None  # None: an action, whose command adds its arguments
     complete = False
+    hidden_groups: Sequence[argparse._ArgumentGroup] = ()  # groups that --help does not show
+
+    def format_help(self) -> str:
+        hidden = {id(action) for group in self.hidden_groups for action in group._group_actions}
+        formatter = self._get_formatter()
+        shown = [action for action in self._actions if id(action) not in hidden]
+        formatter.add_usage(self.usage, shown, self._mutually_exclusive_groups)
+        formatter.add_text(_refill(self.description or ""))
+        for group in self._action_groups:
+            if group in self.hidden_groups:
+                continue
+            formatter.start_section(fill_heading(group.title or ""))
+            formatter.add_text(group.description)
+            formatter.add_arguments(group._group_actions)
+            formatter.end_section()
+        formatter.add_text(self.epilog)
+        return formatter.format_help()
 
     def add_all_arguments(self) -> None:
         """Adds the arguments, once."""
@@ -80,7 +156,7 @@ def make_parser(complete: bool = False) -> argparse.ArgumentParser:
     complete : whether every command has its arguments at once, as the completion script wants; otherwise only the
         command that runs gets them
     """
-    parser = Parser(prog="buddysim", description=(buddysim.__doc__ or "").partition("\n")[0], allow_abbrev=False)
+    parser = ProgramParser(prog="buddysim", description=(buddysim.__doc__ or "").partition("\n")[0], allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"buddysim {buddysim.__version__}")
     _add_plugin_argument(parser)
     _add_completion(parser)
@@ -209,7 +285,7 @@ def _add_plugin_argument(parser: argparse.ArgumentParser) -> None:
         "--plugin",
         metavar="FILE",
         action="append",
-        help="register what a file of yours defines (docs/extending.md); may be repeated",
+        help="Python file whose schemes, workloads and so on are registered (docs/extending.md); may be repeated",
     )
 
 
@@ -224,4 +300,4 @@ def _load_plugins(argv: Sequence[str]) -> None:
 def _add_completion(parser: argparse.ArgumentParser) -> None:
     import shtab
 
-    shtab.add_argument_to(parser, [COMPLETION], help="print the completion script of a shell and leave")
+    shtab.add_argument_to(parser, [COMPLETION], help="name of a shell whose completion script is printed")

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from buddysim.analyses import AnalysisOptions, AnalysisResult
 
 NAME = "analyse"
-HELP = """analyse the memory contents of traces: ratios over the run, size classes, targets, thresholds
+HELP = """analyse the data values of traces and print one table per analysis
 
 Each analysis is a table on the screen; -o writes all of them as CSV, a file each. 'list analysis' has a line about
 each. Those that replay (metadata, targets, accesses) do so under Buddy Compression on --machine."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from buddysim.training.cost.timings import MeasuredPass
 
 NAME = "calibrate"
-HELP = "fit layer times to timings of another GPU, for train --calibration"
+HELP = "fit layer times to timings of a GPU and write a calibration file"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -16,7 +16,7 @@ from buddysim.base.registry import LAST
 from buddysim.cli import CONTRACT, CommandParser, add_command
 
 NAME = "capture"
-HELP = "turn a run of a real program into a trace file"
+HELP = "capture a run of a program and write a trace file"
 
 
 def kinds() -> list[ModuleType]:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from buddysim.sweep.differences import ComparedItem, Difference
 
 NAME = "diff"
-HELP = """show what differs between two results, machines, traces or studies
+HELP = """compare two results, machines, traces or studies, print differences
 
 A and B are keys of results in the store (their first digits; see: results), RESULT.json or RESULT.json:SCHEME,
 machines, traces or study files. The settings that differ come first, then the values. run compares several schemes on

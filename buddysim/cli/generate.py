@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 
 NAME = "generate"
-HELP = """write the trace of a synthetic workload
+HELP = """generate a synthetic workload and write its trace file
 
-Without a workload: lists them. With a workload but no file: lists its parameters."""
+Without a workload, the command lists the workloads. Without -o, it lists the parameters of the workload."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -7,7 +7,7 @@ import shlex
 import sys
 
 NAME = "import"
-HELP = "convert traces of another tool into a trace file"
+HELP = "convert traces of another tool and write a trace file"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -15,7 +15,7 @@ from buddysim.trace import open_trace
 from buddysim.trace.describe import describe
 
 NAME = "info"
-HELP = "show the allocations, kernels, events and snapshots of a trace file"
+HELP = "show the allocations, kernels and snapshots of a trace file"
 
 _FIRST_ROWS, _LAST_ROWS = 12, 4  # of a long list; the JSON has all of it
 _CLASS_NAMES = tuple(f"{size} B" for size in STUDY_CLASSES)

@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from buddysim.report.screen import Part
 
 NAME = "list"
-HELP = """list what there is: schemes, compressors, workloads, networks, figures, commands
+HELP = """list schemes, compressors, networks, figures and other parts by kind
 
-Without a kind: every kind with its names. With a kind: a line about each. With a name too: its knobs, options and
-counters. Plug-ins (--plugin FILE) are listed like what comes along."""
+Without a kind, the command lists the names of every kind. With a kind, it describes each name. With a name, it lists
+the parameters, options and counters of that one. Plug-ins (--plugin FILE) are included."""
 
 Rows = list[tuple[str, ...]]
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from buddysim.training.networks.graph import Network
 
 NAME = "networks"
-HELP = "list the networks, or show one: layers, shapes, bytes by kind, FLOPs"
+HELP = "list networks, or show one with its layers, bytes and FLOPs"
 
 LARGEST_BATCH = 2**20
 

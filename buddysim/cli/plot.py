@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from buddysim.figures import ResultSource
 
 NAME = "plot"
-HELP = """draw a figure; without a name: list the figures
+HELP = """plot a figure and write it as PDF and SVG
 
-A picture is written as .pdf and .svg unless -o names one file. Results that a figure needs and that the store doesn't
-have are simulated and stored first, but of the Buddy Compression study (fig3 to fig13), which simulate with --run
-alone. A figure that draws a file of yours gets it as FILE, for example what 'run --json'
-wrote: plot overview RESULT.json. --width, --font and --no-title fit it to a paper's column."""
+Without a name, the command lists the figures. -o names one file instead of a .pdf and a .svg. Results that are not in
+the store are simulated first; figures of the Buddy Compression study (fig3 to fig13) do so with --run alone. Some
+figures plot a file of the user: plot overview RESULT.json.
+--width, --font and --no-title adapt a figure to a column."""
 
 ALL, PAPERS, STUDY = "all", "papers", "study"
 FIGURE_OPTIONS = ("x", "y", "by", "kind", "network", "batch", "machine", "scale", "only", "workloads")

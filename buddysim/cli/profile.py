@@ -15,10 +15,10 @@ from buddysim.trace import open_trace
 from buddysim.trace.partial import partial_contents, require_complete
 
 NAME = "profile"
-HELP = """choose a target ratio for each allocation
+HELP = """choose a target ratio for each allocation and write a targets file
 
-Compresses every entry of every snapshot (or takes the sizes that the trace has) and counts the sectors that entries
-need. Of each allocation, a share of entries up to the Buddy Threshold may overflow its ratio."""
+Every entry of every snapshot is compressed, unless the trace has its size. A target ratio is the largest at which the
+fraction of entries that overflow stays within the Buddy Threshold."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,15 +8,15 @@ from pathlib import Path
 from buddysim.base.errors import BuddysimError
 
 NAME = "recover"
-HELP = """make a file of what an interrupted capture left
+HELP = """recover what an interrupted capture wrote and write a trace file
 
-A capture keeps what it writes as OUT.incomplete until it is whole. No other command reads that: it may end anywhere.
-What is complete in it becomes a trace or activations file that says so; the part stays."""
+A capture writes OUT.incomplete until it ends; no other command reads that file. Its complete sections become a trace or
+activations file that is marked as partial; OUT.incomplete stays."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("part", metavar="OUT.incomplete", help="a trace, an activations file, or a folder of both")
-    parser.add_argument("-o", "--output", metavar="FILE", required=True, help="the file to write")
+    parser.add_argument("-o", "--output", metavar="FILE", required=True, help="trace or activations file to write")
 
 
 def run(args: argparse.Namespace) -> int:

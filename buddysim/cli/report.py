@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from buddysim.report.web.page import Page
 
 NAME = "report"
-HELP = """write one HTML file of a store, or of a result
+HELP = """collect results and write one HTML file
 
 STORE is a folder of results, as sweep and plot keep them; RESULT.json is what 'run --json' or 'train --json' wrote.
 The file holds tables whose columns sort, charts with hover values, and a part for each workload; it opens without a

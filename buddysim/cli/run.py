@@ -12,11 +12,10 @@ if TYPE_CHECKING:
     from buddysim.trace import Trace
 
 NAME = "run"
-HELP = """replay a trace and show what a memory configuration costs and gains
+HELP = """replay a trace under memory schemes and print time, memory, traffic
 
-Without --scheme: Buddy Compression, and a GPU with unlimited memory as the baseline. Targets come from the trace's own
-values (see: profile) unless a file gives them, or --profile-from another trace. The screen is a summary; --json keeps
-everything."""
+The default schemes are Buddy Compression and, as the baseline, a GPU with unlimited memory. Target ratios are profiled
+on the trace itself (see: profile), on the trace of --profile-from, or read from --targets. --json has every counter."""
 
 
 DEFAULTS = ("buddy", "ideal")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from buddysim.sweep.study import Study
 
 NAME = "sweep"
-HELP = """simulate every point of a study that has no result yet, on this machine or on many
+HELP = """simulate every point of a study and store its results
 
   sweep STUDY.toml                            what varies is in a file (docs/sweeps.md)
   sweep TRACE.. --set link.bandwidth=50GB/s,100GB/s --threshold 0.1,0.2 --scheme buddy,bandwidth-compression

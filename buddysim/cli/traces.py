@@ -1,4 +1,4 @@
-"""``python -m buddysim traces``: the real traces that come along, where they lie, and how to get the others."""
+"""``python -m buddysim traces``: the traces of the repository, their paths, and how to get missing ones."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import argparse
 from dataclasses import asdict
 
 NAME = "traces"
-HELP = """list the real traces that come along, where they lie, and how to get the others
+HELP = """list the traces of the repository and print their paths
 
-With a name: its source, licence and the command that made it. --path prints nothing but the file's path:
-run "$(python -m buddysim traces bitonic-sort --path)"."""
+With a name, the command shows the source and licence of that trace and the command that made it. --path prints the
+path alone: run "$(python -m buddysim traces bitonic-sort --path)"."""
 
 GET = (
-    "a trace that isn't here: it lies in the folder traces/ of buddysim's repository; from a clone's folder, all are "
-    "found. Its command (traces NAME) makes it again from its source"
+    "Missing traces are in the folder traces/ of buddysim's repository; a command in the folder of a clone sees them "
+    "all. The command that 'traces NAME' shows makes a trace from its source."
 )
 
 
@@ -22,10 +22,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from buddysim.cli.json_output import add_json_argument
 
     completes(
-        parser.add_argument("name", metavar="NAME", nargs="?", help="one of them, for example bitonic-sort"), "trace"
+        parser.add_argument("name", metavar="NAME", nargs="?", help="name of a trace: bitonic-sort"),
+        "trace",
     )
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--path", action="store_true", help="print the path of its file alone")
+    form.add_argument("--path", action="store_true", help="print the path of the trace file alone")
     add_json_argument(form, "the list")
 
 

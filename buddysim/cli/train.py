@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from buddysim.training.result import TrainingResult
 
 NAME = "train"
-HELP = """simulate one training iteration of a network under memory schemes, side by side
+HELP = """simulate a training iteration and print which schemes fit
 
-Which schemes fit the GPU's memory (and the bytes missing where one doesn't), the memory that they hold on average, the
-bytes that they move to the host, and their time against a GPU with enough memory. --max-batch finds the largest batch
-that fits; --memory-budget finds the fastest scheme that fits in that much memory."""
+The table has a row per scheme: whether it fits, its performance relative to a GPU with unlimited memory, its peak
+memory and what it offloads. --max-batch finds the largest batch that fits; --memory-budget finds the fastest scheme
+that fits in that much memory."""
 
 DEFAULT_SCHEMES = ("baseline-p", "vdnn-all-m", "vdnn-conv-p", "vdnn-dyn", "oracle")
 
@@ -39,20 +39,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     defaults = TrainingOptions()
     completes(
         parser.add_argument(
-            "network", metavar="NAME|FILE.toml", help="a network of the zoo (networks list), or a network file"
+            "network", metavar="NAME|FILE.toml", help="name of a network (see: networks list), or a network file"
         ),
         "network",
     )
-    parser.add_argument("--batch", metavar="N", type=int, default=64, help="samples of one iteration (default: 64)")
+    parser.add_argument("--batch", metavar="N", type=int, default=64, help="number of samples (default: 64)")
     completes(
         parser.add_argument(
-            "--machine", metavar="NAME|FILE.toml", default="titan-x", help="the GPU (default: titan-x)"
+            "--machine", metavar="NAME|FILE.toml", default="titan-x", help="machine to simulate (default: titan-x)"
         ),
         "training machine",
     )
     completes(
         parser.add_argument(
-            "--scheme", metavar="NAME[,NAME...]", help=f"schemes, or 'all' (default: {','.join(DEFAULT_SCHEMES)})"
+            "--scheme",
+            metavar="NAME[,NAME...]",
+            help=f"schemes, or all (default: {','.join(DEFAULT_SCHEMES)})",
         ),
         "training scheme",
     )
@@ -66,45 +68,50 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="change the machine, for example training.device_memory=24GiB; may be repeated",
     )
     completes(
-        parser.add_argument("--link", metavar="NAME", help="the link to the host: a name of the machine's links"),
+        parser.add_argument("--link", metavar="NAME", help="name of the host link, one of the machine's links"),
         "link",
     )
     parser.add_argument(
         "--prefetch",
-        metavar="HOW",
+        metavar="RULE",
         default=defaults.prefetch,
-        help=f"when offloaded maps come back: {', '.join(PREFETCHES)} (default: {defaults.prefetch})",
+        help=f"rule of prefetching feature maps: {', '.join(PREFETCHES)} (default: {defaults.prefetch})",
     )
-    parser.add_argument("--conv-library", metavar="NAME", help="version of the CONV library, for example cudnn4")
+    parser.add_argument("--conv-library", metavar="NAME", help="version of the convolution library, for example cudnn4")
     parser.add_argument(
         "--precision",
         metavar="NAME",
         default=defaults.precision,
-        help=f"what layers compute in: {', '.join(PRECISIONS)} (default: {defaults.precision})",
+        help=f"number format of the layers: {', '.join(PRECISIONS)} (default: {defaults.precision})",
     )
     parser.add_argument(
         "--optimizer",
         metavar="NAME",
         default=defaults.optimizer,
-        help=f"what updates the weights, its state in GPU memory: {', '.join(OPTIMIZERS)} (default: "
+        help=f"optimizer whose state is in GPU memory: {', '.join(OPTIMIZERS)} (default: "
         f"{defaults.optimizer}, as the papers count)",
     )
-    parser.add_argument("--calibration", metavar="FILE", help="layer times of your own GPU (buddysim calibrate)")
+    parser.add_argument("--calibration", metavar="FILE", help="file with layer times of a GPU (see: calibrate)")
     parser.add_argument(
-        "--pool-policy", choices=FITS, default=defaults.pool_policy, help="how the memory pool picks a free piece"
+        "--pool-policy",
+        choices=FITS,
+        default=defaults.pool_policy,
+        help="rule by which the pool selects a free block",
     )
     search = parser.add_mutually_exclusive_group()
     search.add_argument("--max-batch", action="store_true", help="find the largest batch that fits, for each scheme")
     search.add_argument(
-        "--memory-budget", metavar="SIZE", help="GPU memory, for example 8GiB: find the fastest scheme that fits in it"
+        "--memory-budget",
+        metavar="SIZE",
+        help="GPU memory, for example 8GiB, for which to find the fastest scheme",
     )
     parser.add_argument(
         "--timeline",
         metavar="FILE",
-        help="write streams and memory over time: .json for Perfetto; .png, .svg or .pdf as a picture",
+        help="file for streams and memory over time: .json for Perfetto; .png, .svg or .pdf as a figure",
     )
     parser.add_argument(
-        "--stalls", action="store_true", help="show which layers stall, for how long, and which link would remove it"
+        "--stalls", action="store_true", help="show the layers that stall, and the link that would remove each stall"
     )
     parser.add_argument(
         "--columns", metavar="NAME[,NAME..]", help="counters to show as the table's columns; list: print their names"
@@ -131,7 +138,7 @@ def _add_measuring(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_scheme_options(parser: argparse.ArgumentParser) -> None:
-    """An argument for every option that a scheme declares, in its group."""
+    """Add an argument for every option that a scheme declares, in its group; --help hides groups of our families."""
     from buddysim.base.errors import BuddysimError
     from buddysim.training import schemes
 
@@ -149,14 +156,79 @@ def _add_scheme_options(parser: argparse.ArgumentParser) -> None:
         except argparse.ArgumentError:
             owner = schemes.schemes_with(name)[0]
             raise BuddysimError(f"scheme {owner}: option {name!r}: train has {flag} of its own") from None
+    families = {name: {schemes.family(scheme) for scheme in schemes.schemes_with(name)} for name in schemes.options()}
+    by_group = {title: _families_of(title, families) for title in groups}
+    parser.hidden_groups = [  # type: ignore[attr-defined]
+        group for title, group in groups.items() if schemes.OTHER_FAMILY not in by_group[title]
+    ]
+    shown = {
+        family: [group for title, group in groups.items() if family in by_group[title]]
+        for family in schemes.by_family()
+    }
+    parser.add_argument(
+        "--help-family",
+        metavar="FAMILY",
+        action=_HelpFamily,
+        groups=shown,
+        help=f"print the options of a family of schemes: {', '.join(name for name in shown if shown[name])}",
+    )
+
+
+def _families_of(group: str, families: Mapping[str, set[str]]) -> set[str]:
+    """The families of the schemes that have an option of a group."""
+    from buddysim.training import schemes
+
+    names = [name for name, option in schemes.options().items() if option.group == group]
+    return set().union(*(families[name] for name in names))
+
+
+class _HelpFamily(argparse.Action):
+    """Prints the options of a family of schemes and exits."""
+
+    def __init__(self, *args: Any, groups: Mapping[str, list[argparse._ArgumentGroup]], **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.groups = groups
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: Any, values: Any, option: str | None = None) -> None:
+        from buddysim.base.errors import BuddysimError
+        from buddysim.base.hints import hint, shortened
+        from buddysim.cli import fill_heading
+
+        if values not in self.groups:
+            known = ", ".join(self.groups)
+            nearest = hint(values, self.groups)
+            raise BuddysimError(f"--help-family: {shortened(values)}: unknown: expected one of {known}{nearest}")
+        formatter = parser._get_formatter()
+        for group in self.groups[values]:
+            formatter.start_section(fill_heading(group.title or ""))
+            formatter.add_arguments(group._group_actions)
+            formatter.end_section()
+        print(f"schemes of {values}:")
+        print(_schemes_of_family(values))
+        options_text = formatter.format_help()
+        print(f"\n{options_text}" if options_text.strip() else "\nThese schemes have no options of their own.")
+        parser.exit()
 
 
 def _schemes_text() -> str:
     from buddysim.training import schemes
 
+    families = [f"{family}:\n{_schemes_of_family(family)}" for family in schemes.by_family()]
+    return "\n".join(["schemes by family", *families])
+
+
+def _schemes_of_family(family: str) -> str:
+    """A line or more for each scheme of a family: its name and its summary."""
+    from textwrap import wrap
+
+    from buddysim.training import schemes
+
     width = max(map(len, schemes.REGISTRY.names()))
-    lines = [f"  {name:{width}}  {module.SUMMARY[name]}" for name, module in schemes.REGISTRY.items()]
-    return "\n".join(["schemes:", *lines])
+    lines = []
+    for name in schemes.by_family()[family]:
+        summary = wrap(schemes.REGISTRY.find(name).SUMMARY[name], 76 - width)
+        lines += [f"  {name:{width}}  {summary[0]}", *(f"  {'':{width}}  {line}" for line in summary[1:])]
+    return "\n".join(lines)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from buddysim.validation import ValidationReport
 
 NAME = "validate"
-HELP = """compare the simulator with measurements of real GPUs and with other simulators
+HELP = """compare buddysim with GPUs and simulators and print errors
 
 Each comparison is a table on the screen: quantities with a tolerance, their errors and whether they pass. -o writes the
 page and the one table of all comparisons (comparisons that don't run now keep their rows), every point as CSV, and

@@ -12,7 +12,7 @@ from buddysim.report.screen import print_screen
 from buddysim.trace import open_trace, verify_trace
 
 NAME = "verify"
-HELP = "check every checksum and every reference of a trace file"
+HELP = "check every checksum of a trace file and print the outcome"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from buddysim.cli import CommandParser
 
 NAME = "workloads"
-HELP = """the HPC programs and networks of the study: list them, make their traces, compare them
+HELP = """list the study's workloads; make, compare or tabulate their traces
 
 Each program is a real solver, run as an OpenCL program on the CPU, verified, and captured at one of its steps. Each
 network is trained in PyTorch; the kernels of one of its iterations are modelled."""
@@ -18,9 +18,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(
         title="actions", dest="action", metavar="ACTION", required=True, parser_class=CommandParser
     )
-    listing = actions.add_parser("list", help="what there is", allow_abbrev=False)
+    listing = actions.add_parser("list", help="list the workloads", allow_abbrev=False)
     listing.set_defaults(act=_list)
-    making = actions.add_parser("make", help="make the traces of some, or all", allow_abbrev=False)
+    making = actions.add_parser("make", help="make the traces of workloads", allow_abbrev=False)
     _add_make_arguments(making)
     making.set_defaults(act=_make)
 
@@ -28,11 +28,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "diff", help="compare traces at the scale reference with the original programs", allow_abbrev=False
     )
     comparing.add_argument("files", metavar="FILE", nargs="+", help="a trace made with --scale reference")
-    comparing.add_argument("--all", action="store_true", help="every allocation, not only those that differ")
+    comparing.add_argument("--all", action="store_true", help="list every allocation, not only those that differ")
     comparing.set_defaults(act=_compare)
-    drawing = actions.add_parser("table", help="what traces hold beside what the paper reports", allow_abbrev=False)
+    drawing = actions.add_parser("table", help="compare traces with what the paper reports", allow_abbrev=False)
     drawing.add_argument("files", metavar="FILE", nargs="+", help="a trace made by 'workloads make', of any scale")
-    drawing.add_argument("-o", "--output", metavar="FILE.md", help="the document to write (default: print it)")
+    drawing.add_argument("-o", "--output", metavar="FILE.md", help="document to write (default: standard output)")
     drawing.set_defaults(act=_table)
 
 

@@ -182,15 +182,32 @@ def test_results_say_what_is_not_calibrated(capsys):
     assert not simulate("alexnet", 8, "titan-x", "oracle").provenance["calibration"].startswith("uncalibrated")
 
 
-def test_the_help_has_every_scheme_and_every_option_of_one(capsys):
-    with pytest.raises(SystemExit):
-        train("--help")
-    words = " ".join(capsys.readouterr().out.split())
+def helped(capsys, *arguments):
+    with pytest.raises(SystemExit) as leaving:
+        train(*arguments)
+    assert not leaving.value.code
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.splitlines())) <= 80
+    return shown
+
+
+def test_help_has_every_scheme_and_general_options_alone(capsys):
+    shown = helped(capsys, "--help")
+    words = " ".join(shown.split())
     for name, module in schemes.REGISTRY.items():
         assert f"{name} {module.SUMMARY[name]}" in words
+    assert "--gist-allocator" not in words
+    assert "--help-family FAMILY" in words
+    assert len(shown.partition("schemes by family")[0].splitlines()) < 80
+
+
+def test_help_of_families_has_every_option_of_a_scheme(capsys):
+    words = " ".join(" ".join(helped(capsys, "--help-family", family).split()) for family in schemes.by_family())
     for name, option in schemes.options().items():
         assert option.flag(name) in words
-        assert option.flag_help() in words
+        assert option.flag_help().split(":")[0] in words
+    assert train("--help-family", "gits") == 2
+    assert "nearest: gist" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
