@@ -31,7 +31,7 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "buddysim"
 
 
-def kept(name: str, suffix: str, key: Iterable[bytes], make: Callable[[Path], None]) -> Path:
+def cached_file(name: str, suffix: str, key: Iterable[bytes], make: Callable[[Path], None]) -> Path:
     """A compiled file from the cache; where it isn't there, `make` writes it under another name first.
 
     Parameters
@@ -108,7 +108,7 @@ def compiled_extension(source: Path, module: str) -> Path:
     key = [content, *(part.encode() for part in build)]
     key += [path.as_posix().encode() + b"\0" + (PACKAGE / path).read_bytes() for path in shared]
     suffix = sysconfig.get_config_var("EXT_SUFFIX") or ".so"
-    return kept(source.stem, suffix, key, lambda target: _compile(source, module, target))
+    return cached_file(source.stem, suffix, key, lambda target: _compile(source, module, target))
 
 
 def _compile(source: Path, module: str, target: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a counter of a result means: its definition, beside the code that counts it."""
+"""Definitions of the counters of results, in the package whose code counts them."""
 
 from __future__ import annotations
 

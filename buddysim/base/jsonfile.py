@@ -34,7 +34,7 @@ def print_utf8(text: str) -> None:
     """Writes a text to standard output as UTF-8, as a file would have it, whatever the terminal's encoding."""
     sys.stdout.flush()
     raw = getattr(sys.stdout, "buffer", None)
-    if raw is None:  # a text of its own in its place, as in a notebook
+    if raw is None:  # a text stream replaces it, as in a notebook
         sys.stdout.write(text)
     else:
         raw.write(text.encode("utf-8", "backslashreplace"))

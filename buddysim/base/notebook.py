@@ -30,6 +30,6 @@ def html(kind: str, shown: Mapping[str, Mapping[str, Any]] | object) -> str:
     return str(_named(_HTML)(_named(SCREENS[kind])(shown)))
 
 
-def _named(place: tuple[str, str]) -> Any:
-    module, function = place
+def _named(target_name: tuple[str, str]) -> Any:
+    module, function = target_name
     return getattr(import_module(module), function)

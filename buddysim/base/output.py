@@ -1,4 +1,4 @@
-"""The one way to write a file: checked before the work, written beside its place, put there when it is whole."""
+"""The one way to write a file: checked before the work, written next to its path, renamed when it is complete."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from buddysim.base.errors import BuddysimError
 INCOMPLETE = ".incomplete"
 
 _DESCRIPTOR = re.compile(r"/(?:dev|proc/(self|[0-9]+))/fd/([0-9]{1,9})")
-_MOST_LINKS = 40
-_LONGEST_NAME_KEPT = 100  # bytes of a file's name in that of its part: both together must be a name
+_MAX_LINKS = 40
+_MAX_NAME_BYTES = 100  # bytes of a file's name in that of its part: both together must be a name
 _numbers = itertools.count()
 _parts: set[Path] = set()
 
@@ -159,17 +159,17 @@ def check_output(path: AnyPath, inputs: Iterable[AnyPath | None] = ()) -> None:
 
 
 def check_outputs(paths: Iterable[AnyPath | None], inputs: Iterable[AnyPath | None] = ()) -> None:
-    """The same of several files, None for one that isn't asked for; no two of them may be one."""
+    """The same of several files, None for one that is not requested; no two of them may be one."""
     inputs = list(inputs)
     seen: dict[Path, AnyPath] = {}
     for path in paths:
         if path is None:
             continue
         check_output(path, inputs)
-        place = _resolved(Path(path))
-        if place in seen and not _is_special(place):
+        resolved = _resolved(Path(path))
+        if resolved in seen and not _is_special(resolved):
             raise BuddysimError(f"{os.fspath(path)}: is written twice: expected two files")
-        seen[place] = path
+        seen[resolved] = path
 
 
 def write_with(path: AnyPath, write: Callable[[Path], object], inputs: Iterable[AnyPath | None] = ()) -> None:
@@ -202,7 +202,7 @@ def write_text(path: AnyPath, text: str, inputs: Iterable[AnyPath | None] = ()) 
 
 
 def is_standard_output(path: AnyPath) -> bool:
-    """Whether a file to write is the standard output: then that has no room for messages."""
+    """Whether a file to write is the standard output, which then takes no messages."""
     return _descriptor(_resolved(Path(path))) == 1
 
 
@@ -221,7 +221,7 @@ def _refuse(path: Path, error: OSError | ValueError) -> NoReturn:
 
 def _resolved(path: Path) -> Path:
     """The file that symbolic links lead to; of a descriptor (``/dev/stdout``) its name in /dev or /proc."""
-    for _ in range(_MOST_LINKS):
+    for _ in range(_MAX_LINKS):
         if _descriptor(path) is not None or not path.is_symlink():
             return path
         path = Path(os.path.normpath(path.parent.resolve() / path.readlink()))
@@ -231,8 +231,8 @@ def _resolved(path: Path) -> Path:
 def _descriptor(path: Path) -> int | None:
     """The number of the descriptor of this process that a name in /dev or /proc stands for."""
     found = _DESCRIPTOR.fullmatch(os.fspath(path))
-    ours = found is not None and found.group(1) in (None, "self", str(os.getpid()))
-    return int(found.group(2)) if found and ours else None
+    is_of_this_process = found is not None and found.group(1) in (None, "self", str(os.getpid()))
+    return int(found.group(2)) if found and is_of_this_process else None
 
 
 def _is_special(target: Path) -> bool:
@@ -268,9 +268,9 @@ def _check_kind(path: Path, target: Path) -> None:
 
 def _made(folder: Path, path: Path, name: str = "") -> Path:
     """A new, empty file in a folder, for the part of an output."""
-    kept = os.fsdecode(os.fsencode(name or path.name)[:_LONGEST_NAME_KEPT])
+    shortened_name = os.fsdecode(os.fsencode(name or path.name)[:_MAX_NAME_BYTES])
     while True:
-        part = folder / f".{kept}.{os.getpid()}.{next(_numbers)}.partial"
+        part = folder / f".{shortened_name}.{os.getpid()}.{next(_numbers)}.partial"
         try:
             _parts.add(part)  # before it is there: a signal may come between
             _create(part)

@@ -32,7 +32,7 @@ _busy: list[str] = []  # what is being imported
 
 
 def modules() -> list[ModuleType]:
-    """Every plug-in: of installed packages, of the environment, of `load_plugin`; imported when first asked for.
+    """Every plug-in: of installed packages, of the environment, of `load_plugin`; imported at first use.
 
     While a plug-in is being imported it is not among them.
     """

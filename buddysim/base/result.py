@@ -64,7 +64,7 @@ class SchemeResult:
         return html(self._KIND, {self.scheme: self.to_dict()})
 
     def _more(self) -> dict[str, Any]:
-        """What a kind of result has besides its counters and its provenance."""
+        """Attributes of a kind of result in addition to its counters and its provenance."""
         return {}
 
 

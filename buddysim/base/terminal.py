@@ -1,4 +1,4 @@
-"""Foreign text on a terminal: one line that fits, nothing that moves the cursor or turns the writing around."""
+"""Foreign text on a terminal: one line that fits, without characters that move the cursor or reverse the writing."""
 
 from __future__ import annotations
 

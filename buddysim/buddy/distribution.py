@@ -1,8 +1,8 @@
 """Named distributions of entry sizes, for allocations of which a trace has no values.
 
-A distribution says how often an entry has each size. The draw is clustered, as real memory is: every allocation has one
-class, from which some pages and, in each page, some entries stray. Only integers and a counter-based hash are used: the
-same name, seed, allocation and entry give the same class on every computer, whatever window is asked for.
+A distribution gives the fraction of entries of each size. Sizes are clustered, as in real memory: every allocation has
+one class, from which some pages and, in each page, some entries deviate (outliers). Only integers and a counter-based
+hash are used: the same name, seed, allocation and entry give the same class on every computer, in every window.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DEFAULT_DISTRIBUTION = "isca20-hpc"
 
 _LARGEST_SEED = 2**64 - 1
 _COUNTED_AT_ONCE = 2**20  # entries
-_STRAYS = 65536
+_OUTLIER_SCALE = 65536
 
 
 @dataclass(frozen=True)
@@ -82,8 +82,8 @@ class Distribution:
             )
 
     @property
-    def shares(self) -> tuple[float, ...]:
-        """Share of entries of each class."""
+    def fractions(self) -> tuple[float, ...]:
+        """Fraction of entries of each class."""
         return tuple(weight / sum(self.weights) for weight in self.weights)
 
     @cached_property
@@ -132,10 +132,10 @@ class Distribution:
 
     def expected_counts(self, seed: int, allocation: int, entries: int) -> NDArray[np.int64]:
         """The mean of `counts` over all draws that give the allocation the same class, as whole numbers."""
-        own_page, own_entry = self.outlier_pages / _STRAYS, self.outlier_entries / _STRAYS
-        shares = np.array(self.shares) * (own_entry + (1 - own_entry) * own_page)
-        shares[allocation_class(self._ends, seed, allocation)] += (1 - own_entry) * (1 - own_page)
-        ends = np.rint(np.cumsum(shares) * entries).astype(np.int64)
+        own_page, own_entry = self.outlier_pages / _OUTLIER_SCALE, self.outlier_entries / _OUTLIER_SCALE
+        fractions = np.array(self.fractions) * (own_entry + (1 - own_entry) * own_page)
+        fractions[allocation_class(self._ends, seed, allocation)] += (1 - own_entry) * (1 - own_page)
+        ends = np.rint(np.cumsum(fractions) * entries).astype(np.int64)
         ends[-1] = entries
         return np.diff(ends, prepend=0)
 
@@ -153,9 +153,9 @@ def _uniform(name: str, size: int) -> Distribution:
 
 
 _FIG_5B = (
-    "Buddy Compression, ISCA 2020 version, Fig. 5b: share of 128 B entries per size over the {} programs, read from "
-    "the figure (+-0.002). Assumed: one class per allocation, from which pages and entries stray, as much as gives the "
-    "profiler's final targets the buddy accesses of Fig. 7 there ({}) over many allocations: that a run agrees "
+    "Buddy Compression, ISCA 2020 version, Fig. 5b: fraction of 128 B entries per size over the {} programs, read from "
+    "the figure (+-0.002). Assumed: one class per allocation, from which pages and entries deviate, as much as gives "
+    "the profiler's final targets the buddy accesses of Fig. 7 there ({}) over many allocations: that a run agrees "
     "with Fig. 7 is no evidence"
 )
 

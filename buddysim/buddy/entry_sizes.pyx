@@ -1,6 +1,6 @@
 """Loops over an allocation's size classes: fills unsampled entries, draws unknown ones.
 
-`ref_entry_sizes` is the readable twin.
+`ref_entry_sizes` is the reference model.
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
@@ -11,7 +11,7 @@ from buddysim import compress
 cdef enum:
     UNKNOWN = 15                # the class number of an entry whose size isn't known
     CLASSES = 8
-    ENTRIES_PER_PAGE = 64       # of 8 KB, in which drawn sizes cluster
+    ENTRIES_PER_PAGE = 64       # of 8 KB, in which synthetic sizes cluster
 
 if (UNKNOWN, CLASSES) != (compress.UNKNOWN_CLASS, len(compress.STUDY_CLASSES)):
     raise ImportError("the class numbers that are compiled here are not those of buddysim.compress")
@@ -27,7 +27,7 @@ cdef inline uint64_t mix(uint64_t x) noexcept nogil:
 
 
 cdef inline uint8_t pick(const uint64_t* ends, uint64_t draw) noexcept nogil:
-    """The class whose share of 0 .. 2^32 - 1 holds a draw."""
+    """Return the class whose range within 0 .. 2^32 - 1 contains a random number."""
     cdef uint8_t number = 0
     while draw >= ends[number]:
         number += 1
@@ -40,7 +40,7 @@ cdef inline uint64_t key_of(uint64_t seed, uint64_t allocation) noexcept nogil:
 
 
 def allocation_class(const uint64_t[::1] ends not None, uint64_t seed, uint64_t allocation):
-    """The class of an allocation, from which pages and entries stray (`draw_classes`)."""
+    """Return the class of an allocation, from which outlier pages and entries deviate (`draw_classes`)."""
     if ends.shape[0] != CLASSES or ends[CLASSES - 1] != <uint64_t>1 << 32:
         raise ValueError("expected eight ends, the last one 2^32")
     return pick(&ends[0], mix(key_of(seed, allocation)) >> 32)

@@ -14,7 +14,7 @@ from buddysim.compress.compressors import find_for_entries, joined, profile_opti
 from buddysim.trace import Contents, SizeMap, Trace
 
 N_CLASSES = len(STUDY_CLASSES)
-_PARTS_KEPT, _BLOCKS_KEPT = 64, 4
+_CACHED_PARTS, _CACHED_BLOCKS = 64, 4
 
 
 def put_classes(out: NDArray[np.uint8], classes: NDArray[np.uint8], shift: int) -> None:
@@ -42,8 +42,8 @@ class EntryValues:
             find_for_entries(name)
         self.trace, self.algorithm = trace, algorithm
         self._sources: dict[tuple[int, int], Contents | SizeMap] = {}
-        self.parts = lru_cache(_PARTS_KEPT)(self._make_parts)
-        self._block = lru_cache(_BLOCKS_KEPT)(self._make_block)
+        self.parts = lru_cache(_CACHED_PARTS)(self._make_parts)
+        self._block = lru_cache(_CACHED_BLOCKS)(self._make_block)
         for snapshot in trace.snapshots:
             for contents in snapshot.contents:
                 if contents.n_pages:
@@ -123,9 +123,9 @@ class EntryValues:
             else:
                 entries = pages.astype(np.int64)[:, np.newaxis] * page_entries + np.arange(page_entries)
                 at = entries.reshape(-1)[: len(classes)]
-                kept = out[at]
-                put_classes(kept, classes, shift)
-                out[at] = kept
+                window = out[at]
+                put_classes(window, classes, shift)
+                out[at] = window
         return page_entries
 
     def known(self, snapshot: int, allocation: int) -> Iterator[tuple[int, NDArray[np.uint8]]]:

@@ -26,7 +26,7 @@ class KnownClasses:
     source : contents or a size map
     entries : of the allocation
     classes : gives those of some contents
-    block : gives the classes of one of the source's blocks (`classes_of_block`), which is asked for again and again
+    block : gives the classes of one of the source's blocks (`classes_of_block`), which is requested again and again
 
     Attributes
     ----------

@@ -8,7 +8,7 @@ from buddysim.buddy.allocation_keys import allocation_keys, ordinal_names
 from buddysim.buddy.targets import Target, Targets
 from buddysim.trace import Trace
 
-_MOST_NAMED = 4
+_MAX_NAMED = 4
 
 
 def targets_of_other_input(profiled: Targets, trace: Trace) -> Targets:
@@ -31,22 +31,22 @@ def targets_of_other_input(profiled: Targets, trace: Trace) -> Targets:
     BuddysimError : no name is the same
     """
     device_there = [a for a in profiled.allocations if a.space == "device"]
-    places_there = ordinal_names(profiled.allocations)
-    at_place = {places_there[a.index]: a.index for a in device_there}
+    profiled_names = ordinal_names(profiled.allocations)
+    index_of_name = {profiled_names[a.index]: a.index for a in device_there}
     of_name: dict[str, list[Target]] = {}
     for a in device_there:
-        of_name.setdefault(places_there[a.index][0], []).append(profiled.of(a.index))
-    here, keys = ordinal_names(trace.allocations), allocation_keys(trace.allocations)
+        of_name.setdefault(profiled_names[a.index][0], []).append(profiled.of(a.index))
+    own_names, keys = ordinal_names(trace.allocations), allocation_keys(trace.allocations)
     by_index: dict[int, Target] = {}
     beyond, unmatched, used = [], [], set()
     device_here = [a for a in trace.allocations if a.space == "device"]
     for a in device_here:
-        place = here[a.index]
-        if place in at_place:
-            by_index[a.index] = profiled.of(at_place[place])
-            used.add(at_place[place])
-        elif place[0] in of_name:
-            by_index[a.index] = max(of_name[place[0]], key=lambda target: target.device_bytes_per_entry)
+        ordinal_name = own_names[a.index]
+        if ordinal_name in index_of_name:
+            by_index[a.index] = profiled.of(index_of_name[ordinal_name])
+            used.add(index_of_name[ordinal_name])
+        elif ordinal_name[0] in of_name:
+            by_index[a.index] = max(of_name[ordinal_name[0]], key=lambda target: target.device_bytes_per_entry)
             beyond.append(keys[a.index])
         else:
             unmatched.append(keys[a.index])
@@ -63,4 +63,4 @@ def targets_of_other_input(profiled: Targets, trace: Trace) -> Targets:
 
 
 def _some(names: list[str]) -> str:
-    return ", ".join(shortened(name) for name in names[:_MOST_NAMED]) + (", .." if len(names) > _MOST_NAMED else "")
+    return ", ".join(shortened(name) for name in names[:_MAX_NAMED]) + (", .." if len(names) > _MAX_NAMED else "")

@@ -71,20 +71,20 @@ def largest_first_until_none_over(
     ]
     changes.sort()
     now = list(excess)
-    dead = [False] * len(now)
+    is_freed = [False] * len(now)
     waiting: list[tuple[int, int]] = []  # those that live and can be relieved, the largest one first
     relieved: list[int] = []
     total = 0
-    for number, (position, is_birth, i) in enumerate(changes):
-        total += now[i] if is_birth else -now[i]
-        dead[i] = not is_birth
-        if is_birth and relief[i]:
+    for number, (position, is_allocation, i) in enumerate(changes):
+        total += now[i] if is_allocation else -now[i]
+        is_freed[i] = not is_allocation
+        if is_allocation and relief[i]:
             heapq.heappush(waiting, (-sizes[i], i))
         if number + 1 < len(changes) and changes[number + 1][0] == position:
             continue
         while total > 0:
             _, most = heapq.heappop(waiting)
-            if not dead[most]:
+            if not is_freed[most]:
                 now[most] -= relief[most]
                 total -= relief[most]
                 relieved.append(most)

@@ -1,7 +1,7 @@
 """The profiler: chooses a target ratio for each allocation from the snapshots of a trace.
 
 Buddy Compression, section 3.4. An entry overflows a target if it needs more sectors than the target keeps in device
-memory; the share of entries that do is the static estimate of buddy accesses.
+memory; the fraction of entries that do is the static estimate of buddy accesses.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _EIGHT_BYTES = TARGET["16x"].device_bytes_per_entry
 _STATE_OF_CLASS = tuple(
     sectors + (size > _EIGHT_BYTES) for size, sectors in zip(STUDY_CLASSES, SECTORS_OF_CLASS, strict=True)
 )
-#: Entries of a trace whose drawn sizes are counted one by one; those of later allocations are their shares.
+#: Entries of a trace whose synthetic sizes are counted one by one; later allocations have expected fractions.
 COUNTED_ENTRIES = 2**27
-_COUNTS_KEPT = 4096
-_NOT_DRAWN_YET = np.zeros((1, N_CLASSES), dtype=np.int64)
+_CACHED_COUNTS = 4096
+_UNSAMPLED_COUNTS = np.zeros((1, N_CLASSES), dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class AllocationProfile:
     Attributes
     ----------
     index, name, bytes, entries : of the allocation
-    snapshots : those over the run that have sizes of it; empty where sizes were drawn from a distribution
+    snapshots : those over the run that have sizes of it; empty if its sizes are synthetic
     counts : int64 (snapshots, or 1; 8): entries of each size class
     target : the ratio chosen
     unseen : the trace has sizes of it, but none up to `ProfileOptions.profile_until_launch`; it counts as
@@ -76,28 +76,28 @@ class AllocationProfile:
 
     @property
     def histogram(self) -> tuple[float, ...]:
-        """Share of entries in each of `STATES`, the mean over the snapshots."""
-        shares = [Fraction(0)] * len(STATES)
+        """Fraction of entries in each of `STATES`, the mean over the snapshots."""
+        fractions = [Fraction(0)] * len(STATES)
         for number, state in enumerate(_STATE_OF_CLASS):
-            shares[state] += _mean(self._shares(lambda row, number=number: int(row[number])))  # type: ignore[misc]
-        return tuple(float(share) for share in shares)
+            fractions[state] += _mean(self._fractions(lambda row, number=number: int(row[number])))  # type: ignore[misc]
+        return tuple(float(fraction) for fraction in fractions)
 
     @property
     def mean_entry_bytes(self) -> Fraction:
         """Bytes per entry under free placement in the 8 size classes, the mean over the snapshots."""
-        return _mean(self._shares(lambda row: int(row @ np.array(STUDY_CLASSES))))
+        return _mean(self._fractions(lambda row: int(row @ np.array(STUDY_CLASSES))))
 
     @property
     def mean_sectors(self) -> Fraction:
         """Sectors needed per entry, the mean over the snapshots."""
-        return _mean(self._shares(lambda row: int(row @ np.array(SECTORS_OF_CLASS))))
+        return _mean(self._fractions(lambda row: int(row @ np.array(SECTORS_OF_CLASS))))
 
     def overflow_fraction(self, target: Target, aggregate: str = "mean", eight_byte_class: bool = True) -> Fraction:
-        """Share of entries that a target doesn't hold: of the worst snapshot, or the mean over them."""
+        """Return the fraction of entries that overflow a target: of the worst snapshot, or the mean over snapshots."""
 
         return _overflow(self.counts.tobytes(), target, aggregate, eight_byte_class)
 
-    def _shares(self, count: Callable[[NDArray[np.int64]], int]) -> list[Fraction]:
+    def _fractions(self, count: Callable[[NDArray[np.int64]], int]) -> list[Fraction]:
         return [Fraction(count(row), int(row.sum())) for row in self.counts]
 
 
@@ -125,7 +125,7 @@ class Profile:
 
     @cached_property
     def ratio_range(self) -> tuple[float, float] | None:
-        """The lowest and highest ratio over seeds; None where no sizes were drawn.
+        """The lowest and highest ratio over seeds; None where no sizes are synthetic.
 
         One seed's ratio says nothing of a program of which no values are known.
         """
@@ -133,22 +133,27 @@ class Profile:
             return None
         allocations, ratios = self.targets.allocations, []
         for options in self.options.over_seeds():
-            ratios.append(_ratio(allocations, _chosen(allocations, _with_drawn(self.rows, options), options)))
+            ratios.append(
+                _ratio(allocations, _chosen(allocations, _with_synthetic_counts(self.rows, options), options))
+            )
         return min(ratios), max(ratios)
 
     def to_dataframe(self) -> pandas.DataFrame:
         """A row for each allocation, as in `to_dict`; sectors needed in columns of their own (needs pandas)."""
         rows = self.to_dict()["allocations"]
-        shares = [
-            {f"sectors_needed.{state}": share for state, share in row.pop("sectors_needed").items()} for row in rows
+        fractions = [
+            {f"sectors_needed.{state}": fraction for state, fraction in row.pop("sectors_needed").items()}
+            for row in rows
         ]
-        return frame([row | share for row, share in zip(rows, shares, strict=True)], "name")
+        return frame([row | fraction for row, fraction in zip(rows, fractions, strict=True)], "name")
 
     def __repr__(self) -> str:
-        """One line; of drawn sizes the ratio as it spreads over seeds."""
+        """Return one line; with synthetic sizes the ratio is a range over seeds."""
         spread = self.ratio_range
         ratio = (
-            f"{self.ratio:.2f}x" if spread is None else "{:.2f}x to {:.2f}x by the seed of drawn sizes".format(*spread)
+            f"{self.ratio:.2f}x"
+            if spread is None
+            else "{:.2f}x to {:.2f}x over seeds of synthetic sizes".format(*spread)
         )
         return f"<Profile: {len(self.rows)} allocations, {ratio}, {self.buddy_access_fraction:.2%} buddy accesses>"
 
@@ -181,13 +186,13 @@ class Profile:
 
     @property
     def buddy_access_fraction(self) -> float:
-        """Share of all entries that overflow their target, the mean over the snapshots."""
+        """Fraction of all entries that overflow their target, the mean over the snapshots."""
         entries = sum(row.entries for row in self.rows)
         overflowing = sum((row.entries * self.overflow_fraction(row) for row in self.rows), Fraction(0))
         return float(overflowing / entries) if entries else 0.0
 
     def overflow_fraction(self, row: AllocationProfile, aggregate: str = "mean") -> Fraction:
-        """Share of a row's entries that overflow its target."""
+        """Return the fraction of a row's entries that overflow its target."""
         return row.overflow_fraction(row.target, aggregate, self.options.eight_byte_class)
 
     def to_dict(self) -> dict[str, Any]:
@@ -282,7 +287,7 @@ def profile_with(trace: Trace, options: ProfileOptions, observed: Sequence[Alloc
         no snapshot is as early as `ProfileOptions.profile_until_launch`; sizes by another compressor can't be sampled
     """
     seen = observe(trace, options) if observed is None else observed
-    rows = _chosen(trace.allocations, _with_drawn(seen, options), options)
+    rows = _chosen(trace.allocations, _with_synthetic_counts(seen, options), options)
     host = [a.name for a in trace.allocations if a.space == "host"]
     targets = Targets(trace, {row.index: row.target for row in rows}, _source(trace, rows, options))
     return Profile(rows, host, targets, options)
@@ -296,7 +301,9 @@ def profile_under(trace: Trace, targets: Targets, options: ProfileOptions) -> Pr
     targets : of the trace's allocations
     options : where sizes come from, and how they are stored
     """
-    rows = [_with_target(row, targets.of(row.index)) for row in _with_drawn(observe(trace, options), options)]
+    rows = [
+        _with_target(row, targets.of(row.index)) for row in _with_synthetic_counts(observe(trace, options), options)
+    ]
     return Profile(rows, [a.name for a in trace.allocations if a.space == "host"], targets, options)
 
 
@@ -321,7 +328,7 @@ def _chosen(
             overflow = {
                 t: row.overflow_fraction(t, options.aggregate, options.eight_byte_class) for t in ALL_TARGETS[:4]
             }
-            known[counts] = [t for t, share in overflow.items() if share <= limit][-1]  # nothing overflows 1x
+            known[counts] = [t for t, fraction in overflow.items() if fraction <= limit][-1]  # nothing overflows 1x
         return known[counts]
 
     chosen = [_naive(seen)] * len(seen) if options.policy == "naive" else [per_allocation(row) for row in seen]
@@ -349,7 +356,7 @@ def _is_seen(point: int, options: ProfileOptions) -> bool:
 
 
 def observe(trace: Trace, options: ProfileOptions) -> list[AllocationProfile]:
-    """What a trace has of its allocations' sizes, targets not chosen, and sizes not drawn where it has none.
+    """Return the captured sizes of a trace's allocations, without targets and without synthetic sizes.
 
     It is the same for every seed; parameters and errors are those of `profile_with`.
     """
@@ -375,14 +382,14 @@ def observe(trace: Trace, options: ProfileOptions) -> list[AllocationProfile]:
             counts = np.array([[*[0] * (N_CLASSES - 1), a.entries]], dtype=np.int64)
         else:
             distribution.check_algorithm(options.compressor, f"{trace.path}: allocation {a.name}")
-            counts = _NOT_DRAWN_YET
+            counts = _UNSAMPLED_COUNTS
         used = tuple(s for s, _ in counted)
         rows.append(AllocationProfile(a.index, a.name, a.bytes, a.entries, used, counts, unseen=unseen))
     return rows
 
 
-def _with_drawn(rows: Sequence[AllocationProfile], options: ProfileOptions) -> list[AllocationProfile]:
-    """The rows, those of which the trace has no values with counts of drawn sizes."""
+def _with_synthetic_counts(rows: Sequence[AllocationProfile], options: ProfileOptions) -> list[AllocationProfile]:
+    """The rows; those without data values have counts of synthetic sizes."""
     distribution, left = Distribution.load(options.size_distribution), COUNTED_ENTRIES
     found = list(rows)
     counted: list[int] = []
@@ -392,10 +399,10 @@ def _with_drawn(rows: Sequence[AllocationProfile], options: ProfileOptions) -> l
             counted.append(number)
         elif row.is_synthetic:
             found[number] = _with(row, distribution.expected_counts(options.seed, row.index, row.entries)[np.newaxis])
-    drawn = distribution.counts_of_each(
+    sampled = distribution.counts_of_each(
         options.seed, [(rows[number].index, rows[number].entries) for number in counted]
     )
-    for number, counts in zip(counted, drawn[:, np.newaxis], strict=True):
+    for number, counts in zip(counted, sampled[:, np.newaxis], strict=True):
         found[number] = _with(rows[number], counts)
     return found
 
@@ -413,13 +420,13 @@ def _with_mostly_zero(
 ) -> list[AllocationProfile]:
     """Gives 16x to mostly-zero allocations; the largest go back to 4x where what lives at once is over it."""
     sixteen, four = TARGET["16x"], TARGET["4x"]
-    most_overflow = 1 - exact_fraction("zero_fraction", options.zero_fraction)
+    max_overflow = 1 - exact_fraction("zero_fraction", options.zero_fraction)
     known: dict[bytes, bool] = {}
 
     def is_mostly_zero(row: AllocationProfile) -> bool:
         counts = row.counts.tobytes()
         if counts not in known:
-            known[counts] = row.overflow_fraction(sixteen, "worst", options.eight_byte_class) <= most_overflow
+            known[counts] = row.overflow_fraction(sixteen, "worst", options.eight_byte_class) <= max_overflow
         return known[counts]
 
     result = [_with_target(row, sixteen) if is_mostly_zero(row) else row for row in rows]
@@ -449,15 +456,15 @@ def _with(row: AllocationProfile, counts: NDArray[np.int64], target: Target | No
     )
 
 
-@lru_cache(_COUNTS_KEPT)
+@lru_cache(_CACHED_COUNTS)
 def _overflow(counts: bytes, target: Target, aggregate: str, eight_byte_class: bool) -> Fraction:
     """Of the counts of an allocation; small ones often have the same."""
     fitting = [_fits(number, target, eight_byte_class) for number in range(N_CLASSES)]
-    shares = []
+    fractions = []
     for row in np.frombuffer(counts, dtype=np.int64).reshape(-1, N_CLASSES).tolist():
         total = sum(row)
-        shares.append(Fraction(total - sum(count for count, fits in zip(row, fitting, strict=True) if fits), total))
-    return max(shares) if aggregate == "worst" else _mean(shares)
+        fractions.append(Fraction(total - sum(count for count, fits in zip(row, fitting, strict=True) if fits), total))
+    return max(fractions) if aggregate == "worst" else _mean(fractions)
 
 
 def _fits(size_class: int, target: Target, eight_byte_class: bool) -> bool:
@@ -467,5 +474,5 @@ def _fits(size_class: int, target: Target, eight_byte_class: bool) -> bool:
     return STUDY_CLASSES[size_class] <= target.device_bytes_per_entry
 
 
-def _mean(shares: Sequence[Fraction]) -> Fraction:
-    return sum(shares, Fraction(0)) / len(shares)
+def _mean(fractions: Sequence[Fraction]) -> Fraction:
+    return sum(fractions, Fraction(0)) / len(fractions)

@@ -14,24 +14,24 @@ from buddysim.compress.compressors import find_for_entries
 
 POLICIES = ("naive", "per-allocation", "final")
 AGGREGATES = ("worst", "mean")
-#: Seeds over which the spread of a ratio of drawn sizes is shown.
+#: Seeds over which the range of a ratio of synthetic sizes is shown.
 SYNTHETIC_SEEDS = 8
 _SEEDS = 2**64
 
 
 @dataclass(frozen=True)
 class ProfileOptions:
-    """Everything besides the trace that target ratios depend on; checked when made.
+    """All options that target ratios depend on in addition to the trace; checked when made.
 
     Parameters
     ----------
-    threshold : Buddy Threshold, the largest share of an allocation's entries that may overflow its target
+    threshold : Buddy Threshold, the largest fraction of an allocation's entries that may overflow its target
     aggregate : ``"worst"``: the threshold holds in every snapshot; ``"mean"``: on average
     policy : ``"final"``: a ratio per allocation, 16x for mostly-zero ones; ``"per-allocation"``: without 16x;
         ``"naive"``: one ratio for all, the largest not above the free-placement ratio (the paper doesn't give its rule)
     compressor : name of the compressor whose sizes entries have
     seed, size_distribution : of the sizes of allocations without values
-    zero_fraction : least share of entries that fit 8 B, in every snapshot, for 16x
+    zero_fraction : least fraction of entries that fit 8 B, in every snapshot, for 16x
     eight_byte_class : whether metadata distinguish an entry of 8 B from one of 32 B; if not, it overflows 16x. A
         property of the machine (``buddy.eight_byte_class``)
     profile_until_launch : only snapshots taken when at most that many launches had ended; None: all snapshots
@@ -41,7 +41,7 @@ class ProfileOptions:
     Raises
     ------
     BuddysimError
-        for a share that isn't from 0 to 1, a seed out of range, an unknown name, or an `profile_until_launch` below 0
+        a fraction outside 0 to 1, a seed out of range, an unknown name, or a `profile_until_launch` below 0
     """
 
     threshold: float = 0.3
@@ -77,9 +77,9 @@ class ProfileOptions:
 
 
 def exact_fraction(what: str, value: float) -> Fraction:
-    """A share as the exact decimal fraction that was written: 0.3 is 3/10."""
+    """Return a fraction exactly as it was written: 0.3 is 3/10."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise BuddysimError(f"{what} {shortened(value)}: expected a share from 0 to 1")
+        raise BuddysimError(f"{what} {shortened(value)}: expected a fraction from 0 to 1")
     return Fraction(str(float(value)))
 
 

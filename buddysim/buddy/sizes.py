@@ -17,7 +17,7 @@ from buddysim.compress import DEFAULT, ENTRY_BYTES, STUDY_CLASSES
 from buddysim.trace import Allocation, Trace
 
 _WHOLE = STUDY_CLASSES.index(ENTRY_BYTES)
-_DRAWN_AT_ONCE = 1 << 16
+_CHUNK_ENTRIES = 1 << 16
 _LAST_ORDINAL = 2**64 - 1
 
 
@@ -40,7 +40,7 @@ class SizeSource:
     ----------
     trace : the trace
     compressor : its name
-    seed, size_distribution : what the sizes of allocations without values are drawn with
+    seed, size_distribution : seed and distribution of the synthetic sizes
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class SizeSource:
         return earlier[-1] if earlier else snapshots[0] if snapshots else None
 
     def at_allocation(self, launch_index: int, allocation: int) -> int | None:
-        """The snapshot of an allocation's sizes at its birth, in a run from the kernel of this launch index on."""
+        """Return the snapshot with the first sizes of an allocation, in a run from this launch index on."""
         first = self.first_snapshot(launch_index)
         return None if first is None else self.values.nearest(first, allocation)
 
@@ -116,7 +116,7 @@ class SizeSource:
             filled = fill_unsampled(out, page_entries, shift)
             if filled < len(out) or not len(out):
                 return filled
-        self._check_drawn(described)
+        self._check_can_sample(described)
         self._draw(described, 0, out, shift)
         return 0
 
@@ -125,7 +125,7 @@ class SizeSource:
         described = self.trace.allocations[allocation]
         parts = self._parts(snapshot, allocation)
         if parts is None:
-            self._check_drawn(described)
+            self._check_can_sample(described)
         return parts.filled if parts else 0
 
     def write_part(
@@ -147,29 +147,29 @@ class SizeSource:
         parts = self.values.parts(source, allocation) if source is not None else None
         return parts if parts and parts.filled < self.trace.allocations[allocation].entries else None
 
-    def _check_drawn(self, allocation: Allocation) -> None:
+    def _check_can_sample(self, allocation: Allocation) -> None:
         if allocation.space != "host":
             self.distribution.check_algorithm(self.compressor, f"{self.trace.path}: allocation {allocation.name}")
 
     def _draw(self, allocation: Allocation, first: int, out: NDArray[np.uint8], shift: int) -> None:
         """Draws the classes of the entries of an allocation from `first` on; in host memory they aren't compressed."""
-        for at in range(0, len(out), _DRAWN_AT_ONCE):
-            part = out[at : at + _DRAWN_AT_ONCE]
-            drawn = np.full(len(part), _WHOLE, dtype=np.uint8)
+        for at in range(0, len(out), _CHUNK_ENTRIES):
+            part = out[at : at + _CHUNK_ENTRIES]
+            synthetic = np.full(len(part), _WHOLE, dtype=np.uint8)
             if allocation.space != "host":
-                self.distribution.write(drawn, self.seed, allocation.index, first + at)
-            put_classes(part, drawn, shift)
+                self.distribution.write(synthetic, self.seed, allocation.index, first + at)
+            put_classes(part, synthetic, shift)
 
     @property
     def synthetic_allocations(self) -> list[str]:
-        """Names of the device allocations of which the trace has no values: their sizes are drawn."""
+        """Names of the device allocations without data values, whose sizes are synthetic."""
         return [a.name for a in self._device if not self.values.snapshots_of(a.index)]
 
     @property
     def synthetic_fraction(self) -> float:
-        """Share of the entries of device allocations whose sizes are drawn, 0 to 1."""
-        drawn = sum(a.entries for a in self._device if not self.values.snapshots_of(a.index))
-        return drawn / max(1, sum(a.entries for a in self._device))
+        """Fraction of the entries of device allocations whose sizes are synthetic, 0 to 1."""
+        synthetic = sum(a.entries for a in self._device if not self.values.snapshots_of(a.index))
+        return synthetic / max(1, sum(a.entries for a in self._device))
 
     @property
     def _device(self) -> list[Allocation]:
@@ -192,17 +192,17 @@ class SizeSource:
                 "kernel that stored to it last"
             )
             assumed["unsampled"] = "an entry of unknown size takes that of the nearest sampled page of its allocation"
-        drawn = self.synthetic_allocations
-        if drawn:
-            names = ", ".join(drawn[:8]) + (f" and {len(drawn) - 8} more" if len(drawn) > 8 else "")
+        synthetic = self.synthetic_allocations
+        if synthetic:
+            names = ", ".join(synthetic[:8]) + (f" and {len(synthetic) - 8} more" if len(synthetic) > 8 else "")
             assumed["synthetic"] = (
-                f"no values of {names}: sizes drawn from {self.distribution.name}, seed {self.seed}, the same over the "
-                f"whole run ({self.distribution.source})"
+                f"no values of {names}: sizes sampled from {self.distribution.name}, seed {self.seed}, the same over "
+                f"the whole run ({self.distribution.source})"
             )
         missing = [a.name for a in device if 0 < len(self.values.snapshots_of(a.index)) < len(self.values.snapshots)]
         if missing:
-            assumed["gaps"] = (
-                f"{len(missing)} allocations aren't in every snapshot: there they have the sizes of the next snapshot "
-                "that knows them, or of the last"
+            assumed["missing_sizes"] = (
+                f"{len(missing)} allocations are not in every snapshot: where they are missing, they have the sizes of "
+                "the next snapshot that has them, or of the last one"
             )
         return assumed

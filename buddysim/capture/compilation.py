@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from buddysim.base.compiled import kept, run_compiler
+from buddysim.base.compiled import cached_file, run_compiler
 from buddysim.base.errors import BuddysimError
 from buddysim.base.terminal import say
 
@@ -62,4 +62,4 @@ def compiled_sources(
         if error is not None:
             raise BuddysimError(f"{failure}: {error}")
 
-    return kept(name, suffix, key, make)
+    return cached_file(name, suffix, key, make)

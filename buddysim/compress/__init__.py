@@ -74,13 +74,13 @@ def compressed_bits(data: Data, algorithm: str = DEFAULT, **options: Any) -> NDA
     uint32 array, one size per entry or window
     """
     compressor = find(algorithm, options)
-    return compressor.compressed_bits(_whole_pieces(data, compressor, options), **options)
+    return compressor.compressed_bits(_complete_entries(data, compressor, options), **options)
 
 
 def compress(entry: Data, algorithm: str = DEFAULT, **options: Any) -> bytes:
     """The bits of an entry (or of several, one after the other), padded with zero bits to whole bytes."""
     compressor = find(algorithm, options)
-    return compressor.compress(_whole_pieces(entry, compressor, options), **options)
+    return compressor.compress(_complete_entries(entry, compressor, options), **options)
 
 
 def decompress(payload: Data, algorithm: str = DEFAULT, nbytes: int = ENTRY_BYTES, **options: Any) -> bytes:
@@ -118,7 +118,7 @@ def entry_classes(data: Data, algorithm: str = DEFAULT, **options: Any) -> NDArr
     return classes
 
 
-def _whole_pieces(data: Data, compressor: Compressor, options: dict[str, Any]) -> NDArray[np.uint8]:
+def _complete_entries(data: Data, compressor: Compressor, options: dict[str, Any]) -> NDArray[np.uint8]:
     raw = _bytes_of(data, "data")
     if len(raw) % ENTRY_BYTES and not in_windows(compressor, options):
         raise BuddysimError(f"data of {len(raw)} B: expected a multiple of {ENTRY_BYTES} B")

@@ -1,6 +1,6 @@
 """Base-delta-immediate compression (Pekhimenko et al., PACT 2012) of 128 B entries, as docs/compression.md defines it.
 
-`ref_bdi` is the readable twin.
+`ref_bdi` is the reference model.
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
@@ -28,8 +28,8 @@ cdef extern from "bdi_sizes.h" nogil:
 
 cdef enum:
     ENTRY = 128                 # bytes
-    LEAST_BITS = 12             # a zero entry
-    MOST_BITS = 1028            # a raw one
+    MIN_BITS = 12             # a zero entry
+    MAX_BITS = 1028            # a raw one
 
 ORDER = 12
 REFERENCE = "tests.reference.compress.ref_bdi"
@@ -86,7 +86,7 @@ def decompress(const uint8_t[::1] payload not None, int64_t nbytes, *, bint coun
 
 
 cdef EntryCode CODE = EntryCode(
-    name=b"bdi", least_bits=LEAST_BITS, most_bits=MOST_BITS, encode=encode_entry, decode=decode_entry, setting=NULL
+    name=b"bdi", min_bits=MIN_BITS, max_bits=MAX_BITS, encode=encode_entry, decode=decode_entry, setting=NULL
 )
 
 

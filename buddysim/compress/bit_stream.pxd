@@ -9,12 +9,12 @@ cdef struct BitStream:
 
 cdef inline void put_bits(BitStream* stream, uint32_t value, int count) noexcept nogil:
     """Appends the low `count` bits, the highest first, to bytes that are still zero."""
-    cdef int room, taken
+    cdef int free_bits, taken
     while count > 0:
-        room = 8 - <int>(stream.position & 7)
-        taken = min(room, count)
+        free_bits = 8 - <int>(stream.position & 7)
+        taken = min(free_bits, count)
         count -= taken
-        stream.bytes[stream.position >> 3] |= <uint8_t>((value >> count & ((1 << taken) - 1)) << (room - taken))
+        stream.bytes[stream.position >> 3] |= <uint8_t>((value >> count & ((1 << taken) - 1)) << (free_bits - taken))
         stream.position += taken
 
 

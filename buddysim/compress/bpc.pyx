@@ -1,6 +1,6 @@
 """Bit-Plane Compression (Kim et al., ISCA 2016) of 128 B entries, exactly as docs/compression.md defines it.
 
-Buddy Compression's compressor. `ref_bpc` is the readable twin.
+Buddy Compression's compressor. `ref_bpc` is the reference model.
 """
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
@@ -15,8 +15,8 @@ cdef enum:
     ENTRY = 128                 # bytes
     PLANES = 33
     PLANE_ONES = 0x7FFFFFFF     # a plane of 31 ones
-    LEAST_BITS = 10             # a zero entry
-    MOST_BITS = 1089            # base and every plane verbatim
+    MIN_BITS = 10             # a zero entry
+    MAX_BITS = 1089            # base and every plane verbatim
 
 ORDER = 10
 REFERENCE = "tests.reference.compress.ref_bpc"
@@ -75,8 +75,8 @@ def decompress(const uint8_t[::1] payload not None, int64_t nbytes, *, bint unsi
 cdef EntryCode entry_code(const bint* unsigned_words) noexcept:
     return EntryCode(
         name=b"bpc",
-        least_bits=LEAST_BITS,
-        most_bits=MOST_BITS,
+        min_bits=MIN_BITS,
+        max_bits=MAX_BITS,
         encode=encode_entry,
         decode=decode_entry,
         setting=<const void*>unsigned_words,

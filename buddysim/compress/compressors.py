@@ -32,15 +32,15 @@ class Compressor(Protocol):
     ``TENSORS_ONLY = True``
         it takes windows of tensors alone: it has no sizes of entries
     ``REFERENCE = "package.module"``
-        its readable twin, which has the same three functions in plain Python, over bytes (sizes are a list)
+        its reference model, which has the same three functions in plain Python, over bytes (sizes are a list)
     ``PAYLOAD_OPTIONS``
         options with which sizes have all bits of a payload, where by default they leave out some that a memory system
         keeps elsewhere
     ``MASK_BITS_PER_WORD``
         bits per word of the data that only mark zeros; ratios are also given without them
     ``fraction_of_density(density, masks)``
-        bytes of the code over those of the data, words of 32 bits, where these follow exactly from the share of words
-        that aren't zero; ``masks=False`` leaves out the mask bits
+        bytes of the payload over those of the data, words of 32 bits, if these follow exactly from the fraction of
+        nonzero words; ``masks=False`` leaves out the mask bits
     ``options_from_sample(blocks, **options)``
         the codes depend on a profile of the data: the options that hold that of some data, given in parts; without them
         every call profiles its own data

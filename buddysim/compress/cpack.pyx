@@ -1,6 +1,6 @@
 """C-Pack (Chen et al., IEEE TVLSI 2010) of 128 B entries, as docs/compression.md defines it.
 
-`ref_cpack` is the readable twin.
+`ref_cpack` is the reference model.
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
@@ -14,8 +14,8 @@ cdef enum:
     ENTRY = 128                 # bytes
     WORDS = 32
     SLOTS = 16                  # of the dictionary
-    LEAST_BITS = 64             # zero words alone
-    MOST_BITS = 1088            # every word new
+    MIN_BITS = 64             # zero words alone
+    MAX_BITS = 1088            # every word new
 
 cdef enum Pattern:
     # A letter per byte, the highest first: zero, matching the dictionary, any.
@@ -69,7 +69,7 @@ def decompress(const uint8_t[::1] payload not None, int64_t nbytes):
 
 
 cdef EntryCode CODE = EntryCode(
-    name=b"cpack", least_bits=LEAST_BITS, most_bits=MOST_BITS, encode=encode_entry, decode=decode_entry, setting=NULL
+    name=b"cpack", min_bits=MIN_BITS, max_bits=MAX_BITS, encode=encode_entry, decode=decode_entry, setting=NULL
 )
 
 

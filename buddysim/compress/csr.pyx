@@ -1,6 +1,6 @@
 """Compressed sparse rows of tensors (CSWAP and cuSPARSE; Gist with narrow rows), as docs/compression.md defines them.
 
-`ref_csr` is the readable twin.
+`ref_csr` is the reference model.
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
@@ -127,7 +127,7 @@ cdef int64_t encode_window(const uint8_t* data, int64_t nbytes, const void* give
     """Writes a window's pointers, indices and words; the number of bytes."""
     cdef const Shape* shape = <const Shape*>given
     cdef int64_t row, i, rows = row_count(nbytes, shape), words = nbytes // WORD
-    cdef uint32_t kept = 0, word, column
+    cdef uint32_t n_nonzero = 0, word, column
     cdef uint8_t* indices = out + rows * POINTER
     cdef uint8_t* values = indices + nonzero_words(data, nbytes, WORD) * shape.index_bytes
     for row in range(rows):
@@ -135,11 +135,11 @@ cdef int64_t encode_window(const uint8_t* data, int64_t nbytes, const void* give
             word = word_at(data, i)
             if word:
                 column = <uint32_t>(i - row * shape.columns)
-                memcpy(indices + kept * shape.index_bytes, &column, shape.index_bytes)
-                memcpy(values + kept * WORD, &word, WORD)
-                kept += 1
-        memcpy(out + row * POINTER, &kept, POINTER)
-    return values + kept * WORD - out
+                memcpy(indices + n_nonzero * shape.index_bytes, &column, shape.index_bytes)
+                memcpy(values + n_nonzero * WORD, &word, WORD)
+                n_nonzero += 1
+        memcpy(out + row * POINTER, &n_nonzero, POINTER)
+    return values + n_nonzero * WORD - out
 
 
 cdef int64_t decode_window(
@@ -148,22 +148,22 @@ cdef int64_t decode_window(
     """Takes a window's code; the number of bytes, or -1 where `encode_window` can't have written it."""
     cdef const Shape* shape = <const Shape*>given
     cdef int64_t row, i, first, at = 0, rows = row_count(nbytes, shape), words = nbytes // WORD, last
-    cdef int64_t kept, end, size
+    cdef int64_t n_nonzero, end, size
     cdef uint32_t column = 0
     cdef const uint8_t* indices
     cdef const uint8_t* values
     if length < rows * POINTER:
         return -1
-    kept = word_at(code, rows - 1)
-    size = rows * POINTER + kept * (shape.index_bytes + WORD)
-    if kept > words or length < size:
+    n_nonzero = word_at(code, rows - 1)
+    size = rows * POINTER + n_nonzero * (shape.index_bytes + WORD)
+    if n_nonzero > words or length < size:
         return -1
     indices = code + rows * POINTER
-    values = indices + kept * shape.index_bytes
+    values = indices + n_nonzero * shape.index_bytes
     memset(out, 0, nbytes)
     for row in range(rows):
         end, first, last = word_at(code, row), row * shape.columns, -1
-        if end < at or end > kept:
+        if end < at or end > n_nonzero:
             return -1
         for i in range(at, end):
             memcpy(&column, indices + i * shape.index_bytes, shape.index_bytes)

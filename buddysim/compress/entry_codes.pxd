@@ -9,8 +9,8 @@ ctypedef bint (*decode_entry_t)(BitStream* stream, const void* setting, uint8_t*
 
 cdef struct EntryCode:
     const char* name            # of the compressor, for messages
-    int64_t least_bits          # of any entry
-    int64_t most_bits
+    int64_t min_bits          # of any entry
+    int64_t max_bits
     encode_entry_t encode       # appends one entry
     decode_entry_t decode       # takes one entry; False where the stream ends early or no entry has this code
     const void* setting         # what the compressor's options say; handed to both

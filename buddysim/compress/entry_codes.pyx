@@ -13,8 +13,8 @@ cdef enum:
 cdef bytes compress_entries(const EntryCode* code, const uint8_t[::1] data):
     """The codes of whole entries, one after the other, zero bits up to the last byte's end."""
     cdef int64_t i, entries = data.shape[0] // ENTRY
-    room = np.zeros((entries * code.most_bits + 7) // 8, dtype=np.uint8)
-    cdef uint8_t[::1] payload = room
+    storage = np.zeros((entries * code.max_bits + 7) // 8, dtype=np.uint8)
+    cdef uint8_t[::1] payload = storage
     cdef BitStream stream
     if not entries:
         return b""
@@ -22,7 +22,7 @@ cdef bytes compress_entries(const EntryCode* code, const uint8_t[::1] data):
     with nogil:
         for i in range(entries):
             code.encode(&data[i * ENTRY], code.setting, &stream)
-    return room[: (stream.position + 7) // 8].tobytes()
+    return storage[: (stream.position + 7) // 8].tobytes()
 
 
 cdef bytes decompress_entries(const EntryCode* code, const uint8_t[::1] payload, int64_t nbytes):
@@ -30,7 +30,7 @@ cdef bytes decompress_entries(const EntryCode* code, const uint8_t[::1] payload,
     cdef int64_t i, entries = nbytes // ENTRY, length = payload.shape[0], failed = -1
     cdef BitStream stream
     name = code.name.decode()
-    if entries > length * 8 // code.least_bits:
+    if entries > length * 8 // code.min_bits:
         raise BuddysimError(f"{name}: payload of {length} bytes: too short for {nbytes} bytes of data")
     data = np.empty(nbytes, dtype=np.uint8)
     cdef uint8_t[::1] out = data

@@ -1,6 +1,6 @@
 """Frequent pattern compression (Alameldeen and Wood, 2004) of 128 B entries, as docs/compression.md defines it.
 
-`ref_fpc` is the readable twin.
+`ref_fpc` is the reference model.
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
@@ -28,8 +28,8 @@ cdef enum:
     ENTRY = 128                 # bytes
     WORDS = 32
     LONGEST_RUN = 8
-    LEAST_BITS = 24             # four runs of eight zero words
-    MOST_BITS = 1120            # every word raw
+    MIN_BITS = 24             # four runs of eight zero words
+    MAX_BITS = 1120            # every word raw
 
 ORDER = 14
 REFERENCE = "tests.reference.compress.ref_fpc"
@@ -83,7 +83,7 @@ def decompress(const uint8_t[::1] payload not None, int64_t nbytes):
 
 
 cdef EntryCode CODE = EntryCode(
-    name=b"fpc", least_bits=LEAST_BITS, most_bits=MOST_BITS, encode=encode_entry, decode=decode_entry, setting=NULL
+    name=b"fpc", min_bits=MIN_BITS, max_bits=MAX_BITS, encode=encode_entry, decode=decode_entry, setting=NULL
 )
 
 

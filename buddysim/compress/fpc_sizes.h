@@ -1,5 +1,5 @@
 /* Sizes of entries by frequent pattern compression in bits: docs/compression.md defines them.
- * Two paths with the same results: AVX2 where the processor has it (asked at run time), and plain C. */
+ * Two paths with the same results: AVX2 where the processor has it (detected at run time), and plain C. */
 #ifndef BUDDYSIM_FPC_SIZES_H
 #define BUDDYSIM_FPC_SIZES_H
 #include <stdint.h>

@@ -18,7 +18,7 @@ def frequent_words(blocks: Iterable[NDArray[Any]], count: int) -> tuple[int, ...
     Parameters
     ----------
     blocks : data in parts, each contiguous; a last word that isn't whole is padded with zeros
-    count : of the words asked for; there are fewer where the data have fewer
+    count : number of requested words; fewer are returned if the data have fewer
 
     Notes
     -----

@@ -1,6 +1,6 @@
 """Frequent-value compression (Yang et al., MICRO 2000) of 128 B entries, as docs/compression.md defines it.
 
-`ref_fvc` is the readable twin.
+`ref_fvc` is the reference model.
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
@@ -16,7 +16,7 @@ from buddysim.compress.frequent_words import frequent_words
 cdef enum:
     ENTRY = 128                 # bytes
     WORDS = 32
-    MOST_WORDS = 16             # of a table
+    MAX_WORDS = 16             # of a table
     MISS_BITS = 33
 
 ORDER = 16
@@ -29,7 +29,7 @@ OPTIONS = {"table_words": 8, "table": ()}
 cdef struct Table:
     int count                   # words in use
     int index_bits
-    uint32_t[MOST_WORDS] words  # beyond those in use: the first one again
+    uint32_t[MAX_WORDS] words  # beyond those in use: the first one again
 
 
 def provenance():
@@ -130,7 +130,7 @@ cdef Table filled(table_words, words):
     cdef Table table
     cdef int slot
     table.count, table.index_bits = len(words), 3 if table_words == 8 else 4
-    for slot in range(MOST_WORDS):
+    for slot in range(MAX_WORDS):
         table.words[slot] = words[slot] if slot < table.count else words[0] if table.count else 0
     return table
 
@@ -138,8 +138,8 @@ cdef Table filled(table_words, words):
 cdef EntryCode entry_code(const Table* table) noexcept:
     return EntryCode(
         name=b"fvc",
-        least_bits=WORDS * (1 + table.index_bits),
-        most_bits=WORDS * MISS_BITS,
+        min_bits=WORDS * (1 + table.index_bits),
+        max_bits=WORDS * MISS_BITS,
         encode=encode_entry,
         decode=decode_entry,
         setting=<const void*>table,
@@ -165,7 +165,7 @@ cdef int hits(const uint8_t* entry, const Table* table) noexcept nogil:
 
 
 cdef void encode_entry(const uint8_t* entry, const void* setting, BitStream* stream) noexcept nogil:
-    """Appends one entry: per word a one and its place in the table, or a zero and the word."""
+    """Appends one entry: per word a one and its index in the table, or a zero and the word."""
     cdef const Table* table = <const Table*>setting
     cdef uint32_t words[WORDS]
     cdef int i, slot

@@ -1,7 +1,7 @@
 """LZ4 over the windows of a tensor, by the library of that name (the optional extra ``lz4``).
 
 Sizes depend on the library: its version and the level are part of every result's provenance (`provenance`). There is no
-twin, since the codes are the library's.
+reference model, as the payloads are the library's.
 """
 from importlib import import_module
 
@@ -11,7 +11,7 @@ from buddysim.base.errors import BuddysimError
 from buddysim.compress.windows import TENSOR_WINDOW, bits_of, check_window, flags_of, joined, window_count
 
 cdef enum:
-    MOST_PER_BYTE = 255         # bytes of data that a byte of code can stand for
+    MAX_BYTES_PER_PAYLOAD_BYTE = 255         # bytes of data that a byte of code can stand for
 
 ORDER = 45
 #: An entry is too short for a dictionary: data are always windows.
@@ -66,28 +66,28 @@ def decompress(payload, int64_t nbytes, *, level=1, window=4096, raw_fallback=Fa
     block = _block()
     windows = window_count(nbytes, window)
     at = (windows + 7) // 8 if raw_fallback else 0
-    if nbytes // MOST_PER_BYTE > len(payload) or at > len(payload):
+    if nbytes // MAX_BYTES_PER_PAYLOAD_BYTE > len(payload) or at > len(payload):
         raise BuddysimError(f"lz4: payload of {len(payload)} bytes: too short for {nbytes} bytes of data")
     flags = flags_of("lz4", payload, windows, raw_fallback)
-    pieces = []
+    decoded_windows = []
     for i in range(windows):
         length = min(window, nbytes - i * window)
         size = length if flags[i] else block_bytes(payload[at:], length)
         if size < 0 or at + size > len(payload):
             raise BuddysimError(f"lz4: payload: window {i} from byte {at} on: no block of {length} bytes of data (corrupt)")
-        piece = payload[at : at + size].tobytes()
+        decoded = payload[at : at + size].tobytes()
         if not flags[i]:
             try:
-                piece = block.decompress(piece, uncompressed_size=length)
+                decoded = block.decompress(decoded, uncompressed_size=length)
             except block.LZ4BlockError as error:
                 raise BuddysimError(f"lz4: payload: window {i} from byte {at} on: {error} (corrupt)") from None
-        if len(piece) != length:
-            raise BuddysimError(f"lz4: payload: window {i} has {len(piece)} bytes: expected {length} (corrupt)")
-        pieces.append(piece)
+        if len(decoded) != length:
+            raise BuddysimError(f"lz4: payload: window {i} has {len(decoded)} bytes: expected {length} (corrupt)")
+        decoded_windows.append(decoded)
         at += size
     if at != len(payload):
         raise BuddysimError(f"lz4: payload of {len(payload)} bytes: {nbytes} bytes of data end at byte {at} (corrupt)")
-    return b"".join(pieces)
+    return b"".join(decoded_windows)
 
 
 def _block():

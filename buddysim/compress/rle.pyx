@@ -1,6 +1,6 @@
 """Run-length encoding of tensors, exactly as docs/compression.md defines it: runs of zeros (cDMA) or of any value (CSWAP).
 
-`ref_rle` is the readable twin.
+`ref_rle` is the reference model.
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset

@@ -48,12 +48,12 @@ class TensorRatio:
     @property
     def ratio_without_mask(self) -> float:
         """The same, masks not counted, as the cDMA paper counts (60 % zeros: 2.5); infinite for nothing but zeros."""
-        kept = self.bits - self.mask_bits
-        return self.raw_bytes * 8 / kept if kept else float("inf")
+        value_bits = self.bits - self.mask_bits
+        return self.raw_bytes * 8 / value_bits if value_bits else float("inf")
 
 
 def density(tensor: NDArray[Any]) -> float:
-    """Share of words that are not zero, bit by bit: -0.0 counts."""
+    """Fraction of words that are not zero, bit by bit: -0.0 counts."""
     words = _words(tensor)
     return float(np.count_nonzero(words) / words.size) if words.size else 1.0
 

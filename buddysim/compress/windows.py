@@ -52,11 +52,11 @@ def joined(codes: Sequence[bytes], data: NDArray[np.uint8], window: int, raw_fal
     if not raw_fallback:
         return b"".join(codes)
     raw = np.array([len(code) for code in codes], np.int64) > window_lengths(len(data), window)
-    pieces = [
+    payloads = [
         data[i * window : (i + 1) * window].tobytes() if flag else code
         for i, (code, flag) in enumerate(zip(codes, raw, strict=True))
     ]
-    return np.packbits(raw, bitorder="little").tobytes() + b"".join(pieces)
+    return np.packbits(raw, bitorder="little").tobytes() + b"".join(payloads)
 
 
 def flags_of(algorithm: str, payload: NDArray[np.uint8], windows: int, raw_fallback: bool) -> NDArray[np.uint8]:

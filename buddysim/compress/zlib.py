@@ -1,7 +1,7 @@
 """zlib (DEFLATE, RFC 1950 and 1951) over the windows of a tensor, by the library that Python has.
 
 Sizes depend on the library: its version and the level are part of every result's provenance (`provenance`). There is no
-twin, since the codes are the library's; its own checksum guards both directions.
+reference model, as the payloads are the library's; its own checksum guards both directions.
 """
 
 from __future__ import annotations
@@ -68,20 +68,20 @@ def decompress(
         raise BuddysimError(f"zlib: payload of {len(payload)} bytes: too short for {nbytes} bytes of data")
     flags = flags_of("zlib", payload, windows, raw_fallback)
     rest = payload[at:].tobytes()
-    pieces, done = [], 0
+    decoded_windows, done = [], 0
     for i in range(windows):
         length = min(window, nbytes - i * window)
         if flags[i]:
-            piece, taken = rest[done : done + length], length
+            decoded, taken = rest[done : done + length], length
         else:
-            piece, taken = _inflate(rest, done, length, i)
-        if len(piece) != length:
-            raise BuddysimError(f"zlib: payload: window {i} has {len(piece)} bytes: expected {length} (corrupt)")
-        pieces.append(piece)
+            decoded, taken = _inflate(rest, done, length, i)
+        if len(decoded) != length:
+            raise BuddysimError(f"zlib: payload: window {i} has {len(decoded)} bytes: expected {length} (corrupt)")
+        decoded_windows.append(decoded)
         done += taken
     if done != len(rest):
         raise BuddysimError(f"zlib: payload of {len(payload)} bytes: {nbytes} bytes of data end before (corrupt)")
-    return b"".join(pieces)
+    return b"".join(decoded_windows)
 
 
 def _check(level: int, window: int) -> None:
@@ -100,15 +100,15 @@ def _inflate(stream: bytes, at: int, length: int, number: int) -> tuple[bytes, i
     head = stream[at : at + length + 64 + length // 1000]
     inflater = zlib.decompressobj()
     try:
-        piece = inflater.decompress(head, length + 1)
+        decoded = inflater.decompress(head, length + 1)
     except zlib.error as error:
         raise BuddysimError(f"zlib: payload: window {number} from byte {at} on: {error} (corrupt)") from None
-    if not inflater.eof and len(piece) <= length:
+    if not inflater.eof and len(decoded) <= length:
         # All data are there, the checksum perhaps not yet read.
         try:
-            piece += inflater.decompress(inflater.unconsumed_tail, 1)
+            decoded += inflater.decompress(inflater.unconsumed_tail, 1)
         except zlib.error as error:
             raise BuddysimError(f"zlib: payload: window {number} from byte {at} on: {error} (corrupt)") from None
     if not inflater.eof:
         raise BuddysimError(f"zlib: payload: window {number} from byte {at} on: has no end (corrupt)")
-    return piece, len(head) - len(inflater.unused_data)
+    return decoded, len(head) - len(inflater.unused_data)

@@ -1,6 +1,6 @@
 """Zero-value compression (cDMA, HPCA 2018, Sec. V-A), exactly as docs/compression.md defines it.
 
-`ref_zvc` is the readable twin.
+`ref_zvc` is the reference model.
 """
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
@@ -160,7 +160,7 @@ cdef void encode(
     int path,
     Bits* stream,
 ) noexcept nogil:
-    """Appends every window to a stream with just enough room."""
+    """Appends every window to a stream of exactly the needed size."""
     cdef int64_t i, first, end, at
     cdef int64_t group = ZVC_GROUP * word_bytes
     cdef uint8_t* code

@@ -1,5 +1,5 @@
 /* ZVC of whole groups of 32 words, at whole bytes: a mask of 32 bits (the first word's lowest), then the words that are
- * not zero. Two paths with the same results: AVX2 where the processor has it (asked at run time), and plain C.
+ * not zero. Two paths with the same results: AVX2 where the processor has it (detected at run time), and plain C.
  *
  * Neither has a branch that depends on the data. Plain C writes every word and advances the output only past words
  * that are kept; AVX2 shuffles eight words at a time with a table indexed by their mask. */
@@ -33,28 +33,28 @@ static inline int zvc_ones(uint32_t v)
     return (int)(((v + (v >> 4)) & 0x0F0F0F0Fu) * 0x01010101u >> 24);
 }
 
-/* Encoding writes a group's code to `code`, where there is room for all its words, and gives the number of words kept.
+/* Encoding writes a group's code to `code`, which has space for all its words, and gives the number of nonzero words.
  * Decoding gives the 32 words at `data`; it returns 0 where a kept word is zero, which no encoder writes. */
 #define DEFINE_SCALAR(BITS)                                                                                            \
     static inline int zvc_encode_scalar_##BITS(const uint8_t *data, uint8_t *code)                                     \
     {                                                                                                                  \
         uint32_t mask = 0;                                                                                             \
-        int kept = 0;                                                                                                  \
+        int n_nonzero = 0;                                                                                                  \
         for (int i = 0; i < ZVC_GROUP; i++) {                                                                          \
             uint##BITS##_t word;                                                                                       \
             memcpy(&word, data + i * sizeof(word), sizeof(word));                                                      \
-            memcpy(code + ZVC_MASK_BYTES + kept * sizeof(word), &word, sizeof(word));                                  \
+            memcpy(code + ZVC_MASK_BYTES + n_nonzero * sizeof(word), &word, sizeof(word));                                  \
             mask |= (uint32_t)(word != 0) << i;                                                                        \
-            kept += word != 0;                                                                                         \
+            n_nonzero += word != 0;                                                                                         \
         }                                                                                                              \
         zvc_store_mask(code, mask);                                                                                    \
-        return kept;                                                                                                   \
+        return n_nonzero;                                                                                                   \
     }                                                                                                                  \
-    static inline int zvc_decode_scalar_##BITS(const uint8_t *code, uint32_t mask, int kept, uint8_t *data)            \
+    static inline int zvc_decode_scalar_##BITS(const uint8_t *code, uint32_t mask, int n_nonzero, uint8_t *data)            \
     {                                                                                                                  \
         uint32_t wrong = 0;                                                                                            \
         int taken = 0;                                                                                                 \
-        if (!kept) {                                                                                                   \
+        if (!n_nonzero) {                                                                                                   \
             memset(data, 0, ZVC_GROUP * BITS / 8);                                                                     \
             return 1;                                                                                                  \
         }                                                                                                              \
@@ -62,7 +62,7 @@ static inline int zvc_ones(uint32_t v)
             const uint32_t one = mask >> i & 1;                                                                        \
             uint##BITS##_t word;                                                                                       \
             /* After the last kept word only zeros follow: read that word again rather than past the end. */           \
-            memcpy(&word, code + (taken - (taken == kept)) * sizeof(word), sizeof(word));                              \
+            memcpy(&word, code + (taken - (taken == n_nonzero)) * sizeof(word), sizeof(word));                              \
             word = (uint##BITS##_t)(word & (0u - one));                                                                \
             wrong |= one & (word == 0);                                                                                \
             memcpy(data + i * sizeof(word), &word, sizeof(word));                                                      \
@@ -84,19 +84,19 @@ static uint8_t zvc_gather_16[256][16], zvc_scatter_16[256][16];
 static void zvc_make_tables(void)
 {
     for (int mask = 0; mask < 256; mask++) {
-        int kept = 0;
+        int n_nonzero = 0;
         memset(zvc_gather_8[mask], 0, 8);
         memset(zvc_gather_16[mask], 0, 16);
         for (int i = 0; i < 8; i++) {
             const int one = mask >> i & 1;
-            zvc_scatter_8[mask][i] = one ? (uint8_t)kept : 0x80;
-            zvc_scatter_16[mask][2 * i] = one ? (uint8_t)(2 * kept) : 0x80;
-            zvc_scatter_16[mask][2 * i + 1] = one ? (uint8_t)(2 * kept + 1) : 0x80;
+            zvc_scatter_8[mask][i] = one ? (uint8_t)n_nonzero : 0x80;
+            zvc_scatter_16[mask][2 * i] = one ? (uint8_t)(2 * n_nonzero) : 0x80;
+            zvc_scatter_16[mask][2 * i + 1] = one ? (uint8_t)(2 * n_nonzero + 1) : 0x80;
             if (one) {
-                zvc_gather_8[mask][kept] = (uint8_t)i;
-                zvc_gather_16[mask][2 * kept] = (uint8_t)(2 * i);
-                zvc_gather_16[mask][2 * kept + 1] = (uint8_t)(2 * i + 1);
-                kept++;
+                zvc_gather_8[mask][n_nonzero] = (uint8_t)i;
+                zvc_gather_16[mask][2 * n_nonzero] = (uint8_t)(2 * i);
+                zvc_gather_16[mask][2 * n_nonzero + 1] = (uint8_t)(2 * i + 1);
+                n_nonzero++;
             }
         }
     }
@@ -136,16 +136,16 @@ ZVC_TARGET static inline __m256i zvc_scatter_32(__m256i words, __m256i index)
     ZVC_TARGET static inline int zvc_encode_avx2_##BITS(const uint8_t *data, uint8_t *code)                            \
     {                                                                                                                  \
         uint32_t masks = 0;                                                                                            \
-        int kept = 0;                                                                                                  \
+        int n_nonzero = 0;                                                                                                  \
         for (int eighth = 0; eighth < ZVC_GROUP / 8; eighth++) {                                                       \
             const ZVC_VECTOR_##BITS words = ZVC_LOAD_##BITS(data + eighth * BITS);                                     \
             const uint32_t mask = ZVC_LIVE_##BITS(words);                                                              \
-            ZVC_STORE_##BITS(code + ZVC_MASK_BYTES + kept * (BITS / 8), ZVC_GATHER_##BITS(words, mask));               \
+            ZVC_STORE_##BITS(code + ZVC_MASK_BYTES + n_nonzero * (BITS / 8), ZVC_GATHER_##BITS(words, mask));               \
             masks |= mask << 8 * eighth;                                                                               \
-            kept += __builtin_popcount(mask);                                                                          \
+            n_nonzero += __builtin_popcount(mask);                                                                          \
         }                                                                                                              \
         zvc_store_mask(code, masks);                                                                                   \
-        return kept;                                                                                                   \
+        return n_nonzero;                                                                                                   \
     }                                                                                                                  \
     /* Reads as many bytes as if every word were kept. */                                                              \
     ZVC_TARGET static inline int zvc_decode_avx2_##BITS(const uint8_t *code, uint32_t masks, uint8_t *data)            \
@@ -179,7 +179,7 @@ static inline int zvc_begin(void)
     return zvc_path;
 }
 
-/* One loop for each path and word size. Encoding stops where there may be no room for a group with all its words;
+/* One loop for each path and word size. Encoding stops where the space may not suffice for a group with all its words;
  * decoding where the code ends (`*wrong`), has a zero word (`*wrong`) or, for AVX2, may end within a group with all its
  * words. Both return the number of groups done and advance `*code` past them. */
 #define DEFINE_LOOPS(NAME, BITS, TARGET, ENCODE, DECODE, READS)                                                        \
@@ -201,14 +201,14 @@ static inline int zvc_begin(void)
         int64_t done = 0;                                                                                              \
         for (; done < groups; done++) {                                                                                \
             uint32_t mask;                                                                                             \
-            int kept;                                                                                                  \
+            int n_nonzero;                                                                                                  \
             if (end - at < ZVC_MASK_BYTES + (READS))                                                                   \
                 break;                                                                                                 \
             mask = zvc_load_mask(at);                                                                                  \
-            kept = zvc_ones(mask);                                                                                     \
-            if (end - at < ZVC_MASK_BYTES + kept * (BITS / 8) || !DECODE)                                              \
+            n_nonzero = zvc_ones(mask);                                                                                     \
+            if (end - at < ZVC_MASK_BYTES + n_nonzero * (BITS / 8) || !DECODE)                                              \
                 break;                                                                                                 \
-            at += ZVC_MASK_BYTES + kept * (BITS / 8);                                                                  \
+            at += ZVC_MASK_BYTES + n_nonzero * (BITS / 8);                                                                  \
         }                                                                                                              \
         *wrong = done < groups && !((READS) && end - at < ZVC_MASK_BYTES + (READS));                                   \
         *code = at;                                                                                                    \
@@ -217,7 +217,7 @@ static inline int zvc_begin(void)
 
 #define DEFINE_SCALAR_LOOPS(BITS)                                                                                      \
     DEFINE_LOOPS(scalar, BITS, , zvc_encode_scalar_##BITS,                                                             \
-                 zvc_decode_scalar_##BITS(at + ZVC_MASK_BYTES, mask, kept, data + done * (ZVC_GROUP * BITS / 8)), 0)
+                 zvc_decode_scalar_##BITS(at + ZVC_MASK_BYTES, mask, n_nonzero, data + done * (ZVC_GROUP * BITS / 8)), 0)
 #define DEFINE_AVX2_LOOPS(BITS)                                                                                        \
     DEFINE_LOOPS(avx2, BITS, ZVC_TARGET, zvc_encode_avx2_##BITS,                                                       \
                  zvc_decode_avx2_##BITS(at + ZVC_MASK_BYTES, mask, data + done * (ZVC_GROUP * BITS / 8)),              \

@@ -99,8 +99,8 @@ def test_shares_over_many_allocations_are_the_named_ones(name: str) -> None:
         distribution.write(drawn, 1, allocation)
         counts += np.bincount(drawn, minlength=8)
     # Allocations are drawn one class each: the standard error is that of n draws.
-    error = np.sqrt(np.array(distribution.shares) / n)
-    assert np.all(np.abs(counts / (n * entries) - distribution.shares) < 4 * error)
+    error = np.sqrt(np.array(distribution.fractions) / n)
+    assert np.all(np.abs(counts / (n * entries) - distribution.fractions) < 4 * error)
 
 
 @pytest.mark.parametrize(("name", "least"), [("isca20-hpc", 0.99), ("isca20-dl", 0.85)])

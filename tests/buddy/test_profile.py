@@ -277,7 +277,7 @@ def test_profile_takes_every_option_with_its_default() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"threshold": 1.5}, "threshold 1.5: expected a share from 0 to 1"),
+        ({"threshold": 1.5}, "threshold 1.5: expected a fraction from 0 to 1"),
         ({"threshold": -0.1}, "threshold -0.1: expected"),
         ({"threshold": float("nan")}, "threshold nan: expected"),
         ({"threshold": "0.3"}, "threshold '0.3': expected"),

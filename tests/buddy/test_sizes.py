@@ -98,7 +98,7 @@ def test_an_allocation_that_a_snapshot_doesn_t_know_takes_the_next_or_the_last(t
     source = SizeSource(write_trace(tmp_path / "t.bin", {"a": 1, "b": 1}, snapshots))
     assert [classes_of(source, s, 0)[0] for s in (0, 1, 2)] == [[1], [3], [3]]
     assert [classes_of(source, s, 1)[0] for s in (0, 1, 2)] == [[2], [2], [2]]
-    assert "2 allocations" in source.assumptions["gaps"]
+    assert "2 allocations" in source.assumptions["missing_sizes"]
 
 
 @pytest.mark.parametrize("snapshots", [[], [(0, {"b": [1]})]])

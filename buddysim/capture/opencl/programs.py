@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from buddysim.base.compiled import kept, run_compiler
+from buddysim.base.compiled import cached_file, run_compiler
 from buddysim.base.errors import BuddysimError
 from buddysim.capture.opencl.toolchain import CACHE, Toolchain, hooks_object, pass_plugin
 
@@ -64,4 +64,4 @@ def compiled(binary: bytes, toolchain: Toolchain, emulate_gpu_compiler: bool = F
             raise BuddysimError(f"its program could not be compiled: {error}")
 
     key = [*clang, plugin.name, hooks.name, *flags, *_LINKING]
-    return kept(f"{CACHE}/program", ".so", ["\0".join(key).encode(), code], make)
+    return cached_file(f"{CACHE}/program", ".so", ["\0".join(key).encode(), code], make)
