@@ -154,6 +154,7 @@ OWN_DATA = {
     "training/schemes/_gist_accuracy.py": "package data",
     "validation/curve/curve_data.py": "package data; a file of the user's by textfile",
     "validation/accelsim.py": "package data",
+    "validation/comparison.py": "package data",
     "validation/dram.py": "package data",
     "validation/paging/um_data.py": "package data",
     "workloads/workload_comparison.py": "package data",
