@@ -36,9 +36,9 @@ def compiled(folder: Path, name: str, source: str, *flags: str, compiler: str = 
 
 def environment(folder: Path, **more: str) -> dict[str, str]:
     """A bare one; compiled libraries are cached across tests."""
-    kept = {name: os.environ[name] for name in ("XDG_CACHE_HOME", "TMPDIR") if name in os.environ}
+    passed_on = {name: os.environ[name] for name in ("XDG_CACHE_HOME", "TMPDIR") if name in os.environ}
     home = os.environ.get("HOME", str(folder))
-    return {"PATH": "/usr/bin:/bin", "HOME": home, "PYTHONPATH": str(ROOT)} | kept | more
+    return {"PATH": "/usr/bin:/bin", "HOME": home, "PYTHONPATH": str(ROOT)} | passed_on | more
 
 
 def capture(*arguments: str | Path, folder: Path, timeout: float = 120, **more: str) -> Done:
@@ -62,9 +62,9 @@ def capture(*arguments: str | Path, folder: Path, timeout: float = 120, **more: 
 
 def allocation(trace: Trace, name: str) -> int:
     """Number of the one allocation of that name."""
-    found = [one.index for one in trace.allocations if one.name == name]
-    assert len(found) == 1, (name, [one.name for one in trace.allocations])
-    return found[0]
+    matches = [one.index for one in trace.allocations if one.name == name]
+    assert len(matches) == 1, (name, [one.name for one in trace.allocations])
+    return matches[0]
 
 
 def contents(trace: Trace, snapshot: int, name: str) -> npt.NDArray[np.uint8]:

@@ -1,4 +1,4 @@
-"""PyTorch's allocator: its documented rules, and what must hold whatever is asked of it."""
+"""PyTorch's allocator: its documented rules, and invariants under random requests."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_segments_by_size() -> None:
     assert segments(21 * MIB + 1) == [22 * MIB]
 
 
-def test_small_and_large_blocks_share_no_segment() -> None:
+def test_small_and_large_blocks_lie_in_different_segments() -> None:
     assert segments(512, 2 * MIB, 1024) == [2 * MIB, 20 * MIB]
 
 

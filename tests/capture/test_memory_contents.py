@@ -114,8 +114,8 @@ def test_pages_are_sampled_and_the_rest_stays_unknown(heat: Path, tmp_path: Path
         assert pages is not None
         expected = np.arange(20000) * 0.25 + 4
         for page, start in zip(pages, range(0, len(data), 8192), strict=True):
-            found = data[start : start + 8192].view(np.float64)
-            assert np.array_equal(found, expected[int(page) * 1024 : int(page) * 1024 + 1024])
+            stored = data[start : start + 8192].view(np.float64)
+            assert np.array_equal(stored, expected[int(page) * 1024 : int(page) * 1024 + 1024])
         (classes,) = [size_map.read() for size_map in trace.size_maps if size_map.allocation == number]
         assert np.array_equal(classes, entry_classes(expected.view(np.uint8)))  # of everything
     (tmp_path / "out.bin").unlink()  # heat's exit code is not 0: its trace replaces none
@@ -134,10 +134,10 @@ def test_contents_have_a_budget_for_the_whole_file(heat: Path, tmp_path: Path) -
     """Whatever the number of snapshots: here of two or three allocations of 160 KB each."""
     capture("--contents", "1MiB", "--snapshots", "all", "--every-calls", "1", "--", heat, folder=tmp_path)
     with open_trace(tmp_path / "out.bin") as trace:
-        kept = [one.read()[1].size for snapshot in trace.snapshots for one in snapshot.contents]
+        stored_bytes = [one.read()[1].size for snapshot in trace.snapshots for one in snapshot.contents]
         assert len(trace.snapshots) > 11
-        assert 400_000 < sum(kept) <= 1 << 20
-        assert min(kept) >= 8192
+        assert 400_000 < sum(stored_bytes) <= 1 << 20
+        assert min(stored_bytes) >= 8192
     (tmp_path / "out.bin").unlink()
     capture("--contents", "64KiB", "--snapshots", "all", "--every-calls", "malloc:1", "--", heat, folder=tmp_path)
     with open_trace(tmp_path / "out.bin") as trace:  # less than a page for each snapshot: sizes alone
@@ -194,17 +194,17 @@ def test_every_way_to_get_memory(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "8192 bytes could not be read and stand as zeros" in done.stderr
     with open_trace(tmp_path / "out.bin") as trace:
-        found = {}
+        stored = {}
         for one in trace.allocations:
             pages, data = trace.snapshots[-1].read(one.index)
             values = np.unique(data[:100_000])
-            found[int(values[-1])] = (one.bytes, one.name.startswith("mmap: "))
+            stored[int(values[-1])] = (one.bytes, one.name.startswith("mmap: "))
             if pages is None and one.name != "mmap: main (kinds.c:32)":
                 assert len(values) == 1, one.name
         heap, mapped = {1: 200_000, 3: 400_000, 4: 200_000, 5: 204_800, 6: 200_000, 7: 200_000, 8: 200_000}, {}
         mapped = {9: 200_000, 10: 200_000, 11: 800_000, 0: 1 << 28, 13: 12_800_000}
         expected = {value: (size, False) for value, size in heap.items()}
-        assert found == expected | {value: (size, True) for value, size in mapped.items()}
+        assert stored == expected | {value: (size, True) for value, size in mapped.items()}
         (sparse,) = [one for one in trace.allocations if one.bytes == 1 << 28]
         (classes,) = [size_map.read() for size_map in trace.size_maps if size_map.allocation == sparse.index]
         assert np.array_equal(np.flatnonzero(classes), [123456789 // 128])

@@ -26,9 +26,9 @@ ENDING = """
 #include <unistd.h>
 int main(int argc, char **argv) {
     unsigned char *block = malloc(100000);
-    for (int turn = 1; turn <= 5; turn++) {
-        memset(block, turn, 100000);
-        puts("turn");
+    for (int step = 1; step <= 5; step++) {
+        memset(block, step, 100000);
+        puts("step");
     }
     fflush(stdout);
     switch (argv[1][0]) {
@@ -52,7 +52,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("how", "code", "expected"),
+    ("mode", "code", "expected"),
     [
         ("segmentation fault", 128 + signal.SIGSEGV, "killed by signal 11 (SIGSEGV)"),
         ("abort", 128 + signal.SIGABRT, "killed by signal 6 (SIGABRT)"),
@@ -60,8 +60,8 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("x", 42, "none: the program ended with exit code 42"),
     ],
 )
-def test_everything_up_to_the_end_is_there(program: Path, tmp_path: Path, how: str, code: int, expected: str) -> None:
-    done = capture("--every-calls", "puts:1", "--", program, how, folder=tmp_path)
+def test_everything_up_to_the_end_is_there(program: Path, tmp_path: Path, mode: str, code: int, expected: str) -> None:
+    done = capture("--every-calls", "puts:1", "--", program, mode, folder=tmp_path)
     assert done.returncode == code
     with open_trace(tmp_path / "out.bin") as trace:
         assert expected in ending(trace)
@@ -96,7 +96,7 @@ def test_a_full_disk_lets_the_program_end_and_keeps_what_was_captured(program: P
     limited = ("sh", "-c", 'ulimit -f 12; exec "$@"', "sh", sys.executable, "-m", "buddysim", "capture", "memory")
     command = [*limited, "-o", "out.bin", "--every-calls", "puts:1", "--contents", "all", "--", str(program), "end"]
     done = subprocess.run(command, cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, check=False)
-    assert done.stdout == "turn\n" * 5
+    assert done.stdout == "step\n" * 5
     assert done.returncode == 2
     (error,) = done.stderr.splitlines()
     assert error.endswith("File too large; the captured part is out.bin.incomplete")

@@ -24,19 +24,19 @@ from buddysim.trace.format import PAGE_BYTES
 
 
 @given(st.lists(st.integers(1, 1000), min_size=1, max_size=9, unique=True), st.integers(1, 9))
-def test_the_chosen_snapshots_are_near_equal_distances(positions: list[int], wanted: int) -> None:
+def test_selected_snapshots_are_near_equal_distances(positions: list[int], count: int) -> None:
     positions.sort()
     total = positions[-1]
-    chosen = select_over_run(positions, total, wanted)
-    assert chosen == sorted(set(chosen))
-    assert len(chosen) == min(len(positions), wanted)
+    selected = select_over_run(positions, total, count)
+    assert selected == sorted(set(selected))
+    assert len(selected) == min(len(positions), count)
 
     def misses(indices: tuple[int, ...]) -> list[float]:
-        return [abs(positions[at] - (turn + 1) * total / wanted) for turn, at in enumerate(indices)]
+        return [abs(positions[at] - (number + 1) * total / count) for number, at in enumerate(indices)]
 
-    if len(positions) > wanted:  # each is the nearest one that leaves enough for the others
-        first = misses(tuple(chosen))[0]
-        assert first == min(misses(rest)[0] for rest in combinations(range(len(positions)), wanted))
+    if len(positions) > count:  # each is the nearest one that leaves enough for the others
+        first = misses(tuple(selected))[0]
+        assert first == min(misses(rest)[0] for rest in combinations(range(len(positions)), count))
 
 
 def test_exact_multiples_stay_exact() -> None:
@@ -57,7 +57,7 @@ def test_splitmix64() -> None:
     from buddysim.capture import page_sampling
 
     gamma = 0x9E3779B97F4A7C15
-    outputs = [page_sampling._mix((1234567 + turn * gamma) % (1 << 64)) for turn in range(3)]
+    outputs = [page_sampling._mix((1234567 + number * gamma) % (1 << 64)) for number in range(3)]
     assert outputs == [6457827717110365317, 3203168211198807973, 9817491932198370423]
 
 
@@ -65,10 +65,10 @@ allocations = st.lists(st.tuples(st.integers(0, 500), st.integers(1, 700), st.bo
 
 
 @given(allocations)
-def test_addresses_are_aligned_apart_and_lasting(wanted: list[tuple[int, int, bool]]) -> None:
+def test_addresses_are_aligned_apart_and_lasting(requests: list[tuple[int, int, bool]]) -> None:
     addresses, address, live = TraceAddresses(), 4096, {}
-    for number, (gap, size, stays) in enumerate(wanted):
-        address += gap
+    for number, (distance, size, stays) in enumerate(requests):
+        address += distance
         base = addresses.base_of(number, address, size)
         assert base % 128 == 0
         assert base > address - 128
@@ -140,11 +140,11 @@ def test_a_derived_kernel_touches_everything_once(tmp_path_factory, sizes: list[
 
 
 def test_a_message_that_ends_early() -> None:
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        theirs.sendall(struct.pack("<8sII11Q", b"BUDDYMEM", 2, 2, 1, 2, 3, 4, 5, 0, 0, 0, 0, 0, 0) + b"\3\0\0\0ab")
-        theirs.shutdown(socket.SHUT_WR)
-        connection = Connection(ours)
+    receiver, sender = socket.socketpair()
+    with receiver, sender:
+        sender.sendall(struct.pack("<8sII11Q", b"BUDDYMEM", 2, 2, 1, 2, 3, 4, 5, 0, 0, 0, 0, 0, 0) + b"\3\0\0\0ab")
+        sender.shutdown(socket.SHUT_WR)
+        connection = Connection(receiver)
         assert connection.head().position == 2
         with pytest.raises(Truncated):
             connection.maps()
@@ -160,37 +160,37 @@ def test_names_of_addresses_that_nobody_knows() -> None:
 
 
 @given(st.lists(st.integers(1, 300_000), min_size=1, max_size=60), st.integers(0, 3_000_000))
-def test_kept_bytes_are_within_the_budget(sizes: list[int], budget: int) -> None:
-    kept = contents_budgets(sizes, budget)
-    pages = [-(-one // PAGE_BYTES) for one in kept]
-    assert sum(pages) * PAGE_BYTES <= max(budget, 0) or kept == sizes
-    assert all(one <= size for one, size in zip(kept, sizes, strict=True))
-    room = budget // PAGE_BYTES
-    cut = [one for one, size in zip(kept, sizes, strict=True) if one < size]
+def test_contents_budgets_are_within_the_total(sizes: list[int], budget: int) -> None:
+    budgets = contents_budgets(sizes, budget)
+    pages = [-(-one // PAGE_BYTES) for one in budgets]
+    assert sum(pages) * PAGE_BYTES <= max(budget, 0) or budgets == sizes
+    assert all(one <= size for one, size in zip(budgets, sizes, strict=True))
+    budget_pages = budget // PAGE_BYTES
+    cut = [one for one, size in zip(budgets, sizes, strict=True) if one < size]
     if not cut:
         return
-    if room >= len(sizes):
+    if budget_pages >= len(sizes):
         assert len(set(cut)) == 1  # all that are cut keep as much
-        assert all(size >= cut[0] for one, size in zip(kept, sizes, strict=True) if one < size)
+        assert all(size >= cut[0] for one, size in zip(budgets, sizes, strict=True) if one < size)
         doubled = sum(min(2 * cut[0] // PAGE_BYTES, -(-size // PAGE_BYTES)) for size in sizes)
-        assert doubled > room  # and twice that would be too much
+        assert doubled > budget_pages  # and twice that would be too much
     else:
-        assert sum(map(bool, kept)) == room
-        chosen = [index for index, one in enumerate(kept) if one]
-        gaps = np.diff([-1, *chosen, len(sizes)])
-        assert room == 0 or gaps.max() <= -(-len(sizes) // room) + 1  # evenly
+        assert sum(map(bool, budgets)) == budget_pages
+        selected = [index for index, one in enumerate(budgets) if one]
+        distances = np.diff([-1, *selected, len(sizes)])
+        assert budget_pages == 0 or distances.max() <= -(-len(sizes) // budget_pages) + 1  # evenly
 
 
 @given(st.integers(1, 40), st.integers(1, PAGE_BYTES), st.integers(0, 30 * PAGE_BYTES), st.integers(0, 9))
-def test_what_is_sampled_again_are_pages_of_what_was_there(whole: int, last: int, keep: int, seed: int) -> None:
+def test_resampled_pages_are_earlier_samples(whole: int, last: int, keep: int, seed: int) -> None:
     data = np.repeat(np.arange(whole, dtype=np.uint8), PAGE_BYTES)[: (whole - 1) * PAGE_BYTES + last]
     for numbers in (None, np.arange(whole, dtype=np.uint32) * 3):
-        pages, found = resample_pages(numbers, data, keep, seed)
+        pages, resampled = resample_pages(numbers, data, keep, seed)
         if len(data) <= keep:
             assert pages is numbers
-            assert found is data
+            assert resampled is data
             continue
         assert pages is not None
         assert len(pages) <= max(keep // PAGE_BYTES, 1)
         assert bool(len(pages)) == bool(keep)
-        assert np.array_equal(np.unique(found), pages if numbers is None else pages // 3)
+        assert np.array_equal(np.unique(resampled), pages if numbers is None else pages // 3)

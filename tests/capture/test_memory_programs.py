@@ -128,13 +128,13 @@ THREADS = """
 #define BYTES 100000
 static void *work(void *number) {
     long sum = 0;
-    for (int turn = 0; turn < 300; turn++) {
+    for (int step = 0; step < 300; step++) {
         unsigned char *block = malloc(BYTES);
         memset(block, (int)(long)number, BYTES);
         block = realloc(block, 2 * BYTES);
         memset(block + BYTES, (int)(long)number, BYTES);
         sum += block[2 * BYTES - 1] == (long)number;
-        if (turn % 50 == 0) {
+        if (step % 50 == 0) {
             pid_t child = fork();
             if (!child) { free(malloc(BYTES)); free(calloc(BYTES, 2)); _exit(3); }
             int status;
@@ -149,7 +149,7 @@ int main(void) {
     long all = 0;
     for (long i = 0; i < 4; i++) pthread_create(&threads[i], NULL, work, (void *)(i + 1));
     for (int i = 0; i < 4; i++) { void *sum; pthread_join(threads[i], &sum); all += (long)sum; }
-    if (wait(NULL) != -1) return 9;      /* no child but ours */
+    if (wait(NULL) != -1) return 9;      /* no other child */
     printf("%ld\\n", all);
     return 0;
 }
@@ -169,7 +169,7 @@ def test_threads_and_forks(tmp_path: Path, when: tuple[str, str]) -> None:
                 assert len(data) in (100_000, 200_000)
         names = [one.name for one in trace.allocations]
         assert all(name.startswith("work (threads.c:") for name in names)
-        assert names or when[0] == "--every-seconds"  # by time, perhaps only moments without a block were met
+        assert names or when[0] == "--every-seconds"  # by time, perhaps no snapshot has a block
 
 
 CHILDREN = """
@@ -206,7 +206,7 @@ def test_children_are_not_captured_and_exec_is(tmp_path: Path) -> None:
     assert "the program replaced itself (exec)" in done.stderr
     with open_trace(tmp_path / "out.bin") as trace:
         assert [one.bytes for one in trace.allocations] == [100_000]
-        # argc of the second; on a busy computer the last snapshot may be of the moment when it fills its memory
+        # argc of the second; on a busy computer the last snapshot may be taken while it fills its memory
         assert {2} <= set(trace.snapshots[-1].read(0)[1]) <= {0, 2}
 
 
@@ -260,7 +260,7 @@ def test_calls_of_a_named_function(tmp_path: Path, function: str) -> None:
     with open_trace(tmp_path / "out.bin") as trace:
         steps = [int(snapshot.read(0)[1][:4].view(np.int32)[0]) for snapshot in trace.snapshots]
         assert len(steps) == 10  # of 2, 4, ... 40 and 44, 48, ... 100, those nearest to 10, 20, ... 100
-        assert all(abs(step - wanted) <= 2 for step, wanted in zip(steps, range(10, 101, 10), strict=True))
+        assert all(abs(step - expected) <= 2 for step, expected in zip(steps, range(10, 101, 10), strict=True))
         assert trace.snapshots[-1].label == f"after 100 calls of {function}"
 
 

@@ -47,13 +47,13 @@ int main(void) {
 
 def values_of(trace: Trace, snapshot: int) -> dict[str, set[float]]:
     """By name: the multiples of a million that an allocation's numbers begin at, of those that are such numbers."""
-    found = {}
+    result = {}
     for contents in trace.snapshots[snapshot].contents:
         data = contents.read()[1]
         numbers = data[: len(data) // 8 * 8].view(np.float64)
         field = numbers[(numbers > 1000) & (numbers < 1e7) & (numbers == np.floor(numbers))]
-        found[trace.allocations[contents.allocation].name] = set(np.unique(field // 1e6))
-    return found
+        result[trace.allocations[contents.allocation].name] = set(np.unique(field // 1e6))
+    return result
 
 
 def test_what_is_seen_by_no_hook_is_found_in_the_address_space(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_what_is_seen_by_no_hook_is_found_in_the_address_space(tmp_path: Path) -
     with open_trace(tmp_path / "out.bin") as trace:
         of_malloc = next(one.name for one in trace.allocations if one.name.startswith("main (allocator.c:"))
         first = {of_malloc: {0.0}, "[heap]": {1.0}, "anonymous memory": {2.0}}
-        assert [values_of(trace, turn) for turn in range(2)] == [first, first | {"anonymous memory": {3.0}}]
+        assert [values_of(trace, snapshot) for snapshot in range(2)] == [first, first | {"anonymous memory": {3.0}}]
         third = values_of(trace, 2)
         assert third == {of_malloc: {0.0}, "[heap]": {1.0}, "anonymous memory #2": {4.0}}
         sizes = {one.name: one.bytes for one in trace.allocations}
@@ -142,11 +142,11 @@ def test_mallocs_own_memory_and_stacks_stay_out_and_are_named(tmp_path: Path) ->
     with open_trace(tmp_path / "out.bin") as trace:
         assert [one.bytes for one in trace.allocations] == [4_000_000], [one.name for one in trace.allocations]
         problems = trace.provenance.assumptions["problems"]
-    found = re.search(r"([\d.]+) MiB of the ([\d.]+) MiB of resident memory are not captured", done.stderr)
-    assert found, done.stderr
-    assert found[0] in problems
-    assert 7.6 < float(found[1]) < 9.1  # 5 MB of a thousand bytes each, 3 MB in mappings of their own
-    assert float(found[1]) + 3.7 < float(found[2]) < 14.0  # the captured 4 MB, and what the C library has of its file
+    result = re.search(r"([\d.]+) MiB of the ([\d.]+) MiB of resident memory are not captured", done.stderr)
+    assert result, done.stderr
+    assert result[0] in problems
+    assert 7.6 < float(result[1]) < 9.1  # 5 MB of a thousand bytes each, 3 MB in mappings of their own
+    assert float(result[1]) + 3.7 < float(result[2]) < 14.0  # the captured 4 MB, and what the C library has of its file
     assert "in malloc's heaps: smaller allocations, freed memory" in done.stderr
 
 

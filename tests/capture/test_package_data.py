@@ -19,8 +19,8 @@ pytestmark = pytest.mark.skipif(not (ROOT / "pyproject.toml").exists(), reason="
 
 def sources() -> set[str]:
     """Files of the captures that are not Python's, relative to the root."""
-    found = (path for path in CAPTURE.rglob("*") if path.is_file() and path.suffix not in COMPILED)
-    return {path.relative_to(ROOT).as_posix() for path in found}
+    paths = (path for path in CAPTURE.rglob("*") if path.is_file() and path.suffix not in COMPILED)
+    return {path.relative_to(ROOT).as_posix() for path in paths}
 
 
 def test_a_wheel_holds_every_source(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""capture torch: the script's results, the trace, the graph, the maps; scripts that fail."""
+"""capture torch: the script's results, the trace, the graph, the activations file; scripts that fail."""
 
 from __future__ import annotations
 
@@ -118,9 +118,9 @@ def test_run_replays_it(captured: tuple[Path, str]) -> None:
 
 
 def test_values_in_the_trace_are_the_scripts(captured: tuple[Path, str]) -> None:
-    """The ReLU's map has the zeros that the activations file counted."""
+    """The ReLU's feature map has the zeros that the activations file counted."""
     maps = load_activations(captured[0].with_suffix(".maps"))
-    number = next(n for n, found in enumerate(maps.maps) if found.name == "5 relu")
+    number = next(n for n, feature_map in enumerate(maps.maps) if feature_map.name == "5 relu")
     with open_trace(captured[0]) as trace:
         relu = next(a for a in trace.allocations if a.name == "5: relu")
         for snapshot, point in zip(trace.snapshots, maps.points, strict=True):
@@ -134,11 +134,11 @@ def test_values_in_the_trace_are_the_scripts(captured: tuple[Path, str]) -> None
 def test_maps_say_what_they_follow(captured: tuple[Path, str]) -> None:
     maps = load_activations(captured[0].with_suffix(".maps"))
     assert maps.state == "finished"
-    found = {m.name: m for m in maps.maps}
-    assert (found["2 relu"].kind, found["2 relu"].follows, found["2 relu"].depth) == ("relu", "batchnorm", 0.0)
-    assert (found["5 relu"].follows, found["5 relu"].depth, found["5 relu"].part) == ("conv", 1.0, "features")
-    assert (found["7 fc"].part, found["7 fc"].weight_layers) == ("classifier", 3)
-    assert found["8 dropout"].kind == "dropout"
+    by_name = {m.name: m for m in maps.maps}
+    assert (by_name["2 relu"].kind, by_name["2 relu"].follows, by_name["2 relu"].depth) == ("relu", "batchnorm", 0.0)
+    assert (by_name["5 relu"].follows, by_name["5 relu"].depth, by_name["5 relu"].part) == ("conv", 1.0, "features")
+    assert (by_name["7 fc"].part, by_name["7 fc"].weight_layers) == ("classifier", 3)
+    assert by_name["8 dropout"].kind == "dropout"
     assert [point.iteration for point in maps.points] == [0, 3, 5, 8, 11, 13, 16, 19, 21, 24]
     assert all(point.loss for point in maps.points)
     assert {(r.algorithm, r.layout) for r in maps.points[0].maps[0].ratios()} == {
@@ -169,15 +169,15 @@ def test_the_graph_of_an_iteration(captured: tuple[Path, str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("how", "code"),
+    ("ending", "code"),
     [
         pytest.param("raise", 1, marks=pytest.mark.slow),
         pytest.param("exit", 7, marks=pytest.mark.slow),
         ("kill", 128 + signal.SIGKILL),
     ],
 )
-def test_a_script_that_ends_early(script: Path, tmp_path: Path, how: str, code: int) -> None:
-    done = capture(tmp_path / "x.bin", "--no-activations", script, "40", how, "11")
+def test_a_script_that_ends_early(script: Path, tmp_path: Path, ending: str, code: int) -> None:
+    done = capture(tmp_path / "x.bin", "--no-activations", script, "40", ending, "11")
     assert done.returncode == code
     assert "everything up to then" in done.stderr
     with open_trace(tmp_path / "x.bin") as trace:
@@ -305,15 +305,15 @@ def test_the_network_of_the_operators_is_that_of_the_module(tmp_path: Path) -> N
             optimizer.zero_grad()
             nn.CrossEntropyLoss()(net(torch.randn(2, 3, 16, 16)), torch.tensor([1, 2])).backward()
             optimizer.step()
-    found, expected = Network.load(tmp_path / "x.graph.json"), network_from_torch(net, (3, 16, 16))
-    assert [(x.kind, x.output_shape, x.parameters, x.inputs, x.flops, x.conv, x.pool) for x in found.layers] == [
+    loaded, expected = Network.load(tmp_path / "x.graph.json"), network_from_torch(net, (3, 16, 16))
+    assert [(x.kind, x.output_shape, x.parameters, x.inputs, x.flops, x.conv, x.pool) for x in loaded.layers] == [
         (x.kind, x.output_shape, x.parameters, x.inputs, x.flops, x.conv, x.pool) for x in expected.layers
     ]
 
 
 def test_the_script_imports_its_own_modules(tmp_path: Path) -> None:
     """Modules with the names of this project's folders, in the script and in a spawned process."""
-    names = ("tools", "plots", "tests", "benchmarks", "capture", "spool", "maps")
+    names = ("tools", "plots", "tests", "benchmarks", "capture", "spool", "feature_maps")
     for name in names:
         (tmp_path / f"{name}.py").write_text(f"OWNER = 'the script: {name}'\n")
     (tmp_path / "train.py").write_text(
@@ -337,8 +337,8 @@ def test_the_script_imports_its_own_modules(tmp_path: Path) -> None:
     bare = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=bare, cwd=ROOT)
     assert done.returncode == 0, done.stderr
-    ours = str([f"the script: {name}" for name in names])
-    assert done.stdout.splitlines() == [ours, ours, "[]"]
+    expected_paths = str([f"the script: {name}" for name in names])
+    assert done.stdout.splitlines() == [expected_paths, expected_paths, "[]"]
 
 
 def test_a_compressor_of_the_users(script: Path, tmp_path: Path) -> None:

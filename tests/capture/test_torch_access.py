@@ -1,4 +1,4 @@
-"""Access models: coalescing against its twin, and what the models read and write against plain counts."""
+"""Access models: coalescing equals the reference model; the models' reads and writes equal simple counts."""
 
 from __future__ import annotations
 
@@ -28,9 +28,13 @@ BASE = 0x7F00_0000_0000
 
 
 @given(st.sampled_from([1, 2, 4, 8, 16]), st.booleans(), st.data())
-def test_lines_are_those_of_the_twin(size: int, store: bool, data: st.DataObject) -> None:
-    place = st.one_of(st.just(-1), st.integers(0, 40).map(lambda number: number * size), st.integers(0, 4096 // size))
-    lanes = np.array(data.draw(st.lists(st.lists(place, min_size=32, max_size=32), min_size=1, max_size=3)), np.int64)
+def test_lines_agree_with_reference_model(size: int, store: bool, data: st.DataObject) -> None:
+    lane_address = st.one_of(
+        st.just(-1), st.integers(0, 40).map(lambda number: number * size), st.integers(0, 4096 // size)
+    )
+    lanes = np.array(
+        data.draw(st.lists(st.lists(lane_address, min_size=32, max_size=32), min_size=1, max_size=3)), np.int64
+    )
     lanes = np.where(lanes >= 0, lanes // size * size, -1)
     n = len(lanes)
     counts, lines = coalesce(lanes, np.full(n, size, np.uint8), np.full(n, store, np.uint8))
@@ -49,21 +53,21 @@ def tensor(number: int, *shape: int, dtype: str = "float32") -> TensorView:
 
 def touched(launches: list[ModelledKernel] | ModelledKernel, folder: Path) -> Counter[tuple[int, int]]:
     """How often each element of 4 B is touched, by kind and address, lane by lane."""
-    found: Counter[tuple[int, int]] = Counter()
+    accesses: Counter[tuple[int, int]] = Counter()
     for launch in launches if isinstance(launches, list) else [launches]:
         blocks = np.arange(launch.blocks, dtype=np.int64).reshape(-1, 1, 1)
         for access in launch.program(blocks):
             lanes = np.broadcast_to(access.addresses, (launch.blocks, launch.warps, 32)).reshape(-1)
             for address in lanes[lanes >= 0].tolist():
                 for byte in range(0, access.bytes_per_lane, 4):
-                    found[access.kind, address + byte] += 1
+                    accesses[access.kind, address + byte] += 1
         with TraceWriter(folder / "t.bin", Provenance("test")) as writer:
             for number in range(8):
                 writer.add_allocation(f"{number}", BASE + (number << 24), 1 << 24)
             write_launch(writer, launch, 0)
         with open_trace(folder / "t.bin") as trace:
             verify_trace(trace)
-    return found
+    return accesses
 
 
 def elements(view: TensorView) -> list[int]:
@@ -73,9 +77,9 @@ def elements(view: TensorView) -> list[int]:
     return (view.address + 4 * np.asarray(offsets).reshape(-1)).tolist()
 
 
-def assert_each(found: Counter[tuple[int, int]], kind: int, view: TensorView, times: int | None = 1) -> None:
+def assert_each(accesses: Counter[tuple[int, int]], kind: int, view: TensorView, times: int | None = 1) -> None:
     """All elements of a tensor are touched, so often each."""
-    counts = [found.pop((kind, address), 0) for address in elements(view)]
+    counts = [accesses.pop((kind, address), 0) for address in elements(view)]
     assert min(counts) > 0
     if times is not None:
         assert set(counts) == {times}
@@ -92,11 +96,11 @@ def test_a_product_reads_each_row_once_for_each_column_of_tiles(
         left, right = TensorView(BASE, (m, k), (1, m)), TensorView(BASE + (1 << 24), (k, n), (1, k))
     launch = matmul("sgemm", left, right, out)
     rows, columns, _ = map(int, launch.name.split()[-1].split("x"))
-    found = touched(launch, tmp_path)
-    assert_each(found, OP_LOAD, left, -(-n // columns))
-    assert_each(found, OP_LOAD, right, -(-m // rows))
-    assert_each(found, OP_STORE, out)
-    assert {kind for kind, _ in found} <= {3}  # barriers touch nothing
+    accesses = touched(launch, tmp_path)
+    assert_each(accesses, OP_LOAD, left, -(-n // columns))
+    assert_each(accesses, OP_LOAD, right, -(-m // rows))
+    assert_each(accesses, OP_STORE, out)
+    assert {kind for kind, _ in accesses} <= {3}  # barriers access nothing
 
 
 @pytest.mark.parametrize(
@@ -109,7 +113,7 @@ def test_a_convolution_touches_what_its_definition_does(
     out_edge = (edge + 2 * padding - size) // stride + 1
     data, filters = tensor(0, images, inputs, edge, edge), tensor(1, outputs, inputs, size, size)
     out = tensor(2, images, outputs, out_edge, out_edge)
-    used: Counter[tuple[int, int]] = Counter()  # input pixels, by how many places of a filter
+    used: Counter[tuple[int, int]] = Counter()  # filter positions per input pixel
     for p in range(out_edge):
         for q in range(out_edge):
             for r in range(size):
@@ -117,14 +121,14 @@ def test_a_convolution_touches_what_its_definition_does(
                     h, w = p * stride - padding + r, q * stride - padding + s
                     if 0 <= h < edge and 0 <= w < edge:
                         used[h, w] += 1
-    found = Convolution(data, filters, out, (stride, stride), (padding, padding), (1, 1))
-    forward = touched(found.forward(), tmp_path)
+    convolution = Convolution(data, filters, out, (stride, stride), (padding, padding), (1, 1))
+    forward = touched(convolution.forward(), tmp_path)
     assert_each(forward, OP_STORE, out)
     for (h, w), times in used.items():
         assert forward[OP_LOAD, int(data.at(1, 2, h, w))] == times
-    backward = touched(found.backward_data(), tmp_path)
+    backward = touched(convolution.backward_data(), tmp_path)
     assert_each(backward, OP_STORE, data)
-    filter_slope = touched(list(found.backward_filter()), tmp_path)
+    filter_slope = touched(list(convolution.backward_filter()), tmp_path)
     for (h, w), times in used.items():
         assert filter_slope[OP_LOAD, int(data.at(1, 2, h, w))] == times
     written = sum(filter_slope[kind, address] for kind in (OP_STORE, OP_ATOMIC) for address in elements(filters))
@@ -134,30 +138,30 @@ def test_a_convolution_touches_what_its_definition_does(
 @pytest.mark.parametrize("count", [4096, 4099, 3])
 def test_elementwise_kernels_touch_each_element_once(count: int, tmp_path: Path) -> None:
     first, second, out = tensor(0, count), tensor(1, count), tensor(2, count)
-    found = touched(elementwise("add", [first, second], [out]), tmp_path)
+    accesses = touched(elementwise("add", [first, second], [out]), tmp_path)
     for view in (first, second):
-        assert_each(found, OP_LOAD, view)
-    assert_each(found, OP_STORE, out)
-    assert not found
+        assert_each(accesses, OP_LOAD, view)
+    assert_each(accesses, OP_STORE, out)
+    assert not accesses
 
 
 def test_broadcast_operands_and_views(tmp_path: Path) -> None:
     data = TensorView(BASE, (4, 6, 10), (120, 20, 2))
     shift, out = tensor(1, 6, 1), tensor(2, 4, 6, 10)
-    found = touched(elementwise("add", [data, shift], [out]), tmp_path)
-    assert_each(found, OP_LOAD, data)
-    assert_each(found, OP_LOAD, shift, 40)
-    assert_each(found, OP_STORE, out)
-    assert not found
+    accesses = touched(elementwise("add", [data, shift], [out]), tmp_path)
+    assert_each(accesses, OP_LOAD, data)
+    assert_each(accesses, OP_LOAD, shift, 40)
+    assert_each(accesses, OP_STORE, out)
+    assert not accesses
 
 
 def test_tensors_are_joined(tmp_path: Path) -> None:
     parts, out = [tensor(0, 3, 2, 5), tensor(1, 3, 4, 5)], tensor(2, 3, 6, 5)
-    found = touched(joined("cat", parts, out, 1), tmp_path)
+    accesses = touched(joined("cat", parts, out, 1), tmp_path)
     for view in parts:
-        assert_each(found, OP_LOAD, view)
-    assert_each(found, OP_STORE, out)
-    assert not found
+        assert_each(accesses, OP_LOAD, view)
+    assert_each(accesses, OP_STORE, out)
+    assert not accesses
 
 
 @pytest.mark.parametrize("edge", [4, 5, 40])
@@ -165,23 +169,23 @@ def test_normalisation_reads_a_channel_again_only_where_registers_are_full(edge:
     images = 16
     data, out = tensor(0, images, 3, edge, edge), tensor(1, images, 3, edge, edge)
     weight, mean = tensor(2, 3), tensor(3, 3)
-    found = touched(by_channel("bn", [data], [weight], [mean], [out]), tmp_path)
-    kept = 32 * 512
+    accesses = touched(by_channel("bn", [data], [weight], [mean], [out]), tmp_path)
+    cached_elements = 32 * 512
     per_channel = images * edge**2
-    counts = [found.pop((OP_LOAD, address)) for address in elements(data)]
+    counts = [accesses.pop((OP_LOAD, address)) for address in elements(data)]
     assert set(counts) <= {1, 2}
-    assert counts.count(2) == 3 * max(0, per_channel - kept)
-    assert_each(found, OP_STORE, out)
-    assert_each(found, OP_STORE, mean)
-    assert_each(found, OP_LOAD, weight, None)
+    assert counts.count(2) == 3 * max(0, per_channel - cached_elements)
+    assert_each(accesses, OP_STORE, out)
+    assert_each(accesses, OP_STORE, mean)
+    assert_each(accesses, OP_LOAD, weight, None)
 
 
 def test_pooling_and_its_gradient_touch_the_same_windows(tmp_path: Path) -> None:
     data, out = tensor(0, 2, 3, 9, 9), tensor(1, 2, 3, 4, 4)
     window = PoolingWindow((3, 3), (2, 2), (0, 0))
-    found = touched(pooled("pool", data, (out,), window), tmp_path)
-    assert sum(found[OP_LOAD, address] for address in elements(data)) == 9 * out.elements
-    assert_each(found, OP_STORE, out)
+    accesses = touched(pooled("pool", data, (out,), window), tmp_path)
+    assert sum(accesses[OP_LOAD, address] for address in elements(data)) == 9 * out.elements
+    assert_each(accesses, OP_STORE, out)
     back = touched(unpooled("pool", (out,), data, window), tmp_path)
     assert sum(back[OP_LOAD, address] for address in elements(out)) == 9 * out.elements
     assert_each(back, OP_STORE, data)
@@ -190,18 +194,18 @@ def test_pooling_and_its_gradient_touch_the_same_windows(tmp_path: Path) -> None
 @pytest.mark.parametrize("columns", [10, 3000])
 def test_rows(columns: int, tmp_path: Path) -> None:
     data, out = tensor(0, 9, columns), tensor(1, 9, columns)
-    found = touched(over_rows("softmax", [data], [out], 3), tmp_path)
-    assert_each(found, OP_LOAD, data, 1 if columns <= 1024 else 3)
-    assert_each(found, OP_STORE, out)
+    accesses = touched(over_rows("softmax", [data], [out], 3), tmp_path)
+    assert_each(accesses, OP_LOAD, data, 1 if columns <= 1024 else 3)
+    assert_each(accesses, OP_STORE, out)
 
 
 def test_look_ups(tmp_path: Path) -> None:
     table, rows, numbers = tensor(0, 50, 12), tensor(1, 4, 12), tensor(2, 4)
     which = np.array([7, 3, 7, 49], np.int64)
-    found = touched(taken_rows("embedding", table, numbers, which, rows), tmp_path)
-    assert found[OP_LOAD, int(table.at(7, 5))] == 2
-    assert found[OP_LOAD, int(table.at(8, 5))] == 0
-    assert_each(found, OP_STORE, rows)
+    accesses = touched(taken_rows("embedding", table, numbers, which, rows), tmp_path)
+    assert accesses[OP_LOAD, int(table.at(7, 5))] == 2
+    assert accesses[OP_LOAD, int(table.at(8, 5))] == 0
+    assert_each(accesses, OP_STORE, rows)
     added = touched(added_rows("embedding", rows, numbers, which, table), tmp_path)
     assert added[OP_ATOMIC, int(table.at(7, 5))] == 2
 
@@ -209,16 +213,16 @@ def test_look_ups(tmp_path: Path) -> None:
 def test_an_update_of_many_parameters(tmp_path: Path) -> None:
     sizes = (70000, 5)
     groups = []
-    for turn, size in enumerate(sizes):
-        parameter, slope, state = (tensor(3 * turn + part, size) for part in range(3))
+    for number, size in enumerate(sizes):
+        parameter, slope, state = (tensor(3 * number + part, size) for part in range(3))
         groups.append(([parameter, slope, state], [parameter, state]))
-    found = touched(updated("sgd", groups), tmp_path)
+    accesses = touched(updated("sgd", groups), tmp_path)
     for read, written in groups:
         for view in read:
-            assert_each(found, OP_LOAD, view)
+            assert_each(accesses, OP_LOAD, view)
         for view in written:
-            assert_each(found, OP_STORE, view)
-    assert not found
+            assert_each(accesses, OP_STORE, view)
+    assert not accesses
 
 
 def test_operators_find_their_models() -> None:

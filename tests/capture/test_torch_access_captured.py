@@ -75,6 +75,6 @@ def test_sectors_are_those_of_a_captured_kernel(name: str, sizes: tuple[int, ...
                 for chunk in map(trace.decode_chunk, kernel.chunks):
                     writer.add_blocks(chunk.blocks, chunk.warps, chunk.ops, chunk.lines)
                 writer.end_kernel()
-    found, right = sectors(model), sectors(real)
-    for level, count in right.items():
-        assert abs(found[level] / count - 1) <= WITHIN, (level, found, right)
+    model_sectors, captured_sectors = sectors(model), sectors(real)
+    for level, count in captured_sectors.items():
+        assert abs(model_sectors[level] / count - 1) <= WITHIN, (level, model_sectors, captured_sectors)

@@ -19,25 +19,25 @@ from buddysim.trace import OP_LOAD, OP_STORE, Provenance, TraceWriter, open_trac
 
 
 @given(st.integers(1, 2000), st.integers(1, 12))
-def test_snapshots_of_an_unknown_length_are_equally_spaced(length: int, wanted: int) -> None:
-    schedule = SnapshotSchedule(wanted)
-    kept: set[int] = set()
+def test_snapshots_of_an_unknown_length_are_equally_spaced(length: int, count: int) -> None:
+    schedule = SnapshotSchedule(count)
+    stored: set[int] = set()
     for iteration in range(length):
         if schedule.due(iteration):
-            kept.add(iteration)
-            kept -= set(schedule.took(iteration))
-    assert sorted(kept) == schedule.taken == list(range(0, length, schedule.distance))
-    assert min(wanted, length) <= len(kept) < 2 * wanted
+            stored.add(iteration)
+            stored -= set(schedule.took(iteration))
+    assert sorted(stored) == schedule.taken == list(range(0, length, schedule.distance))
+    assert min(count, length) <= len(stored) < 2 * count
 
 
 @given(st.integers(1, 500), st.integers(1, 12))
-def test_snapshots_of_a_known_length_reach_its_end(steps: int, wanted: int) -> None:
-    schedule = SnapshotSchedule(wanted, steps)
+def test_snapshots_of_a_known_length_reach_its_end(steps: int, count: int) -> None:
+    schedule = SnapshotSchedule(count, steps)
     due = [iteration for iteration in range(steps) if schedule.due(iteration)]
     assert due[0] == 0
-    if wanted > 1:
+    if count > 1:
         assert due[-1] == steps - 1
-        assert len(due) == min(wanted, steps)
+        assert len(due) == min(count, steps)
 
 
 BASE = 1 << 20
@@ -68,15 +68,15 @@ def test_a_kernel_touches_each_sector_of_each_operand_once(
                 whole |= (operand.written and first <= start and start + 32 <= end) << sector
             kind = OP_STORE if operand.written else OP_LOAD
             expected.setdefault((line, kind), []).append((touched, whole))
-    found: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    masks_of: dict[tuple[int, int], list[tuple[int, int]]] = {}
     with open_trace(path) as trace:
         verify_trace(trace)
         for ref in trace.kernels[0].chunks:
             chunk = trace.decode_chunk(ref)
             for op, line in zip(chunk.ops, chunk.lines, strict=True):
                 key = int(line) >> 8, int(op["kind"])
-                found.setdefault(key, []).append((int(line) & 15, int(line) >> 4 & 15))
-    assert {key: sorted(masks) for key, masks in found.items()} == {key: sorted(m) for key, m in expected.items()}
+                masks_of.setdefault(key, []).append((int(line) & 15, int(line) >> 4 & 15))
+    assert {key: sorted(masks) for key, masks in masks_of.items()} == {key: sorted(m) for key, m in expected.items()}
 
 
 def test_gaps_hold_the_multiply_adds(tmp_path: Path) -> None:
@@ -92,15 +92,15 @@ def test_gaps_hold_the_multiply_adds(tmp_path: Path) -> None:
 
 @settings(max_examples=20)
 @given(st.integers(1, 40_000), st.integers(0, 20_000))
-def test_a_spool_gives_back_what_it_keeps(tmp_path_factory: pytest.TempPathFactory, size: int, kept: int) -> None:
+def test_spool_returns_stored_snapshots(tmp_path_factory: pytest.TempPathFactory, size: int, budget: int) -> None:
     spool = Spool.for_trace(tmp_path_factory.mktemp("spool") / "x.bin")
     data = np.random.default_rng(size).integers(0, 2, size, dtype=np.uint8)
-    contents = storage_contents("a: b", "weight", data, kept)
-    spool.keep(SpooledSnapshot(3, 1.5, (contents, storage_contents("c", "input", data[:1], kept))))
+    contents = storage_contents("a: b", "weight", data, budget)
+    spool.keep(SpooledSnapshot(3, 1.5, (contents, storage_contents("c", "input", data[:1], budget))))
     assert spool.iterations == [3]
-    found = spool.snapshot(3)
-    assert (found.iteration, found.loss, len(found.storages)) == (3, 1.5, 2)
-    same: StorageContents = found.storages[0]
+    snapshot = spool.snapshot(3)
+    assert (snapshot.iteration, snapshot.loss, len(snapshot.storages)) == (3, 1.5, 2)
+    same: StorageContents = snapshot.storages[0]
     assert (same.name, same.role, same.bytes) == ("a: b", "weight", size)
     np.testing.assert_array_equal(same.classes, contents.classes)
     if contents.pages is None:
@@ -165,6 +165,6 @@ def test_contents_have_a_budget_for_the_whole_file(tmp_path: Path) -> None:
     for budget in (8 << 20, 1 << 20, 0):
         assemble(spool, tmp_path / "out.bin", 12, "", "", "none: ended", contents_bytes=budget)
         with open_trace(tmp_path / "out.bin") as trace:
-            kept = [one.read()[1].size for snapshot in trace.snapshots for one in snapshot.contents]
-            assert budget // 2 <= sum(kept) <= budget
+            stored = [one.read()[1].size for snapshot in trace.snapshots for one in snapshot.contents]
+            assert budget // 2 <= sum(stored) <= budget
             assert len(trace.size_maps) == 12 * 40

@@ -1,4 +1,4 @@
-"""What a killed capture of a training left is a stranger's: its graph claims, its folder is an input."""
+"""The part of a killed capture of a training is untrusted input: its graph and its folder."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Change = Callable[[dict[str, Any]], object]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    found = tmp_path / "t.bin.incomplete"
-    write_files(found, _spool())
-    return found
+    part = tmp_path / "t.bin.incomplete"
+    write_files(part, _spool())
+    return part
 
 
 def changed(folder: Path, change: Change) -> None:

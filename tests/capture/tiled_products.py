@@ -18,11 +18,11 @@ COMMON = """
 /* 8 x 8 results of a thread: rows of 4 and columns of 4, half a tile apart. */
 #define RESULTS(i, j) row = first_m + (i / 4) * 64 + (t / 16) * 4 + i % 4, column = first_n + j * 64 + (t % 16) * 4
 
-#define TURN                                                                                  \\
+#define TILE_STEP                                                                                  \\
     for (int k = 0; k < DEPTH; k++) {                                                         \\
         float a[8], b[8];                                                                     \\
-        for (int i = 0; i < 8; i++) a[i] = left_tile[turn % 2][k][(i / 4) * 64 + (t / 16) * 4 + i % 4];    \\
-        for (int j = 0; j < 8; j++) b[j] = right_tile[turn % 2][k][(j / 4) * 64 + (t % 16) * 4 + j % 4];   \\
+        for (int i = 0; i < 8; i++) a[i] = left_tile[step % 2][k][(i / 4) * 64 + (t / 16) * 4 + i % 4];    \\
+        for (int j = 0; j < 8; j++) b[j] = right_tile[step % 2][k][(j / 4) * 64 + (t % 16) * 4 + j % 4];   \\
         for (int i = 0; i < 8; i++)                                                           \\
             for (int j = 0; j < 8; j++) sum[i][j] += a[i] * b[j];                             \\
     }
@@ -37,16 +37,16 @@ void gemm(global const float *left, global const float *right, global float *out
     int t = get_local_id(0), tiles_m = m / TILE;
     int first_m = get_group_id(0) % tiles_m * TILE, first_n = get_group_id(0) / tiles_m * TILE;
     float sum[8][8] = {{0.0f}};
-    for (int turn = 0; turn < k_all / DEPTH; turn++) {
-        float4 a = *(global const float4 *)(left + (size_t)(first_m + t / 2) * k_all + turn * DEPTH + t % 2 * 4);
-        float4 b = *(global const float4 *)(right + (size_t)(turn * DEPTH + t / 32) * n + first_n + t % 32 * 4);
-        left_tile[turn % 2][t % 2 * 4 + 0][t / 2] = a.x;
-        left_tile[turn % 2][t % 2 * 4 + 1][t / 2] = a.y;
-        left_tile[turn % 2][t % 2 * 4 + 2][t / 2] = a.z;
-        left_tile[turn % 2][t % 2 * 4 + 3][t / 2] = a.w;
-        vstore4(b, t % 32, right_tile[turn % 2][t / 32]);
+    for (int step = 0; step < k_all / DEPTH; step++) {
+        float4 a = *(global const float4 *)(left + (size_t)(first_m + t / 2) * k_all + step * DEPTH + t % 2 * 4);
+        float4 b = *(global const float4 *)(right + (size_t)(step * DEPTH + t / 32) * n + first_n + t % 32 * 4);
+        left_tile[step % 2][t % 2 * 4 + 0][t / 2] = a.x;
+        left_tile[step % 2][t % 2 * 4 + 1][t / 2] = a.y;
+        left_tile[step % 2][t % 2 * 4 + 2][t / 2] = a.z;
+        left_tile[step % 2][t % 2 * 4 + 3][t / 2] = a.w;
+        vstore4(b, t % 32, right_tile[step % 2][t / 32]);
         barrier(CLK_LOCAL_MEM_FENCE);
-        TURN
+        TILE_STEP
     }
     for (int i = 0; i < 8; i++)
         for (int j = 0; j < 2; j++) {
@@ -69,22 +69,23 @@ void convolution(global const float *data, global const float *filters, global f
     int t = get_local_id(0), tiles_m = count / TILE, k_all = channels * 9, pixels = edge * edge;
     int first_m = get_group_id(0) % tiles_m * TILE, first_n = get_group_id(0) / tiles_m * TILE;
     float sum[8][8] = {{0.0f}};
-    for (int turn = 0; turn < k_all / DEPTH; turn++) {
-        float4 a = *(global const float4 *)(filters + (size_t)(first_m + t / 2) * k_all + turn * DEPTH + t % 2 * 4);
-        left_tile[turn % 2][t % 2 * 4 + 0][t / 2] = a.x;
-        left_tile[turn % 2][t % 2 * 4 + 1][t / 2] = a.y;
-        left_tile[turn % 2][t % 2 * 4 + 2][t / 2] = a.z;
-        left_tile[turn % 2][t % 2 * 4 + 3][t / 2] = a.w;
+    for (int step = 0; step < k_all / DEPTH; step++) {
+        float4 a = *(global const float4 *)(filters + (size_t)(first_m + t / 2) * k_all + step * DEPTH + t % 2 * 4);
+        left_tile[step % 2][t % 2 * 4 + 0][t / 2] = a.x;
+        left_tile[step % 2][t % 2 * 4 + 1][t / 2] = a.y;
+        left_tile[step % 2][t % 2 * 4 + 2][t / 2] = a.z;
+        left_tile[step % 2][t % 2 * 4 + 3][t / 2] = a.w;
         for (int part = 0; part < 4; part++) {
-            int k = part * 2 + t / TILE, place = turn * DEPTH + k, pixel = first_n + t % TILE;
-            int image = pixel / pixels, y = pixel % pixels / edge + place % 9 / 3 - 1, x = pixel % edge + place % 3 - 1;
+            int k = part * 2 + t / TILE, position = step * DEPTH + k, pixel = first_n + t % TILE;
+            int image = pixel / pixels, y = pixel % pixels / edge + position % 9 / 3 - 1;
+            int x = pixel % edge + position % 3 - 1;
             float value = 0.0f;
             if (x >= 0 && y >= 0 && x < edge && y < edge)
-                value = data[((size_t)image * channels + place / 9) * pixels + y * edge + x];
-            right_tile[turn % 2][k][t % TILE] = value;
+                value = data[((size_t)image * channels + position / 9) * pixels + y * edge + x];
+            right_tile[step % 2][k][t % TILE] = value;
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        TURN
+        TILE_STEP
     }
     for (int i = 0; i < 8; i++)
         for (int j = 0; j < 2; j++) {
@@ -111,7 +112,7 @@ def main() -> None:
     if name == "gemm":
         m, n, k = sizes
         left, right = (random.integers(-3, 4, shape).astype(np.float32) for shape in ((m, k), (k, n)))
-        wanted = left @ right
+        expected = left @ right
         arrays, numbers, groups = [left, right], sizes, m * n // 128**2
     else:
         images, channels, edge, count = sizes
@@ -119,14 +120,14 @@ def main() -> None:
         right = random.integers(-3, 4, (count, channels, 3, 3)).astype(np.float32)
         around = np.pad(left, ((0, 0), (0, 0), (1, 1), (1, 1)))
         windows = np.lib.stride_tricks.sliding_window_view(around, (3, 3), (2, 3))
-        wanted = np.einsum("icyxrs,kcrs->ikyx", windows, right, optimize=True)
+        expected = np.einsum("icyxrs,kcrs->ikyx", windows, right, optimize=True)
         arrays, numbers, groups = [left, right], [channels, edge, count], images * edge**2 * count // 128**2
-    found = np.zeros(wanted.shape, np.float32)
-    held = buffers(context, [*arrays, found])
+    result = np.zeros(expected.shape, np.float32)
+    memory = buffers(context, [*arrays, result])
     kernel = getattr(program, name)
-    kernel(queue, (256 * groups,), (256,), *held, *map(np.int32, numbers))
-    cl.enqueue_copy(queue, found, held[2])
-    assert np.array_equal(found, wanted)
+    kernel(queue, (256 * groups,), (256,), *memory, *map(np.int32, numbers))
+    cl.enqueue_copy(queue, result, memory[2])
+    assert np.array_equal(result, expected)
 
 
 main()

@@ -49,30 +49,30 @@ def write(path: Path, **options: bool) -> None:
 
 @pytest.fixture(scope="module")
 def good(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    path = tmp_path_factory.mktemp("maps") / "good.maps"
+    path = tmp_path_factory.mktemp("activations") / "good.maps"
     write(path)
     return path.read_bytes()
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
     write(tmp_path / "x.maps")
-    found = load_activations(tmp_path / "x.maps")
-    assert found.maps == MAPS
-    assert found.provenance == {"tool": "test"}
-    assert found.state == "finished"
-    first, second = found.points
+    activations = load_activations(tmp_path / "x.maps")
+    assert activations.maps == MAPS
+    assert activations.provenance == {"tool": "test"}
+    assert activations.state == "finished"
+    first, second = activations.points
     assert (first.loss, first.learning_rate, second.accuracy) == (None, 0.1, 0.5)
     assert first.maps[0].ratios() == tensor_ratios(RELU)
     density = np.count_nonzero(RELU) / RELU.size
-    np.testing.assert_array_equal(found.densities, [[np.nan, density, np.nan], [np.nan, 0, np.nan]])
-    assert found.mean_density(1) == pytest.approx(density / 2)
-    assert found.mean_density(0) is None
-    assert found.stored_values == [(0, 1), (1, 1), (1, 2)]
-    np.testing.assert_array_equal(found.values(0, 1), RELU[:2])
-    np.testing.assert_array_equal(found.values(1, 1), (RELU > 0).astype(np.uint8))
-    assert found.values(1, 2).dtype == np.float16
+    np.testing.assert_array_equal(activations.densities, [[np.nan, density, np.nan], [np.nan, 0, np.nan]])
+    assert activations.mean_density(1) == pytest.approx(density / 2)
+    assert activations.mean_density(0) is None
+    assert activations.stored_values == [(0, 1), (1, 1), (1, 2)]
+    np.testing.assert_array_equal(activations.values(0, 1), RELU[:2])
+    np.testing.assert_array_equal(activations.values(1, 1), (RELU > 0).astype(np.uint8))
+    assert activations.values(1, 2).dtype == np.float16
     with pytest.raises(BuddysimError, match="no values of feature map 0 at point 0"):
-        found.values(0, 0)
+        activations.values(0, 0)
 
 
 def test_mean_density_weighs_by_iterations(tmp_path: Path) -> None:
@@ -91,9 +91,9 @@ def test_an_unfinished_file_appears_only_if_it_is_to(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["True.maps.incomplete"]
     with pytest.raises(BuddysimError, match="interrupted capture"):
         load_activations(tmp_path / "True.maps.incomplete")
-    found = load_activations(tmp_path / "True.maps.incomplete", incomplete=True)
-    assert found.state == "interrupted: the file has no end"
-    assert len(found.points) == 1
+    activations = load_activations(tmp_path / "True.maps.incomplete", incomplete=True)
+    assert activations.state == "interrupted: the file has no end"
+    assert len(activations.points) == 1
 
 
 def test_every_cut_is_read_as_far_as_it_goes_or_refused(tmp_path: Path, good: bytes) -> None:
@@ -105,7 +105,7 @@ def test_every_cut_is_read_as_far_as_it_goes_or_refused(tmp_path: Path, good: by
             points.append(len(load_activations(path).points))
         except BuddysimError as error:
             assert "\n" not in str(error)
-            assert not points  # once there are maps, a shorter file is no error
+            assert not points  # once there are feature maps, a shorter file is no error
     assert points == sorted(points)
     assert points[-1] == 2
 
@@ -123,12 +123,12 @@ def test_damaged_bytes_are_refused(tmp_path_factory: pytest.TempPathFactory, goo
 
 
 def sections(data: bytes) -> list[tuple[bytes, bytes]]:
-    found, at = [], 24
+    parts, at = [], 24
     while at < len(data):
         kind, _, length, _, _ = struct.unpack_from("<4sIQII", data, at)
-        found.append((kind, data[at + 24 : at + 24 + length]))
+        parts.append((kind, data[at + 24 : at + 24 + length]))
         at += 24 + length
-    return found
+    return parts
 
 
 def file_of(good: bytes, parts: list[tuple[bytes, bytes]]) -> bytes:
@@ -159,8 +159,8 @@ SIZE = {"algorithm": "zvc", "layout": "NCHW", "window": 4096, "bits": 8}
         (b"PONT", frame({**POINT, "samples": 0}), "samples"),
         (b"PONT", frame({**POINT, "iteration": 3}), "iteration 3 comes after 10"),
         (b"PONT", frame({**POINT, "iteration": "3"}), "iteration: "),
-        (b"PONT", frame({**POINT, "maps": [{**MAP, "map": 3}]}), "map 3: expected each of 0 to 2"),
-        (b"PONT", frame({**POINT, "maps": [MAP, MAP]}), "map 1: expected each of 0 to 2 at most once"),
+        (b"PONT", frame({**POINT, "maps": [{**MAP, "map": 3}]}), "feature map 3: expected each of 0 to 2"),
+        (b"PONT", frame({**POINT, "maps": [MAP, MAP]}), "feature map 1: expected each of 0 to 2 at most once"),
         (b"PONT", frame({**POINT, "maps": [{**MAP, "nonzero": 5}]}), "5 of 4 not zero"),
         (b"PONT", frame({**POINT, "maps": [{**MAP, "sizes": [SIZE]}]}), "sizes of no elements"),
         (b"PONT", zstandard.compress(bytes(2**26 + 1)), "expected at most"),

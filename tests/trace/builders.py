@@ -75,7 +75,7 @@ def write_small(path: Path, n_blocks: int = 16) -> Path:
     array_bytes = len(part[2]) * 128
     base = 1 << 33
     rng = np.random.default_rng(1)
-    assumptions = {"gaps": "by formula", "contents": "random"}
+    assumptions = {"compute_gaps": "by formula", "contents": "random"}
     provenance = bt.Provenance("test", "1", "nothing", "CC0", "write_small", assumptions)
     with bt.TraceWriter(path, provenance) as writer:
         data = writer.add_allocation("data", base, 3 * array_bytes)

@@ -17,22 +17,22 @@ Section = tuple[bytes, bytes]
 
 def split(data: bytes) -> list[Section]:
     """(type, payload) of every section, the index last."""
-    found, at = [], HEAD
+    sections, at = [], HEAD
     while True:
         kind, _, length = struct.unpack_from("<4sIQ", data, at)
-        found.append((kind, data[at + HEAD : at + HEAD + length]))
+        sections.append((kind, data[at + HEAD : at + HEAD + length]))
         at += HEAD + length + -length % 8
         if kind == b"INDX":
-            return found
+            return sections
 
 
 def boundaries(data: bytes) -> list[int]:
     """Offsets of the beginnings of sections, and of the end of the last."""
-    at, found = HEAD, [HEAD]
+    at, offsets = HEAD, [HEAD]
     for _, payload in split(data):
         at += HEAD + len(payload) + -len(payload) % 8
-        found.append(at)
-    return found
+        offsets.append(at)
+    return offsets
 
 
 def join(header: bytes, sections: list[Section], index: bytes | None = None) -> bytes:

@@ -14,7 +14,7 @@ def sections(data: bytes):
     assert (magic, version, zero, zero2) == (b"\x8fBUDDY\r\n", 3, 0, 0)
     assert crc == zlib.crc32(data[:16])
     at = 24
-    found = []
+    sections_before = []
     while True:
         kind, zero, n, crc, head_crc = struct.unpack_from("<4sIQII", data, at)
         assert zero == 0
@@ -24,19 +24,19 @@ def sections(data: bytes):
         end = at + 24 + n
         assert data[end : end + -end % 8] == bytes(-end % 8)
         if kind == b"INDX":
-            check_index(data, at, payload, found)
-            return [(kind, payload) for kind, payload, _ in found]
-        found.append((kind, payload, at))
+            check_index(data, at, payload, sections_before)
+            return [(kind, payload) for kind, payload, _ in sections_before]
+        sections_before.append((kind, payload, at))
         at = end + -end % 8
 
 
-def check_index(data: bytes, at: int, index: bytes, found: list) -> None:
+def check_index(data: bytes, at: int, index: bytes, sections_before: list) -> None:
     footer = data[-32:]
     offset, size, crc, zero, magic = struct.unpack("<QQII8s", footer)
     assert (offset, size, zero, magic) == (at, len(data), 0, b"BUDDYEND")
     assert crc == zlib.crc32(footer[:16])
-    assert len(index) == 64 * len(found)
-    for i, (kind, payload, offset) in enumerate(found):
+    assert len(index) == 64 * len(sections_before)
+    for i, (kind, payload, offset) in enumerate(sections_before):
         row = index[64 * i : 64 * i + 64]
         assert struct.unpack_from("<4sIQQ", row) == (kind, zlib.crc32(payload), offset, len(payload))
         if kind == b"CHNK":

@@ -1,4 +1,4 @@
-"""Coalescing: agreement with its naive twin, and corner cases."""
+"""Coalescing: agreement with its reference model, and corner cases."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def operations(draw: st.DrawFn) -> tuple[list[int], int, bool]:
 
 
 @given(st.lists(operations(), max_size=8))
-def test_agrees_with_the_ref_twin(ops: list[tuple[list[int], int, bool]]) -> None:
+def test_agrees_with_reference_model(ops: list[tuple[list[int], int, bool]]) -> None:
     lines, counts = coalesce(
         [address for addresses, _, _ in ops for address in addresses],
         [len(addresses) for addresses, _, _ in ops],
@@ -38,7 +38,7 @@ def test_agrees_with_the_ref_twin(ops: list[tuple[list[int], int, bool]]) -> Non
 
 
 @given(operations(), st.sampled_from([1, 2, 4, 8]))
-def test_meetings_agree_with_the_ref_twin(op: tuple[list[int], int, bool], width: int) -> None:
+def test_atomic_conflicts_agree_with_reference_model(op: tuple[list[int], int, bool], width: int) -> None:
     addresses = op[0]
     assert atomic_conflicts_of(addresses, width) == ref_coalesce.atomic_conflicts(addresses, width)
     aligned = [address // 8 * 8 for address in addresses]
@@ -62,14 +62,14 @@ def test_meetings_by_hand(addresses: list[int], width: int, expected: int) -> No
 
 
 @given(operations())
-def test_words_agree_with_the_ref_twin(op: tuple[list[int], int, bool]) -> None:
+def test_bank_words_agree_with_reference_model(op: tuple[list[int], int, bool]) -> None:
     addresses, width, _ = op
     lines = ref_coalesce.coalesce_op(addresses, width, is_store=False)
     assert bank_words_of(addresses, width) == ref_coalesce.bank_words(addresses, width, lines)
 
 
 @pytest.mark.parametrize(
-    ("addresses", "width", "turns", "whole"),
+    ("addresses", "width", "cycles", "whole"),
     [
         ([64] * 32, 4, 1, 1),
         (range(0, 128, 4), 4, 1, 1),
@@ -88,9 +88,9 @@ def test_words_agree_with_the_ref_twin(op: tuple[list[int], int, bool]) -> None:
         ([2, 1026, 2050], 128, 6, 4),
     ],
 )
-def test_words_by_hand(addresses: list[int], width: int, turns: int, whole: int) -> None:
-    """Turns of 32 banks of words, and those of the sectors whole, which a trace leaves out."""
-    assert bank_words_of(list(addresses), width) == (turns - whole) % 32
+def test_bank_words_by_hand(addresses: list[int], width: int, cycles: int, whole: int) -> None:
+    """Cycles of 32 banks, minus those without conflicts, as a trace stores them."""
+    assert bank_words_of(list(addresses), width) == (cycles - whole) % 32
 
 
 def test_words_of_too_many_or_none() -> None:

@@ -83,7 +83,7 @@ def test_every_width_of_index(n_shapes):
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_columns_of_old_versions_lack_unit_slots(version):
+def test_columns_of_old_versions_lack_unit_busy_slots(version):
     """Version 1 has none; version 2 has those of ops, but none of tails."""
     part = streaming(3)
     part[2]["unit_busy_slots"] = 5 if version == 2 else 0
@@ -92,15 +92,15 @@ def test_columns_of_old_versions_lack_unit_slots(version):
     tails_end = blocks_end + 24 * n_warp_shapes
     shapes_end = tails_end + len(part[1]) + 28 * n_op_shapes
     cut = {1: 2 * n_op_shapes, 2: 0}[version]
-    pieces = ((0, tails_end - 4 * n_warp_shapes), (tails_end, shapes_end - cut), (shapes_end, len(columns)))
-    old = np.concatenate([columns[first:end] for first, end in pieces])
+    parts = ((0, tails_end - 4 * n_warp_shapes), (tails_end, shapes_end - cut), (shapes_end, len(columns)))
+    old = np.concatenate([columns[first:end] for first, end in parts])
     counts = (*counts_of(part), n_op_shapes, n_warp_shapes, n_wide)
     assert len(old) == column_bytes(*counts, version=version)
     fast = codec.decode_columns(old, *counts, version=version)
-    naive = ref_codec.decode(old.tobytes(), *counts, version=version)
-    for back, twin, before in zip(fast, naive, part, strict=True):
+    reference = ref_codec.decode(old.tobytes(), *counts, version=version)
+    for back, expected, before in zip(fast, reference, part, strict=True):
         np.testing.assert_array_equal(back, before)
-        np.testing.assert_array_equal(twin, before)
+        np.testing.assert_array_equal(expected, before)
 
 
 @pytest.mark.parametrize("version", [0, 4])
@@ -166,10 +166,10 @@ def test_damaged_columns_decode_as_the_ref_codec_decodes_them(data):
             results.append(decode(bytes(damaged), *counts_of(part), *shapes, 5, 3))
         except ValueError:
             results.append(None)
-    fast, naive = results
-    assert (fast is None) == (naive is None)
+    fast, reference = results
+    assert (fast is None) == (reference is None)
     if fast is not None:
-        for a, b in zip(fast, naive, strict=True):
+        for a, b in zip(fast, reference, strict=True):
             np.testing.assert_array_equal(a, b)
 
 
@@ -187,10 +187,10 @@ def test_any_bytes_under_any_counts(counts, data, fitting):
     except ValueError:
         fast = None
     try:
-        naive = ref_codec.decode(data, *counts)
+        reference = ref_codec.decode(data, *counts)
     except ValueError:
-        naive = None
-    assert (fast is None) == (naive is None)
+        reference = None
+    assert (fast is None) == (reference is None)
 
 
 def test_decoding_refuses_counts_beyond_32_bits():

@@ -36,13 +36,13 @@ def test_contents_are_read_back(tmp_path_factory, data):
     with bt.open_trace(path) as trace:
         bt.verify_trace(trace)
         (contents,) = trace.snapshots[0].contents
-        found_pages, found = contents.read()
-        np.testing.assert_array_equal(found, expected)
+        stored_pages, stored_bytes = contents.read()
+        np.testing.assert_array_equal(stored_bytes, expected)
         if sampled:
-            np.testing.assert_array_equal(found_pages, pages)
+            np.testing.assert_array_equal(stored_pages, pages)
             np.testing.assert_array_equal(contents.pages, pages)
         else:
-            assert found_pages is None
+            assert stored_pages is None
             assert contents.pages is None
         assert contents.sampled_fraction == pytest.approx(1 if pages is None else len(pages) / n_pages)
         assert all(len(part) <= fmt.CONTENTS_BLOCK_BYTES for _, part in contents.blocks())

@@ -19,7 +19,7 @@ BASE = 1 << 33
 
 def nth(sections: list[damage.Section], kind: bytes, n: int = 0) -> int:
     """The position of the n-th section of a type."""
-    return [i for i, (found, _) in enumerate(sections) if found == kind][n]
+    return [i for i, (section_kind, _) in enumerate(sections) if section_kind == kind][n]
 
 
 def allocation(base: int, size: int, space: int = 0) -> Change:

@@ -20,8 +20,8 @@ def path(tmp_path_factory):
     return path
 
 
-def of_type(data, wanted):
-    return [payload for kind, payload in mini_reader.sections(data) if kind == wanted]
+def of_type(data, section_type):
+    return [payload for kind, payload in mini_reader.sections(data) if kind == section_type]
 
 
 def test_small_sections(path):
@@ -29,7 +29,7 @@ def test_small_sections(path):
     with bt.open_trace(path) as trace:
         provenance = mini_reader.texts(of_type(data, b"PROV")[0])
         assert provenance["tool"] == trace.provenance.tool
-        assert provenance["assumptions.gaps"] == trace.provenance.assumptions["gaps"]
+        assert provenance["assumptions.compute_gaps"] == trace.provenance.assumptions["compute_gaps"]
         for payload, allocation in zip(of_type(data, b"ALOC"), trace.allocations, strict=True):
             base, size, space = struct.unpack_from("<QQB", payload)
             assert (base, size, ("device", "host")[space]) == (allocation.base, allocation.bytes, allocation.space)
@@ -133,8 +133,8 @@ def test_values(path):
         expected = [contents.read() for snapshot in trace.snapshots for contents in snapshot.contents]
         sizes = [trace.allocations[contents.allocation].bytes for s in trace.snapshots for contents in s.contents]
         for payload, size, (pages, values) in zip(of_type(data, b"CONT"), sizes, expected, strict=True):
-            numbers, found = mini_reader.contents(payload, size)
-            assert found == values.tobytes()
+            numbers, stored_bytes = mini_reader.contents(payload, size)
+            assert stored_bytes == values.tobytes()
             assert pages is None or numbers == list(pages)
         for payload, size_map in zip(of_type(data, b"SIZE"), trace.size_maps, strict=True):
             assert mini_reader.size_map(payload) == (size_map.compressor, 0, list(size_map.read()))

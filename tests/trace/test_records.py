@@ -15,9 +15,9 @@ DTYPES = {"WarpOp": records.OP_DTYPE, "WarpRecord": records.WARP_DTYPE, "BlockRe
 
 
 def declared(kind: str, name: str) -> str:
-    found = re.search(rf"^cdef {kind} {name}:\n((?:    .*\n|\n)+)", DECLARATIONS, re.MULTILINE)
-    assert found, f"records.pxd declares no {kind} {name}"
-    return found[1]
+    declaration = re.search(rf"^cdef {kind} {name}:\n((?:    .*\n|\n)+)", DECLARATIONS, re.MULTILINE)
+    assert declaration, f"records.pxd declares no {kind} {name}"
+    return declaration[1]
 
 
 def test_every_struct_has_its_dtype() -> None:

@@ -31,7 +31,7 @@ def test_everything_is_read_back(tmp_path):
     with bt.open_trace(path) as trace:
         assert not trace.interrupted
         assert trace.provenance.tool == "test"
-        assert trace.provenance.assumptions["gaps"] == "by formula"
+        assert trace.provenance.assumptions["compute_gaps"] == "by formula"
         data, scratch, host = trace.allocations
         assert (data.alloc_event, data.free_event, scratch.free_event, host.space) == (0, None, 3, "host")
         assert scratch.entries == 8

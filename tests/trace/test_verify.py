@@ -24,10 +24,16 @@ def problem_of(path):
 def test_a_good_file(tmp_path):
     with bt.open_trace(write_small(tmp_path / "t.bin")) as trace:
         seen = []
-        found = bt.verify_trace(trace, seen.append)
-        assert (found.allocations, found.events, found.kernels, found.chunks, found.blocks) == (3, 8, 3, 2, 20)
-        assert found.memory_instructions == found.line_accesses == 772
-        assert (found.snapshots, found.size_map_entries) == (2, 2304 + 32)
+        summary = bt.verify_trace(trace, seen.append)
+        assert (summary.allocations, summary.events, summary.kernels, summary.chunks, summary.blocks) == (
+            3,
+            8,
+            3,
+            2,
+            20,
+        )
+        assert summary.memory_instructions == summary.line_accesses == 772
+        assert (summary.snapshots, summary.size_map_entries) == (2, 2304 + 32)
         assert seen == sorted(seen)
 
 

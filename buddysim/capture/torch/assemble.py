@@ -91,10 +91,10 @@ def _assumptions(graph: OperatorGraph | None, iterations: list[int], done: int, 
     """What the provenance says of the capture."""
     texts = {
         "contents": (
-            f"Snapshots are of iterations {', '.join(map(str, iterations)) or 'none'} of {done}. They have feature "
-            "maps, their gradients and other temporaries after their last write, inputs at the start of the backward "
-            "pass, and weights, their gradients and optimizer state before the optimizer's step. Sizes are of all "
-            "bytes; the bytes of large allocations are sampled pages, within the file's budget."
+            f"Snapshots are of iterations {', '.join(map(str, iterations)) or 'none'} of {done}. "
+            "Feature maps, their gradients and other temporaries are captured after their last write, inputs at the "
+            "start of the backward pass, and weights, their gradients and optimizer state before the optimizer's step. "
+            "Sizes are of all bytes; the bytes of large allocations are sampled pages, within the file's budget."
         ),
         "allocations": (
             "Derived: each storage of PyTorch is an allocation at an assigned address, a multiple of 512 B. A "

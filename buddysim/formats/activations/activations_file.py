@@ -37,7 +37,7 @@ class ActivationsFile:
     ----------
     path : of the file
     provenance : tool, network, data and program
-    maps : feature maps of the network, in the order in which a forward pass writes them
+    maps : the network's feature maps, in the order in which a forward pass writes them
     points : in the order of training
     state : ``"finished"``, or the reason why the capture ended early
     """
@@ -58,9 +58,9 @@ class ActivationsFile:
                 densities[row, statistics.map] = statistics.density
         return densities
 
-    def mean_density(self, map: int) -> float | None:
+    def mean_density(self, map_index: int) -> float | None:
         """Mean density of a feature map over the training, linear between points; None if no point has it."""
-        seen = [(p.iteration, s.density) for p in self.points if (s := p.statistics(map)) is not None]
+        seen = [(p.iteration, s.density) for p in self.points if (s := p.statistics(map_index)) is not None]
         if not seen:
             return None
         iterations, densities = zip(*seen, strict=True)
@@ -72,15 +72,15 @@ class ActivationsFile:
         """Indices of point and feature map of all values in the file."""
         return sorted(self._values)
 
-    def values(self, point: int, map: int) -> NDArray[Any]:
+    def values(self, point: int, map_index: int) -> NDArray[Any]:
         """Values of a feature map at a point, (samples, C, H, W) or (samples, features), of some of the samples.
 
         Values of type ``uint8`` are 1 for nonzero elements.
         """
-        if (point, map) not in self._values:
-            raise BuddysimError(f"{self.path}: has no values of feature map {map} at point {point}")
-        stored = self._values[point, map]
-        where = f"values of feature map {map} at point {point}"
+        if (point, map_index) not in self._values:
+            raise BuddysimError(f"{self.path}: has no values of feature map {map_index} at point {point}")
+        stored = self._values[point, map_index]
+        where = f"values of feature map {map_index} at point {point}"
         try:
             with open_input(self.path, "activations file", incomplete=True) as file:
                 file.seek(stored.offset)

@@ -143,17 +143,16 @@ class _ActivationsReader:
         point = self._json(records.POINT, where, at, payload)
         if self.points and point.iteration < self.points[-1].iteration:
             self._fail(where, at, f"iteration {point.iteration} comes after {self.points[-1].iteration}")
-        maps, seen = len(self.maps or ()), set()
+        n_maps, seen = len(self.maps or ()), set()
         for statistics in point.maps:
-            if statistics.map >= maps or statistics.map in seen:
-                self._fail(where, at, f"feature map {statistics.map}: expected each of 0 to {maps - 1} at most once")
-            seen.add(statistics.map)
+            index = statistics.map
+            if index >= n_maps or index in seen:
+                self._fail(where, at, f"feature map {index}: expected each of 0 to {n_maps - 1} at most once")
+            seen.add(index)
             if statistics.nonzero > statistics.elements:
-                self._fail(
-                    where, at, f"feature map {statistics.map}: {statistics.nonzero} of {statistics.elements} not zero"
-                )
+                self._fail(where, at, f"feature map {index}: {statistics.nonzero} of {statistics.elements} not zero")
             if statistics.sizes and not statistics.sized_elements:
-                self._fail(where, at, f"feature map {statistics.map}: sizes of no elements")
+                self._fail(where, at, f"feature map {index}: sizes of no elements")
         return point
 
     def _stored_values(self, payload: bytes, at: int) -> tuple[int, int, StoredValues]:
@@ -170,7 +169,8 @@ class _ActivationsReader:
         if len(payload) < head.size + 4 * axes:
             self._fail(where, at, f"{len(payload)} bytes, too few for {axes} axes")
         shape = struct.unpack_from(f"<{axes}I", payload, head.size)
-        if shape[1:] != maps[map_].shape or not shape[0] or math.prod(shape) != elements:
-            self._fail(where, at, f"shape {shape}, {elements} elements: expected (samples, {maps[map_].shape})")
+        expected = maps[map_].shape
+        if shape[1:] != expected or not shape[0] or math.prod(shape) != elements:
+            self._fail(where, at, f"shape {shape}, {elements} elements: expected (samples, {expected})")
         start = at + layout.SECTION.size
         return point, map_, StoredValues(start, crc32(payload), len(payload), shape, layout.DTYPES[code])

@@ -70,7 +70,7 @@ class FeatureMapStatistics:
 
     Attributes
     ----------
-    map : index of the feature map
+    map : its index in the file
     elements, nonzero : of all samples; a word is zero if all its bits are
     sizes : compressed sizes
     sized_elements : elements of the samples that were compressed
@@ -104,7 +104,7 @@ class TrainingPoint:
     iteration : optimizer steps before it
     epoch : passes over the data before it; 0 at every point where it is unknown
     samples : of the observed batch
-    maps : statistics, in the order of the feature maps
+    maps : statistics of the feature maps, in order
     loss : of the last training batch before it; None before the first, and where it wasn't finite
     accuracy : fraction of held-out samples that were classified correctly; None if not measured
     learning_rate : of the next step, where it is known

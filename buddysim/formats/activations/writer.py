@@ -31,7 +31,7 @@ class ActivationsWriter:
     ----------
     path : the file to write
     provenance : texts by subject: ``tool``, ``version``, ``source``, ``licence``, ``command``, ``network``, ...
-    maps : feature maps of the network
+    maps : the network's feature maps
     inputs : files that the work reads, which the output must not be
     """
 
@@ -83,19 +83,21 @@ class ActivationsWriter:
         self._points += 1
         return self._points - 1
 
-    def add_values(self, point: int, map: int, values: NDArray[Any]) -> None:
+    def add_values(self, point: int, map_index: int, values: NDArray[Any]) -> None:
         """Adds values of a feature map at a point, (samples, *shape): float32, float16, or bool for nonzero."""
-        if not (0 <= point < self._points and 0 <= map < len(self.maps)):
-            raise ValueError(f"values of feature map {map} at point {point}: there is no such feature map or point")
-        if values.ndim < 2 or values.shape[1:] != self.maps[map].shape or not len(values):
-            raise ValueError(f"values of shape {values.shape}: expected (samples, {self.maps[map].shape})")
+        if not (0 <= point < self._points and 0 <= map_index < len(self.maps)):
+            raise ValueError(
+                f"values of feature map {map_index} at point {point}: there is no such feature map or point"
+            )
+        if values.ndim < 2 or values.shape[1:] != self.maps[map_index].shape or not len(values):
+            raise ValueError(f"values of shape {values.shape}: expected (samples, {self.maps[map_index].shape})")
         if values.dtype == np.bool_:
             values = values.view(np.uint8)
         code = next((code for code, dtype in layout.DTYPES.items() if dtype == values.dtype), None)
         if code is None:
             raise ValueError(f"values of type {values.dtype}: expected float32, float16 or bool")
         planes = np.ascontiguousarray(values).reshape(-1, 1).view(np.uint8).T
-        head = layout.VALUES_HEAD.pack(point, map, math.prod(values.shape), code, values.ndim, 0)
+        head = layout.VALUES_HEAD.pack(point, map_index, math.prod(values.shape), code, values.ndim, 0)
         shape = struct.pack(f"<{values.ndim}I", *values.shape)
         self._section(layout.VALUES, head + shape + self._compressor.compress(planes.tobytes()))
         self._values += 1

@@ -68,8 +68,8 @@ class Log : public Plugin {
 
   void instructionExecuted(const WorkItem* item, const llvm::Instruction* i, const TypedValue&) override {
     if (i != &i->getParent()->front()) return;
-    auto found = number_.find(i->getParent());
-    if (found != number_.end()) of(item).blocks.push_back(found->second);
+    auto number = number_.find(i->getParent());
+    if (number != number_.end()) of(item).blocks.push_back(number->second);
   }
 
   void memoryLoad(const Memory* m, const WorkItem* item, size_t address, size_t) override { access(m, item, address); }

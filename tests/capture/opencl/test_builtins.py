@@ -27,9 +27,9 @@ def declarations() -> list[tuple[str, str, tuple[str, ...]]]:
     end = re.search(r"^// OpenCL v1\.1 s6\.11\.3", text, re.MULTILINE)
     assert begin is not None
     assert end is not None
-    found = re.findall(r"^(\w+) __ovld (?:__cnfn )?(\w+)\(([^)]*)\);", text[begin.end() : end.start()], re.MULTILINE)
+    matches = re.findall(r"^(\w+) __ovld (?:__cnfn )?(\w+)\(([^)]*)\);", text[begin.end() : end.start()], re.MULTILINE)
     result = []
-    for kind, name, parameters in dict.fromkeys(found):
+    for kind, name, parameters in dict.fromkeys(matches):
         types = tuple(
             re.sub(r"\s*\b\w+$", "", one.strip()) if " " in one.strip() else one.strip()
             for one in parameters.split(",")
@@ -124,11 +124,11 @@ def test_results_are_pocls(kind: str, tmp_path: Path) -> None:
     needs_opencl()
     own = [kind] if kind != "others" else [one for one in FLOATS if one not in ("float", "float4", "double")]
 
-    def wanted(types: tuple[str, ...]) -> bool:
+    def is_supported(types: tuple[str, ...]) -> bool:
         floats = [one.removesuffix("*").split()[-1] for one in types]
         return any(one in own for one in floats) or (kind == "float" and floats == ["uint"])
 
-    signatures = [one for one in declarations() if wanted((one[0], *one[2]))]
+    signatures = [one for one in declarations() if is_supported((one[0], *one[2]))]
     assert len(signatures) > 80
     program = job(signatures)
     expected = plain(program, tmp_path)

@@ -68,8 +68,8 @@ def test_another_compressor(tmp_path: Path) -> None:
 
 def test_the_same_program_gives_the_same_bytes(tmp_path: Path) -> None:
     files = []
-    for turn in ("first", "second"):
-        folder = tmp_path / turn
+    for attempt in ("first", "second"):
+        folder = tmp_path / attempt
         folder.mkdir()
         output, done = captured(launches(JOBS["histogram"], 3), folder)
         assert done.returncode == 0, done.stderr
@@ -94,7 +94,7 @@ def test_ten_snapshots_however_many_launches(tmp_path: Path) -> None:
         points = [snapshot.launch_index for snapshot in trace.snapshots]
         assert len(points) == 10
         assert (points[0], points[-1]) == (0, 137)
-        assert all(abs(point - turn * 137 / 9) <= 4 for turn, point in enumerate(points))
+        assert all(abs(point - attempt * 137 / 9) <= 4 for attempt, point in enumerate(points))
 
 
 def test_atomics_and_barriers(tmp_path: Path) -> None:

@@ -33,43 +33,43 @@ def opencl() -> None:
     needs_opencl()
 
 
-def step(turn: int, buffer: int = 0) -> Any:
-    return {"kernel": "stir", "global": [N], "local": [64], "arguments": [{"buffer": buffer}, {"i32": turn}]}
+def step(number: int, buffer: int = 0) -> Any:
+    return {"kernel": "stir", "global": [N], "local": [64], "arguments": [{"buffer": buffer}, {"i32": number}]}
 
 
-def stepped(data: np.ndarray[Any, Any], turn: int) -> np.ndarray[Any, Any]:
+def stepped(data: np.ndarray[Any, Any], number: int) -> np.ndarray[Any, Any]:
     """What `stir` makes of numbers."""
-    i, t = np.arange(N, dtype=np.uint32), np.uint32(turn)
+    i, t = np.arange(N, dtype=np.uint32), np.uint32(number)
     with np.errstate(over="ignore"):
         return np.where(i < 300 * t, i * np.uint32(2654435761) ^ t << (i & np.uint32(31)), data)
 
 
 def states(launches: int) -> list[np.ndarray[Any, Any]]:
     """The buffer of `job` after 0, 1, ... launches."""
-    found = [np.arange(N, dtype=np.uint32)]
-    for turn in range(launches):
-        found.append(stepped(found[-1], turn))
-    return found
+    result = [np.arange(N, dtype=np.uint32)]
+    for number in range(launches):
+        result.append(stepped(result[-1], number))
+    return result
 
 
 def job(launches: int) -> Any:
     return {
         "source": SOURCE,
         "buffers": [{"bytes": 4 * N, "fill": "count"}],
-        "launches": [step(turn) for turn in range(launches)],
+        "launches": [step(number) for number in range(launches)],
     }
 
 
 def sizes(trace: Trace, allocation: int = 0) -> dict[int, list[int]]:
-    """Size classes of an allocation by point; every entry of every map is known."""
-    found = {}
+    """Size classes of an allocation by launch index; every entry of every size map is known."""
+    classes_at = {}
     for size_map in trace.size_maps:
         if size_map.allocation == allocation:
             classes = size_map.read()
             assert len(classes) == trace.allocations[allocation].entries
             assert 15 not in classes
-            found[trace.snapshots[size_map.snapshot].launch_index] = classes.tolist()
-    return found
+            classes_at[trace.snapshots[size_map.snapshot].launch_index] = classes.tolist()
+    return classes_at
 
 
 def test_launches_of_the_window_with_exact_sizes_around_each(tmp_path: Path) -> None:
@@ -83,8 +83,8 @@ def test_launches_of_the_window_with_exact_sizes_around_each(tmp_path: Path) -> 
         for kernel in trace.kernels:
             same = other.kernels[kernel.launch_index]
             assert (kernel.name, kernel.grid, kernel.block) == (same.name, same.grid, same.block)
-            for ours, theirs in zip(kernel.chunks, same.chunks, strict=True):
-                one, two = trace.decode_chunk(ours), other.decode_chunk(theirs)
+            for traced_ref, full_ref in zip(kernel.chunks, same.chunks, strict=True):
+                one, two = trace.decode_chunk(traced_ref), other.decode_chunk(full_ref)
                 assert all(
                     np.array_equal(getattr(one, f), getattr(two, f)) for f in ("blocks", "warps", "ops", "lines")
                 )
@@ -93,10 +93,10 @@ def test_launches_of_the_window_with_exact_sizes_around_each(tmp_path: Path) -> 
         assert {10, 11, 12, 13} <= set(points)
         assert (points[0], points[-1]) == (0, 25)
         direct = {point: entry_classes(data.view(np.uint8)).tolist() for point, data in enumerate(states(25))}
-        found = sizes(trace)
-        assert set(found) == set(points)
-        assert found == {point: direct[point] for point in points}
-        assert found[10] != found[11] != found[12] != found[13]
+        captured_sizes = sizes(trace)
+        assert set(captured_sizes) == set(points)
+        assert captured_sizes == {point: direct[point] for point in points}
+        assert captured_sizes[10] != captured_sizes[11] != captured_sizes[12] != captured_sizes[13]
         source = SizeSource(trace)
         assert [
             trace.snapshots[source.after_store(launch_index, 0) or 0].launch_index for launch_index in (10, 11, 12)

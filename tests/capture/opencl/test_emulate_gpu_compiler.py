@@ -28,15 +28,15 @@ def opencl() -> None:
 
 def both(job: Any, folder: Path) -> list[tuple[Any, Any, int, list[bytes]]]:
     """Kinds, distances to first uses, instructions and the last snapshot: as written, and as for a GPU."""
-    found = []
+    results = []
     for name, options in (("written.bin", ()), ("gpu.bin", ("--emulate-gpu-compiler",))):
         output, done = captured(job, folder, *options, name=name)
         assert done.returncode == 0, done.stderr
         with open_trace(output) as trace:
             ops = np.concatenate([trace.decode_chunk(ref).ops for ref in trace.kernels[0].chunks])
             memory = [trace.snapshots[-1].read(one.index)[1].tobytes() for one in trace.allocations]
-            found.append((ops["kind"], ops["use_distance"], trace.kernels[0].warp_instructions, memory))
-    return found
+            results.append((ops["kind"], ops["use_distance"], trace.kernels[0].warp_instructions, memory))
+    return results
 
 
 @pytest.mark.parametrize("name", ["barriers_in_loops", "histogram"])
@@ -90,9 +90,9 @@ def test_offsets_in_unrolled_loops_are_part_of_the_access(tmp_path: Path) -> Non
 
 
 def test_code_has_every_instruction_once(tmp_path: Path) -> None:
-    """A warp passes through all of straight code once, and often through a loop of unknown length."""
-    straight, code = size_of_code(kernel("b[i] = a[i] * a[i + 64];"), tmp_path, "--emulate-gpu-compiler")
-    assert code == 16 * straight
+    """A warp executes a kernel without branches once, and a loop of unknown length many times."""
+    instructions, code = size_of_code(kernel("b[i] = a[i] * a[i + 64];"), tmp_path, "--emulate-gpu-compiler")
+    assert code == 16 * instructions
     loop = "float x = 0; for (int k = 0; k < 8 * get_global_size(0); k++) x = x * a[k] + 1; b[i] = x;"
     repeated, code = size_of_code(kernel(loop), tmp_path, "--emulate-gpu-compiler")
     assert 16 * repeated > 5 * code > 0
@@ -106,7 +106,7 @@ def size_of_code(source: str, folder: Path, *options: str) -> tuple[int, int]:
         return instructions, trace.kernels[0].code_bytes
 
 
-def test_units_of_sm_70_are_kept(tmp_path: Path) -> None:
+def test_units_of_sm_70_stay_busy(tmp_path: Path) -> None:
     # 64 dependent multiply-adds keep the single-precision unit for two cycles each; what else there is, is few.
     many = "float x = a[i]; for (int k = 0; k < 64; k++) x = x * x + 0.5f; b[i] = x;"
     instructions, slots = counted(kernel(many), tmp_path, "--emulate-gpu-compiler")
@@ -122,8 +122,8 @@ def tail_of(statements: str, folder: Path) -> tuple[int, int]:
         return int(warp["tail_gap_instructions"]), int(warp["tail_unit_busy_slots"])
 
 
-def test_units_are_kept_after_the_last_operation_too(tmp_path: Path) -> None:
-    """A kernel ends with EXIT, a cycle of the integer unit; arithmetic behind the last load is no operation's gap."""
+def test_tail_keeps_units_busy(tmp_path: Path) -> None:
+    """A kernel ends with EXIT, a cycle of the integer unit; arithmetic after the last load belongs to no operation."""
     assert tail_of("b[i] = a[i];", tmp_path) == (1, 0)
     many = "float x = a[i]; for (int k = 0; k < 64; k++) x = x * x + 0.5f; if (x == 0.25f) b[i] = x;"
     instructions, slots = tail_of(many, tmp_path)

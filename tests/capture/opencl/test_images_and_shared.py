@@ -193,9 +193,11 @@ def touched(trace: Trace, kernel: int, kind: int, name: str) -> int:
     (base, size) = next((one.base, one.bytes) for one in trace.allocations if one.name == name)
     lines = set()
     for chunk in trace.kernels[kernel].chunks:
-        found = trace.decode_chunk(chunk)
-        for op in found.ops[found.ops["kind"] == kind]:
-            lines |= {int(line >> 8) * 128 for line in found.lines[op["first_line"] : op["first_line"] + op["n_lines"]]}
+        records = trace.decode_chunk(chunk)
+        for op in records.ops[records.ops["kind"] == kind]:
+            lines |= {
+                int(line >> 8) * 128 for line in records.lines[op["first_line"] : op["first_line"] + op["n_lines"]]
+            }
     return sum(base <= line < base + size for line in lines)
 
 

@@ -1,4 +1,4 @@
-"""Which snapshots stay, PoCL's program binaries, messages, and the room for a provenance's end."""
+"""Selection of snapshots, PoCL's program binaries, messages, and bytes reserved in the provenance."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from buddysim.trace import Provenance, TraceWriter, open_trace, verify_trace
 
 
 @given(st.integers(1, 500), st.integers(2, 20))
-def test_the_chosen_snapshots_have_both_ends_and_ascends(n: int, wanted: int) -> None:
-    chosen = select_first_to_last(list(range(n)), wanted)
-    assert len(chosen) == min(n, wanted)
-    assert chosen == sorted(set(chosen))
-    assert (chosen[0], chosen[-1]) == (0, n - 1)
-    steps = {b - a for a, b in itertools.pairwise(chosen)}
+def test_selected_snapshots_ascend_and_have_both_ends(n: int, count: int) -> None:
+    selected = select_first_to_last(list(range(n)), count)
+    assert len(selected) == min(n, count)
+    assert selected == sorted(set(selected))
+    assert (selected[0], selected[-1]) == (0, n - 1)
+    steps = {b - a for a, b in itertools.pairwise(selected)}
     assert not steps or max(steps) - min(steps) <= 1
 
 
@@ -65,18 +65,18 @@ def test_what_was_perhaps_the_last_state_goes_with_the_next_launch() -> None:
     assert [one.launch_index for one in candidates.select(10)] == [0]
 
 
-def test_snapshots_around_launches_stay_and_share_a_point_with_one_of_the_run() -> None:
+def test_snapshots_around_launches_stay_next_to_periodic_ones() -> None:
     candidates = empty(4)
     periodic, around = {0, 2, 4, 6}, {3, 4, 5}
     for point in sorted(periodic | around):
         reasons = [Reason.PERIODIC] * (point in periodic) + [Reason.AROUND_LAUNCH] * (point in around)
         taken(candidates, point, functools.reduce(operator.or_, reasons))
-    chosen = candidates.for_file(4)
-    assert [one.launch_index for one in chosen] == [0, 2, 3, 4, 5, 6]
-    assert {one.launch_index for one in chosen if one.of_run} == periodic
-    assert {one.launch_index for one in chosen if one.contents.buffers} == periodic
-    assert [candidates.sizes(one.sizes, 0).tolist() for one in chosen] == [
-        entry_classes(np.full(100, one.launch_index, np.uint8)).tolist() for one in chosen
+    selected = candidates.for_file(4)
+    assert [one.launch_index for one in selected] == [0, 2, 3, 4, 5, 6]
+    assert {one.launch_index for one in selected if one.of_run} == periodic
+    assert {one.launch_index for one in selected if one.contents.buffers} == periodic
+    assert [candidates.sizes(one.sizes, 0).tolist() for one in selected] == [
+        entry_classes(np.full(100, one.launch_index, np.uint8)).tolist() for one in selected
     ]
     assert [one.launch_index for one in candidates.for_file(2)] == [0, 3, 4, 5, 6]
     assert [one.launch_index for one in candidates.for_file(0)] == [3, 4, 5]
@@ -87,10 +87,10 @@ def test_a_buffer_released_before_a_launch_is_in_the_snapshot_before_it() -> Non
     taken(candidates, 7, Reason.AROUND_LAUNCH | Reason.LAST, buffer=1)
     taken(candidates, 7, Reason.AROUND_LAUNCH, buffer=0)
     candidates.launched()
-    (chosen,) = candidates.for_file(2)
-    assert set(chosen.sizes.buffers) == {0, 1}
-    assert candidates.contents(chosen.contents, 1) is None
-    assert len(candidates.sizes(chosen.sizes, 1)) == 1
+    (selected,) = candidates.for_file(2)
+    assert set(selected.sizes.buffers) == {0, 1}
+    assert candidates.contents(selected.contents, 1) is None
+    assert len(candidates.sizes(selected.sizes, 1)) == 1
 
 
 @pytest.mark.parametrize("every", [0, 1, 3, 128, 200])
@@ -124,20 +124,20 @@ def test_bitcode_of_pocls_binaries() -> None:
 
 
 def test_a_message_that_is_cut_off_is_left_out() -> None:
-    ours, theirs = socket.socketpair()
+    receiver, sender = socket.socketpair()
     whole = struct.pack("<IIQQ", MessageType.FREE, 0, 8, 5)
-    theirs.sendall(whole + struct.pack("<IIQQ", MessageType.NAME, 0, 20, 1) + b"abc")
-    theirs.close()
-    received = list(messages(ours))
-    ours.close()
+    sender.sendall(whole + struct.pack("<IIQQ", MessageType.NAME, 0, 20, 1) + b"abc")
+    sender.close()
+    received = list(messages(receiver))
+    receiver.close()
     assert [(one.type, one.numbers) for one in received] == [(MessageType.FREE, (5,))]
 
 
 def test_a_provenance_is_replaced_at_the_end(tmp_path: Path) -> None:
-    path, provenance = tmp_path / "a.bin", Provenance("tool", assumptions={"gaps": "none: all"})
+    path, provenance = tmp_path / "a.bin", Provenance("tool", assumptions={"compute_gaps": "none: all"})
     with TraceWriter(path, provenance, keep_part=True, reserved_provenance_bytes=100) as writer:
         writer.add_allocation("a", 0, 128)
-        ended = replace(provenance, assumptions={"gaps": "none: all", "end": "killed"})
+        ended = replace(provenance, assumptions={"compute_gaps": "none: all", "end": "killed"})
         writer.replace_provenance(ended)
         with pytest.raises(TraceFileError, match="expected at most"):
             writer.replace_provenance(replace(provenance, source="long " * 100))

@@ -67,8 +67,8 @@ def of_oclgrind(log: Path) -> tuple[list[int], dict[tuple[int, int], list[Operat
             buffers.append(numbers(rest)[0])
         elif word == "block":
             targets, _, sites = rest.partition("|")
-            found = numbers(sites)
-            mine = [RefAccessSite(kind, size) for kind, size in zip(found[::2], found[1::2], strict=True)]
+            fields = numbers(sites)
+            mine = [RefAccessSite(kind, size) for kind, size in zip(fields[::2], fields[1::2], strict=True)]
             first = len(kernel.sites)
             kernel.sites += mine
             kernel.blocks.append(RefBasicBlock(numbers(targets), list(range(first, first + len(mine))), logged=True))
@@ -135,9 +135,9 @@ def test_every_warp_operation_is_oclgrinds(name: str, plugin: Path, tmp_path: Pa
     output, done = captured(JOBS[name], tmp_path, "--snapshots", "0")
     assert done.returncode == 0, done.stderr
     assert done.stdout == printed
-    theirs, wanted = of_oclgrind(log)
-    ours, found = of_capture(output)
-    assert found.keys() == wanted.keys()
-    for warp, expected in wanted.items():
-        there = [(kind, size, moved(lines, theirs, ours)) for kind, size, lines in expected]
-        assert found[warp] == there, warp
+    reference_bases, reference = of_oclgrind(log)
+    capture_bases, captured_ops = of_capture(output)
+    assert captured_ops.keys() == reference.keys()
+    for warp, expected in reference.items():
+        expected_ops = [(kind, size, moved(lines, reference_bases, capture_bases)) for kind, size, lines in expected]
+        assert captured_ops[warp] == expected_ops, warp

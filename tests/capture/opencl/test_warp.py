@@ -1,4 +1,4 @@
-"""Lanes become warps by control flow: the runtime and its readable twin agree; some cases by hand."""
+"""Lanes become warps by control flow: the runtime equals the reference model; some cases by hand."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from buddysim.trace.records import (
     OP_STORE,
     WARP_DTYPE,
 )
-from tests.reference.capture.opencl import ref_warp as twin
+from tests.reference.capture.opencl import ref_warp
 from tests.reference.capture.opencl.ref_warp import (
     N_UNITS,
     USED_ELSEWHERE,
@@ -35,7 +35,7 @@ from tests.reference.capture.opencl.ref_warp import (
 from tests.reference.trace.ref_coalesce import coalesce_op
 
 MEMORY = range(1 << 12, 1 << 20)
-ROOM = 1 << 16
+CAPACITY = 1 << 16
 
 
 @pytest.fixture(scope="module")
@@ -57,20 +57,20 @@ def fast(
         counts = np.array([len(part) for part in parts], np.uint32)
         return counts, np.array([value for part in parts for value in part] or [0], dtype)
 
-    table = np.array(twin.words(kernel), np.uint32)
+    table = np.array(ref_warp.words(kernel), np.uint32)
     n_blocks, blocks = flat([lane.blocks for lane in lanes], np.uint32)
     n_accesses, accesses = flat([lane.accesses for lane in lanes], np.uint64)
-    warp, ops, lines = np.zeros(1, WARP_DTYPE), np.zeros(ROOM, OP_DTYPE), np.zeros(ROOM, np.uint64)
+    warp, ops, lines = np.zeros(1, WARP_DTYPE), np.zeros(CAPACITY, OP_DTYPE), np.zeros(CAPACITY, np.uint64)
     tables = [array.ctypes.data_as(ctypes.c_void_p) for array in (table, n_blocks, blocks, n_accesses, accesses)]
     out = [array.ctypes.data_as(ctypes.c_void_p) for array in (warp, ops, lines)]
-    n = library.capture_warp_from_logs(tables[0], len(lanes), *tables[1:], ctypes.c_uint64(end), *out, ROOM)
+    n = library.capture_warp_from_logs(tables[0], len(lanes), *tables[1:], ctypes.c_uint64(end), *out, CAPACITY)
     assert n >= 0
     ops = ops[:n]
     return ops, lines[: int(ops["n_lines"].sum())], warp[0]
 
 
-def compare(library: ctypes.CDLL, kernel: RefControlFlow, lanes: list[RefLane]) -> list[twin.RefWarpOp]:
-    expected, tail = twin.regroup(kernel, lanes, MEMORY)
+def compare(library: ctypes.CDLL, kernel: RefControlFlow, lanes: list[RefLane]) -> list[ref_warp.RefWarpOp]:
+    expected, tail = ref_warp.regroup(kernel, lanes, MEMORY)
     ops, lines, warp = fast(library, kernel, lanes)
     at = 0
     for op, want in zip(ops, expected, strict=True):
@@ -87,8 +87,8 @@ def compare(library: ctypes.CDLL, kernel: RefControlFlow, lanes: list[RefLane]) 
         assert op["unit_busy_slots"] == want.before.unit_busy_slots
         assert (op["use_distance"], op["use_cycles"], op["use_hops"]) == want.use
         n = int(op["n_lines"])
-        wanted = coalesce_op(want.addresses, want.bytes, want.kind == OP_STORE) if n else []
-        assert lines[at : at + n].tolist() == wanted
+        expected_lines = coalesce_op(want.addresses, want.bytes, want.kind == OP_STORE) if n else []
+        assert lines[at : at + n].tolist() == expected_lines
         at += n
     assert (warp["tail_gap_instructions"], warp["tail_critical_path_cycles"], warp["tail_critical_path_hops"]) == (
         tail.instructions,
@@ -102,7 +102,7 @@ def compare(library: ctypes.CDLL, kernel: RefControlFlow, lanes: list[RefLane]) 
 def finished(kernel: RefControlFlow) -> RefControlFlow:
     """With joins and what is logged, as the compiler pass makes them."""
     targets = [block.targets for block in kernel.blocks]
-    for block, join in zip(kernel.blocks, twin.joins(targets), strict=True):
+    for block, join in zip(kernel.blocks, ref_warp.joins(targets), strict=True):
         block.join = join
         if len(block.targets) > 1:
             for target in block.targets:
@@ -167,11 +167,11 @@ def walks(draw: st.DrawFn) -> tuple[RefControlFlow, list[RefLane]]:
 
 @settings(deadline=None, max_examples=150)
 @given(walks())
-def test_the_runtime_and_its_twin_agree(library: ctypes.CDLL, walk: tuple[RefControlFlow, list[RefLane]]) -> None:
+def test_runtime_agrees_with_reference_model(library: ctypes.CDLL, walk: tuple[RefControlFlow, list[RefLane]]) -> None:
     compare(library, *walk)
 
 
-def addresses(ops: list[twin.RefWarpOp]) -> list[list[int]]:
+def addresses(ops: list[ref_warp.RefWarpOp]) -> list[list[int]]:
     return [[(address - MEMORY.start) // 4 for address in op.addresses] for op in ops]
 
 
@@ -229,7 +229,7 @@ def test_lanes_that_leave_a_loop_early_wait_behind_it(library: ctypes.CDLL) -> N
 
 
 def test_the_busiest_unit_keeps_the_scheduler(library: ctypes.CDLL) -> None:
-    # Three instructions and the load make four slots. Both stretches together: 10 cycles of one unit, 7 of another.
+    # Three instructions and the load make four slots. Both compute gaps together: 10 cycles of one unit, 7 of another.
     sites = [
         RefAccessSite(OP_LOAD, 4, 0, RefComputeGap(2, busy=[4, 6, 0, 0, 0, 0])),
         RefAccessSite(OP_STORE, 4, 0, RefComputeGap(1, busy=[2] * 6)),
@@ -261,7 +261,7 @@ def test_lanes_of_an_atomic_that_meet_at_a_word(library: ctypes.CDLL) -> None:
 
 
 def test_words_of_loads_and_stores(library: ctypes.CDLL) -> None:
-    """Turns of banks of words beyond those of the sectors whole, modulo 32."""
+    """Cycles of the banks beyond those without conflicts, modulo 32."""
     kernel = finished(
         RefControlFlow([RefAccessSite(OP_LOAD, 4), RefAccessSite(OP_STORE, 8)], [RefBasicBlock([], [0, 1])])
     )

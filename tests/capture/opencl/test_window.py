@@ -63,8 +63,8 @@ def test_stated_points_are_at_equal_distances_from_beginning_to_end(launches: in
     points = equidistant_launches(launches, snapshots)
     assert (points[0], points[-1]) == (0, launches)
     assert len(points) == min(snapshots, launches + 1)
-    for turn, point in enumerate(points if launches >= snapshots else ()):
-        assert abs(point * (snapshots - 1) - turn * launches) * 2 <= snapshots - 1
+    for number, point in enumerate(points if launches >= snapshots else ()):
+        assert abs(point * (snapshots - 1) - number * launches) * 2 <= snapshots - 1
     steps = {b - a for a, b in itertools.pairwise(points)}
     assert max(steps) - min(steps) <= 1
 

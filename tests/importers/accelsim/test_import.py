@@ -30,14 +30,14 @@ def imported(
 
 def all_ops(trace: bt.Trace) -> list[tuple[int, int, int, list[int]]]:
     """Kind, flags, bytes per lane and lines of every operation."""
-    found = []
+    results = []
     for kernel in trace.kernels:
         for ref in kernel.chunks:
             chunk = trace.decode_chunk(ref)
             for op in chunk.ops:
                 words = chunk.lines[op["first_line"] : op["first_line"] + op["n_lines"]].tolist()
-                found.append((int(op["kind"]), int(op["flags"]), int(op["bytes_per_lane"]), words))
-    return found
+                results.append((int(op["kind"]), int(op["flags"]), int(op["bytes_per_lane"]), words))
+    return results
 
 
 # Warp instructions, lane instructions, memory lines and sectors as counted by the simulator that the traces come from.
@@ -56,8 +56,8 @@ def test_counts_of_real_traces(name: str, tmp_path: Path) -> None:
     with folder_with(HERE / "data" / f"{name}.tar.xz", "kernelslist.g") as folder:
         trace, summary = imported(folder / "kernelslist.g", tmp_path)
     counts = summary.counts
-    found = (counts["warp_instructions"], counts["lane_instructions"], counts["memory_lines"], counts["sectors"])
-    assert found == REAL[name]
+    results = (counts["warp_instructions"], counts["lane_instructions"], counts["memory_lines"], counts["sectors"])
+    assert results == REAL[name]
     assert sum(kernel.warp_instructions for kernel in trace.kernels) == counts["warp_instructions"]
     assert sum(kernel.line_accesses for kernel in trace.kernels) == counts["lines"]
     sectors = sum(bin(word & 15).count("1") for _, _, _, words in all_ops(trace) for word in words)

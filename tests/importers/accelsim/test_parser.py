@@ -1,4 +1,4 @@
-"""The parser: agreement with its naive twin, and timings counted by hand."""
+"""The parser: agreement with its reference model, and timings counted by hand."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DATA = Path(__file__).parent / "data"
 def run(
     header: KernelHeader, text: str, cuts: list[int]
 ) -> tuple[list[tuple[int, list[ref_parser.RefParsedWarp]]], KernelParser]:
-    """Parses the text in parts that end at `cuts`; returns records in the naive twin's form."""
+    """Parses the text in parts that end at `cuts`; returns records in the reference model's form."""
     timing = timing_of(header.binary_version)
     parser = KernelParser("kernel", header, lambda opcode: classify(opcode, timing))
     data = text.encode()
@@ -41,7 +41,7 @@ def run(
         parts.append(parser.take())
     parser.finish()
     parts.append(parser.take())
-    found = []
+    parsed = []
     for blocks, warps, ops, lines, pcs in parts:
         assert len(pcs) == len(ops)
         for block in blocks:
@@ -72,8 +72,8 @@ def run(
                         int(warp["warp"]), its_ops, int(warp["tail_gap_instructions"]), tail, slots
                     )
                 )
-            found.append((int(block["block"]), its_warps))
-    return found, parser
+            parsed.append((int(block["block"]), its_warps))
+    return parsed, parser
 
 
 def classifier(header: KernelHeader) -> dict[str, Opcode]:
@@ -90,27 +90,27 @@ def classifier(header: KernelHeader) -> dict[str, Opcode]:
 
 @given(kernels(), st.data())
 @settings(max_examples=60)
-def test_agrees_with_the_ref_twin(kernel: tuple[KernelHeader, str], data: st.DataObject) -> None:
+def test_agrees_with_reference_model(kernel: tuple[KernelHeader, str], data: st.DataObject) -> None:
     header, text = kernel
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=4)))
-    found, parser = run(header, text, cuts)
-    assert found == ref_parser.parse(text, header, classifier(header).__getitem__)
+    parsed, parser = run(header, text, cuts)
+    assert parsed == ref_parser.parse(text, header, classifier(header).__getitem__)
     assert parser.counts["warp_instructions"] == sum(
         warp.tail_gap_instructions + sum(op.gap_instructions + 1 for op in warp.ops)
-        for _, warps in found
+        for _, warps in parsed
         for warp in warps
     )
 
 
 @pytest.mark.parametrize(("archive", "kernel"), [("matmul-pascal", 1), ("vectoradd-ampere", 1), ("bfs-volta", 5)])
-def test_agrees_with_the_ref_twin_on_real_kernels(archive: str, kernel: int) -> None:
+def test_agrees_with_reference_model_on_real_kernels(archive: str, kernel: int) -> None:
     with tarfile.open(DATA / f"{archive}.tar.xz") as files:
         file = files.extractfile(f"{archive}/kernel-{kernel}.traceg")
         assert file is not None
         head, _, text = file.read().decode().partition("#")
     header = parse_header(archive, head.split("\n"))
-    found, parser = run(header, "#" + text, [5000, 5001, 100_000])
-    assert found == ref_parser.parse("#" + text, header, classifier(header).__getitem__)
+    parsed, parser = run(header, "#" + text, [5000, 5001, 100_000])
+    assert parsed == ref_parser.parse("#" + text, header, classifier(header).__getitem__)
     assert not parser.unknown_opcodes
 
 
@@ -192,12 +192,12 @@ def test_bank_conflicts_delay_shared_loads() -> None:
 def test_issue_slots_of_the_busiest_unit() -> None:
     integer, single = "0010 ffffffff 1 R{} IADD3 1 R255 0", "0020 ffffffff 1 R{} FADD 1 R255 0"
     shared, store = "0030 ffffffff 1 R{} LDS 1 R255 4 1 0x0 4", "0040 ffffffff 0 STG.E 1 R255 4 1 0x1000 4"
-    found = []
+    parsed = []
     for lines in ([integer] * 10, [integer, single] * 5, [shared] * 10, [integer, shared, single], []):
         ops, _ = ops_of(*(line.format(i) for i, line in enumerate(lines)), store, store)
-        found.append([op.unit_busy_slots for op in ops])
+        parsed.append([op.unit_busy_slots for op in ops])
     # A scheduler's unit takes an instruction every 2 cycles; the shared memory takes one per cycle of all 4 schedulers.
-    assert found == [[2 * 10 - 11, 0], [0, 0], [4 * 10 - 11, 0], [0, 0], [0, 0]]
+    assert parsed == [[2 * 10 - 11, 0], [0, 0], [4 * 10 - 11, 0], [0, 0], [0, 0]]
 
 
 def test_units_are_busy_after_the_last_operation_too() -> None:
@@ -237,12 +237,12 @@ def test_meetings_of_an_atomic_s_lanes_at_words() -> None:
 
 
 def test_words_of_loads_and_stores() -> None:
-    """Turns of banks of words beyond those of the sectors whole, modulo 32."""
+    """Cycles of the banks beyond those without conflicts, modulo 32."""
     ops, _ = ops_of(
         "0000 ffffffff 1 R4 LDG.E 1 R2 4 1 0x1000 4",
-        "0010 ffffffff 1 R4 LDG.E 1 R2 4 1 0x1000 12",  # every third word: one turn, three of twelve sectors
-        "0020 ffffffff 0 STG.E 2 R2 R4 4 1 0x1000 128",  # a column: 32 turns, eight of 32 sectors
-        "0030 ffffffff 1 R4 LDG.E.64 1 R2 8 1 0x1000 0",  # a turn for each half of the warp
+        "0010 ffffffff 1 R4 LDG.E 1 R2 4 1 0x1000 12",  # every third word: one cycle, three for twelve sectors
+        "0020 ffffffff 0 STG.E 2 R2 R4 4 1 0x1000 128",  # a column: 32 cycles, eight for 32 sectors
+        "0030 ffffffff 1 R4 LDG.E.64 1 R2 8 1 0x1000 0",  # a cycle for each half of the warp
     )
     assert [op.flags >> BANK_WORDS_SHIFT for op in ops] == [0, (1 - 3) % 32, 32 - 8, 2 - 1]
 

@@ -1,4 +1,4 @@
-"""The decoder of packed records: agreement with its naive twin, and contradictory and damaged records."""
+"""The decoder of packed records: agreement with its reference model, and contradictory and damaged records."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def run(data: bytes, cuts: list[int], first: int, end: int) -> list[RefDecodedLa
         blocks, warps, ops, lines = decoder.take()
         for block in blocks:
             for warp in warps[block["first_warp"] : block["first_warp"] + block["n_warps"]]:
-                found = [
+                ops_of_warp = [
                     RefDecodedOp(
                         int(op["kind"]),
                         int(op["bytes_per_lane"]),
@@ -51,7 +51,7 @@ def run(data: bytes, cuts: list[int], first: int, end: int) -> list[RefDecodedLa
                     )
                     for op in ops[warp["first_op"] : warp["first_op"] + warp["n_ops"]]
                 ]
-                launches[-1].warps[int(block["block"]), int(warp["warp"])] = found
+                launches[-1].warps[int(block["block"]), int(warp["warp"])] = ops_of_warp
 
     for start, stop in zip([0, *cuts], [*cuts, len(data)], strict=True):
         decoder.push(data[start:stop])
@@ -70,7 +70,7 @@ def run(data: bytes, cuts: list[int], first: int, end: int) -> list[RefDecodedLa
 
 
 @given(captures(), st.data())
-def test_agrees_with_the_ref_twin(records: list[Record], data: st.DataObject) -> None:
+def test_agrees_with_reference_model(records: list[Record], data: st.DataObject) -> None:
     text = packed(records)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=5)))
     first, end = data.draw(st.sampled_from([(0, 5), (1, 3), (2, 4)]))

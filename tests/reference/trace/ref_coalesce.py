@@ -1,4 +1,4 @@
-"""The readable twin of `coalesce.pyx`: byte by byte."""
+"""Reference model of `coalesce.pyx`: byte by byte."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from buddysim.trace.format import LINE_BYTES
 
 WORD_BYTES = 4
 WORD_BANKS = 32
-MOST_TURNS = 32
+MAX_CONFLICT_CYCLES = 32
 LANES = 32
 
 
@@ -48,19 +48,19 @@ def atomic_conflicts(addresses: Sequence[int], width: int) -> int:
 
 
 def bank_words(addresses: Sequence[int], bytes_per_lane: int, lines: Sequence[int]) -> int:
-    """The turns of banks of words beyond those in which they would deliver the sectors whole: modulo 32."""
+    """Cycles of the banks beyond those that deliver the sectors without conflicts, modulo 32."""
     together = LANES
     if not lines:
         return 0
     while together > 1 and together * bytes_per_lane > WORD_BANKS * WORD_BYTES:
         together //= 2
-    turns = 0
+    cycles = 0
     for first in range(0, len(addresses), together):
         banks: dict[int, set[int]] = {}
         for address in addresses[first : first + together]:
             for byte in range(address, address + bytes_per_lane):
                 banks.setdefault(byte // WORD_BYTES % WORD_BANKS, set()).add(byte // WORD_BYTES)
-        turns += max(len(words) for words in banks.values())
+        cycles += max(len(words) for words in banks.values())
     sectors = sum((line & 15).bit_count() for line in lines)
     whole = -(-sectors * SECTOR_BYTES // (WORD_BANKS * WORD_BYTES))
-    return (min(turns, MOST_TURNS) - min(whole, MOST_TURNS)) % MOST_TURNS
+    return (min(cycles, MAX_CONFLICT_CYCLES) - min(whole, MAX_CONFLICT_CYCLES)) % MAX_CONFLICT_CYCLES

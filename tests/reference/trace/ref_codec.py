@@ -1,4 +1,4 @@
-"""The readable twin of `codec`: a chunk's columns, one record at a time."""
+"""Reference model of `codec`: a chunk's columns, one record at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A warp from its lanes' logs, the readable twin of `runtime/warp.cpp`, and the table that explains the logs."""
+"""Reference model of `runtime/warp.cpp`: a warp from its lanes' logs, and the table that describes the logs."""
 
 from __future__ import annotations
 

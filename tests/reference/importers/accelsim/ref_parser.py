@@ -1,4 +1,4 @@
-"""The readable twin of `parser`, `instruction` and `warp`: one grouped, well-formed kernel trace, token by token.
+"""Reference model of `parser`, `instruction` and `warp`: one grouped, well-formed kernel trace, token by token.
 
 It checks nothing and stores no values; local memory is left out.
 """

@@ -1,4 +1,4 @@
-"""The readable twin of `decoder.pyx`: a whole file of packed records, one after the other."""
+"""Reference model of `decoder.pyx`: a whole file of packed records, one after the other."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def decode(data: bytes, first: int, end: int) -> list[RefDecodedLaunch]:
             ops = launches.setdefault(launch, RefDecodedLaunch(launch)).warps.setdefault((block, warp), [])
             words = coalesce_op([address, *(address + distance for distance in distances)], width, kind == OP_STORE)
             ops.append(RefDecodedOp(kind, width, words, COMPUTE_GAP if ops else FIRST_COMPUTE_GAP))
-    for found in launches.values():
-        for ops in found.warps.values():
+    for decoded in launches.values():
+        for ops in decoded.warps.values():
             assume_uses(ops)
     return list(launches.values())
 
