@@ -38,7 +38,10 @@ _FIT = {
         "Excess of peak memory over GPU memory; 0 if only fragmentation or the host fails.",
     ),
     "oom.memory": ("text", "Memory that runs out, `gpu` or `host`; null if the iteration fits."),
-    "oom.layer": ("text", "Layer of the first request that fails; null if the iteration fits."),
+    "oom.layer": (
+        "text",
+        "Layer of the first request that fails; null if the iteration fits or no single layer is at fault.",
+    ),
     "oom.message": ("text", "Description of the first request that fails; null if the iteration fits."),
 }
 
