@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from buddysim.base.errors import BuddysimError
-from buddysim.cli.sweep import add_place_arguments
+from buddysim.cli.sweep import add_worker_arguments
 
 if TYPE_CHECKING:
     from buddysim.figures import ResultSource
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="file: .png, .svg, .pdf (default: out/FIGURE.pdf and out/FIGURE.svg); "
         f"of {STUDY}, {PAPERS}, {ALL}: a folder",
     )
-    add_place_arguments(parser)
+    add_worker_arguments(parser)
     columns = parser.add_argument_group("plot sweep STUDY.toml (docs/sweeps.md)")
     columns.add_argument("--x", metavar="COLUMN", help="horizontal axis (default: the first number that varies)")
     columns.add_argument("--y", metavar="COLUMN", help="vertical axis: a counter or slowdown_vs_ideal (default: time)")

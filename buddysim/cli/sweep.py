@@ -7,6 +7,9 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from buddysim.sweep.axis import Axis
     from buddysim.sweep.plan import SweepPlan
     from buddysim.sweep.runner import SweepSummary
     from buddysim.sweep.study import Study
@@ -23,6 +26,7 @@ not simulated again, and an interrupted sweep goes on with the same command. See
 
 TRAIN = "train"
 _AXIS = "axis_"
+_AXIS_GROUPS = {"replay": "axes of replays", "training": "axes of training", "analysis": "axes of analyses"}
 EXIT_FAILED = 1
 
 
@@ -37,10 +41,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=[],
         dest="settings",
-        help="vary a key of the machine, for example l2.size=2MiB,4MiB; may be repeated",
+        help="values of a machine key, for example l2.size=2MiB,4MiB; may be repeated",
     )
     parser.add_argument(
-        "--zip", metavar="NAME,NAME..", action="append", default=[], help="these go together, value by value"
+        "--zip", metavar="NAME,NAME..", action="append", default=[], help="axes that vary together, value by value"
     )
     parser.add_argument(
         "--exclude",
@@ -48,62 +52,102 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         action="append",
         default=[],
-        help="leave out points with all these",
+        help="settings of points that are left out",
     )
     parser.add_argument(
         "--baseline-set",
         metavar="KEY=VALUE",
         nargs="+",
         action="append",
-        help="simulate each point's baseline too (replay: ideal), its machine changed so",
+        help="machine keys of the baselines, which are simulated, too (replays: ideal)",
     )
     parser.add_argument(
-        "--baseline", action="store_true", help="simulate each point's baseline too, on the point's own machine"
+        "--baseline", action="store_true", help="simulate the baseline of each point, too, on the machine of the point"
     )
-    add_place_arguments(parser)
-    parser.add_argument("--dry-run", action="store_true", help="only say what there is to do, and what it will take")
+    add_worker_arguments(parser)
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="print the number of points and the estimated time and memory, simulate nothing",
+    )
     parser.add_argument("--rerun", action="store_true", help="simulate points that have a result again")
-    parser.add_argument("--yes", action="store_true", help="go on with more than a million points")
-    parser.add_argument("--json-lines", action="store_true", help="every event as a line of JSON on standard output")
+    parser.add_argument("--yes", action="store_true", help="simulate more than a million points")
+    parser.add_argument(
+        "--json-lines", action="store_true", help="print every event as a line of JSON on standard output"
+    )
+    parser.add_argument("--list-axes", action=_ListAxes, nargs=0, help="print the axes of studies and exit")
     _add_axes(parser)
 
 
-def add_place_arguments(parser: argparse.ArgumentParser) -> None:
-    """Where results are, and where points run."""
+def add_worker_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the store and of the workers."""
     add_store_argument(parser)
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
-        "--workers", metavar="N", type=int, help="processes on this machine; 1: no Dask (default: one for each CPU)"
+        "--workers",
+        metavar="N",
+        type=int,
+        help="number of worker processes; 1: this process, without Dask (default: one per CPU)",
     )
-    where.add_argument("--scheduler", metavar="tcp://HOST:PORT", help="run on the workers of a Dask scheduler")
     where.add_argument(
-        "--slurm", metavar="FILE.toml", help="run in Slurm jobs that the file describes (docs/sweeps.md)"
+        "--scheduler", metavar="tcp://HOST:PORT", help="address of a Dask scheduler whose workers simulate"
+    )
+    where.add_argument(
+        "--slurm", metavar="FILE.toml", help="file that describes Slurm jobs which simulate (docs/sweeps.md)"
     )
 
 
 def add_store_argument(parser: argparse.ArgumentParser) -> None:
-    """The store of results."""
+    """Add the option of the result store."""
     parser.add_argument(
-        "--store", metavar="FOLDER", help="of results (default: $BUDDYSIM_STORE, else out/store; made where needed)"
+        "--store",
+        metavar="FOLDER",
+        help="folder of the result store (default: $BUDDYSIM_STORE, else out/store; made if needed)",
     )
 
 
 def _add_axes(parser: argparse.ArgumentParser) -> None:
     """An argument for every axis of the engines."""
-    from buddysim.sweep.engines import NAMES, find
+    groups: dict[str, argparse._ArgumentGroup] = {}
+    for title, name, axis in _axes():
+        if title not in groups:
+            groups[title] = parser.add_argument_group(title)
+        groups[title].add_argument(
+            f"--{name.replace('_', '-')}",
+            dest=_AXIS + name,
+            metavar=f"{axis.metavar}[,..]",
+            help=axis.help.replace("%", "%%"),
+        )
+
+
+def _axes() -> Iterator[tuple[str, str, Axis]]:
+    """The axes of the engines, each once: title of its group, name, axis."""
+    from buddysim.sweep.engines import find
 
     seen = set()
-    for engine in map(find, NAMES):
-        group = parser.add_argument_group(f"what varies besides the machine's keys: {engine.NAME}")
+    for engine in map(find, _AXIS_GROUPS):
         for name, axis in engine.axes().items():
             if name != engine.SUBJECT and name not in seen:
                 seen.add(name)
-                group.add_argument(
-                    f"--{name.replace('_', '-')}",
-                    dest=_AXIS + name,
-                    metavar=f"{axis.metavar}[,..]",
-                    help=axis.help.replace("%", "%%"),
-                )
+                yield _AXIS_GROUPS[engine.NAME], name, axis
+
+
+class _ListAxes(argparse.Action):
+    """Prints the axes and exits, whatever else is on the command line."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *arguments: object) -> None:
+        from buddysim.report.screen import Column, ScreenTable, print_screen
+
+        rows: list[list[str]] = []
+        for title, name, axis in _axes():
+            if [title] not in rows:
+                rows += [*([[]] if rows else []), [title]]
+            default = "" if axis.default is None else str(axis.default)
+            rows.append([f"  {name}", axis.metavar, default, axis.help])
+        columns = [Column("axis", left=True), Column("values", left=True, priority=2)]
+        columns += [Column("default", left=True, priority=1), Column("meaning", left=True, text=True)]
+        print_screen([ScreenTable(columns, rows), "", "Any machine key is an axis, too: --set KEY=VALUE,VALUE.."])
+        parser.exit()
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,6 +1,6 @@
 """Machines for the training simulator: the `[training]` table of a machine file.
 
-Some machine files have this table besides the description that a replay needs; others have it alone.
+Some machine files have this table in addition to the description that a replay needs; others have only this table.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ class TrainingMachine(MachineFile):
         memory = overrides.get(_HOST_MEMORY)
         if memory is not None and _MAX_PINNED_MEMORY not in overrides:
             with contextlib.suppress(ValueError):  # refused below, by its key
-                kept = self.host_memory_bytes - self.max_pinned_bytes
-                overrides = {**overrides, _MAX_PINNED_MEMORY: f"{max(0, parse_size(memory) - kept)} B"}
+                unpinnable = self.host_memory_bytes - self.max_pinned_bytes
+                overrides = {**overrides, _MAX_PINNED_MEMORY: f"{max(0, parse_size(memory) - unpinnable)} B"}
         return super().with_overrides(overrides, where, source)
 
     @property
@@ -110,7 +110,7 @@ class TrainingMachine(MachineFile):
 
     @property
     def launch_ps(self) -> int:
-        """Overhead of each kernel besides its work, in picoseconds."""
+        """Overhead of each kernel in addition to its work, in picoseconds."""
         return round(self.training.kernel_launch_overhead.picoseconds({}))
 
     @property
@@ -185,10 +185,10 @@ def _check_sections(content: Mapping[str, Any], where: str) -> None:
 
 def _own_part(content: Mapping[str, Any]) -> dict[str, Any]:
     """What a machine file says of training: its table and the sources of that."""
-    kept = {name: content[name] for name in ("name", "description", _PART, "sources") if name in content}
-    if isinstance(kept.setdefault("sources", {}), Mapping):
-        kept["sources"] = {key: text for key, text in flat(kept["sources"]) if key.startswith(f"{_PART}.")}
-    return kept
+    own_part = {name: content[name] for name in ("name", "description", _PART, "sources") if name in content}
+    if isinstance(own_part.setdefault("sources", {}), Mapping):
+        own_part["sources"] = {key: text for key, text in flat(own_part["sources"]) if key.startswith(f"{_PART}.")}
+    return own_part
 
 
 def _with_links(content: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`buddysim.sweep(...)`: a study from Python, run where it is asked for."""
+"""`buddysim.run_sweep(...)`: runs a study from Python, in this process or on workers."""
 
 from __future__ import annotations
 
@@ -88,18 +88,18 @@ def run_sweep(
     yes: bool = False,
     **tables: Any,
 ) -> Results:
-    """Simulates what a study lacks, and gives the results of all its points.
+    """Simulate the points of a study that have no result, and return the results of all points.
 
     Parameters
     ----------
-    study : a study, or the path of a study file; None: `tables` say it
+    study : a study, or the path of a study file; None: `tables` have it
     store : a store or its folder; None: ``BUDDYSIM_STORE``, else ``out/store``
     workers : processes on this machine; 1: this process alone, without Dask; None: one for each CPU
     scheduler : address of a Dask scheduler, ``tcp://host:port``, instead of workers on this machine
     slurm : a file that describes Slurm jobs (docs/sweeps.md), instead of workers on this machine
     rerun : simulates points that have a result again
     on_event : called with every event, a dict
-    yes : goes on with more than a million points
+    yes : accepts more than a million points
     tables : as in a study file: ``grid={"scheme": ["buddy", "pinned-host"]}``, ``set={...}``, ``zip=...``,
         ``list=...``, ``exclude=...``, ``baseline=...``, ``engine=...``
 
@@ -113,8 +113,8 @@ def run_sweep(
         made = study
     else:
         made = read_study(study) if study is not None else StudyReader("run_sweep").read(tables)
-    place = store if isinstance(store, Store) else Store.at(store)
-    plan = make_plan(made, place, rerun, lambda count: yes)
+    result_store = store if isinstance(store, Store) else Store.at(store)
+    plan = make_plan(made, result_store, rerun, lambda count: yes)
     heard = on_event or (lambda event: None)
     return Results(plan, run(plan, executor_maker(workers, scheduler, slurm), heard))
 
@@ -123,7 +123,7 @@ Maker = Callable[[SweepPlan, Callable[[str], object]], Executor]
 
 
 def run(plan: SweepPlan, make: Maker, on_event: EventHandler) -> SweepSummary:
-    """Runs what a plan lacks; starts nothing where that is nothing."""
+    """Run the missing points of a plan; start no workers if there are none."""
     if not plan.missing:
         return SweepSummary()
     plan.store.check_writable()
@@ -154,9 +154,9 @@ def executor_maker(workers: int | None = None, scheduler: str | None = None, slu
     Raises
     ------
     BuddysimError
-        a number of workers below 1, more than one place, an address that is none, or Dask that is missing
+        a number of workers below 1, more than one of the parameters, a wrong address, or Dask is not installed
     """
-    if sum(place is not None for place in (workers, scheduler, slurm)) > 1:
+    if sum(option is not None for option in (workers, scheduler, slurm)) > 1:
         raise BuddysimError("workers, scheduler, slurm: expected one of them")
     if scheduler is not None:
         cluster.check_installed("--scheduler")
@@ -186,6 +186,6 @@ def _local(workers: int | None, plan: SweepPlan, waiting: Callable[[str], object
     if not cluster.installed():
         return SerialExecutor(folder, waiting, "1 (in this process; more need pip install 'buddysim[sweep]')")
     count = min(count, len(plan.missing))
-    most = int(memory_available() * memory_grants.SHARE)
+    max_bytes = int(memory_available() * memory_grants.FRACTION)
     text = f"{count} (processes on this machine)"
-    return cluster.Cluster(folder, lambda: cluster.local_cluster(count), text, most, waiting)
+    return cluster.Cluster(folder, lambda: cluster.local_cluster(count), text, max_bytes, waiting)

@@ -71,7 +71,7 @@ class Cluster:
     folder : of the store
     make : gives the cluster, or the address of its scheduler
     text : what it is, for the screen
-    memory_bytes : of one machine for all points of a moment; None where workers are on several
+    memory_bytes : of one machine for all points that run at once; None if workers are on several
     waiting : called with what a worker waits for
     """
 
@@ -89,7 +89,7 @@ class Cluster:
         self.text, self.memory_bytes = text, memory_bytes
         self._folder, self._waiting = folder, waiting
         self._ended: queue.SimpleQueue[tuple[PointTask, Any]] = queue.SimpleQueue()
-        self._slots, self._submitted, self._asked_s, self._lost_s = 0, 0, 0.0, 0.0
+        self._slots, self._submitted, self._counted_s, self._lost_s = 0, 0, 0.0, 0.0
         self._futures: dict[str, Any] = {}
         self._killed = memory_grants.killed_for_memory()
         logging.getLogger("distributed").setLevel(logging.CRITICAL)
@@ -112,9 +112,9 @@ class Cluster:
         return str(self._client.dashboard_link) if find_spec("bokeh") is not None else None
 
     def slots(self) -> int:
-        """Threads of all workers, asked for once a second."""
-        if time.monotonic() - self._asked_s > _SLOTS_EVERY_S or not self._slots:
-            self._asked_s = time.monotonic()
+        """Threads of all workers, counted once a second."""
+        if time.monotonic() - self._counted_s > _SLOTS_EVERY_S or not self._slots:
+            self._counted_s = time.monotonic()
             try:
                 found = sum(self._client.nthreads().values())
             except (OSError, TimeoutError):

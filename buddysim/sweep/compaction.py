@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 #: Other computers see a new file within this: what network file systems cache a folder for, and a reserve.
 VISIBLE_AFTER_S = 120.0
-_MOST_RESULTS = 20_000
+_MAX_RESULTS = 20_000
 RECORD = "record"
 
 
@@ -65,7 +65,7 @@ def compact(store: Store, visible_after_s: float = VISIBLE_AFTER_S) -> tuple[int
     store.parts.mkdir(exist_ok=True)
     removed = _remove_held(store, visible_after_s)
     single = sorted(store.singles().keys() - _held(store))
-    written = sum(_write(store, single[at : at + _MOST_RESULTS]) for at in range(0, len(single), _MOST_RESULTS))
+    written = sum(_write(store, single[at : at + _MAX_RESULTS]) for at in range(0, len(single), _MAX_RESULTS))
     return written, removed
 
 

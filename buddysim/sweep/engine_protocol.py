@@ -34,7 +34,7 @@ class SweepEngine(Protocol):
     SUBJECT: str
     #: The counter that says how long it took in simulated time.
     TIME: str
-    #: The scheme that times are set against, and the column that has that; None where results have it themselves.
+    #: The scheme that times are normalized to, and the column of that ratio; None if results have it themselves.
     BASELINE: str | None
     AGAINST: str | None
     #: Keys of machines that `identity` reads.
@@ -44,7 +44,7 @@ class SweepEngine(Protocol):
         """Of the engine's model."""
 
     def axes(self) -> dict[str, Axis]:
-        """Parameters of its `simulate` that a study can vary, by name; keys of machines come besides."""
+        """Parameters of its `simulate` that a study can vary, by name, in addition to machine keys."""
 
     def checked(self, settings: Settings, names: Iterable[str]) -> None:
         """Refuses wrong values of the axes of these names, which a run would refuse later."""
@@ -53,7 +53,7 @@ class SweepEngine(Protocol):
         """What a value of a machine's key means: the same for equal ones."""
 
     def identity(self, settings: Settings) -> dict[str, str]:
-        """Everything that determines the result besides the machine, as texts that are equal for equal values.
+        """Everything but the machine that determines the result, as texts that are equal for equal values.
 
         It depends on the settings that are no keys of machines, and on those of `KEYS_READ`; files count by content.
         """
@@ -65,7 +65,7 @@ class SweepEngine(Protocol):
         """Refuses a machine whose parts don't fit together."""
 
     def columns(self, settings: Settings) -> dict[str, Value]:
-        """Columns of a row besides the counters: settings and the machine's figures as numbers, in base units."""
+        """Columns of a row in addition to the counters: settings and machine keys as numbers, in base units."""
 
     def result_columns(self, settings: Settings, result: Mapping[str, Any]) -> dict[str, Value]:
         """Return columns of a row that the result decides, in addition to its counters."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 VERSION = 1
 _ROWS_PER_FILE = 10_000
 _READERS = 8
-_MOST_FILES = 20
+_MAX_FILES = 20
 #: Columns about the file that a row was read from.
 SIZE, CHANGED = "file_bytes", "file_changed_ns"
 
@@ -59,16 +59,16 @@ class Index:
         """Brings the index up to date with the store."""
         singles = self.store.singles()  # before the parts: see `Store.names`
         parts = {name for part in self.store.part_names() for name in self.store.keys_in(part)}
-        wanted = {name: stamp for name, stamp in singles.items() if name not in parts}
+        unmerged = {name: stamp for name, stamp in singles.items() if name not in parts}
         known = self._known()
-        kept = {name for name, stamp in known.items() if wanted.get(name) == stamp}
-        if len(kept) < len(known) or len(self._files()) > _MOST_FILES:
-            self._drop(kept)
-        new = [name for name in wanted if name not in kept]
+        retained = {name for name, stamp in known.items() if unmerged.get(name) == stamp}
+        if len(retained) < len(known) or len(self._files()) > _MAX_FILES:
+            self._drop(retained)
+        new = [name for name in unmerged if name not in retained]
         read: set[str] = set()
         for at in range(0, len(new), _ROWS_PER_FILE):
             read |= self._add(new[at : at + _ROWS_PER_FILE])
-        self._names = kept | read | parts
+        self._names = retained | read | parts
         return self
 
     def all_keys(self) -> set[str]:
@@ -96,7 +96,7 @@ class Index:
             found.update(zip(name, zip(size, changed, strict=True), strict=True))
         return found
 
-    def _drop(self, kept: set[str]) -> None:
+    def _drop(self, retained: set[str]) -> None:
         """Writes the rows of these names anew into one file, each once, and removes the others."""
         import pyarrow as pa
 
@@ -105,10 +105,10 @@ class Index:
             table = read_parquet(path)
             keep = []
             for name in table.column("key").to_pylist():
-                keep.append(name in kept and name not in seen)
+                keep.append(name in retained and name not in seen)
                 seen.add(name)
             tables.append(table.filter(pa.array(keep)))
-        if tables and kept:
+        if tables and retained:
             self._write(pa.concat_tables(tables, promote_options="permissive"))
         for path in old:
             path.unlink(missing_ok=True)

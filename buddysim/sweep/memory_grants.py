@@ -11,11 +11,11 @@ from functools import cache
 from pathlib import Path
 
 #: Of the memory that is free when a sweep starts; the rest is for the page cache, which traces are read through.
-SHARE = 0.85
+FRACTION = 0.85
 
 #: glibc's numbers of `mallopt` (malloc.h), and the values that its own adaptation ends at (mallopt(3)).
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
-_LARGEST_KEPT_BYTES = 32 * 2**20
+_MAX_RETAINED_BYTES = 32 * 2**20
 
 
 @cache
@@ -27,8 +27,8 @@ def keep_freed_memory() -> None:
     """
     with contextlib.suppress(OSError, AttributeError):
         mallopt = ctypes.CDLL(None).mallopt
-        mallopt(_MMAP_THRESHOLD, _LARGEST_KEPT_BYTES)
-        mallopt(_TRIM_THRESHOLD, 2 * _LARGEST_KEPT_BYTES)
+        mallopt(_MMAP_THRESHOLD, _MAX_RETAINED_BYTES)
+        mallopt(_TRIM_THRESHOLD, 2 * _MAX_RETAINED_BYTES)
 
 
 def killed_for_memory() -> int:

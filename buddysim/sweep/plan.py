@@ -1,4 +1,4 @@
-"""What a study has to simulate: its points by name, those that are there, and why others are not."""
+"""The plan of a study: its points by key, and those without a result."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 @dataclass
 class SweepPlan:
-    """A study against a store.
+    """The points of a study, and those of them that a store lacks.
 
     Attributes
     ----------
     study, store : as given
-    points : every point of the study by its name, in order, each once
-    baselines : the names of those that are only baselines of others
-    missing : the names of those that have no result, in order
+    points : every point of the study by its key, in order, each once
+    baselines : the keys of those that are only baselines of others
+    missing : the keys of those that have no result, in order
     """
 
     study: Study
@@ -71,7 +71,7 @@ def make_plan(
     Parameters
     ----------
     rerun : every point is missing, also those that have a result
-    confirm : asked whether to go on with a study of that many points, more than a million; None: no
+    confirm : called with a number of points above a million; returns whether to continue; None: no
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""One point of a study: an engine and its settings, named by the hash of everything that determines the result."""
+"""One point of a study: an engine and its settings, with a hash of everything that determines the result as its key."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class SweepPoint:
 
     @cached_property
     def baseline(self) -> SweepPoint | None:
-        """The same under the scheme that times are set against; None where there is none, or it is that itself."""
+        """The point of the baseline scheme with the same settings; None if the engine has no baseline."""
         scheme = self.sweep_engine.BASELINE
         return None if scheme is None else SweepPoint(self.engine, {**self.settings, "scheme": scheme})
 
@@ -85,6 +85,6 @@ def from_spec(spec: Mapping[str, Any]) -> SweepPoint:
 
 
 def key_of(identity: Mapping[str, str]) -> str:
-    """The name of a result: a SHA-256 over what determines it, in hex, cut to `KEY_DIGITS`."""
+    """Return the key of a result: a SHA-256 over what determines it, in hex, cut to `KEY_DIGITS`."""
     text = "\n".join(f"{key}={value}" for key, value in sorted(identity.items()))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:KEY_DIGITS]

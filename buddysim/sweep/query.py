@@ -30,7 +30,7 @@ _WORDS = ("and", "or", "not", "in", "is", "null")
 
 
 class ResultTable:
-    """The rows of a store, to be asked.
+    """The rows of a store, for queries.
 
     Parameters
     ----------
@@ -55,9 +55,9 @@ class ResultTable:
         quoted = ", ".join("'" + file.replace("'", "''") + "'" for file in files)
         self._database.execute(f"CREATE VIEW read AS SELECT * FROM read_parquet([{quoted}], union_by_name=true)")
         there = [row[0] for row in self._database.execute("DESCRIBE read").fetchall()]
-        kept = [column for column in there if column != "record"]
-        columns = ", ".join(f"r.{_quoted(column)}" for column in kept if column not in _ABOUT)
-        about = ", ".join(f"r.{_quoted(column)}" for column in kept if column in _ABOUT)
+        retained = [column for column in there if column != "record"]
+        columns = ", ".join(f"r.{_quoted(column)}" for column in retained if column not in _ABOUT)
+        about = ", ".join(f"r.{_quoted(column)}" for column in retained if column in _ABOUT)
         against, join = _against(there)
         current = " OR ".join(f"(engine = '{name}' AND model_version = {find(name).model_version()})" for name in NAMES)
         try:

@@ -22,7 +22,7 @@ EventHandler = Callable[[Mapping[str, Any]], object]
 
 @dataclass
 class PointTask:
-    """A point on its way."""
+    """A point that waits or runs."""
 
     key: str
     memory_bytes: int = 0  # known when it is about to start
@@ -38,7 +38,7 @@ class Executor(Protocol):
 
     #: What it is, for the screen.
     text: str
-    #: Memory that the points of one moment may take together; None: unlimited.
+    #: Memory for all points that run at once; None: unlimited.
     memory_bytes: int | None
 
     def slots(self) -> int:
@@ -136,13 +136,13 @@ class Runner:
         return self.summary
 
     def _start(self) -> None:
-        while self.waiting and self._has_room(self.waiting[0]) and self._fits(self.waiting[0]):
+        while self.waiting and self._has_free_slot(self.waiting[0]) and self._fits(self.waiting[0]):
             task = self.waiting.popleft()
             task.grant_bytes = self._grant(task)
             self.running[task.key] = task
             self.executor.submit(task, self.plan.points[task.key].spec())
 
-    def _has_room(self, task: PointTask) -> bool:
+    def _has_free_slot(self, task: PointTask) -> bool:
         """Whether it may go: one that has failed only where it runs at once, as it chooses its worker."""
         ahead = 0 if task.failed_on else self.executor.ahead()
         return len(self.running) < self.executor.slots() + ahead

@@ -7,10 +7,10 @@
     parts/ab12....parquet       results that were compacted (`buddysim.sweep.compaction`)
     unfinished/                 files that are being written, under names that nobody else uses
 
-A file is written whole under a name of its own, then renamed: who looks sees nothing, or all of it. Two processes may
-simulate the same point; the second renames over the first, and both wrote the same result. Nothing is ever changed in
-place, so nothing can be lost by looking at the wrong moment, or through the cache of a network file system: at worst a
-point that is there isn't seen yet, and simulated a second time.
+A file is written completely under a name of its own, then renamed: a reader sees nothing, or all of it. Two processes
+may simulate the same point; the second renames over the first, and both wrote the same result. Files never change, so a
+reader loses nothing while another process writes, or through the cache of a network file system: at worst it misses a
+new result, and its point is simulated a second time.
 """
 
 from __future__ import annotations

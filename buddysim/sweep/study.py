@@ -35,7 +35,7 @@ class Study:
     Attributes
     ----------
     engine : name of the engine
-    title : for pictures and progress
+    title : of figures and progress
     axes : of each axis its alternatives
     exclude : of each exclusion the values of some names; a point that has one value for every name is left out
     baseline : settings of the baseline of each point, where it is simulated too; None: it is not
@@ -74,7 +74,7 @@ class Study:
                 yield SweepPoint(self.engine, settings)
 
     def baseline_of(self, point: SweepPoint) -> SweepPoint | None:
-        """The point that a point's time is set against; None where there is none."""
+        """Return the point whose time a point's time is normalized to; None if there is none."""
         scheme = self.sweep_engine.BASELINE
         if scheme is None:
             return None
@@ -170,20 +170,20 @@ class PointKeys:
     @staticmethod
     def _picks(point: SweepPoint) -> tuple[Pick, Pick, Pick]:
         """What picks the machine's values of a point with these names, the others, and those that count twice."""
-        places = {name: place for place, name in enumerate(point.settings)}
+        indices = {name: index for index, name in enumerate(point.settings)}
         keys_read = point.sweep_engine.KEYS_READ
         return (
-            _pick([place for name, place in places.items() if "." in name or name == "machine"]),
-            _pick([place for name, place in places.items() if "." not in name]),
-            _pick([place for name, place in places.items() if name in keys_read]),
+            _pick([index for name, index in indices.items() if "." in name or name == "machine"]),
+            _pick([index for name, index in indices.items() if "." not in name]),
+            _pick([index for name, index in indices.items() if name in keys_read]),
         )
 
 
 Pick = Callable[[tuple[Value, ...]], Any]
 
 
-def _pick(places: list[int]) -> Pick:
-    return itemgetter(*places) if places else lambda values: ()
+def _pick(indices: list[int]) -> Pick:
+    return itemgetter(*indices) if indices else lambda values: ()
 
 
 class StudyReader:

@@ -43,12 +43,12 @@ def _without(table: Any, names: Mapping[str, Any], prefix: str = "") -> Any:
     """A table without some dotted names."""
     if not isinstance(table, Mapping):
         return table
-    kept = {}
+    remaining = {}
     for name, value in table.items():
         if prefix + name in names:
             continue
-        kept[name] = _without(value, names, f"{prefix}{name}.") if isinstance(value, Mapping) else value
-    return kept
+        remaining[name] = _without(value, names, f"{prefix}{name}.") if isinstance(value, Mapping) else value
+    return remaining
 
 
 def _resolved(folder: Path, axis: Axis | None, name: str, text: str) -> str:

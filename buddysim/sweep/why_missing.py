@@ -1,4 +1,4 @@
-"""Why points of a study have no result although the same was asked for before: what has changed since."""
+"""Why points of a study have no result although the same settings were simulated before: what has changed since."""
 
 from __future__ import annotations
 

@@ -42,21 +42,21 @@ def base_machine(kind: type[M], name: str) -> M:
 def changed_machine(kind: type[M], name: str, overrides: Overrides) -> M:
     """The machine with some keys changed."""
     base = base_machine(kind, name)
-    found: Any = _changed(_told_apart(base), _Held(base), overrides, _plugins())
+    found: Any = _changed(_cache_key(base), _CachedMachine(base), overrides, _plugins())
     return cast(M, found)
 
 
 def checksum(kind: type[M], name: str, overrides: Overrides) -> str:
     """The checksum of `changed_machine`, which isn't made."""
     base = base_machine(kind, name)
-    return _checksum(_told_apart(base), _Held(base), overrides, _plugins())
+    return _checksum(_cache_key(base), _CachedMachine(base), overrides, _plugins())
 
 
 def canonical_value(kind: type[M], name: str, key: str, value: object) -> Any:
     """What a value of a machine's key means."""
     base = base_machine(kind, name)
     try:
-        return _canonical(_told_apart(base), _Held(base), key, value, _plugins())
+        return _canonical(_cache_key(base), _CachedMachine(base), key, value, _plugins())
     except TypeError:  # a list can't be remembered, and is wrong anyway
         return base.canonical(key, value)
 
@@ -74,20 +74,20 @@ def _in_base_units(value: Any, clocks: Mapping[str, Frequency]) -> Value:
     return value.hz if isinstance(value, Frequency) else value
 
 
-class _Held:
-    """A machine in a cache's key, which its checksum beside it stands for."""
+class _CachedMachine:
+    """A machine as part of a cache key, where its checksum represents it."""
 
     def __init__(self, machine: MachineFile) -> None:
         self.machine = machine
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Held) and type(self.machine) is type(other.machine)
+        return isinstance(other, _CachedMachine) and type(self.machine) is type(other.machine)
 
     def __hash__(self) -> int:
         return hash(type(self.machine))
 
 
-def _told_apart(machine: MachineFile) -> str:
+def _cache_key(machine: MachineFile) -> str:
     """Equal machines of different names are two: results show the name."""
     return f"{machine.checksum} {machine.name}"
 
@@ -103,15 +103,15 @@ def _base(kind: type[M], name: str, stamp: object, plugins: int) -> M:
 
 
 @lru_cache(1024)
-def _changed(of: str, held: _Held, overrides: Overrides, plugins: int) -> MachineFile:
-    return held.machine.with_overrides(dict(overrides)) if overrides else held.machine
+def _changed(of: str, cached: _CachedMachine, overrides: Overrides, plugins: int) -> MachineFile:
+    return cached.machine.with_overrides(dict(overrides)) if overrides else cached.machine
 
 
 @lru_cache(65536)
-def _checksum(of: str, held: _Held, overrides: Overrides, plugins: int) -> str:
-    return held.machine.checksum_with(dict(overrides))
+def _checksum(of: str, cached: _CachedMachine, overrides: Overrides, plugins: int) -> str:
+    return cached.machine.checksum_with(dict(overrides))
 
 
 @lru_cache(65536)
-def _canonical(of: str, held: _Held, key: str, value: Any, plugins: int) -> Any:
-    return held.machine.canonical(key, value)
+def _canonical(of: str, cached: _CachedMachine, key: str, value: Any, plugins: int) -> Any:
+    return cached.machine.canonical(key, value)

@@ -35,18 +35,18 @@ BASELINE = IDEAL
 AGAINST = "slowdown_vs_ideal"
 KEYS_READ = ()
 
-#: Parameters of `simulate` that play no part in its result.
+#: Parameters of `simulate` that have no effect on its result.
 WITHOUT_EFFECT = ("progress",)
 #: Kinds of plug-ins that a replay depends on.
 PLUGIN_KINDS = ("compressor", "replay scheme")
 
-#: What a scheme that doesn't use targets, or sizes, never reads: such a point has their defaults.
+#: Axes that a scheme without targets, or without sizes, never reads; such a point has their defaults.
 _OF_TARGETS = ("targets", "threshold", "profile_from", "profile_until_launch")
 _OF_SIZES = ("compressor", "seed", "size_distribution")
 
 _PROCESS_BYTES = 200 * 2**20
 _BYTES_PER_ENTRY = 4
-_MOST_OPEN = 4
+_MAX_OPEN = 4
 _open: OrderedDict[tuple[str, Stamp], Trace] = OrderedDict()
 
 
@@ -56,22 +56,24 @@ def _default(name: str) -> Any:
 
 _AXES = {
     "trace": Axis(file_value, "trace file", "FILE", file=True),
-    "machine": Axis(machines.machine_name, "what is simulated", "NAME|FILE.toml", _default("machine")),
+    "machine": Axis(machines.machine_name, "simulated machine", "NAME|FILE.toml", _default("machine")),
     "scheme": Axis(axis.text, "replay scheme", "NAME", _default("scheme")),
-    "targets": Axis(file_value, "target ratios, as profile -o writes them", "FILE", file=True),
-    "threshold": Axis(axis.number, "Buddy Threshold of the profile", "SHARE", _default("threshold")),
+    "targets": Axis(file_value, "file of target ratios that profile -o wrote", "FILE", file=True),
+    "threshold": Axis(axis.number, "Buddy Threshold of the profile", "FRACTION", _default("threshold")),
     "compressor": Axis(axis.text, "compressor of memory-entries", "NAME", _default("compressor")),
-    "seed": Axis(axis.whole, "seed of sizes that are drawn", "N", _default("seed")),
-    "size_distribution": Axis(axis.text, "distribution of sizes that are drawn", "NAME", _default("size_distribution")),
-    "profile_from": Axis(file_value, "trace that is profiled instead", "FILE", file=True),
-    "profile_until_launch": Axis(axis.whole, "last launch whose snapshots are profiled", "LAUNCH"),
-    "kernels": Axis(axis.kernels, "kernels to run", "FIRST:END"),
+    "seed": Axis(axis.whole, "seed of synthetic sizes", "N", _default("seed")),
+    "size_distribution": Axis(axis.text, "distribution of synthetic sizes", "NAME", _default("size_distribution")),
+    "profile_from": Axis(file_value, "trace on which target ratios are profiled", "FILE", file=True),
+    "profile_until_launch": Axis(axis.whole, "last launch index whose snapshots are profiled", "N"),
+    "kernels": Axis(axis.kernels, "range of kernels to run", "FIRST:END"),
     "compute_gap_scale": Axis(
-        axis.fraction, "factor on the trace's gaps", "FACTOR", str(_default("compute_gap_scale"))
+        axis.fraction, "factor on the compute gaps of the trace", "FACTOR", str(_default("compute_gap_scale"))
     ),
-    "queueing": Axis(axis.switch, "count how long requests wait", "true|false", _default("queueing")),
-    "partial": Axis(axis.switch, "accept a trace file whose end is missing", "true|false", _default("partial")),
-    "sensitivity": Axis(axis.text, "further runs for a band", "WHAT", _default("sensitivity")),
+    "queueing": Axis(axis.switch, "histograms of the waits of requests", "true|false", _default("queueing")),
+    "partial": Axis(axis.switch, "acceptance of a trace file whose end is missing", "true|false", _default("partial")),
+    "sensitivity": Axis(
+        axis.text, "perturbed runs for the sensitivity range", "NAME[,NAME..]", _default("sensitivity")
+    ),
 }
 
 
@@ -201,7 +203,7 @@ def opened(path: str) -> Trace:
     key = path, stamp_of(path)
     if key not in _open:
         _open[key] = open_trace(path)
-        while len(_open) > _MOST_OPEN:
+        while len(_open) > _MAX_OPEN:
             _open.popitem(last=False)[1].close()
     _open.move_to_end(key)
     return _open[key]

@@ -206,7 +206,7 @@ def simulate(settings: Settings) -> TrainingResult:
 
 
 def memory_bytes(settings: Settings) -> int:
-    """A process with the engine, and the maps that it observes."""
+    """A process with the engine, and the observed feature maps."""
     maps = settings.get("activations")
     return _PROCESS_BYTES + (2 * Path(str(maps)).stat().st_size if maps is not None else 0)
 
