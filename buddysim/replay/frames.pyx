@@ -1,4 +1,4 @@
-"""Allocator of address frames: maps 2 MiB pages of the trace's addresses to frames of the run's address space.
+"""Allocator of address frames: assigns frames of the run's address space to 2 MiB pages of the trace's addresses.
 
 docs/model-rules.md has the rules; the reference model is `tests/reference/replay/frame_allocator.py`. An allocation takes time in
 proportion to the logarithm of the number of frames, and a few nanoseconds per frame of its own: a tree finds runs of free frames, a
@@ -33,7 +33,7 @@ cdef class FrameAllocator:
     cdef int64_t capacity           # frames in the arrays: a power of two
     cdef int32_t* users         # [capacity]: live allocations that use the frame
     cdef int64_t* page          # [capacity]: page to which the frame was assigned last; -1: none
-    cdef Node* nodes            # [2 * room], the root is 1
+    cdef Node* nodes            # [2 * capacity], the root is 1
     cdef int64_t n_slots        # of the hash table: a power of two, at least twice `capacity`
     cdef int64_t* keys          # [n_slots]: page; -1: empty slot
     cdef int32_t* values        # [n_slots]: frame assigned to the page last, unless another page has got it

@@ -232,7 +232,7 @@ cdef class ReplayEngine:
                     continue
                 gap_start_ps = now - warp.op.gap_latency_ps
                 finish = max_i64(scheduler.issue_slots_free_ps, gap_start_ps) + warp.issue_slots * g.core.cycle_ps
-                # A busy unit delays later operations. This one's gap latency includes the warp's own waits for the unit.
+                # A busy unit delays later operations. The latency of its compute gap includes the warp's own waits.
                 busy_ps = unit_ps(&g.core, warp.op)
                 if unlikely(g.core.stall_on_busy_unit) and scheduler.issue_slots_free_ps > gap_start_ps:     # it has waited
                     finish += busy_ps

@@ -112,7 +112,7 @@ cdef struct L1s:
     unsigned int max_mshr_merges  # of a line in flight; 0: no limit
     L1BankModel bank_model
     int64_t queue_ps              # work that may queue at the L1 before its warps stop issuing
-    int64_t* stored_ps            # [resident blocks]: acknowledgement of the block's stores; NULL: warps wait for theirs at exit
+    int64_t* stored_ps            # [resident blocks]: acknowledgement of the block's stores; NULL: exiting warps wait for their stores
     L1* sms                       # [sms]
 
 

@@ -22,7 +22,7 @@ def fold(x: int) -> int:
     return x ^ x >> 15
 
 
-def place(x: int, n: int) -> int:
+def hash_index(x: int, n: int) -> int:
     """One of `n` places for `x`: a bijection of each aligned group of `n`."""
     if n & (n - 1) == 0:
         return (x ^ fold(x // n)) & (n - 1)
@@ -66,12 +66,12 @@ class RefAddressMap:
         self.neighbours = numbers.machine.l2.interleave_granularity // 128
 
     def l1_set(self, entry: int) -> int:
-        return place(entry, self.numbers.l1_sets)
+        return hash_index(entry, self.numbers.l1_sets)
 
     def slice_of(self, entry: int) -> int:
         unit, slices = entry // self.neighbours, self.machine.l2.slices
         if self.machine.l2.slice_hash == "xor_fold":
-            return place(unit, slices)
+            return hash_index(unit, slices)
         of_channel = max(1, slices // self.machine.dram.channels)
         channels = slices // of_channel
         return (unit % channels * of_channel + unit // channels % of_channel) ^ remainder(unit // slices, slices)
@@ -81,7 +81,7 @@ class RefAddressMap:
         return entry // self.neighbours // self.machine.l2.slices * self.neighbours + entry % self.neighbours
 
     def l2_set(self, entry: int) -> int:
-        return place(self.in_slice(entry), self.numbers.l2_sets)
+        return hash_index(self.in_slice(entry), self.numbers.l2_sets)
 
     def location(self, entry: int) -> RefLocation:
         """Of an entry's bursts."""
@@ -107,4 +107,4 @@ class RefAddressMap:
     def metadata_location(self, line: int) -> RefLocation:
         """Of a metadata line's bursts."""
         entry = self.n_entries + line * (self.machine.metadata_cache.line // 32) // 4
-        return RefLocation(place(line, self.numbers.pseudo_channels), *self._bank_and_row(entry))
+        return RefLocation(hash_index(line, self.numbers.pseudo_channels), *self._bank_and_row(entry))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tests.reference.replay.caches import RefCache
 from tests.reference.replay.dram import RefDram
-from tests.reference.replay.hashes import RefAddressMap, place
+from tests.reference.replay.hashes import RefAddressMap, hash_index
 from tests.reference.replay.histograms import RefQueueWaits
 from tests.reference.replay.numbers import FINE, SECTOR_BYTES
 from tests.reference.replay.ports import RefClock, RefPort
@@ -43,12 +43,12 @@ class RefMetadataCache:
         self.lookup_cost = FINE * machine.ps(keys.lookup_interval)
         self.hit_latency = machine.ps(keys.hit_latency)
         sets = keys.size // (keys.slices * keys.ways * keys.line)
-        self.cache = RefCache(keys.ways, lambda m: (place(m, keys.slices), place(m // keys.slices, sets)))
+        self.cache = RefCache(keys.ways, lambda m: (hash_index(m, keys.slices), hash_index(m // keys.slices, sets)))
 
     def look_up(self, entry: int, t: int, *, write: bool) -> RefMetadataLookup:
         """Looks up the size of an entry at `t`; `write`: it changes."""
         number = entry // (2 * self.line_bytes)
-        port = self.ports[place(number, len(self.ports))]
+        port = self.ports[hash_index(number, len(self.ports))]
         looked_up = port.request(t, self.lookup_cost) + self.hit_latency
         line = self.cache.find(number)
         if line is not None:

@@ -1,10 +1,11 @@
 """A machine of round numbers and kernels of a few operations, whose times tests compute by hand.
 
-Everything takes whole nanoseconds: a core cycle 1, a line 1 in the L1, a sector 1 on the crossbar and at a slice, 2
-on the bus of device memory and on the link; an L1 hit 20, an L2 hit 100 (50 to the slice, 50 back), device memory
-200, the link 300, the (de)compressor 10. There is one SM with one scheduler, an L1 of one set of 8 ways, one L2 slice
-of one set of 32, and one pseudo-channel behind it, `simple`, so everything meets. A warp's first operation issues at
-1 ns.
+All times are whole nanoseconds: a core cycle 1, a line 1 in the L1, a sector 1 on the crossbar and at a slice, 2 on
+the bus of device memory and on the link; an L1 hit 20, an L2 hit 100 (50 to the slice, 50 back), device memory 200,
+the link 300, the compressor 10.
+
+There is one SM with one scheduler, an L1 of one set of 8 ways, one L2 slice of one set of 32, and one pseudo-channel
+behind it, `simple`, so all accesses share them. A warp's first operation issues at 1 ns.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from tests.replay.bare import Launch, run_launches
 from tests.trace.builders import Op, records
 
 NS = 1000
-BUCKET = 1 << 16  # ps: in a bucket of a port, what arrives first goes first from the bucket's start on
+BUCKET = 1 << 16  # ps: a bucket of a port; requests use it from its start on, in the order of arrival
 
 ROUND: dict[str, object] = {
     "clock.core": "1 GHz",
@@ -60,24 +61,25 @@ ROUND: dict[str, object] = {
 
 def machine(**overrides: object) -> Machine:
     """The machine of round numbers; keys as `l2__size`."""
-    given = {key.replace("__", "."): value for key, value in overrides.items()}
-    return Machine.load("p100-nvlink2").with_overrides({**ROUND, **given})
+    keys = {key.replace("__", "."): value for key, value in overrides.items()}
+    return Machine.load("p100-nvlink2").with_overrides({**ROUND, **keys})
 
 
 def load(*entries: int | tuple[int, int], **fields: int) -> Op:
-    """A load of sector 0 of each entry, or of (entry, mask); issues a cycle after the one before, used by the next
-    instruction."""
+    """Return a load of sector 0 of each entry, or of (entry, mask); the next instruction uses it.
+
+    It issues a cycle after the operation before.
+    """
     return _op(OP_LOAD, entries, {"use_distance": 1, "use_cycles": 1, **fields})
 
 
 def store(*entries: int | tuple[int, int] | tuple[int, int, int], **fields: int) -> Op:
-    """A store of sector 0 of each entry, or of (entry, mask[, mask of those written whole]); without the third all are
-    whole."""
+    """Return a store of sector 0 of each entry, or of (entry, mask[, mask of fully written sectors]); default: all."""
     return _op(OP_STORE, entries, fields)
 
 
 def atomic(*entries: int | tuple[int, int], **fields: int) -> Op:
-    """An atomic of sector 0 of each entry, or of (entry, mask), its result used by the next instruction."""
+    """Return an atomic of sector 0 of each entry, or of (entry, mask); the next instruction uses its result."""
     return _op(OP_ATOMIC, entries, {"use_distance": 1, "use_cycles": 1, **fields})
 
 
@@ -87,16 +89,16 @@ def barrier(**fields: int) -> Op:
 
 
 def _op(kind: int, entries: Sequence[int | tuple[int, ...]], fields: dict[str, int]) -> Op:
-    given = {"kind": kind, "flags": FLAG_TIMED, "critical_path_cycles": 1, **fields}
+    record = {"kind": kind, "flags": FLAG_TIMED, "critical_path_cycles": 1, **fields}
     lines = []
     for one in entries:
         entry, mask, whole = (*one, one[1])[:3] if isinstance(one, tuple) else (one, 1, 1)
         lines.append(entry << 8 | (whole if kind == OP_STORE else 0) << 4 | mask)
-    return given, lines
+    return record, lines
 
 
 def grid(*blocks: Sequence[Sequence[Op]], tail: dict[str, int] | None = None) -> Records:
-    """Thread blocks of warps of operations, as a chunk; `tail` are the fields of every warp's end."""
+    """Return a chunk of thread blocks of warps of operations; `tail` has the fields of every warp's tail."""
     numbered = []
     for number, block in enumerate(blocks):
         numbered.append((number, [({"warp": warp, **(tail or {})}, list(ops)) for warp, ops in enumerate(block)]))
@@ -111,12 +113,12 @@ def run(
     state: Sequence[int] | None = None,
     tail: dict[str, int] | None = None,
 ) -> dict[str, Any]:
-    """Counters of a kernel of one thread block of these warps."""
+    """Return the counters of a kernel of one thread block of these warps."""
     launch = Launch([grid(warps, tail=tail)], warps=len(warps))
     return run_launches(machine, [launch], scheme, regions=regions, state=state)[0]
 
 
 def time_of(machine: Machine, *warps: Sequence[Op], **options: Any) -> int:
-    """When a kernel of one thread block of these warps ends (ps)."""
+    """Return the end of a kernel of one thread block of these warps, in ps."""
     time_ps: int = run(machine, *warps, **options)["now_ps"]
     return time_ps

@@ -2,7 +2,7 @@
 
 The channel takes 64 ns for a sector. A read that comes in a bucket of the channel's port (65.536 ns) in which a write
 has come waits until 64 ns after the bucket's start. Buckets begin at 327.68, 393.216, 458.752 ns. A read is 8 ns from
-the slice to the channel, and back at the slice 84 + 8 after its turn; the decompressor and the way back to the SM add
+the slice to the channel, and back at the slice 84 + 8 after its grant; the decompressor and the way back to the SM add
 10 + 50. Entries are of one sector (class 3), but for 1 to 31, which are zero and fill the L2 at no cost; entry 0 is
 the oldest line, and dirty.
 """
@@ -17,7 +17,7 @@ STATE = [ONE_SECTOR, *[ZERO] * 31, *[ONE_SECTOR] * 32, *[ZERO] * 64]
 WHOLE, PARTLY_VALID = store((0, 15)), store(0)
 
 
-def evict(first, evicted_ns, *then, state=STATE, scheme="bandwidth-compression", kept=4, **overrides):
+def evict(first, evicted_ns, *then, state=STATE, scheme="bandwidth-compression", device_sectors=4, **overrides):
     """Evicts entry 0, which `first` has written, at its slice at `evicted_ns`; `then` are loads, at their slice at
     (entry, ns)."""
     ops, at_ns = [first, load(*range(1, 32), use_distance=0)], 2
@@ -25,8 +25,8 @@ def evict(first, evicted_ns, *then, state=STATE, scheme="bandwidth-compression",
         op[0]["critical_path_cycles"] = slice_ns - 50 - at_ns
         at_ns = slice_ns - 50
         ops.append(op)
-    chosen = machine(**SLOW_CHANNEL, metadata_cache__perfect=True, **overrides)
-    return time_of(chosen, ops, scheme=scheme, regions=[(0, 128, 1, kept)], state=state)
+    config = machine(**SLOW_CHANNEL, metadata_cache__perfect=True, **overrides)
+    return time_of(config, ops, scheme=scheme, regions=[(0, 128, 1, device_sectors)], state=state)
 
 
 def read_behind_write(bucket):
@@ -57,14 +57,14 @@ def test_a_line_that_is_wholly_valid_is_not_read():
     assert evict(WHOLE, 335, (41, 462)) == read_at(462)
 
 
-def test_writebacks_share_the_compressor_with_fills():
+def test_writebacks_and_fills_serialize_at_the_compressor():
     """One entry per 60 ns, long after the first 31. The zero entry 64 comes to the decompressor in the bucket of the
     write-back."""
     assert evict(WHOLE, 2100, (64, 2105), compression__initiation_interval="60 ns") == 32 * BUCKET + (60 + 10 + 50) * NS
     assert evict(WHOLE, 2100, (64, 2105)) == (2105 + 10 + 50) * NS
 
 
-def test_the_fill_in_its_place_does_not_wait_for_the_writeback():
+def test_the_fill_of_the_way_does_not_wait_for_the_writeback():
     """A victim buffer holds the line while it is read, merged and compressed."""
     assert evict(PARTLY_VALID, 335) == (335 + 50) * NS
 
@@ -74,7 +74,7 @@ def test_a_writeback_of_an_entry_that_overflows_waits_for_its_buddy_part():
     sectors are written from 530, in bucket 8, not from 492.
     """
     overflowing = [0x77, *STATE[1:]]
-    probe_ps = evict(PARTLY_VALID, 300, (41, 532), state=overflowing, scheme="buddy", kept=2)
+    probe_ps = evict(PARTLY_VALID, 300, (41, 532), state=overflowing, scheme="buddy", device_sectors=2)
     assert probe_ps == 8 * BUCKET + (2 * 64 + 84 + 8 + 10 + 50) * NS
 
 
@@ -84,6 +84,6 @@ def test_a_way_is_free_when_both_parts_of_its_victim_are_accepted():
     """
     slow_link = machine(link__bandwidth="0.8 GB/s", metadata_cache__perfect=True)
     ops = [*[store((entry, 15)) for entry in range(32)], store(32, 33, critical_path_cycles=301 - 32)]
-    given = {"scheme": "buddy", "regions": [(0, 128, 1, 2)], "state": [0x77] * 128}
-    turn = 361 * NS // BUCKET * BUCKET + 80 * NS
-    assert time_of(slow_link, ops, **given) == turn - 10 * NS + 50 * NS
+    options = {"scheme": "buddy", "regions": [(0, 128, 1, 2)], "state": [0x77] * 128}
+    grant_ns = 361 * NS // BUCKET * BUCKET + 80 * NS
+    assert time_of(slow_link, ops, **options) == grant_ns - 10 * NS + 50 * NS

@@ -1,7 +1,7 @@
 """Fills and write-backs of compressed entries under `bandwidth-compression` (docs/model.md, Compression).
 
-Entries of class 4 fill two sectors, 0x44: now and after a write-back. An entry comes to its slice 100 ns after it was
-asked for, 2 ns later for each further sector, and passes the decompressor in 10.
+Entries of class 4 fill two sectors, 0x44: now and after a write-back. An entry comes to its slice 100 ns after its
+request, 2 ns later for each further sector, and passes the decompressor in 10.
 """
 
 from buddysim.trace import FLAG_BYPASS_L1, FLAG_TIMED
@@ -12,8 +12,8 @@ TWO_SECTORS, RAW = [0x44] * 128, [0x77] * 128
 PAST_L1 = {"flags": FLAG_TIMED | FLAG_BYPASS_L1}
 
 
-def bandwidth(chosen, ops, state=TWO_SECTORS):
-    return time_of(chosen, ops, scheme="bandwidth-compression", regions=[(0, 128, 1, 4)], state=state)
+def bandwidth(config, ops, state=TWO_SECTORS):
+    return time_of(config, ops, scheme="bandwidth-compression", regions=[(0, 128, 1, 4)], state=state)
 
 
 def test_an_entry_moves_whole_and_passes_the_decompressor():
@@ -25,7 +25,7 @@ def test_all_four_sectors_are_then_valid():
     assert bandwidth(M, [load(0), load((0, 8))]) == (213 + 100) * NS
 
 
-def test_an_entry_that_does_not_compress_moves_the_sectors_asked_for_past_the_decompressor():
+def test_a_raw_entry_moves_the_requested_sectors_without_decompression():
     assert bandwidth(M, [load(0)], RAW) == 201 * NS
     assert bandwidth(M, [load(0), load((0, 8))], RAW) == (201 + 200) * NS
     whole = machine(compression__fetch_whole_raw_entry=True)
@@ -37,8 +37,8 @@ def test_a_zero_entry_moves_nothing():
     assert bandwidth(M, [load(0)], [0] * 128) == (1 + 100 + 10) * NS
 
 
-def test_entries_share_the_decompressor():
-    """One entry per 50 ns. Two reach it at 153 and 154: the second has its turn 50 ns after the bucket's start."""
+def test_entries_serialize_at_the_decompressor():
+    """One entry per 50 ns. Two reach it at 153 and 154: the second starts 50 ns after the bucket's start."""
     slow = machine(compression__initiation_interval="50 ns")
     bucket = 153 * NS // BUCKET * BUCKET
     assert bandwidth(slow, [load(0)]) == 213 * NS

@@ -1,7 +1,7 @@
 """Ports of SMs and slices (docs/model.md, Crossbar, slices and ports).
 
-Slow ports, a sector each 40 ns: what has used the bucket of a port (65.5 ns) makes a later request wait until the
-bucket's start and the time used.
+Slow ports transfer a sector in 40 ns. A request waits until the start of its bucket (65.5 ns) plus the time that
+earlier requests use of the bucket.
 """
 
 import numpy as np
@@ -28,9 +28,9 @@ def test_a_load_takes_a_sector_s_time_of_the_request_port():
     assert time_of(slow, [*loads, store(1)]) == (240 + 100) * NS
 
 
-def test_replies_share_the_reply_port():
-    """Two lines of the L2, asked for at 301 and 302: the first four sectors take 160 ns from the bucket of 401 on, the
-    last of the other four comes three sectors after their turn."""
+def test_replies_serialize_at_the_reply_port():
+    """Two lines of the L2, requested at 301 and 302: the first four sectors take 160 ns from the bucket of 401 on, and
+    the last of the other four arrives three sectors later."""
     slow = machine(crossbar__reply_bandwidth=SLOW)
     bucket = 401 * NS // BUCKET * BUCKET
     ops = [store((0, 15), (1, 15)), load((0, 15), (1, 15), critical_path_cycles=300)]
@@ -50,8 +50,8 @@ def test_sectors_of_a_reply_follow_each_other_at_the_slower_of_the_two(key, apar
     assert time_of(slow, [store((0, 15)), load((0, 15), critical_path_cycles=300)]) == (401 + 3 * apart_ns) * NS
 
 
-def test_loads_and_stores_share_a_slice_s_port():
-    """Four sectors stored take it for 160 ns; then two asked for, 80; then the last store's turn."""
+def test_loads_and_stores_serialize_at_the_slice_port():
+    """Four stored sectors take 160 ns, two loaded sectors 80 ns; then the last store starts."""
     slow = machine(l2__bandwidth=SLOW)
     assert time_of(slow, [store((0, 15)), store(1)]) == (160 + 50) * NS
     ops = [store((0, 15)), load((0, 3), use_distance=0), store(1)]
@@ -65,9 +65,11 @@ def test_every_slice_has_its_own_port():
     assert time_of(slow, [store((0, 15)), store((0, 15))]) == (160 + 50) * NS
 
 
-def test_neighbouring_lines_share_a_slice():
-    """Of two slices, with 256 B in each: entries 0 and 1 share one, 2 and 3 the other; the second line's sectors wait
-    160 ns for those of the first where they share it."""
+def test_consecutive_lines_lie_in_one_slice():
+    """Two slices, interleaved by 256 B: entries 0 and 1 lie in one, 2 and 3 in the other.
+
+    The second line's sectors wait 160 ns for those of the first, if both lie in one slice.
+    """
     slow = machine(l2__bandwidth=SLOW, l2__slices=2, l2__ways=16, l2__interleave_granularity="256 B")
     for first, second in ((0, 1), (2, 3), (4, 5)):
         assert time_of(slow, [store((first, 15)), store((second, 15))]) == (160 + 50) * NS
@@ -77,7 +79,7 @@ def test_neighbouring_lines_share_a_slice():
 
 def test_a_polynomial_hash_spreads_strides_evenly():
     """Of four slices, polynomial x^2 + x + 1: entries of one group lie as numbered; of the groups 1 to 4, x^2 = x + 1
-    turns slice 0 to 3, x^3 = x^2 + x = 1 to 1, both to 2, x^4 = x to 2. Who shares a slice's port waits 160 ns."""
+    moves slice 0 to 3, x^3 = x^2 + x = 1 to 1, both to 2, x^4 = x to 2. Stores to one slice wait 160 ns."""
     slow = machine(l2__bandwidth=SLOW, l2__slices=4, l2__ways=8, l2__slice_hash="ipoly", dram__channels=4)
     shared = {(0, 3): False, (3, 4): True, (1, 8): True, (2, 12): True, (2, 16): True, (12, 16): True, (4, 8): False}
     for (first, second), together in shared.items():
@@ -95,7 +97,7 @@ def test_a_polynomial_hash_takes_channels_first():
     assert time_of(slow, [store((1, 15)), store((8, 15))]) == (4 + 100) * NS
 
 
-def test_what_goes_past_the_l1_uses_the_same_ports():
+def test_loads_that_bypass_the_l1_use_the_same_ports():
     slow = machine(crossbar__request_bandwidth=SLOW)
     assert time_of(slow, [load(0, use_distance=0, **PAST_L1), store(1)]) == 201 * NS
     assert time_of(slow, [*[load(0, use_distance=0, **PAST_L1)] * 6, store(1)]) == (240 + 100) * NS
@@ -122,7 +124,7 @@ def of_two_sms(machine_of_two, *warps):
 
 
 def test_the_request_at_the_head_of_a_queue_holds_up_those_behind_it():
-    """A slice takes a sector each 40 ns. Both SMs send to entry 0's slice at 1; the second one's turn comes at 40. Its
+    """A slice takes a sector each 40 ns. Both SMs send to entry 0's slice at 1; the second one starts at 40. Its
     store of entry 1, whose slice idles, leaves at 41; with ports at 2."""
     two = {"sm__count": 2, "sm__blocks": 1, "l2__bandwidth": SLOW}
     warps = [store(0)], [store(0, 1)]
@@ -140,8 +142,8 @@ def test_a_load_s_sectors_are_requests_of_their_own():
     assert time_of(slow, behind) == (301 + 160 + 100) * NS
 
 
-def test_replies_take_turns_at_their_slice_and_at_their_sm():
-    """Four sectors asked for at 301 are at the slice at 351, in the slot of 40 ns from 320 on; the next slots begin at
+def test_replies_serialize_at_their_slice_and_at_their_sm():
+    """Four sectors requested at 301 are at the slice at 351, in the slot of 40 ns from 320 on; the next slots begin at
     360, 400 and 440."""
     stored = store((0, 15))
     slice_slow = machine(**{**QUEUES, "l2__bandwidth": SLOW})
@@ -150,12 +152,12 @@ def test_replies_take_turns_at_their_slice_and_at_their_sm():
     assert time_of(sm_slow, [stored, load((0, 15), critical_path_cycles=300)]) == (440 + 50) * NS
 
 
-def test_an_sm_that_finds_another_at_a_slice_leaves_it_every_other_turn():
+def test_competing_sms_alternate_at_a_slice():
     """A slice takes a sector each 40 ns. The first SM's two sectors leave at 1 and 40, the second one's at 80 and 160,
     where it would else follow at 120; the ways there and back take 50 each, and the replies wait for the slots from
-    200 and 240 on. A third SM's sector takes the turn at 120. An SM does not take turns with itself."""
-    turns = {**QUEUES, "sm__blocks": 1, "l2__bandwidth": SLOW, "crossbar__interleave_requesters": True}
-    two, three = ({**turns, "sm__count": count} for count in (2, 3))
+    200 and 240 on. A third SM's sector takes the slot at 120. An SM does not compete with itself."""
+    interleaved = {**QUEUES, "sm__blocks": 1, "l2__bandwidth": SLOW, "crossbar__interleave_requesters": True}
+    two, three = ({**interleaved, "sm__count": count} for count in (2, 3))
     both = [store((0, 3))], [store((0, 3))]
     assert of_two_sms(machine(**two), *both) == (240 + 50) * NS
     assert of_two_sms(machine(**{**two, "crossbar__interleave_requesters": False}), *both) == (200 + 50) * NS
@@ -166,8 +168,8 @@ def test_an_sm_that_finds_another_at_a_slice_leaves_it_every_other_turn():
     assert of_two_sms(machine(**three), *both, [store(0)]) == (240 + 50) * NS
 
 
-def test_replies_of_one_slice_to_two_sms_take_turns_there():
-    """One SM's line comes from device memory at 151 and leaves in the slot from 120 on. The other SM's, asked for at
+def test_replies_of_one_slice_to_two_sms_serialize():
+    """One SM's line comes from device memory at 151 and leaves in the slot from 120 on. The other SM's, requested at
     102, is at the slice at 152: alone it leaves then; now that slot is taken, and the next one begins at 160."""
     slow = machine(**{**QUEUES, "sm__count": 2, "sm__blocks": 1, "l2__bandwidth": SLOW, "l2__slices": 1})
     hit = [store(0), load(0, critical_path_cycles=101)]
@@ -176,8 +178,10 @@ def test_replies_of_one_slice_to_two_sms_take_turns_there():
 
 
 def test_random_requests_of_80_queues_reach_what_karol_hluchyj_and_morgan_derive():
-    """IEEE Trans. Communications 35 (1987): an output's share u solves 80 / 64 = u + u^2 / (2 - 2 u); u = 0.649. Of two
-    runs the longer less the shorter, so that their ends don't count."""
+    """IEEE Trans. Communications 35 (1987): the utilization of an output solves 80 / 64 = u + u^2 / (2 - 2 u): 0.649.
+
+    The time is that of the longer of two runs less that of the shorter, without their ends.
+    """
     wide = machine(
         crossbar__input_queued=True, sm__count=80, sm__blocks=1, l1__mshrs=512, l2__slices=64, dram__channels=64,
         l2__size="32 MiB", l2__ways=32,
@@ -190,5 +194,5 @@ def test_random_requests_of_80_queues_reach_what_karol_hluchyj_and_morgan_derive
         return int(count["now_ps"])
 
     requests = 80 * 40 * 32
-    share = requests / 64 / ((duration(60) - duration(20)) / NS)
-    assert share == pytest.approx(0.649, rel=0.03)
+    load_fraction = requests / 64 / ((duration(60) - duration(20)) / NS)
+    assert load_fraction == pytest.approx(0.649, rel=0.03)

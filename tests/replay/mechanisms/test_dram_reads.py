@@ -20,10 +20,10 @@ def one_bank(**timing):
 @pytest.mark.parametrize("rcd_ns", [10, 30])
 def test_a_closed_bank_is_activated_first(rcd_ns):
     """The load-to-use latency contains the activation; an open row does without."""
-    chosen = one_bank(tRCD=rcd_ns)
-    assert time_of(chosen, [load(0)]) == (1 + 200) * NS
-    assert time_of(chosen, [load(0), load((0, 2))]) == (201 + 200 - rcd_ns) * NS
-    assert time_of(chosen, [load(0), load(7)]) == (201 + 200 - rcd_ns) * NS
+    config = one_bank(tRCD=rcd_ns)
+    assert time_of(config, [load(0)]) == (1 + 200) * NS
+    assert time_of(config, [load(0), load((0, 2))]) == (201 + 200 - rcd_ns) * NS
+    assert time_of(config, [load(0), load(7)]) == (201 + 200 - rcd_ns) * NS
 
 
 @pytest.mark.parametrize("rp_ns", [10, 25])
@@ -46,16 +46,16 @@ def test_a_precharge_comes_trtp_after_the_read(rtp_ns, waits_ns):
 @pytest.mark.parametrize("ccd_ns", [2, 4, 10])
 def test_columns_of_a_bank_follow_each_other_at_tccd_l(ccd_ns):
     """Sectors of one request, and two requests to a row, the second of which comes a cycle later."""
-    chosen = one_bank(tCCD_L=ccd_ns)
-    assert time_of(chosen, [load((0, 3))]) == (201 + ccd_ns + 1) * NS
-    assert time_of(chosen, [load(0, 1)]) == (201 + ccd_ns) * NS
+    config = one_bank(tCCD_L=ccd_ns)
+    assert time_of(config, [load((0, 3))]) == (201 + ccd_ns + 1) * NS
+    assert time_of(config, [load(0, 1)]) == (201 + ccd_ns) * NS
 
 
 def test_bursts_of_other_banks_follow_each_other_on_the_bus():
     """Requests at 90 and 91, data from 110 and 111: the bus is free again at 112."""
-    chosen = machine(**FOUR_BANKS, dram__timing__tRRD_S="1 ns", dram__timing__tFAW="4 ns")
-    assert time_of(chosen, [load(0)]) == 201 * NS
-    assert time_of(chosen, [load(0, 1)]) == (201 + 2) * NS
+    config = machine(**FOUR_BANKS, dram__timing__tRRD_S="1 ns", dram__timing__tFAW="4 ns")
+    assert time_of(config, [load(0)]) == 201 * NS
+    assert time_of(config, [load(0, 1)]) == (201 + 2) * NS
 
 
 REFRESH = {"dram__timing__tREFI": "1 us", "dram__timing__tRFC": "200 ns"}
@@ -63,23 +63,23 @@ REFRESH = {"dram__timing__tREFI": "1 us", "dram__timing__tRFC": "200 ns"}
 
 def test_a_refresh_takes_the_bus():
     """From 1000 to 1200. A load that issues at 890 has its data at 999, one that issues at 891 would at 1000."""
-    chosen = machine(**ONE_BANK, **REFRESH)
-    assert time_of(chosen, [load(0, critical_path_cycles=890)]) == (890 + 200) * NS
-    assert time_of(chosen, [load(0, critical_path_cycles=891)]) == (1202 + 89) * NS
+    config = machine(**ONE_BANK, **REFRESH)
+    assert time_of(config, [load(0, critical_path_cycles=890)]) == (890 + 200) * NS
+    assert time_of(config, [load(0, critical_path_cycles=891)]) == (1202 + 89) * NS
     assert time_of(one_bank(), [load(0, critical_path_cycles=891)]) == (891 + 200) * NS
 
 
 def test_a_refresh_closes_rows():
     """A row opened at 90 is closed at 1000 and can be opened from 1200 on."""
-    chosen = machine(**ONE_BANK, **REFRESH)
+    config = machine(**ONE_BANK, **REFRESH)
     first = load(0, use_distance=0)
-    assert time_of(chosen, [first, load((0, 2), critical_path_cycles=700)]) == (701 + 190) * NS
-    assert time_of(chosen, [first, load((0, 2), critical_path_cycles=1400)]) == (1401 + 200) * NS
-    assert time_of(chosen, [first, load((0, 2), critical_path_cycles=1010)]) == (1222 + 89) * NS
+    assert time_of(config, [first, load((0, 2), critical_path_cycles=700)]) == (701 + 190) * NS
+    assert time_of(config, [first, load((0, 2), critical_path_cycles=1400)]) == (1401 + 200) * NS
+    assert time_of(config, [first, load((0, 2), critical_path_cycles=1010)]) == (1222 + 89) * NS
 
 
 def test_a_request_joins_a_row_that_the_bank_has_scheduled_but_not_left():
-    """Row 0 is open. Rows 1 and 2 are wanted at 390 and 391: opened at 400 and 430. A request for row 1 at 392 reads
+    """Row 0 is open. Rows 1 and 2 are requested at 390 and 391: opened at 400 and 430. A request for row 1 at 392 reads
     behind the first one, which has the bus until 422, before row 2 is opened.
     """
     ops = [load(0, use_distance=0), load(8, 16, critical_path_cycles=300, use_distance=0), load(9), store(1)]
@@ -87,28 +87,28 @@ def test_a_request_joins_a_row_that_the_bank_has_scheduled_but_not_left():
 
 
 def test_a_request_joins_a_row_no_sooner_than_the_row_is_open():
-    """Rows 0, 1 and 0 of a closed bank, wanted at 90, 91 and 92: row 0 is open at 100, its data follow."""
+    """Rows 0, 1 and 0 of a closed bank, requested at 90, 91 and 92: row 0 is open at 100, its data follow."""
     ops = [load(0, use_distance=0), load(8, use_distance=0), load((0, 2), use_distance=0)]
     only = [load(0, use_distance=0), load(8, use_distance=0)]
-    chosen = one_bank(tRAS=100)
-    count = run(chosen, ops)
-    assert count["load_ps"] - run(chosen, only)["load_ps"] == (114 + 89 - 3) * NS
+    config = one_bank(tRAS=100)
+    count = run(config, ops)
+    assert count["load_ps"] - run(config, only)["load_ps"] == (114 + 89 - 3) * NS
 
 
 @pytest.mark.parametrize(("chain_ns", "open_ns"), [(1010, 1200), (1110, 1200), (1111, 1200), (1112, 1201)])
 def test_a_closed_bank_is_not_activated_during_a_refresh(chain_ns, open_ns):
-    """Nor where the bus alone limits activations, so that they have no calendar."""
-    chosen = machine(**ONE_BANK, **REFRESH, dram__timing__tRRD_S="1 ns", dram__timing__tFAW="4 ns")
-    assert time_of(chosen, [load(0, critical_path_cycles=chain_ns)]) == (open_ns + 22 + 89) * NS
+    """Nor where the bus alone limits activations, so that they have no reservation table."""
+    config = machine(**ONE_BANK, **REFRESH, dram__timing__tRRD_S="1 ns", dram__timing__tFAW="4 ns")
+    assert time_of(config, [load(0, critical_path_cycles=chain_ns)]) == (open_ns + 22 + 89) * NS
 
 
 @pytest.mark.parametrize(("entry", "begins_ns"), [(0, 1000), (1, 250), (3, 750)])
 def test_single_banks_refresh_one_after_the_other(entry, begins_ns):
     """Bank n of four at n x 250 and every 1000 from there on, for 200; whoever comes before that is served."""
     single = {"dram__refresh": "single_bank", "dram__timing__tRFCSB": "200 ns"}
-    chosen = machine(**FOUR_BANKS, **REFRESH, **single)
+    config = machine(**FOUR_BANKS, **REFRESH, **single)
     at = begins_ns - 89  # issued then, it is at the channel when its bank's refresh begins
-    assert time_of(chosen, [load(entry, critical_path_cycles=at - 1)]) == (at - 1 + 200) * NS
-    assert time_of(chosen, [load(entry, critical_path_cycles=at)]) == (begins_ns + 200 + 22 + 89) * NS
+    assert time_of(config, [load(entry, critical_path_cycles=at - 1)]) == (at - 1 + 200) * NS
+    assert time_of(config, [load(entry, critical_path_cycles=at)]) == (begins_ns + 200 + 22 + 89) * NS
     other = (entry + 2) % 4
-    assert time_of(chosen, [load(other, critical_path_cycles=at)]) == (at + 200) * NS
+    assert time_of(config, [load(other, critical_path_cycles=at)]) == (at + 200) * NS

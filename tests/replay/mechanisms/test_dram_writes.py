@@ -24,13 +24,13 @@ WRITES = {
 REGIONS = [(0, 64, 0, 4), (64, 128, 2, 4)]
 
 
-def channel(marks=None, **timing):
+def channel(watermarks=None, **timing):
     return machine(
-        **{**WRITES, **(marks or {}), **{f"dram__timing__{name}": f"{ns} ns" for name, ns in timing.items()}}
+        **{**WRITES, **(watermarks or {}), **{f"dram__timing__{name}": f"{ns} ns" for name, ns in timing.items()}}
     )
 
 
-def end_ns(chosen, *then, dirty=1):
+def end_ns(config, *then, dirty=1):
     """When the last of some loads is back: operations at their slice at (ns, op), after lines that fill the L2."""
     ops = [store((0, dirty)), store(1), store(8), load(*range(64, 93), use_distance=0)]
     at_ns = len(ops)
@@ -38,7 +38,7 @@ def end_ns(chosen, *then, dirty=1):
         op[0].update(critical_path_cycles=slice_ns - 50 - at_ns, use_distance=0)
         ops.append(op)
         at_ns = slice_ns - 50
-    return time_of(chosen, ops, regions=REGIONS) / NS
+    return time_of(config, ops, regions=REGIONS) / NS
 
 
 def evict(slice_ns=351):
@@ -56,8 +56,8 @@ def test_a_read_comes_twtr_after_the_write(wtr_ns):
 
 
 def test_before_a_write_the_bus_is_free_for_reads():
-    """The row is open at 401 for a read that comes behind the write, and its data would be from 411 on, where the bus
-    turns."""
+    """The row is open at 401 for a read that comes behind the write, and its data would be from 411 on, during the
+    bus turnaround."""
     assert end_ns(channel(), (350, load((1, 2))), evict(400)) == 350 + 39 + 20 + 2 + 89
 
 
@@ -126,6 +126,6 @@ def test_drains_that_hold_up_reads_wait_for_the_high_mark():
 
 @pytest.mark.parametrize(("timing", "apart_ns"), [({"tRRD_S": 40, "tFAW": 16}, 40), ({"tRRD_S": 4, "tFAW": 160}, 40)])
 def test_rows_are_activated_at_a_rate(timing, apart_ns):
-    """Two banks' rows, wanted at 90 and 91."""
+    """Rows of two banks, requested at 90 and 91."""
     four = {"dram__banks": 4, "dram__bank_groups": 4}
     assert time_of(channel(four, **timing), [load(0, 1)]) == (90 + apart_ns + 20 + 2 + 89) * NS

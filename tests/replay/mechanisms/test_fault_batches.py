@@ -1,4 +1,4 @@
-"""Unified Memory by block: what a batch brings, when those who wait go on, and who has to fault again."""
+"""Batched fault service of Unified Memory: pages of a batch, resumption of its warps, and repeated faults."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HOST = {"um__initial_location": "host", "um__serialize_transfers": True, "um__ca
 
 
 def machine(service="batched", **overrides):
-    """Nothing is prefetched and all sixteen pages fit, unless overridden."""
+    """Return a machine without prefetching on which all sixteen pages fit, unless overridden."""
     return tiny_machine(
         **{
             "um__va_block_size": "64 KiB",
@@ -34,17 +34,17 @@ def machine(service="batched", **overrides):
 
 
 def load(*entries):
-    """A load of a line each, in one instruction."""
+    """Return one load instruction of these lines."""
     return 0, [(entry, 1, 0) for entry in entries]
 
 
 def run(warps, service="batched", **overrides):
-    """Counters of warps of these instructions, one to a thread block."""
+    """Return the counters of warps of these instructions, one per thread block."""
     return run_warps(machine(service, **overrides), warps, "unified-memory", regions=REGIONS)[0]
 
 
 def pages(count):
-    """Faults, pages that came, pages that left."""
+    """Return the faults, the migrated pages and the evicted pages."""
     scheme = count["scheme"]
     moved = (scheme[f"link.migration_{way}_bytes"] // BYTES for way in ("in", "out"))
     return scheme["um.page_faults"], *moved
@@ -65,7 +65,7 @@ def test_a_lone_fault_takes_its_latency_and_the_page(latency):
 
 
 @pytest.mark.parametrize("service", ["immediate", "batched"])
-def test_all_go_on_when_the_batch_ends(service):
+def test_warps_resume_when_the_batch_ends(service):
     """Pages 1 and 2 are of the second batch. A load behind page 1, which comes first, ends the run only by block."""
     first, last = [load(PAGE)], [load(2 * PAGE)]
     without, longer = (run([[load(0)], ops, last], service)["now_ps"] for ops in (first, [*first, load(7)]))
@@ -77,46 +77,46 @@ def test_all_go_on_when_the_batch_ends(service):
     assert one_load > 200_000
 
 
-@pytest.mark.parametrize(("service", "found"), [("immediate", (5, 5, 4)), ("batched", (7, 4, 3))])
-def test_a_page_comes_once_per_batch_and_those_who_lost_it_fault_again(service, found):
-    """Room for a page; after page 0, warps want 1, 2, 1, 2. By block 1 comes, then 2, then 1 for its two warps."""
-    wanted = [1, 2, 1, 2]
-    warps = [[load(0)], *([load(page * PAGE + 32 * n)] for n, page in enumerate(wanted))]
-    assert pages(run(warps, service, um__capacity="64 KiB")) == found
+@pytest.mark.parametrize(("service", "expected"), [("immediate", (5, 5, 4)), ("batched", (7, 4, 3))])
+def test_a_page_migrates_once_per_batch_and_an_evicted_one_faults_again(service, expected):
+    """One page fits. After page 0, warps need 1, 2, 1, 2; batched service migrates 1, 2, then 1 for its two warps."""
+    needed_pages = [1, 2, 1, 2]
+    warps = [[load(0)], *([load(page * PAGE + 32 * n)] for n, page in enumerate(needed_pages))]
+    assert pages(run(warps, service, um__capacity="64 KiB")) == expected
 
 
 @pytest.mark.parametrize(("faulted", "added"), [((4,), 0), ((4, 5), 0), ((4, 6), 0), ((4, 5, 6), 1), ((4, 6, 7), 1)])
-def test_the_tree_sees_what_faulted_together(faulted, added):
+def test_prefetch_tree_counts_pending_faults_of_the_batch(faulted, added):
     """Blocks of four pages: three that fault in one batch bring the fourth; what the tree adds does not add more."""
     warps = [[load(0)], *([load(page * PAGE)] for page in faulted)]
     count = run(warps, um__va_block_size="256 KiB", um__eviction_granularity="256 KiB")
     assert count["scheme"]["um.pages_prefetched"] == added
 
 
-def test_blocks_are_served_in_the_order_of_addresses():
-    """Room for a page: 3 faults twice, then 1; 3 stays nevertheless, and only the warp that wants 1 faults again."""
-    wanted = [3 * PAGE, 3 * PAGE + 32, PAGE]
-    found = pages(run([[load(0)], *([load(entry)] for entry in wanted)], um__capacity="64 KiB"))
-    assert found == (1 + 3 + 1, 4, 3)
+def test_va_blocks_are_serviced_in_address_order():
+    """One page fits: 3 faults twice, then 1; 3 stays nevertheless, and only the warp that needs 1 faults again."""
+    entries = [3 * PAGE, 3 * PAGE + 32, PAGE]
+    counts = pages(run([[load(0)], *([load(entry)] for entry in entries)], um__capacity="64 KiB"))
+    assert counts == (1 + 3 + 1, 4, 3)
 
 
 @pytest.mark.parametrize(("most", "expected"), [(1, 4), (2, 3), (3, 2)])
-def test_a_batch_is_full_by_places_of_4_kib(most, expected):
-    """Behind the first batch: two places of page 1, and page 2."""
+def test_a_batch_is_full_by_fault_blocks_of_4_kib(most, expected):
+    """After the first batch: two fault blocks of page 1, and page 2."""
     warps = [[load(0)], [load(PAGE)], [load(PAGE + 32)], [load(2 * PAGE)]]
     limits = {"um__max_batch_faults": most}
-    found = batches(run(warps, **limits), machine(**limits))
-    assert found == (expected if most > 1 else 3)  # full with page 1, so that its other place needs no more
+    n_batches = batches(run(warps, **limits), machine(**limits))
+    assert n_batches == (expected if most > 1 else 3)  # full with page 1, so that its other fault block needs no more
 
 
 @pytest.mark.parametrize(("lines", "faults"), [((0, 31), 1), ((0, 32), 2), ((31, 32, 33), 2)])
-def test_a_warp_faults_once_per_place(lines, faults):
+def test_a_warp_faults_once_per_fault_block(lines, faults):
     count = run([[load(0)], [load(*(PAGE + line for line in lines))]])
     assert pages(count) == (1 + faults, 2, 0)
 
 
-def test_pages_that_nothing_has_written_are_not_moved():
-    """Room for a page: 0 and 1 are new, then 0 comes back with what it left with."""
+def test_untouched_pages_are_not_transferred():
+    """One page fits: 0 and 1 are untouched, then 0 returns with its data."""
     ops = [[load(0), load(PAGE), load(1)]]
     count = run(ops, um__capacity="64 KiB", um__zero_fill_untouched=True)
     assert pages(count)[1:] == (1, 2)
@@ -147,7 +147,7 @@ def test_a_copy_writes_pages(service, tmp_path):
     assert (counters["link.migration_in_bytes"], counters["um.page_faults"]) == (BYTES, 2)
 
 
-def test_frames_hold_a_block():
+def test_eviction_blocks_contain_a_va_block():
     with pytest.raises(buddysim.BuddysimError, match="eviction_granularity"):
         machine(um__va_block_size="256 KiB")
 
@@ -158,24 +158,25 @@ def test_frames_hold_a_block():
         min_size=1,
         max_size=8,
     ),
-    room=st.integers(1, 8),
-    frame=st.sampled_from([1, 4]),
+    capacity_blocks=st.integers(1, 8),
+    pages_per_block=st.sampled_from([1, 4]),
     blocks=st.sampled_from([1, 2, 4]),
     most=st.sampled_from([1, 3, 256]),
 )
 @settings(deadline=None, max_examples=60)
-def test_what_came_left_or_is_there(warps, room, frame, blocks, most):
-    """A law: pages that came are those that left and at most what fits; nobody waits for ever."""
+def test_migrated_pages_are_evicted_or_resident(warps, capacity_blocks, pages_per_block, blocks, most):
+    """Migrated pages are evicted, or resident and fit; no warp waits for ever."""
     keys = {
-        "um__capacity": f"{64 * frame * room} KiB", "um__eviction_granularity": f"{64 * frame if frame > 1 else 0} KiB",
-        "um__va_block_size": f"{64 * min(blocks, frame)} KiB", "um__max_batch_faults": most,
+        "um__capacity": f"{64 * pages_per_block * capacity_blocks} KiB",
+        "um__eviction_granularity": f"{64 * pages_per_block if pages_per_block > 1 else 0} KiB",
+        "um__va_block_size": f"{64 * min(blocks, pages_per_block)} KiB", "um__max_batch_faults": most,
     }  # fmt: skip
     count = run([[load(*dict.fromkeys(lines)) for lines in ops] for ops in warps], **keys)
     scheme = count["scheme"]
-    came = scheme["link.migration_in_bytes"] // BYTES
-    left = scheme["link.migration_out_bytes"] // BYTES
-    touched = {entry // PAGE for ops in warps for lines in ops for entry in lines}
-    assert left == scheme["um.pages_evicted"]
-    assert 1 <= came - left <= room * frame
-    assert came >= len(touched)
-    assert came <= scheme["um.page_faults"] + scheme["um.pages_prefetched"]
+    migrated = scheme["link.migration_in_bytes"] // BYTES
+    evicted = scheme["link.migration_out_bytes"] // BYTES
+    accessed = {entry // PAGE for ops in warps for lines in ops for entry in lines}
+    assert evicted == scheme["um.pages_evicted"]
+    assert 1 <= migrated - evicted <= capacity_blocks * pages_per_block
+    assert migrated >= len(accessed)
+    assert migrated <= scheme["um.page_faults"] + scheme["um.pages_prefetched"]

@@ -55,17 +55,17 @@ def test_a_merged_access_waits_for_the_sector_that_is_on_its_way():
     assert (count["l1_mshr_merges"], count["l1_hits"], count["l2_read_misses"]) == (1, 0, 1)
 
 
-@pytest.mark.parametrize(("asked_ns", "used_ns"), [(181, 201), (182, 202), (200, 220), (201, 221)])
-def test_a_hit_takes_its_latency_and_a_merged_access_at_least_that(asked_ns, used_ns):
+@pytest.mark.parametrize(("request_ns", "used_ns"), [(181, 201), (182, 202), (200, 220), (201, 221)])
+def test_a_hit_takes_its_latency_and_an_mshr_merge_waits_for_the_fill(request_ns, used_ns):
     """The sector is there at 201."""
     assert (
-        time_of(M, [load(0, use_distance=0)], [load(0, critical_path_cycles=asked_ns), store(1)])
+        time_of(M, [load(0, use_distance=0)], [load(0, critical_path_cycles=request_ns), store(1)])
         == (used_ns + 100) * NS
     )
 
 
 def test_a_line_has_one_arrival_time():
-    """Sector 1 is asked for at 101 and arrives at 301; sector 0, on its way since 1, waits for it too, if asked for at
+    """Sector 1 is requested at 101 and arrives at 301; sector 0, in flight since 1, waits for it, too, if requested at
     102."""
     ops = [load((0, 1), use_distance=0), load((0, 2), critical_path_cycles=100, use_distance=0), load((0, 1)), store(1)]
     assert time_of(M, ops) == (301 + 100) * NS
@@ -85,7 +85,7 @@ def test_of_the_next_two_mshrs_of_the_ring_the_one_that_comes_free_first_is_take
 
 
 def test_what_is_behind_a_blocked_access_waits_too():
-    """The second warp's load waits for an MSHR until 201; the third's, of a sector on its way, looks it up at 202: a
+    """The second warp's load waits for an MSHR until 201; the third's, of a sector in flight, looks it up at 202: a
     hit."""
     warps = [load(0)], [load(1)], [load(0), store(2, critical_path_cycles=300)]
     assert time_of(machine(l1__mshrs=1), *warps) == (222 + 299 + 100) * NS
@@ -118,7 +118,7 @@ def test_atomics_and_bypassing_loads_go_to_the_l2():
 
 
 def test_the_least_recently_used_line_leaves():
-    """Eight ways: 0 to 7, 0 again, then 8 in the place of 1."""
+    """Eight ways: 0 to 7, 0 again, then 8 replaces 1."""
     ops = [*[load(entry) for entry in range(8)], load(0), load(8)]
     assert run(M, [*ops, load(0)])["l1_hits"] == 2
     before = time_of(M, ops)
@@ -177,17 +177,17 @@ def test_lines_in_tag_banks_of_their_own_enter_together(lines, cycles):
     assert time_of(banked, [store(*lines), store(9)]) == (cycles + 1 + 100) * NS
 
 
-@pytest.mark.parametrize(("line", "turn"), [(1, 0), (6, 0), (10, 2), (15, 2)])
-def test_a_line_enters_in_the_turn_of_its_bank(line, turn):
+@pytest.mark.parametrize(("line", "cycle"), [(1, 0), (6, 0), (10, 2), (15, 2)])
+def test_lines_of_one_tag_bank_enter_one_after_the_other(line, cycle):
     """At 401 the load finds lines 0 and 5, both in bank 0, and misses the last one."""
     banked = machine(l1__bank_conflicts="tag_and_data")
-    assert time_of(banked, [load(0), load(5), load(0, 5, line)]) == (401 + turn + 200) * NS
+    assert time_of(banked, [load(0), load(5), load(0, 5, line)]) == (401 + cycle + 200) * NS
 
 
 @pytest.mark.parametrize(
     ("lines", "code", "cycles"),
     [
-        (((0, 1),), 0, 1),  # nothing said: a sector takes one
+        (((0, 1),), 0, 1),  # nothing flags: a sector takes one
         (((0, 15), (1, 15)), 0, 2),  # eight sectors take two: 256 B
         (((0, 15), (1, 15), (2, 1)), 0, 3),
         (((0, 15), (1, 15)), 31, 1),  # a word in two: one of a bank each
@@ -196,20 +196,22 @@ def test_a_line_enters_in_the_turn_of_its_bank(line, turn):
         (((0, 1), (5, 1)), 0, 2),  # the tags take longer
     ],
 )
-def test_words_of_a_bank_pass_one_after_the_other(lines, code, cycles):
+def test_words_of_one_data_bank_serialize(lines, code, cycles):
     banked = machine(
         l1__bank_conflicts="tag_and_data", crossbar__request_bandwidth="1024 GB/s", l2__bandwidth="1024 GB/s"
     )
-    said = FLAG_TIMED | code << BANK_WORDS_SHIFT
-    assert time_of(banked, [store(*lines, flags=said), store(9)]) == (cycles + 1 + 100) * NS
+    flags = FLAG_TIMED | code << BANK_WORDS_SHIFT
+    assert time_of(banked, [store(*lines, flags=flags), store(9)]) == (cycles + 1 + 100) * NS
 
 
 @pytest.mark.parametrize("code", [0, 1, 6, 31])
 def test_a_hit_has_arrived_with_its_last_words(code):
     """The hit at 201 has its first words at 221, and its others in the cycles after that."""
-    said = FLAG_TIMED | code << BANK_WORDS_SHIFT
-    assert time_of(machine(l1__bank_conflicts="tag_and_data"), [load(0), load(0, flags=said)]) == (201 + 20 + code) * NS
-    assert time_of(machine(), [load(0), load(0, flags=said)]) == (201 + 20) * NS
+    flags = FLAG_TIMED | code << BANK_WORDS_SHIFT
+    assert (
+        time_of(machine(l1__bank_conflicts="tag_and_data"), [load(0), load(0, flags=flags)]) == (201 + 20 + code) * NS
+    )
+    assert time_of(machine(), [load(0), load(0, flags=flags)]) == (201 + 20) * NS
 
 
 def test_words_of_loads_past_the_l1_keep_its_port_alone():
@@ -219,28 +221,28 @@ def test_words_of_loads_past_the_l1_keep_its_port_alone():
     assert time_of(banked, [load(0, flags=past, use_distance=0), load(1, critical_path_cycles=1)]) == (1 + 7 + 200) * NS
 
 
-def test_words_of_atomics_are_not_known():
+def test_atomics_have_no_data_bank_cycles():
     """The bits are atomic_conflicts of threads there."""
     banked = machine(l1__bank_conflicts="tag_and_data")
-    met = FLAG_TIMED | 6 << BANK_WORDS_SHIFT
-    assert time_of(banked, [atomic(0, flags=met, use_distance=0), load(1)]) == (2 + 200) * NS
+    flags = FLAG_TIMED | 6 << BANK_WORDS_SHIFT
+    assert time_of(banked, [atomic(0, flags=flags, use_distance=0), load(1)]) == (2 + 200) * NS
 
 
 @pytest.mark.parametrize(("merges", "used_ns"), [(0, 201), (1, 221), (2, 201)])
-def test_no_more_than_so_many_accesses_wait_for_a_line(merges, used_ns):
+def test_mshr_merges_of_a_line_are_limited(merges, used_ns):
     """The second warp's load merges; with one merge a line the third's waits until 201 and is a hit then."""
     few = machine(l1__max_mshr_merges=merges)
     assert time_of(few, [load(0)], [load(0)], [load(0), store(1)]) == (used_ns + 100) * NS
 
 
-def test_a_full_line_blocks_the_l1():
+def test_a_line_at_its_merge_limit_blocks_the_l1():
     """The fourth warp's load of another line enters behind the third's, at 202."""
     warps = [load(0)], [load(0)], [load(0)], [load(5)]
     assert time_of(machine(l1__max_mshr_merges=1), *warps) == (202 + 200) * NS
     assert time_of(machine(l1__max_mshr_merges=2), *warps) == (4 + 200) * NS
 
 
-def test_merges_are_counted_anew_when_all_have_arrived():
+def test_mshr_merges_are_counted_anew_when_all_have_arrived():
     few = machine(l1__max_mshr_merges=1)
     ops = [load((0, 1)), load((0, 3), critical_path_cycles=300), load((0, 2), use_distance=0), store(1)]
     assert time_of(few, [load((0, 1))], ops) == time_of(machine(), [load((0, 1))], ops)

@@ -1,4 +1,4 @@
-"""The L2: what waits for what (docs/model.md, L2)."""
+"""The L2: waits of hits, misses, stores and atomics (docs/model.md, L2)."""
 
 import pytest
 
@@ -9,16 +9,16 @@ M = machine()
 PAST_L1 = {"flags": FLAG_TIMED | FLAG_BYPASS_L1}
 
 
-def test_a_merged_access_waits_for_the_sector_that_is_on_its_way():
-    """A sector asked for at 1 is at the slice at 151; asked for again at 2, past the L1, it is there no earlier."""
+def test_an_mshr_merge_waits_for_the_sector_in_flight():
+    """A sector requested at 1 is at the slice at 151; requested again at 2, past the L1, it is there no earlier."""
     count = run(M, [load(0, use_distance=0), load(0, **PAST_L1), store(1)])
     assert count["now_ps"] == (201 + 100) * NS
     assert (count["l2_read_mshr_merges"], count["l2_read_hits"], count["l2_read_misses"]) == (1, 0, 1)
 
 
 def test_a_line_has_one_arrival_time():
-    """Sector 0 would be at the slice at 151. At 150 sector 1 is asked for, which comes at 250, and both come then; so
-    who asks for sector 0 at 151 waits. At 151 sector 0 is there, and stays so."""
+    """Sector 0 would be at the slice at 151. At 150 sector 1 is requested, which arrives at 250, and both arrive then;
+    so a request for sector 0 at 151 waits. At 151 sector 0 is valid, and stays so."""
     for second_ns, arrival_ns in ((100, 300), (101, 202)):
         begin = [
             load((0, 1), use_distance=0, **PAST_L1),
@@ -28,7 +28,7 @@ def test_a_line_has_one_arrival_time():
         assert time_of(M, ops) == (arrival_ns + 200 + 100) * NS
 
 
-def test_where_no_mshr_is_free_the_miss_waits():
+def test_a_miss_waits_for_a_free_mshr():
     assert time_of(machine(l2__mshrs=1), [load(0, 1)]) == (201 + 100) * NS
     assert time_of(machine(l2__mshrs=2), [load(0, 1)]) == (2 + 200) * NS
 
@@ -53,7 +53,7 @@ def test_a_partial_store_leaves_a_valid_sector_valid():
     assert time_of(M, [load(0), store((0, 1, 0)), load(0, critical_path_cycles=300, **PAST_L1)]) == (501 + 100) * NS
 
 
-def test_stores_wait_for_nothing_that_is_on_its_way():
+def test_stores_do_not_wait_for_fills():
     assert time_of(M, [load(0, use_distance=0), store(0), store(1, critical_path_cycles=150)]) == (152 + 100) * NS
 
 
@@ -62,15 +62,15 @@ def test_an_atomic_fetches_its_sectors_and_leaves_them_dirty():
     assert (count["now_ps"], count["dirty_left"]) == ((201 + 2 + 1) * NS, 2)
 
 
-def test_atomics_take_turns_at_their_slice():
-    """A sector each 40 ns. All are at the slice at 151: the second atomic's turn comes 40 ns after the bucket's
-    start, the third's 80.
+def test_atomics_serialize_at_their_slice():
+    """One sector per 40 ns. All are at the slice at 151: the second atomic starts 40 ns after the bucket's start, the
+    third 80 ns after it.
     """
     slow = machine(l2__atomic_interval="40 ns")
     bucket = 151 * NS // BUCKET * BUCKET
     ends = [time_of(slow, [atomic(0, use_distance=0)] * n) for n in (1, 2, 3)]
     assert ends == [201 * NS, bucket + (40 + 50) * NS, bucket + (80 + 50) * NS]
-    assert time_of(slow, [atomic((0, 3))]) == 204 * NS  # alone, it waits for nobody
+    assert time_of(slow, [atomic((0, 3))]) == 204 * NS  # alone, it does not wait
 
 
 def test_loads_do_not_wait_for_atomics():
@@ -108,7 +108,7 @@ def test_a_miss_fetches_the_other_half_of_its_pair():
     assert time_of(pairs, [first, other_pair]) - hit == (100 + 2) * NS
 
 
-def test_what_is_there_of_a_pair_is_not_fetched_again():
+def test_valid_sectors_of_a_pair_are_not_fetched_again():
     pairs = machine(l2__fetch_granularity="64 B")
     assert run(pairs, [store((0, 1)), load((0, 2), critical_path_cycles=300)])["fill_sectors"] == 1
     assert run(pairs, [load((0, 15))])["fill_sectors"] == 4
@@ -154,7 +154,7 @@ def test_atomics_clean_their_sets_too():
     assert run(few, [atomic(0, use_distance=0), atomic(1, use_distance=0)])["writeback_sectors"] == 1
 
 
-def test_a_store_waits_until_what_it_makes_leave_has_been_taken():
+def test_a_store_waits_until_its_write_backs_are_accepted():
     """A sector takes 1 us of the channel: the second line that leaves is taken 1 us after its bucket's start."""
     slow = machine(dram__pseudo_channel_bandwidth="32 MB/s", dram__load_to_use="1198 ns", l2__max_dirty="32 B")
     one = time_of(slow, [store(0), store(1)])
@@ -163,18 +163,18 @@ def test_a_store_waits_until_what_it_makes_leave_has_been_taken():
     assert time_of(slow, [store(0), store(1), store(2)]) == bucket + (1000 - 39 + 50) * NS
 
 
-@pytest.mark.parametrize(("atomic_conflicts", "turns"), [(0, 1), (1, 2), (2, 3), (31, 32)])
-def test_threads_of_an_atomic_that_meet_at_a_word_send_a_request_each(atomic_conflicts, turns):
+@pytest.mark.parametrize(("atomic_conflicts", "requests"), [(0, 1), (1, 2), (2, 3), (31, 32)])
+def test_conflicting_lanes_of_an_atomic_send_one_request_each(atomic_conflicts, requests):
     """All sectors are in the L2. A request enters the L1, and its slice, 1 ns after the one before."""
-    met = FLAG_TIMED | atomic_conflicts << ATOMIC_CONFLICTS_SHIFT
-    ops = [store((0, 15)), atomic(0, flags=met, critical_path_cycles=300)]
-    assert time_of(machine(sm__split_conflicting_atomics=True), ops) == (301 + turns - 1 + 100) * NS
+    flags = FLAG_TIMED | atomic_conflicts << ATOMIC_CONFLICTS_SHIFT
+    ops = [store((0, 15)), atomic(0, flags=flags, critical_path_cycles=300)]
+    assert time_of(machine(sm__split_conflicting_atomics=True), ops) == (301 + requests - 1 + 100) * NS
     assert time_of(machine(), ops) == (301 + 100) * NS
     count = run(machine(sm__split_conflicting_atomics=True), ops)
-    assert (count["load_sectors"], count["line_accesses"]) == (turns, 1 + turns)
+    assert (count["load_sectors"], count["line_accesses"]) == (requests, 1 + requests)
 
 
-def test_requests_of_threads_that_meet_go_round_the_lines_first_sectors():
+def test_requests_of_conflicting_lanes_alternate_between_the_lines():
     """Two lines of two sectors and three atomic_conflicts: seven sectors, five requests."""
     ops = [atomic((0, 6), (1, 12), flags=FLAG_TIMED | 3 << ATOMIC_CONFLICTS_SHIFT)]
     count = run(machine(sm__split_conflicting_atomics=True), ops)

@@ -21,8 +21,8 @@ def test_headers_take_the_link_s_time(packet, headers):
     assert time_of(with_headers, [load((0, 15))], scheme="pinned-host") == (1 + 300 + (3 + headers - 1) * 2 + 3) * NS
 
 
-def test_reads_share_the_link_s_bandwidth():
-    """32 B in 40 ns. Both reads come in the first bucket, at 51 and 52; the second has its turn 40 ns after the
+def test_reads_serialize_at_the_link():
+    """32 B in 40 ns. Both reads come in the first bucket, at 51 and 52; the second starts 40 ns after the
     bucket's start, which has passed, a third at 80, a fourth at 120."""
     slow = machine(link__bandwidth="0.8 GB/s")
     ends = [time_of(slow, [load(*range(n))], scheme="pinned-host") for n in (1, 2, 3, 4)]
@@ -47,7 +47,7 @@ def test_a_write_is_accepted_when_the_link_takes_it():
 
 
 def test_the_directions_are_independent():
-    """Two write-backs take the one direction for 320 ns; the read behind them, in the place of a clean line, has its
+    """Two write-backs take the one direction for 320 ns; the read after them, which replaces a clean line, has its
     own."""
     slow = machine(link__bandwidth="0.8 GB/s")
     fill_l2 = [store((0, 15)), store((1, 15)), load(2, use_distance=0), *[store(entry) for entry in range(3, 32)]]

@@ -1,22 +1,22 @@
 """What waits for metadata under `buddy` (docs/model.md, Compression).
 
-A metadata line of 32 B covers 64 entries; it comes 100 ns after it was asked for, as data do.
+A metadata line of 32 B covers 64 entries; it comes 100 ns after its request, as data do.
 """
 
 import pytest
 
 from tests.replay.mechanisms.hand import NS, load, machine, time_of
 
-TWO_KEPT = [(0, 256, 1, 2)]
+TWO_DEVICE_SECTORS = [(0, 256, 1, 2)]
 FITS, OVERFLOWS = 0x44, 0x77  # two sectors, four
 
 
-def buddy(chosen, ops, state, regions=TWO_KEPT):
-    return time_of(chosen, ops, scheme="buddy", regions=regions, state=state)
+def buddy(config, ops, state, regions=TWO_DEVICE_SECTORS):
+    return time_of(config, ops, scheme="buddy", regions=regions, state=state)
 
 
 def test_overlap_fetches_what_fits_with_its_metadata():
-    """Both asked for at 51, at the slice at 151; the second sector comes 2 ns later."""
+    """Both requested at 51, at the slice at 151; the second sector comes 2 ns later."""
     assert buddy(machine(), [load(0)], [FITS] * 256) == (1 + 200 + 2 + 10) * NS
     serial = machine(metadata_cache__speculative_fetch=False)
     assert buddy(serial, [load(0)], [FITS] * 256) == (1 + 100 + 200 + 2 + 10) * NS
@@ -25,8 +25,8 @@ def test_overlap_fetches_what_fits_with_its_metadata():
 @pytest.mark.parametrize("overlap", [True, False])
 def test_buddy_memory_is_fetched_when_the_metadata_are_known(overlap):
     """At 151, not at 51: two sectors over the link are at the slice 202 ns after that."""
-    chosen = machine(metadata_cache__speculative_fetch=overlap)
-    assert buddy(chosen, [load(0)], [OVERFLOWS] * 256) == (151 + 198 + 4 + 10 + 50) * NS
+    config = machine(metadata_cache__speculative_fetch=overlap)
+    assert buddy(config, [load(0)], [OVERFLOWS] * 256) == (151 + 198 + 4 + 10 + 50) * NS
 
 
 def test_a_metadata_line_on_its_way_is_not_known():
@@ -64,6 +64,6 @@ def test_a_1x_target_without_bypass_is_compressed_and_needs_metadata():
 
 
 def test_data_are_not_usable_before_their_metadata():
-    """A metadata line of 128 B comes at 157; the one sector kept, fetched on the guess that it is enough, at 151."""
+    """A metadata line of 128 B comes at 157; the speculative fetch of its one device sector ends at 151."""
     long_lines = machine(metadata_cache__line="128 B", metadata_cache__size="512 B")
     assert buddy(long_lines, [load(0)], [0x33] * 256, [(0, 256, 1, 1)]) == (157 + 10 + 50) * NS

@@ -1,11 +1,11 @@
-"""An L2 in partitions: whose lines are near, and what leaves copies (docs/model.md, L2).
+"""Partitioned L2: local and remote lines, and invalidation of replicas (docs/model.md, L2).
 
 Two slices are two partitions: entry 0 lies in the first, entry 1 in the second. There is one SM, which is of the first.
 A request to the second partition takes 40 ns longer, there and back.
 """
 
 from buddysim.trace import FLAG_BYPASS_L1, FLAG_TIMED
-from tests.reference.replay.hashes import place
+from tests.reference.replay.hashes import hash_index
 from tests.replay.bare import Launch, run_launches
 from tests.replay.mechanisms.hand import NS, atomic, grid, load, machine, run, store, time_of
 
@@ -20,7 +20,7 @@ M = machine(**TWO)
 PAST_L1 = {"flags": FLAG_TIMED | FLAG_BYPASS_L1}
 
 
-def test_the_far_partition_takes_longer():
+def test_remote_partition_takes_longer():
     assert time_of(M, [load(0)]) == 201 * NS
     assert time_of(M, [load(1)]) == (201 + 40) * NS
     assert time_of(M, [store(0)]) == 101 * NS
@@ -39,16 +39,16 @@ def test_the_home_has_it_too():
     assert time_of(M, [store((1, 2)), load(1), load((1, 2), **PAST_L1)]) == (242 + 140) * NS
 
 
-def test_who_asks_for_what_is_coming_waits_for_it():
-    """It is at the near slice at 191; asked for at 2, from there on with the first."""
+def test_a_load_waits_for_a_pending_replica():
+    """It is at the local slice at 191; requested at 2, from there on with the first."""
     count = run(M, [load(1, use_distance=0), load(1, **PAST_L1)])
     assert count["now_ps"] == 241 * NS
     assert (count["l2_read_mshr_merges"], count["l2_read_misses"]) == (1, 1)
 
 
-def test_a_store_takes_its_sectors_out_of_copies():
-    far = [load((1, 3)), store((1, 1)), load((1, 1), critical_path_cycles=300, **PAST_L1)]
-    assert time_of(M, far) == (244 + 300 + 140) * NS
+def test_a_store_invalidates_its_sectors_in_replicas():
+    remote = [load((1, 3)), store((1, 1)), load((1, 1), critical_path_cycles=300, **PAST_L1)]
+    assert time_of(M, remote) == (244 + 300 + 140) * NS
     other = [load((1, 3)), store((1, 1)), load((1, 2), critical_path_cycles=300, **PAST_L1)]
     assert time_of(M, other) == (244 + 300 + 100) * NS
 
@@ -66,15 +66,15 @@ def test_a_copy_needs_an_mshr_of_its_slice():
 
 
 def test_sms_of_the_second_half_are_of_the_second_partition():
-    chosen = machine(**TWO, sm__count=2)
+    config = machine(**TWO, sm__count=2)
     for second, ns in ((1, 201), (3, 241)):  # entry 3 lies in the first partition
-        assert run_launches(chosen, [Launch([grid([[load(0)]], [[load(second)]])])])[2] == [ns * NS]
+        assert run_launches(config, [Launch([grid([[load(0)]], [[load(second)]])])])[2] == [ns * NS]
 
 
-def test_copies_take_room_in_their_slice():
-    """A slice has 16 ways: with 15 copies the first line is still there."""
+def test_replicas_take_ways_of_their_slice():
+    """A slice has 16 ways: with 15 replicas the first line is still resident."""
     small = machine(**{**TWO, "l2__size": "4 KiB"}, l2__ways=16)
-    far = [entry for entry in range(64) if place(entry, 2) == 1]
-    for copies, ns in ((15, 100), (16, 200)):
-        ops = [load(0), *[load(entry) for entry in far[:copies]], load(0, **PAST_L1)]
-        assert time_of(small, ops) == (201 + copies * 240 + ns) * NS
+    remote = [entry for entry in range(64) if hash_index(entry, 2) == 1]
+    for replicas, ns in ((15, 100), (16, 200)):
+        ops = [load(0), *[load(entry) for entry in remote[:replicas]], load(0, **PAST_L1)]
+        assert time_of(small, ops) == (201 + replicas * 240 + ns) * NS

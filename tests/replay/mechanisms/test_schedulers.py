@@ -36,7 +36,7 @@ def test_round_robin_passes_over_the_warps_that_wait():
     assert time_of(machine(sm__policy="lrr"), *warps) == (6 + 200) * NS
 
 
-def test_warps_go_to_schedulers_in_turn():
+def test_warps_are_assigned_to_schedulers_round_robin():
     """Both schedulers issue at 1; the L1 takes four lines a cycle."""
     both = machine(sm__schedulers=2, l1__lines_per_cycle=4)
     assert time_of(both, [store(0)], [store(1)]) == 101 * NS + 250

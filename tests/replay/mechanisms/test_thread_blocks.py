@@ -10,12 +10,12 @@ from tests.replay.mechanisms.hand import NS, barrier, grid, load, machine, store
 M = machine()
 
 
-def ends(chosen, *launches):
-    return run_launches(chosen, launches)[2]
+def ends(config, *launches):
+    return run_launches(config, launches)[2]
 
 
 def test_a_barrier_waits_for_the_last_warp():
-    """The second warp reaches it at 51; the first goes on an instruction later."""
+    """The second warp arrives at 51; the first continues an instruction later."""
     assert time_of(M, [barrier(), store(0)], [store(1, critical_path_cycles=50), barrier()]) == (51 + 1 + 1 + 100) * NS
     slow = machine(sm__issue_interval="3 ns")
     assert (
@@ -23,7 +23,7 @@ def test_a_barrier_waits_for_the_last_warp():
     )
 
 
-def test_a_barrier_s_warps_go_on_after_its_latency():
+def test_warps_continue_after_the_barrier_latency():
     slow = machine(sm__barrier_latency="22 ns")
     assert (
         time_of(slow, [barrier(), store(0)], [store(1, critical_path_cycles=50), barrier()])
@@ -31,10 +31,10 @@ def test_a_barrier_s_warps_go_on_after_its_latency():
     )
 
 
-def test_barriers_of_an_sm_take_one_warp_after_the_other():
-    """The second warp comes at 51 and is taken until 61. Of two that come at 1 and 2 the second is taken until 21.
+def test_barrier_arrivals_of_an_sm_serialize():
+    """The second warp arrives at 51 and is counted at 61. Of two that arrive at 1 and 2 the second is counted at 21.
 
-    Those of another block, which come at 3 and 4, are taken until 41.
+    Those of another block, which arrive at 3 and 4, are counted at 41.
     """
     slow = machine(sm__barrier_arrival_interval="10 ns")
     assert (
@@ -46,7 +46,7 @@ def test_barriers_of_an_sm_take_one_warp_after_the_other():
     assert ends(both, Launch([blocks], warps=2)) == [(41 + 1 + 1 + 100) * NS]
 
 
-def test_a_barrier_takes_its_last_warp_whoever_opens_it():
+def test_barrier_release_waits_for_the_last_arrival():
     """The second warp ends at 150, when the barrier is still busy with the first one, until 201."""
     slow = machine(sm__barrier_arrival_interval="200 ns")
     assert time_of(slow, [barrier(), store(0)], [store(1, critical_path_cycles=50)]) == (201 + 1 + 1 + 100) * NS
@@ -83,7 +83,7 @@ def test_blocks_of_an_sm_start_one_after_the_other():
         ({"sm__shared_memory": "1023 B"}, {"shared": 512}),
     ],
 )
-def test_what_limits_the_blocks_of_an_sm(limit, launch):
+def test_resources_limit_the_blocks_of_an_sm(limit, launch):
     """The second block starts when the first one has ended, at 101; where there is one more of everything, at 1."""
     blocks = grid([[store(0)]], [[store(1)]])
     assert ends(machine(**limit), Launch([blocks], **launch)) == [(101 + 1 + 100) * NS]
@@ -94,60 +94,60 @@ def test_what_limits_the_blocks_of_an_sm(limit, launch):
 
 
 def test_a_warp_s_slot_is_free_when_it_ends_the_rest_when_its_block_ends():
-    """The first block's second warp ends at 102 and its first at 201: only then is there room."""
+    """The first block's second warp ends at 102 and its first at 201: only then do the resources suffice."""
     blocks = grid([[load(0)], [store(1)]], [[store(2)], [store(3)]])
     assert ends(machine(sm__blocks=1), Launch([blocks], warps=2)) == [(201 + 2 + 100) * NS]
 
 
-def test_blocks_go_to_the_sms_in_turn():
-    chosen = machine(sm__count=2, kernel__block_launch_interval="30 ns")
-    assert ends(chosen, Launch([grid(*[[[store(i)]] for i in range(3)])])) == [(30 + 1 + 100) * NS]
+def test_blocks_are_dispatched_to_sms_round_robin():
+    config = machine(sm__count=2, kernel__block_launch_interval="30 ns")
+    assert ends(config, Launch([grid(*[[[store(i)]] for i in range(3)])])) == [(30 + 1 + 100) * NS]
     one = Launch([grid([[store(0)]])])
-    assert ends(chosen, one, one) == [101 * NS, 101 * NS]  # the second kernel begins where the first one left off
-    assert ends(chosen, one, one, one) == [101 * NS, 101 * NS, 131 * NS]
+    assert ends(config, one, one) == [101 * NS, 101 * NS]  # the second kernel begins where the first one left off
+    assert ends(config, one, one, one) == [101 * NS, 101 * NS, 131 * NS]
 
 
-def test_room_goes_to_the_kernel_that_started_first():
+def test_free_resources_go_to_the_kernel_that_started_first():
     """An SM that holds one block; the first kernel has two."""
-    chosen = machine(sm__blocks=1)
+    config = machine(sm__blocks=1)
     first, second = Launch([grid([[store(0)]], [[store(1)]])]), Launch([grid([[store(2)]])], start_ps=50 * NS)
-    assert ends(chosen, first, second) == [202 * NS, 303 * NS]
-    assert ends(chosen, Launch(second.chunks), first) == [101 * NS, 303 * NS]
+    assert ends(config, first, second) == [202 * NS, 303 * NS]
+    assert ends(config, Launch(second.chunks), first) == [101 * NS, 303 * NS]
 
 
 @pytest.mark.parametrize("cut", [False, True])
-def test_room_that_appears_on_an_sm_does_not_move_the_turn(cut):
-    """The first kernel's third block follows its first on SM 0, at 150, though its chunk has to be asked for then. So
-    at 260 it is SM 0's turn, which starts blocks again at 300.
+def test_dispatch_to_a_freed_sm_does_not_move_the_round_robin(cut):
+    """The first kernel's third block follows its first on SM 0, at 150, though its chunk has to be requested then. So
+    at 260 dispatch continues at SM 0, which starts blocks again at 300.
     """
-    chosen = machine(sm__count=2, sm__blocks=1, kernel__block_launch_interval="150 ns")
+    config = machine(sm__count=2, sm__blocks=1, kernel__block_launch_interval="150 ns")
     blocks = [[[store(number)]] for number in range(3)]
     chunks = [grid(*blocks[:2]), grid(blocks[2])] if cut else [grid(*blocks)]
-    assert ends(chosen, Launch(chunks), Launch([grid([[store(3)]])], start_ps=260 * NS)) == [251 * NS, 401 * NS]
+    assert ends(config, Launch(chunks), Launch([grid([[store(3)]])], start_ps=260 * NS)) == [251 * NS, 401 * NS]
 
 
 @given(
     sizes=st.lists(st.integers(1, 6), min_size=2, max_size=3),
     cuts=st.lists(st.booleans(), min_size=18, max_size=18),
     starts=st.lists(st.integers(0, 300), min_size=3, max_size=3),
-    chains=st.lists(st.integers(1, 90), min_size=18, max_size=18),
+    latencies=st.lists(st.integers(1, 90), min_size=18, max_size=18),
     sms=st.integers(1, 4),
 )
 @settings(max_examples=60, deadline=None)
-def test_how_a_kernel_is_cut_into_chunks_changes_nothing(sizes, cuts, starts, chains, sms):
-    chosen = machine(sm__count=sms, sm__blocks=2)
+def test_chunks_of_a_kernel_do_not_change_results(sizes, cuts, starts, latencies, sms):
+    config = machine(sm__count=sms, sm__blocks=2)
     whole, cut = [], []
     for kernel, n_blocks in enumerate(sizes):
-        pieces = [[]]
+        chunks = [[]]
         for number in range(n_blocks):
             index = 6 * kernel + number
-            if cuts[index] and pieces[-1]:
-                pieces.append([])
-            pieces[-1].append([[load(index, critical_path_cycles=chains[index]), store(32 + index)]])
+            if cuts[index] and chunks[-1]:
+                chunks.append([])
+            chunks[-1].append([[load(index, critical_path_cycles=latencies[index]), store(32 + index)]])
         start = starts[kernel] * NS
-        whole.append(Launch([grid(*[block for piece in pieces for block in piece])], start_ps=start))
-        cut.append(Launch([grid(*piece) for piece in pieces], start_ps=start))
-    assert run_launches(chosen, whole) == run_launches(chosen, cut)
+        whole.append(Launch([grid(*[block for chunk in chunks for block in chunk])], start_ps=start))
+        cut.append(Launch([grid(*chunk) for chunk in chunks], start_ps=start))
+    assert run_launches(config, whole) == run_launches(config, cut)
 
 
 def test_warps_of_an_sm_start_one_after_the_other():
@@ -156,7 +156,7 @@ def test_warps_of_an_sm_start_one_after_the_other():
     assert ends(late, Launch([two], warps=2)) == [(3 * 30 + 1 + 1 + 100) * NS]
 
 
-def test_a_block_that_need_not_wait_for_its_stores_makes_room_at_once():
+def test_a_block_that_does_not_wait_for_stores_frees_resources_at_once():
     """The first block's store issues at 1 and the block ends a cycle later; the kernel ends with the last store."""
     blocks = grid([[store(0)]], [[store(1)]])
     assert ends(machine(sm__blocks=1), Launch([blocks])) == [(101 + 1 + 100) * NS]

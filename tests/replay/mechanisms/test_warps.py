@@ -107,10 +107,10 @@ def test_atomics_block_where_the_machine_says_so(blocking, time_ns):
     assert time_of(M, [atomic(0), store(1)]) == (201 + 100) * NS
 
 
-@pytest.mark.parametrize(("turns", "second_ns"), [(False, 1 + 20), (True, 1 + 20 + 20)])
-def test_a_warp_that_waits_for_a_unit_waits_for_its_own_instructions_there(turns, second_ns):
-    """Each warp keeps the unit busy for 20 slots besides its one: with turns the second is done after 42 in all."""
-    both = machine(sm__stall_on_busy_unit=turns)
+@pytest.mark.parametrize(("stalls", "second_ns"), [(False, 1 + 20), (True, 1 + 20 + 20)])
+def test_a_warp_that_waits_for_a_unit_waits_for_its_own_instructions_there(stalls, second_ns):
+    """Each warp keeps the unit busy for 20 slots beyond its own: with stalls the second is done after 42 in all."""
+    both = machine(sm__stall_on_busy_unit=stalls)
     assert time_of(both, [store(0, unit_busy_slots=20)]) == 101 * NS
     busy = store(1, unit_busy_slots=20)
     assert time_of(both, [store(0, unit_busy_slots=20)], [busy]) == (second_ns + 100) * NS
@@ -118,15 +118,15 @@ def test_a_warp_that_waits_for_a_unit_waits_for_its_own_instructions_there(turns
 
 
 @pytest.mark.parametrize("unit_busy_slots", [20, 65_534, 65_535, 65_536, 70_000])
-@pytest.mark.parametrize("turns", [False, True])
-def test_a_tail_keeps_units_busy_as_other_instructions_do(turns, unit_busy_slots):
+@pytest.mark.parametrize("stalls", [False, True])
+def test_a_tail_keeps_units_busy_as_other_instructions_do(stalls, unit_busy_slots):
     """Two warps without operations, of ten instructions each: the second one's last slot comes after the first one's
-    unit slots and nine of its own, with turns after its own unit slots too; no warp waits for its own otherwise."""
-    both = machine(sm__stall_on_busy_unit=turns)
+    unit slots and nine of its own, with stalls after its own unit slots too; no warp waits for its own otherwise."""
+    both = machine(sm__stall_on_busy_unit=stalls)
     tail = {"tail_gap_instructions": 10, "tail_critical_path_cycles": 10, "tail_unit_busy_slots": unit_busy_slots}
     assert time_of(both, [], tail=tail) == 10 * NS
     count = run(both, [], [], tail=tail)
-    assert count["now_ps"] == (10 + unit_busy_slots + 9 + turns * unit_busy_slots) * NS
+    assert count["now_ps"] == (10 + unit_busy_slots + 9 + stalls * unit_busy_slots) * NS
     assert count["issue_busy_ps"] == 2 * (10 + unit_busy_slots) * NS
 
 
