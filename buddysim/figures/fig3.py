@@ -10,7 +10,7 @@ from buddysim.figures.shared import study_style
 from buddysim.figures.shared.figure_table import FigureTable
 from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.buddy.buddy_study import paper_names
-from buddysim.papers.buddy.compressibility import over_run
+from buddysim.papers.buddy.compressibility import ratios_over_run
 from buddysim.papers.buddy.digitized_figures import AXIS, figures
 from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
@@ -29,7 +29,7 @@ def data(source: ResultSource) -> FigureTable:
     reported_ratios = figures()["fig3_ratio_over_time_10_snapshots"]
     for group in ("HPC", "DL"):
         for name in source.buddy.names(group):
-            ratios = over_run(source.buddy, name)
+            ratios = ratios_over_run(source.buddy, name)
             paper = reported_ratios[paper_names()[name]]
             for number, ratio in enumerate(ratios or ()):
                 rows.append((name, group, number, ratio, paper[number] if number < len(paper) else None))

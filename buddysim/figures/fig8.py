@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from buddysim.figures.shared import study_style
 from buddysim.figures.shared.figure_table import FigureTable
 from buddysim.figures.shared.result_source import ResultSource
-from buddysim.papers.buddy.target_numbers import ITERATIONS, of_policy, overflow
+from buddysim.papers.buddy.target_numbers import ITERATIONS, overflow, policy_value
 from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
 
@@ -24,7 +24,7 @@ def data(source: ResultSource) -> FigureTable:
     rows = []
     for name in ITERATIONS:
         if name in source.buddy.names():
-            ratio = of_policy(source.buddy, name, "final", "ratio")
+            ratio = policy_value(source.buddy, name, "final", "ratio")
             for number, (launches, overflow_fraction) in enumerate(overflow(source.buddy, name) or ()):
                 rows.append((name, number, launches, overflow_fraction, ratio, reported_value(_REPORTED[name])))
     columns = ("workload", "snapshot", "launches", "overflow_fraction", "ratio", "paper_ratio")

@@ -7,7 +7,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from buddysim.figures.shared.result_source import ResultSource
-from buddysim.papers.gist.layer_times import of, slowdowns
+from buddysim.papers.gist.layer_times import scheme_slowdowns, slowdowns
 from buddysim.papers.gist.paper_networks import NETWORKS, lossy
 from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
@@ -18,7 +18,11 @@ ORDER = 315
 
 def data(source: ResultSource) -> list[dict[str, Any]]:
     """A row for each network; slowdown in per cent against the same algorithms without."""
-    by_scheme = {"naive swapping": of("naive-swap"), "vDNN": of("vdnn-all-m"), "Gist": slowdowns(lossy)}
+    by_scheme = {
+        "naive swapping": scheme_slowdowns("naive-swap"),
+        "vDNN": scheme_slowdowns("vdnn-all-m"),
+        "Gist": slowdowns(lossy),
+    }
     return [{"network": label, **{name: amounts[label] for name, amounts in by_scheme.items()}} for label in NETWORKS]
 
 

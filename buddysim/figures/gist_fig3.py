@@ -7,7 +7,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from buddysim.figures.shared.result_source import ResultSource
-from buddysim.papers.gist.mfr import by_category
+from buddysim.papers.gist.mfr import bytes_by_category
 from buddysim.papers.gist.paper_networks import NETWORKS, run
 from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
@@ -20,7 +20,7 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
     """A row for each network; percentage of its stashed feature maps by category."""
     rows = []
     for label in NETWORKS:
-        sums = by_category(run(label, "gist-base", "investigation"))
+        sums = bytes_by_category(run(label, "gist-base", "investigation"))
         total = sum(sums.values())
         rows.append({"network": label, "percent": {name: 100 * amount / total for name, amount in sums.items()}})
     return rows

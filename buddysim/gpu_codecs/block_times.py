@@ -31,7 +31,7 @@ class BlockTimes:
     samples: tuple[CodecSample, ...]
     block_bytes: int
 
-    def at(self, byte_count: int, sparsity: float, launch: LaunchShape) -> CodecSample:
+    def sample_at(self, byte_count: int, sparsity: float, launch: LaunchShape) -> CodecSample:
         """The times of a tensor, with their origin.
 
         Raises
@@ -62,7 +62,7 @@ class BlockTimes:
         launches = sorted(
             {LaunchShape(s.grid, s.block) for s in self._every_round}, key=lambda one: (one.block, one.grid)
         )
-        return min(launches, key=lambda launch: self.at(byte_count, sparsity, launch).total_ps)
+        return min(launches, key=lambda launch: self.sample_at(byte_count, sparsity, launch).total_ps)
 
     def _blocks(self, byte_count: int) -> int:
         return max(1, -(-byte_count // self.block_bytes))
@@ -89,7 +89,7 @@ class BlockTimes:
     def _round(self, stage: str, busy: int, block: int, sparsity: float) -> float:
         surface = self._rounds[stage]
         return max(
-            0.0, interpolate([(known, surface.at(busy, block, known)) for known in surface.sparsities], sparsity)
+            0.0, interpolate([(known, surface.time_at(busy, block, known)) for known in surface.sparsities], sparsity)
         )
 
     def _origin(self, blocks: int, sparsity: float, launch: LaunchShape) -> str:

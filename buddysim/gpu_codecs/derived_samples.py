@@ -31,7 +31,7 @@ def interpolated_samples(samples: Sequence[CodecSample], launches: Sequence[Laun
         for launch in launches:
             key = (launch.grid, launch.block, like.sparsity)
             if key not in base:
-                encode, sums, decode = (round(surfaces[stage].at(*key)) for stage in STAGES)
+                encode, sums, decode = (round(surfaces[stage].time_at(*key)) for stage in STAGES)
                 samples_between.append(
                     replace(
                         like, grid=launch.grid, block=launch.block, encode_ps=encode, sums_ps=sums, decode_ps=decode,
@@ -45,7 +45,7 @@ def extrapolated_samples(
     times: CodecTimeTable, like: CodecSample, launches: Sequence[LaunchShape]
 ) -> list[CodecSample]:
     """Extrapolate to larger tensors than were simulated, at a sample's sparsity."""
-    return [times.at(size, like.sparsity, launch) for size in FAR_BYTES for launch in launches]
+    return [times.sample_at(size, like.sparsity, launch) for size in FAR_BYTES for launch in launches]
 
 
 def with_derived_samples(

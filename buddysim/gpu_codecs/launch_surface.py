@@ -37,7 +37,7 @@ class LaunchSurface:
             if rest == [self.block, self.sparsity]
         ]
 
-    def at(self, grid: int, block: int, sparsity: float) -> float:
+    def time_at(self, grid: int, block: int, sparsity: float) -> float:
         """The time of a launch with one of the sparsities; beyond the simulated grids, the time of the last one."""
         known = self._times.get((grid, block, sparsity))
         return self._at_reference(grid) * self._ratio(grid, block, sparsity) if known is None else known

@@ -27,7 +27,7 @@ class LaunchTimes:
 
     samples: tuple[CodecSample, ...]
 
-    def at(self, byte_count: int, sparsity: float, launch: LaunchShape) -> CodecSample:
+    def sample_at(self, byte_count: int, sparsity: float, launch: LaunchShape) -> CodecSample:
         """The times of a tensor, with their origin.
 
         Raises
@@ -136,4 +136,4 @@ class LaunchTimes:
 
 @cache
 def _best_launch(times: LaunchTimes, byte_count: int, sparsity: float) -> LaunchShape:
-    return min(times.launches, key=lambda launch: times.at(byte_count, sparsity, launch).total_ps)
+    return min(times.launches, key=lambda launch: times.sample_at(byte_count, sparsity, launch).total_ps)

@@ -37,7 +37,7 @@ def coefficients() -> tuple[float, float, float]:
 class PaperTimes:
     """The three points as a codec's times; any codec's, since the paper has them of ZVC alone."""
 
-    def at(self, byte_count: int, sparsity: float, launch: LaunchShape) -> CodecSample:
+    def sample_at(self, byte_count: int, sparsity: float, launch: LaunchShape) -> CodecSample:
         """The times of a tensor."""
         launch.check()
         a, b, c = coefficients()

@@ -19,7 +19,7 @@ from buddysim.gpu_codecs.stream_times import StreamTimes
 class CodecTimeTable(Protocol):
     """The times of one codec in one layout on one machine."""
 
-    def at(self, byte_count: int, sparsity: float, launch: LaunchShape) -> CodecSample:
+    def sample_at(self, byte_count: int, sparsity: float, launch: LaunchShape) -> CodecSample:
         """Return the times of a tensor."""
 
     def best_launch(self, byte_count: int, sparsity: float) -> LaunchShape:

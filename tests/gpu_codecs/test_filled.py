@@ -24,17 +24,17 @@ def test_launch_surface_by_hand() -> None:
     times = {(1, 64, 0.5): 1600.0, (100, 64, 0.5): 16.0, (10, 64, 0.2): 320.0, (1, 128, 0.5): 800.0}
     surface = LaunchSurface(times)
     assert (surface.block, surface.sparsity) == (64, 0.5)
-    assert surface.at(10, 64, 0.5) == pytest.approx(160)  # in proportion to 1 / grid
-    assert surface.at(1000, 64, 0.5) == pytest.approx(16)  # beyond
-    assert surface.at(10, 64, 0.2) == 320
-    assert surface.at(100, 64, 0.2) == pytest.approx(32)  # twice as long, as at grid 10
-    assert surface.at(10, 128, 0.5) == pytest.approx(80)
-    assert surface.at(10, 128, 0.2) == pytest.approx(160)  # twice and half as long
+    assert surface.time_at(10, 64, 0.5) == pytest.approx(160)  # in proportion to 1 / grid
+    assert surface.time_at(1000, 64, 0.5) == pytest.approx(16)  # beyond
+    assert surface.time_at(10, 64, 0.2) == 320
+    assert surface.time_at(100, 64, 0.2) == pytest.approx(32)  # twice as long, as at grid 10
+    assert surface.time_at(10, 128, 0.5) == pytest.approx(80)
+    assert surface.time_at(10, 128, 0.2) == pytest.approx(160)  # twice and half as long
 
 
 def test_ratios_are_interpolated_between_grids() -> None:
     surface = LaunchSurface({(g, 64, 0.5): 100.0 for g in (1, 16, 256)} | {(1, 64, 0.8): 100.0, (256, 64, 0.8): 300.0})
-    assert surface.at(16, 64, 0.8) == pytest.approx(200)  # halfway between 1 and 256 in the logarithm
+    assert surface.time_at(16, 64, 0.8) == pytest.approx(200)  # halfway between 1 and 256 in the logarithm
 
 
 SIMULATED = [
@@ -64,7 +64,7 @@ def test_every_sample_has_an_origin_and_simulated_ones_stay() -> None:
     assert beyond[0].encode_ps == round(1000 + 8000 * (500 - 8) / 56)
     assert with_derived_samples(once, launches, far) == once
     between = LaunchTimes(tuple(s for s in once if s.origin != "extrapolated"))
-    assert between.at(8 * MIB, 0.8, LaunchShape(20, 64)).origin == "interpolated"
+    assert between.sample_at(8 * MIB, 0.8, LaunchShape(20, 64)).origin == "interpolated"
 
 
 def blocks(grid: int, count: int, encode: int, sparsity: float = 0.5, block: int = 64) -> CodecSample:
@@ -74,20 +74,20 @@ def blocks(grid: int, count: int, encode: int, sparsity: float = 0.5, block: int
 
 def test_independent_blocks_by_hand() -> None:
     times = BlockTimes((blocks(1, 1, 100), blocks(8, 8, 110), blocks(8, 8, 55, 0.8), blocks(8, 32, 444)), KIB64)
-    three = times.at(3 * KIB64, 0.5, LaunchShape(1, 64))  # one after the other
+    three = times.sample_at(3 * KIB64, 0.5, LaunchShape(1, 64))  # one after the other
     assert (three.encode_ps, three.sums_ps, three.decode_ps, three.origin) == (300, 30, 600, "interpolated")
-    assert times.at(17 * KIB64, 0.5, LaunchShape(8, 64)).encode_ps == 330  # three rounds
-    assert times.at(16 * KIB64, 0.65, LaunchShape(8, 64)).encode_ps == 165
-    assert times.at(32 * KIB64, 0.5, LaunchShape(8, 64)).encode_ps == 444  # simulated
+    assert times.sample_at(17 * KIB64, 0.5, LaunchShape(8, 64)).encode_ps == 330  # three rounds
+    assert times.sample_at(16 * KIB64, 0.65, LaunchShape(8, 64)).encode_ps == 165
+    assert times.sample_at(32 * KIB64, 0.5, LaunchShape(8, 64)).encode_ps == 444  # simulated
     # More work-groups than were simulated do no better, and fewer blocks leave some idle.
-    far = times.at(80 * KIB64, 0.5, LaunchShape(64, 64))
+    far = times.sample_at(80 * KIB64, 0.5, LaunchShape(64, 64))
     assert (far.encode_ps, far.origin) == (1100, "extrapolated")
-    assert times.at(KIB64, 0.5, LaunchShape(8, 64)).encode_ps == 100
+    assert times.sample_at(KIB64, 0.5, LaunchShape(8, 64)).encode_ps == 100
     assert times.best_launch(80 * KIB64, 0.5) == LaunchShape(8, 64)
     with pytest.raises(BuddysimError, match="grid 4097: out of range: expected 1 to 4096"):
-        times.at(MIB, 0.5, LaunchShape(4097, 64))
+        times.sample_at(MIB, 0.5, LaunchShape(4097, 64))
     with pytest.raises(BuddysimError, match=r"sparsity 1\.5: out of range: expected a number from 0 to 1"):
-        times.at(MIB, 1.5, LaunchShape(8, 64))
+        times.sample_at(MIB, 1.5, LaunchShape(8, 64))
 
 
 def test_a_layout_that_a_codec_lacks() -> None:

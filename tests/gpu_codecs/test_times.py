@@ -33,37 +33,39 @@ BY_HAND = LaunchTimes(
 
 
 def test_times_are_interpolated_between_and_extrapolated_beyond_samples() -> None:
-    assert BY_HAND.at(8 * MIB, 0.6, LaunchShape(10, 64)).origin == "simulated"
-    half = BY_HAND.at(8 * MIB, 0.4, LaunchShape(10, 64))
+    assert BY_HAND.sample_at(8 * MIB, 0.6, LaunchShape(10, 64)).origin == "simulated"
+    half = BY_HAND.sample_at(8 * MIB, 0.4, LaunchShape(10, 64))
     assert (half.encode_ps, half.sums_ps, half.decode_ps, half.origin) == (1500, 100, 3000, "interpolated")
     # Halfway between grids in the logarithm.
-    assert BY_HAND.at(8 * MIB, 0.2, LaunchShape(100, 64)).encode_ps == 2000
+    assert BY_HAND.sample_at(8 * MIB, 0.2, LaunchShape(100, 64)).encode_ps == 2000
     # Twice the size took twice as long, four times the size five times: 24 MiB 3.5 times, 48 MiB 8 times.
-    assert BY_HAND.at(24 * MIB, 0.6, LaunchShape(10, 64)).encode_ps == 7000
-    beyond = BY_HAND.at(48 * MIB, 0.6, LaunchShape(10, 64))
+    assert BY_HAND.sample_at(24 * MIB, 0.6, LaunchShape(10, 64)).encode_ps == 7000
+    beyond = BY_HAND.sample_at(48 * MIB, 0.6, LaunchShape(10, 64))
     assert (beyond.encode_ps, beyond.sums_ps, beyond.origin) == (16000, 100, "extrapolated")
-    assert BY_HAND.at(8 * MIB, 0.9, LaunchShape(10, 64)).origin == "extrapolated"
+    assert BY_HAND.sample_at(8 * MIB, 0.9, LaunchShape(10, 64)).origin == "extrapolated"
     assert BY_HAND.best_launch(8 * MIB, 0.5) == LaunchShape(10, 64)
 
 
 def test_bad_input_is_one_line() -> None:
     with pytest.raises(BuddysimError, match="grid 4097: out of range: expected 1 to 4096"):
-        BY_HAND.at(MIB, 0.5, LaunchShape(4097, 64))
+        BY_HAND.sample_at(MIB, 0.5, LaunchShape(4097, 64))
     with pytest.raises(BuddysimError, match="block 128: not simulated: expected one of 64"):
-        BY_HAND.at(MIB, 0.5, LaunchShape(10, 128))
+        BY_HAND.sample_at(MIB, 0.5, LaunchShape(10, 128))
     with pytest.raises(BuddysimError, match=r"sparsity 1\.5: out of range: expected a number from 0 to 1"):
-        BY_HAND.at(MIB, 1.5, LaunchShape(10, 64))
+        BY_HAND.sample_at(MIB, 1.5, LaunchShape(10, 64))
     with pytest.raises(BuddysimError, match="on titan-x: not simulated: expected one of rtx-2080-ti, v100"):
         codec_times("titan-x", "zvc", "coalesced")
 
 
 def test_the_papers_three_points() -> None:
     for grid, ms in ((10, 146), (197, 44), (1024, 150)):
-        times = PaperTimes().at(BYTES, 0.5, LaunchShape(grid, 64))
+        times = PaperTimes().sample_at(BYTES, 0.5, LaunchShape(grid, 64))
         assert times.total_ps == pytest.approx(ms * 1e9, abs=2)
         assert times.origin == "paper"
-        assert PaperTimes().at(2 * BYTES, 0.1, LaunchShape(grid, 128)).total_ps == pytest.approx(2 * ms * 1e9, abs=2)
-    assert PaperTimes().at(BYTES, 0.5, LaunchShape(199, 64)).origin == "fitted to the paper's three points"
+        assert PaperTimes().sample_at(2 * BYTES, 0.1, LaunchShape(grid, 128)).total_ps == pytest.approx(
+            2 * ms * 1e9, abs=2
+        )
+    assert PaperTimes().sample_at(BYTES, 0.5, LaunchShape(199, 64)).origin == "fitted to the paper's three points"
 
 
 #: Payload bytes of words with nonzero words at random positions.
@@ -90,7 +92,8 @@ def test_shipped_samples_cover_launches_and_have_the_expected_payload(machine: s
             assert one.payload_bytes == pytest.approx(4 * nonzeros + 2 * nonzeros * one.sparsity, rel=0.01)
     # One work-group takes longer than many.
     assert (
-        times.at(8 * MIB, 0.5, LaunchShape(1, 64)).total_ps > 10 * times.at(8 * MIB, 0.5, LaunchShape(197, 64)).total_ps
+        times.sample_at(8 * MIB, 0.5, LaunchShape(1, 64)).total_ps
+        > 10 * times.sample_at(8 * MIB, 0.5, LaunchShape(197, 64)).total_ps
     )
 
 
@@ -103,7 +106,7 @@ def test_coalesced_times_predict_held_out_tensors(machine: str, codec: str) -> N
     unseen = [s for s in times.samples if s.sparsity not in base and s.byte_count > 8 * MIB]
     assert unseen
     for one in unseen:
-        near = times.at(one.byte_count, one.sparsity + 1e-9, LaunchShape(one.grid, one.block))
+        near = times.sample_at(one.byte_count, one.sparsity + 1e-9, LaunchShape(one.grid, one.block))
         assert near.origin == "interpolated"
         assert near.total_ps == pytest.approx(one.total_ps, rel=0.08)
 
@@ -118,10 +121,10 @@ def test_chunked_times_predict_held_out_tensors(machine: str, near: float, far: 
     by_size = LaunchTimes(times.samples)  # a model that scales by size alone has larger errors
     for one in unseen:
         launch, sparsity = LaunchShape(one.grid, one.block), one.sparsity + 1e-9
-        predicted = times.at(one.byte_count, sparsity, launch).total_ps
+        predicted = times.sample_at(one.byte_count, sparsity, launch).total_ps
         assert predicted == pytest.approx(one.total_ps, rel=near if one.grid == 197 else far)
         if one.grid == 197:
-            assert abs(by_size.at(one.byte_count, sparsity, launch).total_ps - one.total_ps) > abs(
+            assert abs(by_size.sample_at(one.byte_count, sparsity, launch).total_ps - one.total_ps) > abs(
                 predicted - one.total_ps
             )
 
@@ -138,15 +141,15 @@ def test_times_of_runs_by_hand() -> None:
         return CodecSample("m", "csr", "chunked", grid, 64, 4 * words, 0.5, 0, encode, sums, 2 * encode)
 
     times = StreamTimes((sample(1, 256, 2560, 2), sample(4, 256, 640, 4), sample(4, 512, 1280, 4)), chunks)
-    predicted = times.at(4 * 192, 0.5, LaunchShape(4, 64))  # three runs of 64 words, where four were simulated
+    predicted = times.sample_at(4 * 192, 0.5, LaunchShape(4, 64))  # three runs of 64 words, where four were simulated
     assert predicted.encode_ps == pytest.approx(640)
     assert predicted.decode_ps == pytest.approx(1280)
     assert predicted.sums_ps == 3
-    assert times.at(4 * 384, 0.5, LaunchShape(4, 64)).encode_ps == pytest.approx(1280)  # three of 128
-    assert times.at(4 * 1024, 0.5, LaunchShape(1, 64)).encode_ps == pytest.approx(
+    assert times.sample_at(4 * 384, 0.5, LaunchShape(4, 64)).encode_ps == pytest.approx(1280)  # three of 128
+    assert times.sample_at(4 * 1024, 0.5, LaunchShape(1, 64)).encode_ps == pytest.approx(
         10240
     )  # eight units one after the other
-    assert times.at(4 * 1024, 0.5, LaunchShape(8, 64)).encode_ps == pytest.approx(
+    assert times.sample_at(4 * 1024, 0.5, LaunchShape(8, 64)).encode_ps == pytest.approx(
         2560
     )  # eight of 128: no more at a time
 
@@ -156,7 +159,7 @@ def test_lz4_rounds_predict_the_time_of_four_rounds(machine: str) -> None:
     times = codec_times(machine, "lz4", "coalesced")
     assert isinstance(times, BlockTimes)
     (four,) = [s for s in times.samples if s.byte_count == 4 * s.grid * 2**16]
-    predicted = times.at(four.byte_count, four.sparsity + 1e-9, LaunchShape(four.grid, four.block))
+    predicted = times.sample_at(four.byte_count, four.sparsity + 1e-9, LaunchShape(four.grid, four.block))
     assert predicted.total_ps == pytest.approx(four.total_ps, rel=0.12)
 
 

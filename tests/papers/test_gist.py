@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from buddysim.papers.gist.encodings import program_of, worked_example
-from buddysim.papers.gist.mfr import by_category, immediate, parts_gib, stashed
+from buddysim.papers.gist.mfr import bytes_by_category, immediate, parts_gib, stashed
 from buddysim.papers.gist.paper_networks import DENSITY, FORMATS, NETWORKS, mfr, run
 from buddysim.papers.paper_comparison import NOT_REPRODUCED, REPRODUCED, SHAPE_ONLY, PaperComparison
 from buddysim.papers.reported_values import ReportedValue, reported_values
@@ -58,7 +58,7 @@ def test_rules(rule: str, unit: str, reference: float, simulated: float, status:
 def test_parts_of_a_footprint_add_up() -> None:
     for scheme in ("gist-base", "gist-binarize", "gist-ssdc", "gist-dpr-fp8"):
         outcome = run("AlexNet", scheme, "investigation")
-        assert sum(by_category(outcome).values()) == sum(stashed(outcome).values())
+        assert sum(bytes_by_category(outcome).values()) == sum(stashed(outcome).values())
         parts = parts_gib("AlexNet", scheme)
         assert sum(parts.values()) == pytest.approx(outcome.footprint_bytes / 2**30)
         assert parts["immediate"] == immediate(outcome) / 2**30

@@ -12,7 +12,7 @@ from buddysim.machine.training import TrainingMachine
 from buddysim.papers.buddy.buddy_study import BuddyStudy, paper_names
 from buddysim.papers.buddy.means import arithmetic
 from buddysim.papers.buddy.performance_numbers import performance
-from buddysim.papers.buddy.target_numbers import of_policy
+from buddysim.papers.buddy.target_numbers import policy_value
 from buddysim.papers.simulated_values import SimulatedValue, simulates
 from buddysim.sweep.cached_results import Result
 from buddysim.training import Network
@@ -60,7 +60,7 @@ def larger_batch(study: BuddyStudy, name: str) -> tuple[float, int, int, float] 
 
     None where the store lacks the network's trace, or nothing fits without Buddy Compression.
     """
-    ratio, relative_performance = of_policy(study, name, "final", "ratio"), performance(study, name, "buddy")
+    ratio, relative_performance = policy_value(study, name, "final", "ratio"), performance(study, name, "buddy")
     if ratio is None or relative_performance is None:
         return None
     before, after = largest(name, 1.0), largest(name, ratio)

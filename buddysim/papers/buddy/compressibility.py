@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping
 
 from buddysim.papers.buddy.buddy_study import BuddyStudy, paper_names
 from buddysim.papers.buddy.digitized_figures import COMPRESSORS, figure_numbers
-from buddysim.papers.buddy.means import arithmetic, geometric, lacking_text, of_group
-from buddysim.papers.buddy.why_not_reproduced import WHY, error_contributions, free_placement
+from buddysim.papers.buddy.means import arithmetic, geometric, lacking_text, values_by_workload
+from buddysim.papers.buddy.why_not_reproduced import WHY, error_contributions, per_entry_ratios
 from buddysim.papers.simulated_values import SimulatedValue, simulates
 
 SNAPSHOTS = 10
 
 
-def over_run(study: BuddyStudy, name: str) -> list[float | None] | None:
+def ratios_over_run(study: BuddyStudy, name: str) -> list[float | None] | None:
     """The ratio at each snapshot of a workload; None: not stored."""
     rows = study.analysis_rows(name, "ratio")
     return None if rows is None else [row["ratio"] for row in rows]
@@ -45,7 +45,7 @@ def class_fraction_of_group(study: BuddyStudy, group: str, size: int) -> float |
         fractions = class_fractions(study, name)
         return None if fractions is None else fractions[size]
 
-    return arithmetic(of_group(study, group, class_fraction).values())
+    return arithmetic(values_by_workload(study, group, class_fraction).values())
 
 
 @simulates(*(number.id for number in figure_numbers() if number.id.startswith("fig3/")))
@@ -54,7 +54,7 @@ def snapshot(study: BuddyStudy, id: str) -> SimulatedValue:
     name = {paper: workload_name for workload_name, paper in paper_names().items()}[workload]
     if name not in study.names():
         return SimulatedValue(None, note="left out")
-    ratios = over_run(study, name)
+    ratios = ratios_over_run(study, name)
     if ratios is None:
         return SimulatedValue(None, note="not stored")
     if len(ratios) != SNAPSHOTS:
@@ -72,7 +72,7 @@ def program_cause(name: str) -> str:
 @simulates("buddy-fig3-hpc", "buddy-fig3-dl")
 def fig3_means(study: BuddyStudy, id: str) -> SimulatedValue:
     group = id.rpartition("-")[2].upper()
-    return simulate_group(study, group, lambda name: mean_ratio(study, name), "{:.2f}", free_placement())
+    return simulate_group(study, group, lambda name: mean_ratio(study, name), "{:.2f}", per_entry_ratios())
 
 
 def simulate_group(
@@ -84,7 +84,7 @@ def simulate_group(
     arithmetically: bool = False,
 ) -> SimulatedValue:
     """The mean of a group, with each workload's value as the note; with the paper's of each, what makes it miss."""
-    by_workload = of_group(study, group, value)
+    by_workload = values_by_workload(study, group, value)
     mean = arithmetic(by_workload.values()) if arithmetically else geometric(by_workload.values())
     each = ", ".join(f"{name} {form.format(one)}" for name, one in by_workload.items() if one is not None)
     note = "; ".join(text for text in (each, lacking_text(by_workload)) if text)
@@ -99,7 +99,7 @@ CONTENTS_CAUSE = (
 
 
 @simulates(*(number.id for number in figure_numbers() if number.id.startswith("fig5a/")))
-def by_compressor(study: BuddyStudy, id: str) -> SimulatedValue:
+def compressor_means(study: BuddyStudy, id: str) -> SimulatedValue:
     _, algorithm, group = id.split("/")
     if algorithm not in COMPRESSORS:
         return SimulatedValue(None)
@@ -107,7 +107,7 @@ def by_compressor(study: BuddyStudy, id: str) -> SimulatedValue:
 
 
 @simulates(*(number.id for number in figure_numbers() if number.id.startswith("fig5b/")))
-def by_class(study: BuddyStudy, id: str) -> SimulatedValue:
+def class_percents(study: BuddyStudy, id: str) -> SimulatedValue:
     _, group, size = id.split("/")
     fraction = class_fraction_of_group(study, group, int(size))
     return SimulatedValue(None if fraction is None else 100 * fraction, cause=CONTENTS_CAUSE)
@@ -115,7 +115,7 @@ def by_class(study: BuddyStudy, id: str) -> SimulatedValue:
 
 @simulates("buddy-seismic-decay")
 def seismic_decay(study: BuddyStudy) -> SimulatedValue:
-    ratios = over_run(study, "seismic")
+    ratios = ratios_over_run(study, "seismic")
     if ratios is None or ratios[0] is None or ratios[-1] is None:
         return SimulatedValue(None, note="not stored")
     falls = ratios[0] > 4 and abs(ratios[-1] / 2 - 1) <= 0.1
@@ -127,7 +127,7 @@ def seismic_decay(study: BuddyStudy) -> SimulatedValue:
 def dl_constant(study: BuddyStudy) -> SimulatedValue:
     spreads = {}
     for name in study.names("DL"):
-        ratios = over_run(study, name)
+        ratios = ratios_over_run(study, name)
         known = [ratio for ratio in ratios or () if ratio is not None]
         if known:
             spreads[name] = max(known) / min(known) - 1

@@ -27,7 +27,7 @@ def _mean(mean: Mean, values: Iterable[float | None]) -> float | None:
     return mean(known) if known and len(known) == len(all_values) else None
 
 
-def of_group(study: BuddyStudy, group: str, value: Callable[[str], float | None]) -> dict[str, float | None]:
+def values_by_workload(study: BuddyStudy, group: str, value: Callable[[str], float | None]) -> dict[str, float | None]:
     """A value of each workload of a group, or of ``all``."""
     return {name: value(name) for name in study.names(GROUPS[group])}
 

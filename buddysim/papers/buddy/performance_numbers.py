@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from buddysim.papers.buddy.buddy_study import BuddyStudy
 from buddysim.papers.buddy.digitized_figures import workloads
-from buddysim.papers.buddy.means import GROUPS, geometric, lacking_text, of_group
+from buddysim.papers.buddy.means import GROUPS, geometric, lacking_text, values_by_workload
 from buddysim.papers.buddy.why_not_reproduced import bandwidth_pressure, buddy_pressure
 from buddysim.papers.simulated_values import SimulatedValue, simulates
 from buddysim.sweep.cached_results import Result
@@ -99,9 +99,11 @@ _NAMES = {"hpc": "HPC", "dl": "DL", "all": "all"}
 
 
 def _mean_performance(study: BuddyStudy, group: str, scheme: str, gbs: int) -> tuple[float | None, str]:
-    by_workload = of_group(study, group, lambda name: performance(study, name, scheme, gbs))
+    by_workload = values_by_workload(study, group, lambda name: performance(study, name, scheme, gbs))
     each = ", ".join(f"{name} {one:.3f}" for name, one in by_workload.items() if one is not None)
-    same = geometric(of_group(study, group, lambda name: performance(study, name, scheme, gbs, True)).values())
+    same = geometric(
+        values_by_workload(study, group, lambda name: performance(study, name, scheme, gbs, True)).values()
+    )
     leak = f"targets of the same input: {same:.3f}" if same is not None and scheme == "buddy" else ""
     return geometric(by_workload.values()), "; ".join(text for text in (each, leak, lacking_text(by_workload)) if text)
 
@@ -193,7 +195,7 @@ def lower_links(study: BuddyStudy) -> SimulatedValue:
 
 
 @simulates("buddy-ep-link", "buddy-seismic-link", "buddy-hpgmg-link")
-def by_link(study: BuddyStudy, id: str) -> SimulatedValue:
+def link_sensitivity(study: BuddyStudy, id: str) -> SimulatedValue:
     name = id.split("-")[1]
     fast, slow = (performance(study, name, "buddy", gbs) for gbs in (150, 50))
     if fast is None or slow is None:

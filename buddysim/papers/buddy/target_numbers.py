@@ -10,8 +10,8 @@ from buddysim.buddy import ProfileOptions
 from buddysim.papers.buddy.buddy_study import BuddyStudy, paper_names
 from buddysim.papers.buddy.compressibility import CONTENTS_CAUSE, program_cause, simulate_group
 from buddysim.papers.buddy.digitized_figures import MEANS, POLICIES, THRESHOLDS, figure_numbers
-from buddysim.papers.buddy.means import arithmetic, geometric, of_group
-from buddysim.papers.buddy.why_not_reproduced import of_policy_bars, rule_for_naive
+from buddysim.papers.buddy.means import arithmetic, geometric, values_by_workload
+from buddysim.papers.buddy.why_not_reproduced import reported_policy_bars, rule_for_naive
 from buddysim.papers.reported_values import reported_value
 from buddysim.papers.simulated_values import SimulatedValue, simulates
 
@@ -31,7 +31,7 @@ def targets(study: BuddyStudy, name: str, same_input: bool = False) -> dict[str,
     return {key: by_policy[policy] for key, policy in ANALYSIS_POLICIES.items()}
 
 
-def of_policy(study: BuddyStudy, name: str, policy: str, column: str, same_input: bool = False) -> float | None:
+def policy_value(study: BuddyStudy, name: str, policy: str, column: str, same_input: bool = False) -> float | None:
     """A column of `targets`."""
     by_policy = targets(study, name, same_input)
     return None if by_policy is None else by_policy[policy][column]
@@ -72,26 +72,26 @@ def policies(study: BuddyStudy, id: str) -> SimulatedValue:
     column, factor = ("ratio", 1.0) if key.endswith("_target") else ("overflow_fraction", 100.0)
     if workload in MEANS:
         group = workload.removeprefix("GMEAN_")
-        by_workload = of_group(study, group, lambda name: of_policy(study, name, policy, column))
+        by_workload = values_by_workload(study, group, lambda name: policy_value(study, name, policy, column))
         mean = (geometric if column == "ratio" else arithmetic)(by_workload.values())
         return SimulatedValue(None if mean is None else factor * mean, cause=CONTENTS_CAUSE)
     name = _workload_name(workload)
     if name not in study.names():
         return SimulatedValue(None, note="left out")
-    amount = of_policy(study, name, policy, column)
+    amount = policy_value(study, name, policy, column)
     if amount is None:
         return SimulatedValue(None, note="not stored")
-    replayed = of_policy(study, name, policy, "buddy_access_fraction")
+    replayed = policy_value(study, name, policy, "buddy_access_fraction")
     note = "" if column == "ratio" or replayed is None else f"replayed {100 * replayed:.2f} %"
     return SimulatedValue(factor * amount, note=note, cause=CONTENTS_CAUSE)
 
 
 @simulates(*(number.id for number in figure_numbers() if number.id.startswith("fig9/")))
-def by_threshold(study: BuddyStudy, id: str) -> SimulatedValue:
+def threshold_ratios(study: BuddyStudy, id: str) -> SimulatedValue:
     _, workload, key = id.split("/")
     if workload in MEANS:
         group = workload.removeprefix("GMEAN_")
-        by_workload = of_group(study, group, lambda name: threshold_ratio(study, name, key))
+        by_workload = values_by_workload(study, group, lambda name: threshold_ratio(study, name, key))
         return SimulatedValue(geometric(by_workload.values()), cause=CONTENTS_CAUSE)
     name = _workload_name(workload)
     if name not in study.names():
@@ -110,12 +110,12 @@ _BY_ID = {
 
 
 @simulates(*_BY_ID)
-def of_groups(study: BuddyStudy, id: str) -> SimulatedValue:
+def policy_means(study: BuddyStudy, id: str) -> SimulatedValue:
     policy, group, column = _BY_ID[id]
     if column == "ratio":
-        reported = of_policy_bars(f"{policy}_target")
+        reported = reported_policy_bars(f"{policy}_target")
         simulated = simulate_group(
-            study, group, lambda name: of_policy(study, name, policy, column), "{:.2f}", reported
+            study, group, lambda name: policy_value(study, name, policy, column), "{:.2f}", reported
         )
         scattered = _scattered(study, study.names(group)) if policy != "naive" else ""
         return SimulatedValue(
@@ -123,13 +123,15 @@ def of_groups(study: BuddyStudy, id: str) -> SimulatedValue:
         )
 
     def percent(name: str) -> float | None:
-        fraction = of_policy(study, name, policy, column)
+        fraction = policy_value(study, name, policy, column)
         return None if fraction is None else 100 * fraction
 
-    reported = {name: 100 * fraction for name, fraction in of_policy_bars(f"{policy}_buddy_frac").items()}
+    reported = {name: 100 * fraction for name, fraction in reported_policy_bars(f"{policy}_buddy_frac").items()}
     simulated = simulate_group(study, group, percent, "{:.2f}", reported, arithmetically=True)
     replayed = arithmetic(
-        of_group(study, group, lambda name: of_policy(study, name, policy, "buddy_access_fraction")).values()
+        values_by_workload(
+            study, group, lambda name: policy_value(study, name, policy, "buddy_access_fraction")
+        ).values()
     )
     if simulated.value is None or replayed is None:
         return simulated
@@ -141,13 +143,13 @@ def of_groups(study: BuddyStudy, id: str) -> SimulatedValue:
 def single_ratios(study: BuddyStudy, id: str) -> SimulatedValue:
     _, name, policy = id.split("-", 2)
     key = next(key for key, name in ANALYSIS_POLICIES.items() if name.startswith(policy.partition("-")[0]))
-    return SimulatedValue(of_policy(study, name, key, "ratio"), cause=_target_cause(study, name))
+    return SimulatedValue(policy_value(study, name, key, "ratio"), cause=_target_cause(study, name))
 
 
 @simulates("buddy-squeezenet-ratio", "buddy-resnet-ratio")
 def over_iteration(study: BuddyStudy, id: str) -> SimulatedValue:
     name = ITERATIONS[id == "buddy-resnet-ratio"]
-    return SimulatedValue(of_policy(study, name, "final", "ratio"), cause=_target_cause(study, name))
+    return SimulatedValue(policy_value(study, name, "final", "ratio"), cause=_target_cause(study, name))
 
 
 def _raw_fractions(study: BuddyStudy, name: str) -> dict[str, float] | None:
@@ -205,7 +207,7 @@ def steady(study: BuddyStudy) -> SimulatedValue:
 @simulates("buddy-alexnet-accesses")
 def alexnet_accesses(study: BuddyStudy) -> SimulatedValue:
     fraction, replayed = (
-        of_policy(study, "alexnet", "final", column) for column in ("overflow_fraction", "buddy_access_fraction")
+        policy_value(study, "alexnet", "final", column) for column in ("overflow_fraction", "buddy_access_fraction")
     )
     if fraction is None or replayed is None:
         return SimulatedValue(None, note="not stored")
@@ -295,7 +297,9 @@ def dl_threshold(study: BuddyStudy) -> SimulatedValue:
     gains = {}
     for group in ("HPC", "DL"):
         low, high = (
-            geometric(of_group(study, group, lambda name, key=key: threshold_ratio(study, name, key)).values())  # type: ignore[misc]
+            geometric(
+                values_by_workload(study, group, lambda name, key=key: threshold_ratio(study, name, key)).values()
+            )  # type: ignore[misc]
             for key in ("threshold_10", "threshold_40")
         )
         if low is None or high is None:
@@ -307,7 +311,7 @@ def dl_threshold(study: BuddyStudy) -> SimulatedValue:
 
 @simulates("buddy-largest-ratio")
 def largest_ratio(study: BuddyStudy) -> SimulatedValue:
-    by_workload = of_group(study, "all", lambda name: of_policy(study, name, "final", "ratio"))
+    by_workload = values_by_workload(study, "all", lambda name: policy_value(study, name, "final", "ratio"))
     known = {name: ratio for name, ratio in by_workload.items() if ratio is not None}
     if not known:
         return SimulatedValue(None, note="not stored")

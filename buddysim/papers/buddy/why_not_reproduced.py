@@ -17,7 +17,7 @@ _CHANGED = 5.0  # per cent of a workload's traffic
 WHY = "other contents than the paper's: why, workload by workload, stands at the end of this page"
 
 
-def free_placement() -> dict[str, float]:
+def per_entry_ratios() -> dict[str, float]:
     """The paper's ratio of each workload over its run; points above the axis count as that."""
     bars = figures()["fig3_ratio_over_time_10_snapshots"]
     return {
@@ -26,7 +26,7 @@ def free_placement() -> dict[str, float]:
     }
 
 
-def of_policy_bars(key: str) -> dict[str, float]:
+def reported_policy_bars(key: str) -> dict[str, float]:
     """The paper's bars of Fig. 7: ``naive_target``, ``final_buddy_frac``, .."""
     bars = figures()["fig7_ratio_and_buddy_accesses"]
     return {name: bars[paper][key] for name, paper in paper_names().items()}
@@ -65,7 +65,7 @@ def error_contributions(
 
 def rule_for_naive() -> str:
     """Where our rule for one target for all gives something else than the paper's, on the paper's own ratios."""
-    ratios, bars = free_placement(), of_policy_bars("naive_target")
+    ratios, bars = per_entry_ratios(), reported_policy_bars("naive_target")
     ruled = {name: max(target for target in (1.0, 1.33, 2.0, 4.0) if target <= ratio) for name, ratio in ratios.items()}
     other = [f"{name} ({ruled[name]:g}x, not {bars[name]:g}x)" for name in ruled if ruled[name] != bars[name]]
     return (

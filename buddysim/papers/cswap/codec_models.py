@@ -44,7 +44,7 @@ def times(curve: str, machine: str = V100, codec: str = CODEC) -> CodecTimeTable
 def best_both_ways(codec: str, layout: str, machine: str = V100) -> CodecSample:
     """Return a codec at its best launch: 500 MB, half of it zeros, compression and decompression."""
     table = times(layout, machine, codec)
-    return table.at(BYTES, SPARSITY, table.best_launch(BYTES, SPARSITY))
+    return table.sample_at(BYTES, SPARSITY, table.best_launch(BYTES, SPARSITY))
 
 
 def bandwidth_ms(machine: str = V100) -> float:
@@ -55,7 +55,7 @@ def bandwidth_ms(machine: str = V100) -> float:
 
 def fig5_ms(curve: str, grid: int, block: int = 64, machine: str = V100) -> float:
     """Milliseconds of compression and decompression of 500 MB, half of it zeros."""
-    return times(curve, machine).at(BYTES, SPARSITY, LaunchShape(grid, block)).total_ps / 1e9
+    return times(curve, machine).sample_at(BYTES, SPARSITY, LaunchShape(grid, block)).total_ps / 1e9
 
 
 def grids() -> list[int]:
@@ -94,7 +94,7 @@ def _row(sample: CodecSample, direction: str) -> CodecTiming:
 def _fitted_rows(layout: str, direction: str) -> tuple[CodecTiming, ...]:
     table, launch = codec_times(V100, CODEC, layout), LaunchShape(197, 64)
     return tuple(
-        _row(table.at(size * _MIB, sparsity, launch), direction)
+        _row(table.sample_at(size * _MIB, sparsity, launch), direction)
         for size in FITTED_MIB
         for sparsity in FITTED_SPARSITIES
     )
@@ -130,7 +130,7 @@ def _tensors() -> tuple[tuple[int, float], ...]:
 def iteration_ms(curve: str, launch: LaunchShape) -> float:
     """(De)compression of all of VGG16's (128) candidates: the objective of every search."""
     table = times(curve)
-    return sum(table.at(size, sparsity, launch).total_ps for size, sparsity in _tensors()) / 1e9
+    return sum(table.sample_at(size, sparsity, launch).total_ps for size, sparsity in _tensors()) / 1e9
 
 
 @cache
@@ -171,7 +171,7 @@ def checks() -> list[CodecCheck]:
         for launch in dict.fromkeys(one.launch for one in results)
         for s in alike
         if (s.layout, s.grid, s.block) == (layout, launch.grid, launch.block)
-        for predicted in [times(layout).at(s.byte_count, SPARSITY, launch)]
+        for predicted in [times(layout).sample_at(s.byte_count, SPARSITY, launch)]
     ]
 
 

@@ -85,7 +85,7 @@ def links(training: SavedResults, id: str) -> SimulatedValue:
 
 
 @simulates("index-zvc", "index-csr")
-def index(training: SavedResults, id: str) -> SimulatedValue:
+def csr_index_overhead(training: SavedResults, id: str) -> SimulatedValue:
     words = synthetic_words(_MIB, 0.5)
     nonzero_bytes = 4 * int(np.count_nonzero(words))
     if id == "index-csr":

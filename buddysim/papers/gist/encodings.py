@@ -119,7 +119,7 @@ def program_of(*lifetimes: Lifetime) -> Program:
 
 
 @simulates("gist-memory", "gist-minibatch")
-def inputs(training: SavedResults, id: str) -> SimulatedValue:
+def input_values(training: SavedResults, id: str) -> SimulatedValue:
     if id == "gist-minibatch":
         return SimulatedValue(float(BATCH))
     return SimulatedValue(TrainingMachine.load(MACHINE).memory_bytes / 2**30)

@@ -19,7 +19,7 @@ def slowdowns(scheme: Callable[[str], str], baseline: str = "gist-base") -> dict
     return {label: slowdown_percent(label, scheme(label), baseline) for label in NETWORKS}
 
 
-def of(scheme: str) -> dict[str, float]:
+def scheme_slowdowns(scheme: str) -> dict[str, float]:
     """Return the slowdowns of one scheme; swapping is compared with the same algorithms without it."""
     return slowdowns(lambda label: scheme, "baseline-m" if scheme in ("vdnn-all-m", "naive-swap") else "gist-base")
 
@@ -27,10 +27,10 @@ def of(scheme: str) -> dict[str, float]:
 @simulates("overhead-lossless", "overhead-lossy", "overhead-vgg16", "ssdc-slower", "dpr-slower")
 def overhead(training: SavedResults, id: str) -> SimulatedValue:
     by_network = {
-        "overhead-lossless": lambda: of("gist-lossless"),
+        "overhead-lossless": lambda: scheme_slowdowns("gist-lossless"),
         "overhead-lossy": lambda: slowdowns(lossy),
         "overhead-vgg16": lambda: slowdowns(lossy),
-        "ssdc-slower": lambda: of("gist-ssdc"),
+        "ssdc-slower": lambda: scheme_slowdowns("gist-ssdc"),
         "dpr-slower": lambda: slowdowns(lambda label: lossy(label).replace("gist-", "gist-dpr-")),
     }[id]()
     amount = by_network["VGG16"] if id == "overhead-vgg16" else fmean(by_network.values())
@@ -39,7 +39,7 @@ def overhead(training: SavedResults, id: str) -> SimulatedValue:
 
 @simulates("swap-average", "vdnn-average", "vdnn-inception")
 def swapping(training: SavedResults, id: str) -> SimulatedValue:
-    by_network = of("naive-swap" if id.startswith("swap") else "vdnn-all-m")
+    by_network = scheme_slowdowns("naive-swap" if id.startswith("swap") else "vdnn-all-m")
     return SimulatedValue(
         by_network["Inception"] if id == "vdnn-inception" else fmean(by_network.values()),
         note=f"X of all feature layers, at 12.8 GB/s: {format_by_network(by_network, '{:.1f}')}",
@@ -68,8 +68,8 @@ def _swapped() -> str:
 def order(training: SavedResults) -> SimulatedValue:
     means = {
         "Gist": fmean(slowdowns(lossy).values()),
-        "vDNN": fmean(of("vdnn-all-m").values()),
-        "naive swapping": fmean(of("naive-swap").values()),
+        "vDNN": fmean(scheme_slowdowns("vdnn-all-m").values()),
+        "naive swapping": fmean(scheme_slowdowns("naive-swap").values()),
     }
     return SimulatedValue(
         ", ".join(sorted(means, key=lambda name: means[name])), note=format_by_network(means, "{:.1f}")
@@ -79,9 +79,9 @@ def order(training: SavedResults) -> SimulatedValue:
 @simulates("binarize-faster", "both-against-ssdc", "inplace-speed")
 def single(training: SavedResults, id: str) -> SimulatedValue:
     by_network = {
-        "binarize-faster": lambda: of("gist-binarize"),
+        "binarize-faster": lambda: scheme_slowdowns("gist-binarize"),
         "both-against-ssdc": lambda: slowdowns(lambda label: "gist-ssdc-binarize", "gist-ssdc"),
-        "inplace-speed": lambda: of("gist-inplace"),
+        "inplace-speed": lambda: scheme_slowdowns("gist-inplace"),
     }[id]()
     mean = fmean(by_network.values())
     faster = "faster than SSDC alone" if id == "both-against-ssdc" else "faster than the baseline"

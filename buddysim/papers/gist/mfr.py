@@ -40,7 +40,7 @@ def stashed(outcome: IterationOutcome) -> dict[int, int]:
     return bytes_by_layer
 
 
-def by_category(outcome: IterationOutcome) -> dict[Category, int]:
+def bytes_by_category(outcome: IterationOutcome) -> dict[Category, int]:
     """Return the bytes of stashed or encoded feature maps, by category."""
     category = categories(outcome.network)
     sums: dict[Category, int] = {"relu-pool": 0, "relu-conv": 0, "others": 0}
@@ -61,7 +61,7 @@ def immediate(outcome: IterationOutcome) -> int:
 def parts_gib(label: str, scheme: str) -> dict[str, float]:
     """Return memory by purpose; stashed feature maps share no memory (Figs. 1, 10 and 13)."""
     outcome = run(label, scheme, "investigation")
-    held = {name: float(amount) for name, amount in by_category(outcome).items()}
+    held = {name: float(amount) for name, amount in bytes_by_category(outcome).items()}
     rest = outcome.footprint_bytes - sum(held.values()) - immediate(outcome)
     return {
         **{name: amount / GIB for name, amount in held.items()},
@@ -262,7 +262,7 @@ def ssdc_ratios() -> dict[str, float]:
     by_network = {}
     for label in NETWORKS:
         before, after = (
-            by_category(run(label, one, "investigation"))["relu-conv"] for one in ("gist-base", "gist-ssdc")
+            bytes_by_category(run(label, one, "investigation"))["relu-conv"] for one in ("gist-base", "gist-ssdc")
         )
         by_network[label] = before / after
     return by_network

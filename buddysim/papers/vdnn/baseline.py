@@ -7,7 +7,7 @@ from typing import Any
 
 from buddysim.papers.reported_values import reported_value
 from buddysim.papers.simulated_values import SimulatedValue, format_by_network, simulates
-from buddysim.papers.vdnn.memory_usage import weight_bytes, with_every_fft
+from buddysim.papers.vdnn.memory_usage import result_with_every_fft, weight_bytes
 from buddysim.papers.vdnn.paper_networks import GIB, SIX
 from buddysim.sweep.cached_results import Result, SavedResults
 
@@ -44,7 +44,7 @@ def total(training: SavedResults, id: str) -> SimulatedValue:
 
 def with_fft_at_224(name: str, batch: int, gib: float) -> str:
     """Return the total if FFTs are offered for larger feature maps than timed ones, where it differs."""
-    other = with_every_fft(name, batch, "baseline-p")["memory.baseline_bytes"] / GIB
+    other = result_with_every_fft(name, batch, "baseline-p")["memory.baseline_bytes"] / GIB
     return f"; {other:.1f} with FFTs at 224 x 224" if other != gib else ""
 
 

@@ -62,7 +62,7 @@ def all_m_peak(training: SavedResults, id: str) -> SimulatedValue:
 
 
 @simulates("offload-vgg16-256")
-def offloaded(training: SavedResults) -> SimulatedValue:
+def offloaded_bytes(training: SavedResults) -> SimulatedValue:
     return SimulatedValue(training.result("vgg19", 256, "vdnn-all-m")["offload.bytes"] / GIB)
 
 

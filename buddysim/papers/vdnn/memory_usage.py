@@ -71,11 +71,11 @@ def saved_percent(result: Result, kind: str, rule: CountingRule = TAKEN) -> floa
 
 def outcome(training: SavedResults, name: str, batch: int, scheme: str, rule: CountingRule = TAKEN) -> Result:
     """The result of a scheme with the algorithms that a reading has."""
-    return training.result(name, batch, scheme) if rule.timed_fft else with_every_fft(name, batch, scheme)
+    return training.result(name, batch, scheme) if rule.timed_fft else result_with_every_fft(name, batch, scheme)
 
 
 @cache
-def with_every_fft(name: str, batch: int, scheme: str) -> Result:
+def result_with_every_fft(name: str, batch: int, scheme: str) -> Result:
     """The result of a scheme where FFTs are offered for feature maps of any size that cuDNN takes."""
     from buddysim.training import simulate
     from buddysim.training.cost import CostModel

@@ -65,7 +65,7 @@ class GpuCodec:
 
     def encoding(self, byte_count: int, sparsity: float, encoded_bytes: int) -> Encoding:
         """The encoding of a feature map, with its times."""
-        timing = self.times.at(byte_count, sparsity, self.launch)
+        timing = self.times.sample_at(byte_count, sparsity, self.launch)
         return Encoding(encoded_bytes, round(timing.compress_ps * self.slower), round(timing.decode_ps * self.slower))
 
 
