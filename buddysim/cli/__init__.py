@@ -202,9 +202,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str] | None) -> int:
-    given = sys.argv[1:] if argv is None else list(argv)
-    _load_plugins(given)
-    args = make_parser(complete=any(text.startswith(COMPLETION) for text in given)).parse_args(given)
+    arguments = sys.argv[1:] if argv is None else list(argv)
+    _load_plugins(arguments)
+    args = make_parser(complete=any(text.startswith(COMPLETION) for text in arguments)).parse_args(arguments)
     code = int(args.run(args))
     sys.stdout.flush()
     return code

@@ -86,13 +86,13 @@ def run(args: argparse.Namespace) -> int:
         Path(args.output).mkdir(parents=True, exist_ok=True)
     json_file = None if args.json == "-" else args.json
     check_outputs([*targets.values(), json_file], args.files)
-    found: dict[str, dict[str, AnalysisResult]] = {}
+    results: dict[str, dict[str, AnalysisResult]] = {}
     for file in args.files:
-        found[file] = {}
+        results[file] = {}
         with open_trace(file) as trace:
             for name in names:
                 try:
-                    one = found[file][name] = analyse(trace, name, options)
+                    one = results[file][name] = analyse(trace, name, options)
                 except DoesNotApply as missing:
                     if args.only is not None:
                         raise
@@ -100,10 +100,10 @@ def run(args: argparse.Namespace) -> int:
                     continue
                 if args.json != "-":
                     print_screen([f"{Path(file).name}, {name}", *analysis_parts(one), ""])
-    written = {target: found[file][name] for (file, name), target in targets.items() if name in found[file]}
+    written = {target: results[file][name] for (file, name), target in targets.items() if name in results[file]}
     for target, one in written.items():
         write_text(target, csv_text([one.columns, *one.rows]))
-    _write_json(found, options, args.json)
+    _write_json(results, options, args.json)
     for target in written:
         print(f"written: {target}")
     return 0
@@ -114,23 +114,23 @@ def _names(text: str) -> list[str]:
 
 
 def _targets(files: Sequence[str], names: Sequence[str], folder: str | None) -> dict[tuple[str, str], str]:
-    """The CSV file of each trace and analysis; two traces of one name are told apart by a number."""
+    """The CSV file of each trace and analysis; traces of one name have numbers."""
     from pathlib import Path
 
     if folder is None:
         return {}
-    found: dict[tuple[str, str], str] = {}
+    targets: dict[tuple[str, str], str] = {}
     for file in files:
         for name in names:
             stem, number = Path(file).stem, 1
-            while (target := str(Path(folder) / f"{stem}-{name}.csv")) in found.values():
+            while (target := str(Path(folder) / f"{stem}-{name}.csv")) in targets.values():
                 number += 1
                 stem = f"{Path(file).stem}-{number}"
-            found[file, name] = target
-    return found
+            targets[file, name] = target
+    return targets
 
 
-def _write_json(found: dict[str, dict[str, AnalysisResult]], options: AnalysisOptions, target: str | None) -> None:
+def _write_json(results: dict[str, dict[str, AnalysisResult]], options: AnalysisOptions, target: str | None) -> None:
     from dataclasses import asdict
 
     from buddysim.base.jsonfile import print_utf8, to_json, write_json
@@ -142,7 +142,7 @@ def _write_json(found: dict[str, dict[str, AnalysisResult]], options: AnalysisOp
             "options": asdict(options),
             **{name: {"title": one.title, "notes": list(one.notes), "rows": one.records()} for name, one in of.items()},
         }
-        for file, of in found.items()
+        for file, of in results.items()
     }
     if target == "-":
         print_utf8(to_json(content))

@@ -59,9 +59,9 @@ def run(args: argparse.Namespace) -> int:
     if not any(timing.has_products for timing in timings):
         raise BuddysimError(f"{args.timings}: no timing of a conv or fc layer to fit efficiencies to")
 
-    def fitted(chosen: Sequence[MeasuredPass]) -> CostModel:
-        data = Dataset(machine.name, args.library, PeakRates.of(machine), tuple(chosen))
-        source = (f"{len(chosen)} timings of {Path(args.timings).name}, fitted by buddysim calibrate",)
+    def fitted(timings_to_fit: Sequence[MeasuredPass]) -> CostModel:
+        data = Dataset(machine.name, args.library, PeakRates.of(machine), tuple(timings_to_fit))
+        source = (f"{len(timings_to_fit)} timings of {Path(args.timings).name}, fitted by buddysim calibrate",)
         calibration = fit_calibration(data, common(), source, args.limited_workspace)
         return CostModel.load(machine, args.library, calibration)
 
@@ -91,7 +91,7 @@ def _report(
         (group, *(f"{calibration.efficiency[p][group]:.3f} ({calibration.measured[p][group]})" for p in PASSES))
         for group in groups
     ]
-    yield ScreenTable([Column("share of the peak rate (shapes)", left=True), *map(Column, PASSES)], rows)
+    yield ScreenTable([Column("fraction of the peak rate (shapes)", left=True), *map(Column, PASSES)], rows)
     yield ""
     yield f"median error on these timings: {median_error(errors(model, timings)):.1%}"
     inside, outside = split(timings)

@@ -23,8 +23,8 @@ def kinds() -> list[ModuleType]:
     """The packages that capture a kind of program, in the order of their ``ORDER``, then by name."""
     names = (entry.name for entry in pkgutil.iter_modules(capture.__path__) if entry.ispkg)
     packages = (import_module(f"buddysim.capture.{name}") for name in names)
-    found = (package for package in packages if all(hasattr(package, name) for name in CONTRACT))
-    return sorted(found, key=lambda kind: (getattr(kind, "ORDER", LAST), kind.NAME))
+    paths = (package for package in packages if all(hasattr(package, name) for name in CONTRACT))
+    return sorted(paths, key=lambda kind: (getattr(kind, "ORDER", LAST), kind.NAME))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,7 +1,7 @@
 """What a shell completes after an argument: names of schemes, machines, networks, links, figures, traces.
 
 The completion script holds the names that are registered when it is made (``--print-completion``), those of plug-ins
-that are given with it too. Only then are they asked for: parsers know no choices otherwise.
+that are given with it too. Only then are the registries read: parsers have no choices otherwise.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     columns = parser.add_argument_group("plot sweep STUDY.toml (docs/sweeps.md)")
     columns.add_argument("--x", metavar="COLUMN", help="horizontal axis (default: the first number that varies)")
     columns.add_argument("--y", metavar="COLUMN", help="vertical axis: a counter or slowdown_vs_ideal (default: time)")
-    columns.add_argument("--by", metavar="COLUMN", help="a line for each value (default: what varies besides)")
+    columns.add_argument("--by", metavar="COLUMN", help="a line for each value (default: the other axes)")
     columns.add_argument(
         "--kind", choices=("line", "heatmap"), help="lines, or a heatmap with --by as its vertical axis (default: line)"
     )
@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_study_arguments(parser)
     parser.add_argument("--rerun", action="store_true", help="simulate points that have a result again")
     look = parser.add_argument_group("for print")
-    look.add_argument("--width", metavar="SIZE", type=_inches, help="of the picture: 3.3in, 84mm or 8.4cm")
+    look.add_argument("--width", metavar="SIZE", type=_inches, help="width of the figure: 3.3in, 84mm or 8.4cm")
     look.add_argument("--font", metavar="PT", type=_positive, help="points of the labels of axes, for example 8")
     look.add_argument("--no-title", action="store_true", help="leave the title to the caption")
     look.add_argument("--dpi", metavar="N", type=_positive, help="dots per inch, of .png")
@@ -107,7 +107,7 @@ def run(args: argparse.Namespace) -> int:
     from buddysim.report.screen import description_table, print_screen
 
     if args.figure is None:
-        rows = [(name, figure.TITLE + _drawn_file(figure)) for name, figure in REGISTRY.items()]
+        rows = [(name, figure.TITLE + _plotted_file(figure)) for name, figure in REGISTRY.items()]
         print_screen([description_table(("figure", "description"), rows)])
     elif args.figure in GROUPS:
         if args.file is not None:
@@ -184,7 +184,7 @@ def _fill(names: Sequence[str], source: ResultSource, args: argparse.Namespace) 
     run_missing(source.buddy, asks, executor_maker(args.workers, args.scheduler, args.slurm), lambda event: None, say)
 
 
-def _drawn_file(figure: object) -> str:
+def _plotted_file(figure: object) -> str:
     file, description = getattr(figure, "FILE", (None, None))
     return f" ({file}: {description})" if file else ""
 
@@ -220,7 +220,7 @@ def _draw(name: str, paths: Sequence[Path], args: argparse.Namespace) -> None:
     files = ", ".join(map(str, paths))
     title = REGISTRY.find(name).TITLE
     if args.file is not None:
-        print_screen([f"{files}: {title}; drawn from {args.file}"])
+        print_screen([f"{files}: {title}; plotted from {args.file}"])
     else:
         print_screen([f"{files}: {title}; results in {_folder(source)}, {source.training.simulated} simulated now"])
 

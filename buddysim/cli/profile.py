@@ -1,4 +1,4 @@
-"""``python -m buddysim profile``: target ratios of a trace's allocations, and what they are chosen from."""
+"""``python -m buddysim profile``: target ratios of a trace's allocations, and the sizes they depend on."""
 
 from __future__ import annotations
 
@@ -30,52 +30,56 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=ProfileOptions.threshold,
         metavar="FRACTION",
-        help="Buddy Threshold: share of an allocation's entries that may overflow (default: %(default)s)",
+        help="Buddy Threshold: fraction of an allocation's entries that may overflow (default: %(default)s)",
     )
     parser.add_argument(
         "--aggregate",
         choices=AGGREGATES,
         default=ProfileOptions.aggregate,
-        help="the threshold holds in every snapshot (worst, the default) or on average (mean)",
+        help="snapshots to which the threshold applies: worst, every one (default); mean, their average",
     )
     parser.add_argument(
         "--policy",
         choices=POLICIES,
         default=ProfileOptions.policy,
-        help="final (the default): a ratio per allocation, 16x for mostly-zero ones; per-allocation: without 16x; "
-        "naive: one ratio for all",
+        help="rule that chooses targets: final, one per allocation and 16x for mostly zero ones (default); "
+        "per-allocation, without 16x; naive, one for all",
     )
     parser.add_argument(
         "--zero-fraction",
         type=float,
         default=ProfileOptions.zero_fraction,
         metavar="FRACTION",
-        help="least share of entries that fit 8 B, in every snapshot, for 16x (default: %(default)s)",
+        help="lowest fraction of entries that fit 8 B in every snapshot, for a target of 16x (default: %(default)s)",
     )
     parser.add_argument(
         "--compressor",
         default=ProfileOptions.compressor,
         metavar="NAME",
-        help=f"whose sizes entries have: {', '.join(entry_algorithms())} (default: %(default)s)",
+        help=f"compressor that gives the sizes of entries: {', '.join(entry_algorithms())} (default: %(default)s)",
     )
     parser.add_argument(
-        "--seed", type=int, default=ProfileOptions.seed, metavar="N", help="of sizes that the trace doesn't know"
+        "--seed",
+        type=int,
+        default=ProfileOptions.seed,
+        metavar="N",
+        help="seed of the synthetic sizes (default: %(default)s)",
     )
     parser.add_argument(
         "--size-distribution",
         default=ProfileOptions.size_distribution,
         metavar="NAME",
-        help=f"of those sizes: {', '.join(Distribution.names())} (default: %(default)s)",
+        help=f"distribution of the synthetic sizes: {', '.join(Distribution.names())} (default: %(default)s)",
     )
     parser.add_argument(
         "--profile-until-launch",
         type=int,
         default=ProfileOptions.profile_until_launch,
         metavar="N",
-        help="only snapshots taken when at most that many launches had ended (default: all)",
+        help="number of launches up to which snapshots are profiled (default: all)",
     )
     parser.add_argument("--partial", action="store_true", help="accept a trace file whose end is missing")
-    parser.add_argument("-o", "--output", metavar="FILE.toml", help="write the targets to a file for run --targets")
+    parser.add_argument("-o", "--output", metavar="FILE.toml", help="targets file to write, for run --targets")
     add_json_argument(parser)
 
 
@@ -94,13 +98,13 @@ def run(args: argparse.Namespace) -> int:
             args.zero_fraction,
             profile_until_launch=args.profile_until_launch,
         )
-        found = profile_with(trace, options)
+        profile = profile_with(trace, options)
         if args.output is not None:
-            found.targets.save(args.output, f"made from the trace {trace.fingerprint}\n{describe_options(found)}")
-    write_plain_json(args, found.to_dict())
+            profile.targets.save(args.output, f"made from the trace {trace.fingerprint}\n{describe_options(profile)}")
+    write_plain_json(args, profile.to_dict())
     if is_on_stdout(args):
         return 0
     partial = [f"PARTIAL TRACE: {contents}"] if contents is not None else []
     saved = f"targets written to {args.output}" if args.output is not None else "targets not saved (-o FILE)"
-    print_screen([*partial, *profile_parts(found, saved)])
+    print_screen([*partial, *profile_parts(profile, saved)])
     return 0

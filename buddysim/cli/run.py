@@ -1,4 +1,4 @@
-"""``python -m buddysim run``: replay a trace and say what it costs and what it gains."""
+"""``python -m buddysim run``: replay a trace under memory schemes and show time, memory and traffic."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ on the trace itself (see: profile), on the trace of --profile-from, or read from
 
 DEFAULTS = ("buddy", "ideal")
 EQUAL_CAPACITY = ("buddy", "unified-memory", "pinned-host", "ideal")
-_MOST_DIGITS = 9  # of a kernel's number
+_MAX_DIGITS = 9  # of a kernel's number
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             "--machine",
             metavar="NAME|FILE.toml",
             default="p100-nvlink2",
-            help="what is simulated (default: p100-nvlink2)",
+            help="machine to simulate (default: p100-nvlink2)",
         ),
         "replay machine",
     )
@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             "--scheme",
             metavar="NAME[,NAME...]",
-            help=f"replay schemes, one result each (default: {DEFAULT},{BASELINE}). {schemes.replace('%', '%%')}",
+            help=f"replay schemes to simulate (default: {DEFAULT},{BASELINE}). {schemes.replace('%', '%%')}",
         ),
         "replay scheme",
     )
@@ -69,31 +69,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--equal-capacity",
         action="store_true",
-        help=f"hold schemes against each other at the device memory that {DEFAULT} takes: Unified Memory pages in that "
-        f"much (default schemes: {','.join(EQUAL_CAPACITY)})",
+        help=f"compare schemes with the device memory that {DEFAULT} takes; Unified Memory gets that much "
+        f"(default schemes: {','.join(EQUAL_CAPACITY)})",
     )
     parser.add_argument(
-        "--require-data-values", action="store_true", help="refuse a trace of whose allocations some have no values"
+        "--require-data-values", action="store_true", help="refuse a trace with allocations without data values"
     )
     parser.add_argument(
         "--partial",
         action="store_true",
         help="accept a trace file whose end is missing; results say that they are partial",
     )
-    parser.add_argument(
-        "--kernels", metavar="FIRST:END", help="the kernels to run, by their number in the trace: 3, 3:7, 3: or :7"
-    )
+    parser.add_argument("--kernels", metavar="FIRST:END", help="numbers of the kernels to replay: 3, 3:7, 3: or :7")
     parser.add_argument("--json", metavar="FILE", help="write the full result; -: to standard output, no screen")
     parser.add_argument("--assumptions", action="store_true", help="list every assumption of the result, numbered")
     parser.add_argument("--parquet", metavar="FILE", help="write the full result as tidy rows (needs pyarrow)")
     parser.add_argument(
-        "--queueing", action="store_true", help="count how long requests wait at each kind of resource, and show it"
+        "--queueing", action="store_true", help="count and show the waiting times of requests at each kind of resource"
     )
     parser.add_argument(
         "--sensitivity",
-        metavar="WHAT",
+        metavar="NAME[,NAME..]",
         default=AUTO,
-        help=f"band of each ratio, from at most {MAX_RUNS} more runs of every scheme with small changes: {ALL}, "
+        help=f"changes of the sensitivity range, from at most {MAX_RUNS} more runs of every scheme: {ALL}, "
         f"{NONE}, or some of {','.join(KINDS)} (default: {ALL} for runs of up to {MAX_INSTRUCTIONS // 10**6} million "
         "memory instructions)",
     )
@@ -108,40 +106,44 @@ def _add_target_arguments(parser: argparse.ArgumentParser) -> None:
     from buddysim.cli.completion import completes
     from buddysim.compress.compressors import entry_algorithms
 
-    completes(parser.add_argument("--targets", metavar="FILE", help="target ratios, as profile -o writes them"), "file")
+    completes(parser.add_argument("--targets", metavar="FILE", help="targets file, as profile -o writes it"), "file")
     parser.add_argument(
         "--profile-from",
         metavar="OTHER",
-        help="without --targets: profile this trace, of another input of the same program, instead of FILE itself",
+        help="trace of another input of the same program, whose profile gives the targets",
     )
     parser.add_argument(
         "--profile-until-launch",
         metavar="N",
         type=int,
         default=ProfileOptions.profile_until_launch,
-        help="profile only snapshots taken when at most that many launches had ended (default: all)",
+        help="number of launches up to which snapshots are profiled (default: all)",
     )
     parser.add_argument(
         "--threshold",
         metavar="FRACTION",
         type=float,
         default=ProfileOptions.threshold,
-        help="Buddy Threshold: share of an allocation's entries that may overflow its target (default: %(default)s)",
+        help="Buddy Threshold: fraction of an allocation's entries that may overflow its target (default: %(default)s)",
     )
     parser.add_argument(
         "--compressor",
         metavar="NAME",
         default=ProfileOptions.compressor,
-        help=f"whose sizes entries have: {', '.join(entry_algorithms())} (default: %(default)s)",
+        help=f"compressor that gives the sizes of entries: {', '.join(entry_algorithms())} (default: %(default)s)",
     )
     parser.add_argument(
-        "--seed", metavar="N", type=int, default=ProfileOptions.seed, help="of sizes that the trace doesn't know"
+        "--seed",
+        metavar="N",
+        type=int,
+        default=ProfileOptions.seed,
+        help="seed of the synthetic sizes (default: %(default)s)",
     )
     parser.add_argument(
         "--size-distribution",
         metavar="NAME",
         default=ProfileOptions.size_distribution,
-        help=f"of those sizes: {', '.join(Distribution.names())} (default: %(default)s)",
+        help=f"distribution of the synthetic sizes: {', '.join(Distribution.names())} (default: %(default)s)",
     )
 
 
@@ -152,8 +154,8 @@ def run(args: argparse.Namespace) -> int:
 
     outputs = [None if args.json == "-" else args.json, args.parquet]
     check_outputs(outputs, [args.file, args.targets, args.machine, args.profile_from])
-    schemes = chosen_schemes(args.scheme or ",".join(EQUAL_CAPACITY if args.equal_capacity else DEFAULTS))
-    kernels = chosen_kernels(args.kernels)
+    schemes = selected_schemes(args.scheme or ",".join(EQUAL_CAPACITY if args.equal_capacity else DEFAULTS))
+    kernels = parse_kernels(args.kernels)
     if args.parquet is not None:
         check_parquet()
     machine = _machine(args)
@@ -165,17 +167,17 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def chosen_schemes(text: str) -> list[str]:
+def selected_schemes(text: str) -> list[str]:
     """Scheme names separated by commas, each once; a BuddysimError names the nearest of an unknown one."""
     from buddysim.replay.schemes import REGISTRY
 
-    chosen = [name.strip() for name in text.split(",")]
-    for name in chosen:
+    names = [name.strip() for name in text.split(",")]
+    for name in names:
         REGISTRY.find(name)
-    return list(dict.fromkeys(chosen))
+    return list(dict.fromkeys(names))
 
 
-def chosen_kernels(text: str | None) -> slice | None:
+def parse_kernels(text: str | None) -> slice | None:
     """``3``, ``3:7``, ``3:`` or ``:7`` as a slice."""
     from buddysim.base.errors import BuddysimError
     from buddysim.base.hints import shortened
@@ -184,7 +186,7 @@ def chosen_kernels(text: str | None) -> slice | None:
     if text is None:
         return None
     try:
-        return slice(*parse_range(text, "kernel", "3 or 3:7", _MOST_DIGITS))
+        return slice(*parse_range(text, "kernel", "3 or 3:7", _MAX_DIGITS))
     except ValueError as error:
         raise BuddysimError(f"--kernels: {shortened(text)}: {error}") from None
 
@@ -205,13 +207,13 @@ def _machine(args: argparse.Namespace) -> Machine:
 
 
 def _check_values(trace: Trace, compressor: str) -> None:
-    """Refuses a trace without sizes or contents of an allocation: a ratio of drawn sizes is no measurement."""
+    """Refuse a trace without sizes or data values of an allocation, whose sizes would be synthetic."""
     from buddysim.base.errors import BuddysimError
     from buddysim.buddy import SizeSource
 
-    drawn = SizeSource(trace, compressor).synthetic_allocations
-    if drawn:
-        names = ", ".join(drawn[:4]) + (f" and {len(drawn) - 4} more" if len(drawn) > 4 else "")
+    synthetic = SizeSource(trace, compressor).synthetic_allocations
+    if synthetic:
+        names = ", ".join(synthetic[:4]) + (f" and {len(synthetic) - 4} more" if len(synthetic) > 4 else "")
         raise BuddysimError(
             f"{trace.path}: --require-data-values: no data values or size maps of {names}: expected them for every "
             "allocation, as sizes are synthetic otherwise"

@@ -38,23 +38,23 @@ def run(args: argparse.Namespace) -> int:
     from buddysim.report.screen import Column, ScreenTable, description_table, print_screen
     from buddysim.trace.shipped import shipped_trace, shipped_traces
 
-    chosen = shipped_traces() if args.name is None else [shipped_trace(args.name)]
+    traces = shipped_traces() if args.name is None else [shipped_trace(args.name)]
     check_outputs([json_file(args)])
-    write_plain_json(args, [asdict(trace) for trace in chosen])
+    write_plain_json(args, [asdict(trace) for trace in traces])
     if is_on_stdout(args):
         return 0
     if args.path:
         if args.name is None:
             raise BuddysimError("traces: --path: expected the name of a trace too")
-        if chosen[0].path is None:
+        if traces[0].path is None:
             raise BuddysimError(f"traces: {args.name}: is not here; {GET}")
-        print(chosen[0].path)
+        print(traces[0].path)
         return 0
     if args.name is not None:
-        facts = [(key, str(value) if value is not None else "not here") for key, value in asdict(chosen[0]).items()]
+        facts = [(key, str(value) if value is not None else "not here") for key, value in asdict(traces[0]).items()]
         print_screen([description_table((), facts)])
         return 0
     columns = [Column("trace", left=True), Column("size"), Column("file", left=True)]
-    rows = [(trace.name, format_bytes(trace.bytes), str(trace.path or "not here"), trace.about) for trace in chosen]
+    rows = [(trace.name, format_bytes(trace.bytes), str(trace.path or "not here"), trace.about) for trace in traces]
     print_screen([ScreenTable([*columns, Column("description", left=True, text=True)], rows), "", GET])
     return 0

@@ -239,7 +239,7 @@ def run(args: argparse.Namespace) -> int:
 
     if not 1 <= args.batch <= LARGEST_BATCH:
         raise BuddysimError(f"--batch {args.batch}: expected a whole number from 1 to {LARGEST_BATCH}")
-    schemes = chosen_schemes(args)
+    schemes = selected_schemes(args)
     network = Network.load(args.network)
     machine = _machine(args)
     options, scheme_options = _options(args), _scheme_options(args, schemes)
@@ -259,7 +259,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def chosen_schemes(args: argparse.Namespace) -> list[str]:
+def selected_schemes(args: argparse.Namespace) -> list[str]:
     """The names, each once; a BuddysimError names the nearest of an unknown one."""
     from buddysim.training import schemes
 
@@ -267,17 +267,17 @@ def chosen_schemes(args: argparse.Namespace) -> list[str]:
         return not getattr(schemes.REGISTRY.find(name), "UNLIMITED", False)
 
     if args.scheme == "all" or (args.scheme is None and args.memory_budget is not None):
-        given = [name for name in schemes.options() if getattr(args, _SCHEME_OPTION + name) is not None]
-        return [name for name in schemes.runnable_schemes(given) if args.memory_budget is None or bounded(name)]
+        options_set = [name for name in schemes.options() if getattr(args, _SCHEME_OPTION + name) is not None]
+        return [name for name in schemes.runnable_schemes(options_set) if args.memory_budget is None or bounded(name)]
     if args.scheme is None:
         return [name for name in DEFAULT_SCHEMES if not args.max_batch or bounded(name)]
-    chosen = list(dict.fromkeys(name.strip() for name in args.scheme.split(",")))
-    for name in chosen:
+    names = list(dict.fromkeys(name.strip() for name in args.scheme.split(",")))
+    for name in names:
         schemes.REGISTRY.find(name)
-    return chosen
+    return names
 
 
-def _scheme_options(args: argparse.Namespace, chosen: list[str]) -> dict[str, Any]:
+def _scheme_options(args: argparse.Namespace, names: list[str]) -> dict[str, Any]:
     """The values of schemes' options on the command line, by name; each must be an option of a chosen scheme."""
     from buddysim.base.errors import BuddysimError
     from buddysim.training import schemes
@@ -290,7 +290,7 @@ def _scheme_options(args: argparse.Namespace, chosen: list[str]) -> dict[str, An
         flags["--observe-activations"] = "activations"
     for flag, name in flags.items():
         owners = schemes.schemes_with(name)
-        if not set(owners) & set(chosen):
+        if not set(owners) & set(names):
             raise BuddysimError(f"{flag}: is an option of {', '.join(owners)}: expected one of these schemes")
     return values
 
@@ -356,7 +356,11 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _simulate(
-    network: Network, machine: TrainingMachine, schemes: list[str], args: argparse.Namespace, chosen: Mapping[str, Any]
+    network: Network,
+    machine: TrainingMachine,
+    schemes: list[str],
+    args: argparse.Namespace,
+    options_by_name: Mapping[str, Any],
 ) -> tuple[dict[str, TrainingResult], dict[str, int] | None, dict[str, Any]]:
     """Results by scheme; with --max-batch also the largest batches, and what is missing for one sample more."""
     from buddysim.training.cost import CostModel
@@ -365,7 +369,7 @@ def _simulate(
     from buddysim.training.result import TrainingResult, oom_counters
     from buddysim.training.search import LARGEST_BATCH, largest_batch
 
-    options = make_options(**chosen)
+    options = make_options(**options_by_name)
     cost = CostModel.load(machine, options.conv_library, args.calibration, options.precision)
 
     def simulated(scheme: str, batch: int) -> TrainingResult:
@@ -378,13 +382,13 @@ def _simulate(
     if not args.max_batch:
         return {scheme: simulated(scheme, args.batch) for scheme in schemes}, None, {}
     results, batches, beyond = {}, {}, {}
-    found: dict[str, tuple[int, OutOfMemory | None]] = {}  # several schemes may fit as the same one
+    outcomes: dict[str, tuple[int, OutOfMemory | None]] = {}  # several schemes may fit as the same one
     for scheme in schemes:
         checks = FitChecks(network, machine, cost, scheme, options)
-        if checks.scheme not in found:
+        if checks.scheme not in outcomes:
             batch = largest_batch(checks)
-            found[checks.scheme] = batch, checks.out_of_memory(batch + 1) if 0 < batch < LARGEST_BATCH else None
-        batches[scheme], shortage = found[checks.scheme]
+            outcomes[checks.scheme] = batch, checks.out_of_memory(batch + 1) if 0 < batch < LARGEST_BATCH else None
+        batches[scheme], shortage = outcomes[checks.scheme]
         batch = max(batches[scheme], 1)
         results[scheme] = tried(checks, batch) if checks.scheme == scheme else simulated(scheme, batch)
         if shortage is not None:
@@ -393,7 +397,7 @@ def _simulate(
 
 
 def _outputs(args: argparse.Namespace) -> list[str | None]:
-    """The files to write, None for one that isn't asked for."""
+    """The files to write; None: not requested."""
     from buddysim.report.timeline_file import check_timeline
 
     if args.timeline is not None:
@@ -458,7 +462,7 @@ def _report_layers(
     machine: TrainingMachine,
     results: Mapping[str, TrainingResult],
     args: argparse.Namespace,
-    chosen: Mapping[str, Any],
+    options_by_name: Mapping[str, Any],
 ) -> None:
     """Shows the layers that stall, of each scheme, and the link that would remove each stall."""
     from buddysim.report.screen import Part, print_screen
@@ -468,10 +472,10 @@ def _report_layers(
     from buddysim.training.links import faster_links, layer_stalls
 
     links = faster_links(machine.links, args.link or machine.link)
-    cost = CostModel.load(machine, chosen["conv_library"], args.calibration, chosen["precision"])
+    cost = CostModel.load(machine, options_by_name["conv_library"], args.calibration, options_by_name["precision"])
 
     def simulated(result: TrainingResult, link: str) -> TrainingResult:
-        options = make_options(**{**chosen, "link": link})
+        options = make_options(**{**options_by_name, "link": link})
         return simulate(network, result.provenance["batch"], machine, result.scheme, options=options, cost=cost)
 
     parts: list[Part] = []

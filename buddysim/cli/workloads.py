@@ -65,7 +65,7 @@ def _add_make_arguments(parser: argparse.ArgumentParser) -> None:
         type=_every,
         default=0,
         metavar="N",
-        help="keep the bytes of every N-th page of 8 KiB, 0: of none, the sizes of all entries besides (default 0)",
+        help="period of the 8 KiB pages whose bytes are kept; 0: none, all sizes are kept (default: 0)",
     )
 
 
@@ -114,8 +114,8 @@ def _make(args: argparse.Namespace) -> int:
             for which in inputs
         ]
     for made in make_all(orders, args.jobs):
-        how = "was there" if made.is_present else "made"
-        print_screen([f"{made.path}: {how}, verified: {'; '.join(made.verification)}"])
+        state = "already present" if made.is_present else "made"
+        print_screen([f"{made.path}: {state}, verified: {'; '.join(made.verification)}"])
     return 0
 
 
@@ -123,19 +123,19 @@ def _compare(args: argparse.Namespace) -> int:
     from buddysim.workloads.workload_comparison import MAX_POINTS, POINTS, compare
 
     for file in args.files:
-        found = compare(file)
-        alike = [row for row in found.rows if row.alike]
-        print(f"{found.workload} beside {found.program}")
+        comparison = compare(file)
+        alike = [row for row in comparison.rows if row.alike]
+        print(f"{comparison.workload} compared with {comparison.program}")
         for when in POINTS:
-            theirs, ours = found.ratios(when)
-            off = f"{100 * (ours / theirs - 1):+.1f} %"
-            print(
-                f"  {when:6} ratio {theirs:.3f} (theirs), {ours:.3f} (ours): {off}{'' if found.alike(when) else ' *'}"
-            )
-        print(f"  {len(alike)} of {len(found.rows)} rows have every size class within {MAX_POINTS:g} points")
-        for row in found.rows if args.all else sorted(set(found.rows) - set(alike), key=lambda row: -row.points):
-            theirs, ours = row.ratios
-            print(f"    {row.name:24} {row.when:6} {theirs:8.3f} {ours:8.3f}  {row.points:5.1f} points")
+            program, workload = comparison.ratios(when)
+            error = f"{100 * (workload / program - 1):+.1f} %{'' if comparison.alike(when) else ' *'}"
+            print(f"  {when:6} ratio {program:.3f} (program), {workload:.3f} (workload): {error}")
+        print(f"  {len(alike)} of {len(comparison.rows)} rows have every size class within {MAX_POINTS:g} points")
+        for row in (
+            comparison.rows if args.all else sorted(set(comparison.rows) - set(alike), key=lambda row: -row.points)
+        ):
+            program, workload = row.ratios
+            print(f"    {row.name:24} {row.when:6} {program:8.3f} {workload:8.3f}  {row.points:5.1f} points")
     return 0
 
 

@@ -16,16 +16,16 @@ _SHOWN_UNITS = ("_bytes", "_ps")
 _CLASS = "fraction_"
 
 
-def analysis_parts(found: AnalysisResult) -> list[Part]:
+def analysis_parts(result: AnalysisResult) -> list[Part]:
     """The screen of one analysis."""
-    shown = found.shown or found
+    shown = result.shown or result
     columns = [
         Column(_heading(name), left=any(isinstance(value, str) for value in shown.column(name)))
         for name in shown.columns
     ]
     rows = [[_text(name, value) for name, value in zip(shown.columns, row, strict=True)] for row in shown.rows]
     names = next((n for n, column in enumerate(columns) if not column.left), len(columns))
-    return [f"{found.title}:", ScreenTable(columns, rows, max(names, 1)), *found.notes]
+    return [f"{result.title}:", ScreenTable(columns, rows, max(names, 1)), *result.notes]
 
 
 def _heading(name: str) -> str:

@@ -50,15 +50,15 @@ def network_parts(network: Network, batch: int) -> list[Part]:
     ]
 
 
-def _memory_table(footprint: NetworkBytes, kept: int) -> ScreenTable:
+def _memory_table(footprint: NetworkBytes, saved_by_autograd: int) -> ScreenTable:
     rows = (
         ("weights", footprint.weights),
         ("weight gradients", footprint.weight_gradients),
         ("feature maps", footprint.feature_maps),
         ("gradient maps (2)", footprint.gradient_maps),
         ("all, without workspace", footprint.total),
-        ("besides: masks, statistics", footprint.saved_state),
-        ("kept by PyTorch's autograd, on a GPU", kept),
+        ("in addition: masks, statistics", footprint.saved_state),
+        ("saved by PyTorch's autograd, on a GPU", saved_by_autograd),
     )
     columns = [Column("network-wide allocation", left=True), Column("bytes"), Column("GiB")]
     return ScreenTable(columns, [(name, f"{size:,}", f"{size / _GIB:.3f}") for name, size in rows])
@@ -67,16 +67,16 @@ def _memory_table(footprint: NetworkBytes, kept: int) -> ScreenTable:
 def _layer_table(network: Network, batch: int) -> ScreenTable:
     rows = []
     for layer in network.layers:
-        in_place = layer.in_place
+        reuses_input = layer.in_place
         rows.append(
             (
                 str(layer.index),
                 layer.name,
-                f"{layer.kind}{' (in place)' if in_place else ''}",
+                f"{layer.kind}{' (in place)' if reuses_input else ''}",
                 _reads(layer),
                 str(network.refcount(layer.index)),
                 _shape_text(layer.output_shape),
-                NOT_APPLICABLE if in_place else f"{network.output_bytes(layer.index, batch) / _MIB:,.1f}",
+                NOT_APPLICABLE if reuses_input else f"{network.output_bytes(layer.index, batch) / _MIB:,.1f}",
                 f"{layer.parameters:,}" if layer.parameters else NOT_APPLICABLE,
                 _scaled(network.forward_flops(layer.index, batch)),
                 " ".join(sorted(layer.backward_reads)),

@@ -192,7 +192,7 @@ def _wrap_cell(text: str, width: int, column: Column) -> list[str]:
         else:
             indent = " " * (len(line) - len(line.lstrip()))
             wrapped = _wrap_words(line, width, indent) if " " in line.strip() else [line]
-            lines += [piece for one in wrapped for piece in chop_cells(one, width)]
+            lines += [part for one in wrapped for part in chop_cells(one, width)]
     return lines
 
 
@@ -350,7 +350,7 @@ def _group_lines(columns: Sequence[Column], widths: Sequence[int]) -> list[str]:
 def _row_lines(
     cells: Sequence[str], columns: Sequence[Column], widths: Sequence[int], at_bottom: bool = False
 ) -> list[str]:
-    """The lines of one row; headings stand at the bottom of theirs."""
+    """The lines of one row; headings are aligned at the bottom."""
     wrapped = [_wrap_cell(cell, width, column) for cell, width, column in zip(cells, widths, columns, strict=True)]
     if at_bottom:
         height = max(map(len, wrapped))

@@ -1,4 +1,4 @@
-"""An iteration's timeline as a picture: streams and stalls, and the memory held by kind under them."""
+"""An iteration's timeline as a figure: streams and stalls, and below them the memory by kind."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ _OPERATIONS = {
     HOST: "#7f6000",
     "stall": "#e02020",
 }
-_NAMES_ROOM = 0.55  # rows over the streams, for the names of layers that stall
-_LETTER_SHARE = 0.0065  # of the axis's width
-_LEAST_NAMED = 0.002  # of the iteration: a shorter stall is a line
-_MOST_NAMED = 12
+_NAMES_HEIGHT = 0.55  # rows over the streams, for the names of layers that stall
+_LETTER_WIDTH = 0.0065  # of the axis's width
+_MIN_NAMED = 0.002  # of the iteration: a shorter stall is a line
+_MAX_NAMED = 12
 _KINDS: Mapping[TensorKind, tuple[str, str]] = {
     "weights": ("weights", "#16202b"),
     "weight_gradients": ("weights' gradients", "#56687a"),
     "optimizer_state": ("optimizer state", "#8497a8"),
     "feature_maps": ("feature maps", "#4a8bc9"),
-    "encoded_maps": ("encoded maps", "#2e8b57"),
-    "decoded_maps": ("decoded maps", "#a9d8b8"),
+    "encoded_maps": ("encoded feature maps", "#2e8b57"),
+    "decoded_maps": ("decoded feature maps", "#a9d8b8"),
     "gradient_maps": ("gradient maps", "#c8dcef"),
     "workspace": ("workspace", "#f4b183"),
 }
@@ -71,7 +71,7 @@ def draw(outcomes: Mapping[str, IterationOutcome]) -> Figure:
 
 
 def write_figure(path: str | os.PathLike[str], outcomes: Mapping[str, IterationOutcome]) -> None:
-    """Writes the picture as PNG, SVG or PDF, by the ending of its name; whole or not at all."""
+    """Write the figure as PNG, SVG or PDF, by the ending of its name; whole or not at all."""
     suffix = Path(path).suffix.lower()
 
     def write(unfinished: Path) -> None:
@@ -93,7 +93,7 @@ def _draw_streams(axes: Axes, scheme: str, outcome: IterationOutcome, length: fl
     for what, colour in _OPERATIONS.items():
         axes.add_collection(_boxes(bars.get(what, []), colour))
     _name_stalls(axes, outcome, length)
-    axes.set_ylim(len(rows) - 0.5, -0.5 - _NAMES_ROOM * bool(bars["stall"]))
+    axes.set_ylim(len(rows) - 0.5, -0.5 - _NAMES_HEIGHT * bool(bars["stall"]))
     axes.set_yticks(range(len(rows)), rows)
     stalled = outcome.all_layers.stall_ps / PS_PER_MS
     fits = "" if outcome.fits else ", does not fit"
@@ -108,13 +108,13 @@ def _draw_streams(axes: Axes, scheme: str, outcome: IterationOutcome, length: fl
 
 
 def _name_stalls(axes: Axes, outcome: IterationOutcome, length: float) -> None:
-    """The layers of the longest stalls, over them, as many as have room on an axis of `length` ms."""
+    """The layers of the longest stalls, over them, as many as fit on an axis of `length` ms."""
     named: list[tuple[float, float]] = []
     for stall in sorted(outcome.schedule.stalls, key=lambda stall: (-stall.ps, stall.start_ps)):
         name = outcome.network.layers[stall.layer].name
         middle = (stall.start_ps + stall.ps / 2) / PS_PER_MS
-        half = length * (len(name) + 1) * _LETTER_SHARE / 2
-        if stall.ps < _LEAST_NAMED * length * PS_PER_MS or len(named) == _MOST_NAMED:
+        half = length * (len(name) + 1) * _LETTER_WIDTH / 2
+        if stall.ps < _MIN_NAMED * length * PS_PER_MS or len(named) == _MAX_NAMED:
             break
         if any(middle - half < end and start < middle + half for start, end in named):
             continue

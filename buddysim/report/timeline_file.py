@@ -1,4 +1,4 @@
-"""Timelines as files: a trace for Perfetto or a picture, by the ending of the name."""
+"""Timelines as files: a trace for Perfetto or a figure, by the ending of the name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def check_timeline(path: str | os.PathLike[str]) -> None:
     """Says at once, before anything runs, if a timeline couldn't be written there."""
     suffix = Path(path).suffix.lower()
     if suffix not in (TRACE, *FIGURES):
-        expected = f"{TRACE} (a trace for Perfetto) or {', '.join(FIGURES)} (a picture)"
+        expected = f"{TRACE} (a trace for Perfetto) or {', '.join(FIGURES)} (a figure)"
         raise BuddysimError(f"{os.fspath(path)}: expected a name that ends in {expected}")
     check_output(path)
 
@@ -29,7 +29,7 @@ def write_timeline(path: str | os.PathLike[str], outcomes: Mapping[str, Iteratio
 
     Parameters
     ----------
-    path : ``.json``: Trace Event Format; ``.png``, ``.svg``, ``.pdf``: a picture
+    path : ``.json``: Trace Event Format; ``.png``, ``.svg``, ``.pdf``: a figure
     """
     check_timeline(path)
     if Path(path).suffix.lower() == TRACE:

@@ -183,14 +183,14 @@ NAMES = ["calibrate", "import", "import-kernel", "run-json", "run-machine", "pro
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("how", ["itself", "hard link", "symbolic link"])
-def test_no_command_writes_over_what_it_reads(name: str, how: str, tmp_path: Path, trace: Path) -> None:
+def test_no_command_writes_over_what_it_reads(name: str, link_kind: str, tmp_path: Path, trace: Path) -> None:
     words, out, read = _inputs_and_outputs(tmp_path, trace)[name]
     before = read.read_bytes()
-    if how == "itself":
+    if link_kind == "itself":
         if name == "train-timeline":
             pytest.skip("a timeline ends in .json, a network file in .toml")
         out = read
-    elif how == "hard link":
+    elif link_kind == "hard link":
         out.hardlink_to(read)
     else:
         out.symlink_to(read)
@@ -219,8 +219,8 @@ def test_a_pipe_stays_one(tmp_path: Path) -> None:
     assert code == 0
     assert stat.S_ISFIFO(pipe.stat().st_mode)
     (tmp_path / "t.bin").write_bytes(written)
-    with bt.open_trace(tmp_path / "t.bin") as found:
-        bt.verify_trace(found)
+    with bt.open_trace(tmp_path / "t.bin") as result:
+        bt.verify_trace(result)
 
 
 def test_profile_looks_at_its_output_first(tmp_path: Path, trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,7 +243,7 @@ def test_a_list_names_files_in_its_folder_only(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("size", "code"), [(1 << 44, 2), (1 << 38, 0)])
-def test_copies_are_claims(tmp_path: Path, size: int, code: int) -> None:
+def test_copies_create_lazy_ranges(tmp_path: Path, size: int, code: int) -> None:
     """Some bytes are known in an allocation that a line of the list makes as large as one can be."""
     shutil.copytree(SAMPLE, tmp_path / "sample")
     (tmp_path / "sample" / "payload").write_bytes(bytes(range(256)) * 64)
@@ -253,13 +253,13 @@ def test_copies_are_claims(tmp_path: Path, size: int, code: int) -> None:
     words = ["import", "accelsim", f"{tmp_path}/sample/kernelslist.g", "-o", f"{tmp_path}/out"]
     assert keeps_its_promise(words)[0] == code
     if not code:
-        with bt.open_trace(tmp_path / "out") as found:
-            sizes = next(each for each in found.size_maps if each.n_entries == size // 128)
+        with bt.open_trace(tmp_path / "out") as result:
+            sizes = next(each for each in result.size_maps if each.n_entries == size // 128)
             assert (sizes.read(8192, 128) != 15).all()
             assert (sizes.read(0, 8192) == 15).all()
 
 
-def test_a_trace_of_claims_is_profiled_and_run(tmp_path: Path) -> None:
+def test_trace_of_lazy_ranges_is_profiled_and_replayed(tmp_path: Path) -> None:
     path = write_claims(tmp_path / "t.bin", 1 << 44, name="\x1b[31m\u202e" + "x" * 5000)
     for words in (["profile", str(path)], ["info", str(path)], ["verify", str(path)]):
         assert keeps_its_promise(words)[0] == 0
@@ -344,7 +344,7 @@ def test_names_that_are_no_text(tmp_path: Path, trace: Path, locale: str) -> Non
 
 @needs_sweep
 def test_studies_whose_names_are_no_text(tmp_path: Path, trace: Path) -> None:
-    """Trace, store, study and pictures: what was simulated is stored, found, and drawn."""
+    """Trace, store, study and figures: simulated points are stored, selected and plotted."""
     settings = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     folder = os.fsencode(tmp_path)
     shutil.copy(trace, os.fsdecode(folder + b"/\xff.bin"))

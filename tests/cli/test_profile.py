@@ -39,8 +39,8 @@ def test_the_table(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_json_and_the_targets_file(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = trace.parent / "targets.toml"
     assert main(["profile", str(trace), "--threshold", "0.2", "--json", "-", "-o", str(out)]) == 0
-    found = json.loads(capsys.readouterr().out)
-    targets = {row["name"]: row["target"] for row in found["allocations"]}
+    result = json.loads(capsys.readouterr().out)
+    targets = {row["name"]: row["target"] for row in result["allocations"]}
     assert (targets["ramp"], targets["noise"]) == ("2x", "1x")
     from buddysim.trace import open_trace
 
@@ -51,14 +51,14 @@ def test_json_and_the_targets_file(trace: Path, capsys: pytest.CaptureFixture[st
 def test_only_snapshots_up_to_a_launch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     snapshots = [(0, {"a": [3] * 64}), (5, {"a": [7] * 64, "late": [3] * 64})]
     write_trace(tmp_path / "t.bin", {"a": 64, "late": 64}, snapshots)
-    found = {}
+    result = {}
     for until in (None, 4):
         options = [] if until is None else ["--profile-until-launch", str(until)]
         assert main(["profile", str(tmp_path / "t.bin"), "--json", "-", *options]) == 0
         content = json.loads(capsys.readouterr().out)
         assert content["profile_until_launch"] == until
-        found[until] = [row["target"] for row in content["allocations"]]
-    assert found == {None: ["1x", "4x"], 4: ["4x", "1x"]}
+        result[until] = [row["target"] for row in content["allocations"]]
+    assert result == {None: ["1x", "4x"], 4: ["4x", "1x"]}
     assert main(["profile", str(tmp_path / "t.bin"), "--profile-until-launch", "4"]) == 0
     shown = capsys.readouterr().out
     assert "worst of 1 snapshot up to launch 4" in " ".join(shown.split())

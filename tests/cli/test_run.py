@@ -16,7 +16,7 @@ import pytest
 import buddysim
 from buddysim.base.errors import BuddysimError
 from buddysim.cli import main
-from buddysim.cli.run import chosen_kernels
+from buddysim.cli.run import parse_kernels
 from buddysim.compress import DEFAULT
 from buddysim.compress.compressors import entry_algorithms
 from buddysim.report.quantities import byte_unit, format_in_bytes, format_speedup_range
@@ -117,17 +117,17 @@ def test_targets_of_a_file(stream, tmp_path, capsys):
     capsys.readouterr()
     arguments = (stream, "--scheme", "buddy", "--json", "-")
     profiled = json.loads(ran(capsys, *arguments))["buddy"]
-    given = json.loads(ran(capsys, *arguments, "--targets", tmp_path / "targets.toml"))["buddy"]
+    replayed = json.loads(ran(capsys, *arguments, "--targets", tmp_path / "targets.toml"))["buddy"]
     assert profiled["compression.ratio"] == 4
-    assert given["compression.ratio"] == pytest.approx(4 / 3)
-    assert set(given["provenance"]["targets"].values()) == {"1.33x"}
+    assert replayed["compression.ratio"] == pytest.approx(4 / 3)
+    assert set(replayed["provenance"]["targets"].values()) == {"1.33x"}
 
 
 @pytest.mark.parametrize("compressor", entry_algorithms())
 def test_the_command_and_python_choose_the_same_targets(capsys, compressor):
     """Also where metadata do not tell 8 B from 32 B: one of the allocations of this trace then overflows 16x."""
     trace = Path(__file__).parents[2] / "traces" / "vectoradd-turing.bin"
-    chosen = []
+    targets = []
     for state in ("true", "false"):
         options = ("--set", f"buddy.eight_byte_class={state}", "--compressor", compressor, "--kernels", "0:1")
         options += ("--size-distribution", "uniform:64")
@@ -138,8 +138,8 @@ def test_the_command_and_python_choose_the_same_targets(capsys, compressor):
         )
         assert shown["provenance"]["targets"] == direct.provenance["targets"]
         assert shown["provenance"]["compressor"] == direct.provenance["compressor"] == compressor
-        chosen.append(shown["provenance"]["targets"])
-    assert compressor != DEFAULT or chosen[0] != chosen[1]
+        targets.append(shown["provenance"]["targets"])
+    assert compressor != DEFAULT or targets[0] != targets[1]
 
 
 def test_estimated_compute_gaps_are_halved_and_doubled(untimed, capsys):
@@ -232,8 +232,8 @@ def test_every_seeds_ratio_is_within_the_spread(capsys):
         json.loads(ran(capsys, BACKPROP, "--json", "-", "--no-sensitivity", "--scheme", "buddy", "--seed", seed))
         for seed in seeds
     ]
-    found = [each["buddy"]["compression.ratio"] for each in ratios]
-    assert (min(found), max(found)) == (
+    ratios_of_seeds = [each["buddy"]["compression.ratio"] for each in ratios]
+    assert (min(ratios_of_seeds), max(ratios_of_seeds)) == (
         content["compression.synthetic_min_ratio"],
         content["compression.synthetic_max_ratio"],
     )
@@ -255,8 +255,8 @@ def test_measured_sizes_give_a_ratio(stream, capsys):
 
 
 def test_unified_memory_shows_what_is_resident_its_faults_and_what_binds(stream, capsys):
-    for share, resident in (("0.25", "1.5 MiB"), ("0.5", "1.0 MiB")):
-        options = ("--scheme", "ideal,unified-memory", "--set", f"um.oversubscription={share}", "--no-sensitivity")
+    for fraction, resident in (("0.25", "1.5 MiB"), ("0.5", "1.0 MiB")):
+        options = ("--scheme", "ideal,unified-memory", "--set", f"um.oversubscription={fraction}", "--no-sensitivity")
         shown = ran(capsys, stream, *options)
         content = json.loads(ran(capsys, stream, "--json", "-", *options))["unified-memory"]
         assert re.search(rf"^  device memory +2\.0 MiB +{resident}  with metadata$", shown, flags=re.M)
@@ -388,14 +388,14 @@ def test_parquet_that_cannot_be_written_says_what_to_install(stream, tmp_path, m
     ("text", "chosen"),
     [("3", slice(3, 4)), ("3:7", slice(3, 7)), ("3:", slice(3, None)), (":7", slice(0, 7)), (":", slice(0, None))],
 )
-def test_kernels(text, chosen):
-    assert chosen_kernels(text) == chosen
+def test_kernels(text, targets):
+    assert parse_kernels(text) == targets
 
 
 @pytest.mark.parametrize("text", ["", "-1", "1:2:3", "x", "3:3", "1.5", "9999999999999"])
 def test_kernels_that_make_no_sense(text):
     with pytest.raises(BuddysimError, match="--kernels"):
-        chosen_kernels(text)
+        parse_kernels(text)
 
 
 def test_an_interrupted_run_leaves_nothing(tmp_path):

@@ -1,4 +1,4 @@
-"""``traces``: what comes along, and where it lies."""
+"""``traces``: the traces of the repository and their paths."""
 
 from __future__ import annotations
 

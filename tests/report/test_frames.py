@@ -45,12 +45,12 @@ def test_one_result_and_a_training_too(trace: Path) -> None:
 
 def test_a_profile_has_a_row_for_each_allocation(trace: Path) -> None:
     with buddysim.open_trace(trace) as opened:
-        found = buddysim.profile(opened)
-        frame = found.to_dataframe()
-        assert list(frame["target"]) == [row.target.name for row in found.rows]
-        assert frame["sectors_needed.1"].tolist() == [row.histogram[2] for row in found.rows]
-        assert f"{found.ratio:.2f}" in found._repr_html_()
-    assert "buddy accesses" in repr(found)
+        profile = buddysim.profile(opened)
+        frame = profile.to_dataframe()
+        assert list(frame["target"]) == [row.target.name for row in profile.rows]
+        assert frame["sectors_needed.1"].tolist() == [row.histogram[2] for row in profile.rows]
+        assert f"{profile.ratio:.2f}" in profile._repr_html_()
+    assert "buddy accesses" in repr(profile)
 
 
 def test_a_notebook_shows_what_the_command_prints(trace: Path) -> None:

@@ -85,10 +85,10 @@ def test_names_from_a_file_cannot_steer_the_terminal(results):
 
 
 def test_every_resource_has_a_name_for_people(results):
-    shares = [key.removeprefix("utilization.") for key in results["buddy"] if key.startswith("utilization.")]
-    assert set(shares) <= set(RESOURCES)
+    resources = [key.removeprefix("utilization.") for key in results["buddy"] if key.startswith("utilization.")]
+    assert set(resources) <= set(RESOURCES)
     nearest = utilizations(results["buddy"])
-    assert [share for _, share in nearest] == sorted((share for _, share in nearest), reverse=True)
+    assert [fraction for _, fraction in nearest] == sorted((fraction for _, fraction in nearest), reverse=True)
 
 
 def test_bottleneck_and_next_resource_are_named_with_their_utilization():

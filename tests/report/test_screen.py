@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+import hypothesis
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from buddysim.report.screen import (
@@ -35,14 +35,14 @@ def squeezed(text: str) -> str:
     return re.sub(r"\s", "", text)
 
 
-@given(WORDS, st.integers(20, 120))
+@hypothesis.given(WORDS, st.integers(20, 120))
 def test_a_paragraph_wraps_and_loses_nothing(text: str, width: int) -> None:
     shown = format_as_text([text], width)
     assert shown.split() == text.split()
     assert all(len(line) <= width for line in shown.splitlines())
 
 
-@given(tables(), st.integers(40, 120))
+@hypothesis.given(tables(), st.integers(40, 120))
 def test_a_table_loses_nothing(table: ScreenTable, width: int) -> None:
     shown = squeezed(format_as_text([table], width))
     assert "\u2026" not in shown

@@ -1,4 +1,4 @@
-"""Timelines as files: the trace agrees with the simulation; pictures appear whole."""
+"""Timelines as files: the trace agrees with the simulation; figures are complete."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_the_hosts_work_has_a_row_where_there_is_any(tmp_path: Path):
 
 
 @pytest.mark.parametrize(("suffix", "magic"), [("png", b"\x89PNG"), ("svg", b"<?xml")])
-def test_pictures_are_the_same_bytes_each_time(tmp_path: Path, outcome: IterationOutcome, suffix: str, magic: bytes):
+def test_figures_are_the_same_bytes_each_time(tmp_path: Path, outcome: IterationOutcome, suffix: str, magic: bytes):
     for name in ("a", "b"):
         write_timeline(tmp_path / f"{name}.{suffix}", {"vdnn-all-p": outcome, "again": outcome})
     first, second = ((tmp_path / f"{name}.{suffix}").read_bytes() for name in ("a", "b"))

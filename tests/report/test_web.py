@@ -1,4 +1,4 @@
-"""HTML reports, opened in a real browser without a network: charts are drawn, a click sorts, names are no markup."""
+"""HTML reports, opened in a real browser without a network: charts appear, a click sorts, names are no markup."""
 
 from __future__ import annotations
 
@@ -66,18 +66,18 @@ def opened(path: Path, script: str, folder: Path) -> str:
 @needs_browser
 def test_a_browser_draws_the_charts_and_sorts_by_a_click(report: Path, tmp_path: Path) -> None:
     script = "document.querySelectorAll('details').forEach((part) => { part.open = true; });"
-    drawn = opened(report, script, tmp_path)
+    charts_shown = opened(report, script, tmp_path)
     names = re.findall(r'<div id="(chart-\d+)"', report.read_text(encoding="utf-8"))
     assert len(names) == 5  # replays, three findings, the training
-    assert drawn.count('class="main-svg"') >= 2 * len(names)
-    assert drawn.count('class="point"') >= 6
+    assert charts_shown.count('class="main-svg"') >= 2 * len(names)
+    assert charts_shown.count('class="point"') >= 6
     column = "document.querySelector('table').querySelectorAll('th')"
     click = f"[...{column}].find((head) => head.textContent === 'time_ps').click();"
     times = times_of(opened(report, click, tmp_path))
     assert len(times) == 6
     assert times == sorted(times)
     assert times_of(opened(report, click + click, tmp_path)) == times[::-1]
-    assert times_of(drawn) not in (times, times[::-1])
+    assert times_of(charts_shown) not in (times, times[::-1])
 
 
 def times_of(document: str) -> list[int]:

@@ -27,17 +27,17 @@ def _figure(title: str, rows: Sequence[Row], x: str, y: str, by: str | None, kin
     figure = plotly.Figure()
     known = [row for row in rows if row.get(y) is not None]
     for number, series in enumerate(dict.fromkeys(row.get(by) if by else None for row in known)):
-        chosen = [row for row in known if by is None or row.get(by) == series]
+        selected_rows = [row for row in known if by is None or row.get(by) == series]
         more: dict[str, Any] = {"marker": {"color": _COLOURS[number % len(_COLOURS)]}}
         if kind == "Scatter":
             more |= {"mode": "lines+markers"}
         figure.add_trace(
             getattr(plotly, kind)(
-                x=[_value(row.get(x)) for row in chosen],
-                y=[row[y] for row in chosen],
+                x=[_value(row.get(x)) for row in selected_rows],
+                y=[row[y] for row in selected_rows],
                 name="" if by is None else f"{shown(by)} {shown(series)}",
                 hovertext=[
-                    "<br>".join(f"{shown(key)}: {shown(value)}" for key, value in row.items()) for row in chosen
+                    "<br>".join(f"{shown(key)}: {shown(value)}" for key, value in row.items()) for row in selected_rows
                 ],
                 hoverinfo="text",
                 showlegend=by is not None,

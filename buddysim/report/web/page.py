@@ -14,7 +14,7 @@ from buddysim.base.terminal import one_line
 Row = Mapping[str, Any]
 _LONGEST_TEXT = 300
 #: Rows of a table; a longer one says how many are left out.
-MOST_ROWS = 5000
+MAX_ROWS = 5000
 
 
 @dataclass
@@ -52,12 +52,12 @@ class Page:
         """A table whose columns sort by a click on their heads."""
         cells = "".join(f'<th scope="col" tabindex="0">{shown(name)}</th>' for name in columns)
         lines = [f"<table><thead><tr>{cells}</tr></thead><tbody>"]
-        for row in rows[:MOST_ROWS]:
+        for row in rows[:MAX_ROWS]:
             lines.append("<tr>" + "".join(_cell(row.get(name)) for name in columns) + "</tr>")
         lines.append("</tbody></table>")
         self.body.append("\n".join(lines))
-        if len(rows) > MOST_ROWS:
-            self.paragraph(f"{len(rows) - MOST_ROWS:,} more rows are not shown: results -o writes all of them.")
+        if len(rows) > MAX_ROWS:
+            self.paragraph(f"{len(rows) - MAX_ROWS:,} more rows are not shown: results -o writes all of them.")
 
     def chart(self, figure: Any) -> None:
         """A Plotly figure."""

@@ -27,8 +27,8 @@ def result_page(results: Results, source: str) -> Page:
     page = Page(f"buddysim: {source}")
     first = next(iter(results.values()))
     about = first.get("provenance", {})
-    told = [f"{key} {about[key]}" for key in ("trace", "network", "machine", "batch") if key in about]
-    page.paragraph(", ".join(told) or source)
+    facts = [f"{key} {about[key]}" for key in ("trace", "network", "machine", "batch") if key in about]
+    page.paragraph(", ".join(facts) or source)
     time = "time_ps" if "time_ps" in first else "time_ms"
     rows = [{"scheme": scheme, **_flat(result)} for scheme, result in results.items()]
     page.chart(charts.bars(f"{time} by scheme", rows, "scheme", time))
@@ -54,12 +54,12 @@ def result_page(results: Results, source: str) -> Page:
 
 
 def _assumed(results: Results) -> list[tuple[str, str, str]]:
-    found = []
+    rows = []
     for scheme, result in results.items():
         assumptions = result.get("provenance", {}).get("assumptions", {})
         if isinstance(assumptions, Mapping):
-            found += [(scheme, str(subject), str(text)) for subject, text in assumptions.items()]
-    return found
+            rows += [(scheme, str(subject), str(text)) for subject, text in assumptions.items()]
+    return rows
 
 
 def _flat(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,14 +11,14 @@ from buddysim.report.web import charts
 from buddysim.report.web.page import Page
 
 Row = Mapping[str, Any]
-#: Columns of each engine's table; those that vary come besides.
+#: Columns of each engine's table; those that vary follow.
 COLUMNS = {
     "replay": ("trace", "scheme", "machine", "link.bandwidth", "time_ps", "compression.ratio", "buddy.access_fraction"),
     "training": ("network", "scheme", "batch", "machine", "time_ms", "fits", "memory.peak_bytes"),
     "analysis": ("trace", "analysis", "compressors", "threshold", "profile_from", "title"),
 }
 _SUBJECTS = {"replay": "trace", "training": "network", "analysis": "trace"}
-#: How a finding is drawn: kind, x, y, lines or bars by.
+#: Chart of an analysis: kind, x, y, lines or bars by.
 _FINDINGS = {
     "ratio": ("lines", "snapshot", "ratio", "compressor"),
     "metadata": ("lines", "bytes_per_slice", "hit_fraction", "line_bytes"),
@@ -29,7 +29,7 @@ _FINDINGS = {
     "threshold": ("lines", "threshold_fraction", "ratio", None),
 }
 _LARGE = "page-classes"
-_MOST_VARYING = 12
+_MAX_VARYING = 12
 
 
 @dataclass(frozen=True)
@@ -46,44 +46,44 @@ class ReportRow:
     result: Row
 
 
-def store_page(kept: Sequence[ReportRow], source: str, notes: Sequence[str] = ()) -> Page:
+def store_page(rows_of_report: Sequence[ReportRow], source: str, notes: Sequence[str] = ()) -> Page:
     """The page of a store.
 
     Parameters
     ----------
-    kept : the results
+    rows_of_report : the results
     source : the store's folder
-    notes : what was found wrong while reading
+    notes : problems met while reading the store
     """
     page = Page(f"buddysim: {source}")
-    counts = Counter(one.row["engine"] for one in kept)
+    counts = Counter(one.row["engine"] for one in rows_of_report)
     page.paragraph(", ".join(f"{count:,} results of the {engine} engine" for engine, count in counts.items()))
     for note in notes:
         page.paragraph(note)
     for engine in COLUMNS:
-        rows = [_short(one.row) for one in kept if one.row["engine"] == engine]
+        rows = [_short(one.row) for one in rows_of_report if one.row["engine"] == engine]
         if rows:
             page.heading(f"Results: {engine}")
             page.table(rows, _columns(rows, engine))
     page.heading("Workloads")
     by_subject: dict[str, list[ReportRow]] = {}
-    for one in kept:
+    for one in rows_of_report:
         by_subject.setdefault(str(_short(one.row).get(_SUBJECTS[one.row["engine"]])), []).append(one)
     for subject in sorted(by_subject):
         _subject(page, subject, by_subject[subject])
     return page
 
 
-def _subject(page: Page, subject: str, kept: Sequence[ReportRow]) -> None:
+def _subject(page: Page, subject: str, rows_of_report: Sequence[ReportRow]) -> None:
     """The part of one trace or network."""
-    page.open_part(f"{subject}: {len(kept):,} results")
+    page.open_part(f"{subject}: {len(rows_of_report):,} results")
     for engine, time, by in (("replay", "time_ps", "link.bandwidth"), ("training", "time_ms", "batch")):
-        rows = [_short(one.row) for one in kept if one.row["engine"] == engine]
+        rows = [_short(one.row) for one in rows_of_report if one.row["engine"] == engine]
         if rows:
             ranked = sorted(rows, key=lambda row: (str(row.get("scheme")), row.get(by) or 0))
             page.chart(charts.bars(f"{subject}: {time} by scheme", ranked, "scheme", time, by))
             page.table(ranked, _columns(ranked, engine))
-    for one in kept:
+    for one in rows_of_report:
         if one.row["engine"] == "analysis":
             _finding(page, one)
     page.close_part()
@@ -93,9 +93,9 @@ def _finding(page: Page, one: ReportRow) -> None:
     result, name = one.result, str(one.row.get("analysis"))
     rows = [dict(zip(result["columns"], row, strict=True)) for row in result["rows"]]
     page.open_part(f"{name}: {result['title']}")
-    drawn = _FINDINGS.get(name)
-    if drawn is not None and rows:
-        kind, x, y, by = drawn
+    chart = _FINDINGS.get(name)
+    if chart is not None and rows:
+        kind, x, y, by = chart
         page.chart(getattr(charts, kind)(str(result["title"]), rows, x, y, by))
     if name != _LARGE:
         page.table(rows, result["columns"])
@@ -112,7 +112,7 @@ def _columns(rows: Sequence[Row], engine: str) -> list[str]:
     varying = [
         name for name in names if name not in first and name not in hidden and len({row.get(name) for row in rows}) > 1
     ]
-    return [*first, *varying[:_MOST_VARYING]]
+    return [*first, *varying[:_MAX_VARYING]]
 
 
 def _short(row: Row) -> dict[str, Any]:
