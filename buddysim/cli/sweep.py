@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 NAME = "sweep"
 HELP = """simulate every point of a study and store its results
 
-  sweep STUDY.toml                            what varies is in a file (docs/sweeps.md)
-  sweep TRACE.. --set link.bandwidth=50GB/s,100GB/s --threshold 0.1,0.2 --scheme buddy,bandwidth-compression
-  sweep train NETWORK.. --batch 32,64 --scheme vdnn-dyn,cdma-zv --link pcie3,nvlink2
+  sweep STUDY.toml                            (docs/sweeps.md)
+  sweep TRACE.. --set link.bandwidth=50GB/s,100GB/s --scheme buddy,ideal
+  sweep train NETWORK.. --batch 32,64 --scheme vdnn-dyn,cdma-zv
 
 Values are separated by commas; every combination is a point. Results go to a store, one file each: what is there is
 not simulated again, and an interrupted sweep goes on with the same command. See: results, diff, plot sweep."""

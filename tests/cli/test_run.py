@@ -385,11 +385,11 @@ def test_parquet_that_cannot_be_written_says_what_to_install(stream, tmp_path, m
 
 
 @pytest.mark.parametrize(
-    ("text", "chosen"),
+    ("text", "kernels"),
     [("3", slice(3, 4)), ("3:7", slice(3, 7)), ("3:", slice(3, None)), (":7", slice(0, 7)), (":", slice(0, None))],
 )
-def test_kernels(text, targets):
-    assert parse_kernels(text) == targets
+def test_kernels(text, kernels):
+    assert parse_kernels(text) == kernels
 
 
 @pytest.mark.parametrize("text", ["", "-1", "1:2:3", "x", "3:3", "1.5", "9999999999999"])
