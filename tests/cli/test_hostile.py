@@ -182,7 +182,7 @@ NAMES = ["calibrate", "import", "import-kernel", "run-json", "run-machine", "pro
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("how", ["itself", "hard link", "symbolic link"])
+@pytest.mark.parametrize("link_kind", ["itself", "hard link", "symbolic link"])
 def test_no_command_writes_over_what_it_reads(name: str, link_kind: str, tmp_path: Path, trace: Path) -> None:
     words, out, read = _inputs_and_outputs(tmp_path, trace)[name]
     before = read.read_bytes()
