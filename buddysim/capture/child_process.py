@@ -16,7 +16,7 @@ _LONGEST_NAMES = 40  # of the folder made here and the socket in it
 
 
 @contextlib.contextmanager
-def listening_socket(name: str, backlog: int) -> Iterator[tuple[socket.socket, Path]]:
+def reporting_socket(name: str, backlog: int) -> Iterator[tuple[socket.socket, Path]]:
     """A socket called `name` in a temporary folder of its own; both are removed afterwards."""
     base = tempfile.gettempdir()
     short = len(base) < _LONGEST_SOCKET_PATH - _LONGEST_NAMES

@@ -22,7 +22,7 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
     stored = set(activations.stored_values)
     rows = []
     for n in density.shown_maps():
-        info = activations.maps[n]
+        info = activations.feature_maps[n]
         if info.part != "features" or len(info.shape) != 3:
             continue
         for number, point in enumerate(activations.points):

@@ -120,7 +120,7 @@ def test_run_replays_it(captured: tuple[Path, str]) -> None:
 def test_values_in_the_trace_are_the_scripts(captured: tuple[Path, str]) -> None:
     """The ReLU's feature map has the zeros that the activations file counted."""
     maps = load_activations(captured[0].with_suffix(".maps"))
-    number = next(n for n, feature_map in enumerate(maps.maps) if feature_map.name == "5 relu")
+    number = next(n for n, feature_map in enumerate(maps.feature_maps) if feature_map.name == "5 relu")
     with open_trace(captured[0]) as trace:
         relu = next(a for a in trace.allocations if a.name == "5: relu")
         for snapshot, point in zip(trace.snapshots, maps.points, strict=True):
@@ -134,7 +134,7 @@ def test_values_in_the_trace_are_the_scripts(captured: tuple[Path, str]) -> None
 def test_maps_say_what_they_follow(captured: tuple[Path, str]) -> None:
     maps = load_activations(captured[0].with_suffix(".maps"))
     assert maps.state == "finished"
-    by_name = {m.name: m for m in maps.maps}
+    by_name = {m.name: m for m in maps.feature_maps}
     assert (by_name["2 relu"].kind, by_name["2 relu"].follows, by_name["2 relu"].depth) == ("relu", "batchnorm", 0.0)
     assert (by_name["5 relu"].follows, by_name["5 relu"].depth, by_name["5 relu"].part) == ("conv", 1.0, "features")
     assert (by_name["7 fc"].part, by_name["7 fc"].weight_layers) == ("classifier", 3)

@@ -57,7 +57,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 def test_what_is_written_is_read(tmp_path: Path) -> None:
     write(tmp_path / "x.maps")
     activations = load_activations(tmp_path / "x.maps")
-    assert activations.maps == MAPS
+    assert activations.feature_maps == MAPS
     assert activations.provenance == {"tool": "test"}
     assert activations.state == "finished"
     first, second = activations.points

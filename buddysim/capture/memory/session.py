@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from buddysim.base.errors import BuddysimError
-from buddysim.capture.child_process import listening_socket, signals_to
+from buddysim.capture.child_process import reporting_socket, signals_to
 from buddysim.capture.memory.snapshot_recorder import SnapshotRecorder
 from buddysim.capture.memory.symbols import Symbols
 from buddysim.capture.memory.wire import (
@@ -173,7 +173,7 @@ class Session:
     def run(self, command: Sequence[str], program: str) -> MemoryCaptureOutcome:
         """Run the program to its end."""
         before = _children_ns()
-        with listening_socket("memory", backlog=128) as (listener, folder):
+        with reporting_socket("memory", backlog=128) as (listener, folder):
             listener.setblocking(False)
             try:
                 process = subprocess.Popen(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from buddysim.base.errors import BuddysimError
-from buddysim.capture.child_process import listening_socket, signals_to
+from buddysim.capture.child_process import reporting_socket, signals_to
 from buddysim.capture.opencl.programs import compiled
 from buddysim.capture.opencl.toolchain import Toolchain, runtime_library
 from buddysim.capture.opencl.window import CapturePlan
@@ -87,7 +87,7 @@ def run_program(
     outcome = OpenclCaptureOutcome()
     library = runtime_library(toolchain)
     start = time.perf_counter()
-    with listening_socket("opencl", backlog=16) as (listener, folder):
+    with reporting_socket("opencl", backlog=16) as (listener, folder):
         environment = _environment(folder, library, toolchain, plan, report_as_gpu)
         try:
             process = subprocess.Popen(list(command), executable=executable, env=environment)

@@ -37,14 +37,14 @@ class ActivationsFile:
     ----------
     path : of the file
     provenance : tool, network, data and program
-    maps : the network's feature maps, in the order in which a forward pass writes them
+    feature_maps : the network's feature maps, in the order in which a forward pass writes them
     points : in the order of training
     state : ``"finished"``, or the reason why the capture ended early
     """
 
     path: Path
     provenance: dict[str, str]
-    maps: tuple[FeatureMapInfo, ...]
+    feature_maps: tuple[FeatureMapInfo, ...]
     points: tuple[TrainingPoint, ...]
     state: str
     _values: dict[tuple[int, int], StoredValues] = field(default_factory=dict, repr=False)
@@ -52,7 +52,7 @@ class ActivationsFile:
     @cached_property
     def densities(self) -> NDArray[np.float64]:
         """Density by point and feature map; NaN if a feature map was not observed."""
-        densities = np.full((len(self.points), len(self.maps)), np.nan)
+        densities = np.full((len(self.points), len(self.feature_maps)), np.nan)
         for row, point in enumerate(self.points):
             for statistics in point.maps:
                 densities[row, statistics.map] = statistics.density

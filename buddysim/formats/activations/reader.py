@@ -46,7 +46,7 @@ class _ActivationsReader:
         self.path = path
         self.data = read_bytes(path, "activations file", LARGEST_FILE, incomplete=incomplete)
         self.provenance: dict[str, str] | None = None
-        self.maps: list[FeatureMapInfo] | None = None
+        self.feature_maps: list[FeatureMapInfo] | None = None
         self.points: list[TrainingPoint] = []
         self.values: dict[tuple[int, int], StoredValues] = {}
         self.end: records.EndRecord | None = None
@@ -58,19 +58,21 @@ class _ActivationsReader:
             self._add(kind, at, payload)
         if self.end is not None and at + layout.SECTION.size + len(payload) != len(self.data):
             self._fail("end of file", at, "data after the end")
-        if self.provenance is None or self.maps is None:
+        if self.provenance is None or self.feature_maps is None:
             self._fail(
                 "end of file", at, "no provenance and feature maps: the file was interrupted before its first point"
             )
         state = self.end.state if self.end else "interrupted: the file has no end"
-        return ActivationsFile(self.path, self.provenance, tuple(self.maps), tuple(self.points), state, self.values)
+        return ActivationsFile(
+            self.path, self.provenance, tuple(self.feature_maps), tuple(self.points), state, self.values
+        )
 
     def _add(self, kind: bytes, at: int, payload: bytes) -> None:
         """Takes in the next section."""
         where = f"section {kind.decode('ascii', 'replace')!r}"
         if self.end is not None:
             self._fail(where, at, "comes after the end")
-        expected = layout.PROVENANCE if self.provenance is None else layout.MAPS if self.maps is None else None
+        expected = layout.PROVENANCE if self.provenance is None else layout.MAPS if self.feature_maps is None else None
         if (expected is not None and kind != expected) or (
             expected is None and kind in (layout.PROVENANCE, layout.MAPS)
         ):
@@ -78,7 +80,7 @@ class _ActivationsReader:
         if kind == layout.PROVENANCE:
             self.provenance = self._json(records.PROVENANCE, where, at, payload)
         elif kind == layout.MAPS:
-            self.maps = self._json(records.MAPS, where, at, payload)
+            self.feature_maps = self._json(records.MAPS, where, at, payload)
         elif kind == layout.POINT:
             self.points.append(self._point(payload, at))
         elif kind == layout.VALUES:
@@ -143,7 +145,7 @@ class _ActivationsReader:
         point = self._json(records.POINT, where, at, payload)
         if self.points and point.iteration < self.points[-1].iteration:
             self._fail(where, at, f"iteration {point.iteration} comes after {self.points[-1].iteration}")
-        n_maps, seen = len(self.maps or ()), set()
+        n_maps, seen = len(self.feature_maps or ()), set()
         for statistics in point.maps:
             index = statistics.map
             if index >= n_maps or index in seen:
@@ -157,7 +159,7 @@ class _ActivationsReader:
 
     def _stored_values(self, payload: bytes, at: int) -> tuple[int, int, StoredValues]:
         """Indices of point and feature map, and the position of their values."""
-        where, head, maps = "values", layout.VALUES_HEAD, self.maps or []
+        where, head, maps = "values", layout.VALUES_HEAD, self.feature_maps or []
         if len(payload) < head.size:
             self._fail(where, at, f"{len(payload)} bytes, expected at least {head.size}")
         point, map_, elements, code, axes, zero = head.unpack_from(payload)

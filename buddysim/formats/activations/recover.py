@@ -26,11 +26,11 @@ def recover_activations(path: str | os.PathLike[str], output: str | os.PathLike[
         if it cannot be read, or ends before its first point
     """
     activations = load_activations(path, incomplete=True)
-    with ActivationsWriter(output, activations.provenance, activations.maps, inputs=[path]) as writer:
+    with ActivationsWriter(output, activations.provenance, activations.feature_maps, inputs=[path]) as writer:
         for point in activations.points:
             writer.add_point(point)
         for point_number, map_number in activations.stored_values:
             writer.add_values(point_number, map_number, activations.values(point_number, map_number))
         writer.close(f"recovered: {activations.state}")
-    n_points, n_maps, n_values = len(activations.points), len(activations.maps), len(activations.stored_values)
+    n_points, n_maps, n_values = len(activations.points), len(activations.feature_maps), len(activations.stored_values)
     return f"{n_points} points of {n_maps} feature maps, values of {n_values}"

@@ -31,7 +31,7 @@ class ActivationsWriter:
     ----------
     path : the file to write
     provenance : texts by subject: ``tool``, ``version``, ``source``, ``licence``, ``command``, ``network``, ...
-    maps : the network's feature maps
+    feature_maps : the network's feature maps
     inputs : files that the work reads, which the output must not be
     """
 
@@ -39,7 +39,7 @@ class ActivationsWriter:
         self,
         path: str | os.PathLike[str],
         provenance: dict[str, str],
-        maps: Sequence[FeatureMapInfo],
+        feature_maps: Sequence[FeatureMapInfo],
         *,
         inputs: Iterable[str | os.PathLike[str]] = (),
         keep_part: bool = False,
@@ -47,7 +47,7 @@ class ActivationsWriter:
     ) -> None:
         self.output = Output(path, inputs, keep_part=keep_part)
         self.path = self.output.path
-        self.maps = tuple(maps)
+        self.feature_maps = tuple(feature_maps)
         self._compressor = zstandard.ZstdCompressor(level=compression_level, write_content_size=True)
         self._points = self._values = 0
         self._file: BinaryIO | None = None
@@ -59,7 +59,7 @@ class ActivationsWriter:
         head = layout.HEADER.pack(layout.MAGIC, layout.FORMAT_VERSION, 0, 0, 0)[:16]
         self._put(head + struct.pack("<II", crc32(head), 0))
         self._text(layout.PROVENANCE, records.PROVENANCE.dump_json(provenance))
-        self._text(layout.MAPS, records.MAPS.dump_json(list(self.maps)))
+        self._text(layout.MAPS, records.MAPS.dump_json(list(self.feature_maps)))
 
     def __enter__(self) -> ActivationsWriter:
         return self
@@ -76,7 +76,7 @@ class ActivationsWriter:
         """Adds a point of the training and returns its number."""
         seen = set()
         for statistics in point.maps:
-            if not statistics.map < len(self.maps) or statistics.map in seen:
+            if not statistics.map < len(self.feature_maps) or statistics.map in seen:
                 raise ValueError(f"point {self._points}: feature map {statistics.map} is unknown, or occurs twice")
             seen.add(statistics.map)
         self._text(layout.POINT, records.POINT.dump_json(_finite(point)))
@@ -85,12 +85,14 @@ class ActivationsWriter:
 
     def add_values(self, point: int, map_index: int, values: NDArray[Any]) -> None:
         """Adds values of a feature map at a point, (samples, *shape): float32, float16, or bool for nonzero."""
-        if not (0 <= point < self._points and 0 <= map_index < len(self.maps)):
+        if not (0 <= point < self._points and 0 <= map_index < len(self.feature_maps)):
             raise ValueError(
                 f"values of feature map {map_index} at point {point}: there is no such feature map or point"
             )
-        if values.ndim < 2 or values.shape[1:] != self.maps[map_index].shape or not len(values):
-            raise ValueError(f"values of shape {values.shape}: expected (samples, {self.maps[map_index].shape})")
+        if values.ndim < 2 or values.shape[1:] != self.feature_maps[map_index].shape or not len(values):
+            raise ValueError(
+                f"values of shape {values.shape}: expected (samples, {self.feature_maps[map_index].shape})"
+            )
         if values.dtype == np.bool_:
             values = values.view(np.uint8)
         code = next((code for code, dtype in layout.DTYPES.items() if dtype == values.dtype), None)

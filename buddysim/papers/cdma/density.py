@@ -30,7 +30,7 @@ def caption() -> str:
 
 def shown_maps() -> list[int]:
     """Return the indices of the feature maps behind ReLU and pooling layers."""
-    return [n for n, info in enumerate(measurement().maps) if info.kind in ("relu", "maxpool", "avgpool")]
+    return [n for n, info in enumerate(measurement().feature_maps) if info.kind in ("relu", "maxpool", "avgpool")]
 
 
 def rows() -> list[dict[str, Any]]:
@@ -38,10 +38,10 @@ def rows() -> list[dict[str, Any]]:
     activations = measurement()
     return [
         {
-            "feature_map": activations.maps[n].name,
-            "kind": activations.maps[n].kind,
-            "part": activations.maps[n].part,
-            "depth": activations.maps[n].depth,
+            "feature_map": activations.feature_maps[n].name,
+            "kind": activations.feature_maps[n].kind,
+            "part": activations.feature_maps[n].part,
+            "depth": activations.feature_maps[n].depth,
             "iteration": point.iteration,
             "epoch": point.epoch,
             "loss": point.loss,

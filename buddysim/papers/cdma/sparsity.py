@@ -15,7 +15,7 @@ from buddysim.sweep.cached_results import SavedResults
 
 def maps_of(kind: str, part: str = "features") -> list[int]:
     """Return the indices of the feature maps that this kind of layer wrote."""
-    return [n for n, info in enumerate(measurement().maps) if info.kind == kind and info.part == part]
+    return [n for n, info in enumerate(measurement().feature_maps) if info.kind == kind and info.part == part]
 
 
 @simulates("first-conv")
@@ -27,7 +27,7 @@ def first_conv(training: SavedResults) -> SimulatedValue:
 @simulates("pool-denser")
 def pool_denser(training: SavedResults) -> SimulatedValue:
     densities = measurement().densities
-    pools = [n for n in maps_of("maxpool") if n and measurement().maps[n - 1].kind == "relu"]
+    pools = [n for n in maps_of("maxpool") if n and measurement().feature_maps[n - 1].kind == "relu"]
     denser = [float((densities[:, n] >= densities[:, n - 1]).mean()) for n in pools]
     denser_fraction = fmean(denser)
     return SimulatedValue(
@@ -39,7 +39,7 @@ def pool_denser(training: SavedResults) -> SimulatedValue:
 def network_density() -> Any:
     """Density of the feature layers' ReLU outputs together, weighted by size, for each point of the training."""
     maps = maps_of("relu")
-    sizes = np.array([measurement().maps[n].elements for n in maps], dtype=float)
+    sizes = np.array([measurement().feature_maps[n].elements for n in maps], dtype=float)
     return measurement().densities[:, maps] @ sizes / sizes.sum()
 
 

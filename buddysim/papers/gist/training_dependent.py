@@ -11,7 +11,7 @@ from buddysim.sweep.cached_results import SavedResults
 def ssdc_ratios() -> list[tuple[int, float]]:
     """Return iteration and SSDC ratio, in single precision, of all ReLU and pooled outputs of the feature layers."""
     activations = measurement()
-    numbers = [n for n in shown_maps() if activations.maps[n].part == "features"]
+    numbers = [n for n in shown_maps() if activations.feature_maps[n].part == "features"]
     points = []
     for point in activations.points:
         raw = stored = 0
@@ -40,7 +40,7 @@ def over_time(training: SavedResults, id: str) -> SimulatedValue:
 
 @simulates("sparsity-vgg16")
 def sparsity(training: SavedResults) -> SimulatedValue:
-    relus = [n for n in shown_maps() if measurement().maps[n].kind == "relu"]
+    relus = [n for n in shown_maps() if measurement().feature_maps[n].kind == "relu"]
     return SimulatedValue(100 * (1 - float(measurement().densities[:, relus].min())), note=about_the_training())
 
 

@@ -62,7 +62,7 @@ class ObservedActivations:
 
     def made_by(self, codec: Codec) -> str:
         """The compressors that the file names; where it has no sizes of this codec, the compressor here and now."""
-        if any(self._stored_ratios(number, codec) for number in range(len(self.activations.maps))):
+        if any(self._stored_ratios(number, codec) for number in range(len(self.activations.feature_maps))):
             return self.activations.provenance.get("compressors", "compressors that the file does not name")
         return f"buddysim.compress: {described([codec.algorithm])}"
 
@@ -77,7 +77,7 @@ class ObservedActivations:
 
     def observed_map(self, number: int, codec: Codec) -> ObservedMap | None:
         """One of these feature maps; None where no point has it."""
-        info = self.activations.maps[number]
+        info = self.activations.feature_maps[number]
         densities = []
         for point in self.points:
             statistics = self.activations.points[point].statistics(number)
@@ -161,7 +161,7 @@ def observed_activations(
 
 def sourced_maps(activations: ActivationsFile) -> list[tuple[int, str]]:
     """Numbers and kinds of the file's feature maps that a network's feature maps may take contents from."""
-    kinds_found = ((number, _kind(info)) for number, info in enumerate(activations.maps))
+    kinds_found = ((number, _kind(info)) for number, info in enumerate(activations.feature_maps))
     return [(number, kind) for number, kind in kinds_found if kind is not None]
 
 

@@ -68,7 +68,7 @@ def mismatch(network: Network, activations: ActivationsFile, *, by_name: bool = 
     by_name : whether the feature maps need to have the names of the network's layers
     """
     expected = [(role.kind, network.layers[index].name) for index, role in roles(network).items()]
-    observed = [(kind, activations.maps[number].name) for number, kind in sourced_maps(activations)]
+    observed = [(kind, activations.feature_maps[number].name) for number, kind in sourced_maps(activations)]
     if not any(kind == "fc-relu" for kind, _ in expected):
         observed = [one for one in observed if one[0] != "fc-relu"]
     for number, (network_map, observed_map) in enumerate(zip_longest(expected, observed), 1):

@@ -64,9 +64,9 @@ def test_observation_is_deterministic(data: Path, tmp_path: Path) -> None:
     assert sizes == [3 * len(tensor_algorithms())] * 3  # each in three layouts
     assert activations.points[-1].epoch == 2
     assert (activations.points[0].learning_rate, activations.points[-1].learning_rate) == (0.01, pytest.approx(0.001))
-    kinds = [m.kind for m in activations.maps]
+    kinds = [m.kind for m in activations.feature_maps]
     assert (kinds.count("conv"), kinds.count("relu"), kinds.count("maxpool")) == (6, 8, 3)
-    assert [m.depth for m in activations.maps if m.kind == "conv"] == pytest.approx([0, 0.2, 0.4, 0.6, 0.8, 1])
+    assert [m.depth for m in activations.feature_maps if m.kind == "conv"] == pytest.approx([0, 0.2, 0.4, 0.6, 0.8, 1])
     assert activations.densities[0, 0] == 1.0
     assert all(activations.values(point, number).shape[0] == 1 for point, number in activations.stored_values)
 
@@ -82,10 +82,10 @@ def test_observation_of_a_reduced_zoo_network(data: Path, tmp_path: Path) -> Non
         observe_training(tmp_path / "a", replace(settings, size_points=size_points))
         activations = load_activations(tmp_path / "a")
         assert not activations.stored_values
-        assert [m.name for m in activations.maps[1:]] == [
+        assert [m.name for m in activations.feature_maps[1:]] == [
             layer.name for layer in Network.load("resnet20").layers if layer.kind in ("relu", "avgpool")
         ]
-        assert activations.maps[1].shape == (8, 8, 8)
+        assert activations.feature_maps[1].shape == (8, 8, 8)
         last.append(activations.points[-1])
     assert [point.epoch for point in activations.points] == [0, 2]
     assert last[0] == last[1]  # what was observed in between changed nothing

@@ -15,17 +15,17 @@ def measured() -> ActivationsFile:
 
 
 def number(measured: ActivationsFile, name: str) -> int:
-    return next(n for n, info in enumerate(measured.maps) if info.name == name)
+    return next(n for n, info in enumerate(measured.feature_maps) if info.name == name)
 
 
 def relus(measured: ActivationsFile) -> list[int]:
-    return [n for n, m in enumerate(measured.maps) if m.kind == "relu" and m.follows == "conv"]
+    return [n for n, m in enumerate(measured.feature_maps) if m.kind == "relu" and m.follows == "conv"]
 
 
 def test_shipped_training_is_finished_and_describes_its_origin(measured: ActivationsFile) -> None:
     assert measured.state == "finished"
     assert "60,000 images" in measured.provenance["data"]
-    assert sum(info.kind == "conv" for info in measured.maps) >= 5
+    assert sum(info.kind == "conv" for info in measured.feature_maps) >= 5
     assert measured.points[-1].epoch >= 2
     assert measured.points[-1].accuracy > 0.85
     iterations = np.array([point.iteration for point in measured.points])
@@ -38,7 +38,7 @@ def test_the_first_conv_layer_stays_near_one_half(measured: ActivationsFile) -> 
 
 
 def test_pooling_makes_every_map_denser(measured: ActivationsFile) -> None:
-    pools = [n for n, info in enumerate(measured.maps) if info.kind == "maxpool"]
+    pools = [n for n, info in enumerate(measured.feature_maps) if info.kind == "maxpool"]
     assert len(pools) == 3
     for pool in pools:
         assert np.all(measured.densities[:, pool] > measured.densities[:, pool - 1])
@@ -74,7 +74,7 @@ def test_stored_values_agree_with_their_statistics(measured: ActivationsFile) ->
     assert len(points) >= 5
     relu = relus(measured)[0]
     values = measured.values(points[-1], relu)
-    assert values.shape == (1, *measured.maps[relu].shape)
+    assert values.shape == (1, *measured.feature_maps[relu].shape)
     assert np.count_nonzero(values) / values.size == pytest.approx(
         measured.densities[points[-1], relu], abs=0.15
     )  # one image of the fifty
@@ -82,7 +82,7 @@ def test_stored_values_agree_with_their_statistics(measured: ActivationsFile) ->
 
 def test_densities_rise_again_slowly(measured: ActivationsFile) -> None:
     """The U shape: every feature map but the first ends above its lowest density, the second CONV layer's most."""
-    for number, info in enumerate(measured.maps):
+    for number, info in enumerate(measured.feature_maps):
         density = measured.densities[:, number]
         if info.kind in ("relu", "maxpool") and number != relus(measured)[0]:
             assert density.min() < 0.75 * density[0]
