@@ -24,10 +24,10 @@ from tests.training.doubles import MS, Cost, Link, chain, machine
 MB = 1_000_000
 
 
-def outcome(network: Network, cost: Cost, policy: str = "all", **options) -> IterationOutcome:
-    options = TrainingOptions(memory_bytes=options.pop("memory_bytes", None))
+def outcome(network: Network, cost: Cost, policy: str = "all", **plan_options) -> IterationOutcome:
+    options = TrainingOptions(memory_bytes=plan_options.pop("memory_bytes", None))
     algorithms = _algorithms.fastest(network, 1, cost)
-    plan = Plan("test", algorithms, stash=moved_inputs(network, offloaded(network, policy)), **options)
+    plan = Plan("test", algorithms, stash=moved_inputs(network, offloaded(network, policy)), **plan_options)
     return simulate_plan(network, 1, machine(), cost, plan, options)
 
 
