@@ -31,7 +31,7 @@ def trace(tmp_path: Path) -> Trace:
         (5, {"a": [ZERO, ZERO, SECTOR, WHOLE], "b": [SECTOR] * 6 + [TWO] * 6}),
         (9, {"a": [SECTOR] * 4, "b": [WHOLE] * 12}),
     ]
-    return write_trace(tmp_path / "t.bin", {"a": 4, "b": 12}, snapshots, maps=True)
+    return write_trace(tmp_path / "t.bin", {"a": 4, "b": 12}, snapshots, as_size_maps=True)
 
 
 def test_ratio_is_entry_bytes_over_class_bytes(trace: Trace) -> None:
@@ -43,7 +43,7 @@ def test_ratio_is_entry_bytes_over_class_bytes(trace: Trace) -> None:
 
 
 def test_trace_of_zeros_has_no_ratio(tmp_path: Path) -> None:
-    zeros = write_trace(tmp_path / "z.bin", {"a": 4}, [(0, {"a": [ZERO] * 4})], maps=True)
+    zeros = write_trace(tmp_path / "z.bin", {"a": 4}, [(0, {"a": [ZERO] * 4})], as_size_maps=True)
     ratio = analysis_of(zeros, "ratio")
     assert ratio.column("ratio") == [None]
     assert "none: a snapshot has only zeros" in ratio.notes[0]
@@ -86,7 +86,7 @@ def test_changes_of_classes_and_of_sectors(trace: Trace) -> None:
 def test_page_classes_have_a_row_per_page(tmp_path: Path) -> None:
     """Half a page more than one: sizes by position, unknown beyond the end."""
     classes = [SECTOR] * 64 + [ZERO, WHOLE] * 16
-    trace = write_trace(tmp_path / "t.bin", {"a": 96}, [(0, {"a": classes})], maps=True)
+    trace = write_trace(tmp_path / "t.bin", {"a": 96}, [(0, {"a": classes})], as_size_maps=True)
     heat = analysis_of(trace, "page-classes")
     assert [row[:2] for row in heat.rows] == [("a", 0), ("a", 1)]
     assert heat.rows[0][2:] == (32,) * 64
@@ -98,7 +98,9 @@ def test_page_classes_have_a_row_per_page(tmp_path: Path) -> None:
 def test_thresholds_trade_ratio_for_accesses(tmp_path: Path) -> None:
     """15 of 100 entries are whole: 4x from a threshold of 0.15 on, 1x below; without a bound everything is 4x."""
     classes = [WHOLE] * 15 + [SECTOR] * 85
-    trace = write_trace(tmp_path / "t.bin", {"a": 100, "b": 100}, [(0, {"a": classes, "b": [WHOLE] * 100})], maps=True)
+    trace = write_trace(
+        tmp_path / "t.bin", {"a": 100, "b": 100}, [(0, {"a": classes, "b": [WHOLE] * 100})], as_size_maps=True
+    )
     study = analysis_of(trace, "threshold", thresholds=(0.14, 0.15, 1.0))
     assert study.column("ratio") == [1.0, 200 / 125, 4.0]
     assert study.column("overflow_fraction") == [0, 15 / 200, 115 / 200]
@@ -221,8 +223,8 @@ def test_per_entry_sector_ratio_is_the_best_achievable(trace: Trace) -> None:
 
 def test_targets_of_another_input(tmp_path: Path) -> None:
     """Chosen where everything fits a sector; the other input's entries need all four."""
-    small = write_trace(tmp_path / "small.bin", {"a": 4}, [(0, {"a": [SECTOR] * 4})], maps=True)
-    large = write_trace(tmp_path / "large.bin", {"a": 8}, [(0, {"a": [WHOLE] * 8})], maps=True)
+    small = write_trace(tmp_path / "small.bin", {"a": 4}, [(0, {"a": [SECTOR] * 4})], as_size_maps=True)
+    large = write_trace(tmp_path / "large.bin", {"a": 8}, [(0, {"a": [WHOLE] * 8})], as_size_maps=True)
     (row,) = analysis_of(large, "threshold", thresholds=(0.3,), profile_from=str(small.path)).records()
     assert (row["ratio"], row["overflow_fraction"]) == (4.0, 1.0)
     (own,) = analysis_of(large, "threshold", thresholds=(0.3,)).records()

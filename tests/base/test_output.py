@@ -270,8 +270,8 @@ def test_bytes_are_bytes(tmp_path: Path) -> None:
 
 def test_one_output_takes_over_what_another_has_written(tmp_path: Path) -> None:
     first, second = Output(tmp_path / "a", keep_part=True), Output(tmp_path / "b", keep_part=True)
-    second.part.write_text("theirs")
+    second.part.write_text("of the second")
     first.take_over(second)
     first.put()
     assert names(tmp_path) == ["a"]
-    assert (tmp_path / "a").read_text() == "theirs"
+    assert (tmp_path / "a").read_text() == "of the second"

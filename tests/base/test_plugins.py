@@ -63,19 +63,19 @@ def test_a_file_named_before_the_command_and_in_the_environment(plugin: Path, tm
 def test_an_entry_point_of_an_installed_package(plugin: Path, tmp_path: Path) -> None:
     """What an installer leaves: the package, and its entry points in a .dist-info folder."""
     site = tmp_path / "site"
-    (site / "theirs").mkdir(parents=True)
-    (site / "theirs" / "__init__.py").touch()
-    plugin.rename(site / "theirs" / "as_it_is.py")
-    (site / "theirs-1.0.dist-info").mkdir()
-    (site / "theirs-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
-    (site / "theirs-1.0.dist-info" / "entry_points.txt").write_text("[buddysim.plugins]\nmine = theirs.as_it_is\n")
+    (site / "foreign").mkdir(parents=True)
+    (site / "foreign" / "__init__.py").touch()
+    plugin.rename(site / "foreign" / "as_it_is.py")
+    (site / "foreign-1.0.dist-info").mkdir()
+    (site / "foreign-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: foreign\nVersion: 1.0\n")
+    (site / "foreign-1.0.dist-info" / "entry_points.txt").write_text("[buddysim.plugins]\nmine = foreign.as_it_is\n")
     path = os.pathsep.join([str(ROOT), str(site)])
     listed = buddysim("list", "compressor", cwd=tmp_path, PYTHONPATH=path)
     assert "as-it-is" in listed.stdout, listed.stderr
-    (site / "theirs" / "as_it_is.py").write_text("import nothing_of_that_name\n")
+    (site / "foreign" / "as_it_is.py").write_text("import nothing_of_that_name\n")
     broken = buddysim("list", "compressor", cwd=tmp_path, PYTHONPATH=path)
     assert broken.returncode == 2
-    assert "entry point mine = theirs.as_it_is" in broken.stderr
+    assert "entry point mine = foreign.as_it_is" in broken.stderr
     assert len(broken.stderr.splitlines()) == 1
 
 
@@ -93,12 +93,12 @@ cdef class Scheme(SchemeBase):
 
 def test_an_entry_point_may_name_a_cython_file(tmp_path: Path) -> None:
     site = tmp_path / "site"
-    (site / "theirs").mkdir(parents=True)
-    (site / "theirs" / "__init__.py").touch()
-    (site / "theirs" / "unlimited.pyx").write_text(SCHEME)
-    (site / "theirs-1.0.dist-info").mkdir()
-    (site / "theirs-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
-    (site / "theirs-1.0.dist-info" / "entry_points.txt").write_text("[buddysim.plugins]\nmine = theirs.unlimited\n")
+    (site / "foreign").mkdir(parents=True)
+    (site / "foreign" / "__init__.py").touch()
+    (site / "foreign" / "unlimited.pyx").write_text(SCHEME)
+    (site / "foreign-1.0.dist-info").mkdir()
+    (site / "foreign-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: foreign\nVersion: 1.0\n")
+    (site / "foreign-1.0.dist-info" / "entry_points.txt").write_text("[buddysim.plugins]\nmine = foreign.unlimited\n")
     path = os.pathsep.join([str(ROOT), str(site)])
     listed = buddysim("list", "replay-scheme", cwd=tmp_path, PYTHONPATH=path, XDG_CACHE_HOME=str(tmp_path))
     assert "unlimited device memory once more" in listed.stdout, listed.stderr

@@ -1,4 +1,4 @@
-"""The pool: by hand, and against its naive twin."""
+"""The pool: by hand, and against its reference model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_requests_are_rounded_and_cut_from_the_start():
 
 
 def holes(fit: str) -> MemoryPool:
-    """Free: [512, 2560), [3072, 4096) and [4608, 8192), between pieces of 512 bytes."""
+    """Free: [512, 2560), [3072, 4096) and [4608, 8192), between blocks of 512 bytes."""
     pool = MemoryPool(8192, fit)
     for size in (512, 2048, 512, 1024, 512):
         pool.allocate(size)
@@ -29,12 +29,12 @@ def holes(fit: str) -> MemoryPool:
     return pool
 
 
-def test_best_fit_takes_the_smallest_piece_and_first_fit_the_lowest():
+def test_best_fit_takes_the_smallest_block_and_first_fit_the_lowest():
     assert holes("best-fit").allocate(1000) == 3072
     assert holes("first-fit").allocate(1000) == 512
 
 
-def test_of_equal_pieces_the_lowest_is_taken():
+def test_lowest_of_equal_blocks_is_taken():
     pool = MemoryPool(5 * 512)
     for _ in range(5):
         pool.allocate(512)
@@ -67,11 +67,11 @@ def test_failure_tells_a_lack_of_memory_from_fragmentation():
 
 @given(
     fit=st.sampled_from(["best-fit", "first-fit"]),
-    capacity=st.integers(0, 40).map(lambda pieces: pieces * 512 + 100),
+    capacity=st.integers(0, 40).map(lambda units: units * 512 + 100),
     requests=st.lists(st.one_of(st.integers(0, 6000), st.integers(-20, -1)), max_size=60),
 )
-def test_agrees_with_its_ref_twin(fit: str, capacity: int, requests: list[int]):
-    """A request asks for bytes; a negative one gives back one of the live pieces."""
+def test_agrees_with_its_reference_model(fit: str, capacity: int, requests: list[int]):
+    """A request asks for bytes; a negative one gives back one of the live blocks."""
     pool, naive = MemoryPool(capacity, fit), RefPool(capacity, fit)
     for request in requests:
         if request < 0:
@@ -89,5 +89,5 @@ def test_agrees_with_its_ref_twin(fit: str, capacity: int, requests: list[int]):
             assert found[0] == found[1]
         assert pool.live == naive.live
         assert pool.free_bytes == sum(size for _, size in naive.gaps())
-        pieces = sorted(pool.live.items())
-        assert all(a + size <= b for (a, size), (b, _) in pairwise(pieces))
+        blocks = sorted(pool.live.items())
+        assert all(a + size <= b for (a, size), (b, _) in pairwise(blocks))

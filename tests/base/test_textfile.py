@@ -135,8 +135,8 @@ VALUES = st.integers(-(2**63), 2**63 - 1) | st.text() | st.booleans()
 @given(st.recursive(st.dictionaries(KEYS, VALUES), lambda inner: st.dictionaries(KEYS, inner), max_leaves=4))
 def test_tables_are_read_as_they_were_written(content: dict[str, object]) -> None:
     def without_empty(table: dict[str, object]) -> dict[str, object]:
-        kept = {k: without_empty(v) if isinstance(v, dict) else v for k, v in table.items()}
-        return {k: v for k, v in kept.items() if v != {}}
+        filled = {k: without_empty(v) if isinstance(v, dict) else v for k, v in table.items()}
+        return {k: v for k, v in filled.items() if v != {}}
 
     assert parse_toml(toml_text(content)) == without_empty(content)
 

@@ -1,4 +1,4 @@
-"""Filling what wasn't sampled and drawing what isn't known: the loops against their readable twins."""
+"""Extrapolated and synthetic sizes: the loops against their reference models."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def by_page(draw: st.DrawFn) -> list[int]:
 
 
 @given(st.one_of(classes, by_page()), st.sampled_from([1, 2, 4, 7, 64]))
-def test_fill_equals_its_twin(some: list[int], page_entries: int) -> None:
+def test_fill_equals_its_reference(some: list[int], page_entries: int) -> None:
     filled = np.array(some, dtype=np.uint8)
     count = fill_unsampled(filled, page_entries)
     assert (filled.tolist(), count) == ref_entry_sizes.fill_unsampled(some, page_entries)
@@ -47,35 +47,35 @@ def test_a_short_last_page_is_repeated_where_it_is_the_nearest() -> None:
     assert filled.tolist() == [4, 5] * 5
 
 
-shares = st.lists(st.integers(0, 400), min_size=8, max_size=8).filter(any)
+weights = st.lists(st.integers(0, 400), min_size=8, max_size=8).filter(any)
 
 
 @given(
-    shares,
+    weights,
     st.integers(0, 2**64 - 1),
     st.integers(0, 2**32),
     st.integers(0, 2**31),
     st.sampled_from([0, 500, 30000, 65536]),
     st.sampled_from([0, 500, 30000, 65536]),
 )
-def test_draw_equals_its_twin(
+def test_sampling_equals_its_reference(
     weights: list[int], seed: int, allocation: int, first: int, outlier_pages: int, outlier_entries: int
 ) -> None:
     ends = [int(end) for end in np.cumsum(weights) * 2**32 // sum(weights)]
-    drawn = np.empty(130, dtype=np.uint8)
-    draw_classes(drawn, np.array(ends, dtype=np.uint64), seed, allocation, first, outlier_pages, outlier_entries)
+    classes = np.empty(130, dtype=np.uint8)
+    draw_classes(classes, np.array(ends, dtype=np.uint64), seed, allocation, first, outlier_pages, outlier_entries)
     expected = [
         ref_entry_sizes.draw_class(first + i, ends, seed, allocation, outlier_pages, outlier_entries)
         for i in range(130)
     ]
-    assert drawn.tolist() == expected
+    assert classes.tolist() == expected
 
 
 def test_draw_never_changes() -> None:
     """Results of old runs must stay what they were."""
-    drawn = np.empty(256, dtype=np.uint8)
-    Distribution.load("isca20-dl").write(drawn, 42, 9)
-    assert np.bincount(drawn, minlength=8).tolist() == [3, 1, 1, 1, 237, 0, 1, 12]
+    classes = np.empty(256, dtype=np.uint8)
+    Distribution.load("isca20-dl").write(classes, 42, 9)
+    assert np.bincount(classes, minlength=8).tolist() == [3, 1, 1, 1, 237, 0, 1, 12]
 
 
 @pytest.mark.parametrize("name", ["isca20-hpc", "isca20-dl"])
@@ -90,15 +90,15 @@ def test_any_window_gives_the_same_classes(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["isca20-hpc", "isca20-dl"])
-def test_shares_over_many_allocations_are_the_named_ones(name: str) -> None:
+def test_fractions_over_many_allocations_are_those_of_the_name(name: str) -> None:
     distribution = Distribution.load(name)
     counts = np.zeros(8)
     n, entries = 20000, 128
     for allocation in range(n):
-        drawn = np.empty(entries, dtype=np.uint8)
-        distribution.write(drawn, 1, allocation)
-        counts += np.bincount(drawn, minlength=8)
-    # Allocations are drawn one class each: the standard error is that of n draws.
+        classes = np.empty(entries, dtype=np.uint8)
+        distribution.write(classes, 1, allocation)
+        counts += np.bincount(classes, minlength=8)
+    # Each allocation has one random class: the standard error is that of n draws.
     error = np.sqrt(np.array(distribution.fractions) / n)
     assert np.all(np.abs(counts / (n * entries) - distribution.fractions) < 4 * error)
 
@@ -108,40 +108,40 @@ def test_allocations_are_homogeneous_and_pages_clustered(name: str, least: float
     distribution = Distribution.load(name)
     dominant, in_page_of_other = [], []
     for allocation in range(50):
-        drawn = np.empty(64 * 400, dtype=np.uint8)
-        distribution.write(drawn, 5, allocation)
-        counts = np.bincount(drawn, minlength=8)
-        dominant.append(counts.max() / len(drawn))
-        pages = drawn.reshape(-1, 64)
+        classes = np.empty(64 * 400, dtype=np.uint8)
+        distribution.write(classes, 5, allocation)
+        counts = np.bincount(classes, minlength=8)
+        dominant.append(counts.max() / len(classes))
+        pages = classes.reshape(-1, 64)
         of_page = np.array([np.bincount(page, minlength=8).argmax() for page in pages])
-        stray = pages[of_page != counts.argmax()]
-        if len(stray):
-            in_page_of_other.append(np.mean(stray == of_page[of_page != counts.argmax()][:, np.newaxis]))
+        outliers = pages[of_page != counts.argmax()]
+        if len(outliers):
+            in_page_of_other.append(np.mean(outliers == of_page[of_page != counts.argmax()][:, np.newaxis]))
     assert np.mean(dominant) > least
     assert np.mean(in_page_of_other) > 0.9
 
 
 def test_different_seeds_and_allocations_differ() -> None:
     distribution = Distribution.load("isca20-dl")
-    drawn = [np.empty(4096, dtype=np.uint8) for _ in range(3)]
-    for out, (seed, allocation) in zip(drawn, ((0, 0), (1, 0), (0, 1)), strict=True):
+    classes = [np.empty(4096, dtype=np.uint8) for _ in range(3)]
+    for out, (seed, allocation) in zip(classes, ((0, 0), (1, 0), (0, 1)), strict=True):
         distribution.write(out, seed, allocation)
-    assert len({out.tobytes() for out in drawn}) == 3
+    assert len({out.tobytes() for out in classes}) == 3
 
 
 @pytest.mark.parametrize("size", STUDY_CLASSES)
 def test_uniform(size: int) -> None:
-    drawn = np.empty(1000, dtype=np.uint8)
-    Distribution.load(f"uniform:{size}").write(drawn, 0, 0)
-    assert set(drawn.tolist()) == {STUDY_CLASSES.index(size)}
+    classes = np.empty(1000, dtype=np.uint8)
+    Distribution.load(f"uniform:{size}").write(classes, 0, 0)
+    assert set(classes.tolist()) == {STUDY_CLASSES.index(size)}
 
 
 def test_named_constants() -> None:
-    drawn = np.empty(1000, dtype=np.uint8)
-    Distribution.load("all-zero").write(drawn, 0, 0)
-    assert not drawn.any()
-    Distribution.load("incompressible").write(drawn, 0, 0)
-    assert (drawn == 7).all()
+    classes = np.empty(1000, dtype=np.uint8)
+    Distribution.load("all-zero").write(classes, 0, 0)
+    assert not classes.any()
+    Distribution.load("incompressible").write(classes, 0, 0)
+    assert (classes == 7).all()
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_unknown_distributions_are_refused(name: str, message: str) -> None:
 def test_the_document_has_every_named_distribution() -> None:
     text = (Path(__file__).parents[2] / "docs" / "targets.md").read_text(encoding="utf-8")
     assert [name for name in Distribution.names() if f"`{name}`" not in text] == []
-    for name, shares in re.findall(r"^\| `([\w-]+)` \| ([\d., ]+) \|", text, re.MULTILINE):
-        assert [float(share) for share in shares.split(",")] == [
+    for name, fractions in re.findall(r"^\| `([\w-]+)` \| ([\d., ]+) \|", text, re.MULTILINE):
+        assert [float(fraction) for fraction in fractions.split(",")] == [
             pytest.approx(weight / 10) for weight in Distribution.load(name).weights
         ]

@@ -21,7 +21,7 @@ BASE = 1 << 33
 def cases(draw):
     """Entries of an allocation, what a snapshot has of it, and parts to ask for."""
     entries = draw(st.integers(1, 700))
-    what = draw(st.sampled_from(["map", "sparse map", "whole", "pages", "nothing", "unknown"]))
+    what = draw(st.sampled_from(["size map", "sparse size map", "whole", "pages", "nothing", "unknown"]))
     firsts = draw(st.lists(st.integers(0, entries - 1), min_size=1, max_size=8))
     parts = [(first, draw(st.integers(1, entries - first))) for first in firsts]
     return entries, what, draw(st.integers(0, 2**20)), parts
@@ -46,7 +46,7 @@ def test_parts_are_those_of_the_whole(tmp_path_factory, case):
             writer.add_contents(snapshot, data, np.concatenate(data_of), pages)
         elif what != "nothing":
             classes = draw.integers(0, 8, entries).astype(np.uint8)
-            if what != "map":
+            if what != "size map":
                 classes[draw.random(entries) < (2 if what == "unknown" else 0.97)] = 15
             writer.add_size_map(snapshot, data, classes)
     with bt.open_trace(path) as trace:
@@ -61,16 +61,16 @@ def test_parts_are_those_of_the_whole(tmp_path_factory, case):
 
 
 @pytest.mark.parametrize("name", ["isca20-hpc", "isca20-dl", "uniform:32"])
-def test_expected_counts_are_what_is_drawn_but_for_chance(name):
+def test_expected_counts_are_those_of_samples_on_average(name):
     distribution, entries = Distribution.load(name), 1 << 20
     for seed in range(3):
-        drawn, expected = (count(seed, 5, entries) for count in (distribution.counts, distribution.expected_counts))
-        assert drawn.sum() == expected.sum() == entries
-        assert np.abs(drawn - expected).max() <= 0.01 * entries
-        assert drawn.argmax() == expected.argmax()
+        sampled, expected = (count(seed, 5, entries) for count in (distribution.counts, distribution.expected_counts))
+        assert sampled.sum() == expected.sum() == entries
+        assert np.abs(sampled - expected).max() <= 0.01 * entries
+        assert sampled.argmax() == expected.argmax()
 
 
-def test_what_is_too_large_to_be_counted_has_its_share(tmp_path):
+def test_large_allocation_has_expected_counts(tmp_path):
     sizes = (1 << 44, 1 << 20)
     with bt.TraceWriter(tmp_path / "t.bin", bt.Provenance("test")) as writer:
         for number, size in enumerate(sizes):

@@ -69,7 +69,7 @@ def test_only_an_allocations_own_address_is_left_out() -> None:
         Allocation(1, "x0xabc0", 0xABC0, 128),
         Allocation(2, "x 0x10", 32, 128),
     ]
-    assert [place[0] for place in ordinal_names(some).values()] == ["x", "x0xabc0", "x 0x10"]
+    assert [name[0] for name in ordinal_names(some).values()] == ["x", "x0xabc0", "x 0x10"]
 
 
 def test_names_of_many_allocations_take_little_time() -> None:
@@ -79,7 +79,7 @@ def test_names_of_many_allocations_take_little_time() -> None:
     assert time.process_time() - began < 1  # 0.05 s, and 6 s where each has a pattern of its own
 
 
-def test_more_of_a_name_than_there_take_its_least_aggressive_target(tmp_path: Path) -> None:
+def test_additional_allocations_of_a_name_get_its_smallest_ratio(tmp_path: Path) -> None:
     small = sized(tmp_path / "small", [("t", 1 << 20, 64, FITS_32), ("t", 2 << 20, 64, FITS_64)])
     large = sized(tmp_path / "large", [("t", i << 20, 64, RAW) for i in range(1, 5)])
     matched = targets_of_other_input(profile(small).targets, large)
@@ -87,7 +87,7 @@ def test_more_of_a_name_than_there_take_its_least_aggressive_target(tmp_path: Pa
     assert matched.source["beyond"] == ["t#3", "t#4"]
 
 
-def test_what_has_no_match_is_kept_whole_and_named(tmp_path: Path) -> None:
+def test_allocation_without_match_is_uncompressed_and_named(tmp_path: Path) -> None:
     small = sized(
         tmp_path / "small", [("a", 1 << 20, 64, FITS_32), ("gone", 2 << 20, 64, RAW), ("h", 3 << 20, 64, RAW)], "h"
     )

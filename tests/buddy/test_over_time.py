@@ -16,7 +16,10 @@ lifetimes = st.tuples(st.integers(0, POSITIONS), st.none() | st.integers(0, POSI
 
 
 def allocations(lives: list[tuple[int, int | None]]) -> list[Allocation]:
-    return [Allocation(i, f"a{i}", 0, 128, alloc_event=born, free_event=died) for i, (born, died) in enumerate(lives)]
+    return [
+        Allocation(i, f"a{i}", 0, 128, alloc_event=allocated, free_event=freed)
+        for i, (allocated, freed) in enumerate(lives)
+    ]
 
 
 @given(

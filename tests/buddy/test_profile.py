@@ -27,14 +27,14 @@ ZERO, EIGHT, SECTOR, TWO, THREE, WHOLE = 0, 1, 3, 4, 6, 7
 
 def chosen(path: Path, snapshots: Snapshots, **options: object) -> dict[str, str]:
     sizes = {name: len(classes) for _, known in snapshots for name, classes in known.items()}
-    trace = write_trace(path, sizes, snapshots, maps=True)
+    trace = write_trace(path, sizes, snapshots, as_size_maps=True)
     found = profile(trace, **options)  # type: ignore[arg-type]
     return {row.name: row.target.name for row in found.rows}
 
 
-def mix(share: float, small: int, large: int, n: int = 100) -> list[int]:
+def mix(fraction: float, small: int, large: int, n: int = 100) -> list[int]:
     """Classes of which a share is large."""
-    many = round(share * n)
+    many = round(fraction * n)
     return [large] * many + [small] * (n - many)
 
 
@@ -64,14 +64,14 @@ def test_a_trace_or_the_path_of_its_file(tmp_path: Path) -> None:
 
 def test_the_threshold_is_taken_as_written(tmp_path: Path) -> None:
     """0.07 x 100 is a little over 7 in floating point and 0.29 x 100 a little under 29."""
-    for share in (0.07, 0.29, 0.57):
+    for fraction in (0.07, 0.29, 0.57):
         for more, ratio in ((0.0, "4x"), (0.01, "2x")):
-            found = chosen(tmp_path / "t.bin", [(0, {"a": mix(share + more, SECTOR, TWO)})], threshold=share)
+            found = chosen(tmp_path / "t.bin", [(0, {"a": mix(fraction + more, SECTOR, TWO)})], threshold=fraction)
             assert found == {"a": ratio}
 
 
 def test_the_worst_snapshot_decides_or_the_mean(tmp_path: Path) -> None:
-    decaying: Snapshots = [(i, {"a": mix(share, SECTOR, TWO)}) for i, share in enumerate((0.0, 0.1, 0.5))]
+    decaying: Snapshots = [(i, {"a": mix(fraction, SECTOR, TWO)}) for i, fraction in enumerate((0.0, 0.1, 0.5))]
     assert chosen(tmp_path / "t.bin", decaying) == {"a": "2x"}
     assert chosen(tmp_path / "t.bin", decaying, aggregate="mean") == {"a": "4x"}
 
@@ -131,7 +131,7 @@ def test_figures_of_a_profile(tmp_path: Path) -> None:
         (0, {"a": [ZERO, EIGHT, 2, SECTOR, TWO, 5, THREE, WHOLE], "b": [ZERO] * 2}),
         (1, {"a": [ZERO] * 8, "b": [WHOLE] * 2}),
     ]
-    found = profile(write_trace(tmp_path / "t.bin", {"a": 8, "b": 2}, snapshots, maps=True), threshold=0.5)
+    found = profile(write_trace(tmp_path / "t.bin", {"a": 8, "b": 2}, snapshots, as_size_maps=True), threshold=0.5)
     a, b = found.rows
     assert a.histogram == (9 / 16, 1 / 16, 2 / 16, 1 / 16, 2 / 16, 1 / 16)
     assert [a.target.name, b.target.name] == ["4x", "1x"]
@@ -144,7 +144,8 @@ def test_figures_of_a_profile(tmp_path: Path) -> None:
 def test_the_same_from_contents_and_from_maps(tmp_path: Path) -> None:
     snapshots: Snapshots = [(0, {"a": [0, 1, 2, 3, 4, 5, 6, 7] * 9}), (4, {"a": [0, 1, 2, 3] * 18})]
     found = [
-        profile(write_trace(tmp_path / f"{maps}.bin", {"a": 72}, snapshots, maps=maps)).to_dict() for maps in (0, 1)
+        profile(write_trace(tmp_path / f"{as_maps}.bin", {"a": 72}, snapshots, as_size_maps=as_maps)).to_dict()
+        for as_maps in (0, 1)
     ]
     assert found[0] == found[1]
 
@@ -222,15 +223,15 @@ def test_rules_hold_whatever_the_sizes(
     seen = [(first, (second * 40)[: len(first)]) for first, second in seen]
     snapshots = [(when, {f"a{i}": both[when] for i, both in enumerate(seen)}) for when in (0, 1)]
     sizes = {f"a{i}": len(both[0]) for i, both in enumerate(seen)}
-    with write_trace(tmp_path / "t.bin", sizes, snapshots, maps=True) as trace:
+    with write_trace(tmp_path / "t.bin", sizes, snapshots, as_size_maps=True) as trace:
         found = {policy: profile(trace, threshold, aggregate, policy) for policy in ("per-allocation", "final")}
     for row, both in zip(found["per-allocation"].rows, seen, strict=True):
-        shares = {
+        fractions = {
             t.name: [sum(SECTORS_OF_CLASS[c] > t.device_sectors for c in classes) / len(classes) for classes in both]
             for t in ALL_TARGETS[:4]
         }
         judge = max if aggregate == "worst" else np.mean
-        holding = [name for name, overflow in shares.items() if judge(overflow) <= threshold + 1e-12]
+        holding = [name for name, overflow in fractions.items() if judge(overflow) <= threshold + 1e-12]
         assert row.target.name == holding[-1]
     final, plain = found["final"], found["per-allocation"]
     assert final.ratio <= 4
@@ -251,7 +252,7 @@ def test_rules_hold_whatever_the_sizes(
 def test_the_ratio_of_what_lives_at_once_is_at_most_4(
     tmp_path: Path, freed: tuple[str, ...], targets: dict[str, str]
 ) -> None:
-    """Entries of zeros, at 16x, need a raw one beside every four of them; all are there before the first event only."""
+    """Entries of zeros, at 16x, need a raw one for every four of them; all exist before the first event only."""
     with TraceWriter(tmp_path / "t.bin", Provenance("test")) as writer:
         snapshot = writer.add_snapshot(0)
         index = {}

@@ -49,10 +49,12 @@ def test_snapshots_that_know_nothing_don_t_count(tmp_path: Path) -> None:
     assert [source.first_snapshot(0), source.first_snapshot(7), source.after_store(0, 0)] == [1, 1, 1]
 
 
-@pytest.mark.parametrize("maps", [False, True])
-def test_sizes_of_whole_contents_and_of_maps(tmp_path: Path, maps: bool) -> None:
+@pytest.mark.parametrize("as_size_maps", [False, True])
+def test_sizes_of_whole_contents_and_of_maps(tmp_path: Path, as_size_maps: bool) -> None:
     known = [0, 1, 2, 3, 4, 5, 6, 7] * 20
-    trace = write_trace(tmp_path / "t.bin", {"a": 160, "b": 3}, [(0, {"a": known, "b": [7, 0, 1]})], maps=maps)
+    trace = write_trace(
+        tmp_path / "t.bin", {"a": 160, "b": 3}, [(0, {"a": known, "b": [7, 0, 1]})], as_size_maps=as_size_maps
+    )
     source = SizeSource(trace)
     assert classes_of(source, 0, 0) == (known, 0)
     assert classes_of(source, 0, 1) == ([7, 0, 1], 0)
@@ -102,7 +104,9 @@ def test_an_allocation_that_a_snapshot_doesn_t_know_takes_the_next_or_the_last(t
 
 
 @pytest.mark.parametrize("snapshots", [[], [(0, {"b": [1]})]])
-def test_without_values_sizes_are_drawn(tmp_path: Path, snapshots: list[tuple[int, dict[str, list[int]]]]) -> None:
+def test_sizes_without_data_values_are_synthetic(
+    tmp_path: Path, snapshots: list[tuple[int, dict[str, list[int]]]]
+) -> None:
     trace = write_trace(tmp_path / "t.bin", {"a": 300, "b": 1}, snapshots)
     source = SizeSource(trace, seed=7, size_distribution="isca20-dl")
     expected = np.empty(300, dtype=np.uint8)
@@ -115,8 +119,8 @@ def test_without_values_sizes_are_drawn(tmp_path: Path, snapshots: list[tuple[in
     assert source.assumptions["synthetic"].startswith("no values of a" + (":" if snapshots else ", b:"))
 
 
-def test_a_map_of_unknown_entries_only_is_drawn_too(tmp_path: Path) -> None:
-    trace = write_trace(tmp_path / "t.bin", {"a": 3}, [(0, {"a": [15, 15, 15]})], maps=True)
+def test_sizes_of_a_size_map_without_known_entries_are_synthetic(tmp_path: Path) -> None:
+    trace = write_trace(tmp_path / "t.bin", {"a": 3}, [(0, {"a": [15, 15, 15]})], as_size_maps=True)
     assert classes_of(SizeSource(trace, size_distribution="uniform:64"), 0, 0) == ([4, 4, 4], 0)
 
 
@@ -152,7 +156,7 @@ def test_sizes_of_another_compressor_come_from_contents_or_not_at_all(tmp_path: 
     assert expected != known
     assert classes_of(SizeSource(trace, name), 0, 0) == (expected, 0)
 
-    maps_alone = write_trace(tmp_path / "maps.bin", {"a": 8}, [(0, {"a": known})], maps=True)
+    maps_alone = write_trace(tmp_path / "size_maps.bin", {"a": 8}, [(0, {"a": known})], as_size_maps=True)
     with pytest.raises(BuddysimError, match=f"allocation a: the trace has neither sizes by {name} nor contents"):
         classes_of(SizeSource(maps_alone, name), None, 0)
     with pytest.raises(BuddysimError, match=f"{DEFAULT}: expected one of all-zero, incompressible, uniform:BYTES"):

@@ -63,7 +63,7 @@ def test_every_allocation_has_a_key_of_its_own(some: list[str], data: st.DataObj
     assert len(set(keys.values())) == len(some)
 
 
-def test_an_allocation_that_isn_t_listed_is_kept_whole(tmp_path: Path) -> None:
+def test_unlisted_allocation_is_uncompressed(tmp_path: Path) -> None:
     (tmp_path / "t.toml").write_text('[targets]\nb = "4x"\n')
     loaded = Targets.load(tmp_path / "t.toml", allocations("a", "b"))
     assert [loaded.of(0), loaded.of(1)] == [TARGET["1x"], TARGET["4x"]]
@@ -85,7 +85,7 @@ def test_uniform_leaves_host_memory_out() -> None:
         ("[targets]\nalpha = 2", "'alpha': 2: expected one of"),
         ("[targets.alpha]\nb = 1", "'alpha': {'b': 1}: expected one of"),
         ('[targets]\nhost = "2x"', "'host' lies in host memory: expected device allocations only"),
-        ('[targets]\ntwin = "2x"', "'twin': several allocations have this name, expected twin#1, twin#2"),
+        ('[targets]\ndouble = "2x"', "'double': several allocations have this name, expected double#1, double#2"),
         ("", "expected a table [targets]"),
         ("targets = 3", "expected a table [targets]"),
         ("[target]", "'target': unknown table, expected [targets]"),
@@ -98,7 +98,7 @@ def test_a_wrong_file_is_refused_in_one_line(tmp_path: Path, text: str, message:
     path = tmp_path / "t.toml"
     path.write_text(text)
     with pytest.raises(BuddysimError) as refused:
-        Targets.load(path, allocations("alpha", "host", "twin", "twin", host=("host",)))
+        Targets.load(path, allocations("alpha", "host", "double", "double", host=("host",)))
     assert message in str(refused.value)
     assert str(refused.value).startswith(str(path))
     assert "\n" not in str(refused.value)

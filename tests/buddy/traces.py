@@ -37,7 +37,7 @@ def write_trace(
     allocations: Mapping[str, int],
     snapshots: Sequence[tuple[int, Mapping[str, Sequence[int]]]] = (),
     host: Sequence[str] = (),
-    maps: bool = False,
+    as_size_maps: bool = False,
 ) -> Trace:
     """Writes and opens a trace without kernels.
 
@@ -47,7 +47,7 @@ def write_trace(
     allocations : entries by name
     snapshots : points, and for each the classes of whole allocations
     host : names of allocations in host memory
-    maps : write the classes as size maps, not as contents that have them
+    as_size_maps : write the classes as size maps, not as data values of those sizes
     """
     with TraceWriter(path, Provenance("test")) as writer:
         index = {}
@@ -58,7 +58,7 @@ def write_trace(
         for point, known in snapshots:
             snapshot = writer.add_snapshot(point)
             for name, classes in known.items():
-                if maps:
+                if as_size_maps:
                     writer.add_size_map(snapshot, index[name], np.array(classes, dtype=np.uint8))
                 else:
                     writer.add_contents(snapshot, index[name], entries(classes))

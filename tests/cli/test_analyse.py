@@ -15,7 +15,7 @@ from tests.buddy.traces import write_trace
 @pytest.fixture
 def trace(tmp_path: Path) -> Path:
     path = tmp_path / "t.bin"
-    write_trace(path, {"a": 64}, [(0, {"a": [3] * 64}), (7, {"a": [4] * 64})], maps=True)
+    write_trace(path, {"a": 64}, [(0, {"a": [3] * 64}), (7, {"a": [4] * 64})], as_size_maps=True)
     return path
 
 
@@ -64,7 +64,7 @@ def test_of_all_analyses_those_that_a_trace_lacks_the_values_for_are_left_out(
 def test_traces_of_one_name_have_files_of_their_own(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     other = trace.parent / "other" / "t.bin"
     other.parent.mkdir()
-    write_trace(other, {"a": 64}, [(0, {"a": [7] * 64})], maps=True)
+    write_trace(other, {"a": 64}, [(0, {"a": [7] * 64})], as_size_maps=True)
     folder = trace.parent / "found"
     assert main(["analyse", str(trace), str(other), "--only", "ratio", "-o", str(folder)]) == 0
     assert sorted(path.name for path in folder.iterdir()) == ["t-2-ratio.csv", "t-ratio.csv"]

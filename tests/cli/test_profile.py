@@ -68,7 +68,7 @@ def test_only_snapshots_up_to_a_launch(tmp_path: Path, capsys: pytest.CaptureFix
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--threshold", "3"], "threshold 3.0: expected a share from 0 to 1"),
+        (["--threshold", "3"], "threshold 3.0: expected a fraction from 0 to 1"),
         (["--threshold", "x"], "argument --threshold: invalid float value: 'x'"),
         (["--policy", "best"], "argument --policy: invalid choice"),
         (["--size-distribution", "isca20"], "distribution 'isca20': unknown"),

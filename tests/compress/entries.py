@@ -40,7 +40,7 @@ def small_deltas(draw: st.DrawFn) -> bytes:
 
 @st.composite
 def planes(draw: st.DrawFn) -> bytes:
-    """Deltas whose difference planes are drawn one by one, so that every code and every run appears."""
+    """Deltas whose difference planes are sampled one by one, so that every code and every run appears."""
     ones = st.one_of(
         st.just(0),
         st.just(2**31 - 1),

@@ -15,8 +15,8 @@ def words(draw: st.DrawFn, bits: int = 32, most: int = 700) -> bytes:
     run = draw(st.sampled_from([1, 3, 40, 300]))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     values = rng.integers(1, 4 if draw(st.booleans()) else 2**bits, count, dtype=np.uint64)
-    kept = np.repeat(rng.random(count // run + 1) < density, run)[:count]
-    return (values * kept).astype(f"<u{bits // 8}").tobytes()
+    nonzero = np.repeat(rng.random(count // run + 1) < density, run)[:count]
+    return (values * nonzero).astype(f"<u{bits // 8}").tobytes()
 
 
 def relu_map(shape: tuple[int, int, int, int], density: float, seed: int) -> NDArray[np.float32]:

@@ -1,4 +1,4 @@
-"""BDI: sizes and codes known by hand, the fast paths against the readable twin, damaged payloads."""
+"""BDI: sizes and codes known by hand, the fast paths against the reference model, damaged payloads."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ structured = st.one_of(
 
 @given(st.lists(structured, min_size=1, max_size=5), st.booleans())
 @settings(max_examples=100)
-def test_every_path_gives_the_sizes_of_the_twin(entries: list[bytes], count_mask: bool) -> None:
+def test_every_path_gives_the_sizes_of_the_reference(entries: list[bytes], count_mask: bool) -> None:
     raw = b"".join(entries)
     expected = ref_bdi.compressed_bits(raw, count_mask=count_mask)
     data = np.frombuffer(raw, np.uint8)
@@ -110,14 +110,14 @@ def test_every_path_gives_the_sizes_of_the_twin(entries: list[bytes], count_mask
 
 @given(structured)
 @settings(max_examples=100)
-def test_codes_are_those_of_the_twin_and_both_decode(raw: bytes) -> None:
+def test_codes_are_those_of_the_reference_and_both_decode(raw: bytes) -> None:
     payload = compress(raw, "bdi")
     assert payload == ref_bdi.compress(raw)
     assert len(payload) == (int(compressed_bits(raw, "bdi", count_mask=True)[0]) + 7) // 8
     assert decompress(payload, "bdi", 128) == ref_bdi.decompress(payload, 128) == raw
 
 
-def test_every_code_is_the_smallest_of_some_entry_drawn() -> None:
+def test_every_encoding_is_the_smallest_of_some_entry() -> None:
     """Otherwise the property tests above would prove less than they seem to."""
     smallest = (
         min(ref_bdi.codes_of(near_a_base(seed)), key=lambda code: ref_bdi.size(code, False)) for seed in range(100)

@@ -1,4 +1,4 @@
-"""BPC: the check values of its definition, the fast paths against the readable twin, and both ways."""
+"""BPC: the check values of its definition, the fast paths against the reference model, and both ways."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def test_check_values(words: list[int], bits: int, path: str) -> None:
 
 
 @pytest.mark.parametrize(("words", "bits"), CHECK_VALUES.values(), ids=CHECK_VALUES)
-def test_check_values_of_the_twin_and_of_the_code(words: list[int], bits: int) -> None:
+def test_check_values_of_the_reference_and_of_the_kernel(words: list[int], bits: int) -> None:
     raw = words_entry(words)
     assert ref_bpc.compressed_bits(raw) == [bits]
     assert len(compress(raw, "bpc")) == (bits + 7) // 8
 
 
 @given(st.lists(entry, min_size=1, max_size=20), st.booleans())
-def test_every_path_gives_the_sizes_of_the_twin(entries: list[bytes], unsigned: bool) -> None:
+def test_every_path_gives_the_sizes_of_the_reference(entries: list[bytes], unsigned: bool) -> None:
     expected = ref_bpc.compressed_bits(b"".join(entries), unsigned=unsigned)
     data = np.frombuffer(b"".join(entries), dtype=np.uint8)
     for path in PATHS:
@@ -53,7 +53,7 @@ def test_every_path_gives_the_sizes_of_the_twin(entries: list[bytes], unsigned: 
 
 
 @given(entry, st.booleans())
-def test_bits_are_those_of_the_twin_and_both_decode(raw: bytes, unsigned: bool) -> None:
+def test_bits_are_those_of_the_reference_and_both_decode(raw: bytes, unsigned: bool) -> None:
     assert 10 <= len(ref_bpc.encode(raw, unsigned=unsigned)) <= MAX_BITS
     payload = compress(raw, "bpc", unsigned=unsigned)
     assert payload == ref_bpc.compress(raw, unsigned=unsigned)

@@ -28,7 +28,7 @@ FROM_DENSITY = [name for name in algorithms() if hasattr(find(name), "fraction_o
 windows = st.sampled_from([128, 1024, 4096, 65536])
 
 
-def twin_of(name: str) -> Any:
+def reference_of(name: str) -> Any:
     return import_module(find(name).REFERENCE)  # type: ignore[attr-defined]
 
 
@@ -66,9 +66,9 @@ def test_entries(name: str, entries: list[bytes]) -> None:
     assert len(payload) == (int(payload_bits(data, name, options).sum()) + 7) // 8
     assert decompress(payload, name, len(data), **options) == data
     if name in REFERENCES:
-        assert twin_of(name).compressed_bits(data, **options) == sizes.tolist()
-        assert twin_of(name).compress(data, **options) == payload
-        assert twin_of(name).decompress(payload, len(data), **options) == data
+        assert reference_of(name).compressed_bits(data, **options) == sizes.tolist()
+        assert reference_of(name).compress(data, **options) == payload
+        assert reference_of(name).decompress(payload, len(data), **options) == data
     assert decompress(compress(data, name), name, len(data)) == data
 
 
@@ -78,15 +78,15 @@ def test_entries(name: str, entries: list[bytes]) -> None:
 def test_windows_of_a_tensor(name: str, tensor: bytes, window: int) -> None:
     sizes = compressed_bits(tensor, name, window=window)
     assert sizes.dtype == np.uint32
-    pieces = [tensor[first : first + window] for first in range(0, len(tensor), window)]
-    assert sizes.tolist() == [int(compressed_bits(piece, name, window=window)[0]) for piece in pieces]
+    windows = [tensor[first : first + window] for first in range(0, len(tensor), window)]
+    assert sizes.tolist() == [int(compressed_bits(each, name, window=window)[0]) for each in windows]
     payload = compress(tensor, name, window=window)
     assert len(payload) == (int(sizes.sum()) + 7) // 8
     assert decompress(payload, name, len(tensor), window=window) == tensor
     if name in REFERENCES:
-        assert twin_of(name).compressed_bits(tensor, window=window) == sizes.tolist()
-        assert twin_of(name).compress(tensor, window=window) == payload
-        assert twin_of(name).decompress(payload, len(tensor), window=window) == tensor
+        assert reference_of(name).compressed_bits(tensor, window=window) == sizes.tolist()
+        assert reference_of(name).compress(tensor, window=window) == payload
+        assert reference_of(name).decompress(payload, len(tensor), window=window) == tensor
 
 
 @pytest.mark.parametrize("name", entry_algorithms())
@@ -140,7 +140,7 @@ def test_compressors_of_tensors_have_no_size_classes(name: str) -> None:
 
 @pytest.mark.parametrize("name", FROM_DENSITY)
 @given(tensor=words().filter(bool))
-def test_a_share_stated_from_the_density_is_exact(name: str, tensor: bytes) -> None:
+def test_fraction_of_density_is_exact(name: str, tensor: bytes) -> None:
     values = np.frombuffer(tensor, "<u4")
     bits = int(compressed_bits(tensor, name, window=4096).sum())
     stated = find(name).fraction_of_density  # type: ignore[attr-defined]

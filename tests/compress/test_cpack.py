@@ -1,4 +1,4 @@
-"""C-Pack: sizes and codes known by hand, the kernel against the readable twin, damaged payloads."""
+"""C-Pack: sizes and codes known by hand, the kernel against the reference model, damaged payloads."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def test_codes(words: list[int], code: str) -> None:
 
 def test_the_dictionary_holds_16_words_and_forgets_the_oldest() -> None:
     words = [(i + 1) << 16 for i in range(17)]
-    kept = words_entry(words + [words[1]] + [0] * 14)
-    assert compressed_bits(kept, "cpack").tolist() == ref_cpack.compressed_bits(kept) == [17 * 34 + 6 + 14 * 2]
+    repeated = words_entry(words + [words[1]] + [0] * 14)
+    assert compressed_bits(repeated, "cpack").tolist() == ref_cpack.compressed_bits(repeated) == [17 * 34 + 6 + 14 * 2]
     forgotten = words_entry(words + [words[0]] + [0] * 14)
     assert compressed_bits(forgotten, "cpack").tolist() == ref_cpack.compressed_bits(forgotten) == [18 * 34 + 14 * 2]
     newest = words_entry(words + [words[16]] + [0] * 14)
-    assert ref_cpack.encode(newest).endswith("10" + "0000" + "00" * 14)  # in the place of the first
+    assert ref_cpack.encode(newest).endswith("10" + "0000" + "00" * 14)  # replaces the first one
     assert decompress(compress(newest, "cpack"), "cpack") == newest
 
 
@@ -78,7 +78,7 @@ structured = st.one_of(relatives(), entry)
 
 @given(st.lists(structured, min_size=1, max_size=3))
 @settings(max_examples=150)
-def test_the_kernel_agrees_with_the_twin_both_ways(entries: list[bytes]) -> None:
+def test_the_kernel_agrees_with_the_reference_in_both_directions(entries: list[bytes]) -> None:
     raw = b"".join(entries)
     payload = compress(raw, "cpack")
     assert compressed_bits(raw, "cpack").tolist() == ref_cpack.compressed_bits(raw)

@@ -1,4 +1,4 @@
-"""CSR: codes known by hand, the kernel against the readable twin and against Gist's rows, damaged payloads."""
+"""CSR: codes known by hand, the kernel against the reference model and against Gist's rows, damaged payloads."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tests.compress.tensors import words
 from tests.reference.compress import ref_csr
 
 
-def tensor(count: int, kept: dict[int, int]) -> bytes:
+def tensor(count: int, nonzero: dict[int, int]) -> bytes:
     """Words that are zero but for some."""
-    return struct.pack(f"<{count}I", *(kept.get(i, 0) for i in range(count)))
+    return struct.pack(f"<{count}I", *(nonzero.get(i, 0) for i in range(count)))
 
 
 def test_a_row_of_a_whole_window_with_indices_of_4_bytes() -> None:
@@ -79,7 +79,7 @@ def options_of(shape: tuple[int, int], window: int, raw: bool) -> dict[str, Any]
 
 @given(words(most=1200), shapes, windows, st.booleans())
 @settings(max_examples=150)
-def test_the_kernel_agrees_with_the_twin_both_ways(
+def test_the_kernel_agrees_with_the_reference_in_both_directions(
     raw: bytes, shape: tuple[int, int], window: int, fallback: bool
 ) -> None:
     options = options_of(shape, window, fallback)

@@ -1,4 +1,4 @@
-"""FPC: sizes and codes known by hand, the fast paths against the readable twin, damaged payloads."""
+"""FPC: sizes and codes known by hand, the fast paths against the reference model, damaged payloads."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ structured = st.one_of(mixtures(), entry)
 
 @given(st.lists(structured, min_size=1, max_size=5))
 @settings(max_examples=100)
-def test_every_path_gives_the_sizes_of_the_twin(entries: list[bytes]) -> None:
+def test_every_path_gives_the_sizes_of_the_reference(entries: list[bytes]) -> None:
     raw = b"".join(entries)
     expected = ref_fpc.compressed_bits(raw)
     for path in PATHS:
@@ -108,7 +108,7 @@ def test_every_path_gives_the_sizes_of_the_twin(entries: list[bytes]) -> None:
 
 @given(structured)
 @settings(max_examples=100)
-def test_codes_are_those_of_the_twin_and_both_decode(raw: bytes) -> None:
+def test_codes_are_those_of_the_reference_and_both_decode(raw: bytes) -> None:
     payload = compress(raw, "fpc")
     assert payload == ref_fpc.compress(raw)
     assert len(payload) == (int(compressed_bits(raw, "fpc")[0]) + 7) // 8

@@ -29,7 +29,7 @@ def forgotten() -> Iterator[None]:
 
 
 def halves(data: Any, *, factor: int = 2) -> Any:
-    """Always a share of the entry."""
+    """Always a fraction of the entry."""
     return np.full(len(data) // 128, 1024 // factor)
 
 
@@ -50,7 +50,7 @@ def test_a_function_is_found_by_its_name() -> None:
     assert "halves" not in algorithms()
     register("halves", halves)
     assert "halves" in entry_algorithms()
-    assert REGISTRY.find("halves").__doc__ == "Always a share of the entry."
+    assert REGISTRY.find("halves").__doc__ == "Always a fraction of the entry."
     assert compressed_bits(bytes(256), "halves", factor=4).tolist() == [256, 256]
     assert compressed_bits(bytes(256), "halves").dtype == np.uint32
     assert entry_classes(ENTRY, "halves").tolist() == [4]

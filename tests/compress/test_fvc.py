@@ -1,4 +1,4 @@
-"""FVC: sizes and codes known by hand, its table, the kernel against the readable twin, damaged payloads."""
+"""FVC: sizes and codes known by hand, its table, the kernel against the reference model, damaged payloads."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_code_by_hand() -> None:
     assert decompress(carried, "fvc") == raw
 
 
-def test_the_table_has_the_most_frequent_words_of_ties_the_smaller_unsigned() -> None:
+def test_table_has_frequent_words_and_of_ties_the_smaller_unsigned() -> None:
     words = np.array([0x80000000, 0x80000000, 1, 1, 0xFFFFFFFF, 7, 7, 7], "<u4")
     assert frequent_words([words], 8) == (7, 1, 0x80000000, 0xFFFFFFFF)
     assert frequent_words([words], 2) == (7, 1)
@@ -76,7 +76,9 @@ tables = st.lists(st.integers(0, 60), max_size=8, unique=True).map(tuple)
 
 @given(st.lists(st.one_of(few, entry), max_size=4), st.sampled_from([8, 16]), tables)
 @settings(max_examples=150)
-def test_the_kernel_agrees_with_the_twin_both_ways(entries: list[bytes], table_words: int, table: Any) -> None:
+def test_the_kernel_agrees_with_the_reference_in_both_directions(
+    entries: list[bytes], table_words: int, table: Any
+) -> None:
     raw, options = b"".join(entries), {"table_words": table_words, "table": table}
     payload, sizes = compress(raw, "fvc", **options), compressed_bits(raw, "fvc", **options)
     assert sizes.tolist() == ref_fvc.compressed_bits(raw, **options)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from buddysim.base.errors import BuddysimError
 from buddysim.compress import compress, compressed_bits, decompress, entry_classes
-from buddysim.compress import lz4 as ours
+from buddysim.compress import lz4 as compressor
 from buddysim.compress.compressors import algorithms, tensor_algorithms
 from tests.compress.tensors import words
 
@@ -44,8 +44,8 @@ def test_each_window_is_a_block_of_its_own(tensor: bytes, window: int, level: in
 
 
 def test_the_library_and_its_version_are_named(library: Any) -> None:
-    assert ours.library() == f"LZ4 {library.library_version_string()}"
-    assert ours.provenance() == f"level 1 of {ours.library()}"
+    assert compressor.library() == f"LZ4 {library.library_version_string()}"
+    assert compressor.provenance() == f"level 1 of {compressor.library()}"
     assert "lz4" in tensor_algorithms()
 
 
@@ -156,7 +156,7 @@ def test_without_the_library_it_is_named_but_not_used(monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "lz4", None)
     assert "lz4" in algorithms()
     assert "lz4" not in tensor_algorithms()
-    assert ours.provenance() == "level 1 of LZ4, not installed"
+    assert compressor.provenance() == "level 1 of LZ4, not installed"
     for call in (lambda: compress(bytes(8), "lz4"), lambda: decompress(bytes(8), "lz4", 8)):
         with pytest.raises(BuddysimError) as refused:
             call()

@@ -1,4 +1,4 @@
-"""BPC on real memory: fast paths, twin and both directions on the pages in `data/`."""
+"""BPC on real memory: fast paths, reference model and both directions on the pages in `data/`."""
 
 from __future__ import annotations
 

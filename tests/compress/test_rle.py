@@ -1,4 +1,4 @@
-"""RLE: codes known by hand, the kernels against the readable twin, both ways, damaged payloads."""
+"""RLE: codes known by hand, the kernels against the reference model, both ways, damaged payloads."""
 
 from __future__ import annotations
 
@@ -83,7 +83,9 @@ windows = st.sampled_from([4, 12, 128, 1020, 1024, 4096, 65536])
 
 @given(st.data(), kinds, windows, st.booleans())
 @settings(max_examples=150)
-def test_the_kernels_agree_with_the_twin_both_ways(data: st.DataObject, kind: str, window: int, raw: bool) -> None:
+def test_the_kernels_agree_with_the_reference_in_both_directions(
+    data: st.DataObject, kind: str, window: int, raw: bool
+) -> None:
     tensor = data.draw(words(most=1200))
     options = {"kind": kind, "window": window, "raw_fallback": raw}
     payload = compress(tensor, "rle", **options)

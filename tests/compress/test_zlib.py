@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from buddysim.base.errors import BuddysimError
 from buddysim.compress import compress, compressed_bits, decompress, entry_classes
-from buddysim.compress import zlib as ours
+from buddysim.compress import zlib as compressor
 from tests.compress.tensors import words
 
 tensors = st.one_of(words(), st.binary(max_size=3000))
@@ -29,7 +29,7 @@ def test_each_window_is_a_stream_of_its_own(tensor: bytes, window: int, level: i
 
 def test_windows_of_4_kb_where_none_is_given() -> None:
     assert len(compressed_bits(bytes(4096 * 2 + 1), "zlib")) == 3
-    assert ours.library() == f"zlib {zlib.ZLIB_RUNTIME_VERSION}"
+    assert compressor.library() == f"zlib {zlib.ZLIB_RUNTIME_VERSION}"
 
 
 def test_raw_fallback_costs_a_bit_per_window() -> None:

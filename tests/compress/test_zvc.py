@@ -1,4 +1,4 @@
-"""ZVC: sizes known by hand, the fast kernels against the readable twin, both ways, damaged payloads."""
+"""ZVC: sizes known by hand, the fast kernels against the reference model, both ways, damaged payloads."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ PATHS = zvc.PATHS[: zvc.PATHS.index(zvc.best_path()) + 1]
 
 
 @pytest.mark.parametrize(
-    ("kept", "bits"),
+    ("nonzero", "bits"),
     [(0, 32), (1, 64), (16, 32 + 16 * 32), (31, 32 + 31 * 32), (32, 1056)],
 )
-def test_entries_of_32_bit_words(kept: int, bits: int) -> None:
-    assert compressed_bits(words_entry([7] * kept + [0] * (32 - kept)), "zvc").tolist() == [bits]
+def test_entries_of_32_bit_words(nonzero: int, bits: int) -> None:
+    assert compressed_bits(words_entry([7] * nonzero + [0] * (32 - nonzero)), "zvc").tolist() == [bits]
 
 
 def test_entries_of_smaller_words() -> None:
@@ -77,7 +77,7 @@ def test_raw_fallback_costs_a_bit_per_window() -> None:
     assert payload[0] & 3 == 0b01
     assert len(payload) == (32768 + 1024 + 2 + 7) // 8
     assert decompress(payload, "zvc", 8192, **options) == dense + sparse
-    # A code as long as the window is kept: 992 words of 1024.
+    # A code as long as the window is nonzero: 992 words of 1024.
     equal = np.array([1] * 992 + [0] * 32, "<u4")
     assert compress(equal, "zvc", **options)[0] & 1 == 0
 
@@ -95,7 +95,9 @@ windows = st.sampled_from([4, 12, 128, 132, 1024, 4096, 65536])
 
 @given(st.data(), word_bits, windows, st.booleans())
 @settings(max_examples=150)
-def test_the_kernels_agree_with_the_twin_both_ways(data: st.DataObject, bits: int, window: int, raw: bool) -> None:
+def test_the_kernels_agree_with_the_reference_in_both_directions(
+    data: st.DataObject, bits: int, window: int, raw: bool
+) -> None:
     tensor = data.draw(words(bits))
     options = {"word_bits": bits, "window": window, "raw_fallback": raw}
     sizes = compressed_bits(tensor, "zvc", **options)

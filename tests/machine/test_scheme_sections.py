@@ -23,7 +23,7 @@ from buddysim.replay.engine.scheme import SchemeBase
 class Mine(Section):
     """The section of a plug-in's scheme."""
 
-    knob: Annotated[int, fields.count(1, 100)] = Field(default=3, description="a knob")
+    limit: Annotated[int, fields.count(1, 100)] = Field(default=3, description="a limit")
     delay: Duration = Field(default=parse_time("1 us"), description="a delay")
 
 
@@ -60,13 +60,13 @@ def test_every_section_has_defaults_and_describes_its_keys(name: str) -> None:
 def test_a_section_is_available_once_its_plug_in_is_loaded(registered: Callable[[str], None]) -> None:
     before = Machine.load("v100")
     assert not hasattr(before, "my_scheme")
-    with pytest.raises(BuddysimError, match=r"my_scheme\.knob: unknown key"):
-        before.with_overrides({"my_scheme.knob": 4})
+    with pytest.raises(BuddysimError, match=r"my_scheme\.limit: unknown key"):
+        before.with_overrides({"my_scheme.limit": 4})
     registered("my_scheme")
     after = Machine.load("v100")
     for machine in (before, after):
-        assert machine.my_scheme.knob == 3
-        assert machine.with_overrides({"my_scheme.knob": "4"}).my_scheme.knob == 4
+        assert machine.my_scheme.limit == 3
+        assert machine.with_overrides({"my_scheme.limit": "4"}).my_scheme.limit == 4
         assert machine.text("my_scheme.delay") == "1 us"
     assert before == after
 
@@ -77,7 +77,7 @@ def test_it_counts_in_the_checksum_where_it_differs_from_its_defaults(registered
     machine = Machine.load("v100")
     assert machine.checksum == checksum
     assert machine.with_overrides({"my_scheme.delay": "1000 ns"}).checksum == checksum
-    changed = machine.with_overrides({"my_scheme.knob": 4})
+    changed = machine.with_overrides({"my_scheme.limit": 4})
     assert changed.checksum != checksum
     assert pickle.loads(pickle.dumps(changed)).checksum == changed.checksum
     assert pickle.loads(pickle.dumps(changed)) == changed != machine
@@ -98,9 +98,9 @@ def test_a_plug_in_that_reuses_the_section_of_another_scheme_changes_no_checksum
 def test_it_is_read_from_a_file_and_written_to_one(registered: Callable[[str], None], tmp_path: Path) -> None:
     registered("my_scheme")
     path = tmp_path / "mine.toml"
-    path.write_text('base = "v100"\n[my_scheme]\nknob = 7\n[sources]\n"my_scheme.knob" = "a guess"\n')
+    path.write_text('base = "v100"\n[my_scheme]\nlimit = 7\n[sources]\n"my_scheme.limit" = "an estimate"\n')
     machine = Machine.load(path)
-    assert (machine.my_scheme.knob, machine.source("my_scheme.knob")) == (7, "a guess")
+    assert (machine.my_scheme.limit, machine.source("my_scheme.limit")) == (7, "an estimate")
     path.write_text(machine.to_toml())
     assert Machine.load(path) == machine
     assert Machine.load(path).checksum == machine.checksum
@@ -109,11 +109,11 @@ def test_it_is_read_from_a_file_and_written_to_one(registered: Callable[[str], N
 @pytest.mark.parametrize(
     ("table", "problem"),
     [
-        ("[my_scheme]\nknob = 0", "my_scheme.knob: 0 is out of range"),
-        ("[my_scheme]\nknop = 4", r"my_scheme.knop: unknown key \(nearest: my_scheme.knob\)"),
+        ("[my_scheme]\nlimit = 0", "my_scheme.limit: 0 is out of range"),
+        ("[my_scheme]\nlimt = 4", r"my_scheme.limt: unknown key \(nearest: my_scheme.limit\)"),
         ("my_scheme = 4", "my_scheme: 4 is not a section of keys"),
-        ("[my_schem]\nknob = 4", r"my_schem: unknown key \(nearest: my_scheme\)"),
-        ("[l2]\nways = 0\n[my_scheme]\nknob = 0", "l2.ways: 0 is out of range.*; my_scheme.knob: 0 is out of range"),
+        ("[my_schem]\nlimit = 4", r"my_schem: unknown key \(nearest: my_scheme\)"),
+        ("[l2]\nways = 0\n[my_scheme]\nlimit = 0", "l2.ways: 0 is out of range.*; my_scheme.limit: 0 is out of range"),
     ],
 )
 def test_its_errors_read_as_those_of_any_section(

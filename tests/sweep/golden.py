@@ -35,8 +35,8 @@ VOLATILE = ("provenance",)
 
 def digest(result: dict[str, Any]) -> str:
     """Of everything that a result holds, but what says when and where it was made."""
-    kept = {key: value for key, value in result.items() if key not in VOLATILE and not key.startswith("speed.")}
-    return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:20]
+    stable = {key: value for key, value in result.items() if key not in VOLATILE and not key.startswith("speed.")}
+    return hashlib.sha256(json.dumps(stable, sort_keys=True).encode()).hexdigest()[:20]
 
 
 def replays() -> Iterator[tuple[str, str]]:
@@ -68,8 +68,8 @@ def replays() -> Iterator[tuple[str, str]]:
             yield f"stream {scheme}", digest(replay(path, small, scheme).to_dict())
         yield "stream seed", digest(replay(path, small, seed=5).to_dict())
         roomy = Machine.load("p100-nvlink2").with_overrides({"dram.capacity": "64 GiB"})
-        claims = write_claims(Path(folder) / "claims.bin", 20 << 30)  # drawn sizes that aren't counted one by one
-        yield "20 GiB drawn", digest(replay(claims, roomy, "buddy").to_dict())
+        claims = write_claims(Path(folder) / "claims.bin", 20 << 30)  # synthetic sizes that aren't counted one by one
+        yield "20 GiB synthetic", digest(replay(claims, roomy, "buddy").to_dict())
 
 
 def trainings() -> Iterator[tuple[str, str]]:
@@ -108,7 +108,7 @@ def analyses() -> Iterator[tuple[str, str]]:
 
 
 def write_sizes_between_launches(path: Path) -> None:
-    """A trace of three allocations, of which two have sizes after each of five launches, drawn from a seed."""
+    """A trace of three allocations, of which two have sizes after each of five launches, sampled from a seed."""
     chance = np.random.default_rng(1)
     with TraceWriter(path, provenance()) as writer:
         allocations = [writer.add_allocation(name, BASE + (n << 24), 256 * 128) for n, name in enumerate("abc")]

@@ -106,9 +106,9 @@ def test_figures_of_machines_have_units_on_the_screen(studied: Path, capsys: pyt
     assert re.fullmatch(r"\w{10} +(50\.0|100) GB/s +4\.0 MiB +180 ns +1\.3 GHz +16( +synthetic)?", first), first
 
 
-def test_a_ratio_of_drawn_sizes_is_never_shown_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    drawn, store = str(ROOT / "traces" / "bfs-volta.bin"), ["--store", str(tmp_path / "store")]
-    assert main(["sweep", drawn, "--scheme", "buddy", "--seed", "1,2", "--workers", "1", *store]) == 0
+def test_a_ratio_of_synthetic_sizes_is_never_shown_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace, store = str(ROOT / "traces" / "bfs-volta.bin"), ["--store", str(tmp_path / "store")]
+    assert main(["sweep", trace, "--scheme", "buddy", "--seed", "1,2", "--workers", "1", *store]) == 0
     assert main(["sweep", LUD, "--scheme", "ideal", "--workers", "1", *store]) == 0
     capsys.readouterr()
     assert main(["results", "--columns", "scheme,compression.ratio", *store]) == 0
@@ -163,7 +163,7 @@ def test_compare_tells_what_differs(studied: Path, capsys: pytest.CaptureFixture
     words = [line.split() for line in capsys.readouterr().out.splitlines() if line]
     differing = {name: rest for name, *rest in words}
     assert differing["link.bandwidth"] == ["150", "GB/s", "300", "GB/s", "2.00", "0.500"]
-    assert differing["training.host_memory"][1::2] == ["GiB", "GiB", "0.537"]  # not 128 GB beside 64 GiB
+    assert differing["training.host_memory"][1::2] == ["GiB", "GiB", "0.537"]  # not 128 GB next to 64 GiB
     assert main(["diff", LUD, str(ROOT / "traces" / "bfs-volta.bin")]) == 0
     assert "kernels" in capsys.readouterr().out
     other = studied / "other.toml"
@@ -177,10 +177,10 @@ def test_compare_tells_what_differs(studied: Path, capsys: pytest.CaptureFixture
 
 def test_explain_says_unit_definition_source_and_laws(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "l2.read_sectors"]) == 0
-    said = capsys.readouterr().out
-    assert said.startswith("l2.read_sectors (sectors), replay: asked for by L1 misses")
+    said = capsys.readouterr().out.replace("\n  ", " ")
+    assert said.startswith("l2.read_sectors (sectors), replay: L2 sectors that L1 misses")
     assert "law: `l2.read_sectors` = `l2.read_sector_hits` + `l2.sector_mshr_merges` + `l2.read_sector_misses`" in said
-    assert "source: docs/counters.md" in said
+    assert "source: buddysim/replay/counter_definitions.py" in said
     assert main(["explain", "l2.read_sector"]) == 2
     assert "(nearest: l2.read_sectors)" in capsys.readouterr().err
     for name in ("link.bandwidth", "slowdown_vs_ideal", "memory.peak_bytes"):

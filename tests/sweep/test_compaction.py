@@ -1,4 +1,4 @@
-"""Compaction: many single results as one Parquet file, and nothing is out of sight for a moment."""
+"""Compaction: many single results as one Parquet file, and all remain readable at any time."""
 
 from __future__ import annotations
 

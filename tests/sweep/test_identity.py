@@ -59,7 +59,7 @@ def test_every_parameter_of_trainings_is_an_axis_or_stands_for_some() -> None:
     assert set(full) == (own | declared.keys() | {"machine_name"}) - {"machine"}
 
 
-def test_options_of_schemes_that_name_files_are_told_by_their_metavar() -> None:
+def test_file_options_of_schemes_have_the_metavar_of_files() -> None:
     files = {name for name, option in schemes.options().items() if option.metavar == training.FILE}
     assert files == {"activations", "density_table", "buddy_result"}
 
@@ -89,7 +89,7 @@ def test_columns_of_settings_and_counters_do_not_clash(name: str) -> None:
         "name",
         "engine",
         "model_version",
-        "asked",
+        "settings_hash",
         "baseline",
         "machine_checksum",
         "content",
@@ -172,7 +172,7 @@ def test_every_axis_of_trainings_changes_the_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["trace", "targets", "profile_from", "machine"])
-def test_the_content_of_files_counts_and_their_place_does_not(kind: str, tmp_path: Path) -> None:
+def test_content_of_files_counts_and_their_path_does_not(kind: str, tmp_path: Path) -> None:
     first, second = tmp_path / "a.toml", tmp_path / "b.toml"
     if kind == "machine":
         first.write_text('base = "p100-nvlink2"\nname = "mine"\n')

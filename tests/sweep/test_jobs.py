@@ -61,8 +61,8 @@ def test_the_job_script_asks_for_what_the_file_says(tmp_path: Path) -> None:
 )
 def test_what_is_wrong_with_a_file_is_one_line(tmp_path: Path, change: str, expected: str) -> None:
     key = change.partition(" ")[0]
-    kept = [line for line in FILE.splitlines() if line.partition(" ")[0] != key]
-    (tmp_path / "jobs.toml").write_text("\n".join([*kept, change]))
+    remaining = [line for line in FILE.splitlines() if line.partition(" ")[0] != key]
+    (tmp_path / "jobs.toml").write_text("\n".join([*remaining, change]))
     with pytest.raises(BuddysimError, match=expected):
         read_jobs(tmp_path / "jobs.toml")
     (tmp_path / "less.toml").write_text('memory = "1 GB"')
@@ -88,8 +88,8 @@ def test_jobs_on_this_machine_run_the_points(tmp_path: Path, monkeypatch: pytest
 def _slurm_answers() -> bool:
     if shutil.which("sinfo") is None or shutil.which("sbatch") is None:
         return False
-    asked = subprocess.run(["sinfo", "-h", "-t", "idle,mix"], capture_output=True, text=True, check=False, timeout=20)
-    return asked.returncode == 0 and bool(asked.stdout.strip())
+    nodes = subprocess.run(["sinfo", "-h", "-t", "idle,mix"], capture_output=True, text=True, check=False, timeout=20)
+    return nodes.returncode == 0 and bool(nodes.stdout.strip())
 
 
 @pytest.mark.slow
@@ -110,8 +110,8 @@ def test_a_slurm_that_is_there_runs_the_points_and_a_cancelled_job_costs_none(tm
                 subprocess.run(["scancel", running[0]], check=True)
 
     trace = str(ROOT / "traces" / "lud256.bin")
-    asked = {"set": {"trace": trace}, "grid": {"seed": list(range(60))}}
-    results = run_sweep(StudyReader("t").read(asked), store=tmp_path / "s", slurm=jobs, on_event=cancel_one)
+    tables = {"set": {"trace": trace}, "grid": {"seed": list(range(60))}}
+    results = run_sweep(StudyReader("t").read(tables), store=tmp_path / "s", slurm=jobs, on_event=cancel_one)
     assert results.summary.failures == []
     assert len(list(results)) == 60
     assert cancelled

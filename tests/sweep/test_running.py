@@ -73,7 +73,7 @@ def test_a_trace_that_changes_or_vanishes_during_a_sweep_is_a_failed_point(store
 
 
 @pytest.mark.skipif("BUDDYSIM_SANITIZED" in os.environ, reason="a sanitizer reserves terabytes")
-def test_memory_beyond_the_grant_is_told_apart_from_a_bug(store: Store) -> None:
+def test_memory_beyond_the_grant_is_distinguished_from_a_bug(store: Store) -> None:
     code = (
         "import sys, json\nimport numpy\nfrom buddysim.sweep.execute import run_point\n"
         "from buddysim.sweep.engines import replay\nfrom buddysim.sweep.point import SweepPoint\n"
@@ -187,7 +187,7 @@ def test_a_point_that_lacked_memory_runs_again_alone_with_all_of_it(store: Store
 
 
 @pytest.mark.parametrize("memory_bytes", [1, 2**30, 10 * 2**30])
-def test_points_of_one_moment_fit_the_memory_together(store: Store, memory_bytes: int) -> None:
+def test_points_that_run_at_once_fit_the_memory(store: Store, memory_bytes: int) -> None:
     _, executor, _ = played(store, [[]] * 12, slots=4, memory_bytes=memory_bytes)
     for group in executor.together:
         assert len(group) == 1 or sum(needed for _, needed, _ in group) <= memory_bytes
@@ -253,7 +253,7 @@ def _command(pid: int) -> bytes:
 
 @needs_dask
 def test_a_killed_worker_costs_its_point_and_nothing_else(store: Store, tmp_path: Path) -> None:
-    asked, killed, events = study(40), [], []
+    swept, killed, events = study(40), [], []
 
     def kill_one(event: Any) -> None:
         events.append(event["event"])
@@ -262,12 +262,12 @@ def test_a_killed_worker_costs_its_point_and_nothing_else(store: Store, tmp_path
             killed.append(victim)
             os.kill(victim, signal.SIGKILL)
 
-    results = run_sweep(asked, store=store, workers=2, on_event=kill_one)
+    results = run_sweep(swept, store=store, workers=2, on_event=kill_one)
     assert killed
     assert events.count("retry") <= 1
     assert results.summary.done == 40
     assert results.summary.failures == []
-    one = run_sweep(asked, store=tmp_path / "one", workers=1)
+    one = run_sweep(swept, store=tmp_path / "one", workers=1)
     assert [stable(record) for record in results] == [stable(record) for record in one]
     assert worker_processes(os.getpid()) == []
 
@@ -315,9 +315,9 @@ def test_ctrl_c_ends_cleanly_and_the_same_command_goes_on(tmp_path: Path) -> Non
 def test_results_are_the_same_for_1_2_and_4_workers_and_in_any_order(tmp_path: Path) -> None:
     made = []
     for workers in (1, 2, 4):
-        asked = study(24)
-        random.Random(workers).shuffle(asked.axes[-1])
-        results = run_sweep(asked, store=tmp_path / str(workers), workers=workers)
+        swept = study(24)
+        random.Random(workers).shuffle(swept.axes[-1])
+        results = run_sweep(swept, store=tmp_path / str(workers), workers=workers)
         assert results.summary.failures == []
         made.append({record.key: stable(record) for record in results})
     assert made[0] == made[1] == made[2]
@@ -325,7 +325,7 @@ def test_results_are_the_same_for_1_2_and_4_workers_and_in_any_order(tmp_path: P
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of its own with little room; `remount` gives it more."""
+    """A file system of its own with little space; `remount` gives it more."""
     folder = tmp_path / "disk"
     folder.mkdir()
     mounted = subprocess.run(
@@ -340,15 +340,15 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 @needs_dask
 @pytest.mark.slow
 def test_fifty_kills_and_a_full_disk_lose_nothing(small_disk: Path, tmp_path: Path) -> None:
-    """Workers and drivers die at random moments; every point is there once, as in an undisturbed run."""
+    """Workers and drivers die at random times; every point is there once, as in an undisturbed run."""
     points, kills = 400, 50
-    place, chance, killed, full_since = small_disk / "store", random.Random(20), 0, 0.0
+    store_folder, chance, killed, full_since = small_disk / "store", random.Random(20), 0, 0.0
     remount = ["mount", "-o", "remount,size=64m", str(small_disk)]
-    driver = subprocess.Popen(command(place, points, "--workers", "2"))
+    driver = subprocess.Popen(command(store_folder, points, "--workers", "2"))
     while driver.poll() != 0 or killed < kills:
         if driver.poll() is not None:
             points += 100 * (driver.poll() == 0)  # done before all the kills: a fast machine gets more to do
-            driver = subprocess.Popen(command(place, points, "--workers", "2"))
+            driver = subprocess.Popen(command(store_folder, points, "--workers", "2"))
         time.sleep(chance.uniform(0.1, 2.0))
         if not full_since and shutil.disk_usage(small_disk).free < 2 * 4096:
             full_since = time.monotonic()
@@ -364,9 +364,9 @@ def test_fifty_kills_and_a_full_disk_lose_nothing(small_disk: Path, tmp_path: Pa
                 driver.wait()
     assert killed == kills
     assert not remount  # the disk was full, and killed processes left it so for a while
-    asked = {"set": {"trace": LUD, "scheme": "buddy"}, "grid": {"seed": list(range(points))}}
-    undisturbed = run_sweep(StudyReader("t").read(asked), store=tmp_path / "undisturbed", workers=1)
-    disturbed = Store.at(place)
+    swept = {"set": {"trace": LUD, "scheme": "buddy"}, "grid": {"seed": list(range(points))}}
+    undisturbed = run_sweep(StudyReader("t").read(swept), store=tmp_path / "undisturbed", workers=1)
+    disturbed = Store.at(store_folder)
     assert set(disturbed.singles()) == {record.key for record in undisturbed}
     for record in undisturbed:
         assert stable(disturbed.get(record.key)) == stable(record)

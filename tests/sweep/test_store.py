@@ -153,7 +153,7 @@ def test_a_file_that_may_not_grow_is_a_full_disk(store: Store, small_record: Sto
 
 
 class Late(Store):
-    """A store through a cache that shows what there was at some moment, as those of network file systems do."""
+    """A store through a cache that shows an earlier state, as those of network file systems do."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)

@@ -1,4 +1,4 @@
-"""The pool as one would explain it: look at everything that is handed out, and find the gaps. Twin of `pool`."""
+"""Reference model of `memory_pool`: looks at all allocated ranges, and finds the free ones between them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The readable twin of `entry_sizes`: one entry at a time, in plain Python."""
+"""Reference model of `entry_sizes`: one entry at a time, in plain Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The readable twin of `csr`: docs/compression.md in plain Python."""
+"""Reference model of `csr`: docs/compression.md in plain Python."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ def compress(
 ) -> bytes:
     """The windows' codes, one after the other, after their flags if they have any."""
     windows = _windows(data, window)
-    codes = [_window_code(piece, index_bytes, columns or _columns(index_bytes, window)) for piece in windows]
+    codes = [_window_code(part, index_bytes, columns or _columns(index_bytes, window)) for part in windows]
     if not raw_fallback:
         return b"".join(codes)
-    raw = [len(code) > len(piece) for code, piece in zip(codes, windows, strict=True)]
+    raw = [len(code) > len(part) for code, part in zip(codes, windows, strict=True)]
     flags = sum(flag << i for i, flag in enumerate(raw)).to_bytes((len(raw) + 7) // 8, "little")
-    return flags + b"".join(piece if flag else code for code, piece, flag in zip(codes, windows, raw, strict=True))
+    return flags + b"".join(part if flag else code for code, part, flag in zip(codes, windows, raw, strict=True))
 
 
 def compressed_bits(
@@ -27,9 +27,9 @@ def compressed_bits(
 ) -> list[int]:
     """Size of every window in bits, the flag included."""
     sizes = []
-    for piece in _windows(data, window):
-        size = len(_window_code(piece, index_bytes, columns or _columns(index_bytes, window)))
-        sizes.append(8 * min(size, len(piece)) + 1 if raw_fallback else 8 * size)
+    for part in _windows(data, window):
+        size = len(_window_code(part, index_bytes, columns or _columns(index_bytes, window)))
+        sizes.append(8 * min(size, len(part)) + 1 if raw_fallback else 8 * size)
     return sizes
 
 
@@ -76,8 +76,8 @@ def _windows(data: bytes, window: int) -> list[bytes]:
     return [data[first : first + window] for first in range(0, len(data), window)]
 
 
-def _window_code(piece: bytes, index_bytes: int, columns: int) -> bytes:
-    words = struct.unpack(f"<{len(piece) // WORD}I", piece)
+def _window_code(part: bytes, index_bytes: int, columns: int) -> bytes:
+    words = struct.unpack(f"<{len(part) // WORD}I", part)
     ends, indices, values = b"", b"", b""
     for first in range(0, len(words), columns):
         for column, word in enumerate(words[first : first + columns]):

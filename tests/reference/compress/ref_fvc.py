@@ -1,4 +1,4 @@
-"""The readable twin of `fvc`: docs/compression.md in plain Python, bits as text."""
+"""Reference model of `fvc`: docs/compression.md in plain Python, bits as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The readable twin of `rle`: docs/compression.md in plain Python."""
+"""Reference model of `rle`: docs/compression.md in plain Python."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ LONGEST = 255
 def compress(data: bytes, *, kind: str = "zero", window: int = 4096, raw_fallback: bool = False) -> bytes:
     """The windows' codes, one after the other, after their flags if they have any."""
     windows = _windows(data, window)
-    codes = [_window_code(piece, kind) for piece in windows]
+    codes = [_window_code(part, kind) for part in windows]
     if not raw_fallback:
         return b"".join(codes)
-    raw = [len(code) > len(piece) for code, piece in zip(codes, windows, strict=True)]
+    raw = [len(code) > len(part) for code, part in zip(codes, windows, strict=True)]
     flags = sum(flag << i for i, flag in enumerate(raw)).to_bytes((len(raw) + 7) // 8, "little")
-    return flags + b"".join(piece if flag else code for code, piece, flag in zip(codes, windows, raw, strict=True))
+    return flags + b"".join(part if flag else code for code, part, flag in zip(codes, windows, raw, strict=True))
 
 
 def compressed_bits(data: bytes, *, kind: str = "zero", window: int = 4096, raw_fallback: bool = False) -> list[int]:
     """Size of every window in bits, the flag included."""
     sizes = []
-    for piece in _windows(data, window):
-        size = len(_window_code(piece, kind))
-        sizes.append(8 * min(size, len(piece)) + 1 if raw_fallback else 8 * size)
+    for part in _windows(data, window):
+        size = len(_window_code(part, kind))
+        sizes.append(8 * min(size, len(part)) + 1 if raw_fallback else 8 * size)
     return sizes
 
 
@@ -56,8 +56,8 @@ def _windows(data: bytes, window: int) -> list[bytes]:
     return [data[first : first + window] for first in range(0, len(data), window)]
 
 
-def _window_code(piece: bytes, kind: str) -> bytes:
-    words = [piece[at : at + WORD] for at in range(0, len(piece), WORD)]
+def _window_code(part: bytes, kind: str) -> bytes:
+    words = [part[at : at + WORD] for at in range(0, len(part), WORD)]
     if kind == "value":
         runs = [part for word, same in groupby(words) for part in _parts(word, len(list(same)))]
         return b"".join(word + bytes([count]) for word, count in runs)

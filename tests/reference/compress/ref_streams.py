@@ -1,4 +1,4 @@
-"""Codes of 128 B entries as one stream of bits: what the readable twins that write bits as text have in common."""
+"""Codes of 128 B entries as one stream of bits: shared by the reference models that write bits as text."""
 
 from __future__ import annotations
 

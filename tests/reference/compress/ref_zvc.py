@@ -1,4 +1,4 @@
-"""The readable twin of `zvc`: docs/compression.md in plain Python, bits as text in the order of the stream."""
+"""Reference model of `zvc`: docs/compression.md in plain Python, bits as text in the order of the stream."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ GROUP = 32
 def encode(data: bytes, *, word_bits: int = 32, window: int = 128, raw_fallback: bool = False) -> str:
     """All windows of `data` as a text of ``0`` and ``1``."""
     windows = [data[first : first + window] for first in range(0, len(data), window)]
-    codes = [_window_code(piece, word_bits // 8) for piece in windows]
+    codes = [_window_code(part, word_bits // 8) for part in windows]
     if not raw_fallback:
         return "".join(codes)
-    flags = ["1" if len(code) > 8 * len(piece) else "0" for code, piece in zip(codes, windows, strict=True)]
-    bodies = [_bits(piece) if flag == "1" else code for code, piece, flag in zip(codes, windows, flags, strict=True)]
+    flags = ["1" if len(code) > 8 * len(part) else "0" for code, part in zip(codes, windows, strict=True)]
+    bodies = [_bits(part) if flag == "1" else code for code, part, flag in zip(codes, windows, flags, strict=True)]
     return "".join(flags + bodies)
 
 
@@ -47,14 +47,14 @@ def decompress(
         for first in range(0, words, GROUP):
             mask = code[at : at + min(GROUP, words - first)]
             at += len(mask)
-            for kept in mask:
-                data += _bytes(code[at : at + word_bits]) if kept == "1" else bytes(word_bits // 8)
-                at += word_bits if kept == "1" else 0
+            for is_nonzero in mask:
+                data += _bytes(code[at : at + word_bits]) if is_nonzero == "1" else bytes(word_bits // 8)
+                at += word_bits if is_nonzero == "1" else 0
     return data
 
 
-def _window_code(piece: bytes, word_bytes: int) -> str:
-    words = [piece[at : at + word_bytes] for at in range(0, len(piece), word_bytes)]
+def _window_code(part: bytes, word_bytes: int) -> str:
+    words = [part[at : at + word_bytes] for at in range(0, len(part), word_bytes)]
     code = ""
     for first in range(0, len(words), GROUP):
         group = words[first : first + GROUP]
