@@ -15,7 +15,7 @@ from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
 from buddysim.training.contents.observed_activations import observed_activations
 
-TITLE = "cDMA, Fig. 11: ratios by algorithm and layout (points: average by size; dashes: largest of a layer)"
+TITLE = "cDMA, Fig. 11: compression ratios by compressor and layout (points: average by size; dashes: largest layer)"
 ORDER = 211
 
 LABELS = {"rle": "RL", "zvc": "ZV", "zlib": "ZL"}
@@ -57,6 +57,6 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
         style.draw_reported_line(panel, reported_value("zvc-average"), "paper: ZV on average 2.6")
         style.rotate_group_labels(panel, 8)
     style.draw_reported_line(axes[0], reported_value("zvc-largest"), "paper: ZV at most 13.8")
-    axes[0].set_ylabel("ratio")
+    axes[0].set_ylabel("compression ratio")
     style.add_legend(axes[0], 3)
     return figure

@@ -12,7 +12,7 @@ from buddysim.papers.cdma.paper_networks import NETWORKS
 from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
 
-TITLE = "cDMA, Fig. 12: offloaded bytes over vDNN's"
+TITLE = "cDMA, Fig. 12: link traffic, normalized to vDNN's"
 ORDER = 212
 
 SCHEMES = {"vdnn-all-p": "vDNN", "cdma-rl": "RL", "cdma-zv": "ZV", "cdma-zl": "ZL"}

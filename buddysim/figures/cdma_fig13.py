@@ -11,7 +11,7 @@ from buddysim.papers.cdma import density
 from buddysim.papers.cdma.paper_networks import NETWORKS
 from buddysim.plotting import style
 
-TITLE = "cDMA, Fig. 13: performance of the feature layers over the oracle's (cuDNN 5, 12.8 GB/s, joins offloaded)"
+TITLE = "cDMA, Fig. 13: performance of the feature layers vs the oracle (cuDNN 5, 12.8 GB/s, joins offloaded)"
 ORDER = 213
 
 SCHEMES = {
@@ -50,6 +50,6 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
         measured = f"ZV over vDNN: {sum(gains) / len(gains):.0f} % on average, {max(gains):.0f} % at most"
         panel.set_title(f"{shown}\n{measured}; paper: {GAINS[machine]}", fontsize=8, loc="left")
         panel.set_ylim(0, 1.05)
-    axes[0].set_ylabel("oracle's time / time")
+    axes[0].set_ylabel("performance vs oracle")
     axes[1].legend(ncols=6, fontsize=7, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.08), handlelength=1)
     return figure

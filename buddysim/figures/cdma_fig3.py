@@ -11,7 +11,7 @@ from buddysim.papers.cdma.paper_networks import NETWORKS
 from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
 
-TITLE = "cDMA, Fig. 3: what vDNN costs with newer libraries and GPUs (PCIe gen3, 12.8 GB/s, joins offloaded)"
+TITLE = "cDMA, Fig. 3: performance of vDNN with newer libraries and GPUs (PCIe gen3, 12.8 GB/s, joins offloaded)"
 ORDER = 203
 
 LIBRARIES = ("cudnn4", "cudnn5")  # those of the paper that published timings exist for
@@ -47,11 +47,11 @@ def draw(data: dict[str, list[dict[str, Any]]]) -> Figure:
             series.setdefault(name, []).append(row["performance"])
         style.draw_grouped_bars(panel, networks, series)
         panel.set_ylim(0, 1.08)
-        panel.set_ylabel("oracle's time / vDNN's time")
+        panel.set_ylabel("performance vs oracle")
         panel.set_title("library, on a Titan X" if what == "library" else "GPU", fontsize=9, loc="left")
         style.add_legend(panel, 3)
         style.rotate_group_labels(panel, 8)
-    axes[0].set_xlabel("timings: convnet-benchmarks (cudnn4), DeepBench (cudnn5)", fontsize=7)
+    axes[0].set_xlabel("layer times fitted to convnet-benchmarks (cudnn4), DeepBench (cudnn5)", fontsize=7)
     style.draw_reported_line(axes[1], 1 - reported_value("vdnn-loss") / 100, "paper: average")
     style.draw_reported_line(axes[1], 1 - reported_value("vdnn-loss-most") / 100, "paper: worst")
     return figure

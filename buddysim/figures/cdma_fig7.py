@@ -34,7 +34,7 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
             label=name,
         )
     axes.set_xscale("symlog", linthresh=1)  # the densities move most in the first iterations
-    axes.set_xlabel("iteration (logarithmic)")
+    axes.set_xlabel("iteration")
     axes.set_ylabel("density, %")
     loss = axes.twinx()
     first = [row for row in rows if row["feature_map"] == rows[0]["feature_map"] and row["loss"] is not None]

@@ -37,12 +37,12 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     for row in rows:
         series.setdefault(f"epoch {row['epoch']:.2g}", []).append(100 * row["sparsity"])
     style.draw_grouped_bars(axes, names, series)
-    axes.set_ylabel("zeros, %")
+    axes.set_ylabel("sparsity, %")
     axes.set_ylim(0, 100)
     right = axes.twinx()
     sizes = {row["tensor"]: row["mib"] for row in rows}
     right.plot(range(len(names)), [sizes[name] for name in names], color=style.INK, marker="o", linewidth=1)
-    right.set_ylabel("MiB", fontsize=9)
+    right.set_ylabel("size, MiB", fontsize=9)
     style.mark_reported_values(
         right, [0, len(names) - 1], [1568, 49], "paper", "Red marks: sizes that the paper reports."
     )

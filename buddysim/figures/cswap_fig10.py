@@ -40,7 +40,7 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
         panel.set_yscale("log")
         panel.set_title(layout, fontsize=9, loc="left")
         style.rotate_group_labels(panel)
-    axes[0].set_ylabel("RAE, %")
+    axes[0].set_ylabel("relative absolute error, %")
     style.add_legend(axes[1], 2)
     style.draw_reported_line(axes[1], 3, "paper: LR, mean")
     style.add_caption(

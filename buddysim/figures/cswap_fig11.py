@@ -35,7 +35,7 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     style.draw_grouped_bars(
         axes, list(NETWORKS), {f"{n}, mean {means[n]:.1f}": values for n, values in series.items()}, "{:.0f}"
     )
-    axes.set_ylabel("decisions, %")
+    axes.set_ylabel("correct decisions, %")
     axes.set_ylim(0, 108)
     style.draw_reported_line(axes, reported_value("11-accuracy"), "paper: average")
     style.add_legend(axes, 2)

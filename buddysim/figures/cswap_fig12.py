@@ -51,7 +51,7 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
         axes[-1], range(len(SEARCHES)), reported, "paper", "Red marks: values that the paper reports for Fig. 12."
     )
     axes[-1].set_yscale("log")
-    axes[0].set_ylabel("ms")
+    axes[0].set_ylabel("codec time, ms")
     style.add_caption(
         axes[0], "Bars: median of five seeds; dots: each. BO: 10 random points, 25 steps; random: one point."
     )

@@ -29,14 +29,14 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     for panel, name in zip(axes, SOURCES, strict=True):
         own = [row for row in rows if row["codec_times"] == name]
         positions = range(len(own))
-        panel.bar([x - 0.2 for x in positions], [r["plain_ms"] for r in own], 0.38, label="copies, not compressed")
+        panel.bar([x - 0.2 for x in positions], [r["plain_ms"] for r in own], 0.38, label="copies, raw")
         copies = [row["copies_ms"] for row in own]
         panel.bar([x + 0.2 for x in positions], copies, 0.38, label="copies, compressed")
         panel.bar([x + 0.2 for x in positions], [r["codec_ms"] for r in own], 0.38, bottom=copies, label="codec")
         panel.set_xticks(positions, [row["tensor"] for row in own])
         panel.set_title(f"codec times: {name}", fontsize=9, loc="left")
         style.rotate_group_labels(panel)
-    axes[0].set_ylabel("ms, both ways")
+    axes[0].set_ylabel("time of offload and prefetch, ms")
     style.add_legend(axes[1], 3)
     style.add_caption(axes[0], training_text("VGG16"))
     return figure

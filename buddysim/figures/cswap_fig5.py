@@ -22,7 +22,7 @@ from buddysim.papers.cswap.codec_models import (
 )
 from buddysim.plotting import style
 
-TITLE = "CSWAP, Fig. 5: ZVC and back of 500 MB, 50 % zeros, on a V100, over the grid"
+TITLE = "CSWAP, Fig. 5: ZVC compression and decompression of 500 MB, 50 % zeros, on a V100, by grid"
 ORDER = 405
 
 
@@ -73,7 +73,7 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     style.mark_reported_values(
         axes[0], list(POINTS), list(POINTS.values()), "paper", "Red marks: the points that the paper reports."
     )
-    axes[0].set(xscale="log", yscale="log", xlabel="work-groups", ylabel="ms, both ways")
+    axes[0].set(xscale="log", yscale="log", xlabel="work-groups", ylabel="compression + decompression, ms")
     axes[0].legend(fontsize=7, frameon=False)
     bars = [row for row in rows if "codec" in row]
     positions = list(range(len(bars)))
@@ -87,14 +87,14 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
             named = f"paper, grids {min(POINTS)} and {grid}" if grid == max(POINTS) else f"paper, grid {grid}"
             axes[2].annotate(named, (0, ms), (2, 2), textcoords="offset points", fontsize=6)
     axes[2].set_xticks(positions, [row["codec"] for row in bars])
-    axes[2].set(yscale="log", ylabel="ms, both ways")
+    axes[2].set(yscale="log", ylabel="compression + decompression, ms")
     axes[2].set_title("codecs at their best launch, published rates", fontsize=9, loc="left")
     style.rotate_group_labels(axes[2])
     linear = [row for row in rows if "linear" in row]
     for layout, grid in dict.fromkeys((row["layout"], row["grid"]) for row in linear if row["mib"] > 32):
         points = sorted((r["mib"], r["ms_per_gib"]) for r in linear if (r["layout"], r["grid"]) == (layout, grid))
         axes[1].plot([x for x, _ in points], [y for _, y in points], marker=".", linewidth=1, label=f"{layout}, {grid}")
-    axes[1].set(xscale="log", yscale="log", xlabel="MiB, simulated", ylabel="ms for each GiB")
+    axes[1].set(xscale="log", yscale="log", xlabel="simulated tensor, MiB", ylabel="time, ms/GiB")
     axes[1].set_title("linear in the size where flat", fontsize=9, loc="left")
     axes[1].legend(fontsize=6, frameon=False, ncols=2)
     style.add_caption(

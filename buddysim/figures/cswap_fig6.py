@@ -11,7 +11,7 @@ from buddysim.papers.cswap.iterations import SOURCES, normalised, training_text
 from buddysim.papers.cswap.paper_networks import CASES, NETWORKS
 from buddysim.plotting import style
 
-TITLE = "CSWAP, Fig. 6: throughput over vDNN's (conv, fastest algorithms)"
+TITLE = "CSWAP, Fig. 6: speedup over vDNN (conv, fastest algorithms)"
 ORDER = 406
 
 
@@ -42,7 +42,7 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
         panel.set_title(f"{case.panel}: {case.dataset}, {case.machine}", fontsize=9, loc="left")
         panel.axhline(1, color=style.PALE, linewidth=0.8)
     axes[0][1].legend(ncols=3, fontsize=7, frameon=False)
-    axes[0][0].set_ylabel("vDNN's time / time")
+    axes[0][0].set_ylabel("speedup over vDNN")
     style.add_caption(
         axes[0][0], f"{training_text()}; 'paper': codec times through three points of the paper's Fig. 5."
     )

@@ -12,7 +12,7 @@ from buddysim.papers.cswap.paper_networks import NETWORKS
 from buddysim.papers.cswap.performance_numbers import faster_than_static
 from buddysim.plotting import style
 
-TITLE = "CSWAP, Fig. 7: time that CSWAP saves against static compression"
+TITLE = "CSWAP, Fig. 7: time that CSWAP saves relative to static compression"
 ORDER = 407
 
 PANELS = {"V100": ("6a", "6c"), "2080 Ti": ("6b", "6d")}
@@ -38,7 +38,7 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
                 series[f"{dataset}, {name}"] = [known.get(f"{label} {part}") for label in NETWORKS]
         style.draw_grouped_bars(panel, list(NETWORKS), series)
         panel.set_title(machine, fontsize=9, loc="left")
-    axes[0].set_ylabel("%")
+    axes[0].set_ylabel("time saved, %")
     style.add_legend(axes[1], 2)
     style.add_caption(axes[0], f"{training_text()}; simulated or the paper's codec times.")
     return figure

@@ -36,7 +36,7 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
         panel.set_title(label, fontsize=9, loc="left")
         panel.set_ylim(0)
         panel.set_xlabel("epoch")
-    axes[0].set_ylabel("layers")
+    axes[0].set_ylabel("compressed layers")
     axes[0].legend(fontsize=7, frameon=False, title="codec times", title_fontsize=7)
     style.add_caption(axes[0], training_text(*NETWORKS))
     return figure

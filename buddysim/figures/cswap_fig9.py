@@ -36,7 +36,7 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
             dots = [row for row in own if row["compressed"] is is_compressed]
             panel.scatter(
                 [shown_epochs.index(row["epoch"]) for row in dots], [labels.index(row["tensor"]) for row in dots],
-                facecolor=colour, edgecolor=style.INK, label="compressed" if is_compressed else "not",
+                facecolor=colour, edgecolor=style.INK, label="compressed" if is_compressed else "raw",
             )  # fmt: skip
         panel.set_xticks(range(len(shown_epochs)), [f"{epoch:.2g}" for epoch in shown_epochs])
         panel.set_title(f"codec times: {name}", fontsize=9, loc="left")

@@ -15,7 +15,7 @@ from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
 from buddysim.training.schemes.vdnnpp import OPTIONS, THREADS
 
-TITLE = "CSWAP over vDNN++ by the rate of each of the host's 64 threads (V100, CIFAR-10)"
+TITLE = "CSWAP: speedup over vDNN++ by codec rate of each of 64 host threads (V100, CIFAR-10)"
 ORDER = 413
 
 #: GB/s of a thread: zlib's slowest levels to LZ4's decoder.
@@ -49,7 +49,12 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     mean = [fmean(row["percent"] for row in rows if row["rate"] == rate) for rate in RATES]
     axes.plot(RATES, mean, color=style.INK, linewidth=2, label="average")
     axes.axvline(OPTIONS["host_codec_rate"].default, color=style.PALE, linewidth=0.8)
-    axes.set(xscale="log", yscale="log", xlabel=f"GB/s of each of {THREADS} threads", ylabel="throughput above, %")
+    axes.set(
+        xscale="log",
+        yscale="log",
+        xlabel=f"codec rate of each of {THREADS} host threads, GB/s",
+        ylabel="speedup - 1, %",
+    )
     style.draw_reported_line(axes, float(reported_value("6a-gain-vdnnpp")), "paper: average")
     style.add_legend(axes, 4)
     style.add_caption(axes, f"{training_text()}. Grey: the default rate (assumed).")

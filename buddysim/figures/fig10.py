@@ -16,7 +16,7 @@ from buddysim.validation.kernel.counter_data import measured_kernels
 from buddysim.validation.kernel.pairs import pair_kernels
 from buddysim.validation.kernel.replays import stored_replays
 
-TITLE = "Buddy Compression, Fig. 10: cycles of kernels against a real GPU's"
+TITLE = "Buddy Compression, Fig. 10: simulated and measured cycles of kernels"
 ORDER = 112
 STUDY = True
 OPTIONS = study_style.OPTIONS

@@ -82,7 +82,7 @@ def draw(table: FigureTable) -> Figure:
         reported = [row["paper_performance"] for row in table.rows_with(system=system)]
         study_style.mark_reported_values(axes, positions[n], reported, "paper (text)" if n == 0 else None)
     axes.axhline(1, color=style.INK, linewidth=0.7, linestyle="--")
-    axes.set_ylabel("performance")
+    axes.set_ylabel("speedup over ideal")
     study_style.add_legend(axes, 4)
     study_style.add_caption(
         figure, table,

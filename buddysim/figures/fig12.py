@@ -11,7 +11,7 @@ from buddysim.papers.buddy.performance_numbers import MANAGED, MANAGED_GBS, OVER
 from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
 
-TITLE = "Buddy Compression, Fig. 12: Unified Memory, everything pinned on the host, and Buddy at 50 GB/s"
+TITLE = "Buddy Compression, Fig. 12: slowdown of Unified Memory, pinned host memory, and Buddy at 50 GB/s"
 ORDER = 114
 STUDY = True
 OPTIONS = study_style.OPTIONS
@@ -64,7 +64,7 @@ def draw(table: FigureTable) -> Figure:
     axes.axhline(1, color=style.INK, linewidth=0.5, linestyle="--")
     axes.set_yscale("log")
     axes.set_xlabel("oversubscription, %")
-    axes.set_ylabel("time over unlimited memory's")
+    axes.set_ylabel("slowdown vs unlimited memory")
     study_style.add_legend(axes, 2)
     study_style.add_caption(
         figure, table,

@@ -16,7 +16,7 @@ from buddysim.papers.buddy.means import arithmetic
 from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
 
-TITLE = "Buddy Compression, Fig. 13: training on 12 GB against the minibatch, and the larger one that fits"
+TITLE = "Buddy Compression, Fig. 13: training on 12 GB by minibatch, and speedup of the larger minibatch that fits"
 ORDER = 115
 STUDY = True
 OPTIONS = study_style.OPTIONS
@@ -72,7 +72,7 @@ def draw(table: FigureTable) -> Figure:
     axes[0].axhline(reported_value("buddy-fig13-memory"), color=style.INK, linewidth=0.6, linestyle="--")
     axes[0].set_yscale("log")
     axes[0].set_ylabel("a: footprint, GiB")
-    axes[1].set_ylabel(f"b: samples/s over\nthose at {x[0]}")
+    axes[1].set_ylabel(f"b: throughput over\nthat at {x[0]}")
     axes[1].set_xlabel("minibatch")
     speedup_rows = [row for row in table.records() if row["batch"] is None]
     labels = study_style.paper_labels([row["workload"] for row in speedup_rows])
@@ -83,7 +83,7 @@ def draw(table: FigureTable) -> Figure:
         axes[2], positions, [row["paper_speedup_percent"] for row in speedup_rows], "paper (text)"
     )
     axes[2].axhline(0, color=style.INK, linewidth=0.5)
-    axes[2].set_ylabel("c: speed-up, %")
+    axes[2].set_ylabel("c: speedup, %")
     _draw_accuracy(axes[3], table)
     study_style.add_legend(axes[0], 3)
     study_style.add_legend(axes[2], 2)

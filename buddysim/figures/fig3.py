@@ -55,7 +55,7 @@ def draw(table: FigureTable) -> Figure:
         panel.set_ylim(0.8, AXIS + 0.5)
     for panel in axes.flat[len(names) :]:
         panel.set_visible(False)
-    figure.supylabel("ratio", fontsize=7)
+    figure.supylabel("compression ratio", fontsize=7)
     study_style.add_caption(
         figure, table,
         f"Ten snapshots of the run; black: simulated, on captured data; red: the paper's (none: above {AXIS:g}).",

@@ -12,7 +12,7 @@ from buddysim.papers.buddy.digitized_figures import COMPRESSORS, figures
 from buddysim.papers.buddy.means import geometric
 from buddysim.plotting import style
 
-TITLE = "Buddy Compression (ISCA version), Fig. 5a: ratio by compressor, geometric means"
+TITLE = "Buddy Compression (ISCA version), Fig. 5a: compression ratio by compressor, geometric means"
 ORDER = 105
 STUDY = True
 OPTIONS = study_style.OPTIONS

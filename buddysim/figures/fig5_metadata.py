@@ -10,7 +10,7 @@ from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.buddy.performance_numbers import KIB, hit_rates
 from buddysim.plotting import style
 
-TITLE = "Buddy Compression, Fig. 5b: hit rate of the metadata cache against its size"
+TITLE = "Buddy Compression, Fig. 5b: hit rate of the metadata cache by its size"
 ORDER = 107
 STUDY = True
 OPTIONS = study_style.OPTIONS
@@ -53,7 +53,7 @@ def draw(table: FigureTable) -> Figure:
         panel.set_xticks(x, [f"{size:g}" for size in x])
         panel.set_title(f"lines of {line} B", fontsize=6, pad=2)
         panel.set_ylim(0, 1.02)
-        panel.set_xlabel("KB per slice")
+        panel.set_xlabel("metadata cache, KiB per slice")
         panel.legend(fontsize=5, frameon=False, loc="lower right")
     axes[0].set_ylabel("hit rate")
     study_style.add_caption(

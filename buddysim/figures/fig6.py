@@ -54,7 +54,7 @@ def draw(table: FigureTable) -> Figure:
     for panel in axes.flat[len(names) :]:
         panel.set_visible(False)
     bar = figure.colorbar(image, ax=axes, shrink=0.5, aspect=30)
-    bar.set_label("B", fontsize=6)
+    bar.set_label("entry size, B", fontsize=6)
     bar.ax.tick_params(labelsize=6)
     study_style.add_caption(
         figure, table,

@@ -15,7 +15,7 @@ from buddysim.papers.buddy.means import arithmetic, geometric
 from buddysim.papers.buddy.target_numbers import targets
 from buddysim.plotting import style
 
-TITLE = "Buddy Compression, Fig. 7: ratio and buddy accesses, naive, per allocation and final"
+TITLE = "Buddy Compression, Fig. 7: compression ratio and overflow by target policy"
 ORDER = 109
 STUDY = True
 OPTIONS = study_style.OPTIONS
@@ -84,7 +84,7 @@ def draw(table: FigureTable) -> Figure:
             study_style.mark_reported_values(axes, positions[n], values, "paper" if n == 0 else None)
     above.axhline(1, color=style.PALE, linewidth=0.6, linestyle="--")
     above.set_ylabel("compression ratio")
-    below.set_ylabel("buddy accesses, %")
+    below.set_ylabel("overflow, % of entries")
     study_style.add_legend(above, 4)
     study_style.add_caption(
         figure, table,

@@ -11,7 +11,7 @@ from buddysim.papers.buddy.target_numbers import ITERATIONS, overflow, policy_va
 from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
 
-TITLE = "Buddy Compression, Fig. 8: buddy accesses over an iteration, with fixed targets"
+TITLE = "Buddy Compression, Fig. 8: overflow over an iteration, with fixed targets"
 ORDER = 110
 STUDY = True
 OPTIONS = study_style.OPTIONS
@@ -46,8 +46,8 @@ def draw(table: FigureTable) -> Figure:
             )  # fmt: skip
             highest = max(highest, *(percent for percent in percents if percent is not None))
     axes.set_ylim(0, 1.15 * highest)
-    axes.set_ylabel("buddy accesses, %")
-    axes.set_xlabel("snapshot, each later in an iteration")
+    axes.set_ylabel("overflow, % of entries")
+    axes.set_xlabel("snapshot of an iteration")
     study_style.add_legend(axes, 1)
     study_style.add_caption(
         figure, table, "Captured data values: entries that overflow final targets.", study_style.INPUTS,

@@ -15,7 +15,7 @@ from buddysim.papers.buddy.means import arithmetic, geometric
 from buddysim.papers.buddy.target_numbers import threshold_ratio, thresholds
 from buddysim.plotting import style
 
-TITLE = "Buddy Compression, Fig. 9: ratio and buddy accesses against the Buddy Threshold"
+TITLE = "Buddy Compression, Fig. 9: compression ratio and overflow by Buddy Threshold"
 ORDER = 111
 STUDY = True
 OPTIONS = study_style.OPTIONS
@@ -74,7 +74,7 @@ def draw(table: FigureTable) -> Figure:
     study_style.draw_bars(below, labels, dict(zip(texts, percents, strict=True)))
     above.axhline(1, color=style.PALE, linewidth=0.6, linestyle="--")
     above.set_ylabel("compression ratio")
-    below.set_ylabel("buddy accesses, %")
+    below.set_ylabel("overflow, % of entries")
     study_style.add_legend(above, 3)
     study_style.add_caption(
         figure, table,

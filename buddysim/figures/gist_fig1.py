@@ -12,7 +12,7 @@ from buddysim.papers.gist.paper_networks import GIB, NETWORKS, run
 from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
 
-TITLE = "Gist, Fig. 1: memory by what it is for, minibatch 64"
+TITLE = "Gist, Fig. 1: memory by purpose, minibatch 64"
 ORDER = 301
 
 
@@ -43,6 +43,6 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
         axes.annotate(
             f"{percent:.0f} %{paper}", (n, height), (0, 2), textcoords="offset points", ha="center", fontsize=8
         )
-    axes.set_ylabel("GiB (above: percentage of feature maps)")
+    axes.set_ylabel("memory, GiB (above: % feature maps)")
     style.add_legend(axes, 5)
     return figure

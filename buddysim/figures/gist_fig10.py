@@ -49,7 +49,7 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
                 f"{row['mfr']:.2f}", (n, height), (0, 2), textcoords="offset points", ha="center", fontsize=7
             )
         panel.set_title(network, fontsize=9)
-    axes[0].set_ylabel("GiB (above: MFR)")
+    axes[0].set_ylabel("memory, GiB (above: MFR)")
     for panel in axes:
         panel.tick_params(axis="x", labelsize=6)
     handles, names = axes[0].get_legend_handles_labels()

@@ -11,7 +11,7 @@ from buddysim.papers.gist.mfr import binarize_ratios, inplace_ratios, ssdc_ratio
 from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
 
-TITLE = "Gist, Fig. 11: lossless encodings on what each is for"
+TITLE = "Gist, Fig. 11: compression ratios of lossless encodings on their feature maps"
 ORDER = 311
 
 
@@ -31,6 +31,6 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     values = [reported_value("ssdc-target-overfeat"), reported_value("inplace-target-alexnet")]
     style.mark_reported_values(axes, [overfeat, alexnet + 0.27], values, "paper: SSDC, in place")
     style.draw_reported_line(axes, reported_value("binarize-target"), "paper: Binarize, close to")
-    axes.set_ylabel("ratio")
+    axes.set_ylabel("compression ratio")
     style.add_legend(axes, 4)
     return figure

@@ -32,5 +32,5 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     axes.errorbar(positions, points, yerr=halves, fmt="none", ecolor=style.INK, capsize=3)
     axes.set_xticks(positions, [row["condition"].replace("-", "\n") for row in rows])
     axes.axhline(0, color=style.PALE, linewidth=0.8)
-    axes.set_ylabel("accuracy, points")
+    axes.set_ylabel("accuracy vs FP32, points")
     return figure

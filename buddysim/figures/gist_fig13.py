@@ -45,6 +45,6 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
         text = f"{row['mfr']:.2f}" + (f"\n(paper {paper})" if paper else "")
         axes.annotate(text, (n, height), (0, 2), textcoords="offset points", ha="center", fontsize=7)
     axes.tick_params(axis="x", labelsize=7)
-    axes.set_ylabel("GiB (above: MFR)")
+    axes.set_ylabel("memory, GiB (above: MFR)")
     style.add_legend(axes, 2)
     return figure

@@ -11,7 +11,7 @@ from buddysim.gist.csr_rows import rows_bytes
 from buddysim.papers.cdma import density
 from buddysim.plotting import style
 
-TITLE = "Gist, Fig. 14: SSDC's ratio over a training"
+TITLE = "Gist, Fig. 14: compression ratio of SSDC over a training"
 ORDER = 314
 
 
@@ -38,7 +38,7 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
         )
     axes.axhline(1, color=style.PALE, linewidth=0.8)
     axes.set_xscale("symlog", linthresh=1)
-    axes.set_xlabel("iteration (logarithmic)")
+    axes.set_xlabel("iteration")
     axes.set_ylabel("feature map bytes / sparse rows bytes")
     style.add_legend(axes, 5)
     return figure

@@ -11,7 +11,7 @@ from buddysim.papers.gist.depth_numbers import DEPTHS, SCHEMES, largest, speedup
 from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
 
-TITLE = "Gist, Fig. 16: larger minibatches of deep residual networks"
+TITLE = "Gist, Fig. 16: speedup by larger minibatches of deep residual networks"
 ORDER = 316
 
 
@@ -33,6 +33,6 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     style.draw_grouped_bars(axes, labels, {"speedup": [row["speedup"] for row in rows]}, "{:.1f}")
     style.mark_reported_values(axes, [len(rows) - 1], [reported_value("resnet1202-speedup")])
     axes.axhline(0, color=style.PALE, linewidth=0.8)
-    axes.set_ylabel("speedup of a sample, %")
+    axes.set_ylabel("speedup per sample, %")
     style.add_legend(axes, 2)
     return figure

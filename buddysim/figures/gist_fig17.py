@@ -37,6 +37,6 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     for id, text in (("dynamic-average", "dynamic"), ("dynamic-lossless", "lossless"), ("dynamic-lossy", "lossy")):
         style.draw_reported_line(axes, reported_value(id), f"paper: {text}, average")
     style.mark_reported_values(axes, [labels.index("AlexNet") + 0.3], [reported_value("software-alexnet")])
-    axes.set_ylabel("MFR")
+    axes.set_ylabel("memory footprint ratio (MFR)")
     style.add_legend(axes, 5)
     return figure

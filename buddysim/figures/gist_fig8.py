@@ -11,7 +11,7 @@ from buddysim.papers.gist.paper_networks import NETWORKS, lossy, mfr
 from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
 
-TITLE = "Gist, Fig. 8: memory footprint ratio against CNTK's baseline"
+TITLE = "Gist, Fig. 8: memory footprint ratio over CNTK's baseline"
 ORDER = 308
 
 
@@ -35,6 +35,6 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     style.draw_grouped_bars(axes, labels, {kind: [row[kind] for row in rows] for kind in kinds}, "{:.2f}")
     style.draw_reported_line(axes, reported_value("lossless-average"), "paper: lossless, average")
     style.draw_reported_line(axes, reported_value("lossy-average"), "paper: lossy, average")
-    axes.set_ylabel("MFR")
+    axes.set_ylabel("memory footprint ratio (MFR)")
     style.add_legend(axes, 2)
     return figure

@@ -32,19 +32,21 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     """Two panels, one scale each: the memory, and the percentage."""
     figure, (memory, percent_axes) = style.make_figure(TITLE, 2, 1, height=6.4, sharex=True)
     labels = [row["network"] for row in rows]
-    memory.bar(labels, [row["gib"] for row in rows], 0.6, color=style.SERIES[0], label="network-wide, baseline-p")
+    memory.bar(labels, [row["gib"] for row in rows], 0.6, color=style.SERIES[0], label="network-wide (baseline-p)")
     positions = [labels.index(label) for label in REPORTED_GIB]
     style.mark_reported_values(memory, positions, [reported_value(id) for id in REPORTED_GIB.values()])
     memory.axhline(12, color=style.PALE, linewidth=0.8, linestyle=":")
-    memory.set_ylabel("GiB (dotted: a Titan X)")
+    memory.set_ylabel("memory, GiB (dotted: Titan X)")
     style.add_legend(memory, 2)
-    percent_axes.bar(labels, [100 * row["most_used"] for row in rows], 0.6, color=style.SERIES[2], label="used at most")
+    percent_axes.bar(
+        labels, [100 * row["most_used"] for row in rows], 0.6, color=style.SERIES[2], label="largest layer"
+    )
     low, high = reported_value("unused")
     percent_axes.axhspan(
         100 - high, 100 - low, color=style.REPORTED, alpha=0.1, label="paper: 21 to 47 % (Fig. 1's networks)"
     )
     percent_axes.set_ylim(0, 100)
-    percent_axes.set_ylabel("% of it used by a layer at most")
+    percent_axes.set_ylabel("memory of the largest layer, %")
     style.rotate_group_labels(percent_axes, 8)
     style.add_legend(percent_axes, 2)
     return figure

@@ -77,7 +77,7 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
         saved.set_ylim(0, 100)
         memory.set_title(network, fontsize=9)
         style.rotate_group_labels(saved)
-    axes[0, 0].set_ylabel("GiB")
-    axes[1, 0].set_ylabel("average use saved, %\n(diamonds: the paper's\naverage of the six)")
+    axes[0, 0].set_ylabel("memory, GiB")
+    axes[1, 0].set_ylabel("average memory saved, %\n(diamonds: the paper's\naverage of the six)")
     style.add_legend(axes[0, 0], 2, loc="upper left", bbox_to_anchor=(0, 1))
     return figure

@@ -11,7 +11,7 @@ from buddysim.papers.reported_values import reported_value
 from buddysim.papers.vdnn.paper_networks import GIB, SIX
 from buddysim.plotting import style
 
-TITLE = "vDNN, Fig. 12: offloaded to pinned host memory"
+TITLE = "vDNN, Fig. 12: bytes offloaded to pinned host memory"
 ORDER = 112
 
 SCHEMES = {"vdnn-all-m": "all", "vdnn-conv-m": "conv", "vdnn-dyn": "dyn"}
@@ -40,6 +40,6 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     style.mark_reported_values(
         axes, [labels.index("VGG-16 (256)") - 0.27], [reported_value("offload-vgg16-256")], "paper: up to 16 GB"
     )
-    axes.set_ylabel("GiB")
+    axes.set_ylabel("offloaded, GiB")
     style.add_legend(axes, 4)
     return figure

@@ -10,7 +10,7 @@ from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
 
-TITLE = "vDNN, Fig. 13: memory bandwidth utilization by CONV layers of VGG-16 (256), at least"
+TITLE = "vDNN, Fig. 13: memory bandwidth utilization by CONV layers of VGG-16 (256), lower bound"
 ORDER = 113
 
 
@@ -35,7 +35,7 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     labels = [row["name"] for row in rows]
     style.draw_grouped_bars(axes, labels, {pass_: [row[pass_] for row in rows] for pass_ in ("forward", "backward")})
     style.draw_reported_line(axes, reported_value("dram-worst"), "what offloading takes at most: 4.7 %")
-    axes.set_ylabel("% of peak memory bandwidth")
+    axes.set_ylabel("memory bandwidth utilization, %")
     style.rotate_group_labels(axes)
     style.add_legend(axes, 2)
     return figure

@@ -12,7 +12,7 @@ from buddysim.papers.reported_values import reported_value
 from buddysim.papers.vdnn.paper_networks import SIX
 from buddysim.plotting import style
 
-TITLE = "vDNN, Fig. 14: performance of the feature layers over the oracle's (*: does not fit)"
+TITLE = "vDNN, Fig. 14: performance of the feature layers vs the oracle (*: does not fit)"
 ORDER = 114
 
 
@@ -50,7 +50,7 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     style.mark_reported_values(
         axes, [dyn, all_m], [reported_value("dyn-time-worst") / 100, 1 - reported_value("all-m-loss-vgg16-128") / 100]
     )
-    axes.set_ylabel("oracle's time / time")
+    axes.set_ylabel("performance vs oracle")
     axes.set_ylim(0, 1.08)
     style.add_legend(axes, 8)
     return figure

@@ -57,9 +57,9 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
         [x - 0.2 for x in positions], [row["baseline_gib"] for row in rows], 0.36, color=style.PALE, label="baseline"
     )
     gpu = [row["gpu_gib"] for row in rows]
-    axes.bar([x + 0.2 for x in positions], gpu, 0.36, color=style.SERIES[0], label="dyn, GPU at most")
+    axes.bar([x + 0.2 for x in positions], gpu, 0.36, color=style.SERIES[0], label="dyn, GPU peak")
     host = [row["host_gib"] for row in rows]
-    axes.bar([x + 0.2 for x in positions], host, 0.36, bottom=gpu, color=style.SERIES[1], label="dyn, host")
+    axes.bar([x + 0.2 for x in positions], host, 0.36, bottom=gpu, color=style.SERIES[1], label="dyn, pinned host")
     for x, row in enumerate(rows):
         axes.annotate(
             f"time x {row['time']:.2f}", (x + 0.2, row["gpu_gib"] + row["host_gib"]), (0, 2),
@@ -71,6 +71,6 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     style.draw_reported_line(axes, reported_value("deep-gpu"), "paper: at most 4.2 GB on the GPU")
     style.add_caption(axes, explanation(rows))
     axes.set_xticks(positions, labels)
-    axes.set_ylabel("GiB")
+    axes.set_ylabel("memory, GiB")
     style.add_legend(axes, 4)
     return figure

@@ -10,7 +10,7 @@ from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.vdnn.paper_networks import GIB, SIX
 from buddysim.plotting import style
 
-TITLE = "vDNN, Fig. 4: network-wide memory by what it is for"
+TITLE = "vDNN, Fig. 4: network-wide memory by purpose"
 ORDER = 104
 
 
@@ -40,6 +40,6 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
         axes.annotate(
             f"{percent:.0f} % feature maps", (n, height), (0, 2), textcoords="offset points", ha="center", fontsize=8
         )
-    axes.set_ylabel("GiB")
+    axes.set_ylabel("memory, GiB")
     style.add_legend(axes, len(kinds))
     return figure

@@ -30,10 +30,10 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
         "workspace": [row["forward_workspace_bytes"] / GIB for row in rows],
     }
     style.draw_stacked_bars(axes, labels, parts)
-    axes.set_ylabel("GiB of X, Y and workspace")
+    axes.set_ylabel("X, Y and workspace, GiB")
     weights = axes.twinx()
     weights.plot(labels, [row["weights_bytes"] / 2**20 for row in rows], "o-", color=style.INK, ms=3, lw=0.8)
-    weights.set_ylabel("MiB of weights (line)")
+    weights.set_ylabel("weights, MiB (line)")
     weights.tick_params(labelsize=8)
     style.rotate_group_labels(axes)
     style.add_legend(axes, 3)

@@ -29,12 +29,12 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
         "backward": [row["backward_ms"] for row in rows],
     }
     style.draw_grouped_bars(axes, labels, parts)
-    axes.set_ylabel("ms of computation")
+    axes.set_ylabel("computing time, ms")
     reuse = axes.twinx()
     reuse.plot(labels, [row["reuse_distance_ms"] for row in rows], "o-", color=style.INK, ms=3, lw=0.8)
     style.mark_reported_values(reuse, [0], [reported_value("reuse-vgg16-64")], "paper: more than 1200 ms")
     reuse.set_ylim(0)
-    reuse.set_ylabel("ms from forward to backward (line)")
+    reuse.set_ylabel("reuse distance, ms (line)")
     reuse.tick_params(labelsize=8)
     style.rotate_group_labels(axes)
     style.add_legend(axes, 2, loc="lower left", bbox_to_anchor=(0, 1))
