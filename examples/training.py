@@ -1,4 +1,4 @@
-"""Which layers of a training stall under vDNN, and what a faster link changes."""
+"""Stalls of a training's layers under vDNN, and with a faster link."""
 
 from buddysim.training import simulate
 

@@ -44,7 +44,7 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
         style.draw_grouped_bars(panel, list(SEARCHES), {curve: bars}, "{:.0f}")
         for position, own in enumerate(by_search.values()):
             panel.scatter([position] * len(own), [row["ms"] for row in own], s=8, color=style.INK, zorder=3)
-        title = "through the paper's Fig. 5" if curve == PAPER else f"our kernels, {curve}"
+        title = "through the paper's Fig. 5" if curve == PAPER else f"simulated kernels, {curve}"
         panel.set_title(title, fontsize=9, loc="left")
     reported = [float(reported_value(id)) for id in SEARCHES.values()]
     style.mark_reported_values(

@@ -1,4 +1,4 @@
-"""Buddy Compression, Fig. 13: footprint, speed and accuracy against the minibatch, and what a larger one gains."""
+"""Buddy Compression, Fig. 13: footprint, throughput and accuracy by minibatch, and speedup of a larger one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gist, Fig. 1: memory by what it is for, minibatch 64."""
+"""Gist, Fig. 1: memory by purpose, minibatch 64."""
 
 from __future__ import annotations
 

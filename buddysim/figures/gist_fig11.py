@@ -1,4 +1,4 @@
-"""Gist, Fig. 11: lossless encodings on what each is for."""
+"""Gist, Fig. 11: compression ratios of lossless encodings on their feature maps."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
-    """Two rows of panels, one scale each: the memory, and what is saved of its average."""
+    """Draw two rows of panels, one scale each: the memory, and the average memory saved."""
     networks = list(dict.fromkeys(row["network"] for row in rows))
     shared = {"sharey": "row", "sharex": "col"}
     figure, axes = style.make_figure(TITLE, 2, len(networks), width=13, height=6.4, **shared)

@@ -1,4 +1,4 @@
-"""vDNN, Fig. 12: what is offloaded to pinned host memory."""
+"""vDNN, Fig. 12: bytes offloaded to pinned host memory."""
 
 from __future__ import annotations
 

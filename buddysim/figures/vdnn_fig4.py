@@ -1,4 +1,4 @@
-"""vDNN, Fig. 4: what the network-wide memory is for."""
+"""vDNN, Fig. 4: network-wide memory by purpose."""
 
 from __future__ import annotations
 

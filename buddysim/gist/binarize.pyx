@@ -61,7 +61,7 @@ def encode(values not None):
 
 
 cdef inline uint32_t passes(uint32_t bits) noexcept nogil:
-    """Whether a value isn't 0 or less: it is positive, or NaN of either sign."""
+    """Whether a value is positive or NaN of either sign."""
     return (bits - 1 < 0x7FFFFFFF) | (bits > 0xFF800000u)
 
 

@@ -1,4 +1,4 @@
-"""The case study of training: footprints, images per second, and what a larger minibatch gains (Fig. 13).
+"""The case study of training: footprints, images per second, and speedup of a larger minibatch (Fig. 13).
 
 Footprints are those of `baseline-p`, speeds the oracle's. The ratio of a network, and how much Buddy Compression
 slows it down at 150 GB/s, are those of its trace in the study; the larger minibatch is the largest that fits.
@@ -23,7 +23,7 @@ from buddysim.training.search import largest_batch
 
 MACHINE = "titan-xp"
 GIB = 2**30
-#: Networks of the zoo by our workloads' names.
+#: Networks of the zoo by the workloads' names.
 NETWORKS = {
     "biglstm": "big-lstm", "alexnet": "alexnet", "inception_v2": "bn-inception", "squeezenet": "squeezenet",
     "vgg16": "vgg16", "resnet50": "resnet50",
@@ -71,7 +71,7 @@ def larger_batch(study: BuddyStudy, name: str) -> tuple[float, int, int, float] 
 
 
 def transition(name: str) -> int:
-    """The minibatch from which on what grows with it takes more than what doesn't."""
+    """Return the minibatch from which on the growing memory exceeds the constant memory."""
     machine = TrainingMachine.load(MACHINE)
     network = Network.load(NETWORKS[name])
     fixed = 2 * network.parameter_bytes()
@@ -82,7 +82,8 @@ def transition(name: str) -> int:
 
 
 _CAUSE = (
-    "the cost model's kernels are nearly as fast at the smaller minibatch; and our network's memory compresses less "
+    "the cost model's kernels are nearly as fast at the smaller minibatch; and the simulated network's memory "
+    "compresses less "
     "than the paper's, so that fewer samples more fit"
 )
 _FOOTPRINTS = (
@@ -90,7 +91,8 @@ _FOOTPRINTS = (
     "without the unknown additional memory that the framework reserves"
 )
 _BIGLSTM = (
-    "weights and their gradients of our BigLSTM, of 793,471 words, take over 12 GB; the paper's takes 2.71 GB in all"
+    "weights and their gradients of the simulated BigLSTM, of 793,471 words, take over 12 GB; the paper's takes 2.71 "
+    "GB in all"
 )
 
 

@@ -83,7 +83,7 @@ def simulate_group(
     reported: Mapping[str, float] | None = None,
     arithmetically: bool = False,
 ) -> SimulatedValue:
-    """The mean of a group, with each workload's value as the note; with the paper's of each, what makes it miss."""
+    """Return the mean of a group; notes: each workload's value and, with reported values, error contributions."""
     by_workload = values_by_workload(study, group, value)
     mean = arithmetic(by_workload.values()) if arithmetically else geometric(by_workload.values())
     each = ", ".join(f"{name} {form.format(one)}" for name, one in by_workload.items() if one is not None)
@@ -93,7 +93,8 @@ def simulate_group(
 
 
 CONTENTS_CAUSE = (
-    "other contents than the paper's: our programs are independent ones of the same algorithms, our networks small "
+    "other contents than the paper's: buddysim's programs are independent ones of the same algorithms, our networks "
+    "small "
     "ones trained on small images (docs/workloads.md has what is known of each)"
 )
 

@@ -23,7 +23,7 @@ THRESHOLDS = {
     "best_achievable": 1.0,
 }
 MEANS = {"GMEAN_HPC": "HPC, mean", "GMEAN_DL": "DL, mean"}
-#: Bars of the compressors' figure, and our compressors; the others aren't implemented.
+#: Bars of the compressors' figure, and buddysim's compressors; the others aren't implemented.
 COMPRESSORS = {"BPC": "bpc", "BDI+FPC": "bdi+fpc", "ZeroEncoding": "zvc"}
 _PROGRAMS, _NETWORKS = ("programs",), ("networks",)
 _FIRST_NETWORK = "BigLSTM"

@@ -33,6 +33,6 @@ def values_by_workload(study: BuddyStudy, group: str, value: Callable[[str], flo
 
 
 def lacking_text(values: Mapping[str, float | None]) -> str:
-    """Which workloads have no value, for notes; empty where all have."""
+    """Return the workloads without a value, for notes; empty if all have one."""
     names = [name for name, value in values.items() if value is None]
     return f"missing: {', '.join(names)}" if names else ""

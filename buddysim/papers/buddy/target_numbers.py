@@ -161,7 +161,7 @@ def _raw_fractions(study: BuddyStudy, name: str) -> dict[str, float] | None:
 
 
 def _target_cause(study: BuddyStudy, name: str) -> str:
-    """Why a workload's targets are what they are."""
+    """Explain a workload's targets."""
     fractions = _raw_fractions(study, name)
     if not fractions:
         return program_cause(name)
@@ -274,7 +274,7 @@ def near_optimal(study: BuddyStudy) -> SimulatedValue:
 
 
 def _far_cause(study: BuddyStudy, names: Sequence[str]) -> str:
-    """Which entries a threshold leaves uncompressed: of the largest allocation of those that could be smaller."""
+    """Explain the entries that a threshold leaves uncompressed, in the largest compressible allocation."""
     texts = []
     for name in names:
         fractions = {one: raw for one, raw in (_raw_fractions(study, name) or {}).items() if raw < 1 - _NEAR}

@@ -35,7 +35,7 @@ def reported_policy_bars(key: str) -> dict[str, float]:
 def error_contributions(
     simulated: Mapping[str, float | None], reported: Mapping[str, float], arithmetically: bool = False
 ) -> str:
-    """The workloads that make up most of what a mean is off, with both values; empty where one lacks.
+    """Return the workloads that contribute most to the error of a mean, with both values; empty if one is missing.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def error_contributions(
 
 
 def rule_for_naive() -> str:
-    """Where our rule for one target for all gives something else than the paper's, on the paper's own ratios."""
+    """Return workloads whose naive target by buddysim's rule differs from the paper's, on the paper's own ratios."""
     ratios, bars = per_entry_ratios(), reported_policy_bars("naive_target")
     ruled = {name: max(target for target in (1.0, 1.33, 2.0, 4.0) if target <= ratio) for name, ratio in ratios.items()}
     other = [f"{name} ({ruled[name]:g}x, not {bars[name]:g}x)" for name in ruled if ruled[name] != bars[name]]
@@ -75,7 +75,7 @@ def rule_for_naive() -> str:
 
 
 def buddy_pressure(ideal: Mapping[str, Result], buddy: Mapping[str, Result]) -> str:
-    """What crosses the link under Buddy Compression, and what device memory no longer moves."""
+    """Return the link traffic under Buddy Compression, and the saved DRAM traffic."""
     percents = {name: 100 * result["buddy.access_fraction"] for name, result in buddy.items()}
     busy = {name: 100 * _link_utilization(result) for name, result in buddy.items()}
     moved = {name: 100 * (_device_bytes(buddy[name]) / _device_bytes(result) - 1) for name, result in ideal.items()}

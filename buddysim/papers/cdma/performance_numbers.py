@@ -157,7 +157,7 @@ def gain(training: SavedResults, id: str) -> SimulatedValue:
 
 @cache
 def gains(machine: str, contents: str, concat: bool = False) -> dict[str, float]:
-    """How much faster than vDNN cDMA with ZVC is, in per cent."""
+    """Return the speedup of cDMA with ZVC over vDNN, in per cent."""
     below = performance(machine, "vdnn-all-p", concat=concat)
     above = performance(machine, "cdma-zv", contents=contents, concat=concat)
     return {label: 100 * (above[label] / below[label] - 1) for label in NETWORKS}

@@ -37,7 +37,7 @@ _MIB = 2**20
 
 
 def times(curve: str, machine: str = V100, codec: str = CODEC) -> CodecTimeTable:
-    """Times of our kernels in a layout, or through the paper's three points."""
+    """Times of the simulated kernels in a layout, or through the paper's three points."""
     return PaperTimes() if curve == PAPER else codec_times(machine, codec, curve)
 
 

@@ -106,7 +106,7 @@ def _loaded(case: Case, label: str) -> tuple[Network, TrainingMachine, CostModel
 
 @cache
 def regrets_ms(case: Case, label: str, codec_times: str = SIMULATED) -> dict[str, float]:
-    """How much longer each decision makes the iteration than its opposite, others fixed; below 0: it is right."""
+    """Return the added iteration time of each decision over its opposite, others fixed; below 0: it is correct."""
     setting = _setting(case, label, make_options(link=LINK, codec_times=codec_times))
     taken = decisions(case, label, codec_times)
 

@@ -202,13 +202,14 @@ def relative_to_static(training: SavedResults, id: str) -> SimulatedValue:
     others = [value for key, value in papers.items() if not key.startswith("Plain20")]
     return SimulatedValue(
         value, note,
-        f"our kernels are so fast that compressing everything costs nothing more; with the paper's codec times "
+        "the simulated kernels are so fast that compressing everything costs nothing more; with the paper's codec "
+        "times "
         f"{max(others) if id.endswith('most') else fmean(others):.1f} %",
     )  # fmt: skip
 
 
 def faster_than_static(training: SavedResults, panels: tuple[str, ...], *source: str) -> dict[str, float]:
-    """How much less time CSWAP takes than static compression, in per cent."""
+    """Return the time that CSWAP saves relative to static compression, in per cent."""
     percents: dict[str, float] = {}
     for panel in panels:
         simulated = times_ms(training, PANELS[panel], CSWAP, *source)

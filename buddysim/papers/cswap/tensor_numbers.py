@@ -45,7 +45,7 @@ def maps_over_weights(training: SavedResults) -> SimulatedValue:
 
 
 def sparsities(label: str) -> list[float]:
-    """Sparsity of a tensor of VGG16 in per cent, by epoch of our training."""
+    """Sparsity of a tensor of VGG16 in per cent, by epoch of the training."""
     percents = []
     for epoch in epochs("VGG16"):
         percents += [100 * d.sparsity for d in decisions(*VGG16, epoch=epoch) if TENSORS[d.layer.name] == label]

@@ -92,7 +92,8 @@ def cause() -> str:
     """Why larger minibatches are no faster here."""
     base = largest(1202, SCHEMES[0])
     return (
-        f"our baseline already fits {base.batch} samples of ResNet-1202, where the cost model's kernels are as busy as "
+        f"the simulated baseline already fits {base.batch} samples of ResNet-1202, where the cost model's kernels "
+        "are as busy as "
         "with more, and encodings cost time; with the few samples that CNTK fitted, launching some ten thousand "
         "kernels would weigh more"
     )

@@ -48,7 +48,7 @@ def swapping(training: SavedResults, id: str) -> SimulatedValue:
 
 
 def _swapped() -> str:
-    """How much of what Inception moves belongs to layers that vDNN's paper doesn't know."""
+    """Return the percentage of Inception's offloaded bytes in layers that vDNN's paper does not describe."""
     outcome = run("Inception", "vdnn-all-m")
     moved: dict[str, int] = {}
     for task in outcome.program.tasks:
