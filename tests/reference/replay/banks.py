@@ -39,18 +39,18 @@ class RefActivationWindow:
     Parameters
     ----------
     interval : max(tRRD, tFAW / 4) (ps)
-    calendar : with a slot for each; None where bursts are no shorter
+    reservations : with a slot for each; None where bursts are no shorter
     """
 
-    def __init__(self, interval: int, calendar: RefReservationTable | None) -> None:
-        self.interval, self.calendar = interval, calendar
+    def __init__(self, interval: int, reservations: RefReservationTable | None) -> None:
+        self.interval, self.reservations = interval, reservations
         self.latest_slot, self.latest = -2, 0
 
     def activate(self, t: int) -> int:
         """When a row that is to be activated at `t` is (ps)."""
-        if self.calendar is None:
+        if self.reservations is None:
             return t
-        slot = self.calendar.take(t // self.interval)
+        slot = self.reservations.take(t // self.interval)
         at = max(t, slot * self.interval)
         if slot - 1 == self.latest_slot:
             at = max(at, self.latest + self.interval)
@@ -93,14 +93,14 @@ class RefBank:
     left: list[RefClosedRow] = field(default_factory=lambda: [RefClosedRow(None, 0)] * (ROWS_LEFT + 1))
 
     @property
-    def _turn(self) -> int:
+    def _refresh_offset(self) -> int:
         """When its first refresh begins (ps)."""
         return self.number * self.timing.trefi // self.timing.banks if self.timing.single_banks else 0
 
     def open(self, row: int, t: int) -> RefRowAccess:
         """A request for a row reaches the channel at `t`."""
         timing = self.timing
-        began = t - (t - self._turn) % timing.trefi if timing.trefi else 0
+        began = t - (t - self._refresh_offset) % timing.trefi if timing.trefi else 0
         if self.left[0].at + timing.trp < began:
             self.row, self.ready = None, began + (timing.trfcsb if timing.single_banks else timing.trfc)
         if self.row == row:

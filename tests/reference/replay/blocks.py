@@ -79,7 +79,7 @@ class RefSm:
         machine: Machine = numbers.machine
         self.numbers, self.number, self.schedulers = numbers, number, schedulers
         self.free_slots = set(range(machine.sm.warps))
-        self.room = {
+        self.free = {
             "blocks": machine.sm.blocks,
             "threads": machine.sm.threads,
             "registers": machine.sm.registers,
@@ -87,9 +87,9 @@ class RefSm:
         }
         self.next_block = self.next_barrier = 0
 
-    def has_room(self, kernel: RefRunningKernel) -> bool:
+    def has_capacity(self, kernel: RefRunningKernel) -> bool:
         """Whether a thread block of a kernel fits."""
-        fits = all(need <= self.room[what] for what, need in kernel.needs().items())
+        fits = all(need <= self.free[what] for what, need in kernel.needs().items())
         return fits and kernel.kernel.warps_per_block <= len(self.free_slots)
 
     def dispatch(self, kernel: RefRunningKernel, now: int) -> None:
@@ -101,7 +101,7 @@ class RefSm:
         per_warp = self.numbers.warp_launch_interval
         self.next_block = start + self.numbers.block_launch_interval + len(program.warps) * per_warp
         for what, need in kernel.needs().items():
-            self.room[what] -= need
+            self.free[what] -= need
         kernel.running_blocks += 1
         block = RefThreadBlock(kernel, len(program.warps))
         for i, warp_program in enumerate(program.warps):
@@ -129,7 +129,7 @@ class RefSm:
             release_barrier(block, now)
             return False
         for what, need in block.owner.needs().items():
-            self.room[what] += need
+            self.free[what] += need
         block.owner.running_blocks -= 1
         return True
 

@@ -9,33 +9,33 @@ from dataclasses import dataclass
 
 @dataclass
 class RefCacheLine:
-    """Masks of sectors; those that are `coming` are there at `ready`. The L1 has none that are dirty or partial.
+    """Masks of sectors; those that are `pending` are there at `ready`. The L1 has none that are dirty or partial.
 
     `size_class` is the one that the last writer gives the entry; `merges`, in the L1, counts accesses that wait for
-    those coming.
+    those pending.
     """
 
     valid: int = 0
     dirty: int = 0
     partial: int = 0
-    coming: int = 0
+    pending: int = 0
     ready: int = 0
     size_class: int | None = None
     merges: int = 0
 
     def come(self, sectors: int, at: int, seen_from: int) -> None:
         """Sectors that weren't valid come at a time; one time for all sectors on their way."""
-        if self.coming and self.ready > seen_from:
-            self.coming |= sectors
+        if self.pending and self.ready > seen_from:
+            self.pending |= sectors
             self.ready = max(self.ready, at)
         else:
-            self.coming, self.ready = sectors, at
+            self.pending, self.ready = sectors, at
         self.valid |= sectors
         self.partial &= ~sectors
 
-    def merged(self, wanted: int, t: int) -> int:
-        """Which of the valid sectors wanted at `t` are still on their way."""
-        return self.coming & self.valid & wanted if self.ready > t else 0
+    def merged(self, requested: int, t: int) -> int:
+        """Which of the valid sectors requested at `t` are still on their way."""
+        return self.pending & self.valid & requested if self.ready > t else 0
 
 
 class RefCache:
@@ -66,7 +66,7 @@ class RefCache:
         """The entry's line."""
         return self.set_for(entry).get(entry)
 
-    def make_room(self, entry: int) -> tuple[int, RefCacheLine] | None:
+    def evict_if_full(self, entry: int) -> tuple[int, RefCacheLine] | None:
         """Takes out the line that an entry's new line replaces; None where a way is empty."""
         lines = self.set_for(entry)
         return lines.popitem(last=False) if len(lines) == self.ways else None

@@ -1,4 +1,4 @@
-"""How much memory a trace's allocations take, moment by moment."""
+"""How much memory a trace's allocations take, instant by instant."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ WHOLE_ENTRY = 128
 
 @dataclass(frozen=True)
 class RefFootprint:
-    """Bytes at a moment."""
+    """Bytes at a instant."""
 
     allocated: int = 0
     device: int = 0
@@ -27,46 +27,46 @@ class RefCapacity:
     Parameters
     ----------
     trace : the trace
-    chosen : kernels that run
+    selected : kernels that run
     scheme : name of the replay scheme
     targets : target ratios
     bypass_1x : whether 1x targets need no metadata
     """
 
-    def __init__(self, trace: Trace, chosen: list[Kernel], scheme: str, targets: Targets, bypass_1x: bool) -> None:
+    def __init__(self, trace: Trace, selected: list[Kernel], scheme: str, targets: Targets, bypass_1x: bool) -> None:
         self.trace, self.scheme, self.targets, self.bypass_1x = trace, scheme, targets, bypass_1x
         kernels, end = trace.kernels, len(trace.events)
-        first = chosen[0].event if chosen and chosen[0].index else 0
-        last = chosen[-1].event if chosen and chosen[-1].index < len(kernels) - 1 else end
+        first = selected[0].event if selected and selected[0].index else 0
+        last = selected[-1].event if selected and selected[-1].index < len(kernels) - 1 else end
         changes = {a.alloc_event for a in trace.allocations} | {
             a.free_event for a in trace.allocations if a.free_event is not None
         }
-        self.moments = [first, *sorted(p for p in changes if first < p <= last)]
+        self.instants = [first, *sorted(p for p in changes if first < p <= last)]
 
     def at(self, position: int) -> RefFootprint:
         """What is allocated at a position."""
         live = [a for a in self.trace.allocations if a.live_at(position)]
         host = [a for a in live if a.space == "host" or self.scheme == "pinned-host"]
         device = [a for a in live if a not in host]
-        kept = {a.index: self._kept_bytes(a) for a in device}
+        device_bytes = {a.index: self._device_bytes(a) for a in device}
         return RefFootprint(
             allocated=sum(WHOLE_ENTRY * a.entries for a in device),
-            device=sum(kept[a.index] * a.entries for a in device),
-            buddy=sum((WHOLE_ENTRY - kept[a.index]) * a.entries for a in device),
+            device=sum(device_bytes[a.index] * a.entries for a in device),
+            buddy=sum((WHOLE_ENTRY - device_bytes[a.index]) * a.entries for a in device),
             metadata=sum(-(-a.entries // 2) for a in device if self._has_metadata(a)),
             host=sum(WHOLE_ENTRY * a.entries for a in host),
         )
 
-    def _kept_bytes(self, allocation: Allocation) -> int:
+    def _device_bytes(self, allocation: Allocation) -> int:
         return self.targets.of(allocation.index).device_bytes_per_entry if self.scheme == "buddy" else WHOLE_ENTRY
 
     def _has_metadata(self, allocation: Allocation) -> bool:
         return self.scheme == "buddy" and not (self.bypass_1x and self.targets.of(allocation.index).name == "1x")
 
     @property
-    def most_entries(self) -> int:
-        """The most entries that are allocated at a moment, without host memory."""
-        return max(self.at(moment).allocated for moment in self.moments) // WHOLE_ENTRY
+    def peak_entries(self) -> int:
+        """The most entries that are allocated at a instant, without host memory."""
+        return max(self.at(instant).allocated for instant in self.instants) // WHOLE_ENTRY
 
     def counters(self, launches: list[tuple[int, int]], end_ps: int) -> dict[str, float]:
         """Footprints and ratios by their names in docs/counters.md.
@@ -76,14 +76,14 @@ class RefCapacity:
         launches : of each kernel that ran, in the order of the trace: the position of its launch, and when it was (ps)
         end_ps : end of the run
         """
-        moments = [self.at(moment) for moment in self.moments]
-        fullest = max(moments, key=lambda footprint: footprint.device + footprint.metadata)
+        instants = [self.at(instant) for instant in self.instants]
+        fullest = max(instants, key=lambda footprint: footprint.device + footprint.metadata)
         largest = {
-            "allocated": max(footprint.allocated for footprint in moments),
+            "allocated": max(footprint.allocated for footprint in instants),
             "device": fullest.device,
-            "buddy": max(footprint.buddy for footprint in moments),
+            "buddy": max(footprint.buddy for footprint in instants),
             "metadata": fullest.metadata,
-            "host": max(footprint.host for footprint in moments),
+            "host": max(footprint.host for footprint in instants),
         }
         ends = [*(launched for _, launched in launches[1:]), end_ps]
         weighted = [(self.at(at), end - launched) for (at, launched), end in zip(launches, ends, strict=True)]
@@ -91,7 +91,7 @@ class RefCapacity:
         time = sum(weight for _, weight in weighted)
         return {
             "compression.ratio": ratio(largest["allocated"], largest["device"]),
-            "compression.max_ratio": max(ratio(footprint.allocated, footprint.device) for footprint in moments),
+            "compression.max_ratio": max(ratio(footprint.allocated, footprint.device) for footprint in instants),
             "compression.mean_ratio": ratio(sums["allocated"], sums["device"]),
             **{f"footprint.{name}_bytes": value for name, value in largest.items()},
             "footprint.used_device_bytes": largest["device"] + largest["metadata"],

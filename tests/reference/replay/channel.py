@@ -13,7 +13,7 @@ from tests.reference.replay.numbers import SECTOR_BYTES
 from tests.reference.replay.ports import RefClock
 from tests.reference.replay.reservation_table import RefReservationTable
 
-MORE_PLACES = 3
+EXTRA_ENTRIES = 3
 
 
 @dataclass
@@ -50,7 +50,7 @@ class RefBankedChannel:
         self.alone: int | None = None
         self.queue: list[RefQueuedRow] = []
         self.queued = self.bytes = 0
-        self.places = [0] * (keys.write_high_watermark + MORE_PLACES)
+        self.address_map = [0] * (keys.write_high_watermark + EXTRA_ENTRIES)
         self.next_taken = self.next_freed = 0
 
     def read(self, location: RefLocation, count: int, t: int) -> int:
@@ -90,8 +90,8 @@ class RefBankedChannel:
         """When the channel takes bursts that leave the L2 at `t`, `before` away (ps)."""
         taken = t
         for _ in range(count):
-            taken = max(taken, self.places[self.next_taken])
-            self.next_taken = (self.next_taken + 1) % len(self.places)
+            taken = max(taken, self.address_map[self.next_taken])
+            self.next_taken = (self.next_taken + 1) % len(self.address_map)
         at = taken + before
         for queued in self.queue:
             if (queued.bank, queued.row) == (location.bank, location.row):
@@ -120,16 +120,16 @@ class RefBankedChannel:
         else:
             goes_on = False
             first = max(first, self.latest_slot + 1)
-            turn = ceil(max(0, timing.trtw + timing.tcwl - timing.tcl - timing.burst) / timing.burst)
-            start = max(start, self.latest_slot + 1 + turn)
+            turnaround = ceil(max(0, timing.trtw + timing.tcwl - timing.tcl - timing.burst) / timing.burst)
+            start = max(start, self.latest_slot + 1 + turnaround)
         if self.keys.write_drain == "exclusive" and not goes_on:
             self.alone = first
         end = max(start, self.latest_slot + 1)
         while self.queued > low:
             end = max(end, self._write_row(self.queue.pop(0), start, before) + 1)
-        self._turn(first, start)
+        self._turn_around(first, start)
         self.turning = end
-        self._turn(end, end + ceil((timing.twtr + timing.tcl) / timing.burst))
+        self._turn_around(end, end + ceil((timing.twtr + timing.tcl) / timing.burst))
         self.turned = self.latest_slot
 
     def _write_row(self, row: RefQueuedRow, start: int, before: int) -> int:
@@ -139,8 +139,8 @@ class RefBankedChannel:
         slot = max(start, (opened.at + timing.tcwl) // timing.burst)
         for _ in range(row.bursts):
             slot = self._take(slot)
-            self.places[self.next_freed] = slot * timing.burst - before
-            self.next_freed = (self.next_freed + 1) % len(self.places)
+            self.address_map[self.next_freed] = slot * timing.burst - before
+            self.next_freed = (self.next_freed + 1) % len(self.address_map)
             slot += timing.ccd
         bank.col = max(bank.col, slot * timing.burst - timing.tcwl)
         slot -= timing.ccd
@@ -148,8 +148,8 @@ class RefBankedChannel:
         self.queued -= row.bursts
         return slot
 
-    def _turn(self, first: int, end: int) -> None:
-        """Slots in which the bus turns round."""
+    def _turn_around(self, first: int, end: int) -> None:
+        """Slots in which the bus is turned around."""
         turning = {slot for slot in range(first, end) if self.bus.holds(slot)}
         self.bus.taken |= turning
         self.latest_slot = max(self.latest_slot, *turning, -1)

@@ -15,23 +15,23 @@ from tests.reference.replay.space import RefAllocationRange
 SECTORS_OF_LINE = 4
 
 
-def written_range(event: Memcpy | Memset, placed: RefAllocationRange) -> range:
+def written_range(event: Memcpy | Memset, allocation_range: RefAllocationRange) -> range:
     """Bytes of the allocation that a copy or fill writes."""
-    first = event.address - placed.allocation.base
-    return range(first, min(first + event.bytes, placed.allocation.bytes))
+    first = event.address - allocation_range.allocation.base
+    return range(first, min(first + event.bytes, allocation_range.allocation.bytes))
 
 
-def covered_sectors(written: range, placed: RefAllocationRange) -> dict[int, int]:
+def covered_sectors(written: range, allocation_range: RefAllocationRange) -> dict[int, int]:
     """Of each entry of which a byte is written, the mask of sectors that are written whole, in rising order."""
     covered = {}
     for entry in range(written[0] // 128, written[-1] // 128 + 1):
         mask = 0
         for sector in range(SECTORS_OF_LINE):
             start = 128 * entry + SECTOR_BYTES * sector
-            end = min(start + SECTOR_BYTES, placed.allocation.bytes)
+            end = min(start + SECTOR_BYTES, allocation_range.allocation.bytes)
             if start < end and written[0] <= start and end <= written[-1] + 1:
                 mask |= 1 << sector
-        covered[placed.first + entry] = mask
+        covered[allocation_range.first + entry] = mask
     return covered
 
 
@@ -47,17 +47,17 @@ def overwrite(l2: RefL2, covered: dict[int, int], counts: Counter[str]) -> None:
         line.valid &= ~mask
         line.dirty &= ~mask
         line.partial &= ~mask
-        line.coming &= ~mask
+        line.pending &= ~mask
         if not line.valid | line.dirty:
             cache.drop(entry)
 
 
 def resize(
-    sizes: RefSizes, cache: RefCache, placed: RefAllocationRange, covered: dict[int, int], launches: int
+    sizes: RefSizes, cache: RefCache, allocation_range: RefAllocationRange, covered: dict[int, int], launches: int
 ) -> None:
     """Entries that a copy writes get the classes of the next snapshot, and so do their lines that stay dirty."""
     for entry in covered:
-        size_class = sizes.copied(placed, entry, launches)
+        size_class = sizes.copied(allocation_range, entry, launches)
         if size_class is None:
             continue
         sizes.now[entry] = size_class
@@ -74,15 +74,15 @@ def leave_in_l2(l2: RefL2, covered: dict[int, int], now: int, most: int, residen
             continue
         line = l2.cache.find(entry)
         if line is None:
-            l2.make_room(entry, now)
+            l2.evict_if_full(entry, now)
             line = l2.cache.add(entry)
         line.valid |= covered[entry]
-        line.coming &= ~covered[entry]
+        line.pending &= ~covered[entry]
 
 
-def free(l2: RefL2, placed: RefAllocationRange, counts: Counter[str]) -> None:
+def free(l2: RefL2, allocation_range: RefAllocationRange, counts: Counter[str]) -> None:
     """The allocation's lines leave the L2, and nothing is written back."""
-    for entry in range(placed.first, placed.end):
+    for entry in range(allocation_range.first, allocation_range.end):
         l2.drop_copies(entry, 15)
         line = l2.cache.drop(entry)
         if line is not None:

@@ -23,7 +23,7 @@ def fold(x: int) -> int:
 
 
 def hash_index(x: int, n: int) -> int:
-    """One of `n` places for `x`: a bijection of each aligned group of `n`."""
+    """Return an index below `n` for `x`: a bijection of each aligned group of `n`."""
     if n & (n - 1) == 0:
         return (x ^ fold(x // n)) & (n - 1)
     return (x % n + fold(x // n) % n) % n
@@ -97,11 +97,11 @@ class RefAddressMap:
 
     def _bank_and_row(self, entry: int) -> tuple[int, int]:
         dram, pseudo_channels = self.machine.dram, self.numbers.pseudo_channels
-        piece = entry // max(1, dram.row_bytes * pseudo_channels * dram.bank_groups // 128)
+        row_stripe = entry // max(1, dram.row_bytes * pseudo_channels * dram.bank_groups // 128)
         in_groups = dram.banks // dram.bank_groups
-        row = piece // in_groups
+        row = row_stripe // in_groups
         group = entry // self.neighbours // pseudo_channels % dram.bank_groups
-        in_group = (piece ^ fold(row)) % in_groups
+        in_group = (row_stripe ^ fold(row)) % in_groups
         return group + in_group * dram.bank_groups, row
 
     def metadata_location(self, line: int) -> RefLocation:

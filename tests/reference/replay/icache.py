@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.reference.replay.numbers import RefNumbers
 
-INSTRUCTION_BYTES, LINE_INSTRUCTIONS, MOST_LINES = 16, 8, 1024
+INSTRUCTION_BYTES, LINE_INSTRUCTIONS, MAX_LINES = 16, 8, 1024
 
 
 class RefInstructionCache:
@@ -19,7 +19,7 @@ class RefInstructionCache:
     def __init__(self, numbers: RefNumbers, code_bytes: int) -> None:
         self.latency, self.ahead = numbers.code_latency, numbers.machine.sm.icache_prefetch_lines
         instructions = code_bytes // INSTRUCTION_BYTES if self.latency else 0
-        self.lines = min(-(-instructions // LINE_INSTRUCTIONS), MOST_LINES)
+        self.lines = min(-(-instructions // LINE_INSTRUCTIONS), MAX_LINES)
         self.arrivals: list[int] = []
 
     def passed(self, first: int, slots: int) -> int:

@@ -26,7 +26,7 @@ def tag_bank(entry: int) -> int:
     return bank
 
 
-def word_turns(op: RefOperation) -> int:
+def word_cycles(op: RefOperation) -> int:
     """Turns of banks of words that a load or store takes, 1 to 32."""
     sectors = sum(line.sectors.bit_count() for line in op.lines)
     whole = min(-(-sectors // 4), WORDS)
@@ -39,7 +39,7 @@ class RefL1:
     Parameters
     ----------
     sm : number of the SM
-    numbers, places : of the machine
+    numbers, address_map : of the machine
     l2 : what misses and stores go to
     counts, times : what is counted
     """
@@ -48,7 +48,7 @@ class RefL1:
         self,
         sm: int,
         numbers: RefNumbers,
-        places: RefAddressMap,
+        address_map: RefAddressMap,
         l2: RefL2,
         counts: Counter[str],
         times: RefLatencyHistograms,
@@ -57,9 +57,9 @@ class RefL1:
         machine = numbers.machine
         self.enabled = machine.l1.enabled
         self.words = machine.l1.bank_conflicts == "tag_and_data"
-        self.banked, self.most_merges = machine.l1.bank_conflicts == "sector", machine.l1.max_mshr_merges
+        self.banked, self.max_merges = machine.l1.bank_conflicts == "sector", machine.l1.max_mshr_merges
         self.by_thread = machine.sm.split_conflicting_atomics
-        self.cache = RefCache(machine.l1.ways, places.l1_set)
+        self.cache = RefCache(machine.l1.ways, address_map.l1_set)
         self.load_mshrs, self.store_mshrs = RefRing(machine.l1.mshrs), RefRing(machine.l1.mshrs)
         self.free = 0
 
@@ -90,20 +90,20 @@ class RefL1:
 
     def _by_words(self, op: RefOperation, now: int, launch_index: int) -> tuple[int, int]:
         """As `instruction`, where the L1 has banks of words and of tags."""
-        cycle, arrival, turns, of_bank = self.numbers.l1_line, now, 0, Counter[int]()
+        cycle, arrival, cycles, of_bank = self.numbers.l1_line, now, 0, Counter[int]()
         for line in self._lines(op):
-            turn = of_bank[tag_bank(line.number)]
+            cycle_of_bank = of_bank[tag_bank(line.number)]
             of_bank[tag_bank(line.number)] += 1
-            if turn == turns:
-                turns += 1
+            if cycle_of_bank == cycles:
+                cycles += 1
                 self.free = max(self.free, now) + cycle
-            t = self.free - (turns - turn) * cycle
+            t = self.free - (cycles - cycle_of_bank) * cycle
             self.times.waits.l1_port.add(t - now)
             arrival = max(arrival, self._line(op, line, t, launch_index))
-        words = word_turns(op) if op.lines and op.kind != OP_ATOMIC else 0
+        words = word_cycles(op) if op.lines and op.kind != OP_ATOMIC else 0
         if op.lines:
-            self.counts["l1_conflict_cycles"] += max(words, turns) - len(self._lines(op))
-            more = words - turns
+            self.counts["l1_conflict_cycles"] += max(words, cycles) - len(self._lines(op))
+            more = words - cycles
             if more > 0:
                 self.free += more * cycle
                 if op.kind == OP_LOAD and self.enabled and not op.bypasses_l1:
@@ -138,7 +138,7 @@ class RefL1:
         self.counts["l1.sector_accesses"] += line.sectors.bit_count()
         entry = self.cache.find(line.number)
         if entry is None:
-            self.cache.make_room(line.number)
+            self.cache.evict_if_full(line.number)
             entry = self.cache.add(line.number)
         else:
             self.counts["l1.line_hits"] += 1
@@ -146,8 +146,8 @@ class RefL1:
         merged = entry.merged(present, t)
         if entry.merged(entry.valid, t) == 0:
             entry.merges = 0
-        if merged and self.most_merges:
-            if entry.merges == self.most_merges:
+        if merged and self.max_merges:
+            if entry.merges == self.max_merges:
                 self.free += entry.ready - t
                 t, merged = entry.ready, 0
             else:

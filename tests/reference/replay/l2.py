@@ -19,7 +19,7 @@ class RefMemoryPathProtocol(Protocol):
     def arrive(self, entry: int, t: int) -> int:
         """When an access that has passed its slice's port at `t` looks for its line."""
 
-    def fill(self, entry: int, wanted: int, besides: int, t: int) -> tuple[int, int]:
+    def fill(self, entry: int, requested: int, besides: int, t: int) -> tuple[int, int]:
         """Fetches sectors, from uncompressed device memory others besides: what the L2 then has, and when (ps)."""
 
     def write_back(self, entry: int, line: RefCacheLine, t: int) -> int:
@@ -32,9 +32,9 @@ class RefMemoryPathProtocol(Protocol):
         """A line was written by the kernel of a launch index."""
 
 
-def slot_from(calendar: RefReservationTable, t: int) -> int:
+def slot_from(reservations: RefReservationTable, t: int) -> int:
     """When the first free slot from `t` on begins, which is taken; `t` at the earliest."""
-    return max(t, calendar.length * calendar.take(t // calendar.length))
+    return max(t, reservations.length * reservations.take(t // reservations.length))
 
 
 class RefL2:
@@ -42,7 +42,7 @@ class RefL2:
 
     Parameters
     ----------
-    numbers, places : of the machine
+    numbers, address_map : of the machine
     clock : the run's
     below : the replay scheme
     counts, times : what is counted
@@ -51,14 +51,14 @@ class RefL2:
     def __init__(
         self,
         numbers: RefNumbers,
-        places: RefAddressMap,
+        address_map: RefAddressMap,
         clock: RefClock,
         below: RefMemoryPathProtocol,
         counts: Counter[str],
         times: RefLatencyHistograms,
     ) -> None:
         machine = numbers.machine
-        self.numbers, self.places, self.below, self.counts, self.times = numbers, places, below, counts, times
+        self.numbers, self.address_map, self.below, self.counts, self.times = numbers, address_map, below, counts, times
         waits = times.waits
         self.request_ports = [RefPort(clock, waits.request_port) for _ in range(machine.sm.count)]
         self.reply_ports = [RefPort(clock, waits.reply_port) for _ in range(machine.sm.count)]
@@ -67,7 +67,7 @@ class RefL2:
         self.queues = machine.crossbar.input_queued
         slices, sms = range(machine.l2.slices), range(machine.sm.count)
         self.queue_free = [0 for _ in sms]
-        self.turns = machine.crossbar.interleave_requesters
+        self.interleaved = machine.crossbar.interleave_requesters
         self.runs = [(-1, 1) for _ in sms]
         self.booked: list[dict[int, int]] = [{} for _ in slices]
         self.slice_arrivals = [RefReservationTable(clock, numbers.slice_sector, 0, 0) for _ in slices]
@@ -75,9 +75,9 @@ class RefL2:
         self.sm_arrivals = [RefReservationTable(clock, numbers.sm_reply_sector, 0, 0) for _ in sms]
         self.atomic_cost = FINE * machine.ps(machine.l2.atomic_interval)
         self.rewrite_cost = FINE * machine.ps(machine.l2.dirty_store_interval)
-        self.most_dirty = machine.l2.max_dirty * machine.l2.ways * 4 // machine.l2.size
+        self.max_dirty = machine.l2.max_dirty * machine.l2.ways * 4 // machine.l2.size
         self.mshrs = [RefRing(machine.l2.mshrs) for _ in range(machine.l2.slices)]
-        self.cache = RefCache(machine.l2.ways, lambda entry: (places.slice_of(entry), places.l2_set(entry)))
+        self.cache = RefCache(machine.l2.ways, lambda entry: (address_map.slice_of(entry), address_map.l2_set(entry)))
         self.far = machine.ps(machine.l2.partition_latency)
         self.slices = machine.l2.slices // machine.l2.partitions
         self.sms = -(-machine.sm.count // machine.l2.partitions)
@@ -85,17 +85,19 @@ class RefL2:
 
     def _copies(self, partition: int) -> RefCache:
         """Lines that a partition keeps of others: in the slices and sets of its own lines."""
-        copies = RefCache(self.cache.ways, lambda entry: (self._slice_in(partition, entry), self.places.l2_set(entry)))
+        copies = RefCache(
+            self.cache.ways, lambda entry: (self._slice_in(partition, entry), self.address_map.l2_set(entry))
+        )
         copies.sets = self.cache.sets
         return copies
 
     def _slice_in(self, partition: int, entry: int) -> int:
         """The slice of a partition that holds an entry, or its copy."""
-        return partition * self.slices + self.places.slice_of(entry) % self.slices
+        return partition * self.slices + self.address_map.slice_of(entry) % self.slices
 
     def _home(self, entry: int) -> int:
         """The partition of an entry's home."""
-        return self.places.slice_of(entry) // self.slices
+        return self.address_map.slice_of(entry) // self.slices
 
     def _way_there(self, sm: int, entry: int) -> int:
         """What a request to the entry's home takes longer, there and back (ps)."""
@@ -108,26 +110,26 @@ class RefL2:
             if copy is None:
                 continue
             copy.valid &= ~sectors
-            copy.coming &= ~sectors
+            copy.pending &= ~sectors
             if not copy.valid:
                 copies.drop(entry)
 
-    def load(self, sm: int, entry: int, wanted: int, t: int, launch_index: int, *, atomic: bool) -> int:
+    def load(self, sm: int, entry: int, requested: int, t: int, launch_index: int, *, atomic: bool) -> int:
         """A load or atomic of an SM; when its reply has arrived (ps)."""
-        count, far = wanted.bit_count(), self._way_there(sm, entry)
+        count, far = requested.bit_count(), self._way_there(sm, entry)
         self.counts["l2.read_sectors"] += count
         if atomic:
-            self.drop_copies(entry, wanted)
+            self.drop_copies(entry, requested)
         if len(self.copies) == 1:
             t = self._reach_slice(sm, entry, t, count, requests=1)
-            data = self._load_at_home(entry, wanted, t, launch_index, atomic=atomic)
+            data = self._load_at_home(entry, requested, t, launch_index, atomic=atomic)
             return self._back(sm, entry, data, count)
         t = self.request_ports[sm].request(t, self.numbers.request_cost) + self.numbers.request_half
         if not atomic and sm // self.sms != self._home(entry):
-            data = self._load_through_copy(sm // self.sms, entry, wanted, t, launch_index)
+            data = self._load_through_copy(sm // self.sms, entry, requested, t, launch_index)
         else:
             t = self._pass_slice(entry, t + far // 2, count)
-            data = self._load_at_home(entry, wanted, t, launch_index, atomic=atomic) + far - far // 2
+            data = self._load_at_home(entry, requested, t, launch_index, atomic=atomic) + far - far // 2
         return self._back(sm, entry, data, count)
 
     def _back(self, sm: int, entry: int, data: int, count: int) -> int:
@@ -139,16 +141,16 @@ class RefL2:
         reply = self.reply_ports[sm].request(data + self.numbers.reply_half, count * self.numbers.reply_cost)
         return reply + (count - 1) * self.numbers.reply_sector
 
-    def _load_through_copy(self, partition: int, entry: int, wanted: int, t: int, launch_index: int) -> int:
+    def _load_through_copy(self, partition: int, entry: int, requested: int, t: int, launch_index: int) -> int:
         """A load through a partition that is not the line's home; when the partition has the last sector (ps)."""
-        place, copies = self._slice_in(partition, entry), self.copies[partition]
-        t = self.slice_ports[place].request(t, wanted.bit_count() * self.numbers.slice_cost)
+        slice_index, copies = self._slice_in(partition, entry), self.copies[partition]
+        t = self.slice_ports[slice_index].request(t, requested.bit_count() * self.numbers.slice_cost)
         t = self.below.arrive(entry, t)
         line = copies.find(entry)
         if line is None:
-            t = self.make_room(entry, t, copies)
+            t = self.evict_if_full(entry, t, copies)
             line = copies.add(entry)
-        present, missing = wanted & line.valid, wanted & ~line.valid
+        present, missing = requested & line.valid, requested & ~line.valid
         merged = line.merged(present, t)
         self.counts["l2.sector_mshr_merges"] += merged.bit_count()
         self.counts["l2.read_sector_hits"] += (present & ~merged).bit_count()
@@ -157,20 +159,20 @@ class RefL2:
             self.counts["l2.line_accesses"] += 1
             self.counts["l2.line_hits"] += 1
             return data
-        ring = self.mshrs[place]
+        ring = self.mshrs[slice_index]
         begin = max(t, ring.take()) + self.far // 2
-        home = self.slice_ports[self.places.slice_of(entry)]
+        home = self.slice_ports[self.address_map.slice_of(entry)]
         begin = home.request(begin, missing.bit_count() * self.numbers.slice_cost)
         done = self._load_at_home(entry, missing, begin, launch_index, atomic=False) + self.far - self.far // 2
         ring.hold(done)
         line.come(missing, done, seen_from=t)
         return max(data, done)
 
-    def _load_at_home(self, entry: int, wanted: int, t: int, launch_index: int, *, atomic: bool) -> int:
+    def _load_at_home(self, entry: int, requested: int, t: int, launch_index: int, *, atomic: bool) -> int:
         """A load or atomic that has passed its home slice's port at `t`; when the slice has the last sector (ps)."""
-        count, counts = wanted.bit_count(), self.counts
+        count, counts = requested.bit_count(), self.counts
         line, t = self._way(entry, t)
-        present, missing = wanted & line.valid, wanted & ~line.valid
+        present, missing = requested & line.valid, requested & ~line.valid
         merged = line.merged(present, t)
         counts["l2.sector_mshr_merges"] += merged.bit_count()
         counts["l2.read_sector_hits"] += (present & ~merged).bit_count()
@@ -179,8 +181,8 @@ class RefL2:
             counts["l2.read_sector_misses"] += missing.bit_count()
             data = max(data, self._fetch(entry, line, missing, t))
         if atomic:
-            data = self.atomic_units[self.places.slice_of(entry)].request(data, count * self.atomic_cost)
-            self._make_dirty(entry, line, wanted, launch_index)
+            data = self.atomic_units[self.address_map.slice_of(entry)].request(data, count * self.atomic_cost)
+            self._make_dirty(entry, line, requested, launch_index)
             self._clean(entry, t)
         return data
 
@@ -196,7 +198,7 @@ class RefL2:
         line, t = self._way(entry, t)
         rewritten = (touched & line.dirty).bit_count()
         if rewritten and self.rewrite_cost:
-            t = self.slice_ports[self.places.slice_of(entry)].request(t, rewritten * self.rewrite_cost)
+            t = self.slice_ports[self.address_map.slice_of(entry)].request(t, rewritten * self.rewrite_cost)
         self.counts["l2.write_sectors"] += count
         self.counts["l2.write_sector_hits"] += (touched & (line.valid | line.dirty)).bit_count()
         self._make_dirty(entry, line, touched, launch_index)
@@ -218,7 +220,7 @@ class RefL2:
             self.below.count_write_back(entry)
 
     def _pass_slice(self, entry: int, t: int, count: int) -> int:
-        t = self.slice_ports[self.places.slice_of(entry)].request(t, count * self.numbers.slice_cost)
+        t = self.slice_ports[self.address_map.slice_of(entry)].request(t, count * self.numbers.slice_cost)
         return self.below.arrive(entry, t)
 
     def _reach_slice(self, sm: int, entry: int, t: int, count: int, requests: int) -> int:
@@ -226,37 +228,37 @@ class RefL2:
             t = self._leave_queue(sm, entry, t, count) + self.numbers.request_half
         else:
             t = self.request_ports[sm].request(t, requests * self.numbers.request_cost) + self.numbers.request_half
-            t = self.slice_ports[self.places.slice_of(entry)].request(t, count * self.numbers.slice_cost)
+            t = self.slice_ports[self.address_map.slice_of(entry)].request(t, count * self.numbers.slice_cost)
         return self.below.arrive(entry, t)
 
     def _leave_queue(self, sm: int, entry: int, t: int, count: int) -> int:
         """Sectors one after the other, each behind what is in the SM's queue before it."""
-        apart, place = self.numbers.request_sector, self.places.slice_of(entry)
+        apart, slice_index = self.numbers.request_sector, self.address_map.slice_of(entry)
         for _ in range(count):
             begin = max(t, self.queue_free[sm])
-            if self.turns:
-                begin = self._turn(sm, place, begin)
-            left = slot_from(self.slice_arrivals[place], begin)
+            if self.interleaved:
+                begin = self._leave_time(sm, slice_index, begin)
+            left = slot_from(self.slice_arrivals[slice_index], begin)
             self.queue_free[sm] = left + apart
-            self.booked[place][sm] = left + self.numbers.slice_sector
+            self.booked[slice_index][sm] = left + self.numbers.slice_sector
         left = max(t, left - (count - 1) * apart)
         self.times.waits.request_port.add(left - t)
         return left
 
-    def _turn(self, sm: int, place: int, begin: int) -> int:
+    def _leave_time(self, sm: int, slice_index: int, begin: int) -> int:
         """From when on the SM's request may leave for a slice: in a run that takes turns, in every other slot."""
         run, slots = self.runs[sm]
-        following = self.booked[place].get(sm, 0) + (slots - 1) * self.numbers.slice_sector
-        if run == place and following >= begin:
+        following = self.booked[slice_index].get(sm, 0) + (slots - 1) * self.numbers.slice_sector
+        if run == slice_index and following >= begin:
             return following
-        others = (until for other, until in self.booked[place].items() if other != sm)
-        self.runs[sm] = (place, 2 if max(others, default=0) > begin else 1)
+        others = (until for other, until in self.booked[slice_index].items() if other != sm)
+        self.runs[sm] = (slice_index, 2 if max(others, default=0) > begin else 1)
         return begin
 
     def _reply(self, sm: int, entry: int, t: int, count: int) -> int:
         left = t
         for _ in range(count):
-            left = slot_from(self.slice_departures[self.places.slice_of(entry)], left)
+            left = slot_from(self.slice_departures[self.address_map.slice_of(entry)], left)
             left = slot_from(self.sm_arrivals[sm], left)
         return left
 
@@ -269,7 +271,7 @@ class RefL2:
         """Writes the set's dirty lines back while too many of its sectors are dirty: when the last is taken (ps)."""
         lines = self.cache.set_for(entry)
         for oldest, line in lines.items():
-            if not self.most_dirty or sum(one.dirty.bit_count() for one in lines.values()) <= self.most_dirty:
+            if not self.max_dirty or sum(one.dirty.bit_count() for one in lines.values()) <= self.max_dirty:
                 break
             if line.dirty:
                 self.counts["l2.writebacks"] += 1
@@ -285,12 +287,12 @@ class RefL2:
         if line is not None:
             self.counts["l2.line_hits"] += 1
             return line, t
-        t = self.make_room(entry, t)
+        t = self.evict_if_full(entry, t)
         return self.cache.add(entry), t
 
-    def make_room(self, entry: int, t: int, where: RefCache | None = None) -> int:
+    def evict_if_full(self, entry: int, t: int, where: RefCache | None = None) -> int:
         """Takes out the line that a new one, or a copy, replaces: when its way is free (ps)."""
-        victim = (where or self.cache).make_room(entry)
+        victim = (where or self.cache).evict_if_full(entry)
         if victim is None or not victim[1].dirty:
             return t
         self.counts["l2.writebacks"] += 1
@@ -298,7 +300,7 @@ class RefL2:
         return self.below.write_back(*victim, t)
 
     def _fetch(self, entry: int, line: RefCacheLine, missing: int, t: int) -> int:
-        ring = self.mshrs[self.places.slice_of(entry)]
+        ring = self.mshrs[self.address_map.slice_of(entry)]
         free = ring.take()
         self.counts["l2.fills"] += 1
         besides = 0

@@ -58,7 +58,7 @@ class RefMemory:
     Parameters
     ----------
     numbers : the machine as the engine takes it (`parameters.engine_numbers`)
-    regions : (first entry, end entry, placement, kept sectors) of each allocation
+    regions : (first entry, end entry, placement, device_sectors sectors) of each allocation
     state : size class of each entry now | class after a write-back << 4
     scheme : `ideal`, `bandwidth-compression`, `buddy`, `pinned-host` or `unified-memory`
     pages : of `unified-memory`
@@ -135,8 +135,8 @@ class RefMemory:
     def evict_page(self, page: int) -> None:
         """A page of Unified Memory leaves with its lines; their dirty sectors are written back as parts of it."""
         page_entries = range(page * self.page_entries, (page + 1) * self.page_entries)
-        ours = [(first, end) for first, end, placement, _ in self.regions if placement != Placement.HOST]
-        entries = {entry for entry in page_entries if any(first <= entry < end for first, end in ours)}
+        managed = [(first, end) for first, end, placement, _ in self.regions if placement != Placement.HOST]
+        entries = {entry for entry in page_entries if any(first <= entry < end for first, end in managed)}
         self.l1.drop(set(page_entries))
         for line in self.l2.drop(entries):
             self.count["writebacks"] += bool(line.dirty)
@@ -157,63 +157,63 @@ class RefMemory:
     # Schemes
 
     def placement_of(self, entry: int) -> tuple[int, int]:
-        """Which memory an entry lives in under the scheme, and its kept sectors."""
-        placement, kept = next((p, k) for first, end, p, k in self.regions if first <= entry < end)
+        """Which memory an entry lives in under the scheme, and its device_sectors sectors."""
+        placement, device_sectors = next((p, k) for first, end, p, k in self.regions if first <= entry < end)
         if self.scheme == "pinned-host":
             return Placement.HOST, 4
         if self.scheme == "bandwidth-compression" and placement != Placement.HOST:
             return Placement.COMPRESSED, 4
         if self.scheme in ("ideal", "unified-memory") and placement == Placement.COMPRESSED:
             return Placement.DEVICE, 4
-        return placement, kept
+        return placement, device_sectors
 
-    def split(self, kept: int, size_class: int) -> tuple[int, int]:
+    def split(self, device_sectors: int, size_class: int) -> tuple[int, int]:
         """Device and buddy sectors of an entry."""
         needed = SECTORS_OF_CLASS[size_class]
-        if kept == 0:
+        if device_sectors == 0:
             fits = size_class == 0 or (size_class == 1 and bool(self.n["eight_byte_state"]))
             return min(1, needed), 0 if fits else needed
-        return min(needed, kept), max(0, needed - kept)
+        return min(needed, device_sectors), max(0, needed - device_sectors)
 
-    def fill(self, entry: int, wanted: set[int]) -> set[int]:
+    def fill(self, entry: int, requested: set[int]) -> set[int]:
         """Moves what a miss needs; returns the sectors that the L2 then holds."""
-        placement, kept = self.placement_of(entry)
-        asked = len(wanted)
+        placement, device_sectors = self.placement_of(entry)
+        n_requested = len(requested)
         if placement == Placement.HOST:
-            self.count["link.demand"] += SECTOR_BYTES * asked
-            return wanted
+            self.count["link.demand"] += SECTOR_BYTES * n_requested
+            return requested
         if placement == Placement.DEVICE:
-            self.count["device.demand"] += asked
-            return wanted
+            self.count["device.demand"] += n_requested
+            return requested
         size_class = self.state[entry] & 7
-        raw = size_class == 7 and kept == 4 and not self.n["whole_raw_entry"]
-        device, buddy = self.split(kept, size_class)
+        raw = size_class == 7 and device_sectors == 4 and not self.n["whole_raw_entry"]
+        device, buddy = self.split(device_sectors, size_class)
         if raw:
-            device = asked
+            device = n_requested
         moved = device
         if not self.metadata_found(entry, False) and self.n["speculate_on_miss"]:
-            if kept == 4:
-                on_guess = asked
-                useful = asked if raw else len({s for s in wanted if s < device})
+            if device_sectors == 4:
+                speculated = n_requested
+                useful = n_requested if raw else len({s for s in requested if s < device})
             else:
-                on_guess = kept or 1
-                useful = min(device, on_guess)
-            moved = on_guess + device - useful
+                speculated = device_sectors or 1
+                useful = min(device, speculated)
+            moved = speculated + device - useful
             self.count["speculative_fills"] += 1
-            self.count["misspeculated_fills"] += on_guess > useful
-            self.count["misspeculated_sectors"] += on_guess - useful
-        demand = min(asked, device)
+            self.count["misspeculated_fills"] += speculated > useful
+            self.count["misspeculated_sectors"] += speculated - useful
+        demand = min(n_requested, device)
         self.count["device.demand"] += demand
         self.count["device.overfetch"] += moved - demand
         if buddy:
             self.count["buddy_fills"] += 1
-            self.count["link.demand"] += SECTOR_BYTES * min(asked - demand, buddy)
-            self.count["link.overfetch"] += SECTOR_BYTES * (buddy - min(asked - demand, buddy))
-        return wanted if raw else {0, 1, 2, 3}
+            self.count["link.demand"] += SECTOR_BYTES * min(n_requested - demand, buddy)
+            self.count["link.overfetch"] += SECTOR_BYTES * (buddy - min(n_requested - demand, buddy))
+        return requested if raw else {0, 1, 2, 3}
 
     def write_back(self, entry: int, line: RefLineSectors) -> None:
         """Moves what a dirty victim needs."""
-        placement, kept = self.placement_of(entry)
+        placement, device_sectors = self.placement_of(entry)
         if placement == Placement.HOST:
             self.count["link.writeback"] += SECTOR_BYTES * len(line.dirty)
             return
@@ -223,8 +223,8 @@ class RefMemory:
         before, after = self.state[entry] & 7, self.state[entry] >> 4
         change = self.size_state(after) - self.size_state(before)
         self.metadata_found(entry, change != 0)
-        raw = before == 7 and kept == 4 and not self.n["whole_raw_entry"]
-        old, new = self.split(kept, before), self.split(kept, after)
+        raw = before == 7 and device_sectors == 4 and not self.n["whole_raw_entry"]
+        old, new = self.split(device_sectors, before), self.split(device_sectors, after)
         touches_buddy = new[1] > 0
         if line.valid != {0, 1, 2, 3}:
             self.count["device.read_modify_write"] += 4 - len(line.valid) if raw else old[0]

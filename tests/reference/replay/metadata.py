@@ -26,17 +26,17 @@ class RefMetadataCache:
 
     Parameters
     ----------
-    places : of the machine
+    address_map : of the machine
     clock : the run's
     dram : where missing lines come from
     counts, waits : what is counted
     """
 
     def __init__(
-        self, places: RefAddressMap, clock: RefClock, dram: RefDram, counts: Counter[str], waits: RefQueueWaits
+        self, address_map: RefAddressMap, clock: RefClock, dram: RefDram, counts: Counter[str], waits: RefQueueWaits
     ) -> None:
-        self.places, self.dram, self.counts = places, dram, counts
-        machine = places.machine
+        self.address_map, self.dram, self.counts = address_map, dram, counts
+        machine = address_map.machine
         keys = machine.metadata_cache
         self.line_bytes = keys.line
         self.ports = [RefPort(clock, waits.metadata_port) for _ in range(keys.slices)]
@@ -52,21 +52,21 @@ class RefMetadataCache:
         looked_up = port.request(t, self.lookup_cost) + self.hit_latency
         line = self.cache.find(number)
         if line is not None:
-            found = RefMetadataLookup(
+            lookup = RefMetadataLookup(
                 looked_up, max(looked_up, line.ready), "mshr_merges" if line.ready > looked_up else "hits"
             )
         else:
-            victim = self.cache.make_room(number)
+            victim = self.cache.evict_if_full(number)
             bursts = self.line_bytes // SECTOR_BYTES
             if victim is not None and victim[1].dirty:
-                self.dram.count("metadata_write", self.places.metadata_location(victim[0]), bursts)
-                self.dram.write(self.places.metadata_location(victim[0]), bursts, max(looked_up, victim[1].ready))
-            self.dram.count("metadata_read", self.places.metadata_location(number), bursts)
+                self.dram.count("metadata_write", self.address_map.metadata_location(victim[0]), bursts)
+                self.dram.write(self.address_map.metadata_location(victim[0]), bursts, max(looked_up, victim[1].ready))
+            self.dram.count("metadata_read", self.address_map.metadata_location(number), bursts)
             line = self.cache.add(number)
-            line.ready = self.dram.read(self.places.metadata_location(number), bursts, looked_up)
-            found = RefMetadataLookup(looked_up, line.ready, "misses")
+            line.ready = self.dram.read(self.address_map.metadata_location(number), bursts, looked_up)
+            lookup = RefMetadataLookup(looked_up, line.ready, "misses")
         if write:
             line.dirty = 1
         self.counts["metadata.accesses"] += 1
-        self.counts[f"metadata.{found.word}"] += 1
-        return found
+        self.counts[f"metadata.{lookup.word}"] += 1
+        return lookup

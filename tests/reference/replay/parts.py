@@ -18,7 +18,7 @@ from tests.reference.replay.schedulers import RefScheduler
 from tests.reference.replay.schemes import RefMemoryPath
 from tests.reference.replay.sizes import RefSizes
 from tests.reference.replay.space import RefAllocationRange
-from tests.reference.replay.um import RefUmState, page_room
+from tests.reference.replay.um import RefUmState, page_capacity
 
 
 @dataclass
@@ -32,7 +32,7 @@ class RefComponents:
     n_entries : of the address space
     sizes : of entries
     on_device : allocations that the program doesn't have in host memory
-    most_entries : of these, the most entries at any moment
+    peak_entries : of these, the most entries at any instant
     """
 
     numbers: RefNumbers
@@ -40,7 +40,7 @@ class RefComponents:
     n_entries: int
     sizes: RefSizes
     on_device: list[RefAllocationRange]
-    most_entries: int
+    peak_entries: int
     clock: RefClock = field(default_factory=RefClock)
     counts: Counter[str] = field(default_factory=Counter)
 
@@ -48,16 +48,18 @@ class RefComponents:
         machine, numbers, counts, clock = self.numbers.machine, self.numbers, self.counts, self.clock
         self.times = RefLatencyHistograms()
         waits = self.times.waits
-        places = RefAddressMap(numbers, self.n_entries)
+        address_map = RefAddressMap(numbers, self.n_entries)
         self.dram, self.link = RefDram(numbers, clock, counts, waits), RefLink(numbers, clock, counts, waits)
-        self.below = RefMemoryPath(numbers, places, self.scheme, clock, self.dram, self.link, self.sizes, counts, waits)
-        self.l2 = RefL2(numbers, places, clock, self.below, counts, self.times)
+        self.below = RefMemoryPath(
+            numbers, address_map, self.scheme, clock, self.dram, self.link, self.sizes, counts, waits
+        )
+        self.l2 = RefL2(numbers, address_map, clock, self.below, counts, self.times)
         sms = range(machine.sm.count)
-        self.l1s = [RefL1(sm, numbers, places, self.l2, counts, self.times) for sm in sms]
+        self.l1s = [RefL1(sm, numbers, address_map, self.l2, counts, self.times) for sm in sms]
         self.schedulers = [[RefScheduler(numbers, counts) for _ in range(machine.sm.schedulers)] for _ in sms]
         if self.scheme == "unified-memory":
-            room = page_room(numbers, self.most_entries)
-            self.below.pages = RefUmState(numbers, self.link, counts, self.on_device, room, self._leave_caches)
+            capacity = page_capacity(numbers, self.peak_entries)
+            self.below.pages = RefUmState(numbers, self.link, counts, self.on_device, capacity, self._leave_caches)
         self.sms = [RefSm(numbers, sm, own) for sm, own in enumerate(self.schedulers)]
 
     def _leave_caches(self, entries: range) -> None:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from tests.reference.replay.histograms import RefHistogram
 
-BUCKET_PS_BITS, ROOM_BITS, BUCKETS = 16, 26, 512
-ROOM = 1 << ROOM_BITS
+BUCKET_PS_BITS, CAPACITY_BITS, BUCKETS = 16, 26, 512
+CAPACITY = 1 << CAPACITY_BITS
 
 
 @dataclass
 class RefClock:
-    """The time of the turn at hand."""
+    """The time of the start at hand."""
 
     now: int = 0
 
@@ -33,26 +33,26 @@ class RefPort:
         self.oldest = 0
 
     def request(self, t: int, cost: int) -> int:
-        """When the turn of a request comes that arrives at `t`; all its cost is taken."""
+        """When the start of a request comes that arrives at `t`; all its cost is taken."""
         self.oldest = max(self.oldest, self.clock.now >> BUCKET_PS_BITS)
         bucket, rest = max(self.oldest, t >> BUCKET_PS_BITS), cost
         while True:
             self.oldest = max(self.oldest, bucket - BUCKETS + 1)
-            left = ROOM - self.used[bucket]
+            left = CAPACITY - self.used[bucket]
             if rest <= left:
                 break
             rest -= left
-            self.used[bucket] = ROOM
+            self.used[bucket] = CAPACITY
             bucket += 1
         self.used[bucket] += rest
-        turn = max(t, (bucket << BUCKET_PS_BITS) + ((self.used[bucket] - cost) >> ROOM_BITS - BUCKET_PS_BITS))
+        start = max(t, (bucket << BUCKET_PS_BITS) + ((self.used[bucket] - cost) >> CAPACITY_BITS - BUCKET_PS_BITS))
         if self.waits:
-            self.waits.add(turn - t)
-        return turn
+            self.waits.add(start - t)
+        return start
 
 
 class RefRing:
-    """MSHRs that are taken in turn, free or not."""
+    """MSHRs that are taken in start, free or not."""
 
     def __init__(self, count: int) -> None:
         self.times = [0] * count
@@ -64,7 +64,7 @@ class RefRing:
         return self.times[self.position]
 
     def take_earlier(self) -> int:
-        """`take`, after the next one and the one after it have changed places if the latter is free earlier."""
+        """`take`, after the next one and the one after it have changed address_map if the latter is free earlier."""
         first, second = ((self.position + i) % len(self.times) for i in (1, 2))
         if self.times[second] < self.times[first]:
             self.times[first], self.times[second] = self.times[second], self.times[first]

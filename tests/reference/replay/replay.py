@@ -44,13 +44,15 @@ def replay(
     -------
     the counters of docs/counters.md that the simulation decides
     """
-    chosen = trace.kernels[kernels or slice(None)]
+    selected = trace.kernels[kernels or slice(None)]
     numbers = RefNumbers(machine, Fraction(compute_gap_scale))
     space = RefAddressSpace(trace)
     source = SizeSource(trace, seed=seed, size_distribution=size_distribution)
-    sizes = RefSizes(source, chosen[0].launch_index if chosen else 0)
-    capacity = RefCapacity(trace, chosen, scheme, targets, machine.buddy.bypass_1x)
-    on_device = [placed for placed in space.placed.values() if placed.allocation.space != "host"]
-    parts = RefComponents(numbers, scheme, space.n_entries, sizes, on_device, capacity.most_entries)
-    run = RefRun(trace, {kernel.index for kernel in chosen}, targets, space, parts)
+    sizes = RefSizes(source, selected[0].launch_index if selected else 0)
+    capacity = RefCapacity(trace, selected, scheme, targets, machine.buddy.bypass_1x)
+    on_device = [
+        allocation_range for allocation_range in space.ranges.values() if allocation_range.allocation.space != "host"
+    ]
+    parts = RefComponents(numbers, scheme, space.n_entries, sizes, on_device, capacity.peak_entries)
+    run = RefRun(trace, {kernel.index for kernel in selected}, targets, space, parts)
     return results_of(run, capacity)

@@ -79,11 +79,11 @@ def results_of(run: RefRun, capacity: RefCapacity) -> dict[str, Any]:
     """Counters of a run that has ended."""
     parts, counts = run.parts, run.counts
     cycle = parts.numbers.cycle
-    found: dict[str, Any] = {name: counts[name] for name in COUNTED}
+    counters: dict[str, Any] = {name: counts[name] for name in COUNTED}
     time_ps = max((end for _, end, _ in run.ended), default=0)
     touched = counts["l2.fills"] + counts["l2.writebacks"]
     buddy = counts["buddy.fills"] + counts["buddy.writebacks"]
-    found |= {
+    counters |= {
         "time_ps": time_ps,
         "cycles": time_ps // cycle,
         "l2.sector_accesses": counts["l2.read_sectors"] + counts["l2.write_sectors"],
@@ -98,21 +98,21 @@ def results_of(run: RefRun, capacity: RefCapacity) -> dict[str, Any]:
         **{f"device.channel_{kind}_bytes": moved for kind, moved in parts.dram.by_kind.items()},
         "device.queued_write_bytes": parts.dram.queued_bytes,
         "buddy.accesses": buddy,
-        "buddy.access_fraction": share(buddy, touched),
+        "buddy.access_fraction": fraction(buddy, touched),
         "latency.l1_miss_mean_ps": parts.times.l1_miss.mean_ps,
         "latency.l1_miss_histogram": parts.times.l1_miss.elements,
         "latency.l2_miss_histogram": parts.times.l2_miss.elements,
         **parts.times.waits.by_name(),
         **utilization_of(run, max(time_ps, 1)),
-        "sizes.extrapolated_fraction": share(parts.sizes.extrapolated, parts.sizes.entries),
+        "sizes.extrapolated_fraction": fraction(parts.sizes.extrapolated, parts.sizes.entries),
         "sizes.extrapolated_mean_fraction": parts.sizes.extrapolated_mean_fraction,
         **capacity.counters(sorted((k.kernel.event, k.launched) for k, *_ in run.ended), time_ps),
         "per_kernel": [per_kernel(kernel, end, during, cycle) for kernel, end, during in run.ended],
         "per_allocation": per_allocation(run),
     }
-    device = found["footprint.used_device_bytes"]
-    found["footprint.used_device_bytes"] = min(device, counts["um.resident_bytes"] or device)
-    return found
+    device = counters["footprint.used_device_bytes"]
+    counters["footprint.used_device_bytes"] = min(device, counts["um.resident_bytes"] or device)
+    return counters
 
 
 def per_kernel(kernel: RefRunningKernel, end: int, during: Counter[str], cycle: int) -> dict[str, Any]:
@@ -138,7 +138,7 @@ def per_allocation(run: RefRun) -> list[dict[str, Any]]:
     """What happened below the L2 to each allocation's entries."""
     rows = []
     for region in run.parts.below.regions:
-        allocation, counts = region.placed.allocation, region.counts
+        allocation, counts = region.allocation_range.allocation, region.counts
         rows.append(
             {
                 "index": allocation.index,
@@ -149,19 +149,19 @@ def per_allocation(run: RefRun) -> list[dict[str, Any]]:
                 "fills": counts["fills"],
                 "writebacks": counts["writebacks"],
                 "buddy_accesses": counts["buddy"],
-                "buddy_access_fraction": share(counts["buddy"], counts["fills"] + counts["writebacks"]),
+                "buddy_access_fraction": fraction(counts["buddy"], counts["fills"] + counts["writebacks"]),
             }
         )
     return sorted(rows, key=lambda row: row["index"])
 
 
-def share(part: int, whole: int) -> float:
-    """A share, 0 of nothing."""
+def fraction(part: int, whole: int) -> float:
+    """A fraction, 0 of nothing."""
     return part / whole if whole else 0.0
 
 
 def utilization_of(run: RefRun, time_ps: int) -> dict[str, float]:
-    """The share of its limit that each resource reached."""
+    """The fraction of its limit that each resource reached."""
     parts, counts = run.parts, run.counts
     numbers, machine, sms = parts.numbers, parts.numbers.machine, parts.numbers.machine.sm.count
     bursts = [size // SECTOR_BYTES for size in parts.dram.bytes]

@@ -1,4 +1,4 @@
-"""The run: events of the trace, turns of the schedulers, kernels and their thread blocks."""
+"""The run: events of the trace, slots of the schedulers, kernels and their thread blocks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.reference.replay.schemes import region_of
 from tests.reference.replay.space import RefAddressSpace, waits_for_all
 from tests.reference.replay.warps import RefWarp
 
-MOST_KERNELS = 128
+MAX_KERNELS = 128
 
 
 class RefRun:
@@ -24,9 +24,9 @@ class RefRun:
     Parameters
     ----------
     trace : the trace
-    chosen : which kernels run, by their index
+    selected : which kernels run, by their index
     targets : of its allocations
-    space : places of its allocations
+    space : address_map of its allocations
     parts : of the machine
 
     Attributes
@@ -35,9 +35,9 @@ class RefRun:
     """
 
     def __init__(
-        self, trace: Trace, chosen: set[int], targets: Targets, space: RefAddressSpace, parts: RefComponents
+        self, trace: Trace, selected: set[int], targets: Targets, space: RefAddressSpace, parts: RefComponents
     ) -> None:
-        self.trace, self.chosen, self.targets, self.space, self.parts = trace, chosen, targets, space, parts
+        self.trace, self.selected, self.targets, self.space, self.parts = trace, selected, targets, space, parts
         self.clock, self.counts = parts.clock, parts.counts
         self.position = self.next_sm = 0
         self.any_started = False
@@ -50,24 +50,24 @@ class RefRun:
     # -- what happens next --------------------------------------------------------------------------------------------
 
     def _step(self) -> bool:
-        """Starts a kernel or takes a scheduler's turn, whichever is first; False where nothing is left."""
-        turns = [
-            (scheduler.turn, sm, number)
+        """Starts a kernel or takes a scheduler's slot, whichever is first; False where nothing is left."""
+        slots = [
+            (scheduler.next_slot, sm, number)
             for sm, own in enumerate(self.parts.schedulers)
             for number, scheduler in enumerate(own)
-            if scheduler.turn is not None
+            if scheduler.next_slot is not None
         ]
-        turn = min(turns, default=None)
+        slot = min(slots, default=None)
         start = min((k for k in self.running if not k.started), key=lambda k: k.starts, default=None)
-        if start is not None and (turn is None or start.starts <= turn[0]):
+        if start is not None and (slot is None or start.starts <= slot[0]):
             self.clock.now = start.starts
             self._start(start)
-        elif turn is not None:
-            self.clock.now, sm, number = turn
-            self._turn(sm, number)
-        return start is not None or turn is not None
+        elif slot is not None:
+            self.clock.now, sm, number = slot
+            self._issue(sm, number)
+        return start is not None or slot is not None
 
-    def _turn(self, sm: int, number: int) -> None:
+    def _issue(self, sm: int, number: int) -> None:
         scheduler, now = self.parts.schedulers[sm][number], self.clock.now
         warp = scheduler.choose(now)
         if warp is None:
@@ -102,15 +102,15 @@ class RefRun:
             l1.cache.clear()
         sms = self.parts.sms
         for other in self._by_precedence():
-            without_room = 0
-            while other.waiting and without_room < len(sms):
+            n_full = 0
+            while other.waiting and n_full < len(sms):
                 sm = sms[self.next_sm]
                 self.next_sm = (self.next_sm + 1) % len(sms)
-                if sm.has_room(other):
+                if sm.has_capacity(other):
                     sm.dispatch(other, self.clock.now)
-                    without_room = 0
+                    n_full = 0
                 else:
-                    without_room += 1
+                    n_full += 1
         self._end_kernels()
 
     def _by_precedence(self) -> list[RefRunningKernel]:
@@ -120,7 +120,7 @@ class RefRun:
         if not self.parts.sms[sm].warp_ended(warp, self.clock.now):
             return
         while True:
-            able = [k for k in self._by_precedence() if k.waiting and self.parts.sms[sm].has_room(k)]
+            able = [k for k in self._by_precedence() if k.waiting and self.parts.sms[sm].has_capacity(k)]
             if not able:
                 break
             self.parts.sms[sm].dispatch(able[0], self.clock.now)
@@ -143,38 +143,38 @@ class RefRun:
             event = events[self.position]
             if not self._may_start(event):
                 return
-            self._frees_and_births()
+            self._begin_and_end_allocations()
             if isinstance(event, KernelLaunch):
-                if event.kernel in self.chosen:
+                if event.kernel in self.selected:
                     self._launch(self.trace.kernels[event.kernel])
             elif not isinstance(event, Memcpy) or event.kind != "dtoh":
                 self._copy(event)
             self.position += 1
         if self.position == len(events) and not self.running:
-            self._frees_and_births()
+            self._begin_and_end_allocations()
             self.position += 1
 
     def _may_start(self, event: Event) -> bool:
         if not self.running:
             return True
-        if not isinstance(event, KernelLaunch) or len(self.running) == MOST_KERNELS:
+        if not isinstance(event, KernelLaunch) or len(self.running) == MAX_KERNELS:
             return False
         stream, streams = self.trace.kernels[event.kernel].stream, {k.kernel.stream for k in self.running}
         concurrent = self.parts.numbers.machine.kernel.concurrent_kernels and stream != 0 and not streams & {0, stream}
         return concurrent and not waits_for_all(self.trace, self.space, self.position)
 
-    def _frees_and_births(self) -> None:
+    def _begin_and_end_allocations(self) -> None:
         below = self.parts.below
-        for placed in self.space.freed(self.position):
-            copies.free(self.parts.l2, placed, self.counts)
-            below.live.remove(next(region for region in below.live if region.placed is placed))
-        for placed in self.space.born(self.position):
-            target = self.targets.of(placed.allocation.index)
-            region = region_of(placed, below.scheme, target, below.machine.buddy.bypass_1x)
+        for allocation_range in self.space.freed(self.position):
+            copies.free(self.parts.l2, allocation_range, self.counts)
+            below.live.remove(next(region for region in below.live if region.allocation_range is allocation_range))
+        for allocation_range in self.space.begins_at(self.position):
+            target = self.targets.of(allocation_range.allocation.index)
+            region = region_of(allocation_range, below.scheme, target, below.machine.buddy.bypass_1x)
             below.regions.append(region)
             below.live.append(region)
             if below.uses_sizes:
-                self.parts.sizes.is_born(placed)
+                self.parts.sizes.begin(allocation_range)
 
     def _launch(self, kernel: Kernel) -> None:
         starts = self.clock.now + self.parts.numbers.launch_latency
@@ -206,15 +206,15 @@ class RefRun:
             return
         if not event.bytes:
             return
-        parts, placed = self.parts, self.space.placed[allocation.index]
-        covered = copies.covered_sectors(copies.written_range(event, placed), placed)
+        parts, allocation_range = self.parts, self.space.ranges[allocation.index]
+        covered = copies.covered_sectors(copies.written_range(event, allocation_range), allocation_range)
         copies.overwrite(parts.l2, covered, self.counts)
         parts.below.written(range(min(covered), max(covered) + 1))
         if parts.below.uses_sizes and self.any_started:
             before = [e for e in self.trace.events[: self.position] if isinstance(e, KernelLaunch)]
             launches = 1 + self.trace.kernels[before[-1].kernel].launch_index if before else 0
-            copies.resize(parts.sizes, parts.l2.cache, placed, covered, launches)
+            copies.resize(parts.sizes, parts.l2.cache, allocation_range, covered, launches)
         machine = parts.numbers.machine
-        if machine.l2.fill_on_memcpy and not parts.below.on_host(placed.first):
+        if machine.l2.fill_on_memcpy and not parts.below.on_host(allocation_range.first):
             most = 2 * machine.l2.size // 128
             copies.leave_in_l2(parts.l2, covered, self.clock.now, most, parts.below.is_resident)

@@ -24,13 +24,13 @@ class RefScheduler:
         self.last_issuer: RefWarp | None = None
 
     @property
-    def turn(self) -> int | None:
+    def next_slot(self) -> int | None:
         """When it can issue next (ps); None without a warp that can."""
         ready = [warp.ready for warp in self.warps if warp.ready is not None]
         return max(min(ready), self.next_issue) if ready else None
 
     def choose(self, now: int) -> RefWarp | None:
-        """The warp whose instruction, or end, issues at `now`; None where the turn only takes issue slots."""
+        """The warp whose instruction, or end, issues at `now`; None where the slot only takes issue slots."""
         warp = self._candidate(now)
         if warp.slots and not warp.slots_taken:
             until = warp.wait_for_code(now)

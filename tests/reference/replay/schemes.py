@@ -38,26 +38,26 @@ class RefRegion:
 
     Parameters
     ----------
-    placed : the allocation and its place
+    allocation_range : the allocation and its place
     placement : where it lies
-    kept : sectors of an entry that device memory keeps, where it is compressed
+    device_sectors : sectors of an entry that device memory keeps, where it is compressed
     """
 
-    placed: RefAllocationRange
+    allocation_range: RefAllocationRange
     placement: RefPlacement
-    kept: int
+    device_sectors: int
     counts: Counter[str] = field(default_factory=Counter)
 
 
-def region_of(placed: RefAllocationRange, scheme: str, target: Target, bypass_1x: bool) -> RefRegion:
+def region_of(allocation_range: RefAllocationRange, scheme: str, target: Target, bypass_1x: bool) -> RefRegion:
     """Where a scheme has an allocation."""
-    if scheme == "pinned-host" or placed.allocation.space == "host":
-        return RefRegion(placed, RefPlacement.HOST, 4)
+    if scheme == "pinned-host" or allocation_range.allocation.space == "host":
+        return RefRegion(allocation_range, RefPlacement.HOST, 4)
     if scheme == "bandwidth-compression":
-        return RefRegion(placed, RefPlacement.COMPRESSED, 4)
+        return RefRegion(allocation_range, RefPlacement.COMPRESSED, 4)
     if scheme == "buddy" and not (bypass_1x and target.name == "1x"):
-        return RefRegion(placed, RefPlacement.COMPRESSED, target.device_sectors)
-    return RefRegion(placed, RefPlacement.RAW, 4)
+        return RefRegion(allocation_range, RefPlacement.COMPRESSED, target.device_sectors)
+    return RefRegion(allocation_range, RefPlacement.RAW, 4)
 
 
 @dataclass
@@ -66,7 +66,7 @@ class RefMemoryPath:
 
     Parameters
     ----------
-    numbers, places : of the machine
+    numbers, address_map : of the machine
     scheme : name of the replay scheme
     clock : the run's
     dram, link, sizes : what it uses
@@ -74,7 +74,7 @@ class RefMemoryPath:
     """
 
     numbers: RefNumbers
-    places: RefAddressMap
+    address_map: RefAddressMap
     scheme: str
     clock: RefClock
     dram: RefDram
@@ -95,16 +95,16 @@ class RefMemoryPath:
         self.pages: RefUmState | None = None
         self.metadata: RefMetadataCache | None = None
         if self.scheme == "buddy" and not machine.metadata_cache.perfect:
-            self.metadata = RefMetadataCache(self.places, self.clock, self.dram, self.counts, self.waits)
+            self.metadata = RefMetadataCache(self.address_map, self.clock, self.dram, self.counts, self.waits)
 
     def region(self, entry: int) -> RefRegion:
         """The live allocation that an entry belongs to."""
-        return next(r for r in self.live if r.placed.first <= entry < r.placed.end)
+        return next(r for r in self.live if r.allocation_range.first <= entry < r.allocation_range.end)
 
     def on_host(self, entry: int) -> bool:
         """Whether an entry lies in host memory for good."""
         host = (r for r in self.live if r.placement is RefPlacement.HOST)
-        return any(r.placed.first <= entry < r.placed.end for r in host)
+        return any(r.allocation_range.first <= entry < r.allocation_range.end for r in host)
 
     def is_resident(self, entry: int) -> bool:
         """Whether an entry can be in the L2."""
@@ -123,20 +123,20 @@ class RefMemoryPath:
         """When an access that has passed its slice's port at `t` looks for its line."""
         return t if self.pages is None or self.on_host(entry) else self.pages.access(entry, t)
 
-    def fill(self, entry: int, wanted: int, besides: int, t: int) -> tuple[int, int]:
+    def fill(self, entry: int, requested: int, besides: int, t: int) -> tuple[int, int]:
         """Fetches sectors, from uncompressed device memory others besides: what the L2 then has, and when (ps)."""
         region = self.region(entry)
         region.counts["fills"] += 1
         if region.placement is RefPlacement.COMPRESSED:
-            return self._fill_compressed(region, entry, wanted, t)
-        count = wanted.bit_count()
+            return self._fill_compressed(region, entry, requested, t)
+        count = requested.bit_count()
         if region.placement is RefPlacement.HOST:
             self.counts["link.demand_bytes"] += SECTOR_BYTES * count
-            return wanted, self.link.read(SECTOR_BYTES * count, t)
-        location = self.places.location(entry)
+            return requested, self.link.read(SECTOR_BYTES * count, t)
+        location = self.address_map.location(entry)
         self.dram.count("demand", location, count)
         self.dram.count("overfetch", location, besides.bit_count())
-        return wanted | besides, self.dram.read(location, count + besides.bit_count(), t)
+        return requested | besides, self.dram.read(location, count + besides.bit_count(), t)
 
     def write_back(self, entry: int, line: RefCacheLine, t: int) -> int:
         """Writes a dirty line: when its way is free (ps)."""
@@ -148,7 +148,7 @@ class RefMemoryPath:
         if region.placement is RefPlacement.HOST:
             self.counts["link.writeback_bytes"] += SECTOR_BYTES * count
             return self.link.write(SECTOR_BYTES * count, t)
-        location = self.places.location(entry)
+        location = self.address_map.location(entry)
         self.dram.count("writeback", location, count)
         return self.dram.write(location, count, t)
 
@@ -159,21 +159,21 @@ class RefMemoryPath:
     def dirtied(self, entry: int, line: RefCacheLine, launch_index: int) -> None:
         """A line was written by the kernel of a launch index: the last writer's class counts."""
         if self.uses_sizes:
-            line.size_class = self.sizes.written(self.region(entry).placed, entry, launch_index)
+            line.size_class = self.sizes.written(self.region(entry).allocation_range, entry, launch_index)
 
     # -- compressed entries -------------------------------------------------------------------------------------------
 
-    def _parts(self, size_class: int, kept: int) -> tuple[int, int]:
+    def _parts(self, size_class: int, device_sectors: int) -> tuple[int, int]:
         """Sectors of an entry in device memory and in buddy memory."""
         needed = SECTORS_NEEDED[size_class]
-        if kept:
-            return min(needed, kept), max(0, needed - kept)
+        if device_sectors:
+            return min(needed, device_sectors), max(0, needed - device_sectors)
         if size_class == 0:
             return 0, 0
         return 1, 0 if size_class == 1 and self.machine.buddy.eight_byte_class else needed
 
-    def _stored_raw(self, size_class: int, kept: int) -> bool:
-        return size_class == LARGEST and kept == 4 and not self.machine.compression.fetch_whole_raw_entry
+    def _stored_raw(self, size_class: int, device_sectors: int) -> bool:
+        return size_class == LARGEST and device_sectors == 4 and not self.machine.compression.fetch_whole_raw_entry
 
     def _size_state(self, size_class: int) -> int:
         if size_class == 1 and self.machine.buddy.eight_byte_class:
@@ -181,81 +181,85 @@ class RefMemoryPath:
         return SECTORS_NEEDED[size_class] + 1 if size_class else 0
 
     def _compressor(self, entry: int, t: int) -> int:
-        port = self.compressors[self.places.slice_of(entry)]
+        port = self.compressors[self.address_map.slice_of(entry)]
         return port.request(t, self.compression_cost) + self.compression_latency
 
-    def _fill_compressed(self, region: RefRegion, entry: int, wanted: int, t: int) -> tuple[int, int]:
-        size_class, kept, counts = self.sizes.now[entry], region.kept, self.counts
-        location = self.places.location(entry)
-        device, buddy = self._parts(size_class, kept)
-        raw, count = self._stored_raw(size_class, kept), wanted.bit_count()
+    def _fill_compressed(self, region: RefRegion, entry: int, requested: int, t: int) -> tuple[int, int]:
+        size_class, device_sectors, counts = self.sizes.now[entry], region.device_sectors, self.counts
+        location = self.address_map.location(entry)
+        device, buddy = self._parts(size_class, device_sectors)
+        raw, count = self._stored_raw(size_class, device_sectors), requested.bit_count()
         needed = count if raw else device
-        found = self.metadata.look_up(entry, t, write=False) if self.metadata else RefMetadataLookup(t, t, "hits")
-        if self._guesses(found):
-            read, arrived = self._guess(entry, region, wanted, found)
+        lookup = self.metadata.look_up(entry, t, write=False) if self.metadata else RefMetadataLookup(t, t, "hits")
+        if self._speculates(lookup):
+            read, arrived = self._speculate(entry, region, requested, lookup)
         else:
             read = needed
-            arrived = self.dram.read(location, needed, found.known)
+            arrived = self.dram.read(location, needed, lookup.known)
         demand = min(needed, count)
         self.dram.count("demand", location, demand)
         self.dram.count("overfetch", location, read - demand)
         if buddy:
-            arrived = max(arrived, self.link.read(SECTOR_BYTES * buddy, found.known))
+            arrived = max(arrived, self.link.read(SECTOR_BYTES * buddy, lookup.known))
             region.counts["buddy"] += 1
             counts["buddy.fills"] += 1
             demand = min(count - demand, buddy)
             counts["link.demand_bytes"] += SECTOR_BYTES * demand
             counts["link.overfetch_bytes"] += SECTOR_BYTES * (buddy - demand)
-        return (wanted, arrived) if raw else (15, self._compressor(entry, arrived))
+        return (requested, arrived) if raw else (15, self._compressor(entry, arrived))
 
-    def _guesses(self, found: RefMetadataLookup) -> bool:
+    def _speculates(self, lookup: RefMetadataLookup) -> bool:
         keys = self.machine.metadata_cache
         return keys.speculative_fetch and (
-            found.word == "misses" or (found.word == "mshr_merges" and keys.on_pending_line == "speculate")
+            lookup.word == "misses" or (lookup.word == "mshr_merges" and keys.on_pending_line == "speculate")
         )
 
-    def _guess(self, entry: int, region: RefRegion, wanted: int, found: RefMetadataLookup) -> tuple[int, int]:
+    def _speculate(self, entry: int, region: RefRegion, requested: int, lookup: RefMetadataLookup) -> tuple[int, int]:
         """Fetches the device part before its size is known: sectors read, and when those needed are there (ps)."""
-        size_class, kept, location = self.sizes.now[entry], region.kept, self.places.location(entry)
-        device, _ = self._parts(size_class, kept)
-        guessed = wanted.bit_count() if kept == 4 else max(kept, 1)
-        if self._stored_raw(size_class, kept):
-            useful = needed = guessed
+        size_class, device_sectors, location = (
+            self.sizes.now[entry],
+            region.device_sectors,
+            self.address_map.location(entry),
+        )
+        device, _ = self._parts(size_class, device_sectors)
+        speculated = requested.bit_count() if device_sectors == 4 else max(device_sectors, 1)
+        if self._stored_raw(size_class, device_sectors):
+            useful = needed = speculated
         else:
-            useful = (wanted & (1 << device) - 1).bit_count() if kept == 4 else min(device, guessed)
+            useful = (requested & (1 << device) - 1).bit_count() if device_sectors == 4 else min(device, speculated)
             needed = device
-        arrived = self.dram.read(location, useful, found.looked_up)
-        not_needed = self._read_what_is_not_needed(location, guessed - useful, found)
+        arrived = self.dram.read(location, useful, lookup.looked_up)
+        not_needed = self._read_what_is_not_needed(location, speculated - useful, lookup)
         self.counts["metadata.speculative_fills"] += 1
-        self.counts["metadata.misspeculated_fills"] += guessed > useful
+        self.counts["metadata.misspeculated_fills"] += speculated > useful
         if needed > useful:
-            arrived = max(arrived, self.dram.read(location, needed - useful, found.known))
-        return needed + not_needed, max(arrived, found.known)
+            arrived = max(arrived, self.dram.read(location, needed - useful, lookup.known))
+        return needed + not_needed, max(arrived, lookup.known)
 
-    def _read_what_is_not_needed(self, location: RefLocation, count: int, found: RefMetadataLookup) -> int:
+    def _read_what_is_not_needed(self, location: RefLocation, count: int, lookup: RefMetadataLookup) -> int:
         """Sectors of a wrong guess that are read: those that begin before the metadata have come."""
         read = count
         if self.machine.metadata_cache.cancel_misspeculated:
             read = 0
-            while read < count and not self.dram.begins_after(location, found.looked_up, found.known):
-                self.dram.read(location, 1, found.looked_up)
+            while read < count and not self.dram.begins_after(location, lookup.looked_up, lookup.known):
+                self.dram.read(location, 1, lookup.looked_up)
                 read += 1
         else:
-            self.dram.read(location, count, found.looked_up)
+            self.dram.read(location, count, lookup.looked_up)
         self.counts["metadata.misspeculated_bytes"] += SECTOR_BYTES * read
         self.counts["metadata.cancelled_bytes"] += SECTOR_BYTES * (count - read)
         return read
 
     def _write_back_compressed(self, region: RefRegion, entry: int, line: RefCacheLine, t: int) -> int:
-        began, kept, location = t, region.kept, self.places.location(entry)
+        began, device_sectors, location = t, region.device_sectors, self.address_map.location(entry)
         old = self.sizes.now[entry]
         new = old if line.size_class is None else line.size_class
         if self.metadata:
             changed = self._size_state(old) != self._size_state(new)
             t = self.metadata.look_up(entry, t, write=changed).known
-        old_raw = self._stored_raw(old, kept)
-        old_device, old_buddy = self._parts(old, kept)
-        device, buddy = self._parts(new, kept)
+        old_raw = self._stored_raw(old, device_sectors)
+        old_device, old_buddy = self._parts(old, device_sectors)
+        device, buddy = self._parts(new, device_sectors)
         invalid = (~line.valid & 15).bit_count()
         if invalid:
             count = invalid if old_raw else old_device

@@ -35,42 +35,42 @@ class RefSizes:
     def _point(self, snapshot: int) -> int:
         return self.source.trace.snapshots[snapshot].launch_index
 
-    def _own(self, placed: RefAllocationRange) -> list[int]:
-        return self.source.values.snapshots_of(placed.allocation.index)
+    def _own(self, allocation_range: RefAllocationRange) -> list[int]:
+        return self.source.values.snapshots_of(allocation_range.allocation.index)
 
-    def _classes(self, snapshot: int | None, placed: RefAllocationRange) -> tuple[list[int], int]:
-        key = snapshot, placed.allocation.index
+    def _classes(self, snapshot: int | None, allocation_range: RefAllocationRange) -> tuple[list[int], int]:
+        key = snapshot, allocation_range.allocation.index
         if key not in self._read:
-            classes = np.zeros(placed.allocation.entries, np.uint8)
-            taken = self.source.write_classes(snapshot, placed.allocation.index, classes)
+            classes = np.zeros(allocation_range.allocation.entries, np.uint8)
+            taken = self.source.write_classes(snapshot, allocation_range.allocation.index, classes)
             self._read[key] = classes.tolist(), taken
         return self._read[key]
 
-    def is_born(self, placed: RefAllocationRange) -> None:
+    def begin(self, allocation_range: RefAllocationRange) -> None:
         """The allocation's entries get their first classes."""
-        own = self._own(placed)
+        own = self._own(allocation_range)
         snapshot = self.start
         if own and self.start is not None:
             order = self.snapshots.index(self.start)
             snapshot = next((s for s in own if self.snapshots.index(s) >= order), own[-1])
-        classes, taken = self._classes(snapshot, placed)
-        self.now.update(enumerate(classes, placed.first))
+        classes, taken = self._classes(snapshot, allocation_range)
+        self.now.update(enumerate(classes, allocation_range.first))
         self.extrapolated += taken
         self.entries += len(classes)
 
-    def written(self, placed: RefAllocationRange, entry: int, launch_index: int) -> int | None:
+    def written(self, allocation_range: RefAllocationRange, entry: int, launch_index: int) -> int | None:
         """The class that a kernel's store gives an entry; None where that never changes."""
-        own = self._own(placed)
+        own = self._own(allocation_range)
         if not own:
             return None
         snapshot = next((s for s in own if self._point(s) >= launch_index + 1), own[-1])
-        return self._classes(snapshot, placed)[0][entry - placed.first]
+        return self._classes(snapshot, allocation_range)[0][entry - allocation_range.first]
 
-    def copied(self, placed: RefAllocationRange, entry: int, launches: int) -> int | None:
+    def copied(self, allocation_range: RefAllocationRange, entry: int, launches: int) -> int | None:
         """The class that a copy gives an entry, after so many launches; None where that never changes."""
-        own = self._own(placed)
+        own = self._own(allocation_range)
         if not own:
             return None
         later = [s for s in own if self._point(s) >= launches]
         snapshot = [s for s in later if self._point(s) == self._point(later[0])][-1] if later else own[-1]
-        return self._classes(snapshot, placed)[0][entry - placed.first]
+        return self._classes(snapshot, allocation_range)[0][entry - allocation_range.first]

@@ -23,7 +23,7 @@ class RefAllocationRange:
 
 
 class RefAddressSpace:
-    """The places of a trace's allocations.
+    """The address_map of a trace's allocations.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class RefAddressSpace:
 
     Attributes
     ----------
-    placed : by the allocation's index
+    ranges : AllocationRange by the allocation's index
     freed_at : position at which each free takes effect, by the allocation's index
     n_entries : of the address space
     """
@@ -39,43 +39,43 @@ class RefAddressSpace:
     def __init__(self, trace: Trace) -> None:
         self.allocations = trace.allocations
         self.freed_at = effects_of_frees(trace)
-        self.placed: dict[int, RefAllocationRange] = {}
+        self.ranges: dict[int, RefAllocationRange] = {}
         self._frames: dict[int, int] = {}  # frame: how many allocations use it
         self._page_of: dict[int, int] = {}  # frame: the page that it was given last
         self._frame_of: dict[int, int] = {}  # page: the frame that it was given last
         for position in range(len(trace.events) + 1):
             self._at(position)
-        self.n_entries = max([64, *(-(-placed.end // 64) * 64 for placed in self.placed.values())])
+        self.n_entries = max([64, *(-(-allocation_range.end // 64) * 64 for allocation_range in self.ranges.values())])
 
     def freed(self, position: int) -> list[RefAllocationRange]:
         """Allocations whose free takes effect at a position, in the order of the frees."""
         gone = [a for a in self.allocations if self.freed_at.get(a.index) == position and a.alloc_event != a.free_event]
-        return [self.placed[a.index] for a in sorted(gone, key=lambda a: (a.free_event or 0, a.index))]
+        return [self.ranges[a.index] for a in sorted(gone, key=lambda a: (a.free_event or 0, a.index))]
 
-    def born(self, position: int) -> list[RefAllocationRange]:
+    def begins_at(self, position: int) -> list[RefAllocationRange]:
         """Allocations that are born at a position and not freed at once."""
         return [
-            self.placed[a.index] for a in self.allocations if a.alloc_event == position and a.free_event != position
+            self.ranges[a.index] for a in self.allocations if a.alloc_event == position and a.free_event != position
         ]
 
     def entry(self, line: int, position: int) -> int:
         """The entry of a line (address / 128) that an event at a position touches."""
         for allocation in self.allocations:
             if allocation.live_at(position) and allocation.base <= 128 * line < allocation.end:
-                return self.placed[allocation.index].first + line - allocation.base // 128
+                return self.ranges[allocation.index].first + line - allocation.base // 128
         raise ValueError(f"line {line:#x} lies in no live allocation")
 
     def _at(self, position: int) -> None:
-        for placed in self.freed(position):
-            self._give_back(placed)
-        births = sorted((a for a in self.allocations if a.alloc_event == position), key=lambda a: a.base)
-        for allocation in births:
-            self._place(allocation)
-        for allocation in births:
+        for allocation_range in self.freed(position):
+            self._give_back(allocation_range)
+        begins = sorted((a for a in self.allocations if a.alloc_event == position), key=lambda a: a.base)
+        for allocation in begins:
+            self._allocate(allocation)
+        for allocation in begins:
             if allocation.free_event == position:
-                self._give_back(self.placed[allocation.index])
+                self._give_back(self.ranges[allocation.index])
 
-    def _place(self, allocation: Allocation) -> None:
+    def _allocate(self, allocation: Allocation) -> None:
         line = allocation.base // 128
         pages = range(line // FRAME, (line + allocation.entries - 1) // FRAME + 1)
         frame = next(f for f in self._candidates(pages) if self._fits(f, pages))
@@ -83,7 +83,7 @@ class RefAddressSpace:
             at = frame + page - pages[0]
             self._frames[at] = self._frames.get(at, 0) + 1
             self._page_of[at], self._frame_of[page] = page, at
-        self.placed[allocation.index] = RefAllocationRange(allocation, frame * FRAME + line % FRAME)
+        self.ranges[allocation.index] = RefAllocationRange(allocation, frame * FRAME + line % FRAME)
 
     def _candidates(self, pages: range) -> list[int]:
         candidates = []
@@ -100,8 +100,8 @@ class RefAddressSpace:
             not self._frames.get(frame + i) or self._page_of[frame + i] == page for i, page in enumerate(pages)
         )
 
-    def _give_back(self, placed: RefAllocationRange) -> None:
-        for frame in range(placed.first // FRAME, (placed.end - 1) // FRAME + 1):
+    def _give_back(self, allocation_range: RefAllocationRange) -> None:
+        for frame in range(allocation_range.first // FRAME, (allocation_range.end - 1) // FRAME + 1):
             self._frames[frame] -= 1
 
 
@@ -118,8 +118,8 @@ def effects_of_frees(trace: Trace) -> dict[int, int]:
         else:
             may_run = [run for run in may_run if run[0] not in (stream, 0)]
         for allocation in waiting:
-            died = allocation.free_event
-            if died is not None and died <= position and not any(at < died for _, at in may_run):
+            free_event = allocation.free_event
+            if free_event is not None and free_event <= position and not any(at < free_event for _, at in may_run):
                 effects.setdefault(allocation.index, position)
         if stream is not None:
             may_run.append((stream, position))
@@ -134,9 +134,9 @@ def waits_for_all(trace: Trace, space: RefAddressSpace, position: int) -> bool:
 
 def _comes_back(allocations: list[Allocation], position: int, effects: dict[int, int]) -> bool:
     """Whether an allocation born here has an address that one has whose free has not taken effect."""
-    born = [a for a in allocations if a.alloc_event == position]
+    begins = [a for a in allocations if a.alloc_event == position]
     held = [a for a in allocations if a.alloc_event < position and a.index not in effects]
-    return any(a.base < _end(b) and b.base < _end(a) for a in born for b in held)
+    return any(a.base < _end(b) and b.base < _end(a) for a in begins for b in held)
 
 
 def _end(allocation: Allocation) -> int:

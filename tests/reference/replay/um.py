@@ -14,12 +14,12 @@ from tests.reference.replay.space import RefAllocationRange
 if TYPE_CHECKING:
     from tests.reference.replay.warps import RefWarp
 
-MOST_AWAITED = 64
+MAX_AWAITED = 64
 FAULT_ENTRIES = 32  # of 4 KiB
 
 
-def page_room(numbers: RefNumbers, allocated: int) -> int:
-    """Frames of pages that device memory holds, where `allocated` entries are the most at any moment."""
+def page_capacity(numbers: RefNumbers, allocated: int) -> int:
+    """Frames of pages that device memory holds, where `allocated` entries are the most at any instant."""
     machine: Any = numbers.machine
     entries = int(allocated * (1 - Fraction(str(machine.um.oversubscription))))
     if machine.um.capacity:
@@ -36,7 +36,7 @@ class RefUmState:
     link : what pages cross
     counts : what is counted
     allocations : those not in host memory
-    room : frames that device memory holds
+    capacity : frames that device memory holds
     leave_caches : called with the entries of a page that is evicted
 
     Attributes
@@ -51,20 +51,28 @@ class RefUmState:
         link: RefLink,
         counts: Counter[str],
         allocations: list[RefAllocationRange],
-        room: int,
+        capacity: int,
         leave_caches: Callable[[range], None],
     ) -> None:
         machine: Any = numbers.machine  # with the scheme's section
-        self.keys, self.link, self.counts, self.room, self.leave_caches = machine.um, link, counts, room, leave_caches
+        self.keys, self.link, self.counts, self.capacity, self.leave_caches = (
+            machine.um,
+            link,
+            counts,
+            capacity,
+            leave_caches,
+        )
         self.fault_latency: int = machine.ps(machine.um.fault_batch_latency)
         self.page_entries = machine.um.page_size // LINE_BYTES
         self.managed = {
             page
-            for placed in allocations
-            for page in range(placed.first // self.page_entries, (placed.end - 1) // self.page_entries + 1)
+            for allocation_range in allocations
+            for page in range(
+                allocation_range.first // self.page_entries, (allocation_range.end - 1) // self.page_entries + 1
+            )
         }
         self.frame_pages = max(1, machine.um.eviction_granularity // machine.um.page_size)
-        self.frames = OrderedDict.fromkeys(sorted({page // self.frame_pages for page in self.managed})[:room])
+        self.frames = OrderedDict.fromkeys(sorted({page // self.frame_pages for page in self.managed})[:capacity])
         if machine.um.initial_location == "host":
             self.frames.clear()
         self.resident = {page: 0 for page in self.managed if page // self.frame_pages in self.frames}
@@ -81,7 +89,7 @@ class RefUmState:
         self.buffers: dict[int, dict[int, RefWarp]] = {}
         self.stalled: dict[int, int] = {}
         self.emptied: dict[int, int] = {}
-        counts["um.resident_bytes"] = room * self.frame_pages * machine.um.page_size
+        counts["um.resident_bytes"] = capacity * self.frame_pages * machine.um.page_size
 
     def is_resident(self, entry: int) -> bool:
         """Whether an entry's page is in device memory, or on its way."""
@@ -96,13 +104,13 @@ class RefUmState:
                 return self._await_in_flight(page, entry // FAULT_ENTRIES, t)
             if page not in self.resident:
                 assert self.asking is not None
-                own, place = self.asking.awaited, entry // FAULT_ENTRIES
-                known = place in own
+                own, fault_block = self.asking.awaited, entry // FAULT_ENTRIES
+                known = fault_block in own
                 until = self.batch_start + self.fault_latency if known and page in self.batch else self._join(page, t)
-                if known or len(own) < MOST_AWAITED:
+                if known or len(own) < MAX_AWAITED:
                     if self.by_sm and not known:
                         self._stall(self.asking, t)
-                    own[place] = until
+                    own[fault_block] = until
                 return until
         if page not in self.resident:
             self._fault(page, t)
@@ -121,28 +129,28 @@ class RefUmState:
         self._serve_what_is_due(t)
         if at_end:
             go_on = max(t, *own.values())
-        for place in [place for place, until in own.items() if until <= t]:
-            page = place * FAULT_ENTRIES // self.page_entries
-            if self.replayed.get(page, -1) >= own[place]:
-                del own[place]
+        for fault_block in [fault_block for fault_block, until in own.items() if until <= t]:
+            page = fault_block * FAULT_ENTRIES // self.page_entries
+            if self.replayed.get(page, -1) >= own[fault_block]:
+                del own[fault_block]
                 go_on = max(go_on, self.replayed[page])
             else:
-                own[place] = self._join(page, t)
-                go_on = max(go_on, own[place])
+                own[fault_block] = self._join(page, t)
+                go_on = max(go_on, own[fault_block])
         return go_on
 
-    def _await_in_flight(self, page: int, place: int, t: int) -> int:
-        """The warp that asks awaits a place once more, in flight if its SM has room for that."""
+    def _await_in_flight(self, page: int, fault_block: int, t: int) -> int:
+        """The warp that asks awaits a fault_block once more, in flight if its SM has capacity for that."""
         assert self.asking is not None
         warp, sm = self.asking, self.asking_sm
         sent = min(1, self.most - self.in_flight[sm])
         until = self.resident[page] if page in self.resident else self._join_with(page, sent, t)
-        if place in warp.awaited or len(warp.awaited) < MOST_AWAITED:
-            if place not in warp.awaited:
+        if fault_block in warp.awaited or len(warp.awaited) < MAX_AWAITED:
+            if fault_block not in warp.awaited:
                 self._stall(warp, t)
-            warp.awaited[place] = until
-            warp.asked[place] += 1
-            warp.in_flight[place] += sent
+            warp.awaited[fault_block] = until
+            warp.accesses[fault_block] += 1
+            warp.in_flight[fault_block] += sent
             self.in_flight[sm] += sent
         return until
 
@@ -173,25 +181,25 @@ class RefUmState:
         return warp.goes_on if at_end else self.emptied.get(sm, 0)
 
     def _try_again(self, sm: int, warp: RefWarp, t: int) -> None:
-        for place in [place for place, until in warp.awaited.items() if until <= t]:
-            page = place * FAULT_ENTRIES // self.page_entries
-            there = bool(self.most) and self.resident.get(page, t + 1) <= t
-            if there or self.replayed.get(page, -1) >= warp.awaited[place]:
-                came = self.replayed[page] if self.replayed.get(page, -1) >= warp.awaited[place] else t
-                del warp.awaited[place]
-                self.in_flight[sm] -= warp.in_flight.pop(place, 0)
-                warp.asked.pop(place, 0)
+        for fault_block in [fault_block for fault_block, until in warp.awaited.items() if until <= t]:
+            page = fault_block * FAULT_ENTRIES // self.page_entries
+            present = bool(self.most) and self.resident.get(page, t + 1) <= t
+            if present or self.replayed.get(page, -1) >= warp.awaited[fault_block]:
+                came = self.replayed[page] if self.replayed.get(page, -1) >= warp.awaited[fault_block] else t
+                del warp.awaited[fault_block]
+                self.in_flight[sm] -= warp.in_flight.pop(fault_block, 0)
+                warp.accesses.pop(fault_block, 0)
                 warp.goes_on = max(warp.goes_on, came)
                 self.emptied[sm] = max(self.emptied.get(sm, 0), came)
             elif t < self.tried_again:
-                warp.awaited[place] = self.tried_again
+                warp.awaited[fault_block] = self.tried_again
             elif self.most:
-                sent = min(warp.asked[place] - warp.in_flight[place], self.most - self.in_flight[sm])
-                warp.in_flight[place] += sent
+                sent = min(warp.accesses[fault_block] - warp.in_flight[fault_block], self.most - self.in_flight[sm])
+                warp.in_flight[fault_block] += sent
                 self.in_flight[sm] += sent
-                warp.awaited[place] = self._join_with(page, warp.in_flight[place], t)
+                warp.awaited[fault_block] = self._join_with(page, warp.in_flight[fault_block], t)
             else:
-                warp.awaited[place] = self._join(page, t)
+                warp.awaited[fault_block] = self._join(page, t)
 
     def written(self, entries: range) -> None:
         """A copy or fill writes entries."""
@@ -222,9 +230,9 @@ class RefUmState:
         faulted, self.batch, came = sorted(self.batch), [], set()
         for block in sorted({page // size for page in faulted}):
             own = [page for page in faulted if page // size == block]
-            there = {*own, *self.resident}
-            tree = {other for page in own for other in self._subtree(page, there)}
-            added = sorted(page for page in tree - there if page in self.managed)
+            present = {*own, *self.resident}
+            tree = {other for page in own for other in self._subtree(page, present)}
+            added = sorted(page for page in tree - present if page in self.managed)
             self.counts["um.pages_prefetched"] += len(added)
             for page in [*own, *added]:
                 self._bring(page)
@@ -234,11 +242,11 @@ class RefUmState:
         for page in came & self.resident.keys():
             self.resident[page] = self.replayed[page] = end
 
-    def _subtree(self, page: int, there: set[int]) -> range:
+    def _subtree(self, page: int, present: set[int]) -> range:
         best, size = range(page, page + 1), 2
         while size <= self.keys.va_block_size // self.keys.page_size:
             group = range(page // size * size, page // size * size + size)
-            if 2 * sum(other in there for other in group) > size:
+            if 2 * sum(other in present for other in group) > size:
                 best = group
             size *= 2
         return best
@@ -270,7 +278,7 @@ class RefUmState:
     def _bring(self, page: int) -> None:
         came, frame = self.batch_end, page // self.frame_pages
         if frame not in self.frames:
-            if len(self.frames) == self.room:
+            if len(self.frames) == self.capacity:
                 gone = self._evict()
                 came = gone if self.keys.serialize_transfers else came
             self.frames[frame] = None

@@ -14,7 +14,7 @@ from tests.reference.replay.operations import RefOperation, RefWarpProgram
 if TYPE_CHECKING:
     from tests.reference.replay.blocks import RefThreadBlock
 
-MOST_PENDING = 34
+MAX_PENDING = 34
 MAX_UNIT_BUSY_SLOTS = 65535
 
 
@@ -39,7 +39,7 @@ class RefWarp:
     begin : when its first instruction may issue, but for its chain
     code : what its SM has of its kernel's code
     awaited : 4 KiB of pages that it waits for, each with the time to look again
-    asked : its accesses in each of these
+    accesses : its accesses in each of these
     in_flight : how many of these are not held back
     goes_on : when the last of those that it waited for, as its whole SM did, was there
     """
@@ -63,7 +63,7 @@ class RefWarp:
     has_code: bool = field(init=False)
     pending: list[RefPendingLoad] = field(default_factory=list)
     awaited: dict[int, int] = field(default_factory=dict)
-    asked: Counter[int] = field(default_factory=Counter)
+    accesses: Counter[int] = field(default_factory=Counter)
     in_flight: Counter[int] = field(default_factory=Counter)
     goes_on: int = 0
 
@@ -130,8 +130,8 @@ class RefWarp:
         use = self._use(op)
         if use is None:
             return
-        if len(self.pending) == MOST_PENDING:
-            self._wait_for(min(range(MOST_PENDING), key=lambda i: self.pending[i].use))
+        if len(self.pending) == MAX_PENDING:
+            self._wait_for(min(range(MAX_PENDING), key=lambda i: self.pending[i].use))
         self.pending.append(RefPendingLoad(self.clock + use, arrival))
 
     def _use(self, op: RefOperation) -> int | None:

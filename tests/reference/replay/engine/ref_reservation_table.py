@@ -1,4 +1,4 @@
-"""The readable twin of the bus calendar in `dram`: the slots taken as a set."""
+"""The readable twin of the bus reservations in `dram`: the slots taken as a set."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class RefBusReservations:
         self.taken: set[int] = set()
         self.oldest_word = 0
 
-    def place(self, now_ps: int, slot: int, bursts: int) -> tuple[int, int]:
+    def reserve(self, now_ps: int, slot: int, bursts: int) -> tuple[int, int]:
         """Takes slots for a request's bursts, at or after `slot`, itself no earlier than `now_ps`; first and last."""
         self.oldest_word = max(self.oldest_word, now_ps // self.burst_ps // WORD_SLOTS)
         first = last = self._take(slot)
