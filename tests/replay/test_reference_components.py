@@ -142,8 +142,8 @@ def test_memory_system_equals_its_twin(scheme, warp, state, kept, overlap, eight
             else:
                 naive.atomic(entry, sectors)
     same = (
-        "load_sectors store_sectors demanded fills fill_sectors writebacks writeback_sectors metadata_accesses "
-        "buddy_fills buddy_writebacks grown shrunk"
+        "load_sectors store_sectors l2_read_misses fills fill_sectors writebacks writeback_sectors metadata_accesses "
+        "buddy_fills buddy_writebacks class_increases class_decreases"
     )
     assert {key: fast[key] for key in same.split()} == {key: naive.count[key] for key in same.split()}
     assert fast["l1_hits"] + fast["l1_mshr_merges"] == naive.count["l1_found"]
