@@ -32,7 +32,7 @@ def _compressor(name: str) -> str:
 
 
 def add_provenance(parser: argparse.ArgumentParser, what: str, level: int) -> None:
-    """How the file is compressed, and what its provenance says of the program.
+    """Adds options for the file's compression and for its provenance.
 
     Parameters
     ----------

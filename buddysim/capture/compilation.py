@@ -29,7 +29,7 @@ def compiled_sources(
     generated: Mapping[str, str] | None = None,
     slow: bool = False,
 ) -> Path:
-    """What a compiler makes of sources, from the cache if the same was compiled before.
+    """Compile sources; return the result from the cache if the same sources were compiled before.
 
     Parameters
     ----------

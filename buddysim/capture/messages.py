@@ -1,4 +1,4 @@
-"""How a captured program ended, in words and as an exit code."""
+"""The end of a captured program: as text, and as an exit code."""
 
 from __future__ import annotations
 

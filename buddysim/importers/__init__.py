@@ -34,7 +34,7 @@ class ImportResult:
 
 
 class Importer(Protocol):
-    """What the module of an importer has."""
+    """Interface of an importer's module."""
 
     #: One line: which traces it reads.
     SUMMARY: str

@@ -1,4 +1,4 @@
-"""What an importer wrote is verified before it gets its name: no import ends well with a file that `verify` refuses."""
+"""Verifies an importer's file before it gets its name: no import succeeds with a file that `verify` refuses."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from buddysim.base.errors import BuddysimError, TraceFileError
 from buddysim.trace import open_trace, verify_trace
 
 
-def check_converted(source: Path, part: Path) -> None:
+def verify_output(source: Path, part: Path) -> None:
     """Refuses what was made of `source` where it is no valid trace.
 
     Parameters

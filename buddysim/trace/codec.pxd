@@ -98,7 +98,7 @@ cdef inline void store_index(uint8_t* column, size_t width, size_t i, size_t val
 
 
 cdef inline void set_shape_bytes(ChunkCounts* counts, int version) noexcept nogil:
-    """What shapes take in files of a version."""
+    """Sizes of shapes in files of a version."""
     counts.op_shape_bytes = 28 if version >= UNIT_BUSY_SLOTS_SINCE else 26
     counts.warp_shape_bytes = 24 if version >= TAIL_UNIT_BUSY_SLOTS_SINCE else 20
 

@@ -1,4 +1,4 @@
-"""What an interrupted capture left, as a whole trace file: its complete sections, an unfinished kernel ended."""
+"""Recovers a trace file from the part of an interrupted capture: complete sections; an unfinished kernel is ended."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def live_at_events(trace: Trace) -> Iterator[tuple[int, Event, LiveAllocations]]
 
 
 class LiveLines:
-    """Which lines lie in live allocations."""
+    """Checks that lines lie in live allocations."""
 
     def __init__(self, live: LiveAllocations) -> None:
         self._bases = np.array([0, *(allocation.base for allocation in live)], np.uint64)

@@ -536,15 +536,15 @@ class TraceWriter:
             count = min(step, target.entries - first)
             part = classes.get(number) if isinstance(classes, Mapping) else classes[first : first + step]
             if part is not None:
-                frame = self._packed(part[:count], where)
+                frame = self._packed_classes(part[:count], where)
             else:
                 if not unknown or count < step:
-                    unknown = self._packed(np.full(count, UNKNOWN_CLASS, dtype=np.uint8), where)
+                    unknown = self._packed_classes(np.full(count, UNKNOWN_CLASS, dtype=np.uint8), where)
                 frame = unknown
             head = fmt.SIZE_MAP_HEAD.pack(snapshot, allocation, name, target.entries, first, count, 0)
             self._section(fmt.SIZE_MAP, head + frame)
 
-    def _packed(self, classes: npt.NDArray[np.uint8], where: str) -> bytes:
+    def _packed_classes(self, classes: npt.NDArray[np.uint8], where: str) -> bytes:
         """Two classes a byte, compressed."""
         if np.any((classes >= fmt.N_CLASSES) & (classes != UNKNOWN_CLASS)):
             self._fail(where, "a class that isn't 0 to 7 or 15")

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from buddysim.capture.torch.access.coalesce import coalesce
 from buddysim.capture.torch.access.convolution import Convolution
-from buddysim.capture.torch.access.elementwise import elementwise, joined
+from buddysim.capture.torch.access.elementwise import concatenate, elementwise
 from buddysim.capture.torch.access.launch import ModelledKernel, write_launch
 from buddysim.capture.torch.access.matmul import matmul
-from buddysim.capture.torch.access.normalisation import by_channel
+from buddysim.capture.torch.access.normalisation import channel_passes
 from buddysim.capture.torch.access.operators import OperatorCall, launches_of
-from buddysim.capture.torch.access.optimizer import updated
-from buddysim.capture.torch.access.pooling import PoolingWindow, pooled, unpooled
-from buddysim.capture.torch.access.row_kernels import added_rows, over_rows, taken_rows
+from buddysim.capture.torch.access.optimizer import update_parameters
+from buddysim.capture.torch.access.pooling import PoolingWindow, pool, pool_backward
+from buddysim.capture.torch.access.row_kernels import gather_rows, row_passes, scatter_add_rows
 from buddysim.capture.torch.access.tensors import TensorView
 from buddysim.trace import OP_ATOMIC, OP_LOAD, OP_STORE, Provenance, TraceWriter, open_trace, verify_trace
 from tests.reference.capture.torch.ref_coalesce import ref_coalesce
@@ -125,12 +125,12 @@ def test_a_convolution_touches_what_its_definition_does(
     forward = touched(convolution.forward(), tmp_path)
     assert_each(forward, OP_STORE, out)
     for (h, w), times in used.items():
-        assert forward[OP_LOAD, int(data.at(1, 2, h, w))] == times
+        assert forward[OP_LOAD, int(data.element_address(1, 2, h, w))] == times
     backward = touched(convolution.backward_data(), tmp_path)
     assert_each(backward, OP_STORE, data)
     filter_slope = touched(list(convolution.backward_filter()), tmp_path)
     for (h, w), times in used.items():
-        assert filter_slope[OP_LOAD, int(data.at(1, 2, h, w))] == times
+        assert filter_slope[OP_LOAD, int(data.element_address(1, 2, h, w))] == times
     written = sum(filter_slope[kind, address] for kind in (OP_STORE, OP_ATOMIC) for address in elements(filters))
     assert written >= filters.elements
 
@@ -157,7 +157,7 @@ def test_broadcast_operands_and_views(tmp_path: Path) -> None:
 
 def test_tensors_are_joined(tmp_path: Path) -> None:
     parts, out = [tensor(0, 3, 2, 5), tensor(1, 3, 4, 5)], tensor(2, 3, 6, 5)
-    accesses = touched(joined("cat", parts, out, 1), tmp_path)
+    accesses = touched(concatenate("cat", parts, out, 1), tmp_path)
     for view in parts:
         assert_each(accesses, OP_LOAD, view)
     assert_each(accesses, OP_STORE, out)
@@ -169,7 +169,7 @@ def test_normalisation_reads_a_channel_again_only_where_registers_are_full(edge:
     images = 16
     data, out = tensor(0, images, 3, edge, edge), tensor(1, images, 3, edge, edge)
     weight, mean = tensor(2, 3), tensor(3, 3)
-    accesses = touched(by_channel("bn", [data], [weight], [mean], [out]), tmp_path)
+    accesses = touched(channel_passes("bn", [data], [weight], [mean], [out]), tmp_path)
     cached_elements = 32 * 512
     per_channel = images * edge**2
     counts = [accesses.pop((OP_LOAD, address)) for address in elements(data)]
@@ -183,10 +183,10 @@ def test_normalisation_reads_a_channel_again_only_where_registers_are_full(edge:
 def test_pooling_and_its_gradient_touch_the_same_windows(tmp_path: Path) -> None:
     data, out = tensor(0, 2, 3, 9, 9), tensor(1, 2, 3, 4, 4)
     window = PoolingWindow((3, 3), (2, 2), (0, 0))
-    accesses = touched(pooled("pool", data, (out,), window), tmp_path)
+    accesses = touched(pool("pool", data, (out,), window), tmp_path)
     assert sum(accesses[OP_LOAD, address] for address in elements(data)) == 9 * out.elements
     assert_each(accesses, OP_STORE, out)
-    back = touched(unpooled("pool", (out,), data, window), tmp_path)
+    back = touched(pool_backward("pool", (out,), data, window), tmp_path)
     assert sum(back[OP_LOAD, address] for address in elements(out)) == 9 * out.elements
     assert_each(back, OP_STORE, data)
 
@@ -194,7 +194,7 @@ def test_pooling_and_its_gradient_touch_the_same_windows(tmp_path: Path) -> None
 @pytest.mark.parametrize("columns", [10, 3000])
 def test_rows(columns: int, tmp_path: Path) -> None:
     data, out = tensor(0, 9, columns), tensor(1, 9, columns)
-    accesses = touched(over_rows("softmax", [data], [out], 3), tmp_path)
+    accesses = touched(row_passes("softmax", [data], [out], 3), tmp_path)
     assert_each(accesses, OP_LOAD, data, 1 if columns <= 1024 else 3)
     assert_each(accesses, OP_STORE, out)
 
@@ -202,12 +202,12 @@ def test_rows(columns: int, tmp_path: Path) -> None:
 def test_look_ups(tmp_path: Path) -> None:
     table, rows, numbers = tensor(0, 50, 12), tensor(1, 4, 12), tensor(2, 4)
     which = np.array([7, 3, 7, 49], np.int64)
-    accesses = touched(taken_rows("embedding", table, numbers, which, rows), tmp_path)
-    assert accesses[OP_LOAD, int(table.at(7, 5))] == 2
-    assert accesses[OP_LOAD, int(table.at(8, 5))] == 0
+    accesses = touched(gather_rows("embedding", table, numbers, which, rows), tmp_path)
+    assert accesses[OP_LOAD, int(table.element_address(7, 5))] == 2
+    assert accesses[OP_LOAD, int(table.element_address(8, 5))] == 0
     assert_each(accesses, OP_STORE, rows)
-    added = touched(added_rows("embedding", rows, numbers, which, table), tmp_path)
-    assert added[OP_ATOMIC, int(table.at(7, 5))] == 2
+    added = touched(scatter_add_rows("embedding", rows, numbers, which, table), tmp_path)
+    assert added[OP_ATOMIC, int(table.element_address(7, 5))] == 2
 
 
 def test_an_update_of_many_parameters(tmp_path: Path) -> None:
@@ -216,7 +216,7 @@ def test_an_update_of_many_parameters(tmp_path: Path) -> None:
     for number, size in enumerate(sizes):
         parameter, slope, state = (tensor(3 * number + part, size) for part in range(3))
         groups.append(([parameter, slope, state], [parameter, state]))
-    accesses = touched(updated("sgd", groups), tmp_path)
+    accesses = touched(update_parameters("sgd", groups), tmp_path)
     for read, written in groups:
         for view in read:
             assert_each(accesses, OP_LOAD, view)

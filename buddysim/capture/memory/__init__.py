@@ -147,7 +147,7 @@ def run(args: argparse.Namespace) -> int:
     from buddysim.capture.memory.child_program import find_program
     from buddysim.capture.memory.derived_kernels import ASSUMED
     from buddysim.capture.memory.library import HOOKS, build
-    from buddysim.capture.memory.report import captured, children_of, end_of, problems_of, report
+    from buddysim.capture.memory.report import capture_assumptions, children_of, end_of, problems_of, report
     from buddysim.capture.memory.session import CaptureRequest, Session, Trigger
     from buddysim.capture.memory.snapshot_recorder import SnapshotRecorder
     from buddysim.trace import Provenance
@@ -167,7 +167,7 @@ def run(args: argparse.Namespace) -> int:
         source=args.source or Path(args.program).name,
         licence=args.licence,
         command=shlex.join(["buddysim", *sys.argv[1:]]),
-        assumptions=ASSUMED | captured(trigger, args),
+        assumptions=ASSUMED | capture_assumptions(trigger, args),
     )
     part = Output(output, [program, *args.arguments], keep_part=True)
 
@@ -176,14 +176,14 @@ def run(args: argparse.Namespace) -> int:
 
     records = [record_in(part)]
 
-    def more() -> SnapshotRecorder:
+    def add_recorder() -> SnapshotRecorder:
         records.append(record_in(Output(Path(f"{output}.process-{len(records) + 1}"), keep_part=True)))
         return records[-1]
 
     request = CaptureRequest(
         trigger, args.snapshots, args.min_bytes, args.sample_bytes, args.seed, args.match, args.follow
     )
-    session = Session(records[0], library, request, more)
+    session = Session(records[0], library, request, add_recorder)
     try:
         outcome = session.run(command, program)
     except BuddysimError:

@@ -1,4 +1,4 @@
-"""Which pages changed between two snapshots, by a checksum of each page that was seen."""
+"""Detects pages that changed between two snapshots by a checksum of each page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a capture went: for the trace's provenance, and on the terminal when the program has ended."""
+"""The report of a capture: for the trace's provenance, and for the terminal when the program has ended."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _LITTLE_BYTES: Final = 2_000_000
 _LITTLE_FRACTION: Final = 0.1
 
 
-def captured(trigger: Trigger, args: argparse.Namespace) -> dict[str, str]:
-    """What is in the file, for its provenance; `args` are those of the command."""
+def capture_assumptions(trigger: Trigger, args: argparse.Namespace) -> dict[str, str]:
+    """Assumptions on the file's contents, for its provenance; `args` are the command's arguments."""
     axis = f"calls of {trigger.function or 'allocating functions'}" if trigger.calls else "the process's processor time"
     stored_text = (
         "all bytes"
@@ -60,7 +60,7 @@ def _distances(snapshots: int) -> str:
 
 
 def end_of(outcome: MemoryCaptureOutcome) -> str:
-    """How the program ended."""
+    """The end of the program, for the provenance."""
     if outcome.returncode >= 0:
         return f"none: the program ended with exit code {outcome.returncode}"
     return f"the program was killed by {signal_text(outcome.returncode)} after the last snapshot"
@@ -70,7 +70,7 @@ def children_of(outcome: MemoryCaptureOutcome) -> dict[str, str]:
     """Other processes with memory of their own, for the provenance."""
     if not outcome.owners:
         return {}
-    others = _named(outcome.owners)
+    others = _names_text(outcome.owners)
     return {"children": f"Other processes of the program{others} are not captured: the footprint is optimistic."}
 
 
@@ -135,13 +135,10 @@ def report(
         hint = "in the program itself" if left_to_children else ": lower --min-bytes to capture smaller ones"
         warn(f"no allocation was large enough{' ' if left_to_children else ''}{hint}")
     if left_to_children:
-        warn(
-            f"child processes{_named(outcome.children)} did most of the work and are not captured: --follow captures "
-            "them"
-        )
+        warn(f"child processes{_names_text(outcome.children)} did most of the work and are not captured: --follow them")
     elif outcome.owners:
         warn(
-            f"child processes{_named(outcome.owners)} have memory of their own, which is not captured: --follow "
+            f"child processes{_names_text(outcome.owners)} have memory of their own, which is not captured: --follow "
             "captures them"
         )
     if any(_OFFSET.search(one.header.name) for snapshot in record.snapshots[-1:] for one in snapshot.allocations):
@@ -162,8 +159,8 @@ def _left_to_children(outcome: MemoryCaptureOutcome) -> bool:
     return outcome.answered and bool(outcome.children) and outcome.all_ns > 2 * own_ns + _LITTLE_NS
 
 
-def _named(children: list[str]) -> str:
-    """What the children ran, the most frequent first: at most three names."""
+def _names_text(children: list[str]) -> str:
+    """Names of the children's programs, the most frequent first: at most three."""
     names = Counter(Path(child.split()[0]).name for child in children if child.strip())
     if not names:
         return " (copies of itself)"

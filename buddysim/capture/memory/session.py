@@ -36,7 +36,7 @@ _NANOSECONDS: Final = 1_000_000_000
 
 @dataclass(frozen=True)
 class Trigger:
-    """When snapshots are taken.
+    """The trigger of snapshots.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class CapturedProcess:
 
 @dataclass
 class MemoryCaptureOutcome:
-    """How a run went.
+    """Outcome of a captured run.
 
     Parameters
     ----------

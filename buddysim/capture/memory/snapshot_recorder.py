@@ -204,7 +204,7 @@ class SnapshotRecorder:
             self._writer.add_contents(snapshot, allocation, data, pages, PAGE_BYTES)
 
     def _contents_budget(self, headers: Iterable[Header]) -> dict[int, int]:
-        """How many bytes of each allocation of a snapshot are kept, by its number."""
+        """Bytes to store of each allocation of a snapshot, by its number."""
         ordered = sorted(headers, key=lambda one: one.number)
         snapshot_bytes = self._contents_bytes // (self._n_snapshots or max(len(self.snapshots), _SNAPSHOTS_EXPECTED))
         budgets = contents_budgets([one.bytes for one in ordered], snapshot_bytes)
@@ -271,7 +271,7 @@ class SnapshotRecorder:
 
 
 def _footprints(snapshot: TakenSnapshot, before: dict[int, PageSums]) -> list[StreamedRange]:
-    """What the kernel of the interval before a snapshot streams over, by address."""
+    """Ranges over which the kernel of the interval before a snapshot streams, by address."""
     ranges = [
         StreamedRange(one.header.base, one.header.bytes, changed_pages(before.get(one.header.number), one.sums))
         for one in snapshot.allocations

@@ -153,13 +153,13 @@ class Symbols:
         for path, pairs in by_file.items():
             lines = self._lines_of(self._files[path], [linked for _, linked in pairs])
             for address, linked in pairs:
-                self._frames[address] = lines.get(linked) or (self._by_symbol(self._files[path], linked),)
+                self._frames[address] = lines.get(linked) or (self._frame_by_symbol(self._files[path], linked),)
 
     @staticmethod
     def _unnamed(mapping: _Mapping, offset: int) -> CallFrame:
         return CallFrame(Path(mapping.path).name, f"+{offset:#x}", mapping.path)
 
-    def _by_symbol(self, elf: Elf, linked: int) -> CallFrame:
+    def _frame_by_symbol(self, elf: Elf, linked: int) -> CallFrame:
         function = elf.function_at(linked)
         if function is None:
             return CallFrame(Path(elf.path).name, f"+{linked + 1:#x}", elf.path)

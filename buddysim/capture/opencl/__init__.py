@@ -149,12 +149,12 @@ def run(args: argparse.Namespace) -> int:
     try:
         if outcome.broken is not None:
             raise outcome.broken
-        record.finish(_traced(args.trace_launches, record) | {"end": _end_of(record, outcome)})
+        record.finish(_window_assumption(args.trace_launches, record) | {"end": _end_of(record, outcome)})
     except BuddysimError as error:
         record.abort()
         raise broken_off(part, error) from None
     _report(output, record, outcome)
-    missing = _compare_with_stated(args, record, outcome)
+    missing = _check_launches(args, record, outcome)
     if missing and not record.counts.kernels:
         part.discard()
         raise BuddysimError(f"{missing}; {output} was not written")
@@ -207,7 +207,7 @@ def _provenance(args: argparse.Namespace) -> Provenance:
     )
 
 
-def _traced(window: LaunchWindow | None, record: TraceRecorder) -> dict[str, str]:
+def _window_assumption(window: LaunchWindow | None, record: TraceRecorder) -> dict[str, str]:
     """Statement on launches outside the window, for the provenance."""
     if window is None:
         return {}
@@ -219,7 +219,7 @@ def _traced(window: LaunchWindow | None, record: TraceRecorder) -> dict[str, str
     }
 
 
-def _compare_with_stated(args: argparse.Namespace, record: TraceRecorder, outcome: OpenclCaptureOutcome) -> str:
+def _check_launches(args: argparse.Namespace, record: TraceRecorder, outcome: OpenclCaptureOutcome) -> str:
     """Says where the run was not as the command stated it; returns what is wrong where the program ended well."""
     launches = record.counts.launches
     if args.total_launches not in (None, launches):

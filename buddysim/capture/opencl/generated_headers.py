@@ -41,7 +41,7 @@ def _trace_records() -> str:
 
 def _units() -> str:
     """Execution units of sm_70: cycles until a result is ready, cycles of a scheduler that an instruction keeps one."""
-    timings = [_SM_70.of(unit) for unit in UNITS]
+    timings = [_SM_70.latency_and_interval(unit) for unit in UNITS]
     factors = [_SM_70.schedulers if unit == Unit.SHARED else 1 for unit in UNITS]
     latencies = ", ".join(str(latency) for latency, _ in timings)
     cycles = ", ".join(str(interval * factor) for (_, interval), factor in zip(timings, factors, strict=True))

@@ -40,7 +40,7 @@ def bitcode_of(binary: bytes) -> bytes:
     return code
 
 
-def compiled(binary: bytes, toolchain: Toolchain, emulate_gpu_compiler: bool = False) -> Path:
+def compile_program(binary: bytes, toolchain: Toolchain, emulate_gpu_compiler: bool = False) -> Path:
     """The library of a program, from the cache if the same was compiled before.
 
     Parameters

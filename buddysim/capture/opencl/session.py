@@ -14,7 +14,7 @@ from pathlib import Path
 
 from buddysim.base.errors import BuddysimError
 from buddysim.capture.child_process import reporting_socket, signals_to
-from buddysim.capture.opencl.programs import compiled
+from buddysim.capture.opencl.programs import compile_program
 from buddysim.capture.opencl.toolchain import Toolchain, runtime_library
 from buddysim.capture.opencl.window import CapturePlan
 from buddysim.capture.opencl.wire import VERSION, MessageType, ReceivedMessage, answer, messages
@@ -22,7 +22,7 @@ from buddysim.capture.opencl.wire import VERSION, MessageType, ReceivedMessage, 
 
 @dataclass
 class OpenclCaptureOutcome:
-    """How a run went.
+    """Outcome of a captured run.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def _serve(
     for message in messages(connection):
         if message.type == MessageType.COMPILE:
             try:
-                answer(connection, False, str(compiled(bytes(message.data), toolchain, emulate_gpu_compiler)))
+                answer(connection, False, str(compile_program(bytes(message.data), toolchain, emulate_gpu_compiler)))
             except (BuddysimError, OSError) as error:
                 answer(connection, True, str(error))
             _refuse_others(listener, outcome)

@@ -28,7 +28,7 @@ class Reason(IntFlag):
 
 @dataclass
 class Candidate:
-    """What buffers held after `launch_index` launches: per buffer the keys of its pieces."""
+    """Contents of buffers after `launch_index` launches: keys of each buffer's segments."""
 
     launch_index: int
     buffers: dict[int, list[bytes]] = field(default_factory=dict)
@@ -116,7 +116,7 @@ class Candidates:
                 candidate.buffers[buffer].append(key)
 
     def _stored_offsets(self, first_page: int, segment_bytes: int) -> range:
-        """Where in a piece the pages begin that are kept: those whose number is a multiple of `contents_every`."""
+        """Offsets in a segment of the stored pages: page numbers that are multiples of `contents_every`."""
         return range(-first_page % self._every * PAGE_BYTES, segment_bytes, self._every * PAGE_BYTES)
 
     def end(self) -> None:

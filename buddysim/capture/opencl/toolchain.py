@@ -95,22 +95,22 @@ def _find_pocl() -> str:
 def pass_plugin(toolchain: Toolchain) -> Path:
     """The compiler pass, as a plugin of clang."""
     options = ["-std=c++17", "-O1", "-fPIC", "-shared", "-fno-rtti", *toolchain.llvm_flags]
-    return _from_folder("llvm_pass", "pass", [toolchain.compiler, *options], [])
+    return _compile_folder("llvm_pass", "pass", [toolchain.compiler, *options], [])
 
 
 def runtime_library(toolchain: Toolchain) -> Path:
-    """What runs kernels in the program's process."""
+    """The library that runs kernels in the program's process."""
     options = ["-std=c++17", "-O2", "-fPIC", "-shared", "-fvisibility=hidden"]
-    return _from_folder("runtime", "runtime", [toolchain.compiler, *options], ["-ldl", "-pthread"])
+    return _compile_folder("runtime", "runtime", [toolchain.compiler, *options], ["-ldl", "-pthread"])
 
 
 def hooks_object(toolchain: Toolchain) -> Path:
-    """What is linked to every program's kernels."""
+    """The object that is linked to every program's kernels."""
     command = [toolchain.clang, "-O2", "-fPIC", "-c"]
     return compiled_sources(f"{CACHE}/hooks", ".o", command, [HERE / "hooks.c"], _failure("hooks"))
 
 
-def _from_folder(folder: str, name: str, command: Sequence[str], libraries: Sequence[str]) -> Path:
+def _compile_folder(folder: str, name: str, command: Sequence[str], libraries: Sequence[str]) -> Path:
     return compiled_sources(
         f"{CACHE}/{name}",
         ".so",

@@ -40,7 +40,7 @@ class ProgramBuffer:
 
 @dataclass
 class TraceCounts:
-    """What the file has."""
+    """Counts of the trace file."""
 
     launches: int = 0
     kernels: int = 0
@@ -59,7 +59,7 @@ class TraceCounts:
 
     @property
     def too_wide(self) -> str | None:
-        """What is wrong with work-groups that no GPU takes; None where there are none."""
+        """Problem of work-groups that are too large for a GPU; None if there are none."""
         if self.widest_group <= LARGEST_GROUP:
             return None
         return (
@@ -71,7 +71,7 @@ class TraceCounts:
 
 @dataclass
 class CaptureProblems:
-    """What the file lacks."""
+    """Missing parts of the trace file."""
 
     untraced: dict[str, int] = field(default_factory=dict)  # kernel and reason -> its first launch
     notes: dict[str, int] = field(default_factory=dict)  # text -> launches before
@@ -262,7 +262,7 @@ class TraceRecorder:
         self._writer.abort()
 
     def _missing(self) -> dict[str, str]:
-        """What the provenance says of what isn't in the trace."""
+        """Statements on missing parts, for the provenance."""
         texts = {}
         if self.problems.untraced:
             texts["untraced"] = _cut("; ".join(self.problems.untraced))

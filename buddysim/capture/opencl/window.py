@@ -1,4 +1,4 @@
-"""Which launches of a run are traced, and at which points of a run whose length is stated snapshots are taken."""
+"""The launches of a run that are traced, and the launches at which snapshots are taken if the run's length is known."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class LaunchWindow:
         return f"{self.first}:{'' if self.end is None else self.end}"
 
     def missing(self, launches: int) -> str | None:
-        """What a run of so many launches lacks of the window; None where it has all of it."""
+        """The launches of the window that a run of this length lacks, as text; None if it has all."""
         expected = self.first + 1 if self.end is None else self.end
         if launches >= expected:
             return None
@@ -50,7 +50,7 @@ NOTHING: Final = LaunchWindow(1, 0)
 
 @dataclass(frozen=True)
 class CapturePlan:
-    """What of a run is traced, and when snapshots are taken.
+    """Launches to trace and snapshots to take.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class CapturePlan:
 
 
 def plan_capture(snapshots: int, window: LaunchWindow | None, launches: int | None) -> CapturePlan:
-    """How to keep so many snapshots of a run.
+    """Plan a capture with so many snapshots.
 
     Parameters
     ----------

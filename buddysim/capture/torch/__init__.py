@@ -100,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
         raise BuddysimError(f"capture torch: {args.script}: expected a Python script")
     if importlib.util.find_spec("torch") is None:
         raise BuddysimError(f"capture torch: PyTorch isn't installed: {INSTALL_TORCH}")
-    output = Path(f"{script.stem}.bin") if args.output is None else _named(args.output)
+    output = Path(f"{script.stem}.bin") if args.output is None else _output_path(args.output)
     _check_outputs(output, [script, *args.arguments], maps=not args.no_activations)
     if args.samples < 0:
         raise BuddysimError(f"capture torch: --samples {args.samples}: expected 0 or more")
@@ -119,7 +119,7 @@ def run(args: argparse.Namespace) -> int:
     return exit_code(code)
 
 
-def _named(output: str) -> Path:
+def _output_path(output: str) -> Path:
     if not output:
         raise BuddysimError("an empty name: expected a file to write")
     return Path(output)
@@ -161,7 +161,7 @@ def _run_script(args: argparse.Namespace, spool: Spool, output: Path, source: st
 
 
 def end_of(code: int, spool: Spool) -> str:
-    """How the script ended, for the provenance: with "none:" where it ended well."""
+    """The end of the script, for the provenance; begins with "none:" if it ended normally."""
     progress = spool.progress()
     after = f"in iteration {progress.iterations}"
     if code == 0 and progress.finished:

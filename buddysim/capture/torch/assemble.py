@@ -26,7 +26,7 @@ _LASTING = ("weight", "buffer", "gradient", "optimizer", "input", "feature_map")
 
 @dataclass(frozen=True)
 class TorchCaptureSummary:
-    """What the trace file holds."""
+    """Counts of the trace file."""
 
     snapshots: int
     allocations: int
@@ -88,7 +88,7 @@ def _select_iterations(taken: list[int], done: int, count: int) -> list[int]:
 
 
 def _assumptions(graph: OperatorGraph | None, iterations: list[int], done: int, end: str) -> dict[str, str]:
-    """What the provenance says of the capture."""
+    """Assumptions of the capture, for the provenance."""
     texts = {
         "contents": (
             f"Snapshots are of iterations {', '.join(map(str, iterations)) or 'none'} of {done}. "
@@ -128,7 +128,7 @@ class _Assembly:
         #: By name and bytes of a storage: the number of its allocation, and its address.
         self.lasting: dict[tuple[str, int], tuple[int, int]] = {}
         self.transient: dict[tuple[str, int], tuple[int, int]] = {}
-        self.kernels_of = kernels
+        self.graph_kernels = kernels
         self.kernels = self.before_step = 0
         if graph is not None and kernels is not None:
             self.kernels = sum(kernels.counts)
@@ -200,14 +200,14 @@ class _Assembly:
         for number, storage in enumerate(graph.storages):
             if storage.role == "input" and number in allocations:
                 self.writer.memcpy("htod", allocations[number][1], storage.bytes)
-        assert self.kernels_of is not None
+        assert self.graph_kernels is not None
         done = graph.iteration * self.kernels
         for number in range(len(graph.operators)):
             for storage_number in allocated.get(number, ()):
                 storage = graph.storages[storage_number]
                 allocations[storage_number] = self._allocate(storage.name, storage.bytes)
                 self.transient[storage.name, storage.bytes] = allocations[storage_number]
-            for kernel in self.kernels_of.of(
+            for kernel in self.graph_kernels.kernels_of(
                 number, lambda storage: allocations[storage][1] if storage in allocations else 0
             ):
                 write_kernel(self.writer, kernel, done)

@@ -156,7 +156,7 @@ class Recorder(TorchDispatchMode):
             self.storages[number] |= {"role": role, "name": name}
 
     def graph(self, iteration: int, provenance: dict[str, str]) -> OperatorGraph:
-        """What was recorded."""
+        """The recorded operator graph."""
         self._note_freed()
         storages = tuple(Storage(**{k: v for k, v in s.items() if k != "phase"}) for s in self.storages)
         tensors = tuple(

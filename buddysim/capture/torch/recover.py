@@ -1,4 +1,4 @@
-"""What a killed capture of a training script left: the folder of its spool, as a trace file."""
+"""Recovers a trace file from the spool folder of a killed capture of a training script."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from buddysim.capture.torch.access.graph_accesses import GraphKernels
 from buddysim.capture.torch.assemble import assemble
 from buddysim.capture.torch.spool import Spool
 from buddysim.formats.operator_graph import OperatorGraph
-from buddysim.importers.verify_output import check_converted
+from buddysim.importers.verify_output import verify_output
 
 _MAX_SNAPSHOTS = 1000
 #: Memory instructions: of a graph's kernels, and of one thread block, whose addresses are in memory at once (256 MiB).
@@ -65,7 +65,7 @@ def recover_folder(folder: Path, output: Path) -> str:
             raise BuddysimError(
                 f"{folder / 'graph.json'}: an operator has tensors or arguments that it can't have: {error}"
             ) from None
-        check_converted(folder, part.part)
+        verify_output(folder, part.part)
     if graph is not None and graph_output is not None:
         write_bytes(graph_output, graph.to_json(), files)
     return f"{summary.kernels} kernels, {summary.allocations} allocations, {summary.snapshots} snapshots"

@@ -29,7 +29,7 @@ def _import_package(folder: Path) -> None:
     spec.loader.exec_module(package)
 
 
-def _started_observer(settings: dict[str, Any]) -> Observer:
+def start_observer(settings: dict[str, Any]) -> Observer:
     from buddysim.base.plugins import load_plugin
     from buddysim.capture.torch.observer import Observer, ObserverSettings
     from buddysim.capture.torch.spool import Spool
@@ -49,7 +49,7 @@ def main() -> None:
     from buddysim.base.errors import BuddysimError
 
     try:
-        observer = _started_observer(settings)
+        observer = start_observer(settings)
     except BuddysimError as error:
         print(f"buddysim: error: {error}", file=sys.stderr)
         sys.exit(2)

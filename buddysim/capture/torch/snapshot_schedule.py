@@ -1,4 +1,4 @@
-"""Which iterations of a training are observed."""
+"""The schedule of observed iterations of a training."""
 
 from __future__ import annotations
 

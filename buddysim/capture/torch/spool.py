@@ -1,4 +1,4 @@
-"""What a captured script writes while it runs: a folder that outlives it, whatever ends it.
+"""The spool: a folder that a captured script writes while it runs, and that outlives the script.
 
 Each file appears whole (written under another name, then renamed): `graph.json`, `snapshot-N.npz` for iteration N, and
 `progress.json`, the last iteration that was completed.
@@ -51,7 +51,7 @@ class StorageContents:
 
 @dataclass(frozen=True)
 class SpooledSnapshot:
-    """What the storages held in an iteration, its loss, and the compressor of the size classes."""
+    """Contents of storages in an iteration, its loss, and the compressor of the size classes."""
 
     iteration: int
     loss: float | None
@@ -61,7 +61,7 @@ class SpooledSnapshot:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far the training came: iterations completed; whether the script ended by itself; what went wrong."""
+    """Progress of the training: completed iterations, whether the script ended by itself, problems."""
 
     iterations: int = 0
     finished: bool = False

@@ -79,7 +79,7 @@ class AccessedLines:
                 else:
                     joined.append((first, last))
             spans += joined
-        parts = [part for span in merged(spans) for part in without(span, merged(known))]
+        parts = [part for span in merge_ranges(spans) for part in subtract_ranges(span, merge_ranges(known))]
         return [trimmed for part in parts if (trimmed := self._trim(part)) is not None]
 
     def _trim(self, part: Range) -> Range | None:
@@ -98,7 +98,7 @@ class AccessedLines:
         return None if first is None or last is None else (first, last)
 
 
-def merged(ranges: list[Range]) -> list[Range]:
+def merge_ranges(ranges: list[Range]) -> list[Range]:
     """The ranges in order, those that overlap as one."""
     result: list[Range] = []
     for first, last in sorted(ranges):
@@ -109,8 +109,8 @@ def merged(ranges: list[Range]) -> list[Range]:
     return result
 
 
-def without(span: Range, known: list[Range]) -> list[Range]:
-    """What is left of a range when the known ones are cut out."""
+def subtract_ranges(span: Range, known: list[Range]) -> list[Range]:
+    """The parts of a range outside the known ranges."""
     parts, at = [], span[0]
     for first, last in known:
         if last <= at or first >= span[1]:

@@ -24,7 +24,7 @@ class SnapshotFile:
 
 @dataclass
 class AccelsimImportOptions:
-    """What to import, and how.
+    """Options of an import.
 
     Parameters
     ----------

@@ -14,13 +14,13 @@ from buddysim.base.errors import BuddysimError
 from buddysim.base.inputs import open_input
 from buddysim.base.output import Output, check_output
 from buddysim.compress import UNKNOWN_CLASS, entry_classes
-from buddysim.importers.accelsim.accessed_lines import Range, merged, without
+from buddysim.importers.accelsim.accessed_lines import Range, merge_ranges, subtract_ranges
 from buddysim.importers.accelsim.image import MemoryImage
 from buddysim.importers.accelsim.import_options import AccelsimImportOptions
 from buddysim.importers.accelsim.kernel_file import KernelTrace
 from buddysim.importers.accelsim.kernelslist import Copy, Free, KernelFile, KernelsList, Malloc, read_kernelslist
 from buddysim.importers.accelsim.survey import Survey, provenance_of, survey_kernels
-from buddysim.importers.verify_output import check_converted
+from buddysim.importers.verify_output import verify_output
 from buddysim.trace.format import LINE_BYTES, PAGE_BYTES, SIZE_MAP_BLOCK_ENTRIES
 from buddysim.trace.writer import TraceWriter
 
@@ -31,7 +31,7 @@ _LARGEST_WITH_VALUES = 512 << 30
 
 @dataclass
 class AccelsimImportSummary:
-    """What an import did."""
+    """Counts and warnings of an import."""
 
     kernels: int = 0
     counts: dict[str, int] = field(default_factory=dict)
@@ -72,7 +72,7 @@ def import_accelsim(
         _Conversion(commands, survey, options, writer, summary, progress).run()
         writer.close()
         progress("checking the trace file")
-        check_converted(commands.path, whole.part)
+        verify_output(commands.path, whole.part)
     return summary
 
 
@@ -148,9 +148,9 @@ class _Conversion:
         """Allocations that no record names; they live from the start."""
         commands = self.commands.commands
         recorded = [_lines(command) for command in commands if isinstance(command, Malloc) and command.bytes]
-        copies = merged([_lines(command) for command in commands if isinstance(command, Copy) and command.bytes])
+        copies = merge_ranges([_lines(command) for command in commands if isinstance(command, Copy) and command.bytes])
         if recorded:
-            named = [part for copy in copies for part in without(copy, merged(recorded))]
+            named = [part for copy in copies for part in subtract_ranges(copy, merge_ranges(recorded))]
             known = recorded + named
         else:
             known = named = copies
@@ -258,7 +258,7 @@ class _Conversion:
             )
 
     def _known_parts(self, base: int, n: int) -> list[int]:
-        """Where the parts of `_READ_BYTES` of an allocation begin of which any bytes are known."""
+        """Offsets of the parts of an allocation that have any known bytes."""
         offsets = np.array(self.image.known_pages(base, n), dtype=np.int64) * PAGE_BYTES - base
         ends = np.minimum(offsets + PAGE_BYTES - 1, n - 1)
         parts = np.unique(np.concatenate((np.maximum(offsets, 0) // _READ_BYTES, ends // _READ_BYTES)))

@@ -133,10 +133,10 @@ class KernelTrace:
         text_part = self._first
         while text_part:
             parser.feed(text_part)
-            yield parser.take()
+            yield parser.pop_records()
             text_part = self._read(_READ_BYTES)
         parser.finish()
-        yield parser.take()
+        yield parser.pop_records()
         self._finish(parser)
 
     def _raw(self, look_up: Callable[[str], Opcode]) -> Iterator[Records]:
@@ -156,9 +156,9 @@ class KernelTrace:
                 for first in range(0, len(order), _RAW_LINES_AT_ONCE):
                     batch_lines = order[first : first + _RAW_LINES_AT_ONCE]
                     parser.feed_lines(text, prefix, offsets[batch_lines], keys[batch_lines], numbers[batch_lines])
-                    yield parser.take()
+                    yield parser.pop_records()
                 parser.end_lines()
-                yield parser.take()
+                yield parser.pop_records()
                 self._finish(parser)
 
     def _prefix_fields(self, text: mmap.mmap) -> int:

@@ -1,4 +1,4 @@
-"""What the importer must know about a SASS opcode: what it does to memory, and how long it takes.
+"""Properties of SASS opcodes: their memory accesses and latencies.
 
 Latencies are those of Accel-Sim's tested configurations, so that a replayed trace can be compared with it: files
 ``gpu-simulator/configs/tested-cfgs/*/trace.config`` of accel-sim/accel-sim-framework (``trace_opcode_latency_*`` and
@@ -13,7 +13,7 @@ from enum import IntEnum
 
 
 class InstructionRole(IntEnum):
-    """What an instruction means to the importer; `instruction.pxd` has the same numbers."""
+    """Role of an instruction in the import; `instruction.pxd` has the same numbers."""
 
     PLAIN = 0
     LOAD = 1  # from global memory
@@ -33,7 +33,7 @@ class InstructionRole(IntEnum):
 
 
 class Unit(IntEnum):
-    """Where an instruction executes."""
+    """Execution unit of an instruction."""
 
     INTEGER = 0
     SINGLE = 1
@@ -69,7 +69,7 @@ class UnitTiming:
     memory: tuple[int, int] = (0, 1)
     schedulers: int = 4
 
-    def of(self, unit: Unit) -> tuple[int, int]:
+    def latency_and_interval(self, unit: Unit) -> tuple[int, int]:
         """Latency and initiation interval of a unit."""
         pair: tuple[int, int] = getattr(self, unit.name.lower())
         return pair
@@ -219,7 +219,7 @@ def classify(text: str, timing: UnitTiming) -> Opcode:
     elif "WIDE" in modifiers or _UNITS.get(name) == Unit.DOUBLE:
         registers = 2
     unit = _UNITS.get(name, Unit.INTEGER)
-    latency, interval = (1, 1) if name in _BRIEF else timing.of(unit)
+    latency, interval = (1, 1) if name in _BRIEF else timing.latency_and_interval(unit)
     return Opcode(
         role=role,
         unit=unit,

@@ -242,7 +242,7 @@ cdef class KernelParser(WarpStream):
 
     # -- results ------------------------------------------------------------------------------------------------------
 
-    def take(self):
+    def pop_records(self):
         """Records of the blocks that are complete: blocks, warps, ops, lines, and the program counter of each op."""
         if self.in_block:
             return self.take_complete()

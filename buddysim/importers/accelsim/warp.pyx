@@ -246,7 +246,7 @@ cdef class WarpStream(InstructionReader):
                 self.use(index, clock)
 
     cdef uint64_t take_unit_busy_slots(self, uint64_t instructions) noexcept:
-        """How many more cycles than `instructions` of a scheduler's busiest unit go to those since the last operation."""
+        """Cycles of the busiest unit since the last operation, in excess of one per instruction."""
         cdef uint64_t busiest = instructions
         cdef int unit
         for unit in range(N_UNITS):

@@ -55,7 +55,7 @@ class BufferFile:
 
 @dataclass
 class Bundle:
-    """What a bundle's folder holds."""
+    """Contents of a bundle's folder."""
 
     path: Path
     buffers: list[BundleBuffer] = field(default_factory=list)

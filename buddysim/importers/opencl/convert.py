@@ -19,7 +19,7 @@ from buddysim.compress import ENTRY_BYTES, UNKNOWN_CLASS, entry_classes
 from buddysim.importers.opencl.assumptions import DEPENDENCIES_TEXT, GAPS_TEXT
 from buddysim.importers.opencl.bundle import BufferFile, Bundle, BundleBuffer, read_bundle
 from buddysim.importers.opencl.decoder import PackedDecoder
-from buddysim.importers.verify_output import check_converted
+from buddysim.importers.verify_output import verify_output
 from buddysim.trace.format import PAGE_BYTES
 from buddysim.trace.model import Provenance
 from buddysim.trace.writer import TraceWriter
@@ -29,7 +29,7 @@ _READ_BYTES = 1 << 22
 
 @dataclass
 class BundleImportOptions:
-    """What to convert.
+    """Options of a conversion.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class BundleImportOptions:
 
 @dataclass
 class BundleImportSummary:
-    """What a conversion wrote."""
+    """Counts of a conversion."""
 
     kernels: int = 0
     operations: int = 0
@@ -89,7 +89,7 @@ def convert_bundle(
         TraceWriter(whole, _provenance(bundle, options), compression_level=options.compression_level) as writer,
     ):
         indices = _Allocations(bundle, writer)
-        indices.at(launches_to_convert[0])
+        indices.advance_to(launches_to_convert[0])
         _write_kernels(
             bundle, (launches_to_convert[0], launches_to_convert[-1] + 1), writer, indices, summary, progress
         )
@@ -102,7 +102,7 @@ def convert_bundle(
                 _write_snapshot(bundle, launch, writer, indices, options)
                 summary.snapshots += 1
         writer.close()
-        check_converted(bundle.path, whole.part)
+        verify_output(bundle.path, whole.part)
     return summary
 
 
@@ -149,7 +149,7 @@ class _Allocations:
         self._indices: dict[int, int] = {}
         self._freed: set[int] = set()
 
-    def at(self, launch: int) -> None:
+    def advance_to(self, launch: int) -> None:
         """Bring the allocations to where they are before `launch`."""
         for number, buffer in enumerate(self._bundle.buffers):
             if (
@@ -166,7 +166,7 @@ class _Allocations:
                 name = f"buffer {buffer.address >> 48}"
                 self._indices[number] = self._writer.add_allocation(name, buffer.address, buffer.bytes)
 
-    def of(self, address: int, launch: int) -> tuple[int, BundleBuffer] | None:
+    def find(self, address: int, launch: int) -> tuple[int, BundleBuffer] | None:
         """The allocation at `address` after `launch`, if the file has it."""
         for number, buffer in enumerate(self._bundle.buffers):
             if (
@@ -189,7 +189,7 @@ def _write_kernels(
     decoder = PackedDecoder(str(bundle.trace), *launches)
 
     def write() -> None:
-        blocks, warps, ops, lines = decoder.take()
+        blocks, warps, ops, lines = decoder.pop_records()
         if len(blocks):
             writer.add_blocks(blocks, warps, ops, lines)
 
@@ -205,7 +205,7 @@ def _write_kernels(
                     raise BuddysimError(f"{bundle.trace}: launch {decoder.launch} isn't in meta.jsonl")
                 progress(f"launch {launch.number} ({launch.name})")
                 decoder.set_kernel(launch.grid_blocks, launch.block_warps)
-                allocations.at(launch.number)
+                allocations.advance_to(launch.number)
                 writer.begin_kernel(launch.name, launch.grid, launch.block, launch_index=launch.number)
                 summary.kernels += 1
         if decoder.launch >= 0:
@@ -235,7 +235,7 @@ def _write_snapshot(
 ) -> None:
     snapshot = writer.add_snapshot(launch + 1, f"after launch {launch}")
     for file in bundle.snapshots[launch]:
-        match = allocations.of(file.address, launch)
+        match = allocations.find(file.address, launch)
         if match is None:
             continue
         allocation, buffer = match

@@ -246,7 +246,7 @@ cdef class PackedDecoder:
             total += ops[i].gap_instructions + 1
         return total
 
-    def take(self):
+    def pop_records(self):
         """Records of the work-groups that are complete: blocks, warps, ops, lines."""
         cdef size_t blocks = self.blocks.n, warps = self.warps.n, ops = self.ops.n, lines = self.lines.n
         cdef size_t i

@@ -81,7 +81,7 @@ class Assembly:
         graph, layout = iteration.graph, self._layout
         assert graph is not None
         assert layout is not None
-        kernels_of = GraphKernels(graph)
+        graph_kernels = GraphKernels(graph)
         first = iteration.number * self.launches
         self._maps(first, f"{REPLAY_LABEL} before the iteration", memory, range(len(layout.pool)))
         for number, storage in enumerate(graph.storages):
@@ -90,7 +90,7 @@ class Assembly:
                 self.writer.memcpy("htod", address, storage.bytes)
         done = 0
         for operator, changed in memory.run(iteration):
-            kernels = kernels_of.of(operator, layout.address, iteration.values.get(operator, {}))
+            kernels = graph_kernels.kernels_of(operator, layout.address, iteration.values.get(operator, {}))
             for kernel in kernels:
                 write_kernel(self.writer, kernel, first + done)
                 self.counts["kernels"] += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from buddysim.importers.accelsim.accessed_lines import AccessedLines, merged, without
+from buddysim.importers.accelsim.accessed_lines import AccessedLines, merge_ranges, subtract_ranges
 
 PAGE = 2**21 // 128  # lines
 
@@ -44,5 +44,5 @@ def test_known_allocations_and_untouched_ends_are_excluded() -> None:
 
 
 def test_ranges() -> None:
-    assert merged([(5, 9), (0, 3), (3, 4), (8, 12)]) == [(0, 3), (3, 4), (5, 12)]
-    assert without((0, 10), [(2, 4), (4, 5), (9, 20)]) == [(0, 2), (5, 9)]
+    assert merge_ranges([(5, 9), (0, 3), (3, 4), (8, 12)]) == [(0, 3), (3, 4), (5, 12)]
+    assert subtract_ranges((0, 10), [(2, 4), (4, 5), (9, 20)]) == [(0, 2), (5, 9)]

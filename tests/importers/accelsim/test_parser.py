@@ -38,9 +38,9 @@ def run(
     parts = []
     for start, end in zip([0, *cuts], [*cuts, len(data)], strict=True):
         parser.feed(data[start:end])
-        parts.append(parser.take())
+        parts.append(parser.pop_records())
     parser.finish()
-    parts.append(parser.take())
+    parts.append(parser.pop_records())
     parsed = []
     for blocks, warps, ops, lines, pcs in parts:
         assert len(pcs) == len(ops)

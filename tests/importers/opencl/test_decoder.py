@@ -38,7 +38,7 @@ def run(data: bytes, cuts: list[int], first: int, end: int) -> list[RefDecodedLa
     launches: list[RefDecodedLaunch] = []
 
     def take() -> None:
-        blocks, warps, ops, lines = decoder.take()
+        blocks, warps, ops, lines = decoder.pop_records()
         for block in blocks:
             for warp in warps[block["first_warp"] : block["first_warp"] + block["n_warps"]]:
                 ops_of_warp = [

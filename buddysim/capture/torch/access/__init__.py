@@ -1,1 +1,1 @@
-"""What the kernels that PyTorch launches on a GPU access, as models: `operators` finds those of an operator."""
+"""Access models of the kernels that PyTorch launches on a GPU; `operators` selects those of an operator."""

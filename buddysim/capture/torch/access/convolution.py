@@ -46,7 +46,7 @@ class Convolution:
 
     def _vector(self, pixels: TensorView) -> int:
         """Pixels that a thread fetches at once."""
-        return _VECTOR if prod(pixels.shape[2:]) % _VECTOR == 0 and pixels.aligned(4 * _VECTOR) else 1
+        return _VECTOR if prod(pixels.shape[2:]) % _VECTOR == 0 and pixels.is_aligned(4 * _VECTOR) else 1
 
     def _pixel(self, view: TensorView, number: Addresses) -> tuple[Addresses, Addresses, Addresses]:
         """Image, row and column of a pixel, all images' numbered on."""
@@ -65,7 +65,7 @@ class Convolution:
         h = p * self.stride[0] - self.padding[0] + r * self.dilation[0]
         w = q * self.stride[1] - self.padding[1] + s * self.dilation[1]
         inside = (h >= 0) & (h < self.data.shape[2]) & (w >= 0) & (w < self.data.shape[3])
-        return np.where(inside, self.data.at(image, channel, h, w), OFF)
+        return np.where(inside, self.data.element_address(image, channel, h, w), OFF)
 
     def _scattered(self, pixel: Addresses, position: Addresses) -> Addresses:
         """The output to which a pixel of the input contributes, through a filter position of an output channel."""
@@ -74,46 +74,46 @@ class Convolution:
         p, off_p = np.divmod(h + self.padding[0] - r * self.dilation[0], self.stride[0])
         q, off_q = np.divmod(w + self.padding[1] - s * self.dilation[1], self.stride[1])
         inside = (off_p == 0) & (off_q == 0) & (p >= 0) & (p < self.out.shape[2]) & (q >= 0) & (q < self.out.shape[3])
-        return np.where(inside, self.out.at(image, channel, p, q), OFF)
+        return np.where(inside, self.out.element_address(image, channel, p, q), OFF)
 
     def _written(self, view: TensorView) -> MatmulResult:
         def address_of(channel: Addresses, pixel: Addresses) -> Addresses:
             image, row, column = self._pixel(view, pixel)
-            return view.at(image, channel, row, column)
+            return view.element_address(image, channel, row, column)
 
         return MatmulResult(address_of, self._vector(view))
 
     def forward(self, name: str = "implicit_gemm") -> ModelledKernel:
-        """What makes `out`; a bias is added by a kernel of its own."""
+        """The kernel that computes `out`; a separate kernel adds a bias."""
         k, c, r, s = self.filter.shape
         left = MatmulOperand(
             lambda m, position: self.filter.address + 4 * (m * (c * r * s) + position),
             "k",
-            _VECTOR if c * r * s % _VECTOR == 0 and self.filter.aligned(4 * _VECTOR) else 1,
+            _VECTOR if c * r * s % _VECTOR == 0 and self.filter.is_aligned(4 * _VECTOR) else 1,
         )
         right = MatmulOperand(self._gathered, "tile", self._vector(self.data) if self._plain else 1)
         return TiledMatmul(name, k, self._pixels(self.out), c * r * s, left, right, self._written(self.out)).launch()
 
     def backward_data(self, name: str = "implicit_gemm_dgrad") -> ModelledKernel:
-        """What makes `data` of `out`."""
+        """The kernel that computes `data` from `out`."""
         k, c, r, s = self.filter.shape
 
         def filtered(m: Addresses, position: Addresses) -> Addresses:
             channel, row, column = self._filter_position(position)
-            return self.filter.at(channel, m, row, column)
+            return self.filter.element_address(channel, m, row, column)
 
         left = MatmulOperand(filtered, "k")
         right = MatmulOperand(self._scattered, "tile", self._vector(self.out) if self._plain else 1)
         return TiledMatmul(name, c, self._pixels(self.data), k * r * s, left, right, self._written(self.data)).launch()
 
     def backward_filter(self, name: str = "implicit_gemm_wgrad") -> Iterator[ModelledKernel]:
-        """What makes `filter` of `data` and `out`: set to 0 first, where parts are added."""
+        """The kernels that compute `filter` from `data` and `out`; `filter` is cleared first if parts are added."""
         k, c, r, s = self.filter.shape
         pixels = self._pixels(self.out)
 
         def of_out(m: Addresses, pixel: Addresses) -> Addresses:
             image, row, column = self._pixel(self.out, pixel)
-            return self.out.at(image, m, row, column)
+            return self.out.element_address(image, m, row, column)
 
         left = MatmulOperand(of_out, "k", self._vector(self.out))
         right = MatmulOperand(

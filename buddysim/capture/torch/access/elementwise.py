@@ -52,8 +52,8 @@ def elementwise(
         inputs = [TensorView(view.address, (elements,), (1,), view.dtype) for view in inputs]
         outputs = [TensorView(view.address, (elements,), (1,), view.dtype) for view in outputs]
     else:
-        inputs = [view.expanded(shape) for view in inputs]
-    vector = same and all(view.aligned(_EACH * view.element_bytes) for view in (*inputs, *outputs))
+        inputs = [view.broadcast_to(shape) for view in inputs]
+    vector = same and all(view.is_aligned(_EACH * view.element_bytes) for view in (*inputs, *outputs))
 
     def program(blocks: Addresses) -> Iterator[Access]:
         for view in inputs:
@@ -79,13 +79,13 @@ def _moves(
         number = blocks * _BLOCK + iteration * LANES * _WARPS + thread
         is_inside = number < elements
         yield access(
-            np.where(is_inside, view.numbered(np.where(is_inside, number, 0)), OFF),
+            np.where(is_inside, view.flat_address(np.where(is_inside, number, 0)), OFF),
             view.element_bytes,
             gap_instructions,
         )
 
 
-def joined(name: str, inputs: Sequence[TensorView], out: TensorView, axis: int) -> ModelledKernel:
+def concatenate(name: str, inputs: Sequence[TensorView], out: TensorView, axis: int) -> ModelledKernel:
     """Tensors one behind the other along an axis (``CatArrayBatchedCopy``); all are contiguous."""
     inner = [math.prod(view.shape[axis:]) for view in inputs]
     ends = np.cumsum(inner)

@@ -76,12 +76,14 @@ class GraphKernels:
 
     def __init__(self, graph: OperatorGraph, access_model: str = "kernels") -> None:
         self.graph, self._modelled = graph, access_model == "kernels"
-        kernels_of = [self.of(number, lambda storage: storage + 1 << 40) for number in range(len(graph.operators))]
-        self.counts = tuple(map(len, kernels_of))
-        self.instructions = sum(kernel.instructions for kernels in kernels_of for kernel in kernels)
-        self.of_a_block = max((kernel.of_a_block for kernels in kernels_of for kernel in kernels), default=0)
+        per_operator = [
+            self.kernels_of(number, lambda storage: storage + 1 << 40) for number in range(len(graph.operators))
+        ]
+        self.counts = tuple(map(len, per_operator))
+        self.instructions = sum(kernel.instructions for kernels in per_operator for kernel in kernels)
+        self.of_a_block = max((kernel.of_a_block for kernels in per_operator for kernel in kernels), default=0)
 
-    def of(
+    def kernels_of(
         self, number: int, address: Callable[[int], int], values: Mapping[int, NDArray[np.int64]] = _NONE
     ) -> list[ModelledKernel | OnePassKernel]:
         """The kernels of an operator, in order; none if it computes nothing.

@@ -106,7 +106,7 @@ def runs(
     each: int,
     gap_instructions: int,
 ) -> Iterator[Access]:
-    """What lanes do that take contiguous elements, in pieces of up to 16 B; at the tensor's end one by one.
+    """Accesses of lanes to contiguous elements, in chunks of up to 16 B; at the tensor's end element by element.
 
     Parameters
     ----------

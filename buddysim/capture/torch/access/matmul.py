@@ -17,26 +17,26 @@ def matmul(
     along_k = _vector(left, 1)
     along_n = _vector(right, 1)
     first = (
-        MatmulOperand(left.at, "k", along_k)
+        MatmulOperand(left.element_address, "k", along_k)
         if left.strides[1] == 1
-        else MatmulOperand(left.at, "tile", _vector(left, 0))
+        else MatmulOperand(left.element_address, "tile", _vector(left, 0))
     )
     second = (
-        MatmulOperand(_turned(right), "tile", along_n)
+        MatmulOperand(_transposed_address(right), "tile", along_n)
         if right.strides[1] == 1
-        else MatmulOperand(_turned(right), "k", _vector(right, 0))
+        else MatmulOperand(_transposed_address(right), "k", _vector(right, 0))
     )
-    added = None if bias is None else bias.expanded(out.shape)
+    added = None if bias is None else bias.broadcast_to(out.shape)
     wide = _vector(out, 1)
-    if added is not None and not (added.strides[1] == 1 and added.aligned(4 * _VECTOR)):
+    if added is not None and not (added.strides[1] == 1 and added.is_aligned(4 * _VECTOR)):
         wide = 1
-    result = MatmulResult(out.at, wide, bias=None if added is None else added.at)
+    result = MatmulResult(out.element_address, wide, bias=None if added is None else added.element_address)
     return TiledMatmul(name, m, n, k, first, second, result).launch()
 
 
-def _turned(view: TensorView) -> AddressOf:
+def _transposed_address(view: TensorView) -> AddressOf:
     def address(n: Addresses, k: Addresses) -> Addresses:
-        return view.at(k, n)
+        return view.element_address(k, n)
 
     return address
 
@@ -45,4 +45,4 @@ def _vector(view: TensorView, axis: int) -> int:
     """Elements that a thread may take at once along an axis."""
     other = view.strides[1 - axis]
     fits = view.strides[axis] == 1 and other % _VECTOR == 0 and view.shape[axis] % _VECTOR == 0
-    return _VECTOR if fits and view.aligned(4 * _VECTOR) else 1
+    return _VECTOR if fits and view.is_aligned(4 * _VECTOR) else 1

@@ -28,7 +28,7 @@ _CACHED_ELEMENTS: Final = 32  # elements of each input that a thread keeps
 _GAP: Final = 2
 
 
-def by_channel(
+def channel_passes(
     name: str,
     inputs: Sequence[TensorView],
     values: Sequence[TensorView],
@@ -47,7 +47,7 @@ def by_channel(
     """
     images, channels = inputs[0].shape[:2]
     pixels = inputs[0].elements // (images * channels)
-    each = _VECTOR if pixels % _VECTOR == 0 and all(view.aligned(4 * _VECTOR) for view in (*inputs, *outputs)) else 1
+    each = _VECTOR if pixels % _VECTOR == 0 and all(view.is_aligned(4 * _VECTOR) for view in (*inputs, *outputs)) else 1
     elements = images * pixels  # of a channel
     iterations = -(-elements // (LANES * _WARPS * each))
 
@@ -67,12 +67,12 @@ def by_channel(
                         yield access
 
         for view in values:
-            yield load(np.broadcast_to(view.numbered(blocks), (len(blocks), _WARPS, LANES)))
+            yield load(np.broadcast_to(view.flat_address(blocks), (len(blocks), _WARPS, LANES)))
         for iteration in range(iterations):
             yield from accesses(inputs, iteration, write=False)
         yield barrier()
         for view in results:
-            yield store(np.where(thread == 0, view.numbered(blocks), OFF))
+            yield store(np.where(thread == 0, view.flat_address(blocks), OFF))
         if not outputs:
             return
         for iteration in range(iterations):

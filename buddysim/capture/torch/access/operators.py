@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.capture.torch.access.convolution import Convolution
-from buddysim.capture.torch.access.elementwise import elementwise, joined
+from buddysim.capture.torch.access.elementwise import concatenate, elementwise
 from buddysim.capture.torch.access.launch import ModelledKernel
 from buddysim.capture.torch.access.matmul import matmul
-from buddysim.capture.torch.access.normalisation import by_channel
-from buddysim.capture.torch.access.optimizer import updated
-from buddysim.capture.torch.access.pooling import PoolingWindow, pooled, unpooled
-from buddysim.capture.torch.access.row_kernels import added_rows, over_rows, taken_rows
+from buddysim.capture.torch.access.normalisation import channel_passes
+from buddysim.capture.torch.access.optimizer import update_parameters
+from buddysim.capture.torch.access.pooling import PoolingWindow, pool, pool_backward
+from buddysim.capture.torch.access.row_kernels import gather_rows, row_passes, scatter_add_rows
 from buddysim.capture.torch.access.tensors import TensorView
 
 _MAX_OPERANDS: Final = 8
@@ -55,10 +55,10 @@ def launches_of(call: OperatorCall) -> list[ModelledKernel] | None:
     """The kernels of an operator, in order; None: there is no model."""
     model = _MODELS.get(call.name)
     kernels = model(call) if model is not None else None
-    return kernels if kernels is not None else _by_elements(call)
+    return kernels if kernels is not None else _elementwise_kernels(call)
 
 
-def _by_elements(call: OperatorCall) -> list[ModelledKernel] | None:
+def _elementwise_kernels(call: OperatorCall) -> list[ModelledKernel] | None:
     """Elementwise operators: each element depends on the elements at the same index."""
     if not call.outputs or len(call.inputs) + len(call.outputs) > _MAX_OPERANDS:
         return None
@@ -114,7 +114,7 @@ def _conv_backward(call: OperatorCall) -> list[ModelledKernel] | None:
         elif which == 1:
             launches += convolution.backward_filter()
         else:
-            launches.append(by_channel("reduce_bias", [slope], [], [out], []))
+            launches.append(channel_passes("reduce_bias", [slope], [], [out], []))
     return launches
 
 
@@ -131,7 +131,7 @@ def _batch_norm(call: OperatorCall) -> list[ModelledKernel] | None:
     if not _plain(data, out) or len(data.shape) < 3:
         return None
     values = [view for view in call.inputs[1:] if view.shape == mean.shape]
-    return [by_channel("bn_fw_tr_1C11", [data], values, [mean, deviation], [out])]
+    return [channel_passes("bn_fw_tr_1C11", [data], values, [mean, deviation], [out])]
 
 
 def _batch_norm_backward(call: OperatorCall) -> list[ModelledKernel] | None:
@@ -140,7 +140,7 @@ def _batch_norm_backward(call: OperatorCall) -> list[ModelledKernel] | None:
     if not _plain(slope, data, out) or len(data.shape) < 3:
         return None
     weight, *_, mean, deviation = values
-    return [by_channel("bn_bw_1C11", [slope, data], [weight, mean, deviation], gradients, [out])]
+    return [channel_passes("bn_bw_1C11", [slope, data], [weight, mean, deviation], gradients, [out])]
 
 
 def _window(call: OperatorCall) -> PoolingWindow:
@@ -151,28 +151,28 @@ def _window(call: OperatorCall) -> PoolingWindow:
 def _pool(call: OperatorCall) -> list[ModelledKernel] | None:
     if len(call.inputs[0].shape) != 4:
         return None
-    return [pooled(call.name, call.inputs[0], call.outputs, _window(call))]
+    return [pool(call.name, call.inputs[0], call.outputs, _window(call))]
 
 
 def _max_pool_backward(call: OperatorCall) -> list[ModelledKernel] | None:
     slope, _, indices = call.inputs
-    return [unpooled(call.name, (slope, indices), call.outputs[0], _window(call))]
+    return [pool_backward(call.name, (slope, indices), call.outputs[0], _window(call))]
 
 
 def _avg_pool_backward(call: OperatorCall) -> list[ModelledKernel] | None:
-    return [unpooled(call.name, call.inputs[:1], call.outputs[0], _window(call))]
+    return [pool_backward(call.name, call.inputs[:1], call.outputs[0], _window(call))]
 
 
 def _softmax(call: OperatorCall) -> list[ModelledKernel] | None:
     if call.arguments.get("dim", -1) not in (-1, len(call.outputs[0].shape) - 1):
         return None
-    return [over_rows(call.name, call.inputs, call.outputs, 3)]
+    return [row_passes(call.name, call.inputs, call.outputs, 3)]
 
 
 def _softmax_backward(call: OperatorCall) -> list[ModelledKernel] | None:
     if call.arguments.get("dim", -1) not in (-1, len(call.outputs[0].shape) - 1):
         return None
-    return [over_rows(call.name, call.inputs, call.outputs, 2)]
+    return [row_passes(call.name, call.inputs, call.outputs, 2)]
 
 
 def _cat(call: OperatorCall) -> list[ModelledKernel] | None:
@@ -180,13 +180,13 @@ def _cat(call: OperatorCall) -> list[ModelledKernel] | None:
     axis = call.arguments.get("dim", 0) % len(out.shape)
     if not all(view.contiguous for view in (*call.inputs, out)) or sum(v.elements for v in call.inputs) != out.elements:
         return None
-    return [joined("CatArrayBatchedCopy", call.inputs, out, axis)]
+    return [concatenate("CatArrayBatchedCopy", call.inputs, out, axis)]
 
 
 def _embedding(call: OperatorCall) -> list[ModelledKernel] | None:
     if 1 not in call.values:
         return None
-    return [taken_rows(call.name, call.inputs[0], call.inputs[1], call.values[1], call.outputs[0])]
+    return [gather_rows(call.name, call.inputs[0], call.inputs[1], call.values[1], call.outputs[0])]
 
 
 def _embedding_backward(call: OperatorCall) -> list[ModelledKernel] | None:
@@ -195,7 +195,7 @@ def _embedding_backward(call: OperatorCall) -> list[ModelledKernel] | None:
     (out,) = call.outputs
     return [
         elementwise("fill", [], [out]),
-        added_rows(call.name, call.inputs[0], call.inputs[1], call.values[1], out),
+        scatter_add_rows(call.name, call.inputs[0], call.inputs[1], call.values[1], out),
     ]
 
 
@@ -208,7 +208,7 @@ def _update(call: OperatorCall) -> list[ModelledKernel] | None:
     groups = [(list(each), [view for view in each if view.address in written]) for each in zip(*parts, strict=True)]
     if len({len(changed) for _, changed in groups}) != 1:
         return None
-    return [updated(call.name, groups)]
+    return [update_parameters(call.name, groups)]
 
 
 def _equal_parts(views: Sequence[TensorView]) -> list[Sequence[TensorView]] | None:

@@ -16,7 +16,7 @@ _VECTOR: Final = 4
 _GAP: Final = 2
 
 
-def updated(name: str, groups: Sequence[tuple[Sequence[TensorView], Sequence[TensorView]]]) -> ModelledKernel:
+def update_parameters(name: str, groups: Sequence[tuple[Sequence[TensorView], Sequence[TensorView]]]) -> ModelledKernel:
     """A thread block for each chunk of each parameter.
 
     Parameters

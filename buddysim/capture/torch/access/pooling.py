@@ -23,7 +23,7 @@ class PoolingWindow:
     padding: tuple[int, int]
 
 
-def pooled(name: str, data: TensorView, outputs: tuple[TensorView, ...], window: PoolingWindow) -> ModelledKernel:
+def pool(name: str, data: TensorView, outputs: tuple[TensorView, ...], window: PoolingWindow) -> ModelledKernel:
     """Forward: each thread reads its window of (N, C, H, W), and writes its element of each output."""
     elements = outputs[0].elements
 
@@ -37,15 +37,15 @@ def pooled(name: str, data: TensorView, outputs: tuple[TensorView, ...], window:
             for s in range(window.size[1]):
                 h, w = p * window.stride[0] - window.padding[0] + r, q * window.stride[1] - window.padding[1] + s
                 is_inside = inside & (h >= 0) & (h < data.shape[2]) & (w >= 0) & (w < data.shape[3])
-                yield load(np.where(is_inside, data.at(image, channel, h, w), OFF))
+                yield load(np.where(is_inside, data.element_address(image, channel, h, w), OFF))
         for view in outputs:
-            yield store(np.where(inside, view.numbered(np.where(inside, number, 0)), OFF), view.element_bytes)
+            yield store(np.where(inside, view.flat_address(np.where(inside, number, 0)), OFF), view.element_bytes)
 
     steps = window.size[0] * window.size[1] + len(outputs)
     return ModelledKernel(name, -(-elements // (LANES * _WARPS)), _WARPS, steps, program)
 
 
-def unpooled(name: str, inputs: tuple[TensorView, ...], out: TensorView, window: PoolingWindow) -> ModelledKernel:
+def pool_backward(name: str, inputs: tuple[TensorView, ...], out: TensorView, window: PoolingWindow) -> ModelledKernel:
     """Backward: each thread reads what belongs to the windows over its pixel, and writes the pixel's gradient.
 
     Parameters
@@ -73,11 +73,11 @@ def unpooled(name: str, inputs: tuple[TensorView, ...], out: TensorView, window:
             for s in range(across[1]):
                 is_inside = inside & (first_p + r < end_p) & (first_q + s < end_q)
                 for view in reversed(inputs):  # the index tells whether the gradient is requested
-                    addresses = view.at(
+                    addresses = view.element_address(
                         image, channel, np.minimum(first_p + r, height - 1), np.minimum(first_q + s, width - 1)
                     )
                     yield load(np.where(is_inside, addresses, OFF), view.element_bytes)
-        yield store(np.where(inside, out.numbered(np.where(inside, number, 0)), OFF))
+        yield store(np.where(inside, out.flat_address(np.where(inside, number, 0)), OFF))
 
     steps = across[0] * across[1] * len(inputs) + 1
     return ModelledKernel(name, -(-elements // (LANES * _WARPS)), _WARPS, steps, program)

@@ -25,7 +25,7 @@ _WARPS: Final = 4
 _LONG_WARPS: Final = 16
 
 
-def over_rows(name: str, inputs: Sequence[TensorView], outputs: Sequence[TensorView], passes: int) -> ModelledKernel:
+def row_passes(name: str, inputs: Sequence[TensorView], outputs: Sequence[TensorView], passes: int) -> ModelledKernel:
     """A softmax, or its gradient: rows along the last axis.
 
     Rows of up to 1024 elements are read once, by a warp each (``softmax_warp_forward``), longer ones by a thread block
@@ -47,31 +47,33 @@ def over_rows(name: str, inputs: Sequence[TensorView], outputs: Sequence[TensorV
                 inside = (column < columns) & (row < rows)
                 number = np.where(inside, row * columns + column, 0)
                 for view in inputs:
-                    yield load(np.where(inside, view.numbered(number), OFF), view.element_bytes)
+                    yield load(np.where(inside, view.flat_address(number), OFF), view.element_bytes)
                 if last:
                     for view in outputs:
-                        yield store(np.where(inside, view.numbered(number), OFF), view.element_bytes)
+                        yield store(np.where(inside, view.flat_address(number), OFF), view.element_bytes)
 
     steps = iterations * (len(inputs) * (1 if short else passes) + len(outputs))
     return ModelledKernel(name, -(-rows // warps) if short else rows, warps, steps, program)
 
 
-def taken_rows(name: str, table: TensorView, indices: TensorView, which: Addresses, out: TensorView) -> ModelledKernel:
+def gather_rows(name: str, table: TensorView, indices: TensorView, which: Addresses, out: TensorView) -> ModelledKernel:
     """``out[i] = table[which[i]]``: a thread for each element (``indexSelectLargeIndex``).
 
     Parameters
     ----------
     which : int64, the values of `indices`
     """
-    return _moved_rows(name, indices, which, table, out, add=False)
+    return _copy_rows(name, indices, which, table, out, add=False)
 
 
-def added_rows(name: str, rows: TensorView, indices: TensorView, which: Addresses, table: TensorView) -> ModelledKernel:
+def scatter_add_rows(
+    name: str, rows: TensorView, indices: TensorView, which: Addresses, table: TensorView
+) -> ModelledKernel:
     """``table[which[i]] += rows[i]``: the gradient of a look-up, atomically."""
-    return _moved_rows(name, indices, which, table, rows, add=True)
+    return _copy_rows(name, indices, which, table, rows, add=True)
 
 
-def _moved_rows(
+def _copy_rows(
     name: str, indices: TensorView, which: Addresses, table: TensorView, rows: TensorView, *, add: bool
 ) -> ModelledKernel:
     columns = table.shape[-1]
@@ -82,9 +84,9 @@ def _moved_rows(
         inside = number < elements
         number = np.where(inside, number, 0)
         row, column = np.divmod(number, columns)
-        yield load(np.where(inside, indices.numbered(row), OFF), indices.element_bytes)
-        of_table = np.where(inside, table.at(which[row], column), OFF)
-        of_rows = np.where(inside, rows.numbered(number), OFF)
+        yield load(np.where(inside, indices.flat_address(row), OFF), indices.element_bytes)
+        of_table = np.where(inside, table.element_address(which[row], column), OFF)
+        of_rows = np.where(inside, rows.flat_address(number), OFF)
         yield load(of_rows if add else of_table)
         yield add_atomically(of_table) if add else store(of_rows)
 

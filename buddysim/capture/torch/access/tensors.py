@@ -59,12 +59,12 @@ class TensorView:
             expected *= size
         return True
 
-    def at(self, *index: Addresses | int) -> Addresses:
+    def element_address(self, *index: Addresses | int) -> Addresses:
         """Addresses of elements."""
         offset = sum((np.asarray(i, np.int64) * stride for i, stride in zip(index, self.strides, strict=True)), 0)
         return np.asarray(self.address + offset * self.element_bytes, np.int64)
 
-    def numbered(self, number: Addresses) -> Addresses:
+    def flat_address(self, number: Addresses) -> Addresses:
         """Addresses of the elements of these numbers, the last index running fastest."""
         if self.contiguous:
             return np.asarray(self.address + number * self.element_bytes, np.int64)
@@ -72,9 +72,9 @@ class TensorView:
         for size in reversed(self.shape):
             number, here = np.divmod(number, size)
             index.append(here)
-        return self.at(*reversed(index))
+        return self.element_address(*reversed(index))
 
-    def expanded(self, shape: tuple[int, ...]) -> TensorView:
+    def broadcast_to(self, shape: tuple[int, ...]) -> TensorView:
         """Broadcast to a shape."""
         added = len(shape) - len(self.shape)
         strides = [0] * added
@@ -82,5 +82,5 @@ class TensorView:
             strides.append(stride if size == target_size else 0)
         return TensorView(self.address, shape, tuple(strides), self.dtype)
 
-    def aligned(self, bytes: int) -> bool:
+    def is_aligned(self, bytes: int) -> bool:
         return self.address % bytes == 0

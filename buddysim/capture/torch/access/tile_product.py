@@ -143,7 +143,7 @@ class TiledMatmul:
                 (self.left, first_m, rows, self.m),
                 (self.right, first_n, columns, self.n),
             ):
-                for at, k in _fetched(factor, size, warps):
+                for at, k in _tile_fetches(factor, size, warps):
                     at, k = first + at, first_k + iteration * DEPTH + k
                     inside = (at < end) & (k < end_k)
                     addresses = factor.address_of(np.where(inside, at, 0), np.where(inside, k, 0))
@@ -171,7 +171,7 @@ class TiledMatmul:
             yield store(addresses, _ELEMENT * vector)
 
 
-def _fetched(factor: MatmulOperand, size: int, warps: int) -> Iterator[tuple[Addresses, Addresses]]:
+def _tile_fetches(factor: MatmulOperand, size: int, warps: int) -> Iterator[tuple[Addresses, Addresses]]:
     """Indices of each thread's first element along the tile and along k, for each fetch of an iteration."""
     each = LANES * warps * factor.vector
     for slot in range(-(-size * DEPTH // each)):
