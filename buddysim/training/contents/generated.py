@@ -40,13 +40,15 @@ class GeneratedContents:
 
     def __init__(self, fraction_nonzero: float, cluster: int = 1, seed: int = 0) -> None:
         if not 0 <= fraction_nonzero <= 1:
-            raise BuddysimError(f"density {fraction_nonzero!r}: expected a number from 0 to 1")
+            raise BuddysimError(f"synthetic_density {fraction_nonzero!r}: expected a number from 0 to 1")
         if cluster < 1:
-            raise BuddysimError(f"cluster {cluster!r}: expected a number of elements from 1")
+            raise BuddysimError(f"synthetic_cluster {cluster!r}: expected a number of elements from 1")
         if seed < 0:
             raise BuddysimError(f"seed {seed!r}: expected a number from 0")
         self.fraction_nonzero, self.cluster, self.seed = float(fraction_nonzero), cluster, seed
-        self.description = f"generated: density {fraction_nonzero:g} behind ReLU, squares of {cluster}, seed {seed}"
+        self.description = (
+            f"synthetic: density {fraction_nonzero:g} behind ReLU, zeros in squares of {cluster}, seed {seed}"
+        )
 
     def made_by(self, codec: Codec) -> str:
         """The compressor as it is here and now."""
@@ -61,7 +63,7 @@ class GeneratedContents:
             measured_density, compressed_fraction = _measured(
                 _tile(shape), window, self.fraction_nonzero, self.cluster, self.seed, codec
             )
-            return MapContents(measured_density, compressed_fraction, "generated")
+            return MapContents(measured_density, compressed_fraction, "synthetic")
 
         return walk(network, dense(codec), codec, sourced)
 

@@ -142,7 +142,7 @@ def encoded_plan(
     if selected["gist_allocator"] not in ALLOCATORS:
         name = selected["gist_allocator"]
         raise BuddysimError(
-            f"allocator {shortened(name)}: expected one of {', '.join(ALLOCATORS)}{hint(name, ALLOCATORS)}"
+            f"gist_allocator {shortened(name)}: expected one of {', '.join(ALLOCATORS)}{hint(name, ALLOCATORS)}"
         )
     encodings = ENCODINGS[name]
     in_place = views(network) | (relus(network) if encodings.inplace else frozenset())

@@ -85,7 +85,7 @@ def test_mask_bytes_can_be_left_out(table: str) -> None:
 
 def test_generated_activations() -> None:
     network, zv = copies("cdma-zv", synthetic_density=0.4, synthetic_cluster=3, seed=2)
-    assert "generated: density 0.4" in zv.source
+    assert "synthetic: density 0.4" in zv.source
     network, zl = copies("cdma-zl", synthetic_density=0.4, synthetic_cluster=3, seed=2)
     assert f"level 6 of {library()}" in zl.made_by
     assert zl.moved_bytes(10**6, layer(network, "relu1")) < zv.moved_bytes(10**6, layer(network, "relu1"))

@@ -282,7 +282,7 @@ def test_out_of_memory_for_a_decoded_copy_names_it() -> None:
 
 
 def test_wrong_option_is_an_error() -> None:
-    with pytest.raises(BuddysimError, match="allocator 'dinamic': expected one of static, dynamic, investigation"):
+    with pytest.raises(BuddysimError, match="gist_allocator 'dinamic': expected one of static, dynamic, investigation"):
         simulate("alexnet", 4, "titan-x", "gist-fp8", gist_allocator="dinamic")
     with pytest.raises(BuddysimError, match=r"training scheme 'gist-fp9'.*gist-fp8"):
         simulate("alexnet", 4, "titan-x", "gist-fp9")
