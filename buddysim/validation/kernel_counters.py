@@ -109,15 +109,16 @@ def _quantities_of(subject: str, pairs: Sequence[KernelPair], note: str) -> Iter
         ),
     )
     for quantity, overall_tolerance, (error, accelsim_error) in metrics:
-        tolerance = 2 * accelsim_error if is_test and overall_tolerance is not None else overall_tolerance
-        yield _quantity(MACHINE, subject, quantity, error, tolerance, note)
+        limit = 2 * accelsim_error if is_test and overall_tolerance is not None else overall_tolerance
+        yield _quantity(MACHINE, subject, quantity, error, limit, note)
         yield _quantity("Accel-Sim", subject, quantity, accelsim_error, None, "")
 
 
 def _quantity(
     machine: str, subject: str, quantity: str, error: float, tolerance: float | None, note: str
 ) -> ComparedQuantity:
-    kind, simulated = (CORRELATION, 1 - error) if quantity.endswith("correlation") else (MEDIAN_ERROR, None)
+    is_correlation = quantity.endswith("correlation")
+    kind, simulated = CORRELATION if is_correlation else MEDIAN_ERROR, 1 - error if is_correlation else None
     return ComparedQuantity(
         NAME, machine, subject, quantity, "", simulated, None, error, tolerance, note, error_kind=kind
     )
