@@ -85,11 +85,11 @@ def _measure(args: argparse.Namespace) -> int:
 
     from buddysim.base.terminal import say
     from buddysim.measure.gpu import open_gpu
-    from buddysim.measure.session import measure_into
+    from buddysim.measure.session import measure_gpu
 
     if args.json or args.toml or args.set:
         raise BuddysimError("machines measure: --json, --toml and --set are for machines that are shown")
-    for path in measure_into(Path(args.output or "measured"), args.like, open_gpu, say):
+    for path in measure_gpu(Path(args.output or "measured"), args.like, open_gpu, say):
         print(f"written: {path}")
     return 0
 

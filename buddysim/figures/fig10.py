@@ -12,9 +12,9 @@ from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
 from buddysim.validation.correlation import log_correlation
-from buddysim.validation.kernel.counter_data import measured_kernels
+from buddysim.validation.kernel.counter_data import load_measured_kernels
 from buddysim.validation.kernel.pairs import pair_kernels
-from buddysim.validation.kernel.replays import stored_replays
+from buddysim.validation.kernel.replays import load_stored_replays
 
 TITLE = "Buddy Compression, Fig. 10: simulated and measured cycles of kernels"
 ORDER = 112
@@ -25,7 +25,7 @@ WIDTH_IN = study_style.WIDTH_IN
 
 def data(source: ResultSource) -> FigureTable:
     """A row for each kernel that `validate kernels` compares: of its stored replays, whatever the store has."""
-    compared = [pair for pair in pair_kernels(measured_kernels(), stored_replays()) if not pair.why_not]
+    compared = [pair for pair in pair_kernels(load_measured_kernels(), load_stored_replays()) if not pair.why_not]
     rows = [
         (
             pair.program, pair.replay.number, pair.measured.counters.cycles, pair.replay.counters.cycles,

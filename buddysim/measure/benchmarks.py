@@ -37,7 +37,7 @@ class Benchmark:
     y: Callable[[MicrobenchmarkGpu, float], float]
 
 
-def benchmarks(about: GpuProperties) -> Iterator[Benchmark]:
+def make_benchmarks(about: GpuProperties) -> Iterator[Benchmark]:
     """Yield all benchmarks of a GPU, in the order in which they are measured."""
     largest = min(_MAX_L2S * about.figures["l2CacheSize"], about.figures["totalGlobalMem"] // _MIN_MEMORY_RATIO) // KIB
     footprint = "footprint_kB"

@@ -10,14 +10,14 @@ from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import shortened
 from buddysim.base.output import write_text
 from buddysim.base.textfile import csv_rows, read_text
-from buddysim.measure.benchmarks import benchmarks
+from buddysim.measure.benchmarks import make_benchmarks
 from buddysim.measure.gpu import MicrobenchmarkGpu
 from buddysim.validation.curve.curve_data import COLUMNS, LARGEST_FILE
 
 SOURCE = "buddysim"
 
 
-def measure(gpu: MicrobenchmarkGpu, path: Path, progress: Callable[[str], object]) -> float:
+def measure_curves(gpu: MicrobenchmarkGpu, path: Path, progress: Callable[[str], object]) -> float:
     """Measure every curve that the table lacks, and write the table after each.
 
     Parameters
@@ -35,14 +35,14 @@ def measure(gpu: MicrobenchmarkGpu, path: Path, progress: Callable[[str], object
     BuddysimError
         where the file can't be read or written, or is of another GPU
     """
-    rows, clock = _known(path, card_of(gpu.about.name))
+    rows, clock = _known(path, card_name(gpu.about.name))
     clock = clock if clock is not None else round(gpu.clock_mhz(), 1)
     done = {row[2] for row in rows}
-    every = list(benchmarks(gpu.about))
+    every = list(make_benchmarks(gpu.about))
     for number, benchmark in enumerate(every, 1):
         is_stored = benchmark.name in done
         if not is_stored:
-            card, x_unit, y_unit = card_of(gpu.about.name), benchmark.x_unit, benchmark.y_unit
+            card, x_unit, y_unit = card_name(gpu.about.name), benchmark.x_unit, benchmark.y_unit
             for x in benchmark.x:
                 y = benchmark.y(gpu, x)
                 rows.append([card, SOURCE, benchmark.name, x_unit, f"{x:g}", y_unit, f"{y:.6g}", f"{clock:g}"])
@@ -52,7 +52,7 @@ def measure(gpu: MicrobenchmarkGpu, path: Path, progress: Callable[[str], object
     return clock
 
 
-def card_of(name: str) -> str:
+def card_name(name: str) -> str:
     """Return the name of a GPU in the table and its machine file: letters, digits and dashes."""
     return "-".join("".join(c if c.isalnum() else " " for c in name.lower()).split())
 

@@ -9,11 +9,11 @@ from statistics import median
 from buddysim.base.errors import BuddysimError
 from buddysim.machine import Machine
 from buddysim.measure.benchmarks import HOST_CHASE, TO_DEVICE, TO_HOST
-from buddysim.measure.curve_table import card_of
+from buddysim.measure.curve_table import card_name
 from buddysim.measure.gpu import GpuProperties
 from buddysim.validation.curve.curve_data import MeasuredCurve
-from buddysim.validation.curve.fit import fit
-from buddysim.validation.curve.replays import host_chase
+from buddysim.validation.curve.fit import fit_machine
+from buddysim.validation.curve.replays import simulate_host_chase
 
 _MAX_PIN_ERROR = 0.01
 
@@ -46,7 +46,7 @@ def _pattern(preset: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![a-z0-9]){'[ -]?'.join(parts)}(?![a-z0-9])")
 
 
-def machine_from(
+def fit_machine_file(
     about: GpuProperties, clock_mhz: float, curves: Sequence[MeasuredCurve], like: str
 ) -> tuple[Machine, list[str]]:
     """Return the machine, and a line for each key that keeps the preset's value although it was requested.
@@ -76,9 +76,9 @@ def machine_from(
             f"dram: channels stay as those of {like}, {machine.dram_bytes_per_s / 1e9:.0f} GB/s; by its properties the "
             f"GPU has {pins / 1e9:.0f} GB/s"
         )
-    machine = machine.with_overrides(fit(machine, curves).keys, source=measured)
+    machine = machine.with_overrides(fit_machine(machine, curves).keys, source=measured)
     machine = machine.with_overrides(_link(machine, {curve.benchmark: curve for curve in curves}), source=measured)
-    described = machine.renamed(card_of(about.name), f"{about.name}, measured; all else is that of {like}")
+    described = machine.renamed(card_name(about.name), f"{about.name}, measured; all else is that of {like}")
     return described, unchanged
 
 
@@ -110,6 +110,6 @@ def _link(machine: Machine, curves: Mapping[str, MeasuredCurve]) -> dict[str, ob
     if HOST_CHASE in curves:
         ns = median(curves[HOST_CHASE].y) / float(machine.clock.core.hz) * 1e9
         replayed = machine.with_overrides({**keys, "link.load_to_use": f"{ns:.1f} ns"})
-        above = host_chase(replayed) / float(machine.clock.core.hz) * 1e9 - ns
+        above = simulate_host_chase(replayed) / float(machine.clock.core.hz) * 1e9 - ns
         keys["link.load_to_use"] = f"{max(0.0, ns - above):.1f} ns"
     return keys

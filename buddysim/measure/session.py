@@ -8,15 +8,15 @@ from pathlib import Path
 from buddysim.base.errors import BuddysimError
 from buddysim.base.output import check_outputs, write_text
 from buddysim.machine import Machine
-from buddysim.measure.curve_table import measure
+from buddysim.measure.curve_table import measure_curves
 from buddysim.measure.gpu import MicrobenchmarkGpu
-from buddysim.measure.machine_file import machine_from, nearest_preset
-from buddysim.validation.curve.curve_data import curves
+from buddysim.measure.machine_file import fit_machine_file, nearest_preset
+from buddysim.validation.curve.curve_data import load_curves
 
 TABLE, MACHINE = "gpu_curves.csv", "machine.toml"
 
 
-def measure_into(
+def measure_gpu(
     folder: Path, like: str | None, open_gpu: Callable[[], MicrobenchmarkGpu], progress: Callable[[str], object]
 ) -> list[Path]:
     """Measure a GPU into a folder, which is made; curves that an interrupted run left there are not measured again.
@@ -45,8 +45,8 @@ def measure_into(
     table, file = folder / TABLE, folder / MACHINE
     check_outputs([table, file])
     progress(f"{gpu.about.name}: keys that can't be measured are those of {like}; an interrupted run can be continued")
-    clock_mhz = measure(gpu, table, progress)
-    machine, unchanged = machine_from(gpu.about, clock_mhz, curves(table), like)
+    clock_mhz = measure_curves(gpu, table, progress)
+    machine, unchanged = fit_machine_file(gpu.about, clock_mhz, load_curves(table), like)
     for text in unchanged:
         progress(f"warning: {text}")
     write_text(file, machine.to_toml())

@@ -87,13 +87,13 @@ def compare(options: ValidationOptions) -> ValidationReport:
             if path is None:
                 absent.append(entry["trace"])
                 continue
-            traces.append(replay(machine, entry, path, reference["launch_cycles"], is_micro=kind == MICRO))
+            traces.append(replay_trace(machine, entry, path, reference["launch_cycles"], is_micro=kind == MICRO))
             options.progress(f"{traces[-1].name}: {traces[-1].error:+.1%}")
     quantities = [*compared_quantities(traces)]
     quantities += [
         ComparedQuantity(NAME, MACHINE, name, "all", note="this installation lacks the trace") for name in absent
     ]
-    points = [row for trace in traces for row in rows(trace)]
+    points = [row for trace in traces for row in point_rows(trace)]
     text = [*document(traces, quantities)]
     return ValidationReport(quantities, COLUMNS, points, text, machines=[MACHINE])
 
@@ -104,7 +104,9 @@ def path_of_trace(file: str) -> Path | None:
     return bundled if bundled.is_file() else shipped_trace(file).path
 
 
-def replay(machine: Machine, entry: Mapping[str, Any], path: Path, launch: int, *, is_micro: bool) -> ComparedTrace:
+def replay_trace(
+    machine: Machine, entry: Mapping[str, Any], path: Path, launch: int, *, is_micro: bool
+) -> ComparedTrace:
     """Replay a trace of the reference.
 
     Parameters
@@ -171,7 +173,7 @@ def compared_quantities(traces: Sequence[ComparedTrace]) -> Iterator[ComparedQua
             )
 
 
-def rows(trace: ComparedTrace) -> Iterator[tuple[Value, ...]]:
+def point_rows(trace: ComparedTrace) -> Iterator[tuple[Value, ...]]:
     """Yield every kernel of a trace, for the CSV file."""
     kind = MICRO if trace.is_micro else "program"
     values = zip(trace.simulated, trace.reference, trace.errors, strict=True)

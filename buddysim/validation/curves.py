@@ -11,12 +11,12 @@ from buddysim.machine.presets import is_path
 from buddysim.validation.comparison import MEDIAN_ERROR, ComparedQuantity, ValidationOptions, ValidationReport, Value
 from buddysim.validation.curve import curve_data, figure
 from buddysim.validation.curve.card_curves import CardCurves, CurveReplay
-from buddysim.validation.curve.causes import causes
+from buddysim.validation.curve.causes import replay_what_ifs
 from buddysim.validation.curve.curve_data import Card, MeasuredCurve
 from buddysim.validation.curve.document import document
-from buddysim.validation.curve.fit import fit
+from buddysim.validation.curve.fit import fit_machine
 from buddysim.validation.curve.metrics import MEDIAN_TOLERANCE, P90_TOLERANCE, TRANSITION_TOLERANCE, percentile
-from buddysim.validation.curve.replays import replays
+from buddysim.validation.curve.replays import replay_curve
 
 SUMMARY = "latency and bandwidth curves of gpu-benches on V100, A100, H200 and GH200"
 ORDER = 10
@@ -37,7 +37,7 @@ def compare(options: ValidationOptions) -> ValidationReport:
     if options.machine is not None:
         Machine.load(options.machine)  # reports what is wrong with the name
         presets = [options.machine]
-    cards, curves = curve_data.cards(), curve_data.curves(options.data)
+    cards, curves = curve_data.load_cards(), curve_data.load_curves(options.data)
     if options.machine is not None and is_path(options.machine):  # 'machines measure' wrote it next to the table
         machine = Machine.load(options.machine)
         cards[machine.name] = Card(machine.name, options.machine, machine.description, {}, {})
@@ -61,7 +61,7 @@ def compare(options: ValidationOptions) -> ValidationReport:
     return ValidationReport(
         quantities,
         COLUMNS,
-        [row for card in compared for row in rows(card)],
+        [row for card in compared for row in point_rows(card)],
         [*document(compared, quantities)],
         (lambda: figure.draw(panels(compared))) if compared else None,
         list(dict.fromkeys(card.machine for card in measured)),
@@ -71,14 +71,14 @@ def compare(options: ValidationOptions) -> ValidationReport:
 def replay_card(card: Card, curves: Sequence[MeasuredCurve], options: ValidationOptions) -> CardCurves:
     """Fit a card's machine, and replay its curves."""
     machine = card.at_its_clocks()
-    fitted = fit(machine, curves)
+    fitted = fit_machine(machine, curves)
     replayed = []
     for curve in curves:
-        points = replays(fitted.machine, curve)
+        points = replay_curve(fitted.machine, curve)
         if points:
             replayed.append(CurveReplay(curve, fitted.machine, points, fitted.used.get(curve.name, frozenset())))
             options.progress(f"{curve.name}: median error {percentile(replayed[-1].errors, 0.5):.1%}")
-    return CardCurves(card, fitted, replayed, list(causes(fitted.machine, curves)))
+    return CardCurves(card, fitted, replayed, list(replay_what_ifs(fitted.machine, curves)))
 
 
 def compared_quantities(card: CardCurves) -> Iterator[ComparedQuantity]:
@@ -111,7 +111,7 @@ def compared_quantities(card: CardCurves) -> Iterator[ComparedQuantity]:
             )  # fmt: skip
 
 
-def rows(card: CardCurves) -> Iterator[tuple[Value, ...]]:
+def point_rows(card: CardCurves) -> Iterator[tuple[Value, ...]]:
     """Yield every point, for the CSV file."""
     for curve in card.curves:
         for (x, measured, simulated), error in zip(curve.points, curve.errors, strict=True):

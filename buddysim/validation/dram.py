@@ -65,7 +65,7 @@ class StreamBandwidth:
         return TOLERANCE_IN_ORDER if self.stream in IN_ORDER else TOLERANCE
 
 
-def reference() -> dict[str, dict[str, tuple[float, float]]]:
+def load_reference() -> dict[str, dict[str, tuple[float, float]]]:
     """Return DRAMsim3's fractions of peak bandwidth, by preset and stream."""
     text = (resources.files("buddysim.validation") / "data" / "dramsim3.toml").read_text(encoding="utf-8")
     return {
@@ -79,7 +79,7 @@ def compare(options: ValidationOptions) -> ValidationReport:
     if options.machine is not None:
         Machine.load(options.machine)  # reports what is wrong with the name
     presets = Machine.presets() if options.machine is None else [options.machine]
-    every = reference()
+    every = load_reference()
     selected = {name: streams for name, streams in every.items() if name in presets}
     bandwidths = []
     for name, streams in selected.items():
@@ -102,7 +102,7 @@ def compare(options: ValidationOptions) -> ValidationReport:
         for name in presets
         if name not in selected
     ]
-    points, text = [row(entry) for entry in bandwidths], [*document(bandwidths)]
+    points, text = [point_row(entry) for entry in bandwidths], [*document(bandwidths)]
     return ValidationReport(quantities, COLUMNS, points, text, machines=list(every))
 
 
@@ -134,7 +134,7 @@ def bandwidth_fraction(machine: Machine, stream: str) -> float:
     return float(sectors / (dram.channels * dram.pseudo_channels) * burst_ps / int(kernel["time_ps"]))
 
 
-def row(one: StreamBandwidth) -> tuple[Value, ...]:
+def point_row(one: StreamBandwidth) -> tuple[Value, ...]:
     """Return a row of the CSV file."""
     fraction, error = float(f"{one.simulated:.4g}"), float(f"{one.error:.3g}")
     return (one.machine, one.stream, fraction, *one.reference, error)
@@ -147,7 +147,7 @@ def document(bandwidths: Sequence[StreamBandwidth]) -> Iterator[str]:
     yield from _HEAD.splitlines()
     machines = list(dict.fromkeys(entry.machine for entry in bandwidths))
     for some in (machines[i : i + _COLUMNS_AT_ONCE] for i in range(0, len(machines), _COLUMNS_AT_ONCE)):
-        yield from table([entry for entry in bandwidths if entry.machine in some], some)
+        yield from stream_table([entry for entry in bandwidths if entry.machine in some], some)
     n_within = sum(abs(entry.error) <= entry.tolerance for entry in bandwidths)
     yield ""
     yield f"Within tolerance: {n_within} of {len(bandwidths)}."
@@ -156,18 +156,18 @@ def document(bandwidths: Sequence[StreamBandwidth]) -> Iterator[str]:
         yield from _CAUSES.splitlines()
 
 
-def table(bandwidths: Sequence[StreamBandwidth], machines: Sequence[str]) -> Iterator[str]:
+def stream_table(bandwidths: Sequence[StreamBandwidth], machines: Sequence[str]) -> Iterator[str]:
     """Yield a table with a row for each stream and a column for each machine."""
     by_key: Mapping[tuple[str, str], StreamBandwidth] = {(entry.stream, entry.machine): entry for entry in bandwidths}
     yield ""
     yield f"| stream | {' | '.join(f'`{name}`' for name in machines)} |"
     yield f"|---|{'---|' * len(machines)}"
     for stream in dict.fromkeys(entry.stream for entry in bandwidths):
-        cells = [cell(by_key[stream, name]) if (stream, name) in by_key else "-" for name in machines]
+        cells = [format_cell(by_key[stream, name]) if (stream, name) in by_key else "-" for name in machines]
         yield f"| {stream} | {' | '.join(cells)} |"
 
 
-def cell(entry: StreamBandwidth) -> str:
+def format_cell(entry: StreamBandwidth) -> str:
     """Format a stream's fractions and error; the error is bold outside the tolerance."""
     error = f"{entry.error:+.1%}" if abs(entry.error) <= entry.tolerance else f"**{entry.error:+.1%}**"
     return f"{entry.simulated:.3f} / {entry.reference[0]:.3f}, {entry.reference[1]:.3f}: {error}"

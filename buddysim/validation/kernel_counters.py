@@ -13,7 +13,7 @@ from buddysim.validation.comparison import (
     ValidationReport,
 )
 from buddysim.validation.kernel import figure
-from buddysim.validation.kernel.counter_data import FITTED, PROGRAMS, TESTED, measured_kernels
+from buddysim.validation.kernel.counter_data import FITTED, PROGRAMS, TESTED, load_measured_kernels
 from buddysim.validation.kernel.document import document
 from buddysim.validation.kernel.pairs import (
     POINT_COLUMNS,
@@ -23,7 +23,7 @@ from buddysim.validation.kernel.pairs import (
     pair_kernels,
     quantity_errors,
 )
-from buddysim.validation.kernel.replays import from_file, made_with, replays, stored_replays
+from buddysim.validation.kernel.replays import load_replays, load_stored_replays, made_with, replay_captures
 
 SUMMARY = "counters of a Quadro GV100 for kernels of PolyBench-GPU and Rodinia"
 ORDER = 20
@@ -45,14 +45,14 @@ def compare(options: ValidationOptions) -> ValidationReport:
     if machine.name != MACHINE:
         unchecked = ComparedQuantity(NAME, machine.name, "every kernel", "all", note="no counters")
         return ValidationReport([unchecked], POINT_COLUMNS, [], machines=[MACHINE])
-    measured = measured_kernels(options.data)
+    measured = load_measured_kernels(options.data)
     if options.captures is None:
-        results = stored_replays()
+        results = load_stored_replays()
     elif options.captures.is_file():
-        results = from_file(options.captures)
+        results = load_replays(options.captures)
     else:
         n_kernels = {name: len(measured[name]) for name in PROGRAMS if name in measured}
-        results = list(replays(options.captures, n_kernels, machine, options.progress))
+        results = list(replay_captures(options.captures, n_kernels, machine, options.progress))
     pairs = pair_kernels(measured, results)
     n_outdated = sum(result.made_with != made_with(machine) for result in results)
     note = f"{n_outdated} of the replays are of another model or machine file" if n_outdated else ""

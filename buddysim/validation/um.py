@@ -22,7 +22,7 @@ from buddysim.validation.comparison import (
 from buddysim.validation.paging import cpu_faults, lanes
 from buddysim.validation.paging.programs import PROGRAMS
 from buddysim.validation.paging.space import ManagedSpace
-from buddysim.validation.paging.um_data import FRAME, MeasuredUmRun, runs
+from buddysim.validation.paging.um_data import FRAME, MeasuredUmRun, load_runs
 
 SUMMARY = "oversubscribed Unified Memory of four programs on a GTX 1080 Ti"
 ORDER = 50
@@ -80,17 +80,17 @@ def compare(options: ValidationOptions) -> ValidationReport:
             path = Path(folder) / f"{name}.bin"
             with TraceWriter(path, provenance(name)) as writer:
                 for kernel in program(ManagedSpace(writer)):
-                    lanes.write(writer, kernel)
-            measured = [run for run in runs() if run.program == name]
+                    lanes.write_kernel(writer, kernel)
+            measured = [run for run in load_runs() if run.program == name]
             capacities = sorted({run.frames + extra for run in measured for extra in (0, 1)})
-            by_frames = {frames: replay(machine, measured[0], frames, path) for frames in capacities}
+            by_frames = {frames: replay_run(machine, measured[0], frames, path) for frames in capacities}
             replays += [replace(by_frames[run.frames], run=run) for run in measured]
             with_extra_frame += [replace(by_frames[run.frames + 1], run=run) for run in measured]
             times = ", ".join(f"{result.seconds:.4g} s with {frames} frames" for frames, result in by_frames.items())
             options.progress(f"{name}: {times}")
             path.unlink()
     quantities = [*compared_quantities(replays)]
-    points = [row(result) for result in replays + with_extra_frame]
+    points = [point_row(result) for result in replays + with_extra_frame]
     text = [*document(replays, with_extra_frame, quantities)]
     return ValidationReport(quantities, COLUMNS, points, text, machines=[MACHINE])
 
@@ -105,7 +105,7 @@ def provenance(name: str) -> Provenance:
     )
 
 
-def replay(machine: Machine, run: MeasuredUmRun, frames: int, trace: Path) -> UmReplay:
+def replay_run(machine: Machine, run: MeasuredUmRun, frames: int, trace: Path) -> UmReplay:
     """Replay a run on the machine with a device memory of `frames` frames."""
     sized = machine.with_overrides({"um.capacity": f"{frames * FRAME} B"})
     result = simulate(trace, sized, SCHEME)
@@ -183,7 +183,7 @@ def max_factor(replays: Sequence[UmReplay], program: str) -> float:
     return max(factor for result in replays if result.run.program == program for factor in result.factors)
 
 
-def row(result: UmReplay) -> tuple[Value, ...]:
+def point_row(result: UmReplay) -> tuple[Value, ...]:
     """Return a row of the CSV file."""
     run = result.run
     return (
@@ -209,7 +209,7 @@ def document(
         cells = (
             run.program, run.percent, result.frames, *moved, f"{result.groups:,} / {run.groups:,}",
             f"{format_number(1e3 * result.seconds)} / {format_number(1e3 * run.seconds)}",
-            f"{slowdown:.2f} / {measured_slowdown:.2f}", format_number(extra.in_bytes / 1e6), host_faults(run),
+            f"{slowdown:.2f} / {measured_slowdown:.2f}", format_number(extra.in_bytes / 1e6), format_host_faults(run),
         )  # fmt: skip
         yield f"| {' | '.join(map(str, cells))} |"
     yield ""
@@ -227,9 +227,9 @@ def document(
     yield from _LIMITS.splitlines()
 
 
-def host_faults(run: MeasuredUmRun) -> str:
+def format_host_faults(run: MeasuredUmRun) -> str:
     """Format the CPU faults: the range that the layout of the arrays gives, and the measured ones."""
-    fewest, most = cpu_faults.expected(cpu_faults.ON_HOST[run.program])
+    fewest, most = cpu_faults.expected_faults(cpu_faults.ON_HOST[run.program])
     return f"{fewest} to {most} / {run.cpu_faults}"
 
 

@@ -10,10 +10,10 @@ import pytest
 
 from buddysim.base.errors import BuddysimError
 from buddysim.machine import Machine
-from buddysim.measure.benchmarks import benchmarks
+from buddysim.measure.benchmarks import make_benchmarks
 from buddysim.measure.gpu import GpuProperties
 from buddysim.measure.machine_file import nearest_preset
-from buddysim.measure.session import MACHINE, TABLE, measure_into
+from buddysim.measure.session import MACHINE, TABLE, measure_gpu
 from buddysim.validation.curve import curve_data, replays
 
 #: Keys in which this machine differs from its preset; the measurement must recover them.
@@ -59,20 +59,20 @@ class SimulatedGpu:
 
     def chase_cycles(self, footprint: int, on_host: bool = False) -> float:
         if on_host:
-            return self._once("host", replays.host_chase, self.machine)
-        return self._once("chase", replays.chase, self.machine, self._typical(footprint), 128)
+            return self._once("host", replays.simulate_host_chase, self.machine)
+        return self._once("chase", replays.simulate_chase, self.machine, self._typical(footprint), 128)
 
     def per_sm_gb_s(self, footprint: int) -> float:
-        return self._once("per sm", replays.per_sm, self.machine, self._typical(footprint))
+        return self._once("per sm", replays.simulate_per_sm_loads, self.machine, self._typical(footprint))
 
     def shared_gb_s(self, footprint: int) -> float:
-        return self._once("shared", replays.shared, self.machine, max(self._typical(footprint), 2**20))
+        return self._once("shared", replays.simulate_shared_loads, self.machine, max(self._typical(footprint), 2**20))
 
     def stream_gb_s(self, op: str, arrays: int, threads: int) -> float:
         if op != "read":
             return 1.0
         curve = curve_data.MeasuredCurve("card", "buddysim", "stream_read", (3.1,), (1.0,))
-        return self._once("stream", replays.stream, self.machine, curve, 3.1)
+        return self._once("stream", replays.simulate_stream, self.machine, curve, 3.1)
 
     def stride_cycles(self, stride: int) -> float:
         return 1.0 + stride
@@ -105,8 +105,8 @@ def gpu() -> SimulatedGpu:
 def folder(gpu: SimulatedGpu, tmp_path_factory: pytest.TempPathFactory) -> Path:
     lines: list[str] = []
     folder = tmp_path_factory.mktemp("parent") / "measured"
-    assert measure_into(folder, None, lambda: gpu, lines.append) == [folder / TABLE, folder / MACHINE]
-    assert len([text for text in lines if "points" in text]) == len(list(benchmarks(gpu.about)))
+    assert measure_gpu(folder, None, lambda: gpu, lines.append) == [folder / TABLE, folder / MACHINE]
+    assert len([text for text in lines if "points" in text]) == len(list(make_benchmarks(gpu.about)))
     assert not [text for text in lines if text.startswith("warning")]
     return folder
 
@@ -115,7 +115,7 @@ def test_machine_file_has_the_memory_latency_of_the_gpu(folder: Path, gpu: Simul
     """The key itself is known only in steps: the chase synchronizes with refreshes, a ninth of their interval."""
     machine = Machine.load(str(folder / MACHINE))
     footprint = 6 * machine.l2.size
-    assert replays.chase(machine, footprint, 128) == pytest.approx(gpu.chase_cycles(footprint), rel=0.02)
+    assert replays.simulate_chase(machine, footprint, 128) == pytest.approx(gpu.chase_cycles(footprint), rel=0.02)
     assert number(machine, "dram.load_to_use") == pytest.approx(391, rel=0.1)
 
 
@@ -137,8 +137,8 @@ def test_machine_file_has_the_figures_of_the_gpu(folder: Path) -> None:
 
 
 def test_table_has_the_format_of_measured_curves(folder: Path, gpu: SimulatedGpu) -> None:
-    curves = curve_data.curves(folder / TABLE)
-    assert [curve.benchmark for curve in curves] == [benchmark.name for benchmark in benchmarks(gpu.about)]
+    curves = curve_data.load_curves(folder / TABLE)
+    assert [curve.benchmark for curve in curves] == [benchmark.name for benchmark in make_benchmarks(gpu.about)]
     chase = next(curve for curve in curves if curve.benchmark == curve_data.CHASE)
     assert list(chase.x) == sorted(chase.x)
     assert chase.x[-1] > 4 * gpu.machine.l2.size / 1024  # the plateau of device memory is in it
@@ -150,7 +150,7 @@ def test_stored_curves_are_not_measured_again(folder: Path, gpu: SimulatedGpu, t
     remaining = [line for line in lines if "chase" not in line or "host" in line]
     (tmp_path / TABLE).write_text("".join(remaining))
     gpu.calls.clear()
-    measure_into(tmp_path, None, lambda: gpu, lambda _: None)
+    measure_gpu(tmp_path, None, lambda: gpu, lambda _: None)
     assert set(gpu.calls) == {"chase"}
     assert sorted((tmp_path / TABLE).read_text().splitlines()) == sorted(complete.splitlines())
     assert (tmp_path / MACHINE).read_text() == (folder / MACHINE).read_text()
@@ -169,8 +169,8 @@ def test_interrupted_run_leaves_complete_curves(gpu: SimulatedGpu, tmp_path: Pat
             return 100.0
 
     with pytest.raises(Interrupted):
-        measure_into(tmp_path, None, lambda: Cut(gpu.machine), lambda _: None)
-    names = [curve.benchmark for curve in curve_data.curves(tmp_path / TABLE)]
+        measure_gpu(tmp_path, None, lambda: Cut(gpu.machine), lambda _: None)
+    names = [curve.benchmark for curve in curve_data.load_curves(tmp_path / TABLE)]
     assert names[-1] == curve_data.STRIDES
     assert not (tmp_path / MACHINE).exists()
     assert sorted(path.name for path in tmp_path.iterdir()) == [TABLE]
@@ -180,7 +180,7 @@ def test_table_of_another_gpu_is_refused_and_unchanged(gpu: SimulatedGpu, tmp_pa
     row = ",".join(curve_data.COLUMNS) + "\nother,buddysim,stream_read,occupancy_percent,3,GB/s,5,1000\n"
     (tmp_path / TABLE).write_text(row)
     with pytest.raises(BuddysimError, match="curves of 'other': expected those of tesla-v100"):
-        measure_into(tmp_path, None, lambda: gpu, lambda _: None)
+        measure_gpu(tmp_path, None, lambda: gpu, lambda _: None)
     assert (tmp_path / TABLE).read_text() == row
 
 

@@ -11,10 +11,10 @@ import pytest
 import buddysim
 from buddysim.machine import Machine
 from buddysim.synthetic.parts.kernels import line_records, load, store, write_kernel
-from buddysim.validation.dram import reference
+from buddysim.validation.dram import load_reference
 from tests.replay.events import BASE, provenance
 
-REFERENCE = reference()
+REFERENCE = load_reference()
 WARPS = 8  # per thread block; 64 per SM, all at once
 LINES_ACCESSED = 2**19
 DRAWN_FROM = 2**21  # entries

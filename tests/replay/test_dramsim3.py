@@ -3,12 +3,12 @@
 import pytest
 
 from buddysim.machine import Machine
-from buddysim.validation.dram import IN_ORDER, TOLERANCE, TOLERANCE_IN_ORDER, bandwidth_fraction, reference
+from buddysim.validation.dram import IN_ORDER, TOLERANCE, TOLERANCE_IN_ORDER, bandwidth_fraction, load_reference
 
 QUICK = {"read", "write", "read_2_write_1", "random_32", "random_64", "random_32_mixed"}
 CASES = [
     (name, kind)
-    for name, kinds in reference().items()
+    for name, kinds in load_reference().items()
     for kind in kinds
     if not kind.endswith("_evicting") and not kind.startswith("stride")
 ]
@@ -22,6 +22,6 @@ CASES = [
     ],
 )
 def test_bandwidth_is_that_of_a_cycle_by_cycle_controller(name, kind):
-    lowest, highest = sorted(reference()[name][kind])
+    lowest, highest = sorted(load_reference()[name][kind])
     tolerance = TOLERANCE_IN_ORDER if kind in IN_ORDER else TOLERANCE
     assert lowest * (1 - tolerance) <= bandwidth_fraction(Machine.load(name), kind) <= highest * (1 + tolerance)

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from buddysim.machine import Machine
-from buddysim.validation.curve.metrics import capacity_transition, errors, levels, percentile, plateau
+from buddysim.validation.curve.metrics import absolute_errors, capacity_transition, levels, percentile, plateau_value
 
 L1, L2, MEMORY = levels(Machine.load("v100"))
 
@@ -18,8 +18,8 @@ def curve(l1_end: float, l2_end: float) -> list[tuple[float, float]]:
 
 
 def test_plateau_is_the_median_of_its_level() -> None:
-    assert [plateau(curve(130, 6200), level) for level in (L1, L2, MEMORY)] == [28, 212, 430]
-    assert plateau(curve(130, 6200)[:20], MEMORY) is None
+    assert [plateau_value(curve(130, 6200), level) for level in (L1, L2, MEMORY)] == [28, 212, 430]
+    assert plateau_value(curve(130, 6200)[:20], MEMORY) is None
 
 
 def test_capacity_transition_is_where_a_curve_crosses_the_midpoint() -> None:
@@ -41,7 +41,7 @@ def test_capacity_transition_needs_two_distinct_plateaus() -> None:
 
 
 def test_errors_are_unsigned_and_percentiles_are_ranks() -> None:
-    assert errors([110, 90], [100, 100]) == pytest.approx([0.1, 0.1])
+    assert absolute_errors([110, 90], [100, 100]) == pytest.approx([0.1, 0.1])
     assert [percentile([4.0, 1.0, 3.0, 2.0], fraction) for fraction in (0.5, 0.9, 1.0)] == [2.0, 4.0, 4.0]
     assert percentile([7.0], 0.5) == 7.0
     assert math.isinf(MEMORY.max_footprint)

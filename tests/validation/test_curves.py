@@ -13,16 +13,22 @@ from buddysim.machine import Machine
 from buddysim.validation import REGISTRY, ValidationOptions
 from buddysim.validation.curve import curve_data
 from buddysim.validation.curve.curve_data import MeasuredCurve
-from buddysim.validation.curve.fit import fit
-from buddysim.validation.curve.replays import chase, per_sm, replayed, stream_shape, strides
+from buddysim.validation.curve.fit import fit_machine
+from buddysim.validation.curve.replays import (
+    replay_point,
+    simulate_chase,
+    simulate_per_sm_loads,
+    simulate_strides,
+    stream_shape,
+)
 
 ROOT = Path(__file__).parents[2]
 HEAD = ",".join(curve_data.COLUMNS)
-V100 = curve_data.cards()["v100"].at_its_clocks()
+V100 = curve_data.load_cards()["v100"].at_its_clocks()
 
 
 def curves_of(card: str) -> list[MeasuredCurve]:
-    return [curve for curve in curve_data.curves() if curve.card == card]
+    return [curve for curve in curve_data.load_curves() if curve.card == card]
 
 
 def file_of(tmp_path: Path, *rows: str) -> Path:
@@ -32,15 +38,15 @@ def file_of(tmp_path: Path, *rows: str) -> Path:
 
 
 def test_cards_have_presets_and_sources() -> None:
-    for card in curve_data.cards().values():
+    for card in curve_data.load_cards().values():
         assert card.machine in Machine.presets()
         assert set(card.clocks) == set(card.sources)
         card.at_its_clocks()
-    assert {curve.card for curve in curve_data.curves()} == set(curve_data.cards())
+    assert {curve.card for curve in curve_data.load_curves()} == set(curve_data.load_cards())
 
 
 def test_fit_takes_the_plateaus() -> None:
-    fitted = fit(V100, curves_of("v100"))
+    fitted = fit_machine(V100, curves_of("v100"))
     assert fitted.keys["l1.load_to_use"] == "28.0 core_cycles"
     assert fitted.keys["l2.load_to_use"] == "212.1 core_cycles"
     assert fitted.keys["crossbar.reply_bandwidth"] == "21.9 B/core_cycle"
@@ -56,19 +62,19 @@ def test_fit_takes_the_plateaus() -> None:
 
 
 def test_fit_without_plateaus_changes_nothing() -> None:
-    assert fit(V100, [curve for curve in curves_of("v100") if curve.benchmark == "stream_triad"]).keys == {}
+    assert fit_machine(V100, [curve for curve in curves_of("v100") if curve.benchmark == "stream_triad"]).keys == {}
 
 
 def test_chase_takes_the_latencies_of_the_machine() -> None:
     machine = V100.with_overrides({"l1.load_to_use": "30 core_cycles", "l2.load_to_use": "200 core_cycles"})
-    assert chase(machine, 16 * 1024, 128) == pytest.approx(30, rel=0.01)
-    assert chase(machine, 100 * 1024, 64) == pytest.approx(30, rel=0.01)
-    assert chase(machine, 512 * 1024, 128) == pytest.approx(200, rel=0.01)
+    assert simulate_chase(machine, 16 * 1024, 128) == pytest.approx(30, rel=0.01)
+    assert simulate_chase(machine, 100 * 1024, 64) == pytest.approx(30, rel=0.01)
+    assert simulate_chase(machine, 512 * 1024, 128) == pytest.approx(200, rel=0.01)
 
 
 def test_chase_of_half_lines_leaves_the_l1_gradually() -> None:
     """With two elements per line, LRU retains a part of a footprint that is somewhat larger than the L1."""
-    full_line, half_line = (chase(V100, 144 * 1024, stride) for stride in (128, 64))
+    full_line, half_line = (simulate_chase(V100, 144 * 1024, stride) for stride in (128, 64))
     assert full_line == pytest.approx(212, rel=0.01)
     assert 60 < half_line < 170
 
@@ -76,18 +82,18 @@ def test_chase_of_half_lines_leaves_the_l1_gradually() -> None:
 def test_per_sm_bandwidth_is_the_l1s_then_the_crossbars() -> None:
     small = V100.with_overrides({"sm.count": 4})
     rate = 4 * 1.38  # of 1 B per cycle and SM, GB/s
-    assert per_sm(small, 32 * 1024) == pytest.approx(128 * rate, rel=0.05)
-    assert per_sm(small, 512 * 1024) == pytest.approx(21.9 * rate, rel=0.03)
+    assert simulate_per_sm_loads(small, 32 * 1024) == pytest.approx(128 * rate, rel=0.05)
+    assert simulate_per_sm_loads(small, 512 * 1024) == pytest.approx(21.9 * rate, rel=0.03)
 
 
 def test_strided_load_takes_a_cycle_per_line() -> None:
-    assert strides(V100, 0) == pytest.approx(1, rel=0.05)
-    assert strides(V100, 8) == pytest.approx(8 + 7 / 8, rel=0.05)
+    assert simulate_strides(V100, 0) == pytest.approx(1, rel=0.05)
+    assert simulate_strides(V100, 8) == pytest.approx(8 + 7 / 8, rel=0.05)
 
 
 @pytest.mark.parametrize(("stride", "cycles"), [(0, 1), (1, 1), (2, 2), (5, 2), (8, 8), (9, 3)])
 def test_strided_load_takes_the_bank_conflict_cycles(stride: int, cycles: float) -> None:
-    assert strides(curve_data.cards()["h200"].at_its_clocks(), stride) == pytest.approx(cycles, rel=0.02)
+    assert simulate_strides(curve_data.load_cards()["h200"].at_its_clocks(), stride) == pytest.approx(cycles, rel=0.02)
 
 
 def test_stream_has_the_launch_shape_of_its_source() -> None:
@@ -95,7 +101,7 @@ def test_stream_has_the_launch_shape_of_its_source() -> None:
     assert [stream_shape(V100, read, x) for x in (3, 50, 100)] == [(2, 32), (2, 512), (2, 1024)]
     other = MeasuredCurve("gh200", "RRZE-HPC", "stream_read", (), ())
     assert [stream_shape(V100, other, x) for x in (0.8, 5.5, 6.2, 7.8)] == [(1, 16), (1, 112), (2, 64), (1, 160)]
-    assert replayed(V100, MeasuredCurve("v100", "-", "something_else", (), ()), 1) is None
+    assert replay_point(V100, MeasuredCurve("v100", "-", "something_else", (), ()), 1) is None
 
 
 def test_command_writes_the_table_every_point_and_a_page(tmp_path, capsys) -> None:

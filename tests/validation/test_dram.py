@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from buddysim.validation import REGISTRY, ValidationOptions, dram
-from buddysim.validation.dram import StreamBandwidth, document, reference
+from buddysim.validation.dram import StreamBandwidth, document, load_reference
 from tests.validation.stored import stored_rows, table_rows
 
 
@@ -32,7 +32,7 @@ def test_presets_without_a_reference_are_not_checked(monkeypatch) -> None:
     quantities = REGISTRY.find("dram").compare(ValidationOptions()).quantities
     assert {row.machine for row in quantities if row.status == "not checked"} == {"gtx-1080-ti", "gv100"}
     assert len([row for row in quantities if row.tolerance is not None]) == sum(
-        not stream.endswith("_evicting") for streams in reference().values() for stream in streams
+        not stream.endswith("_evicting") for streams in load_reference().values() for stream in streams
     )
 
 

@@ -15,9 +15,9 @@ from buddysim.machine import Machine
 from buddysim.synthetic import make_trace
 from buddysim.trace import open_trace
 from buddysim.validation import REGISTRY, ValidationOptions
-from buddysim.validation.kernel.counter_data import PROGRAMS, measured_kernels
+from buddysim.validation.kernel.counter_data import PROGRAMS, load_measured_kernels
 from buddysim.validation.kernel.pairs import KernelPair, QuantityErrors, pair_kernels
-from buddysim.validation.kernel.replays import KernelReplay, made_with, replay, stored_replays
+from buddysim.validation.kernel.replays import KernelReplay, load_stored_replays, made_with, replay_kernel
 
 ROOT = Path(__file__).parents[2]
 GV100 = Machine.load("gv100")
@@ -25,24 +25,24 @@ GV100 = Machine.load("gv100")
 
 def as_measured(program: str, number: int = 0, **changed: float) -> KernelReplay:
     """Return a replay with the measured counters, except those changed."""
-    kernel = measured_kernels()[program][number]
+    kernel = load_measured_kernels()[program][number]
     counters = replace(kernel.counters, **changed)
     return KernelReplay(program, number, program, kernel.grid, kernel.block, counters, made_with(GV100))
 
 
 def pair(kernel_replay: KernelReplay) -> KernelPair:
-    (result,) = pair_kernels(measured_kernels(), [kernel_replay])
+    (result,) = pair_kernels(load_measured_kernels(), [kernel_replay])
     return result
 
 
 def test_every_program_has_counters_and_launch_shapes() -> None:
-    measured = measured_kernels()
+    measured = load_measured_kernels()
     assert set(PROGRAMS) <= set(measured)
     assert all(kernel.grid and kernel.block for name in PROGRAMS for kernel in measured[name])
 
 
 def test_kernels_are_compared_by_requests_and_launch_shape() -> None:
-    reads = measured_kernels()["gemm"][0].counters.read_requests
+    reads = load_measured_kernels()["gemm"][0].counters.read_requests
     assert pair(as_measured("gemm", warp_instructions=1, cycles=1)).why_not == ""
     assert pair(as_measured("gemm", read_requests=1.0099 * reads)).why_not == ""
     assert pair(as_measured("gemm", read_requests=1.0101 * reads)).why_not.startswith("read requests: 8,48")
@@ -52,7 +52,7 @@ def test_kernels_are_compared_by_requests_and_launch_shape() -> None:
 
 
 def test_launches_beyond_the_measured_ones_are_ignored() -> None:
-    assert pair_kernels(measured_kernels(), [replace(as_measured("gemm"), number=1)]) == []
+    assert pair_kernels(load_measured_kernels(), [replace(as_measured("gemm"), number=1)]) == []
 
 
 def test_quantity_errors_follow_the_rule() -> None:
@@ -72,14 +72,14 @@ def test_kernel_replays_from_cold_caches(tmp_path: Path) -> None:
     make_trace("stream", path, {"op": "copy", "laps": "2", "footprint": "64KiB"})
     with open_trace(path) as trace:
         cold = GV100.with_overrides({"l2.fill_on_memcpy": False})
-        first, second = (replay("p", trace, kernel, cold, ("", "")) for kernel in trace.kernels)
+        first, second = (replay_kernel("p", trace, kernel, cold, ("", "")) for kernel in trace.kernels)
     assert first.counters == second.counters
     assert first.counters.dram_sectors >= first.counters.read_sectors > 0
     assert first.counters.read_requests > 0 < first.counters.write_requests
 
 
 def test_stored_replays_are_of_known_programs() -> None:
-    assert {result.program for result in stored_replays()} <= set(PROGRAMS)
+    assert {result.program for result in load_stored_replays()} <= set(PROGRAMS)
 
 
 def test_command_writes_the_table_and_every_kernel(tmp_path, capsys) -> None:
@@ -88,7 +88,7 @@ def test_command_writes_the_table_and_every_kernel(tmp_path, capsys) -> None:
     with (tmp_path / "validation-silicon-kernels.csv").open() as file:
         points = list(csv.DictReader(file))
     again = REGISTRY.find("kernels").compare(ValidationOptions(captures=tmp_path / "validation-silicon-kernels.csv"))
-    assert len(again.rows) == len(points) == len(stored_replays())
+    assert len(again.rows) == len(points) == len(load_stored_replays())
     assert again.quantities == REGISTRY.find("kernels").compare(ValidationOptions()).quantities
 
 

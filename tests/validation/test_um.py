@@ -11,7 +11,7 @@ from buddysim.validation import REGISTRY, ValidationOptions, um
 from buddysim.validation.paging import cpu_faults, lanes
 from buddysim.validation.paging.programs import PROGRAMS
 from buddysim.validation.paging.space import BLOCK, ManagedLayout, ManagedSpace
-from buddysim.validation.paging.um_data import FRAME, MeasuredUmRun, runs
+from buddysim.validation.paging.um_data import FRAME, MeasuredUmRun, load_runs
 from tests.validation.stored import stored_rows, table_rows
 
 
@@ -19,12 +19,12 @@ def written(tmp_path, name, **sizes):
     path = tmp_path / f"{name}.bin"
     with TraceWriter(path, um.provenance(name)) as writer:
         for kernel in PROGRAMS[name](ManagedSpace(writer), **sizes):
-            lanes.write(writer, kernel)
+            lanes.write_kernel(writer, kernel)
     return open_trace(path)
 
 
 def test_measured_runs_leave_whole_frames() -> None:
-    by_name = {(run.program, run.percent): run for run in runs()}
+    by_name = {(run.program, run.percent): run for run in load_runs()}
     assert len(by_name) == 12
     assert {name for name, _ in by_name} == set(PROGRAMS)
     assert [by_name["hotspot", percent].frames for percent in (100, 125, 150)] == [5, 3, 3]
@@ -36,11 +36,11 @@ def test_lanes_coalesce_into_lines_and_sectors() -> None:
     addresses[0, :8] = 4096 + 4 * np.arange(8)  # a whole sector
     addresses[0, 9] = 4096 + 36  # a part of the next
     addresses[1, 3] = 4096 + 128 + 96
-    store = lanes.step(addresses, 4, stores=True)
+    store = lanes.coalesce(addresses, 4, stores=True)
     assert store.warps.tolist() == [0, 1]
     assert store.counts.tolist() == [1, 1]
     assert store.lines.tolist() == [(32 << 8) | 0x13, (33 << 8) | 0x08]
-    assert (lanes.step(addresses, 4, stores=False).lines & np.uint64(0xF0)).tolist() == [0, 0]
+    assert (lanes.coalesce(addresses, 4, stores=False).lines & np.uint64(0xF0)).tolist() == [0, 0]
 
 
 def test_kernel_has_its_instructions_in_program_order(tmp_path) -> None:
@@ -105,8 +105,8 @@ def test_cpu_initialises_the_arrays_of_the_traces(name: str) -> None:
 
 
 def test_cpu_faults_are_within_the_range_of_the_layout() -> None:
-    for run in runs():
-        fewest, most = cpu_faults.expected(cpu_faults.ON_HOST[run.program])
+    for run in load_runs():
+        fewest, most = cpu_faults.expected_faults(cpu_faults.ON_HOST[run.program])
         assert fewest <= run.cpu_faults <= most, run
 
 
@@ -117,7 +117,7 @@ def test_cpu_faults_are_within_the_range_of_the_layout() -> None:
 )  # fmt: skip
 def test_cpu_faults_of_bfs_depend_on_common_va_blocks(own_block: int, alignment: int, fewest: int) -> None:
     """All three logs have 37: a layout with more is impossible; with fewer, the result would not have been evicted."""
-    assert cpu_faults.expected(cpu_faults.ON_HOST["bfs"], ManagedLayout(own_block, alignment))[0] == fewest
+    assert cpu_faults.expected_faults(cpu_faults.ON_HOST["bfs"], ManagedLayout(own_block, alignment))[0] == fewest
 
 
 def test_result_in_the_va_block_of_the_masks_takes_one_fault_to_read() -> None:

@@ -10,7 +10,7 @@ from buddysim.machine import Machine
 from buddysim.validation.curve.causes import WhatIfReplay
 from buddysim.validation.curve.curve_data import STREAM, STRIDES, Card, MeasuredCurve
 from buddysim.validation.curve.fit import Fit
-from buddysim.validation.curve.metrics import capacity_transition, errors, levels
+from buddysim.validation.curve.metrics import absolute_errors, capacity_transition, levels
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,8 @@ class CurveReplay:
     @property
     def errors(self) -> list[float]:
         """Error of each point."""
-        return errors([simulated for _, _, simulated in self.points], [measured for _, measured, _ in self.points])
+        simulated = [value for _, _, value in self.points]
+        return absolute_errors(simulated, [measured for _, measured, _ in self.points])
 
     @property
     def held_out(self) -> list[float]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from buddysim.machine import Machine
 from buddysim.validation.curve.curve_data import SHARED, STREAM, MeasuredCurve
-from buddysim.validation.curve.replays import replayed
+from buddysim.validation.curve.replays import replay_point
 
 _REFRESH: dict[str, object] = {"dram.refresh": "single_bank"}
 _STARTS = _REFRESH | {"kernel.warp_launch_interval": "10 core_cycles"}
@@ -43,7 +43,7 @@ class WhatIfReplay:
     what_if: float
 
 
-def causes(machine: Machine, curves: Sequence[MeasuredCurve]) -> Iterator[WhatIfReplay]:
+def replay_what_ifs(machine: Machine, curves: Sequence[MeasuredCurve]) -> Iterator[WhatIfReplay]:
     """Yield what another refresh, slower starts, other drains, and exits after stores change for a card.
 
     Parameters
@@ -59,6 +59,6 @@ def causes(machine: Machine, curves: Sequence[MeasuredCurve]) -> Iterator[WhatIf
         other = machine.with_overrides(keys)
         x, y = curve.compared()[point]
         quantity = f"{curve.benchmark} at {f'{x:,.0f} KiB' if benchmark == SHARED else f'{x:g} %'}, GB/s"
-        simulated, what_if = replayed(machine, curve, x), replayed(other, curve, x)
+        simulated, what_if = replay_point(machine, curve, x), replay_point(other, curve, x)
         if simulated is not None and what_if is not None:
             yield WhatIfReplay(change, quantity, y, simulated, what_if)

@@ -83,7 +83,7 @@ class MeasuredCurve:
         return list(zip(self.x, self.y, strict=True))[::step]
 
 
-def cards() -> dict[str, Card]:
+def load_cards() -> dict[str, Card]:
     """Return every card that has bundled curves, by name."""
     content = tomllib.loads((_DATA / "cards.toml").read_text(encoding="utf-8"))
     return {
@@ -92,7 +92,7 @@ def cards() -> dict[str, Card]:
     }
 
 
-def curves(path: Path | None = None) -> list[MeasuredCurve]:
+def load_curves(path: Path | None = None) -> list[MeasuredCurve]:
     """Return the curves of a file of measurements, in its order; without a file, the bundled ones.
 
     Raises
@@ -110,7 +110,7 @@ def curves(path: Path | None = None) -> list[MeasuredCurve]:
     points: dict[tuple[str, str, str], dict[float, float]] = {}
     for number, cells in rows:
         points.setdefault(tuple(cells[:3]), {}).update([_point(cells, f"{where}: line {number}")])  # type: ignore[arg-type]
-    known_cards = cards()
+    known_cards = load_cards()
     measured = []
     for (card, source, benchmark), of_curve in points.items():
         x, y = zip(*sorted(of_curve.items()), strict=True)

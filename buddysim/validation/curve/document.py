@@ -58,7 +58,7 @@ def _card_lines(card: CardCurves) -> Iterator[str]:
             for level, measured, simulated in curve.capacity_transitions()
         )
         errors = [
-            marked(percentile(curve.errors, fraction), tolerance)
+            format_error(percentile(curve.errors, fraction), tolerance)
             for fraction, tolerance in ((0.5, MEDIAN_TOLERANCE), (0.9, P90_TOLERANCE))
         ]
         name = f"{curve.curve.benchmark} ({curve.curve.source})"
@@ -108,6 +108,6 @@ _CAUSES = """
 """.strip()
 
 
-def marked(error: float, tolerance: float) -> str:
+def format_error(error: float, tolerance: float) -> str:
     """Format an error; bold if it exceeds its tolerance."""
     return f"{error:.1%}" if error <= tolerance else f"**{error:.1%}**"

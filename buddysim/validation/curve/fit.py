@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from buddysim.machine import Machine
 from buddysim.synthetic.occupancy import CODE
 from buddysim.validation.curve.curve_data import CHASE, PER_SM, SHARED, STREAM, MeasuredCurve
-from buddysim.validation.curve.metrics import levels, plateau, remote_partition
-from buddysim.validation.curve.replays import chase, stream_shape
+from buddysim.validation.curve.metrics import levels, plateau_value, remote_partition
+from buddysim.validation.curve.replays import simulate_chase, stream_shape
 
 _FITTED_CHASE = "RRZE-HPC"
 
@@ -33,7 +33,7 @@ class Fit:
     used: Mapping[str, frozenset[float]]
 
 
-def fit(machine: Machine, curves: Sequence[MeasuredCurve]) -> Fit:
+def fit_machine(machine: Machine, curves: Sequence[MeasuredCurve]) -> Fit:
     """Fit a preset at its card's clocks to the curves of the card."""
     keys: dict[str, str] = {}
     used: dict[str, frozenset[float]] = {}
@@ -42,7 +42,7 @@ def fit(machine: Machine, curves: Sequence[MeasuredCurve]) -> Fit:
     latency: float | None = None
     if chased := _first(curves, CHASE, _FITTED_CHASE):
         for number, (level, key) in enumerate(((l1, "l1"), (l2, "l2"), (memory, "dram"))):  # 1, 2, 3
-            value = plateau(list(zip(chased.x, chased.y, strict=True)), level)
+            value = plateau_value(list(zip(chased.x, chased.y, strict=True)), level)
             if value is None:
                 continue
             used[chased.name] = used.get(chased.name, frozenset()) | {x for x in chased.x if level.has(x)}
@@ -51,22 +51,22 @@ def fit(machine: Machine, curves: Sequence[MeasuredCurve]) -> Fit:
             else:
                 latency = value / hz * 1e9
                 keys["dram.load_to_use"] = f"{latency:.1f} ns"
-        remote = plateau(list(zip(chased.x, chased.y, strict=True)), remote_partition(machine))
+        remote = plateau_value(list(zip(chased.x, chased.y, strict=True)), remote_partition(machine))
         if machine.l2.partitions == 2 and remote is not None and latency is not None:  # 7
             local = machine.ps(machine.with_overrides(keys).l2.load_to_use) * hz / 1e12
             used[chased.name] |= {x for x in chased.x if remote_partition(machine).has(x)}
             keys["l2.partition_latency"] = f"{max(0.0, 2 * (2 * remote - local - latency * hz / 1e9)):.0f} core_cycles"
         if latency is not None:
-            above = chase(machine.with_overrides(keys), 4 * machine.l2.size, 128) / hz * 1e9 - latency
+            above = simulate_chase(machine.with_overrides(keys), 4 * machine.l2.size, 128) / hz * 1e9 - latency
             keys["dram.load_to_use"] = f"{latency - above:.1f} ns"
     if loads := _first(curves, PER_SM):  # 4
-        value = plateau(list(zip(loads.x, loads.y, strict=True)), l1)
+        value = plateau_value(list(zip(loads.x, loads.y, strict=True)), l1)
         if value is not None:
             used[loads.name] = frozenset(x for x in loads.x if l1.has(x))
             max_lines = 1 if machine.l1.bank_conflicts == "tag_and_data" else 16
             keys["l1.lines_per_cycle"] = str(min(max(1, round(value * 1e9 / (sms * hz * 128))), max_lines))
     if wide := _first(curves, SHARED) or loads:  # 5
-        value = plateau(list(zip(wide.x, wide.y, strict=True)), l2)
+        value = plateau_value(list(zip(wide.x, wide.y, strict=True)), l2)
         if value is not None:
             used[wide.name] = used.get(wide.name, frozenset()) | {x for x in wide.x if l2.has(x)}
             keys["crossbar.reply_bandwidth"] = f"{value * 1e9 / (sms * hz):.1f} B/core_cycle"
@@ -75,7 +75,7 @@ def fit(machine: Machine, curves: Sequence[MeasuredCurve]) -> Fit:
         wave_ns = blocks * threads * 8 * sms / read.y[0]
         latency_ns = latency
         if latency_ns is None:
-            latency_ns = chase(machine.with_overrides(keys), 4 * machine.l2.size, 128) / hz * 1e9
+            latency_ns = simulate_chase(machine.with_overrides(keys), 4 * machine.l2.size, 128) / hz * 1e9
         used[read.name] = frozenset(read.x[:1])
         code = sum(CODE[read.code]["read"]) if read.code in CODE else 0
         keys["kernel.block_overhead"] = f"{max(0.0, (wave_ns - latency_ns) * hz / 1e9 - code):.0f} core_cycles"

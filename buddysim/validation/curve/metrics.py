@@ -44,7 +44,7 @@ def remote_partition(machine: Machine) -> Level:
     return Level("remote partition", 0.65 * l2, 0.9 * l2)
 
 
-def plateau(points: Points, level: Level) -> float | None:
+def plateau_value(points: Points, level: Level) -> float | None:
     """Return the median of a curve where a level answers; None if it has no points there."""
     values = [y for x, y in points if level.has(x)]
     return median(values) if values else None
@@ -58,7 +58,7 @@ def capacity_transition(points: Points, before: Level, behind: Level, is_latency
     float, interpolated over the footprint's logarithm; None if a plateau is missing, or the two are less than 20 %
     apart
     """
-    low, high = plateau(points, before), plateau(points, behind)
+    low, high = plateau_value(points, before), plateau_value(points, behind)
     if low is None or high is None or max(low / high, high / low) < _MIN_PLATEAU_RATIO:
         return None
     scaled = (lambda y: y) if is_latency else math.log
@@ -72,7 +72,7 @@ def capacity_transition(points: Points, before: Level, behind: Level, is_latency
     return None
 
 
-def errors(simulated: Sequence[float], measured: Sequence[float]) -> list[float]:
+def absolute_errors(simulated: Sequence[float], measured: Sequence[float]) -> list[float]:
     """Return |simulated / measured - 1| of each point."""
     return [abs(value / reference - 1) for value, reference in zip(simulated, measured, strict=True)]
 

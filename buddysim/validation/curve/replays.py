@@ -37,7 +37,7 @@ def kernel_times(machine: Machine, workload: str, settings: Mapping[str, object]
         return [int(kernel["time_ps"]) for kernel in simulate(path, machine, "ideal").per_kernel]
 
 
-def replays(machine: Machine, curve: MeasuredCurve) -> list[tuple[float, float, float]]:
+def replay_curve(machine: Machine, curve: MeasuredCurve) -> list[tuple[float, float, float]]:
     """Return x, measured and simulated of the compared points of a curve; empty if no workload does the same."""
     max_footprint = _MAX_L2S * machine.l2.size / KIB if curve.benchmark in (CHASE, SHARED) else math.inf
     simulated_at: dict[float, float | None] = {}
@@ -45,34 +45,34 @@ def replays(machine: Machine, curve: MeasuredCurve) -> list[tuple[float, float, 
     for x, y in curve.compared():
         replayed_x = min(x, max_footprint)
         if replayed_x not in simulated_at:
-            simulated_at[replayed_x] = replayed(machine, curve, replayed_x)
+            simulated_at[replayed_x] = replay_point(machine, curve, replayed_x)
         simulated = simulated_at[replayed_x]
         if simulated is not None:
             points.append((x, y, simulated))
     return points
 
 
-def replayed(machine: Machine, curve: MeasuredCurve, x: float) -> float | None:
+def replay_point(machine: Machine, curve: MeasuredCurve, x: float) -> float | None:
     """Return the simulated value of a point, in the curve's unit; None if no workload does what the curve measures."""
     if curve.benchmark == CHASE:
-        return chase(machine, round(x * KIB), STRIDE.get(curve.source, 128))
+        return simulate_chase(machine, round(x * KIB), STRIDE.get(curve.source, 128))
     if curve.benchmark == PER_SM:
-        return per_sm(machine, round(x * KIB))
+        return simulate_per_sm_loads(machine, round(x * KIB))
     if curve.benchmark == SHARED:
-        return shared(machine, round(x * KIB))
+        return simulate_shared_loads(machine, round(x * KIB))
     if curve.benchmark.startswith(STREAM):
-        return stream(machine, curve, x)
+        return simulate_stream(machine, curve, x)
     if curve.benchmark == STRIDES:
-        return strides(machine, round(x))
+        return simulate_strides(machine, round(x))
     return None
 
 
-def cycles(machine: Machine, ps: float) -> float:
+def to_core_cycles(machine: Machine, ps: float) -> float:
     """Convert picoseconds to cycles of the core clock."""
     return ps * float(machine.clock.core.hz) / _PS_PER_S
 
 
-def chase(machine: Machine, footprint: int, stride: int) -> float:
+def simulate_chase(machine: Machine, footprint: int, stride: int) -> float:
     """Return the cycles of a load of a pointer chase in its steady state."""
     elements = max(1, footprint // stride)
     settings: dict[str, object] = {"footprint": f"{max(footprint, stride)} B", "stride": f"{stride} B"}
@@ -80,18 +80,18 @@ def chase(machine: Machine, footprint: int, stride: int) -> float:
         hops = elements * -(-512 // elements)
         fresh = {"first_hops": elements}
         short, long = (kernel_times(machine, "chase", settings | fresh | {"hops": n * hops})[1] for n in (1, 2))
-        return cycles(machine, long - short) / hops
+        return to_core_cycles(machine, long - short) / hops
     warm = {"first_hops": elements} if footprint <= 2 * machine.l2.size else {}
-    return cycles(machine, kernel_times(machine, "chase", settings | warm | {"hops": _SAMPLE})[-1]) / _SAMPLE
+    return to_core_cycles(machine, kernel_times(machine, "chase", settings | warm | {"hops": _SAMPLE})[-1]) / _SAMPLE
 
 
-def host_chase(machine: Machine) -> float:
+def simulate_host_chase(machine: Machine) -> float:
     """Return the cycles of a load of a pointer chase over host memory."""
     settings = {"footprint": _HOST_FOOTPRINT, "stride": "128 B", "hops": _HOST_HOPS, "space": "host"}
-    return cycles(machine, kernel_times(machine, "chase", settings)[-1]) / _HOST_HOPS
+    return to_core_cycles(machine, kernel_times(machine, "chase", settings)[-1]) / _HOST_HOPS
 
 
-def per_sm(machine: Machine, footprint: int) -> float:
+def simulate_per_sm_loads(machine: Machine, footprint: int) -> float:
     """Return the bandwidth of SMs that each read one working set repeatedly, in GB/s over all SMs."""
     one_pass = max(1, -(-footprint // (128 * _PER_SM_WARPS)))  # loads of a warp
     if one_pass <= 512:
@@ -108,7 +108,7 @@ def per_sm(machine: Machine, footprint: int) -> float:
     return machine.sm.count * _PER_SM_WARPS * loads * 128 / (long - short) * 1000
 
 
-def shared(machine: Machine, footprint: int) -> float:
+def simulate_shared_loads(machine: Machine, footprint: int) -> float:
     """Return the bandwidth of all SMs that read chunks of one shared working set, in GB/s."""
     blocks = 2 * machine.sm.count
     _, short, long = kernel_times(machine, "l2-loads", {"chunks": max(1, footprint // (512 * KIB)), "blocks": blocks})
@@ -123,20 +123,20 @@ def stream_shape(machine: Machine, curve: MeasuredCurve, occupancy: float) -> tu
     return blocks, max(16, threads // blocks)
 
 
-def stream(machine: Machine, curve: MeasuredCurve, occupancy: float) -> float:
+def simulate_stream(machine: Machine, curve: MeasuredCurve, occupancy: float) -> float:
     """Return the bandwidth of a kernel of STREAM in GB/s, as STREAM counts its arrays."""
-    per_sm, threads = stream_shape(machine, curve, occupancy)
+    blocks_per_sm, threads = stream_shape(machine, curve, occupancy)
     op = curve.benchmark.removeprefix(STREAM)
     arrays = {"init": 1, "read": 1, "triad": 3}.get(op, 2)
     if op == "triad" and curve.source == "RRZE-HPC":
         op, arrays = "triad4", 4
-    few, more = (waves * per_sm * machine.sm.count for waves in _WAVES)
+    few, more = (waves * blocks_per_sm * machine.sm.count for waves in _WAVES)
     settings = {
         "op": op,
         "threads": threads,
         "blocks": few,
         "more": more,
-        "shared_memory": f"{machine.sm.shared_memory // per_sm} B",
+        "shared_memory": f"{machine.sm.shared_memory // blocks_per_sm} B",
         "code": curve.code,
         "first": 0 if op == "read" else -(-_L2S_MOVED * machine.l2.size // (arrays * threads * 8)),
     }
@@ -144,8 +144,8 @@ def stream(machine: Machine, curve: MeasuredCurve, occupancy: float) -> float:
     return arrays * more * threads * 8 / (long - short) * 1000
 
 
-def strides(machine: Machine, stride: int) -> float:
+def simulate_strides(machine: Machine, stride: int) -> float:
     """Return the cycles of a warp's load from the L1 whose lanes read with a stride of words."""
     rounds = 64
     short, long = kernel_times(machine, "l1-strides", {"stride": stride, "rounds": rounds})
-    return cycles(machine, long - short) / (rounds * 8 * 32)
+    return to_core_cycles(machine, long - short) / (rounds * 8 * 32)

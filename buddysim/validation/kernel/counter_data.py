@@ -84,7 +84,7 @@ class MeasuredKernel:
     accelsim_cycles: float
 
 
-def measured_kernels(path: Path | None = None) -> dict[str, list[MeasuredKernel]]:
+def load_measured_kernels(path: Path | None = None) -> dict[str, list[MeasuredKernel]]:
     """Return the kernels of each program in launch order, from a file or from the bundled one.
 
     Raises
@@ -98,8 +98,8 @@ def measured_kernels(path: Path | None = None) -> dict[str, list[MeasuredKernel]
         text, where = read_text(path, "table of measured kernels", LARGEST_FILE), str(path)
     shapes = _shapes()
     by_program: dict[str, list[MeasuredKernel]] = {}
-    for line, row in table(text, where, ("program", "kernel", *_NAMES.values(), "accelsim_cycles")):
-        values = {name: number(row[column], f"{where}: line {line}: {column}") for name, column in _NAMES.items()}
+    for line, row in parse_table(text, where, ("program", "kernel", *_NAMES.values(), "accelsim_cycles")):
+        values = {name: parse_number(row[column], f"{where}: line {line}: {column}") for name, column in _NAMES.items()}
         values["l2_hit_fraction"] /= 100
         kernels = by_program.setdefault(row["program"], [])
         kernels.append(
@@ -108,7 +108,7 @@ def measured_kernels(path: Path | None = None) -> dict[str, list[MeasuredKernel]
                 len(kernels),
                 *shapes.get((row["program"], len(kernels)), ("", "")),
                 KernelCounters(**values),
-                number(row["accelsim_cycles"], f"{where}: line {line}: accelsim_cycles"),
+                parse_number(row["accelsim_cycles"], f"{where}: line {line}: accelsim_cycles"),
             )
         )
     return by_program
@@ -116,11 +116,11 @@ def measured_kernels(path: Path | None = None) -> dict[str, list[MeasuredKernel]
 
 def _shapes() -> Mapping[tuple[str, int], tuple[str, str]]:
     text = (_DATA / "gv100_launches.csv").read_text(encoding="utf-8")
-    rows = table(text, "gv100_launches.csv", ("program", "kernel", "grid", "block"))
+    rows = parse_table(text, "gv100_launches.csv", ("program", "kernel", "grid", "block"))
     return {(row["program"], int(row["kernel"])): (row["grid"], row["block"]) for _, row in rows}
 
 
-def table(text: str, where: str, columns: Sequence[str]) -> list[tuple[int, dict[str, str]]]:
+def parse_table(text: str, where: str, columns: Sequence[str]) -> list[tuple[int, dict[str, str]]]:
     """Return the rows of a CSV table by column, each with its line number.
 
     Raises
@@ -141,7 +141,7 @@ def table(text: str, where: str, columns: Sequence[str]) -> list[tuple[int, dict
     return table_rows
 
 
-def number(text: str, where: str) -> float:
+def parse_number(text: str, where: str) -> float:
     """Parse a number, 0 or more."""
     try:
         value = float(text)

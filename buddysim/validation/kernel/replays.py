@@ -19,7 +19,7 @@ from buddysim.replay.simulation import simulate
 from buddysim.replay.version import MODEL_VERSION
 from buddysim.trace import OP_ATOMIC, OP_LOAD, OP_STORE, Kernel, Trace, open_trace
 from buddysim.validation.comparison import Value
-from buddysim.validation.kernel.counter_data import COUNTERS, LARGEST_FILE, KernelCounters, number, table
+from buddysim.validation.kernel.counter_data import COUNTERS, LARGEST_FILE, KernelCounters, parse_number, parse_table
 
 _STORED = resources.files("buddysim.validation") / "data" / "gv100_replays.csv"
 COLUMNS = ("program", "kernel", "name", "grid", "block", *COUNTERS, "machine_digest", "model_version")
@@ -63,7 +63,7 @@ def made_with(machine: Machine) -> tuple[str, str]:
     return hashlib.sha256(repr(numbers).encode()).hexdigest()[:12], str(MODEL_VERSION)
 
 
-def replays(
+def replay_captures(
     folder: Path, programs: dict[str, int], machine: Machine, progress: Callable[[str], None]
 ) -> Iterator[KernelReplay]:
     """Replay the captures of a folder, ``PROGRAM.bin`` each.
@@ -88,14 +88,16 @@ def replays(
         with open_trace(path) as trace:
             kernels = trace.kernels[: programs[name]]
             for kernel in kernels:
-                yield replay(name, trace, kernel, cold, made_with(machine))
+                yield replay_kernel(name, trace, kernel, cold, made_with(machine))
         progress(f"{name}: {len(kernels)} kernels replayed")
 
 
-def replay(program: str, trace: Trace, kernel: Kernel, machine: Machine, version: tuple[str, str]) -> KernelReplay:
+def replay_kernel(
+    program: str, trace: Trace, kernel: Kernel, machine: Machine, version: tuple[str, str]
+) -> KernelReplay:
     """Replay one kernel alone, from cold caches."""
     result = simulate(trace, machine, "ideal", kernels=range(kernel.index, kernel.index + 1)).counters
-    loads, stores = requests(trace, kernel)
+    loads, stores = count_requests(trace, kernel)
     requested = result["l2.read_sectors"] + result["l2.write_sectors"]
     missed = result["l2.read_sector_misses"]
     counters = KernelCounters(
@@ -110,10 +112,11 @@ def replay(program: str, trace: Trace, kernel: Kernel, machine: Machine, version
         l2_hit_fraction=1 - missed / requested if requested else 0.0,
         dram_sectors=(result["device.read_bytes"] + result["device.write_bytes"]) / _SECTOR_BYTES,
     )
-    return KernelReplay(program, kernel.index, kernel.name, shape(kernel.grid), shape(kernel.block), counters, version)
+    grid, block = format_shape(kernel.grid), format_shape(kernel.block)
+    return KernelReplay(program, kernel.index, kernel.name, grid, block, counters, version)
 
 
-def requests(trace: Trace, kernel: Kernel) -> tuple[int, int]:
+def count_requests(trace: Trace, kernel: Kernel) -> tuple[int, int]:
     """Count the warp instructions of a kernel that read global memory, and those that write it."""
     kinds = np.zeros(4, dtype=np.int64)
     for ref in kernel.chunks:
@@ -121,18 +124,18 @@ def requests(trace: Trace, kernel: Kernel) -> tuple[int, int]:
     return int(kinds[OP_LOAD] + kinds[OP_ATOMIC]), int(kinds[OP_STORE])
 
 
-def shape(dimensions: tuple[int, int, int]) -> str:
+def format_shape(dimensions: tuple[int, int, int]) -> str:
     """Format a grid or block as ``16x64``; a third dimension of 1 is left out."""
     x, y, z = dimensions
     return f"{x}x{y}" if z == 1 else f"{x}x{y}x{z}"
 
 
-def stored_replays() -> list[KernelReplay]:
+def load_stored_replays() -> list[KernelReplay]:
     """Return the bundled results of replays: the captures are too large to be bundled."""
     return parse_replays(_STORED.read_text(encoding="utf-8"), "gv100_replays.csv")
 
 
-def from_file(path: Path) -> list[KernelReplay]:
+def load_replays(path: Path) -> list[KernelReplay]:
     """Return the results of replays in a file: a table of points that an earlier comparison wrote."""
     return parse_replays(read_text(path, "table of replays", LARGEST_FILE), str(path))
 
@@ -142,12 +145,12 @@ def parse_replays(text: str, where: str) -> list[KernelReplay]:
     return [
         KernelReplay(
             row["program"],
-            int(number(row["kernel"], f"{where}: line {line}: kernel")),
+            int(parse_number(row["kernel"], f"{where}: line {line}: kernel")),
             row["name"],
             row["grid"],
             row["block"],
-            KernelCounters(**{name: number(row[name], f"{where}: line {line}: {name}") for name in COUNTERS}),
+            KernelCounters(**{name: parse_number(row[name], f"{where}: line {line}: {name}") for name in COUNTERS}),
             (row["machine_digest"], row["model_version"]),
         )
-        for line, row in table(text, where, COLUMNS)
+        for line, row in parse_table(text, where, COLUMNS)
     ]

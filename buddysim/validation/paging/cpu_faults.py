@@ -116,7 +116,7 @@ def read_faults(host: Host, program: OnHost, base: Mapping[str, int]) -> int:
     return host.faults - before
 
 
-def expected(program: OnHost, layout: ManagedLayout | None = None) -> tuple[int, int]:
+def expected_faults(program: OnHost, layout: ManagedLayout | None = None) -> tuple[int, int]:
     """Return the fewest and the most CPU faults of a run.
 
     The most: all VA blocks of the result are on the device at the end. The fewest: the result has been evicted; then it

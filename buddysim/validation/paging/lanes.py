@@ -47,7 +47,7 @@ class LaneKernel:
     steps: Sequence[LaneInstruction]
 
 
-def step(
+def coalesce(
     addresses: npt.NDArray[np.int64], bytes_per_lane: int, *, stores: bool, use_distance: int = 1
 ) -> LaneInstruction:
     """Coalesce the accesses of each warp's lanes.
@@ -75,7 +75,7 @@ def step(
     return LaneInstruction(record, warps, counts, number << np.uint64(8) | masks[0] << np.uint64(4) | masks[1])
 
 
-def write(writer: TraceWriter, kernel: LaneKernel) -> None:
+def write_kernel(writer: TraceWriter, kernel: LaneKernel) -> None:
     """Write a kernel into a trace."""
     blocks = -(-kernel.warps // kernel.warps_per_block)
     warp = np.concatenate([step.warps for step in kernel.steps])

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from buddysim.synthetic.parts.hashing import below
-from buddysim.validation.paging.lanes import OFF, LaneInstruction, LaneKernel, step
+from buddysim.validation.paging.lanes import OFF, LaneInstruction, LaneKernel, coalesce
 from buddysim.validation.paging.space import ManagedSpace
 
 Numbers = npt.NDArray[np.int64]
@@ -25,12 +25,12 @@ BFS_THREADS = 512
 
 def loads(on: Choice, address: Numbers, size: int = WORD, use_distance: int = 1) -> LaneInstruction:
     """Return a load of the active threads."""
-    return step(np.where(on, address, OFF).reshape(-1, 32), size, stores=False, use_distance=use_distance)
+    return coalesce(np.where(on, address, OFF).reshape(-1, 32), size, stores=False, use_distance=use_distance)
 
 
 def stores(on: Choice, address: Numbers, size: int = WORD) -> LaneInstruction:
     """Return a store of the active threads."""
-    return step(np.where(on, address, OFF).reshape(-1, 32), size, stores=True)
+    return coalesce(np.where(on, address, OFF).reshape(-1, 32), size, stores=True)
 
 
 def kernel(name: str, threads: int, block: int, steps: list[LaneInstruction]) -> LaneKernel:

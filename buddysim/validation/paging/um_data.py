@@ -46,7 +46,7 @@ class MeasuredUmRun:
         return FREE // FRAME - -(-reserved // FRAME) - OWN_FRAMES.get(self.program, 0)
 
 
-def runs() -> list[MeasuredUmRun]:
+def load_runs() -> list[MeasuredUmRun]:
     """Return all runs, in the order of the file."""
     rows = csv.DictReader(_DATA.read_text(encoding="utf-8").splitlines())
     return [
