@@ -7,7 +7,7 @@ from buddysim.replay.lazy_array import lazy_zeros
 from buddysim.replay.engine.arena cimport arena_zeroed
 
 cdef enum:
-    PAGE_BITS = 6               # log2 of the entries of a page
+    PAGE_BITS = 6  # log2 of the entries of a page
 
 
 cdef object allocations_init(Arena* arena, MemorySystem* m, allocations):

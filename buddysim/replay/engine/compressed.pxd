@@ -20,7 +20,7 @@ from buddysim.replay.engine.kinds cimport (
 from buddysim.replay.engine.address_map cimport locate_entry, locate_metadata, metadata_set
 from buddysim.replay.engine.memory cimport (
     AllocationState, FillPlan, MemorySystem, SectorSplit, Slice, count_wait, device_fetch, device_read, device_write, link_read,
-    link_write, port_pass_counted,
+    link_write, port_transfer_counted,
 )
 from buddysim.replay.engine.address_map_simd cimport LineLocation
 from buddysim.replay.engine.port cimport port_grant_time
@@ -90,13 +90,13 @@ cdef inline int size_rank(const MemorySystem* m, int size_class) noexcept nogil:
 cdef inline int64_t compressor_done(MemorySystem* m, Slice* slice, int64_t t) noexcept nogil:
     """Time at which an entry that reaches a slice's compressor or decompressor at `t` leaves it."""
     m.last_compressor_ps = t
-    return port_pass_counted(m, COMPRESSOR, &slice.compressor, t, m.compressor_cost) + m.compressor_ps
+    return port_transfer_counted(m, COMPRESSOR, &slice.compressor, t, m.compressor_cost) + m.compressor_ps
 
 
 cdef struct MetadataLookup:
-    int64_t known_ps            # the entry's size is known
-    int64_t fetch_begin_ps      # a fill may begin; before known_ps if it is speculative
-    bint speculative            # the fill fetches device sectors before the size is known
+    int64_t known_ps        # the entry's size is known
+    int64_t fetch_begin_ps  # a fill may begin; before known_ps if it is speculative
+    bint speculative        # the fill fetches device sectors before the size is known
 
 
 cdef inline MetadataLookup metadata_lookup(MemorySystem* m, uint32_t entry, const LineLocation* at, bint write,

@@ -9,7 +9,7 @@ from buddysim.replay.engine.memory cimport evict_line, l2_class
 from buddysim.replay.engine.partitions cimport invalidate_replicas, invalidate_sectors
 
 cdef enum:
-    INSTALL_FACTOR = 2             # of a range larger than the L2, the L2 can hold only the end
+    INSTALL_FACTOR = 2  # of a range larger than the L2, the L2 can hold only the end
 
 
 cdef inline unsigned int sectors_within(uint32_t entry, int64_t first_sector, int64_t end_sector) noexcept nogil:

@@ -33,14 +33,14 @@ from buddysim.replay.engine.stream cimport (
 )
 from buddysim.replay.engine.thread_blocks cimport (
     EXIT_CHUNK, EXIT_DONE, EXIT_IDLE, EXIT_PAUSE, ActiveKernel, ChunkState, RunState, LoopExit, chunk_assign, chunk_release,
-    chunk_reserve, resume_dispatch, retire_warp, gpu_free, gpu_init, kernel_add, kernel_start, next_start, reach_barrier,
-    waits_for_icache,
+    chunk_reserve, kernel_add, kernel_start, next_start, reach_barrier, resume_dispatch, retire_warp, run_state_free,
+    run_state_init, waits_for_icache,
 )
 from buddysim.replay.engine.versions cimport cpu_is_newer, int64_on_newer
 from buddysim.trace.records cimport OP_BARRIER, BlockRecord, WarpOp, WarpRecord
 
 cdef enum:
-    SHOWN_BINS = 40             # of a histogram of times; the last bin counts all longer times
+    SHOWN_BINS = 40  # of a histogram of times; the last bin counts all longer times
 
 
 cdef inline void predict_next_scheduler(RunState* g, HostPrefetcher* prefetcher, int scheduler_number) noexcept nogil:
@@ -77,7 +77,7 @@ cdef class ReplayEngine:
         counts how long requests wait at each kind of resource
     """
 
-    cdef RunState gpu
+    cdef RunState state
     cdef HostPrefetcher prefetcher
     cdef list held              # keeps the blocks of a chunk alive
     cdef SchemeBase scheme
@@ -87,19 +87,19 @@ cdef class ReplayEngine:
         cdef int64_t* waits = NULL
         self.scheme = scheme
         self.held = []
-        gpu_init(&self.gpu, numbers)
-        self.gpu.m.fill, self.gpu.m.writeback = scheme.fill, scheme.writeback
-        self.gpu.m.on_access, self.gpu.m.may_cache = scheme.on_access, scheme.may_cache
-        self.gpu.m.on_wake, self.gpu.m.on_written = scheme.on_wake, scheme.on_written
-        self.keep = memory_init(&self.gpu.arena, &self.gpu.m, &self.gpu.l1.cache, numbers, allocations, entry_classes,
+        run_state_init(&self.state, numbers)
+        self.state.m.fill, self.state.m.writeback = scheme.fill, scheme.writeback
+        self.state.m.on_access, self.state.m.may_cache = scheme.on_access, scheme.may_cache
+        self.state.m.on_wake, self.state.m.on_written = scheme.on_wake, scheme.on_written
+        self.keep = memory_init(&self.state.arena, &self.state.m, &self.state.l1.cache, numbers, allocations, entry_classes,
                                 scheme.uses_sizes, scheme.uses_targets)
         if queueing:
-            waits = <int64_t*>arena_zeroed(&self.gpu.arena, QUEUES * HISTOGRAM_BINS, sizeof(int64_t))
-        count_waits_in(&self.gpu.m, waits)
-        scheme.prepare(&self.gpu.m, &self.gpu.arena)
+            waits = <int64_t*>arena_zeroed(&self.state.arena, QUEUES * HISTOGRAM_BINS, sizeof(int64_t))
+        count_waits_in(&self.state.m, waits)
+        scheme.prepare(&self.state.m, &self.state.arena)
 
     def __dealloc__(self):
-        gpu_free(&self.gpu)
+        run_state_free(&self.state)
 
     # Kernels and chunks
 
@@ -114,8 +114,8 @@ cdef class ReplayEngine:
         cdef ActiveKernel kernel = ActiveKernel(
             1, handle, 0, start_ps, blocks, 0, -1, 0, warps_per_block, threads_per_block, registers_per_block, shared_per_block, 0,
             KernelCode(NULL, NULL, 0))
-        kernel_code_init(&self.gpu.code, &kernel.code, self.gpu.n_sms, code_bytes)
-        if not kernel_add(&self.gpu, &kernel):
+        kernel_code_init(&self.state.code, &kernel.code, self.state.n_sms, code_bytes)
+        if not kernel_add(&self.state, &kernel):
             kernel_code_free(&kernel.code)
             return False
         return True
@@ -137,7 +137,7 @@ cdef class ReplayEngine:
         allocation to which the kernel stores, and whose size classes are those after other launches (`set_writer_launches`).
         The kernel has no new chunk unless the word is `"taken"`.
         """
-        cdef RunState* g = &self.gpu
+        cdef RunState* g = &self.state
         cdef int64_t index = chunk_reserve(g), number = -1, repeated
         cdef FillStop stop = FILL_DONE
         cdef int64_t n_warps = warps.shape[0] // <int64_t>sizeof(WarpRecord), n_ops = ops.shape[0] // <int64_t>sizeof(WarpOp)
@@ -166,7 +166,7 @@ cdef class ReplayEngine:
         -------
         tuple of a word (`"idle"`, `"pause"`, `"chunk"`, `"done"`) and the kernel's handle; -1: none
         """
-        cdef RunState* g = &self.gpu
+        cdef RunState* g = &self.state
         cdef LoopExit stop
         g.exit_kernel = -1
         with nogil:
@@ -181,10 +181,10 @@ cdef class ReplayEngine:
 
     cdef void release_chunks(self):
         cdef int64_t index
-        for index in range(self.gpu.n_chunks):
-            if self.held[index] is not None and self.gpu.chunks[index].blocks_left == 0:
+        for index in range(self.state.n_chunks):
+            if self.held[index] is not None and self.state.chunks[index].blocks_left == 0:
                 self.held[index] = None
-                chunk_release(&self.gpu, index)
+                chunk_release(&self.state, index)
 
     # The loop
 
@@ -198,7 +198,7 @@ cdef class ReplayEngine:
 
     @cython.final
     cdef inline LoopExit loop(self, int64_t operations) noexcept nogil:
-        cdef RunState* g = &self.gpu
+        cdef RunState* g = &self.state
         cdef int scheduler_number, sm, position, kernel
         cdef int64_t now, gap_start_ps, finish, busy_ps
         cdef Scheduler* scheduler
@@ -287,11 +287,11 @@ cdef class ReplayEngine:
         """
         cdef int i, position
         cdef Scheduler* scheduler
-        for i in range(self.gpu.n_sms * self.gpu.n_schedulers):
-            scheduler = &self.gpu.schedulers[i]
+        for i in range(self.state.n_sms * self.state.n_schedulers):
+            scheduler = &self.state.schedulers[i]
             for position in range(scheduler.n):
-                if not self.gpu.warps[i // self.gpu.n_schedulers * MAX_WARPS + scheduler.slot[position]].at_barrier:
-                    return self.gpu.events.end_ps
+                if not self.state.warps[i // self.state.n_schedulers * MAX_WARPS + scheduler.slot[position]].at_barrier:
+                    return self.state.events.end_ps
         return None
 
     # Events between kernels
@@ -305,15 +305,15 @@ cdef class ReplayEngine:
         first_line : address in the trace / 128
         first_lazy_entry, end_lazy_entry : entries that no access reaches before `materialize`
         """
-        allocation_begin(&self.gpu.m, &self.gpu.m.allocations[allocation], first_line, first_lazy_entry, end_lazy_entry)
+        allocation_begin(&self.state.m, &self.state.m.allocations[allocation], first_line, first_lazy_entry, end_lazy_entry)
 
     def materialize(self, int allocation, int64_t first_entry, int64_t end_entry, bint live=True):
         """Makes entries of a lazy allocation accessible; or, with `live` false and before its end, inaccessible."""
-        allocation_materialize(&self.gpu.m, &self.gpu.m.allocations[allocation], first_entry, end_entry, live)
+        allocation_materialize(&self.state.m, &self.state.m.allocations[allocation], first_entry, end_entry, live)
 
     def end_allocation(self, int allocation):
         """Frees an allocation: invalidates its lines in the L2, without write-backs."""
-        cdef MemorySystem* m = &self.gpu.m
+        cdef MemorySystem* m = &self.state.m
         cdef AllocationState* freed = &m.allocations[allocation]
         cdef int64_t first = 4 * <int64_t>freed.first_entry
         with nogil:
@@ -327,13 +327,13 @@ cdef class ReplayEngine:
         -------
         int; -1: none
         """
-        cdef const AllocationState* allocation = allocation_of_line(&self.gpu.m, line)
-        return allocation - self.gpu.m.allocations if allocation else -1
+        cdef const AllocationState* allocation = allocation_of_line(&self.state.m, line)
+        return allocation - self.state.m.allocations if allocation else -1
 
     def set_writer_launches(self, int allocation, uint64_t first_launch, uint64_t last_launch):
         """Declares that the classes after stores of an allocation are those of these launches, first to last; none if reversed."""
-        self.gpu.m.allocations[allocation].first_writer_launch = first_launch
-        self.gpu.m.allocations[allocation].last_writer_launch = last_launch
+        self.state.m.allocations[allocation].first_writer_launch = first_launch
+        self.state.m.allocations[allocation].last_writer_launch = last_launch
 
     def overwrite(self, int64_t first_entry, int64_t end_entry, int64_t first_sector, int64_t end_sector, bint install):
         """Applies a memcpy or memset, after the entries that it wrote have got their new size classes.
@@ -344,7 +344,7 @@ cdef class ReplayEngine:
         first_sector, end_sector : sectors that it wrote fully (4 x entry + index)
         install : the L2 holds these sectors afterwards, as far as they fit; otherwise none of them
         """
-        cdef MemorySystem* m = &self.gpu.m
+        cdef MemorySystem* m = &self.state.m
         with nogil:
             m.count.dirty_sectors_overwritten += l2_invalidate_range(m, first_sector, end_sector)
             if m.on_written != NULL:
@@ -352,24 +352,24 @@ cdef class ReplayEngine:
             l2_update_class(m, <uint32_t>first_entry)
             l2_update_class(m, <uint32_t>(end_entry - 1))
             if install:
-                l2_install(m, first_sector, end_sector, self.gpu.now_ps)
+                l2_install(m, first_sector, end_sector, self.state.now_ps)
 
     @property
     def max_installed_entries(self):
         """Maximum number of entries, from the end of a memcpy or memset, that the L2 may hold."""
-        return l2_max_installed(&self.gpu.m)
+        return l2_max_installed(&self.state.m)
 
     # Results
 
     @property
     def now_ps(self):
         """Simulated time."""
-        return self.gpu.now_ps
+        return self.state.now_ps
 
     @property
     def memory_instructions(self):
         """Memory instructions simulated so far."""
-        return self.gpu.m.count.memory_instructions
+        return self.state.m.count.memory_instructions
 
     def counters(self):
         """All counters so far.
@@ -378,12 +378,12 @@ cdef class ReplayEngine:
         -------
         dict of int, and of lists of int by traffic kind, pseudo-channel or histogram bin
         """
-        cdef MemorySystem* m = &self.gpu.m
+        cdef MemorySystem* m = &self.state.m
         cdef dict result = dict(m.count)
         cdef list channels = self.channels()
-        result["warp_instructions"] = self.gpu.warp_instructions
-        result["issue_busy_ps"] = self.gpu.issue_busy_ps
-        result["now_ps"] = self.gpu.now_ps
+        result["warp_instructions"] = self.state.warp_instructions
+        result["issue_busy_ps"] = self.state.issue_busy_ps
+        result["now_ps"] = self.state.now_ps
         result["loads_missed"] = sum(result["load_histogram"])
         for name in ("bursts", "moved", "row_hits", "row_misses", "queued_bursts"):
             result[f"dram_{name}"] = [channel[name] for channel in channels]
@@ -409,7 +409,7 @@ cdef class ReplayEngine:
         -------
         dict of int
         """
-        cdef MemorySystem* m = &self.gpu.m
+        cdef MemorySystem* m = &self.state.m
         cdef int64_t read = 0, written = 0
         cdef int channel, kind
         for channel in range(m.dram.n_pseudo):
@@ -417,7 +417,7 @@ cdef class ReplayEngine:
                 read += m.dram.pseudo[channel].moved[kind]
             written += m.dram.pseudo[channel].moved[<int>WRITEBACK]
         return {
-            "warp_instructions": self.gpu.warp_instructions,
+            "warp_instructions": self.state.warp_instructions,
             "memory_instructions": m.count.memory_instructions,
             "device_read_sectors": read,
             "device_write_sectors": written,
@@ -429,7 +429,7 @@ cdef class ReplayEngine:
         """Waits by queue and bin."""
         cdef int queue, bin
         cdef list waits = [
-            [self.gpu.m.waits[HISTOGRAM_BINS * queue + bin] for bin in range(HISTOGRAM_BINS)] for queue in range(QUEUES)
+            [self.state.m.waits[HISTOGRAM_BINS * queue + bin] for bin in range(HISTOGRAM_BINS)] for queue in range(QUEUES)
         ]
         loads = sum(waits[<int>REPLY_PORT])
         for queue, total in (       # these queues do not count requests that do not wait
@@ -452,13 +452,13 @@ cdef class ReplayEngine:
         cdef int i
         return [
             {
-                "bursts": sum(self.gpu.m.dram.pseudo[i].moved) - self.gpu.m.dram.pseudo[i].queued_bursts,
-                "moved": self.gpu.m.dram.pseudo[i].moved,
-                "row_hits": self.gpu.m.dram.pseudo[i].row_hits,
-                "row_misses": self.gpu.m.dram.pseudo[i].row_misses,
-                "queued_bursts": self.gpu.m.dram.pseudo[i].queued_bursts,
+                "bursts": sum(self.state.m.dram.pseudo[i].moved) - self.state.m.dram.pseudo[i].queued_bursts,
+                "moved": self.state.m.dram.pseudo[i].moved,
+                "row_hits": self.state.m.dram.pseudo[i].row_hits,
+                "row_misses": self.state.m.dram.pseudo[i].row_misses,
+                "queued_bursts": self.state.m.dram.pseudo[i].queued_bursts,
             }
-            for i in range(self.gpu.m.dram.n_pseudo)
+            for i in range(self.state.m.dram.n_pseudo)
         ]
 
     def locations(self, entries, bint eight_at_a_time):
@@ -473,7 +473,7 @@ cdef class ReplayEngine:
         -------
         list of dict: the fields of `LineLocation` (`address_map_simd.pxd`)
         """
-        cdef MemorySystem* m = &self.gpu.m
+        cdef MemorySystem* m = &self.state.m
         cdef LineLocation[256] lines
         cdef uint64_t[256] words
         cdef bint possible = m.eight_at_a_time
@@ -481,7 +481,7 @@ cdef class ReplayEngine:
         for i in range(n):
             words[i] = <uint64_t>(<uint32_t>entries[i]) << 8 | i
         m.eight_at_a_time = possible and eight_at_a_time
-        locate_lines(m, &self.gpu.l1.cache, words, n, lines)
+        locate_lines(m, &self.state.l1.cache, words, n, lines)
         m.eight_at_a_time = possible
         return [
             {
@@ -500,4 +500,4 @@ cdef class ReplayEngine:
         -------
         int
         """
-        return l2_dirty_sectors(&self.gpu.m)
+        return l2_dirty_sectors(&self.state.m)

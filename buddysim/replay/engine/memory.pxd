@@ -28,35 +28,35 @@ cdef extern from *:
 cdef struct Counters:
     int64_t memory_instructions
     int64_t line_accesses              # lines of all memory instructions, at the L1
-    int64_t l1_conflict_cycles                   # L1 cycles beyond one per line, with l1.bank_conflicts = "tag_and_data"
+    int64_t l1_conflict_cycles         # L1 cycles beyond one per line, with l1.bank_conflicts = "tag_and_data"
     int64_t load_sectors               # sectors requested by loads and atomics
     int64_t store_sectors
     int64_t l1_accesses                # sectors of loads looked up in an L1
     int64_t l1_hits
-    int64_t l1_mshr_merges                  # sectors in flight for an earlier load
+    int64_t l1_mshr_merges             # sectors in flight for an earlier load
     int64_t l1_lines
     int64_t l1_line_hits
     int64_t l2_read_hits               # sectors
-    int64_t l2_read_mshr_merges             # sectors
+    int64_t l2_read_mshr_merges        # sectors
     int64_t l2_writes                  # sectors of stores at the L2
     int64_t l2_write_hits
     int64_t l2_lines
     int64_t l2_line_hits
-    int64_t l2_read_misses                   # sectors requested from memory: read hits, merges and these are all reads
+    int64_t l2_read_misses             # sectors requested from memory: read hits, merges and these are all reads
     int64_t fill_sectors               # sectors made valid by fills
-    int64_t sectors_made_dirty            # clean sectors that became dirty
+    int64_t sectors_made_dirty         # clean sectors that became dirty
     int64_t writeback_sectors          # dirty sectors that left the L2
-    int64_t dirty_sectors_overwritten        # dirty sectors that a memcpy or memset overwrote in memory
-    int64_t dirty_sectors_freed              # dirty sectors of freed allocations
+    int64_t dirty_sectors_overwritten  # dirty sectors that a memcpy or memset overwrote in memory
+    int64_t dirty_sectors_freed        # dirty sectors of freed allocations
     int64_t metadata_hits
-    int64_t metadata_mshr_merges            # lookups whose line is in flight for an earlier miss
-    int64_t speculative_fills              # fills that fetched device sectors before the entry's size was known
-    int64_t misspeculated_fills              # speculative fills that requested a sector in excess
-    int64_t misspeculated_sectors             # sectors fetched in excess
+    int64_t metadata_mshr_merges       # lookups whose line is in flight for an earlier miss
+    int64_t speculative_fills          # fills that fetched device sectors before the entry's size was known
+    int64_t misspeculated_fills        # speculative fills that requested a sector in excess
+    int64_t misspeculated_sectors      # sectors fetched in excess
     int64_t cancelled_sectors          # sectors requested in excess, and cancelled before device memory read them
     int64_t buddy_fills
     int64_t buddy_writebacks
-    int64_t class_increases                      # write-backs after which the metadata encode a larger size
+    int64_t class_increases            # write-backs after which the metadata encode a larger size
     int64_t class_decreases
     int64_t load_ps                    # sum over `load_histogram`: issue to arrival of loads that miss the L1
     int64_t[TRAFFIC_KINDS] link_read   # bytes by Traffic
@@ -238,7 +238,7 @@ cdef struct MemorySystem:
     SectorSplit[40] splits              # [device sectors of the target: 0 to 4][size class] (`compressed`)
     FillPlan[1280] plans                # [size known][device sectors of the target][requested mask][size class] (`compressed`)
     bint sized                          # the scheme uses entry sizes
-    uint8_t* entry_classes                      # [n_entries]: size class | class after stores of some launches << 4
+    uint8_t* entry_classes              # [n_entries]: size class | class after stores of some launches << 4
     int n_allocations
     AllocationState* allocations        # [n_allocations], and a sentinel at each end (`allocations`)
     AllocationState* last_allocation    # found by the last lookup
@@ -264,7 +264,7 @@ cdef inline void count_wait(MemorySystem* m, Queue queue, int64_t ps) noexcept n
         histogram_add(m.waits + HISTOGRAM_BINS * <int>queue, ps)
 
 
-cdef inline int64_t port_pass_counted(MemorySystem* m, Queue queue, Port* port, int64_t t, int64_t cost) noexcept nogil:
+cdef inline int64_t port_transfer_counted(MemorySystem* m, Queue queue, Port* port, int64_t t, int64_t cost) noexcept nogil:
     """`port_transfer`; counts the wait."""
     cdef int64_t bucket, grant_ps
     if port_try_reserve(port, t, cost, &bucket, &grant_ps):
@@ -347,7 +347,7 @@ cdef inline int64_t link_read(MemorySystem* m, int64_t payload, Traffic kind, in
     cdef int64_t cost = link_cost(&m.link, total)
     m.count.link_read[<int>kind] += payload
     m.link.read_bytes += total
-    return port_pass_counted(m, LINK_READ, &m.link.ports[0], t, cost) + m.link.read_ps + (cost >> FINE_BITS)
+    return port_transfer_counted(m, LINK_READ, &m.link.ports[0], t, cost) + m.link.read_ps + (cost >> FINE_BITS)
 
 
 cdef inline int64_t link_write(MemorySystem* m, int64_t payload, Traffic kind, int64_t t) noexcept nogil:
@@ -355,7 +355,7 @@ cdef inline int64_t link_write(MemorySystem* m, int64_t payload, Traffic kind, i
     cdef int64_t total = link_bytes(&m.link, payload)
     m.count.link_write[<int>kind] += payload
     m.link.write_bytes += total
-    return port_pass_counted(m, LINK_WRITE, &m.link.ports[1], t, link_cost(&m.link, total))
+    return port_transfer_counted(m, LINK_WRITE, &m.link.ports[1], t, link_cost(&m.link, total))
 
 
 cdef inline uint8_t* l2_class(const MemorySystem* m, const CacheSet* set, int64_t way) noexcept nogil:
@@ -429,7 +429,7 @@ cdef int64_t l2_clean_set(MemorySystem* m, Slice* slice, const CacheSet* set, in
 
 cdef inline int64_t dirty_store_pass(MemorySystem* m, Slice* slice, unsigned int rewritten, int64_t t) noexcept nogil:
     """Delays a store for its sectors that are already dirty; returns the time at which they have passed the slice's port."""
-    return port_pass_counted(m, SLICE_PORT, &slice.port, t, sector_count(rewritten) * m.dirty_store_cost) if rewritten else t
+    return port_transfer_counted(m, SLICE_PORT, &slice.port, t, sector_count(rewritten) * m.dirty_store_cost) if rewritten else t
 
 
 cdef inline int64_t request_arrival(MemorySystem* m, SmPorts* sm, Slice* slice, int n, int requests, int64_t t) noexcept nogil:
@@ -437,9 +437,9 @@ cdef inline int64_t request_arrival(MemorySystem* m, SmPorts* sm, Slice* slice, 
     if unlikely(slice.request_reservations != NULL):
         m.last_slice_ps = send_requests(m, sm, slice, n, t) + m.request_ps
         return m.last_slice_ps
-    t = port_pass_counted(m, REQUEST_PORT, &sm.requests, t, requests * m.request_cost)
+    t = port_transfer_counted(m, REQUEST_PORT, &sm.requests, t, requests * m.request_cost)
     m.last_slice_ps = t + m.request_ps
-    return port_pass_counted(m, SLICE_PORT, &slice.port, m.last_slice_ps, n * m.slice_cost)
+    return port_transfer_counted(m, SLICE_PORT, &slice.port, m.last_slice_ps, n * m.slice_cost)
 
 
 cdef inline int64_t home_slice_load(MemorySystem* m, const LineLocation* at, unsigned int requested, bint for_atomic,
@@ -483,7 +483,7 @@ cdef inline int64_t l2_load(MemorySystem* m, SmPorts* sm, const LineLocation* at
     cdef int64_t data, evicted_entry
     cdef Slice* slice = &m.slices[at.slice]
     if unlikely(m.partitioned_load != NULL):
-        t = m.last_slice_ps = port_pass_counted(m, REQUEST_PORT, &sm.requests, t, m.request_cost) + m.request_ps
+        t = m.last_slice_ps = port_transfer_counted(m, REQUEST_PORT, &sm.requests, t, m.request_cost) + m.request_ps
         data = m.partitioned_load(m, sm, at, requested, for_atomic, t)
     else:
         t = request_arrival(m, sm, slice, n, 1, t)
@@ -495,7 +495,7 @@ cdef inline int64_t l2_load(MemorySystem* m, SmPorts* sm, const LineLocation* at
         count_wait(m, REPLY_PORT, max_i64(0, evicted_entry - (n - 1) * m.sector_ps - data))
         return evicted_entry + m.reply_ps
     data += m.reply_ps
-    data = port_pass_counted(m, REPLY_PORT, &sm.replies, data, n * m.reply_cost)
+    data = port_transfer_counted(m, REPLY_PORT, &sm.replies, data, n * m.reply_cost)
     return data + (n - 1) * m.sector_ps
 
 
@@ -509,8 +509,8 @@ cdef inline int64_t l2_store(MemorySystem* m, SmPorts* sm, const LineLocation* a
     cdef CacheSet set = cache_set(&m.l2, at.l2_set)
     if unlikely(m.remote_store_delay != NULL):
         extra_ps = m.remote_store_delay(m, sm, at, written)
-        arrival = port_pass_counted(m, REQUEST_PORT, &sm.requests, t, n * m.request_cost) + m.request_ps + (extra_ps >> 1)
-        arrival = port_pass_counted(m, SLICE_PORT, &slice.port, arrival, n * m.slice_cost)
+        arrival = port_transfer_counted(m, REQUEST_PORT, &sm.requests, t, n * m.request_cost) + m.request_ps + (extra_ps >> 1)
+        arrival = port_transfer_counted(m, SLICE_PORT, &slice.port, arrival, n * m.slice_cost)
     else:
         arrival = request_arrival(m, sm, slice, n, n, t)
     if unlikely(m.on_access != NULL):

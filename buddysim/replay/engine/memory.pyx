@@ -228,7 +228,7 @@ cdef void count_waits_in(MemorySystem* m, int64_t* waits) noexcept:
 
 
 cdef int64_t port_wait_counted(MemorySystem* m, Queue queue, Port* port, int64_t bucket, int64_t t, int64_t cost) noexcept nogil:
-    """`port_pass_counted` for a port whose bucket is full, or if waits are counted."""
+    """`port_transfer_counted` for a port whose bucket is full, or if waits are counted."""
     cdef int64_t grant_ps = port_wait(port, &m.now_ps, bucket, t, cost)
     if m.waits != NULL:
         port.end = 0            # so that the next request is counted here, too

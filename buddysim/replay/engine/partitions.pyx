@@ -11,7 +11,7 @@ from buddysim.replay.engine.kinds cimport SLICE_PORT
 from buddysim.replay.engine.address_map cimport CacheLocation
 from buddysim.replay.engine.address_map_simd cimport LineLocation
 from buddysim.replay.engine.memory cimport (
-    MemorySystem, Slice, SmPorts, evict_line, home_slice_load, mshr_pop, port_pass_counted,
+    MemorySystem, Slice, SmPorts, evict_line, home_slice_load, mshr_pop, port_transfer_counted,
 )
 
 
@@ -51,7 +51,7 @@ cdef int64_t partitioned_load(MemorySystem* m, const SmPorts* sm, const LineLoca
     if for_atomic:
         home.slice, home.set_offset = at.slice, at.l2_set
         invalidate_replicas(m, &home, at.entry, requested)
-    t = port_pass_counted(m, SLICE_PORT, &m.slices[at.slice].port, t + request_ps, sector_count(requested) * m.slice_cost)
+    t = port_transfer_counted(m, SLICE_PORT, &m.slices[at.slice].port, t + request_ps, sector_count(requested) * m.slice_cost)
     if m.on_access != NULL:
         t = m.on_access(m, at.entry, t)
     return home_slice_load(m, at, requested, for_atomic, t) + return_ps
@@ -70,7 +70,7 @@ cdef int64_t load_through_replica(MemorySystem* m, const LineLocation* at, unsig
     cdef CacheSet set
     replica_location(m, at.slice, at.l2_set, partition, &cache_location)
     local_slice = &m.slices[cache_location.slice]
-    t = port_pass_counted(m, SLICE_PORT, &local_slice.port, t, sector_count(requested) * m.slice_cost)
+    t = port_transfer_counted(m, SLICE_PORT, &local_slice.port, t, sector_count(requested) * m.slice_cost)
     if m.on_access != NULL:
         t = m.on_access(m, at.entry, t)
     set = cache_set(&m.l2, cache_location.set_offset)
@@ -97,7 +97,7 @@ cdef int64_t load_through_replica(MemorySystem* m, const LineLocation* at, unsig
         return data
     mshr = mshr_pop(&local_slice.mshrs)
     done = max_i64(t, mshr[0]) + request_ps
-    done = port_pass_counted(m, SLICE_PORT, &m.slices[at.slice].port, done, sector_count(missing) * m.slice_cost)
+    done = port_transfer_counted(m, SLICE_PORT, &m.slices[at.slice].port, done, sector_count(missing) * m.slice_cost)
     done = home_slice_load(m, at, missing, False, done) + return_ps
     mshr[0] = done
     set.lines[way] = mark_pending(line, ready_ps, missing, t, done)

@@ -112,7 +112,7 @@ cdef struct L1s:
     unsigned int max_mshr_merges  # of a line in flight; 0: no limit
     L1BankModel bank_model
     int64_t queue_ps              # work that may queue at the L1 before its warps stop issuing
-    int64_t* stored_ps            # [resident blocks]: acknowledgement of the block's stores; NULL: exiting warps wait for their stores
+    int64_t* stored_ps            # [resident blocks]: acknowledgement of the block's stores; NULL: each warp waits at exit
     L1* sms                       # [sms]
 
 
@@ -243,9 +243,9 @@ cdef inline void locate_lines(const MemorySystem* m, const SectorCache* l1, cons
         locate_line(m, l1, &locations[i])
 
 
-cdef inline void prefetch_line(const L1s* l1, const MemorySystem* m, const L1* own, const LineLocation* at) noexcept nogil:
+cdef inline void prefetch_line(const L1s* l1, const MemorySystem* m, const L1* sm_l1, const LineLocation* at) noexcept nogil:
     """Prefetches the sets of a line into the CPU's cache."""
-    cache_prefetch(&l1.cache, own.sets + at.l1_set)
+    cache_prefetch(&l1.cache, sm_l1.sets + at.l1_set)
     l2_prefetch(m, at)
 
 
@@ -291,7 +291,7 @@ cdef inline void prefetch_ahead(HostPrefetcher* prefetcher, const Scheduler* sch
 
 
 cdef enum:
-    MERGE_COUNT_SHIFT = 4                  # an L1 line has no dirty bits: they count the accesses merged with its pending sectors
+    MERGE_COUNT_SHIFT = 4  # an L1 line has no dirty bits: they count the accesses merged with its pending sectors
 
 
 cdef inline unsigned int count_mshr_merge(unsigned int line, unsigned int max_mshr_merges, unsigned int merged,
@@ -304,7 +304,7 @@ cdef inline unsigned int count_mshr_merge(unsigned int line, unsigned int max_ms
     return line
 
 
-cdef inline int64_t l1_load(const L1s* l1, MemorySystem* m, L1* own, SmPorts* ports, const LineLocation* at,
+cdef inline int64_t l1_load(const L1s* l1, MemorySystem* m, L1* sm_l1, SmPorts* ports, const LineLocation* at,
                             unsigned int requested, int64_t t) noexcept nogil:
     """Loads sectors of a line; returns the time at which the last one can be used."""
     cdef int64_t hit = t + l1.hit_ps, start = t, way
@@ -312,7 +312,7 @@ cdef inline int64_t l1_load(const L1s* l1, MemorySystem* m, L1* own, SmPorts* po
     cdef int64_t* ready_ps
     cdef unsigned int line = 0, present, merged, missing = requested
     cdef uint32_t evicted
-    cdef CacheSet set = cache_set(&l1.cache, own.sets + at.l1_set)
+    cdef CacheSet set = cache_set(&l1.cache, sm_l1.sets + at.l1_set)
     way = cache_find(&l1.cache, &set, at.entry)
     if way >= 0:
         cache_touch(&l1.cache, &set, way)
@@ -326,7 +326,7 @@ cdef inline int64_t l1_load(const L1s* l1, MemorySystem* m, L1* own, SmPorts* po
             line = count_mshr_merge(line, l1.max_mshr_merges, merged, pending_at(line, ready_ps, t))
             set.lines[way] = <Line>line
             if merged and line >> MERGE_COUNT_SHIFT & 15 > l1.max_mshr_merges:
-                own.free_ps += ready_ps[0] - t
+                sm_l1.free_ps += ready_ps[0] - t
                 start = t = ready_ps[0]
                 hit = t + l1.hit_ps
                 merged = 0
@@ -339,10 +339,10 @@ cdef inline int64_t l1_load(const L1s* l1, MemorySystem* m, L1* own, SmPorts* po
     else:
         way = cache_replace(&l1.cache, &set, at.entry, &evicted)
         ready_ps = set.ready_ps + way
-    mshr = mshr_pop_earlier(&own.loads)
+    mshr = mshr_pop_earlier(&sm_l1.loads)
     if mshr[0] > t:                 # all busy: this access blocks later ones
         count_wait(m, L1_MSHR, mshr[0] - t)
-        own.free_ps += mshr[0] - t
+        sm_l1.free_ps += mshr[0] - t
         start = mshr[0]
     start = mshr[0] = l2_load(m, ports, at, missing, False, start)
     m.count.load_ps += start - t
@@ -351,13 +351,13 @@ cdef inline int64_t l1_load(const L1s* l1, MemorySystem* m, L1* own, SmPorts* po
     return max_i64(hit, start)
 
 
-cdef inline int64_t l1_store(MemorySystem* m, L1* own, SmPorts* ports, const LineLocation* at, unsigned int written,
+cdef inline int64_t l1_store(MemorySystem* m, L1* sm_l1, SmPorts* ports, const LineLocation* at, unsigned int written,
                              unsigned int fully_written, int64_t t) noexcept nogil:
     """Stores sectors of a line: write-through, no allocation. Returns the arrival of the acknowledgement."""
-    cdef int64_t* mshr = mshr_pop_earlier(&own.stores)
+    cdef int64_t* mshr = mshr_pop_earlier(&sm_l1.stores)
     if mshr[0] > t:
         count_wait(m, L1_STORE, mshr[0] - t)
-        own.free_ps += mshr[0] - t
+        sm_l1.free_ps += mshr[0] - t
         t = mshr[0]
     t = l2_store(m, ports, at, written, fully_written, t)
     mshr[0] = t
@@ -378,7 +378,7 @@ cdef inline unsigned int tag_bank(uint32_t entry) noexcept nogil:
     return (entry ^ entry >> 2) & (TAG_BANKS - 1)
 
 
-cdef inline int64_t enter_tag_bank(const L1s* l1, MemorySystem* m, L1* own, BankConflicts* conflicts, const LineLocation* line,
+cdef inline int64_t enter_tag_bank(const L1s* l1, MemorySystem* m, L1* sm_l1, BankConflicts* conflicts, const LineLocation* line,
                              int64_t now) noexcept nogil:
     """Time at which a line of an operation issued at `now` enters: a cycle after the operation's previous line in its tag bank."""
     cdef unsigned int shift = 8 * tag_bank(line.entry)
@@ -388,8 +388,8 @@ cdef inline int64_t enter_tag_bank(const L1s* l1, MemorySystem* m, L1* own, Bank
     conflicts.sectors += sector_count(line.masks & 15)
     if cycle == conflicts.cycles:
         conflicts.cycles += 1
-        own.free_ps = max_i64(own.free_ps, now) + l1.line_ps
-    t = own.free_ps - (conflicts.cycles - cycle) * l1.line_ps
+        sm_l1.free_ps = max_i64(sm_l1.free_ps, now) + l1.line_ps
+    t = sm_l1.free_ps - (conflicts.cycles - cycle) * l1.line_ps
     count_wait(m, L1_PORT, t - now)
     return t
 
@@ -400,15 +400,15 @@ cdef inline int data_bank_cycles(const StreamOp* op, int sectors) noexcept nogil
     return (((fully_written if fully_written < 32 else 32) - 1 + op.bank_words) & 31) + 1
 
 
-cdef inline int64_t pass_data_banks(const L1s* l1, MemorySystem* m, L1* own, const StreamOp* op, const BankConflicts* conflicts,
+cdef inline int64_t pass_data_banks(const L1s* l1, MemorySystem* m, L1* sm_l1, const StreamOp* op, const BankConflicts* conflicts,
                                int64_t arrival) noexcept nogil:
     """Adds the data-bank cycles of a load or store that exceed its tag-bank cycles. Returns the operation's arrival."""
     cdef int data_cycles = data_bank_cycles(op, conflicts.sectors) if op.kind != OP_ATOMIC else 0
     m.count.l1_conflict_cycles += (data_cycles if data_cycles > conflicts.cycles else conflicts.cycles) - op.n_lines
     if data_cycles > conflicts.cycles:
-        own.free_ps += (data_cycles - conflicts.cycles) * l1.line_ps
+        sm_l1.free_ps += (data_cycles - conflicts.cycles) * l1.line_ps
         if op.kind == OP_LOAD and l1.enabled:
-            return max_i64(arrival, own.free_ps - l1.line_ps + l1.hit_ps)
+            return max_i64(arrival, sm_l1.free_ps - l1.line_ps + l1.hit_ps)
     return arrival
 
 
@@ -426,7 +426,7 @@ cdef inline void warp_access(L1s* l1, MemorySystem* m, HostPrefetcher* prefetche
     cdef int requested_load_sectors = 0              # of loads and atomics
     cdef BankConflicts bank_conflicts = BankConflicts(0, 0, 0)
     cdef bint past_l1 = op.kind != OP_LOAD or not l1.enabled    # loads bypass the L1
-    cdef L1* own = &l1.sms[sm]
+    cdef L1* sm_l1 = &l1.sms[sm]
     cdef SmPorts* ports = &m.sms[sm]
     m.now_ps = m.dram.now_ps = now
     m.count.memory_instructions += 1
@@ -441,13 +441,13 @@ cdef inline void warp_access(L1s* l1, MemorySystem* m, HostPrefetcher* prefetche
             locate_lines(m, &l1.cache, stream_words(op), n, locations)
             at = locations
         for i in range(1, n if n < LINES_DISTANCE else LINES_DISTANCE):
-            prefetch_line(l1, m, own, &at[i])
+            prefetch_line(l1, m, sm_l1, &at[i])
     for i in range(n):
         if many:
             if i + LINES_DISTANCE < n:
-                prefetch_line(l1, m, own, &at[LINES_DISTANCE])
+                prefetch_line(l1, m, sm_l1, &at[LINES_DISTANCE])
                 prefetch_ports(m, &at[LINES_DISTANCE])
-                prefetch(own.loads.next + LINES_DISTANCE)
+                prefetch(sm_l1.loads.next + LINES_DISTANCE)
             elif prefetcher.located:
                 next_line = prefetcher.lines + prefetcher.located_at + (i + LINES_DISTANCE - n)
                 prefetch_line(l1, m, &l1.sms[prefetcher.next_sm], next_line)
@@ -457,33 +457,33 @@ cdef inline void warp_access(L1s* l1, MemorySystem* m, HostPrefetcher* prefetche
         sectors = at.masks & 15
         if unlikely(l1.bank_model != NO_BANKS) and (l1.bank_model == WORD_BANKS or not sectors & used_banks):
             if l1.bank_model == WORD_BANKS:
-                t = enter_tag_bank(l1, m, own, &bank_conflicts, at, now)
+                t = enter_tag_bank(l1, m, sm_l1, &bank_conflicts, at, now)
             else:                       # together with the previous line
-                t = own.free_ps - l1.line_ps
+                t = sm_l1.free_ps - l1.line_ps
                 used_banks |= sectors
         else:
             t = now
-            if own.free_ps > now:
-                t = own.free_ps
+            if sm_l1.free_ps > now:
+                t = sm_l1.free_ps
                 count_wait(m, L1_PORT, t - now)
-            own.free_ps = t + l1.line_ps
+            sm_l1.free_ps = t + l1.line_ps
             used_banks = sectors_from_conflict(sectors, used_banks)
         if op.kind == OP_STORE:
             m.count.store_sectors += sector_count(sectors)
-            t = l1_store(m, own, ports, at, sectors, at.masks >> 4, t)
+            t = l1_store(m, sm_l1, ports, at, sectors, at.masks >> 4, t)
         else:
             requested_load_sectors += sector_count(sectors)
             if past_l1:
                 t = load_past_l1(m, ports, at, sectors, op.kind == OP_ATOMIC, t)
             else:
-                t = l1_load(l1, m, own, ports, at, sectors, t)
+                t = l1_load(l1, m, sm_l1, ports, at, sectors, t)
         arrival = max_i64(arrival, t)
         at += 1
     if unlikely(l1.bank_model == WORD_BANKS):
-        arrival = pass_data_banks(l1, m, own, op, &bank_conflicts, arrival)
+        arrival = pass_data_banks(l1, m, sm_l1, op, &bank_conflicts, arrival)
     m.count.load_sectors += requested_load_sectors
     if requested_load_sectors and not past_l1:
-        own.used = 1
+        sm_l1.used = 1
         m.count.l1_accesses += requested_load_sectors
         m.count.l1_lines += n
     if unlikely(l1.stored_ps != NULL) and op.kind == OP_STORE:
@@ -491,7 +491,7 @@ cdef inline void warp_access(L1s* l1, MemorySystem* m, HostPrefetcher* prefetche
     else:
         warp.last_arrival_ps = max_i64(warp.last_arrival_ps, arrival)
     # If the queue of the L1 is full, the operation issues later.
-    warp_issued(warp, max_i64(now, own.free_ps - l1.queue_ps))
+    warp_issued(warp, max_i64(now, sm_l1.free_ps - l1.queue_ps))
     if op.use_ps != NEVER_USED:
         warp_add_pending(warp, other_pending, warp.clock_ps + op.use_ps, arrival)
 

@@ -45,7 +45,7 @@ cdef void prefetch_next_op(HostPrefetcher* prefetcher, const L1s* l1, const Memo
     Step 5 locates its lines, if they are many. Its scheduler does not change before it issues.
     """
     cdef const Scheduler* scheduler = prefetcher.next
-    cdef const L1* own = &l1.sms[prefetcher.next_sm]
+    cdef const L1* sm_l1 = &l1.sms[prefetcher.next_sm]
     cdef const StreamOp* op
     cdef const Warp* warp
     cdef int i
@@ -54,7 +54,7 @@ cdef void prefetch_next_op(HostPrefetcher* prefetcher, const L1s* l1, const Memo
     warp = prefetcher.next_warps + scheduler.slot[scheduler_pick(scheduler, scheduler_time(scheduler), round_robin)]
     if step == 1:
         prefetch(warp)
-        prefetch(own)
+        prefetch(sm_l1)
         port_prefetch(&m.sms[prefetcher.next_sm].requests, m.now_ps)
         port_prefetch(&m.sms[prefetcher.next_sm].replies, m.last_compressor_ps)
         return
@@ -62,8 +62,8 @@ cdef void prefetch_next_op(HostPrefetcher* prefetcher, const L1s* l1, const Memo
     if step == 3:
         for i in range(0, 320, 64):         # at least its first 37 lines
             prefetch(<const char*>op + i)
-        prefetch(own.loads.next)
-        prefetch(own.loads.next + 8)
+        prefetch(sm_l1.loads.next)
+        prefetch(sm_l1.loads.next + 8)
     elif op.n_lines >= MANY_LINES and prefetcher.located != op:
         prefetcher.located = op
         locate_lines(m, &l1.cache, stream_words(op), op.n_lines, prefetcher.lines + prefetcher.located_at)

@@ -104,7 +104,7 @@ cdef StreamOp stream_end(const CoreTiming* core, const WarpRecord* warp) noexcep
 
 cdef enum:
     RECENT_OPS = 16
-    COMPARED_BYTES = sizeof(WarpOp) - sizeof(uint32_t)     # of a record: all fields except `first_line`, the first one
+    COMPARED_BYTES = sizeof(WarpOp) - sizeof(uint32_t)  # of a record: all fields except `first_line`, the first one
 
 cdef struct RecentOp:           # the next warp, or iteration of a loop, often has an equal record
     WarpOp record
@@ -124,9 +124,9 @@ cdef inline StreamOp recent_op(RecentOp* recent, const CoreTiming* core, const W
 cdef struct AddressWindow:             # lines of one allocation; addresses << 8, as in a line's word
     uint64_t first
     uint64_t length
-    uint64_t to_entry           # added to a word, replaces the line's address by its entry number
+    uint64_t to_entry  # added to a word, replaces the line's address by its entry number
     int64_t allocation
-    bint has_classes            # `entry_classes` has the classes after the stores of this launch
+    bint has_classes   # `entry_classes` has the classes after the stores of this launch
 
 
 cdef AddressWindow address_window(const MemorySystem* m, uint64_t line, uint64_t launch_index) noexcept nogil:

@@ -97,8 +97,8 @@ cdef struct RunState:
     int64_t issue_busy_ps                # issue slots taken, all schedulers
 
 
-cdef int gpu_init(RunState* g, dict n) except -1
-cdef void gpu_free(RunState* g) noexcept
+cdef int run_state_init(RunState* g, dict n) except -1
+cdef void run_state_free(RunState* g) noexcept
 cdef bint kernel_add(RunState* g, const ActiveKernel* kernel) noexcept
 cdef int64_t chunk_reserve(RunState* g) except -1
 cdef void chunk_assign(RunState* g, int64_t index, int handle) noexcept

@@ -19,7 +19,7 @@ cdef extern from *:
     int lowest_bit "__builtin_ctzll"(unsigned long long x) noexcept nogil
 
 
-cdef int gpu_init(RunState* g, dict n) except -1:
+cdef int run_state_init(RunState* g, dict n) except -1:
     """Sets up the SMs of a machine (`parameters.engine_numbers`); `memory_init` sets up the memory system."""
     g.free_chunk, g.resume_sm = -1, NOWHERE
     g.n_sms, g.n_schedulers, g.max_blocks = n["sms"], n["schedulers"], n["sm_blocks"]
@@ -71,7 +71,7 @@ cdef int resources_init(RunState* g, dict n) except -1:
     return 0
 
 
-cdef void gpu_free(RunState* g) noexcept:
+cdef void run_state_free(RunState* g) noexcept:
     """Frees the state, including the memory system."""
     cdef int64_t index
     for index in range(g.n_chunks):

@@ -244,15 +244,15 @@ cdef inline int64_t join_batch(UmState* um, int64_t t) noexcept nogil:
 
 cdef inline void find_subtree(UmState* um, int64_t page, int64_t* first, int64_t* end) noexcept nogil:
     """Finds the largest subtree of which more than half is resident or pending, together with `page`; else the page alone."""
-    cdef int64_t begin, stop, other, resident, state, size = 2
+    cdef int64_t begin, stop, member, resident, state, size = 2
     first[0], end[0] = page, page + 1
     while size <= um.pages_per_va_block:
         begin = page / size * size
         stop = min_i64(begin + size, um.n)
         resident = 1
-        for other in range(begin, stop):
-            state = state_of(um, other)
-            resident += state >= INITIAL_RESIDENT or (state == FAULT_PENDING and other != page)
+        for member in range(begin, stop):
+            state = state_of(um, member)
+            resident += state >= INITIAL_RESIDENT or (state == FAULT_PENDING and member != page)
         if 2 * resident > size:
             first[0], end[0] = begin, stop
         size *= 2
@@ -263,25 +263,25 @@ cdef inline void migrate_for_fault(MemorySystem* m, UmState* um, int64_t page, i
 
     The subtree has at least as many resident pages, so none of the migrated pages evicts another.
     """
-    cdef int64_t other, first, end, end_ps = join_batch(um, t)
+    cdef int64_t member, first, end, end_ps = join_batch(um, t)
     find_subtree(um, page, &first, &end)
-    for other in range(first, end):
-        if state_of(um, other) == ON_HOST:
-            um.state[other] = MIGRATING
+    for member in range(first, end):
+        if state_of(um, member) == ON_HOST:
+            um.state[member] = MIGRATING
     um.faults += 1
     migrate_in(m, um, page, end_ps)
-    for other in range(first, end):
-        if um.state[other] == MIGRATING:
-            migrate_in(m, um, other, end_ps)
+    for member in range(first, end):
+        if um.state[member] == MIGRATING:
+            migrate_in(m, um, member, end_ps)
             um.prefetched += 1
 
 
-cdef int compare_pages(const void* left_page, const void* other) noexcept nogil:
-    cdef int64_t a = (<const int64_t*>left_page)[0], b = (<const int64_t*>other)[0]
+cdef int compare_pages(const void* first, const void* second) noexcept nogil:
+    cdef int64_t a = (<const int64_t*>first)[0], b = (<const int64_t*>second)[0]
     return (a > b) - (a < b)
 
 
-cdef void serve_batch(MemorySystem* m, UmState* um) noexcept nogil:
+cdef void service_batch(MemorySystem* m, UmState* um) noexcept nogil:
     """Services the open batch, in address order: the faults of a VA block and its prefetches. All pages are usable at its end.
 
     Pages that later VA blocks of the batch evict are absent then; warps that wait for them fault again.
@@ -341,9 +341,9 @@ cdef inline int64_t add_to_batch(UmState* um, int64_t page, int64_t t) noexcept 
     return um.batch_start_ps + um.fault_batch_ps
 
 
-cdef inline void serve_due_batch(MemorySystem* m, UmState* um, int64_t t) noexcept nogil:
+cdef inline void service_due_batch(MemorySystem* m, UmState* um, int64_t t) noexcept nogil:
     if um.batch_faults and t > um.batch_start_ps:
-        serve_batch(m, um)
+        service_batch(m, um)
 
 
 cdef inline int32_t free_fault_slots(const UmState* um, int sm) noexcept nogil:
@@ -398,7 +398,7 @@ cdef int64_t access_batched(MemorySystem* m, uint32_t entry, int64_t t) noexcept
     cdef int64_t page = entry >> um.entries_shift, state
     if allocation_of(m, entry).placement == HOST:
         return t
-    serve_due_batch(m, um, t)
+    service_due_batch(m, um, t)
     state = state_of(um, page)
     if state < INITIAL_RESIDENT or um.max_in_flight and state - RESIDENT > t:
         return add_pending_fault(m, um, entry, t)
@@ -436,7 +436,7 @@ cdef int64_t wake_warp(MemorySystem* m, int warp, bint at_end, int64_t t) noexce
     if not n:
         return t
     faults = um.pending_faults + <int64_t>warp * MAX_PENDING_FAULTS
-    serve_due_batch(m, um, t)
+    service_due_batch(m, um, t)
     for i in range(n):
         if faults[i].retry_ps <= t:
             if arrived_with_batch(um, &faults[i], &resume_ps):
@@ -488,14 +488,14 @@ cdef int64_t wake_sm(MemorySystem* m, int warp, bint at_end, int64_t t) noexcept
     It also waits while the SM has reached max_in_flight.
     """
     cdef UmState* um = <UmState*>m.scheme_state
-    cdef int sm = warp / MAX_WARPS, other
+    cdef int sm = warp / MAX_WARPS, sm_warp
     cdef int64_t next_ps = NEVER
     cdef bint full = um.max_in_flight and not free_fault_slots(um, sm)
     if um.n_buffered_faults[sm] and (um.n_pending_faults[warp] or not (at_end or t < um.stall_start_ps[sm] and not full)):
-        serve_due_batch(m, um, t)
-        for other in range(sm * MAX_WARPS, (sm + 1) * MAX_WARPS):
-            if um.n_pending_faults[other]:
-                next_ps = min_i64(next_ps, replay_faults(um, other, t))
+        service_due_batch(m, um, t)
+        for sm_warp in range(sm * MAX_WARPS, (sm + 1) * MAX_WARPS):
+            if um.n_pending_faults[sm_warp]:
+                next_ps = min_i64(next_ps, replay_faults(um, sm_warp, t))
         if um.n_buffered_faults[sm] and (um.n_pending_faults[warp] or not at_end):
             return max_i64(t, next_ps)
     return max_i64(t, um.resume_ps[warp] if at_end else um.replay_done_ps[sm])
