@@ -38,7 +38,7 @@ def test_sizes_are_multiples_of_512() -> None:
     assert allocator.allocate(1) - second == 1024
 
 
-def test_a_large_block_is_split_only_if_over_a_mib_is_left() -> None:
+def test_large_block_is_split_only_if_remainder_exceeds_1_mib() -> None:
     allocator = CachingAllocator()
     first = allocator.allocate(12 * MIB)
     allocator.release(first)

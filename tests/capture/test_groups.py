@@ -5,7 +5,7 @@ from __future__ import annotations
 from buddysim.capture.opencl.trace_recorder import TraceCounts
 
 
-def test_the_widest_group_is_named_where_it_is_too_wide() -> None:
+def test_too_wide_group_is_named() -> None:
     counts = TraceCounts()
     counts.note_group("narrow", 1024)
     assert counts.too_wide is None

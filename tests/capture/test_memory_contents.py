@@ -106,7 +106,7 @@ def test_the_same_run_gives_the_same_file(heat: Path, tmp_path: Path) -> None:
     assert len(fingerprints) == 1
 
 
-def test_pages_are_sampled_and_the_rest_stays_unknown(heat: Path, tmp_path: Path) -> None:
+def test_unsampled_pages_have_unknown_size(heat: Path, tmp_path: Path) -> None:
     capture("--contents", "1MiB", "--every-calls", "malloc:6", "--", heat, folder=tmp_path)
     with open_trace(tmp_path / "out.bin") as trace:
         number = allocation(trace, "history")
@@ -210,7 +210,7 @@ def test_every_way_to_get_memory(tmp_path: Path) -> None:
         assert np.array_equal(np.flatnonzero(classes), [123456789 // 128])
 
 
-def test_a_run_too_short_for_the_clock(tmp_path: Path) -> None:
+def test_run_shorter_than_interval_has_one_snapshot(tmp_path: Path) -> None:
     source = """
     #include <stdlib.h>
     #include <string.h>

@@ -60,7 +60,9 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("x", 42, "none: the program ended with exit code 42"),
     ],
 )
-def test_everything_up_to_the_end_is_there(program: Path, tmp_path: Path, mode: str, code: int, expected: str) -> None:
+def test_trace_is_complete_up_to_abnormal_end(
+    program: Path, tmp_path: Path, mode: str, code: int, expected: str
+) -> None:
     done = capture("--every-calls", "puts:1", "--", program, mode, folder=tmp_path)
     assert done.returncode == code
     with open_trace(tmp_path / "out.bin") as trace:
@@ -92,7 +94,7 @@ def test_the_capture_of_a_failed_program_replaces_nothing(program: Path, tmp_pat
     assert not (tmp_path / "out.bin.incomplete").exists()
 
 
-def test_a_full_disk_lets_the_program_end_and_keeps_what_was_captured(program: Path, tmp_path: Path) -> None:
+def test_full_disk_keeps_captured_part_and_program_ends(program: Path, tmp_path: Path) -> None:
     limited = ("sh", "-c", 'ulimit -f 12; exec "$@"', "sh", sys.executable, "-m", "buddysim", "capture", "memory")
     command = [*limited, "-o", "out.bin", "--every-calls", "puts:1", "--contents", "all", "--", str(program), "end"]
     done = subprocess.run(command, cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, check=False)
@@ -115,7 +117,7 @@ def test_a_program_that_runs_out_of_memory(program: Path, tmp_path: Path) -> Non
         assert trace.snapshots
 
 
-def test_ctrl_c_and_a_capture_that_is_killed(tmp_path: Path) -> None:
+def test_ctrl_c_and_killed_capture_leave_a_recoverable_part(tmp_path: Path) -> None:
     source = """
     #include <stdlib.h>
     #include <string.h>
@@ -174,7 +176,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return error
 
 
-def test_what_cannot_be_captured(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
+def test_uncapturable_programs_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert "no-such-program: not found" in refused(capsys, "no-such-program")
     (tmp_path / "text").write_text("no program\n")
@@ -219,7 +221,7 @@ def test_a_missing_compiler_is_named(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "gcc is missing; to install it: apt install gcc libc6-dev" in refused(capsys, "true")
 
 
-def test_a_library_that_is_not_loaded_is_reported(tmp_path: Path, program: Path) -> None:
+def test_missing_preload_library_is_reported(tmp_path: Path, program: Path) -> None:
     """A static program behind a dynamic one: nobody can know before."""
     static = compiled(tmp_path, "static", "int main(void) { return 6; }", "-static")
     (tmp_path / "other").write_text(f"#!/usr/bin/env -S {static}\n")

@@ -44,7 +44,7 @@ def test_exact_multiples_stay_exact() -> None:
 
 
 @given(st.integers(1, 1 << 30), st.integers(1, 1 << 22), st.integers(0, 1 << 62))
-def test_one_page_of_each_stratum(size: int, sample: int, seed: int) -> None:
+def test_page_sampling_takes_one_page_of_each_stratum(size: int, sample: int, seed: int) -> None:
     pages = sampled_pages(size, sample, seed).astype(np.int64)
     n_pages = -(-size // PAGE_BYTES)
     stratum = -(-n_pages // max(sample // PAGE_BYTES, 1))
@@ -93,7 +93,7 @@ def test_changed_pages_against_the_bytes(size: int, random) -> None:
     assert changed_pages(None, sum_pages(size, None, after)).tolist() == expected
 
 
-def test_an_unseen_page_does_as_the_nearest_seen_one() -> None:
+def test_unsampled_page_changes_like_nearest_sampled_page() -> None:
     pages = np.array([1, 4, 9], np.uint32)
     data = np.zeros(3 * PAGE_BYTES, np.uint8)
     data[PAGE_BYTES] = 1  # page 4

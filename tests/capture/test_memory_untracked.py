@@ -56,7 +56,7 @@ def values_of(trace: Trace, snapshot: int) -> dict[str, set[float]]:
     return result
 
 
-def test_what_is_seen_by_no_hook_is_found_in_the_address_space(tmp_path: Path) -> None:
+def test_untracked_memory_is_captured(tmp_path: Path) -> None:
     program = compiled(tmp_path, "allocator", ALLOCATOR)
     arguments = ("--every-calls", "puts:1", "--snapshots", "all", "--contents", "all")
     done = capture(*arguments, "--", program, folder=tmp_path)

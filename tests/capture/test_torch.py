@@ -110,7 +110,7 @@ def test_the_trace_is_valid_and_has_ten_snapshots(captured: tuple[Path, str]) ->
         assert trace.provenance.assumptions["end"].startswith("none:")
 
 
-def test_run_replays_it(captured: tuple[Path, str]) -> None:
+def test_run_replays_a_native_capture(captured: tuple[Path, str]) -> None:
     from buddysim.replay import simulate
 
     result = simulate(captured[0])
@@ -131,7 +131,7 @@ def test_values_in_the_trace_are_the_scripts(captured: tuple[Path, str]) -> None
             assert (statistics.nonzero, statistics.elements) == (nonzero, data.size // 4)
 
 
-def test_maps_say_what_they_follow(captured: tuple[Path, str]) -> None:
+def test_feature_maps_name_the_layer_before(captured: tuple[Path, str]) -> None:
     maps = load_activations(captured[0].with_suffix(".maps"))
     assert maps.state == "finished"
     by_name = {m.name: m for m in maps.feature_maps}
@@ -253,7 +253,7 @@ def test_an_optimizer_that_calls_a_closure(tmp_path: Path) -> None:
         assert all(snapshot.contents_of(named["gradient: bias"]) for snapshot in trace.snapshots)
 
 
-def test_what_a_killed_capture_left_is_rescued(captured: tuple[Path, str], tmp_path: Path) -> None:
+def test_killed_capture_is_recovered(captured: tuple[Path, str], tmp_path: Path) -> None:
     from buddysim import cli
     from buddysim.capture.torch.observer import Observer, ObserverSettings
     from buddysim.capture.torch.spool import Spool
@@ -311,7 +311,7 @@ def test_the_network_of_the_operators_is_that_of_the_module(tmp_path: Path) -> N
     ]
 
 
-def test_the_script_imports_its_own_modules(tmp_path: Path) -> None:
+def test_script_imports_its_own_modules(tmp_path: Path) -> None:
     """Modules with the names of this project's folders, in the script and in a spawned process."""
     names = ("tools", "plots", "tests", "benchmarks", "capture", "spool", "feature_maps")
     for name in names:

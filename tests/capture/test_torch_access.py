@@ -106,7 +106,7 @@ def test_a_product_reads_each_row_once_for_each_column_of_tiles(
 @pytest.mark.parametrize(
     ("size", "stride", "padding", "edge"), [(3, 1, 1, 9), (1, 1, 0, 8), (3, 2, 1, 9), (5, 1, 2, 8), (1, 2, 0, 8)]
 )
-def test_a_convolution_touches_what_its_definition_does(
+def test_convolution_accesses_match_its_definition(
     size: int, stride: int, padding: int, edge: int, tmp_path: Path
 ) -> None:
     images, inputs, outputs = 2, 5, 7
@@ -180,7 +180,7 @@ def test_normalisation_reads_a_channel_again_only_where_registers_are_full(edge:
     assert_each(accesses, OP_LOAD, weight, None)
 
 
-def test_pooling_and_its_gradient_touch_the_same_windows(tmp_path: Path) -> None:
+def test_pooling_and_its_gradient_access_the_same_windows(tmp_path: Path) -> None:
     data, out = tensor(0, 2, 3, 9, 9), tensor(1, 2, 3, 4, 4)
     window = PoolingWindow((3, 3), (2, 2), (0, 0))
     accesses = touched(pool("pool", data, (out,), window), tmp_path)

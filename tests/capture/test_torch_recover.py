@@ -80,7 +80,7 @@ CHANGES: dict[str, Change] = {
 
 
 @pytest.mark.parametrize("what", CHANGES)
-def test_a_graph_that_no_iteration_has_is_one_line(folder: Path, tmp_path: Path, what: str) -> None:
+def test_impossible_graph_is_a_one_line_error(folder: Path, tmp_path: Path, what: str) -> None:
     changed(folder, CHANGES[what])
     assert recovered(folder, tmp_path / "t.bin") == (0 if what == "no bias" else 2)
     assert (tmp_path / "t.bin").exists() == (what == "no bias")

@@ -54,7 +54,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return path.read_bytes()
 
 
-def test_what_is_written_is_read(tmp_path: Path) -> None:
+def test_activations_round_trip(tmp_path: Path) -> None:
     write(tmp_path / "x.maps")
     activations = load_activations(tmp_path / "x.maps")
     assert activations.feature_maps == MAPS
@@ -83,7 +83,7 @@ def test_mean_density_weighs_by_iterations(tmp_path: Path) -> None:
     assert load_activations(tmp_path / "x.maps").mean_density(1) == pytest.approx(5 / 30)
 
 
-def test_an_unfinished_file_appears_only_if_it_is_to(tmp_path: Path) -> None:
+def test_unfinished_file_appears_only_with_keep_part(tmp_path: Path) -> None:
     for partial in (False, True):
         writer = ActivationsWriter(tmp_path / f"{partial}.maps", {}, MAPS, keep_part=partial)
         writer.add_point(TrainingPoint(0, 0.0, 6, ()))
@@ -96,7 +96,7 @@ def test_an_unfinished_file_appears_only_if_it_is_to(tmp_path: Path) -> None:
     assert len(activations.points) == 1
 
 
-def test_every_cut_is_read_as_far_as_it_goes_or_refused(tmp_path: Path, good: bytes) -> None:
+def test_every_truncation_is_read_partially_or_refused(tmp_path: Path, good: bytes) -> None:
     path = tmp_path / "cut.maps"
     points = []
     for end in range(0, len(good), 7):
@@ -215,7 +215,7 @@ def test_files_that_are_none(tmp_path: Path) -> None:
         ActivationsWriter(tmp_path / "no" / "x.maps", {}, MAPS)
 
 
-def test_a_writer_checks_what_it_is_given(tmp_path: Path) -> None:
+def test_writer_checks_its_arguments(tmp_path: Path) -> None:
     with ActivationsWriter(tmp_path / "x.maps", {}, MAPS) as writer:
         writer.add_point(TrainingPoint(0, 0.0, 1, ()))
         for point, number, values in (

@@ -56,7 +56,7 @@ def test_lifetimes_of_a_small_graph() -> None:
     assert GRAPH.idle(4) is None
 
 
-def test_a_graph_comes_back_from_its_file(tmp_path: Path) -> None:
+def test_graph_round_trips_through_its_file(tmp_path: Path) -> None:
     (tmp_path / "g.json").write_bytes(GRAPH.to_json())
     assert load_operators(tmp_path / "g.json") == GRAPH
 
@@ -127,7 +127,7 @@ def changed(path: tuple[Any, ...], value: object) -> bytes:
         (("operators", 3, "phase"), "sideways", "operators.3.phase"),
     ],
 )
-def test_a_graph_that_is_wrong_is_refused(tmp_path: Path, path: tuple[Any, ...], value: object, problem: str) -> None:
+def test_invalid_graph_is_refused(tmp_path: Path, path: tuple[Any, ...], value: object, problem: str) -> None:
     file = tmp_path / "g.json"
     file.write_bytes(changed(path, value))
     with pytest.raises(BuddysimError) as caught:

@@ -61,7 +61,7 @@ def test_members_that_could_escape_the_folder_are_refused(tmp_path: Path, name: 
     assert not (tmp_path.parent / "outside").exists()
 
 
-def test_a_file_that_is_no_archive_is_refused(tmp_path: Path) -> None:
+def test_non_archive_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.tar.xz"
     for content in (b"", b"no archive", packed(tmp_path / "b.tar.xz", ("x", tarfile.REGTYPE, "")).read_bytes()[:60]):
         path.write_bytes(content)

@@ -63,7 +63,7 @@ def test_files_that_are_not_traces(tmp_path):
         bt.open_trace("a\0b")
 
 
-def test_the_error_of_another_version_names_it(tmp_path, good):
+def test_unsupported_version_is_named(tmp_path, good):
     head = struct.pack("<8sII", fmt.MAGIC, 4, 0)
     path = tmp_path / "t.bin"
     path.write_bytes(head + struct.pack("<II", damage.crc32(head), 0) + good[24:])
@@ -90,7 +90,7 @@ def test_a_changed_byte_anywhere_is_found(tmp_path, good):
             bt.verify_trace(trace)
 
 
-def test_a_truncated_file_keeps_every_complete_chunk(tmp_path):
+def test_truncated_file_keeps_complete_chunks(tmp_path):
     path, cut = tmp_path / "whole.bin", tmp_path / "cut.bin"
     with bt.TraceWriter(path, bt.Provenance("test")) as writer:
         writer.add_allocation("a", 1 << 33, 1 << 26)
@@ -121,7 +121,7 @@ def test_a_truncated_file_keeps_every_complete_chunk(tmp_path):
                 bt.verify_trace(trace)
 
 
-def test_incomplete_values_are_left_out(tmp_path, good):
+def test_incomplete_contents_are_left_out(tmp_path, good):
     """A truncated file keeps the contents and size maps whose blocks are all there."""
     sections = damage.split(good)
     sizes = [i for i, (kind, _) in enumerate(sections) if kind == b"SIZE"]

@@ -93,7 +93,7 @@ def test_bank_words_by_hand(addresses: list[int], width: int, cycles: int, whole
     assert bank_words_of(list(addresses), width) == (cycles - whole) % 32
 
 
-def test_words_of_too_many_or_none() -> None:
+def test_bank_words_of_too_many_or_no_lanes() -> None:
     assert bank_words_of([], 4) == 0
     for addresses, width, message in (
         ([0] * 33, 4, "33 lanes"), ([0], 0, "of 0 B"), ([0], 129, "of 129 B"), ([MAX_ADDRESS], 4, "beyond"),
@@ -102,7 +102,7 @@ def test_words_of_too_many_or_none() -> None:
             bank_words_of(addresses, width)
 
 
-def test_a_full_warp_of_floats_is_one_whole_line() -> None:
+def test_full_warp_of_floats_is_one_fully_written_line() -> None:
     addresses = 0x1000 + 4 * np.arange(32)
     lines, counts = coalesce(addresses, [32], [4], [True])
     assert counts.tolist() == [1]

@@ -76,7 +76,7 @@ def test_sectors_beyond_the_end_of_an_allocation(tmp_path):
     assert "lies in no live allocation" in problem_of(write_touching(tmp_path / "t.bin", line(BASE + 896, 3), size=920))
 
 
-def test_accesses_to_an_allocation_before_and_after_its_life(tmp_path):
+def test_accesses_outside_an_allocations_lifetime_are_errors(tmp_path):
     path = tmp_path / "t.bin"
     for late in (False, True):
         with bt.TraceWriter(path, PROVENANCE) as writer:

@@ -78,7 +78,7 @@ def test_an_older_file_stays_until_the_new_one_is_complete(tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == ["t.bin"]
 
 
-def test_an_interrupted_capture_keeps_its_chunks(tmp_path):
+def test_interrupted_capture_keeps_complete_chunks(tmp_path):
     path = tmp_path / "t.bin"
     with pytest.raises(Interrupted):
         interrupt(path, keep_part=True)

@@ -110,7 +110,7 @@ def job(signatures: list[tuple[str, str, tuple[str, ...]]]) -> dict[str, Any]:
     }
 
 
-def test_the_header_declares_what_openc_1_2_has() -> None:
+def test_header_declares_functions_of_opencl_c_1_2() -> None:
     needs_opencl()
     names = {name for _, name, _ in declarations()}
     assert {"acos", "fract", "lgamma_r", "remquo", "tgamma", "native_sin", "sincos", "nan", "ilogb"} <= names

@@ -28,7 +28,7 @@ def launches(job: Any, n: int) -> Any:
     return job | {"launches": job["launches"] * n}
 
 
-def test_a_file_with_all_of_it_that_replays(tmp_path: Path) -> None:
+def test_capture_is_valid_and_replays(tmp_path: Path) -> None:
     output, done = captured(JOBS["vector_add"] | {"exit_code": 7}, tmp_path)
     assert done.returncode == 7, done.stderr
     with open_trace(output) as trace:
@@ -114,7 +114,7 @@ def test_atomics_and_barriers(tmp_path: Path) -> None:
         ({"die": "exit"}, 9, "ended at once, with exit code 9"),
     ],
 )
-def test_what_was_before_the_end_is_there(death: Any, code: int, says: str, tmp_path: Path) -> None:
+def test_operations_before_the_end_are_in_the_trace(death: Any, code: int, says: str, tmp_path: Path) -> None:
     output, done = captured(launches(JOBS["transpose"], 3) | death, tmp_path)
     assert done.returncode == code
     assert says in done.stderr
@@ -151,7 +151,7 @@ def test_unknown_functions_are_named(tmp_path: Path) -> None:
         assert len(trace.kernels) == 1
 
 
-def test_a_forked_child_leaves_its_parents_trace_alone(tmp_path: Path) -> None:
+def test_forked_child_does_not_change_the_trace(tmp_path: Path) -> None:
     output, done = captured(JOBS["two_branches"] | {"call": "fork"}, tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout == plain(JOBS["two_branches"], tmp_path)
@@ -160,7 +160,7 @@ def test_a_forked_child_leaves_its_parents_trace_alone(tmp_path: Path) -> None:
         assert len(trace.allocations) == len(JOBS["two_branches"]["buffers"])
 
 
-def test_a_kernel_that_is_refused_is_named_and_runs(tmp_path: Path) -> None:
+def test_refused_kernel_is_named_and_runs_untraced(tmp_path: Path) -> None:
     refused = """
     __kernel void by_hand(__global float *b) { __asm__ volatile("nop"); b[0] = 16; }
     __kernel void hello(__global const int *a, __global int *b) { b[get_global_id(0)] = a[0] + 1; }
@@ -200,7 +200,7 @@ def test_a_program_without_opencl(tmp_path: Path) -> None:
     assert "the program used no OpenCL" in done.stderr
 
 
-def test_what_is_missing_is_named(tmp_path: Path) -> None:
+def test_missing_launches_are_named(tmp_path: Path) -> None:
     environment = os.environ | {"PATH": "/nowhere"}
     command = [sys.executable, "-m", "buddysim", "capture", "opencl", "--", sys.executable]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT, check=False)

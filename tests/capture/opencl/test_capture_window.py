@@ -108,7 +108,7 @@ def test_launches_of_the_window_with_exact_sizes_around_each(tmp_path: Path) -> 
     assert simulate(output, "v100", "buddy").counters["sizes.extrapolated_fraction"] == 0
 
 
-def test_a_stated_run_has_its_snapshots_at_exactly_equal_distances(tmp_path: Path) -> None:
+def test_total_launches_gives_equidistant_snapshots(tmp_path: Path) -> None:
     options = ["--snapshots", "4", "--total-launches", "23"]
     output, done = captured(job(23), tmp_path, *options)
     assert (done.returncode, "warning" in done.stderr) == (0, False)
@@ -125,7 +125,7 @@ def test_a_stated_run_has_its_snapshots_at_exactly_equal_distances(tmp_path: Pat
     assert "--trace-launches 22:24 expects at least 24 launches, the run has 23" in done.stderr
 
 
-def test_copies_next_to_the_window_are_there_and_earlier_ones_are_in_the_snapshots(tmp_path: Path) -> None:
+def test_copies_next_to_the_window_are_events_and_earlier_ones_in_snapshots(tmp_path: Path) -> None:
     program = job(0)
     program["launches"] = [
         step(1),

@@ -73,7 +73,7 @@ def test_other_device_types_are_those_of_pocl(program: Path, tmp_path: Path) -> 
     assert WARNING not in errors
 
 
-def test_a_requested_gpu_is_the_cpu_after_one_warning(program: Path, tmp_path: Path) -> None:
+def test_requested_gpu_is_the_cpu_after_one_warning(program: Path, tmp_path: Path) -> None:
     printed, errors = captured(program, tmp_path, "gpu", "gpu", "accelerator")
     assert printed[:2] == ["gpu: 1 devices, error 0; context made, error 0"] * 2
     assert printed[2].startswith("accelerator: 0 devices")

@@ -48,7 +48,7 @@ def taken(candidates: Candidates, point: int, reasons: Reason = Reason.PERIODIC,
     candidates.end()
 
 
-def test_every_second_candidate_goes_when_there_are_too_many() -> None:
+def test_every_second_candidate_is_dropped_at_the_limit() -> None:
     candidates = empty(4)
     for point in range(5):
         taken(candidates, point)
@@ -56,7 +56,7 @@ def test_every_second_candidate_goes_when_there_are_too_many() -> None:
     assert [candidates.contents(one, 0)[0] for one in candidates.taken] == [0, 2, 4]  # type: ignore[index]
 
 
-def test_what_was_perhaps_the_last_state_goes_with_the_next_launch() -> None:
+def test_perhaps_last_snapshot_is_dropped_at_next_launch() -> None:
     candidates = empty(4)
     taken(candidates, 0)
     taken(candidates, 1, Reason.LAST)
@@ -123,7 +123,7 @@ def test_bitcode_of_pocls_binaries() -> None:
             bitcode_of(bad)
 
 
-def test_a_message_that_is_cut_off_is_left_out() -> None:
+def test_truncated_message_is_left_out() -> None:
     receiver, sender = socket.socketpair()
     whole = struct.pack("<IIQQ", MessageType.FREE, 0, 8, 5)
     sender.sendall(whole + struct.pack("<IIQQ", MessageType.NAME, 0, 20, 1) + b"abc")

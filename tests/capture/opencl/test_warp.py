@@ -203,7 +203,7 @@ def test_lanes_that_skip_an_access_in_a_loop_stay_in_their_round(library: ctypes
     assert addresses(compare(library, kernel, lanes)) == [[0], [1, 101]]
 
 
-def test_both_sides_of_a_branch_and_what_follows_together(library: ctypes.CDLL) -> None:
+def test_both_sides_of_a_branch_then_reconverged_lanes(library: ctypes.CDLL) -> None:
     sites = [RefAccessSite(OP_LOAD, 4), RefAccessSite(OP_LOAD, 4), RefAccessSite(OP_STORE, 4)]
     kernel = finished(
         RefControlFlow(
@@ -216,7 +216,7 @@ def test_both_sides_of_a_branch_and_what_follows_together(library: ctypes.CDLL) 
     assert addresses(compare(library, kernel, lanes)) == [[0, 2], [51], [10, 11, 12]]
 
 
-def test_lanes_that_leave_a_loop_early_wait_behind_it(library: ctypes.CDLL) -> None:
+def test_lanes_that_leave_a_loop_early_wait_after_the_loop(library: ctypes.CDLL) -> None:
     # 0 -> 1 (access, loops or leaves) -> 2 (access)
     kernel = finished(
         RefControlFlow(
@@ -228,7 +228,7 @@ def test_lanes_that_leave_a_loop_early_wait_behind_it(library: ctypes.CDLL) -> N
     assert addresses(compare(library, kernel, lanes)) == [[0, 1, 4], [2, 5], [3], [90, 91, 92]]
 
 
-def test_the_busiest_unit_keeps_the_scheduler(library: ctypes.CDLL) -> None:
+def test_busiest_unit_limits_the_scheduler(library: ctypes.CDLL) -> None:
     # Three instructions and the load make four slots. Both compute gaps together: 10 cycles of one unit, 7 of another.
     sites = [
         RefAccessSite(OP_LOAD, 4, 0, RefComputeGap(2, busy=[4, 6, 0, 0, 0, 0])),
@@ -271,7 +271,7 @@ def test_words_of_loads_and_stores(library: ctypes.CDLL) -> None:
         assert [int(flags) >> BANK_WORDS_SHIFT for flags in fast(library, kernel, lanes)[0]["flags"]] == codes
 
 
-def test_a_value_that_is_used_in_the_next_round(library: ctypes.CDLL) -> None:
+def test_value_used_in_the_next_iteration(library: ctypes.CDLL) -> None:
     # One load per round of ten instructions, used two instructions into the next round or after the loop.
     site = RefAccessSite(OP_LOAD, 4, 0, RefComputeGap(4, 8, 4), (USED_ELSEWHERE, 0, 0))
     loop = RefBasicBlock([1, 2], [0], RefComputeGap(5, 10, 5), [RefUse(0, 2, 4, 2)])

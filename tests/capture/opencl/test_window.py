@@ -49,7 +49,7 @@ def test_bad_windows(text: str, problem: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "least"), [("10:13", 13), ("10", 11), ("10:", 11), (":", 1)])
-def test_a_run_that_is_too_short(text: str, least: int) -> None:
+def test_run_without_window_is_an_error(text: str, least: int) -> None:
     window = LaunchWindow.parse(text)
     assert window.missing(least) is None
     assert f"expects at least {least} launches, the run has {least - 1}" in str(window.missing(least - 1))

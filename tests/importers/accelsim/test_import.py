@@ -202,7 +202,7 @@ def test_snapshots_from_files(tmp_path: Path) -> None:
     assert trace.snapshots[0].read(0)[1].tobytes() == file.read_bytes()
 
 
-def test_missing_kernels_keep_their_ordinals(tmp_path: Path) -> None:
+def test_missing_kernels_keep_their_launch_indices(tmp_path: Path) -> None:
     kernel = HERE / "samples" / "v1" / "kernel-1.traceg"
     (tmp_path / "kernel-2.traceg").write_text(kernel.read_text())
     (tmp_path / "kernel-3.traceg").write_text(kernel.read_text().split("#BEGIN_TB")[0])

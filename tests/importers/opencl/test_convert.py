@@ -61,7 +61,7 @@ def test_snapshots_follow_their_launch_and_size_maps_cover_their_contents(tmp_pa
     assert len(maps[0, 1]) == 157
 
 
-def test_some_launches(tmp_path: Path) -> None:
+def test_a_range_of_launches_is_converted(tmp_path: Path) -> None:
     bundle = write_bundle(tmp_path / "bundle")
     trace = converted(bundle, tmp_path, BundleImportOptions(launches=(1, 2), contents_every=0, snapshots=[2]))
     assert [kernel.launch_index for kernel in trace.kernels] == [1]
