@@ -75,7 +75,7 @@ def test_traces_of_one_name_have_files_of_their_own(trace: Path, capsys: pytest.
     [
         (["--only", "ratoi"], "nearest: ratio"),
         (["--compressor", "bpcc"], "nearest: bpc"),
-        (["--threshold", "2"], "expected a share from 0 to 1"),
+        (["--threshold", "2"], "expected a fraction from 0 to 1"),
         (["--machine", "p100"], "p100-nvlink2"),
         (["--json", "no/such/folder/r.json"], "there is no folder"),
     ],
