@@ -1,4 +1,4 @@
-"""Replay GPU warp traces, with their real data values, through a memory system with Buddy Compression.
+"""Trace-driven simulator of GPU memory systems, and of training under GPU memory schemes.
 
 The public names load on first use, so that ``import buddysim`` and the command line start at once.
 """

@@ -53,11 +53,11 @@ def run(args: argparse.Namespace) -> int:
     check_output(args.output, inputs)
     machine = TrainingMachine.load(args.machine)
     if version_of(args.library) is None:
-        raise BuddysimError(f"--library: {shortened(args.library)} is not a version of cuDNN, for example cudnn7")
+        raise BuddysimError(f"--library: {shortened(args.library)}: not a version of cuDNN: expected one like cudnn7")
     check_version(args.library)
     timings = read_timings(args.timings)
     if not any(timing.has_products for timing in timings):
-        raise BuddysimError(f"{args.timings}: no timing of a conv or fc layer to fit efficiencies to")
+        raise BuddysimError(f"{args.timings}: no timing of a conv or fc layer: expected one, to fit efficiencies to")
 
     def fitted(timings_to_fit: Sequence[MeasuredPass]) -> CostModel:
         data = Dataset(machine.name, args.library, PeakRates.of(machine), tuple(timings_to_fit))

@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.workload is None:
         if args.settings or args.output is not None:
-            raise BuddysimError("generate: no workload named: 'python -m buddysim generate' lists them")
+            raise BuddysimError("generate: no workload named: expected one that 'python -m buddysim generate' lists")
         _list_workloads()
         return 0
     kind = REGISTRY.find(args.workload)

@@ -50,9 +50,9 @@ def run(args: argparse.Namespace) -> int:
     if args.machine == _MEASURE:
         return _measure(args)
     if args.like is not None or args.output is not None:
-        raise BuddysimError("machines: --like and -o are for 'machines measure'")
+        raise BuddysimError("machines: --like, -o: no measurement: expected 'machines measure' with them")
     if args.machine is None and (args.set or args.toml):
-        raise BuddysimError("machines: --set and --toml need the name of a machine")
+        raise BuddysimError("machines: --set, --toml: no machine: expected the name of one")
     check_outputs([json_file(args)], [args.machine])
     if args.machine is None:
         machines = [Machine.load(name) for name in Machine.presets()]

@@ -164,7 +164,7 @@ def _source(name: str, args: argparse.Namespace) -> ResultSource:
     for option in named:
         if option not in taken and not (args.figure == ALL and option in STUDY_OPTIONS):
             owner = next(one for one, figure in REGISTRY.items() if option in getattr(figure, "OPTIONS", ()))
-            raise BuddysimError(f"plot {name}: --{option} is of plot {owner}")
+            raise BuddysimError(f"plot {name}: --{option}: an option of plot {owner}: expected plot {owner}")
     options = {option: text for option, text in named.items() if option in taken}
     return ResultSource(Store.at(args.store), args.rerun, args.file, options)
 
@@ -196,10 +196,10 @@ def _check_file(args: argparse.Namespace) -> None:
     figure = REGISTRY.find(args.figure)
     if not hasattr(figure, "FILE"):
         if args.file is not None:
-            raise BuddysimError(f"plot {args.figure}: takes no result file: its results are in the store (--store)")
+            raise BuddysimError(f"plot {args.figure}: {args.file}: unexpected file: expected results in --store")
     elif args.file is None:
         file, description = figure.FILE
-        raise BuddysimError(f"plot {args.figure}: expected {description}: plot {args.figure} {file}")
+        raise BuddysimError(f"plot {args.figure}: no file: expected {description}: plot {args.figure} {file}")
 
 
 def _draw(name: str, paths: Sequence[Path], args: argparse.Namespace) -> None:
@@ -208,7 +208,7 @@ def _draw(name: str, paths: Sequence[Path], args: argparse.Namespace) -> None:
     from buddysim.report.screen import print_screen
 
     if args.run_first and args.figure != ALL and not is_study(REGISTRY.find(name)):
-        raise BuddysimError(f"plot {name}: --run is of plot {STUDY}: it simulates what is missing without it")
+        raise BuddysimError(f"plot {name}: --run: an option of plot {STUDY}: expected no --run")
     for path in paths:
         if args.output is None or args.figure in GROUPS:
             path.parent.mkdir(parents=True, exist_ok=True)

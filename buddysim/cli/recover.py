@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
             magic = file.read(len(trace_format.MAGIC))
         makers = {trace_format.MAGIC: recover_trace, layout.MAGIC: recover_activations}
         if magic not in makers:
-            raise BuddysimError(f"{args.part}: neither a trace nor an activations file: expected what a capture left")
+            raise BuddysimError(f"{args.part}: neither a trace nor an activations file: expected one of a capture")
         held = makers[magic](args.part, args.output)
     print(f"{args.output}: {held}")
     return 0

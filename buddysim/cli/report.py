@@ -60,11 +60,11 @@ def _of_result(source: Path) -> Page:
         isinstance(result, dict) and ("time_ps" in result or "time_ms" in result) for result in results.values()
     )
     if not known or not results:
-        raise BuddysimError(f"{source}: not a result as 'run --json' or 'train --json' writes it, nor a store's folder")
+        raise BuddysimError(f"{source}: neither a result nor a store: expected a file of --json or a folder")
     try:
         return result_page(results, source.name)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise BuddysimError(f"{source}: not a result that 'report' can show: {error}") from None
+        raise BuddysimError(f"{source}: incomplete result: {error}: expected a file of --json") from None
 
 
 def _of_store(source: Path, all_versions: bool) -> Page:
@@ -78,5 +78,5 @@ def _of_store(source: Path, all_versions: bool) -> Page:
     current = [one for one in records if all_versions or one.model_version == find(one.engine).model_version()]
     if not current:
         older = f": {len(records)} of older model versions (--all-versions)" if records else ""
-        raise BuddysimError(f"{source}: a store without results{older}: expected one that sweep or plot has written to")
+        raise BuddysimError(f"{source}: no results in the store{older}: expected one that sweep or plot has written")
     return store_page([ReportRow(one.row, one.result) for one in current], str(source), store.notes)

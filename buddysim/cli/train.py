@@ -244,7 +244,7 @@ def run(args: argparse.Namespace) -> int:
     machine = _machine(args)
     options, scheme_options = _options(args), _scheme_options(args, schemes)
     check_outputs(_outputs(args), _inputs(args, scheme_options))
-    with measured(args, scheme_options) as activations:
+    with observed_activations(args, scheme_options) as activations:
         if activations is not None:
             scheme_options = {"activation_mapping": "depth", **scheme_options, "activations": activations}
         results, batches, beyond = _simulate(network, machine, schemes, args, {**options, **scheme_options})
@@ -296,13 +296,13 @@ def _scheme_options(args: argparse.Namespace, names: list[str]) -> dict[str, Any
 
 
 @contextmanager
-def measured(args: argparse.Namespace, scheme_options: Mapping[str, Any]) -> Iterator[str | None]:
-    """The file of a measurement made now, with ``--observe-activations``; it is deleted afterwards."""
+def observed_activations(args: argparse.Namespace, scheme_options: Mapping[str, Any]) -> Iterator[str | None]:
+    """Yield the activations file of a training that is observed now, with ``--observe-activations``; delete it then."""
     from buddysim.base.errors import BuddysimError
 
     if not args.observe_activations:
         if args.dataset is not None:
-            raise BuddysimError("--dataset: is the data to train with: expected --observe-activations too")
+            raise BuddysimError("--dataset: no training is observed: expected --observe-activations too")
         yield None
         return
     from buddysim.training.contents.activation_options import SOURCES
@@ -315,7 +315,7 @@ def measured(args: argparse.Namespace, scheme_options: Mapping[str, Any]) -> Ite
 
     settings = ObservationSettings() if args.dataset is None else ObservationSettings(data=Path(args.dataset))
     with tempfile.TemporaryDirectory() as folder:
-        path = str(Path(folder) / "measured.maps")
+        path = str(Path(folder) / "observed.maps")
         with progress_bars("iterations") as start_bar:
             bar = start_bar("training") if start_bar else None
             observe_training(path, settings, (lambda done, total, loss: bar(done, total)) if bar else None)

@@ -51,7 +51,7 @@ def test_errors_are_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path)
         ((str(bad), "--machine", "m40"), "bad.csv: row 3: ms: 'x' is not a number"),
         ((str(unfit), "--machine", "m40"), "no timing of a conv or fc layer"),
         ((TIMINGS, "--machine", "m400"), "(nearest: m40)"),
-        ((TIMINGS, "--machine", "m40", "--library", "mkl"), "--library: 'mkl' is not a version of cuDNN"),
+        ((TIMINGS, "--machine", "m40", "--library", "mkl"), "--library: 'mkl': not a version of cuDNN"),
         ((str(tmp_path / "absent.csv"), "--machine", "m40"), "can't read the file of timings"),
     ]:
         code, out, err = run(capsys, "calibrate", *arguments, "-o", output)

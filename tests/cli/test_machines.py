@@ -85,7 +85,7 @@ def test_user_errors_are_one_line(capsys: pytest.CaptureFixture[str], tmp_path: 
     assert "(nearest: l2.size)" in error(capsys, "machines", "v100", "--set", "l2.siez=1MiB")
     assert error(capsys, "machines", "v100", "--set", "l2.size").startswith("--set: 'l2.size': expected KEY=VALUE")
     assert "--set: l2.ways: 0 is out of range" in error(capsys, "machines", "v100", "--set", "l2.ways=0")
-    assert "need the name of a machine" in error(capsys, "machines", "--set", "l2.ways=4")
+    assert "no machine: expected the name of one" in error(capsys, "machines", "--set", "l2.ways=4")
     assert "Is a directory" in error(capsys, "machines", str(tmp_path))
     assert "No such file" in error(capsys, "machines", str(tmp_path / "absent.toml"))
     assert "unrecognized arguments: --jsno" in error(capsys, "machines", "--jsno")

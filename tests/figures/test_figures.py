@@ -129,7 +129,7 @@ def test_a_damaged_result_is_simulated_again(tmp_path: Path, capsys: pytest.Capt
         (["vdnn-fig111"], "vdnn-fig11"),
         (["vdnn-fig5", "-o", "p.gif"], "expected a name that ends in"),
         (["vdnn-fig5", "-o", "no/such/folder/p.png"], "there is no folder"),
-        (["vdnn-fig5", "r.json"], "takes no result file"),
+        (["vdnn-fig5", "r.json"], "unexpected file: expected results in --store"),
         (["papers", "r.json"], "unexpected file"),
         (["overview"], "expected the file"),
         (["overview", "no-such.json"], "no-such.json"),

@@ -143,7 +143,7 @@ def caption_text(folder: Path, only: str) -> str:
     [
         (["--only", "cgg"], "nearest: cg"),
         (["--scale", "smal"], "nearest: small"),
-        (["--x", "a"], "--x is of plot sweep"),
+        (["--x", "a"], "--x: an option of plot sweep"),
     ],
 )
 def test_one_line_says_what_is_wrong(option: list[str], expected: str, capsys: pytest.CaptureFixture[str]) -> None:

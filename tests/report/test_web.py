@@ -153,7 +153,7 @@ def test_what_is_no_result_is_one_line(
 def test_an_empty_store_and_another_suffix(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("plotly")
     assert main(["report", str(tmp_path), "-o", str(tmp_path / "r.html")]) == 2
-    assert "a store without results" in capsys.readouterr().err
+    assert "no results in the store" in capsys.readouterr().err
     assert main(["report", str(tmp_path), "-o", str(tmp_path / "r.pdf")]) == 2
     assert "ends in .html" in capsys.readouterr().err
 

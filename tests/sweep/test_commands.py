@@ -319,7 +319,7 @@ def test_a_point_that_fails_is_said_and_stops_nobody(tmp_path: Path, capsys: pyt
         (["diff", "v100", LUD], "expected two of one kind"),
         (["diff", "v101", "v100"], "nearest: v100"),
         (["results", "-o", "t.txt"], "expected a name that ends in"),
-        (["plot", "vdnn-fig5", "--x", "a"], "is of plot sweep"),
+        (["plot", "vdnn-fig5", "--x", "a"], "an option of plot sweep"),
     ],
 )  # fmt: skip
 def test_one_line_says_what_is_wrong(
