@@ -88,7 +88,7 @@ def _measure(args: argparse.Namespace) -> int:
     from buddysim.measure.session import measure_gpu
 
     if args.json or args.toml or args.set:
-        raise BuddysimError("machines measure: --json, --toml and --set are for machines that are shown")
+        raise BuddysimError("machines measure: --json, --toml, --set: no machine is shown: expected none of them")
     for path in measure_gpu(Path(args.output or "measured"), args.like, open_gpu, say):
         print(f"written: {path}")
     return 0
