@@ -13,17 +13,17 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     if completed:
         return min(completed, key=len)
     folded = {candidate.lower(): candidate for candidate in candidates}
-    found = difflib.get_close_matches(name, candidates, n=1, cutoff=0.5)
-    if found:
-        return found[0]
-    found = difflib.get_close_matches(name.lower(), list(folded), n=1, cutoff=0.5)
-    return folded[found[0]] if found else None
+    matches = difflib.get_close_matches(name, candidates, n=1, cutoff=0.5)
+    if matches:
+        return matches[0]
+    matches = difflib.get_close_matches(name.lower(), list(folded), n=1, cutoff=0.5)
+    return folded[matches[0]] if matches else None
 
 
 def hint(name: str, known: Iterable[str]) -> str:
     """`` (nearest: NAME)``, or nothing where no known name is near."""
-    found = nearest(name, known)
-    return f" (nearest: {found})" if found else ""
+    matches = nearest(name, known)
+    return f" (nearest: {matches})" if matches else ""
 
 
 def shortened(text: object, limit: int = 60) -> str:

@@ -32,8 +32,8 @@ HOMES = {
 
 def registry(kind: str) -> Registry[Any]:
     """The registry of a kind."""
-    found: Registry[Any] = import_module(HOMES[kind]).REGISTRY
-    return found
+    kind_registry: Registry[Any] = import_module(HOMES[kind]).REGISTRY
+    return kind_registry
 
 
 def check_plugin(module: ModuleType) -> None:

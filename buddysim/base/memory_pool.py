@@ -122,10 +122,10 @@ class MemoryPool:
             del starts[index], sizes[index]
 
     def _find(self, size: int) -> int:
-        found = -1
+        best = -1
         for index, free in enumerate(self._sizes):
-            if free >= size and (found < 0 or free < self._sizes[found]):
-                found = index
+            if free >= size and (best < 0 or free < self._sizes[best]):
+                best = index
                 if not self._best:
                     break
-        return found
+        return best

@@ -124,11 +124,11 @@ class Output:
         return target
 
     def _refuse_inputs(self, target: Path) -> None:
-        found = _identity(target)
-        if found is None:
+        identity = _identity(target)
+        if identity is None:
             return
         for one in (*self._inputs, *plugins.loaded_files()):
-            if _identity(one) == found:
+            if _identity(one) == identity:
                 same = "" if Path(one) == self.path else f" (the same file as {os.fspath(one)})"
                 raise BuddysimError(f"{self.path}: is an input{same}: expected another file to write")
 
@@ -230,9 +230,9 @@ def _resolved(path: Path) -> Path:
 
 def _descriptor(path: Path) -> int | None:
     """The number of the descriptor of this process that a name in /dev or /proc stands for."""
-    found = _DESCRIPTOR.fullmatch(os.fspath(path))
-    is_of_this_process = found is not None and found.group(1) in (None, "self", str(os.getpid()))
-    return int(found.group(2)) if found and is_of_this_process else None
+    match = _DESCRIPTOR.fullmatch(os.fspath(path))
+    is_of_this_process = match is not None and match.group(1) in (None, "self", str(os.getpid()))
+    return int(match.group(2)) if match and is_of_this_process else None
 
 
 def _is_special(target: Path) -> bool:

@@ -69,17 +69,17 @@ class Registry(Generic[T]):
         return things[name]
 
     def _all(self) -> dict[str, T]:
-        found = plugins.modules()
+        modules = plugins.modules()
         if self._own is None:
             self._own = {}
             for module in self._folder():
                 self._add(self._own, module)
-        if self._plugins_seen != len(found):
+        if self._plugins_seen != len(modules):
             ranked = dict(self._own)
-            for module in found:
+            for module in modules:
                 self._add(ranked, module)
             self._by_name = {name: ranked[name][1] for name in sorted(ranked, key=lambda name: (ranked[name][0], name))}
-            self._plugins_seen = len(found)
+            self._plugins_seen = len(modules)
         return self._by_name
 
     def _folder(self) -> Iterator[ModuleType]:

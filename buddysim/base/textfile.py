@@ -166,7 +166,7 @@ def _whole_number(digits: str) -> int:
 
 def _check_keys(text: str) -> None:
     """Raises a ValueError for a dotted key that is too deep: tomllib's memory grows with the square of its parts."""
-    if any(found["deep"] for found in _DOTTED.finditer(text)):
+    if any(match["deep"] for match in _DOTTED.finditer(text)):
         raise ValueError(f"tables or lists nested more than {DEEPEST} deep")
 
 

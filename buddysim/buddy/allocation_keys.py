@@ -19,25 +19,25 @@ _ADDRESS = re.compile(r"\s*(?<![0-9a-z])0x([0-9a-f]+)(?![0-9a-z])", re.IGNORECAS
 def ordinal_names(allocations: Iterable[Allocation]) -> dict[int, OrdinalName]:
     """By allocation index: its name without its own address, and how many of that name were made before it."""
     seen: Counter[str] = Counter()
-    found = {}
+    names_by_index = {}
     for a in allocations:
         name = _without_address(a.name, a.base)
-        found[a.index] = (name, seen[name])
+        names_by_index[a.index] = (name, seen[name])
         seen[name] += 1
-    return found
+    return names_by_index
 
 
 def _without_address(name: str, base: int) -> str:
-    return _ADDRESS.sub(lambda found: "" if int(found[1], 16) == base else found[0], name)
+    return _ADDRESS.sub(lambda names_by_index: "" if int(names_by_index[1], 16) == base else names_by_index[0], name)
 
 
 def allocation_keys(allocations: Iterable[Allocation]) -> dict[int, str]:
     """A text of its own for every allocation, by index: its name; ``name#1``, ``name#2``, .. where it repeats."""
-    found = ordinal_names(allocations)
-    names = Counter(name for name, _ in found.values())
+    names_by_index = ordinal_names(allocations)
+    names = Counter(name for name, _ in names_by_index.values())
     keys: dict[int, str] = {}
     taken: set[str] = set()
-    for index, (name, order) in found.items():
+    for index, (name, order) in names_by_index.items():
         key = f"{name}#{order + 1}" if names[name] > 1 else name
         while key in taken:
             key += f"#{index}"

@@ -100,16 +100,16 @@ class Distribution:
 
     def counts(self, seed: int, allocation: int, entries: int) -> NDArray[np.int64]:
         """Entries of each class among those that `write` draws, every one looked at."""
-        found = np.zeros(len(self.weights), dtype=np.int64)
+        totals = np.zeros(len(self.weights), dtype=np.int64)
         for first in range(0, entries, _COUNTED_AT_ONCE):
             classes = np.empty(min(_COUNTED_AT_ONCE, entries - first), dtype=np.uint8)
             self.write(classes, seed, allocation, first)
-            found += np.bincount(classes, minlength=len(found))
-        return found
+            totals += np.bincount(classes, minlength=len(totals))
+        return totals
 
     def counts_of_each(self, seed: int, allocations: Sequence[tuple[int, int]]) -> NDArray[np.int64]:
         """The `counts` of several allocations, each a number and entries: int64 (allocations, classes)."""
-        found = np.zeros((len(allocations), len(self.weights)), dtype=np.int64)
+        totals = np.zeros((len(allocations), len(self.weights)), dtype=np.int64)
         first = 0
         while first < len(allocations):
             end, total = first, 0
@@ -117,7 +117,7 @@ class Distribution:
                 total += allocations[end][1]
                 end += 1
             if end == first:
-                found[first] = self.counts(seed, *allocations[first])
+                totals[first] = self.counts(seed, *allocations[first])
                 first += 1
                 continue
             classes, at = np.empty(total, dtype=np.uint8), 0
@@ -126,9 +126,9 @@ class Distribution:
                 at += entries
             owners = np.repeat(np.arange(end - first), [entries for _, entries in allocations[first:end]])
             counted = np.bincount(owners * len(self.weights) + classes, minlength=(end - first) * len(self.weights))
-            found[first:end] = counted.reshape(-1, len(self.weights))
+            totals[first:end] = counted.reshape(-1, len(self.weights))
             first = end
-        return found
+        return totals
 
     def expected_counts(self, seed: int, allocation: int, entries: int) -> NDArray[np.int64]:
         """The mean of `counts` over all draws that give the allocation the same class, as whole numbers."""

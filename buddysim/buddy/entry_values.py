@@ -152,12 +152,12 @@ class EntryValues:
     @cached_property
     def _profiles(self) -> dict[str, dict[str, object]]:
         """The options of compressors that need a profile: of all contents that sizes are computed from."""
-        found = {}
+        options_by_name = {}
         for name in joined(self.algorithm):
             computed = (source for source in self._sources.values() if isinstance(source, Contents))
             blocks = (data for source in computed for _, data in source.blocks())
-            found[name] = profile_options(find_for_entries(name), blocks)
-        return found
+            options_by_name[name] = profile_options(find_for_entries(name), blocks)
+        return options_by_name
 
     def _classes(self, data: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """The classes of contents."""

@@ -56,8 +56,8 @@ class KnownClasses:
     def part(self, first: int, count: int) -> NDArray[np.uint8]:
         """The classes of `count` entries from `first` on."""
         page, end = first // self._page_entries, -(-(first + count) // self._page_entries)
-        found = self._pages(page, end)
-        return found[first - page * self._page_entries :][:count]
+        classes_of_pages = self._pages(page, end)
+        return classes_of_pages[first - page * self._page_entries :][:count]
 
     def _look_through(self, source: SizeMap) -> int:
         """Notes which pages of a size map have known entries; returns how many entries are unknown."""
@@ -88,36 +88,38 @@ class KnownClasses:
     def _pages(self, page: int, end: int) -> NDArray[np.uint8]:
         """The classes of some pages, completed."""
         length = self._page_entries
-        found = np.full(min(end * length, self._entries) - page * length, UNKNOWN_CLASS, dtype=np.uint8)
+        classes_of_pages = np.full(min(end * length, self._entries) - page * length, UNKNOWN_CLASS, dtype=np.uint8)
         for first, classes in self._known(page, end):
             skipped = max(page * length - first, 0)
             at = max(first - page * length, 0)
-            part = classes[skipped:][: len(found) - at]
-            found[at : at + len(part)] = part
+            part = classes[skipped:][: len(classes_of_pages) - at]
+            classes_of_pages[at : at + len(part)] = part
         sampled = self._sampled
         if sampled is None:
-            return found
+            return classes_of_pages
         inside = sampled[np.searchsorted(sampled, page) : np.searchsorted(sampled, end)]
         for first, last in runs(inside):  # what is unknown in a page takes a class of the page
-            fill_unsampled(found[(first - page) * length : (last + 1 - page) * length], length)
+            fill_unsampled(classes_of_pages[(first - page) * length : (last + 1 - page) * length], length)
         missing = np.setdiff1d(np.arange(page, end, dtype=np.int64), inside)
         if len(missing):
-            self._fill(found, page, missing)
-        return found
+            self._fill(classes_of_pages, page, missing)
+        return classes_of_pages
 
-    def _fill(self, found: NDArray[np.uint8], page: int, missing: NDArray[np.int64]) -> None:
+    def _fill(self, classes_of_pages: NDArray[np.uint8], page: int, missing: NDArray[np.int64]) -> None:
         """Gives pages of which nothing is known the classes of the nearest ones; `found` begins with a page."""
         length = self._page_entries
         sources, at = np.unique(self._nearest(missing), return_inverse=True)
-        end = page + -(-len(found) // length)
+        end = page + -(-len(classes_of_pages) // length)
         taken = [
-            found[(source - page) * length :][:length] if page <= source < end else self._pages(source, source + 1)
+            classes_of_pages[(source - page) * length :][:length]
+            if page <= source < end
+            else self._pages(source, source + 1)
             for source in sources.tolist()
         ]
         rows = np.stack([np.resize(classes, length) for classes in taken])
-        whole = np.resize(found, (end - page, length))
+        whole = np.resize(classes_of_pages, (end - page, length))
         whole[missing - page] = rows[at]
-        found[:] = whole.reshape(-1)[: len(found)]
+        classes_of_pages[:] = whole.reshape(-1)[: len(classes_of_pages)]
 
     def _nearest(self, pages: NDArray[np.int64]) -> NDArray[np.int64]:
         """Of each page the nearest one of which some entries are known, the lower of two."""

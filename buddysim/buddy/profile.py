@@ -134,7 +134,7 @@ class Profile:
         allocations, ratios = self.targets.allocations, []
         for options in self.options.over_seeds():
             ratios.append(
-                _ratio(allocations, _chosen(allocations, _with_synthetic_counts(self.rows, options), options))
+                _ratio(allocations, _with_targets(allocations, _with_synthetic_counts(self.rows, options), options))
             )
         return min(ratios), max(ratios)
 
@@ -179,9 +179,9 @@ class Profile:
         entries, over = 0, Fraction(0)
         for row in self.rows:
             if snapshot in row.snapshots:
-                there = replace(row, snapshots=(snapshot,), counts=row.counts[[row.snapshots.index(snapshot)]])
+                at_snapshot = replace(row, snapshots=(snapshot,), counts=row.counts[[row.snapshots.index(snapshot)]])
                 entries += row.entries
-                over += row.entries * self.overflow_fraction(there)
+                over += row.entries * self.overflow_fraction(at_snapshot)
         return entries, float(over)
 
     @property
@@ -287,7 +287,7 @@ def profile_with(trace: Trace, options: ProfileOptions, observed: Sequence[Alloc
         no snapshot is as early as `ProfileOptions.profile_until_launch`; sizes by another compressor can't be sampled
     """
     seen = observe(trace, options) if observed is None else observed
-    rows = _chosen(trace.allocations, _with_synthetic_counts(seen, options), options)
+    rows = _with_targets(trace.allocations, _with_synthetic_counts(seen, options), options)
     host = [a.name for a in trace.allocations if a.space == "host"]
     targets = Targets(trace, {row.index: row.target for row in rows}, _source(trace, rows, options))
     return Profile(rows, host, targets, options)
@@ -315,7 +315,7 @@ def _ratio(allocations: Sequence[Allocation], rows: Sequence[AllocationProfile])
     return allocated / device if device else 1.0
 
 
-def _chosen(
+def _with_targets(
     allocations: Sequence[Allocation], seen: Sequence[AllocationProfile], options: ProfileOptions
 ) -> list[AllocationProfile]:
     """The rows with the targets that the options choose."""
@@ -331,8 +331,8 @@ def _chosen(
             known[counts] = [t for t, fraction in overflow.items() if fraction <= limit][-1]  # nothing overflows 1x
         return known[counts]
 
-    chosen = [_naive(seen)] * len(seen) if options.policy == "naive" else [per_allocation(row) for row in seen]
-    rows = [_with_target(row, target) for row, target in zip(seen, chosen, strict=True)]
+    targets = [_naive(seen)] * len(seen) if options.policy == "naive" else [per_allocation(row) for row in seen]
+    rows = [_with_target(row, target) for row, target in zip(seen, targets, strict=True)]
     if options.policy == "final":
         rows = _with_mostly_zero(allocations, rows, options)
     return rows
@@ -391,20 +391,22 @@ def observe(trace: Trace, options: ProfileOptions) -> list[AllocationProfile]:
 def _with_synthetic_counts(rows: Sequence[AllocationProfile], options: ProfileOptions) -> list[AllocationProfile]:
     """The rows; those without data values have counts of synthetic sizes."""
     distribution, left = Distribution.load(options.size_distribution), COUNTED_ENTRIES
-    found = list(rows)
+    counted_rows = list(rows)
     counted: list[int] = []
     for number, row in enumerate(rows):
         if row.is_synthetic and row.entries <= left:
             left -= row.entries
             counted.append(number)
         elif row.is_synthetic:
-            found[number] = _with(row, distribution.expected_counts(options.seed, row.index, row.entries)[np.newaxis])
+            counted_rows[number] = _with(
+                row, distribution.expected_counts(options.seed, row.index, row.entries)[np.newaxis]
+            )
     sampled = distribution.counts_of_each(
         options.seed, [(rows[number].index, rows[number].entries) for number in counted]
     )
     for number, counts in zip(counted, sampled[:, np.newaxis], strict=True):
-        found[number] = _with(rows[number], counts)
-    return found
+        counted_rows[number] = _with(rows[number], counts)
+    return counted_rows
 
 
 def _naive(rows: Sequence[AllocationProfile]) -> Target:

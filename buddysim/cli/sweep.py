@@ -205,9 +205,9 @@ def _values(args: argparse.Namespace) -> dict[str, list[str]]:
     from buddysim.base.settings import parse_settings
 
     settings = parse_settings(text for group in args.settings for text in group)
-    found = {name: _split([str(text)]) for name, text in settings.items()}
+    values = {name: _split([str(text)]) for name, text in settings.items()}
     axes = {name.removeprefix(_AXIS): text for name, text in vars(args).items() if name.startswith(_AXIS)}
-    return {name: _split([text]) for name, text in axes.items() if text is not None} | found
+    return {name: _split([text]) for name, text in axes.items() if text is not None} | values
 
 
 def _split(texts: list[str]) -> list[str]:
@@ -218,12 +218,12 @@ def _zipped(grid: dict[str, list[str]], names: str) -> dict[str, list[str]]:
     from buddysim.base.errors import BuddysimError
     from buddysim.base.hints import hint
 
-    found = {}
+    values = {}
     for name in _split([names]):
         if name not in grid:
             raise BuddysimError(f"--zip {names}: {name}: the study gives it no values{hint(name, grid)}")
-        found[name] = grid.pop(name)
-    return found
+        values[name] = grid.pop(name)
+    return values
 
 
 def _parsed(texts: list[str], option: str) -> dict[str, Any]:

@@ -62,16 +62,16 @@ def compressed_bits(const uint8_t[::1] data not None, *, bint count_mask=False, 
     uint32 array, bits per entry, from 8 to 1024 (with `count_mask` 12 to 1028)
     """
     cdef int64_t entries = data.shape[0] // ENTRY
-    cdef int chosen = bdi_best_path()
+    cdef int path_number = bdi_best_path()
     if path is not None:
-        if path not in PATHS[: chosen + 1]:
-            raise BuddysimError(f"bdi: path {path!r}: expected one of {', '.join(PATHS[: chosen + 1])}")
-        chosen = PATHS.index(path)
+        if path not in PATHS[: path_number + 1]:
+            raise BuddysimError(f"bdi: path {path!r}: expected one of {', '.join(PATHS[: path_number + 1])}")
+        path_number = PATHS.index(path)
     bits = np.empty(entries, dtype=np.uint32)
     cdef uint32_t[::1] out = bits
     if entries:
         with nogil:
-            bdi_sizes(chosen, &data[0], entries, count_mask, &out[0])
+            bdi_sizes(path_number, &data[0], entries, count_mask, &out[0])
     return bits
 
 
@@ -124,7 +124,7 @@ cdef void encode_entry(const uint8_t* entry, const void* setting, BitStream* str
     cdef int i, choice = bdi_choice(entry, bdi_by_whole_bits)
     cdef int k = bdi_codes[choice].base_bytes, d = bdi_codes[choice].delta_bytes
     cdef uint64_t base = 0, element
-    cdef bint found = False
+    cdef bint has_base = False
     put_bits(stream, bdi_codes[choice].id, 4)
     if choice == BDI_ZEROS:
         put_bits(stream, 0, 8)
@@ -140,8 +140,8 @@ cdef void encode_entry(const uint8_t* entry, const void* setting, BitStream* str
                 put_bits(stream, 0, 1)
                 continue
             put_bits(stream, 1, 1)
-            if not found:
-                base, found = element, True
+            if not has_base:
+                base, has_base = element, True
         put_number(stream, base, k)
         for i in range(ENTRY // k):
             element = element_at(entry, i, k)

@@ -44,13 +44,13 @@ static const uint8_t bdi_by_whole_bits[BDI_TESTED] = {BDI_B8D1, BDI_B4D1, BDI_B8
     {                                                                                                                  \
         const uint##BITS##_t half = (uint##BITS##_t)limit, beyond = (uint##BITS##_t) ~(2 * limit - 1);                 \
         uint##BITS##_t element, base = 0;                                                                              \
-        int found = 0;                                                                                                 \
+        int has_base = 0;                                                                                                 \
         for (int i = 0; i < 1024 / BITS; i++) {                                                                        \
             memcpy(&element, entry + i * (BITS / 8), sizeof(element));                                                 \
             if (((uint##BITS##_t)(element + half) & beyond) == 0)                                                      \
                 continue;                                                                                              \
-            base = found ? base : element;                                                                             \
-            found = 1;                                                                                                 \
+            base = has_base ? base : element;                                                                             \
+            has_base = 1;                                                                                                 \
             if ((uint##BITS##_t)(element - base + half) & beyond)                                                      \
                 return 0;                                                                                              \
         }                                                                                                              \
@@ -71,7 +71,7 @@ typedef char bdi_bytes __attribute__((vector_size(32)));
     {                                                                                                                  \
         const uint##BITS##_t half = (uint##BITS##_t)limit, beyond = (uint##BITS##_t) ~(2 * limit - 1);                 \
         uint##BITS##_t base = 0;                                                                                       \
-        int found = 0;                                                                                                 \
+        int has_base = 0;                                                                                                 \
         for (int i = 0; i < 4; i++) {                                                                                  \
             bdi_lanes_##BITS elements;                                                                                 \
             memcpy(&elements, entry + 32 * i, sizeof(elements));                                                       \
@@ -79,9 +79,9 @@ typedef char bdi_bytes __attribute__((vector_size(32)));
             const uint32_t others = ~(uint32_t)__builtin_ia32_pmovmskb256(itself);                                     \
             if (!others)                                                                                               \
                 continue;                                                                                              \
-            if (!found)                                                                                                \
+            if (!has_base)                                                                                                \
                 memcpy(&base, entry + 32 * i + __builtin_ctz(others), sizeof(base));                                   \
-            found = 1;                                                                                                 \
+            has_base = 1;                                                                                                 \
             const bdi_bytes near = (bdi_bytes)(((elements - base + half) & beyond) == 0);                              \
             if (others & ~(uint32_t)__builtin_ia32_pmovmskb256(near))                                                  \
                 return 0;                                                                                              \

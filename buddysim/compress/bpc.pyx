@@ -47,16 +47,16 @@ def compressed_bits(const uint8_t[::1] data not None, *, bint unsigned=False, pa
     uint32 array, bits per entry, from 10 to 1089
     """
     cdef int64_t entries = data.shape[0] // ENTRY
-    cdef int chosen = bpc_best_path()
+    cdef int path_number = bpc_best_path()
     if path is not None:
-        if path not in PATHS[: chosen + 1]:
-            raise BuddysimError(f"bpc: path {path!r}: expected one of {', '.join(PATHS[: chosen + 1])}")
-        chosen = PATHS.index(path)
+        if path not in PATHS[: path_number + 1]:
+            raise BuddysimError(f"bpc: path {path!r}: expected one of {', '.join(PATHS[: path_number + 1])}")
+        path_number = PATHS.index(path)
     bits = np.empty(entries, dtype=np.uint32)
     cdef uint32_t[::1] out = bits
     if entries:
         with nogil:
-            bpc_sizes(chosen, &data[0], entries, unsigned, &out[0])
+            bpc_sizes(path_number, &data[0], entries, unsigned, &out[0])
     return bits
 
 

@@ -111,9 +111,9 @@ cdef inline int64_t row_count(int64_t nbytes, const Shape* shape) noexcept nogil
     return (nbytes // WORD + shape.columns - 1) // shape.columns
 
 
-cdef int64_t window_bytes(const uint8_t* data, int64_t nbytes, const void* given) noexcept nogil:
+cdef int64_t window_bytes(const uint8_t* data, int64_t nbytes, const void* settings) noexcept nogil:
     """Bytes of a window's code."""
-    cdef const Shape* shape = <const Shape*>given
+    cdef const Shape* shape = <const Shape*>settings
     return row_count(nbytes, shape) * POINTER + nonzero_words(data, nbytes, WORD) * (shape.index_bytes + WORD)
 
 
@@ -123,9 +123,9 @@ cdef inline uint32_t word_at(const uint8_t* data, int64_t i) noexcept nogil:
     return word
 
 
-cdef int64_t encode_window(const uint8_t* data, int64_t nbytes, const void* given, uint8_t* out) noexcept nogil:
+cdef int64_t encode_window(const uint8_t* data, int64_t nbytes, const void* settings, uint8_t* out) noexcept nogil:
     """Writes a window's pointers, indices and words; the number of bytes."""
-    cdef const Shape* shape = <const Shape*>given
+    cdef const Shape* shape = <const Shape*>settings
     cdef int64_t row, i, rows = row_count(nbytes, shape), words = nbytes // WORD
     cdef uint32_t n_nonzero = 0, word, column
     cdef uint8_t* indices = out + rows * POINTER
@@ -143,10 +143,10 @@ cdef int64_t encode_window(const uint8_t* data, int64_t nbytes, const void* give
 
 
 cdef int64_t decode_window(
-    const uint8_t* code, int64_t length, int64_t nbytes, const void* given, uint8_t* out
+    const uint8_t* code, int64_t length, int64_t nbytes, const void* settings, uint8_t* out
 ) noexcept nogil:
     """Takes a window's code; the number of bytes, or -1 where `encode_window` can't have written it."""
-    cdef const Shape* shape = <const Shape*>given
+    cdef const Shape* shape = <const Shape*>settings
     cdef int64_t row, i, first, at = 0, rows = row_count(nbytes, shape), words = nbytes // WORD, last
     cdef int64_t n_nonzero, end, size
     cdef uint32_t column = 0

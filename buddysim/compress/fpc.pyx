@@ -59,16 +59,16 @@ def compressed_bits(const uint8_t[::1] data not None, *, path=None):
     uint32 array, bits per entry, from 24 to 1120
     """
     cdef int64_t entries = data.shape[0] // ENTRY
-    cdef int chosen = fpc_best_path()
+    cdef int path_number = fpc_best_path()
     if path is not None:
-        if path not in PATHS[: chosen + 1]:
-            raise BuddysimError(f"fpc: path {path!r}: expected one of {', '.join(PATHS[: chosen + 1])}")
-        chosen = PATHS.index(path)
+        if path not in PATHS[: path_number + 1]:
+            raise BuddysimError(f"fpc: path {path!r}: expected one of {', '.join(PATHS[: path_number + 1])}")
+        path_number = PATHS.index(path)
     bits = np.empty(entries, dtype=np.uint32)
     cdef uint32_t[::1] out = bits
     if entries:
         with nogil:
-            fpc_sizes(chosen, &data[0], entries, &out[0])
+            fpc_sizes(path_number, &data[0], entries, &out[0])
     return bits
 
 

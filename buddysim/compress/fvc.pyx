@@ -149,18 +149,18 @@ cdef EntryCode entry_code(const Table* table) noexcept:
 cdef int hits(const uint8_t* entry, const Table* table) noexcept nogil:
     """How many words of an entry are in the table."""
     cdef uint32_t words[WORDS]
-    cdef uint32_t found[WORDS]
+    cdef uint32_t is_in_table[WORDS]
     cdef int i, slot, slots = 1 << table.index_bits
     cdef uint32_t value, total = 0
     memcpy(words, entry, ENTRY)
     for i in range(WORDS):
-        found[i] = 0
+        is_in_table[i] = 0
     for slot in range(slots):
         value = table.words[slot]
         for i in range(WORDS):
-            found[i] |= words[i] == value
+            is_in_table[i] |= words[i] == value
     for i in range(WORDS):
-        total += found[i]
+        total += is_in_table[i]
     return <int>total
 
 

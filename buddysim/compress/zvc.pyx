@@ -90,14 +90,14 @@ def compress(const uint8_t[::1] data not None, *, word_bits=32, window=128, bint
     """The windows' codes, one after the other, zero bits up to the last byte's end; `path`: one of `PATHS`."""
     sizes = compressed_bits(data, word_bits=word_bits, window=window, raw_fallback=raw_fallback)
     cdef int64_t bits = int(sizes.sum(dtype=np.int64)), windows = len(sizes), step = window
-    cdef int word_bytes = word_bits // 8, chosen = _path(path)
+    cdef int word_bytes = word_bits // 8, path_number = _path(path)
     payload = PyBytes_FromStringAndSize(NULL, (bits + 7) // 8)
     cdef Bits stream
     if not windows:
         return payload
     stream.bytes, stream.position, stream.end = <uint8_t*>PyBytes_AS_STRING(payload), 0, bits
     with nogil:
-        encode(&data[0], data.shape[0], step, windows, word_bytes, raw_fallback, chosen, &stream)
+        encode(&data[0], data.shape[0], step, windows, word_bytes, raw_fallback, path_number, &stream)
     return payload
 
 
@@ -111,7 +111,7 @@ def decompress(
     path=None,
 ):
     """What `compress` was given. Only what `compress` can give is taken; everything else is a `BuddysimError`."""
-    cdef int word_bytes = _word_bytes(word_bits), chosen = _path(path)
+    cdef int word_bytes = _word_bytes(word_bits), path_number = _path(path)
     cdef int64_t windows, step, failed = -1, length = payload.shape[0]
     cdef Bits stream
     check_window("zvc", window, word_bytes)
@@ -126,7 +126,7 @@ def decompress(
         # Decoding doesn't write to the stream.
         stream.bytes, stream.end = <uint8_t*>&payload[0], length * 8
         with nogil:
-            failed = decode(&stream, nbytes, step, windows, word_bytes, raw_fallback, chosen, out)
+            failed = decode(&stream, nbytes, step, windows, word_bytes, raw_fallback, path_number, out)
     if failed >= 0:
         raise BuddysimError(f"zvc: payload: window {failed} is corrupt near bit {stream.position} of {length * 8}")
     if (stream.position + 7) // 8 != length or (stream.position & 7 and payload[length - 1] >> (stream.position & 7)):

@@ -150,15 +150,15 @@ ZVC_TARGET static inline __m256i zvc_scatter_32(__m256i words, __m256i index)
     /* Reads as many bytes as if every word were kept. */                                                              \
     ZVC_TARGET static inline int zvc_decode_avx2_##BITS(const uint8_t *code, uint32_t masks, uint8_t *data)            \
     {                                                                                                                  \
-        uint32_t found = 0;                                                                                            \
+        uint32_t live = 0;                                                                                            \
         for (int eighth = 0; eighth < ZVC_GROUP / 8; eighth++) {                                                       \
             const uint32_t mask = masks >> 8 * eighth & 0xFF;                                                          \
             const ZVC_VECTOR_##BITS words = ZVC_SCATTER_##BITS(ZVC_LOAD_##BITS(code), mask);                           \
             ZVC_STORE_##BITS(data + eighth * BITS, words);                                                             \
-            found |= ZVC_LIVE_##BITS(words) << 8 * eighth;                                                             \
+            live |= ZVC_LIVE_##BITS(words) << 8 * eighth;                                                             \
             code += __builtin_popcount(mask) * (BITS / 8);                                                             \
         }                                                                                                              \
-        return found == masks;                                                                                         \
+        return live == masks;                                                                                         \
     }
 
 DEFINE_AVX2(8)

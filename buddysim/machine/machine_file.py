@@ -36,11 +36,11 @@ class MachineFile(Section):
 
     def value(self, key: str) -> Any:
         """The value of a dotted key: an int, bool, str, float, or a quantity with its unit."""
-        return self._found(dict(figures(self._parts())), key)
+        return self._lookup(dict(figures(self._parts())), key)
 
     def text(self, key: str) -> str:
         """The value of a dotted key as a machine file would say it."""
-        value = self._found(dict(flat(self.to_dict())), key)
+        value = self._lookup(dict(flat(self.to_dict())), key)
         return str(value).lower() if isinstance(value, bool) else str(value)
 
     def source(self, key: str) -> str:
@@ -172,7 +172,7 @@ class MachineFile(Section):
         """Whether a source may be of this key although the machine does not have it."""
         return False
 
-    def _found(self, values: Mapping[str, Any], key: str) -> Any:
+    def _lookup(self, values: Mapping[str, Any], key: str) -> Any:
         if key not in values:
             raise BuddysimError(f"{self.name}: {unknown_key(key, self.dotted_keys())}")
         return values[key]

@@ -41,8 +41,8 @@ def parse_section(section: type[S], content: object, problems: list[ErrorDetails
     try:
         return section.model_validate(content)
     except ValidationError as error:
-        found = error.errors(include_url=False)
-        problems += [{**problem, "loc": (name, *problem["loc"])} for problem in found] if name else found
+        errors = error.errors(include_url=False)
+        problems += [{**problem, "loc": (name, *problem["loc"])} for problem in errors] if name else errors
         return None
 
 

@@ -171,8 +171,8 @@ class TrainingMachine(MachineFile):
 
 def shared_links() -> dict[str, dict[str, str]]:
     """The links that every machine has, as `links.toml` names them."""
-    found: dict[str, dict[str, str]] = parse_toml(_LINKS.read_text(encoding="utf-8"))
-    return found
+    links: dict[str, dict[str, str]] = parse_toml(_LINKS.read_text(encoding="utf-8"))
+    return links
 
 
 def _check_sections(content: Mapping[str, Any], where: str) -> None:
@@ -194,15 +194,15 @@ def _own_part(content: Mapping[str, Any]) -> dict[str, Any]:
 def _with_links(content: dict[str, Any]) -> dict[str, Any]:
     """The same with the links that every machine has; a machine's own link of the same name takes precedence."""
     table = content[_PART]
-    if not all(isinstance(given, Mapping) for given in (table, content["sources"])):
+    if not all(isinstance(part, Mapping) for part in (table, content["sources"])):
         return content
     if not isinstance(table.get("links", {}), Mapping):
         return content
     links: dict[str, Any] = {}
     sources: dict[str, str] = {}
-    for name, given in shared_links().items():
-        links[name] = {key: value for key, value in given.items() if key in HostLinkConfig.model_fields}
-        sources |= dict(_link_sources(name, given))
+    for name, link in shared_links().items():
+        links[name] = {key: value for key, value in link.items() if key in HostLinkConfig.model_fields}
+        sources |= dict(_link_sources(name, link))
     links |= table.get("links", {})
     return {**content, _PART: {**table, "links": links}, "sources": {**sources, **content["sources"]}}
 

@@ -39,7 +39,7 @@ class Results:
         return len(self.plan.points) - len(self.plan.baselines)
 
     def __iter__(self) -> Iterator[StoredResult]:
-        for _, record in self._found():
+        for _, record in self._stored_points():
             yield record
 
     def rows(self) -> list[dict[str, Any]]:
@@ -48,7 +48,7 @@ class Results:
         Times against the baseline's are there where the baseline has a result.
         """
         times: dict[str, float | None] = {}
-        return [self._row(point, record, times) for point, record in self._found()]
+        return [self._row(point, record, times) for point, record in self._stored_points()]
 
     def to_pandas(self) -> Any:
         """The rows as a pandas DataFrame."""
@@ -56,7 +56,7 @@ class Results:
 
         return pandas.DataFrame(self.rows())
 
-    def _found(self) -> Iterator[tuple[SweepPoint, StoredResult]]:
+    def _stored_points(self) -> Iterator[tuple[SweepPoint, StoredResult]]:
         for name, point in self.plan.points.items():
             if name not in self.plan.baselines:
                 record = self.plan.store.get(name)
@@ -64,16 +64,16 @@ class Results:
                     yield point, record
 
     def _row(self, point: SweepPoint, record: StoredResult, times: dict[str, float | None]) -> dict[str, Any]:
-        how, row = point.sweep_engine, dict(record.row)
-        if how.AGAINST is None:
+        engine, row = point.sweep_engine, dict(record.row)
+        if engine.AGAINST is None:
             return row
         baseline = self.plan.study.baseline_of(point)
         assert baseline is not None
         if baseline.key not in times:
-            found = self.plan.store.get(baseline.key)
-            times[baseline.key] = None if found is None else found.row[how.TIME]
+            baseline_record = self.plan.store.get(baseline.key)
+            times[baseline.key] = None if baseline_record is None else baseline_record.row[engine.TIME]
         time = times[baseline.key]
-        return row | {how.AGAINST: row[how.TIME] / time if time else None}
+        return row | {engine.AGAINST: row[engine.TIME] / time if time else None}
 
 
 def run_sweep(
@@ -144,8 +144,8 @@ def measured(plan: SweepPlan) -> list[Mapping[str, Any]]:
         "SELECT engine, content, scheme, avg(seconds) AS seconds, max(peak_rss_bytes) AS peak_rss_bytes "
         f"FROM results WHERE engine = '{plan.study.engine}' GROUP BY ALL"
     )
-    found: list[Mapping[str, Any]] = plan.table.sql(query).to_pylist()
-    return found
+    rows: list[Mapping[str, Any]] = plan.table.sql(query).to_pylist()
+    return rows
 
 
 def executor_maker(workers: int | None = None, scheduler: str | None = None, slurm: Path | None = None) -> Maker:

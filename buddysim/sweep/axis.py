@@ -36,81 +36,81 @@ class Axis:
     default: Value = None
     file: bool = False
 
-    def value(self, name: str, given: object) -> Value:
+    def value(self, name: str, raw: object) -> Value:
         """The value of what a user wrote; a BuddysimError that names the axis where it is wrong."""
-        if given is None:
+        if raw is None:
             return None
         try:
-            return self.read(given)
+            return self.read(raw)
         except ValueError as error:
-            raise BuddysimError(f"{name}: {shortened(given)}: {error}") from None
+            raise BuddysimError(f"{name}: {shortened(raw)}: {error}") from None
 
 
-def text(given: object) -> str:
+def text(raw: object) -> str:
     """Any text."""
-    if not isinstance(given, str) or not given.strip():
+    if not isinstance(raw, str) or not raw.strip():
         raise ValueError("expected a text")
-    return given.strip()
+    return raw.strip()
 
 
-def whole(given: object) -> int:
+def whole(raw: object) -> int:
     """``3`` or ``"3"``."""
-    if isinstance(given, bool):
+    if isinstance(raw, bool):
         raise ValueError("expected a whole number")
-    if isinstance(given, str):
+    if isinstance(raw, str):
         try:
-            return int(given)
+            return int(raw)
         except ValueError:
             raise ValueError("expected a whole number") from None
-    number = getattr(given, "__index__", None)
+    number = getattr(raw, "__index__", None)
     if number is None:
         raise ValueError("expected a whole number")
     return int(number())
 
 
-def number(given: object) -> float:
+def number(raw: object) -> float:
     """``0.1``, ``"0.1"`` or ``1``."""
-    if isinstance(given, bool) or not isinstance(given, str | int | float):
+    if isinstance(raw, bool) or not isinstance(raw, str | int | float):
         raise ValueError("expected a number")
     try:
-        found = float(given)
+        value = float(raw)
     except ValueError:
         raise ValueError("expected a number") from None
-    if found != found or found in (float("inf"), float("-inf")):
+    if value != value or value in (float("inf"), float("-inf")):
         raise ValueError("expected a finite number")
-    return found + 0.0  # -0.0 is 0.0
+    return value + 0.0  # -0.0 is 0.0
 
 
-def switch(given: object) -> bool:
+def switch(raw: object) -> bool:
     """``true`` or ``"true"``."""
-    if isinstance(given, bool):
-        return given
-    if isinstance(given, str) and given.strip().lower() in ("true", "false"):
-        return given.strip().lower() == "true"
+    if isinstance(raw, bool):
+        return raw
+    if isinstance(raw, str) and raw.strip().lower() in ("true", "false"):
+        return raw.strip().lower() == "true"
     raise ValueError("expected true or false")
 
 
-def size(given: object) -> int:
+def size(raw: object) -> int:
     """``"8 GiB"``, or bytes."""
-    return parse_size(given) if isinstance(given, str) and not given.strip().isdecimal() else whole(given)
+    return parse_size(raw) if isinstance(raw, str) and not raw.strip().isdecimal() else whole(raw)
 
 
-def kernels(given: object) -> str | None:
+def kernels(raw: object) -> str | None:
     """``3``, ``"3:7"``, ``"3:"`` or ``":7"``, as ``"FIRST:END"``; all kernels are None."""
-    if isinstance(given, slice):
-        given = f"{'' if given.start is None else given.start}:{'' if given.stop is None else given.stop}"
-    first, end = parse_range(str(given).replace(" ", ""), "kernel", "3 or 3:7")
+    if isinstance(raw, slice):
+        raw = f"{'' if raw.start is None else raw.start}:{'' if raw.stop is None else raw.stop}"
+    first, end = parse_range(str(raw).replace(" ", ""), "kernel", "3 or 3:7")
     if end is None:
         return f"{first}:" if first else None
     return f"{first}:{end}"
 
 
-def fraction(given: object) -> str:
+def fraction(raw: object) -> str:
     """``1.5``, ``"3/2"``: an exact fraction as text."""
-    if isinstance(given, bool) or not isinstance(given, str | int | float | Fraction):
+    if isinstance(raw, bool) or not isinstance(raw, str | int | float | Fraction):
         raise ValueError("expected a number")
     try:
-        return str(Fraction(str(given) if isinstance(given, float) else given))
+        return str(Fraction(str(raw) if isinstance(raw, float) else raw))
     except (ValueError, ZeroDivisionError):
         raise ValueError("expected a number, for example 1.5 or 3/2") from None
 

@@ -49,8 +49,8 @@ class SavedResults:
         BuddysimError
             a store that can't be read or written; whatever `buddysim.training.simulate` refuses
         """
-        given = {"network": network, "batch": batch, "machine": machine, **options}
-        return {scheme: self.result_of("training", {**given, "scheme": scheme}) for scheme in schemes}
+        settings = {"network": network, "batch": batch, "machine": machine, **options}
+        return {scheme: self.result_of("training", {**settings, "scheme": scheme}) for scheme in schemes}
 
     def result(self, network: str, batch: int, scheme: str, machine: str = "titan-x", **options: Any) -> Result:
         """The result of one training scheme."""
@@ -69,16 +69,16 @@ class SavedResults:
         ----------
         options : as for `buddysim.simulate`
         """
-        given = {"trace": os.fspath(trace), "machine": os.fspath(machine), **options}
-        return {scheme: self.result_of("replay", {**given, "scheme": scheme}) for scheme in schemes}
+        settings = {"trace": os.fspath(trace), "machine": os.fspath(machine), **options}
+        return {scheme: self.result_of("replay", {**settings, "scheme": scheme}) for scheme in schemes}
 
     def result_of(self, engine: str, settings: Mapping[str, Any]) -> Result:
         """The result of a point, from what a user may write in a study."""
         point = self.point(engine, settings)
-        found = None if self.rerun and point.key not in self._known else self.stored(point)
-        if found is None:
-            found = self._known[point.key] = self._simulate(point).full
-        return found
+        result = None if self.rerun and point.key not in self._known else self.stored(point)
+        if result is None:
+            result = self._known[point.key] = self._simulate(point).full
+        return result
 
     def point(self, engine: str, settings: Mapping[str, Any]) -> SweepPoint:
         """The point of what a user may write in a study."""
@@ -89,10 +89,10 @@ class SavedResults:
     def stored(self, point: SweepPoint) -> Result | None:
         """The result of a point; None where the store has none."""
         if point.key not in self._known:
-            found = None if self.store is None else self.store.get(point.key)
-            if found is None:
+            result = None if self.store is None else self.store.get(point.key)
+            if result is None:
                 return None
-            self._known[point.key] = found.full
+            self._known[point.key] = result.full
         return self._known[point.key]
 
     def _simulate(self, point: SweepPoint) -> StoredResult:

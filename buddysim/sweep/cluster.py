@@ -116,11 +116,11 @@ class Cluster:
         if time.monotonic() - self._counted_s > _SLOTS_EVERY_S or not self._slots:
             self._counted_s = time.monotonic()
             try:
-                found = sum(self._client.nthreads().values())
+                n_threads = sum(self._client.nthreads().values())
             except (OSError, TimeoutError):
-                found = 0
-            if found:
-                self._slots, self._lost_s = found, 0.0
+                n_threads = 0
+            if n_threads:
+                self._slots, self._lost_s = n_threads, 0.0
         return self._slots
 
     def ahead(self) -> int:

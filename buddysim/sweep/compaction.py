@@ -95,12 +95,12 @@ def _is_whole(record: bytes) -> bool:
     return True
 
 
-def _write(store: Store, chosen: Iterable[str]) -> int:
+def _write(store: Store, keys: Iterable[str]) -> int:
     import pyarrow as pa
     import pyarrow.parquet as parquet
 
     rows, records = [], []
-    for row, record in _whole(store, chosen):
+    for row, record in _whole(store, keys):
         rows.append(row)
         records.append(record)
     if not rows:
@@ -113,8 +113,8 @@ def _write(store: Store, chosen: Iterable[str]) -> int:
     return len(rows)
 
 
-def _whole(store: Store, chosen: Iterable[str]) -> Iterator[tuple[bytes, bytes]]:
-    for name in chosen:
+def _whole(store: Store, keys: Iterable[str]) -> Iterator[tuple[bytes, bytes]]:
+    for name in keys:
         try:
             record = store.path_of(name).read_bytes()
             row = body_of(record).split(b"\n", 1)[0]

@@ -23,10 +23,10 @@ def stamp_of(path: str) -> Stamp:
         where there is no such file
     """
     try:
-        found = Path(path).stat()
+        status = Path(path).stat()
     except OSError as error:
         raise BuddysimError(f"{path}: can't be read: {error.strerror}") from None
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def content_checksum(path: str) -> str:

@@ -104,11 +104,11 @@ def _source_checksum(module: ModuleType) -> str:
     return digest.hexdigest()
 
 
-def file_value(given: object) -> str:
+def file_value(raw: object) -> str:
     """The absolute path of a file of the user's, without ``..`` and links in its folders: one path for one file."""
-    if not isinstance(given, str | Path) or not str(given).strip():
+    if not isinstance(raw, str | Path) or not str(raw).strip():
         raise ValueError("expected the path of a file")
-    path = Path(given).expanduser()
+    path = Path(raw).expanduser()
     return str(path.parent.resolve() / path.name) if path.name not in ("", "..") else str(path.resolve())
 
 

@@ -85,7 +85,7 @@ class Index:
 
     def _known(self) -> dict[str, tuple[int, int]]:
         """What the index has: size and time of the file by name; damaged files of the index are dropped."""
-        found: dict[str, tuple[int, int]] = {}
+        stamps: dict[str, tuple[int, int]] = {}
         for path in self._files():
             try:
                 columns = read_parquet(path, ["key", SIZE, CHANGED])
@@ -93,8 +93,8 @@ class Index:
                 path.unlink(missing_ok=True)
                 continue
             name, size, changed = (columns.column(each).to_pylist() for each in ("key", SIZE, CHANGED))
-            found.update(zip(name, zip(size, changed, strict=True), strict=True))
-        return found
+            stamps.update(zip(name, zip(size, changed, strict=True), strict=True))
+        return stamps
 
     def _drop(self, retained: set[str]) -> None:
         """Writes the rows of these names anew into one file, each once, and removes the others."""
@@ -118,7 +118,7 @@ class Index:
         import pyarrow as pa
 
         with ThreadPoolExecutor(_READERS) as pool:
-            read = [found for found in pool.map(self._row, names) if found is not None]
+            read = [row for row in pool.map(self._row, names) if row is not None]
         if not read:
             return set()
         table = rows_table([row for _, row, _ in read])

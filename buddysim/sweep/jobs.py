@@ -115,13 +115,13 @@ def make_cluster(jobs: Jobs) -> Any:
         "job_script_prologue": list(jobs.prologue),
         "worker_extra_args": ["--preload", "buddysim.sweep.worker"],
     }
-    options |= _given({"interface": jobs.interface, "log_directory": jobs.log_folder})
-    options |= _given({"local_directory": jobs.local_folder})
+    options |= _without_none({"interface": jobs.interface, "log_directory": jobs.log_folder})
+    options |= _without_none({"local_directory": jobs.local_folder})
     if jobs.system == "local":
         return LocalCluster(**options)
-    options |= _given({"queue": jobs.queue, "account": jobs.account, "walltime": jobs.walltime})
+    options |= _without_none({"queue": jobs.queue, "account": jobs.account, "walltime": jobs.walltime})
     return dask_jobqueue.SLURMCluster(job_extra_directives=list(jobs.directives), **options)
 
 
-def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+def _without_none(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}

@@ -93,5 +93,5 @@ def make_plan(
             if baseline is not None and keys.key_of(baseline) not in points:
                 points[keys.key_of(baseline)] = baseline
                 baselines.add(keys.key_of(baseline))
-    there = set() if rerun else store.verified(points)
-    return SweepPlan(study, store, points, baselines, [name for name in points if name not in there])
+    stored = set() if rerun else store.verified(points)
+    return SweepPlan(study, store, points, baselines, [name for name in points if name not in stored])

@@ -16,29 +16,29 @@ ABANDONED_S = 24 * 3600.0
 
 def find_old(store: Store) -> dict[str, list[Path]]:
     """Files that can go, by the reason; what a newer version wrote stays."""
-    found: dict[str, list[Path]] = {}
+    files: dict[str, list[Path]] = {}
     versions = {name: find(name).model_version() for name in NAMES}
     for name in sorted(store.singles()):
         path = store.path_of(name)
         try:
             row = row_of(store.body(name).split(b"\n", 1)[0])
         except DamagedResultError:
-            found.setdefault("damaged", []).append(path)
+            files.setdefault("damaged", []).append(path)
             continue
         except (NewerResultError, FileNotFoundError):
             continue
         engine, version = row["engine"], row["model_version"]
         if engine in versions and version < versions[engine]:
             reason = f"{engine}: model version {version}, now it is {versions[engine]}"
-            found.setdefault(reason, []).append(path)
+            files.setdefault(reason, []).append(path)
     for part in store.part_names():
         reason = _only_old(store, part, versions)
         if reason:
-            found.setdefault(reason, []).append(store.parts / part)
+            files.setdefault(reason, []).append(store.parts / part)
     for path in sorted(store.unfinished.glob("*")):
         if time.time() - path.stat().st_mtime > ABANDONED_S:
-            found.setdefault("unfinished for more than a day", []).append(path)
-    return found
+            files.setdefault("unfinished for more than a day", []).append(path)
+    return files
 
 
 def _only_old(store: Store, part: str, versions: dict[str, int]) -> str:

@@ -54,11 +54,11 @@ class ResultTable:
         self._database = duckdb.connect()
         quoted = ", ".join("'" + file.replace("'", "''") + "'" for file in files)
         self._database.execute(f"CREATE VIEW read AS SELECT * FROM read_parquet([{quoted}], union_by_name=true)")
-        there = [row[0] for row in self._database.execute("DESCRIBE read").fetchall()]
-        retained = [column for column in there if column != "record"]
+        existing = [row[0] for row in self._database.execute("DESCRIBE read").fetchall()]
+        retained = [column for column in existing if column != "record"]
         columns = ", ".join(f"r.{_quoted(column)}" for column in retained if column not in _ABOUT)
         about = ", ".join(f"r.{_quoted(column)}" for column in retained if column in _ABOUT)
-        against, join = _against(there)
+        against, join = _against(existing)
         current = " OR ".join(f"(engine = '{name}' AND model_version = {find(name).model_version()})" for name in NAMES)
         try:
             self._database.execute(f"CREATE VIEW every_result AS SELECT {columns}{against}, {about} FROM read r {join}")
@@ -88,11 +88,11 @@ class ResultTable:
         """
         for column in columns or ():
             self._check(column, "--columns")
-        chosen = ", ".join(_quoted(column) for column in columns) if columns else "*"
+        selected = ", ".join(_quoted(column) for column in columns) if columns else "*"
         condition = f" WHERE {self.condition(where)}" if where else ""
         source = "every_result" if all_versions else "results"
-        return self.sql(f"SELECT {chosen} FROM {source}{condition} ORDER BY ALL" if columns else
-                        f"SELECT {chosen} FROM {source}{condition} ORDER BY engine, key")  # fmt: skip
+        return self.sql(f"SELECT {selected} FROM {source}{condition} ORDER BY ALL" if columns else
+                        f"SELECT {selected} FROM {source}{condition} ORDER BY engine, key")  # fmt: skip
 
     def condition(self, where: str) -> str:
         """A condition as SQL.
@@ -135,13 +135,13 @@ class ResultTable:
 def _against(columns: Sequence[str]) -> tuple[str, str]:
     """Columns with times against the baseline's, and the join that they need."""
     made = [find(name) for name in NAMES]
-    found = [engine for engine in made if engine.AGAINST and engine.TIME in columns and "baseline" in columns]
-    if not found:
+    engines = [engine for engine in made if engine.AGAINST and engine.TIME in columns and "baseline" in columns]
+    if not engines:
         return "", ""
     # A damaged result may have a text or a truth for its time.
-    times_of = {engine: [f"try_cast({side}.{_quoted(engine.TIME)} AS DOUBLE)" for side in "rb"] for engine in found}
+    times_of = {engine: [f"try_cast({side}.{_quoted(engine.TIME)} AS DOUBLE)" for side in "rb"] for engine in engines}
     shown = "".join(f", {r} / nullif({b}, 0) AS {_quoted(str(e.AGAINST))}" for e, (r, b) in times_of.items())
-    times = ", ".join(_quoted(engine.TIME) for engine in found)
+    times = ", ".join(_quoted(engine.TIME) for engine in engines)
     return shown, f"LEFT JOIN (SELECT DISTINCT ON (key) key, {times} FROM read) b ON r.baseline = b.key"
 
 

@@ -60,10 +60,10 @@ def _table_of_any(lines: Sequence[bytes]) -> Any:
     columns: dict[str, Any] = {}
     for name in dict.fromkeys(name for row in rows for name in row):
         values = [row.get(name) for row in rows]
-        there = {type(value) for value in values if value is not None}
-        if str in there and len(there) > 1:
+        types = {type(value) for value in values if value is not None}
+        if str in types and len(types) > 1:
             values = [None if value is None else str(value) for value in values]
-        elif there == {int, float} or any(isinstance(value, int) and abs(value) >= 2**63 for value in values):
+        elif types == {int, float} or any(isinstance(value, int) and abs(value) >= 2**63 for value in values):
             values = [None if value is None else float(value) for value in values]
         columns[name] = pa.array(values)
     return pa.table(columns)

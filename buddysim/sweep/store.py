@@ -151,7 +151,7 @@ class Store:
 
     def singles(self) -> dict[str, tuple[int, int]]:
         """Size and time of the last change (ns) of the files of single results, by name."""
-        found: dict[str, tuple[int, int]] = {}
+        stamps: dict[str, tuple[int, int]] = {}
         for folder in self._folders():
             with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
                 for entry in entries:
@@ -159,14 +159,14 @@ class Store:
                         status = entry.stat()
                     except FileNotFoundError:
                         continue
-                    found[entry.name] = status.st_size, status.st_mtime_ns
-        return found
+                    stamps[entry.name] = status.st_size, status.st_mtime_ns
+        return stamps
 
     def all_keys(self) -> set[str]:
-        """The names of all results that are there; their content isn't looked at."""
-        found = set(self.singles())  # first: compaction writes a part before it removes single files
+        """Return the keys of all stored results; their content is not read."""
+        keys = set(self.singles())  # first: compaction writes a part before it removes single files
         self._list_parts()
-        return found.union(*self._parts.values())
+        return keys.union(*self._parts.values())
 
     def part_names(self) -> list[str]:
         """The files of compacted results."""
@@ -191,8 +191,8 @@ class Store:
         if installed():
             self.index = Index(self).refresh()
             return self.index.all_keys().intersection(names)
-        there = self.all_keys()
-        return {name for name in names if name in there and self.get(name) is not None}
+        existing = self.all_keys()
+        return {name for name in names if name in existing and self.get(name) is not None}
 
     def _checked(self, content: bytes, name: str, where: str) -> StoredResult | None:
         try:
@@ -240,9 +240,9 @@ class Store:
 
     def _list_parts(self) -> None:
         """Reads the names in parts that are new."""
-        there = {path.name for path in self.parts.glob("*.parquet")}
-        self._parts = {part: names for part, names in self._parts.items() if part in there}
-        for part in sorted(there - self._parts.keys()):
+        existing = {path.name for path in self.parts.glob("*.parquet")}
+        self._parts = {part: names for part, names in self._parts.items() if part in existing}
+        for part in sorted(existing - self._parts.keys()):
             from buddysim.sweep import compaction
 
             self._parts[part] = compaction.names(self.parts / part)

@@ -65,7 +65,7 @@ class Study:
             for alternative in axis:
                 for name in dict.fromkeys(key for each in axis for key in each):
                     values.setdefault(name, set()).add(alternative.get(name))
-        return [name for name, found in values.items() if len(found) > 1]
+        return [name for name, of_name in values.items() if len(of_name) > 1]
 
     def points(self) -> Iterator[SweepPoint]:
         """The points, each once, in the order of the axes; without baselines."""
@@ -264,23 +264,23 @@ class StudyReader:
         raise BuddysimError(f"{self.where}: nothing to simulate: expected a value of {subjects}")
 
     def _flat(self, content: Mapping[str, Any], table: str) -> dict[str, Any]:
-        found = content.get(table, {})
-        if not isinstance(found, Mapping):
+        content_of_table = content.get(table, {})
+        if not isinstance(content_of_table, Mapping):
             raise BuddysimError(f"{self.where}: {table}: expected a table of names and values")
-        return dict(flat(found))
+        return dict(flat(content_of_table))
 
     def _tables(self, content: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-        found = content.get(name, [])
-        tables = [found] if isinstance(found, Mapping) else found
+        content_of_table = content.get(name, [])
+        tables = [content_of_table] if isinstance(content_of_table, Mapping) else content_of_table
         if not isinstance(tables, Sequence) or not all(isinstance(table, Mapping) for table in tables):
             raise BuddysimError(f"{self.where}: {name}: expected tables of names and values: [[{name}]]")
         return [dict(flat(table)) for table in tables]
 
     def _list(self, name: str, values: Any) -> list[Any]:
-        found = values if isinstance(values, list | tuple) else [values]
-        if not found:
+        listed = values if isinstance(values, list | tuple) else [values]
+        if not listed:
             raise BuddysimError(f"{self.where}: {name}: an empty list: expected at least one value")
-        return list(found)
+        return list(listed)
 
     def _zipped(self, study: Study, table: Mapping[str, Any]) -> list[Alternative]:
         lists = {name: self._list(name, values) for name, values in table.items()}
@@ -291,14 +291,14 @@ class StudyReader:
         rows = zip(*lists.values(), strict=True)
         return [{name: self._value(study, name, value) for name, value in zip(lists, row, strict=True)} for row in rows]
 
-    def _value(self, study: Study, name: str, given: Any) -> Value:
+    def _value(self, study: Study, name: str, raw: Any) -> Value:
         axes = study.sweep_engine.axes()
         if name in axes:
             axis = axes[name]
-            if self._resolve is not None and isinstance(given, str):
-                given = self._resolve(axis, name, given)
+            if self._resolve is not None and isinstance(raw, str):
+                raw = self._resolve(axis, name, raw)
             try:
-                return axis.value(name, given)
+                return axis.value(name, raw)
             except BuddysimError as error:
                 raise BuddysimError(f"{self.where}: {error}") from None
         if "." not in name:
@@ -307,9 +307,9 @@ class StudyReader:
                 f"{self.where}: {unknown_key(name, known)}: expected a key of the machine, such as l2.size, or one of "
                 f"{', '.join(known)}"
             )
-        if not isinstance(given, str | int | float | bool):
-            raise BuddysimError(f"{self.where}: {name}: {shortened(given)}: expected a text, a number or a switch")
-        return given
+        if not isinstance(raw, str | int | float | bool):
+            raise BuddysimError(f"{self.where}: {name}: {shortened(raw)}: expected a text, a number or a switch")
+        return raw
 
     def _path(self, file: Any) -> str:
         return str(file) if self._resolve is None else str(self._resolve(None, "plugins", str(file)))

@@ -30,13 +30,13 @@ def changes(plan: SweepPlan) -> list[str]:
 
 
 def _reason(point: SweepPoint, row: dict[str, Any]) -> str:
-    how, identity = point.sweep_engine, point.identity
+    engine, identity = point.sweep_engine, point.identity
     if str(row["model_version"]) != identity["model_version"]:
         return f"model version {row['model_version']} made them, now it is {identity['model_version']}"
     if row["machine_checksum"] != identity["machine"]:
-        return f"the machine {point.settings.get('machine') or how.axes()['machine'].default} has changed"
-    if row["content"] != identity[how.SUBJECT]:
-        return f"{how.SUBJECT} {point.settings[how.SUBJECT]} has changed"
+        return f"the machine {point.settings.get('machine') or engine.axes()['machine'].default} has changed"
+    if row["content"] != identity[engine.SUBJECT]:
+        return f"{engine.SUBJECT} {point.settings[engine.SUBJECT]} has changed"
     return "another file or plug-in that they read has changed"
 
 

@@ -10,14 +10,14 @@ from buddysim.base.hints import hint, shortened
 from buddysim.sweep.engine_protocol import SweepEngine
 
 NAMES = ("analysis", "replay", "training")
-_found: dict[str, SweepEngine] = {}
+_loaded: dict[str, SweepEngine] = {}
 
 
 def find(name: str) -> SweepEngine:
     """The engine of a name; a BuddysimError names the nearest of an unknown one."""
-    if name in _found:
-        return _found[name]
+    if name in _loaded:
+        return _loaded[name]
     if name not in NAMES:
         raise BuddysimError(f"engine {shortened(name)}: expected one of {', '.join(NAMES)}{hint(name, NAMES)}")
-    _found[name] = cast(SweepEngine, import_module(f"buddysim.sweep.engines.{name}"))
-    return _found[name]
+    _loaded[name] = cast(SweepEngine, import_module(f"buddysim.sweep.engines.{name}"))
+    return _loaded[name]

@@ -33,15 +33,15 @@ _DEFAULTS = AnalysisOptions()
 _MACHINE = str(_DEFAULTS.machine)
 
 
-def _numbers(given: object) -> str:
+def _numbers(raw: object) -> str:
     """``"0.1,0.2"``: several numbers."""
-    parts = given if isinstance(given, list | tuple) else str(given).split(",")
+    parts = raw if isinstance(raw, list | tuple) else str(raw).split(",")
     return ",".join(f"{axis.number(part):g}" for part in parts)
 
 
-def _names(given: object) -> str:
+def _names(raw: object) -> str:
     """``"bpc,zvc"``: several names."""
-    parts = given if isinstance(given, list | tuple) else axis.text(given).split(",")
+    parts = raw if isinstance(raw, list | tuple) else axis.text(raw).split(",")
     return ",".join(axis.text(part) for part in parts)
 
 
@@ -76,12 +76,12 @@ class StoredAnalysis:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values."""
-        found = self.finding
+        finding = self.finding
         return {
-            "title": found.title,
-            "columns": list(found.columns),
-            "rows": [list(row) for row in found.rows],
-            "notes": list(found.notes),
+            "title": finding.title,
+            "columns": list(finding.columns),
+            "rows": [list(row) for row in finding.rows],
+            "notes": list(finding.notes),
             "provenance": self.provenance,
         }
 
@@ -127,13 +127,13 @@ def options(settings: Settings) -> AnalysisOptions:
             ("compressors", str), ("thresholds", float), ("metadata_sizes", _whole), ("metadata_lines", _whole)
         )
     }  # fmt: skip
-    given: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "threshold": full["threshold"],
         "profile_from": full["profile_from"],
         "partial": full["partial"],
         **several,
     }
-    return AnalysisOptions(machine=_machine(settings), **given)
+    return AnalysisOptions(machine=_machine(settings), **arguments)
 
 
 def _whole(text: str) -> int:
@@ -158,16 +158,16 @@ def machine_value(settings: Settings, key: str, value: object) -> Any:
 def identity(settings: Settings) -> dict[str, str]:
     """See `Engine.identity`."""
     full = normalised(settings)
-    found = {
+    texts = {
         name: canonical(content_checksum(str(full[name])) if each.file and full[name] is not None else full[name])
         for name, each in _AXES.items()
         if name != "machine"
     }
     if replays(str(full["analysis"])):
-        found["replay_version"] = str(REPLAY_VERSION)
+        texts["replay_version"] = str(REPLAY_VERSION)
     for file, checksum in plugin_checksums(PLUGIN_KINDS).items():
-        found[f"plugin:{file}"] = checksum
-    return found
+        texts[f"plugin:{file}"] = checksum
+    return texts
 
 
 def machine_identity(settings: Settings) -> str:
@@ -195,27 +195,27 @@ def result_columns(settings: Settings, result: Mapping[str, Any]) -> dict[str, V
 
 def simulate(settings: Settings) -> StoredAnalysis:
     """See `Engine.simulate`; traces stay open for the points to come."""
-    full, chosen = normalised(settings), options(settings)
+    full, selected = normalised(settings), options(settings)
     trace = replay.opened(str(full["trace"]))
-    found = analyse(trace, str(full["analysis"]), chosen)
+    finding = analyse(trace, str(full["analysis"]), selected)
     about = {
         "analysis": full["analysis"],
         "trace": file_name(trace.path),
         "trace_checksum": trace.fingerprint,
-        "options": _shown(chosen, reads(str(full["analysis"]))),
+        "options": _shown(selected, reads(str(full["analysis"]))),
         "software": software(),
     }  # fmt: skip
-    return StoredAnalysis(found, about)
+    return StoredAnalysis(finding, about)
 
 
-def _shown(chosen: AnalysisOptions, read: tuple[str, ...]) -> dict[str, Any]:
+def _shown(selected: AnalysisOptions, read: tuple[str, ...]) -> dict[str, Any]:
     """The options that were read, as plain values."""
-    found = {name: getattr(chosen, name) for name in read}
-    if "machine" in found:
-        found["machine"] = chosen.loaded_machine.name
-    if found.get("profile_from") is not None:
-        found["profile_from"] = file_name(found["profile_from"])
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
+    values = {name: getattr(selected, name) for name in read}
+    if "machine" in values:
+        values["machine"] = selected.loaded_machine.name
+    if values.get("profile_from") is not None:
+        values["profile_from"] = file_name(values["profile_from"])
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 
 def memory_bytes(settings: Settings) -> int:

@@ -20,11 +20,11 @@ M = TypeVar("M", bound=MachineFile)
 Overrides = tuple[tuple[str, Value], ...]
 
 
-def machine_name(given: object) -> str:
+def machine_name(raw: object) -> str:
     """The name of a preset as it is; the absolute path of a machine file."""
-    if not isinstance(given, str) or not given.strip():
+    if not isinstance(raw, str) or not raw.strip():
         raise ValueError("expected the name of a machine, or a machine file ending in .toml")
-    name = given.strip()
+    name = raw.strip()
     return file_value(name) if name not in every_preset() and is_path(name) else name
 
 
@@ -35,15 +35,15 @@ def overrides_of(settings: Mapping[str, Value]) -> Overrides:
 
 def base_machine(kind: type[M], name: str) -> M:
     """The machine of a name or of a file, loaded again when the file has changed."""
-    found: M = _base(kind, name, stamp_of(name) if name.startswith(os.sep) else None, _plugins())
-    return found
+    machine: M = _base(kind, name, stamp_of(name) if name.startswith(os.sep) else None, _plugins())
+    return machine
 
 
 def changed_machine(kind: type[M], name: str, overrides: Overrides) -> M:
     """The machine with some keys changed."""
     base = base_machine(kind, name)
-    found: Any = _changed(_cache_key(base), _CachedMachine(base), overrides, _plugins())
-    return cast(M, found)
+    machine: Any = _changed(_cache_key(base), _CachedMachine(base), overrides, _plugins())
+    return cast(M, machine)
 
 
 def checksum(kind: type[M], name: str, overrides: Overrides) -> str:

@@ -128,14 +128,14 @@ def machine_value(settings: Settings, key: str, value: object) -> Any:
 def identity(settings: Settings) -> dict[str, str]:
     """See `Engine.identity`."""
     full = normalised(settings)
-    found = {
+    texts = {
         name: canonical(content_checksum(str(full[name])) if each.file and full[name] is not None else full[name])
         for name, each in _AXES.items()
         if name != "machine"
     }
     for file, checksum in plugin_checksums(PLUGIN_KINDS).items():
-        found[f"plugin:{file}"] = checksum
-    return found
+        texts[f"plugin:{file}"] = checksum
+    return texts
 
 
 def machine_identity(settings: Settings) -> str:
@@ -149,10 +149,10 @@ def check_machine(settings: Settings) -> None:
 def columns(settings: Settings) -> dict[str, Value]:
     """See `Engine.columns`."""
     full, machine = normalised(settings), _machine(settings)
-    found: dict[str, Value] = {name: full[name] for name in _AXES if name != "machine"}
-    found |= {"machine": machine.name, "compute_gap_scale": float(Fraction(str(full["compute_gap_scale"])))}
+    texts: dict[str, Value] = {name: full[name] for name in _AXES if name != "machine"}
+    texts |= {"machine": machine.name, "compute_gap_scale": float(Fraction(str(full["compute_gap_scale"])))}
     numbers = machines.in_base_units(machine, machine.clocks)
-    return found | {key: value for key, value in numbers.items() if "." in key and not key.startswith("training.")}
+    return texts | {key: value for key, value in numbers.items() if "." in key and not key.startswith("training.")}
 
 
 def result_columns(settings: Settings, result: Mapping[str, Any]) -> dict[str, Value]:

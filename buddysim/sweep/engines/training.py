@@ -49,8 +49,8 @@ _DEFAULTS = TrainingOptions()
 FILE = "FILE"
 
 
-def _network_name(given: object) -> str:
-    name = axis.text(given)
+def _network_name(explicit: object) -> str:
+    name = axis.text(explicit)
     return (
         name if name in zoo.REGISTRY or not (os.sep in name or name.endswith((".toml", ".json"))) else file_value(name)
     )
@@ -111,10 +111,10 @@ def checked(settings: Settings, names: Iterable[str]) -> None:
 def normalised(settings: Settings) -> dict[str, Value]:
     """The settings with all defaults, those of the machine too, without options that the scheme doesn't have."""
     full: dict[str, Value] = {name: each.default for name, each in _AXES.items()}
-    given = {name: value for name, value in settings.items() if value is not None and "." not in name}
-    full |= {name: value for name, value in given.items() if name in _AXES}
+    explicit = {name: value for name, value in settings.items() if value is not None and "." not in name}
+    full |= {name: value for name, value in explicit.items() if name in _AXES}
     declared = getattr(schemes.REGISTRY.find(str(full["scheme"])), "OPTIONS", {})
-    full |= {name: given.get(name, option.default) for name, option in declared.items()}
+    full |= {name: explicit.get(name, option.default) for name, option in declared.items()}
     machine = _base_machine(settings)
     overridden = {key: value for key, value in settings.items() if key in KEYS_READ}
     full["link"] = full["link"] or overridden.get("training.link") or machine.link
@@ -130,19 +130,19 @@ def machine_value(settings: Settings, key: str, value: object) -> Any:
 def identity(settings: Settings) -> dict[str, str]:
     """See `Engine.identity`."""
     full, every = normalised(settings), axes_of_names()
-    found = {
+    texts = {
         name: canonical(content_checksum(str(value)) if every[name].file and value is not None else value)
         for name, value in full.items()
         if name not in ("machine", "network")
     }
-    found["machine_name"] = canonical(_base_machine(settings).name)  # the calibration is that of the name
-    found["network"] = _network_identity(str(full["network"]), _stamp(str(full["network"])), len(plugins.modules()))
+    texts["machine_name"] = canonical(_base_machine(settings).name)  # the calibration is that of the name
+    texts["network"] = _network_identity(str(full["network"]), _stamp(str(full["network"])), len(plugins.modules()))
     missing = missing_codecs_text({"codec": full["codec"]}) if "codec" in full else ""
     if missing:  # another result where the library is installed
-        found["codec"] = canonical(f"{full['codec']} {missing}")
+        texts["codec"] = canonical(f"{full['codec']} {missing}")
     for file, checksum in plugin_checksums(PLUGIN_KINDS).items():
-        found[f"plugin:{file}"] = checksum
-    return found
+        texts[f"plugin:{file}"] = checksum
+    return texts
 
 
 def machine_identity(settings: Settings) -> str:
@@ -166,13 +166,13 @@ def check_machine(settings: Settings) -> None:
 def columns(settings: Settings) -> dict[str, Value]:
     """See `Engine.columns`."""
     full, machine = normalised(settings), _machine(settings)
-    found: dict[str, Value] = {**full, "machine": machine.name, "network": network(str(full["network"])).name}
+    texts: dict[str, Value] = {**full, "machine": machine.name, "network": network(str(full["network"])).name}
     for key, value in machines.in_base_units(machine, {}).items():
         if not key.startswith("training.links."):
-            found[key] = value
+            texts[key] = value
         elif key.startswith(f"training.links.{full['link']}."):
-            found[f"link.{key.rpartition('.')[2]}"] = value
-    return found
+            texts[f"link.{key.rpartition('.')[2]}"] = value
+    return texts
 
 
 def result_columns(settings: Settings, result: Mapping[str, Any]) -> dict[str, Value]:
@@ -184,9 +184,9 @@ def simulate(settings: Settings) -> TrainingResult:
     """See `Engine.simulate`."""
     full, machine = normalised(settings), _machine(settings)
     own = {field.name for field in fields(TrainingOptions)} - {"extra"}
-    chosen = {name: value for name, value in full.items() if name in own}
+    of_plan = {name: value for name, value in full.items() if name in own}
     extra = {name: value for name, value in full.items() if name not in _AXES and value is not None}
-    given = {name: value for name, value in extra.items() if settings.get(name) is not None}
+    explicit = {name: value for name, value in extra.items() if settings.get(name) is not None}
     calibration = full["calibration"]
     cost = CostModel.load(
         machine,
@@ -200,8 +200,8 @@ def simulate(settings: Settings) -> TrainingResult:
         machine,
         str(full["scheme"]),
         cost=cost,
-        **chosen,
-        **given,
+        **of_plan,
+        **explicit,
     )
 
 
