@@ -79,7 +79,7 @@ cdef void allocation_materialize(MemorySystem* m, AllocationState* allocation, i
 
 
 cdef inline void set_allocation_of_pages(MemorySystem* m, const AllocationState* allocation, int64_t first_entry, int64_t end_entry,
-                            uint32_t number) noexcept nogil:
+                                         uint32_t number) noexcept nogil:
     """Sets `allocation_of_page` for entries, except for the first and last page, which other allocations may share."""
     cdef int64_t page, first = (allocation.first_entry >> PAGE_BITS) + 1, last
     last = (<int64_t>allocation.first_entry + allocation.entries - 1) >> PAGE_BITS

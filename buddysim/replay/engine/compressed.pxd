@@ -150,7 +150,7 @@ cdef inline MetadataLookup metadata_lookup(MemorySystem* m, uint32_t entry, cons
 
 
 cdef inline void fetch_misspeculated(MemorySystem* m, const DeviceLocation* location, int sectors,
-                               const MetadataLookup* size) noexcept nogil:
+                                     const MetadataLookup* size) noexcept nogil:
     """Fetches the misspeculated sectors of a fill. No access waits for them; reads that have not begun may be cancelled."""
     cdef int i, fetched = sectors
     cdef DeviceLocation copy

@@ -151,7 +151,7 @@ ctypedef int64_t (*AccessHook)(MemorySystem* m, uint32_t entry, int64_t t) noexc
 ctypedef int64_t (*PartitionedLoadOp)(MemorySystem* m, const SmPorts* sm, const LineLocation* at, unsigned int requested,
                                       bint for_atomic, int64_t t) noexcept nogil     # as `home_slice_load`
 ctypedef int64_t (*RemoteStoreOp)(MemorySystem* m, const SmPorts* sm, const LineLocation* at,
-                          unsigned int written) noexcept nogil      # returns the added latency of a store
+                                  unsigned int written) noexcept nogil      # returns the added latency of a store
 ctypedef bint (*MayCacheOp)(MemorySystem* m, uint32_t entry) noexcept nogil
 ctypedef int64_t (*WakeHook)(MemorySystem* m, int warp, bint at_end, int64_t t) noexcept nogil
 ctypedef void (*WrittenHook)(MemorySystem* m, uint32_t first_entry, uint32_t end_entry) noexcept nogil
@@ -241,7 +241,7 @@ cdef struct MemorySystem:
     uint8_t* entry_classes              # [n_entries]: size class | class after stores of some launches << 4
     int n_allocations
     AllocationState* allocations        # [n_allocations], and a sentinel at each end (`allocations`)
-    AllocationState* last_allocation    # found by the last lookup
+    AllocationState* last_allocation    # result of the last lookup
     uint32_t* allocation_of_page        # [n_entries / 64]: number + 1 of the first live allocation in 64 entries; 0: none
     uint32_t* live                      # [n_live]: numbers of the live allocations, by address in the trace
     int64_t n_live
@@ -443,7 +443,7 @@ cdef inline int64_t request_arrival(MemorySystem* m, SmPorts* sm, Slice* slice, 
 
 
 cdef inline int64_t home_slice_load(MemorySystem* m, const LineLocation* at, unsigned int requested, bint for_atomic,
-                              int64_t t) noexcept nogil:
+                                    int64_t t) noexcept nogil:
     """Loads sectors of a line for a load or atomic that passes the slice's port at `t`; returns the arrival of the last one."""
     cdef int n = sector_count(requested)
     cdef int64_t way, data, arrival = t

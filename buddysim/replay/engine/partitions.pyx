@@ -39,7 +39,7 @@ cdef void replica_location(const MemorySystem* m, uint32_t slice, uint32_t set_o
 
 
 cdef int64_t partitioned_load(MemorySystem* m, const SmPorts* sm, const LineLocation* at, unsigned int requested, bint for_atomic,
-                       int64_t t) noexcept nogil:
+                              int64_t t) noexcept nogil:
     """Sectors for a load or atomic that leaves the crossbar at `t`; returns their arrival in the local partition."""
     cdef uint32_t own_partition = partition_of(m, sm)
     cdef bint is_remote = divide(m.partition_slices, at.slice) != own_partition
@@ -58,7 +58,7 @@ cdef int64_t partitioned_load(MemorySystem* m, const SmPorts* sm, const LineLoca
 
 
 cdef int64_t load_through_replica(MemorySystem* m, const LineLocation* at, unsigned int requested, uint32_t partition,
-                               int64_t t) noexcept nogil:
+                                  int64_t t) noexcept nogil:
     """Loads through the local partition, where the home slice is remote; the sectors stay there as a replica."""
     cdef int64_t request_ps = m.remote_latency_ps >> 1, return_ps = m.remote_latency_ps - request_ps, way, data, done
     cdef int64_t* mshr

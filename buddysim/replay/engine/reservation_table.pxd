@@ -39,7 +39,7 @@ cdef struct ReservationTable:
 
 
 cdef int64_t search_slots(const SlotGrid* grid, ReservationTable* table, int64_t now_ps, int64_t slot, int slots, int64_t spacing,
-                             int64_t* first) noexcept nogil
+                          int64_t* first) noexcept nogil
 cdef int64_t first_free_slot(const SlotGrid* grid, ReservationTable* table, int64_t now_ps, int64_t slot) noexcept nogil
 cdef void advance_table(const SlotGrid* grid, ReservationTable* table, int64_t now_ps) noexcept nogil
 cdef void reserve_slot(ReservationTable* table, int64_t slot) noexcept nogil
@@ -70,7 +70,7 @@ cdef inline void extend_full_run(ReservationTable* table, int64_t slot, int64_t 
 
 
 cdef inline int64_t reserve_slots(const SlotGrid* grid, ReservationTable* table, int64_t now_ps, int64_t slot, int slots,
-                                   int64_t spacing, int64_t* first) noexcept nogil:
+                                  int64_t spacing, int64_t* first) noexcept nogil:
     """Reserves the first free slots, from `slot` on and at least `spacing` apart; returns the last one."""
     cdef int64_t begin = skip_full_run(table, slot)
     cdef uint64_t bit = begin & (TABLE_SLOTS - 1)

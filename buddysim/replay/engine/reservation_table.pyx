@@ -80,7 +80,7 @@ cdef int64_t first_free_slot(const SlotGrid* grid, ReservationTable* table, int6
 
 
 cdef int64_t search_slots(const SlotGrid* grid, ReservationTable* table, int64_t now_ps, int64_t slot, int slots, int64_t spacing,
-                             int64_t* first) noexcept nogil:
+                          int64_t* first) noexcept nogil:
     """`reserve_slots`, slot after slot; for requests that do not fit in the slots that it examines."""
     slot = first[0] = first_free_slot(grid, table, now_ps, slot)
     reserve_slot(table, slot)

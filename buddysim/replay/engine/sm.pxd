@@ -261,7 +261,7 @@ cdef inline void prefetch_ports(const MemorySystem* m, const LineLocation* at) n
 
 
 cdef inline void prefetch_ahead(HostPrefetcher* prefetcher, const Scheduler* scheduler, Warp* sm_warps, const L1s* l1,
-                            const MemorySystem* m) noexcept nogil:
+                                const MemorySystem* m) noexcept nogil:
     """Prefetches the data of the scheduler's next warp into the CPU's cache, in three steps that depend on each other.
 
     Thousands of warps issue one after the other, each from its own stream: when a warp issues again, the CPU's caches hold nothing
@@ -295,7 +295,7 @@ cdef enum:
 
 
 cdef inline unsigned int count_mshr_merge(unsigned int line, unsigned int max_mshr_merges, unsigned int merged,
-                                       unsigned int pending) noexcept nogil:
+                                          unsigned int pending) noexcept nogil:
     """The line with this access counted as an MSHR merge, up to max_mshr_merges + 1; 0 merges if no sector is pending."""
     if not pending:
         return line & ~(15 << MERGE_COUNT_SHIFT)
@@ -379,7 +379,7 @@ cdef inline unsigned int tag_bank(uint32_t entry) noexcept nogil:
 
 
 cdef inline int64_t enter_tag_bank(const L1s* l1, MemorySystem* m, L1* sm_l1, BankConflicts* conflicts, const LineLocation* line,
-                             int64_t now) noexcept nogil:
+                                   int64_t now) noexcept nogil:
     """Time at which a line of an operation issued at `now` enters: a cycle after the operation's previous line in its tag bank."""
     cdef unsigned int shift = 8 * tag_bank(line.entry)
     cdef int cycle = conflicts.lines_per_tag_bank >> shift & 255
@@ -396,12 +396,12 @@ cdef inline int64_t enter_tag_bank(const L1s* l1, MemorySystem* m, L1* sm_l1, Ba
 
 cdef inline int data_bank_cycles(const StreamOp* op, int sectors) noexcept nogil:
     """Cycles of an operation at the data banks: those of its full sectors, unless the trace records others."""
-    cdef int fully_written = (sectors + 3) >> 2
-    return (((fully_written if fully_written < 32 else 32) - 1 + op.bank_words) & 31) + 1
+    cdef int sector_cycles = (sectors + 3) >> 2
+    return (((sector_cycles if sector_cycles < 32 else 32) - 1 + op.bank_words) & 31) + 1
 
 
 cdef inline int64_t pass_data_banks(const L1s* l1, MemorySystem* m, L1* sm_l1, const StreamOp* op, const BankConflicts* conflicts,
-                               int64_t arrival) noexcept nogil:
+                                    int64_t arrival) noexcept nogil:
     """Adds the data-bank cycles of a load or store that exceed its tag-bank cycles. Returns the operation's arrival."""
     cdef int data_cycles = data_bank_cycles(op, conflicts.sectors) if op.kind != OP_ATOMIC else 0
     m.count.l1_conflict_cycles += (data_cycles if data_cycles > conflicts.cycles else conflicts.cycles) - op.n_lines

@@ -26,7 +26,7 @@ cdef inline int64_t fill(MemorySystem* m, Slice* slice, const LineLocation* at, 
 
 
 cdef int64_on_newer fill_newer_cpu(MemorySystem* m, Slice* slice, const LineLocation* at, unsigned int* sectors,
-                                  int64_t t) noexcept nogil:
+                                   int64_t t) noexcept nogil:
     return fill(m, slice, at, sectors, t)
 
 

@@ -47,13 +47,13 @@ def test_a_writeback_passes_the_compressor_first():
 
 
 @pytest.mark.parametrize(("evicted_ns", "written_in"), [(335, 7), (330, 6)])
-def test_a_writeback_of_a_partly_valid_line_waits_for_the_entry(evicted_ns, written_in):
+def test_a_writeback_of_a_partly_valid_line_reads_the_entry_first(evicted_ns, written_in):
     """From 335 the entry is read by 435, decompressed and compressed by 455, and at the channel at 463, in bucket 7."""
     assert (evict(PARTLY_VALID, evicted_ns, (41, 462)) == read_behind_write(7)) == (written_in == 7)
     assert (evict(PARTLY_VALID, evicted_ns, (41, 462)) == read_at(462)) == (written_in == 6)
 
 
-def test_a_line_that_is_wholly_valid_is_not_read():
+def test_a_writeback_of_a_fully_valid_line_reads_nothing():
     assert evict(WHOLE, 335, (41, 462)) == read_at(462)
 
 
@@ -69,7 +69,7 @@ def test_the_fill_of_the_way_does_not_wait_for_the_writeback():
     assert evict(PARTLY_VALID, 335) == (335 + 50) * NS
 
 
-def test_a_writeback_of_an_entry_that_overflows_waits_for_its_buddy_part():
+def test_a_writeback_of_an_overflowing_entry_waits_for_its_buddy_sectors():
     """Entry 0 has two sectors on each side. From 300 the device part is read by 464, the buddy part by 502; two
     sectors are written from 530, in bucket 8, not from 492.
     """
@@ -78,7 +78,7 @@ def test_a_writeback_of_an_entry_that_overflows_waits_for_its_buddy_part():
     assert probe_ps == 8 * BUCKET + (2 * 64 + 84 + 8 + 10 + 50) * NS
 
 
-def test_a_way_is_free_when_both_parts_of_its_victim_are_accepted():
+def test_a_way_is_free_when_device_and_buddy_sectors_are_accepted():
     """The link takes 80 ns for two sectors. Two victims come to it in the bucket of 361, the second 10 ns after its
     eviction at 352.
     """

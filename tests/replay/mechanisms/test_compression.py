@@ -16,12 +16,12 @@ def bandwidth(config, ops, state=TWO_SECTORS):
     return time_of(config, ops, scheme="bandwidth-compression", regions=[(0, 128, 1, 4)], state=state)
 
 
-def test_an_entry_moves_whole_and_passes_the_decompressor():
+def test_a_compressed_entry_moves_all_sectors_through_the_decompressor():
     assert bandwidth(M, [load(0)]) == (1 + 200 + 2 + 10) * NS
     assert bandwidth(M, [load((0, 15))]) == (1 + 200 + 2 + 10 + 3) * NS
 
 
-def test_all_four_sectors_are_then_valid():
+def test_a_decompressed_line_has_four_valid_sectors():
     assert bandwidth(M, [load(0), load((0, 8))]) == (213 + 100) * NS
 
 

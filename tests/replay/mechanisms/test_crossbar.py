@@ -15,13 +15,13 @@ SLOW = "0.8 GB/s"  # 32 B in 40 ns
 PAST_L1 = {"flags": FLAG_TIMED | FLAG_BYPASS_L1}
 
 
-def test_a_store_takes_its_data_s_time_of_the_request_port():
+def test_a_store_occupies_the_request_port_for_its_sectors():
     slow = machine(crossbar__request_bandwidth=SLOW)
     assert time_of(slow, [store((0, 15)), store(1)]) == (160 + 100) * NS
     assert time_of(slow, [store(0), store(1)]) == (40 + 100) * NS
 
 
-def test_a_load_takes_a_sector_s_time_of_the_request_port():
+def test_a_load_occupies_the_request_port_for_one_sector():
     """The store is the seventh request, the loads' replies are the L2's within 303."""
     slow = machine(crossbar__request_bandwidth=SLOW, l1__enabled=False)
     loads = [load((0, 15), use_distance=0)] * 6
@@ -45,7 +45,7 @@ def test_every_sm_has_its_own_ports():
 
 
 @pytest.mark.parametrize(("key", "apart_ns"), [("crossbar.reply_bandwidth", 4), ("l2.bandwidth", 4)])
-def test_sectors_of_a_reply_follow_each_other_at_the_slower_of_the_two(key, apart_ns):
+def test_sectors_of_a_reply_are_spaced_by_the_slower_port(key, apart_ns):
     slow = machine(**{key: "8 GB/s"})
     assert time_of(slow, [store((0, 15)), load((0, 15), critical_path_cycles=300)]) == (401 + 3 * apart_ns) * NS
 
@@ -103,14 +103,14 @@ def test_loads_that_bypass_the_l1_use_the_same_ports():
     assert time_of(slow, [*[load(0, use_distance=0, **PAST_L1)] * 6, store(1)]) == (240 + 100) * NS
 
 
-def test_a_port_carries_no_more_than_a_bucket_in_a_bucket():
+def test_a_port_never_exceeds_its_bandwidth():
     """Requests of 40 ns each: the n-th waits for those before it."""
     slow = machine(crossbar__request_bandwidth=SLOW, l1__mshrs=64)
     for n in (2, 5, 20):
         assert time_of(slow, [store(*range(n))]) == ((n - 1) * 40 + 100) * NS
 
 
-def test_a_port_that_idles_delays_nobody():
+def test_an_idle_port_delays_no_request():
     slow = machine(crossbar__request_bandwidth=SLOW)
     assert time_of(slow, [store(0), store(1, critical_path_cycles=200)]) == (201 + 100) * NS
 
@@ -123,7 +123,7 @@ def of_two_sms(machine_of_two, *warps):
     return run_launches(machine_of_two, [launch])[0]["now_ps"]
 
 
-def test_the_request_at_the_head_of_a_queue_holds_up_those_behind_it():
+def test_input_queues_have_head_of_line_blocking():
     """A slice takes a sector each 40 ns. Both SMs send to entry 0's slice at 1; the second one starts at 40. Its
     store of entry 1, whose slice idles, leaves at 41; with ports at 2."""
     two = {"sm__count": 2, "sm__blocks": 1, "l2__bandwidth": SLOW}
@@ -134,7 +134,7 @@ def test_the_request_at_the_head_of_a_queue_holds_up_those_behind_it():
     assert of_two_sms(machine(**two, l2__slices=2, l2__ways=16), *warps) == (2 + 100) * NS
 
 
-def test_a_load_s_sectors_are_requests_of_their_own():
+def test_each_sector_of_a_load_is_a_request():
     """Four sectors leave the queue at 301 and each 40 ns after; the last one's request is 120 ns behind the first."""
     slow = machine(**{**QUEUES, "crossbar__request_bandwidth": SLOW})
     assert time_of(slow, [store(0), load(0, critical_path_cycles=300)]) == (301 + 100) * NS
@@ -177,7 +177,7 @@ def test_replies_of_one_slice_to_two_sms_serialize():
     assert of_two_sms(slow, [load(1)], hit) == (160 + 50) * NS
 
 
-def test_random_requests_of_80_queues_reach_what_karol_hluchyj_and_morgan_derive():
+def test_random_requests_reach_the_input_queued_throughput_of_karol():
     """IEEE Trans. Communications 35 (1987): the utilization of an output solves 80 / 64 = u + u^2 / (2 - 2 u): 0.649.
 
     The time is that of the longer of two runs less that of the shorter, without their ends.

@@ -78,7 +78,7 @@ def test_a_refresh_closes_rows():
     assert time_of(config, [first, load((0, 2), critical_path_cycles=1010)]) == (1222 + 89) * NS
 
 
-def test_a_request_joins_a_row_that_the_bank_has_scheduled_but_not_left():
+def test_a_request_merges_into_a_row_scheduled_to_close_later():
     """Row 0 is open. Rows 1 and 2 are requested at 390 and 391: opened at 400 and 430. A request for row 1 at 392 reads
     behind the first one, which has the bus until 422, before row 2 is opened.
     """
@@ -86,7 +86,7 @@ def test_a_request_joins_a_row_that_the_bank_has_scheduled_but_not_left():
     assert time_of(one_bank(), ops) == (424 + 89 + 100) * NS
 
 
-def test_a_request_joins_a_row_no_sooner_than_the_row_is_open():
+def test_a_merged_request_waits_until_the_row_is_open():
     """Rows 0, 1 and 0 of a closed bank, requested at 90, 91 and 92: row 0 is open at 100, its data follow."""
     ops = [load(0, use_distance=0), load(8, use_distance=0), load((0, 2), use_distance=0)]
     only = [load(0, use_distance=0), load(8, use_distance=0)]

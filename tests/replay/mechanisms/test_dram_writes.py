@@ -88,14 +88,14 @@ def test_a_row_is_closed_twr_after_the_write(wr_ns):
     assert end_ns(channel(tWR=wr_ns), evict(), (352, load((8, 2)))) == WRITTEN + wr_ns + 10 + 20 + 2 + 89
 
 
-def test_writes_below_the_low_mark_wait():
+def test_writes_below_the_low_watermark_wait():
     few = channel({"dram__write_high_watermark": 8, "dram__write_low_watermark": 2})
     alone = 352 + 39 + 20 + 2 + 89
     assert end_ns(few, evict(), (352, load((1, 2)))) == alone
     assert end_ns(few, evict(), (352, load((1, 2))), dirty=3) > alone
 
 
-def test_behind_reads_writes_wait_for_the_high_mark():
+def test_writes_after_reads_wait_for_the_high_watermark():
     """The read's data end at 401: a write that comes at 390 waits, one at 410 finds the bus idle."""
     few = channel({"dram__write_high_watermark": 8, "dram__write_low_watermark": 1})
     first = 340, load((1, 2))
@@ -115,7 +115,7 @@ def test_reads_wait_until_a_drain_is_over(drains, end):
     assert end_ns(channel(banks), *ops, dirty=3) == end + 89
 
 
-def test_drains_that_hold_up_reads_wait_for_the_high_mark():
+def test_exclusive_drains_wait_for_the_high_watermark():
     """Where a read was booked behind the last drain, an idle bus doesn't start one."""
     few = {"dram__write_high_watermark": 8, "dram__write_low_watermark": 1}
     ops = (340, load((1, 2))), evict(371), (372, load((1, 4)))

@@ -30,7 +30,7 @@ def test_lines_beyond_a_queue_of_32_hold_their_warp(lines, held_ns):
 
 
 @pytest.mark.parametrize(("lines", "held_ns"), [(32, 0), (33, 0), (34, 2), (40, 8)])
-def test_and_their_scheduler(lines, held_ns):
+def test_lines_beyond_a_queue_of_32_hold_their_scheduler(lines, held_ns):
     """The second block's warp, ready at 1, ends at 2, or when the scheduler goes on; the third block begins then."""
     blocks = [[store(*[0] * lines)]], [[]], [[store(1, critical_path_cycles=60)]]
     tail = {"tail_gap_instructions": 0, "tail_critical_path_cycles": 1}
@@ -39,7 +39,7 @@ def test_and_their_scheduler(lines, held_ns):
     assert run_launches(machine(sm__blocks=2), [launch])[0]["now_ps"] == (ended_ns + 60 + 100) * NS
 
 
-def test_what_an_l1_cannot_take_yet_is_not_ahead_of_others():
+def test_requests_queued_at_an_l1_do_not_delay_other_sms():
     """The first SM's load waits behind 240 lines, so the second SM's gets the L2's only MSHR."""
     both = machine(sm__count=2, l2__mshrs=1)
     first = [store(*[0] * 240)], [load(1, critical_path_cycles=2)]
@@ -48,7 +48,7 @@ def test_what_an_l1_cannot_take_yet_is_not_ahead_of_others():
     assert run_launches(both, [launch])[0]["now_ps"] == (3 + 200 + 599 + 100) * NS
 
 
-def test_a_merged_access_waits_for_the_sector_that_is_on_its_way():
+def test_an_mshr_merge_waits_for_the_sector_in_flight():
     """The second warp's load of the same sector at 2 arrives with the first one's at 201, not as a hit at 22."""
     count = run(M, [load(0)], [load(0), store(1)])
     assert count["now_ps"] == (201 + 100) * NS
@@ -71,20 +71,20 @@ def test_a_line_has_one_arrival_time():
     assert time_of(M, ops) == (301 + 100) * NS
 
 
-def test_where_no_mshr_is_free_the_access_waits():
+def test_an_access_waits_for_a_free_mshr():
     assert time_of(machine(l1__mshrs=1), [load(0, 1)]) == (201 + 200) * NS
     assert time_of(machine(l1__mshrs=2), [load(0, 1)]) == (2 + 200) * NS
     assert time_of(machine(l1__mshrs=1), [load(0, 0)]) == 201 * NS  # merged: needs none
 
 
 @pytest.mark.parametrize(("mshrs", "entries", "arrives_ns"), [(2, (0, 5, 6), 402 + 100), (3, (0, 1, 5, 6), 501 + 100)])
-def test_of_the_next_two_mshrs_of_the_ring_the_one_that_comes_free_first_is_taken(mshrs, entries, arrives_ns):
+def test_the_earlier_free_of_the_next_two_mshrs_is_taken(mshrs, entries, arrives_ns):
     """Entries 5 and 6 are in the L2; the others take their MSHRs until 501 and 502, entry 5 until 402 or 403."""
     ops = [store(5, 6), load(*entries, critical_path_cycles=300)]
     assert time_of(machine(l1__mshrs=mshrs), ops) == arrives_ns * NS
 
 
-def test_what_is_behind_a_blocked_access_waits_too():
+def test_a_blocked_access_blocks_later_ones():
     """The second warp's load waits for an MSHR until 201; the third's, of a sector in flight, looks it up at 202: a
     hit."""
     warps = [load(0)], [load(1)], [load(0), store(2, critical_path_cycles=300)]
@@ -97,7 +97,7 @@ def test_as_many_stores_as_mshrs_may_be_in_flight():
     assert time_of(machine(l1__mshrs=1), [load(0, use_distance=0), store(1)]) == 201 * NS  # loads have their own
 
 
-def test_a_blocked_store_holds_up_loads():
+def test_a_blocked_store_blocks_loads():
     """The second store waits until 101; the load behind it looks up at 102."""
     ops = [store(0, 1), load(0)]
     assert time_of(machine(l1__mshrs=1), ops) == (102 + 100) * NS
@@ -117,7 +117,7 @@ def test_atomics_and_bypassing_loads_go_to_the_l2():
     assert time_of(machine(l1__mshrs=1), [load(0, 1, **bypass)]) == (2 + 200) * NS  # they take no MSHR
 
 
-def test_the_least_recently_used_line_leaves():
+def test_the_least_recently_used_line_is_evicted():
     """Eight ways: 0 to 7, 0 again, then 8 replaces 1."""
     ops = [*[load(entry) for entry in range(8)], load(0), load(8)]
     assert run(M, [*ops, load(0)])["l1_hits"] == 2
@@ -205,7 +205,7 @@ def test_words_of_one_data_bank_serialize(lines, code, cycles):
 
 
 @pytest.mark.parametrize("code", [0, 1, 6, 31])
-def test_a_hit_has_arrived_with_its_last_words(code):
+def test_a_hit_arrives_with_its_last_data_bank_cycle(code):
     """The hit at 201 has its first words at 221, and its others in the cycles after that."""
     flags = FLAG_TIMED | code << BANK_WORDS_SHIFT
     assert (
@@ -214,7 +214,7 @@ def test_a_hit_has_arrived_with_its_last_words(code):
     assert time_of(machine(), [load(0), load(0, flags=flags)]) == (201 + 20) * NS
 
 
-def test_words_of_loads_past_the_l1_keep_its_port_alone():
+def test_data_bank_cycles_of_bypassing_loads_occupy_the_port_only():
     banked = machine(l1__bank_conflicts="tag_and_data")
     past = FLAG_TIMED | FLAG_BYPASS_L1 | 6 << BANK_WORDS_SHIFT
     assert time_of(banked, [load(0, flags=past)]) == (1 + 200) * NS

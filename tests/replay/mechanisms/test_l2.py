@@ -37,7 +37,7 @@ def test_hits_need_no_mshr():
     assert time_of(machine(l2__mshrs=1), [store(1), load(0, 1, critical_path_cycles=300)]) == (301 + 200) * NS
 
 
-def test_a_store_that_writes_a_whole_sector_makes_it_valid():
+def test_a_store_of_a_full_sector_makes_it_valid():
     assert time_of(M, [store(0), load(0, critical_path_cycles=300)]) == (301 + 100) * NS
     assert time_of(M, [store((0, 1, 1)), load((0, 2), critical_path_cycles=300)]) == (301 + 200) * NS
 
@@ -89,7 +89,7 @@ def test_a_fill_waits_until_its_victim_has_been_accepted():
     assert time_of(slow, [*fill_l2, store(32, 33, critical_path_cycles=269)]) == bucket + (1000 - 39 + 50) * NS
 
 
-def test_clean_victims_wait_for_nothing():
+def test_clean_victims_are_evicted_at_once():
     slow = machine(dram__pseudo_channel_bandwidth="32 MB/s", dram__load_to_use="1198 ns")
     loads = [load(entry) for entry in range(32)]
     end = time_of(slow, loads)
@@ -114,7 +114,7 @@ def test_valid_sectors_of_a_pair_are_not_fetched_again():
     assert run(pairs, [load((0, 15))])["fill_sectors"] == 4
 
 
-def test_a_store_to_a_dirty_sector_takes_its_slice_longer():
+def test_a_store_to_a_dirty_sector_occupies_its_slice_longer():
     """The stores are at the slice at 51, 52 and 53. The second takes 1 + 70 ns of it, the third comes when it has taken
     what these two and its own nanosecond leave of the time from 0 on."""
     slow = machine(l2__dirty_store_interval="70 ns")
@@ -123,7 +123,7 @@ def test_a_store_to_a_dirty_sector_takes_its_slice_longer():
     assert time_of(M, [store(0)] * 3) == (3 + 100) * NS
 
 
-def test_a_store_to_a_clean_sector_takes_its_slice_no_longer():
+def test_a_store_to_a_clean_sector_occupies_its_slice_no_longer():
     slow = machine(l2__dirty_store_interval="70 ns")
     ops = [load((0, 7)), store((0, 1), critical_path_cycles=300), store((0, 2)), store((0, 4))]
     assert time_of(slow, ops) == time_of(M, ops)
@@ -142,7 +142,7 @@ def test_the_oldest_dirty_lines_of_a_set_are_written_back_and_stay():
     assert run(M, [store(0), store(1), store(2)])["writeback_sectors"] == 0
 
 
-def test_a_partial_sector_that_was_written_back_is_fetched_anew():
+def test_a_partial_sector_is_fetched_again_after_a_writeback():
     few = machine(l2__max_dirty="32 B")
     ops = [store((0, 1, 0)), store(1), load(0, critical_path_cycles=300)]
     assert time_of(few, ops) == time_of(M, ops) == (302 + 200) * NS

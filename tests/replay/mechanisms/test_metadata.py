@@ -29,7 +29,7 @@ def test_buddy_memory_is_fetched_when_the_metadata_are_known(overlap):
     assert buddy(config, [load(0)], [OVERFLOWS] * 256) == (151 + 198 + 4 + 10 + 50) * NS
 
 
-def test_a_metadata_line_on_its_way_is_not_known():
+def test_a_pending_metadata_line_gives_no_size():
     """The first entry's miss brings the line at 151; the second entry, at its slice at 52, overflows and waits for
     that."""
     assert buddy(machine(), [load(0, 1)], [FITS, OVERFLOWS, *[FITS] * 254]) == (151 + 198 + 4 + 10 + 50) * NS

@@ -43,7 +43,7 @@ def test_numbers_of_the_paper_s_machine(name):
     assert engine_numbers(P100, Fraction(1))[name] == BY_HAND[name]
 
 
-def test_an_odd_picosecond_goes_with_the_reply():
+def test_an_odd_picosecond_belongs_to_the_reply():
     numbers = engine_numbers(P100.with_overrides({"l2.load_to_use": "100.001 ns"}), Fraction(1))
     assert (numbers["request_ps"], numbers["reply_ps"]) == (50_000, 50_001)
 

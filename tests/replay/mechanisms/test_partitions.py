@@ -28,13 +28,13 @@ def test_remote_partition_takes_longer():
     assert time_of(M, [atomic(1)]) == (201 + 40) * NS
 
 
-def test_what_was_read_from_afar_is_near():
+def test_a_remote_load_leaves_a_local_replica():
     count = run(M, [load(1), load(1, **PAST_L1)])
     assert count["now_ps"] == (241 + 100) * NS
     assert (count["l2_read_hits"], count["l2_read_misses"], count["l2_lines"]) == (1, 1, 2)
 
 
-def test_the_home_has_it_too():
+def test_the_home_slice_holds_the_line_too():
     """The copy lacks sector 1, which the home has since the store: 40 more than a near hit."""
     assert time_of(M, [store((1, 2)), load(1), load((1, 2), **PAST_L1)]) == (242 + 140) * NS
 
@@ -53,13 +53,13 @@ def test_a_store_invalidates_its_sectors_in_replicas():
     assert time_of(M, other) == (244 + 300 + 100) * NS
 
 
-def test_an_atomic_takes_its_sectors_out_of_copies():
+def test_an_atomic_invalidates_its_sectors_in_replicas():
     assert (
         time_of(M, [load(1), atomic(1), load(1, critical_path_cycles=300, **PAST_L1)]) == (241 + 140 + 299 + 140) * NS
     )
 
 
-def test_a_copy_needs_an_mshr_of_its_slice():
+def test_a_replica_needs_an_mshr_of_its_slice():
     """Both lines lie in the second partition; the copy of the second waits until the first has come, at 191."""
     assert time_of(machine(**TWO, l2__mshrs=1), [load(1, 2)]) == (191 + 20 + 100 + 20 + 50) * NS
     assert time_of(machine(**TWO, l2__mshrs=2), [load(1, 2)]) == (2 + 240) * NS

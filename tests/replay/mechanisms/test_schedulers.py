@@ -7,13 +7,13 @@ from tests.replay.mechanisms.hand import NS, load, machine, store, time_of
 
 
 @pytest.mark.parametrize(("policy", "issued_ns"), [("gto", 4), ("lrr", 2)])
-def test_greedy_the_warp_that_issued_last_goes_on(policy, issued_ns):
+def test_gto_issues_the_last_warp_first(policy, issued_ns):
     """The younger warp issues at 1 and could at 2 and 3, the older one at 2."""
     older, younger = [load(0, critical_path_cycles=2)], [store(1)] * 3
     assert time_of(machine(sm__policy=policy), older, younger) == (issued_ns + 200) * NS
 
 
-def test_then_oldest_whichever_was_ready_first():
+def test_gto_issues_the_oldest_warp_next():
     """The second warp issues at 5. At 6 the third is ready since 5, the first since 6: the first is the oldest."""
     first, second, third = (
         [load(0, critical_path_cycles=6)],
@@ -25,13 +25,13 @@ def test_then_oldest_whichever_was_ready_first():
 
 
 @pytest.mark.parametrize(("policy", "issued_ns"), [("gto", 2), ("lrr", 4)])
-def test_round_robin_goes_round(policy, issued_ns):
+def test_lrr_issues_warps_in_rotation(policy, issued_ns):
     """Three warps of two operations, all ready."""
     warps = [[store(0), load(1)], [store(2), store(3)], [store(4), store(5)]]
     assert time_of(machine(sm__policy=policy), *warps) == (issued_ns + 200) * NS
 
 
-def test_round_robin_passes_over_the_warps_that_wait():
+def test_lrr_skips_waiting_warps():
     warps = [[store(0), store(1)], [store(2, critical_path_cycles=9)], [store(3), store(4)], [store(5), load(6)]]
     assert time_of(machine(sm__policy="lrr"), *warps) == (6 + 200) * NS
 

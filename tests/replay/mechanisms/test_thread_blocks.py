@@ -54,7 +54,7 @@ def test_barrier_release_waits_for_the_last_arrival():
     assert time_of(quick, [barrier(), store(0)], [store(1, critical_path_cycles=50)]) == (150 + 1 + 1 + 100) * NS
 
 
-def test_a_barrier_does_not_wait_for_warps_that_have_ended():
+def test_a_barrier_does_not_wait_for_exited_warps():
     """The second warp ends when its store is acknowledged, at 150."""
     assert time_of(M, [barrier(), store(0)], [store(1, critical_path_cycles=50)]) == (150 + 1 + 1 + 100) * NS
 
@@ -93,7 +93,7 @@ def test_resources_limit_the_blocks_of_an_sm(limit, launch):
     assert ends(machine(**{key: more[key] for key in limit}), Launch([blocks], **launch)) == [(1 + 1 + 100) * NS]
 
 
-def test_a_warp_s_slot_is_free_when_it_ends_the_rest_when_its_block_ends():
+def test_warp_slots_are_freed_at_exit_and_other_resources_with_the_block():
     """The first block's second warp ends at 102 and its first at 201: only then do the resources suffice."""
     blocks = grid([[load(0)], [store(1)]], [[store(2)], [store(3)]])
     assert ends(machine(sm__blocks=1), Launch([blocks], warps=2)) == [(201 + 2 + 100) * NS]

@@ -20,7 +20,7 @@ M = machine()
         ({"flags": 0, "gap_instructions": 4}, 5 * 6),  # where the trace knows no chains
     ],
 )
-def test_a_chain_takes_its_time(fields, chain_ns):
+def test_a_compute_gap_takes_its_critical_path(fields, chain_ns):
     assert time_of(M, [store(0), store(1, **fields)]) == (1 + chain_ns + 100) * NS
 
 
@@ -29,7 +29,7 @@ def test_instructions_of_a_warp_follow_each_other_at_the_issue_interval():
     assert time_of(slow, [store(0), store(1), store(2)]) == (3 * 3 + 100) * NS
 
 
-def test_gaps_scale():
+def test_compute_gaps_scale():
     ops = [store(0, gap_instructions=4, critical_path_cycles=10), store(1, gap_instructions=4, critical_path_cycles=10)]
     ends = [run_launches(M, [Launch([grid([ops])])], compute_gap_scale=Fraction(n, 2))[2] for n in (1, 2, 4)]
     assert ends == [[(10 + 100) * NS], [(20 + 100) * NS], [(40 + 100) * NS]]
@@ -48,7 +48,7 @@ def test_a_load_blocks_at_its_first_use():
 
 
 @pytest.mark.parametrize("fields", [{"use_distance": 0}, {"flags": FLAG_TIMED | FLAG_NO_RETURN}])
-def test_a_result_that_nobody_uses_blocks_nobody(fields):
+def test_an_unused_result_does_not_block(fields):
     assert time_of(M, [atomic(0, **fields), store(1, critical_path_cycles=150)]) == (1 + 150 + 100) * NS
 
 
@@ -93,7 +93,7 @@ def test_instructions_after_the_last_operation_take_issue_slots():
     assert ends == [201 * NS, (201 + 200) * NS]
 
 
-def test_a_busy_unit_holds_up_the_scheduler_but_not_its_own_operation():
+def test_a_busy_unit_delays_the_scheduler_but_not_its_own_operation():
     assert time_of(M, [store(0, unit_busy_slots=20)]) == 101 * NS
     count = run(M, [store(0, unit_busy_slots=20)], [store(1)])
     assert count["now_ps"] == (1 + 20 + 100) * NS
@@ -101,14 +101,14 @@ def test_a_busy_unit_holds_up_the_scheduler_but_not_its_own_operation():
 
 
 @pytest.mark.parametrize(("blocking", "time_ns"), [(False, 201), (True, 201 + 100)])
-def test_atomics_block_where_the_machine_says_so(blocking, time_ns):
+def test_blocking_atomics_block(blocking, time_ns):
     unused = atomic(0, use_distance=0)
     assert time_of(machine(sm__blocking_atomics=blocking), [unused, store(1)]) == time_ns * NS
     assert time_of(M, [atomic(0), store(1)]) == (201 + 100) * NS
 
 
 @pytest.mark.parametrize(("stalls", "second_ns"), [(False, 1 + 20), (True, 1 + 20 + 20)])
-def test_a_warp_that_waits_for_a_unit_waits_for_its_own_instructions_there(stalls, second_ns):
+def test_a_warp_stalled_on_a_unit_waits_for_its_own_instructions(stalls, second_ns):
     """Each warp keeps the unit busy for 20 slots beyond its own: with stalls the second is done after 42 in all."""
     both = machine(sm__stall_on_busy_unit=stalls)
     assert time_of(both, [store(0, unit_busy_slots=20)]) == 101 * NS
@@ -119,7 +119,7 @@ def test_a_warp_that_waits_for_a_unit_waits_for_its_own_instructions_there(stall
 
 @pytest.mark.parametrize("unit_busy_slots", [20, 65_534, 65_535, 65_536, 70_000])
 @pytest.mark.parametrize("stalls", [False, True])
-def test_a_tail_keeps_units_busy_as_other_instructions_do(stalls, unit_busy_slots):
+def test_a_tail_occupies_execution_units(stalls, unit_busy_slots):
     """Two warps without operations, of ten instructions each: the second one's last slot comes after the first one's
     unit slots and nine of its own, with stalls after its own unit slots too; no warp waits for its own otherwise."""
     both = machine(sm__stall_on_busy_unit=stalls)
@@ -131,7 +131,7 @@ def test_a_tail_keeps_units_busy_as_other_instructions_do(stalls, unit_busy_slot
 
 
 @pytest.mark.parametrize(("ready_ns", "issue_ns"), [(5, 23), (22, 23), (23, 23), (24, 24)])
-def test_a_tail_s_units_hold_up_the_operations_of_others(ready_ns, issue_ns):
+def test_units_of_a_tail_delay_operations_of_other_warps(ready_ns, issue_ns):
     """The first warp ends at 3 and keeps a unit for 20 slots more: no other operation issues before 23."""
     tail = {"tail_gap_instructions": 3, "tail_critical_path_cycles": 3, "tail_unit_busy_slots": 20}
     chunk = records([(0, [({"warp": 0, **tail}, []), ({"warp": 1}, [store(0, critical_path_cycles=ready_ns)])])])
