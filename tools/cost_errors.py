@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
 
+from buddysim.base.markdown import wrap_markdown
 from buddysim.base.output import write_text
 from buddysim.training.cost.evaluate import (
     cross_validation,
@@ -272,7 +273,7 @@ def _signed(values: Sequence[float]) -> str:
 
 def text() -> str:
     """Return the complete document."""
-    return "\n".join(page()) + "\n"
+    return wrap_markdown("\n".join(page())) + "\n"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

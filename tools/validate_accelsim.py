@@ -19,6 +19,7 @@ import numpy as np
 
 from buddysim import Machine, open_trace, simulate
 from buddysim.base.errors import BuddysimError
+from buddysim.base.markdown import wrap_markdown
 from buddysim.base.output import write_text
 from buddysim.validation.accelsim import net_cycles
 
@@ -170,7 +171,7 @@ def import_counts(trace: Any) -> dict[str, int]:
 
 def document(validation: Validation) -> str:
     """Return docs/validation-accelsim.md."""
-    return "\n".join(lines(validation)) + "\n"
+    return wrap_markdown("\n".join(lines(validation))) + "\n"
 
 
 def percent(error: float) -> str:

@@ -18,6 +18,7 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 from buddysim.base.errors import BuddysimError  # noqa: E402
+from buddysim.base.markdown import wrap_markdown  # noqa: E402
 from buddysim.base.validation_table import COLUMNS  # noqa: E402
 from buddysim.papers.buddy.buddy_study import FOLDER, SCALE, BuddyStudy, paper_names  # noqa: E402
 from buddysim.papers.comparison_table import write_both  # noqa: E402
@@ -54,7 +55,7 @@ def status_of(one: PaperComparison) -> str:
 
 def document(comparisons: Sequence[PaperComparison], study: BuddyStudy) -> str:
     """Return docs/validation.md."""
-    return "\n".join(lines(comparisons, study)) + "\n"
+    return wrap_markdown("\n".join(lines(comparisons, study))) + "\n"
 
 
 def lines(comparisons: Sequence[PaperComparison], study: BuddyStudy) -> Iterator[str]:

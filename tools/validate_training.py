@@ -17,6 +17,7 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 from buddysim.base.errors import BuddysimError  # noqa: E402
+from buddysim.base.markdown import wrap_markdown  # noqa: E402
 from buddysim.papers.cdma.performance_numbers import BEHIND_RELU, REPORTED, mean_ratio  # noqa: E402
 from buddysim.papers.comparison_table import write_both  # noqa: E402
 from buddysim.papers.gist.mfr import stashed_percent  # noqa: E402
@@ -41,7 +42,7 @@ def compare(training: SavedResults) -> list[PaperComparison]:
 
 def document(comparisons: Sequence[PaperComparison], training: SavedResults) -> str:
     """Return docs/validation-training.md."""
-    return "\n".join(lines(comparisons, training)) + "\n"
+    return wrap_markdown("\n".join(lines(comparisons, training))) + "\n"
 
 
 def lines(comparisons: Sequence[PaperComparison], training: SavedResults) -> Iterator[str]:

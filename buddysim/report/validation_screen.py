@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from buddysim.base.markdown import wrap_markdown
 from buddysim.report.screen import NOT_APPLICABLE, Column, Part, ScreenTable
 from buddysim.validation import ComparedQuantity, Reference
 from buddysim.validation.comparison import (
@@ -202,4 +203,5 @@ def parts_of(text: str) -> dict[str, str]:
 
 def page(parts: Mapping[str, str]) -> str:
     """Return the page with the parts of some comparisons, Markdown."""
-    return _HEAD + "".join(f"\n<!-- comparison: {name} -->\n\n{part.strip()}\n" for name, part in parts.items())
+    blocks = (f"\n<!-- comparison: {name} -->\n\n{wrap_markdown(part.strip())}\n" for name, part in parts.items())
+    return _HEAD + "".join(blocks)
