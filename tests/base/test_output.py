@@ -58,18 +58,18 @@ def test_what_cannot_be_written_is_said_beforehand(tmp_path: Path) -> None:
     assert names(tmp_path) == ["file"]
 
 
-@pytest.mark.parametrize("how", ["same", "dotted", "symbolic link", "hard link", "link to the output"])
-def test_an_input_is_not_written_over_whatever_its_name(tmp_path: Path, how: str) -> None:
+@pytest.mark.parametrize("mode", ["same", "dotted", "symbolic link", "hard link", "link to the output"])
+def test_an_input_is_not_written_over_whatever_its_name(tmp_path: Path, mode: str) -> None:
     source, output = tmp_path / "in", tmp_path / "out"
     source.write_text("precious")
-    if how == "same":
+    if mode == "same":
         output = source
-    elif how == "dotted":
+    elif mode == "dotted":
         (tmp_path / "sub").mkdir()
         output = tmp_path / "sub" / ".." / "in"
-    elif how == "symbolic link":
+    elif mode == "symbolic link":
         output.symlink_to(source)
-    elif how == "hard link":
+    elif mode == "hard link":
         output.hardlink_to(source)
     else:
         output, source = source, tmp_path / "link"
@@ -247,15 +247,15 @@ def writes_by_itself(call: ast.Call, module: str) -> bool:
 
 
 def test_no_module_has_a_way_of_its_own_to_write() -> None:
-    found = []
+    violations = []
     for path in sorted((ROOT / "buddysim").rglob("*.py")):
         module = path.relative_to(ROOT / "buddysim").as_posix()
         if module in MAY_WRITE:
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and writes_by_itself(node, module):
-                found.append(f"{module}:{node.lineno}: {ast.unparse(node.func)}")
-    assert not found
+                violations.append(f"{module}:{node.lineno}: {ast.unparse(node.func)}")
+    assert not violations
     for module in MAY_WRITE:  # none is there in vain
         calls = [n for n in ast.walk(ast.parse((ROOT / "buddysim" / module).read_text())) if isinstance(n, ast.Call)]
         assert any(writes_by_itself(call, module) for call in calls), module

@@ -80,13 +80,13 @@ def test_agrees_with_its_reference_model(fit: str, capacity: int, requests: list
                 pool.release(address)
                 naive.release(address)
         else:
-            found: list[object] = []
+            outcomes: list[object] = []
             for each in (pool, naive):
                 try:
-                    found.append(each.allocate(request))
+                    outcomes.append(each.allocate(request))
                 except PoolExhausted as short:
-                    found.append((short.requested_bytes, short.free_bytes, short.largest_bytes))
-            assert found[0] == found[1]
+                    outcomes.append((short.requested_bytes, short.free_bytes, short.largest_bytes))
+            assert outcomes[0] == outcomes[1]
         assert pool.live == naive.live
         assert pool.free_bytes == sum(size for _, size in naive.gaps())
         blocks = sorted(pool.live.items())

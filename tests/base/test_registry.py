@@ -43,10 +43,10 @@ def test_an_unknown_name_gets_the_nearest(things):
 
 @pytest.mark.parametrize("kind", HOMES)
 def test_every_kind_has_its_registry_and_something_in_it(kind):
-    found = registry(kind)
-    assert found.kind == kind
-    assert found.names()
-    assert all(found.find(name) is thing for name, thing in found.items())
+    kind_registry = registry(kind)
+    assert kind_registry.kind == kind
+    assert kind_registry.names()
+    assert all(kind_registry.find(name) is thing for name, thing in kind_registry.items())
 
 
 @pytest.mark.parametrize("kind", HOMES)

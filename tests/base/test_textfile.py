@@ -168,10 +168,10 @@ PARSERS = {"json.loads", "json.load", "tomllib.loads", "tomllib.load", "csv.read
 
 
 def test_no_module_parses_text_by_itself() -> None:
-    found = {
+    modules = {
         path.relative_to(PACKAGE).as_posix()
         for path in PACKAGE.rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call) and ast.unparse(node.func) in PARSERS
     }
-    assert found == set(OWN_DATA)
+    assert modules == set(OWN_DATA)

@@ -76,12 +76,12 @@ def test_large_allocation_has_expected_counts(tmp_path):
         for number, size in enumerate(sizes):
             writer.add_allocation("data", BASE + (number << 50), size)
     with bt.open_trace(tmp_path / "t.bin") as trace:
-        found = profile(trace)
+        profiled = profile(trace)
         distribution = Distribution.load("isca20-hpc")
-        assert found.rows[0].entries > COUNTED_ENTRIES
-        assert found.rows[0].counts[0].tolist() == distribution.expected_counts(0, 0, sizes[0] // 128).tolist()
-        assert found.rows[1].counts[0].tolist() == distribution.counts(0, 1, sizes[1] // 128).tolist()
-        assert found.ratio_range is not None
+        assert profiled.rows[0].entries > COUNTED_ENTRIES
+        assert profiled.rows[0].counts[0].tolist() == distribution.expected_counts(0, 0, sizes[0] // 128).tolist()
+        assert profiled.rows[1].counts[0].tolist() == distribution.counts(0, 1, sizes[1] // 128).tolist()
+        assert profiled.ratio_range is not None
 
 
 def test_parts_of_the_last_pages(tmp_path):
@@ -109,7 +109,7 @@ def test_a_trace_is_looked_at_once_for_all_seeds(tmp_path, monkeypatch):
     with bt.TraceWriter(path, bt.Provenance("test")) as writer:
         writer.add_allocation("data", BASE, 1 << 20)
     monkeypatch.setattr(simulation, "observe", lambda *given: looked.append(given) or observe(*given))
-    found = simulation.simulate(path)
+    profiled = simulation.simulate(path)
     with bt.open_trace(path) as trace:
-        assert (found.synthetic["min_ratio"], found.synthetic["max_ratio"]) == profile(trace).ratio_range
+        assert (profiled.synthetic["min_ratio"], profiled.synthetic["max_ratio"]) == profile(trace).ratio_range
     assert len(looked) == 1

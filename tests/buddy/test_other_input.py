@@ -57,9 +57,9 @@ def test_an_address_in_a_name_is_no_part_of_it_but_a_call_site_is(tmp_path: Path
     here += [
         (site, (4 + i) << 20, 64, number) for i, (site, number) in enumerate(zip(sites, (FITS_64, RAW), strict=True))
     ]
-    there = [("copied 0x%x", 7 << 20, 64, RAW), ("copied 0x%x", 8 << 20, 64, RAW), (sites[1], 1 << 20, 64, RAW)]
-    there.append((sites[0], 2 << 20, 64, RAW))
-    matched = targets_of_other_input(profile(sized(tmp_path / "a", here)).targets, sized(tmp_path / "b", there))
+    profiled = [("copied 0x%x", 7 << 20, 64, RAW), ("copied 0x%x", 8 << 20, 64, RAW), (sites[1], 1 << 20, 64, RAW)]
+    profiled.append((sites[0], 2 << 20, 64, RAW))
+    matched = targets_of_other_input(profile(sized(tmp_path / "a", here)).targets, sized(tmp_path / "b", profiled))
     assert names_of(matched) == {"copied#1": "4x", "copied#2": "1x", sites[1]: "1x", sites[0]: "2x"}
 
 

@@ -98,8 +98,8 @@ def test_bad_payloads_of_entries_are_refused(name: str, raw: bytes, data: st.Dat
     for wrong in (payload[:cut], payload + b"\0", payload + b"\1"):
         assert decompressed_or_refused(wrong, name, 128) is None
     garbage = data.draw(st.binary(max_size=160))
-    found = decompressed_or_refused(garbage, name, 128)
-    assert found is None or compress(found, name) == garbage
+    decoded = decompressed_or_refused(garbage, name, 128)
+    assert decoded is None or compress(decoded, name) == garbage
 
 
 @pytest.mark.parametrize("name", tensor_algorithms())

@@ -122,9 +122,9 @@ def test_damaged_payloads_never_pass_for_the_data(
     payload = bytearray(compress(raw, "csr", **options))
     bit = data.draw(st.integers(0, len(payload) * 8 - 1))
     payload[bit // 8] ^= 1 << bit % 8
-    found = decompressed_or_refused(bytes(payload), len(raw), **options)
-    assert found != raw
-    assert found is None or compress(found, "csr", **options) == payload
+    decoded = decompressed_or_refused(bytes(payload), len(raw), **options)
+    assert decoded != raw
+    assert decoded is None or compress(decoded, "csr", **options) == payload
 
 
 @pytest.mark.parametrize(

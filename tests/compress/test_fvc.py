@@ -54,10 +54,10 @@ def test_words_are_counted_over_all_blocks(blocks: list[list[int]], merged_at: i
     arrays = [np.array(block, "<u4") for block in blocks]
     whole, counting._MERGED_AT = counting._MERGED_AT, merged_at
     try:
-        found = frequent_words(arrays, 8)
+        frequent = frequent_words(arrays, 8)
     finally:
         counting._MERGED_AT = whole
-    assert list(found) == ref_fvc.frequent(b"".join(array.tobytes() for array in arrays), 8)
+    assert list(frequent) == ref_fvc.frequent(b"".join(array.tobytes() for array in arrays), 8)
 
 
 def test_sizes_and_classes_over_given_data_have_one_table() -> None:
@@ -111,9 +111,9 @@ def test_damaged_payloads_never_pass_for_the_data(raw: bytes, data: st.DataObjec
     payload = bytearray(compress(raw, "fvc", table=table))
     bit = data.draw(st.integers(0, len(payload) * 8 - 1))
     payload[bit // 8] ^= 0x80 >> bit % 8
-    found = decompressed_or_refused(bytes(payload), table=table)
-    assert found != raw
-    assert found is None or compress(found, "fvc", table=table) == payload
+    decoded = decompressed_or_refused(bytes(payload), table=table)
+    assert decoded != raw
+    assert decoded is None or compress(decoded, "fvc", table=table) == payload
 
 
 def test_a_table_that_is_not_that_of_the_data_is_refused() -> None:

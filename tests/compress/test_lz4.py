@@ -91,8 +91,8 @@ def decompressed_or_refused(payload: bytes, nbytes: int, **options: Any) -> byte
 @given(st.binary(max_size=200), st.integers(0, 5000), windows, st.booleans())
 @settings(max_examples=200)
 def test_arbitrary_bytes_decode_or_are_refused(payload: bytes, nbytes: int, window: int, raw: bool) -> None:
-    found = decompressed_or_refused(payload, nbytes, window=window, raw_fallback=raw)
-    assert found is None or len(found) == nbytes
+    decoded = decompressed_or_refused(payload, nbytes, window=window, raw_fallback=raw)
+    assert decoded is None or len(decoded) == nbytes
 
 
 @pytest.mark.usefixtures("library")
@@ -108,8 +108,8 @@ def test_damaged_payloads_are_refused(tensor: bytes, data: st.DataObject, raw: b
     bit = data.draw(st.integers(0, len(payload) * 8 - 1))
     damaged[bit // 8] ^= 1 << bit % 8
     # Blocks have no checksum: a damaged literal or match is other data of the same length.
-    found = decompressed_or_refused(bytes(damaged), len(tensor), **options)
-    assert found is None or len(found) == len(tensor)
+    decoded = decompressed_or_refused(bytes(damaged), len(tensor), **options)
+    assert decoded is None or len(decoded) == len(tensor)
 
 
 @pytest.mark.usefixtures("library")

@@ -125,9 +125,9 @@ def test_damaged_payloads_never_pass_for_the_data(data: st.DataObject, kind: str
     payload = bytearray(compress(tensor, "rle", **options))
     bit = data.draw(st.integers(0, len(payload) * 8 - 1))
     payload[bit // 8] ^= 1 << bit % 8
-    found = decompressed_or_refused(bytes(payload), len(tensor), **options)
-    assert found != tensor
-    assert found is None or compress(found, "rle", **options) == payload
+    decoded = decompressed_or_refused(bytes(payload), len(tensor), **options)
+    assert decoded != tensor
+    assert decoded is None or compress(decoded, "rle", **options) == payload
     assert decompressed_or_refused(compress(tensor, "rle", **options) + b"\0", len(tensor), **options) is None
 
 

@@ -79,11 +79,11 @@ def test_damaged_payloads_are_refused(tensor: bytes, data: st.DataObject, raw: b
     damaged = bytearray(payload)
     bit = data.draw(st.integers(0, len(payload) * 8 - 1))
     damaged[bit // 8] ^= 1 << bit % 8
-    found = decompressed_or_refused(bytes(damaged), len(tensor), **options)
+    decoded = decompressed_or_refused(bytes(damaged), len(tensor), **options)
     # A stream may say the same in another way (its window size and level are hints); raw windows carry no checksum, and
     # that of the others, Adler-32, takes some short windows for each other.
-    assert found is None or len(found) == len(tensor)
-    assert raw or found is None or checksums(found) == checksums(tensor)
+    assert decoded is None or len(decoded) == len(tensor)
+    assert raw or decoded is None or checksums(decoded) == checksums(tensor)
 
 
 def checksums(tensor: bytes) -> list[int]:

@@ -148,9 +148,9 @@ def test_damaged_payloads_never_pass_for_the_data(data: st.DataObject, bits: int
     payload = bytearray(compress(tensor, "zvc", **options))
     bit = data.draw(st.integers(0, len(payload) * 8 - 1))
     payload[bit // 8] ^= 1 << bit % 8
-    found = decompressed_or_refused(bytes(payload), len(tensor), **options)
-    assert found != tensor
-    assert found is None or compress(found, "zvc", **options) == payload
+    decoded = decompressed_or_refused(bytes(payload), len(tensor), **options)
+    assert decoded != tensor
+    assert decoded is None or compress(decoded, "zvc", **options) == payload
 
 
 @given(words().filter(bool), st.data())

@@ -149,7 +149,10 @@ def test_what_is_there_is_not_simulated_again(studied: Path, capsys: pytest.Capt
     assert "of one CPU" in said
 
 
-def test_compare_tells_what_differs(studied: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_diff_shows_what_differs(
+    studied: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
     store = ["--store", str(studied / "store")]
     assert main(["results", *store, "--where", "scheme = buddy", "--columns", "key", "-o", str(studied / "n.csv")]) == 0
     first, second = (line.strip('"') for line in (studied / "n.csv").read_text().splitlines()[1:])
@@ -235,7 +238,7 @@ def test_another_machine_file_is_simulated_again_and_said(tmp_path: Path, capsys
     machine.write_text('base = "p100-nvlink2"\nname = "mine"\n[l2]\nsize = "2 MiB"\n')
     capsys.readouterr()
     assert main(command) == 0
-    said = capsys.readouterr().err
+    said = " ".join(capsys.readouterr().err.split())
     assert f"1 points: the machine {machine} has changed: simulated again" in said
     assert "1 simulated" in said
 
@@ -252,7 +255,8 @@ def test_another_model_version_is_simulated_again_and_pruned(
     monkeypatch.setattr(replay, "MODEL_VERSION", version + 1)
     capsys.readouterr()
     assert main(command) == 0
-    assert f"model version {version} made them, now it is {version + 1}: simulated again" in capsys.readouterr().err
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"model version {version} made them, now it is {version + 1}: simulated again" in said
     assert main(["results", "--prune", *store]) == 0
     assert "nothing was removed" in capsys.readouterr().out
     assert len(Store.at(tmp_path / "s").all_keys()) == 2
@@ -260,7 +264,7 @@ def test_another_model_version_is_simulated_again_and_pruned(
     assert "1 files removed" in capsys.readouterr().out
     assert len(Store.at(tmp_path / "s").all_keys()) == 1
     assert main(command) == 0
-    assert "1 there, 0 to simulate" in capsys.readouterr().err
+    assert "1 in the store, 0 to simulate" in capsys.readouterr().err
 
 
 def test_a_damaged_result_is_simulated_again_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -299,7 +303,7 @@ def test_a_point_that_fails_is_said_and_stops_nobody(tmp_path: Path, capsys: pyt
         (["sweep", LUD, "--set", "link.bandwidth=50GB"], "is not the unit of a bandwidth"),
         (["sweep", LUD, "--scheme", "budy"], "nearest: buddy"),
         (["sweep", LUD, "--threshold", "much"], "expected a number"),
-        (["sweep", LUD, "--threshold", "7"], "expected a share from 0 to 1"),
+        (["sweep", LUD, "--threshold", "7"], "expected a fraction from 0 to 1"),
         (["sweep", "no-such.bin"], "no-such.bin: trace not found"),
         (["sweep", "no-such.toml"], "no-such.toml: can't read the study file"),
         (["sweep", "train"], "no network"),

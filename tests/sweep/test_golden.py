@@ -16,9 +16,9 @@ GOLDEN = json.loads(FILE.read_text())
 def test_results_are_those_of_the_model_version(name: str) -> None:
     version = find(name).model_version()
     assert GOLDEN[name]["model_version"] == version, "a new model version: write golden.json anew"
-    found = dict(CASES[name]())
-    changed = [case for case, value in found.items() if GOLDEN[name]["results"].get(case) != value]
+    digests = dict(CASES[name]())
+    changed = [case for case, value in digests.items() if GOLDEN[name]["results"].get(case) != value]
     assert not changed, (
         f"these changed: raise MODEL_VERSION of buddysim/{name}/version.py, then python -m tests.sweep.golden"
     )
-    assert found.keys() == GOLDEN[name]["results"].keys()
+    assert digests.keys() == GOLDEN[name]["results"].keys()

@@ -235,13 +235,13 @@ def test_run_and_simulate_leave_stores_alone(tmp_path: Path, monkeypatch: pytest
 
 def worker_processes(parent: int) -> list[int]:
     """The workers that a process has started."""
-    found: list[int] = []
+    children: list[int] = []
     for thread in Path(f"/proc/{parent}/task").iterdir():
         try:
-            found += map(int, (thread / "children").read_text().split())
+            children += map(int, (thread / "children").read_text().split())
         except OSError:
             continue
-    return [pid for pid in found if b"spawn_main" in _command(pid)]
+    return [pid for pid in children if b"spawn_main" in _command(pid)]
 
 
 def _command(pid: int) -> bytes:
@@ -301,12 +301,12 @@ def test_ctrl_c_ends_cleanly_and_the_same_command_goes_on(tmp_path: Path) -> Non
     os.killpg(started.pid, signal.SIGINT)  # as a terminal does it: to all of its processes
     _, said = started.communicate(timeout=60)
     assert started.returncode == 130
-    assert "the same command goes on" in said
+    assert "the same command continues" in " ".join(said.split())
     assert "Traceback" not in said
-    there = Store.at(tmp_path / "s").all_keys()
-    assert 5 <= len(there) < 300
+    stored = Store.at(tmp_path / "s").all_keys()
+    assert 5 <= len(stored) < 300
     done = subprocess.run(command(tmp_path / "s", 300, "--workers", "1"), capture_output=True, text=True, check=True)
-    assert f"{len(there)} there" in done.stderr
+    assert f"{len(stored)} in the store" in done.stderr
     assert len(Store.at(tmp_path / "s").all_keys()) == 300
 
 
