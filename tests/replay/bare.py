@@ -37,8 +37,8 @@ TINY: dict[str, object] = {
 
 def tiny_machine(**overrides: object) -> Machine:
     """The paper's machine with small caches; keys as `l2__size`."""
-    given = {key.replace("__", "."): value for key, value in overrides.items()}
-    return Machine.load("p100-nvlink2").with_overrides({**TINY, **given})
+    settings = {key.replace("__", "."): value for key, value in overrides.items()}
+    return Machine.load("p100-nvlink2").with_overrides({**TINY, **settings})
 
 
 def run_warps(
@@ -109,12 +109,12 @@ def run_launches(
     entries = -(-max(end for _, end, _, _ in regions) // 64) * 64
     array = np.array(state if state is not None else [0x77] * entries, dtype=np.uint8)
     array = np.concatenate([array, np.zeros(entries - len(array), np.uint8)])
-    chosen = REGISTRY.find(scheme)()
-    chosen.configure(machine, entries, None)
+    scheme_object = REGISTRY.find(scheme)()
+    scheme_object.configure(machine, entries, None)
     rows = np.array(regions, dtype=np.int64)
-    if chosen.allocations_in_host_memory:
+    if scheme_object.allocations_in_host_memory:
         rows[:, 2] = Placement.HOST
-    engine = ReplayEngine(engine_numbers(machine, compute_gap_scale), rows, array, chosen, queueing)
+    engine = ReplayEngine(engine_numbers(machine, compute_gap_scale), rows, array, scheme_object, queueing)
     for number, row in enumerate(rows):
         engine.begin_allocation(number, int(row[0]), int(row[1]), int(row[1]))
     for handle, launch in enumerate(launches):
@@ -140,7 +140,7 @@ def run_launches(
             ended[handle] = engine.now_ps
             continue
         blocks, records, ops, lines = next(chunks[handle])
-        given = (blocks.view(np.uint8), records.view(np.uint8), ops.view(np.uint8), lines, 0)
-        assert engine.add_chunk(handle, *given) == ("taken", -1)
+        arguments = (blocks.view(np.uint8), records.view(np.uint8), ops.view(np.uint8), lines, 0)
+        assert engine.add_chunk(handle, *arguments) == ("taken", -1)
     count = {**engine.counters(), "dirty_left": engine.dirty_sectors()}
     return count, array.tolist(), [ended[handle] for handle in range(len(launches))]

@@ -1,5 +1,5 @@
 """A pseudo-channel with queues, served first-ready, first come, first served: command by command, without
-calendars.
+reservation tables.
 
 Each bank wants a command: a column command of its oldest request whose row is open; where there is none, a precharge,
 and then an activation of the row of its oldest request. The command that can be issued first is; of several, column
@@ -85,9 +85,9 @@ class Channel:
         """Serves all requests; what is below the low mark at the end is written too."""
         arrived = done = 0
         while done < len(self.requests):
-            self._turn(arrived == len(self.requests))
+            self._turnaroundaround(arrived == len(self.requests))
             writes = self.draining_to is not None
-            best = min(filter(None, (self._wanted(bank, writes) for bank in self.banks)), default=None)
+            best = min(filter(None, (self._next_command(bank, writes) for bank in self.banks)), default=None)
             if arrived < len(self.requests) and (best is None or self.requests[arrived].arrival_ps <= best[0]):
                 request = self.requests[arrived]
                 self.now = max(self.now, request.arrival_ps)
@@ -98,7 +98,7 @@ class Channel:
                 done += self._issue(*best)
         return self.ends
 
-    def _turn(self, last: bool) -> None:
+    def _turnaround(self, last: bool) -> None:
         """Begins or ends a drain."""
         reads, writes = self.waiting
         if self.draining_to is not None and writes <= self.draining_to:
@@ -109,7 +109,7 @@ class Channel:
             elif writes >= self.high:
                 self.draining_to = self.low
 
-    def _wanted(self, bank: Bank, writes: bool) -> tuple[int, int, int] | None:
+    def _next_command(self, bank: Bank, writes: bool) -> tuple[int, int, int] | None:
         """The bank's next command: when, what, for which request."""
         queue = bank.queues[writes]
         if not queue:

@@ -48,9 +48,9 @@ class Program:
         """The program as a trace file."""
         with bt.TraceWriter(path, bt.Provenance("test")) as writer:
             numbers = {}
-            for place in sorted(range(len(self.arrays)), key=lambda place: self.arrays[place].base):
-                array = self.arrays[place]
-                numbers[place] = writer.add_allocation(array.name, array.base, 128 * array.entries)
+            for index in sorted(range(len(self.arrays)), key=lambda index: self.arrays[index].base):
+                array = self.arrays[index]
+                numbers[index] = writer.add_allocation(array.name, array.base, 128 * array.entries)
             taken = 0
             self._snapshots(writer, numbers, 0, taken)
             for number, blocks in enumerate(self.kernels):
@@ -64,8 +64,8 @@ class Program:
     def _snapshots(self, writer: bt.TraceWriter, numbers: dict[int, int], point: int, taken: int) -> None:
         for _ in range(1 + self.repeated):
             snapshot = writer.add_snapshot(point)
-            for place, array in enumerate(self.arrays):
-                writer.add_size_map(snapshot, numbers[place], array.classes[taken])
+            for index, array in enumerate(self.arrays):
+                writer.add_size_map(snapshot, numbers[index], array.classes[taken])
 
     def _warps(
         self, warps: Sequence[Sequence[Access]]

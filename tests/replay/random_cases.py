@@ -255,14 +255,14 @@ def _scheme_keys(r: random.Random) -> dict[str, Any]:
 
 
 def _allocations(r: random.Random, busy: bool) -> list[tuple[str, int, int, str]]:
-    found = []
+    results = []
     at = (1 << 33) + 128 * r.choice([0, 0, 1, 77, 4096])
     for number in range(r.choice([1, 2, 3, 4])):
         size = r.choice([20000, 65536] if busy else [128, 1000, 4096, 8192, 20000, 65536]) + r.choice([0, 0, 128, 37])
         space = "host" if r.random() < 0.1 else "device"
-        found.append((f"a{number}", at, size, space))
+        results.append((f"a{number}", at, size, space))
         at += -(-size // 128) * 128 + r.choice([0, 128, 4096, 8192, 2 * MIB])
-    return found
+    return results
 
 
 def _lines(r: random.Random, live: list[tuple[str, int, int, str]], count: int) -> list[tuple[int, int]]:
@@ -283,7 +283,7 @@ def _op(r: random.Random, lines: list[tuple[int, int]], at: int, style: dict[str
     kind = r.choices([0, 1, 2, 3], style["kinds"])[0]
     fields = {
         "kind": kind,
-        "gap_instructions": r.choice(style["gaps"]),
+        "gap_instructions": r.choice(style["instructions_between"]),
         "unit_busy_slots": r.choice([0, 0, 0, 3, 17]) if style["units"] else 0,
         "bytes_per_lane": r.choice([0, 4, 8]),
         "critical_path_cycles": r.choice(style["chains"]),
@@ -308,11 +308,11 @@ def _op(r: random.Random, lines: list[tuple[int, int]], at: int, style: dict[str
         fields["flags"] |= r.choice([0, 0, 1, 5, 31]) << bt.BANK_WORDS_SHIFT
     count = min(r.choices([1, 2, 4, 8, 40], style["widths"])[0], len(set(lines)))
     if style["sequential"]:
-        chosen = [lines[(at + k) % len(lines)] for k in range(count)]
+        selected = [lines[(at + k) % len(lines)] for k in range(count)]
     else:
-        chosen = [r.choice(lines) for _ in range(count)]
+        selected = [r.choice(lines) for _ in range(count)]
     touched = []
-    for number, inside in dict(chosen).items():
+    for number, inside in dict(selected).items():
         mask = inside if r.random() < style["full"] else (r.randint(1, 15) & inside) or 1
         whole = 0
         if kind == bt.OP_STORE:
@@ -330,7 +330,7 @@ def _launch(
     loads, stores, atomics = r.choice([1, 3, 6]), r.choice([0, 1, 3, 6, 12]), r.choice([0, 0, 1])
     style = {
         "kinds": [loads, stores, atomics, r.choice([0, 0, 1])],
-        "gaps": r.choice([[0], [0, 1, 2], [0, 3, 20, 100]]),
+        "instructions_between": r.choice([[0], [0, 1, 2], [0, 3, 20, 100]]),
         "chains": r.choice([[0], [0, 1], [0, 1, 5, 30]]),
         "units": r.random() < 0.3,
         "timed": r.choice([0, 0.5, 1, 1]),
@@ -347,7 +347,13 @@ def _launch(
         style["kinds"] = [1, r.choice([2, 4]), r.choice([0, 0, 1]), 0]
         length = max(length, 6)
     if style["patient"]:  # more loads than a warp can have pending
-        style |= {"kinds": [19, 1, 0, 0], "gaps": [0], "chains": [0], "widths": [6, 1, 0, 0, 0], "timed": 1}
+        style |= {
+            "kinds": [19, 1, 0, 0],
+            "instructions_between": [0],
+            "chains": [0],
+            "widths": [6, 1, 0, 0, 0],
+            "timed": 1,
+        }
         grid, length = min(grid, 2), 60
     missing = r.choice([0, 0, 0.05, 0.5])
     for number in range(grid):
@@ -393,32 +399,32 @@ def _tighten(r: random.Random, case: Case) -> None:
 
 
 def _sizes(r: random.Random, allocations: list[tuple[str, int, int, str]]) -> dict[int, list[int]]:
-    found = {}
+    results = {}
     for index, (_, _, size, _) in enumerate(allocations):
         if r.random() < 0.15:
             continue
         entries = -(-size // 128)
         usual = r.choice([[0, 1], [7], [1], [1, 3], [0, 1, 2, 3, 4, 5, 6, 7], [1, 7], [4, 5, 15]])
-        found[index] = [r.choice(usual) for _ in range(entries)]
-    return found
+        results[index] = [r.choice(usual) for _ in range(entries)]
+    return results
 
 
 def _moves(r: random.Random, live: list[tuple[str, int, int, str]]) -> list[tuple[Any, ...]]:
     """Copies and fills."""
-    found: list[tuple[Any, ...]] = []
+    results: list[tuple[Any, ...]] = []
     for _ in range(r.choice([0, 0, 1, 3])):
         _, base, size, _ = r.choice(live)
         first = r.choice([0, 0, r.randrange(size), r.randrange(-(-size // 128)) * 128])
         count = min(size - first, r.choice([1, 32, 128, 700, 4096, size]))
         word = r.choice(["htod", "htod", "dtoh", "dtod", "fill"])
         if word == "fill":
-            found.append(("fill", base + first, count, r.choice([0, None])))
+            results.append(("fill", base + first, count, r.choice([0, None])))
         elif word == "dtod":
             _, other, other_size, _ = r.choice(live)
-            found.append(("copy", "dtod", base + first, min(count, other_size), other))
+            results.append(("copy", "dtod", base + first, min(count, other_size), other))
         else:
-            found.append(("copy", word, base + first, count))
-    return found
+            results.append(("copy", word, base + first, count))
+    return results
 
 
 def _run_of_events(r: random.Random, case: Case, busy: bool) -> list[int]:
@@ -427,9 +433,9 @@ def _run_of_events(r: random.Random, case: Case, busy: bool) -> list[int]:
     early = [i for i in range(len(case.allocations)) if i not in late]
     # allocations are numbered in the order in which they begin
     case.allocations = [case.allocations[i] for i in (*early, *sorted(late))]
-    born = len(early)
-    case.events = [("allocate", i) for i in range(born)]
-    live, points = list(range(born)), [0]
+    alloc_position = len(early)
+    case.events = [("allocate", i) for i in range(alloc_position)]
+    live, points = list(range(alloc_position)), [0]
     launch_index = 0
     for _ in range(r.choice([3, 4] if busy else [1, 1, 2, 3, 5])):
         case.events += _moves(r, [case.allocations[i] for i in live])
@@ -444,12 +450,12 @@ def _run_of_events(r: random.Random, case: Case, busy: bool) -> list[int]:
             live.remove(gone)
             case.events.append(("free", gone))
             if r.random() < 0.6:  # comes back to the same address, perhaps while kernels still run
-                case.allocations.insert(born, (f"again{launch_index}", *case.allocations[gone][1:]))
-        if born < len(case.allocations):
-            case.events.append(("allocate", born))
-            live.append(born)
-            born += 1
-    case.events += [("allocate", i) for i in range(born, len(case.allocations))]
+                case.allocations.insert(alloc_position, (f"again{launch_index}", *case.allocations[gone][1:]))
+        if alloc_position < len(case.allocations):
+            case.events.append(("allocate", alloc_position))
+            live.append(alloc_position)
+            alloc_position += 1
+    case.events += [("allocate", i) for i in range(alloc_position, len(case.allocations))]
     return points
 
 

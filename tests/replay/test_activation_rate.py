@@ -14,29 +14,29 @@ from tests.reference.replay.reservation_table import RefReservationTable
 from tests.replay.bare import run_warps, tiny_machine
 
 INTERVAL = 4000
-wanted = st.lists(st.integers(0, 60 * INTERVAL), min_size=2, max_size=60)
+request_times = st.lists(st.integers(0, 60 * INTERVAL), min_size=2, max_size=60)
 
 
 def activated(times: list[int]) -> list[int]:
-    """When rows are activated that are wanted at these times, asked for in this order."""
+    """When rows are activated that are requested at these times, in this order."""
     activations = RefActivationWindow(INTERVAL, RefReservationTable(RefClock(), INTERVAL, 0, 0))
-    found = [activations.activate(t) for t in times]
-    assert all(at >= t for t, at in zip(times, found, strict=True))
-    return found
+    activated_at = [activations.activate(t) for t in times]
+    assert all(at >= t for t, at in zip(times, activated_at, strict=True))
+    return activated_at
 
 
-@given(wanted)
+@given(request_times)
 def test_out_of_order_there_is_one_in_each_interval(times):
-    found = sorted(activated(times))
-    slots = [at // INTERVAL for at in found]
+    activated_at = sorted(activated(times))
+    slots = [at // INTERVAL for at in activated_at]
     assert len(set(slots)) == len(slots)
 
 
-@given(wanted)
+@given(request_times)
 def test_in_order_they_are_an_interval_apart_and_wait_for_nothing_else(times):
-    found = activated(sorted(times))
+    activated_at = activated(sorted(times))
     free = 0
-    for t, at in zip(sorted(times), found, strict=True):
+    for t, at in zip(sorted(times), activated_at, strict=True):
         assert at == max(t, free)
         free = at + INTERVAL
 

@@ -1,4 +1,4 @@
-"""Places of allocations: what comes back to an address comes back to its entries; the space is what lives at once."""
+"""Entry numbers of allocations: an address keeps its entries; the space is as large as what lives at once."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def churn(path, bases, size=LINE, stream=0):
 
 def test_an_address_that_comes_back_has_its_entries_again(tmp_path):
     bases = [BASE + 640, BASE + 9 * PAGE, BASE + 640]
-    placed = layout_of(churn(tmp_path / "t.bin", bases)).ranges
-    assert placed[0].first_entry == placed[2].first_entry == 5
+    allocation_range = layout_of(churn(tmp_path / "t.bin", bases)).ranges
+    assert allocation_range[0].first_entry == allocation_range[2].first_entry == 5
     with bt.TraceWriter(tmp_path / "u.bin", provenance()) as writer:
         numbers = [writer.add_allocation("a", BASE + at * PAGE, 2 * PAGE) for at in (0, 4, 8)]
         writer.memset(BASE, 1, 0)
@@ -46,7 +46,9 @@ def test_an_address_that_comes_back_has_its_entries_again(tmp_path):
         for at in (8, 5, 0):
             writer.add_allocation("b", BASE + at * PAGE, PAGE)
             writer.memset(BASE + at * PAGE, 1, 0)
-    pages = [placed.first_entry // LINES_PER_PAGE for placed in layout_of(tmp_path / "u.bin").ranges]
+    pages = [
+        allocation_range.first_entry // LINES_PER_PAGE for allocation_range in layout_of(tmp_path / "u.bin").ranges
+    ]
     assert pages == [0, 2, 4, 4, 3, 0]
 
 
@@ -116,5 +118,5 @@ def test_a_free_waits_for_what_runs_and_so_does_what_takes_its_address(tmp_path)
             writer.begin_kernel("k1", (1, 1, 1), (32, 1, 1), stream=2)
             writer.add_blocks(*records([load_block([base])]))
             writer.end_kernel()
-        found = spans(tmp_path / f"{reused}.bin")
-        assert found[1][0] == (found[0][1] if reused else 0)
+        reused_spans = spans(tmp_path / f"{reused}.bin")
+        assert reused_spans[1][0] == (reused_spans[0][1] if reused else 0)

@@ -1,4 +1,4 @@
-"""Atomics take turns at their slice's atomic unit."""
+"""Atomics serialize at the atomic unit of their L2 slice."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ def time_of(interval: str, entries: list[int]) -> int:
 
 
 @pytest.mark.parametrize("nanoseconds", [20, 100, 1000])
-def test_atomics_on_one_sector_follow_each_other(nanoseconds):
-    """Sixteen warps: the last one waits for fifteen turns."""
-    turns = 15 * nanoseconds * 1000
+def test_atomics_on_one_sector_serialize(nanoseconds):
+    """The last of 16 warps waits for 15 atomic operations."""
+    expected_wait_ps = 15 * nanoseconds * 1000
     waited = time_of(f"{nanoseconds} ns", [0] * 16) - time_of("1 ps", [0] * 16)
-    assert turns - BUCKET_PS <= waited <= turns + BUCKET_PS
+    assert expected_wait_ps - BUCKET_PS <= waited <= expected_wait_ps + BUCKET_PS
 
 
 def test_slices_have_atomic_units_of_their_own():

@@ -1,4 +1,4 @@
-"""What guesses fetch, and what is cancelled of them, adds up: nothing is counted twice or lost."""
+"""Bytes of speculative fetches and cancelled bytes add up: nothing is counted twice or lost."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ KINDS = ("demand", "overfetch", "read_modify_write", "writeback", "metadata_read
 
 @pytest.mark.parametrize("model", ["simple", "banked"])
 @pytest.mark.parametrize("seed", range(2))
-def test_bytes_add_up_where_guesses_are_cancelled(tmp_path, seed, model):
+def test_bytes_add_up_where_speculative_fetches_are_cancelled(tmp_path, seed, model):
     path = random_program(seed, entries=4096, blocks=96).write(tmp_path / "t.bin")
-    found = {}
+    results = {}
     for cancel in (False, True):
-        # A slow channel: what a guess wants waits until the metadata are there.
-        chosen = {**SMALL, "dram.model": model, "dram.channels": 1, "metadata_cache.cancel_misspeculated": cancel}
-        machine = Machine.load("p100-nvlink2").with_overrides({**chosen, "l2.slices": 4})
+        # A slow channel: a speculative fetch waits until the metadata have arrived.
+        settings = {**SMALL, "dram.model": model, "dram.channels": 1, "metadata_cache.cancel_misspeculated": cancel}
+        machine = Machine.load("p100-nvlink2").with_overrides({**settings, "l2.slices": 4})
         with open_trace(path) as trace:
-            count = found[cancel] = buddysim.simulate(trace, machine, "buddy", Targets.uniform(trace, "2x")).counters
+            count = results[cancel] = buddysim.simulate(trace, machine, "buddy", Targets.uniform(trace, "2x")).counters
         by_channel = {kind: count[f"device.channel_{kind}_bytes"] for kind in KINDS}
         assert count["device.read_bytes"] == sum(sum(by_channel[kind]) for kind in KINDS[:3])
         assert count["device.metadata_bytes"] == sum(sum(by_channel[kind]) for kind in KINDS[4:])
@@ -36,9 +36,9 @@ def test_bytes_add_up_where_guesses_are_cancelled(tmp_path, seed, model):
         )
         assert count["metadata.misspeculated_bytes"] <= count["device.overfetch_bytes"]
         assert count["metadata.cancelled_bytes"] % 32 == 0
-        # A guess is of at most two sectors, and one is wrong by at least one.
+        # A speculative fetch is of at most two sectors, and one is wrong by at least one.
         wrong = count["metadata.misspeculated_bytes"] + count["metadata.cancelled_bytes"]
         assert 32 * count["metadata.misspeculated_fills"] <= wrong <= 64 * count["metadata.misspeculated_fills"]
-    assert found[False]["metadata.cancelled_bytes"] == 0
-    assert found[True]["metadata.cancelled_bytes"] > 0
-    assert found[True]["metadata.misspeculated_bytes"] < found[False]["metadata.misspeculated_bytes"]
+    assert results[False]["metadata.cancelled_bytes"] == 0
+    assert results[True]["metadata.cancelled_bytes"] > 0
+    assert results[True]["metadata.misspeculated_bytes"] < results[False]["metadata.misspeculated_bytes"]

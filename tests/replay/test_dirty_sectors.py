@@ -25,8 +25,8 @@ WAYS_OUT = {
 
 
 def machine(**overrides: object) -> Machine:
-    given_ = {key.replace("__", "."): value for key, value in overrides.items()}
-    return Machine.load("p100-nvlink2").with_overrides({**TINY, "dram.capacity": "1 GiB", **given_})
+    settings = {key.replace("__", "."): value for key, value in overrides.items()}
+    return Machine.load("p100-nvlink2").with_overrides({**TINY, "dram.capacity": "1 GiB", **settings})
 
 
 def accesses(writer: bt.TraceWriter, touched, stream: int = 0) -> None:
@@ -68,7 +68,7 @@ events = st.lists(
 
 
 def write(path, happened, on_host):
-    """Three allocations, the second one in host memory if asked; one that was freed comes back with the next event."""
+    """Three allocations, the second one in host memory on request; a freed one comes back with the next event."""
     with bt.TraceWriter(path, provenance()) as writer:
         live: dict[int, int] = {}
         for event in happened:

@@ -1,8 +1,8 @@
 """Banked device memory under load against a first-ready queue, command by command (`fr_fcfs`): reads of one sector
 of one channel.
 
-Tolerances. The queue reorders what waits, and moves a burst up when an earlier one comes late; the engine places a
-request when it comes and never moves it. What that costs or saves shows in the mean latency, by at most a share of
+Tolerances. The queue reorders what waits, and moves a burst up when an earlier one comes late; the engine schedules a
+request when it comes and never moves it. What that costs or saves shows in the mean latency, by at most a fraction of
 it; the bus and the rate of activations are the same resources in both, so the time of all of them together agrees to
 a percent.
 """
@@ -66,9 +66,9 @@ WAYS = 32  # of the L2's only set: an access to a line evicts the one of 32 acce
 
 def location(entry: int) -> tuple[int, int]:
     """Bank and row of an entry (docs/model-rules.md, Hashes)."""
-    piece, in_groups = entry // (1024 * GROUPS // 128), BANKS // GROUPS
-    row = piece // in_groups
-    return entry % GROUPS + (piece ^ fold(row)) % in_groups * GROUPS, row
+    row_stripe, in_groups = entry // (1024 * GROUPS // 128), BANKS // GROUPS
+    row = row_stripe // in_groups
+    return entry % GROUPS + (row_stripe ^ fold(row)) % in_groups * GROUPS, row
 
 
 def anywhere(draw: random.Random, number: int) -> int:
@@ -113,27 +113,27 @@ def under_load(
     return latency, expected, count["now_ps"], max(end for end, _ in reads) + after_ps + 50 * NS
 
 
-@pytest.mark.parametrize("load_share", [0.3, 0.6, 0.8, 0.95])
+@pytest.mark.parametrize("load_fraction", [0.3, 0.6, 0.8, 0.95])
 @pytest.mark.parametrize(
-    ("entry_of", "least_ns", "tolerance"),
+    ("entry_of", "min_ns", "tolerance"),
     [(anywhere, 4, 0.06), (stream, 2, 0.06), (four_streams, 2, 0.35)],  # the least time between two: tRRD, a burst
 )
 def test_reads_wait_as_in_a_first_ready_queue(
-    entry_of: Callable[[random.Random, int], int], least_ns: int, load_share: float, tolerance: float
+    entry_of: Callable[[random.Random, int], int], min_ns: int, load_fraction: float, tolerance: float
 ) -> None:
     draw = random.Random(7)
     entries = [entry_of(draw, number) for number in range(N)]
-    latency, expected, end, end_expected = under_load(entries, [False] * N, least_ns / load_share, draw)
+    latency, expected, end, end_expected = under_load(entries, [False] * N, min_ns / load_fraction, draw)
     assert latency == pytest.approx(expected, rel=tolerance)
     assert end == pytest.approx(end_expected, rel=0.005)
 
 
-@pytest.mark.parametrize("load_share", [0.3, 0.6])
+@pytest.mark.parametrize("load_fraction", [0.3, 0.6])
 @pytest.mark.parametrize("one_store_in", [2, 3])
-@pytest.mark.parametrize(("in_order", "least_ns"), [(False, 4), (True, 2)])
+@pytest.mark.parametrize(("in_order", "min_ns"), [(False, 4), (True, 2)])
 @pytest.mark.parametrize(("drains", "least", "most"), [("interleaved", 0.25, 1.1), ("exclusive", 0.75, 1.3)])
 def test_reads_and_writes_take_the_time_of_a_first_ready_queue(
-    drains: str, least: float, most: float, in_order: bool, least_ns: int, one_store_in: int, load_share: float
+    drains: str, least: float, most: float, in_order: bool, min_ns: int, one_store_in: int, load_fraction: float
 ) -> None:
     """All accesses together take the same time. A read of the queue waits until a drain that has begun is over; among
     reads it may take a free slot between the bursts that the drain has booked. So it waits less, down to a quarter.
@@ -141,6 +141,6 @@ def test_reads_and_writes_take_the_time_of_a_first_ready_queue(
     draw = random.Random(7)
     entries = list(range(N)) if in_order else draw.sample(range(ENTRIES), N)
     stores = [draw.randrange(one_store_in) == 0 for _ in range(N)]
-    latency, expected, end, end_expected = under_load(entries, stores, least_ns / load_share, draw, drains)
+    latency, expected, end, end_expected = under_load(entries, stores, min_ns / load_fraction, draw, drains)
     assert end == pytest.approx(end_expected, rel=0.03)
     assert least * expected <= latency <= most * expected

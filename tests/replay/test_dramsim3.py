@@ -1,4 +1,4 @@
-"""Shares of peak bandwidth through the whole engine, held against DRAMsim3's with the same timings."""
+"""Fractions of the peak bandwidth through the whole engine, compared with DRAMsim3's with the same timings."""
 
 import pytest
 

@@ -92,11 +92,11 @@ programs = st.lists(st.lists(st.tuples(st.sampled_from([0, 1, 2]), entries), max
 
 @given(kernels=programs, seed=st.integers(0, 99))
 @settings(deadline=None, max_examples=40)
-def test_entries_end_with_the_classes_of_a_ref_twin(tmp_path_factory, kernels, seed):
-    """The twin knows nothing of caches: when all has been written back, an entry has its last writer's class."""
+def test_entries_end_with_the_classes_of_a_reference_model(tmp_path_factory, kernels, seed):
+    """The reference has no caches: when all has been written back, an entry has its last writer's class."""
     classes = np.random.default_rng(seed).integers(0, 8, (len(kernels) + 1, ENTRIES))
     flush = [(0, at) for at in range(ENTRIES)]
-    path = tmp_path_factory.mktemp("twin") / "t.bin"
+    path = tmp_path_factory.mktemp("reference") / "t.bin"
     write(path, [(0, kernel) for kernel in (*kernels, flush, flush)], classes)
     writer = {}
     for number, kernel in enumerate(kernels):

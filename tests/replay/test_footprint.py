@@ -29,12 +29,12 @@ def write(path: Path, steps: Sequence[tuple]) -> Path:
     with bt.TraceWriter(path, provenance()) as writer:
         live: dict[str, tuple[int, int]] = {}
         snapshot = writer.add_snapshot(0)
-        for number, (what, *given) in enumerate(steps):
-            name = given[0]
+        for number, (what, *arguments) in enumerate(steps):
+            name = arguments[0]
             if what == "+":
-                base, size = BASE + (number << 30), given[1] * MIB
+                base, size = BASE + (number << 30), arguments[1] * MIB
                 live[name] = writer.add_allocation(name, base, size), base
-                writer.add_size_map(snapshot, live[name][0], np.full(size // 128, given[2], np.uint8))
+                writer.add_size_map(snapshot, live[name][0], np.full(size // 128, arguments[2], np.uint8))
             elif what == "-":
                 writer.free_allocation(live.pop(name)[0])
             elif what == "fill":
@@ -42,7 +42,7 @@ def write(path: Path, steps: Sequence[tuple]) -> Path:
             else:
                 writer.begin_kernel(f"reads {name}", (1, 1, 1), (32, 1, 1))
                 first = live[name][1]
-                writer.add_blocks(*records([load_block(range(first, first + 128 * given[1], 128))]))
+                writer.add_blocks(*records([load_block(range(first, first + 128 * arguments[1], 128))]))
                 writer.end_kernel()
     return path
 
@@ -77,7 +77,7 @@ def test_what_is_allocated_last_must_fit_too(tmp_path):
     assert counters["compression.max_ratio"] == 4
 
 
-def test_bandwidth_needs_room_for_what_is_not_compressed(tmp_path):
+def test_bandwidth_compression_needs_capacity_for_uncompressed_sizes(tmp_path):
     path = write(tmp_path / "t.bin", ZEROS_THEN_RAW)
     message = (
         f"uncompressed allocations need {40 * MIB} B at event 0, before kernel 0 \\(reads zeros\\), "
@@ -147,14 +147,14 @@ def test_only_what_lives_between_the_chosen_kernels_counts(tmp_path):
 
 
 def test_many_allocations_in_a_row():
-    """300,000 that are allocated and freed one after the other, beside one that stays; each of another size."""
+    """300,000 that are allocated and freed one after the other, next to one that stays; each of another size."""
     count = 300_000
     one = bt.Allocation(0, "stays", 0, 128)
     others = [bt.Allocation(1 + i, "", 0, 128 * (1 + i % 1000), alloc_event=i, free_event=i + 1) for i in range(count)]
     trace = SimpleNamespace(allocations=[one, *others], events=[None] * count, kernels=[], path="t.bin")
     targets = Targets(trace.allocations, dict.fromkeys(range(0, count + 1, 2), TARGET["2x"]))
-    found = footprint_of(trace, [], targets, P100, False)
-    assert len(found.positions) == count + 1
-    assert found.largest()["allocated"] == 128 * 1001
-    assert found.largest()["device"] == 64 + 128 * 999  # even sizes have 2x
-    check_capacity(found, P100, trace, True)
+    footprint = footprint_of(trace, [], targets, P100, False)
+    assert len(footprint.positions) == count + 1
+    assert footprint.largest()["allocated"] == 128 * 1001
+    assert footprint.largest()["device"] == 64 + 128 * 999  # even sizes have 2x
+    check_capacity(footprint, P100, trace, True)

@@ -24,7 +24,7 @@ P100 = Machine.load("p100-nvlink2").with_overrides({"l1.enabled": False})
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_host_memory_is_read_and_written_over_the_link_in_every_scheme(scheme):
-    """Uncompressed, exactly the sectors asked for, whatever the entries' sizes."""
+    """Uncompressed, exactly the requested sectors, whatever the entries' sizes."""
     machine = tiny_machine(dram__model="simple")
     loads = [(0, [(entry, 5, 0)]) for entry in range(64)]
     stores = [(1, [(entry, 3, 3)]) for entry in range(64, 128)]

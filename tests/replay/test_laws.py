@@ -30,19 +30,23 @@ warps = st.lists(st.lists(loads | whole_stores | partial_stores | atomics, max_s
 states = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), min_size=ENTRIES, max_size=ENTRIES).map(
     lambda pairs: [now | after << 4 for now, after in pairs]
 )
-kept = st.sampled_from([4, 3, 2, 1, 0])
+device_sectors = st.sampled_from([4, 3, 2, 1, 0])
 
 
 @given(
-    warps=warps, state=states, kept=kept, scheme=st.sampled_from(SCHEMES), banked=st.sampled_from(["banked", "simple"])
+    warps=warps,
+    state=states,
+    device_sectors=device_sectors,
+    scheme=st.sampled_from(SCHEMES),
+    banked=st.sampled_from(["banked", "simple"]),
 )
 @settings(deadline=None, max_examples=80)
-def test_sectors_and_bytes_are_conserved(warps, state, kept, scheme, banked):
+def test_sectors_and_bytes_are_conserved(warps, state, device_sectors, scheme, banked):
     machine = tiny_machine(dram__model=banked, um__page_size="4 KiB", um__va_block_size="16 KiB")
-    regions = [(0, 200, 1, kept), (200, 300, 2, 4), (300, ENTRIES, 0, 4)]
+    regions = [(0, 200, 1, device_sectors), (200, 300, 2, 4), (300, ENTRIES, 0, 4)]
     count, _ = run_warps(machine, warps, scheme, regions=regions, state=state)
-    found = count["l1_hits"] + count["l1_mshr_merges"] + count["l2_read_hits"] + count["l2_read_mshr_merges"]
-    assert count["load_sectors"] == found + count["l2_read_misses"]
+    hits = count["l1_hits"] + count["l1_mshr_merges"] + count["l2_read_hits"] + count["l2_read_mshr_merges"]
+    assert count["load_sectors"] == hits + count["l2_read_misses"]
     assert count["sectors_made_dirty"] == count["writeback_sectors"] + count["dirty_left"]
     assert sum(count["device"]) == sum(count["dram_bursts"]) + sum(count["dram_queued_bursts"])
     assert sum(count["link_read"]) == count["link_read_total_bytes"]
@@ -51,14 +55,18 @@ def test_sectors_and_bytes_are_conserved(warps, state, kept, scheme, banked):
 
 
 @given(
-    warps=warps, state=states, kept=kept, scheme=st.sampled_from(SCHEMES), banked=st.sampled_from(["banked", "simple"])
+    warps=warps,
+    state=states,
+    device_sectors=device_sectors,
+    scheme=st.sampled_from(SCHEMES),
+    banked=st.sampled_from(["banked", "simple"]),
 )
 @settings(deadline=None, max_examples=60)
-def test_no_resource_carries_more_than_its_bandwidth(warps, state, kept, scheme, banked):
+def test_no_resource_carries_more_than_its_bandwidth(warps, state, device_sectors, scheme, banked):
     machine = tiny_machine(dram__model=banked, link__bandwidth="1 GB/s")
     numbers = engine_numbers(machine, Fraction(1))
-    count, _ = run_warps(machine, warps, scheme, regions=[(0, ENTRIES, 1, kept)], state=state)
-    # What is only posted (the last write-backs) may still be on its way when the last warp ends.
+    count, _ = run_warps(machine, warps, scheme, regions=[(0, ENTRIES, 1, device_sectors)], state=state)
+    # What is only posted (the last write-backs) may still be in flight when the last warp ends.
     shared = max(0, sum(count["device"][:3])) // numbers["dram_pseudo"]
     posted = (max(count["dram_bursts"]) - shared) * numbers["dram_burst_ps"]
     reads = sum(count["device"][:3]) + count["device"][Traffic.METADATA_READ]
@@ -82,34 +90,34 @@ def test_incompressible_entries_at_1x_move_what_bandwidth_moves_and_metadata(war
     assert not any(runs["bandwidth-compression"]["device"][4:])
 
 
-@given(warps=warps, kept=kept)
+@given(warps=warps, device_sectors=device_sectors)
 @settings(deadline=None, max_examples=40)
-def test_zero_entries_move_no_data_without_overlap(warps, kept):
+def test_zero_entries_move_no_data_without_overlap(warps, device_sectors):
     machine = tiny_machine(buddy__bypass_1x=False, metadata_cache__speculative_fetch=False)
-    count, _ = run_warps(machine, warps, "buddy", regions=[(0, ENTRIES, 1, kept)], state=[0] * ENTRIES)
+    count, _ = run_warps(machine, warps, "buddy", regions=[(0, ENTRIES, 1, device_sectors)], state=[0] * ENTRIES)
     assert sum(count["device"][:4]) == 0
     assert sum(count["link_read"]) == sum(count["link_write"]) == 0
 
 
-@given(warps=warps, state=states, kept=kept, banked=st.sampled_from(["banked", "simple"]))
+@given(warps=warps, state=states, device_sectors=device_sectors, banked=st.sampled_from(["banked", "simple"]))
 @settings(deadline=None, max_examples=60)
-def test_entries_that_fit_and_free_metadata_make_buddy_bandwidth(warps, state, kept, banked):
-    largest = {4: 7, 3: 6, 2: 4, 1: 3, 0: 1}[kept]
+def test_entries_that_fit_and_free_metadata_make_buddy_bandwidth(warps, state, device_sectors, banked):
+    largest = {4: 7, 3: 6, 2: 4, 1: 3, 0: 1}[device_sectors]
     fitting = [min(s & 7, largest) | min(s >> 4, largest) << 4 for s in state]
     machine = tiny_machine(buddy__bypass_1x=False, metadata_cache__perfect=True, dram__model=banked)
     runs = [
-        run_warps(machine, warps, scheme, regions=[(0, ENTRIES, 1, kept)], state=fitting)
+        run_warps(machine, warps, scheme, regions=[(0, ENTRIES, 1, device_sectors)], state=fitting)
         for scheme in ("bandwidth-compression", "buddy")
     ]
     assert runs[0] == runs[1]
 
 
-@given(warps=warps, state=states, kept=kept, scheme=st.sampled_from(SCHEMES))
+@given(warps=warps, state=states, device_sectors=device_sectors, scheme=st.sampled_from(SCHEMES))
 @settings(deadline=None, max_examples=20)
-def test_the_same_input_gives_the_same_output(warps, state, kept, scheme):
+def test_the_same_input_gives_the_same_output(warps, state, device_sectors, scheme):
     machine = tiny_machine()
-    first = run_warps(machine, warps, scheme, regions=[(0, ENTRIES, 1, kept)], state=state)
-    assert first == run_warps(machine, warps, scheme, regions=[(0, ENTRIES, 1, kept)], state=state)
+    first = run_warps(machine, warps, scheme, regions=[(0, ENTRIES, 1, device_sectors)], state=state)
+    assert first == run_warps(machine, warps, scheme, regions=[(0, ENTRIES, 1, device_sectors)], state=state)
 
 
 FASTER = (

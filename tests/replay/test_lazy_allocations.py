@@ -1,4 +1,4 @@
-"""Large allocations in pieces: the same results, and no more memory or time than what is touched takes."""
+"""Large allocations in segments: the same results, and no more memory or time than what is touched takes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def counters(path, scheme, **options):
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", REGISTRY.names())
 @pytest.mark.parametrize("name", ["fashion-cnn", "xz"])
-def test_results_in_pieces_are_those_of_the_whole(monkeypatch, name, scheme):
+def test_results_in_segments_are_those_of_the_whole(monkeypatch, name, scheme):
     path = TRACES / f"{name}.bin"
     whole = counters(path, scheme)
     monkeypatch.setattr(lazy_allocations, "LARGE_ENTRIES", SEGMENT_ENTRIES)
@@ -52,9 +52,9 @@ def test_results_in_pieces_are_those_of_the_whole(monkeypatch, name, scheme):
 
 def _noting(method, made):
     def noted(self, lines):
-        found = method(self, lines)
-        made.extend(found)
-        return found
+        result = method(self, lines)
+        made.extend(result)
+        return result
 
     return noted
 
@@ -95,14 +95,14 @@ def copied_and_stored(path, entries):
 
 
 @pytest.mark.parametrize("scheme", ["bandwidth-compression", "buddy", "unified-memory"])
-def test_copies_and_stores_in_pieces_are_those_of_the_whole(monkeypatch, tmp_path, scheme):
+def test_copies_and_stores_in_segments_are_those_of_the_whole(monkeypatch, tmp_path, scheme):
     path = copied_and_stored(tmp_path / "t.bin", 5 * SEGMENT_ENTRIES + 77)
     whole = counters(path, scheme)
     monkeypatch.setattr(lazy_allocations, "LARGE_ENTRIES", SEGMENT_ENTRIES)
     assert counters(path, scheme) == whole
 
 
-def write_claims(path, size, space="device", name="data"):
+def write_lazy_ranges(path, size, space="device", name="data"):
     """One allocation, of which a kernel reads one line and writes another."""
     with bt.TraceWriter(path, provenance()) as writer:
         writer.add_allocation(name, BASE, size, space)
@@ -112,21 +112,21 @@ def write_claims(path, size, space="device", name="data"):
 
 @pytest.mark.parametrize("scheme", ["ideal", "bandwidth-compression", "pinned-host", "buddy"])
 @pytest.mark.parametrize("space", ["device", "host"])
-def test_sizes_are_claims(tmp_path, scheme, space):
-    path = write_claims(tmp_path / "t.bin", 511 * GIB, space)
+def test_sizes_are_materialized_lazily(tmp_path, scheme, space):
+    path = write_lazy_ranges(tmp_path / "t.bin", 511 * GIB, space)
     machine = Machine.load("p100-nvlink2").with_overrides({"dram.capacity": "1 TiB"})
     tracemalloc.start()
-    found = buddysim.simulate(path, machine, scheme, sensitivity="none", size_distribution="all-zero").counters
+    result = buddysim.simulate(path, machine, scheme, sensitivity="none", size_distribution="all-zero").counters
     peak = tracemalloc.get_traced_memory()[1] - (1 << 28) - (1 << 20)  # pages that nothing touches count there
     tracemalloc.stop()
-    assert found["line_accesses"] == 2
+    assert result["line_accesses"] == 2
     assert peak < 64 << 20
 
 
 @pytest.mark.parametrize("page", ["4KiB", "64KiB"])
-def test_pages_of_unified_memory_are_claims(tmp_path, page):
+def test_pages_of_unified_memory_are_materialized_lazily(tmp_path, page):
     """Of 511 GiB two pages are touched: 134 million of 4 KiB took 2 GiB and seconds when each had a state."""
-    path = write_claims(tmp_path / "t.bin", 511 * GIB)
+    path = write_lazy_ranges(tmp_path / "t.bin", 511 * GIB)
     words = [
         "run",
         str(path),
@@ -140,43 +140,43 @@ def test_pages_of_unified_memory_are_claims(tmp_path, page):
         "-",
     ]
     done = subprocess.run([sys.executable, "-m", "buddysim", *words], capture_output=True, check=True)
-    found = json.loads(done.stdout)["unified-memory"]
-    assert found["um.page_faults"] == 2  # the lower half is resident at first
-    assert found["speed.peak_rss_bytes"] < 140 << 20
+    result = json.loads(done.stdout)["unified-memory"]
+    assert result["um.page_faults"] == 2  # the lower half is resident at first
+    assert result["speed.peak_rss_bytes"] < 140 << 20
 
 
 lines = st.lists(st.integers(0, 40 * 16), max_size=60)
 
 
 @given(touched=lines, again=lines)
-def test_first_touched_are_the_pieces_of_lines_each_once(touched, again):
+def test_first_touched_are_the_segments_of_lines_each_once(touched, again):
     bits, ranges = (
         4,
         [(32, 96, 100), (160, 176, -10), (400, 640, 0)],
-    )  # first, end, what makes a piece of a line's number
-    firsts, ends, pieces = (np.array(column) for column in zip(*ranges, strict=True))
+    )  # first, end, what makes a segment of a line's number
+    firsts, ends, offsets = (np.array(column) for column in zip(*ranges, strict=True))
     state = np.zeros(200, np.uint8)
     known: set[int] = set()
     for some in (touched, again):
         words = np.array(some, np.uint64) << np.uint64(8) | np.uint64(0xF)
-        found = first_accessed(
-            words, firsts.astype(np.uint64), ends.astype(np.uint64), pieces.astype(np.int64), state, bits
+        result = first_accessed(
+            words, firsts.astype(np.uint64), ends.astype(np.uint64), offsets.astype(np.int64), state, bits
         )
-        expected = {piece + (line >> bits) for line in some for first, end, piece in ranges if first <= line < end}
-        assert found.tolist() == sorted(expected - known)
+        expected = {offset + (line >> bits) for line in some for first, end, offset in ranges if first <= line < end}
+        assert result.tolist() == sorted(expected - known)
         known |= expected
     assert set(np.flatnonzero(state).tolist()) == known
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 9), st.integers(0, 3)), max_size=20))
 def test_of_copies_the_last_one_counts(copies):
-    found, expected = _CopiedRanges(), [None] * 50
+    result, expected = _CopiedRanges(), [None] * 50
     for first, length, snapshot in copies:
-        found.add(first, first + length, snapshot)
+        result.add(first, first + length, snapshot)
         expected[first : first + length] = [snapshot] * length
     for first, end in ((0, 50), (3, 20), (7, 8)):
         seen = [None] * 50
-        for begin, stop, snapshot in found.within(first, end):
+        for begin, stop, snapshot in result.within(first, end):
             assert first <= begin < stop <= end
             seen[begin:stop] = [snapshot] * (stop - begin)
         assert seen[first:end] == expected[first:end]
@@ -198,8 +198,8 @@ def test_frames_are_those_of_the_reference_model(steps):
 
 
 def test_what_the_computer_has_no_memory_for_is_refused_first(monkeypatch, tmp_path):
-    """Two lines touch two pieces of 4 KiB, however large the allocation is; every part of it may be touched by more."""
-    path = write_claims(tmp_path / "t.bin", 64 * GIB, "host")
+    """Two lines touch two segments of 4 KiB, however large the allocation is; more lines may touch every part."""
+    path = write_lazy_ranges(tmp_path / "t.bin", 64 * GIB, "host")
     monkeypatch.setattr("buddysim.replay.host_memory_check.memory_available", lambda: 1 << 20)
     counters(path, "ideal")
     monkeypatch.setattr("buddysim.replay.host_memory_check.memory_available", lambda: 1 << 14)

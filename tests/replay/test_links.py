@@ -1,8 +1,8 @@
 """Links of Fig. 11, the slowest to one without a limit: no resource beats its bandwidth; a faster link isn't slower.
 
 What comes back sooner is followed by other requests in another order: what hits, which row is open, and which SM gets
-the last thread blocks changes. So a run may take a little longer with a faster link (docs/study.md). The band that
-`run` prints says how much such changes amount to.
+the last thread blocks changes. So a run may take a little longer with a faster link (docs/study.md). The range
+that `run` prints says how much such changes amount to.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     if request.param in BOUND:
         trace, options = tmp_path_factory.mktemp("links") / "t.bin", {"threshold": 1.0}
         make_trace("stream", trace, {"sizes": "32 B:1, 128 B:1", **BOUND[request.param]})
-    found = {}
+    results = {}
     for link in LINKS:
         machine, baseline = MACHINE.with_overrides({"link.bandwidth": link}), {"link.bandwidth": "150 GB/s"}
         both = simulate_schemes(trace, machine, ("buddy", "ideal"), baseline_set=baseline, sensitivity="all", **options)
-        found[link] = both["buddy"]
-    return found
+        results[link] = both["buddy"]
+    return results
 
 
 def test_no_resource_beats_its_bandwidth(results: Results) -> None:
@@ -53,7 +53,7 @@ def test_no_resource_beats_its_bandwidth(results: Results) -> None:
         assert 0 < carried <= channels * channel_bytes_per_s * seconds, link
 
 
-def test_a_faster_link_is_not_slower_beyond_the_band(results: Results) -> None:
+def test_a_faster_link_is_not_slower_beyond_the_sensitivity_range(results: Results) -> None:
     for (slow, ones), (fast, others) in combinations(results.items(), 2):
         assert others.slowdown["min"] <= ones.slowdown["max"], (slow, fast)
 

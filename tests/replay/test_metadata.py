@@ -26,23 +26,28 @@ def loads(*entries, mask=1):
     return 0, [(entry, mask, 0) for entry in entries]
 
 
-def run(machine, warp, kept=2, size=4, **given):
-    """Replays one warp under `buddy`: entries of a size class, `kept` sectors of each in device memory."""
-    return run_warps(machine, [warp], "buddy", regions=[(0, 4096, 1, kept)], state=[size * 17] * 4096, **given)[0]
+def run(machine, warp, device_sectors=2, size=4, **options):
+    """Replays one warp under `buddy`: entries of a size class, `device_sectors` sectors of each in device memory."""
+    return run_warps(
+        machine, [warp], "buddy", regions=[(0, 4096, 1, device_sectors)], state=[size * 17] * 4096, **options
+    )[0]
 
 
 def lookups(count):
-    return [count[f"metadata_{how}"] for how in ("hits", "mshr_merges", "misses")]
+    return [count[f"metadata_{outcome}"] for outcome in ("hits", "mshr_merges", "misses")]
 
 
 @pytest.mark.parametrize(
     ("pending", "last"),
     [
-        ("speculate", CYCLE + DEVICE + BURST + CODEC),  # the second line guesses too, and enters the L1 a cycle later
+        (
+            "speculate",
+            CYCLE + DEVICE + BURST + CODEC,
+        ),  # the second line speculates too, and enters the L1 a cycle later
         ("wait", FETCH + DEVICE + BURST + CODEC),  # it waits for the metadata that the first one fetches
     ],
 )
-def test_a_lookup_whose_line_is_on_its_way_guesses_or_waits(pending, last):
+def test_a_lookup_whose_line_is_pending_speculates_or_waits(pending, last):
     machine = P100.with_overrides({"metadata_cache.on_pending_line": pending})
     count = run(machine, [loads(0, 1)])
     assert lookups(count) == [0, 1, 1]
@@ -71,25 +76,25 @@ def test_a_hit_moves_what_is_needed_when_the_line_is_there():
     assert (first["misspeculated_sectors"], both["misspeculated_sectors"]) == (1, 1)
 
 
-def test_a_guess_begins_when_the_lookup_has_missed():
+def test_a_speculative_fetch_begins_when_the_lookup_has_missed():
     machine = P100.with_overrides({"metadata_cache.hit_latency": "20 ns"})
     assert run(machine, [loads(0)])["now_ps"] == CYCLE + 20_000 + DEVICE + BURST + CODEC
 
 
 @pytest.mark.parametrize(
-    ("size", "kept", "mask", "wasted", "last"),
+    ("size", "device_sectors", "mask", "wasted", "last"),
     [
         (0, 3, 1, 3, DEVICE),  # a zero entry: the metadata say all
         (3, 3, 1, 2, DEVICE),  # one sector of three: the first to come
         (4, 3, 1, 1, DEVICE + BURST),
         (6, 3, 1, 0, DEVICE + 2 * BURST),
         (0, 0, 1, 1, DEVICE),  # 16x: the sector with its 8 B
-        (3, 4, 8, 1, DEVICE + FETCH),  # not bypassed: the last sector asked for, the first one needed
+        (3, 4, 8, 1, DEVICE + FETCH),  # not bypassed: the last requested sector, the first one needed
     ],
 )
-def test_a_fill_does_not_wait_for_what_its_guess_fetched_in_vain(size, kept, mask, wasted, last):
+def test_a_fill_does_not_wait_for_misspeculated_sectors(size, device_sectors, mask, wasted, last):
     machine = P100.with_overrides({"buddy.bypass_1x": False})
-    count = run(machine, [loads(0, mask=mask)], kept, size)
+    count = run(machine, [loads(0, mask=mask)], device_sectors, size)
     assert (count["speculative_fills"], count["misspeculated_fills"]) == (1, wasted > 0)
     assert count["misspeculated_sectors"] == wasted
     assert count["now_ps"] == CYCLE + last + CODEC
@@ -103,13 +108,13 @@ def channel_of_entries():
         np.zeros(4096, np.uint8),
         REGISTRY.find("buddy")(),
     )
-    found = [engine.locations([entry], False)[0] for entry in range(4096)]
-    return [(line["bank"] // P100.dram.banks, line["metadata_bank"] // P100.dram.banks) for line in found]
+    locations = [engine.locations([entry], False)[0] for entry in range(4096)]
+    return [(line["bank"] // P100.dram.banks, line["metadata_bank"] // P100.dram.banks) for line in locations]
 
 
 @pytest.mark.parametrize("cancel", [False, True])
 def test_what_has_not_begun_when_the_metadata_are_there_is_cancelled(cancel):
-    """A guess of four sectors, of which two are needed, behind `ahead` entries of its channel."""
+    """A speculative fetch of four sectors, of which two are needed, behind `ahead` entries of its channel."""
     machine = P100.with_overrides({"metadata_cache.cancel_misspeculated": cancel, "l1.enabled": False})
     numbers, channels = engine_numbers(machine, Fraction(1)), channel_of_entries()
     entry = next(entry for entry in range(64) if channels[entry][0] != channels[entry][1])
@@ -129,9 +134,9 @@ def test_what_has_not_begun_when_the_metadata_are_there_is_cancelled(cancel):
             at += numbers["dram_before_ps"]
             bus.request(0, at, (4 if line < ahead else 2) * numbers["dram_burst_cost"])
         for _ in range(2):
-            turn = bus.request(0, at, numbers["dram_burst_cost"])
-            wasted += not cancel or turn - at < FETCH
-            if cancel and turn - at >= FETCH:
+            start = bus.request(0, at, numbers["dram_burst_cost"])
+            wasted += not cancel or start - at < FETCH
+            if cancel and start - at >= FETCH:
                 break
         assert (count["misspeculated_fills"], count["misspeculated_sectors"]) == (1, wasted)
         assert count["cancelled_sectors"] == 2 - wasted
@@ -140,8 +145,8 @@ def test_what_has_not_begun_when_the_metadata_are_there_is_cancelled(cancel):
     assert outcomes >= ({0, 2} if cancel else {2})
 
 
-def port_turns(arrivals, interval_ps):
-    """When lookups have their turns at one slice's port."""
+def port_start_times(arrivals, interval_ps):
+    """When lookups start at one slice's port."""
     port = RefPortBuckets()
     return [port.request(0, t, 1024 * interval_ps) for t in arrivals]
 
@@ -154,7 +159,7 @@ def test_a_slice_looks_one_entry_up_per_interval(interval_ps):
     first, both = (run(machine, warp[:n], size=0) for n in (1, 2))
     assert lookups(both) == [32, 0, 1]
     arrivals = [first["now_ps"] + i * CYCLE + L2 // 2 for i in range(32)]
-    known = port_turns([CYCLE + L2 // 2, *arrivals], interval_ps)[-1]
+    known = port_start_times([CYCLE + L2 // 2, *arrivals], interval_ps)[-1]
     assert (interval_ps == CYCLE) == (known == arrivals[-1])
     assert both["now_ps"] == known + CODEC + L2 - L2 // 2
 
@@ -187,7 +192,7 @@ def test_perfect_metadata_pass_no_port():
 
 
 def test_the_metadata_of_a_changed_entry_are_written_when_their_line_leaves():
-    """Two sets of one way: pages 0 to 63 take turns; each evicts a line that a write-back changed."""
+    """Two sets of one way: pages 0 to 63 alternate; each evicts a line that a write-back changed."""
     machine = tiny_machine(metadata_cache__slices=1, metadata_cache__ways=1, metadata_cache__size="64 B")
     stores = [(1, [(64 * page, 15, 15)]) for page in range(64)]
     for grown in (False, True):

@@ -1,4 +1,4 @@
-"""What a trace means does not hang on names, chunks or a snapshot taken twice; places change times a little."""
+"""What a trace means does not hang on names, chunks or a snapshot taken twice; addresses change times a little."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def result(path: Path, scheme: str):
 
 def outcome(path: Path, scheme: str) -> dict[str, object]:
     """All counters and the kernels' times."""
-    found = result(path, scheme)
-    kernels = [{key: value for key, value in kernel.items() if key != "name"} for kernel in found.per_kernel]
-    return {**found.counters, "kernels": kernels}
+    outcome = result(path, scheme)
+    kernels = [{key: value for key, value in kernel.items() if key != "name"} for kernel in outcome.per_kernel]
+    return {**outcome.counters, "kernels": kernels}
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -65,24 +65,26 @@ def test_a_program_that_lies_2_mib_higher_is_the_same(tmp_path, scheme, seed):
 @pytest.mark.parametrize("change", ["reversed", "with_untouched"])
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 6))])
-def test_other_places_leave_requests_and_targets_and_times_within_the_band(tmp_path, scheme, change, seed):
+def test_other_addresses_leave_requests_and_targets_and_times_within_the_sensitivity_range(
+    tmp_path, scheme, change, seed
+):
     program = random_program(seed, entries=8192, blocks=96)
     other = program.reversed() if change == "reversed" else program.with_untouched()
     paths = program.write(tmp_path / "a.bin"), other.write(tmp_path / "b.bin")
-    chosen = targets(paths[1])
-    assert {name: ratio for name, ratio in chosen.items() if name != "untouched"} == targets(paths[0])
+    selected = targets(paths[1])
+    assert {name: ratio for name, ratio in selected.items() if name != "untouched"} == targets(paths[0])
     before, after = (buddysim.simulate(path, machine(), scheme, sensitivity="all") for path in paths)
     assert {key: before.counters[key] for key in REQUESTS} == {key: after.counters[key] for key in REQUESTS}
     if (
         scheme != "unified-memory" or change == "reversed"
-    ):  # um's capacity is a share of the footprint, the untouched array's too
-        low, high = band(before)
-        other_low, other_high = band(after)
+    ):  # um's capacity is a fraction of the footprint, the untouched array's too
+        low, high = sensitivity_range(before)
+        other_low, other_high = sensitivity_range(after)
         assert other_low <= high
         assert low <= other_high
 
 
-def band(found) -> tuple[int, int]:
+def sensitivity_range(result) -> tuple[int, int]:
     """The lowest and highest time of a run and of the runs with small changes of latencies."""
-    times = [found.counters["time_ps"], *found.sensitivity["time_ps"]]
+    times = [result.counters["time_ps"], *result.sensitivity["time_ps"]]
     return min(times), max(times)

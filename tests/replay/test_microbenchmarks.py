@@ -72,7 +72,7 @@ def test_simple_dram_streams_at_its_bandwidth():
 @pytest.mark.parametrize(
     ("kind", "lowest", "highest"), [("read", 0.85, 0.95), ("write", 0.85, 0.95), ("copy", 0.79, 0.87)]
 )
-def test_banked_dram_streams_at_the_shares_of_a_controller(kind, lowest, highest):
+def test_banked_dram_streams_at_the_fractions_of_a_controller(kind, lowest, highest):
     """What real GPUs sustain of the peak of their memory (copies: DRAMsim3); the footprint is eight times the L2."""
     n = 3584
     machine = Machine.load("p100-nvlink2")
@@ -89,8 +89,8 @@ def test_banked_dram_streams_at_the_shares_of_a_controller(kind, lowest, highest
         warps.append(ops)
     entries = n * 64 * (2 if kind == "copy" else 1)
     count, _ = run_warps(machine, warps, regions=[(0, entries, 0, 4)], warps_per_block=8)
-    share = sum(count["dram_bursts"]) * 2286 / 64 / count["now_ps"]
-    assert lowest <= share <= highest
+    fraction = sum(count["dram_bursts"]) * 2286 / 64 / count["now_ps"]
+    assert lowest <= fraction <= highest
 
 
 def test_random_sectors_are_bound_by_row_activations():
@@ -111,8 +111,8 @@ def test_random_sectors_are_bound_by_row_activations():
     timing = machine.dram.timing
     activation = max(machine.ps(timing.tRRD_S), machine.ps(timing.tFAW) // 4)
     limit = 2286 / activation
-    share = sum(count["dram_bursts"]) * 2286 / 64 / count["now_ps"]
-    assert 0.6 * limit <= share <= limit
+    fraction = sum(count["dram_bursts"]) * 2286 / 64 / count["now_ps"]
+    assert 0.6 * limit <= fraction <= limit
 
 
 def test_metadata_miss_costs_a_fetch_and_a_hit_nothing():
@@ -184,13 +184,15 @@ def test_a_gap_takes_issue_slots_and_a_chain_takes_time():
 
 def test_a_busy_unit_holds_up_other_warps_but_not_the_one_whose_chain_knows_it():
     machine = tiny_machine(sm__count=1)
-    given = {"use": False, "gap": 100, "critical_path_cycles": 130, "warps_per_block": 16}
+    options = {"use": False, "gap": 100, "critical_path_cycles": 130, "warps_per_block": 16}
     many = [[(0, [(0, 1, 0)])] * 51] * 16
-    busy, _ = run_warps(machine, many, unit_busy_slots=60, **given)
+    busy, _ = run_warps(machine, many, unit_busy_slots=60, **options)
     assert busy["now_ps"] == pytest.approx(8 * 51 * 161 * CYCLE, rel=0.02)
     assert busy["warp_instructions"] == 16 * 51 * 101
     assert busy["issue_busy_ps"] == 16 * 51 * 161 * CYCLE
-    alone = [run_warps(machine, [many[0]], **{**given, "warps_per_block": 1, "unit_busy_slots": u})[0] for u in (0, 29)]
+    alone = [
+        run_warps(machine, [many[0]], **{**options, "warps_per_block": 1, "unit_busy_slots": u})[0] for u in (0, 29)
+    ]
     assert alone[0]["now_ps"] == alone[1]["now_ps"]
 
 

@@ -5,7 +5,7 @@ request is the most, over all bucket starts, of the work that has come since, le
 most over all times. Between a time and the bucket's start before it lies less than a bucket. So where requests are
 made in the order in which they come, each waits at most one bucket less than in the queue, and none waits longer.
 Where they are made in another order (one has waited for an MSHR, the next has not) the port does not exchange their
-turns, so single ones differ; their mean stays within a bucket.
+grants, so single ones differ; their mean stays within a bucket.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ def test_a_port_is_a_queue_but_for_a_bucket(arrivals, load, service_ns):
     times = arrivals(random.Random(1), service_ns * 1000 / load)
     requests = [(next(times), cost) for _ in range(N)]
     port = LonePort()
-    turns = [port.request(t, t, cost) for t, _ in requests]
+    grants = [port.request(t, t, cost) for t, _ in requests]
     starts = queue_starts(requests)
-    shorter = [start - turn for start, turn in zip(starts, turns, strict=True)]
+    shorter = [start - grant for start, grant in zip(starts, grants, strict=True)]
     assert min(shorter) >= 0
     assert max(shorter) <= BUCKET_PS
-    assert max(starts) - max(turns) <= BUCKET_PS  # all work is done in the same time, so throughput is the queue's
+    assert max(starts) - max(grants) <= BUCKET_PS  # all work is done in the same time, so throughput is the queue's
 
 
 @pytest.mark.parametrize("arrivals", [poisson, bursts])
@@ -78,10 +78,10 @@ def test_requests_that_come_in_another_order_wait_as_long_on_average(arrivals, l
     made = [next(times) for _ in range(N)]
     requests = [(t + draw.choice([0, draw.randrange(300_000)]), cost) for t in made]
     port = LonePort()
-    turns = [port.request(now, t, cost) for now, (t, _) in zip(made, requests, strict=True)]
+    grants = [port.request(now, t, cost) for now, (t, _) in zip(made, requests, strict=True)]
     starts = queue_starts(requests)
-    assert abs(sum(starts) - sum(turns)) <= BUCKET_PS * N
-    assert abs(max(starts) - max(turns)) <= BUCKET_PS + 300_000
+    assert abs(sum(starts) - sum(grants)) <= BUCKET_PS * N
+    assert abs(max(starts) - max(grants)) <= BUCKET_PS + 300_000
 
 
 @pytest.mark.parametrize("overload", [1.3, 2.0])
@@ -91,7 +91,7 @@ def test_a_port_that_is_offered_too_much_carries_its_bandwidth(overload):
     times = poisson(random.Random(3), 40_000 / overload)
     requests = [(next(times), cost) for _ in range(N)]
     port = LonePort()
-    turns = [port.request(t, t, cost) for t, _ in requests]
+    grants = [port.request(t, t, cost) for t, _ in requests]
     starts = queue_starts(requests)
     assert max(start - t for start, (t, _) in zip(starts, requests, strict=True)) > 512 * BUCKET_PS
-    assert all(0 <= start - turn <= BUCKET_PS for start, turn in zip(starts, turns, strict=True))
+    assert all(0 <= start - grant <= BUCKET_PS for start, grant in zip(starts, grants, strict=True))

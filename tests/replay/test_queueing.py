@@ -77,7 +77,7 @@ def test_every_request_is_counted_once(copy_trace):
     assert counts[Queue.LINK_WRITE] == result["buddy.writebacks"]
 
 
-def test_waits_are_the_time_between_arrival_and_turn():
+def test_waits_are_the_time_between_arrival_and_grant():
     """Four lines of one instruction pass their L1 a cycle (769 ps) after each other: bins 0, 9, 10 and 11."""
     count, _ = run_warps(tiny_machine(), [[(0, [(entry, 1, 0) for entry in range(4)])]], queueing=True)
     assert {bin: n for bin, n in enumerate(count["waits"][Queue.L1_PORT]) if n} == {0: 1, 9: 1, 10: 1, 11: 1}
@@ -89,7 +89,7 @@ def test_reads_of_device_memory_wait_for_their_row_and_for_what_is_before_them()
     for sectors, expected in ((1, {row: 1}), (15, {row: 1})):
         count, _ = run_warps(machine, [[(0, [(0, sectors, 0)])]], queueing=True)
         assert {bin: n for bin, n in enumerate(count["waits"][Queue.DRAM_READ]) if n} == expected
-    # The second read finds the row open, an instant after its own turn began.
+    # The second read finds the row open, an instant after its own grant.
     count, _ = run_warps(machine, [[(0, [(0, 1, 0)]), (0, [(0, 2, 0)])]], queueing=True)
     waits = count["waits"][Queue.DRAM_READ]
     assert (sum(waits), sum(waits[row:])) == (2, 1)

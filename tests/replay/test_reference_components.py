@@ -1,4 +1,4 @@
-"""The engine against its readable twins, access for access."""
+"""The engine against its reference models, access for access."""
 
 import random
 from fractions import Fraction
@@ -27,7 +27,7 @@ TRAFFIC = ("demand", "overfetch", "read_modify_write", "writeback", "metadata_re
     shape=st.tuples(st.integers(1, 9), st.integers(1, 9) | st.sampled_from([16, 24, 70])),
     accesses=st.lists(st.tuples(st.integers(0, 200), st.integers(1, 15)), max_size=300),
 )
-def test_cache_equals_its_twin(shape, accesses):
+def test_cache_equals_its_reference_model(shape, accesses):
     fast, naive = LruTags(*shape), RefLruTags(*shape)
     for tag, sectors in accesses:
         assert fast.access(tag, sectors) == naive.access(tag, sectors)
@@ -65,7 +65,7 @@ def test_events_come_by_time_then_number(data, n):
         max_size=200,
     )
 )
-def test_port_equals_its_twin(requests):
+def test_port_equals_its_reference_model(requests):
     fast, naive, now = LonePort(), RefPortBuckets(), 0
     for passed, ahead, cost in requests:
         now += passed
@@ -85,7 +85,7 @@ def test_port_equals_its_twin(requests):
         max_size=60,
     ),
 )
-def test_bus_calendar_equals_its_twin(burst, ccd, requests):
+def test_bus_reservations_equal_its_reference_model(burst, ccd, requests):
     fast, naive, now = BusReservations(burst, ccd), RefBusReservations(burst, ccd), 0
     for passed, ahead, bursts, times in requests:
         now += passed * burst
@@ -111,7 +111,9 @@ def ops(draw):
 @given(
     warp=st.lists(ops(), min_size=1, max_size=120),
     state=st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), min_size=ENTRIES, max_size=ENTRIES),
-    kept=st.lists(st.sampled_from([(0, 4), (1, 4), (1, 3), (1, 2), (1, 1), (1, 0), (2, 4)]), min_size=3, max_size=3),
+    device_sectors=st.lists(
+        st.sampled_from([(0, 4), (1, 4), (1, 3), (1, 2), (1, 1), (1, 0), (2, 4)]), min_size=3, max_size=3
+    ),
     overlap=st.booleans(),
     eight=st.booleans(),
     whole=st.booleans(),
@@ -119,7 +121,9 @@ def ops(draw):
     pending=st.sampled_from(["speculate", "wait"]),
 )
 @settings(max_examples=60, deadline=None)
-def test_memory_system_equals_its_twin(scheme, warp, state, kept, overlap, eight, whole, line, pending):
+def test_memory_system_equals_its_reference_model(
+    scheme, warp, state, device_sectors, overlap, eight, whole, line, pending
+):
     machine = tiny_machine(
         metadata_cache__speculative_fetch=overlap,
         metadata_cache__on_pending_line=pending,
@@ -128,7 +132,7 @@ def test_memory_system_equals_its_twin(scheme, warp, state, kept, overlap, eight
         metadata_cache__line=line,
     )
     bounds = [0, 130, 300, ENTRIES]
-    regions = [(bounds[i], bounds[i + 1], *kept[i]) for i in range(3)]
+    regions = [(bounds[i], bounds[i + 1], *device_sectors[i]) for i in range(3)]
     bytes_of_state = [now | after << 4 for now, after in state]
     fast, final = run_warps(machine, [warp], scheme, regions=regions, state=bytes_of_state)
     naive = RefMemory(engine_numbers(machine, Fraction(1)), regions, bytes_of_state, scheme)
@@ -150,11 +154,11 @@ def test_memory_system_equals_its_twin(scheme, warp, state, kept, overlap, eight
     assert fast["l2_read_hits"] + fast["l2_read_mshr_merges"] == naive.count["l2_found"]
     assert fast["metadata_hits"] + fast["metadata_mshr_merges"] == naive.count["metadata_found"]
     moved = dict(zip(TRAFFIC, fast["device"], strict=False))
-    guesses = {key: fast[key] for key in ("speculative_fills", "misspeculated_fills", "misspeculated_sectors")}
-    if pending == "speculate":  # which lookups find their line on its way the twin, without time, can't know
-        guesses = {key: min(guesses[key], naive.count[key]) for key in guesses}
+    speculation = {key: fast[key] for key in ("speculative_fills", "misspeculated_fills", "misspeculated_sectors")}
+    if pending == "speculate":  # which lookups find a pending line the reference, without time, can't know
+        speculation = {key: min(speculation[key], naive.count[key]) for key in speculation}
         moved["overfetch"] = min(moved["overfetch"], naive.count["device.overfetch"])
-    assert guesses == {key: naive.count[key] for key in guesses}
+    assert speculation == {key: naive.count[key] for key in speculation}
     for kind, sectors in moved.items():
         assert sectors == naive.count[f"device.{kind}"], kind
     assert fast["link_read"][:3] == [naive.count[f"link.{k}"] for k in ("demand", "overfetch", "read_modify_write")]

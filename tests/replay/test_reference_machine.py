@@ -47,7 +47,7 @@ def same(one: object, other: object) -> bool:
 
 
 def differences(seed: int, scheme: str, model: str, folder: Path) -> dict[str, Any] | None:
-    """Counters in which the engine and the twin differ: (engine's, twin's); None where the run is refused."""
+    """Counters in which the engine and the reference differ: (engine's, reference's); None where the run is refused."""
     case = random_case(seed, scheme, model)
     machine = case.make_machine()
     with open_trace(write_case(case, folder / "trace.bin")) as trace:
@@ -56,35 +56,36 @@ def differences(seed: int, scheme: str, model: str, folder: Path) -> dict[str, A
             engine = buddysim.simulate(trace, machine, scheme, targets, queueing=True, **case.options).to_dict()
         except BuddysimError:
             return None
-        twin = replay(trace, machine, scheme, targets, **case.options)
+        reference = replay(trace, machine, scheme, targets, **case.options)
     decided = {key: value for key, value in engine.items() if not key.startswith(ELSEWHERE)}
-    return {key: (value, twin.get(key)) for key, value in decided.items() if not same(value, twin.get(key))}
+    return {key: (value, reference.get(key)) for key, value in decided.items() if not same(value, reference.get(key))}
 
 
 def check(seeds: range, scheme: str, model: str, folder: Path) -> None:
     refused = 0
     for seed in seeds:
-        found = differences(seed, scheme, model, folder)
-        refused += found is None
-        if found:
-            shown = ", ".join(f"{key}: {value}" for key, value in list(found.items())[:3])
+        different = differences(seed, scheme, model, folder)
+        refused += different is None
+        if different:
+            shown = ", ".join(f"{key}: {value}" for key, value in list(different.items())[:3])
             pytest.fail(
-                f"random_case({seed}, {scheme!r}, {model!r}): {len(found)} counters (engine, twin): {shown}", False
+                f"random_case({seed}, {scheme!r}, {model!r}): {len(different)} counters (engine, reference): {shown}",
+                False,
             )
     assert refused <= len(seeds) // 10
 
 
 @pytest.mark.parametrize(("scheme", "model"), CASES)
-def test_engine_equals_twin(scheme: str, model: str, tmp_path: Path) -> None:
+def test_engine_equals_reference_model(scheme: str, model: str, tmp_path: Path) -> None:
     check(QUICK.get(scheme, FEW), scheme, model, tmp_path)
 
 
-def test_a_write_that_has_waited_longer_than_its_calendar_reaches_back(tmp_path: Path) -> None:
-    """Its row is activated no sooner than the calendar begins: the engine once took a slot of a later round instead."""
+def test_a_write_that_has_waited_longer_than_its_reservation_table_reaches_back(tmp_path: Path) -> None:
+    """Its row is activated no sooner than the reservation table begins: the engine once took a later slot."""
     check(range(1178, 1179), "buddy", "banked", tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("scheme", "model"), CASES)
-def test_engine_equals_twin_on_many(scheme: str, model: str, tmp_path: Path) -> None:
+def test_engine_equals_reference_model_on_many(scheme: str, model: str, tmp_path: Path) -> None:
     check(SLOW, scheme, model, tmp_path)

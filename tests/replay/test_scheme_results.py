@@ -1,4 +1,4 @@
-"""Schemes against the baseline: slowdowns, their bands, the baseline's own settings, and the source of targets."""
+"""Schemes against the baseline: slowdowns, their ranges, the baseline's own settings, and the source of targets."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def result(time_ps: int, changed: list[int]) -> ReplayResult:
     return ReplayResult("any", {"time_ps": time_ps}, [], [], {}, {}, sensitivity=sensitivity)
 
 
-def test_a_band_is_over_equally_changed_runs() -> None:
+def test_a_sensitivity_range_is_over_equally_changed_runs() -> None:
     assert slowdown(result(100, [110, 90, 100]), result(100, [110, 100, 80])) == {
         "ratio": 1.0,
         "min": 0.9,
@@ -61,7 +61,7 @@ def test_every_scheme_is_set_against_the_baseline(stream: Path) -> None:
     assert results["buddy"].slowdown["min"] < results["buddy"].slowdown["max"]
 
 
-def test_library_and_sweeps_have_no_bands_unless_asked(stream: Path) -> None:
+def test_library_and_sweeps_have_no_ranges_unless_requested(stream: Path) -> None:
     for options in ({}, {"sensitivity": "auto", "schemes": ("buddy",)}, {"sensitivity": "auto", "schemes": ("ideal",)}):
         for one in buddysim.simulate_schemes(stream, **options).values():
             assert one.sensitivity["time_ps"] == []
@@ -201,7 +201,7 @@ def test_sizes_of_neighbours_are_counted_over_all_snapshots_used(tmp_path: Path)
 
 
 def test_sizes_of_another_seed_that_do_not_fit_are_named(tmp_path: Path) -> None:
-    """26 MiB of memory, and 24 allocations of 2 MiB whose sizes are drawn: they fit with some seeds only."""
+    """26 MiB of memory, and 24 allocations of 2 MiB whose sizes are synthetic: they fit with some seeds only."""
     path = tmp_path / "t"
     with buddysim.trace.TraceWriter(path, provenance()) as writer:  # type: ignore[attr-defined]
         for number in range(24):

@@ -1,4 +1,4 @@
-"""Changed runs: what they change, that each change is applied, and the bands that come of them."""
+"""Changed runs: what they change, that each change is applied, and the ranges that come of them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ UP, DOWN = Fraction(41, 40), Fraction(39, 40)
 PARTS = ("l1", "l2", "dram", "link")
 
 
-#: Gaps assumed, no values: everything is changed.
+#: Compute gaps assumed, no values: everything is changed.
 UNTIMED = Path(__file__).parents[2] / "traces" / "backprop16k.bin"
 
 
@@ -53,11 +53,11 @@ def test_eight_runs_change_everything_by_little_each_up_in_four() -> None:
 
 
 def test_assumed_gaps_take_two_of_the_eight() -> None:
-    chosen = planned(assumed_gaps=True)
-    assert [change.gaps for change in chosen.gaps] == [HALF, DOUBLE]
-    assert all(change.latencies == UNCHANGED.latencies and change.seed == 0 for change in chosen.gaps)
-    assert len(chosen.changes) == MAX_RUNS
-    assert chosen.changes == (*chosen.small, *chosen.gaps)
+    planned_runs = planned(assumed_gaps=True)
+    assert [change.gaps for change in planned_runs.gaps] == [HALF, DOUBLE]
+    assert all(change.latencies == UNCHANGED.latencies and change.seed == 0 for change in planned_runs.gaps)
+    assert len(planned_runs.changes) == MAX_RUNS
+    assert planned_runs.changes == (*planned_runs.small, *planned_runs.gaps)
 
 
 @pytest.mark.parametrize(
@@ -80,12 +80,12 @@ def test_some_kinds_alone(requested: str, runs: int) -> None:
     assert UNCHANGED not in small
 
 
-def test_seeds_change_only_where_sizes_are_drawn() -> None:
+def test_seeds_change_only_where_sizes_are_synthetic() -> None:
     assert {change.seed for change in planned(synthetic_sizes=False).small} == {0}
     assert planned("seed", synthetic_sizes=False).changes == ()
 
 
-def test_long_runs_have_no_bands_unless_asked_for() -> None:
+def test_long_runs_have_no_ranges_unless_requested() -> None:
     assert planned("auto", MAX_INSTRUCTIONS).changes == planned("all").changes
     assert planned("auto", MAX_INSTRUCTIONS + 1).changes == ()
     assert planned("all", MAX_INSTRUCTIONS + 1).changes == planned("all").changes

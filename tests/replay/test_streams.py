@@ -1,4 +1,4 @@
-"""Kernels of different streams overlap where the machine lets them; everything else waits its turn."""
+"""Kernels of different streams overlap where the machine lets them; everything else waits."""
 
 from __future__ import annotations
 

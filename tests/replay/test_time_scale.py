@@ -115,6 +115,6 @@ def test_half_the_speed_takes_exactly_twice_as_long(tmp_path):
         trace = random_program(seed).write(tmp_path / f"{seed}.bin")
         fast = machine.with_overrides({"dram.model": model})
         expected = times(ROOT, fast, trace, tmp_path)
-        found = times(package, slower(fast), trace, tmp_path)
-        assert len(found) == len(SCHEMES)
-        assert found == [[2 * time, [2 * start for start in starts]] for time, starts in expected]  # type: ignore[operator]
+        measured = times(package, slower(fast), trace, tmp_path)
+        assert len(measured) == len(SCHEMES)
+        assert measured == [[2 * time, [2 * start for start in starts]] for time, starts in expected]  # type: ignore[operator]

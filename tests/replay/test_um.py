@@ -82,18 +82,18 @@ def test_resident_pages_cost_what_ideal_costs():
 @pytest.mark.parametrize("kind", [1, 2])
 def test_a_store_or_atomic_to_an_absent_page_faults_when_it_comes(kind):
     """The same access to a resident page, and the time of the fault: not at the write-back, which never comes here."""
-    there, absent = (run([(kind, [(page * PAGE, 1, 1)])]) for page in (0, 5))
-    assert there["scheme"]["um.page_faults"] == 0
+    resident, absent = (run([(kind, [(page * PAGE, 1, 1)])]) for page in (0, 5))
+    assert resident["scheme"]["um.page_faults"] == 0
     assert absent["scheme"]["um.page_faults"] == absent["scheme"]["um.pages_evicted"] == 1
     assert absent["dirty_left"] == 1
-    assert absent["now_ps"] == pytest.approx(there["now_ps"] + fault_ps(machine()), abs=1)
+    assert absent["now_ps"] == pytest.approx(resident["now_ps"] + fault_ps(machine()), abs=1)
 
 
 def test_a_store_that_faults_does_not_hold_its_warp():
     """Dependent loads of a resident page meanwhile, 50 of about 280 ns: the run ends when the page has come."""
-    there, absent = ([(1, [(page * PAGE, 15, 15)]), *loads([1] * 50)] for page in (0, 5))
+    resident, absent = ([(1, [(page * PAGE, 15, 15)]), *loads([1] * 50)] for page in (0, 5))
     alone = run(absent[:1])["now_ps"]
-    assert run(there)["now_ps"] > 10_000_000
+    assert run(resident)["now_ps"] > 10_000_000
     assert run(absent)["now_ps"] == alone
 
 
@@ -110,7 +110,7 @@ def test_what_comes_while_a_page_is_on_its_way_waits_for_it(kind):
 
 @pytest.mark.parametrize("l1", [True, False])
 def test_no_cache_answers_for_an_evicted_page(l1):
-    """Four other pages are missed after the first load: its page has gone, and its line, though the caches had room."""
+    """Four other pages are missed after the first load: page and line are gone, although caches had free ways."""
     again = [(0, [(0, 1, 0)])]
     keep = {"l1__enabled": l1, "l1__size": "16 KiB", "l1__ways": 16}
     stays, gone = (run(again + loads(others) + again, **keep) for others in ([1, 2, 3], [4, 5, 6, 7]))
@@ -148,13 +148,13 @@ def test_hits_in_the_l2_are_accesses_hits_in_the_l1_are_not(l1, faults):
     assert run(ops, l1__enabled=l1, l1__size="4 KiB")["scheme"]["um.page_faults"] == faults
 
 
-@pytest.mark.parametrize(("share", "fit"), [(0.9, 2), (0.85, 3), (0.5, 10), (0.0, 20)])
-def test_the_share_that_does_not_fit_is_the_decimal_number(share, fit):
+@pytest.mark.parametrize(("fraction", "fit"), [(0.9, 2), (0.85, 3), (0.5, 10), (0.0, 20)])
+def test_the_fraction_that_does_not_fit_is_the_decimal_number(fraction, fit):
     """Of 20 pages; 0.9 is no binary fraction, and the nearest one would leave less than two pages."""
     regions = [(0, 20 * PAGE, 0, 4)]
-    assert counted(range(fit), regions=regions, um__oversubscription=share)[0] == (0, 0, 0)
+    assert counted(range(fit), regions=regions, um__oversubscription=fraction)[0] == (0, 0, 0)
     if fit < 20:
-        assert counted([fit], regions=regions, um__oversubscription=share)[0] == (1, 0, 1)
+        assert counted([fit], regions=regions, um__oversubscription=fraction)[0] == (1, 0, 1)
 
 
 def test_more_than_half_of_a_subtree_prefetches_the_rest():
@@ -171,7 +171,7 @@ def test_a_page_evicted_for_a_prefetched_one_is_not_brought_again():
 
 
 def test_pages_without_an_allocation_never_migrate():
-    """Pages 0, 1 and 7 hold nothing: not resident at first, not prefetched, no room taken."""
+    """Pages 0, 1 and 7 hold nothing: not resident at first, not prefetched, no capacity taken."""
     regions = [(2 * PAGE, 7 * PAGE, 0, 4)]
     settings_ = {"um__va_block_size": "256 KiB", "um__oversubscription": 0.5}
     # 7 pages of the address space count here, half of which fit: 2, 3 and 4 are resident.
@@ -212,7 +212,7 @@ FRAMES = {"um__eviction_granularity": "128 KiB"}  # of two pages; two frames fit
 
 
 def test_a_frame_is_taken_and_left_whole():
-    """Frames 2 and 3 take the place of 0 and 1, each with one page; its other page then needs no other frame."""
+    """Frames 2 and 3 replace 0 and 1, each with one page; its other page then needs no other frame."""
     assert counted([4], **FRAMES)[0] == (1, 0, 2)
     assert counted([4, 5, 6, 7], **FRAMES)[0] == (4, 0, 4)
     assert counted([4, 6, 5, 0], **FRAMES)[0] == (4, 0, 5)  # 0 needs a frame: 6, though 4 came before it
@@ -233,15 +233,15 @@ def test_pages_begin_on_the_host():
 @pytest.mark.parametrize(("capacity", "evicted"), [("256 KiB", 4), ("300 KiB", 4), ("384 KiB", 2), ("512 KiB", 0)])
 def test_a_capacity_counts_in_whole_frames(capacity, evicted):
     """Eight pages one after the other, in frames of two."""
-    found = counted(range(8), um__initial_location="host", um__capacity=capacity, **FRAMES)[0]
-    assert found == (8, 0, evicted)
+    counts = counted(range(8), um__initial_location="host", um__capacity=capacity, **FRAMES)[0]
+    assert counts == (8, 0, evicted)
 
 
 def test_in_series_an_eviction_comes_before_the_page_and_the_next_batch_after_it():
-    """Two dependent loads, each of which evicts: a page's time on the link more than with evictions beside them."""
-    beside, serial = (counted([4, 5], um__serialize_transfers=serial)[1]["now_ps"] for serial in (False, True))
+    """Two dependent loads, each of which evicts: a page's time on the link more than with evictions next to them."""
+    overlapping, serial = (counted([4, 5], um__serialize_transfers=serial)[1]["now_ps"] for serial in (False, True))
     transfer, _ = page_ps(machine())
-    assert serial - beside == pytest.approx(2 * transfer, abs=4)
+    assert serial - overlapping == pytest.approx(2 * transfer, abs=4)
 
 
 def test_in_series_the_next_batch_waits_for_the_pages_of_the_one_before():
@@ -266,13 +266,13 @@ accesses = st.lists(st.tuples(st.sampled_from([0, 0, 1, 2]), st.lists(lines, min
 
 @given(
     accesses=accesses,
-    share=st.sampled_from([0.1, 0.5, 0.75, 0.9]),
+    fraction=st.sampled_from([0.1, 0.5, 0.75, 0.9]),
     block=st.sampled_from([1, 2, 8, 16]),
     host=st.tuples(st.integers(1, 500), st.integers(1, 500)).map(sorted),
     l1=st.booleans(),
 )
 @settings(deadline=None, max_examples=150)
-def test_every_access_does_what_the_twins_does(accesses, share, block, host, l1):
+def test_every_access_does_what_the_reference_does(accesses, fraction, block, host, l1):
     """Pages of 4 KiB, 32 entries; the host's allocation begins and ends inside pages, or is a part of one."""
     page, entries = 32, 16 * 32
     first, end = host[0], host[1] + 1
@@ -280,7 +280,7 @@ def test_every_access_does_what_the_twins_does(accesses, share, block, host, l1)
     m = machine(
         um__page_size="4 KiB",
         um__va_block_size=f"{4 * block} KiB",
-        um__oversubscription=share,
+        um__oversubscription=fraction,
         l1__enabled=l1,
         l2__size="4 KiB",
     )
@@ -289,9 +289,9 @@ def test_every_access_does_what_the_twins_does(accesses, share, block, host, l1)
     ]
     fast, _ = run_warps(m, [ops], "unified-memory", regions=regions)
     managed = [n for n in range(16) if n * page < first or (n + 1) * page > end]
-    room = max(1, int(entries * (1 - Fraction(str(share)))) // page)
-    twin = RefPages(managed, room, block)
-    naive = RefMemory(engine_numbers(m, Fraction(1)), regions, [0] * entries, "unified-memory", twin, page)
+    capacity = max(1, int(entries * (1 - Fraction(str(fraction)))) // page)
+    reference = RefPages(managed, capacity, block)
+    naive = RefMemory(engine_numbers(m, Fraction(1)), regions, [0] * entries, "unified-memory", reference, page)
     for kind, touched in ops:
         for entry, mask, _ in touched:
             sectors = {s for s in range(4) if mask >> s & 1}
@@ -301,7 +301,7 @@ def test_every_access_does_what_the_twins_does(accesses, share, block, host, l1)
                 naive.store(entry, sectors, sectors)
             else:
                 naive.atomic(entry, sectors)
-    migrations = (twin.faults, twin.prefetched, twin.evicted)
+    migrations = (reference.faults, reference.prefetched, reference.evicted)
     assert (
         tuple(fast["scheme"][f"um.{key}"] for key in ("page_faults", "pages_prefetched", "pages_evicted")) == migrations
     )
@@ -321,8 +321,8 @@ def test_every_access_does_what_the_twins_does(accesses, share, block, host, l1)
     assert fast["device"][Traffic.WRITEBACK] == naive.count["device.writeback"]
     assert fast["link_read"][Traffic.DEMAND] == naive.count["link.demand"]
     assert fast["link_write"][Traffic.WRITEBACK] == naive.count["link.writeback"]
-    assert fast["scheme"]["link.migration_in_bytes"] == 4096 * (twin.faults + twin.prefetched)
-    assert fast["scheme"]["link.migration_out_bytes"] == 4096 * twin.evicted
+    assert fast["scheme"]["link.migration_in_bytes"] == 4096 * (reference.faults + reference.prefetched)
+    assert fast["scheme"]["link.migration_out_bytes"] == 4096 * reference.evicted
     written_back = sum(naive.count[f"{memory}.writeback"] // size for memory, size in (("device", 1), ("link", 32)))
     assert fast["writeback_sectors"] == written_back + fast["scheme"]["um.evicted_dirty_sectors"]
     assert fast["sectors_made_dirty"] == fast["writeback_sectors"] + fast["dirty_left"]

@@ -66,7 +66,7 @@ class RefThreadBlock:
 
 
 class RefSm:
-    """What an SM has room for.
+    """The free resources of an SM.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ class RefCacheLine:
     merges: int = 0
 
     def come(self, sectors: int, at: int, seen_from: int) -> None:
-        """Sectors that weren't valid come at a time; one time for all sectors on their way."""
+        """Sectors that weren't valid come at a time; one time for all pending sectors."""
         if self.pending and self.ready > seen_from:
             self.pending |= sectors
             self.ready = max(self.ready, at)
@@ -34,7 +34,7 @@ class RefCacheLine:
         self.partial &= ~sectors
 
     def merged(self, requested: int, t: int) -> int:
-        """Which of the valid sectors requested at `t` are still on their way."""
+        """Which of the valid sectors requested at `t` are still pending."""
         return self.pending & self.valid & requested if self.ready > t else 0
 
 
@@ -72,7 +72,7 @@ class RefCache:
         return lines.popitem(last=False) if len(lines) == self.ways else None
 
     def add(self, entry: int) -> RefCacheLine:
-        """A new line, the most recently used; there must be room."""
+        """A new line, the most recently used; its set must have a free way."""
         return self.set_for(entry).setdefault(entry, RefCacheLine())
 
     def drop(self, entry: int) -> RefCacheLine | None:

@@ -127,9 +127,9 @@ class RefBankedChannel:
         end = max(start, self.latest_slot + 1)
         while self.queued > low:
             end = max(end, self._write_row(self.queue.pop(0), start, before) + 1)
-        self._turn_around(first, start)
+        self._reserve_turnaround(first, start)
         self.turning = end
-        self._turn_around(end, end + ceil((timing.twtr + timing.tcl) / timing.burst))
+        self._reserve_turnaround(end, end + ceil((timing.twtr + timing.tcl) / timing.burst))
         self.turned = self.latest_slot
 
     def _write_row(self, row: RefQueuedRow, start: int, before: int) -> int:
@@ -148,7 +148,7 @@ class RefBankedChannel:
         self.queued -= row.bursts
         return slot
 
-    def _turn_around(self, first: int, end: int) -> None:
+    def _reserve_turnaround(self, first: int, end: int) -> None:
         """Slots in which the bus is turned around."""
         turning = {slot for slot in range(first, end) if self.bus.holds(slot)}
         self.bus.taken |= turning

@@ -96,7 +96,7 @@ class RefDram:
                 self.channels.append(RefBankedChannel(machine.dram, clock, timing, counts))
 
     def read(self, location: RefLocation, count: int, t: int) -> int:
-        """When `count` bursts that are asked for at `t` are back at the L2 (ps); 0 bursts are there at once."""
+        """When `count` bursts that are requested at `t` are back at the L2 (ps); 0 bursts are there at once."""
         if not count:
             return t
         back = self.channels[location.channel].read(location, count, t + self.before) + self.after
@@ -104,7 +104,7 @@ class RefDram:
         return back
 
     def begins_after(self, location: RefLocation, t: int, after: int) -> bool:
-        """Whether a burst that is asked for at `t` would begin no sooner than `after`: nothing is booked."""
+        """Whether a burst that is requested at `t` would begin no sooner than `after`: nothing is booked."""
         trial = deepcopy(self.channels[location.channel])
         back = trial.read(location, 1, t + self.before) + self.after
         return back - self.idle >= after

@@ -1,4 +1,4 @@
-"""Which frame of a run's address space each 2 MiB page of the trace's addresses has (docs/model-rules.md, Places)."""
+"""Which frame of a run's address space each 2 MiB page of the trace's addresses has (docs/model-rules.md)."""
 
 from __future__ import annotations
 

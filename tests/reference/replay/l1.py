@@ -27,7 +27,7 @@ def tag_bank(entry: int) -> int:
 
 
 def word_cycles(op: RefOperation) -> int:
-    """Turns of banks of words that a load or store takes, 1 to 32."""
+    """Conflict cycles of banks of words that a load or store takes, 1 to 32."""
     sectors = sum(line.sectors.bit_count() for line in op.lines)
     whole = min(-(-sectors // 4), WORDS)
     return 1 + (whole - 1 + op.bank_words) % WORDS

@@ -1,4 +1,4 @@
-"""Crossbar and L2: requests of SMs on their way through a slice."""
+"""Crossbar and L2: requests of SMs through a slice."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class RefMemoryPathProtocol(Protocol):
         """When an access that has passed its slice's port at `t` looks for its line."""
 
     def fill(self, entry: int, requested: int, besides: int, t: int) -> tuple[int, int]:
-        """Fetches sectors, from uncompressed device memory others besides: what the L2 then has, and when (ps)."""
+        """Fetches sectors, from uncompressed device memory extra ones: what the L2 then has, and when (ps)."""
 
     def write_back(self, entry: int, line: RefCacheLine, t: int) -> int:
         """Writes a dirty line: when its way is free (ps)."""
@@ -246,7 +246,7 @@ class RefL2:
         return left
 
     def _leave_time(self, sm: int, slice_index: int, begin: int) -> int:
-        """From when on the SM's request may leave for a slice: in a run that takes turns, in every other slot."""
+        """From when on the SM's request may leave for a slice: if SMs interleave, in every other slot."""
         run, slots = self.runs[sm]
         following = self.booked[slice_index].get(sm, 0) + (slots - 1) * self.numbers.slice_sector
         if run == slice_index and following >= begin:

@@ -33,7 +33,7 @@ class RefLink:
         return payload + ceil(Fraction(payload, self.keys.max_payload)) * self.keys.header_size
 
     def read(self, payload: int, t: int) -> int:
-        """When a transfer that is asked for at `t` has arrived (ps)."""
+        """When a transfer that is requested at `t` has arrived (ps)."""
         total = self._total(payload)
         self.counts["link.read_bytes"] += total
         cost = ceil(total * self.byte_cost)

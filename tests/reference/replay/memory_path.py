@@ -1,4 +1,4 @@
-"""The readable twin of the memory system: what hits, what moves and how sizes change, without time.
+"""The reference model of the memory system: what hits, what moves and how sizes change, without time.
 
 Holds for one warp, whose accesses are in program order: there the engine must agree with it, counter for counter.
 """
@@ -244,7 +244,7 @@ class RefMemory:
         return 0 if size_class == 0 else SECTORS_OF_CLASS[size_class] + 1
 
     def metadata_found(self, entry: int, write: bool) -> bool:
-        """Looks an entry's size up: is its metadata line there, or on its way?
+        """Looks an entry's size up: is its metadata line valid or pending?
 
         A miss fetches the line, which covers the entry's neighbours too.
         """

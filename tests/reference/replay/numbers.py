@@ -31,7 +31,7 @@ class RefNumbers:
     Parameters
     ----------
     machine : the machine
-    compute_gap_scale : factor on the trace's gaps and chains
+    compute_gap_scale : factor on the trace's compute gaps and critical paths
     """
 
     def __init__(self, machine: Machine, compute_gap_scale: Fraction) -> None:
@@ -67,7 +67,7 @@ class RefNumbers:
         self.pseudo_channels = m.dram.channels * m.dram.pseudo_channels
 
     def scaled(self, value: int) -> int:
-        """A gap or chain with the run's factor, rounded to the nearest, halves up."""
+        """A compute gap or critical path with the run's factor, rounded to the nearest, halves up."""
         return int(value * self.compute_gap_scale + Fraction(1, 2))
 
     def span(self, instructions: int, cycles: int, steps: int, timed: bool) -> int:

@@ -1,4 +1,4 @@
-"""The twin's `simulate`: a trace and a machine in, counters out."""
+"""The reference model's `simulate`: a trace and a machine in, counters out."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def replay(
     targets : target ratios
     seed, size_distribution : of sizes that the trace doesn't have
     kernels : which kernels run; all without it
-    compute_gap_scale : factor on every gap and dependent chain
+    compute_gap_scale : factor on every compute gap and critical path
 
     Returns
     -------

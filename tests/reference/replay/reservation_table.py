@@ -1,4 +1,4 @@
-"""Calendars: which slots of a bus, or of activations, are taken."""
+"""Reservation tables: which slots of a bus, or of activations, are taken."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ SLOTS, WORD = 16384, 64
 
 
 class RefReservationTable:
-    """Slots of one length; refreshes take theirs.
+    """Slots of one length; refreshes reserve their own.
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ class RefRegion:
 
     Parameters
     ----------
-    allocation_range : the allocation and its place
+    allocation_range : the allocation and its entries
     placement : where it lies
     device_sectors : sectors of an entry that device memory keeps, where it is compressed
     """
@@ -111,7 +111,7 @@ class RefMemoryPath:
         return self.pages is None or self.pages.is_resident(entry)
 
     def wake(self, sm: int, warp: RefWarp, at_end: bool, t: int) -> int:
-        """When a warp of an SM whose turn comes at `t` can go on."""
+        """When a warp of an SM that is scheduled at `t` can go on."""
         return t if self.pages is None else self.pages.wake(sm, warp, at_end, t)
 
     def written(self, entries: range) -> None:
@@ -124,7 +124,7 @@ class RefMemoryPath:
         return t if self.pages is None or self.on_host(entry) else self.pages.access(entry, t)
 
     def fill(self, entry: int, requested: int, besides: int, t: int) -> tuple[int, int]:
-        """Fetches sectors, from uncompressed device memory others besides: what the L2 then has, and when (ps)."""
+        """Fetches sectors, from uncompressed device memory extra ones: what the L2 then has, and when (ps)."""
         region = self.region(entry)
         region.counts["fills"] += 1
         if region.placement is RefPlacement.COMPRESSED:
@@ -237,7 +237,7 @@ class RefMemoryPath:
         return needed + not_needed, max(arrived, lookup.known)
 
     def _read_what_is_not_needed(self, location: RefLocation, count: int, lookup: RefMetadataLookup) -> int:
-        """Sectors of a wrong guess that are read: those that begin before the metadata have come."""
+        """Misspeculated sectors that are read: those that begin before the metadata have come."""
         read = count
         if self.machine.metadata_cache.cancel_misspeculated:
             read = 0

@@ -53,7 +53,7 @@ class RefAddressSpace:
         return [self.ranges[a.index] for a in sorted(gone, key=lambda a: (a.free_event or 0, a.index))]
 
     def begins_at(self, position: int) -> list[RefAllocationRange]:
-        """Allocations that are born at a position and not freed at once."""
+        """Allocations that begin at a position and not freed at once."""
         return [
             self.ranges[a.index] for a in self.allocations if a.alloc_event == position and a.free_event != position
         ]
@@ -133,7 +133,7 @@ def waits_for_all(trace: Trace, space: RefAddressSpace, position: int) -> bool:
 
 
 def _comes_back(allocations: list[Allocation], position: int, effects: dict[int, int]) -> bool:
-    """Whether an allocation born here has an address that one has whose free has not taken effect."""
+    """Whether an allocation that begins here has an address that one has whose free has not taken effect."""
     begins = [a for a in allocations if a.alloc_event == position]
     held = [a for a in allocations if a.alloc_event < position and a.index not in effects]
     return any(a.base < _end(b) and b.base < _end(a) for a in begins for b in held)

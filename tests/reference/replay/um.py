@@ -92,7 +92,7 @@ class RefUmState:
         counts["um.resident_bytes"] = capacity * self.frame_pages * machine.um.page_size
 
     def is_resident(self, entry: int) -> bool:
-        """Whether an entry's page is in device memory, or on its way."""
+        """Whether an entry's page is in device memory, or pending."""
         return entry // self.page_entries in self.resident
 
     def access(self, entry: int, t: int) -> int:
@@ -119,7 +119,7 @@ class RefUmState:
         return max(t, self.resident[page])
 
     def wake(self, sm: int, warp: RefWarp, at_end: bool, t: int) -> int:
-        """When a warp of an SM whose turn comes at `t` can go on: then, or later."""
+        """When a warp of an SM that is scheduled at `t` can go on: then, or later."""
         own, go_on = warp.awaited, t
         self.asking, self.asking_sm = warp, sm
         if self.by_sm:

@@ -106,7 +106,7 @@ class RefWarp:
             self.ready = max(self.ready, self.last)
 
     def _wait_for(self, at: int) -> None:
-        """Takes a load out of the list; the last one of the list takes its place."""
+        """Takes a load out of the list; the last one of the list takes its index."""
         load = self.pending[at]
         self.shift = max(self.shift, load.arrival - load.use)
         self.pending[at] = self.pending[-1]

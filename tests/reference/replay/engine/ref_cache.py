@@ -1,4 +1,4 @@
-"""The readable twin of `cache`: sets as ordered dicts, least recently used first."""
+"""The reference model of `cache`: sets as ordered dicts, least recently used first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The readable twin of `port`: a port's buckets as a dictionary."""
+"""The reference model of `port`: a port's buckets as a dictionary."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class RefPortBuckets:
         self.oldest = 0
 
     def request(self, now_ps: int, t_ps: int, cost: int) -> int:
-        """Sends a request of `cost`, at least 1, that arrives at `t_ps`, from `now_ps` on; when its turn comes (ps)."""
+        """Sends a request of `cost`, at least 1, that arrives at `t_ps`, from `now_ps` on; when it is granted (ps)."""
         self.oldest = max(self.oldest, now_ps >> BUCKET_BITS)
         bucket = max(self.oldest, t_ps >> BUCKET_BITS)
         rest = cost

@@ -1,4 +1,4 @@
-"""The readable twin of the bus reservations in `dram`: the slots taken as a set."""
+"""The reference model of the bus reservations in `dram`: the slots taken as a set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The readable twin of Unified Memory: which accesses fault, which pages are prefetched and evicted."""
+"""The reference model of Unified Memory: which accesses fault, which pages are prefetched and evicted."""
 
 from __future__ import annotations
 
