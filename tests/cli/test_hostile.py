@@ -22,7 +22,7 @@ from buddysim.cli import main
 from tests.fuzz.case import check, write_files
 from tests.fuzz.file_types import _bundle, _store_head, _stored, _timings
 from tests.fuzz.promise import keeps_its_promise
-from tests.replay.test_lazy_allocations import write_claims
+from tests.replay.test_lazy_allocations import write_lazy_ranges
 from tests.trace.builders import write_small
 
 ROOT = Path(__file__).parents[2]
@@ -260,11 +260,11 @@ def test_copies_create_lazy_ranges(tmp_path: Path, size: int, code: int) -> None
 
 
 def test_trace_of_lazy_ranges_is_profiled_and_replayed(tmp_path: Path) -> None:
-    path = write_claims(tmp_path / "t.bin", 1 << 44, name="\x1b[31m\u202e" + "x" * 5000)
+    path = write_lazy_ranges(tmp_path / "t.bin", 1 << 44, name="\x1b[31m\u202e" + "x" * 5000)
     for words in (["profile", str(path)], ["info", str(path)], ["verify", str(path)]):
         assert keeps_its_promise(words)[0] == 0
     assert keeps_its_promise(["run", str(path)])[0] == 2
-    write_claims(path, 500 << 30)
+    write_lazy_ranges(path, 500 << 30)
     words = ["run", str(path), "--set", "dram.capacity=1TiB", "--scheme", "ideal,bandwidth-compression,buddy"]
     assert keeps_its_promise([*words, "--sensitivity", "none"])[0] == 0
 

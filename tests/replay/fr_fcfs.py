@@ -85,7 +85,7 @@ class Channel:
         """Serves all requests; what is below the low mark at the end is written too."""
         arrived = done = 0
         while done < len(self.requests):
-            self._turnaroundaround(arrived == len(self.requests))
+            self._turnaround(arrived == len(self.requests))
             writes = self.draining_to is not None
             best = min(filter(None, (self._next_command(bank, writes) for bank in self.banks)), default=None)
             if arrived < len(self.requests) and (best is None or self.requests[arrived].arrival_ps <= best[0]):

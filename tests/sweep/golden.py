@@ -25,7 +25,7 @@ from buddysim.trace.format import REPLAY_LABEL
 from buddysim.training import simulate as train
 from buddysim.training.schemes import REGISTRY as TRAINING_SCHEMES
 from tests.replay.events import BASE, provenance
-from tests.replay.test_lazy_allocations import write_claims
+from tests.replay.test_lazy_allocations import write_lazy_ranges
 
 FILE = Path(__file__).with_name("golden.json")
 TRACES = Path(__file__).parents[2] / "traces"
@@ -68,7 +68,7 @@ def replays() -> Iterator[tuple[str, str]]:
             yield f"stream {scheme}", digest(replay(path, small, scheme).to_dict())
         yield "stream seed", digest(replay(path, small, seed=5).to_dict())
         roomy = Machine.load("p100-nvlink2").with_overrides({"dram.capacity": "64 GiB"})
-        claims = write_claims(Path(folder) / "claims.bin", 20 << 30)  # synthetic sizes that aren't counted one by one
+        claims = write_lazy_ranges(Path(folder) / "claims.bin", 20 << 30)  # synthetic sizes that aren't counted one by one
         yield "20 GiB synthetic", digest(replay(claims, roomy, "buddy").to_dict())
 
 
