@@ -68,8 +68,8 @@ def replays() -> Iterator[tuple[str, str]]:
             yield f"stream {scheme}", digest(replay(path, small, scheme).to_dict())
         yield "stream seed", digest(replay(path, small, seed=5).to_dict())
         roomy = Machine.load("p100-nvlink2").with_overrides({"dram.capacity": "64 GiB"})
-        claims = write_lazy_ranges(Path(folder) / "claims.bin", 20 << 30)  # synthetic sizes that aren't counted one by one
-        yield "20 GiB synthetic", digest(replay(claims, roomy, "buddy").to_dict())
+        lazy = write_lazy_ranges(Path(folder) / "lazy.bin", 20 << 30)  # sizes that are not counted singly
+        yield "20 GiB synthetic", digest(replay(lazy, roomy, "buddy").to_dict())
 
 
 def trainings() -> Iterator[tuple[str, str]]:
