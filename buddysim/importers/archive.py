@@ -36,7 +36,7 @@ def folder_with(path: Path, name: str) -> Iterator[Path]:
             raise BuddysimError(f"{path}: neither a folder nor a whole archive ({reason})") from None
         inside = sorted(match.parent for match in Path(temporary).rglob(name))
         if len(inside) != 1:
-            raise BuddysimError(f"{path}: {len(inside)} files {name} in it, expected one")
+            raise BuddysimError(f"{path}: {len(inside)} files {name} in it: expected one")
         yield inside[0]
 
 

@@ -190,7 +190,7 @@ def atomic_conflicts_of(addresses, bytes_per_lane):
     """
     cdef const uint64_t[::1] view = np.ascontiguousarray(addresses, dtype=np.uint64)
     if view.shape[0] > MAX_LANES:
-        raise ValueError(f"{view.shape[0]} lanes, expected at most {MAX_LANES}")
+        raise ValueError(f"{view.shape[0]} lanes: expected at most {MAX_LANES}")
     return atomic_conflicts(&view[0], <int>view.shape[0], bytes_per_lane) if view.shape[0] else 0
 
 

@@ -72,7 +72,7 @@ class Contents:
                 start += 4 * count
                 ascending = np.concatenate(([last_page], numbers.astype(np.int64)))
                 if np.any(ascending[1:] <= ascending[:-1]) or ascending[-1] >= self.allocation_pages:
-                    self.file.fail(where, offset, f"page numbers don't ascend within 0 to {self.allocation_pages - 1}")
+                    self.file.fail(where, offset, f"page numbers do not ascend within 0 to {self.allocation_pages - 1}")
             expected = count * self.page_bytes
             if count:
                 last_page = int(numbers[-1])
@@ -150,7 +150,7 @@ class SizeMap:
             np.right_shift(packed, 4, out=classes[1::2])
             classes = classes[:n]
             if np.any((classes >= fmt.N_CLASSES) & (classes != UNKNOWN_CLASS)):
-                self.file.fail(where, offset, "a class that isn't 0 to 7 or 15")
+                self.file.fail(where, offset, "a class that is not 0 to 7 or 15")
             start = max(first, block_first)
             yield start, classes[start - block_first : end - block_first]
             at += 1
@@ -172,7 +172,7 @@ class ValueBlocks:
     def _head(self, row: int, size: int, section: str) -> bytes:
         entry = self._file.index[row]
         if entry["length"] < size:
-            self._file.fail(section, entry["offset"], f"{entry['length']} bytes, expected at least {size}")
+            self._file.fail(section, entry["offset"], f"{entry['length']} bytes: expected at least {size}")
         return self._file.read(int(entry["offset"]) + fmt.SECTION.size, size, section)
 
     def _owner(self, snapshot: int, allocation: int, section: str, offset: int) -> Allocation:
@@ -198,7 +198,7 @@ class ValueBlocks:
         if (page_bytes, bool(whole), n_pages) != (contents.page_bytes, contents.whole, contents.n_pages):
             self._file.fail("contents", offset, "differs in page size or number from the block before")
         if first != done or count > n_pages - first or (count == 0 and n_pages):
-            self._file.fail("contents", offset, f"pages {first} to {first + count} of {n_pages}, expected from {done}")
+            self._file.fail("contents", offset, f"pages {first} to {first + count} of {n_pages}: expected from {done}")
         if count * page_bytes > fmt.CONTENTS_BLOCK_BYTES:
             self._file.fail("contents", offset, f"{count} pages of {page_bytes} bytes in one block, at most 1 MiB")
         contents.rows.append(row)
@@ -218,7 +218,7 @@ class ValueBlocks:
             (SizeMap(snapshot, allocation, compressor, n_entries, [], [], self._file), 0),
         )
         if first != done or not 0 < count <= min(n_entries - first, fmt.SIZE_MAP_BLOCK_ENTRIES):
-            self._file.fail("size map", offset, f"{count} entries from {first} of {n_entries}, expected from {done}")
+            self._file.fail("size map", offset, f"{count} entries from {first} of {n_entries}: expected from {done}")
         size_map.rows.append(row)
         size_map.firsts.append(first)
         self._maps[snapshot, allocation, compressor] = size_map, done + count

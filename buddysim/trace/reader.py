@@ -193,7 +193,7 @@ class Trace:
         self, layout: struct.Struct, payload: bytes, section: str, offset: int, exact: bool = False
     ) -> tuple[Any, ...]:
         if len(payload) < layout.size or (exact and len(payload) != layout.size):
-            self.file.fail(section, offset, f"{len(payload)} bytes, expected {'' if exact else 'from '}{layout.size}")
+            self.file.fail(section, offset, f"{len(payload)} bytes: expected {'' if exact else 'from '}{layout.size}")
         return layout.unpack_from(payload)
 
     def _text(self, data: bytes, section: str, offset: int) -> str:
@@ -230,9 +230,9 @@ class Trace:
             base, size, space = self._unpack(fmt.ALLOCATE_HEAD, payload, name, offset)
             label = self._text(payload[fmt.ALLOCATE_HEAD.size :].rstrip(b"\0"), name, offset)
             if base % fmt.LINE_BYTES or not 0 < size <= fmt.MAX_ALLOCATION_BYTES or base > fmt.MAX_ADDRESS - size:
-                fail(name, offset, f"{size} bytes at {base:#x}, expected a base that is a multiple of {fmt.LINE_BYTES}")
+                fail(name, offset, f"{size} bytes at {base:#x}: expected a base that is a multiple of {fmt.LINE_BYTES}")
             if space >= len(fmt.SPACES):
-                fail(name, offset, f"space {space}, expected 0 or 1")
+                fail(name, offset, f"space {space}: expected 0 or 1")
             if (other := self._live.overlapping(base, base + size)) is not None:
                 fail(name, offset, f"{size} bytes at {base:#x} overlap allocation {other.index}, which is live")
             index = len(self.allocations)
@@ -274,12 +274,12 @@ class Trace:
             fmt.KERNEL_HEAD, payload, section, offset
         )
         if min(gx, gy, gz) < 1 or gx * gy * gz > fmt.MAX_GRID_BLOCKS:
-            self.file.fail(section, offset, f"its grid is {gx, gy, gz}, expected 1 to 2^32 blocks")
+            self.file.fail(section, offset, f"its grid is {gx, gy, gz}: expected 1 to 2^32 blocks")
         if min(bx, by, bz) < 1 or bx * by * bz > fmt.MAX_BLOCK_THREADS:
-            self.file.fail(section, offset, f"its block is {bx, by, bz}, expected 1 to 2^16 threads")
+            self.file.fail(section, offset, f"its block is {bx, by, bz}: expected 1 to 2^16 threads")
         if code and self.format_version in fmt.OLD_VERSIONS:
             version = f"format version {self.format_version}"
-            self.file.fail(section, offset, f"it has code of {code} bytes, expected none in {version}")
+            self.file.fail(section, offset, f"it has code of {code} bytes: expected none in {version}")
         if self.kernels and launch_index <= self.kernels[-1].launch_index:
             self.file.fail(
                 section, offset, f"its launch index is {launch_index}, after {self.kernels[-1].launch_index}"

@@ -38,7 +38,7 @@ def recover_trace(path: str | os.PathLike[str], output: str | os.PathLike[str]) 
                 "which this program writes"
             )
         if not trace.allocations and not trace.kernels:
-            raise BuddysimError(f"{os.fspath(path)}: holds neither an allocation nor a kernel: nothing to recover")
+            raise BuddysimError(f"{os.fspath(path)}: nothing to recover: it has neither an allocation nor a kernel")
         provenance = replace(trace.provenance, assumptions=trace.provenance.assumptions | {"end": _END})
         with Output(output, [path]) as whole, TraceWriter(whole, provenance) as writer:
             unfinished = _unfinished_values(trace)

@@ -90,7 +90,7 @@ class SectionFile:
         data = self.read(0, fmt.HEADER.size, "header")
         magic, version, flags, crc, zero = fmt.HEADER.unpack(data)
         if magic != fmt.MAGIC:
-            self.fail("header", 0, f"begins with {magic!r}, expected {fmt.MAGIC!r}: not a trace file")
+            self.fail("header", 0, f"begins with {magic!r}: expected {fmt.MAGIC!r}: not a trace file")
         if crc != crc32(data[:16]) or zero:
             self.fail("header", 0, "wrong checksum")
         if version not in (fmt.FORMAT_VERSION, *fmt.OLD_VERSIONS) or flags:
@@ -112,7 +112,7 @@ class SectionFile:
             self.fail("footer", at, f"says that the file has {size} bytes, it has {self.bytes}")
         kind, length, crc = self.section_head(offset, "index")
         if kind != fmt.INDEX:
-            self.fail("index", offset, f"a section of type {kind!r}, expected {fmt.INDEX!r}")
+            self.fail("index", offset, f"a section of type {kind!r}: expected {fmt.INDEX!r}")
         if offset + _HEAD_BYTES + length + fmt.padding(length) != at or length % fmt.INDEX_DTYPE.itemsize:
             self.fail("index", offset, f"{length} bytes, doesn't end where the footer begins")
         rows = np.frombuffer(self.payload(offset, length, crc, "index"), fmt.INDEX_DTYPE)
@@ -194,10 +194,10 @@ class SectionFile:
         try:
             size = zstandard.frame_content_size(frame)
             if size != expected:
-                self.fail(section, offset, f"a zstd frame of {size} bytes, expected {expected}")
+                self.fail(section, offset, f"a zstd frame of {size} bytes: expected {expected}")
             data: bytes = decompressor.decompress(frame, allow_extra_data=False)
         except (zstandard.ZstdError, ValueError) as error:
             self.fail(section, offset, f"cannot be decompressed: {error}")
         if len(data) != expected:
-            self.fail(section, offset, f"{len(data)} bytes decompressed, expected {expected}")
+            self.fail(section, offset, f"{len(data)} bytes decompressed: expected {expected}")
         return data

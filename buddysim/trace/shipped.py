@@ -55,7 +55,7 @@ def shipped_trace(name: str) -> ShippedTrace:
     stem = name.removesuffix(".bin")
     if stem not in known:
         raise BuddysimError(
-            f"traces: {shortened(name)}: unknown, expected one of {', '.join(known)}{hint(stem, known)}"
+            f"traces: {shortened(name)}: unknown: expected one of {', '.join(known)}{hint(stem, known)}"
         )
     return known[stem]
 

@@ -181,12 +181,12 @@ class TraceWriter:
     def _name(self, text: str, section: str) -> bytes:
         """An allocation's name, which zero bytes may follow."""
         if text.endswith("\0"):
-            self._fail(section, f"its name {text!r} ends in a zero character, expected another one there")
+            self._fail(section, f"its name {text!r} ends in a zero character: expected another one there")
         return self._text(text, section)
 
     def _number(self, value: int, bits: int, what: str, section: str) -> int:
         if not 0 <= value < 1 << bits:
-            self._fail(section, f"{what} is {value}, expected 0 to 2^{bits} - 1")
+            self._fail(section, f"{what} is {value}: expected 0 to 2^{bits} - 1")
         return int(value)
 
     def _outside_kernel(self, section: str) -> None:
@@ -264,11 +264,11 @@ class TraceWriter:
         if base % fmt.LINE_BYTES:
             self._fail(where, f"its base {base:#x} is not a multiple of {fmt.LINE_BYTES}")
         if not 0 < bytes <= fmt.MAX_ALLOCATION_BYTES:
-            self._fail(where, f"its size is {bytes} bytes, expected 1 to {fmt.MAX_ALLOCATION_BYTES}")
+            self._fail(where, f"its size is {bytes} bytes: expected 1 to {fmt.MAX_ALLOCATION_BYTES}")
         if not 0 <= base <= fmt.MAX_ADDRESS - bytes:
             self._fail(where, f"it ends at {base + bytes:#x}, beyond 2^63")
         if space not in fmt.SPACES:
-            self._fail(where, f"its space is {space!r}, expected one of {', '.join(fmt.SPACES)}")
+            self._fail(where, f"its space is {space!r}: expected one of {', '.join(fmt.SPACES)}")
         if (other := self._live.overlapping(base, base + bytes)) is not None:
             self._fail(where, f"it overlaps allocation {other.index} ({other.name!r}), which is live")
         payload = fmt.ALLOCATE_HEAD.pack(base, bytes, fmt.SPACES.index(space))
@@ -296,7 +296,7 @@ class TraceWriter:
         """A copy; `address` is the device side (``dtod``: the destination)."""
         self._outside_kernel("memcpy")
         if kind not in fmt.MEMCPY_KINDS:
-            self._fail("memcpy", f"its kind is {kind!r}, expected one of {', '.join(fmt.MEMCPY_KINDS)}")
+            self._fail("memcpy", f"its kind is {kind!r}: expected one of {', '.join(fmt.MEMCPY_KINDS)}")
         self._range(address, bytes, "memcpy")
         if source is not None:
             self._range(source, bytes, "memcpy")
@@ -340,13 +340,13 @@ class TraceWriter:
             else self._number(launch_index, 62, "the launch index", where)
         )
         if launch_index < self._next_launch_index:
-            self._fail(where, f"its launch index is {launch_index}, expected {self._next_launch_index} or more")
+            self._fail(where, f"its launch index is {launch_index}: expected {self._next_launch_index} or more")
         for what, dims, most in (
             ("grid", grid, fmt.MAX_GRID_BLOCKS),
             ("block", block, fmt.MAX_BLOCK_THREADS),
         ):
             if len(dims) != 3 or min(dims) < 1 or max(dims) >= 1 << 32 or dims[0] * dims[1] * dims[2] > most:
-                self._fail(where, f"its {what} is {tuple(dims)}, expected three numbers from 1, product up to {most}")
+                self._fail(where, f"its {what} is {tuple(dims)}: expected three numbers from 1, product up to {most}")
         payload = fmt.KERNEL_HEAD.pack(
             launch_index,
             self._number(stream, 64, "the stream", where),
@@ -480,10 +480,10 @@ class TraceWriter:
         """
         where, target = self._values_of("contents", snapshot, allocation, ("contents",))
         if not (0 < page_bytes <= fmt.MAX_PAGE_BYTES and page_bytes % ENTRY_BYTES == 0):
-            self._fail(where, f"pages of {page_bytes} bytes, expected a multiple of {ENTRY_BYTES} up to 1 MiB")
+            self._fail(where, f"pages of {page_bytes} bytes: expected a multiple of {ENTRY_BYTES} up to 1 MiB")
         values = np.frombuffer(data, np.uint8) if isinstance(data, bytes | bytearray) else np.asarray(data)
         if values.dtype != np.uint8 or values.ndim != 1:
-            self._fail(where, f"its data is {values.dtype} of {values.ndim} dimensions, expected a row of uint8")
+            self._fail(where, f"its data is {values.dtype} of {values.ndim} dimensions: expected a row of uint8")
         n_pages = -(-target.bytes // page_bytes)
         numbers = None
         if pages is not None:
@@ -492,7 +492,7 @@ class TraceWriter:
             if not np.array_equal(page_numbers, numbers) or (len(numbers) and int(numbers[-1]) >= n_pages):
                 self._fail(where, f"a page number outside 0 to {n_pages - 1}")
             if np.any(numbers[1:] <= numbers[:-1]):
-                self._fail(where, "the page numbers don't ascend")
+                self._fail(where, "the page numbers do not ascend")
             stored = len(numbers)
             expected = stored * page_bytes
             if stored and int(numbers[-1]) == n_pages - 1:
@@ -500,7 +500,7 @@ class TraceWriter:
         else:
             stored, expected = n_pages, target.bytes
         if len(values) != expected:
-            self._fail(where, f"it has {len(values)} bytes, expected {expected}")
+            self._fail(where, f"it has {len(values)} bytes: expected {expected}")
         if stored >= 1 << 32:
             self._fail(where, f"{stored} pages, at most 2^32 - 1 are allowed; larger pages are possible")
         per_block = fmt.CONTENTS_BLOCK_BYTES // page_bytes
@@ -530,7 +530,7 @@ class TraceWriter:
         if not isinstance(classes, Mapping):
             classes = np.asarray(classes)
             if classes.dtype != np.uint8 or classes.shape != (target.entries,):
-                self._fail(where, f"classes are {classes.dtype} {classes.shape}, expected uint8 ({target.entries},)")
+                self._fail(where, f"classes are {classes.dtype} {classes.shape}: expected uint8 ({target.entries},)")
         step, unknown = fmt.SIZE_MAP_BLOCK_ENTRIES, b""
         for number, first in enumerate(range(0, target.entries, step)):
             count = min(step, target.entries - first)
@@ -547,7 +547,7 @@ class TraceWriter:
     def _packed_classes(self, classes: npt.NDArray[np.uint8], where: str) -> bytes:
         """Two classes a byte, compressed."""
         if np.any((classes >= fmt.N_CLASSES) & (classes != UNKNOWN_CLASS)):
-            self._fail(where, "a class that isn't 0 to 7 or 15")
+            self._fail(where, "a class that is not 0 to 7 or 15")
         low, high = classes[0::2], classes[1::2]
         packed = low.copy()
         packed[: len(high)] |= high << 4
@@ -560,6 +560,6 @@ class TraceWriter:
         if not 0 <= allocation < len(self._allocations):
             self._fail(where, f"there are {len(self._allocations)} allocations")
         if (*key, snapshot, allocation) in self._filled:
-            self._fail(where, "it is there already")
+            self._fail(where, "it exists already")
         self._filled.add((*key, snapshot, allocation))
         return where, self._allocations[allocation]

@@ -31,7 +31,7 @@ def test_the_help_lists_them_in_order(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_all_captures_share_options(name: str) -> None:
+def test_all_captures_have_common_options(name: str) -> None:
     (kind,) = (kind for kind in kinds() if name == kind.NAME)
     parser = argparse.ArgumentParser()
     kind.add_arguments(parser)

@@ -116,7 +116,7 @@ def test_the_child_that_did_the_work_is_named(worker: Path, starter: Path, tmp_p
     done = capture("--", *wrapped.get(way, (starter, way if way != "system" else "y", worker)), folder=tmp_path)
     assert done.returncode == 0, done.stderr
     named = "copies of itself" if way == "fork" else "worker"
-    expected = f"child processes ({named}) did most of the work and are not captured: --follow"
+    expected = f"child processes ({named}) did most of the work, untraced: --follow"
     assert expected in done.stderr
     assert "smaller allocations: --min-bytes" not in done.stderr  # that isn't why nothing was seen
 

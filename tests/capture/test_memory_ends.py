@@ -245,7 +245,7 @@ def test_a_wrapper_that_leaves_the_work_to_a_child_is_named(tmp_path: Path) -> N
     worker = compiled(tmp_path, "worker", work)
     done = capture("--", "sh", "-c", f"{worker}; true", folder=tmp_path)
     assert done.returncode == 0
-    assert "did most of the work and are not captured" in done.stderr
+    assert "did most of the work, untraced" in done.stderr
     done = capture("--", "true", folder=tmp_path)
     assert "no allocation was large enough" in done.stderr
     assert "other processes" not in done.stderr

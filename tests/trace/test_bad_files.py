@@ -77,7 +77,7 @@ def test_files_of_older_versions_have_no_size_of_code(tmp_path):
     head = struct.pack("<8sII", fmt.MAGIC, 2, 0)
     path = tmp_path / "t.bin"
     path.write_bytes(head + struct.pack("<II", damage.crc32(head), 0) + path.read_bytes()[24:])
-    assert "it has code of 16 bytes, expected none in format version 2" in problem_of(path)
+    assert "it has code of 16 bytes: expected none in format version 2" in problem_of(path)
 
 
 def test_a_changed_byte_anywhere_is_found(tmp_path, good):

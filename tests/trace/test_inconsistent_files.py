@@ -59,7 +59,7 @@ CONTRADICTIONS = {
     "overlaps": (allocation(BASE + 128, 128), "overlap allocation 0, which is live"),
     "odd base": (allocation(1 << 41 | 64, 128), "expected a base that is a multiple of 128"),
     "no bytes": (allocation(1 << 41, 0), "0 bytes at"),
-    "third space": (allocation(1 << 41, 128, 2), "space 2, expected 0 or 1"),
+    "third space": (allocation(1 << 41, 128, 2), "space 2: expected 0 or 1"),
     "freed twice": (free(1), "of allocation 1, which isn't live"),
     "unknown freed": (free(9), "of allocation 9, which isn't live"),
     "copy direction": (replaced(fmt.MEMCPY, 0, fmt.MEMCPY_BODY, f3=3), "kind 3, source given = 1"),

@@ -173,14 +173,14 @@ def test_ordinals_rise(tmp_path):
     writer = bt.TraceWriter(tmp_path / "t.bin", PROVENANCE)
     writer.begin_kernel("k", (1, 1, 1), (1, 1, 1), launch_index=7)
     writer.end_kernel()
-    with pytest.raises(TraceFileError, match="launch index is 7, expected 8"), writer:
+    with pytest.raises(TraceFileError, match="launch index is 7: expected 8"), writer:
         writer.begin_kernel("k", (1, 1, 1), (1, 1, 1), launch_index=7)
 
 
 @pytest.mark.parametrize(
     ("data", "pages", "page_bytes", "problem"),
     [
-        (np.zeros(19999, np.uint8), None, 8192, "19999 bytes, expected 20000"),
+        (np.zeros(19999, np.uint8), None, 8192, "19999 bytes: expected 20000"),
         (np.zeros(5000, np.float32), None, 8192, "float32"),
         (np.zeros((100, 200), np.uint8), None, 8192, "2 dimensions"),
         (np.zeros(8192, np.uint8), [2], 8192, "expected 3616"),

@@ -32,7 +32,7 @@ def _size(text: str) -> int:
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     if not 0 < size < 1 << 62:
-        raise argparse.ArgumentTypeError(f"{text!r}, expected a size above 0")
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a size above 0")
     return size
 
 
@@ -44,7 +44,7 @@ def _snapshots(text: str) -> int:
     if text == "all":
         return 0
     if not text.isdecimal() or not 1 <= int(text) <= 1000:
-        raise argparse.ArgumentTypeError(f"{text!r}, expected 1 to 1000, or all")
+        raise argparse.ArgumentTypeError(f"{text!r}: expected 1 to 1000, or all")
     return int(text)
 
 
@@ -60,7 +60,7 @@ def _calls(text: str) -> Trigger:
 
     function, _, count = text.rpartition(":")
     if not count.isdecimal() or not int(count) or (function and not re.fullmatch(r"[A-Za-z_]\w*", function)):
-        raise argparse.ArgumentTypeError(f"{text!r}, expected a number of calls N, or FUNCTION:N")
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a number of calls N, or FUNCTION:N")
     return Trigger(int(count), calls=True, function=function)
 
 
@@ -72,7 +72,7 @@ def _seconds(text: str) -> Trigger:
     except (ValueError, OverflowError):
         interval = 0
     if not 0 < interval < 1 << 62:
-        raise argparse.ArgumentTypeError(f"{text!r}, expected a number of seconds above 0")
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a number of seconds above 0")
     return Trigger(interval)
 
 

@@ -135,7 +135,7 @@ def report(
         hint = "in the program itself" if left_to_children else ": lower --min-bytes to capture smaller ones"
         warn(f"no allocation was large enough{' ' if left_to_children else ''}{hint}")
     if left_to_children:
-        warn(f"child processes{_names_text(outcome.children)} did most of the work and are not captured: --follow them")
+        warn(f"child processes{_names_text(outcome.children)} did most of the work, untraced: --follow captures them")
     elif outcome.owners:
         warn(
             f"child processes{_names_text(outcome.owners)} have memory of their own, which is not captured: --follow "
@@ -164,7 +164,7 @@ def _names_text(children: list[str]) -> str:
     names = Counter(Path(child.split()[0]).name for child in children if child.strip())
     if not names:
         return " (copies of itself)"
-    common_names = [name for name, _ in names.most_common(3)]
+    common_names = sorted(names, key=lambda name: -names[name])[:3]
     more = ", and others" if len(names) > len(common_names) else ""
     return f" ({', '.join(common_names)}{more})"
 

@@ -30,19 +30,19 @@ The program runs on PoCL; no GPU is needed. Its exit code is passed on."""
 
 def _snapshots(text: str) -> int:
     if not text.isdecimal() or int(text) > 1000:
-        raise argparse.ArgumentTypeError(f"{text!r}, expected 0 to 1000")
+        raise argparse.ArgumentTypeError(f"{text!r}: expected 0 to 1000")
     return int(text)
 
 
 def _every(text: str) -> int:
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r}, expected 0 or more")
+        raise argparse.ArgumentTypeError(f"{text!r}: expected 0 or more")
     return int(text)
 
 
 def _launches(text: str) -> int:
     if not text.isdecimal() or not 0 < int(text) < 10**12:
-        raise argparse.ArgumentTypeError(f"{text!r}, expected 1 or more")
+        raise argparse.ArgumentTypeError(f"{text!r}: expected 1 or more")
     return int(text)
 
 
@@ -223,7 +223,7 @@ def _check_launches(args: argparse.Namespace, record: TraceRecorder, outcome: Op
     """Says where the run was not as the command stated it; returns what is wrong where the program ended well."""
     launches = record.counts.launches
     if args.total_launches not in (None, launches):
-        warn(f"the run had {launches} launches, --total-launches says {args.total_launches}")
+        warn(f"--total-launches {args.total_launches}: the run had {launches} launches")
     missing = args.trace_launches and args.trace_launches.missing(launches)
     if missing and outcome.returncode:
         warn(missing)
@@ -250,14 +250,14 @@ def _report(output: object, record: TraceRecorder, outcome: OpenclCaptureOutcome
     if not outcome.answered:
         warn("the program used no OpenCL")
     for kernel in problems.untraced:
-        warn(f"not traced, but run: kernel {kernel}")
+        warn(f"untraced kernel {kernel}")
     for text in problems.notes:
         warn(text)
     if counts.too_wide:
         warn(counts.too_wide)
     if counts.outside:
-        warn(f"{counts.outside} lane accesses were outside of every buffer")
+        warn(f"{counts.outside} lane accesses were outside of all buffers")
     if outcome.others:
-        warn(f"{outcome.others} further processes used OpenCL; only the first one's work is in the trace")
+        warn(f"{outcome.others} further processes used OpenCL: the trace has only the first one's work")
     if not problems.complete and outcome.answered:
         warn(_end_of(record, outcome))

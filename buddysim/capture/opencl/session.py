@@ -140,7 +140,7 @@ def _serve(
             _refuse_others(listener, outcome)
             continue
         if message.type == MessageType.HELLO and message.numbers[0] != VERSION:
-            raise ValueError(f"the runtime library sends messages of version {message.numbers[0]}, expected {VERSION}")
+            raise ValueError(f"the runtime library sends messages of version {message.numbers[0]}: expected {VERSION}")
         if outcome.broken is None:
             try:
                 receive(message)

@@ -48,7 +48,7 @@ def decompressed(path: Path, where: str, at: int, frame: bytes, expected: int | 
             or size > 2**15 * max(len(frame), 1)
         ):
             expectation = f"at most {max_bytes}" if expected is None else str(expected)
-            raise ActivationsError(path, where, at, f"{size} bytes when decompressed, expected {expectation}")
+            raise ActivationsError(path, where, at, f"{size} bytes when decompressed: expected {expectation}")
         return zstandard.ZstdDecompressor().decompress(frame)
     except zstandard.ZstdError as error:
         raise ActivationsError(path, where, at, f"can't be decompressed: {error}") from None

@@ -102,10 +102,10 @@ class _ActivationsReader:
 
     def _check_header(self) -> None:
         if len(self.data) < layout.HEADER.size:
-            self._fail("header", 0, f"the file has {len(self.data)} bytes, expected at least {layout.HEADER.size}")
+            self._fail("header", 0, f"the file has {len(self.data)} bytes: expected at least {layout.HEADER.size}")
         magic, version, zero, crc, zero2 = layout.HEADER.unpack_from(self.data)
         if magic != layout.MAGIC:
-            self._fail("header", 0, f"begins with {magic!r}, expected {layout.MAGIC!r}: not an activations file")
+            self._fail("header", 0, f"begins with {magic!r}: expected {layout.MAGIC!r}: not an activations file")
         if crc != crc32(self.data[:16]) or zero or zero2:
             self._fail("header", 0, "wrong checksum")
         if version != layout.FORMAT_VERSION:
@@ -161,7 +161,7 @@ class _ActivationsReader:
         """Indices of point and feature map, and the position of their values."""
         where, head, maps = "values", layout.VALUES_HEAD, self.feature_maps or []
         if len(payload) < head.size:
-            self._fail(where, at, f"{len(payload)} bytes, expected at least {head.size}")
+            self._fail(where, at, f"{len(payload)} bytes: expected at least {head.size}")
         point, map_, elements, code, axes, zero = head.unpack_from(payload)
         valid = point < len(self.points) and map_ < len(maps) and code in layout.DTYPES and 2 <= axes <= 4 and not zero
         if not valid:

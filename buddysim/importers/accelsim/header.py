@@ -61,10 +61,10 @@ def parse_header(path: str, lines: list[str]) -> KernelHeader:
                 raise BuddysimError(f"{path}: header: '-{key}' is missing")
             return default
         if not re.fullmatch(r"[0-9]{1,20}|0[xX][0-9a-fA-F]{1,16}", text, re.ASCII):
-            raise BuddysimError(f"{path}: header: '-{key}' is {_excerpt(text)}, expected a number")
+            raise BuddysimError(f"{path}: header: '-{key}' is {_excerpt(text)}: expected a number")
         value = int(text, 16 if text[:2] in ("0x", "0X") else 10)
         if value > most:
-            raise BuddysimError(f"{path}: header: '-{key}' is {value}, expected at most {most}")
+            raise BuddysimError(f"{path}: header: '-{key}' is {value}: expected at most {most}")
         return value
 
     def dims_of(key: str, most: int) -> Dim3:
@@ -73,10 +73,10 @@ def parse_header(path: str, lines: list[str]) -> KernelHeader:
             raise BuddysimError(f"{path}: header: '-{key}' is missing")
         match = re.fullmatch(r"\(\s*([0-9]{1,10})\s*,\s*([0-9]{1,10})\s*,\s*([0-9]{1,10})\s*\)", text, re.ASCII)
         if match is None:
-            raise BuddysimError(f"{path}: header: '-{key}' is {_excerpt(text)}, expected (x,y,z)")
+            raise BuddysimError(f"{path}: header: '-{key}' is {_excerpt(text)}: expected (x,y,z)")
         x, y, z = (int(part) for part in match.groups())
         if min(x, y, z) < 1 or max(x, y, z) >= 2**32 or x * y * z > most:
-            raise BuddysimError(f"{path}: header: '-{key}' is {text}, expected numbers from 1, product up to {most}")
+            raise BuddysimError(f"{path}: header: '-{key}' is {text}: expected numbers from 1, product up to {most}")
         return x, y, z
 
     return KernelHeader(
@@ -100,7 +100,7 @@ def _version(path: str, text: str) -> int:
     version = int(match.group(1)) if match else 0
     if not OLDEST_VERSION <= version <= NEWEST_VERSION:
         raise BuddysimError(
-            f"{path}: header: tracer version {_excerpt(text)}, expected {OLDEST_VERSION} to {NEWEST_VERSION}"
+            f"{path}: header: tracer version {_excerpt(text)}: expected {OLDEST_VERSION} to {NEWEST_VERSION}"
         )
     return version
 

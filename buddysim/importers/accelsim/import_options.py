@@ -60,7 +60,7 @@ def parse_snapshot(text: str) -> list[SnapshotFile]:
         raise BuddysimError(f"{path}: no such file or folder")
     files = sorted(path.glob("*.bin")) if path.is_dir() else [path]
     if not files:
-        raise BuddysimError(f"{path}: no .bin files, expected some named after the address of their bytes")
+        raise BuddysimError(f"{path}: no .bin files: expected some named after the address of their bytes")
     return [SnapshotFile(file, _address_in_name(file), int(launch_index)) for file in files]
 
 

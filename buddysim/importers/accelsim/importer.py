@@ -171,7 +171,7 @@ class _Conversion:
             return
         if command.payload.stat().st_size != command.bytes:
             raise BuddysimError(
-                f"{command.payload}: {command.payload.stat().st_size} bytes, expected the {command.bytes} of the copy "
+                f"{command.payload}: {command.payload.stat().st_size} bytes: expected the {command.bytes} of the copy "
                 f"in line {command.line} of {self.commands.path}"
             )
         self._load(command.payload, command.address)

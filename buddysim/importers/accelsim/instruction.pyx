@@ -67,16 +67,16 @@ cdef class InstructionReader:
         if self.line_info and not next_token(&line, &token):
             self.fail("expected a source line number")
         if not next_token(&line, &token) or not parse_hex(token, &instruction.pc):
-            self.fail(f"found {self.shown(token)}, expected the instruction's address")
+            self.fail(f"found {self.shown(token)}: expected the instruction's address")
         instruction.mask = self.read_mask(&line)
         instruction.n_lanes = popcount(instruction.mask)
         instruction.n_destinations = self.read_registers(&line, instruction.destinations)
         if not next_token(&line, &name) or not 65 <= name.at[0] <= 90:
-            self.fail(f"found {self.shown(name)}, expected an opcode")
+            self.fail(f"found {self.shown(name)}: expected an opcode")
         instruction.opcode = self.find_opcode(name)
         instruction.n_sources = self.read_registers(&line, instruction.sources)
         if not next_token(&line, &token) or not parse_decimal(token, &width) or not 0 <= width <= 1024:
-            self.fail(f"found {self.shown(token)}, expected the access width")
+            self.fail(f"found {self.shown(token)}: expected the access width")
         if instruction.opcode.role == UNSUPPORTED:
             self.fail(f"{self.shown(name)} is not supported")
         instruction.has_memory = width > 0
@@ -102,7 +102,7 @@ cdef class InstructionReader:
         cdef Cursor token
         cdef uint64_t mask = 0
         if not next_token(line, &token) or token.end - token.at != 8 or not parse_hex(token, &mask) or mask >> 32:
-            self.fail(f"found {self.shown(token)}, expected the active mask as 8 hexadecimal digits")
+            self.fail(f"found {self.shown(token)}: expected the active mask as 8 hexadecimal digits")
         return <int64_t>mask
 
     cdef int read_registers(self, Cursor* line, int* registers) except -1:
@@ -111,10 +111,10 @@ cdef class InstructionReader:
         cdef int64_t count = 0
         cdef int i, register = NO_REGISTER
         if not next_token(line, &token) or not parse_decimal(token, &count) or not 0 <= count <= MAX_OPERANDS:
-            self.fail(f"found {self.shown(token)}, expected a number of registers")
+            self.fail(f"found {self.shown(token)}: expected a number of registers")
         for i in range(<int>count):
             if not next_token(line, &token) or not parse_register(token, &register):
-                self.fail(f"found {self.shown(token)}, expected a register")
+                self.fail(f"found {self.shown(token)}: expected a register")
             registers[i] = register
         return <int>count
 
@@ -124,7 +124,7 @@ cdef class InstructionReader:
         index = self.opcode_index.get(text)
         if index is None:
             if len(text) > 256:
-                self.fail(f"found {self.shown(name)}, expected an opcode")
+                self.fail(f"found {self.shown(name)}: expected an opcode")
             opcode_info = self.classify(text.decode("ascii", "replace"))
             if not opcode_info.known:
                 self.unknown_opcodes.add(text.decode("ascii", "replace").split(".")[0])
@@ -148,10 +148,10 @@ cdef class InstructionReader:
         cdef int64_t value = 0
         cdef uint64_t bits = 0
         if not next_token(line, &token):
-            self.fail("the line ends early, expected an immediate")
+            self.fail("the line ends early: expected an immediate")
         if not parse_decimal(token, &value):
             if token.end - token.at > 20 or not parse_hex_or_wide(token, &bits):
-                self.fail(f"found {self.shown(token)}, expected an immediate")
+                self.fail(f"found {self.shown(token)}: expected an immediate")
             value = <int64_t>bits
         return value
 
@@ -162,29 +162,29 @@ cdef class InstructionReader:
         cdef uint64_t address = 0
         cdef int lane
         if not next_token(line, &token) or not parse_decimal(token, &mode) or not 0 <= mode <= 2:
-            self.fail(f"found {self.shown(token)}, expected an address mode from 0 to 2")
+            self.fail(f"found {self.shown(token)}: expected an address mode from 0 to 2")
         if mode == 0:
             for lane in range(instruction.n_lanes):
                 if not next_token(line, &token) or not parse_hex(token, &instruction.addresses[lane]):
-                    self.fail(f"found {self.shown(token)}, expected the address of each active lane")
+                    self.fail(f"found {self.shown(token)}: expected the address of each active lane")
         else:
             if not next_token(line, &token) or not parse_hex(token, &address):
-                self.fail(f"found {self.shown(token)}, expected a base address")
+                self.fail(f"found {self.shown(token)}: expected a base address")
             if mode == 1:
                 if not next_token(line, &token) or not parse_decimal(token, &step):
-                    self.fail(f"found {self.shown(token)}, expected a stride")
+                    self.fail(f"found {self.shown(token)}: expected a stride")
                 for lane in range(instruction.n_lanes):
                     instruction.addresses[lane] = address + <uint64_t>lane * <uint64_t>step
             else:
                 for lane in range(instruction.n_lanes):
                     if lane:
                         if not next_token(line, &token) or not parse_decimal(token, &step):
-                            self.fail(f"found {self.shown(token)}, expected {instruction.n_lanes - 1} distances")
+                            self.fail(f"found {self.shown(token)}: expected {instruction.n_lanes - 1} distances")
                         address += <uint64_t>step
                     instruction.addresses[lane] = address
         for lane in range(instruction.n_lanes):
             if instruction.addresses[lane] >= ADDRESS_LIMIT:
-                self.fail(f"the address {instruction.addresses[lane]:#x}, expected one below {ADDRESS_LIMIT:#x}")
+                self.fail(f"the address {instruction.addresses[lane]:#x}: expected one below {ADDRESS_LIMIT:#x}")
         return 0
 
     # -- values in the trace, which reveal memory contents --------------------------------------------------------------
@@ -200,16 +200,16 @@ cdef class InstructionReader:
         if not next_token(line, &token):
             return 0
         if not token_is(token, b"STORE_DATA"):
-            self.fail(f"found {self.shown(token)}, expected the end of the line")
+            self.fail(f"found {self.shown(token)}: expected the end of the line")
         if not next_token(line, &kind) or not next_token(line, &token) or not parse_decimal(token, &count) \
                 or not 1 <= count <= 8:
             self.fail("expected STORE_DATA, a type and a number of registers")
         memset(sizes, 0, sizeof(sizes))
         while next_token(line, &token):
             if take_label(&token, b"REG", &number) and not 0 <= number < count:
-                self.fail(f"found register {number} in STORE_DATA, expected 0 to {count - 1}")
+                self.fail(f"found register {number} in STORE_DATA: expected 0 to {count - 1}")
             if number < 0 or not take_label(&token, b"T", &lane) or not 0 <= lane < 32:
-                self.fail(f"found {self.shown(token)} in STORE_DATA, expected REGr:Tt:value or Tt:value")
+                self.fail(f"found {self.shown(token)} in STORE_DATA: expected REGr:Tt:value or Tt:value")
             n = self.read_store_value(token, kind, &bits)
             at = <int>number * n
             if at + n <= 32:
@@ -233,7 +233,7 @@ cdef class InstructionReader:
         cdef bint wide = kind.end - kind.at >= 2 and (kind.end - 2)[0] == 54 and (kind.end - 1)[0] == 52  # ..64
         if token.end - token.at > 2 and token.at[0] == 48 and (token.at[1] | 32) == 120:
             if not parse_hex(token, bits):
-                self.fail(f"found {self.shown(token)}, expected a value")
+                self.fail(f"found {self.shown(token)}: expected a value")
             return 8 if wide and token.end - token.at > 10 else 4
         if kind.at[0] == 70:  # F: a decimal fraction
             try:
@@ -241,10 +241,10 @@ cdef class InstructionReader:
                 bits[0] = struct.unpack("<Q", struct.pack("<d", value))[0] if wide \
                     else struct.unpack("<I", struct.pack("<f", value))[0]
             except (ValueError, OverflowError):
-                self.fail(f"found {self.shown(token)}, expected a value")
+                self.fail(f"found {self.shown(token)}: expected a value")
         else:
             if not parse_decimal(token, &number):
-                self.fail(f"found {self.shown(token)}, expected a value")
+                self.fail(f"found {self.shown(token)}: expected a value")
             bits[0] = <uint64_t>number
         return 8 if wide else 4
 
@@ -261,27 +261,27 @@ cdef class InstructionReader:
         cdef int n_groups = 0, n_first = 0, n_group = 0, i
         cdef bint is_load = instruction.opcode.role in (LOAD, GENERIC_LOAD)
         if not next_token(line, &token):
-            self.fail("the line ends early, expected Val or NoVal")
+            self.fail("the line ends early: expected Val or NoVal")
         if token_is(token, b"NoVal"):
             if next_token(line, &token):
-                self.fail(f"found {self.shown(token)}, expected the end of the line")
+                self.fail(f"found {self.shown(token)}: expected the end of the line")
             return 0
         if not token_is(token, b"Val") or not next_token(line, &token) or not parse_decimal(token, &n_destinations) \
                 or not 0 <= n_destinations <= MAX_OPERANDS:
             self.fail("expected NoVal, or Val and a number of destinations")
         while next_token(line, &token):
             if not parse_decimal(token, &count) or not 0 <= count <= 32 or n_groups > 2 * MAX_OPERANDS:
-                self.fail(f"found {self.shown(token)}, expected a number of values up to 32")
+                self.fail(f"found {self.shown(token)}: expected a number of values up to 32")
             for i in range(<int>count):
                 if not next_token(line, &token) or not parse_hex(token, &group[i]):
-                    self.fail(f"found {self.shown(token)}, expected {count} values")
+                    self.fail(f"found {self.shown(token)}: expected {count} values")
             n_group = <int>count
             if n_groups == 0:
                 n_first = n_group
                 memcpy(first, group, sizeof(group))
             n_groups += 1
         if n_groups < n_destinations:
-            self.fail(f"values of {n_groups} registers, expected {n_destinations}")
+            self.fail(f"values of {n_groups} registers: expected {n_destinations}")
         if self.image is None or not self.is_global(instruction):
             return 0
         if is_load and n_destinations:

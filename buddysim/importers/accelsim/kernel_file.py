@@ -65,7 +65,7 @@ class KernelTrace:
         file = open_input(self.path, "kernel's trace")
         if not os.fstat(file.fileno()).st_size:
             file.close()
-            raise BuddysimError(f"{self.path}: the file is empty, expected a kernel's trace")
+            raise BuddysimError(f"{self.path}: the file is empty: expected a kernel's trace")
         return lzma.open(file, "rb") if self.is_xz else file  # type: ignore[return-value]
 
     def _read(self, n: int) -> bytes:
@@ -74,7 +74,7 @@ class KernelTrace:
         except (lzma.LZMAError, EOFError) as error:
             raise BuddysimError(f"{self.path}: the xz stream is damaged or cut off ({error})") from None
         except OSError as error:
-            raise BuddysimError(f"{self.path}: {error.strerror}, expected a kernel's trace") from None
+            raise BuddysimError(f"{self.path}: {error.strerror}: expected a kernel's trace") from None
 
     def _read_header(self) -> tuple[KernelHeader, bytes, int]:
         """The header, the text read beyond it, and the number of lines before that."""
@@ -86,11 +86,11 @@ class KernelTrace:
             if end or text.startswith(b"#") or not text_part:
                 break
             if len(text) > _MAX_HEADER_BYTES:
-                raise BuddysimError(f"{self.path}: no header in the first {len(text)} bytes, expected '-key = value'")
+                raise BuddysimError(f"{self.path}: no header in the first {len(text)} bytes: expected '-key = value'")
         if not end and not text.startswith(b"#"):
             end = len(text)
         if end > _MAX_HEADER_BYTES:
-            raise BuddysimError(f"{self.path}: a header of {end} bytes, expected '-key = value' lines and '#'")
+            raise BuddysimError(f"{self.path}: a header of {end} bytes: expected '-key = value' lines and '#'")
         lines = text[:end].decode("utf-8", "replace").split("\n")
         return parse_header(str(self.path), lines), text[end:], len(lines) - 1
 

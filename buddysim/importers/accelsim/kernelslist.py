@@ -72,7 +72,7 @@ def read_kernelslist(path: Path) -> KernelsList:
     for number, raw in enumerate(read_bytes(path, "kernelslist", _MAX_LIST_BYTES).split(b"\n"), 1):
         line = decoded(raw, f"{path}: line {number}: no list of kernels and copies").strip()
         if "\0" in line:
-            raise BuddysimError(f"{path}: line {number}: not text, expected a list of kernels and copies")
+            raise BuddysimError(f"{path}: line {number}: not text: expected a list of kernels and copies")
         command, *fields = line.split(",")
         if not line:
             continue
@@ -87,7 +87,7 @@ def read_kernelslist(path: Path) -> KernelsList:
         else:
             kernels_list.ignored.append(command)
     if not any(isinstance(command, KernelFile) for command in kernels_list.commands):
-        raise BuddysimError(f"{path}: names no kernel file, expected lines such as kernel-1.traceg")
+        raise BuddysimError(f"{path}: names no kernel file: expected lines such as kernel-1.traceg")
     return kernels_list
 
 

@@ -84,7 +84,7 @@ cdef class KernelParser(WarpStream):
             line.end = line.at + len(last)
             self.read_line(line)
         if self.in_block:
-            self.fail("the file ends inside a thread block, expected #END_TB")
+            self.fail("the file ends inside a thread block: expected #END_TB")
 
     def feed_lines(self, text, int prefix, const int64_t[::1] offsets, const uint64_t[::1] keys,
                    const int64_t[::1] numbers):
@@ -133,7 +133,7 @@ cdef class KernelParser(WarpStream):
         if token.at[0] == 35:  # '#'
             if token_is(token, b"#BEGIN_TB"):
                 if self.in_block:
-                    self.fail("#BEGIN_TB inside a thread block, expected #END_TB")
+                    self.fail("#BEGIN_TB inside a thread block: expected #END_TB")
                 self.in_block, self.have_block, self.in_warp = True, False, False
             elif token_is(token, b"#END_TB"):
                 if not self.in_block or not self.have_block:
@@ -141,7 +141,7 @@ cdef class KernelParser(WarpStream):
                 self.end_block()
             return 0
         if not self.in_block:
-            self.fail(f"found {self.shown(token)} outside a thread block, expected #BEGIN_TB")
+            self.fail(f"found {self.shown(token)} outside a thread block: expected #BEGIN_TB")
         if token_is(token, b"thread"):
             return self.read_block_line(rest)
         if token_is(token, b"cluster"):
@@ -158,7 +158,7 @@ cdef class KernelParser(WarpStream):
             self.have_count = True
             return 0
         if not self.in_warp or not self.have_count:
-            self.fail(f"found {self.shown(token)}, expected 'warp =' and 'insts ='")
+            self.fail(f"found {self.shown(token)}: expected 'warp =' and 'insts ='")
         if self.left == 0:
             self.fail("more instructions than 'insts =' says")
         self.left -= 1
@@ -205,7 +205,7 @@ cdef class KernelParser(WarpStream):
     cdef int begin_block(self, int64_t number) except -1:
         cdef BlockRecord* block
         if number <= self.last_block:
-            self.fail(f"thread block {number} after {self.last_block}, expected them in order")
+            self.fail(f"thread block {number} after {self.last_block}: expected them in order")
         self.block = self.last_block = number
         self.in_block = self.have_block = True
         self.in_warp = False
@@ -228,7 +228,7 @@ cdef class KernelParser(WarpStream):
         if self.in_warp:
             self.end_warp()
         if not self.warp < number < <int64_t>self.block_warps:
-            self.fail(f"warp {number} after {self.warp}, expected them in order, below {self.block_warps}")
+            self.fail(f"warp {number} after {self.warp}: expected them in order, below {self.block_warps}")
         self.start_warp(number)
         self.in_warp, self.have_count, self.left = True, False, 0
         return 0

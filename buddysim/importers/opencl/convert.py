@@ -95,7 +95,7 @@ def convert_bundle(
         )
         expected = sum(bundle.recorded[launch] for launch in launches_to_convert)
         if summary.operations != expected:
-            raise BuddysimError(f"{bundle.trace}: {summary.operations} operations, expected {expected} by meta.jsonl")
+            raise BuddysimError(f"{bundle.trace}: {summary.operations} operations: expected {expected} by meta.jsonl")
         for launch in sorted(bundle.snapshots):
             if options.snapshots is None or launch in options.snapshots:
                 progress(f"snapshot after launch {launch}")
@@ -260,7 +260,7 @@ def _read_pages(file: BufferFile, buffer: BundleBuffer) -> tuple[npt.NDArray[np.
     with open_input(file.path, "file of a buffer's bytes") as opened:
         size = os.fstat(opened.fileno()).st_size
         if size != expected:
-            raise BuddysimError(f"{file.path}: {size} bytes, expected {expected}")
+            raise BuddysimError(f"{file.path}: {size} bytes: expected {expected}")
         data = np.fromfile(opened, dtype=np.uint8)
     return data, np.arange(0, n_pages, file.every, dtype=np.uint32)
 

@@ -170,7 +170,7 @@ def test_refused_kernel_is_named_and_runs_untraced(tmp_path: Path) -> None:
     job["launches"] += JOBS["two_branches"]["launches"]
     output, done = captured(job, tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "not traced, but run: kernel by_hand: it has inline assembly" in done.stderr
+    assert "untraced kernel by_hand: it has inline assembly" in done.stderr
     assert done.stdout == plain(job, tmp_path)
     with open_trace(output) as trace:
         assert [(kernel.name, kernel.launch_index) for kernel in trace.kernels] == [("two_branches", 1)]

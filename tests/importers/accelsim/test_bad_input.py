@@ -53,7 +53,7 @@ STORE = "0000 00000001 0 STG.E 2 R2 R9 4 2 0x7f0000000000 0 STORE_DATA I32 1 REG
         ("(1,1,1)", "(0,1,1)", "expected numbers from 1"),
         ("(1,1,1)", "(65536,65536,65536)", "product up to"),
         ("(32,1,1)", "(32,1)", "expected (x,y,z)"),
-        ("version = 5", "version = 7", "tracer version '7', expected 1 to 6"),
+        ("version = 5", "version = 7", "tracer version '7': expected 1 to 6"),
         ("version = 5", "version = x", "tracer version 'x'"),
         ("-nregs = 16", "-nregs = sixteen", "expected a number"),
         ("-nregs = 16", "nregs", "expected '-key = value'"),

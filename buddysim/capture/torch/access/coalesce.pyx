@@ -38,7 +38,7 @@ def coalesce(const int64_t[:, ::1] addresses, const uint8_t[::1] bytes_per_lane,
     cdef int shift
     cdef uint64_t[MAX_LINES] numbers, low, high
     if addresses.shape[1] != LANES:
-        raise ValueError(f"{addresses.shape[1]} lanes, expected {LANES}")
+        raise ValueError(f"{addresses.shape[1]} lanes: expected {LANES}")
     counts = np.zeros(n, np.uint8)
     lines = np.empty(n * LANES, np.uint64)
     cdef uint8_t[::1] count = counts
