@@ -186,8 +186,8 @@ def test_ordinals_rise(tmp_path):
         (np.zeros(8192, np.uint8), [2], 8192, "expected 3616"),
         (np.zeros(8192, np.uint8), [3], 8192, "outside 0 to 2"),
         (np.zeros(8192, np.uint8), [-1], 8192, "outside 0 to 2"),
-        (np.zeros(16384, np.uint8), [1, 0], 8192, "don't ascend"),
-        (np.zeros(16384, np.uint8), [1, 1], 8192, "don't ascend"),
+        (np.zeros(16384, np.uint8), [1, 0], 8192, "do not ascend"),
+        (np.zeros(16384, np.uint8), [1, 1], 8192, "do not ascend"),
         (np.zeros(20000, np.uint8), None, 100, "a multiple of 128"),
     ],
 )
@@ -204,7 +204,7 @@ def test_contents_that_do_not_fit(tmp_path, data, pages, page_bytes, problem):
     [
         (np.zeros(9, np.uint8), "bpc", "expected uint8"),
         (np.zeros(8, np.int64), "bpc", "expected uint8"),
-        (np.full(8, 8, np.uint8), "bpc", "isn't 0 to 7 or 15"),
+        (np.full(8, 8, np.uint8), "bpc", "is not 0 to 7 or 15"),
         (np.zeros(8, np.uint8), "a" * 17, "1 to 16"),
         (np.zeros(8, np.uint8), "", "1 to 16"),
     ],
@@ -223,5 +223,5 @@ def test_values_can_be_added_once(tmp_path):
     writer.add_snapshot(0)
     writer.add_size_map(0, 0, np.zeros(8, np.uint8))
     writer.add_size_map(0, 0, np.zeros(8, np.uint8), "bdi")
-    with pytest.raises(TraceFileError, match="there already"), writer:
+    with pytest.raises(TraceFileError, match="exists already"), writer:
         writer.add_size_map(0, 0, np.zeros(8, np.uint8))
