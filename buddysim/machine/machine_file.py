@@ -27,8 +27,10 @@ class MachineFile(Section):
     """A machine that a file describes; a subclass has its sections as fields and names them in `_parts`."""
 
     name: Annotated[str, fields.text(80)] = Field(description="name of the machine")
-    description: Annotated[str, fields.text(1000)] = Field(default="-", description="what it stands for")
-    sources: dict[str, str] = Field(default_factory=dict, description="where each figure is from, by dotted key")
+    description: Annotated[str, fields.text(1000)] = Field(
+        default="-", description="hardware that the machine describes; -: not given"
+    )
+    sources: dict[str, str] = Field(default_factory=dict, description="source of each figure, by dotted key")
 
     def dotted_keys(self) -> list[str]:
         """Every dotted key that has a value and can be overridden, in the order of a file."""

@@ -62,7 +62,7 @@ class Machine(MachineFile):
     compression: CompressionConfig = Field(default_factory=CompressionConfig)
     buddy: BuddyConfig = Field(default_factory=BuddyConfig)
     training: TrainingConfig | None = Field(
-        default=None, description="what a simulated training needs of it, if it does"
+        default=None, description="figures of the GPU and its host for simulated training; none: replays only"
     )
     #: Sections of replay schemes that differ from their defaults, by name.
     _schemes: dict[str, Section] = PrivateAttr(default_factory=dict)
