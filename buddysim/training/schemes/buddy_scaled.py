@@ -30,10 +30,7 @@ _SCALED: dict[str, tuple[ModuleType, str]] = {
     **{f"buddy-scaled-{name}": (vdnn, name) for name in vdnn.SUMMARY},
     **{f"buddy-scaled-{name}": (vdnn_dyn, name) for name in vdnn_dyn.SUMMARY},
 }
-SUMMARY = {
-    name: f"{scaled} with device memory and computation times scaled by the network's replay under Buddy Compression"
-    for name, (_, scaled) in _SCALED.items()
-}
+SUMMARY = {name: f"{scaled} scaled by a compression ratio and a slowdown" for name, (_, scaled) in _SCALED.items()}
 FAMILY = "buddy-scaled"
 ORDER = 600
 ACCURACY = UNCHANGED
