@@ -132,9 +132,9 @@ def without_unit(table):
     for n, column in enumerate(table.columns):
         for row in table.rows:
             cell = row[n] if n < len(row) else ""
-            label = "" if NUMBER.fullmatch(row[0]) else row[0]
-            words = f"{column.heading} {label}".lower()
-            named = UNITS.search(f"{column.heading} {label}") or COUNTED.search(words)
+            label = "" if not row or NUMBER.fullmatch(row[0]) else row[0]
+            words = f"{column.group} {column.heading} {label}"
+            named = UNITS.search(words) or COUNTED.search(words.lower())
             if NUMBER.fullmatch(cell) and column.heading and not named:
                 yield column.heading, label, cell
 
