@@ -27,7 +27,7 @@ COUNTED = re.compile(
     r"pages|parameters|reads|refs|registers|samples|shots|sms|snapshot|stream|write-backs|evicted|"
     r"default|value|points|flops|channels|slices|partitions|ways|count"
 )
-UNITS = re.compile(r"\b(ms|us|ns|s|GiB|MiB|KiB|B|GB/s|FLOPs|ratio|%)\b|sector|share")
+UNITS = re.compile(r"\b(ms|us|ns|s|GiB|MiB|KiB|B|GB/s|FLOPs|ratio)\b|%|sector|fraction")
 NUMBER = re.compile(r"-?\d[\d,]*(\.\d+)?")
 
 
