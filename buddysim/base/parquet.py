@@ -7,7 +7,7 @@
 | `scope` | ``run``, or the part that the number is of: ``kernel``, ``allocation`` or ``layer`` |
 | `index`, `name` | of the kernel, allocation or layer; null for a run |
 | `counter` | the key of docs/counters.md; an element of a list or an object has its position or key as last part |
-| `value` | the number, as float64 (whole numbers are exact up to 2^53); null where it is a text |
+| `value` | the number, as float64 (integers are exact up to 2^53); null where it is a text |
 | `text` | the text, for example a target ratio; null where it is a number |
 """
 
@@ -20,7 +20,7 @@ from typing import Any
 from buddysim.base.errors import BuddysimError
 from buddysim.base.output import write_opened
 
-#: The columns that identify a run, those that its provenance has, and whether each is a whole number.
+#: The columns that identify a run, those that its provenance has, and whether each is an integer.
 _RUN_COLUMNS = {
     "trace": False,
     "trace_checksum": False,

@@ -19,7 +19,7 @@ from buddysim.base.inputs import read_bytes
 DEEPEST = 32
 """Tables and lists within each other, at most."""
 LARGEST_NUMBER = 2**64
-"""Whole numbers lie between this and its negative; what every file format and program can hold."""
+"""Integers lie between this and its negative; what every file format and program can hold."""
 _LONGEST_DIGITS = 21
 _KEY = r"""(?:[A-Za-z0-9_-]+|"(?:\\.|[^"\\\n])*"|'[^'\n]*')"""
 #: What may hold dots in TOML: long strings, comments, then keys; strings of one line look like quoted keys.
@@ -150,7 +150,7 @@ def _reason(error: Exception) -> str:
     if isinstance(error, RecursionError):
         return "nested too deeply"
     if "set_int_max_str_digits" in str(error):
-        return "a whole number with thousands of digits"
+        return "an integer with thousands of digits"
     return str(error)
 
 
@@ -160,7 +160,7 @@ def _no_number(name: str) -> float:
 
 def _whole_number(digits: str) -> int:
     if len(digits) > _LONGEST_DIGITS:
-        raise ValueError(f"a whole number with {len(digits)} digits")
+        raise ValueError(f"an integer with {len(digits)} digits")
     return int(digits)
 
 
@@ -184,6 +184,6 @@ def _check_bounds(content: object) -> None:
                 raise ValueError(f"{value} where a finite number is expected")
         elif isinstance(value, int):
             if not -LARGEST_NUMBER < value < LARGEST_NUMBER:
-                raise ValueError("a whole number beyond 64 bits")
+                raise ValueError("an integer beyond 64 bits")
         elif value is not None and not isinstance(value, str):
             raise ValueError(f"{shortened(str(value))} is a date or a time: expected none")

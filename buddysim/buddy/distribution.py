@@ -131,7 +131,7 @@ class Distribution:
         return totals
 
     def expected_counts(self, seed: int, allocation: int, entries: int) -> NDArray[np.int64]:
-        """The mean of `counts` over all draws that give the allocation the same class, as whole numbers."""
+        """The mean of `counts` over all draws that give the allocation the same class, as integers."""
         own_page, own_entry = self.outlier_pages / _OUTLIER_SCALE, self.outlier_entries / _OUTLIER_SCALE
         fractions = np.array(self.fractions) * (own_entry + (1 - own_entry) * own_page)
         fractions[allocation_class(self._ends, seed, allocation)] += (1 - own_entry) * (1 - own_page)
@@ -143,7 +143,7 @@ class Distribution:
 def checked_seed(seed: int) -> int:
     """The seed, if it is one."""
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= _LARGEST_SEED:
-        raise BuddysimError(f"seed {seed!r}: expected a whole number from 0 to {_LARGEST_SEED}")
+        raise BuddysimError(f"seed {seed!r}: expected an integer from 0 to {_LARGEST_SEED}")
     return seed
 
 

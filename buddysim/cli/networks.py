@@ -82,7 +82,7 @@ def _show(args: argparse.Namespace) -> None:
     from buddysim.training.networks.toml_writer import to_toml
 
     if not 1 <= args.batch <= LARGEST_BATCH:
-        raise BuddysimError(f"--batch {args.batch}: expected a whole number from 1 to {LARGEST_BATCH}")
+        raise BuddysimError(f"--batch {args.batch}: expected an integer from 1 to {LARGEST_BATCH}")
     check_outputs([json_file(args)], [args.network])
     network = Network.load(args.network)
     write_plain_json(args, facts(network, args.batch))

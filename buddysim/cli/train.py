@@ -238,7 +238,7 @@ def run(args: argparse.Namespace) -> int:
     from buddysim.training.search import LARGEST_BATCH
 
     if not 1 <= args.batch <= LARGEST_BATCH:
-        raise BuddysimError(f"--batch {args.batch}: expected a whole number from 1 to {LARGEST_BATCH}")
+        raise BuddysimError(f"--batch {args.batch}: expected an integer from 1 to {LARGEST_BATCH}")
     schemes = selected_schemes(args)
     network = Network.load(args.network)
     machine = _machine(args)

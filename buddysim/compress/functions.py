@@ -79,7 +79,7 @@ def _checked(name: str, function: Callable[..., Any]) -> Callable[..., NDArray[n
         if bits.shape != (entries,) or (entries and (bits.dtype.kind not in "iu" or bits.min() < 0)):
             raise BuddysimError(
                 f"{name}: sizes of {entries} entries: got {bits.dtype} of shape {bits.shape}: "
-                f"expected {entries} whole numbers from 0"
+                f"expected {entries} integers from 0"
             )
         return bits.astype(np.uint32)
 

@@ -54,7 +54,7 @@ def size_class(
         )
     sizes = np.asarray(bits)
     if sizes.dtype.kind not in "iu" or (sizes.size and sizes.min() < 0):
-        raise BuddysimError("sizes in bits: expected whole numbers from 0")
+        raise BuddysimError("sizes in bits: expected integers from 0")
     nbytes = np.minimum((sizes.astype(np.int64) + 7) // 8, ENTRY_BYTES)
     if zero is not None:
         nbytes = np.where(np.asarray(zero, dtype=np.bool_), 0, nbytes)

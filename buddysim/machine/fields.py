@@ -41,12 +41,12 @@ def _same(value: Any) -> Any:
 
 
 def count(lowest: int, highest: int) -> Value:
-    """A whole number from ``lowest`` to ``highest``."""
+    """An integer from ``lowest`` to ``highest``."""
 
     def read(value: object) -> int:
         number = _whole_number(value)
         if not lowest <= number <= highest:
-            raise ValueError(f"{number} is out of range: expected a whole number from {lowest} to {highest}")
+            raise ValueError(f"{number} is out of range: expected an integer from {lowest} to {highest}")
         return number
 
     return Value(read, _same)
@@ -59,7 +59,7 @@ def _whole_number(value: object) -> int:
         digits = value.strip().replace("_", "")
         if digits.lstrip("+-").isdecimal() and len(digits) < 20:
             return int(digits)
-    raise ValueError(f"{shortened(value)} is not a whole number")
+    raise ValueError(f"{shortened(value)} is not an integer")
 
 
 def number(lowest: float, highest: float) -> Value:
@@ -163,7 +163,7 @@ def frequency() -> Value:
 
 
 def flops() -> Value:
-    """A peak rate of floating-point operations, from 1 GFLOPS to 1000 PFLOPS, as a whole number per second."""
+    """A peak rate of floating-point operations, from 1 GFLOPS to 1000 PFLOPS, as an integer per second."""
 
     def read(value: object) -> int:
         flops_per_s = units.parse_flops(value)

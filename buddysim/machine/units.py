@@ -70,7 +70,7 @@ class Time:
 
 @dataclass(frozen=True, slots=True)
 class Frequency:
-    """A clock's frequency: a whole number of hertz."""
+    """A clock's frequency: an integer number of hertz."""
 
     hz: int
 
@@ -121,12 +121,12 @@ def parse_size(text: object) -> int:
     amount, unit = _split(text, "a size", SIZE_UNITS, "4 MiB")
     size = amount * SIZE_UNITS[unit]
     if size.denominator != 1:
-        raise ValueError(f"{text!r} is not a whole number of bytes")
+        raise ValueError(f"{text!r} is not an integer number of bytes")
     return int(size)
 
 
 def format_size(size: int) -> str:
-    """Bytes as a whole number, in the unit in which it is shortest."""
+    """Bytes as an integer, in the unit in which it is shortest."""
     whole = [(size // factor, unit) for unit, factor in SIZE_UNITS.items() if size % factor == 0 and factor <= size]
     number, unit = min(whole, key=lambda pair: (len(str(pair[0])), pair[0]), default=(size, "B"))
     return f"{number} {unit}"
@@ -143,7 +143,7 @@ def parse_frequency(text: object) -> Frequency:
     amount, unit = _split(text, "a frequency", FREQUENCY_UNITS, "1.3 GHz")
     hz = amount * FREQUENCY_UNITS[unit]
     if hz.denominator != 1:
-        raise ValueError(f"{text!r} is not a whole number of hertz")
+        raise ValueError(f"{text!r} is not an integer number of hertz")
     return Frequency(int(hz))
 
 
@@ -152,7 +152,7 @@ def parse_flops(text: object) -> int:
     amount, unit = _split(text, "a rate of operations", FLOPS_UNITS, "7 TFLOPS")
     flops = amount * FLOPS_UNITS[unit]
     if flops.denominator != 1:
-        raise ValueError(f"{text!r} is not a whole number of operations per second")
+        raise ValueError(f"{text!r} is not an integer number of operations per second")
     return int(flops)
 
 

@@ -8,7 +8,7 @@ _TIME_UNITS = ((10**12, "s"), (10**9, "ms"), (10**6, "us"), (10**3, "ns"), (1, "
 _BYTE_UNITS = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B"))
 _COUNT_UNITS = ((10**9, "G"), (10**6, "M"), (10**3, "k"), (1, ""))
 _DIGITS = 3
-#: Whole numbers of up to so many digits are shown in full.
+#: Integers of up to so many digits are shown in full.
 _WHOLE_DIGITS = 7
 
 
@@ -23,7 +23,7 @@ def format_significant(value: float, digits: int = _DIGITS) -> str:
 
 
 def format_count(count: float) -> str:
-    """Return a whole number in full up to seven digits, for example ``211,111``; above, ``14.0 M``."""
+    """Return an integer in full up to seven digits, for example ``211,111``; above, ``14.0 M``."""
     return f"{count:,.0f}" if abs(count) < 10**_WHOLE_DIGITS else format_scaled(count)
 
 

@@ -56,15 +56,15 @@ def text(raw: object) -> str:
 def whole(raw: object) -> int:
     """``3`` or ``"3"``."""
     if isinstance(raw, bool):
-        raise ValueError("expected a whole number")
+        raise ValueError("expected an integer")
     if isinstance(raw, str):
         try:
             return int(raw)
         except ValueError:
-            raise ValueError("expected a whole number") from None
+            raise ValueError("expected an integer") from None
     number = getattr(raw, "__index__", None)
     if number is None:
-        raise ValueError("expected a whole number")
+        raise ValueError("expected an integer")
     return int(number())
 
 

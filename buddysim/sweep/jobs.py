@@ -83,7 +83,7 @@ def read_jobs(path: str | os.PathLike[str]) -> Jobs:
 
 def _check(where: str, key: str, value: Any) -> None:
     if key in ("jobs", "workers"):
-        wrong = "a whole number from 1 on" if not isinstance(value, int) or value < 1 or value is True else None
+        wrong = "an integer from 1 on" if not isinstance(value, int) or value < 1 or value is True else None
     elif key in ("prologue", "directives"):
         fits = isinstance(value, list) and all(isinstance(each, str) for each in value)
         wrong = None if fits else "a list of texts"

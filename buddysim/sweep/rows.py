@@ -49,7 +49,7 @@ def rows_table(lines: Sequence[bytes]) -> Any:
     try:
         read = arrow_json.ReadOptions(block_size=_BLOCK_BYTES)
         return arrow_json.read_json(content, read_options=read, parse_options=parse)
-    except pa.ArrowInvalid:  # whole numbers in some rows and others in some, or columns that come late
+    except pa.ArrowInvalid:  # integers in some rows and others in some, or columns that come late
         return _table_of_any(lines)
 
 

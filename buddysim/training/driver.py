@@ -129,7 +129,7 @@ def _whole(name: str, value: Any) -> int:
             raise TypeError
         return operator.index(value)
     except TypeError:
-        raise BuddysimError(f"{name} {shortened(value)}: expected a whole number") from None
+        raise BuddysimError(f"{name} {shortened(value)}: expected an integer") from None
 
 
 def simulate_plan(

@@ -14,7 +14,7 @@ from typing import Any
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import shortened
 
-_EXPECTED = {bool: "True or False", int: "a whole number", float: "a number", str: "a text"}
+_EXPECTED = {bool: "True or False", int: "an integer", float: "a number", str: "a text"}
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Option:
 
     Attributes
     ----------
-    type : bool, int, float (whole numbers too) or str
+    type : bool, int, float (integers too) or str
     help : one line; of a bool, the effect of True, beginning with a verb
     metavar : the value's name in help texts; a bool has no value there
     default : None where there is none

@@ -70,7 +70,7 @@ def test_toml_keys_as_deep_as_lists() -> None:
     ("text", "expected"),
     [
         ("{", "not valid JSON"),
-        (f"[{DIGITS}]", "a whole number with 5000 digits"),
+        (f"[{DIGITS}]", "an integer with 5000 digits"),
         ("[18446744073709551616]", "beyond 64 bits"),
         ("[1e999]", "inf where a finite number"),
         ("[NaN]", "NaN is not a number of JSON"),

@@ -139,7 +139,7 @@ def test_a_wrong_length_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", [-1, 2**64, 1.5, True])
 def test_a_wrong_seed_is_refused(tmp_path: Path, seed: int) -> None:
     trace = write_trace(tmp_path / "t.bin", {"a": 2})
-    with pytest.raises(BuddysimError, match="expected a whole number"):
+    with pytest.raises(BuddysimError, match="expected an integer"):
         SizeSource(trace, seed=seed)
 
 

@@ -133,7 +133,7 @@ def test_a_missing_pytorch_is_named(
         (["missing.py"], "expected a Python script"),
         (["-o", "no/such/x.bin", "x.py"], "there is no folder"),
         (["--samples", "-1", "x.py"], "expected 0 or more"),
-        (["--steps", "0", "x.py"], "expected a whole number from 1"),
+        (["--steps", "0", "x.py"], "expected an integer from 1"),
     ],
 )
 def test_wrong_arguments(

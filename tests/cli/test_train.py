@@ -265,14 +265,14 @@ def test_a_network_without_feature_layers(tmp_path, capsys):
 
 @pytest.mark.parametrize("batch", [2.0, "64", None, True])
 def test_a_batch_is_a_whole_number(batch):
-    with pytest.raises(BuddysimError, match="expected a whole number"):
+    with pytest.raises(BuddysimError, match="expected an integer"):
         simulate("alexnet", batch)
 
 
 def test_whole_numbers_of_numpy_are_as_good(tmp_path):
     whole = simulate("alexnet", np.int64(8), memory_bytes=np.int64(2**31)).to_dict()
     assert json.dumps(whole) == json.dumps(simulate("alexnet", 8, memory_bytes=2**31).to_dict())
-    with pytest.raises(BuddysimError, match=r"memory_bytes 2\.5: expected a whole number"):
+    with pytest.raises(BuddysimError, match=r"memory_bytes 2\.5: expected an integer"):
         simulate("alexnet", 8, memory_bytes=2.5)
 
 

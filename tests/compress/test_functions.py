@@ -104,5 +104,5 @@ def test_what_is_no_compressor() -> None:
 @pytest.mark.parametrize("wrong", [7, [1], [1.5, 2.5], [-1, 2], [[1], [2]], "ab", None])
 def test_sizes_that_are_none(wrong: Any) -> None:
     register("wrong", lambda data: wrong)
-    with pytest.raises(BuddysimError, match=r"^wrong: sizes of 2 entries: got .*: expected 2 whole numbers from 0$"):
+    with pytest.raises(BuddysimError, match=r"^wrong: sizes of 2 entries: got .*: expected 2 integers from 0$"):
         compressed_bits(bytes(256), "wrong")

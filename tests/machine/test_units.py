@@ -72,7 +72,7 @@ def test_frequencies() -> None:
         (units.parse_size, "4", "the unit is missing"),
         (units.parse_size, "", "is not a size"),
         (units.parse_size, "-4 MiB", "is negative"),
-        (units.parse_size, "0.3 B", "not a whole number of bytes"),
+        (units.parse_size, "0.3 B", "not an integer number of bytes"),
         (units.parse_size, "4 MiB MiB", "is not a size"),
         (units.parse_size, "nan B", "is not a size"),
         (units.parse_size, 4, "4 is not a size: expected a number and one of B, KiB"),
@@ -82,7 +82,7 @@ def test_frequencies() -> None:
         (units.parse_bandwidth, "150 GB", "(nearest: GB/s)"),
         (units.parse_bandwidth, "150 Gb/s", "(nearest: GB/s)"),
         (units.parse_frequency, "1.3", "the unit is missing"),
-        (units.parse_frequency, "0.0001 Hz", "not a whole number of hertz"),
+        (units.parse_frequency, "0.0001 Hz", "not an integer number of hertz"),
     ],
 )
 def test_wrong_quantities_say_what_is_expected(parse: object, text: object, problem: str) -> None:

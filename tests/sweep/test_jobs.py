@@ -53,7 +53,7 @@ def test_the_job_script_asks_for_what_the_file_says(tmp_path: Path) -> None:
     ("change", "expected"),
     [
         ('wal_time = "1"', "nearest: walltime"),
-        ("jobs = 0", "expected a whole number from 1 on"),
+        ("jobs = 0", "expected an integer from 1 on"),
         ('memory = ""', "expected a text"),
         ("directives = 3", "expected a list of texts"),
         ('system = "pbs"', "expected one of slurm, local"),

@@ -41,7 +41,7 @@ _ALL = 1 << 62
 
 def _count(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) < 10**9:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number from 1")
+        raise argparse.ArgumentTypeError(f"{text!r}: expected an integer from 1")
     return int(text)
 
 

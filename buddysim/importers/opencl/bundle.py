@@ -137,7 +137,7 @@ def _take(bundle: Bundle, live: dict[int, BundleBuffer], event: Any) -> None:
 def _whole(event: dict[str, Any], key: str, end: int) -> int:
     value = event[key]
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < end:
-        raise ValueError(f"{key}: {shortened(value)} is not a whole number from 0 to {end - 1}")
+        raise ValueError(f"{key}: {shortened(value)} is not an integer from 0 to {end - 1}")
     return value
 
 

@@ -139,7 +139,7 @@ def options(settings: Settings) -> AnalysisOptions:
 def _whole(text: str) -> int:
     number = float(text)
     if not number.is_integer():
-        raise BuddysimError(f"metadata cache: {text}: expected a whole number of bytes")
+        raise BuddysimError(f"metadata cache: {text}: expected an integer number of bytes")
     return int(number)
 
 

@@ -194,7 +194,7 @@ def _count(name: str, text: str) -> int:
     if not text:
         return _DEFAULTS[name]
     if not (text.isascii() and text.isdecimal() and len(text) <= 9 and least <= int(text) <= LARGEST_EXTENT):
-        raise ValueError(f"{name}: {shortened(text)} is not a whole number from {least} to {LARGEST_EXTENT}")
+        raise ValueError(f"{name}: {shortened(text)} is not an integer from {least} to {LARGEST_EXTENT}")
     return int(text)
 
 

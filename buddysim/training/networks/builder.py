@@ -279,7 +279,7 @@ def _checked(where: str, attribute: Attribute, value: Any) -> Value:
 
 def _whole(where: str, value: Any, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= LARGEST:
-        raise BuddysimError(f"{where}: expected a whole number from {least} to {LARGEST}, found {shortened(value)}")
+        raise BuddysimError(f"{where}: expected an integer from {least} to {LARGEST}, found {shortened(value)}")
     return value
 
 

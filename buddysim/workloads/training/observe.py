@@ -24,7 +24,7 @@ from buddysim.workloads.training.problem import StudyNetwork, TrainingProblem
 Classes = NDArray[np.uint8]
 #: Compressors whose sizes a trace has over the run (Buddy Compression, ISCA version, Fig. 5a); within it the first's.
 COMPRESSORS: Final = (DEFAULT, "bdi+fpc", "zvc")
-#: Operators whose accesses depend on whole numbers that they read, and which input has them.
+#: Operators whose accesses depend on integers that they read, and which input has them.
 _LOOKUPS: Final = ("embedding", "embedding_dense_backward")
 
 
@@ -48,7 +48,7 @@ class ObservedIteration:
     graph : its operators
     before : classes of storages that were there before, by number
     writes : in the order of the operators
-    values : whole numbers that look-ups read, by operator and by index among its inputs
+    values : integers that look-ups read, by operator and by index among its inputs
     """
 
     number: int

@@ -52,8 +52,8 @@ def test_columns_in_any_order_and_few_of_them() -> None:
         (HEADER + CONV.replace("1.25", "fast"), "row 2: ms: 'fast' is not a number"),
         (HEADER + CONV.replace("1.25", "-1"), "row 2: ms: '-1' is not a time of more than 0"),
         (HEADER + CONV.replace("1.25", "nan"), "row 2: ms: 'nan' is not a time"),
-        (HEADER + CONV.replace("16", "1.5"), "row 2: batch: '1.5' is not a whole number from 1"),
-        (HEADER + CONV.replace("16", "0"), "row 2: batch: '0' is not a whole number from 1"),
+        (HEADER + CONV.replace("16", "1.5"), "row 2: batch: '1.5' is not an integer from 1"),
+        (HEADER + CONV.replace("16", "0"), "row 2: batch: '0' is not an integer from 1"),
         (
             HEADER + CONV.replace("56,56", "1,56").replace("1,1,1,1", "1,1,0,1"),
             "row 2: kernel_h: a window of 3",

@@ -133,7 +133,7 @@ def test_backward_reads_are_those_of_the_document() -> None:
         ({"kind": "conv", "channels": 4, "kernal": 3}, r"kernal: unknown key \(nearest: kernel\)"),
         (
             {"kind": "conv", "channels": 0, "kernel": 3},
-            r"channels: expected a whole number from 1 to 2147483647, found 0",
+            r"channels: expected an integer from 1 to 2147483647, found 0",
         ),
         ({"kind": "conv", "channels": 4, "kernel": [1, 2, 3]}, r"kernel: expected one number, or height and width"),
         ({"kind": "conv", "channels": 4, "kernel": 3, "bias": 1}, r"bias: expected true or false, found 1"),

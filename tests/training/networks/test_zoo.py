@@ -268,7 +268,7 @@ def test_settings_behind_a_name() -> None:
     ("name", "problem"),
     [
         ("gpt2:tokns=3", r"'tokns': expected one of tokens, vocabulary, fused \(nearest: tokens\)"),
-        ("gpt2:tokens=0", "tokens: expected a whole number from 1, found '0'"),
+        ("gpt2:tokens=0", "tokens: expected an integer from 1, found '0'"),
         ("gpt2:fused=1", "fused: expected true or false, found '1'"),
         ("gpt2:", "setting '': expected one of"),
         ("vgg19:tokens=3", "expected none"),

@@ -64,7 +64,7 @@ def test_values_are_those_given_or_the_defaults() -> None:
 
 
 def test_a_value_is_checked_whichever_scheme_runs() -> None:
-    with pytest.raises(BuddysimError, match=r"option codec_window: 2\.5: expected a whole number"):
+    with pytest.raises(BuddysimError, match=r"option codec_window: 2\.5: expected an integer"):
         simulate("alexnet", 4, "titan-x", "oracle", codec_window=2.5)
 
 

@@ -35,7 +35,7 @@ class OperatorCall:
     name : without library and overload: ``"convolution"``
     inputs, outputs : tensors in the order of the operator's schema, each once
     arguments : others, by name; one that is missing had its default
-    values : int64 contents of inputs of whole numbers, by input index, if known
+    values : int64 contents of inputs of integers, by input index, if known
     """
 
     name: str

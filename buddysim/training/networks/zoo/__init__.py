@@ -1,7 +1,7 @@
 """The networks that come with buddysim, one file per family, and those of plug-ins.
 
 A family is a module with ``NETWORKS``, from each name to a function that builds the network. Adding a file here, or
-giving it as a plug-in, adds its networks. Keywords of such a function that are whole numbers or truth values are
+giving it as a plug-in, adds its networks. Keywords of such a function that are integers or truth values are
 settings, which a name may carry: ``gpt2:tokens=512,fused=true``.
 """
 
@@ -81,7 +81,7 @@ def _value(network: str, name: str, text: str, default: int | bool) -> int | boo
             return text == "true"
         raise BuddysimError(f"network {network}: {name}: expected true or false, found {shortened(text)}")
     if not (text.isascii() and text.isdecimal() and 0 < len(text) < 10 and int(text)):
-        raise BuddysimError(f"network {network}: {name}: expected a whole number from 1, found {shortened(text)}")
+        raise BuddysimError(f"network {network}: {name}: expected an integer from 1, found {shortened(text)}")
     return int(text)
 
 
