@@ -18,7 +18,7 @@ from buddysim.trace import Allocation, Trace
 
 _WHOLE = STUDY_CLASSES.index(ENTRY_BYTES)
 _CHUNK_ENTRIES = 1 << 16
-_LAST_ORDINAL = 2**64 - 1
+_LAST_LAUNCH_INDEX = 2**64 - 1
 
 
 class Writers(NamedTuple):
@@ -82,10 +82,10 @@ class SizeSource:
         """The kernels whose stores to an allocation leave the sizes of this snapshot (`after_store`)."""
         snapshots = self.values.snapshots_of(allocation)
         if snapshot is None:
-            return Writers(0, _LAST_ORDINAL)
+            return Writers(0, _LAST_LAUNCH_INDEX)
         at = snapshots.index(snapshot)
         first = self._point(snapshots[at - 1]) if at else 0
-        last = self._point(snapshot) - 1 if at + 1 < len(snapshots) else _LAST_ORDINAL
+        last = self._point(snapshot) - 1 if at + 1 < len(snapshots) else _LAST_LAUNCH_INDEX
         return Writers(first, last) if first <= last else Writers(1, 0)
 
     def _point(self, snapshot: int) -> int:

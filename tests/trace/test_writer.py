@@ -169,7 +169,7 @@ def test_wrong_calls_are_refused(tmp_path, calls, problem):
     assert not list(tmp_path.iterdir())
 
 
-def test_ordinals_rise(tmp_path):
+def test_launch_indices_rise(tmp_path):
     writer = bt.TraceWriter(tmp_path / "t.bin", PROVENANCE)
     writer.begin_kernel("k", (1, 1, 1), (1, 1, 1), launch_index=7)
     writer.end_kernel()
