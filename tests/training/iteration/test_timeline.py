@@ -23,7 +23,7 @@ def test_streams_overlap_and_wait_for_the_operations_that_they_name():
     assert [tuple(wait) for wait in waits(operations, times)] == [(3, 1, 20, 25)]
 
 
-def test_copies_of_one_direction_queue_and_share_the_wait():
+def test_copies_of_one_direction_queue_and_split_the_wait():
     operations = [
         Operation(COMPUTE, 10),
         Operation(PREFETCH, 20),
