@@ -19,7 +19,7 @@ def path(tmp_path):
 def test_info_shows_what_is_there(path, capsys):
     assert main(["info", str(path), "--assumptions"]) == 0
     shown = capsys.readouterr().out
-    for text in ("1. ", "gaps: ", "by formula", "scratch", "second", "16x2x1", "htod", "with 0x00", "50.0 %"):
+    for text in ("1. ", "by formula", "scratch", "second", "16x2x1", "htod", "with 0x00", "50.0 %"):
         assert text in shown
     assert max(map(len, shown.splitlines()[1:])) <= 80
     assert "PARTIAL TRACE" not in shown
