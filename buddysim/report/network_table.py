@@ -72,7 +72,7 @@ def _layer_table(network: Network, batch: int) -> ScreenTable:
             (
                 str(layer.index),
                 layer.name,
-                f"{layer.kind}{' (in-place)' if reuses_input else ''}",
+                layer.kind + (" (in place)" if reuses_input else ""),
                 _reads(layer),
                 str(network.refcount(layer.index)),
                 _shape_text(layer.output_shape),
