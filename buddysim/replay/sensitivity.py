@@ -54,7 +54,7 @@ class Perturbation:
     Attributes
     ----------
     latencies : factors on `load_to_use` of L1, L2, device memory and link
-    gaps : factor on the compute gaps of the trace
+    gaps : factor on compute gaps
     seed : number added to the seed of synthetic sizes
     """
 

@@ -51,7 +51,7 @@ def run_warps(
     critical_path_cycles: int = 1,
     use: bool = True,
     warps_per_block: int = 1,
-    gap: int = 0,
+    gap_instructions: int = 0,
     unit_busy_slots: int = 0,
     queueing: bool = False,
 ) -> tuple[dict[str, Any], list[int]]:
@@ -68,7 +68,7 @@ def run_warps(
             ops[at]["flags"], ops[at]["critical_path_cycles"], ops[at]["gap_instructions"] = (
                 FLAG_TIMED,
                 critical_path_cycles,
-                gap,
+                gap_instructions,
             )
             ops[at]["use_distance"], ops[at]["use_cycles"], ops[at]["unit_busy_slots"] = use, 1, unit_busy_slots
             lines += [entry << 8 | whole << 4 | mask for entry, mask, whole in touched]

@@ -108,7 +108,7 @@ def test_instructions_are_scaled_to_the_nearest(tmp_path: Path) -> None:
 
 
 def test_no_factor_overflows(tmp_path: Path) -> None:
-    """The longest gap that a trace can have, with a factor whose exact fraction takes 53 bits."""
+    """The longest compute gap that a trace can have, with a factor whose exact fraction takes 53 bits."""
     path = written(tmp_path / "t", critical_path=2**32 - 1, tail_critical_path_cycles=2**32 - 1)
     whole, part = ran(path)["time_ps"], ran(path, 0.2567)["time_ps"]
     assert part / whole == pytest.approx(0.2567, rel=1e-6)

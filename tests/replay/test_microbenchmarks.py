@@ -177,14 +177,14 @@ def test_a_gap_takes_issue_slots_and_a_chain_takes_time():
     # 16 warps of 100 instructions between loads share two schedulers: 8 x 51 x 101 slots each.
     many = [[(0, [(0, 1, 0)])] * 51] * 16
     busy, _ = run_warps(
-        tiny_machine(sm__count=1), many, use=False, gap=100, critical_path_cycles=101, warps_per_block=16
+        tiny_machine(sm__count=1), many, use=False, gap_instructions=100, critical_path_cycles=101, warps_per_block=16
     )
     assert busy["now_ps"] == pytest.approx(8 * 51 * 101 * CYCLE, rel=0.02)
 
 
 def test_a_busy_unit_holds_up_other_warps_but_not_the_one_whose_chain_knows_it():
     machine = tiny_machine(sm__count=1)
-    options = {"use": False, "gap": 100, "critical_path_cycles": 130, "warps_per_block": 16}
+    options = {"use": False, "gap_instructions": 100, "critical_path_cycles": 130, "warps_per_block": 16}
     many = [[(0, [(0, 1, 0)])] * 51] * 16
     busy, _ = run_warps(machine, many, unit_busy_slots=60, **options)
     assert busy["now_ps"] == pytest.approx(8 * 51 * 161 * CYCLE, rel=0.02)

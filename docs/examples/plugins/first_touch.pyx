@@ -34,29 +34,23 @@ cdef inline bint over_link(MemorySystem* m, AllocationState* allocation, uint32_
         pages.count[home[0]] += 1
     return home[0] == IN_HOST
 
-cdef int64_t fill(
-    MemorySystem* m, Slice* slice, const LineLocation* at, unsigned int* sectors, int64_t t
-) noexcept nogil:
+cdef int64_t fill(MemorySystem* m, Slice* l2, const LineLocation* at, unsigned int* sectors, int64_t t) noexcept nogil:
     cdef AllocationState* allocation = allocation_of(m, at.entry)
     allocation.fills += 1
     if over_link(m, allocation, at.entry):
         return host_fill(m, sectors[0], t)
     return raw_fill(m, allocation, at, sectors, t)
 
-cdef int64_t writeback(
-    MemorySystem* m, Slice* slice, uint32_t entry, Line line, int new_class, int64_t t
-) noexcept nogil:
+cdef int64_t writeback(MemorySystem* m, Slice* l2, uint32_t entry, Line line, int new_class, int64_t t) noexcept nogil:
     cdef AllocationState* allocation = allocation_of(m, entry)
     allocation.writebacks += 1
     if over_link(m, allocation, entry):
         return host_writeback(m, line, t)
-    return raw_writeback(m, allocation, slice, entry, line, t)
+    return raw_writeback(m, allocation, l2, entry, line, t)
 
 class FirstTouch(Section):
     """The section `[first_touch]` of a machine file."""
-    fitting: Annotated[float, fields.number(0.0, 1.0)] = Field(
-        default=0.5, description="fraction of the footprint that fits"
-    )
+    fitting: Annotated[float, fields.number(0.0, 1.0)] = Field(default=0.5, description="footprint fraction that fits")
 
 cdef class Scheme(SchemeBase):
     SUMMARY = "pages stay in the memory that had space at their first miss"
@@ -68,10 +62,8 @@ cdef class Scheme(SchemeBase):
         self.fill, self.writeback = fill, writeback
 
     def configure(self, machine, allocated_entries, capacity_bytes):
-        entries = int(allocated_entries * machine.first_touch.fitting)
-        if capacity_bytes is not None:
-            entries = capacity_bytes // 128
-        self.capacity = entries >> PAGE_BITS
+        fitting = int(allocated_entries * machine.first_touch.fitting)
+        self.capacity = (fitting if capacity_bytes is None else capacity_bytes // 128) >> PAGE_BITS
 
     def device_bytes(self, occupied_bytes):
         return min(occupied_bytes, (self.capacity << PAGE_BITS) * 128)
