@@ -76,5 +76,5 @@ class StreamWorkload(Workload):
     def assumptions(self) -> dict[str, str]:
         assumed = super().assumptions()
         if not self.timed:
-            assumed["gaps"] = f"{self.gap_instructions} instructions of unknown latency before each access"
+            assumed["compute_gaps"] = f"{self.gap_instructions} instructions of unknown latency before each access"
         return assumed

@@ -101,7 +101,7 @@ def provenance(name: str) -> Provenance:
         tool="buddysim validate",
         source=f"accesses of {name}, from its published source",
         licence="none needed: addresses only",
-        assumptions={"contents": "no data values", "gaps": "no instructions between memory accesses"},
+        assumptions={"contents": "no data values", "compute_gaps": "no instructions between memory accesses"},
     )
 
 
