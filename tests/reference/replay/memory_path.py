@@ -171,7 +171,7 @@ class RefMemory:
         """Device and buddy sectors of an entry."""
         needed = SECTORS_OF_CLASS[size_class]
         if device_sectors == 0:
-            fits = size_class == 0 or (size_class == 1 and bool(self.n["eight_byte_state"]))
+            fits = size_class == 0 or (size_class == 1 and bool(self.n["eight_byte_class"]))
             return min(1, needed), 0 if fits else needed
         return min(needed, device_sectors), max(0, needed - device_sectors)
 
@@ -186,7 +186,7 @@ class RefMemory:
             self.count["device.demand"] += n_requested
             return requested
         size_class = self.state[entry] & 7
-        raw = size_class == 7 and device_sectors == 4 and not self.n["whole_raw_entry"]
+        raw = size_class == 7 and device_sectors == 4 and not self.n["fetch_whole_raw_entry"]
         device, buddy = self.split(device_sectors, size_class)
         if raw:
             device = n_requested
@@ -223,7 +223,7 @@ class RefMemory:
         before, after = self.state[entry] & 7, self.state[entry] >> 4
         change = self.size_state(after) - self.size_state(before)
         self.metadata_found(entry, change != 0)
-        raw = before == 7 and device_sectors == 4 and not self.n["whole_raw_entry"]
+        raw = before == 7 and device_sectors == 4 and not self.n["fetch_whole_raw_entry"]
         old, new = self.split(device_sectors, before), self.split(device_sectors, after)
         touches_buddy = new[1] > 0
         if line.valid != {0, 1, 2, 3}:
@@ -239,7 +239,7 @@ class RefMemory:
 
     def size_state(self, size_class: int) -> int:
         """The size as metadata encode it, in rising order: 0 B, 8 B, one to four sectors."""
-        if size_class == 1 and self.n["eight_byte_state"]:
+        if size_class == 1 and self.n["eight_byte_class"]:
             return 1
         return 0 if size_class == 0 else SECTORS_OF_CLASS[size_class] + 1
 
