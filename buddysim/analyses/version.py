@@ -3,4 +3,4 @@
 2: targets on another input; the sectors that each entry needs.
 """
 
-MODEL_VERSION = 2
+MODEL_VERSION = 3

@@ -75,7 +75,8 @@ def replays() -> Iterator[tuple[str, str]]:
 def trainings() -> Iterator[tuple[str, str]]:
     """Every scheme on a network, other networks, and every further parameter."""
     for scheme in TRAINING_SCHEMES.names():
-        yield f"alexnet {scheme}", digest(train("alexnet", 64, scheme=scheme).to_dict())
+        ratio = {"buddy_ratio": 1.5} if scheme.startswith("buddy-scaled") else {}
+        yield f"alexnet {scheme}", digest(train("alexnet", 64, scheme=scheme, **ratio).to_dict())
     for network in ("vgg16", "googlenet", "resnet50"):
         yield network, digest(train(network, 32).to_dict())
     options: list[dict[str, Any]] = [
