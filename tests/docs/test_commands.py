@@ -27,7 +27,7 @@ COUNTED = re.compile(
     r"pages|parameters|reads|refs|registers|samples|shots|sms|snapshot|stream|write-backs|evicted|"
     r"default|value|points|flops|channels|slices|partitions|ways|count"
 )
-UNITS = re.compile(r"\b(ms|us|ns|s|GiB|MiB|KiB|B|GB/s|FLOPs|ratio)\b|%|sector|fraction")
+UNITS = re.compile(r"\b(correlation|ms|us|ns|s|GiB|MiB|KiB|B|GB/s|FLOPs|ratio)\b|%|sector|fraction")
 NUMBER = re.compile(r"-?\d[\d,]*(\.\d+)?")
 
 
@@ -129,10 +129,11 @@ def cut_or_too_wide(shown, width=WIDTH):
 
 def without_unit(table):
     """Bare numbers whose heading, or the label of whose row, names neither a unit nor what is counted."""
+    naming = [n for n, column in enumerate(table.columns) if n == 0 or column.heading == "quantity"]
     for n, column in enumerate(table.columns):
         for row in table.rows:
             cell = row[n] if n < len(row) else ""
-            label = "" if not row or NUMBER.fullmatch(row[0]) else row[0]
+            label = " ".join(row[n] for n in naming if n < len(row) and not NUMBER.fullmatch(row[n]))
             words = f"{column.group} {column.heading} {label}"
             named = UNITS.search(words) or COUNTED.search(words.lower())
             if NUMBER.fullmatch(cell) and column.heading and not named:
