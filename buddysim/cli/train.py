@@ -105,6 +105,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SIZE",
         help="GPU memory, for example 8GiB, for which to find the fastest scheme",
     )
+    _add_outputs(parser)
+    _add_measuring(parser)
+    _add_scheme_options(parser)
+    parser.epilog = _schemes_text()
+
+
+def _add_outputs(parser: argparse.ArgumentParser) -> None:
+    """Add what the screen shows, and the files to write."""
     parser.add_argument(
         "--timeline",
         metavar="FILE",
@@ -121,9 +129,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--assumptions", action="store_true", help="list every assumption of the result, numbered")
     parser.add_argument("--json", metavar="FILE", help="write the full result; -: to standard output, no screen")
     parser.add_argument("--parquet", metavar="FILE", help="write the full result as tidy rows (needs pyarrow)")
-    _add_measuring(parser)
-    _add_scheme_options(parser)
-    parser.epilog = _schemes_text()
 
 
 def _add_measuring(parser: argparse.ArgumentParser) -> None:

@@ -82,7 +82,7 @@ def test_a_figure_of_a_file_asks_for_it(name: str, tmp_path: Path, capsys: pytes
     path = tmp_path / "p.png"
     assert main(["plot", name, "-o", str(path)]) == 2
     file, description = REGISTRY.find(name).FILE
-    assert f"plot {name}: expected {description}: plot {name} {file}" in capsys.readouterr().err
+    assert f"plot {name}: no file: expected {description}: plot {name} {file}" in capsys.readouterr().err
     with pytest.raises(BuddysimError, match="file"):
         plot(name, path, ResultSource())
     assert not path.exists()

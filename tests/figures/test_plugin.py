@@ -31,4 +31,7 @@ def test_example_is_listed_and_plotted(tmp_path: Path) -> None:
 def test_the_example_asks_for_its_trace(tmp_path: Path) -> None:
     refused = plot("kernel-times", "-o", tmp_path / "kernels.png")
     assert refused.returncode == 2
-    assert refused.stderr == "buddysim: error: plot kernel-times: expected a trace file: plot kernel-times TRACE.bin\n"
+    assert (
+        refused.stderr
+        == "buddysim: error: plot kernel-times: no file: expected a trace file: plot kernel-times TRACE.bin\n"
+    )

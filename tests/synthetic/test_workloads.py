@@ -179,7 +179,7 @@ def test_neighbouring_warps_read_neighbouring_lines(tmp_path):
 
 def test_stream_with_unknown_latencies_states_the_assumption(tmp_path):
     with made(tmp_path, "stream", footprint="16 KiB", gap_instructions="5", timed="false") as trace:
-        assert "5 instructions" in trace.provenance.assumptions["gaps"]
+        assert "5 instructions" in trace.provenance.assumptions["compute_gaps"]
         assert trace.kernels[0].warp_instructions == 6 * trace.kernels[0].memory_instructions
 
 

@@ -418,7 +418,6 @@ cdef inline void warp_access(L1s* l1, MemorySystem* m, HostPrefetcher* prefetche
     cdef const StreamOp* op = warp.op
     cdef const LineLocation* at = stream_locations(op)
     cdef const LineLocation* next_line
-    cdef LineLocation* locations
     cdef int i, n = op.n_lines
     cdef bint many = n >= MANY_LINES
     cdef int64_t arrival = now, t
@@ -437,9 +436,8 @@ cdef inline void warp_access(L1s* l1, MemorySystem* m, HostPrefetcher* prefetche
         prefetcher.located = NULL
     else:
         if many:
-            locations = prefetcher.lines + (prefetcher.located_at ^ MAX_LINES)
-            locate_lines(m, &l1.cache, stream_words(op), n, locations)
-            at = locations
+            locate_lines(m, &l1.cache, stream_words(op), n, prefetcher.lines + (prefetcher.located_at ^ MAX_LINES))
+            at = prefetcher.lines + (prefetcher.located_at ^ MAX_LINES)
         for i in range(1, n if n < LINES_DISTANCE else LINES_DISTANCE):
             prefetch_line(l1, m, sm_l1, &at[i])
     for i in range(n):
