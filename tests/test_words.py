@@ -1,0 +1,371 @@
+"""The project's words: no file uses a word that the glossary replaces (tests/words.toml), and one name has one meaning.
+
+`python -m tests.test_words [PATH..]` prints every hit; `--update` writes the counts of tests/words_variables.toml.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+import sys
+import tomllib
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from buddysim.cli import REGISTRY
+from buddysim.machine.model import keys
+from buddysim.machine.section import field_keys
+from buddysim.machine.training_table import TrainingConfig
+from buddysim.report.counter_texts import counter_texts
+
+ROOT = Path(__file__).parents[1]
+WORDS = ROOT / "tests" / "words.toml"
+MEANINGS = ROOT / "tests" / "meanings.toml"
+VARIABLES = ROOT / "tests" / "words_variables.toml"
+#: All hits of scope ``variable`` together; only ever lowered.
+MAX_VARIABLES = 500
+MAX_MARKDOWN_LINE = 120
+
+PYTHON = (".py", ".pyi", ".pyx", ".pxd")
+C = (".c", ".h", ".cpp", ".cl", ".cu", ".S", ".js", ".css")
+HASH = (".toml", ".sh", ".yml")
+PROSE = (".md", ".rst", ".ipynb")
+FOLDERS = ("buddysim", "tests", "tools", "benchmarks", "docs", "examples", "plots", "traces")
+
+#: Names that another API prescribes: identifier or text -> (API, files or folders).
+FOREIGN: dict[str, tuple[str, tuple[str, ...]]] = {
+    "given": ("hypothesis", ("tests/",)),
+    "turns": ("module benchmarks.turns, a command that issues name", ("docs/performance.md", "CHANGELOG.md")),
+    "places": ("hypothesis.strategies.decimals", ("tests/machine/test_units.py",)),
+    "MAP": ("Chromium, --host-resolver-rules", ("tests/report/test_web.py",)),
+    "most_common": ("collections.Counter", ("buddysim/", "tests/", "tools/", "docs/", "benchmarks/")),
+    "DEFAULT_GOAL": ("GNU make", ("Makefile",)),
+    "MAPS": ("section of the activations file", ("buddysim/formats/", "tests/formats/", "docs/activations.md")),
+    "map": ("field of the activations file", ("buddysim/formats/", "tests/formats/", "docs/activations.md")),
+    "maps": (
+        "field of the activations file; Linux: /proc/self/maps",
+        (
+            "buddysim/formats/",
+            "tests/formats/",
+            "docs/activations.md",
+            "buddysim/capture/memory/preload/",
+            "traces/MANIFEST.toml",
+        ),
+    ),
+    "gaps": ("subject of a trace file's provenance", ("buddysim/trace/model.py", "docs/trace-format.md", "tests/")),
+    "room": ("key of a trace file's provenance", ("buddysim/trace/writer.py",)),
+    "listen": ("socket.socket", ("buddysim/capture/child_process.py",)),
+    "StraightLineStrengthReduce": ("LLVM", ("buddysim/capture/opencl/llvm_pass/",)),
+    "StraightLineStrengthReducePass": ("LLVM", ("buddysim/capture/opencl/llvm_pass/",)),
+}
+
+#: Not searched: what was tried (dated notes), this list, and quotations from papers.
+SKIPPED = re.compile(r"docs/lab/|tests/words|tests/test_words\.py|papers/.*/(reported|stated)\.toml|__pycache__|/out/")
+
+_STRING = r'"(?:[^"\\\n]|\\.)*"'
+_QUOTED = r"'(?:[^'\\\n]|\\.)*'"
+_TEXT = {
+    PYTHON: rf'\#[^\n]*|[rRbBuUfF]{{0,2}}(?:"""(?:[^\\]|\\.)*?"""|{_STRING}|{_QUOTED})',
+    C: rf"//[^\n]*|/\*.*?\*/|{_STRING}|{_QUOTED}",
+    HASH: rf'\#[^\n]*|"""(?:.*?)"""|{_STRING}|' + r"'[^'\n]*'",
+}
+_LEXERS = {
+    suffix: re.compile(rf"(?P<text>{text})|(?P<name>[A-Za-z_]\w*)", re.S)
+    for suffixes, text in _TEXT.items()
+    for suffix in suffixes
+}
+_FIELDS = re.compile(r"(?<!\{)\{([^{}]*)\}")
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_QUOTATION = re.compile(rf"{_STRING}|{_QUOTED}")
+#: Sections and fields of file formats, which keep their names: between two marks of a document.
+_FILE_FIELDS = re.compile(r"<!-- field names -->.*?<!-- field names -->", re.S)
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word that must not appear."""
+
+    pattern: re.Pattern[str]
+    scope: str
+    allow: re.Pattern[str] | None
+    use: str
+
+    def hits(self, text: str) -> Iterator[re.Match[str]]:
+        for match in self.pattern.finditer(text):
+            around = " ".join(text[max(0, match.start() - 24) : match.end() + 24].split())
+            if not (self.allow and self.allow.search(around)) and self._matches_on_one_line(text, match):
+                yield match
+
+    def _matches_on_one_line(self, text: str, match: re.Match[str]) -> bool:
+        """Whether it matches where the line break before it is a space, as in ``feature`` / ``map``."""
+        before = re.sub(r"\s[\s#*/]*", " ", text[max(0, match.start() - 60) : match.start()])
+        line = before + text[match.start() : match.end() + 24]
+        return self.pattern.match(line, len(before)) is not None
+
+
+@dataclass(frozen=True)
+class Hit:
+    path: str
+    line: int
+    word: str
+    scope: str
+    use: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.word!r}: use {self.use}"
+
+
+def words() -> list[Word]:
+    rows = tomllib.loads(WORDS.read_text(encoding="utf-8"))["word"]
+    return [
+        Word(
+            re.compile(row["pattern"], re.I),
+            row["scope"],
+            re.compile(row["allow"], re.I) if "allow" in row else None,
+            row["use"],
+        )
+        for row in rows
+    ]
+
+
+def searched_files() -> list[Path]:
+    kinds = {*_LEXERS, *PROSE}
+    found_in = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.suffix in kinds]
+    top = [*ROOT.glob("*.md"), ROOT / "Makefile", ROOT / "setup.py", ROOT / "pyproject.toml"]
+    return sorted(path for path in (*found_in, *top) if not SKIPPED.search(path.relative_to(ROOT).as_posix()))
+
+
+def split(name: str) -> str:
+    """An identifier's parts in lower case, joined by ``_``."""
+    name = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name)
+    return re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1_\2", name).lower()
+
+
+def content(path: Path) -> str:
+    text = path.read_text(encoding="utf-8", errors="replace")
+    if path.name == "CHANGELOG.md":  # released sections are history
+        return "## ".join(re.split(r"(?m)^## ", text)[:2])
+    return _FILE_FIELDS.sub(lambda match: "\n" * match.group().count("\n"), text)
+
+
+def parts(path: Path, source: str) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
+    """Names and texts of a file, each with its offset; all of a document is text."""
+    lexer = _LEXERS.get(path.suffix) or (_LEXERS[".toml"] if path.name == "Makefile" else None)
+    if lexer is None:
+        return [], [(0, source)]
+    names: list[tuple[int, str]] = []
+    texts: list[tuple[int, str]] = []
+    for match in lexer.finditer(source):
+        token = match.group()
+        if match.lastgroup == "name":
+            names.append((match.start(), token))
+            continue
+        texts.append((match.start(), token))
+        if path.suffix in PYTHON and token[:2].lower().startswith(("f", "rf")):
+            for field in _FIELDS.finditer(token):
+                names += [
+                    (match.start() + field.start(1) + n.start(), n.group()) for n in _NAME.finditer(field.group(1))
+                ]
+    return names, texts
+
+
+def hits_of(path: Path, listed: Sequence[Word]) -> list[Hit]:
+    source = content(path)
+    relative = path.relative_to(ROOT).as_posix()
+    names, texts = parts(path, source)
+    joined = {kind: "\n".join(lines) for kind, lines in _columns(names, texts).items()}
+    offsets = {"name": [at for at, _ in names], "text": [at for at, _ in texts]}
+    found_hits = []
+    for word in listed:
+        for kind in ("name", "text"):
+            if word.scope not in (kind, "both") and not (word.scope == "variable" and kind == "name"):
+                continue
+            whole_text = joined["variable"] if word.scope == "variable" else joined[kind]
+            for match in word.hits(whole_text):
+                at = _offset(kind, whole_text, match.start(), offsets, texts)
+                if not is_foreign(relative, source[at:], match.group()):
+                    line = source.count("\n", 0, at) + 1
+                    found_hits.append(Hit(relative, line, match.group(), word.scope, word.use))
+    return found_hits
+
+
+def is_foreign(relative: str, rest: str, word: str) -> bool:
+    """Whether another API prescribes the identifier, or the word of a text, that `rest` begins with."""
+    name = _NAME.match(rest)
+    return any(
+        relative.startswith(places) and (word == own or (name is not None and name.group() == own))
+        for own, (_, places) in FOREIGN.items()
+    )
+
+
+def _columns(names: Sequence[tuple[int, str]], texts: Sequence[tuple[int, str]]) -> dict[str, list[str]]:
+    in_parts = [split(name) for _, name in names]
+    return {
+        "name": in_parts,
+        "variable": ["" if "_" in name.strip("_") else name for name in in_parts],
+        "text": [text for _, text in texts],
+    }
+
+
+def _offset(kind: str, text: str, at: int, offsets: dict[str, list[int]], texts: Sequence[tuple[int, str]]) -> int:
+    """Offset in the source of offset `at` of the joined text."""
+    if kind == "name":
+        return offsets["name"][text.count("\n", 0, at)]
+    for offset, part in texts:
+        if at <= len(part):
+            return offset + at
+        at -= len(part) + 1
+    raise AssertionError(at)
+
+
+def all_hits(paths: Sequence[Path]) -> list[Hit]:
+    listed = words()
+    return [hit for path in paths for hit in hits_of(path, listed)]
+
+
+def variable_counts(found_hits: Sequence[Hit]) -> Counter[str]:
+    return Counter(hit.path for hit in found_hits if hit.scope == "variable")
+
+
+@pytest.fixture(scope="module")
+def every_hit() -> list[Hit]:
+    return all_hits(searched_files())
+
+
+def test_no_file_has_a_replaced_word(every_hit):
+    rest = [str(hit) for hit in every_hit if hit.scope != "variable"]
+    assert not rest, f"{len(rest)} hits:\n" + "\n".join(rest[:40])
+
+
+def test_variables_without_meaning_become_fewer(every_hit):
+    recorded = tomllib.loads(VARIABLES.read_text(encoding="utf-8"))["files"]
+    counts = variable_counts(every_hit)
+    more = {path: (count, recorded.get(path, 0)) for path, count in counts.items() if count > recorded.get(path, 0)}
+    assert not more, "name the noun that the variable holds (now, recorded)"
+    assert sum(counts.values()) <= MAX_VARIABLES
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "expected"),
+    [
+        ("a.py", "room = 1  # a place\n", {"room", "place"}),
+        ("a.py", 'x = f"{most_bytes} in turn"\n', {"most_b"}),
+        ("a.py", "def in_place(): ...\n", set()),
+        ("a.h", "int calendar; /* on its way */\n", {"calendar", "on its way"}),
+        ("a.md", "The feature map, not the map.\n", {"map"}),
+        ("a.py", "kept_bytes = found\n", {"kept", "found"}),
+        ("a.py", "'kept bytes of the list'\n", set()),
+        ("a.toml", 'key = "drawn" # goals\n', {"drawn", "goals"}),
+    ],
+)
+def test_hits_are_of_names_and_texts(tmp_path, monkeypatch, name, source, expected):
+    monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
+    (tmp_path / name).write_text(source)
+    assert {hit.word for hit in hits_of(tmp_path / name, words())} == expected
+
+
+def classes() -> dict[str, set[str]]:
+    """Paths without suffix that define a class, by its name."""
+    homes = defaultdict(set)
+    for path in (ROOT / "buddysim").rglob("*"):
+        if path.suffix in (".py", ".pyx", ".pxd") and "__pycache__" not in path.parts:
+            text = path.read_text(encoding="utf-8")
+            if path.suffix == ".py":
+                names = [node.name for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ClassDef)]
+            else:
+                names = re.findall(r"^(?:cdef )?class (\w+)|^\s*cdef struct (\w+)", text, flags=re.M)
+                names = [one or two for one, two in names]
+            for name in names:
+                homes[name].add(path.relative_to(ROOT).with_suffix("").as_posix())
+    return homes
+
+
+#: Contracts of plug-ins: one class of this name in each file of a kind.
+CONTRACTS = {"Scheme"}
+
+
+def test_a_class_name_is_used_once():
+    repeated = {name: sorted(homes) for name, homes in classes().items() if len(homes) > 1 and name not in CONTRACTS}
+    assert not repeated
+
+
+def test_lines_of_markdown_are_short():
+    long = [
+        f"{path.relative_to(ROOT)}:{number}: {len(line)}"
+        for path in searched_files()
+        if path.suffix == ".md"
+        for number, line in enumerate(content(path).splitlines(), 1)
+        if len(line) > MAX_MARKDOWN_LINE and not line.lstrip().startswith("|")
+    ]
+    assert not long, f"{len(long)} lines:\n" + "\n".join(long[:40])
+
+
+def shared_names() -> dict[str, set[str]]:
+    """Last parts that several counters or machine keys share, with their full names."""
+    names = {f"{counter.engine}: {counter.name}" for counter in counter_texts()}
+    names |= {key for key, _ in (*keys(), *field_keys(TrainingConfig, "training."))}
+    return _shared((name.rpartition(".")[2].rpartition(": ")[2], name) for name in names)
+
+
+def shared_options() -> dict[str, set[str]]:
+    """Options that several commands have."""
+
+    def options(parser: argparse.ArgumentParser, command: str) -> Iterator[tuple[str, str]]:
+        for action in parser._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                for name, part in action.choices.items():
+                    yield from options(part, f"{command} {name}")
+            for option in action.option_strings:
+                if option.startswith("--") and option != "--help":
+                    text = re.sub(r" \(default: [^)]*\)", "", action.help or "")
+                    yield option.removeprefix("--"), f"{command}: {text}"
+
+    pairs = []
+    for name in REGISTRY.names():
+        parser = argparse.ArgumentParser()
+        REGISTRY.find(name).add_arguments(parser)
+        pairs += list(options(parser, name))
+    return {
+        option: commands
+        for option, commands in _shared(pairs).items()
+        if len({command.partition(": ")[2] for command in commands}) > 1
+    }
+
+
+def _shared(pairs: Iterable[tuple[str, str]]) -> dict[str, set[str]]:
+    grouped = defaultdict(set)
+    for name, full in pairs:
+        grouped[name].add(full)
+    return {name: full for name, full in grouped.items() if len(full) > 1}
+
+
+@pytest.mark.parametrize(("table", "shared"), [("names", shared_names), ("options", shared_options)])
+def test_a_shared_name_has_one_meaning(table, shared) -> None:
+    """A name that comes to be shared is written into the table, with the meaning that all of its uses have."""
+    meanings = tomllib.loads(MEANINGS.read_text(encoding="utf-8"))[table]
+    assert set(shared()) - set(meanings) == set()
+    assert len(set(meanings.values())) == len(meanings), "two names with one meaning"
+
+
+def main(arguments: Sequence[str]) -> None:
+    given_paths = [ROOT / name for name in arguments if not name.startswith("-")]
+    paths = [
+        path for path in searched_files() if not given_paths or any(path.is_relative_to(given) for given in given_paths)
+    ]
+    every = all_hits(paths)
+    if "--update" in arguments:
+        counts = variable_counts(every)
+        lines = [f'"{path}" = {count}' for path, count in sorted(counts.items())]
+        head = "# Names without meaning (scope `variable`), by file: counts that may only fall.\n[files]\n"
+        VARIABLES.write_text(head + "\n".join(lines) + "\n", encoding="utf-8")
+    for hit in every:
+        print(hit)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
