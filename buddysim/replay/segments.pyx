@@ -5,7 +5,7 @@ import numpy as np
 
 
 def first_accessed(const uint64_t[::1] lines not None, const uint64_t[::1] firsts not None, const uint64_t[::1] ends not None,
-                  const int64_t[::1] segments not None, uint8_t[::1] accessed not None, int bits):
+                   const int64_t[::1] segments not None, uint8_t[::1] accessed not None, int bits):
     """Returns the segments that lines lie in and that have not been accessed before, and marks them as accessed.
 
     A segment's number is `segments` of the range that contains the line + (line >> `bits`).

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -292,14 +293,16 @@ def _far_cause(study: BuddyStudy, names: Sequence[str]) -> str:
     return f"compressible and incompressible entries share allocations: {'; '.join(texts)}" if texts else ""
 
 
+def _ratio_at(study: BuddyStudy, key: str, name: str) -> float | None:
+    return threshold_ratio(study, name, key)
+
+
 @simulates("buddy-dl-threshold")
 def dl_threshold(study: BuddyStudy) -> SimulatedValue:
     gains = {}
     for group in ("HPC", "DL"):
         low, high = (
-            geometric(
-                values_by_workload(study, group, lambda name, key=key: threshold_ratio(study, name, key)).values()
-            )  # type: ignore[misc]
+            geometric(values_by_workload(study, group, partial(_ratio_at, study, key)).values())
             for key in ("threshold_10", "threshold_40")
         )
         if low is None or high is None:

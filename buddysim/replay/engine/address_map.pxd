@@ -33,9 +33,9 @@ cdef inline uint32_t polynomial_slice(const MemorySystem* m, uint32_t unit, uint
     """Slice of consecutive lines: index in the group, channel bits first, XOR the polynomial remainder of the group's number."""
     cdef uint32_t channel = unit & ((<uint32_t>1 << m.channel_bits) - 1)
     cdef uint32_t slice_in_channel = unit >> m.channel_bits & ((<uint32_t>1 << m.channel_slice_bits) - 1)
-    cdef uint32_t remainder = m.remainders[group & 255] ^ m.remainders[256 + (group >> 8 & 255)]
-    remainder ^= m.remainders[512 + (group >> 16 & 255)] ^ m.remainders[768 + (group >> 24)]
-    return (channel << m.channel_slice_bits | slice_in_channel) ^ remainder
+    cdef uint32_t group_remainder = m.remainders[group & 255] ^ m.remainders[256 + (group >> 8 & 255)]
+    group_remainder ^= m.remainders[512 + (group >> 16 & 255)] ^ m.remainders[768 + (group >> 24)]
+    return (channel << m.channel_slice_bits | slice_in_channel) ^ group_remainder
 
 
 cdef inline uint32_t index_in_slice(const MemorySystem* m, uint32_t entry, uint32_t group) noexcept nogil:

@@ -113,7 +113,7 @@ def make_training(
         for observed_step in train(workload.NETWORK, problem.computed, observed):
             losses.append(observed_step.loss if isinstance(observed_step, ObservedIteration) else observed_step)
             if isinstance(observed_step, ObservedIteration):
-                assembly.add(observed_step if large is None else scaled_network.repeated(observed_step, large))
+                assembly.add(observed_step if large is None else scaled_network.repeat_by_layer(observed_step, large))
         checks = _checks(losses)
         verification = "; ".join(map(str, checks))
         ended = replace(
