@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from buddysim.report.screen import Part
 
 NAME = "explain"
-HELP = """define a counter, machine key, axis or label and print its unit and source
+HELP = """define a counter, machine key, axis or label and print its source
 
 A counter has its unit, its source, and the equations that tie it to other counters."""
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from buddysim.report.screen import Part
 
 NAME = "list"
-HELP = """list schemes, compressors, networks, figures and other parts by kind
+HELP = """list schemes, compressors, networks, figures and other kinds
 
 Without a kind, the command lists the names of every kind. With a kind, it describes each name. With a name, it lists
 the parameters, options and counters of that one. Plug-ins (--plugin FILE) are included."""

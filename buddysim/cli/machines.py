@@ -17,7 +17,7 @@ from buddysim.machine.units import format_flops, format_size
 from buddysim.report.screen import Column, ScreenTable, description_table, print_screen
 
 NAME = "machines"
-HELP = """list machines, show one with its sources, or measure the GPU at hand
+HELP = """list machines, show one with sources, or measure the GPU here
 
 'machines measure' runs the microbenchmarks of 'validate curves' and a few kernels on the first GPU that CUDA sees, and
 writes a table of their curves and a machine file. It needs CuPy: pip install 'buddysim[gpu]'."""

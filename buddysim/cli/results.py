@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from buddysim.sweep.store import Store
 
 NAME = "results"
-HELP = """select results of a store and print a table, or write Parquet or CSV
+HELP = """select results of a store and print or write a table
 
 --where knows units: --where 'link.bandwidth > 100 GB/s and scheme = buddy'. --sql is DuckDB's, on the view results.
 In files numbers are in base units: bytes, ps, Hz, bytes per second. slowdown_vs_ideal is the time relative to

@@ -89,9 +89,7 @@ def add_worker_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         help="number of worker processes; 1: this process, without Dask (default: one per CPU)",
     )
-    where.add_argument(
-        "--scheduler", metavar="tcp://HOST:PORT", help="address of a Dask scheduler whose workers simulate"
-    )
+    where.add_argument("--scheduler", metavar="ADDRESS", help="address of a Dask scheduler, tcp://HOST:PORT")
     where.add_argument(
         "--slurm", metavar="FILE.toml", help="file that describes Slurm jobs which simulate (docs/sweeps.md)"
     )

@@ -65,10 +65,14 @@ def training_parts(
     parts: list[Part] = [*_heading(results, batches, changed or {}), *([answer] if answer else []), ""]
     parts += [_counters(ordered, columns)] if columns else [_comparison(ordered, batches, keep_order)]
     parts += _legend(ordered, columns)
+    has_limits = len(results) < _BY_FAMILY_FROM or with_decisions
     sections = [
         ("out of memory", _reasons(ordered)),
         ("out of memory with one sample more", _next_batches(ordered, beyond or {})),
-        ("limits of the schemes that fit", _limits(ordered)),
+        (
+            "limits of the schemes that fit",
+            _limits(ordered) if has_limits else [],
+        ),
         ("decisions", _decisions(ordered, with_decisions)),
     ]
     shown = [(title, rows) for title, rows in sections if rows]
