@@ -285,6 +285,9 @@ def classes() -> dict[str, set[str]]:
     return homes
 
 
+#: First words of a description that has no subject of its own.
+NO_SUBJECT = {"of", "these", "those", "this", "that", "likewise", "as", "how", "what", "when", "by", "same", "also"}
+
 #: Contracts of plug-ins: one class of this name in each file of a kind.
 CONTRACTS = {"Scheme"}
 
