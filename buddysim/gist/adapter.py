@@ -45,7 +45,7 @@ class StashReport:
 
     raw_bytes: int = 0
     stored_bytes: int = 0
-    encode_storage: dict[str, int] = field(default_factory=dict)
+    encoded: dict[str, int] = field(default_factory=dict)
 
     @property
     def ratio(self) -> float:

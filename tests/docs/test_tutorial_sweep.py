@@ -30,7 +30,7 @@ def test_the_tutorial(tmp_path: Path) -> None:
     links = 1 * 2 * 3 * 2 + 2  # of two studies, with the baselines; some are of the first sweep
     assert 72 + replays < len(store.verified(store.all_keys())) <= 72 + replays + links
     assert f"{replays} points: {replays} in the store, 0 to simulate" in done.stderr
-    assert "they differ in l2.size" in done.stdout
+    assert "settings that differ: l2.size" in done.stdout
     assert (tmp_path / "out" / "links.png").stat().st_size > 10_000
     with (tmp_path / "out" / "links.csv").open(newline="") as file:
         assert len(list(csv.DictReader(file))) == 6

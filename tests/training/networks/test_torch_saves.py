@@ -295,7 +295,7 @@ class Block(nn.Module):
         return self.drop(self.project(mixed.transpose(1, 2).contiguous().view(batch, tokens, wide)))
 
 
-@pytest.mark.parametrize("share", [0.0, 0.1])
+@pytest.mark.parametrize("probability", [0.0, 0.1])
 @pytest.mark.parametrize("fused", [False, True])
 def test_a_small_gpt(probability: float, fused: bool) -> None:
     assert_as_measured(Language(7, 12, 3, probability, fused), (7,), words=50)
@@ -317,14 +317,14 @@ class Attended(nn.Module):
         return self.attention(query, key, value, need_weights=self.weights)[0]
 
 
-@pytest.mark.parametrize("share", [0.0, 0.2])
+@pytest.mark.parametrize("probability", [0.0, 0.2])
 @pytest.mark.parametrize("weights", [False, True])
 @pytest.mark.parametrize("shared", ["000", "011", "012"])
 def test_multihead_attention(shared: str, weights: bool, probability: float) -> None:
     assert_as_measured(Attended(shared, weights, probability), (5, 12))
 
 
-@pytest.mark.parametrize("share", [0.0, 0.1])
+@pytest.mark.parametrize("probability", [0.0, 0.1])
 @pytest.mark.parametrize("norm_first", [False, True])
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
 def test_stock_encoder(probability: float, norm_first: bool, activation: str) -> None:
@@ -351,7 +351,7 @@ class Translation(nn.Module):
         return self.decoder(features, self.encoder(features), tgt_mask=later, tgt_is_causal=True)
 
 
-@pytest.mark.parametrize("share", [0.0, 0.1])
+@pytest.mark.parametrize("probability", [0.0, 0.1])
 @pytest.mark.parametrize("norm_first", [False, True])
 def test_stock_decoder(probability: float, norm_first: bool) -> None:
     assert_as_measured(Translation(probability, norm_first), (5,), words=50)
@@ -370,7 +370,7 @@ class Recurrent(nn.Module):
         return self.scores(self.drop(features))
 
 
-@pytest.mark.parametrize("share", [0.0, 0.1])
+@pytest.mark.parametrize("probability", [0.0, 0.1])
 @pytest.mark.parametrize("projection", [0, 4])
 @pytest.mark.parametrize("layers", [1, 2])
 @pytest.mark.filterwarnings("ignore:dropout option")
@@ -468,7 +468,7 @@ def test_random_language_models(
     assert_as_measured(Sequence(tuple(names), tokens, heads, each, probability), (tokens,), batch, words=30)
 
 
-@pytest.mark.parametrize("share", [0.0, 0.1])
+@pytest.mark.parametrize("probability", [0.0, 0.1])
 def test_copy_is_saved_next_to_its_source(probability: float) -> None:
     """Tanh keeps its output, and what reads it keeps a copy in another order."""
     lstm = First(nn.LSTM(12, 12, batch_first=True))
