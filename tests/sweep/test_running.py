@@ -278,7 +278,7 @@ def command(store: Path, points: int, *more: str) -> list[str]:
         sys.executable,
         "-m",
         "buddysim",
-        "run_sweep",
+        "sweep",
         LUD,
         "--scheme",
         "buddy",
@@ -297,6 +297,7 @@ def test_ctrl_c_ends_cleanly_and_the_same_command_goes_on(tmp_path: Path) -> Non
         command(tmp_path / "s", 300, "--workers", "2"), stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     while len(Store.at(tmp_path / "s").all_keys()) < 5:
+        assert started.poll() is None, started.communicate()
         time.sleep(0.05)
     os.killpg(started.pid, signal.SIGINT)  # as a terminal does it: to all of its processes
     _, said = started.communicate(timeout=60)
