@@ -16,8 +16,8 @@ def training(output: str | os.PathLike[str], **options: Any) -> AbstractContextM
     output : the trace file; OUT.graph.json (docs/operator-graph.md) and OUT.maps (docs/activations.md) are written
         next to it
     options : ``steps`` (optimizer steps of the training, where known), ``snapshots`` (points of the training),
-        ``contents_bytes`` (keep at most so many bytes of the tensors in the file), ``values`` (samples of each
-        feature map in OUT.maps), ``source`` (what is trained), ``compressor`` (of the size maps)
+        ``contents_bytes`` (bytes of the tensors to store at most), ``samples`` (samples of each feature map in
+        OUT.maps), ``source`` (what is trained), ``compressor`` (compressor of the size maps)
     """
     context = import_module("buddysim.capture.torch").capture(os.fspath(output), **options)
     return cast("AbstractContextManager[None]", context)

@@ -22,7 +22,7 @@ WORDS, BATCH, TOKENS = 50, 3, 5
 
 def captured(net: nn.Module, folder: Path) -> Path:
     optimizer = torch.optim.SGD(net.parameters(), 0.1)
-    with training(folder / "net.bin", values=0):
+    with training(folder / "net.bin", samples=0):
         for _ in range(2):
             optimizer.zero_grad()
             scores = net(example((TOKENS,), BATCH, WORDS))
