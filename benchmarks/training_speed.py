@@ -21,7 +21,7 @@ def measure(folder: Path, quick: bool) -> list[Measurement]:
     name = "vgg116" if quick else "vgg416"
     network, cost = Network.load(name), CostModel.load(MACHINE)
     rows = []
-    for scheme in schemes.REGISTRY.names():
+    for scheme in schemes.runnable_schemes():
         seconds = []
         for _ in range(REPEATS):
             _, time = timed(lambda: simulate_outcome(network, BATCH, MACHINE, scheme, cost=cost))  # noqa: B023

@@ -36,7 +36,8 @@ def write_plain_json(args: argparse.Namespace, content: Any) -> None:
 
     if args.json is None:
         return
-    text = json.dumps(content, indent=2, ensure_ascii=False, default=str) + "\n"
+    # A terminal may obey control characters of names: escaped on standard output.
+    text = json.dumps(content, indent=2, ensure_ascii=is_on_stdout(args), default=str) + "\n"
     if is_on_stdout(args):
         print_utf8(text)
     else:

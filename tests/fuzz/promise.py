@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 import signal
 import warnings
 from collections.abc import Iterator, Sequence
@@ -22,7 +23,11 @@ MAX_S = 60
 #: Memory that a command may allocate for a small file.
 MAX_BYTES = 1 << 30
 
-_PREFIXES = ("buddysim: ", "sweep: ", "results: ")
+_PREFIXES = ("buddysim: ", "results: ")
+#: Lines of the screen of a sweep: labelled ones, and the blocks of its failures.
+_SWEEP_LINE = re.compile(
+    r"\d[\d,]* points?: |(store|note|estimate|workers|waiting|progress|stopped|done|next|failed)\b| {2,}\S"
+)
 
 
 class Hangs(AssertionError):
@@ -47,7 +52,7 @@ def keeps_its_promise(arguments: Sequence[str]) -> tuple[int, str]:
     assert code in (0, 2), f"exit code {code}: {messages}"
     errors = []
     for line in messages.splitlines():
-        assert line.startswith(_PREFIXES), f"a line of another library: {line[:200]!r}"
+        assert line.startswith(_PREFIXES) or _SWEEP_LINE.match(line), f"a line of another library: {line[:200]!r}"
         assert len(line) <= LONGEST_LINE + len(_PREFIXES[0]), f"a line of {len(line)} characters"
         assert line.isprintable(), f"control characters: {line!r}"
         errors += [line] if line.startswith("buddysim: error: ") else []

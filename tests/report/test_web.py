@@ -132,7 +132,12 @@ def test_a_result_has_its_schemes_and_kernels(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "expected"),
-    [("[]", "not a result"), ('{"a": 3}', "not a result"), ("", "r.json"), ('{"a": {"time_ps": "x"}}', "r.json")],
+    [
+        ("[]", "neither a result nor"),
+        ('{"a": 3}', "neither a result nor"),
+        ("", "r.json"),
+        ('{"a": {"time_ps": "x"}}', "r.json"),
+    ],
 )
 def test_what_is_no_result_is_one_line(
     content: str, expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
