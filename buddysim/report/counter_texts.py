@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from buddysim.base.counter import Counter
+from buddysim.base.markdown import wrap_markdown
 from buddysim.replay.counter_definitions import COUNTERS as REPLAY_COUNTERS
 from buddysim.replay.schemes import REGISTRY
 from buddysim.training.counter_definitions import COUNTERS as TRAINING_COUNTERS
@@ -54,18 +54,13 @@ def counters_page() -> str:
             parts += [f"| `{row.name}` | {row.unit or '-'} | {row.text} |\n" for row in rows]
             laws = dict.fromkeys(law for row in rows for law in row.laws if law.startswith(f"`{row.name}`"))
             if laws:
-                parts.append("\n" + "".join(f"{_item(law)}\n" for law in laws))
+                parts.append("\n" + "".join(f"{wrap_markdown('- ' + law)}\n" for law in laws))
     parts.append("\n# Single replay schemes\n\n| key | scheme | unit | definition |\n|---|---|---|---|\n")
     for scheme_name, scheme in REGISTRY.items():
         for name, definition in scheme.COUNTERS.items():
             unit, _, text = definition.partition(": ")
             parts.append(f"| `{name}` | {scheme_name} | {unit} | {text} |\n")
     return "".join(parts)
-
-
-def _item(text: str) -> str:
-    """An item of a list, in lines of at most 120 characters."""
-    return textwrap.fill(text, 120, initial_indent="- ", subsequent_indent="  ", break_long_words=False)
 
 
 _HEAD = """\
