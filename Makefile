@@ -79,7 +79,7 @@ docs: build
 	@echo "asking other sites whether they have the pages that documents link to"
 	@$(python) -m sphinx -q -b linkcheck docs out/site-links || \
 	    ! grep broken out/site-links/output.txt | grep -vE "Connection|resol|imed out|unreachable|Proxy|Max retries" || exit 1
-	@echo "the site: out/site/site.html"
+	@echo "the site: out/site/index.html"
 
 lint: build
 	$(python) -m ruff check .
@@ -103,7 +103,7 @@ sanitize: build
 	$(sanitized_environment) $(python) -c 'import buddysim; assert "$(sanitized)/lib" in buddysim.__file__, buddysim'
 	$(sanitized_environment) $(python) -m pytest -W error::pytest.PytestUnraisableExceptionWarning $(SANITIZE_ARGS)
 
-# What breaks the promise of docs/robustness.md is kept in out/fuzz. After `make sanitize`, SANITIZED=1 fuzzes that build.
+# What breaks the promise of docs/reference/untrusted-files.md is kept in out/fuzz. After `make sanitize`, SANITIZED=1 fuzzes that build.
 MINUTES ?= 60
 fuzz: build
 	$(if $(SANITIZED),cd $(sanitized)/lib && $(subst $$PWD/$(sanitized),$(CURDIR)/$(sanitized),$(sanitized_environment))) \

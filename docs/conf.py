@@ -18,7 +18,7 @@ author = copyright = "the buddysim developers"
 release = version = buddysim.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-root_doc = "site"
+root_doc = "index"
 exclude_patterns = ["examples/**", "lab/**"]
 #: Pages of documents that lie outside of docs/.
 CARRIED_OVER = {
@@ -74,7 +74,15 @@ def describe(app: object, what: str, name: str, thing: object, options: object, 
     lines[:] = described
 
 
+def write_outside_pages(app: object, config: object) -> None:
+    """Write an empty page for each document outside docs/; `carry_over` fills it."""
+    (DOCS / "site").mkdir(exist_ok=True)
+    for page in CARRIED_OVER:
+        (DOCS / f"{page}.md").write_text("")
+
+
 def setup(app: object) -> None:
     """Called by Sphinx."""
+    app.connect("config-inited", write_outside_pages)  # type: ignore[attr-defined]
     app.connect("source-read", carry_over)  # type: ignore[attr-defined]
     app.connect("autodoc-process-docstring", describe, priority=1)  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""The structure that docs/architecture.md describes: who imports whom, and how long a function may be."""
+"""The structure that docs/developers/architecture.md describes: who imports whom, and how long a function may be."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CYTHON_FUNCTION = re.compile(r"^(?P<indent>\s*)(?:def|cdef|cpdef)\s(?!class\s)[^
 
 def allowed() -> dict[str, set[str]]:
     """For each folder what it may import, from the table of the document; ``everything`` stands for all folders."""
-    table = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    table = (ROOT / "docs" / "developers" / "architecture.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)/` \| .* \| ([^|]*) \|$", table, flags=re.M)
     imports_of = {folder: set(re.findall(r"\w+", imports)) for folder, imports in rows}
     return {folder: set(imports_of) if "everything" in imports else imports for folder, imports in imports_of.items()}

@@ -6,7 +6,7 @@
 
 Each program (``tools/gpu_benchmarks.toml``) is copied out of the checkout's last commit, changed, built, and run under
 ``capture opencl --report-as-gpu --emulate-gpu-compiler``: ``FOLDER/PROGRAM.bin``. It needs what captures need
-(docs/capture-opencl.md), gcc and g++.
+(docs/how-to/capture-opencl.md), gcc and g++.
 """
 
 from __future__ import annotations

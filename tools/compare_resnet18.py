@@ -1,6 +1,7 @@
 """Trains ResNet-18 as described by an archive of real memory contents, and compares the tensors, kind by kind.
 
-``python tools/compare_resnet18.py``: trains (some two minutes of a core), and prints the table of docs/workloads.md.
+``python tools/compare_resnet18.py``: trains (some two minutes of a core), and prints the table of
+docs/explanation/workloads.md.
 ``python tools/compare_resnet18.py --summarise FOLDER``: writes resnet18_fmnist.json from the unpacked archive.
 
 The archive has pages of 8 KB of all weights (w_), gradients (g_), momentum (m_), tensors saved for the backward pass

@@ -1,4 +1,4 @@
-"""Writes docs/cost-model-errors.md: errors of modelled layer times, in and out of sample.
+"""Writes docs/validation/layer-times.md: errors of modelled layer times, in and out of sample.
 
 python tools/cost_errors.py               writes the page
 python tools/cost_errors.py --check       reports whether the page is up to date; exit code 1 if it isn't
@@ -32,19 +32,19 @@ from buddysim.training.cost.evaluate import (
     whole_networks,
 )
 
-DOCUMENT = Path(__file__).parents[1] / "docs" / "cost-model-errors.md"
+DOCUMENT = Path(__file__).parents[1] / "docs" / "validation" / "layer-times.md"
 TARGET = 0.15
 
 INTRODUCTION = """\
 # Errors of the layer times
 
-Written by `python tools/cost_errors.py`; docs/cost-model.md describes the model. Errors are |predicted / measured - 1|,
-medians over timings unless stated otherwise. The validation part was fixed before anything was fitted and took part in
-no fit. The form of the model was first chosen by cross-validation within the calibration part, and the errors on the
-validation part were looked at after each of six revisions. When the formula was made monotone in every extent, about a
-dozen forms were tried with the errors on the validation part in view, and the one taken is the best of them there
-(12.1 % in cross-validation, the best candidate 11.7): what it gains on held-out shapes is no clean measure of its
-worth.
+Written by `python tools/cost_errors.py`; docs/explanation/layer-times.md describes the model. Errors are |predicted /
+measured - 1|, medians over timings unless stated otherwise. The validation part was fixed before anything was fitted
+and took part in no fit. The form of the model was first chosen by cross-validation within the calibration part, and
+the errors on the validation part were looked at after each of six revisions. When the formula was made monotone in
+every extent, about a dozen forms were tried with the errors on the validation part in view, and the one taken is the
+best of them there (12.1 % in cross-validation, the best candidate 11.7): what it gains on held-out shapes is no clean
+measure of its worth.
 The networks at the end of this page were evaluated once.
 
 ## Shapes held out

@@ -1,4 +1,4 @@
-"""Compares the replay engine with Accel-Sim: writes docs/validation-accelsim.md.
+"""Compares the replay engine with Accel-Sim: writes docs/validation/accelsim.md.
 
 python tools/validate_accelsim.py               writes the document (make validate)
 python tools/validate_accelsim.py --check       reports whether the document is up to date
@@ -25,7 +25,7 @@ from buddysim.validation.accelsim import net_cycles
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT / "buddysim" / "validation" / "data" / "accelsim.toml"
-DOCUMENT = ROOT / "docs" / "validation-accelsim.md"
+DOCUMENT = ROOT / "docs" / "validation" / "accelsim.md"
 
 TRAFFIC = {
     "device_read": "sectors read from device memory",
@@ -170,7 +170,7 @@ def import_counts(trace: Any) -> dict[str, int]:
 
 
 def document(validation: Validation) -> str:
-    """Return docs/validation-accelsim.md."""
+    """Return docs/validation/accelsim.md."""
     return wrap_markdown("\n".join(lines(validation))) + "\n"
 
 
@@ -290,7 +290,7 @@ They replace 4, 38, 32, 198 and 316 cycles, which had been fitted to bfs and sto
 banks of the L1, queues of the crossbar, arbitration of execution units (`l1.bank_conflicts`, `l1.max_mshr_merges`,
 `crossbar.input_queued`, `sm.stall_on_busy_unit`, `sm.split_conflicting_atomics`, `l2.interleave_granularity`). Each of
 these is read from GPGPU-Sim's source or the configuration; none of their numbers was fitted.
-`crossbar.interleave_requesters` is a stand-in chosen in view of all figures shown (docs/validation-rules.md).
+`crossbar.interleave_requesters` is a stand-in chosen in view of all figures shown (docs/validation/method.md).
 
 Chosen in view of vectorAdd's figures, and of fdtd's that the issue states: the watermarks of the write queue, 28 and
 16, at which GPGPU-Sim drains a queue of writes where it has one. All programs and microbenchmarks that are shown were
@@ -303,17 +303,17 @@ the configuration lacks are marked `assumed` there.
 ## Parts of Accel-Sim that are not modelled
 
 - Arbitration of execution units between warps: the time that a warp's instructions occupy the busiest unit beyond
-  their issue slots delays the scheduler's later instructions of any unit (docs/model.md), so kernels whose warps use
-  different units at the same time are too slow, by at most the difference between the units.
-- Arbitration between more than two SMs at a slice, and queues of replies (docs/validation-silicon.md); the L2's limit
+  their issue slots delays the scheduler's later instructions of any unit (docs/explanation/replay-model.md), so
+  kernels whose warps use different units at the same time are too slow, by at most the difference between the units.
+- Arbitration between more than two SMs at a slice, and queues of replies (docs/validation/hardware.md); the L2's limit
   of four accesses to a pending sector.
 - Stores that leave their line in the L1.
 - `MEMBAR` invalidating the L1 of its SM (its wait for the warp's loads is in the trace).
 - Instruction fetch: the first misses of the L1I, of each SM and kernel, are in `kernel.block_overhead` on average.
 - Register-bank conflicts, operand collectors, and the write-back ports of results.
 - Constant and texture caches; bank conflicts of shared memory are in the trace's critical paths
-  (docs/accelsim-import.md).
-- The order in which a first-ready scheduler serves requests (docs/model.md, device memory).
+  (docs/how-to/import-accelsim.md).
+- The order in which a first-ready scheduler serves requests (docs/explanation/replay-model.md, device memory).
 """
 
 

@@ -1,4 +1,5 @@
-"""Compares the study of Buddy Compression with every number of its paper: writes docs/validation.md from a store.
+"""Compares the study of Buddy Compression with every number of its paper: writes docs/validation/buddy-paper.md from a
+store.
 
 python tools/validate_buddy.py --store DIR --workloads DIR       after `python -m buddysim plot study --run`
 
@@ -28,7 +29,7 @@ from buddysim.papers.simulated_values import simulation_functions  # noqa: E402
 from buddysim.sweep.cached_results import SavedResults  # noqa: E402
 from buddysim.sweep.store import Store  # noqa: E402
 
-DOCUMENT = ROOT / "docs" / "validation.md"
+DOCUMENT = ROOT / "docs" / "validation" / "buddy-paper.md"
 NOT_RUN = "not run"
 #: Digitized figures: prefix of their ids, and a heading.
 FIGURES = {
@@ -54,7 +55,7 @@ def status_of(one: PaperComparison) -> str:
 
 
 def document(comparisons: Sequence[PaperComparison], study: BuddyStudy) -> str:
-    """Return docs/validation.md."""
+    """Return docs/validation/buddy-paper.md."""
     return wrap_markdown("\n".join(lines(comparisons, study))) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""Compares the training simulator with every number of papers on training: writes docs/validation-training.md.
+"""Compares the training simulator with every number of papers on training: writes docs/validation/training-papers.md.
 
 python tools/validate_training.py               writes the document (make validate)
 python tools/validate_training.py --check       reports whether the document is up to date
@@ -31,7 +31,7 @@ from buddysim.papers.vdnn.paper_networks import GIB, SIX  # noqa: E402
 from buddysim.sweep.cached_results import SavedResults  # noqa: E402
 
 KINDS = ("peak", "average")
-DOCUMENT = ROOT / "docs" / "validation-training.md"
+DOCUMENT = ROOT / "docs" / "validation" / "training-papers.md"
 
 
 def compare(training: SavedResults) -> list[PaperComparison]:
@@ -41,7 +41,7 @@ def compare(training: SavedResults) -> list[PaperComparison]:
 
 
 def document(comparisons: Sequence[PaperComparison], training: SavedResults) -> str:
-    """Return docs/validation-training.md."""
+    """Return docs/validation/training-papers.md."""
     return wrap_markdown("\n".join(lines(comparisons, training))) + "\n"
 
 

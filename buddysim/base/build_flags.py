@@ -8,11 +8,11 @@ from collections.abc import Mapping
 COMPILE_ARGS = ("-O2", "-ffp-contract=off")
 
 #: Of the replay, and of plug-ins: GCC joins neighbouring stores of its structs in vectors, which costs more
-#: instructions than the stores (docs/performance.md).
+#: instructions than the stores (docs/developers/performance.md).
 REPLAY_ARGS = ("-fno-tree-vectorize",)
 
 #: All that the replay's event loop does for an operation is inlined into one function: passing times and locations
-#: between a dozen functions is slower (docs/performance.md).
+#: between a dozen functions is slower (docs/developers/performance.md).
 INLINE_ALL = ("CYTHON_INLINE", "__inline__ __attribute__((always_inline))")
 
 

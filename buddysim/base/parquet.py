@@ -6,7 +6,7 @@
 | `network`, `network_checksum`, `batch`, `machine`, `machine_checksum`, `scheme` | the run, of a training iteration |
 | `scope` | ``run``, or the part that the number is of: ``kernel``, ``allocation`` or ``layer`` |
 | `index`, `name` | of the kernel, allocation or layer; null for a run |
-| `counter` | the key of docs/counters.md; an element of a list or an object has its position or key as last part |
+| `counter` | the counter's key; an element of a list or an object has its index or key as last part |
 | `value` | the number, as float64 (integers are exact up to 2^53); null where it is a text |
 | `text` | the text, for example a target ratio; null where it is a number |
 """

@@ -27,7 +27,7 @@ class SchemeResult:
     Attributes
     ----------
     scheme : its name
-    counters : flat, the same keys for every run (docs/counters.md defines each)
+    counters : flat, the same keys for every run (docs/reference/replay-counters.md defines each)
     provenance : versions, checksums, assumptions
     """
 

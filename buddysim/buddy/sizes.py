@@ -1,4 +1,4 @@
-"""Where the sizes of entries come from during a run (docs/architecture.md, "Positions in a run")."""
+"""Where the sizes of entries come from during a run (docs/developers/architecture.md, "Positions in a run")."""
 
 from __future__ import annotations
 

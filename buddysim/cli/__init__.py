@@ -285,7 +285,7 @@ def _add_plugin_argument(parser: argparse.ArgumentParser) -> None:
         "--plugin",
         metavar="FILE",
         action="append",
-        help="Python file whose schemes, workloads and so on are registered (docs/extending.md); may be repeated",
+        help="Python file that registers schemes, workloads and so on (docs/how-to/add-a-plugin.md); may be repeated",
     )
 
 

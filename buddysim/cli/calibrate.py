@@ -20,7 +20,9 @@ HELP = "fit layer times to timings of a GPU and write a calibration file"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     from buddysim.cli.completion import completes
 
-    parser.add_argument("timings", metavar="FILE.csv", help="timings, a pass of a layer per row (docs/cost-model.md)")
+    parser.add_argument(
+        "timings", metavar="FILE.csv", help="timings, a pass of a layer per row (docs/explanation/layer-times.md)"
+    )
     completes(
         parser.add_argument("--machine", metavar="NAME|FILE.toml", required=True, help="the GPU they were taken on"),
         "training machine",

@@ -73,7 +73,7 @@ def _keys(name: str) -> Iterator[list[Part]]:
                 machine = Machine.load(preset)
                 if name in machine.dotted_keys():
                     parts.append(f"{preset}: {machine.text(name)}; {machine.source(name)}")
-            yield [*parts, "source: docs/machine-files.md"]
+            yield [*parts, "source: docs/reference/machine-keys.md"]
 
 
 def _machine_keys() -> Iterator[tuple[str, str]]:

@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"of {STUDY}, {PAPERS}, {ALL}: a folder",
     )
     add_worker_arguments(parser)
-    columns = parser.add_argument_group("plot sweep STUDY.toml (docs/sweeps.md)")
+    columns = parser.add_argument_group("plot sweep STUDY.toml (docs/reference/study-files.md)")
     columns.add_argument("--x", metavar="COLUMN", help="horizontal axis (default: the first number that varies)")
     columns.add_argument("--y", metavar="COLUMN", help="vertical axis: a counter or slowdown_vs_ideal (default: time)")
     columns.add_argument("--by", metavar="COLUMN", help="a line for each value (default: the other axes)")

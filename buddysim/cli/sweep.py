@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 NAME = "sweep"
 HELP = """simulate every point of a study and store its results
 
-  sweep STUDY.toml                            (docs/sweeps.md)
+  sweep STUDY.toml                            (docs/reference/study-files.md)
   sweep TRACE.. --set link.bandwidth=50GB/s,100GB/s --scheme buddy,ideal
   sweep train NETWORK.. --batch 32,64 --scheme vdnn-dyn,cdma-zv
 
@@ -91,7 +91,9 @@ def add_worker_arguments(parser: argparse.ArgumentParser) -> None:
     )
     where.add_argument("--scheduler", metavar="ADDRESS", help="address of a Dask scheduler, tcp://HOST:PORT")
     where.add_argument(
-        "--slurm", metavar="FILE.toml", help="file that describes Slurm jobs which simulate (docs/sweeps.md)"
+        "--slurm",
+        metavar="FILE.toml",
+        help="file that describes Slurm jobs which simulate (docs/reference/study-files.md)",
     )
 
 

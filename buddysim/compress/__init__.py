@@ -1,7 +1,7 @@
 """Compressors of 128 B memory entries and of tensors, and the size classes that compressed entries are stored in.
 
 A compressor is one module of this folder, a plug-in (`registry.Compressor` says what it has), or a function that a
-program registers (`register`); docs/compression.md defines each.
+program registers (`register`); docs/reference/compressors.md defines each.
 Every function may be called from several threads at once; the heavy parts release the GIL.
 """
 
@@ -101,7 +101,8 @@ def decompress(payload: Data, algorithm: str = DEFAULT, nbytes: int = ENTRY_BYTE
 
 
 def entry_classes(data: Data, algorithm: str = DEFAULT, **options: Any) -> NDArray[np.uint8]:
-    """Class number (0 to 7, docs/architecture.md) of every entry; a last, partial entry is padded with zeros."""
+    """Class number (0 to 7, docs/developers/architecture.md) of every entry; a last, partial entry is padded with
+    zeros."""
     compressor = find_for_entries(algorithm, options)
     raw = _bytes_of(data, "data")
     options = profile_options(compressor, [raw]) | options

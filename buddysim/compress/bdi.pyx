@@ -1,4 +1,4 @@
-"""Base-delta-immediate compression (Pekhimenko et al., PACT 2012) of 128 B entries, as docs/compression.md defines it.
+"""Base-delta-immediate compression (Pekhimenko et al., PACT 2012) of 128 B entries, as docs/reference/compressors.md defines it.
 
 `ref_bdi` is the reference model.
 """

@@ -1,4 +1,4 @@
-/* Which code of base-delta-immediate compression an entry has: docs/compression.md defines them.
+/* Which code of base-delta-immediate compression an entry has: docs/reference/compressors.md defines them.
  * Two paths with the same results: AVX2 where the processor has it (detected at run time), and plain C. */
 #ifndef BUDDYSIM_BDI_SIZES_H
 #define BUDDYSIM_BDI_SIZES_H

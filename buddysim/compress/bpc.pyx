@@ -1,4 +1,4 @@
-"""Bit-Plane Compression (Kim et al., ISCA 2016) of 128 B entries, exactly as docs/compression.md defines it.
+"""Bit-Plane Compression (Kim et al., ISCA 2016) of 128 B entries, exactly as docs/reference/compressors.md defines it.
 
 Buddy Compression's compressor. `ref_bpc` is the reference model.
 """

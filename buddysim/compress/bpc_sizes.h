@@ -1,4 +1,4 @@
-/* Sizes of BPC-compressed entries in bits, several entries at a time: docs/compression.md defines them.
+/* Sizes of BPC-compressed entries in bits, several entries at a time: docs/reference/compressors.md defines them.
  * Three paths with the same results: AVX2 where the processor has it (detected at run time), four lanes of the
  * compiler's baseline vectors, and plain C. */
 #ifndef BUDDYSIM_BPC_SIZES_H

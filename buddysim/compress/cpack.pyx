@@ -1,4 +1,4 @@
-"""C-Pack (Chen et al., IEEE TVLSI 2010) of 128 B entries, as docs/compression.md defines it.
+"""C-Pack (Chen et al., IEEE TVLSI 2010) of 128 B entries, as docs/reference/compressors.md defines it.
 
 `ref_cpack` is the reference model.
 """

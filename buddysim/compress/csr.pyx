@@ -1,4 +1,4 @@
-"""Compressed sparse rows of tensors (CSWAP and cuSPARSE; Gist with narrow rows), as docs/compression.md defines them.
+"""Compressed sparse rows of tensors (CSWAP and cuSPARSE; Gist with narrow rows), as docs/reference/compressors.md defines them.
 
 `ref_csr` is the reference model.
 """

@@ -1,4 +1,4 @@
-"""Frequent pattern compression (Alameldeen and Wood, 2004) of 128 B entries, as docs/compression.md defines it.
+"""Frequent pattern compression (Alameldeen and Wood, 2004) of 128 B entries, as docs/reference/compressors.md defines it.
 
 `ref_fpc` is the reference model.
 """

@@ -1,4 +1,4 @@
-/* Sizes of entries by frequent pattern compression in bits: docs/compression.md defines them.
+/* Sizes of entries by frequent pattern compression in bits: docs/reference/compressors.md defines them.
  * Two paths with the same results: AVX2 where the processor has it (detected at run time), and plain C. */
 #ifndef BUDDYSIM_FPC_SIZES_H
 #define BUDDYSIM_FPC_SIZES_H

@@ -44,8 +44,8 @@ def register(
 
     Notes
     -----
-    It is known to this process alone. A file, as a plug-in (docs/extending.md), is known to commands and to the workers
-    of sweeps too.
+    It is known to this process alone. A file, as a plug-in (docs/how-to/add-a-plugin.md), is known to commands and to
+    the workers of sweeps too.
     """
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise BuddysimError(f"compressor {shortened(name)}: expected a name of small letters, digits and single -")

@@ -1,4 +1,4 @@
-"""Frequent-value compression (Yang et al., MICRO 2000) of 128 B entries, as docs/compression.md defines it.
+"""Frequent-value compression (Yang et al., MICRO 2000) of 128 B entries, as docs/reference/compressors.md defines it.
 
 `ref_fvc` is the reference model.
 """

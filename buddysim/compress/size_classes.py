@@ -13,7 +13,8 @@ from buddysim.base.errors import BuddysimError
 ENTRY_BYTES = 128
 SECTOR_BYTES = 32
 
-#: Bytes of the classes 0 to 7 (docs/architecture.md): those of the study of Fig. 3 of the Buddy Compression paper.
+#: Bytes of the classes 0 to 7 (docs/developers/architecture.md): those of the study of Fig. 3 of the Buddy Compression
+#: paper.
 STUDY_CLASSES = (0, 8, 16, 32, 64, 80, 96, 128)
 #: What the design itself stores: whole sectors.
 SECTOR_CLASSES = (0, 32, 64, 96, 128)

@@ -1,4 +1,4 @@
-"""Zero-value compression (cDMA, HPCA 2018, Sec. V-A), exactly as docs/compression.md defines it.
+"""Zero-value compression (cDMA, HPCA 2018, Sec. V-A), exactly as docs/reference/compressors.md defines it.
 
 `ref_zvc` is the reference model.
 """

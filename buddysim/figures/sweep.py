@@ -1,6 +1,7 @@
 """Two or three columns of a sweep as lines or a heatmap; its numbers in a CSV file next to the figure.
 
-STUDY.toml is a study file (docs/sweeps.md); missing points are simulated first. ``--x`` and ``--y`` name columns,
+STUDY.toml is a study file (docs/reference/study-files.md); missing points are simulated first. ``--x`` and ``--y``
+name columns,
 ``--by`` the column with a value for each line, or with ``--kind heatmap`` the vertical axis.
 """
 

@@ -1,4 +1,5 @@
-"""The operator graph of one training iteration, as a capture of a PyTorch script recorded it; docs/operator-graph.md.
+"""The operator graph of one training iteration, as a capture of a PyTorch script recorded it;
+docs/reference/operator-graph.md.
 
 It has the operators in the order in which they ran, the tensors that they read and wrote, the storages of these, and
 each storage's lifetime in operators. `OperatorGraph` derives what a memory simulator needs.
@@ -209,7 +210,7 @@ def load_operators(path: str | os.PathLike[str]) -> OperatorGraph:
     Raises
     ------
     BuddysimError
-        where the file can't be read or breaks a rule of docs/operator-graph.md: which one, and where
+        where the file can't be read or breaks a rule of docs/reference/operator-graph.md: which one, and where
     """
     text = read_bytes(path, "operator graph", LARGEST_FILE)
     try:

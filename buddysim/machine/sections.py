@@ -1,7 +1,7 @@
 """The sections of a machine file that every replay depends on.
 
-Each section is a class and each key a field. `docs/machine-files.md` repeats the fields' descriptions. Validators check
-the rules between the keys of one section.
+Each section is a class and each key a field. `docs/reference/machine-keys.md` repeats the fields' descriptions.
+Validators check the rules between the keys of one section.
 """
 
 from __future__ import annotations

@@ -1,1 +1,2 @@
-"""Runs the microbenchmarks of docs/validation-rules.md on this computer's GPU: a table of curves and a machine file."""
+"""Runs the microbenchmarks of docs/validation/method.md on this computer's GPU: a table of curves and a machine
+file."""

@@ -1,4 +1,5 @@
-"""The points of each microbenchmark that are measured: those that docs/validation-rules.md compares, and a few more."""
+"""The points of each microbenchmark that are measured: those that docs/validation/method.md compares, and a few
+more."""
 
 from __future__ import annotations
 

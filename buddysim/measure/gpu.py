@@ -43,7 +43,7 @@ class GpuProperties:
 
 
 class MicrobenchmarkGpu(Protocol):
-    """A GPU that runs the microbenchmarks; results have the units of docs/validation-rules.md."""
+    """A GPU that runs the microbenchmarks; results have the units of docs/validation/method.md."""
 
     @property
     def about(self) -> GpuProperties:

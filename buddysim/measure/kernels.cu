@@ -1,4 +1,4 @@
-// The microbenchmarks of docs/validation-rules.md, and a few kernels of programs, in CUDA C++ for NVRTC.
+// The microbenchmarks of docs/validation/method.md, and a few kernels of programs, in CUDA C++ for NVRTC.
 //
 // Each has the blocks, warps and accesses of its synthetic workload (buddysim/synthetic/). `sums` may be null: then
 // nothing is written, and the compiler, which can't know that, does not remove the loads.

@@ -60,7 +60,7 @@ def fit_machine_file(
 
     Notes
     -----
-    Latencies and bandwidths are fitted as docs/validation-rules.md says; the link is fitted to a chase and to copies.
+    Latencies and bandwidths are fitted as docs/validation/method.md says; the link is fitted to a chase and to copies.
     """
     machine, unchanged = Machine.load(like), []
     by_cuda = f"CUDA, properties of {about.name}"

@@ -1,6 +1,7 @@
 """A kernel's chunks, decoded one at a time when the engine asks.
 
-Decoding ahead in another thread gains at most 5 % where a core is idle, and loses where none is (docs/performance.md).
+Decoding ahead in another thread gains at most 5 % where a core is idle, and loses where none is
+(docs/developers/performance.md).
 """
 
 from __future__ import annotations

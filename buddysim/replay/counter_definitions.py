@@ -1,4 +1,4 @@
-"""Definitions of the counters of a replay: `explain`, `results` and docs/counters.md show them.
+"""Definitions of the counters of a replay: `explain`, `results` and docs/reference/replay-counters.md show them.
 
 A scheme defines its own counters in its file (``COUNTERS``). Tests compare the keys of real results with these names,
 and check the laws.

@@ -26,7 +26,7 @@ _ALLOCATED, _DEVICE, _BUDDY, _METADATA, _HOST = range(len(KINDS))
 
 @dataclass(frozen=True)
 class MemoryFootprint:
-    """Bytes of each kind after every allocation event of a run (docs/model-rules.md, Capacity).
+    """Bytes of each kind after every allocation event of a run (docs/reference/replay-rules.md, Capacity).
 
     Attributes
     ----------

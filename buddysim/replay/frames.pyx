@@ -1,6 +1,6 @@
 """Allocator of address frames: assigns frames of the run's address space to 2 MiB pages of the trace's addresses.
 
-docs/model-rules.md has the rules; the reference model is `tests/reference/replay/frame_allocator.py`. An allocation takes time in
+docs/reference/replay-rules.md has the rules; the reference model is `tests/reference/replay/frame_allocator.py`. An allocation takes time in
 proportion to the logarithm of the number of frames, and a few nanoseconds per frame of its own: a tree finds runs of free frames, a
 hash table finds the frames of pages.
 """

@@ -1,4 +1,4 @@
-"""The result of a run: one flat dictionary of counters per scheme (docs/counters.md defines each)."""
+"""The result of a run: one flat dictionary of counters per scheme (docs/reference/replay-counters.md defines each)."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _provenance(run: ReplayRun) -> dict[str, Any]:
     assumptions |= run.scheme.assumptions
     assumptions["model"] = (
         "no TLB and no page walks; memory copies take no time; requests reserve resources when they issue "
-        "(docs/model.md)"
+        "(docs/explanation/replay-model.md)"
     )
     return {
         **software(),

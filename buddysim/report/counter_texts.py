@@ -44,7 +44,7 @@ def counter_texts() -> list[CounterText]:
 
 
 def counters_page() -> str:
-    """Return docs/counters.md: a table for each section of each engine."""
+    """Return docs/reference/replay-counters.md: a table for each section of each engine."""
     parts = [_HEAD]
     for engine, counters in (("Replays", REPLAY_COUNTERS), ("Training iterations", TRAINING_COUNTERS)):
         parts.append(f"\n# {engine}\n")

@@ -102,10 +102,7 @@ def _notes(profile: Profile) -> Iterator[str]:
     """What the table leaves open: where synthetic sizes come from, allocations without a profile or a target."""
     if any(row.is_synthetic for row in profile.rows):
         distribution = Distribution.load(profile.options.size_distribution)
-        yield (
-            f"* sizes are sampled from {distribution.name} (docs/targets.md); targets and overflow are of seed "
-            f"{profile.options.seed}"
-        )
+        yield (f"* sizes are sampled from {distribution.name}; targets and overflow are of seed {profile.options.seed}")
     unseen = [row.name for row in profile.rows if row.unseen]
     if unseen:
         names = ", ".join(map(make_printable, unseen))

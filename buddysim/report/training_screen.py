@@ -394,7 +394,7 @@ def _caveats(results: Results) -> Iterator[str]:
     if "8 MiB of workspace" in run["calibration"]:
         yield (
             "cuDNN 4 timings had at most 8 MiB of workspace and no FFT; the times of the other algorithms are derived "
-            "(docs/cost-model.md)."
+            "(docs/explanation/layer-times.md)."
         )
     if any("activations" in result["provenance"]["assumptions"] for result in results.values()):
         yield "Compressed sizes are those of feature maps that were observed in another, small network."

@@ -187,7 +187,7 @@ def _pick(indices: list[int]) -> Pick:
 
 
 class StudyReader:
-    """Makes a study of nested tables (docs/sweeps.md).
+    """Makes a study of nested tables (docs/reference/study-files.md).
 
     Parameters
     ----------

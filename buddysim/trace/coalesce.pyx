@@ -161,7 +161,7 @@ cdef uint8_t bank_words(
 
 
 def bank_words_of(addresses, bytes_per_lane):
-    """The `bank_words` field of a load or store in a trace (docs/trace-format.md), for synthetic workloads and tests.
+    """The `bank_words` field of a load or store in a trace (docs/reference/trace-format.md), for synthetic workloads and tests.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ def bank_words_of(addresses, bytes_per_lane):
 
 
 def atomic_conflicts_of(addresses, bytes_per_lane):
-    """The conflict count of an atomic in a trace (docs/trace-format.md), for tests.
+    """The conflict count of an atomic in a trace (docs/reference/trace-format.md), for tests.
 
     Parameters
     ----------

@@ -1,4 +1,5 @@
-"""The layout of a trace file: constants and fixed structures. `docs/trace-format.md` describes them byte by byte."""
+"""The layout of a trace file: constants and fixed structures. `docs/reference/trace-format.md` describes them byte by
+byte."""
 
 from __future__ import annotations
 

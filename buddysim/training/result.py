@@ -1,4 +1,5 @@
-"""The result of a simulated training iteration: flat counters, one row per layer (docs/counters.md defines each)."""
+"""The result of a simulated training iteration: flat counters, one row per layer (docs/reference/replay-counters.md
+defines each)."""
 
 from __future__ import annotations
 

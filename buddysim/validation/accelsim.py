@@ -35,7 +35,7 @@ MICRO = "microbenchmark"
 SECTORS = "DRAM sectors"
 _SECTOR_COUNTS = {"device_read": "DRAM sectors read", "device_write": "DRAM sectors written"}
 FITTED = ("bfs-volta.bin", "vectoradd-turing.bin")
-"""Programs whose cycles were in view when constants of the machine were chosen (docs/validation-accelsim.md)."""
+"""Programs whose cycles were in view when constants of the machine were chosen (docs/validation/accelsim.md)."""
 _DATA = resources.files("buddysim.validation") / "data"
 
 
@@ -182,7 +182,7 @@ def point_rows(trace: ComparedTrace) -> Iterator[tuple[Value, ...]]:
 
 
 def document(traces: Sequence[ComparedTrace], quantities: Sequence[ComparedQuantity]) -> Iterator[str]:
-    """Yield the lines of docs/validation-silicon.md about Accel-Sim."""
+    """Yield the lines of docs/validation/hardware.md about Accel-Sim."""
     yield "## Cycles, compared with Accel-Sim"
     yield ""
     yield "The rule: [validation-rules.md](validation-rules.md#accel-sim). Machine `qv100-accelsim`, scheme `ideal`;"

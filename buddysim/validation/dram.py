@@ -141,7 +141,7 @@ def point_row(one: StreamBandwidth) -> tuple[Value, ...]:
 
 
 def document(bandwidths: Sequence[StreamBandwidth]) -> Iterator[str]:
-    """Yield the lines of docs/validation-silicon.md about device memory."""
+    """Yield the lines of docs/validation/hardware.md about device memory."""
     yield "## Device memory, compared with DRAMsim3"
     yield ""
     yield from _HEAD.splitlines()

@@ -195,7 +195,7 @@ def point_row(result: UmReplay) -> tuple[Value, ...]:
 def document(
     replays: Sequence[UmReplay], with_extra_frame: Sequence[UmReplay], quantities: Sequence[ComparedQuantity]
 ) -> Iterator[str]:
-    """Yield the lines of docs/validation-silicon.md about Unified Memory."""
+    """Yield the lines of docs/validation/hardware.md about Unified Memory."""
     yield "## Oversubscribed Unified Memory on a GTX 1080 Ti"
     yield ""
     yield from _HEAD.splitlines()

@@ -1,7 +1,7 @@
 """The HPC programs of the study: real solvers as OpenCL programs, each verified, each captured at one of its steps.
 
-A workload is a package of this folder (``docs/workloads.md`` has the table of all, and how to add one). What they
-share: `solver` (what a program states and does), `device` (its OpenCL device), `program` (the process that is
+A workload is a package of this folder (``docs/explanation/workloads.md`` has the table of all, and how to add one).
+What they share: `solver` (what a program states and does), `device` (its OpenCL device), `program` (the process that is
 captured) and `make` (capture, verification, the file).
 """
 

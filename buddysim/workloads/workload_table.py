@@ -1,4 +1,5 @@
-"""The table of docs/workloads-table.md: what each workload is, what its arrays hold, and what the paper reports."""
+"""The table of docs/explanation/workloads-table.md: what each workload is, what its arrays hold, and what the paper
+reports."""
 
 from __future__ import annotations
 

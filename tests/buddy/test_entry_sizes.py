@@ -159,7 +159,7 @@ def test_unknown_distributions_are_refused(name: str, message: str) -> None:
 
 
 def test_the_document_has_every_named_distribution() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "targets.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "how-to" / "choose-targets.md").read_text(encoding="utf-8")
     assert [name for name in Distribution.names() if f"`{name}`" not in text] == []
     for name, fractions in re.findall(r"^\| `([\w-]+)` \| ([\d., ]+) \|", text, re.MULTILINE):
         assert [float(fraction) for fraction in fractions.split(",")] == [

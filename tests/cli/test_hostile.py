@@ -1,4 +1,5 @@
-"""Hostile input to every command: nothing eaten, nothing blown up, one line always (docs/robustness.md)."""
+"""Hostile input to every command: nothing eaten, nothing blown up, one line always
+(docs/reference/untrusted-files.md)."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ def test_provenance_is_in_the_description() -> None:
 
 def test_the_document_has_compressors_with_their_options() -> None:
     """Those that it describes; `python -m buddysim list compressor` has all."""
-    text = (Path(__file__).parents[2] / "docs" / "compression.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "reference" / "compressors.md").read_text(encoding="utf-8")
     rows = {name: cells for name, *cells in re.findall(r"^\| `(\w+)` \| ([\w, ]+) \| (.+) \|$", text, re.MULTILINE)}
     described = [name for name in rows if name in {*entry_algorithms(), *tensor_algorithms()}]
     assert len(described) > 3
@@ -174,7 +174,7 @@ def test_the_document_has_compressors_with_their_options() -> None:
 
 
 def test_the_example_of_a_users_compressor_keeps_the_contract() -> None:
-    """The same tests over what is registered, the example of docs/extending.md among it."""
+    """The same tests over what is registered, the example of docs/how-to/add-a-plugin.md among it."""
     root = Path(__file__).parents[2]
     tests = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", __file__, "-k", "base-delta"]
     environment = {**os.environ, "BUDDYSIM_PLUGINS": str(root / "docs" / "examples" / "plugins" / "base_delta.py")}

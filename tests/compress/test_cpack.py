@@ -13,7 +13,7 @@ from tests.reference.compress import ref_cpack
 
 A, B = 0x11223344, 0x55667788
 
-#: Words of an entry that goes on with zero words, and their codes by the table of docs/compression.md.
+#: Words of an entry that goes on with zero words, and their codes by the table of docs/reference/compressors.md.
 CODES = {
     "zzzz": ([0, 0], "00 00"),
     "zzzx": ([0x7F, 0xFF], "1101 01111111 1101 11111111"),

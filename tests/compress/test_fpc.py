@@ -14,7 +14,7 @@ from tests.reference.compress import ref_fpc
 
 PATHS = fpc.PATHS[: fpc.PATHS.index(fpc.best_path()) + 1]
 
-#: A word, and its code by the table of docs/compression.md.
+#: A word, and its code by the table of docs/reference/compressors.md.
 CODES = {
     0x00000007: "001 0111",
     0xFFFFFFF8: "001 1000",

@@ -1,4 +1,5 @@
-"""Definitions of counters: complete, readable alone, and true of real results; docs/counters.md is made from them."""
+"""Definitions of counters: complete, readable alone, and true of real results; docs/reference/replay-counters.md is
+made from them."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from buddysim.training import schemes, simulate
 from buddysim.training.counter_definitions import COUNTERS as TRAINING_COUNTERS
 from buddysim.training.counter_definitions import LAWS as TRAINING_LAWS
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "counters.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "replay-counters.md"
 LISTS = ("per_kernel", "per_allocation", "per_layer")
 #: First words of a description that has no subject of its own.
 NO_SUBJECT = {"of", "these", "those", "this", "that", "likewise", "as", "how", "what", "when", "by", "same", "also"}

@@ -1,4 +1,5 @@
-"""docs/extending.md: an example is the file shown, works as a plug-in, and works as one more file of the package."""
+"""docs/how-to/add-a-plugin.md: an example is the file shown, works as a plug-in, and works as one more file of the
+package."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from buddysim.base.kinds import HOMES, registry
 from tests.capture.opencl.running import needs_opencl
 
 ROOT = Path(__file__).parents[2]
-DOCUMENT = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+DOCUMENT = (ROOT / "docs" / "how-to" / "add-a-plugin.md").read_text(encoding="utf-8")
 EXAMPLE = r"^Example: \[`[\w.]+`\]\((examples/plugins/[\w.]+)\); its folder is `(buddysim/[\w/]+)/`"
 
 

@@ -12,7 +12,7 @@ import pytest
 from tests.capture.opencl.running import needs_opencl
 from tests.docs.shell import ROOT, typed
 
-TUTORIAL = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8").replace("\\\n", "")
+TUTORIAL = (ROOT / "docs" / "tutorials" / "first-hour.md").read_text(encoding="utf-8").replace("\\\n", "")
 BLOCKS = re.findall(r"^```sh\n(.*?)^```", TUTORIAL, flags=re.MULTILINE | re.DOTALL)
 INSTALL = re.findall(r"^```sh install\n(.*?)^```", TUTORIAL, flags=re.MULTILINE | re.DOTALL)
 
@@ -21,7 +21,7 @@ def test_what_is_installed_is_what_the_project_asks_for() -> None:
     """The commands that a test can't run: their packages and extras are those that Makefile and captures name."""
     lines = "".join(INSTALL)
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    capture = (ROOT / "docs" / "capture-opencl.md").read_text(encoding="utf-8")
+    capture = (ROOT / "docs" / "how-to" / "capture-opencl.md").read_text(encoding="utf-8")
     packages = re.search(r"apt install (pocl-opencl-icd .*)", capture)
     assert packages
     for package in (*packages[1].split(), "python3-venv", "python3-dev", "gcc"):

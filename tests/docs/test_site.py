@@ -15,17 +15,23 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_the_reference_names_every_public_name() -> None:
-    reference = (ROOT / "docs" / "api.rst").read_text(encoding="utf-8")
+    reference = (ROOT / "docs" / "reference" / "python.rst").read_text(encoding="utf-8")
     missing = [name for name in buddysim.__all__ if name not in reference and name != "__version__"]
     assert not missing
 
 
 def test_the_contents_name_every_page() -> None:
-    """A page that is not among them would be found by a search only."""
-    contents = (ROOT / "docs" / "site.rst").read_text(encoding="utf-8")
-    documents = [path.relative_to(ROOT / "docs") for path in (ROOT / "docs").glob("**/*.md")]
-    pages = [path.with_suffix("").as_posix() for path in documents if path.parts[0] != "lab"]
-    assert sorted(re.findall(r"^   ([a-z][\w/-]*)$", contents, flags=re.MULTILINE)) == sorted([*pages, "api"])
+    """A page outside the contents is reached by a search only."""
+    contents = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    menu = "".join(re.findall(r"^```{toctree}\n(.*?)^```", contents, flags=re.MULTILINE | re.DOTALL))
+    documents = [path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")]
+    pages = [path.with_suffix("").as_posix() for path in documents if path.parts[0] not in ("lab", "site")]
+    listed = re.findall(r"^([a-z][\w/-]*)$", menu, flags=re.MULTILINE)
+    assert sorted(page for page in listed if not page.startswith("site/")) == sorted(
+        {*pages, "reference/python"} - {"index"}
+    )
+    described = set(re.findall(r"\]\(([\w/-]+)\.(?:md|rst)\)", contents))
+    assert described == {*pages, "reference/python"} - {"index"}
 
 
 def broken_links(site: Path) -> list[str]:

@@ -16,7 +16,7 @@ from buddysim.trace import open_trace
 from tests.docs.test_commands import cut_or_too_wide
 
 ROOT = Path(__file__).parents[2]
-TUTORIAL = (ROOT / "docs" / "tutorial-capture.md").read_text(encoding="utf-8").replace("\\\n", "")
+TUTORIAL = (ROOT / "docs" / "tutorials" / "capture.md").read_text(encoding="utf-8").replace("\\\n", "")
 BLOCKS = re.findall(r"^```sh (\w+)\n(.*?)^```", TUTORIAL, flags=re.MULTILINE | re.DOTALL)
 
 

@@ -12,7 +12,7 @@ import pytest
 from buddysim.sweep.store import Store
 from tests.docs.shell import ROOT, typed
 
-TUTORIAL = (ROOT / "docs" / "tutorial-sweep.md").read_text(encoding="utf-8").replace("\\\n", "")
+TUTORIAL = (ROOT / "docs" / "tutorials" / "sweep.md").read_text(encoding="utf-8").replace("\\\n", "")
 BLOCKS = re.findall(r"^```sh\n(.*?)^```", TUTORIAL, flags=re.MULTILINE | re.DOTALL)
 
 

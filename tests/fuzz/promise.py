@@ -1,4 +1,4 @@
-"""The promise that every command keeps for any input (docs/robustness.md)."""
+"""The promise that every command keeps for any input (docs/reference/untrusted-files.md)."""
 
 from __future__ import annotations
 

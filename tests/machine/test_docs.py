@@ -1,4 +1,4 @@
-"""docs/machine-files.md names every key that all machines have, its default and its meaning.
+"""docs/reference/machine-keys.md names every key that all machines have, its default and its meaning.
 
 The sections of replay schemes are not in it: `python -m buddysim list replay-scheme NAME` prints them.
 """
@@ -12,7 +12,7 @@ from buddysim.machine.model import own_keys
 from buddysim.machine.training_table import HostLinkConfig, TrainingConfig
 from buddysim.machine.units import format_size
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "machine-files.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "machine-keys.md"
 ROW = re.compile(r"^\| `(?P<key>[\w.]+)` \| (?P<kind>[^|]*) \| (?P<default>[^|]*) \| (?P<meaning>.*) \|$", re.MULTILINE)
 
 

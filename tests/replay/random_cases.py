@@ -1,8 +1,8 @@
 """Small random traces on small random machines, each made from a seed: what `test_reference_machine.py` replays twice.
 
-The machines are so small and slow that every mechanism of docs/model.md binds in many of them: caches of a few lines, a
-few MSHRs, narrow ports, short write queues, frequent refresh. A case is plain data: one that fails can be cut down by
-hand.
+The machines are so small and slow that every mechanism of docs/explanation/replay-model.md binds in many of them:
+caches of a few lines, a few MSHRs, narrow ports, short write queues, frequent refresh. A case is plain data: one that
+fails can be cut down by hand.
 """
 
 from __future__ import annotations

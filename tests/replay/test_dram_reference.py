@@ -65,7 +65,7 @@ WAYS = 32  # of the L2's only set: an access to a line evicts the one of 32 acce
 
 
 def location(entry: int) -> tuple[int, int]:
-    """Bank and row of an entry (docs/model-rules.md, Hashes)."""
+    """Bank and row of an entry (docs/reference/replay-rules.md, Hashes)."""
     row_stripe, in_groups = entry // (1024 * GROUPS // 128), BANKS // GROUPS
     row = row_stripe // in_groups
     return entry % GROUPS + (row_stripe ^ fold(row)) % in_groups * GROUPS, row

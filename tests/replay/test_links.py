@@ -1,8 +1,8 @@
 """Links of Fig. 11, the slowest to one without a limit: no resource beats its bandwidth; a faster link isn't slower.
 
 What comes back sooner is followed by other requests in another order: what hits, which row is open, and which SM gets
-the last thread blocks changes. So a run may take a little longer with a faster link (docs/study.md). The range
-that `run` prints says how much such changes amount to.
+the last thread blocks changes. So a run may take a little longer with a faster link
+(docs/how-to/reproduce-the-papers.md). The range that `run` prints says how much such changes amount to.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The engine equals its reference model (tests/reference/replay), to the picosecond, on random traces and machines.
 
-The model was written from docs/model-rules.md by someone who had not read the engine. A failure names the case, and
+The model was written from docs/reference/replay-rules.md by someone who had not read the engine. A failure names the
+case, and
 `random_case(seed, scheme, model)` makes it again.
 """
 

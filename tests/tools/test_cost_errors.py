@@ -1,4 +1,4 @@
-"""docs/cost-model-errors.md is what the tool would write."""
+"""docs/validation/layer-times.md is what the tool would write."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def test_imported_counts_and_read_traffic_are_equal(validation):
 
 def test_document_is_up_to_date(tool, validation):
     stored = tool.DOCUMENT.read_text(encoding="utf-8")
-    assert stored == tool.document(validation), "docs/validation-accelsim.md is out of date: run make validate"
+    assert stored == tool.document(validation), "docs/validation/accelsim.md is out of date: run make validate"
 
 
 def test_check_names_the_command_to_run(tool, validation, monkeypatch, tmp_path: Path, capsys):

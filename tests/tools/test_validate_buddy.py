@@ -1,4 +1,5 @@
-"""docs/validation.md has every number of the Buddy Compression paper, and marks numbers that were not run."""
+"""docs/validation/buddy-paper.md has every number of the Buddy Compression paper, and marks numbers that were not
+run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A reader of trace files written from docs/trace-format.md alone: `struct`, `zlib`, zstd, nothing of the package."""
+"""A reader of trace files written from docs/reference/trace-format.md alone: `struct`, `zlib`, zstd, nothing of the
+package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/trace-format.md is complete: a reader written from it alone reads what the package reads."""
+"""docs/reference/trace-format.md is complete: a reader written from it alone reads what the package reads."""
 
 from __future__ import annotations
 

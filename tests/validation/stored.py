@@ -8,7 +8,7 @@ from pathlib import Path
 
 from buddysim.validation import ComparedQuantity
 
-TABLE = Path(__file__).parents[2] / "docs" / "validation.csv"
+TABLE = Path(__file__).parents[2] / "docs" / "validation" / "validation.csv"
 
 
 def stored_rows(comparison: str) -> list[list[str]]:

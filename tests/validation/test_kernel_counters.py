@@ -94,8 +94,8 @@ def test_command_writes_the_table_and_every_kernel(tmp_path, capsys) -> None:
 
 def test_page_is_up_to_date() -> None:
     report = REGISTRY.find("kernels").compare(ValidationOptions())
-    assert "\n".join(report.document) in (ROOT / "docs" / "validation-silicon.md").read_text()
-    with (ROOT / "docs" / "validation.csv").open() as file:
+    assert "\n".join(report.document) in (ROOT / "docs" / "validation" / "hardware.md").read_text()
+    with (ROOT / "docs" / "validation" / "validation.csv").open() as file:
         written = [row[:-1] for row in csv.reader(file) if row[0] == "kernels"]
     fresh = [["" if cell is None else str(cell) for cell in row.row] for row in report.quantities]
     assert fresh == written

@@ -6,7 +6,7 @@ ASSUMED: Final = {
     "compute_gaps": (
         "Instructions are counted in LLVM's optimised intermediate code, along the path of each warp. Division and "
         "built-in functions count as sequences of assumed length, and latencies are those of Accel-Sim's sm_70 "
-        "configuration (docs/capture-opencl.md). Compute times err in either direction."
+        "configuration (docs/how-to/capture-opencl.md). Compute times err in either direction."
     ),
     "dependencies": (
         "First uses and critical paths come from the same code. A critical path starts anew in each basic block: "

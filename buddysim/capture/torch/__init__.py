@@ -34,7 +34,8 @@ ORDER = 30
 HELP = """weights, gradients and feature maps of a PyTorch script over its training
 
 Next to OUT.bin: OUT.graph.json, the operators of one iteration with their tensors and lifetimes
-(docs/operator-graph.md), and OUT.maps, densities and code sizes of the feature maps (docs/activations.md)."""
+(docs/reference/operator-graph.md), and OUT.maps, densities and code sizes of the feature maps
+(docs/reference/activations-format.md)."""
 
 _ALL = 1 << 62
 

@@ -1,4 +1,5 @@
-"""The activations file: densities and sizes of feature maps during a training; docs/activations.md defines it.
+"""The activations file: densities and sizes of feature maps during a training; docs/reference/activations-format.md
+defines it.
 
 A file lists the network's feature maps (`FeatureMapInfo`). For points of the training (`TrainingPoint`) it has the
 density and compressed sizes of each feature map (`FeatureMapStatistics`), and some values. `capture torch` and

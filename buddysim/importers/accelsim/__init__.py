@@ -1,4 +1,5 @@
-"""Importing the SASS traces of Accel-Sim's tracer; docs/accelsim-import.md describes what is read and assumed."""
+"""Importing the SASS traces of Accel-Sim's tracer; docs/how-to/import-accelsim.md describes what is read and
+assumed."""
 
 from __future__ import annotations
 

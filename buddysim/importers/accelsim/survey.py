@@ -89,7 +89,7 @@ def provenance_of(commands: KernelsList, survey: Survey, options: AccelsimImport
                 if mallocs
                 else "The trace has no cudaMalloc records: every copied range is an allocation"
             )
-            + ". Other accessed memory is split where instructions' ranges do not overlap (docs/accelsim-import.md). "
+            + ". Other accessed memory is split where instructions' ranges do not overlap. "
             "Sizes are multiples of 128 B. Memory without accesses is missing, so footprints are optimistic."
         ),
         "local memory": (

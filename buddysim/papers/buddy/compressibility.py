@@ -95,7 +95,7 @@ def simulate_group(
 CONTENTS_CAUSE = (
     "other contents than the paper's: buddysim's programs are independent ones of the same algorithms, our networks "
     "small "
-    "ones trained on small images (docs/workloads.md has what is known of each)"
+    "ones trained on small images (docs/explanation/workloads.md has what is known of each)"
 )
 
 

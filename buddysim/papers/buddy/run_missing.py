@@ -72,7 +72,7 @@ def run_missing(
 
 
 def comparison_requests(study: BuddyStudy) -> list[Callable[[], object]]:
-    """Functions that ask a study for all that docs/validation.md compares, for `run_missing`."""
+    """Functions that ask a study for all that docs/validation/buddy-paper.md compares, for `run_missing`."""
     measure = simulation_functions()
     return [partial(measure[id], study) for id in reported_values("validation.md")]  # type: ignore[arg-type]
 

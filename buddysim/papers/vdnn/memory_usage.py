@@ -7,7 +7,7 @@ The paper leaves four rules open; `CountingRule` has an option for each, and the
 - the average is over layers, whose use Fig. 5 shows and Sec. V-A refers to;
 - weights count once in use: Fig. 2 lists W, X, dX, dY and the workspace, Fig. 5 one W per layer. The baseline has their
   gradients too, as the difference of its totals for VGG-416 and VGG-16, which have the same workspace, implies;
-- FFTs are offered for feature maps on which they were timed (docs/cost-model.md).
+- FFTs are offered for feature maps on which they were timed (docs/explanation/layer-times.md).
 """
 
 from __future__ import annotations

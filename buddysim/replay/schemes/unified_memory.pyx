@@ -15,7 +15,7 @@ pages can be used when the batch ends. That time is known only once the batch ha
 warp replays the fault (`wake_warp`); it faults again if the page has been evicted since. With `um.fault_replay_scope` "sm", the
 whole SM waits: it issues nothing until all of its faults have been serviced (`wake_sm`). `um.max_pending_faults_per_sm` limits
 its accesses that wait for pages; further ones are held back. `um.zero_fill_untouched` transfers no page that has never been
-written. docs/model-rules.md has the exact rules.
+written. docs/reference/replay-rules.md has the exact rules.
 
 The initial state of a page follows from the allocations. So states of pages are created at their first access, and take no
 memory or time before. Initially resident blocks that have not been used are the least recently used ones, in address order; a

@@ -2,7 +2,7 @@
 
 A feature map is named by the layer that wrote it last (an in-place ReLU, not the CONV before it). Only a ReLU's zeros
 depend on the training; every other layer passes them on or fills them in, as its kind declares (`Kind.zeros`).
-docs/cdma.md has a table of the rules.
+docs/explanation/cdma.md has a table of the rules.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The CONV algorithms of cuDNN: where each can be used, and the workspace it takes.
 
 Workspace follows from what an algorithm has to hold, by one formula per algorithm for every network. Where a published
-log of cuDNN names the bytes, the formula is checked against it (docs/cost-model.md, tests). The memory-optimal
-algorithm is the implicit GEMM, which needs none (Rhu et al., vDNN, section II-B).
+log of cuDNN names the bytes, the formula is checked against it (docs/explanation/layer-times.md, tests). The
+memory-optimal algorithm is the implicit GEMM, which needs none (Rhu et al., vDNN, section II-B).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Times of layers: a roofline whose efficiency depends on the class of layer, the pass, the GPU and the library.
 
-docs/cost-model.md says where each number comes from and how far the times are off, in and out of sample.
+docs/explanation/layer-times.md says where each number comes from and how far the times are off, in and out of sample.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Writes network files: a network as TOML (docs/networks.md)."""
+"""Writes network files: a network as TOML (docs/reference/network-files.md)."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ class MeasuredCurve:
         return self.benchmark == CHASE
 
     def compared(self) -> list[tuple[float, float]]:
-        """Return the points that are compared (docs/validation-rules.md)."""
+        """Return the points that are compared (docs/validation/method.md)."""
         step = next((step for max_points, step in ((20, 1), (100, 2)) if len(self.x) <= max_points), 4)
         return list(zip(self.x, self.y, strict=True))[::step]
 

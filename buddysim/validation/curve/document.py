@@ -1,4 +1,4 @@
-"""The part of docs/validation-silicon.md about curves."""
+"""The part of docs/validation/hardware.md about curves."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from buddysim.validation.curve.metrics import MEDIAN_TOLERANCE, P90_TOLERANCE, p
 
 
 def document(cards: Sequence[CardCurves], quantities: Sequence[ComparedQuantity]) -> Iterator[str]:
-    """Yield the lines of docs/validation-silicon.md about curves."""
+    """Yield the lines of docs/validation/hardware.md about curves."""
     yield "## Curves of microbenchmarks"
     yield ""
     yield "The rule, with what is fitted and the definition of a capacity transition, was written before the first"

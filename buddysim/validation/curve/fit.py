@@ -1,6 +1,6 @@
 """Fits a machine to the curves of a card: latencies of plateaus and a bandwidth per level, in closed form.
 
-docs/validation-rules.md has the rule; numbers in comments are those of its list.
+docs/validation/method.md has the rule; numbers in comments are those of its list.
 """
 
 from __future__ import annotations

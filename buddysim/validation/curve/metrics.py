@@ -1,4 +1,4 @@
-"""Metrics of a curve: its plateaus, its capacity transitions, its errors (docs/validation-rules.md)."""
+"""Metrics of a curve: its plateaus, its capacity transitions, its errors (docs/validation/method.md)."""
 
 from __future__ import annotations
 

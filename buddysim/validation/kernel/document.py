@@ -1,4 +1,4 @@
-"""The part of docs/validation-silicon.md about kernels."""
+"""The part of docs/validation/hardware.md about kernels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COUNTERS = (
 
 
 def document(pairs: Sequence[KernelPair], quantities: Sequence[ComparedQuantity], n_outdated: int) -> Iterator[str]:
-    """Yield the lines of docs/validation-silicon.md about kernels."""
+    """Yield the lines of docs/validation/hardware.md about kernels."""
     compared = [pair for pair in pairs if not pair.why_not]
     programs = list(dict.fromkeys(pair.program for pair in compared))
     yield "## Kernels of real programs"
@@ -111,11 +111,13 @@ bundled: this part is made from the stored results of their replays (`buddysim/v
 _LIMITS = """
 ### Limits
 
-- A capture estimates SASS instructions from LLVM's code (docs/capture-opencl.md), and of the OpenCL versions: CUDA's
+- A capture estimates SASS instructions from LLVM's code (docs/how-to/capture-opencl.md), and of the OpenCL versions:
+CUDA's
   backprop has 1.2 and 2 times the warp instructions, CUDA's hotspot computes in double precision.
   lud has 1.2 times as many: four words in a row of shared memory are one load of SASS.
 - Instruction caches are cold like all others: each SM fetches a kernel's code when its first warp reaches it
-  (docs/model.md). A capture has the size of the code, estimated like its instructions, but no program counters.
+  (docs/explanation/replay-model.md). A capture has the size of the code, estimated like its instructions, but no
+  program counters.
 - Not modelled: constant caches and TLBs, which are cold, too (assumed: the launch latency, which was fitted to short
   kernels, includes what they lose there).
 - pathfinder is too fast, for a reason that is not known. The captures of backprop's first kernel and of b+tree, which

@@ -1,4 +1,4 @@
-"""Pairs of measured and replayed kernels, and which of them are compared (docs/validation-rules.md)."""
+"""Pairs of measured and replayed kernels, and which of them are compared (docs/validation/method.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reference model of `csr`: docs/compression.md in plain Python."""
+"""Reference model of `csr`: docs/reference/compressors.md in plain Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reference model of `fvc`: docs/compression.md in plain Python, bits as text."""
+"""Reference model of `fvc`: docs/reference/compressors.md in plain Python, bits as text."""
 
 from __future__ import annotations
 

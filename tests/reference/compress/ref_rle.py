@@ -1,4 +1,4 @@
-"""Reference model of `rle`: docs/compression.md in plain Python."""
+"""Reference model of `rle`: docs/reference/compressors.md in plain Python."""
 
 from __future__ import annotations
 

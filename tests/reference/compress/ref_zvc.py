@@ -1,4 +1,4 @@
-"""Reference model of `zvc`: docs/compression.md in plain Python, bits as text in the order of the stream."""
+"""Reference model of `zvc`: docs/reference/compressors.md in plain Python, bits as text in the order of the stream."""
 
 from __future__ import annotations
 

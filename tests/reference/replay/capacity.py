@@ -69,7 +69,7 @@ class RefCapacity:
         return max(self.at(instant).allocated for instant in self.instants) // WHOLE_ENTRY
 
     def counters(self, launches: list[tuple[int, int]], end_ps: int) -> dict[str, float]:
-        """Footprints and ratios by their names in docs/counters.md.
+        """Footprints and ratios by their names in docs/reference/replay-counters.md.
 
         Parameters
         ----------

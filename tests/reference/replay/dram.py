@@ -1,4 +1,4 @@
-"""Device memory: what READ and WRITE of docs/model-rules.md do."""
+"""Device memory: what READ and WRITE of docs/reference/replay-rules.md do."""
 
 from __future__ import annotations
 

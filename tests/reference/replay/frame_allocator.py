@@ -1,4 +1,5 @@
-"""Which frame of a run's address space each 2 MiB page of the trace's addresses has (docs/model-rules.md)."""
+"""Which frame of a run's address space each 2 MiB page of the trace's addresses has
+(docs/reference/replay-rules.md)."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class RefHistogram:
 
 
 class RefQueueWaits:
-    """How long requests wait at each kind of resource (docs/counters.md, Queueing)."""
+    """How long requests wait at each kind of resource (docs/reference/replay-counters.md, Queueing)."""
 
     def __init__(self) -> None:
         self.l1_port, self.l1_mshr, self.l1_store = RefHistogram(), RefHistogram(), RefHistogram()

@@ -1,4 +1,4 @@
-"""The machine's numbers, as docs/model-rules.md names them: integer picoseconds and costs of ports."""
+"""The machine's numbers, as docs/reference/replay-rules.md names them: integer picoseconds and costs of ports."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class RefLine(NamedTuple):
 
 @dataclass(frozen=True)
 class RefOperation:
-    """A memory instruction; the fields are those of docs/trace-format.md."""
+    """A memory instruction; the fields are those of docs/reference/trace-format.md."""
 
     kind: int
     gap_instructions: int

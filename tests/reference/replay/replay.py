@@ -42,7 +42,7 @@ def replay(
 
     Returns
     -------
-    the counters of docs/counters.md that the simulation decides
+    the counters of docs/reference/replay-counters.md that the simulation decides
     """
     selected = trace.kernels[kernels or slice(None)]
     numbers = RefNumbers(machine, Fraction(compute_gap_scale))

@@ -1,4 +1,4 @@
-"""The counters of a run, by the names of docs/counters.md."""
+"""The counters of a run, by the names of docs/reference/replay-counters.md."""
 
 from __future__ import annotations
 

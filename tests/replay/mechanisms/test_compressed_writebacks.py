@@ -1,4 +1,5 @@
-"""When a compressed entry is written back (docs/model.md, Compression): seen from what comes after it.
+"""When a compressed entry is written back (docs/explanation/replay-model.md, Compression): seen from what comes after
+it.
 
 The channel takes 64 ns for a sector. A read that comes in a bucket of the channel's port (65.536 ns) in which a write
 has come waits until 64 ns after the bucket's start. Buckets begin at 327.68, 393.216, 458.752 ns. A read is 8 ns from

@@ -1,4 +1,5 @@
-"""Fills and write-backs of compressed entries under `bandwidth-compression` (docs/model.md, Compression).
+"""Fills and write-backs of compressed entries under `bandwidth-compression` (docs/explanation/replay-model.md,
+Compression).
 
 Entries of class 4 fill two sectors, 0x44: now and after a write-back. An entry comes to its slice 100 ns after its
 request, 2 ns later for each further sector, and passes the decompressor in 10.

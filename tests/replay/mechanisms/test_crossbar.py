@@ -1,4 +1,4 @@
-"""Ports of SMs and slices (docs/model.md, Crossbar, slices and ports).
+"""Ports of SMs and slices (docs/explanation/replay-model.md, Crossbar, slices and ports).
 
 Slow ports transfer a sector in 40 ns. A request waits until the start of its bucket (65.5 ns) plus the time that
 earlier requests use of the bucket.

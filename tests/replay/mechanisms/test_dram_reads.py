@@ -1,4 +1,4 @@
-"""Reads of banked device memory (docs/model.md, Device memory).
+"""Reads of banked device memory (docs/explanation/replay-model.md, Device memory).
 
 A load that issues at `i` is at its channel at i + 89; the end of its data is 89 before its arrival. A closed bank's
 data begin tRCD + tCL = 20 after the request, end 2 later. There is one bank, whose rows hold 8 entries, or one bank

@@ -1,4 +1,4 @@
-"""Writes to banked device memory, and activations (docs/model.md, Device memory).
+"""Writes to banked device memory, and activations (docs/explanation/replay-model.md, Device memory).
 
 Lines of device memory and of host memory, which does not touch the channel, fill the L2; a store evicts entry 0, the
 oldest. What leaves a slice at `t` is at its channel at t + 39, and what ends there at `u` is at the SM at u + 89.

@@ -1,4 +1,4 @@
-"""The L1 and what blocks it (docs/model.md, SM and L1)."""
+"""The L1 and what blocks it (docs/explanation/replay-model.md, SM and L1)."""
 
 import pytest
 

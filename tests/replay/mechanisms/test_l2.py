@@ -1,4 +1,4 @@
-"""The L2: waits of hits, misses, stores and atomics (docs/model.md, L2)."""
+"""The L2: waits of hits, misses, stores and atomics (docs/explanation/replay-model.md, L2)."""
 
 import pytest
 

@@ -1,5 +1,5 @@
-"""The link (docs/model.md, Link, host memory, Unified Memory). A transfer of 32 B takes 2 ns; 198 ns are the way
-there and back."""
+"""The link (docs/explanation/replay-model.md, Link, host memory, Unified Memory). A transfer of 32 B takes 2 ns; 198
+ns are the way there and back."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What waits for metadata under `buddy` (docs/model.md, Compression).
+"""What waits for metadata under `buddy` (docs/explanation/replay-model.md, Compression).
 
 A metadata line of 32 B covers 64 entries; it comes 100 ns after its request, as data do.
 """

@@ -1,4 +1,5 @@
-"""What a machine's figures become (docs/model.md, Time): latencies rounded once, costs and bursts up."""
+"""What a machine's figures become (docs/explanation/replay-model.md, Time): latencies rounded once, costs and bursts
+up."""
 
 from fractions import Fraction
 

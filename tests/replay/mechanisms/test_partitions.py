@@ -1,4 +1,4 @@
-"""Partitioned L2: local and remote lines, and invalidation of replicas (docs/model.md, L2).
+"""Partitioned L2: local and remote lines, and invalidation of replicas (docs/explanation/replay-model.md, L2).
 
 Two slices are two partitions: entry 0 lies in the first, entry 1 in the second. There is one SM, which is of the first.
 A request to the second partition takes 40 ns longer, there and back.

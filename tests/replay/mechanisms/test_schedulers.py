@@ -1,5 +1,5 @@
-"""Which warp a scheduler issues (docs/model.md, Time). A load tells when it was issued: it is the last to arrive,
-200 ns later."""
+"""Which warp a scheduler issues (docs/explanation/replay-model.md, Time). A load tells when it was issued: it is the
+last to arrive, 200 ns later."""
 
 import pytest
 

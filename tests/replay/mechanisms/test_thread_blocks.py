@@ -1,4 +1,4 @@
-"""Barriers, thread blocks and kernels (docs/model.md, Time)."""
+"""Barriers, thread blocks and kernels (docs/explanation/replay-model.md, Time)."""
 
 import pytest
 from hypothesis import given, settings

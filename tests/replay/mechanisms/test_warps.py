@@ -1,4 +1,4 @@
-"""A warp's clock, its waits, and issue slots (docs/model.md, Time)."""
+"""A warp's clock, its waits, and issue slots (docs/explanation/replay-model.md, Time)."""
 
 from fractions import Fraction
 

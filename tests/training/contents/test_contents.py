@@ -28,7 +28,7 @@ from buddysim.training.networks.graph import Network, Pooling
 from buddysim.training.networks.kinds import REGISTRY
 from buddysim.training.networks.layer_kind import Zeros
 
-DOCUMENT = Path(__file__).parents[3] / "docs" / "cdma.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "explanation" / "cdma.md"
 ZVC = Codec()
 DENSE = 33 / 32
 

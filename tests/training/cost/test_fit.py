@@ -89,7 +89,7 @@ def test_fit_reproduces_the_shipped_calibrations() -> None:
 
 @pytest.mark.parametrize("key", WITH_TARGET)
 def test_held_out_shapes_are_within_15_percent(key: tuple[str, str]) -> None:
-    """The target, for the GPUs that have it; docs/cost-model-errors.md has all."""
+    """The target, for the GPUs that have it; docs/validation/layer-times.md has all."""
     outside = [timing for timing in held_out()[key]["validation"] if timing.kind == "conv"]
     assert median_error(errors(shipped_model(key), outside)) <= 0.15
 

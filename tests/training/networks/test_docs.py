@@ -1,4 +1,4 @@
-"""What docs/networks.md says of networks, kinds and keys is as it is; its example is one.
+"""What docs/reference/network-files.md says of networks, kinds and keys is as it is; its example is one.
 
 It need not have all: `python -m buddysim networks list` and `list layer-kind` print what is registered.
 """
@@ -13,7 +13,7 @@ from buddysim.training.networks.layer_kind import Attribute
 from buddysim.training.networks.network_bytes import baseline_network_bytes
 from buddysim.training.networks.toml_reader import parse_network
 
-DOCUMENT = (Path(__file__).parents[3] / "docs" / "networks.md").read_text(encoding="utf-8")
+DOCUMENT = (Path(__file__).parents[3] / "docs" / "reference" / "network-files.md").read_text(encoding="utf-8")
 
 
 def key_text(name: str, attribute: Attribute) -> str:

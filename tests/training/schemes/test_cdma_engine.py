@@ -70,7 +70,7 @@ def test_pipeline_latency_of_the_engine_is_negligible() -> None:
 
 
 def test_the_document_has_the_engine_of_every_link() -> None:
-    document = (Path(__file__).parents[3] / "docs" / "cdma.md").read_text(encoding="utf-8")
+    document = (Path(__file__).parents[3] / "docs" / "explanation" / "cdma.md").read_text(encoding="utf-8")
     for row in report(TrainingMachine.load("titan-x")):
         cells = [
             f"`{row['link']}`",

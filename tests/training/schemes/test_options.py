@@ -87,7 +87,7 @@ def test_flags(option: Option, flag: str, text: str) -> None:
 
 
 def test_the_document_has_every_option() -> None:
-    document = (ROOT / "docs" / "cdma.md").read_text(encoding="utf-8")
+    document = (ROOT / "docs" / "explanation" / "cdma.md").read_text(encoding="utf-8")
     for name, option in cdma.OPTIONS.items():
         value = "" if option.type is bool else f" {option.metavar}"
         assert f"| `{option.flag(name)}{value}` | `{name}` | {option.flag_help()} |" in document
