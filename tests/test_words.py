@@ -40,7 +40,7 @@ FOLDERS = ("buddysim", "tests", "tools", "benchmarks", "docs", "examples", "plot
 #: Names that another API prescribes: identifier or text -> (API, files or folders).
 FOREIGN: dict[str, tuple[str, tuple[str, ...]]] = {
     "given": ("hypothesis", ("tests/",)),
-    "turns": ("module benchmarks.turns, a command that issues name", ("docs/developers/", "CONTRIBUTING.md", "CHANGELOG.md")),
+    "turns": ("module benchmarks.turns, a command that issues name", ("docs/developers/", "CHANGELOG.md")),
     "places": ("hypothesis.strategies.decimals", ("tests/machine/test_units.py",)),
     "MAP": ("Chromium, --host-resolver-rules", ("tests/report/test_web.py",)),
     "most_common": ("collections.Counter", ("buddysim/", "tests/", "tools/", "docs/", "benchmarks/")),
