@@ -21,7 +21,7 @@ from tests.capture.opencl.running import needs_opencl
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = (ROOT / "docs" / "how-to" / "add-a-plugin.md").read_text(encoding="utf-8")
-EXAMPLE = r"^Example: \[`[\w.]+`\]\((examples/plugins/[\w.]+)\); its folder is `(buddysim/[\w/]+)/`"
+EXAMPLE = r"^Example: \[`[\w.]+`\]\((\.\./examples/plugins/[\w.]+)\); its folder is `(buddysim/[\w/]+)/`"
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def examples() -> Iterator[Example]:
             (shell,) = re.findall(r"^```sh\n(.*?)^```", section, flags=re.M | re.S)
             yield Example(
                 section.partition("\n")[0],
-                ROOT / "docs" / example[1],
+                (ROOT / "docs" / "how-to" / example[1]).resolve(),
                 example[2],
                 shown,
                 tuple(shell.replace("\\\n", "").strip().splitlines()),

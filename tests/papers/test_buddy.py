@@ -24,7 +24,7 @@ NEEDS = {"programs", "networks", "hardware", "training model"}
 
 
 def test_every_number_of_the_text_has_its_line_and_known_needs() -> None:
-    of_text = [number for number in reported_values("validation.md").values() if number.id.startswith("buddy-")]
+    of_text = [number for number in reported_values("buddy-paper.md").values() if number.id.startswith("buddy-")]
     assert len(of_text) == 109
     for number in of_text:
         assert number.line > 0
@@ -32,7 +32,7 @@ def test_every_number_of_the_text_has_its_line_and_known_needs() -> None:
 
 
 def test_every_bar_that_was_read_off_is_a_number() -> None:
-    read = [number for number in reported_values("validation.md").values() if not number.line]
+    read = [number for number in reported_values("buddy-paper.md").values() if not number.line]
     fractions = figures()["fig5b_fraction_of_entries_per_size"]
     bars = sum(map(len, figures()["fig3_ratio_over_time_10_snapshots"].values()))
     bars += sum(len(value) for value in figures()["fig5a_ratio_by_algorithm"].values() if isinstance(value, dict))
@@ -44,7 +44,7 @@ def test_every_bar_that_was_read_off_is_a_number() -> None:
 
 
 def test_what_is_above_the_axis_is_a_bound() -> None:
-    above = [number for number in reported_values("validation.md").values() if number.note == "above its axis"]
+    above = [number for number in reported_values("buddy-paper.md").values() if number.note == "above its axis"]
     assert {(number.rule, number.value) for number in above} == {("at-least", AXIS)}
     assert len(above) == 6
 

@@ -42,7 +42,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> BuddyStudy:
 
 def test_document_has_every_number_and_its_simulated_value(tool: ModuleType, study: BuddyStudy) -> None:
     comparisons = tool.compare(study)
-    assert [one.reported.id for one in comparisons] == list(reported_values("validation.md"))
+    assert [one.reported.id for one in comparisons] == list(reported_values("buddy-paper.md"))
     text = tool.document(comparisons, study)
     for one in comparisons:
         if one.reported.line:
@@ -69,14 +69,14 @@ def test_cells_have_simulated_and_reported_values_and_a_mark(tool: ModuleType) -
 
 
 def test_table_and_document_have_the_same_numbers(tool: ModuleType, study: BuddyStudy, tmp_path: Path) -> None:
-    document = tmp_path / "validation.md"
+    document = tmp_path / "buddy-paper.md"
     assert study.results.store is not None
     arguments = ["--store", str(study.results.store.folder), "--workloads", str(study.folder), "--scale", "small"]
     assert tool.main([*arguments, "-o", str(document)]) == 0
     with (tmp_path / FILE).open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == len(reported_values("validation.md"))
-    assert {row["page"] for row in rows} == {"validation"}
+    assert len(rows) == len(reported_values("buddy-paper.md"))
+    assert {row["page"] for row in rows} == {"buddy-paper"}
     assert Counter(row["status"] for row in rows)["not run"] > 100
     reported = reported_values()["buddy-cg-per-alloc"]
     (ratio,) = [row for row in rows if (row["subject"], row["quantity"]) == (reported.where, reported.what)]

@@ -74,7 +74,7 @@ def test_only_numbers_with_workspace_or_contradictions_are_inconclusive(comparis
 def test_document_is_up_to_date(tool: ModuleType, comparisons: list[PaperComparison], training: SavedResults) -> None:
     stored = tool.DOCUMENT.read_text(encoding="utf-8")
     assert stored == tool.document(comparisons, training), f"{tool.DOCUMENT} is out of date: run make validate"
-    for number in reported_values("validation-training.md").values():
+    for number in reported_values("training-papers.md").values():
         assert sum(line.startswith(f"| {number.what} | ") for line in stored.splitlines()) == 1, number.id
 
 

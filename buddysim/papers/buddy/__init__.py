@@ -3,4 +3,4 @@ GPUs", arXiv 1903.02596; read off figures: its ISCA 2020 version."""
 
 TITLE = "Buddy"
 ORDER = 5
-DOCUMENT = "validation.md"
+DOCUMENT = "buddy-paper.md"

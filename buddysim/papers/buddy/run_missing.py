@@ -74,7 +74,7 @@ def run_missing(
 def comparison_requests(study: BuddyStudy) -> list[Callable[[], object]]:
     """Functions that ask a study for all that docs/validation/buddy-paper.md compares, for `run_missing`."""
     measure = simulation_functions()
-    return [partial(measure[id], study) for id in reported_values("validation.md")]  # type: ignore[arg-type]
+    return [partial(measure[id], study) for id in reported_values("buddy-paper.md")]  # type: ignore[arg-type]
 
 
 def _collect_missing(study: BuddyStudy, requests: Sequence[Callable[[], object]]) -> None:

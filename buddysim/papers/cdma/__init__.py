@@ -2,4 +2,4 @@
 
 TITLE = "cDMA"
 ORDER = 20
-DOCUMENT = "validation-training.md"
+DOCUMENT = "training-papers.md"

@@ -2,4 +2,4 @@
 
 TITLE = "CSWAP"
 ORDER = 40
-DOCUMENT = "validation-training.md"
+DOCUMENT = "training-papers.md"

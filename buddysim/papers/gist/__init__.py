@@ -2,4 +2,4 @@
 
 TITLE = "Gist"
 ORDER = 30
-DOCUMENT = "validation-training.md"
+DOCUMENT = "training-papers.md"

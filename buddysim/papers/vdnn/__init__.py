@@ -2,4 +2,4 @@
 
 TITLE = "vDNN"
 ORDER = 10
-DOCUMENT = "validation-training.md"
+DOCUMENT = "training-papers.md"
