@@ -56,8 +56,8 @@ extensions = [
     for source in sources
 ]
 
-#: The trace that comes with an installed package, and what names the others (buddysim/trace/shipped.py).
-SHIPPED = ("MANIFEST.toml", "bitonic-sort.bin")
+#: The traces that come with an installed package, and what names the others (buddysim/trace/shipped.py).
+SHIPPED = ("MANIFEST.toml", "bitonic-sort.bin", "kv-cache.bin")
 
 
 class BuildWithTrace(build_py):

@@ -26,10 +26,17 @@ def test_the_tutorial(tmp_path: Path) -> None:
         (tmp_path / name).symlink_to(ROOT / name)
     done = typed(BLOCKS, tmp_path, 600, XDG_CACHE_HOME=str(tmp_path / "cache"))
     store = Store.at(tmp_path / "out" / "tutorial")
-    replays = 2 * 3 * (2 + 1 + 1)  # traces, links; thresholds of buddy, then host and ideal, which have none
-    links = 1 * 2 * 3 * 2 + 2  # of two studies, with the baselines; some are of the first sweep
-    assert 72 + replays < len(store.verified(store.all_keys())) <= 72 + replays + links
+    replays = 2 * 3 * (2 + 1 + 1)  # traces, links; thresholds of buddy, then pinned-host and ideal, which have none
+    trainings = 4 * 4 * 4 * 4
+    links = 2 * (2 * 3 + 1)  # of two studies, each with its baseline
+    assert len(store.verified(store.all_keys())) == replays + trainings + links
     assert f"{replays} points: {replays} in the store, 0 to simulate" in done.stderr
+    interrupted = re.findall(rf"^{trainings} points: (\d+) in the store, (\d+) to simulate", done.stderr, re.MULTILINE)
+    first, estimated, resumed = [(int(stored), int(missing)) for stored, missing in interrupted]
+    assert first == (0, trainings)
+    # Killed in the middle: some points are in the store, some aren't.
+    assert 50 <= estimated[0] <= resumed[0] < trainings * 0.8
+    assert f"{resumed[1]} simulated, 0 failed" in done.stderr
     assert "settings that differ: l2.size" in done.stdout
     assert (tmp_path / "out" / "links.png").stat().st_size > 10_000
     with (tmp_path / "out" / "links.csv").open(newline="") as file:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from buddysim import Machine, simulate
 from buddysim.compress import entry_classes
 from buddysim.trace import Memcpy, Trace, open_trace, verify_trace
 
@@ -32,7 +33,8 @@ def test_checksum_source_and_contents(name: str) -> None:
         verify_trace(trace)
         assert trace.provenance.licence == entry["licence"]
         assert trace.provenance.command == entry["command"]
-        assert {"gaps", "dependencies", "contents", "allocations"} <= set(trace.provenance.assumptions)
+        assert {"dependencies", "contents", "allocations"} <= set(trace.provenance.assumptions)
+        assert {"gaps", "compute_gaps"} & set(trace.provenance.assumptions)
 
 
 def counts(trace: Trace) -> tuple[int, int, int]:
@@ -92,3 +94,18 @@ def test_fdtds_size_maps_are_those_of_its_contents() -> None:
                     assert np.array_equal(known[entries[: len(classes)]], classes)
                     compared += len(classes)
         assert compared == 10 * (3 * 16 * 64 + 16)
+
+
+def test_kv_caches_overflow_and_are_bound_by_the_link() -> None:
+    """With the defaults of `run`; half the link's bandwidth takes 1.7 times as long, twice as much 0.7 times."""
+    times = {}
+    for link in (75, 150, 300):
+        machine = Machine.load("p100-nvlink2").with_overrides({"link.bandwidth": f"{link} GB/s"})
+        result = simulate(TRACES / "kv-cache.bin", machine, "buddy")
+        times[link] = result.counters["time_ps"]
+        assert result.counters["buddy.access_fraction"] > 0.8
+        if link == 150:
+            assert max(result.utilization, key=lambda name: result.utilization[name]) == "link_read"
+            assert result.utilization["link_read"] > 0.6
+    assert times[75] > 1.5 * times[150]
+    assert times[300] < 0.8 * times[150]
