@@ -1,4 +1,4 @@
-"""The events at which allocations begin and end in a run (docs/reference/replay-rules.md, When a free takes effect)."""
+"""The events at which allocations begin and end in a run (docs/reference/replay-rules.md, Effect of a free)."""
 
 from __future__ import annotations
 

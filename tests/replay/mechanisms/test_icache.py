@@ -1,5 +1,5 @@
-"""Instruction caches (docs/reference/replay-rules.md, Warps, 7): a miss of 8 instructions takes 50 ns, a store 100
-ns."""
+"""Instruction caches (docs/reference/replay-rules.md, Instruction cache): a miss of 8 instructions takes 50 ns, a store
+100 ns."""
 
 from buddysim.machine import Machine
 from tests.replay.bare import Launch, run_launches
