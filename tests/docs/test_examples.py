@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import json
 import os
 import re
@@ -12,10 +13,20 @@ from pathlib import Path
 
 import pytest
 
+from buddysim import SchemeResults
+from tests.capture.opencl.running import needs_opencl
+from tests.docs.shown import MIN_CHANGE, change
+
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "examples"
 SCRIPTS = sorted(FOLDER.glob("*.py"))
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+#: The number that each script is about, in every line that it prints.
+ABOUT = {
+    "link_sweep": r"([\d.,]+) times the time of ideal",
+    "own_machine": r": ([\d.,]+) us",
+    "training": r"stalls ([\d.,]+) ms",
+}
 
 
 def test_the_list_names_every_example() -> None:
@@ -30,7 +41,21 @@ def test_a_script_runs(script: Path, tmp_path: Path) -> None:
         [sys.executable, str(script)], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert len(done.stdout.splitlines()) >= 2
+    numbers = [float(number.replace(",", "")) for number in re.findall(ABOUT[script.stem], done.stdout)]
+    assert len(numbers) == len(done.stdout.splitlines()) >= 2
+    assert all(change(*pair) > MIN_CHANGE for pair in itertools.pairwise(numbers)), numbers
+
+
+@pytest.mark.slow
+def test_the_program_of_the_kv_caches_runs(tmp_path: Path) -> None:
+    """With smaller caches than the trace's."""
+    pytest.importorskip("pyopencl")
+    needs_opencl()
+    command = [sys.executable, str(ROOT / "docs" / "examples" / "kv_cache.py"), "4", "128", "2"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    first, second = done.stdout.splitlines()
+    assert re.fullmatch(r"\d+ tokens of 4 conversations; [\d.]+% of the caches is in use", first)
+    assert re.fullmatch(r"newest tokens( \d+){4}", second)
 
 
 def shown(value: object) -> str:
@@ -58,5 +83,8 @@ def test_a_notebook_runs(notebook: Path, tmp_path: Path, monkeypatch: pytest.Mon
         exec(compile(tree, str(notebook), "exec"), names)
         if isinstance(last, ast.Expr):
             outputs.append(shown(eval(compile(ast.Expression(last.value), str(notebook), "eval"), names)))
+    results = names["results"]
+    assert isinstance(results, SchemeResults)
+    assert (results["buddy"].slowdown["ratio"] or 0) > 1 + MIN_CHANGE
     assert any("compression ratio" in output for output in outputs)
     assert any("a figure" in output for output in outputs)

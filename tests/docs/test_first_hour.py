@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from buddysim.sweep.result_rows import read_rows
+from buddysim.sweep.store import Store
 from tests.capture.opencl.running import needs_opencl
 from tests.docs.shell import ROOT, typed
+from tests.docs.shown import MIN_CHANGE, changes_along
 
 TUTORIAL = (ROOT / "docs" / "tutorials" / "first-hour.md").read_text(encoding="utf-8").replace("\\\n", "")
 BLOCKS = re.findall(r"^```sh\n(.*?)^```", TUTORIAL, flags=re.MULTILINE | re.DOTALL)
@@ -52,3 +55,7 @@ def test_the_commands(tmp_path: Path) -> None:
     assert len(times["l2"]) == 6
     assert len(times["threshold"]) == 9
     assert min(times["l2"]) < 1 < max(times["l2"])  # what the text says of them
+    rows = [row for row in read_rows(Store.at(tmp_path / "out" / "store")) if row["scheme"] == "buddy"]
+    axes = ["link.bandwidth", "l2.size", "threshold"]
+    for axis in axes:
+        assert max(changes_along(rows, axis, axes, "slowdown_vs_ideal")) > MIN_CHANGE, axis

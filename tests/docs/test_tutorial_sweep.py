@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from buddysim.sweep.result_rows import read_rows
 from buddysim.sweep.store import Store
 from tests.docs.shell import ROOT, typed
+from tests.docs.shown import MIN_CHANGE, changes_along
 
 TUTORIAL = (ROOT / "docs" / "tutorials" / "sweep.md").read_text(encoding="utf-8").replace("\\\n", "")
 BLOCKS = re.findall(r"^```sh\n(.*?)^```", TUTORIAL, flags=re.MULTILINE | re.DOTALL)
@@ -34,9 +36,21 @@ def test_the_tutorial(tmp_path: Path) -> None:
     interrupted = re.findall(rf"^{trainings} points: (\d+) in the store, (\d+) to simulate", done.stderr, re.MULTILINE)
     first, estimated, resumed = [(int(stored), int(missing)) for stored, missing in interrupted]
     assert first == (0, trainings)
-    # Killed in the middle: some points are in the store, some aren't.
+    # When it was killed, some points were in the store, some weren't.
     assert 50 <= estimated[0] <= resumed[0] < trainings * 0.8
     assert f"{resumed[1]} simulated, 0 failed" in done.stderr
+    rows = read_rows(store)
+    first_sweep = [row for row in rows if row.get("scheme") == "buddy" and row.get("l2.size") == 4 << 20]
+    studies = [row for row in rows if str(row.get("trace")).endswith("jacobi2d.bin")]
+    trained = [row for row in rows if row["engine"] == "training"]
+    assert len(trained) == trainings
+    for varied, axes, quantity in (
+        (first_sweep, ["trace", "link.bandwidth", "threshold"], "time_ps"),
+        (trained, ["network", "batch", "scheme", "link"], "performance_vs_oracle"),
+        (studies, ["l2.size", "link.bandwidth", "scheme"], "time_ps"),
+    ):
+        for axis in axes:
+            assert max(changes_along(varied, axis, axes, quantity)) > MIN_CHANGE, axis
     assert "settings that differ: l2.size" in done.stdout
     assert (tmp_path / "out" / "links.png").stat().st_size > 10_000
     with (tmp_path / "out" / "links.csv").open(newline="") as file:

@@ -1,0 +1,118 @@
+"""Documented examples show something: the number that each is about changes by more than 5 % and its range.
+
+`shown_examples.toml` lists them. A command that sets or varies something in a document that a reader types from must be
+in the list, and each of the list must be in its document.
+"""
+
+from __future__ import annotations
+
+import shlex
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.docs import shown
+from tests.docs.shown import MIN_CHANGE, ROOT, change
+
+LIST = tomllib.loads((Path(__file__).parent / "shown_examples.toml").read_text(encoding="utf-8"))
+KINDS = ("run", "schemes", "sweep", "elsewhere", "own_files")
+ENTRIES = [(kind, entry) for kind in KINDS for entry in LIST.get(kind, [])]
+
+
+def of(kind: str) -> list[Any]:
+    """Entries as parameters: as they are where they are quick, and with the mark of slow tests."""
+    entries = LIST.get(kind, [])
+    slow = [pytest.param(entry, True, id=entry["command"], marks=pytest.mark.slow) for entry in entries]
+    quick = [entry for entry in entries if "quick" in entry]
+    return slow + [pytest.param(entry, False, id=entry["command"] + " (quick)") for entry in quick]
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that looks like a checkout, in which files can be written."""
+    for name in ("traces", "docs", "tests", "examples"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    (tmp_path / "out").mkdir()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_list_has_every_command_that_sets_something_and_no_other() -> None:
+    listed = {(page, entry["command"]) for _, entry in ENTRIES for page in entry["documents"]}
+    present = {
+        (document.relative_to(ROOT).as_posix(), shlex.join(words))
+        for document in shown.documents()
+        for words in shown.setting_commands(document.read_text(encoding="utf-8"))
+    }
+    normal = {(page, shlex.join(shlex.split(command))) for page, command in listed}
+    assert sorted(present - normal) == []
+    assert sorted(normal - present) == []
+
+
+@pytest.mark.parametrize(("kind", "entry"), [pytest.param(*one, id=one[1]["command"]) for one in ENTRIES])
+def test_what_an_entry_names_is_there(kind: str, entry: dict[str, Any]) -> None:
+    for page in entry["documents"]:
+        typed = [shlex.join(words) for words in shown.commands((ROOT / page).read_text(encoding="utf-8"))]
+        for command in (*entry.get("before", []), *([entry["against"]] if "against" in entry else [])):
+            assert shlex.join(shlex.split(command)) in typed, (page, command)
+    if kind == "own_files":
+        files = [word for word in entry["command"].split() if "." in word.rpartition("/")[2]]
+        assert files
+        assert not any((ROOT / file).exists() for file in files)
+    if kind == "elsewhere":
+        file, _, name = entry["test"].partition("::")
+        assert f"def {name}(" in (ROOT / file).read_text(encoding="utf-8")
+
+
+def test_the_commands_of_a_document_are_seen() -> None:
+    """What the checks above are for."""
+    text = "python -m buddysim run a.bin \\\n  --set b=1 > c\n`python -m buddysim sweep FILE`\n"
+    assert shown.setting_commands(text + "python -m buddysim run d\n") == [["run", "a.bin", "--set", "b=1"]]
+    assert shown.setting_commands("python -m buddysim sweep s.toml --dry-run\n") == [["sweep", "s.toml"]]
+    assert shown.less(["run", "a", "--set", "b=1", "-c"], ["--set", "b=1"]) == ["run", "a", "-c"]
+    assert shown.changes_along([{"x": 1, "t": 2.0}, {"x": 2, "t": 3.0}], "x", ["x"], "t") == [0.5]
+    assert shown.apart((1, 2), (3, 4))
+    assert not shown.apart((1, 3), (2, 4))
+
+
+@pytest.mark.parametrize(("entry", "sensitivity"), of("run"))
+def test_a_setting_changes_the_number(entry: dict[str, Any], sensitivity: bool, checkout: Path) -> None:
+    words = shlex.split(entry["command"])
+    against = shlex.split(entry["against"]) if "against" in entry else shown.less(words, shlex.split(entry["less"]))
+    ranges, values = [], []
+    for variant in (words, against):
+        for command in entry.get("before", []):
+            shown.printed(shlex.split(command), checkout, sensitivity=False)
+        result = shown.printed(variant, checkout, sensitivity)
+        if variant[0] != "run":
+            values.append(float(result[entry["quantity"]]))
+            continue
+        of_scheme = result[entry.get("scheme", "buddy")]
+        quantity = entry.get("quantity", "slowdown.ratio")
+        values.append(float(of_scheme[quantity]))
+        if quantity == "slowdown.ratio" and sensitivity:
+            ranges.append((of_scheme["slowdown.min"], of_scheme["slowdown.max"]))
+    assert change(*values) > MIN_CHANGE, values
+    assert not ranges or shown.apart(*ranges), ranges
+
+
+@pytest.mark.parametrize(("entry", "sensitivity"), of("schemes"))
+def test_schemes_differ(entry: dict[str, Any], sensitivity: bool, checkout: Path) -> None:
+    result = shown.printed(shlex.split(entry["command"]), checkout, sensitivity)
+    first, second = (result[scheme] for scheme in entry["between"])
+    assert change(first[entry["quantity"]], second[entry["quantity"]]) > MIN_CHANGE
+    if "slowdown.max" in first and sensitivity:
+        assert shown.apart(*((one["slowdown.min"], one["slowdown.max"]) for one in (first, second)))
+
+
+@pytest.mark.parametrize(("entry", "sensitivity"), of("sweep"))
+def test_every_axis_changes_the_number(entry: dict[str, Any], sensitivity: bool, checkout: Path) -> None:
+    rows = [
+        row for row in shown.swept(shlex.split(entry["command"]), checkout)
+        if all(str(row.get(key)).endswith(str(value)) for key, value in entry.get("where", {}).items())
+    ]  # fmt: skip
+    for axis in entry["axes"]:
+        changes = shown.changes_along(rows, axis, entry["axes"], entry.get("quantity", "time_ps"))
+        assert max(changes, default=0.0) > MIN_CHANGE, (axis, changes)
