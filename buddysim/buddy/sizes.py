@@ -1,4 +1,4 @@
-"""Where the sizes of entries come from during a run (docs/developers/architecture.md, "Positions in a run")."""
+"""Where the sizes of entries come from during a run (docs/explanation/buddy.md, Sizes of entries)."""
 
 from __future__ import annotations
 

@@ -261,8 +261,8 @@ def test_broken_links_are_found():
     """What the check above is for."""
     document = ROOT / "docs" / "explanation" / "replay-model.md"
     assert not broken(document, "training-model.md")
-    assert not broken(document, "#sensitivity")
-    assert not broken(ROOT / "README.md", "docs/explanation/replay-model.md#sensitivity")
+    assert not broken(document, "#not-modelled")
+    assert not broken(ROOT / "README.md", "docs/explanation/replay-model.md#not-modelled")
     assert broken(document, "counter.md")
-    assert broken(document, "#insensitivity")
-    assert broken(ROOT / "README.md", "docs/explanation/replay-model.md#insensitivity")
+    assert broken(document, "#not-modeled")
+    assert broken(ROOT / "README.md", "docs/explanation/replay-model.md#not-modeled")
