@@ -1,4 +1,4 @@
-"""Sensitivity ranges: results of runs with latencies, compute gaps or seeds perturbed (docs/explanation/sensitivity.md).
+"""Sensitivity ranges: results of runs with perturbed latencies, compute gaps, seeds (docs/explanation/sensitivity.md).
 
 In a short run a few cycles of latency change the order of warps, and the time with it. The ratio of two schemes is
 known no better than it varies when both are perturbed alike.
