@@ -44,6 +44,13 @@ def test_a_script_runs(script: Path, tmp_path: Path) -> None:
     numbers = [float(number.replace(",", "")) for number in re.findall(ABOUT[script.stem], done.stdout)]
     assert len(numbers) == len(done.stdout.splitlines()) >= 2
     assert all(change(*pair) > MIN_CHANGE for pair in itertools.pairwise(numbers)), numbers
+    listed = (FOLDER / "README.md").read_text(encoding="utf-8")
+    if script.stem == "link_sweep":
+        traces = (ROOT / "traces" / "README.md").read_text(encoding="utf-8")
+        assert re.findall(r"^\| \d+ GB/s.*\| ([\d.]+) \|$", traces, re.MULTILINE) == [f"{n:.2f}" for n in numbers]
+        assert f"{numbers[0]:.1f} times at 50 GB/s, {numbers[-1]:.1f} times at 300 GB/s" in listed
+    if script.stem == "own_machine":
+        assert f"{numbers[0]} us become {numbers[1]} us" in listed
 
 
 @pytest.mark.slow
