@@ -8,10 +8,12 @@ from hypothesis import strategies as st
 
 import buddysim
 import buddysim.trace as bt
+from buddysim.buddy import Targets
 from buddysim.machine import Machine
 from buddysim.replay.address_space import LINES_PER_PAGE, AddressSpace
 from buddysim.replay.frames import FrameAllocator
 from buddysim.trace import open_trace
+from tests.reference.replay.replay import replay
 from tests.replay.events import BASE, load_block, provenance
 from tests.replay.test_dirty_sectors import LINE, accesses
 from tests.trace.builders import records
@@ -120,3 +122,26 @@ def test_a_free_waits_for_what_runs_and_so_does_what_takes_its_address(tmp_path)
             writer.end_kernel()
         reused_spans = spans(tmp_path / f"{reused}.bin")
         assert reused_spans[1][0] == (reused_spans[0][1] if reused else 0)
+
+
+def test_a_launch_waits_for_no_kernel_launched_after_the_free_of_its_address(tmp_path):
+    """Kernel 0 alone was launched before the free; kernel 2 follows it on its stream, kernel 1 runs on."""
+    lines = range(BASE + 2 * PAGE, BASE + 2 * PAGE + (1 << 16), LINE)
+    with bt.TraceWriter(tmp_path / "t.bin", provenance()) as writer:
+        first = writer.add_allocation("a", BASE, 1 << 12)
+        writer.add_allocation("c", BASE + 2 * PAGE, 1 << 16)
+        for number, (stream, addresses) in enumerate([(1, [BASE]), (2, lines), (1, [BASE])]):
+            if number == 1:
+                writer.free_allocation(first)
+            if number == 2:
+                writer.add_allocation("b", BASE, 1 << 12)
+            writer.begin_kernel(f"k{number}", (1, 1, 1), (32, 1, 1), stream=stream)
+            writer.add_blocks(*records([load_block(addresses)]))
+            writer.end_kernel()
+    simulated = spans(tmp_path / "t.bin")
+    assert simulated[2][0] == simulated[0][1] < simulated[1][1]
+    with bt.open_trace(tmp_path / "t.bin") as trace:
+        reference = replay(trace, Machine.load("p100-nvlink2"), "ideal", Targets(trace, {}))
+    assert {kernel["index"]: kernel["launch_ps"] for kernel in reference["per_kernel"]} == {
+        index: begin for index, (begin, _) in simulated.items()
+    }

@@ -12,7 +12,7 @@ from tests.reference.replay.blocks import RefRunningKernel
 from tests.reference.replay.operations import RefBlockProgram, RefLine, read_blocks
 from tests.reference.replay.parts import RefComponents
 from tests.reference.replay.schemes import region_of
-from tests.reference.replay.space import RefAddressSpace, waits_for_all
+from tests.reference.replay.space import RefAddressSpace
 from tests.reference.replay.warps import RefWarp
 
 MAX_KERNELS = 128
@@ -161,7 +161,7 @@ class RefRun:
             return False
         stream, streams = self.trace.kernels[event.kernel].stream, {k.kernel.stream for k in self.running}
         concurrent = self.parts.numbers.machine.kernel.concurrent_kernels and stream != 0 and not streams & {0, stream}
-        return concurrent and not waits_for_all(self.trace, self.space, self.position)
+        return concurrent and self.position not in self.space.waiting_events
 
     def _begin_and_end_allocations(self) -> None:
         below = self.parts.below

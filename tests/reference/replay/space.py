@@ -33,12 +33,13 @@ class RefAddressSpace:
     ----------
     ranges : AllocationRange by the allocation's index
     freed_at : position at which each free takes effect, by the allocation's index
+    waiting_events : positions of events that start only where nothing runs, so that an address can be used again
     n_entries : of the address space
     """
 
     def __init__(self, trace: Trace) -> None:
         self.allocations = trace.allocations
-        self.freed_at = effects_of_frees(trace)
+        self.freed_at, self.waiting_events = effects_of_frees(trace)
         self.ranges: dict[int, RefAllocationRange] = {}
         self._frames: dict[int, int] = {}  # frame: how many allocations use it
         self._page_of: dict[int, int] = {}  # frame: the page that it was given last
@@ -105,37 +106,41 @@ class RefAddressSpace:
             self._frames[frame] -= 1
 
 
-def effects_of_frees(trace: Trace) -> dict[int, int]:
-    """The position at which each free takes effect, by the allocation's index."""
+def effects_of_frees(trace: Trace) -> tuple[dict[int, int], set[int]]:
+    """Where each free takes effect, by the allocation's index, and the events that wait for all: positions."""
     may_run: list[tuple[int, int]] = []  # stream, position
-    waiting = [a for a in trace.allocations if a.free_event is not None]
+    freed = [a for a in trace.allocations if a.free_event is not None]
     effects: dict[int, int] = {}
+    waiting_events = set()
     for position in range(len(trace.events) + 1):
         event = trace.events[position] if position < len(trace.events) else None
         stream = trace.kernels[event.kernel].stream if isinstance(event, KernelLaunch) else None
-        if not stream or _comes_back(trace.allocations, position, effects):
+        may_run = [run for run in may_run if stream and run[0] not in (stream, 0)]
+        _take_effect(freed, position, may_run, effects)
+        if _comes_back(trace.allocations, position, effects):
+            waiting_events.add(position)
             may_run = []
-        else:
-            may_run = [run for run in may_run if run[0] not in (stream, 0)]
-        for allocation in waiting:
-            free_event = allocation.free_event
-            if free_event is not None and free_event <= position and not any(at < free_event for _, at in may_run):
-                effects.setdefault(allocation.index, position)
+            _take_effect(freed, position, may_run, effects)
         if stream is not None:
             may_run.append((stream, position))
-    return effects
+    return effects, waiting_events
 
 
-def waits_for_all(trace: Trace, space: RefAddressSpace, position: int) -> bool:
-    """Whether an event may start only where nothing runs, so that an address can be used again."""
-    effects = {index: at for index, at in space.freed_at.items() if at < position}
-    return _comes_back(trace.allocations, position, effects)
+def _take_effect(
+    freed: list[Allocation], position: int, may_run: list[tuple[int, int]], effects: dict[int, int]
+) -> None:
+    """Frees take effect at a position if no kernel launched before them may still run."""
+    for allocation in freed:
+        free_event = allocation.free_event
+        if free_event is not None and free_event <= position and not any(at < free_event for _, at in may_run):
+            effects.setdefault(allocation.index, position)
 
 
 def _comes_back(allocations: list[Allocation], position: int, effects: dict[int, int]) -> bool:
     """Whether an allocation that begins here has an address that one has whose free has not taken effect."""
     begins = [a for a in allocations if a.alloc_event == position]
-    held = [a for a in allocations if a.alloc_event < position and a.index not in effects]
+    used = [a for a in allocations if a.alloc_event < position and a.alloc_event != a.free_event]
+    held = [a for a in used if a.index not in effects]
     return any(a.base < _end(b) and b.base < _end(a) for a in begins for b in held)
 
 
