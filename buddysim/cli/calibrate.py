@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from buddysim.cli.completion import completes
 
     parser.add_argument(
-        "timings", metavar="FILE.csv", help="timings, a pass of a layer per row (docs/explanation/layer-times.md)"
+        "timings", metavar="FILE.csv", help="timings, a pass of a layer per row (docs/how-to/calibrate-layer-times.md)"
     )
     completes(
         parser.add_argument("--machine", metavar="NAME|FILE.toml", required=True, help="the GPU they were taken on"),
