@@ -1,5 +1,4 @@
-"""docs/how-to/add-a-plugin.md: an example is the file shown, works as a plug-in, and works as one more file of the
-package."""
+"""docs/how-to/add-a-*.md: an example is the file shown, works as a plug-in, and works as one more file of the package."""
 
 from __future__ import annotations
 
@@ -20,15 +19,17 @@ from buddysim.base.kinds import HOMES, registry
 from tests.capture.opencl.running import needs_opencl
 
 ROOT = Path(__file__).parents[2]
-DOCUMENT = (ROOT / "docs" / "how-to" / "add-a-plugin.md").read_text(encoding="utf-8")
+HOW_TO = ROOT / "docs" / "how-to"
+#: The page of each kind; a machine is described, not added.
+PAGES = {kind: f"add-{'an' if kind[0] in 'aeiou' else 'a'}-{kind.replace(' ', '-')}.md" for kind in HOMES}
+PAGES["machine"] = "describe-a-machine.md"
 EXAMPLE = r"^Example: \[`[\w.]+`\]\((\.\./examples/plugins/[\w.]+)\); its folder is `(buddysim/[\w/]+)/`"
 
 
 @dataclass(frozen=True)
 class Example:
-    """One section of the document: an example file, its folder in the package, and commands that use it."""
+    """A page's example: its file, its folder in the package, and commands that use it."""
 
-    title: str
     file: Path
     folder: str
     shown: str
@@ -36,18 +37,13 @@ class Example:
 
 
 def examples() -> Iterator[Example]:
-    for section in re.split(r"^## ", DOCUMENT, flags=re.M)[1:]:
-        example = re.search(EXAMPLE, section, flags=re.M)
-        if example:
-            (shown,) = re.findall(r"^```(?:python|cython|toml)\n(.*?)^```", section, flags=re.M | re.S)
-            (shell,) = re.findall(r"^```sh\n(.*?)^```", section, flags=re.M | re.S)
-            yield Example(
-                section.partition("\n")[0],
-                (ROOT / "docs" / "how-to" / example[1]).resolve(),
-                example[2],
-                shown,
-                tuple(shell.replace("\\\n", "").strip().splitlines()),
-            )
+    for name in PAGES.values():
+        page = (HOW_TO / name).read_text(encoding="utf-8")
+        ((file, folder),) = re.findall(EXAMPLE, page, flags=re.M)
+        section = page[re.search(EXAMPLE, page, flags=re.M).start() :]  # type: ignore[union-attr]
+        shown, *_ = re.findall(r"^```(?:python|cython|toml)\n(.*?)^```", section, flags=re.M | re.S)
+        shell, *_ = re.findall(r"^```sh\n(.*?)^```", section, flags=re.M | re.S)
+        yield Example((HOW_TO / file).resolve(), folder, shown, tuple(shell.replace("\\\n", "").strip().splitlines()))
 
 
 EXAMPLES = list(examples())
@@ -82,9 +78,14 @@ def run(commands: tuple[str, ...], folder: Path, package_parent: Path) -> str:
     return printed
 
 
-def test_every_kind_has_its_example() -> None:
-    titles = " ".join(example.title.lower() for example in EXAMPLES)
-    assert [kind for kind in (*HOMES, "machine") if kind not in titles] == []
+def test_every_kind_has_its_page() -> None:
+    """The common page links all of them, and every example file is on one."""
+    common = (HOW_TO / "add-a-plugin.md").read_text(encoding="utf-8")
+    assert [name for name in PAGES.values() if f"({name})" not in common] == []
+    assert {path.name for path in HOW_TO.glob("add-a*.md")} == {*PAGES.values(), "add-a-plugin.md"} - {PAGES["machine"]}
+    folder = HOW_TO.parent / "examples" / "plugins"
+    files = {path for path in folder.iterdir() if path.suffix in (".py", ".pyx", ".toml")}
+    assert files == {example.file for example in EXAMPLES}
 
 
 @parametrized
