@@ -1,4 +1,4 @@
-"""docs/how-to/add-a-*.md: an example is the file shown, works as a plug-in, and works as one more file of the package."""
+"""How-to pages of plug-ins: an example is the file shown, and works as a plug-in and as a file of the package."""
 
 from __future__ import annotations
 
