@@ -63,6 +63,15 @@ def carry_over(app: object, page: str, source: list[str]) -> None:
         return f"]({os.path.relpath(target, here)}{anchor})"
 
     source[0] = re.sub(r"\]\(((?![a-z]+:)[^)#\s]+)(#[^)\s]*)?\)", led, text)
+    if page == root_doc:
+        source[0] = "".join(with_menu(section) for section in re.split(r"^(?=## )", source[0], flags=re.MULTILINE))
+
+
+def with_menu(section: str) -> str:
+    """Return a section of the index with a menu of the pages that it links."""
+    pages = dict.fromkeys(re.findall(r"\]\(([\w/-]+)\.(?:md|rst)\)", section))
+    caption = section.splitlines()[0].lstrip("# ")
+    return f"{section}\n```{{toctree}}\n:hidden:\n:caption: {caption}\n\n" + "\n".join(pages) + "\n```\n\n"
 
 
 def describe(app: object, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:

@@ -23,15 +23,9 @@ def test_the_reference_names_every_public_name() -> None:
 def test_the_contents_name_every_page() -> None:
     """A page outside the contents is reached by a search only."""
     contents = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
-    menu = "".join(re.findall(r"^```{toctree}\n(.*?)^```", contents, flags=re.MULTILINE | re.DOTALL))
     documents = [path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")]
     pages = [path.with_suffix("").as_posix() for path in documents if path.parts[0] not in ("lab", "site")]
-    listed = re.findall(r"^([a-z][\w/-]*)$", menu, flags=re.MULTILINE)
-    assert sorted(page for page in listed if not page.startswith("site/")) == sorted(
-        {*pages, "reference/python"} - {"index"}
-    )
-    described = set(re.findall(r"\]\(([\w/-]+)\.(?:md|rst)\)", contents))
-    assert described == {*pages, "reference/python"} - {"index"}
+    assert set(re.findall(r"\]\(([\w/-]+)\.(?:md|rst)\)", contents)) == {*pages, "reference/python"} - {"index"}
 
 
 def broken_links(site: Path) -> list[str]:
