@@ -1,6 +1,6 @@
 // Latencies are those of sm_70 in buddysim/importers/accelsim/opcodes.py, from which units.h is written.
 // Numbers of instructions: what has no instruction of its own on NVIDIA GPUs is a sequence; lengths are assumptions,
-// named in docs/how-to/capture-opencl.md.
+// named in docs/lab/opencl-capture.md.
 #include "cost.h"
 
 #include "fold.h"
