@@ -1,4 +1,4 @@
-"""What is compiled at first use, into the user's cache: libraries of captures, and plug-ins written in Cython."""
+"""Compile at first use, into the user's cache: libraries of captures, and plug-ins written in Cython."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _LOCATED = re.compile(r"\S+:\d+:\d+: (?!warning|note)")
 
 
 def cache_folder() -> Path:
-    """Where compiled things are kept: ``$XDG_CACHE_HOME/buddysim``, else ``~/.cache/buddysim``."""
+    """Return the folder of compiled files: ``$XDG_CACHE_HOME/buddysim``, else ``~/.cache/buddysim``."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "buddysim"
 
 
 def cached_file(name: str, suffix: str, key: Iterable[bytes], make: Callable[[Path], None]) -> Path:
-    """A compiled file from the cache; where it isn't there, `make` writes it under another name first.
+    """Return a compiled file from the cache; if it is missing, `make` writes it under another name first.
 
     Parameters
     ----------
@@ -66,11 +66,11 @@ def run_compiler(command: Sequence[str], target: Path) -> str | None:
     Parameters
     ----------
     command : the compiler and all its arguments, the target's path among them
-    target : what has to be there afterwards
+    target : the file that the compiler writes
 
     Returns
     -------
-    None, or where the target isn't there the compiler's first error, with file and line where it names them
+    None; if the target is missing, the compiler's first error, with file and line where it names them
     """
     done = subprocess.run(list(command), capture_output=True, text=True, errors="replace", check=False)
     if done.returncode == 0 and target.is_file():
@@ -86,7 +86,7 @@ def _first_error(output: str) -> str:
 
 
 def compiled_extension(source: Path, module: str) -> Path:
-    """The extension module that a ``.pyx`` file becomes.
+    """Return the extension module of a ``.pyx`` file, compiled if needed.
 
     Parameters
     ----------

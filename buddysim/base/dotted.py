@@ -18,7 +18,7 @@ def flat(tables: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
 
 
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Nested tables on top of others: of two values of one key, that of `above`."""
+    """Merge nested tables; where both have a key, the value of `above` stands."""
     tables = dict(below)
     for name, value in above.items():
         under = tables.get(name)
@@ -30,7 +30,7 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
 
 
 def unknown_key(key: str, known: Iterable[str]) -> str:
-    """What an error says of a dotted key that is not among the known ones."""
+    """Return the text of an error about an unknown dotted key."""
     known = list(known)
     inside = [name for name in known if name.startswith(f"{key}.")]
     if inside:

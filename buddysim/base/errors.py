@@ -27,7 +27,7 @@ class TraceFileError(BuddysimError):
     path : path of the file
     section : name of the section, for example ``"header"`` or ``"chunk 3 of kernel 1"``
     offset : byte offset in the file at which the problem was found
-    problem : what was found and what was expected
+    problem : the problem, and what was expected
     """
 
     def __init__(self, path: str | os.PathLike[str], section: str, offset: int, problem: str) -> None:

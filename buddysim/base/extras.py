@@ -2,5 +2,5 @@
 
 from typing import Final
 
-#: The plain wheel of PyPI brings gigabytes of CUDA libraries along; everything here runs on the CPU.
+#: PyPI's plain wheel installs gigabytes of CUDA libraries; everything here runs on the CPU.
 INSTALL_TORCH: Final = "pip install torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu"

@@ -1,4 +1,4 @@
-"""How much memory programs can still have."""
+"""Free memory of this machine."""
 
 from __future__ import annotations
 

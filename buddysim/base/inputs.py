@@ -1,4 +1,4 @@
-"""The one way to open a file that a user names: a regular one, that no interrupted capture left."""
+"""Open a file that a user names: a regular file, and no part of an interrupted capture."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ AnyPath = str | os.PathLike[str]
 
 
 def open_descriptor(path: AnyPath, what: str, *, incomplete: bool = False) -> int:
-    """A descriptor to read a user's file with; of the caller, who closes it.
+    """Return a descriptor that reads a user's file; the caller closes it.
 
     Parameters
     ----------
     path : the file
-    what : what it should be, for messages: ``"machine file"``
-    incomplete : take what an interrupted capture left, too
+    what : the kind of file, for messages: ``"machine file"``
+    incomplete : accept the part that an interrupted capture left
 
     Raises
     ------
     BuddysimError
-        where it can't be opened, is anything but a regular file (a pipe may never end), or is a part
+        where it can't be opened, is no regular file (a pipe may never end), or is such a part
     """
     try:
         name = os.fspath(path)
@@ -47,12 +47,12 @@ def open_descriptor(path: AnyPath, what: str, *, incomplete: bool = False) -> in
 
 
 def open_input(path: AnyPath, what: str, *, incomplete: bool = False) -> BinaryIO:
-    """A user's file, open for reading; the parameters and errors are those of `open_descriptor`."""
+    """Return a user's file, open for reading; the parameters and errors are those of `open_descriptor`."""
     return os.fdopen(open_descriptor(path, what, incomplete=incomplete), "rb")
 
 
 def read_bytes(path: AnyPath, what: str, max_bytes: int, *, incomplete: bool = False) -> bytes:
-    """All of a user's file.
+    """Return all bytes of a user's file.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The kinds of things that are found by name, and the modules of their registries.
+"""The kinds that have a registry, and the modules of these registries.
 
 Only this module names all registries. It names them as text: so `base` imports no higher folder, and lower folders can
 ask higher ones (the machine loader reads the sections of replay schemes).
@@ -37,7 +37,7 @@ def registry(kind: str) -> Registry[Any]:
 
 
 def check_plugin(module: ModuleType) -> None:
-    """Refuses a module that defines nothing of any kind; the message names what it lacks for the nearest kind."""
+    """Refuse a module that defines no member of any kind; the message names what the nearest kind needs."""
     registries = [registry(kind) for kind in HOMES]
     if any(each.adopt(module) for each in registries):
         return

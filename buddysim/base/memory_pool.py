@@ -1,9 +1,9 @@
-"""A range of memory as a pool that hands out addresses, as vDNN's GPU memory pool does (Section III-B).
+"""A pool of addresses, as vDNN's GPU memory pool (Section III-B).
 
-vDNN takes NVIDIA's cnmem: free pieces lie sorted by address and are merged with their neighbours when they touch; the
-request is rounded up to 512 bytes, goes to the smallest piece that holds it (of equal ones the lowest) and is cut from
-the piece's start (cnmem, `Manager::findBestBlockUnsafe` and `extractBlockUnsafe`). That is ``"best-fit"``, the default;
-``"first-fit"`` takes the lowest piece that holds the request.
+vDNN uses NVIDIA's cnmem (`Manager::findBestBlockUnsafe`, `extractBlockUnsafe`). Free blocks are sorted by address and
+merged with adjacent ones. A request is rounded up to 512 bytes. With ``"best-fit"``, the default, it takes the smallest
+block that holds it, of equal ones the lowest; with ``"first-fit"`` the lowest block that holds it. It is cut from the
+block's start.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ ALIGNMENT = 512  # bytes; CNMEM_GRANULARITY
 
 
 class PoolExhausted(Exception):
-    """No free piece holds the request.
+    """No free block holds the request.
 
     Attributes
     ----------
     requested_bytes : the request, rounded up to the alignment
-    free_bytes : of all free pieces together
-    largest_bytes : of the largest free piece
+    free_bytes : sum over all free blocks
+    largest_bytes : of the largest free block
     """
 
     def __init__(self, requested_bytes: int, free_bytes: int, largest_bytes: int) -> None:
@@ -33,13 +33,13 @@ class PoolExhausted(Exception):
 
     @property
     def shortfall_bytes(self) -> int:
-        """Bytes by which the pool is too small, or its largest piece where only fragmentation is at fault."""
+        """Bytes by which the pool is too small; with enough bytes free, by which its largest block is."""
         short = self.requested_bytes - self.free_bytes
         return short if short > 0 else self.requested_bytes - self.largest_bytes
 
     @property
     def fragmented(self) -> bool:
-        """Whether enough is free, but not in one piece."""
+        """Whether enough bytes are free, but in no single block."""
         return self.free_bytes >= self.requested_bytes
 
 
@@ -49,7 +49,7 @@ class MemoryPool:
     Parameters
     ----------
     capacity : bytes
-    fit : which free piece a request goes to
+    fit : ``"best-fit"`` or ``"first-fit"``
     alignment : bytes to which a request is rounded up
     """
 
@@ -65,30 +65,30 @@ class MemoryPool:
 
     @property
     def used_bytes(self) -> int:
-        """Bytes handed out, with what rounding up added."""
+        """Bytes in use, with rounding."""
         return self.capacity - self.free_bytes
 
     @property
     def largest_free(self) -> int:
-        """Bytes of the largest free piece."""
+        """Bytes of the largest free block."""
         return max(self._sizes, default=0)
 
     @property
     def live(self) -> dict[int, int]:
-        """Bytes by address of what is handed out."""
+        """Bytes in use, by address."""
         return dict(self._live)
 
     def rounded(self, byte_count: int) -> int:
-        """The bytes that a request takes."""
+        """Return the bytes of a request, rounded up."""
         return -(-max(byte_count, 1) // self.alignment) * self.alignment
 
     def allocate(self, byte_count: int) -> int:
-        """The address of a piece of at least `byte_count` bytes.
+        """Allocate at least `byte_count` bytes; return the address.
 
         Raises
         ------
         PoolExhausted
-            where no free piece holds it
+            where no free block holds it
         """
         size = self.rounded(byte_count)
         index = self._find(size)
@@ -106,7 +106,7 @@ class MemoryPool:
         return address
 
     def release(self, address: int) -> None:
-        """Gives a piece back; it is merged with the free pieces that it touches."""
+        """Free a block; it merges with adjacent free blocks."""
         size = self._live.pop(address)
         starts, sizes = self._starts, self._sizes
         self.free_bytes += size

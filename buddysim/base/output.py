@@ -1,4 +1,4 @@
-"""The one way to write a file: checked before the work, written next to its path, renamed when it is complete."""
+"""Write a file: checked before the work, written next to its path, renamed when it is complete."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from typing import BinaryIO, NoReturn
 from buddysim.base import plugins
 from buddysim.base.errors import BuddysimError
 
-#: Ending of what an interrupted capture leaves: `recover` reads it, nothing else does.
+#: Ending of the part that an interrupted capture leaves; only `recover` reads it.
 INCOMPLETE = ".incomplete"
 
 _DESCRIPTOR = re.compile(r"/(?:dev|proc/(self|[0-9]+))/fd/([0-9]{1,9})")
@@ -33,16 +33,16 @@ AnyPath = str | os.PathLike[str]
 
 
 class Output:
-    """A file that is written under another name in the same folder, and gets its own when it is whole.
+    """A file that is written under another name in the same folder, and renamed when it is complete.
 
-    A pipe or a device is written to when all is there: it must not be replaced by a file.
+    A pipe or a device gets the bytes at the end: a file must not replace it.
 
     Parameters
     ----------
     path : where the file goes
-    inputs : files that the work reads, None for one that isn't given. The output may be none of them, whatever its name
-    keep_part : what was written stays as ``PATH.incomplete`` if the work ends early, because it is worth something
-    over_part : with `keep_part`, such a part of an earlier time is written over: the same work makes it again
+    inputs : files that the work reads; None is skipped. The output must be none of them, whatever its name
+    keep_part : whether the bytes written so far stay as ``PATH.incomplete`` if the work ends early
+    over_part : with `keep_part`, whether an earlier part is overwritten: the same work makes it again
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class Output:
             self.give_up()
 
     def put(self) -> None:
-        """The file is whole: gives it its name."""
+        """Rename the complete file."""
         try:
             self._checked()
             if self._special:
@@ -99,22 +99,22 @@ class Output:
             self.give_up()
 
     def take_over(self, other: Output) -> None:
-        """What another output has written becomes what is written here; the other has nothing any more."""
+        """Take over the part of another output."""
         shutil.move(other.part, self.part)
         _parts.discard(other.part)
 
     def give_up(self) -> None:
-        """Removes what was written, or with `keep_part` leaves it."""
+        """Remove the part, or leave it with `keep_part`."""
         if not self.keep_part:
             self.discard()
 
     def discard(self) -> None:
-        """Removes what was written."""
+        """Remove the part."""
         self.part.unlink(missing_ok=True)
         _parts.discard(self.part)
 
     def _checked(self) -> Path:
-        """Where to write, symbolic links followed."""
+        """The path to write, symbolic links followed."""
         try:
             target = _resolved(self.path)
             self._refuse_inputs(target)
@@ -146,20 +146,20 @@ class Output:
             _refuse(self.path, error)
 
     def _keep_permissions(self) -> None:
-        """Those of the file that is replaced."""
+        """Take the permissions of the file that is replaced."""
         with contextlib.suppress(FileNotFoundError):
             self.part.chmod(stat.S_IMODE(self._target.stat().st_mode))
 
 
 def check_output(path: AnyPath, inputs: Iterable[AnyPath | None] = ()) -> None:
-    """Raises a BuddysimError, before a long run, if a file can't be written there; the arguments are `Output`'s."""
+    """Check before a long run that a file can be written; the arguments and errors are `Output`'s."""
     if os.fspath(path).endswith(INCOMPLETE):
         raise BuddysimError(f"{os.fspath(path)}: names that end in {INCOMPLETE} are those of interrupted captures")
     Output(path, inputs).discard()
 
 
 def check_outputs(paths: Iterable[AnyPath | None], inputs: Iterable[AnyPath | None] = ()) -> None:
-    """The same of several files, None for one that is not requested; no two of them may be one."""
+    """Check several files as `check_output` does; None is skipped, and no two may be the same file."""
     inputs = list(inputs)
     seen: dict[Path, AnyPath] = {}
     for path in paths:
@@ -173,7 +173,7 @@ def check_outputs(paths: Iterable[AnyPath | None], inputs: Iterable[AnyPath | No
 
 
 def write_with(path: AnyPath, write: Callable[[Path], object], inputs: Iterable[AnyPath | None] = ()) -> None:
-    """Calls `write` with the name to write to, then gives that file its own name."""
+    """Call `write` with a temporary name, then rename that file."""
     with Output(path, inputs) as output:
         try:
             write(output.part)
@@ -182,7 +182,7 @@ def write_with(path: AnyPath, write: Callable[[Path], object], inputs: Iterable[
 
 
 def write_opened(path: AnyPath, write: Callable[[BinaryIO], object], inputs: Iterable[AnyPath | None] = ()) -> None:
-    """The same with a file to write to, for libraries that take no name that isn't UTF-8."""
+    """Call `write` with an open file, for libraries that accept only names in UTF-8; then rename it."""
 
     def opened(part: Path) -> None:
         with part.open("wb") as file:
@@ -192,22 +192,22 @@ def write_opened(path: AnyPath, write: Callable[[BinaryIO], object], inputs: Ite
 
 
 def write_bytes(path: AnyPath, data: bytes, inputs: Iterable[AnyPath | None] = ()) -> None:
-    """Writes a file of these bytes, whole or not at all."""
+    """Write a file of these bytes, completely or not at all."""
     write_with(path, lambda part: part.write_bytes(data), inputs)
 
 
 def write_text(path: AnyPath, text: str, inputs: Iterable[AnyPath | None] = ()) -> None:
-    """Writes a file of this text in UTF-8, whole or not at all; what UTF-8 doesn't have is escaped."""
+    """Write a file of this text, completely or not at all; characters that UTF-8 lacks are escaped."""
     write_bytes(path, text.encode("utf-8", "backslashreplace"), inputs)
 
 
 def is_standard_output(path: AnyPath) -> bool:
-    """Whether a file to write is the standard output, which then takes no messages."""
+    """Return whether an output is the standard output, which then takes no messages."""
     return _descriptor(_resolved(Path(path))) == 1
 
 
 def remove_parts() -> None:
-    """Removes whatever is unfinished: the last thing that a process does that was told to stop."""
+    """Remove all unfinished files, when a signal ends the process."""
     for part in list(_parts):
         with contextlib.suppress(OSError):
             part.unlink()
@@ -220,7 +220,7 @@ def _refuse(path: Path, error: OSError | ValueError) -> NoReturn:
 
 
 def _resolved(path: Path) -> Path:
-    """The file that symbolic links lead to; of a descriptor (``/dev/stdout``) its name in /dev or /proc."""
+    """Follow symbolic links; a descriptor (``/dev/stdout``) keeps its name in /dev or /proc."""
     for _ in range(_MAX_LINKS):
         if _descriptor(path) is not None or not path.is_symlink():
             return path
@@ -229,7 +229,7 @@ def _resolved(path: Path) -> Path:
 
 
 def _descriptor(path: Path) -> int | None:
-    """The number of the descriptor of this process that a name in /dev or /proc stands for."""
+    """Return the descriptor's number for a name in /dev or /proc."""
     match = _DESCRIPTOR.fullmatch(os.fspath(path))
     is_of_this_process = match is not None and match.group(1) in (None, "self", str(os.getpid()))
     return int(match.group(2)) if match and is_of_this_process else None
@@ -240,7 +240,7 @@ def _is_special(target: Path) -> bool:
 
 
 def _identity(path: AnyPath) -> tuple[int, int] | None:
-    """Device and inode of a regular file; None of anything else."""
+    """Return device and inode of a regular file, else None."""
     try:
         status = os.stat(path)  # noqa: PTH116 - also of a name with bytes that Path doesn't take
     except (OSError, ValueError):
@@ -249,7 +249,7 @@ def _identity(path: AnyPath) -> tuple[int, int] | None:
 
 
 def _check_kind(path: Path, target: Path) -> None:
-    """Refuses what can't be written, and what must not be."""
+    """Refuse a path that cannot be written, and one that must not be."""
     descriptor = _descriptor(target)
     if descriptor is not None:
         if fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
@@ -267,7 +267,7 @@ def _check_kind(path: Path, target: Path) -> None:
 
 
 def _made(folder: Path, path: Path, name: str = "") -> Path:
-    """A new, empty file in a folder, for the part of an output."""
+    """Create an empty file in a folder, for the part of an output."""
     shortened_name = os.fsdecode(os.fsencode(name or path.name)[:_MAX_NAME_BYTES])
     while True:
         part = folder / f".{shortened_name}.{os.getpid()}.{next(_numbers)}.partial"

@@ -28,7 +28,7 @@ PACKAGE = "buddysim_plugins"
 _loaded: dict[Path, ModuleType] = {}
 _installed: dict[str, ModuleType] = {}
 _added: dict[str, ModuleType] = {}
-_busy: list[str] = []  # what is being imported
+_busy: list[str] = []  # files whose import has begun
 
 
 def modules() -> list[ModuleType]:
@@ -45,13 +45,13 @@ def modules() -> list[ModuleType]:
 
 
 def add(module: ModuleType, text: str) -> None:
-    """Registers what a module defines that comes from no file: made by a running program, from the text given."""
+    """Register the definitions of a module without a file, which a running program made from this text."""
     module.PLUGIN_TEXT = text  # type: ignore[attr-defined]
     _added[module.__name__] = module
 
 
 def load_plugin(path: str | os.PathLike[str]) -> ModuleType:
-    """Registers what a file defines; a file that was loaded before is not loaded again.
+    """Register the definitions of a file; a file is loaded once.
 
     Raises
     ------
@@ -69,7 +69,7 @@ def load_plugin(path: str | os.PathLike[str]) -> ModuleType:
 
 
 def loaded_files() -> list[Path]:
-    """The files that were loaded by name: what another process of the same run has to load too."""
+    """Return the files loaded by name, which another process of the same run must load too."""
     return list(_loaded)
 
 
@@ -85,15 +85,15 @@ def checksums() -> dict[str, str]:
 
 
 def source_of(module: ModuleType) -> Path:
-    """The file that a module was written in: of a Cython plug-in the ``.pyx``, not what it was compiled into.
+    """Return the source file of a module: of a Cython plug-in the ``.pyx``.
 
-    Of what a program added itself, just its name.
+    A module that a program added itself has only a name.
     """
     return Path(getattr(module, "PLUGIN_SOURCE", None) or getattr(module, "__file__", None) or module.__name__)
 
 
 def text_of(module: ModuleType) -> bytes | None:
-    """What a module that a program added itself was made from; None for all others."""
+    """Return the source text of a module that a program added itself, else None."""
     text: str | None = getattr(module, "PLUGIN_TEXT", None)
     return None if text is None else text.encode()
 
@@ -151,7 +151,7 @@ def _entries() -> list[EntryPoint]:
 
 
 def _import_entry(entry: EntryPoint) -> ModuleType:
-    """The module of an entry point; where there is only a ``.pyx`` of that name, that one."""
+    """Import the module of an entry point; if only a ``.pyx`` has that name, compile it."""
     try:
         spec = importlib.util.find_spec(entry.value)
         if spec is None:

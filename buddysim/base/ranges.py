@@ -1,4 +1,4 @@
-"""Ranges of numbered things as users write them: ``3``, ``3:7``, ``3:`` or ``:7``."""
+"""Ranges of numbers as users write them: ``3``, ``3:7``, ``3:`` or ``:7``."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Sequence
 
 
 def parse_range(text: str, what: str, example: str, max_digits: int | None = None) -> tuple[int, int | None]:
-    """The first number of a range, and the one after its last; None: to the end.
+    """Return the first number of a range, and the one after its last; None: to the end.
 
     Parameters
     ----------
-    what : the thing that is numbered, for errors
-    example : texts that are right, for errors
+    what : what the numbers count, for errors
+    example : valid texts, for errors
     max_digits : of a number; None: any
 
     Raises
     ------
     ValueError
-        whose text says what was expected: it is no range, or nothing is in it
+        where it is no range, or empty; the text says what was expected
     """
     parts = [part.strip() for part in text.split(":")]
     if len(parts) > 2 or not text.strip() or not _are_numbers(parts, max_digits):

@@ -1,4 +1,4 @@
-"""The things of one kind (compressors, schemes, figures, ...) by name.
+"""Registries: the members of one kind (compressors, schemes, figures, ...) by name.
 
 A kind has a folder in this package. Every module of the folder that meets the kind's contract is registered, and so is
 every plug-in that does (`buddysim.base.plugins`). Nothing else lists them: help, arguments, orders and documents ask
@@ -24,14 +24,14 @@ LAST = 1_000_000
 
 
 class Registry(Generic[T]):
-    """The things of one kind, by name.
+    """The members of one kind, by name.
 
     Parameters
     ----------
     kind : name of the kind in the singular, for messages: ``"compressor"``
     package : dotted name of the folder whose modules are registered
     contract : names that a module of the kind defines, for messages: ``("OPTIONS", "compress")``
-    adopt : returns what a module defines of the kind, by name; nothing for a module of another kind
+    adopt : returns the members that a module defines, by name; none for a module of another kind
     """
 
     def __init__(
@@ -47,19 +47,19 @@ class Registry(Generic[T]):
         return tuple(self._all())
 
     def items(self) -> Iterator[tuple[str, T]]:
-        """Names and things, in the order of `names`."""
+        """Names and members, in the order of `names`."""
         return iter(self._all().items())
 
     def __contains__(self, name: object) -> bool:
         return name in self._all()
 
     def find(self, name: str) -> T:
-        """The thing of a name.
+        """Return the member of a name.
 
         Raises
         ------
         BuddysimError
-            where the name is unknown; the message has all names, and the nearest
+            where the name is unknown; the message lists all names, and the nearest
         """
         things = self._all()
         if name not in things:
@@ -97,7 +97,7 @@ class Registry(Generic[T]):
 
 
 def name_of(module: ModuleType) -> str:
-    """The name of a thing that is called as its module is: with ``-`` for ``_``."""
+    """Return the name of a member that is called as its module: with ``-`` for ``_``."""
     return module.__name__.rpartition(".")[2].replace("_", "-")
 
 

@@ -1,4 +1,4 @@
-"""What `ReplayResult` and `TrainingResult` have in common: flat counters of one scheme, and their provenance."""
+"""The base of `ReplayResult` and `TrainingResult`: flat counters of one scheme, and their provenance."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class SchemeResult:
         return dict(self.provenance["assumptions"])
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, as `--json` writes it for one scheme."""
+        """Return all fields, as `--json` writes them for one scheme."""
         return {**self.counters, **self._more(), "provenance": self.provenance}
 
     def to_dataframe(self, of: str = "run") -> pandas.DataFrame:
-        """The counters as a pandas data frame (needs pandas).
+        """Return the counters as a pandas data frame (needs pandas).
 
         Parameters
         ----------
@@ -69,7 +69,7 @@ class SchemeResult:
 
 
 def software() -> dict[str, Any]:
-    """The versions behind a result, and the checksums of plug-ins where any are loaded: part of its provenance."""
+    """Return the versions behind a result and the checksums of loaded plug-ins, for its provenance."""
     try:
         buddysim_version = version("buddysim")
     except PackageNotFoundError:
@@ -84,13 +84,13 @@ def software() -> dict[str, Any]:
 
 
 def file_name(path: object) -> str:
-    """The file's name without its folders; bytes that are no UTF-8 are escaped, as files of results are UTF-8."""
+    """Return a file's name without its folders; bytes that are no UTF-8 are escaped, as results are UTF-8."""
     name = str(path).replace("\\", "/").rsplit("/", 1)[-1]
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 def peak_rss_bytes() -> int:
-    """Peak resident memory of this process.
+    """Return the peak resident memory of this process, in bytes.
 
     Linux's ``ru_maxrss`` (in KiB) also counts what the parent held when it started the process; ``VmHWM`` doesn't.
     """

@@ -1,4 +1,4 @@
-"""Settings given on a command line, ``--set l2.size=6MiB``."""
+"""Settings on a command line, ``--set l2.size=6MiB``."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from buddysim.base.hints import shortened
 
 
 def parse_settings(settings: Iterable[str], option: str = "--set") -> dict[str, object]:
-    """``["l2.size=6MiB"]`` as a mapping for `Machine.with_overrides`; of two for one key the last counts.
+    """``["l2.size=6MiB"]`` as a mapping for `Machine.with_overrides`; the last setting of a key counts.
 
     Parameters
     ----------
-    settings : as given
-    option : of the command, for errors
+    settings : texts ``KEY=VALUE``
+    option : the option's name, for errors
     """
     overrides: dict[str, object] = {}
     for setting in settings:

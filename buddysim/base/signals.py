@@ -1,4 +1,4 @@
-"""Signals that end a command: they unwind it like an error, so that nothing half-written is left."""
+"""Signals that end a command: they unwind it like an error, so that no unfinished file is left."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import signal
 from collections.abc import Iterator
 from types import FrameType
 
-#: What ends a process unless it is caught, but Ctrl-C (Python's own) and the errors of the process itself.
+#: Signals that end a process unless caught, without Ctrl-C (Python's own) and errors of the process itself.
 ENDING = tuple(
     getattr(signal, name)
     for name in (
@@ -19,7 +19,7 @@ ENDING = tuple(
 
 
 class Stopped(BaseException):
-    """A signal that ends the process has come.
+    """A signal asks the process to end.
 
     Attributes
     ----------
@@ -54,5 +54,5 @@ def unwinding() -> Iterator[None]:
 
 
 def block() -> None:
-    """Puts off signals from here on: what cleans up after one must not be cut short by the next."""
+    """Defer signals from here on: the next one must not interrupt the clean-up."""
     signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, *ENDING))

@@ -1,4 +1,4 @@
-"""Foreign text on a terminal: one line that fits, without characters that move the cursor or reverse the writing."""
+"""Foreign text on a terminal: one line that fits, without characters that move the cursor or reverse the text."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _CUT = " ... "
 
 
 def one_line(text: str, most: int = LONGEST_LINE) -> str:
-    """A text as one line that is safe to print, of at most `most` characters.
+    """Return a text as one line that is safe to print, of at most `most` characters.
 
-    Blanks and line ends become single blanks. Control characters, marks of writing direction and bytes that were no
+    Blanks and line ends become single blanks. Control characters, marks of writing direction and bytes that are no
     text appear as escapes, such as ``\\x1b`` and ``\\u202e``.
     """
     if len(text) > 4 * most:  # escapes and blanks are made of a part only
@@ -35,11 +35,11 @@ def _escaped(character: str) -> str:
 
 
 def say(text: str) -> None:
-    """A line on the standard error, where messages go: the standard output is for results."""
+    """Print a line on the standard error; the standard output is for results."""
     if sys.stderr is not None:
         print(f"buddysim: {one_line(text)}", file=sys.stderr)
 
 
 def warn(text: str) -> None:
-    """A line about something that the user should know, and that stops nothing."""
+    """Print a warning."""
     say(f"warning: {text}")

@@ -1,4 +1,4 @@
-"""The one way to read a user's text, any problem an error of one line: TOML, JSON, CSV of bounded size and depth."""
+"""Read a user's TOML, JSON or CSV of bounded size and depth; any problem is an error of one line."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ AnyPath = str | os.PathLike[str]
 
 
 def read_text(path: AnyPath, what: str, max_bytes: int) -> str:
-    """The text of a file, UTF-8 with or without a byte order mark.
+    """Return the text of a file, UTF-8 with or without a byte order mark.
 
     Parameters
     ----------
     path : the file
-    what : what the file should be, for messages: ``"machine file"``
+    what : the kind of file, for messages: ``"machine file"``
     max_bytes : its maximum size
 
     Raises
@@ -171,7 +171,7 @@ def _check_keys(text: str) -> None:
 
 
 def _check_bounds(content: object) -> None:
-    """Raises a ValueError for what no code behind expects: depth, huge or infinite numbers, dates."""
+    """Raises a ValueError for values that no reader expects: depth, huge or infinite numbers, dates."""
     left: list[tuple[object, int]] = [(content, 0)]
     while left:
         value, depth = left.pop()
