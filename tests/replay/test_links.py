@@ -2,7 +2,7 @@
 
 What comes back sooner is followed by other requests in another order: what hits, which row is open, and which SM gets
 the last thread blocks changes. So a run may take a little longer with a faster link
-(docs/how-to/reproduce-the-papers.md). The range that `run` prints says how much such changes amount to.
+(docs/lab/faster-link.md). The range that `run` prints says how much such changes amount to.
 """
 
 from __future__ import annotations
