@@ -1,7 +1,7 @@
-"""What an allocation is called in any run of its program: by its name and its order, never by its address.
+"""Keys of allocations that are equal in every run of a program: name and order, never the address.
 
-Names are what a capture knows of an allocation: a kernel argument, a call site, a tensor. An allocator chooses other
-addresses in the next run, so an address in a name (importers name what they find ``copied 0x7f..``) is no part of it.
+A capture names an allocation by a kernel argument, a call site or a tensor. An allocator chooses other addresses in the
+next run. An address in a name (importers write ``copied 0x7f..``) is therefore no part of the key.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _ADDRESS = re.compile(r"\s*(?<![0-9a-z])0x([0-9a-f]+)(?![0-9a-z])", re.IGNORECAS
 
 
 def ordinal_names(allocations: Iterable[Allocation]) -> dict[int, OrdinalName]:
-    """By allocation index: its name without its own address, and how many of that name were made before it."""
+    """Return for each allocation its name without its address, and the number of earlier allocations of that name."""
     seen: Counter[str] = Counter()
     names_by_index = {}
     for a in allocations:
@@ -32,7 +32,7 @@ def _without_address(name: str, base: int) -> str:
 
 
 def allocation_keys(allocations: Iterable[Allocation]) -> dict[int, str]:
-    """A text of its own for every allocation, by index: its name; ``name#1``, ``name#2``, .. where it repeats."""
+    """Return a unique text for each allocation, by index: its name; ``name#1``, ``name#2``, .. where it repeats."""
     names_by_index = ordinal_names(allocations)
     names = Counter(name for name, _ in names_by_index.values())
     keys: dict[int, str] = {}

@@ -19,7 +19,7 @@ from buddysim.base.hints import hint, shortened
 from buddysim.buddy.entry_sizes import allocation_class, draw_classes
 from buddysim.compress import DEFAULT, STUDY_CLASSES
 
-#: The distribution wherever none is named.
+#: The default distribution.
 DEFAULT_DISTRIBUTION = "isca20-hpc"
 
 _LARGEST_SEED = 2**64 - 1
@@ -33,10 +33,10 @@ class Distribution:
 
     Parameters
     ----------
-    name : how users call it
+    name : its name on the command line
     weights : for each size class (0, 8, 16, 32, 64, 80, 96, 128 B), in any common unit
-    outlier_pages : 8 KB pages, of 65536, that draw a class of their own instead of their allocation's
-    outlier_entries : entries, of 65536, that draw one of their own instead of their page's
+    outlier_pages : of 65536 pages of 8 KB, those with a class of their own instead of their allocation's
+    outlier_entries : of 65536 entries, those with a class of their own instead of their page's
     source : the source of the weights
     algorithm : the compressor whose sizes these are; None: assumed sizes, for any compressor
     """
@@ -50,7 +50,7 @@ class Distribution:
 
     @classmethod
     def load(cls, name: str) -> Distribution:
-        """A distribution by its name; ``uniform:BYTES`` gives every entry one size class."""
+        """Return a distribution by its name; ``uniform:BYTES`` gives every entry one size class."""
         if name.startswith("uniform:"):
             size = name.removeprefix("uniform:")
             if size not in map(str, STUDY_CLASSES):
@@ -69,11 +69,11 @@ class Distribution:
 
     @staticmethod
     def names() -> list[str]:
-        """What `load` takes; the last one, ``uniform:BYTES``, stands for every size class."""
+        """Return the names that `load` accepts; the last one, ``uniform:BYTES``, exists for every size class."""
         return [*(known.name for known in _NAMED), "uniform:BYTES"]
 
     def check_algorithm(self, algorithm: str, where: str) -> None:
-        """Refuses to stand for the sizes of a compressor that these aren't of; `where` names what has no values."""
+        """Refuse a compressor whose sizes these are not; `where` names the allocation without data values."""
         if self.algorithm not in (None, algorithm):
             assumed = [known.name for known in _NAMED if known.algorithm is None]
             raise BuddysimError(
@@ -83,7 +83,7 @@ class Distribution:
 
     @property
     def fractions(self) -> tuple[float, ...]:
-        """Fraction of entries of each class."""
+        """Fraction of entries of each class, 0 to 1."""
         return tuple(weight / sum(self.weights) for weight in self.weights)
 
     @cached_property
@@ -95,11 +95,11 @@ class Distribution:
         return np.array(ends, dtype=np.uint64)
 
     def write(self, out: NDArray[np.uint8], seed: int, allocation: int, first_entry: int = 0) -> None:
-        """Draws the class numbers of an allocation's entries from `first_entry` on into `out`."""
+        """Write sampled class numbers of an allocation's entries, from `first_entry` on, into `out`."""
         draw_classes(out, self._ends, seed, allocation, first_entry, self.outlier_pages, self.outlier_entries)
 
     def counts(self, seed: int, allocation: int, entries: int) -> NDArray[np.int64]:
-        """Entries of each class among those that `write` draws, every one looked at."""
+        """Return the entries of each class that `write` samples, counted one by one."""
         totals = np.zeros(len(self.weights), dtype=np.int64)
         for first in range(0, entries, _COUNTED_AT_ONCE):
             classes = np.empty(min(_COUNTED_AT_ONCE, entries - first), dtype=np.uint8)
@@ -108,7 +108,7 @@ class Distribution:
         return totals
 
     def counts_of_each(self, seed: int, allocations: Sequence[tuple[int, int]]) -> NDArray[np.int64]:
-        """The `counts` of several allocations, each a number and entries: int64 (allocations, classes)."""
+        """Return the `counts` of several allocations (index, entries): int64 (allocations, classes)."""
         totals = np.zeros((len(allocations), len(self.weights)), dtype=np.int64)
         first = 0
         while first < len(allocations):
@@ -131,7 +131,7 @@ class Distribution:
         return totals
 
     def expected_counts(self, seed: int, allocation: int, entries: int) -> NDArray[np.int64]:
-        """The mean of `counts` over all draws that give the allocation the same class, as integers."""
+        """Return the expected `counts` of an allocation with the class that it samples, as integers."""
         own_page, own_entry = self.outlier_pages / _OUTLIER_SCALE, self.outlier_entries / _OUTLIER_SCALE
         fractions = np.array(self.fractions) * (own_entry + (1 - own_entry) * own_page)
         fractions[allocation_class(self._ends, seed, allocation)] += (1 - own_entry) * (1 - own_page)
@@ -141,7 +141,7 @@ class Distribution:
 
 
 def checked_seed(seed: int) -> int:
-    """The seed, if it is one."""
+    """Return the seed, if it is valid."""
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= _LARGEST_SEED:
         raise BuddysimError(f"seed {seed!r}: expected an integer from 0 to {_LARGEST_SEED}")
     return seed

@@ -1,4 +1,4 @@
-"""Loops over an allocation's size classes: fills unsampled entries, draws unknown ones.
+"""Loops over an allocation's size classes: fill unsampled entries, sample unknown ones.
 
 `ref_entry_sizes` is the reference model.
 """
@@ -9,7 +9,7 @@ import numpy as np
 from buddysim import compress
 
 cdef enum:
-    UNKNOWN = 15                # the class number of an entry whose size isn't known
+    UNKNOWN = 15                # class number of an entry of unknown size
     CLASSES = 8
     ENTRIES_PER_PAGE = 64       # of 8 KB, in which synthetic sizes cluster
 
@@ -35,7 +35,7 @@ cdef inline uint8_t pick(const uint64_t* ends, uint64_t draw) noexcept nogil:
 
 
 cdef inline uint64_t key_of(uint64_t seed, uint64_t allocation) noexcept nogil:
-    """What all draws of an allocation depend on."""
+    """Return the random number that all samples of an allocation depend on."""
     return mix(mix(seed + STEP) ^ (allocation + 1) * STEP)
 
 
@@ -55,16 +55,16 @@ def draw_classes(
     uint32_t outlier_pages,
     uint32_t outlier_entries,
 ):
-    """Draws the classes of a window of an allocation; any window of it gives the same classes.
+    """Sample the classes of a window of an allocation; every window gives the same classes.
 
-    The allocation has a class; of its pages of 64 entries, ``outlier_pages / 65536`` draw one of their own; of a page's
-    entries, ``outlier_entries / 65536`` do. So each entry on its own has the shares that `ends` gives.
+    The allocation has a class. A fraction ``outlier_pages / 65536`` of its pages of 64 entries has a class of its own; so
+    has a fraction ``outlier_entries / 65536`` of a page's entries. Each entry alone follows the distribution of `ends`.
 
     Parameters
     ----------
     out : classes of the entries from `first_entry`
-    ends : 8 ends of the classes' parts of 0 .. 2^32, the last one 2^32
-    seed, allocation : what the draw depends on
+    ends : 8 upper ends of the classes' ranges within 0 .. 2^32; the last is 2^32
+    seed, allocation : determine the sample
     """
     if ends.shape[0] != CLASSES or ends[CLASSES - 1] != <uint64_t>1 << 32:
         raise ValueError("expected eight ends, the last one 2^32")
@@ -89,20 +89,20 @@ def draw_classes(
 
 
 def fill_unsampled(uint8_t[::1] classes not None, int64_t page_entries, int shift=0):
-    """Gives every entry of class 15 the class of a neighbour, in place.
+    """Give every entry of class 15 the class of a neighbour, in place.
 
-    In a page of which some entries are known, an entry takes the class of the nearest known one; a page of which none
-    is known takes the classes of the nearest page of which some are, entry for entry (the lower one of two, each time).
+    In a page with known entries, an entry takes the class of the nearest known entry. A page without known entries takes
+    the classes of the nearest page with some, entry for entry. Of two equally near ones, the lower is taken.
 
     Parameters
     ----------
-    classes : of a whole allocation
+    classes : uint8, of all entries of an allocation
     page_entries : entries of a page
-    shift : of the class in its byte; the bits below stay
+    shift : bit of the byte at which the class begins; lower bits stay
 
     Returns
     -------
-    entries filled; those of an allocation of which nothing is known stay 15 and count too
+    entries filled; in an allocation without known entries they stay 15, and count
     """
     cdef int64_t n = classes.shape[0]
     cdef int64_t n_pages = (n + page_entries - 1) // page_entries
@@ -139,18 +139,18 @@ def fill_unsampled(uint8_t[::1] classes not None, int64_t page_entries, int shif
 
 
 cdef inline void take_class(uint8_t* byte, uint8_t source, int shift) noexcept nogil:
-    """Gives a byte the class of another one."""
+    """Copy the class of one byte to another."""
     byte[0] = <uint8_t>(source >> shift << shift | byte[0] & ((1 << shift) - 1))
 
 
 cdef void fill_page(uint8_t* classes, int64_t n, int shift) noexcept nogil:
-    """Fills a page of which some entries are known."""
+    """Fill a page that has known entries."""
     cdef int64_t i = 0, k, before, after
     while i < n:
         if classes[i] >> shift != UNKNOWN:
             i += 1
             continue
-        before, after = i - 1, i + 1        # the known ones around a run of unknown ones; -1 and n where there is none
+        before, after = i - 1, i + 1        # known entries before and after a run of unknown ones; -1 and n: there is none
         while after < n and classes[after] >> shift == UNKNOWN:
             after += 1
         for k in range(i, after):

@@ -18,18 +18,18 @@ _CACHED_PARTS, _CACHED_BLOCKS = 64, 4
 
 
 def put_classes(out: NDArray[np.uint8], classes: NDArray[np.uint8], shift: int) -> None:
-    """Writes a class into each byte, `shift` bits up; the bits below stay."""
+    """Write a class into each byte, from bit `shift` on; lower bits stay."""
     out &= (1 << shift) - 1
     out |= classes << shift
 
 
 class EntryValues:
-    """Which snapshots have sizes of which allocations, and those sizes.
+    """The entry sizes that a trace's snapshots have, by allocation.
 
     Parameters
     ----------
     trace : the trace
-    algorithm : the compressor, or several as ``bdi+fpc``, of which the smallest size counts; size maps by other
+    algorithm : the compressor, or several as ``bdi+fpc``, of which the smallest size is taken; size maps by other
         compressors are ignored
 
     Attributes
@@ -60,16 +60,16 @@ class EntryValues:
             self._of_allocation.setdefault(allocation, []).append(index)
 
     def snapshots_of(self, allocation: int) -> list[int]:
-        """Snapshots that have sizes of an allocation, in the order of their points."""
+        """Return the snapshots that have sizes of an allocation, by launch index."""
         return self._of_allocation.get(allocation, [])
 
     def over_the_run(self, allocation: int) -> list[int]:
-        """Those of them that are a sample of the run; where there are none, those for the replay of a launch."""
+        """Return the snapshots of `of_allocation` taken over the run; without any, those around traced launches."""
         snapshots = self.snapshots_of(allocation)
         return [s for s in snapshots if not self.trace.snapshots[s].for_replay] or snapshots
 
     def nearest(self, snapshot: int, allocation: int) -> int | None:
-        """The snapshot whose sizes stand for an allocation: this one, else the next that has any, else the last."""
+        """Return the snapshot whose sizes an allocation takes: this one, else the next with sizes, else the last."""
         snapshots = self.snapshots_of(allocation)
         if not snapshots:
             return None
@@ -77,16 +77,16 @@ class EntryValues:
         return next((s for s in snapshots if self._position[s] >= position), snapshots[-1])
 
     def is_sampled(self, snapshot: int, allocation: int) -> bool:
-        """Whether the sizes are computed from contents of which only some pages are there."""
+        """Return whether the sizes are computed from contents that have only some pages."""
         source = self._sources[snapshot, allocation]
         return isinstance(source, Contents) and not source.whole
 
     def is_computed(self, snapshot: int, allocation: int) -> bool:
-        """Whether the sizes are computed from contents; else they come from a size map."""
+        """Return whether the sizes are computed from contents, not read from a size map."""
         return isinstance(self._sources[snapshot, allocation], Contents)
 
     def _make_parts(self, snapshot: int, allocation: int) -> KnownClasses:
-        """The classes of an allocation that is too large to be looked at whole, part by part."""
+        """Return the classes of an allocation that is too large to be read completely, part by part."""
         entries = self.trace.allocations[allocation].entries
         block = partial(self._block, snapshot, allocation)
         return KnownClasses(self._sources[snapshot, allocation], entries, self._classes, block)
@@ -95,13 +95,13 @@ class EntryValues:
         return classes_of_block(self._sources[snapshot, allocation], number, self._classes)
 
     def write(self, snapshot: int, allocation: int, out: NDArray[np.uint8], shift: int = 0) -> int:
-        """Writes the known classes of all entries of an allocation, 15 where unknown.
+        """Write the known classes of all entries of an allocation, 15 where unknown.
 
         Parameters
         ----------
         snapshot, allocation : their indices
-        out : as long as the allocation has entries
-        shift : of the class in its byte; the bits below stay
+        out : uint8, one per entry of the allocation
+        shift : bit of the byte at which the class begins; lower bits stay
 
         Returns
         -------
@@ -129,7 +129,7 @@ class EntryValues:
         return page_entries
 
     def known(self, snapshot: int, allocation: int) -> Iterator[tuple[int, NDArray[np.uint8]]]:
-        """First entry and classes of the parts of an allocation that a snapshot has, in order; 15 where unknown."""
+        """Yield first entry and classes of the parts of an allocation in a snapshot, in order; 15 where unknown."""
         source = self._sources[snapshot, allocation]
         if isinstance(source, SizeMap):
             yield from source.blocks()
@@ -141,7 +141,7 @@ class EntryValues:
                 yield first * page_entries, classes[begin : begin + (last + 1 - first) * page_entries]
 
     def counts(self, snapshot: int, allocation: int) -> NDArray[np.int64]:
-        """Number of entries of each class, entries of unknown class left out."""
+        """Return the entries of each class, without entries of unknown class."""
         source = self._sources[snapshot, allocation]
         blocks = source.blocks() if isinstance(source, SizeMap) else self._computed(source)
         counts = np.zeros(UNKNOWN_CLASS + 1, dtype=np.int64)
@@ -151,7 +151,7 @@ class EntryValues:
 
     @cached_property
     def _profiles(self) -> dict[str, dict[str, object]]:
-        """The options of compressors that need a profile: of all contents that sizes are computed from."""
+        """Return the options of compressors that need a profile, computed from all contents."""
         options_by_name = {}
         for name in joined(self.algorithm):
             computed = (source for source in self._sources.values() if isinstance(source, Contents))
@@ -160,7 +160,7 @@ class EntryValues:
         return options_by_name
 
     def _classes(self, data: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """The classes of contents."""
+        """Return the classes of contents."""
         each = [entry_classes(data, name, **profile) for name, profile in self._profiles.items()]
         smallest: NDArray[np.uint8] = each[0] if len(each) == 1 else np.minimum.reduce(each)
         return smallest

@@ -1,4 +1,4 @@
-"""Parts of an allocation's size classes: of one that is too large to be looked at whole, what is touched."""
+"""Size classes of a very large allocation, computed only for the parts that a run touches."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ PAGE_ENTRIES = PAGE_BYTES // ENTRY_BYTES
 
 
 class KnownClasses:
-    """The classes that a trace gives an allocation in one snapshot, part by part.
+    """The classes that a trace has of an allocation in one snapshot, part by part.
 
-    Every part is the same as that of the whole, which `entry_sizes.fill_unsampled` completes.
+    Each part equals the same part of the complete classes, filled by `entry_sizes.fill_unsampled`.
 
     Parameters
     ----------
     source : contents or a size map
-    entries : of the allocation
-    classes : gives those of some contents
-    block : gives the classes of one of the source's blocks (`classes_of_block`), which is requested again and again
+    entries : number of the allocation's entries
+    classes : returns the classes of some contents
+    block : returns the classes of one of the source's blocks (`classes_of_block`); requested repeatedly
 
     Attributes
     ----------
-    filled : entries that aren't known, and take a neighbour's class; all of them where none is known
+    filled : number of unknown entries, which take a neighbour's class; all entries where none is known
     """
 
     def __init__(
@@ -54,13 +54,13 @@ class KnownClasses:
             self.filled = self._take_pages(source)
 
     def part(self, first: int, count: int) -> NDArray[np.uint8]:
-        """The classes of `count` entries from `first` on."""
+        """Return the classes of `count` entries from `first` on."""
         page, end = first // self._page_entries, -(-(first + count) // self._page_entries)
         classes_of_pages = self._pages(page, end)
         return classes_of_pages[first - page * self._page_entries :][:count]
 
     def _look_through(self, source: SizeMap) -> int:
-        """Notes which pages of a size map have known entries; returns how many entries are unknown."""
+        """Record which pages of a size map have known entries; return the number of unknown entries."""
         unknown = 0
         pages: list[NDArray[np.int64] | range] = []
         for first, classes in source.blocks():
@@ -76,7 +76,7 @@ class KnownClasses:
         return unknown
 
     def _take_pages(self, source: Contents) -> int:
-        """Keeps the classes of all sampled pages; returns how many entries are in none of them."""
+        """Store the classes of all sampled pages; return the number of entries outside of them."""
         numbers, classes = [], []
         for pages, data in source.blocks():
             if len(pages):
@@ -86,7 +86,7 @@ class KnownClasses:
         return self._entries - len(self._stored)
 
     def _pages(self, page: int, end: int) -> NDArray[np.uint8]:
-        """The classes of some pages, completed."""
+        """Return the classes of some pages, unknown entries filled."""
         length = self._page_entries
         classes_of_pages = np.full(min(end * length, self._entries) - page * length, UNKNOWN_CLASS, dtype=np.uint8)
         for first, classes in self._known(page, end):
@@ -106,7 +106,7 @@ class KnownClasses:
         return classes_of_pages
 
     def _fill(self, classes_of_pages: NDArray[np.uint8], page: int, missing: NDArray[np.int64]) -> None:
-        """Gives pages of which nothing is known the classes of the nearest ones; `found` begins with a page."""
+        """Give pages without known entries the classes of the nearest ones; `found` begins with a page."""
         length = self._page_entries
         sources, at = np.unique(self._nearest(missing), return_inverse=True)
         end = page + -(-len(classes_of_pages) // length)
@@ -122,7 +122,7 @@ class KnownClasses:
         classes_of_pages[:] = whole.reshape(-1)[: len(classes_of_pages)]
 
     def _nearest(self, pages: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Of each page the nearest one of which some entries are known, the lower of two."""
+        """Return for each page the nearest one with known entries; of two, the lower."""
         assert self._sampled is not None
         after = np.searchsorted(self._sampled, pages)
         above = self._sampled[np.minimum(after, len(self._sampled) - 1)].astype(np.int64)
@@ -131,7 +131,7 @@ class KnownClasses:
         return np.where(takes_above, above, below)
 
     def _known(self, page: int, end: int) -> Iterator[tuple[int, NDArray[np.uint8]]]:
-        """First entry and classes of blocks that have some of these pages."""
+        """Yield first entry and classes of the blocks that have some of these pages."""
         length = self._page_entries
         if self._stored is not None:
             assert self._sampled is not None
@@ -148,7 +148,7 @@ class KnownClasses:
 def classes_of_block(
     source: Contents | SizeMap, number: int, classes: Callable[[NDArray[np.uint8]], NDArray[np.uint8]]
 ) -> NDArray[np.uint8]:
-    """The classes of a block of a size map, or of whole contents."""
+    """Return the classes of a block of a size map, or of complete contents."""
     first = source.firsts[number]
     if isinstance(source, SizeMap):
         end = source.firsts[number + 1] if number + 1 < len(source.firsts) else source.n_entries
@@ -157,12 +157,12 @@ def classes_of_block(
 
 
 def _each_once(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Rising numbers, each once."""
+    """Return the numbers in rising order, each once."""
     return numbers[np.concatenate(([True], numbers[1:] != numbers[:-1]))] if len(numbers) else numbers
 
 
 def runs(numbers: NDArray[np.uint32]) -> Iterator[tuple[int, int]]:
-    """First and last of each run of numbers that follow each other."""
+    """Return first and last of each run of consecutive numbers."""
     if len(numbers):
         ends = np.flatnonzero(np.diff(numbers) != 1)
         firsts, lasts = np.concatenate(([0], ends + 1)), np.concatenate((ends, [len(numbers) - 1]))

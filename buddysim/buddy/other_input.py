@@ -1,4 +1,4 @@
-"""Targets profiled on one input of a program, for a run of another: as the paper does, on a smaller one."""
+"""Targets profiled on one input of a program for a run of another; the paper profiles a smaller input."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ _MAX_NAMED = 4
 
 
 def targets_of_other_input(profiled: Targets, trace: Trace) -> Targets:
-    """The targets of a trace's allocations, by those of the same names and order in another trace of its program.
+    """Return the targets of a trace's allocations from those of equal names and order in another trace.
 
-    Where a name has more allocations here, those beyond take the least aggressive target that it has there. One whose
-    name isn't there is kept whole (1x).
+    Where a name has more allocations here than there, the additional ones take its least aggressive target. An
+    allocation whose name the other trace lacks takes 1x.
 
     Parameters
     ----------
-    profiled : of the other trace, as `profile` gives them
-    trace : whose allocations get targets
+    profiled : targets of the other trace, as `profile` returns them
+    trace : the trace whose allocations get targets
 
     Returns
     -------
-    Targets; their `source` is that of `profiled` and the keys of what is ``beyond``, ``unmatched``, ``unused`` there
+    Targets; `source` has that of `profiled`, and the keys of allocations ``beyond``, ``unmatched`` and ``unused``
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What is allocated at once: sums over the allocations that are live at a position among a trace's events."""
+"""Sums over the allocations that are live at once, by event index."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from buddysim.trace import Allocation
 def sums_over_time(
     allocations: Sequence[Allocation], amounts: NDArray[np.int64], first: int = 0, last: int | None = None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Sums of amounts over the live allocations, at every position of a span at which they change.
+    """Return sums of amounts over the live allocations, at every event index of a span at which they change.
 
     Parameters
     ----------
     allocations : n allocations of one trace
     amounts : int64 (n, k), k amounts of each
-    first, last : the positions with which the span begins and ends; without `last` it goes to the end of the trace
+    first, last : event indices at which the span begins and ends; without `last`, the end of the trace
 
     Returns
     -------
-    tuple of the positions, int64 (m,), rising, the first one `first`; and the sums from each to the next, int64 (m, k)
+    tuple of the event indices, int64 (m,), rising from `first`; and the sums from each to the next, int64 (m, k)
     """
     alloc_events = np.array([a.alloc_event for a in allocations], dtype=np.int64)
     free_events = np.array(
@@ -45,21 +45,21 @@ def sums_over_time(
 def largest_first_until_none_over(
     allocations: Sequence[Allocation], excess: Sequence[int], relief: Sequence[int], sizes: Sequence[int]
 ) -> list[int]:
-    """Which allocations to relieve so that the excess of those that are live together is never positive.
+    """Select allocations to relieve so that the sum of excess over live allocations is never positive.
 
-    Positions are looked at in rising order. While the sum is positive there, the largest live allocation that can be
-    relieved is, everywhere.
+    Event indices are visited in rising order. While the sum is positive, the largest live allocation that can be
+    relieved is relieved for its whole lifetime.
 
     Parameters
     ----------
     allocations : n allocations of one trace
-    excess : what each adds to the sum while it lives; may be negative
-    relief : how much less that is once it is relieved; 0 where it can't be
-    sizes : of two equal ones the first counts as larger
+    excess : int64 (n,), added to the sum while the allocation is live; may be negative
+    relief : int64 (n,), subtracted from it once relieved; 0: it cannot be relieved
+    sizes : bytes (n,); of two equal ones the first counts as larger
 
     Returns
     -------
-    their numbers, in the order in which they are relieved
+    allocation numbers, in the order in which they are relieved
     """
     changes = [
         (a.alloc_event, 1, i) for i, a in enumerate(allocations) if a.free_event is None or a.free_event > a.alloc_event
@@ -72,7 +72,7 @@ def largest_first_until_none_over(
     changes.sort()
     now = list(excess)
     is_freed = [False] * len(now)
-    waiting: list[tuple[int, int]] = []  # those that live and can be relieved, the largest one first
+    waiting: list[tuple[int, int]] = []  # live allocations that can be relieved, largest first
     relieved: list[int] = []
     total = 0
     for number, (position, is_allocation, i) in enumerate(changes):

@@ -1,7 +1,7 @@
-"""The profiler: chooses a target ratio for each allocation from the snapshots of a trace.
+"""The profiler: choose a target ratio for each allocation from the snapshots of a trace.
 
-Buddy Compression, section 3.4. An entry overflows a target if it needs more sectors than the target keeps in device
-memory; the fraction of entries that do is the static estimate of buddy accesses.
+Buddy Compression, section 3.4. An entry overflows a target if it needs more sectors than the target has in device
+memory. The fraction of entries that overflow is the static estimate of buddy accesses.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from buddysim.trace.partial import require_complete
 if TYPE_CHECKING:
     import pandas
 
-#: What the histogram counts: sectors needed, 8 B apart because a 16x target keeps that much.
+#: Classes of the histogram: sectors needed; 8 B is separate because a 16x target has 8 B.
 STATES = ("0", "8 B", "1", "2", "3", "4")
 LARGEST_RATIO = 4  # the carve-out is three times device memory (section 3.2)
 
@@ -52,8 +52,8 @@ class AllocationProfile:
 
     Attributes
     ----------
-    index, name, bytes, entries : of the allocation
-    snapshots : those over the run that have sizes of it; empty if its sizes are synthetic
+    index, name, bytes, entries : the allocation's
+    snapshots : indices of the snapshots over the run with sizes of it; empty if its sizes are synthetic
     counts : int64 (snapshots, or 1; 8): entries of each size class
     target : the ratio chosen
     unseen : the trace has sizes of it, but none up to `ProfileOptions.profile_until_launch`; it counts as
@@ -71,7 +71,7 @@ class AllocationProfile:
 
     @property
     def is_synthetic(self) -> bool:
-        """Whether the trace has no values of it."""
+        """Whether the trace has no data values of the allocation."""
         return not self.snapshots and not self.unseen
 
     @property
@@ -103,14 +103,14 @@ class AllocationProfile:
 
 @dataclass(frozen=True, repr=False)
 class Profile:
-    """A trace's target ratios and what they are chosen from.
+    """A trace's target ratios and the entry sizes that they are chosen from.
 
     Attributes
     ----------
     rows : one per device allocation
     host : names of the allocations in host memory, which have no target
-    targets : what was chosen
-    options : how
+    targets : the chosen target ratios
+    options : the options of the choice
     """
 
     rows: list[AllocationProfile]
@@ -120,14 +120,14 @@ class Profile:
 
     @property
     def ratio(self) -> float:
-        """The most bytes allocated at once / the most of device memory that is taken at once; metadata apart."""
+        """Peak of allocated bytes / peak of device bytes, without metadata."""
         return _ratio(self.targets.allocations, self.rows)
 
     @cached_property
     def ratio_range(self) -> tuple[float, float] | None:
         """The lowest and highest ratio over seeds; None where no sizes are synthetic.
 
-        One seed's ratio says nothing of a program of which no values are known.
+        The ratio of a single seed says nothing about a program without data values.
         """
         if not any(row.is_synthetic for row in self.rows):
             return None
@@ -139,7 +139,7 @@ class Profile:
         return min(ratios), max(ratios)
 
     def to_dataframe(self) -> pandas.DataFrame:
-        """A row for each allocation, as in `to_dict`; sectors needed in columns of their own (needs pandas)."""
+        """Return one row per allocation, as in `to_dict`, and columns of sectors needed (needs pandas)."""
         rows = self.to_dict()["allocations"]
         fractions = [
             {f"sectors_needed.{state}": fraction for state, fraction in row.pop("sectors_needed").items()}
@@ -163,19 +163,19 @@ class Profile:
 
     @property
     def per_entry_ratio(self) -> float:
-        """Bytes allocated / bytes taken if every entry took its size class and no more; inf where that is nothing."""
+        """Bytes allocated / bytes if every entry had just its size class; inf for 0 B."""
         stored = sum((row.entries * row.mean_entry_bytes for row in self.rows), Fraction(0))
         return float(sum(row.entries for row in self.rows) * ENTRY_BYTES / stored) if stored else float("inf")
 
     @property
     def per_entry_sector_ratio(self) -> float:
-        """Bytes allocated / bytes taken if every entry took the sectors that it needs; inf where that is nothing."""
+        """Bytes allocated / bytes if every entry had just the sectors that it needs; inf for 0 B."""
         entries = sum(row.entries for row in self.rows)
         stored = sum((row.entries * row.mean_sectors for row in self.rows), Fraction(0))
         return float(entries * ENTRY_BYTES / (stored * SECTOR_BYTES)) if stored else float("inf")
 
     def overflow_at(self, snapshot: int) -> tuple[int, float]:
-        """Entries of the allocations that a snapshot has sizes of, and how many of them overflow their targets."""
+        """Return the entries with sizes in a snapshot, and how many of them overflow their targets."""
         entries, over = 0, Fraction(0)
         for row in self.rows:
             if snapshot in row.snapshots:
@@ -196,7 +196,7 @@ class Profile:
         return row.overflow_fraction(row.target, aggregate, self.options.eight_byte_class)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values, for JSON."""
+        """Return all fields as plain values, for JSON."""
         options = self.options
         return {
             "threshold": float(options.threshold),
@@ -245,7 +245,7 @@ def profile(
     profile_until_launch: int | None = ProfileOptions.profile_until_launch,
     partial: bool = False,
 ) -> Profile:
-    """Chooses target ratios of a trace or of a trace file; `partial` accepts a file whose end is missing.
+    """Choose target ratios of a trace or of a trace file; `partial` accepts a file whose end is missing.
 
     The other parameters and the errors are those of `ProfileOptions` and `profile_with`.
     """
@@ -269,13 +269,13 @@ def profile(
 
 
 def profile_with(trace: Trace, options: ProfileOptions, observed: Sequence[AllocationProfile] | None = None) -> Profile:
-    """Chooses target ratios.
+    """Choose target ratios.
 
     Parameters
     ----------
-    trace : with snapshots; allocations of which none has values get sizes from a distribution
-    options : how
-    observed : what `observe` found of the trace with these options, of any seed; without it the trace is looked at
+    trace : with snapshots; allocations without data values get sizes from a distribution
+    options : the options of the choice
+    observed : result of `observe` for the trace and these options, with any seed; None: `observe` is called
 
     Returns
     -------
@@ -284,7 +284,7 @@ def profile_with(trace: Trace, options: ProfileOptions, observed: Sequence[Alloc
     Raises
     ------
     BuddysimError
-        no snapshot is as early as `ProfileOptions.profile_until_launch`; sizes by another compressor can't be sampled
+        no snapshot is as early as `ProfileOptions.profile_until_launch`; the distribution is of another compressor
     """
     seen = observe(trace, options) if observed is None else observed
     rows = _with_targets(trace.allocations, _with_synthetic_counts(seen, options), options)
@@ -294,12 +294,12 @@ def profile_with(trace: Trace, options: ProfileOptions, observed: Sequence[Alloc
 
 
 def profile_under(trace: Trace, targets: Targets, options: ProfileOptions) -> Profile:
-    """What a trace's entries do under targets that were chosen elsewhere: ratio, overflow.
+    """Return ratio and overflow of a trace's entries under targets that were chosen elsewhere.
 
     Parameters
     ----------
-    targets : of the trace's allocations
-    options : where sizes come from, and how they are stored
+    targets : target ratios of the trace's allocations
+    options : source of the sizes, and the stored size classes
     """
     rows = [
         _with_target(row, targets.of(row.index)) for row in _with_synthetic_counts(observe(trace, options), options)
@@ -318,7 +318,7 @@ def _ratio(allocations: Sequence[Allocation], rows: Sequence[AllocationProfile])
 def _with_targets(
     allocations: Sequence[Allocation], seen: Sequence[AllocationProfile], options: ProfileOptions
 ) -> list[AllocationProfile]:
-    """The rows with the targets that the options choose."""
+    """Return the rows with the targets that the options choose."""
     limit = exact_fraction("threshold", options.threshold)
     known: dict[bytes, Target] = {}  # by counts: small allocations often have the same
 
@@ -339,7 +339,7 @@ def _with_targets(
 
 
 def _source(trace: Trace, rows: Sequence[AllocationProfile], options: ProfileOptions) -> dict[str, Any]:
-    """How targets were chosen, for the provenance of what uses them."""
+    """Return how targets were chosen, for the provenance of results."""
     used = {snapshot for row in rows for snapshot in row.snapshots}
     return {
         "kind": "profile",
@@ -389,7 +389,7 @@ def observe(trace: Trace, options: ProfileOptions) -> list[AllocationProfile]:
 
 
 def _with_synthetic_counts(rows: Sequence[AllocationProfile], options: ProfileOptions) -> list[AllocationProfile]:
-    """The rows; those without data values have counts of synthetic sizes."""
+    """Return the rows; those without data values have counts of synthetic sizes."""
     distribution, left = Distribution.load(options.size_distribution), COUNTED_ENTRIES
     counted_rows = list(rows)
     counted: list[int] = []
@@ -410,7 +410,7 @@ def _with_synthetic_counts(rows: Sequence[AllocationProfile], options: ProfileOp
 
 
 def _naive(rows: Sequence[AllocationProfile]) -> Target:
-    """The largest ratio up to 4x that free placement reaches as well, sizes averaged over snapshots and entries."""
+    """Return the largest ratio up to 4x that free placement reaches, sizes averaged over snapshots and entries."""
     entries = sum(row.entries for row in rows)
     stored = sum((row.entries * row.mean_entry_bytes for row in rows), Fraction(0))
     reached = [t for t in ALL_TARGETS[:4] if stored <= t.device_bytes_per_entry * entries]
@@ -420,7 +420,7 @@ def _naive(rows: Sequence[AllocationProfile]) -> Target:
 def _with_mostly_zero(
     allocations: Sequence[Allocation], rows: Sequence[AllocationProfile], options: ProfileOptions
 ) -> list[AllocationProfile]:
-    """Gives 16x to mostly-zero allocations; the largest go back to 4x where what lives at once is over it."""
+    """Give 16x to mostly-zero allocations; the largest return to 4x where live allocations exceed the buddy pool."""
     sixteen, four = TARGET["16x"], TARGET["4x"]
     max_overflow = 1 - exact_fraction("zero_fraction", options.zero_fraction)
     known: dict[bytes, bool] = {}
@@ -452,7 +452,7 @@ def _with_target(row: AllocationProfile, target: Target) -> AllocationProfile:
 
 
 def _with(row: AllocationProfile, counts: NDArray[np.int64], target: Target | None = None) -> AllocationProfile:
-    """`dataclasses.replace`, which takes as long as all else that is done of a small allocation."""
+    """Return the row with another target; `dataclasses.replace` would double the time of a small allocation."""
     return AllocationProfile(
         row.index, row.name, row.bytes, row.entries, row.snapshots, counts, target or row.target, row.unseen
     )
@@ -460,7 +460,7 @@ def _with(row: AllocationProfile, counts: NDArray[np.int64], target: Target | No
 
 @lru_cache(_CACHED_COUNTS)
 def _overflow(counts: bytes, target: Target, aggregate: str, eight_byte_class: bool) -> Fraction:
-    """Of the counts of an allocation; small ones often have the same."""
+    """Return the target for these counts; cached, since small allocations often have equal counts."""
     fitting = [_fits(number, target, eight_byte_class) for number in range(N_CLASSES)]
     fractions = []
     for row in np.frombuffer(counts, dtype=np.int64).reshape(-1, N_CLASSES).tolist():
@@ -470,7 +470,7 @@ def _overflow(counts: bytes, target: Target, aggregate: str, eight_byte_class: b
 
 
 def _fits(size_class: int, target: Target, eight_byte_class: bool) -> bool:
-    """Whether an entry of a size class lies wholly in what the target keeps in device memory."""
+    """Return whether an entry of a size class fits the device sectors of a target."""
     if target.device_sectors == 0:
         return STUDY_CLASSES[size_class] <= (target.device_bytes_per_entry if eight_byte_class else 0)
     return STUDY_CLASSES[size_class] <= target.device_bytes_per_entry

@@ -1,4 +1,4 @@
-"""Where the sizes of entries come from during a run (docs/explanation/buddy.md, Sizes of entries)."""
+"""Entry sizes during a run (docs/explanation/buddy.md, Sizes of entries)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Writers(NamedTuple):
 
     Attributes
     ----------
-    first, last : their launch_indices
+    first, last : launch indices
     """
 
     first: int
@@ -51,7 +51,7 @@ class SizeSource:
         self.values = EntryValues(trace, compressor)
 
     def first_snapshot(self, launch_index: int) -> int | None:
-        """The snapshot at which a run from this launch index starts; None if no snapshot has any size."""
+        """Return the snapshot with which a run from this launch index begins; None if no snapshot has sizes."""
         snapshots = self.values.snapshots
         earlier = [s for s in snapshots if self.trace.snapshots[s].launch_index <= launch_index]
         return earlier[-1] if earlier else snapshots[0] if snapshots else None
@@ -62,15 +62,15 @@ class SizeSource:
         return None if first is None else self.values.nearest(first, allocation)
 
     def after_store(self, launch_index: int, allocation: int) -> int | None:
-        """The snapshot with the sizes after stores of this launch: the first one after it, else the last."""
+        """Return the snapshot with the sizes after this launch's stores: the first one after it, else the last."""
         snapshots = self.values.snapshots_of(allocation)
         at = bisect_left(snapshots, launch_index + 1, key=self._point)
         return snapshots[min(at, len(snapshots) - 1)] if snapshots else None
 
     def after_copy(self, point: int, allocation: int) -> int | None:
-        """The snapshot whose sizes a copy or fill leaves before which `point` launches were made.
+        """Return the snapshot whose sizes a memcpy or memset leaves that follows `point` launches.
 
-        A snapshot of the same point may have been taken before the copy or after it; of several the last one counts.
+        A snapshot with the same launch index may precede or follow the memcpy; of several, the last is taken.
         """
         snapshots = self.values.snapshots_of(allocation)
         if not snapshots:
@@ -79,7 +79,7 @@ class SizeSource:
         return snapshots[bisect_right(snapshots, self._point(snapshots[at]), key=self._point) - 1]
 
     def writers_before(self, snapshot: int | None, allocation: int) -> Writers:
-        """The kernels whose stores to an allocation leave the sizes of this snapshot (`after_store`)."""
+        """Return the kernels whose stores to an allocation leave the sizes of this snapshot (`after_store`)."""
         snapshots = self.values.snapshots_of(allocation)
         if snapshot is None:
             return Writers(0, _LAST_LAUNCH_INDEX)
@@ -92,18 +92,18 @@ class SizeSource:
         return self.trace.snapshots[snapshot].launch_index
 
     def write_classes(self, snapshot: int | None, allocation: int, out: NDArray[np.uint8], shift: int = 0) -> int:
-        """Writes the class number (0 to 7) of every entry of an allocation.
+        """Write the class number (0 to 7) of every entry of an allocation.
 
         Parameters
         ----------
-        snapshot : index of the snapshot; None where no snapshot knows any size
+        snapshot : index of the snapshot; None: no snapshot has sizes
         allocation : index of the allocation
-        out : as long as the allocation has entries
-        shift : of the class in its byte; the bits below stay
+        out : uint8, one per entry of the allocation
+        shift : bit of the byte at which the class begins; lower bits stay
 
         Returns
         -------
-        entries whose size is that of a neighbour (the nearest sampled page), not their own
+        number of entries with extrapolated sizes (those of the nearest sampled page)
         """
         described = self.trace.allocations[allocation]
         if len(out) != described.entries:
@@ -121,7 +121,7 @@ class SizeSource:
         return 0
 
     def taken_from_neighbours(self, snapshot: int | None, allocation: int) -> int:
-        """What `write_classes` returns, without the classes; it refuses the same."""
+        """Return what `write_classes` returns, without writing; the errors are the same."""
         described = self.trace.allocations[allocation]
         parts = self._parts(snapshot, allocation)
         if parts is None:
@@ -131,9 +131,9 @@ class SizeSource:
     def write_part(
         self, snapshot: int | None, allocation: int, first: int, out: NDArray[np.uint8], shift: int = 0
     ) -> None:
-        """Writes what `write_classes` does, of the entries of an allocation from `first` on.
+        """Write classes as `write_classes` does, for the entries from `first` on.
 
-        Of an allocation of which the trace has sizes, all that it has is looked through at the first call.
+        The first call for an allocation reads all its sizes in the trace.
         """
         parts = self._parts(snapshot, allocation)
         if parts is None:
@@ -142,7 +142,7 @@ class SizeSource:
             put_classes(out, parts.part(first, len(out)), shift)
 
     def _parts(self, snapshot: int | None, allocation: int) -> KnownClasses | None:
-        """The sizes that the trace has of an allocation; None where it has none."""
+        """Return the sizes that the trace has of an allocation, or None."""
         source = self.values.nearest(snapshot, allocation) if snapshot is not None else None
         parts = self.values.parts(source, allocation) if source is not None else None
         return parts if parts and parts.filled < self.trace.allocations[allocation].entries else None
@@ -152,7 +152,7 @@ class SizeSource:
             self.distribution.check_algorithm(self.compressor, f"{self.trace.path}: allocation {allocation.name}")
 
     def _draw(self, allocation: Allocation, first: int, out: NDArray[np.uint8], shift: int) -> None:
-        """Draws the classes of the entries of an allocation from `first` on; in host memory they aren't compressed."""
+        """Sample the classes of an allocation's entries from `first` on; entries in host memory are raw."""
         for at in range(0, len(out), _CHUNK_ENTRIES):
             part = out[at : at + _CHUNK_ENTRIES]
             synthetic = np.full(len(part), _WHOLE, dtype=np.uint8)
@@ -177,7 +177,7 @@ class SizeSource:
 
     @property
     def assumptions(self) -> dict[str, str]:
-        """What was assumed about sizes, by subject."""
+        """Return the assumptions about sizes, by subject."""
         assumed = {"algorithm": self.compressor}
         device = self._device
         pairs = [(s, a.index) for a in device for s in self.values.snapshots_of(a.index)]

@@ -1,4 +1,4 @@
-"""Target ratios: how much of each entry an allocation keeps in device memory; and the file that holds them."""
+"""Target ratios of allocations, and the targets file."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Target:
 
     Attributes
     ----------
-    name : as people write it
-    device_sectors : 32 B sectors of an entry in device memory; 0 for 16x, which keeps 8 B
+    name : for example ``"1.33x"``
+    device_sectors : sectors of 32 B of an entry in device memory; 0 for 16x, which has 8 B
     device_bytes_per_entry : bytes of a 128 B entry in device memory
     """
 
@@ -48,13 +48,13 @@ TARGET = {target.name: target for target in ALL_TARGETS}
 
 
 class Targets:
-    """The target of every allocation of a trace; an allocation without one is kept whole (1x).
+    """The target of every allocation of a trace; 1x for an allocation without one.
 
     Parameters
     ----------
     trace : the trace, or its allocations
     by_index : targets by allocation index
-    source : how they were chosen, for the provenance of results: plain values
+    source : plain values on how they were chosen, for the provenance of results
 
     Attributes
     ----------
@@ -73,14 +73,14 @@ class Targets:
 
     @classmethod
     def uniform(cls, trace: Trace | Sequence[Allocation], ratio: str) -> Targets:
-        """The same target for every device allocation."""
+        """Return the same target for every device allocation."""
         target = _target(ratio, "ratio")
         allocations = trace if isinstance(trace, Sequence) else trace.allocations
         by_index = {a.index: target for a in allocations if a.space == "device"}
         return cls(allocations, by_index, {"kind": "uniform", "ratio": ratio})
 
     def of(self, allocation: int) -> Target:
-        """The target of an allocation, by its index."""
+        """Return the target of an allocation, by its index."""
         return self._by_index.get(allocation, ALL_TARGETS[0])
 
     def __eq__(self, other: object) -> bool:
@@ -89,16 +89,16 @@ class Targets:
     __hash__ = None  # type: ignore[assignment]
 
     def to_dict(self) -> dict[str, str]:
-        """Ratios by the keys that the file has."""
+        """Return the ratios by the keys of the file."""
         keys = allocation_keys(self.allocations)
         return {keys[a.index]: self.of(a.index).name for a in self.allocations if a.space == "device"}
 
     def save(self, path: str | os.PathLike[str], comment: str = "") -> None:
-        """Writes the file, whole or not at all.
+        """Write the file, completely or not at all.
 
         Parameters
         ----------
-        path : the file, replaced if it is there
+        path : the file; an existing one is replaced
         comment : lines for its head, for example how the targets were chosen
         """
         lines = [f"# {line}".rstrip() for line in comment.splitlines()]
@@ -115,7 +115,7 @@ class Targets:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], trace: Trace | Sequence[Allocation]) -> Targets:
-        """Reads a file for a trace; a BuddysimError for whatever doesn't fit it."""
+        """Read a file for a trace; raise BuddysimError where it does not match the trace."""
         allocations = list(trace if isinstance(trace, Sequence) else trace.allocations)
         where = os.fspath(path)
         text = read_text(path, "targets file", LARGEST_FILE)
