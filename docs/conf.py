@@ -1,4 +1,4 @@
-"""The site: these documents, and the API's reference from the docstrings. ``make docs`` builds it into out/site."""
+"""The site of these documents. ``make docs`` builds it into out/site."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import buddysim  # noqa: E402
 project = "buddysim"
 author = copyright = "the buddysim developers"
 release = version = buddysim.__version__
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon"]
-source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+extensions = ["myst_parser"]
+source_suffix = {".md": "markdown"}
 root_doc = "index"
 exclude_patterns = ["examples/**", "lab/**"]
 #: Pages of documents that lie outside of docs/.
@@ -32,11 +32,6 @@ CARRIED_OVER = {
 html_theme = "alabaster"
 html_theme_options = {"page_width": "64em", "sidebar_width": "14em"}
 
-autosummary_generate = True
-autodoc_typehints = "description"
-autodoc_default_options = {"members": True, "undoc-members": False, "show-inheritance": False}
-napoleon_google_docstring = False
-napoleon_use_ivar = True
 myst_heading_anchors = 4
 # Links to sources and data lead to files of a clone; test_commands.py checks that these are there.
 suppress_warnings = ["myst.xref_missing"]
@@ -69,18 +64,9 @@ def carry_over(app: object, page: str, source: list[str]) -> None:
 
 def with_menu(section: str) -> str:
     """Return a section of the index with a menu of the pages that it links."""
-    pages = dict.fromkeys(re.findall(r"\]\(([\w/-]+)\.(?:md|rst)\)", section))
+    pages = dict.fromkeys(re.findall(r"\]\(([\w/-]+)\.md\)", section))
     caption = section.splitlines()[0].lstrip("# ")
     return f"{section}\n```{{toctree}}\n:hidden:\n:caption: {caption}\n\n" + "\n".join(pages) + "\n```\n\n"
-
-
-def describe(app: object, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
-    """Docstrings say ``threshold : what it is``, as types are annotations; Napoleon would take the text for a type."""
-    described = []
-    for line in lines:
-        parameter = re.match(r"(\s*)([\w*.]+(?:, [\w*.]+)*) : (.+)", line)
-        described += [f"{parameter[1]}{parameter[2]}", f"{parameter[1]}    {parameter[3]}"] if parameter else [line]
-    lines[:] = described
 
 
 def write_outside_pages(app: object, config: object) -> None:
@@ -94,4 +80,3 @@ def setup(app: object) -> None:
     """Called by Sphinx."""
     app.connect("config-inited", write_outside_pages)  # type: ignore[attr-defined]
     app.connect("source-read", carry_over)  # type: ignore[attr-defined]
-    app.connect("autodoc-process-docstring", describe, priority=1)  # type: ignore[attr-defined]

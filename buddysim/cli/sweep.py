@@ -93,7 +93,7 @@ def add_worker_arguments(parser: argparse.ArgumentParser) -> None:
     where.add_argument(
         "--slurm",
         metavar="FILE.toml",
-        help="file that describes Slurm jobs which simulate (docs/reference/study-files.md)",
+        help="file that describes Slurm jobs which simulate (docs/how-to/run-on-a-cluster.md)",
     )
 
 

@@ -25,10 +25,20 @@ MAX_BYTES_PER_CYCLE = 2**20
 
 @dataclass(frozen=True)
 class Value:
-    """Reads a value of one kind from a file's text and writes it back, as a pydantic annotation."""
+    """Reads a value of one kind from a file's text and writes it back, as a pydantic annotation.
+
+    Attributes
+    ----------
+    read : value of a file's text; a ValueError where it is none
+    write : the reverse
+    kind : kind of quantity, for documents
+    allowed : values that `read` takes, for documents
+    """
 
     read: Callable[[object], Any]
     write: Callable[[Any], Any]
+    kind: str
+    allowed: str
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_plain_validator_function(
@@ -49,7 +59,7 @@ def count(lowest: int, highest: int) -> Value:
             raise ValueError(f"{number} is out of range: expected an integer from {lowest} to {highest}")
         return number
 
-    return Value(read, _same)
+    return Value(read, _same, "integer", f"{lowest} to {highest}")
 
 
 def _whole_number(value: object) -> int:
@@ -71,7 +81,7 @@ def number(lowest: float, highest: float) -> Value:
             raise ValueError(f"{parsed:g} is out of range: expected {lowest:g} to {highest:g}")
         return parsed
 
-    return Value(read, _same)
+    return Value(read, _same, "number", f"{lowest:g} to {highest:g}")
 
 
 def _number(value: object) -> float:
@@ -85,7 +95,7 @@ def _number(value: object) -> float:
 
 def switch() -> Value:
     """true or false."""
-    return Value(_switch, _same)
+    return Value(_switch, _same, "switch", "true, false")
 
 
 def _switch(value: object) -> bool:
@@ -105,7 +115,7 @@ def one_of(*choices: str) -> Value:
             raise ValueError(f"{shortened(value)} is unknown: expected one of {', '.join(choices)}{near}")
         return str(value)
 
-    return Value(read, _same)
+    return Value(read, _same, "name", ", ".join(choices))
 
 
 def text(longest: int) -> Value:
@@ -118,7 +128,7 @@ def text(longest: int) -> Value:
             raise ValueError(f"a text of {len(value)} characters is too long: expected at most {longest}")
         return " ".join(value.split())
 
-    return Value(read, _same)
+    return Value(read, _same, "text", f"at most {longest} characters")
 
 
 def size(lowest: str, highest: str) -> Value:
@@ -131,7 +141,8 @@ def size(lowest: str, highest: str) -> Value:
             raise ValueError(f"{units.format_size(bytes_)} is out of range: expected {lowest} to {highest}")
         return bytes_
 
-    return Value(read, units.format_size)
+    allowed = lowest if lowest == highest else f"{lowest} to {highest}"
+    return Value(read, units.format_size, "size", allowed)
 
 
 def duration(zero: bool = True) -> Value:
@@ -147,7 +158,7 @@ def duration(zero: bool = True) -> Value:
             raise ValueError(f"{time} is out of range: expected at most {MAX_CYCLES} cycles")
         return time
 
-    return Value(read, str)
+    return Value(read, str, "time", f"{'' if zero else 'above 0, '}at most 1 s or 10^9 cycles")
 
 
 def frequency() -> Value:
@@ -159,7 +170,7 @@ def frequency() -> Value:
             raise ValueError(f"{clock} is out of range: expected 1 MHz to 100 GHz")
         return clock
 
-    return Value(read, str)
+    return Value(read, str, "frequency", "1 MHz to 100 GHz")
 
 
 def flops() -> Value:
@@ -171,7 +182,7 @@ def flops() -> Value:
             raise ValueError(f"{units.format_flops(flops_per_s)} is out of range: expected 1 GFLOPS to 1000 PFLOPS")
         return flops_per_s
 
-    return Value(read, units.format_flops)
+    return Value(read, units.format_flops, "rate of operations", "1 GFLOPS to 1000 PFLOPS")
 
 
 def bandwidth(per_cycle: bool = True) -> Value:
@@ -188,4 +199,5 @@ def bandwidth(per_cycle: bool = True) -> Value:
             raise ValueError(f"{rate} is out of range: expected 0.001 to {MAX_BYTES_PER_CYCLE} bytes per cycle")
         return rate
 
-    return Value(read, str)
+    allowed = "1 MB/s to 1000 TB/s" + (f"; 0.001 to {MAX_BYTES_PER_CYCLE} B per cycle" if per_cycle else "")
+    return Value(read, str, "bandwidth", allowed)

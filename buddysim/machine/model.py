@@ -50,6 +50,20 @@ class Machine(MachineFile):
     replay schemes too (``m.um.page_size``); times and bandwidths are resolved by `ps` and `bytes_per_s`.
     """
 
+    RULES = (
+        "`l2.load_to_use` includes `l1.load_to_use`; `dram.load_to_use` and `link.load_to_use` include "
+        "`l2.load_to_use`.",
+        "`dram.load_to_use` also includes an activate and the first burst: it is at least `l2.load_to_use` + `tRCD` + "
+        "`tCL` + 32 B / `dram.pseudo_channel_bandwidth`.",
+        "One of `l2.slices` and `dram.channels` is a multiple of the other, so that each slice has its own channels.",
+        "`l2.partitions` is 1 with `crossbar.input_queued`.",
+        "`dram.timing.tREFI` is 0, or longer than `dram.timing.tRFC`; with `dram.refresh = \"single_bank\"`, longer "
+        "than `dram.timing.tRFCSB`.",
+        "`dram.timing.tCCD_L` is at most 56 bursts of 32 B long.",
+        "Every other time in `[dram.timing]` is at most 10 us.",
+        "All L1 caches together have at most 1 GiB.",
+    )
+
     clock: ClockConfig
     sm: SmConfig
     kernel: KernelConfig

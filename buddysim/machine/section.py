@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
@@ -21,6 +21,9 @@ Switch = Annotated[bool, fields.switch()]
 
 class Section(BaseModel):
     """A part of a machine: frozen, and an unknown key is an error."""
+
+    #: Rules between keys that validators check, as sentences for documents.
+    RULES: ClassVar[tuple[str, ...]] = ()
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=False)
 
@@ -53,6 +56,12 @@ def field_keys(section: type[BaseModel], prefix: str = "") -> Iterator[tuple[str
             yield from field_keys(field.annotation, f"{prefix}{name}.")
         else:
             yield prefix + name, field
+
+
+def value_of(field: FieldInfo) -> fields.Value:
+    """Return what reads the values of a key."""
+    marks = [*field.metadata, *(mark for part in get_args(field.annotation) for mark in get_args(part))]
+    return next(mark for mark in marks if isinstance(mark, fields.Value))
 
 
 def figures(value: object, key: str = "") -> Iterator[tuple[str, Any]]:

@@ -37,6 +37,10 @@ class ClockConfig(Section):
 class SmConfig(Section):
     """The streaming multiprocessors (SMs) and their occupancy limits."""
 
+    RULES = (
+        "`sm.threads` is at least 32 times `sm.warps`.",
+    )
+
     count: Annotated[int, fields.count(1, 1024)] = Field(description="number of SMs")
     schedulers: Annotated[int, fields.count(1, 16)] = Field(
         description="warp schedulers per SM; warp n belongs to scheduler n modulo this number"
@@ -130,6 +134,11 @@ class KernelConfig(Section):
 class L1Config(Section):
     """The private cache of an SM: write-through, no allocation on a store, invalidated at kernel boundaries."""
 
+    RULES = (
+        "`l1.size` is a multiple of `l1.ways` x `l1.line`; the number of sets need not be a power of two.",
+        "`l1.lines_per_cycle` is 1 with `l1.bank_conflicts = \"tag_and_data\"`.",
+    )
+
     enabled: Switch = Field(
         default=True, description="use of the L1; true: loads look it up; false: every access goes to the L2"
     )
@@ -190,6 +199,14 @@ class CrossbarConfig(Section):
 
 class L2Config(Section):
     """The shared cache: write-back, with a valid and a dirty bit for each of a line's four sectors."""
+
+    RULES = (
+        "`l2.size` is a multiple of `l2.slices` x `l2.ways` x `l2.line`; the number of sets need not be a power of "
+        "two.",
+        "`l2.slices` is a multiple of `l2.partitions`, and a power of two up to 64 with `l2.slice_hash = \"ipoly\"`.",
+        "`l2.fetch_granularity` is 32 B or 64 B; `l2.interleave_granularity` is a power of two.",
+        "`l2.max_dirty` is 0 B or at least one sector per set.",
+    )
 
     size: Annotated[int, fields.size("4 KiB", "1 GiB")] = Field(description="L2 capacity of all slices together")
     slices: Annotated[int, fields.count(1, 1024)] = Field(description="number of L2 slices, each with its own port")
@@ -263,6 +280,12 @@ class L2Config(Section):
 class MetadataCacheConfig(Section):
     """The cache of the entries' 4-bit size classes, next to the L2 slices."""
 
+    RULES = (
+        "`metadata_cache.line` is 32 B, 64 B or 128 B.",
+        "`metadata_cache.size` is a multiple of `metadata_cache.slices` x `metadata_cache.ways` x "
+        "`metadata_cache.line`.",
+    )
+
     size: Annotated[int, fields.size("32 B", "64 MiB")] = Field(
         default=128 * 1024, description="metadata-cache capacity of all slices together"
     )
@@ -332,6 +355,13 @@ class DramTimingConfig(Section):
 
 class DramConfig(Section):
     """Device memory."""
+
+    RULES = (
+        "`dram.banks` is a power of two and a multiple of `dram.bank_groups`.",
+        "`dram.channels` x `dram.pseudo_channels` x `dram.banks` is at most 65,536.",
+        "`dram.row_bytes` is a multiple of 32 B.",
+        "`dram.write_low_watermark` is below `dram.write_high_watermark`.",
+    )
 
     model: Annotated[str, fields.one_of("banked", "simple")] = Field(
         default="banked",

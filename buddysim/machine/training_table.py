@@ -44,6 +44,11 @@ class HostLinkConfig(Section):
 class TrainingConfig(Section):
     """A GPU and its host as a training iteration sees them."""
 
+    RULES = (
+        "`training.link` is a link that every machine has, or one of `training.links`.",
+        "`training.max_pinned_memory` is at most `training.host_memory`.",
+    )
+
     fp32: Annotated[int, fields.flops()] = Field(
         description="peak single-precision rate; a multiplication and an addition count as two operations"
     )

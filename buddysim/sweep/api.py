@@ -96,7 +96,7 @@ def run_sweep(
     store : a store or its folder; None: ``BUDDYSIM_STORE``, else ``out/store``
     workers : processes on this machine; 1: this process alone, without Dask; None: one for each CPU
     scheduler : address of a Dask scheduler, ``tcp://host:port``, instead of workers on this machine
-    slurm : a file that describes Slurm jobs (docs/reference/study-files.md), instead of workers on this machine
+    slurm : a file that describes Slurm jobs (docs/how-to/run-on-a-cluster.md), instead of workers on this machine
     rerun : simulates points that have a result again
     on_event : called with every event, a dict
     yes : accepts more than a million points

@@ -1,5 +1,5 @@
-"""Definitions of the counters of a training iteration: `explain`, `results` and docs/reference/replay-counters.md show
-them.
+"""Definitions of the counters of a training iteration: `explain`, `results` and docs/reference/training-counters.md
+show them.
 
 Memory is that of the GPU during a step, the forward or backward computation of one layer. *Feature layers* are the
 feature-extraction layers, up to the first FC layer. If a scheme runs out of memory, all other counters are those of the

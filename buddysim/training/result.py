@@ -1,4 +1,4 @@
-"""The result of a simulated training iteration: flat counters, one row per layer (docs/reference/replay-counters.md
+"""The result of a simulated training iteration: flat counters, one row per layer (docs/reference/training-counters.md
 defines each)."""
 
 from __future__ import annotations

@@ -16,7 +16,11 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 #: Pages that a program writes, with the test that compares them with what the program writes.
 GENERATED = {
-    "reference/replay-counters": "tests/docs/test_counters.py",
+    "reference/cli": "tests/docs/test_reference.py",
+    "reference/machine-keys": "tests/docs/test_reference.py",
+    "reference/python": "tests/docs/test_reference.py",
+    "reference/replay-counters": "tests/docs/test_reference.py",
+    "reference/training-counters": "tests/docs/test_reference.py",
     "validation/accelsim": "tests/tools/test_validate_accelsim.py",
     "validation/buddy-paper": "tests/tools/test_validate_buddy.py",
     "validation/hardware": "tests/validation/test_kernel_counters.py",

@@ -1,11 +1,10 @@
-"""Definitions of counters: complete, readable alone, and true of real results; docs/reference/replay-counters.md is
-made from them."""
+"""Definitions of counters: complete, readable alone, and true of real results; the pages of counters in
+docs/reference/ are made from them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,13 +13,12 @@ import buddysim
 from buddysim.replay.counter_definitions import COUNTERS as REPLAY_COUNTERS
 from buddysim.replay.counter_definitions import LAWS as REPLAY_LAWS
 from buddysim.replay.schemes import REGISTRY
-from buddysim.report.counter_texts import counter_texts, counters_page
+from buddysim.report.counter_texts import counter_texts
 from buddysim.synthetic import make_trace
 from buddysim.training import schemes, simulate
 from buddysim.training.counter_definitions import COUNTERS as TRAINING_COUNTERS
 from buddysim.training.counter_definitions import LAWS as TRAINING_LAWS
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "replay-counters.md"
 LISTS = ("per_kernel", "per_allocation", "per_layer")
 #: First words of a description that has no subject of its own.
 NO_SUBJECT = {"of", "these", "those", "this", "that", "likewise", "as", "how", "what", "when", "by", "same", "also"}
@@ -125,7 +123,3 @@ def test_layers_add_up_to_totals():
 
 def test_every_scheme_has_the_same_counters(results):
     assert len({tuple(sorted(result)) for result in results.values()}) == 1
-
-
-def test_the_page_is_made_from_the_definitions():
-    assert DOCUMENT.read_text(encoding="utf-8") == counters_page(), "run: python -m tools.write_counters"

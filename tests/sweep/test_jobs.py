@@ -95,7 +95,7 @@ def _slurm_answers() -> bool:
 @pytest.mark.slow
 def test_a_slurm_that_is_there_runs_the_points_and_a_cancelled_job_costs_none(tmp_path: Path) -> None:
     if not _slurm_answers():
-        pytest.skip("needs a Slurm with idle nodes (docs/reference/study-files.md says how one machine becomes one)")
+        pytest.skip("needs a Slurm with idle nodes (docs/how-to/run-on-a-cluster.md says how one machine becomes one)")
     jobs = tmp_path / "jobs.toml"
     folders = f'log_folder = "{tmp_path}"\nlocal_folder = "{tmp_path}"\nprologue = ["export PYTHONPATH={ROOT}"]'
     jobs.write_text(f'jobs = 2\nmemory = "2 GB"\nwalltime = "00:10:00"\n{folders}')

@@ -533,6 +533,15 @@ cdef bint may_cache(MemorySystem* m, uint32_t entry) noexcept nogil:
 class UmConfig(Section):
     """Unified Memory with oversubscription: the section `[um]` of a machine file."""
 
+    RULES = (
+        "`um.page_size`, `um.va_block_size` and `um.eviction_granularity` are powers of two (or 0 B, the last).",
+        "`um.va_block_size` is at least `um.page_size`.",
+        "`um.eviction_granularity` is 0 B, `um.page_size`, or at least `um.va_block_size`; with "
+        "`um.fault_service = \"batched\"`, at least `um.va_block_size`.",
+        "`um.fault_replay_scope = \"sm\"` needs `um.fault_service = \"batched\"`; a limit in "
+        "`um.max_pending_faults_per_sm` needs `um.fault_replay_scope = \"sm\"`.",
+    )
+
     oversubscription: Annotated[float, fields.number(0.0, 0.999)] = Field(
         default=0.5, description="fraction of the footprint that exceeds device memory"
     )

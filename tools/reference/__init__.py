@@ -1,0 +1,19 @@
+"""Pages of docs/reference/ that are written from code: one module per kind of page."""
+
+from __future__ import annotations
+
+
+def head(title: str) -> str:
+    """Return the first lines of a page."""
+    return f"<!-- Generated from code by `python -m tools.write_reference`; a test compares. -->\n\n# {title}\n"
+
+
+def cell(text: str) -> str:
+    """Return a text for a cell of a table."""
+    return " ".join(text.split()).replace("|", r"\|")
+
+
+def table(headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    """Return a table, behind an empty line; cells are as they are in Markdown, with escaped bars."""
+    lines = [f"| {' | '.join(row)} |\n" for row in (headings, *rows)]
+    return "\n" + lines[0] + "|" + "---|" * len(headings) + "\n" + "".join(lines[1:])
