@@ -3,16 +3,18 @@
 Environment: BUDDYSIM_MARCH=native compiles for this machine; BUDDYSIM_BOUNDSCHECK=1 checks every index;
 BUDDYSIM_SANITIZE=1 builds with address and undefined-behaviour sanitizers; BUDDYSIM_ANNOTATE=1 writes Cython's
 annotated HTML to build/; BUDDYSIM_PROGRESS=1 names each extension as it is compiled. BUDDYSIM_COMPILE=later leaves the
-extensions to a `build_ext --inplace` that follows: an editable install would compile all of them for itself, unseen.
+extensions to a `build_ext --inplace` that runs next to it: an editable install would compile all of them too, unseen.
 """
 
 import os
 import shutil
 import sys
+import threading
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy
-from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
@@ -21,31 +23,46 @@ from setuptools.modified import newer_group
 ROOT = Path(__file__).parent
 sys.path.insert(0, str(ROOT))
 
-from buddysim.base.build_flags import COMPILE_ARGS, INLINE_ALL, REPLAY_ARGS, directives  # noqa: E402
+from buddysim.base.build_flags import (  # noqa: E402
+    COMPILE_ARGS,
+    INLINE_ALL,
+    REPLAY_ARGS,
+    SHARED_MODULE,
+    WITHOUT_DEBUG_INFO,
+    run_cython,
+)
 
 march = os.environ.get("BUDDYSIM_MARCH", "")
 boundscheck = bool(os.environ.get("BUDDYSIM_BOUNDSCHECK"))
+sanitized = bool(os.environ.get("BUDDYSIM_SANITIZE"))
 progress = bool(os.environ.get("BUDDYSIM_PROGRESS"))
 annotate = bool(os.environ.get("BUDDYSIM_ANNOTATE"))
 later = os.environ.get("BUDDYSIM_COMPILE") == "later"
+processes = os.cpu_count() or 1
 
 compile_args = list(COMPILE_ARGS)
 link_args: list[str] = []
 if march:
     compile_args.append(f"-march={march}")
-if os.environ.get("BUDDYSIM_SANITIZE"):
+if sanitized:
     sanitize = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-g", "-fno-omit-frame-pointer"]
     compile_args += sanitize
     link_args += sanitize
+elif not boundscheck:
+    compile_args += WITHOUT_DEBUG_INFO
 
 REPLAY = Path("buddysim", "replay")
+HEADERS = [path for path in Path("buddysim").rglob("*.h") if path.parts[1] != "capture"]
+C_FILES = Path("build", "cython-boundscheck" if boundscheck else "cython")
+FLAGS = ["setup.py", str(Path("buddysim", "base", "build_flags.py"))]
 
-sources = [source.relative_to(ROOT) for source in sorted((ROOT / "buddysim").rglob("*.pyx"))]
-extensions = [
-    Extension(
-        ".".join(source.with_suffix("").parts),
+
+def extension(name: str, source: Path) -> Extension:
+    """Return an extension of the package with the flags of its folder."""
+    return Extension(
+        name,
         [str(source)],
-        include_dirs=[numpy.get_include()],
+        include_dirs=[numpy.get_include(), *sorted({str(header.parent) for header in HEADERS})],
         define_macros=[
             ("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION"),
             *([INLINE_ALL] if REPLAY in source.parents else []),
@@ -53,7 +70,14 @@ extensions = [
         extra_compile_args=[*compile_args, *(REPLAY_ARGS if REPLAY in source.parents else [])],
         extra_link_args=link_args,
     )
-    for source in sources
+
+
+sources = [source.relative_to(ROOT) for source in (ROOT / "buddysim").rglob("*.pyx")]
+# The largest ones first, so that no processor is left with one of them at the end.
+sources.sort(key=lambda source: (-(ROOT / source).stat().st_size, source))
+extensions = [
+    extension(SHARED_MODULE, Path(*SHARED_MODULE.split(".")).with_suffix(".c")),  # Cython writes its source
+    *(extension(".".join(source.with_suffix("").parts), source) for source in sources),
 ]
 
 #: The traces that come with an installed package, and what names the others (buddysim/trace/shipped.py).
@@ -70,21 +94,39 @@ class BuildWithTrace(build_py):
                 shutil.copyfile(ROOT / "traces" / name, target / name)
 
 
-class BuildWithProgress(build_ext):
+class Build(build_ext):
+    """Takes each extension through Cython and the C compiler by itself, several at a time."""
+
+    def build_extensions(self) -> None:
+        self.count, self.lock = 0, threading.Lock()
+        # Here, as Cython would copy them while a compiler reads them.
+        for header in HEADERS:
+            copy = C_FILES / header
+            if not copy.exists() or copy.stat().st_mtime < header.stat().st_mtime:
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(header, copy)
+        with ProcessPoolExecutor(processes, get_context("fork")) as self.cython:
+            self.cython.submit(os.getpid).result()  # forks all of them before there are threads
+            super().build_extensions()
+
     def build_extension(self, ext: Extension) -> None:
+        c_file = C_FILES / Path(ext.sources[0]).with_suffix(".c")
+        if newer_group(FLAGS, c_file, "newer"):
+            c_file.unlink(missing_ok=True)  # Cython compares it with its sources alone
+        # Cython runs in a process, as it does not work in threads; `parallel` calls this in a thread, which waits.
+        ext.sources, ext.depends = self.cython.submit(run_cython, ext, str(C_FILES), boundscheck, annotate).result()
+        used = {Path(path).parent for path in ext.depends}
+        ext.depends += [str(header) for header in HEADERS if header.parent in used]  # a header may include another
+        ext.depends += FLAGS
         if progress and newer_group([*ext.sources, *ext.depends], self.get_ext_fullpath(ext.name), "newer"):
-            print(f"  compiling {ext.name}", flush=True)
+            with self.lock:
+                self.count += 1
+                print(f"  compiling {ext.name} ({self.count} of {len(self.extensions)})", flush=True)
         super().build_extension(ext)
 
 
 setup(
-    cmdclass={"build_py": BuildWithTrace, "build_ext": BuildWithProgress},
-    ext_modules=cythonize(
-        [] if later else extensions,
-        compiler_directives=dict(directives(boundscheck)),
-        build_dir="build/cython-boundscheck" if boundscheck else "build/cython",
-        annotate=annotate,
-        quiet=True,
-    ),
-    options={"build_ext": {"parallel": os.cpu_count() or 1}},
+    cmdclass={"build_py": BuildWithTrace, "build_ext": Build},
+    ext_modules=[] if later else extensions,
+    options={"build_ext": {"parallel": processes}},
 )

@@ -5,6 +5,7 @@ A process of its own, because Cython and setuptools print and keep global state.
 
 from __future__ import annotations
 
+import importlib
 import shutil
 import sys
 from pathlib import Path
@@ -12,14 +13,24 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parents[1]
 
 
+def same_cython() -> bool:
+    """Whether this Cython built the package: extensions of another version cannot use its shared module."""
+    import Cython
+
+    from buddysim.base.build_flags import SHARED_MODULE
+
+    importlib.import_module(SHARED_MODULE)
+    # The name under which extensions of one version find each other's types.
+    return f"_cython_{Cython.__version__.replace('.', '_')}" in sys.modules
+
+
 def main() -> None:
     del sys.path[0]  # this folder's module names are not for import without their package
     sys.path.append(str(PACKAGE.parent))
-    from Cython.Build import cythonize
     from setuptools import Distribution, Extension  # type: ignore[import-untyped]
     from setuptools.command.build_ext import build_ext  # type: ignore[import-untyped]
 
-    from buddysim.base.build_flags import COMPILE_ARGS, INLINE_ALL, REPLAY_ARGS, directives
+    from buddysim.base.build_flags import COMPILE_ARGS, INLINE_ALL, REPLAY_ARGS, WITHOUT_DEBUG_INFO, run_cython
 
     source, module, target = Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
     folder = target.parent
@@ -30,12 +41,11 @@ def main() -> None:
         [str(copied)],
         include_dirs=sorted({str(header.parent) for header in PACKAGE.rglob("*.h")}),
         define_macros=[INLINE_ALL],
-        extra_compile_args=[*COMPILE_ARGS, *REPLAY_ARGS],
+        extra_compile_args=[*COMPILE_ARGS, *REPLAY_ARGS, *WITHOUT_DEBUG_INFO],
     )
-    built = cythonize(  # type: ignore[no-untyped-call]
-        [extension], compiler_directives=dict(directives()), include_path=[str(PACKAGE.parent)], quiet=True
-    )
-    command = build_ext(Distribution({"ext_modules": built}))
+    shared = same_cython()
+    extension.sources, extension.depends = run_cython(extension, shared=shared, include_path=[str(PACKAGE.parent)])
+    command = build_ext(Distribution({"ext_modules": [extension]}))
     command.inplace, command.build_temp, command.build_lib = False, str(folder), str(folder / "lib")
     command.ensure_finalized()
     command.run()

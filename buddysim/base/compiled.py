@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from buddysim.base.build_flags import COMPILE_ARGS, REPLAY_ARGS
+from buddysim.base.build_flags import COMPILE_ARGS, REPLAY_ARGS, SHARED_MODULE
 from buddysim.base.errors import BuddysimError
 from buddysim.base.terminal import say
 
@@ -107,8 +107,14 @@ def compiled_extension(source: Path, module: str) -> Path:
     build = (module, *COMPILE_ARGS, *REPLAY_ARGS, sys.version, platform.machine())
     key = [content, *(part.encode() for part in build)]
     key += [path.as_posix().encode() + b"\0" + (PACKAGE / path).read_bytes() for path in shared]
+    key.append(_content_of(SHARED_MODULE))  # tells which Cython built the package
     suffix = sysconfig.get_config_var("EXT_SUFFIX") or ".so"
     return cached_file(source.stem, suffix, key, lambda target: _compile(source, module, target))
+
+
+def _content_of(module: str) -> bytes:
+    spec = importlib.util.find_spec(module)
+    return Path(spec.origin).read_bytes() if spec is not None and spec.origin is not None else b""
 
 
 def _compile(source: Path, module: str, target: Path) -> None:
