@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--threshold",
         type=float,
-        metavar="SHARE",
+        metavar="FRACTION",
         default=default.threshold,
         help="Buddy Threshold (default: %(default)s)",
     )
