@@ -8,7 +8,7 @@ from buddysim.base.errors import BuddysimError
 
 
 def add_compressor(parser: argparse.ArgumentParser) -> None:
-    """The compressor whose size classes the trace's size maps hold."""
+    """Add the compressor whose size classes the trace's size maps hold."""
     from buddysim.compress import DEFAULT
     from buddysim.compress.compressors import size_map_algorithms
 
@@ -32,12 +32,12 @@ def _compressor(name: str) -> str:
 
 
 def add_provenance(parser: argparse.ArgumentParser, what: str, level: int) -> None:
-    """Adds options for the file's compression and for its provenance.
+    """Add options for the file's compression and for its provenance.
 
     Parameters
     ----------
-    what : is captured: ``"program"``
-    level : of zstd, where none is given
+    what : the captured subject, for help texts: ``"program"``
+    level : default compression level of zstd
     """
     parser.add_argument(
         "--level", type=int, default=level, choices=range(1, 20), metavar="1..19", help=f"of zstd (default {level})"
@@ -47,6 +47,6 @@ def add_provenance(parser: argparse.ArgumentParser, what: str, level: int) -> No
 
 
 def add_program(parser: argparse.ArgumentParser) -> None:
-    """The program to run."""
+    """Add the program to run."""
     parser.add_argument("program", metavar="PROGRAM", help="after --, with its arguments")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGS", help=argparse.SUPPRESS)

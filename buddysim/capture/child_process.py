@@ -1,4 +1,4 @@
-"""The captured program as a child process: the socket that it reports to, and the signals that are passed on to it."""
+"""The captured program as a child process: the socket for its reports, and the signals passed on to it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _LONGEST_SOCKET_PATH = 107
-_LONGEST_NAMES = 40  # of the folder made here and the socket in it
+_LONGEST_NAMES = 40  # names of the folder and of the socket in it
 
 
 @contextlib.contextmanager
 def reporting_socket(name: str, backlog: int) -> Iterator[tuple[socket.socket, Path]]:
-    """A socket called `name` in a temporary folder of its own; both are removed afterwards."""
+    """Open a socket called `name` in a temporary folder of its own; both are removed afterwards."""
     base = tempfile.gettempdir()
     short = len(base) < _LONGEST_SOCKET_PATH - _LONGEST_NAMES
     folder = Path(tempfile.mkdtemp(prefix="buddysim-", dir=base if short else "/tmp"))
@@ -33,9 +33,9 @@ def reporting_socket(name: str, backlog: int) -> Iterator[tuple[socket.socket, P
 
 @contextlib.contextmanager
 def signals_to(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Passes SIGTERM and SIGHUP on to the program, which gets Ctrl-C by itself; the capture ends when it does.
+    """Pass SIGTERM and SIGHUP on to the program, which gets Ctrl-C by itself; the capture ends with it.
 
-    Outside of the main thread signals are left alone.
+    Outside of the main thread, signals are not changed.
     """
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:

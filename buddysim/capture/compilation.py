@@ -33,14 +33,14 @@ def compiled_sources(
 
     Parameters
     ----------
-    name, suffix : of the file in the cache; the name may begin with a folder of the cache
+    name, suffix : name of the file in the cache; it may begin with a folder of the cache
     command : the compiler and its options, without sources, libraries and ``-o``
     sources : files that are compiled
     failure : begins the message where they do not compile
     headers : files that the sources include
     libraries : what is linked, such as ``"-ldl"``
     generated : headers that the sources include and that are written for this compilation, by name
-    slow : it takes long enough to be said wherever the messages go, not only on a terminal
+    slow : whether a message about the compilation is printed without a terminal, too
 
     Raises
     ------

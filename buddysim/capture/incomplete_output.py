@@ -8,7 +8,7 @@ from buddysim.base.terminal import warn
 
 
 def settle(output: Output, returncode: int, *, empty: bool) -> bool:
-    """Gives a capture's file its name; returns whether it has it.
+    """Rename the file of a capture; return whether that was done.
 
     The capture of a failed program does not replace an existing file: it stays as OUT.incomplete, or is removed if
     empty.
@@ -16,7 +16,7 @@ def settle(output: Output, returncode: int, *, empty: bool) -> bool:
     Parameters
     ----------
     output : the output, whose part is complete
-    returncode : of the program
+    returncode : the program's
     empty : whether nothing was captured
     """
     if returncode == 0 or not output.path.exists():
@@ -31,5 +31,5 @@ def settle(output: Output, returncode: int, *, empty: bool) -> bool:
 
 
 def broken_off(output: Output, error: BuddysimError) -> BuddysimError:
-    """The error of a capture that could not be written, for example on a full disk; the program ran to its end."""
+    """Return the error of a capture that could not be written (a full disk); the program ran to its end."""
     return BuddysimError(f"{error}; the captured part is {output.part}")

@@ -57,7 +57,7 @@ class Machine(MachineFile):
         "`tCL` + 32 B / `dram.pseudo_channel_bandwidth`.",
         "One of `l2.slices` and `dram.channels` is a multiple of the other, so that each slice has its own channels.",
         "`l2.partitions` is 1 with `crossbar.input_queued`.",
-        "`dram.timing.tREFI` is 0, or longer than `dram.timing.tRFC`; with `dram.refresh = \"single_bank\"`, longer "
+        '`dram.timing.tREFI` is 0, or longer than `dram.timing.tRFC`; with `dram.refresh = "single_bank"`, longer '
         "than `dram.timing.tRFCSB`.",
         "`dram.timing.tCCD_L` is at most 56 bursts of 32 B long.",
         "Every other time in `[dram.timing]` is at most 10 us.",

@@ -37,9 +37,7 @@ class ClockConfig(Section):
 class SmConfig(Section):
     """The streaming multiprocessors (SMs) and their occupancy limits."""
 
-    RULES = (
-        "`sm.threads` is at least 32 times `sm.warps`.",
-    )
+    RULES = ("`sm.threads` is at least 32 times `sm.warps`.",)
 
     count: Annotated[int, fields.count(1, 1024)] = Field(description="number of SMs")
     schedulers: Annotated[int, fields.count(1, 16)] = Field(
@@ -136,7 +134,7 @@ class L1Config(Section):
 
     RULES = (
         "`l1.size` is a multiple of `l1.ways` x `l1.line`; the number of sets need not be a power of two.",
-        "`l1.lines_per_cycle` is 1 with `l1.bank_conflicts = \"tag_and_data\"`.",
+        '`l1.lines_per_cycle` is 1 with `l1.bank_conflicts = "tag_and_data"`.',
     )
 
     enabled: Switch = Field(
@@ -203,7 +201,7 @@ class L2Config(Section):
     RULES = (
         "`l2.size` is a multiple of `l2.slices` x `l2.ways` x `l2.line`; the number of sets need not be a power of "
         "two.",
-        "`l2.slices` is a multiple of `l2.partitions`, and a power of two up to 64 with `l2.slice_hash = \"ipoly\"`.",
+        '`l2.slices` is a multiple of `l2.partitions`, and a power of two up to 64 with `l2.slice_hash = "ipoly"`.',
         "`l2.fetch_granularity` is 32 B or 64 B; `l2.interleave_granularity` is a power of two.",
         "`l2.max_dirty` is 0 B or at least one sector per set.",
     )

@@ -1,4 +1,4 @@
-"""``python -m buddysim capture memory``: what a native program's memory held, as a trace file."""
+"""``python -m buddysim capture memory``: the memory of a native program as a trace file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ORDER = 20
 HELP = "snapshots of the large allocations and the static data of any native program"
 
 _NANOSECONDS = 1_000_000_000
-_FIRST_INTERVAL = _NANOSECONDS // 100  # of processor time, until the run turns out to be longer
+_FIRST_INTERVAL = _NANOSECONDS // 100  # processor time between snapshots at the beginning; it doubles in long runs
 
 
 def _size(text: str) -> int:
@@ -141,7 +141,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Captures one run; returns the program's exit code."""
+    """Capture one run; return the program's exit code."""
     from buddysim.base.output import Output, check_output
     from buddysim.capture.incomplete_output import broken_off, settle
     from buddysim.capture.memory.child_program import find_program

@@ -13,9 +13,9 @@ ALIGNMENT: Final = ENTRY_BYTES
 
 
 class TraceAddresses:
-    """Gives every allocation a base that is a multiple of 128, so that its first entry begins with its first byte.
+    """Give every allocation a base that is a multiple of 128, so that its first entry begins with its first byte.
 
-    That is the multiple at or below its address, or the next free one where a neighbour ends there.
+    The base is the multiple at or below its address, or the next free one if another allocation ends there.
     """
 
     def __init__(self) -> None:
@@ -23,12 +23,12 @@ class TraceAddresses:
         self._live = LiveAllocations()
 
     def keep_only(self, numbers: Iterable[int]) -> None:
-        """Forgets all other allocations: they are gone."""
+        """Remove all other allocations, which were freed."""
         for number in self._bases.keys() - set(numbers):
             self._live.remove(self._bases.pop(number))
 
     def base_of(self, number: int, address: int, size: int) -> int:
-        """The base of an allocation in the trace, the same as long as it lives."""
+        """Return the base of an allocation in the trace, constant during its lifetime."""
         if number in self._bases:
             return self._bases[number].base
         base = address - address % ALIGNMENT

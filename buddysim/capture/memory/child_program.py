@@ -1,4 +1,4 @@
-"""The program to capture: found as a shell finds it, and refused where nothing can be loaded into it."""
+"""The program to capture: searched as a shell does, and refused if no library can be loaded into it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PT_INTERP: Final = 3
 
 
 def find_program(name: str) -> str:
-    """Path of a program by its name or path, spelt as a shell would hand it over.
+    """Return the path of a program by its name or path, spelt as a shell passes it.
 
     Raises
     ------

@@ -21,7 +21,7 @@ from buddysim.trace.format import PAGE_BYTES
 
 LINE_BYTES: Final = ENTRY_BYTES
 LINES_PER_PAGE: Final = PAGE_BYTES // LINE_BYTES
-GROUP_LINES: Final = 8  # read before the first of them is used
+GROUP_LINES: Final = 8  # lines read before the first one is used
 WARPS_PER_BLOCK: Final = 8
 _PAGES_AT_ONCE: Final = 4096
 
@@ -42,7 +42,7 @@ ASSUMED: Final = {
 
 @dataclass(frozen=True)
 class StreamedRange:
-    """An allocation that a kernel streams over: `changed` says of each page of 8 KiB whether it is written."""
+    """An allocation that a kernel streams over; `changed` has a flag for each page of 8 KiB that is written."""
 
     base: int
     bytes: int
@@ -50,7 +50,7 @@ class StreamedRange:
 
 
 def _page(page_bytes: int, written: bool) -> tuple[npt.NDArray[np.void], npt.NDArray[np.uint64]]:
-    """Operations of a warp on a page at address 0 of so many bytes, and the line records that they touch."""
+    """Return the operations of a warp on a page at address 0, and their line records."""
     kinds, numbers, distances = [], [], []
     n_lines = -(-page_bytes // LINE_BYTES)
     for first in range(0, n_lines, GROUP_LINES):
@@ -79,7 +79,7 @@ def _starts(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 
 def _runs(changed: npt.NDArray[np.bool_], first: int, end: int, last_is_short: bool) -> list[tuple[int, int]]:
-    """Pages ``first:end`` as runs that are alike: all written or none, all whole."""
+    """Yield pages ``first:end`` as runs of equal pages: all written or none, all complete."""
     cuts = np.flatnonzero(changed[first + 1 : end] != changed[first : end - 1]) + first + 1
     ends = [*cuts.tolist(), end]
     if last_is_short and end - 1 not in (first, *ends):
@@ -88,7 +88,7 @@ def _runs(changed: npt.NDArray[np.bool_], first: int, end: int, last_is_short: b
 
 
 def _write_pages(writer: TraceWriter, allocation: StreamedRange, first: int, end: int, first_block: int) -> None:
-    """Thread blocks of pages ``first:end`` of an allocation."""
+    """Return the thread blocks of pages ``first:end`` of an allocation."""
     all_ops, all_lines, counts = [], [], []
     for run, run_end in _runs(allocation.changed, first, end, end * PAGE_BYTES > allocation.bytes):
         page_bytes = min(PAGE_BYTES, allocation.bytes - run * PAGE_BYTES)
@@ -113,7 +113,7 @@ def _write_pages(writer: TraceWriter, allocation: StreamedRange, first: int, end
 
 
 def write_interval(writer: TraceWriter, name: str, allocations: Sequence[StreamedRange], launch_index: int) -> None:
-    """The kernel of one interval; none where nothing was captured."""
+    """Write the kernel of one interval; none if no allocation was captured."""
     per_allocation = [-(-len(allocation.changed) // WARPS_PER_BLOCK) for allocation in allocations]
     if not sum(per_allocation):
         return

@@ -28,11 +28,11 @@ HOOKS: Final = (
 
 
 def build(function: str | None = None) -> Path:
-    """The library's path.
+    """Return the path of the compiled library.
 
     Parameters
     ----------
-    function : also count the calls of this function, which is none of `HOOKS`
+    function : a function, not in `HOOKS`, whose calls are counted too
     """
     compiler = shutil.which("gcc") or shutil.which("cc")
     if compiler is None:

@@ -15,7 +15,7 @@ _ZEROS = bytes(PAGE_BYTES)
 
 @dataclass(frozen=True)
 class PageSums:
-    """CRC-32 of the pages of an allocation that were seen: `numbers` None where that is all of them."""
+    """CRC-32 of an allocation's sampled pages; `numbers` None: all pages."""
 
     pages: int  # of the allocation
     last_bytes: int  # of its last page
@@ -24,7 +24,7 @@ class PageSums:
 
 
 def sum_pages(allocation_bytes: int, numbers: npt.NDArray[np.uint32] | None, data: npt.NDArray[np.uint8]) -> PageSums:
-    """Checksums of the pages whose bytes lie one after the other in `data`."""
+    """Return the checksums of the consecutive pages in `data`."""
     view = np.ascontiguousarray(data).data
     sums = [crc32(view[start : start + PAGE_BYTES]) for start in range(0, len(view), PAGE_BYTES)]
     pages = -(-allocation_bytes // PAGE_BYTES)
@@ -33,9 +33,9 @@ def sum_pages(allocation_bytes: int, numbers: npt.NDArray[np.uint32] | None, dat
 
 
 def changed_pages(before: PageSums | None, now: PageSums) -> npt.NDArray[np.bool_]:
-    """For each page of the allocation whether it changed; without a `before`, whether it isn't zero.
+    """Return for each page whether it changed; without a `before`, whether it is nonzero.
 
-    A page that wasn't seen counts as the nearest one that was.
+    A page that was not sampled takes the value of the nearest sampled one.
     """
     if before is None:
         reference = np.full(len(now.sums), crc32(_ZEROS), np.uint32)

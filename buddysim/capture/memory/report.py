@@ -22,7 +22,7 @@ _LITTLE_FRACTION: Final = 0.1
 
 
 def capture_assumptions(trigger: Trigger, args: argparse.Namespace) -> dict[str, str]:
-    """Assumptions on the file's contents, for its provenance; `args` are the command's arguments."""
+    """Return the assumptions for the file's provenance; `args` are the command's arguments."""
     axis = f"calls of {trigger.function or 'allocating functions'}" if trigger.calls else "the process's processor time"
     stored_text = (
         "all bytes"
@@ -60,14 +60,14 @@ def _distances(snapshots: int) -> str:
 
 
 def end_of(outcome: MemoryCaptureOutcome) -> str:
-    """The end of the program, for the provenance."""
+    """Return how the program ended, for the provenance."""
     if outcome.returncode >= 0:
         return f"none: the program ended with exit code {outcome.returncode}"
     return f"the program was killed by {signal_text(outcome.returncode)} after the last snapshot"
 
 
 def children_of(outcome: MemoryCaptureOutcome) -> dict[str, str]:
-    """Other processes with memory of their own, for the provenance."""
+    """Return the other processes with memory of their own, for the provenance."""
     if not outcome.owners:
         return {}
     others = _names_text(outcome.owners)
@@ -75,7 +75,7 @@ def children_of(outcome: MemoryCaptureOutcome) -> dict[str, str]:
 
 
 def problems_of(outcome: MemoryCaptureOutcome, process: CapturedProcess) -> dict[str, str]:
-    """Problems of the capture, for the provenance."""
+    """Return the problems of the capture, for the provenance."""
     unreadable_bytes = process.record.unreadable_bytes if process.record else 0
     problems = []
     if not outcome.answered:
@@ -94,7 +94,7 @@ def problems_of(outcome: MemoryCaptureOutcome, process: CapturedProcess) -> dict
 
 
 def _missing(process: CapturedProcess) -> str | None:
-    """Resident memory that was not captured; None if it is little."""
+    """Return the resident memory that was not captured; None if it is little."""
     residence = process.residence
     missing = residence.malloc_rest + residence.unseen
     if missing < max(_LITTLE_BYTES, _LITTLE_FRACTION * residence.resident):
@@ -113,7 +113,7 @@ def _missing(process: CapturedProcess) -> str | None:
 def report(
     output: object, record: SnapshotRecorder, outcome: MemoryCaptureOutcome, process: CapturedProcess, trigger: Trigger
 ) -> None:
-    """Prints the summary to standard error, as standard output belongs to the program."""
+    """Print the summary to standard error, as standard output belongs to the program."""
     allocations = {one.header.number: one.header.bytes for snapshot in record.snapshots for one in snapshot.allocations}
     largest = max((sum(one.header.bytes for one in snapshot.allocations) for snapshot in record.snapshots), default=0)
     say(
@@ -151,16 +151,16 @@ def report(
 
 
 def _left_to_children(outcome: MemoryCaptureOutcome) -> bool:
-    """Whether the program's children used more processor time than the processes that were captured.
+    """Return whether the program's children used more processor time than the captured processes.
 
-    A program that ends without a word (`_exit`) and without a snapshot used less than the first interval.
+    A program that ends by `_exit` and without a snapshot used less than the first interval.
     """
     own_ns = sum(process.own_ns for process in outcome.processes)
     return outcome.answered and bool(outcome.children) and outcome.all_ns > 2 * own_ns + _LITTLE_NS
 
 
 def _names_text(children: list[str]) -> str:
-    """Names of the children's programs, the most frequent first: at most three."""
+    """Return at most three names of the children's programs, the most frequent first."""
     names = Counter(Path(child.split()[0]).name for child in children if child.strip())
     if not names:
         return " (copies of itself)"
@@ -170,7 +170,7 @@ def _names_text(children: list[str]) -> str:
 
 
 def exact_trigger_options(total: int, snapshots: int, trigger: Trigger) -> str:
-    """The options of a next run that takes those snapshots only."""
+    """Return the options of another run that takes only those snapshots."""
     if trigger.calls:
         function = f"{trigger.function}:" if trigger.function else ""
         return f"--every-calls {function}{total // snapshots} --snapshots all"

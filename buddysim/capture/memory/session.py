@@ -40,9 +40,9 @@ class Trigger:
 
     Parameters
     ----------
-    interval : the first distance: calls, or nanoseconds of processor time
-    calls : whether calls are counted
-    function : whose; empty: of every allocating function
+    interval : first distance of two snapshots: calls, or nanoseconds of processor time
+    calls : whether the unit is calls
+    function : function whose calls count; empty: every allocating function
     """
 
     interval: int
@@ -70,17 +70,18 @@ class CaptureRequest:
 
 @dataclass
 class CapturedProcess:
-    """One process of the run: the program, or where children are followed one of them.
+    """One process of the run: the program, or a child that is followed.
 
     Parameters
     ----------
-    program : its file
-    record : of its snapshots; of a child, from its first one on
-    total : length of its run, where it sent that at its end
-    cut_short, failed : snapshots that didn't arrive whole; that couldn't be taken, with the errors
-    replaced : times that it replaced itself by another program
-    own_ns : its processor time, as far as it is known
-    residence : of the snapshot with the most memory
+    program : path of its program
+    record : recorder of its snapshots; of a child, from its first snapshot on
+    total : length of its run, if it sent that at its end
+    cut_short : number of snapshots that arrived incomplete
+    failed : errors of snapshots that could not be taken
+    replaced : number of times that it replaced itself by another program
+    own_ns : its known processor time, ns
+    residence : memory of its largest snapshot
     """
 
     program: str = ""
@@ -94,7 +95,7 @@ class CapturedProcess:
 
     @property
     def length(self) -> int:
-        """The length of its run, as far as it is known."""
+        """The known length of its run."""
         return self.total or max((taken.position for taken in self.record.snapshots), default=0) if self.record else 0
 
     @property
@@ -109,13 +110,13 @@ class MemoryCaptureOutcome:
 
     Parameters
     ----------
-    returncode : of the program, negative for a signal
-    answered : whether the library was loaded at all
-    processes : those that were captured, in the order in which they began
-    children : what children ran that weren't; "" for a copy of their parent
-    owners : of these, those with memory of their own: other programs, and copies that allocated what is large enough
-    all_ns : processor time of the program with all its children
-    broken : why nothing more could be written, where that happened; the program ran on
+    returncode : the program's, negative for a signal
+    answered : whether the library was loaded
+    processes : captured processes, in the order in which they began
+    children : programs of children that were not captured; "" for a copy of their parent
+    owners : children with memory of their own: other programs, and copies with large allocations
+    all_ns : processor time of the program with all its children, ns
+    broken : error after which nothing was written any more; the program ran to its end
     """
 
     returncode: int = 0
@@ -132,26 +133,26 @@ class MemoryCaptureOutcome:
 
 
 def _without_address_randomization() -> None:
-    """Runs in the program's process before it starts: the same addresses in every run, where the system allows it."""
+    """Ask for the same addresses in every run; called in the program's process before it starts."""
     libc = ctypes.CDLL(None)
     libc.personality(libc.personality(0xFFFFFFFF) | _ADDR_NO_RANDOMIZE)
 
 
 def _children_ns() -> int:
-    """Processor time of the processes that ended below this one, in nanoseconds."""
+    """Return the processor time of all descendants that have ended, ns."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return round((used.ru_utime + used.ru_stime) * _NANOSECONDS)
 
 
 def _drain(stream: socket.socket) -> None:
-    """Takes what the program still sends, which then goes on."""
+    """Receive the remaining messages of the program, which then continues."""
     with contextlib.suppress(OSError):
         while stream.recv(1 << 20):
             pass
 
 
 class Session:
-    """Runs one program.
+    """Run one program.
 
     Parameters
     ----------
@@ -167,7 +168,7 @@ class Session:
         self._library, self._request, self._more = library, request, more
         self._symbols: dict[int, Symbols] = {}  # by process
         self._first = CapturedProcess(record=record)
-        self._processes: dict[int, CapturedProcess] = {}  # those that run, by their number
+        self._processes: dict[int, CapturedProcess] = {}  # running processes, by process id
         self.outcome = MemoryCaptureOutcome(processes=[self._first])
 
     def run(self, command: Sequence[str], program: str) -> MemoryCaptureOutcome:
@@ -218,7 +219,7 @@ class Session:
         }
 
     def _receive_messages(self, listener: socket.socket, process: subprocess.Popen[bytes]) -> None:
-        """Receives messages until the program has ended and all of them have arrived."""
+        """Receive messages until the program has ended and all of them have arrived."""
         ended = os.pidfd_open(process.pid)
         try:
             with selectors.DefaultSelector() as selector:
@@ -268,7 +269,7 @@ class Session:
             process.cut_short += 1
 
     def _process(self, message: MessageHeader) -> CapturedProcess:
-        """The one that sent a message."""
+        """Return the process that sent a message."""
         known = self._processes.get(message.pid)
         if message.kind != MessageKind.HELLO:
             return known or self._first
@@ -304,7 +305,7 @@ class Session:
 
     @staticmethod
     def _name_of(symbols: Symbols, entry: AllocationEntry) -> str | None:
-        """None of what a language's library keeps for itself."""
+        """Leave out allocations that a language's library holds for itself."""
         if entry.kind in (MemoryKind.STATIC, MemoryKind.UNTRACKED):
             return symbols.demangle([entry.name])[0]
         if symbols.only_runtime(entry.frames):

@@ -1,7 +1,7 @@
-"""The trace file of a capture: written as snapshots come, then again with those that stay, kernels and the end.
+"""The trace file of a capture: written as snapshots arrive, then again with the selected ones and kernels.
 
-While the program runs, the output's part has all snapshots so far and no kernels; should the capture itself be killed,
-they can be recovered.
+While the program runs, the output's part has all snapshots so far and no kernels. `recover` reads it if the capture is
+killed.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from buddysim.trace import Provenance, Trace, TraceWriter, open_trace
 from buddysim.trace.format import PAGE_BYTES
 
 _ENTRIES_PER_PAGE = PAGE_BYTES // ENTRY_BYTES
-_SNAPSHOTS_EXPECTED = 10  # where every one stays, until it is known how many there are
+_SNAPSHOTS_EXPECTED = 10  # limit of snapshots while their final number is unknown
 
 
 @dataclass(frozen=True)
 class Header:
-    """An allocation, as it is in every snapshot in which it lives; `number` is the program's."""
+    """An allocation, constant during its lifetime; `number` is the program's."""
 
     number: int
     name: str
@@ -39,7 +39,7 @@ class Header:
 
 @dataclass(frozen=True)
 class RecordedAllocation:
-    """An allocation in one snapshot: `index` is its number in the file as it is now, which has its values."""
+    """An allocation in one snapshot; `index` is its number in the current file, which has its data values."""
 
     header: Header
     index: int
@@ -48,14 +48,14 @@ class RecordedAllocation:
 
 @dataclass
 class TakenSnapshot:
-    """One snapshot that was taken.
+    """One recorded snapshot.
 
     Parameters
     ----------
-    position : of the run, in calls or nanoseconds of processor time
-    label : the same for people
-    in_file : its number in the file as it is now
-    allocations : those that were live
+    position : calls, or nanoseconds of processor time
+    label : the position as text
+    in_file : its number in the current file
+    allocations : live allocations
     """
 
     position: int
@@ -72,7 +72,7 @@ class _LiveInFile:
         self._indices: dict[int, int] = {}
 
     def update(self, headers: Iterable[Header]) -> dict[int, int]:
-        """Frees those that are gone and adds the new ones; gives the file's number of each."""
+        """Free the allocations that ended and add the new ones; return the file's number of each."""
         now = {one.number: one for one in headers}
         for number in self._indices.keys() - now.keys():
             self._writer.free_allocation(self._indices.pop(number))
@@ -83,17 +83,17 @@ class _LiveInFile:
 
 
 class SnapshotRecorder:
-    """Writes the snapshots of one run.
+    """Write the snapshots of one run.
 
     Parameters
     ----------
     output : the trace file; its part is written
-    provenance : at the beginning; the end adds to it
-    n_snapshots : snapshots to keep at the end; 0: all
-    contents_bytes : keep about so many bytes of contents in the file: as much in every snapshot
-    seed : chooses the pages that are kept
-    level : of zstd
-    compressor : of the size maps
+    provenance : provenance at the beginning; the end adds to it
+    n_snapshots : snapshots of the final file; 0: all
+    contents_bytes : approximate bytes of contents in the file, equal in every snapshot
+    seed : seed of the choice of stored pages
+    level : compression level of zstd
+    compressor : compressor of the size maps
     """
 
     def __init__(
@@ -125,14 +125,14 @@ class SnapshotRecorder:
         return replace(self._provenance, assumptions=self._provenance.assumptions | ended)
 
     def restart(self) -> None:
-        """Begins the file anew: the program replaced itself by another one."""
+        """Begin the file anew after the program replaced itself by another one."""
         self._writer.abort()
         self.snapshots, self._names, self._times_named = [], {}, Counter()
         self.bytes_seen = self.unreadable_bytes = 0
         self._begin()
 
     def _name(self, entry: AllocationEntry, call_site: str) -> str:
-        """The call site, with a number from its second allocation on."""
+        """Return the call site, with a number from its second allocation on."""
         if entry.id not in self._names:
             self._times_named[call_site] += 1
             times = self._times_named[call_site]
@@ -153,8 +153,8 @@ class SnapshotRecorder:
         ----------
         position, label : see `TakenSnapshot`
         entries : its allocations
-        call_sites : of the allocations to capture, by their numbers
-        values : of all of them, in their order; each is used before the next one is read
+        call_sites : call sites of the allocations to capture, by number
+        values : data values of all entries, in order; each is used before the next one is read
         """
         selected = sorted((entry for entry in entries if entry.id in call_sites), key=lambda entry: entry.id)
         self._addresses.keep_only(call_sites)
@@ -204,19 +204,19 @@ class SnapshotRecorder:
             self._writer.add_contents(snapshot, allocation, data, pages, PAGE_BYTES)
 
     def _contents_budget(self, headers: Iterable[Header]) -> dict[int, int]:
-        """Bytes to store of each allocation of a snapshot, by its number."""
+        """Return the bytes to store of each allocation of a snapshot, by number."""
         ordered = sorted(headers, key=lambda one: one.number)
         snapshot_bytes = self._contents_bytes // (self._n_snapshots or max(len(self.snapshots), _SNAPSHOTS_EXPECTED))
         budgets = contents_budgets([one.bytes for one in ordered], snapshot_bytes)
         return {one.number: size for one, size in zip(ordered, budgets, strict=True)}
 
     def _select(self, total: int, n_snapshots: int) -> None:
-        """Keeps the snapshots nearest to equal distances over a run of length `total`."""
+        """Select the snapshots nearest to equal distances over a run of length `total`."""
         stay = select_over_run([taken.position for taken in self.snapshots], total, n_snapshots)
         self.snapshots = [self.snapshots[index] for index in stay]
 
     def _rewrite(self) -> None:
-        """Writes the file without the snapshots that were dropped, and goes on with it."""
+        """Write the file again without the dropped snapshots, and continue with it."""
         self._writer.close()
         with open_trace(self.output.part, incomplete=True) as old, Output(self.output.part) as thinned:
             self._writer = TraceWriter(thinned, self._provenance_so_far(), flush_each=True)
@@ -226,7 +226,7 @@ class SnapshotRecorder:
         self._in_file = len(self.snapshots)
 
     def finish(self, total: int, assumptions: dict[str, str]) -> None:
-        """Writes the part again with the snapshots that stay, the kernels between them, and how the program ended."""
+        """Write the part again with the selected snapshots, the kernels between them, and how the program ended."""
         self._select(total, self._n_snapshots or len(self.snapshots))
         self._writer.close()
         provenance = replace(self._provenance, assumptions=self._provenance.assumptions | assumptions)
@@ -239,15 +239,15 @@ class SnapshotRecorder:
 
     @property
     def max_snapshot_bytes(self) -> int:
-        """Bytes of the allocations of the snapshot that has most."""
+        """Return the bytes of the largest snapshot's allocations."""
         return max((sum(one.header.bytes for one in taken.allocations) for taken in self.snapshots), default=0)
 
     def abort(self) -> None:
-        """Gives up; what has been written stays in the part."""
+        """Abort; the bytes written so far stay in the part."""
         self._writer.abort()
 
     def _copy(self, old: Trace, writer: TraceWriter, *, kernels: bool) -> _LiveInFile:
-        """The chosen snapshots, from the old file into a new one."""
+        """Copy the selected snapshots from the old file into a new one."""
         live = _LiveInFile(writer)
         maps = {(size_map.snapshot, size_map.allocation): size_map for size_map in old.size_maps}
         before: dict[int, PageSums] = {}
@@ -271,7 +271,7 @@ class SnapshotRecorder:
 
 
 def _footprints(snapshot: TakenSnapshot, before: dict[int, PageSums]) -> list[StreamedRange]:
-    """Ranges over which the kernel of the interval before a snapshot streams, by address."""
+    """Return the ranges that the kernel of the interval before a snapshot reads, by address."""
     ranges = [
         StreamedRange(one.header.base, one.header.bytes, changed_pages(before.get(one.header.number), one.sums))
         for one in snapshot.allocations

@@ -28,7 +28,7 @@ _SHT_SYMTAB, _SHT_DYNSYM, _STT_FUNC = 2, 11, 2
 
 
 class CallFrame(NamedTuple):
-    """A call in the program: the function, as far as known, and ``location``, a source line or an offset."""
+    """A call in the program: the function, if known, and ``location``, a source line or an offset."""
 
     function: str
     location: str
@@ -81,14 +81,14 @@ class Elf:
         self._texts = data[texts[4] : texts[4] + texts[5]]
 
     def address_of(self, file_offset: int) -> int | None:
-        """The address, as linked, of what lies at an offset in the file."""
+        """Return the linked address of an offset in the file."""
         for offset, size, address in self.segments:
             if offset <= file_offset < offset + size:
                 return file_offset - offset + address
         return None
 
     def function_at(self, address: int) -> tuple[str, int] | None:
-        """(name, distance from its start) of the function that has an address."""
+        """Return (name, distance from its start) of the function that has an address."""
         at = int(np.searchsorted(self._starts, np.uint64(address), "right")) - 1
         if at < 0:
             return None
@@ -109,7 +109,7 @@ class _Mapping:
 
 
 class Symbols:
-    """Names the addresses of one program.
+    """Names of the addresses of one program.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ class Symbols:
         self._filter = shutil.which("c++filt")
 
     def set_maps(self, text: str) -> None:
-        """Sets the process's memory mappings, as procfs lists them; named addresses keep their names."""
+        """Set the process's memory mappings, as procfs lists them; named addresses keep their names."""
         self._mappings = []
         for line in text.splitlines():
             fields = line.split(maxsplit=5)
@@ -136,7 +136,7 @@ class Symbols:
         self._starts = [mapping.start for mapping in self._mappings]
 
     def learn(self, addresses: Iterable[int]) -> None:
-        """Looks up return addresses, all new ones of a file at once."""
+        """Look up return addresses, all new ones of a file at once."""
         by_file: dict[str, list[tuple[int, int]]] = {}
         for address in sorted(set(addresses) - self._frames.keys()):
             at = bisect_right(self._starts, address - 1) - 1
@@ -166,7 +166,7 @@ class Symbols:
         return CallFrame(self.demangle([function[0]])[0], f"+{function[1] + 1:#x}", elf.path)
 
     def _lines_of(self, elf: Elf, addresses: Sequence[int]) -> dict[int, tuple[CallFrame, ...]]:
-        """Functions, inlined ones first, and source lines by addr2line, where the file has them."""
+        """Return functions, inlined ones first, and source lines by addr2line, if the file has them."""
         if self._addr2line is None or not elf.has_lines:
             return {}
         addresses_text = "\n".join(f"{address:#x}" for address in addresses)
@@ -191,7 +191,7 @@ class Symbols:
         return {address: tuple(frames) for address, frames in frames_by_address.items() if frames}
 
     def demangle(self, names: Sequence[str]) -> list[str]:
-        """C++ names as the source has them."""
+        """Return C++ names as in the source."""
         if self._filter is None or not any(name.startswith("_Z") for name in names):
             return list(names)
         done = subprocess.run(
@@ -201,12 +201,12 @@ class Symbols:
         return [_short(name) for name in written] if len(written) == len(names) else list(names)
 
     def only_runtime(self, frames: Sequence[int]) -> bool:
-        """Whether all callers that are known are the languages' own libraries."""
+        """Return whether all known callers are in the languages' own libraries."""
         modules = {frame.module for address in frames for frame in self._frames.get(address, ())} - {self._own}
         return bool(modules) and all(_RUNTIME.search(module) for module in modules)
 
     def call_site(self, frames: Sequence[int]) -> str:
-        """The chain of callers, innermost first, without those that only forward an allocation."""
+        """Return the callers, innermost first, without those that only forward an allocation."""
         chain = [frame for address in frames for frame in self._frames.get(address, ())]
         chain = [frame for frame in chain if frame.module != self._own]
         first = 0
@@ -223,6 +223,6 @@ class Symbols:
 
 
 def _short(name: str) -> str:
-    """A C++ function without the types of its parameters."""
+    """Return a C++ function's name without the types of its parameters."""
     head = re.sub(r"\([^()]*\)( const)?$", "", name)
     return head if head and len(head) <= 120 else f"{(head or name)[:117]}..."

@@ -52,9 +52,9 @@ class Residence:
 
     Parameters
     ----------
-    resident : all of it
-    malloc_rest : in glibc's heaps, outside captured allocations: smaller allocations and freed memory
-    unseen : elsewhere, outside captured allocations
+    resident : total bytes
+    malloc_rest : bytes in glibc's heaps outside captured allocations: smaller allocations and freed memory
+    unseen : bytes elsewhere outside captured allocations
     """
 
     resident: int = 0
@@ -68,13 +68,13 @@ class MessageHeader:
 
     Parameters
     ----------
-    position : of the run: calls counted, or nanoseconds of processor time; of CHILD, 1 if it has memory of its own
-    wall_ns : since the library was loaded
+    position : calls, or nanoseconds of processor time; of CHILD, 1 if it has memory of its own
+    wall_ns : ns since the library was loaded
     recorded, recorded_bytes : allocations of at least the minimum size so far
     problem : errno of the failed call
-    cpu_ns : processor time of the process so far; of a snapshot, 0
-    residence : of a snapshot
-    text : HELLO: the program; CHILD: the program of a child, "" for a copy of itself
+    cpu_ns : processor time of the process so far, ns; of a snapshot, 0
+    residence : memory at a snapshot
+    text : HELLO: path of the program; CHILD: path of a child's program, "" for a copy of itself
     """
 
     kind: MessageKind
@@ -103,13 +103,12 @@ class AllocationEntry:
 
 @dataclass(frozen=True)
 class AllocationValues:
-    """The bytes that were sent of an allocation.
+    """The received bytes of an allocation.
 
     Parameters
     ----------
-    pages : numbers of the pages of 8 KiB that were sent; None: all
-    data : their bytes one after the other, valid until the next ones are read; only the allocation's last page can
-        be short
+    pages : numbers of the received pages of 8 KiB; None: all
+    data : consecutive bytes of these pages, valid until the next read; only the allocation's last page can be short
     unreadable : bytes that could not be read, stored as zeros
     """
 
@@ -119,7 +118,7 @@ class AllocationValues:
 
 
 class Connection:
-    """Reads one message."""
+    """Read one message."""
 
     def __init__(self, stream: socket.socket) -> None:
         self._stream = stream
@@ -151,14 +150,14 @@ class Connection:
         )
 
     def maps(self) -> str:
-        """The program's memory mappings, as procfs lists them."""
+        """Read the program's memory mappings, as procfs lists them."""
         parts = []
         while size := struct.unpack("<I", self._read(4))[0]:
             parts.append(self._read(size))
         return b"".join(parts).decode("utf-8", "replace")
 
     def entries(self) -> list[AllocationEntry]:
-        """The allocations of a snapshot."""
+        """Read the allocations of a snapshot."""
         entries: list[AllocationEntry] = []
         while True:
             kind, n_frames, number, base, size, name_bytes, _ = _ENTRY.unpack(self._read(_ENTRY.size))
@@ -169,7 +168,7 @@ class Connection:
             entries.append(AllocationEntry(MemoryKind(kind), number, base, size, name, frames))
 
     def values(self, entries: Sequence[AllocationEntry], whole_bytes: int) -> Iterator[AllocationValues]:
-        """The bytes of each entry; sampled pages of entries above `whole_bytes`."""
+        """Yield the bytes of each entry; sampled pages of entries above `whole_bytes`."""
         buffer = np.empty(max((entry.bytes for entry in entries if entry.bytes <= whole_bytes), default=0), np.uint8)
         for entry in entries:
             yield self._whole(entry, buffer[: entry.bytes]) if entry.bytes <= whole_bytes else self._sampled(entry)

@@ -1,4 +1,4 @@
-"""``python -m buddysim capture opencl``: what a program's OpenCL kernels do to memory, as a trace file."""
+"""``python -m buddysim capture opencl``: the memory accesses of a program's OpenCL kernels as a trace file."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Captures one run; returns the program's exit code."""
+    """Capture one run; return the program's exit code."""
     from buddysim.base.errors import BuddysimError
     from buddysim.base.output import Output, check_output
     from buddysim.capture.incomplete_output import broken_off, settle
@@ -208,7 +208,7 @@ def _provenance(args: argparse.Namespace) -> Provenance:
 
 
 def _window_assumption(window: LaunchWindow | None, record: TraceRecorder) -> dict[str, str]:
-    """Statement on launches outside the window, for the provenance."""
+    """Return the statement on launches outside the window, for the provenance."""
     if window is None:
         return {}
     return {
@@ -220,7 +220,7 @@ def _window_assumption(window: LaunchWindow | None, record: TraceRecorder) -> di
 
 
 def _check_launches(args: argparse.Namespace, record: TraceRecorder, outcome: OpenclCaptureOutcome) -> str:
-    """Says where the run was not as the command stated it; returns what is wrong where the program ended well."""
+    """Warn where the run differs from the command's options; return the error if the program ended well."""
     launches = record.counts.launches
     if args.total_launches not in (None, launches):
         warn(f"--total-launches {args.total_launches}: the run had {launches} launches")
@@ -240,7 +240,7 @@ def _end_of(record: TraceRecorder, outcome: OpenclCaptureOutcome) -> str:
 
 
 def _report(output: object, record: TraceRecorder, outcome: OpenclCaptureOutcome) -> None:
-    """To the standard error, as the standard output is the program's."""
+    """Print the summary to standard error, as standard output belongs to the program."""
     counts, problems = record.counts, record.problems
     say(
         f"{output}: {counts.kernels} kernels of {counts.launches} launches, {counts.operations} warp operations "

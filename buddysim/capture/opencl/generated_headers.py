@@ -21,12 +21,12 @@ _TYPES: Final = {"u1": "uint8_t", "u2": "uint16_t", "u4": "uint32_t", "u8": "uin
 
 
 def headers() -> dict[str, str]:
-    """The texts by file name."""
+    """Return the headers' texts by file name."""
     return {"trace_records.h": _trace_records(), "units.h": _units()}
 
 
 def _trace_records() -> str:
-    """Kinds and flags of operations, and the structs of a trace's records."""
+    """Return the kinds and flags of operations, and the structs of a trace's records."""
     lines = []
     for prefix, name in (("OP_", "OpKind"), ("FLAG_", "OpFlag")):
         values = {key: value for key, value in vars(records).items() if key.startswith(prefix) and type(value) is int}
@@ -40,7 +40,7 @@ def _trace_records() -> str:
 
 
 def _units() -> str:
-    """Execution units of sm_70: cycles until a result is ready, cycles of a scheduler that an instruction keeps one."""
+    """Return the execution units of sm_70: latency and initiation interval, in cycles."""
     timings = [_SM_70.latency_and_interval(unit) for unit in UNITS]
     factors = [_SM_70.schedulers if unit == Unit.SHARED else 1 for unit in UNITS]
     latencies = ", ".join(str(latency) for latency, _ in timings)

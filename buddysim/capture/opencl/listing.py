@@ -1,4 +1,4 @@
-"""The launches of a run, in their order: what ``--trace-launches`` chooses from."""
+"""The launches of a run, in order, for the choice of ``--trace-launches``."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from buddysim.capture.opencl.wire import MessageType, ReceivedMessage
 
 
 class LaunchListing:
-    """Gathers a run's launches; those alike that follow each other share a line."""
+    """Collect a run's launches; consecutive equal launches share a line."""
 
     def __init__(self) -> None:
         self.launches = 0
         self._runs: list[tuple[str, tuple[int, ...], int]] = []  # kernel, sizes, first launch
 
     def receive(self, message: ReceivedMessage) -> None:
-        """Handles one message."""
+        """Handle one message."""
         if message.type == MessageType.NATIVE:
             number, *sizes = message.numbers
             if not self._runs or self._runs[-1][:2] != (message.text, tuple(sizes)):
@@ -23,7 +23,7 @@ class LaunchListing:
             self.launches = number + 1
 
     def lines(self) -> Iterator[str]:
-        """A heading, and per run of launches its numbers, kernel, work-items and work-group."""
+        """Yield a heading, and for each group of launches its numbers, kernel, work-items and work-group."""
         yield f"{'launches':>17}  {'work-items':>22}  {'work-group':>14}  kernel"
         ends = [*(first for _, _, first in self._runs[1:]), self.launches]
         for (kernel, sizes, first), end in zip(self._runs, ends, strict=False):

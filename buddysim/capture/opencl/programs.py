@@ -1,4 +1,4 @@
-"""A program of PoCL's -> a library with its kernels, which log what they do."""
+"""Compile a PoCL program into a library whose kernels log their accesses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _GPU_COMPILER_FLAGS = tuple(
 
 
 def bitcode_of(binary: bytes) -> bytes:
-    """The LLVM bitcode in one of PoCL's program binaries: its file ``program.bc``."""
+    """Return the LLVM bitcode in a PoCL program binary: its file ``program.bc``."""
     if binary.startswith(_BITCODE):
         return binary
     name = b"/program.bc"
@@ -41,12 +41,12 @@ def bitcode_of(binary: bytes) -> bytes:
 
 
 def compile_program(binary: bytes, toolchain: Toolchain, emulate_gpu_compiler: bool = False) -> Path:
-    """The library of a program, from the cache if the same was compiled before.
+    """Return the library of a program, from the cache if the same was compiled before.
 
     Parameters
     ----------
-    binary : PoCL's
-    toolchain : compiles it
+    binary : PoCL's program binary
+    toolchain : compilers to use
     emulate_gpu_compiler : unroll loops and issue loads first, as a GPU's compiler does
     """
     code = bitcode_of(binary)

@@ -1,4 +1,4 @@
-"""One run of the program to capture: with PoCL and the capture's hooks as its OpenCL driver."""
+"""One run of the program to capture, with PoCL and the capture's hooks as its OpenCL driver."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class OpenclCaptureOutcome:
 
     Parameters
     ----------
-    returncode : of the program, negative for a signal
-    answered : whether the program used OpenCL at all
-    others : further processes of the program that used OpenCL, untraced
-    broken : why nothing more could be written, where that happened; the program ran on
+    returncode : the program's, negative for a signal
+    answered : whether the program used OpenCL
+    others : number of further processes that used OpenCL, which were not traced
+    broken : error after which nothing was written any more; the program ran to its end
     """
 
     returncode: int = 0
@@ -77,12 +77,12 @@ def run_program(
 
     Parameters
     ----------
-    command, executable : the program with its arguments, and its file
-    receive : gets what it does with OpenCL, message by message
-    toolchain : compiles its kernels
-    plan : which launches are traced, and when snapshots are taken
-    report_as_gpu : the device says that it is a GPU
-    emulate_gpu_compiler : kernels are compiled as for a GPU
+    command, executable : the program with its arguments, and its path
+    receive : called with each message about its use of OpenCL
+    toolchain : compilers of its kernels
+    plan : launches to trace, and when snapshots are taken
+    report_as_gpu : whether the device reports that it is a GPU
+    emulate_gpu_compiler : whether kernels are compiled as for a GPU
     """
     outcome = OpenclCaptureOutcome()
     library = runtime_library(toolchain)
@@ -110,7 +110,7 @@ def run_program(
 
 
 def _first_connection(listener: socket.socket, process: subprocess.Popen[bytes]) -> socket.socket | None:
-    """The program's connection; None where it ended without one."""
+    """Return the program's connection; None if it ended without one."""
     ended = os.pidfd_open(process.pid)
     try:
         with selectors.DefaultSelector() as selector:

@@ -1,4 +1,4 @@
-"""Snapshots in memory, of which some may still be left out of the file: sizes and kept pages, equal pieces once."""
+"""Snapshots in memory before the file is written: sizes and stored pages, equal segments once."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class SelectedSnapshot:
 
     Attributes
     ----------
-    of_run : whether it is one of those over the run; else it is there for a traced launch next to it
-    sizes, contents : the buffers of which it has sizes, and the kept pages too
+    of_run : whether it is one of the snapshots over the run; else it was taken next to a traced launch
+    sizes, contents : buffers with sizes, and those with stored pages
     """
 
     launch_index: int
