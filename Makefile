@@ -22,7 +22,7 @@ help:
 	@echo "make test      build, then run the tests"
 	@echo "make test-all  the slow tests and those of the extras too: installs what they need (apt, PyTorch)"
 	@echo "make bench     measure the simulator's speed and memory"
-	@echo "make validate  compare both engines with published figures: writes docs/validation-*.md"
+	@echo "make validate  compare both engines with published figures: writes docs/validation/"
 	@echo "make figures   the Buddy Compression study: makes its traces, simulates, draws fig3 to fig13 (make figures SCALE=small)"
 	@echo "make docs      the site of the documents and the API's reference, links checked: out/site"
 	@echo "make lint      ruff, cython-lint, mypy, stubtest"
@@ -63,7 +63,7 @@ validate-buddy: build
 validate: build
 	$(python) tools/validate_accelsim.py
 	$(python) tools/validate_training.py
-	$(python) -m buddysim validate -o docs
+	$(python) -m buddysim validate -o docs/validation
 
 traces: build
 	@test -n "$(CAPTURES)" || { \

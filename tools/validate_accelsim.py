@@ -1,4 +1,4 @@
-"""Compares the replay engine with Accel-Sim: writes docs/validation/accelsim.md.
+"""Compares the replay engine with Accel-Sim: writes the part of docs/validation/accelsim.md about two programs.
 
 python tools/validate_accelsim.py               writes the document (make validate)
 python tools/validate_accelsim.py --check       reports whether the document is up to date
@@ -19,13 +19,15 @@ import numpy as np
 
 from buddysim import Machine, open_trace, simulate
 from buddysim.base.errors import BuddysimError
-from buddysim.base.markdown import wrap_markdown
 from buddysim.base.output import write_text
+from buddysim.report.validation_page import merged_page
 from buddysim.validation.accelsim import net_cycles
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT / "buddysim" / "validation" / "data" / "accelsim.toml"
 DOCUMENT = ROOT / "docs" / "validation" / "accelsim.md"
+PART = "two-programs"
+"""Name of the part of the page."""
 
 TRAFFIC = {
     "device_read": "sectors read from device memory",
@@ -169,9 +171,9 @@ def import_counts(trace: Any) -> dict[str, int]:
     return counts
 
 
-def document(validation: Validation) -> str:
-    """Return docs/validation/accelsim.md."""
-    return wrap_markdown("\n".join(lines(validation))) + "\n"
+def document(validation: Validation, existing: Path = DOCUMENT) -> str:
+    """Return docs/validation/accelsim.md with its part about two programs."""
+    return merged_page(existing, DOCUMENT.stem, {PART: "\n".join(lines(validation))})
 
 
 def percent(error: float) -> str:
@@ -182,14 +184,10 @@ def lines(validation: Validation) -> Iterator[str]:
     reference, machine = validation.reference, Machine.load(validation.reference["machine"])
     simulated, accelsim = validation.sums
     worst = validation.worst
-    yield "# Comparison with Accel-Sim"
+    yield "## Kernels of two programs"
     yield ""
-    yield "Written by `make validate` (`tools/validate_accelsim.py`); a test keeps it up to date."
-    yield f"Machine `{reference['machine']}`, scheme `ideal`. Accel-Sim's figures"
-    yield "(`buddysim/validation/data/accelsim.toml`):"
-    yield f"{reference['source']}."
-    yield ""
-    yield f"Cycles are net of the launch latency, {reference['launch_cycles']:,} cycles of each kernel's count."
+    yield "Written by `make validate` (`tools/validate_accelsim.py`)."
+    yield f"Reference: {reference['source']}."
     yield ""
     yield "| | buddysim | Accel-Sim | error | bound |"
     yield "|---|--:|--:|--:|--:|"
@@ -203,7 +201,7 @@ def lines(validation: Validation) -> Iterator[str]:
     )
     for program in validation.programs:
         yield ""
-        yield f"## `{program.trace}`"
+        yield f"### `{program.trace}`"
         yield ""
         yield f"{program.about}."
         yield ""
@@ -243,14 +241,12 @@ def memory_bound(validation: Validation, machine: Machine) -> Iterator[str]:
         for which, cycles in enumerate((row.simulated, row.reference))
     ]
     yield ""
-    yield "## Why vectorAdd is too fast"
+    yield "### Error of vectorAdd"
     yield ""
-    yield f"Its bottleneck is device memory: the data buses transfer data for {100 * used[0]:.0f} % of its time here"
-    yield f"and {100 * used[1]:.0f} % in Accel-Sim, by each simulator's count of sectors."
-    yield "SM7_QV100 schedules reads and writes in one first-ready queue of 64 (no queue of writes). Writes"
-    yield "that are served a few at a time cause many bus turnarounds and close rows that reads opened; here they are"
-    yield "drained together. That Accel-Sim does so is inferred, as it was not run for this; that small drains explain"
-    yield "the difference is simulated. With other watermarks of the write queue the kernel takes:"
+    yield f"Data transfers take {100 * used[0]:.0f} % of its time here and {100 * used[1]:.0f} % in Accel-Sim."
+    yield "SM7_QV100 has one first-ready queue of 64 for reads and writes. Small groups of writes cause bus turnarounds"
+    yield "and close rows that reads opened. buddysim drains writes together. *Inferred*: Accel-Sim does not. With"
+    yield "other watermarks of the write queue:"
     yield ""
     yield "| high and low watermark | cycles | of Accel-Sim's |"
     yield "|---|--:|--:|"
@@ -259,61 +255,54 @@ def memory_bound(validation: Validation, machine: Machine) -> Iterator[str]:
         own = ", the machine's" if (high, low) == (dram.write_high_watermark, dram.write_low_watermark) else ""
         yield f"| {high} and {low}{own} | {cycles:,} | {cycles / row.reference:.3f} |"
     yield ""
-    yield "The machine's watermarks are those that GPGPU-Sim has where writes have a queue of their own. One queue for"
-    yield "both is not modelled; no watermarks replace it everywhere: a stencil with many writes (fdtd) takes as long"
-    yield "as in Accel-Sim at watermarks of 32 and more."
+    yield "The machine has GPGPU-Sim's watermarks of a separate write queue. No watermarks replace the common queue for"
+    yield "all programs: the stencil fdtd takes as long as in Accel-Sim at watermarks of 32 and more."
 
 
 EXPLANATION = """
-## Counts
+### Counts
 
-- **Imported counts are equal**, or the comparison would be of different programs. Trace lines whose lanes are all off
-  count as memory lines, as Accel-Sim counts them, but are no accesses.
-- **DRAM reads of bfs**: every sector that was copied to the device is read again. Accel-Sim is configured to have
-  copies fill its L2, but the function that fills it, `gpgpu_sim::perf_memcpy_to_gpu`, stores addresses in 32 bits, and
-  those of the trace need 48, so the lines that it fills are never accessed. Hence `l2.fill_on_memcpy = false` in this
-  machine: with the switch on, bfs reads nothing at all from device memory.
+- **Imported counts** are equal, so both simulate the same program. Trace lines without active lanes count as memory
+  lines, as in Accel-Sim, but are no accesses.
+- **DRAM reads of bfs**: every sector of a memcpy is read again. Accel-Sim's `gpgpu_sim::perf_memcpy_to_gpu` stores
+  addresses in 32 bits, and the trace needs 48. Hence `l2.fill_on_memcpy = false`. With `true`, bfs reads nothing from
+  device memory.
 - **DRAM reads of vectorAdd**: two arrays of 4 MiB, each sector once.
-- **DRAM writes**: dirty sectors that were evicted before the kernel's end. Both simulators leave the rest in the L2;
-  which sectors are evicted depends on the replacement and on the hash of the sets.
+- **DRAM writes**: dirty sectors evicted before the kernel's end. Replacement and the hash of the sets decide which.
 
-## What was fitted, and what was not
+## Fitted and held out
 
-Simulated by Accel-Sim in microbenchmarks, before the comparisons with programs (issue 24 of this project has them):
+| machine keys | value | from |
+|---|---|---|
+| `sm.pipeline_latency` | {step} | microbenchmarks in Accel-Sim |
+| `kernel.block_overhead` | {block} | microbenchmarks in Accel-Sim |
+| `l1.load_to_use`, `l2.load_to_use`, `dram.load_to_use` | {l1}, {l2}, {dram} | microbenchmarks in Accel-Sim; the \
+configuration gives 20, 160 and 100 cycles without pipelines, crossbar and queues |
+| `l1.bank_conflicts`, `l1.max_mshr_merges`, `crossbar.input_queued`, `sm.stall_on_busy_unit`, \
+`sm.split_conflicting_atomics`, `l2.interleave_granularity` | see the machine | source and configuration of GPGPU-Sim |
+| `crossbar.interleave_requesters` | on | chosen in view of all figures shown |
+| `dram.write_high_watermark`, `dram.write_low_watermark` | 28, 16 | GPGPU-Sim, chosen in view of vectorAdd and fdtd |
+| counts, sizes, clocks, bandwidths, DRAM timings, execution latencies, launch latency | {launch:,} cycles of launch | \
+configuration |
 
-- `sm.pipeline_latency` ({step}), the time from a result to its use in addition to the execution latency;
-- `kernel.block_overhead` ({block}), the time of a thread block in addition to its instructions;
-- `l1.load_to_use` ({l1}), and the sums `l2.load_to_use` ({l2}) and `dram.load_to_use` ({dram}): the configuration
-  gives 20, 160 and 100 cycles, the rest is pipelines, the crossbar and the queues between.
+`python -m buddysim machines qv100-accelsim` shows the source of each key. No program or microbenchmark shown is held
+out.
 
-They replace 4, 38, 32, 198 and 316 cycles, which had been fitted to bfs and stood in for what was not modelled then:
-banks of the L1, queues of the crossbar, arbitration of execution units (`l1.bank_conflicts`, `l1.max_mshr_merges`,
-`crossbar.input_queued`, `sm.stall_on_busy_unit`, `sm.split_conflicting_atomics`, `l2.interleave_granularity`). Each of
-these is read from GPGPU-Sim's source or the configuration; none of their numbers was fitted.
-`crossbar.interleave_requesters` is a stand-in chosen in view of all figures shown (docs/validation/method.md).
+## Parts that are not modelled
 
-Chosen in view of vectorAdd's figures, and of fdtd's that the issue states: the watermarks of the write queue, 28 and
-16, at which GPGPU-Sim drains a queue of writes where it has one. All programs and microbenchmarks that are shown were
-run while the mechanisms were built, so expect larger errors on others.
-
-Taken from the configuration: counts, sizes, clocks, bandwidths, DRAM timings, execution latencies, and the launch
-latency of {launch:,} cycles. `python -m buddysim machines qv100-accelsim` shows each with its source; the few that
-the configuration lacks are marked `assumed` there.
-
-## Parts of Accel-Sim that are not modelled
-
-- Arbitration of execution units between warps: the time that a warp's instructions occupy the busiest unit beyond
-  their issue slots delays the scheduler's later instructions of any unit (docs/explanation/replay-model.md), so
-  kernels whose warps use different units at the same time are too slow, by at most the difference between the units.
-- Arbitration between more than two SMs at a slice, and queues of replies (docs/validation/hardware.md); the L2's limit
-  of four accesses to a pending sector.
-- Stores that leave their line in the L1.
-- `MEMBAR` invalidating the L1 of its SM (its wait for the warp's loads is in the trace).
-- Instruction fetch: the first misses of the L1I, of each SM and kernel, are in `kernel.block_overhead` on average.
-- Register-bank conflicts, operand collectors, and the write-back ports of results.
-- Constant and texture caches; bank conflicts of shared memory are in the trace's critical paths
-  (docs/how-to/import-accelsim.md).
-- The order in which a first-ready scheduler serves requests (docs/explanation/replay-model.md, device memory).
+| part of Accel-Sim | here |
+|---|---|
+| arbitration of execution units between warps | time beyond a warp's issue slots delays instructions of any unit: \
+kernels with mixed units are too slow ([model](../explanation/replay-model.md)) |
+| arbitration between more than two SMs at a slice, queues of replies | see the differences above |
+| four accesses at most to a pending sector of the L2 | no limit |
+| stores that leave their line in the L1 | not modelled |
+| `MEMBAR` invalidating the L1 of its SM | only its wait for loads, in the trace |
+| instruction fetch | the first misses are in `kernel.block_overhead`, on average |
+| register-bank conflicts, operand collectors, write-back ports | not modelled |
+| constant and texture caches, bank conflicts of shared memory | not modelled; bank conflicts are in the trace's \
+critical paths ([import](../how-to/import-accelsim.md)) |
+| order of a first-ready DRAM scheduler | [device memory](../explanation/replay-model.md) |
 """
 
 
@@ -325,7 +314,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     try:
         validation = validate()
-        text = document(validation)
+        text = document(validation, args.output)
         if args.check:
             same = args.output.exists() and args.output.read_text(encoding="utf-8") == text
             print(f"{args.output}: {'up to date' if same else 'out of date: run make validate'}")

@@ -7,18 +7,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from buddysim.validation import ValidationReport
 
 NAME = "validate"
 HELP = """compare buddysim with GPUs and simulators and print errors
 
-Each comparison is a table on the screen: quantities with a tolerance, their errors and whether they pass. -o writes the
-page and the one table of all comparisons (comparisons that don't run now keep their rows), every point as CSV, and
-figures."""
-PAGE = "validation-silicon"
-LARGEST_PAGE = 2**22
+Each comparison is a table on the screen: quantities with a tolerance, their errors and whether they pass. -o writes its
+part of a page, its rows of the table of all comparisons, every point as CSV, and figures. Parts and rows of other
+comparisons stay."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--all", action="store_true", help="show quantities without a tolerance, too")
     parser.add_argument(
-        "-o", "--output", metavar="FOLDER", help=f"write {PAGE}.md, validation.csv and more; the folder is made"
+        "-o", "--output", metavar="FOLDER", help="write pages, validation.csv and more; the folder is made"
     )
 
 
@@ -68,17 +64,22 @@ def run(args: argparse.Namespace) -> int:
     from buddysim.plotting.save import save_figure
     from buddysim.report.progress import progress_line
     from buddysim.report.screen import print_screen
+    from buddysim.report.validation_page import merged_page
     from buddysim.report.validation_screen import validation_parts
-    from buddysim.validation import REGISTRY, ValidationOptions, reference_of
+    from buddysim.validation import REGISTRY, ValidationOptions, file_stem, page_of, reference_of
 
     names = [args.name] if args.name else list(REGISTRY.names())
     data, captures = (None if path is None else Path(path) for path in (args.data, args.captures))
     outputs = []
+    pages: dict[str, list[str]] = {}
+    for name in names:
+        pages.setdefault(page_of(REGISTRY.find(name)), []).append(name)
     if args.output is not None:
         folder = Path(args.output)
         folder.mkdir(parents=True, exist_ok=True)
-        endings = [".md", *(f"-{name}.{kind}" for name in names for kind in ("csv", "png"))]
-        outputs = [folder / validation_table.FILE, *(folder / f"{PAGE}{ending}" for ending in endings)]
+        stems = [file_stem(REGISTRY.find(name)) for name in names]
+        points = [folder / f"{stem}.{ending}" for stem in stems for ending in ("csv", "png")]
+        outputs = [folder / validation_table.FILE, *(folder / f"{page}.md" for page in pages), *points]
         check_outputs(outputs, [data, captures])
     reports: dict[str, ValidationReport] = {}
     for name in names:
@@ -96,12 +97,14 @@ def run(args: argparse.Namespace) -> int:
     if args.machine is not None:
         check_machine(args.machine, reports)
     if outputs:
-        table, page = outputs[:2]
-        rows = {name: [quantity.row for quantity in report.quantities] for name, report in reports.items()}
-        write_text(table, validation_table.merged(table, PAGE, rows))
-        write_text(page, merged_page(page if page.exists() else None, reports))
-        for report, points, figure in zip(reports.values(), outputs[2::2], outputs[3::2], strict=True):
-            write_text(points, csv_text([report.columns, *report.rows]))
+        table = outputs[0]
+        for page, parts in pages.items():
+            path = folder / f"{page}.md"
+            rows = {name: [quantity.row for quantity in reports[name].quantities] for name in parts}
+            write_text(table, validation_table.merged(table, page, rows))
+            write_text(path, merged_page(path, page, {name: "\n".join(reports[name].document) for name in parts}))
+        for report, table_of_points, figure in zip(reports.values(), points[::2], points[1::2], strict=True):
+            write_text(table_of_points, csv_text([report.columns, *report.rows]))
             if report.figure is not None:
                 save_figure(report.figure(), figure)
     for output in outputs:
@@ -125,14 +128,3 @@ def check_machine(machine: str, reports: Mapping[str, ValidationReport]) -> None
     expected = ", ".join(dict.fromkeys(name for report in reports.values() for name in report.machines))
     subject = f"{next(iter(reports))} of this machine" if len(reports) == 1 else "this machine"
     raise BuddysimError(f"--machine {machine}: no reference values for {subject}: expected one of {expected}")
-
-
-def merged_page(existing: Path | None, reports: Mapping[str, ValidationReport]) -> str:
-    """Return the page with these comparisons, and with the parts of the existing page that did not run now."""
-    from buddysim.base.textfile import read_text
-    from buddysim.report.validation_screen import page, parts_of
-    from buddysim.validation import REGISTRY
-
-    stored = {} if existing is None else parts_of(read_text(existing, "page of comparisons", LARGEST_PAGE))
-    parts = stored | {name: "\n".join(report.document) for name, report in reports.items()}
-    return page({name: parts[name] for name in REGISTRY.names() if name in parts})

@@ -1,11 +1,10 @@
-"""The screen of a comparison with reference values, and the page of all comparisons."""
+"""The screen of a comparison with reference values."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
-from buddysim.base.markdown import wrap_markdown
 from buddysim.report.screen import NOT_APPLICABLE, Column, Part, ScreenTable
 from buddysim.validation import ComparedQuantity, Reference
 from buddysim.validation.comparison import (
@@ -19,12 +18,6 @@ from buddysim.validation.comparison import (
     UNCHECKED,
 )
 
-_HEAD = """# Validation against real GPUs and other simulators
-
-Written by `python -m buddysim validate -o docs`; a slow test keeps it up to date. `validation.csv` has every
-quantity of every comparison, on this page and with papers, as one table; the other CSV files have every point.
-"""
-_PART = re.compile(r"<!-- comparison: (\w+) -->")
 _GROUP_ERROR = 0.001
 """Rows of a group are counted within this error: 0.1 %."""
 _MAX_ROWS = 40
@@ -193,15 +186,3 @@ def _independence_lines(rows: Sequence[ComparedQuantity], reference: Reference) 
         yield f"  Fitted machine keys: {', '.join(keys)}."
     yield f"- {reference.changed}"
     yield f"- {reference.held_out}"
-
-
-def parts_of(text: str) -> dict[str, str]:
-    """Return the parts of a page, by comparison; empty if it is no such page."""
-    parts = _PART.split(text)[1:]
-    return dict(zip(parts[::2], parts[1::2], strict=True))
-
-
-def page(parts: Mapping[str, str]) -> str:
-    """Return the page with the parts of some comparisons, Markdown."""
-    blocks = (f"\n<!-- comparison: {name} -->\n\n{wrap_markdown(part.strip())}\n" for name, part in parts.items())
-    return _HEAD + "".join(blocks)

@@ -1,7 +1,8 @@
 """Comparisons of the simulator with measurements of real GPUs and with other simulators: one per file of this folder.
 
 A comparison is a module with ``NAME``, its name on the command line; ``SUMMARY``, one line; and
-``compare(options) -> ValidationReport``. ``ORDER`` is its position in lists.
+``compare(options) -> ValidationReport``. ``ORDER`` is its position in lists. Optional: ``PAGE``, the page that it is a
+part of, and ``FILE_STEM``, the name of its files, both without ending; else these are its name.
 """
 
 from __future__ import annotations
@@ -26,6 +27,25 @@ def _comparison_of(module: ModuleType) -> Mapping[str, ModuleType]:
     return {module.NAME: module} if all(hasattr(module, name) for name in CONTRACT) else {}
 
 
+def page_of(comparison: ModuleType) -> str:
+    """Return the name of the page that shows a comparison, without its ending."""
+    return str(getattr(comparison, "PAGE", comparison.NAME))
+
+
+def file_stem(comparison: ModuleType) -> str:
+    """Return the name of the table of points and of the figure of a comparison, without their endings."""
+    return str(getattr(comparison, "FILE_STEM", comparison.NAME))
+
+
 REGISTRY: Registry[ModuleType] = Registry("comparison", __name__, CONTRACT, _comparison_of)
 
-__all__ = ["REGISTRY", "ComparedQuantity", "Reference", "ValidationOptions", "ValidationReport", "reference_of"]
+__all__ = [
+    "REGISTRY",
+    "ComparedQuantity",
+    "Reference",
+    "ValidationOptions",
+    "ValidationReport",
+    "file_stem",
+    "page_of",
+    "reference_of",
+]

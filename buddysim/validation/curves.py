@@ -22,6 +22,7 @@ SUMMARY = "latency and bandwidth curves of gpu-benches on V100, A100, H200 and G
 ORDER = 10
 
 NAME = "curves"
+PAGE = "hardware"
 COLUMNS = ("machine", "card", "source", "benchmark", "x", "measured", "simulated", "error_fraction", "fitted")
 
 

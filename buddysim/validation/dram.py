@@ -141,16 +141,14 @@ def point_row(one: StreamBandwidth) -> tuple[Value, ...]:
 
 
 def document(bandwidths: Sequence[StreamBandwidth]) -> Iterator[str]:
-    """Yield the lines of docs/validation/hardware.md about device memory."""
-    yield "## Device memory, compared with DRAMsim3"
+    """Yield the lines of docs/validation/dram.md."""
+    yield "## Streams"
     yield ""
-    yield from _HEAD.splitlines()
+    n_within = sum(abs(entry.error) <= entry.tolerance for entry in bandwidths)
+    yield f"{n_within} of {len(bandwidths)} quantities are within tolerance; bold errors are not. {_HEAD}"
     machines = list(dict.fromkeys(entry.machine for entry in bandwidths))
     for some in (machines[i : i + _COLUMNS_AT_ONCE] for i in range(0, len(machines), _COLUMNS_AT_ONCE)):
         yield from stream_table([entry for entry in bandwidths if entry.machine in some], some)
-    n_within = sum(abs(entry.error) <= entry.tolerance for entry in bandwidths)
-    yield ""
-    yield f"Within tolerance: {n_within} of {len(bandwidths)}."
     if n_within < len(bandwidths):
         yield ""
         yield from _CAUSES.splitlines()
@@ -176,29 +174,27 @@ def format_cell(entry: StreamBandwidth) -> str:
 _COLUMNS_AT_ONCE = 4
 
 _HEAD = """
-The rule: [validation-rules.md](validation-rules.md#device-memory). Fractions of peak bandwidth: replayed, then
-DRAMsim3's with short and long queues, and the error relative to the nearer end of that range. Tolerances: 5 % for
-reads or writes in order, 10 % for all else; bold: outside. `random_64`: runs of 64 B in randomly chosen lines; mixed: a
-third are writes; `stride_4`: a sector of every 4th line. Presets differ in their write drains; here all drain from 64
-bursts to 16, interleaved with reads. With reads blocked during a drain (`dram.write_drain = "exclusive"`), as in
-DRAMsim3, reads and writes in order have errors of -4 to 0 %, random mixes of -17 to 0 % (`p100-nvlink2`, `a100-40`,
-`gh200`; largest for `random_32_mixed`: rows of waiting reads delay those of the drain).
-""".strip()
+Tolerances: 5 % for reads or writes in order, 10 % for all other streams. Each cell has fractions of peak bandwidth:
+simulated / DRAMsim3 with short and with long queues, then the error. The error is relative to the nearer end of
+DRAMsim3's range ([method](method.md#device-memory)). `random_64`: runs of 64 B in randomly chosen lines. `mixed`: a
+third are writes. `stride_4`: one sector of every 4th line.
+""".strip().replace("\n", " ")
 
 _CAUSES = """
-### Causes of errors outside tolerance
+All presets drain writes here from 64 bursts to 16, interleaved with reads. With reads blocked during a drain
+(`dram.write_drain = "exclusive"`), as in DRAMsim3, streams in order have errors of -4 to 0 %. Random mixes have errors
+of -17 to 0 % (`p100-nvlink2`, `a100-40`, `gh200`).
 
-- **Strides**: a stride's lines fall into few banks (`stride_256`: the four of one group), two or so to a row, and
-  they arrive from different warps at different times. A bank here retains its open row and the last three closed
-  ones; a line of any other row opens its row again, however many requests to that row wait. DRAMsim3 gets the stream
-  in order, so that lines of a row are neighbours in its queue. `p100-nvlink2` at `stride_256`: one sector an
-  activation, so a fraction of 2.286 ns / (tRC 48 ns / 4 banks) less refresh = 0.173; replayed 0.171. Fewer lines an
-  instruction or fewer warps don't help, nor neighbouring lines requested by neighbouring SMs at the same time (three
-  orders tried: worse). With sixteen rows a bank (an experiment; a slower engine), `rtx-2080-ti` would be within two
-  tolerances more (`stride_2` 0.910, `stride_64` 0.291; `stride_4` 0.656, `stride_16` 0.384); `p100-nvlink2` has 0.698
-  at `stride_4` and 0.540 at `stride_16` and stays at 0.171 at `stride_256`; `gh200` gains up to 0.02. So the memory
-  for rows accounts for 22 to 55 % of the error on `rtx-2080-ti`, at most 31 % on the others; the order of arrival for
-  the rest.
-- Not compared, as DRAMsim3 was not run with them: the strides of `v100`, `a100-40`, `h100-sxm`, `h200` and
-  `qv100-accelsim`.
+## Causes of errors outside tolerance
+
+- **Strides**: the lines of a stride fall into few banks, about two to a row. They arrive from different warps at
+  different times. A simulated bank retains its open row and the last three closed rows. A line of any other row opens
+  its row again, however many requests to that row wait. DRAMsim3 gets the stream in order, so lines of a row are
+  neighbours in its queue.
+- **Check**: `p100-nvlink2` moves one sector for each activation at `stride_256`. That gives 2.286 ns / (tRC 48 ns / 4
+  banks), less refresh, or 0.173. The simulated fraction is 0.171.
+- **Sixteen rows per bank** (an experiment): `rtx-2080-ti` would meet two more tolerances (`stride_2` 0.910, `stride_64`
+  0.291). `p100-nvlink2` would reach 0.698 at `stride_4` and stay at 0.171 at `stride_256`. The row memory explains 22
+  to 55 % of the error on `rtx-2080-ti` and at most 31 % elsewhere. The order of arrival explains the rest.
+- DRAMsim3 was not run with strides on `v100`, `a100-40`, `h100-sxm`, `h200` and `qv100-accelsim`.
 """.strip()

@@ -28,12 +28,14 @@ SUMMARY = "oversubscribed Unified Memory of four programs on a GTX 1080 Ti"
 ORDER = 50
 
 NAME, SCHEME, MACHINE = "um", "unified-memory", "gtx-1080-ti"
+PAGE = FILE_STEM = "unified-memory"
 COLUMNS = (
     "program", "percent", "frames", "frames_left", "seconds", "measured_seconds", "in_bytes", "measured_in_bytes",
     "out_bytes", "measured_out_bytes", "fault_groups", "measured_fault_groups",
 )  # fmt: skip
 _DOCUMENT_COLUMNS = (
-    "program", "%", "frames", "MB in", "MB out", "fault groups", "kernel time, ms", "slowdown", "MB in, a frame more",
+    "program", "oversubscription, %", "frames", "MB in", "MB out", "fault groups", "kernel time, ms", "slowdown",
+    "MB in, one frame more",
     "CPU faults",
 )  # fmt: skip
 FACTOR_TOLERANCE, CORRELATION_TOLERANCE = 2.0, 0.9
@@ -195,8 +197,8 @@ def point_row(result: UmReplay) -> tuple[Value, ...]:
 def document(
     replays: Sequence[UmReplay], with_extra_frame: Sequence[UmReplay], quantities: Sequence[ComparedQuantity]
 ) -> Iterator[str]:
-    """Yield the lines of docs/validation/hardware.md about Unified Memory."""
-    yield "## Oversubscribed Unified Memory on a GTX 1080 Ti"
+    """Yield the lines of docs/validation/unified-memory.md."""
+    yield "## Runs"
     yield ""
     yield from _HEAD.splitlines()
     yield ""
@@ -213,16 +215,18 @@ def document(
         )  # fmt: skip
         yield f"| {' | '.join(map(str, cells))} |"
     yield ""
+    yield "| over all | value | note | status |"
+    yield "|---|--:|---|---|"
     for quantity in quantities:
         if quantity.subject in (ALL, "slowdowns", "kernel times") and quantity.simulated is not None:
             name = f"{quantity.subject}, {quantity.quantity}"
-            yield f"- {name}: {quantity.simulated:.3g} ({quantity.note}; {quantity.status})"
+            yield f"| {name} | {quantity.simulated:.3g} | {quantity.note} | {quantity.status} |"
     extra_slowdowns = [
         (simulated, measured)
         for result, simulated, measured in slowdowns(with_extra_frame)
         if result.run.percent != 100
     ]
-    yield f"- slowdowns with a frame more, rank correlation: {rank_correlation(extra_slowdowns):.3g}"
+    yield f"| slowdowns with one frame more, rank correlation | {rank_correlation(extra_slowdowns):.3g} | - | - |"
     yield ""
     yield from _LIMITS.splitlines()
 
@@ -245,47 +249,40 @@ def format_number(value: float) -> str:
 
 
 _HEAD = """
-The rule was written before the first comparison: [validation-rules.md](validation-rules.md#unified-memory).
-No number is fitted; what counts as one fault was chosen with bfs in view. Each cell: replayed / measured;
-bold: bytes that differ by more than a factor of two.
-Last but one: bytes in with a frame more, as the logs give the memory left to a fraction of a frame, and not what the
-driver reserves for itself. Last: faults of the CPU that initialises arrays and reads the result, the range
-that the layout of the arrays gives (fewest: the result has been evicted, most: it is on the device) / measured.
+Each cell is simulated / measured; bold bytes differ by more than a factor of two. No number is fitted, but the meaning
+of one fault was chosen with bfs in view ([method](method.md#unified-memory)). Frames are of 2 MiB. The logs give the
+remaining memory to a fraction of a frame, so one column has a frame more. CPU faults: the range that the layout of the
+arrays allows / measured. The CPU initialises the arrays and reads the result: fewest faults if the result has been
+evicted, most if it is on the device.
 """.strip()
 
 _LIMITS = """
-### Causes of errors outside tolerance
+## Causes of errors outside tolerance
 
-- **ra** (the log is incomplete): at 125 and 150 % the fault groups of the log take 76 and 23 % of the kernel's
-  time, in the ten other logs 96 to 138 %; 207 MB were copied in and 2.5 MB out of a card with less than 10 MB free.
-  What a GPU evicts, the driver copies to the host (uvm_va_block.c), and its queue of events for profilers drops what
-  does not fit (uvm_tools.c, `enqueue_event`). A group has 3.1 and 3.0 MB in the log: 131.8 ms at the 1.0 to 1.1 ms that
-  a group takes are 120 to 130 groups and some 370 MB each way (348 here), not 89 and 22. No model of the driver can
-  reproduce these two rows.
-- **bfs** is within a factor of two at 100 and 125 %, and moves 2.4 times too little at 150 %, where one frame of
-  2 MiB is left for six blocks. It was 3.5, 4.2 and 5.5 times too little. What each piece of evidence gives, MB in:
+- **ra at 125 and 150 %**: the log is incomplete. Its fault groups take 76 and 23 % of the kernel's time, in the ten
+  other logs 96 to 138 %. It has 207 MB in and 2.5 MB out of a GPU with less than 10 MB free. The driver copies all that
+  it evicts to the host (uvm_va_block.c), and its queue for profilers drops events that do not fit (uvm_tools.c). At
+  3 MB and 1.0 to 1.1 ms per group, 131.8 ms are some 370 MB each way. No model of the driver can reproduce these rows.
+- **bfs at 150 %** moves 2.4 times too few bytes, with one frame left for six blocks. A batch moves nearly as much as
+  on the GPU (1.2 and 1.3 MB), but there are 2.2 times too few batches. An SM still issues too many instructions between
+  batches. MB in, by what counts as one of the faults in flight:
 
-  | | 100 % | 125 % | 150 % |
+  | rule | 100 % | 125 % | 150 % |
   |---|--:|--:|--:|
   | measured | 6,708 | 29,787 | 95,701 |
-  | arrays below 2 MiB share blocks, an SM has any number of faults in flight | 1,928 | 7,117 | 17,454 |
-  | arrays below 1 MiB share blocks, as CPU page faults show | 4,397 | 11,151 | 22,166 |
-  | an SM has 56 faults in flight, each of 4 KiB of a warp | 4,917 | 13,462 | 29,483 |
-  | a page in flight is a fault, too | 5,601 | 14,474 | 28,993 |
-  | each access to a line is a fault: as above | 6,615 | 20,477 | 39,260 |
-  | not taken: each sector is a fault | 8,410 | 28,838 | 66,135 |
+  | any number of faults in flight | 4,397 | 11,151 | 22,166 |
+  | 56 faults in flight, each 4 KiB of a warp | 4,917 | 13,462 | 29,483 |
+  | also a page in flight | 5,601 | 14,474 | 28,993 |
+  | each access to a line (used above) | 6,615 | 20,477 | 39,260 |
+  | each access to a sector | 8,410 | 28,838 | 66,135 |
 
-- **bfs, the remaining error**: what counts as one of the 56 faults; no source says. By sectors all rows of bfs would be
-  within 1.5x, but hotspot's slowdown (1.79) would pass fdtd's, and the rank correlation be 0.88. Or fewer than 56: that
-  is of a Titan V, and with 16 of 4 KiB it would be 98,070 MB at 150 %, and 88 for hotspot. At 150 % batches move
-  nearly as much as on the card (1.2 and 1.3 MB), but there are 2.2 times too few: an SM still issues too many
-  instructions between batches.
-- **hotspot** changes by up to 25 % with anything that reorders faults, so that its slowdown stays below fdtd's, as
-  measured, is not certain.
-- **Time**: replayed batches take 45 us and their transfers; logs have 95 to 190 us of a group outside transfers,
-  and those of bfs and ra copies of 17 to 25 KB (a page of 4 KiB that faulted, then what the tree adds around it) at
-  7.4 to 8.7 GB/s. So all times are short, by 15 to 44 % for fdtd and hotspot.
+- **Sectors as faults** would bring all rows of bfs within 1.5x. The slowdown of hotspot (1.79) would then exceed that
+  of fdtd, and the rank correlation would be 0.88. The limit of 56 comes from a Titan V. With 16 faults of 4 KiB, bfs
+  would move 98,070 MB at 150 %, and hotspot 88.
+- **hotspot** changes by up to 25 % with any change in the order of faults. Its slowdown is below that of fdtd, as
+  measured, but not certain to stay there.
+- **Times** are 15 to 44 % short for fdtd and hotspot. A simulated batch takes 45 us and its transfers. The logs have 95
+  to 190 us of each group outside transfers. Copies of 17 to 25 KB run at 7.4 to 8.7 GB/s.
 - **ra at 100 %** is exact to the byte in, hotspot to a page of 64 KiB.
-- **125 and 150 %** of hotspot and ra leave the same three whole frames here; measured they differ by 6 and 37 % in
-  time.
+- **hotspot and ra** have the same three whole frames at 125 and 150 %. Measured times differ by 6 and 37 %.
 """.strip()

@@ -22,10 +22,12 @@ GENERATED = {
     "reference/replay-counters": "tests/docs/test_reference.py",
     "reference/training-counters": "tests/docs/test_reference.py",
     "validation/accelsim": "tests/tools/test_validate_accelsim.py",
+    "validation/dram": "tests/validation/test_dram.py",
     "validation/buddy-paper": "tests/tools/test_validate_buddy.py",
     "validation/hardware": "tests/validation/test_kernel_counters.py",
     "validation/layer-times": "tests/tools/test_cost_errors.py",
     "validation/training-papers": "tests/tools/test_validate_training.py",
+    "validation/unified-memory": "tests/validation/test_um.py",
 }
 BESIDE = ("README.md", "CONTRIBUTING.md", "plots/README.md", "traces/README.md", "examples/README.md")
 LONG_SENTENCE = 30

@@ -114,12 +114,12 @@ def test_command_writes_the_table_every_point_and_a_page(tmp_path, capsys) -> No
         table = list(csv.DictReader(file))
     assert tuple(table[0]) == COLUMNS
     assert {row["status"] for row in table if row["tolerance_fraction"]} == {"pass"}
-    with (folder / "validation-silicon-curves.csv").open() as file:
+    with (folder / "curves.csv").open() as file:
         points = list(csv.DictReader(file))
     assert [(row["x"], row["fitted"]) for row in points] == [("4.0", "1"), ("512.0", "1")]
-    page = (folder / "validation-silicon.md").read_text()
+    page = (folder / "hardware.md").read_text()
     assert "| pointer_chase_latency (RRZE-HPC) | 2 |" in page
-    assert (folder / "validation-silicon-curves.png").stat().st_size > 1000
+    assert (folder / "curves.png").stat().st_size > 1000
 
 
 def test_preset_without_curves_is_an_error_and_not_checked(capsys) -> None:

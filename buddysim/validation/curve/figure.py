@@ -23,10 +23,10 @@ class Panel:
 
 
 def draw(panels: Sequence[Panel]) -> Figure:
-    """Plot a panel for each curve; dots: measured, lines: replayed."""
+    """Plot a panel for each curve; dots: measured, lines: simulated."""
     rows = -(-len(panels) // _COLUMNS)
     figure, axes = style.make_figure(
-        "Microbenchmarks: measured (dots) and replayed (lines)", rows, _COLUMNS, 13, 0.5 + _ROW_IN * rows
+        "Microbenchmarks: measured (dots) and simulated (lines)", rows, _COLUMNS, 13, 0.5 + _ROW_IN * rows
     )
     every = list(axes.flat)
     for panel, own in zip(panels, every, strict=False):

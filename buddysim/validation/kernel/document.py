@@ -24,12 +24,12 @@ def document(pairs: Sequence[KernelPair], quantities: Sequence[ComparedQuantity]
     programs = list(dict.fromkeys(pair.program for pair in compared))
     yield "## Kernels of real programs"
     yield ""
-    yield from _HEAD.splitlines()
+    yield f"{len(compared)} kernels of {len(programs)} programs are compared. {_HEAD}"
     yield ""
     if n_outdated:
         yield f"**{n_outdated} of the stored results are of another version of the model or of `gv100`.**"
         yield ""
-    yield f"{len(compared)} kernels of {len(programs)} programs are compared. ![cycles](validation-silicon-kernels.png)"
+    yield "![measured and simulated cycles](kernels.png)"
     yield ""
     yield from _program_table(compared, programs)
     yield ""
@@ -41,7 +41,7 @@ def document(pairs: Sequence[KernelPair], quantities: Sequence[ComparedQuantity]
 
 def _program_table(compared: Sequence[KernelPair], programs: Sequence[str]) -> Iterator[str]:
     """Yield replayed over measured: the median of each program's kernels."""
-    yield "Replayed over measured, the median of each program's kernels; hit rates in percent, replayed / measured."
+    yield "Simulated over measured, median of each program's kernels. Hit rates in percent: simulated / measured."
     yield ""
     names = " | ".join(name for name, _ in _COUNTERS)
     yield f"| program | kernels | {names} | Accel-Sim's cycles | L1, loads | L2 |"
@@ -71,7 +71,7 @@ def _median_percent(pairs: Sequence[KernelPair], source: str, rate: str) -> floa
 def _error_table(quantities: Sequence[ComparedQuantity]) -> Iterator[str]:
     """Yield the errors, their tolerances, and Accel-Sim's errors."""
     accelsim = {(row.subject, row.quantity): row.error for row in quantities if row.machine == "Accel-Sim"}
-    yield "| programs | quantity | replayed | tolerance | Accel-Sim |"
+    yield "| programs | quantity | error | tolerance | Accel-Sim's error |"
     yield "|---|---|--:|--:|--:|"
     for row in quantities:
         if row.machine == "Accel-Sim" or row.error is None:
@@ -92,7 +92,7 @@ def _excluded_kernels(pairs: Sequence[KernelPair]) -> Iterator[str]:
     excluded = [pair for pair in pairs if pair.why_not]
     if not excluded:
         return
-    yield "Not compared:"
+    yield "Kernels that are not compared:"
     yield ""
     for program in dict.fromkeys(pair.program for pair in excluded):
         kernels = [pair for pair in excluded if pair.program == program]
@@ -101,28 +101,24 @@ def _excluded_kernels(pairs: Sequence[KernelPair]) -> Iterator[str]:
 
 
 _HEAD = """
-Nsight Compute's counters of a Quadro GV100, compared with replays on `gv100` of the same programs, captured on a CPU,
-each kernel from cold caches. Which kernels are compared, what was fitted on which programs and how errors are averaged:
-[validation-rules.md](validation-rules.md#kernels), written before the first comparison. Captures are too large to be
-bundled: this part is made from the stored results of their replays (`buddysim/validation/data/gv100_replays.csv`).
-`tools/capture_gpu_benchmarks.py` makes the captures, `validate kernels --captures FOLDER` replays them again.
-""".strip()
+The reference is Nsight Compute on a Quadro GV100. The programs are captured on a CPU and replayed on `gv100`, each
+kernel from cold caches. [Method](method.md#kernels) says which kernels are compared and what is fitted. The captures
+are not bundled; this part comes from stored results (`buddysim/validation/data/gv100_replays.csv`). Make captures with
+`tools/capture_gpu_benchmarks.py`, and replay them with `validate kernels --captures FOLDER`. Every kernel:
+[kernels.csv](kernels.csv).
+""".strip().replace("\n", " ")
 
 _LIMITS = """
 ### Limits
 
-- A capture estimates SASS instructions from LLVM's code (docs/how-to/capture-opencl.md), and of the OpenCL versions:
-CUDA's
-  backprop has 1.2 and 2 times the warp instructions, CUDA's hotspot computes in double precision.
-  lud has 1.2 times as many: four words in a row of shared memory are one load of SASS.
-- Instruction caches are cold like all others: each SM fetches a kernel's code when its first warp reaches it
-  (docs/explanation/replay-model.md). A capture has the size of the code, estimated like its instructions, but no
-  program counters.
-- Not modelled: constant caches and TLBs, which are cold, too (assumed: the launch latency, which was fitted to short
-  kernels, includes what they lose there).
-- pathfinder is too fast, for a reason that is not known. The captures of backprop's first kernel and of b+tree, which
-  have the next largest errors, lack instructions; 2DConvolution waits for device memory, where reads between writes are
-  too fast.
-- bfs ran on another graph than the measured one, by the rules of the same generator.
-- The counters' launch shapes are those of the CUDA programs' sources, not counted.
+- [Captures](../how-to/capture-opencl.md) estimate SASS instructions from LLVM's code of the OpenCL versions. CUDA's
+  backprop has 1.2 and 2 times the warp instructions, and CUDA's hotspot computes in double precision. lud has 1.2 times
+  as many: four words of shared memory are one load of SASS.
+- Instruction caches start cold. A capture has the estimated size of the code, but no program counters.
+- Constant caches and TLBs are not modelled. *Assumed*: the launch latency, fitted to short kernels, includes their
+  misses.
+- The error of pathfinder has no known cause. The captures of backprop's first kernel and of b+tree lack instructions.
+  2DConvolution waits for device memory, where the simulated reads between writes are too fast.
+- bfs runs on another graph than the measured one, made by the rules of the same generator.
+- Launch shapes of the reference come from the CUDA sources, not from counters.
 """.strip()

@@ -21,7 +21,7 @@ def draw(pairs: Sequence[KernelPair]) -> Figure:
         xs = [pair.measured.counters.cycles for pair in shown]
         panel.plot(ends, ends, "-", color=style.REPORTED, linewidth=1, label="Quadro GV100")
         panel.plot(xs, [p.measured.accelsim_cycles for p in shown], "x", color=style.SERIES[2], ms=4, label="Accel-Sim")
-        panel.plot(xs, [p.replay.counters.cycles for p in shown], ".", color=style.SERIES[0], ms=5, label="replayed")
+        panel.plot(xs, [p.replay.counters.cycles for p in shown], ".", color=style.SERIES[0], ms=5, label="simulated")
         for name in dict.fromkeys(pair.program for pair in shown):
             first = next(pair for pair in shown if pair.program == name)
             panel.annotate(
