@@ -17,6 +17,7 @@ DOCS = ROOT / "docs"
 #: Pages that a program writes, with the test that compares them with what the program writes.
 GENERATED = {
     "reference/cli": "tests/docs/test_reference.py",
+    "reference/layer-kinds": "tests/docs/test_reference.py",
     "reference/machine-keys": "tests/docs/test_reference.py",
     "reference/python": "tests/docs/test_reference.py",
     "reference/replay-counters": "tests/docs/test_reference.py",
