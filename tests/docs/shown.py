@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 MIN_CHANGE = 0.05
 COMMANDS = {"run", "sweep", "profile", "analyse", "train"}
 SETTINGS = {
-    "--set", "--baseline-set", "--threshold", "--profile-until-launch", "--profile-from", "--equal-capacity",
+    "--set", "--baseline-set", "--threshold", "--profile-until-launch", "--equal-capacity",
     "--machine", "--targets",
 }  # fmt: skip
 
@@ -65,12 +65,12 @@ def less(words: Sequence[str], removed: Sequence[str]) -> list[str]:
     raise AssertionError(f"{shlex.join(words)}: has no {shlex.join(removed)}")
 
 
-def printed(words: Sequence[str], folder: Path, sensitivity: bool) -> dict[str, Any]:
+def printed(words: Sequence[str], folder: Path, sensitivity: str = "none") -> dict[str, Any]:
     """The result that a command writes with ``--json``; of a command with a plug-in, in another process."""
     output = folder / "result.json"
     given = [*words, "--json", str(output)]
     if words[0] == "run":
-        given = [word for word in given if word != "--no-sensitivity"] + ["--no-sensitivity"] * (not sensitivity)
+        given = [*(word for word in given if word != "--no-sensitivity"), "--sensitivity", sensitivity]
     if "--plugin" in words:
         command = [sys.executable, "-m", "buddysim", *given]
         subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
@@ -92,11 +92,6 @@ def change(first: float, second: float) -> float:
     """By how much the larger exceeds the smaller, relative to the smaller."""
     low, high = sorted((abs(first), abs(second)))
     return high / low - 1 if low else float(high > 0)
-
-
-def apart(first: Sequence[float], second: Sequence[float]) -> bool:
-    """Whether two ranges, lowest to highest, have nothing in common."""
-    return first[1] < second[0] or second[1] < first[0]
 
 
 def changes_along(rows: Iterable[Row], axis: str, axes: Sequence[str], quantity: str) -> list[float]:

@@ -37,7 +37,7 @@ def test_overview_is_the_figure_of_the_same_results(tmp_path: Path) -> None:
 
 
 def test_the_link_study_has_a_row_for_each_bandwidth(tmp_path: Path) -> None:
-    study = (ROOT / "plots" / "link.toml").read_text().replace("../traces/fdtd2048.bin", str(TRACE))
+    study = (ROOT / "plots" / "link.toml").read_text().replace("../traces/kv-cache.bin", str(TRACE))
     (tmp_path / "link.toml").write_text(study)
     columns = ["--x", "link.bandwidth", "--y", "slowdown_vs_ideal", "--by", "scheme"]
     folder = ["-o", str(tmp_path / "link.png"), "--store", str(tmp_path / "store")]
