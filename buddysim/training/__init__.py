@@ -1,6 +1,6 @@
-"""Networks in training: graph, zoo, layer times, memory and timeline.
+"""Networks in training: layer graphs, a network zoo, layer times, memory and timelines.
 
-``from buddysim.training import Network, simulate``; the modules behind the names are imported at first use.
+``from buddysim.training import Network, simulate`` works; each module is imported at the first use of its names.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Conv", "Gemm", "Layer", "Network", "NetworkBuilder", "Pooling", "TrainingResult", "simulate"]
 
-# Schemes import from this package, so `simulate`, which imports them, is looked up at its first use.
+# Schemes import from this package, and `simulate` imports the schemes: so `simulate` is looked up at its first use.
 _MODULES = {
     **dict.fromkeys(("Conv", "Gemm", "Layer", "Network", "Pooling"), "buddysim.training.networks.graph"),
     "NetworkBuilder": "buddysim.training.networks.builder",

@@ -1,8 +1,8 @@
 """Contents of a network's feature maps, as compression needs them: densities and compressed sizes.
 
-An `ActivationSource` gives them for every feature map of a network: from feature maps observed while a network was
-trained, from the user's table, or from generated activations. Schemes that compress feature maps take them from it;
-`activation_options` has the options that choose one.
+An `ActivationSource` gives them for every feature map of a network. There are three sources: feature maps observed in a
+training, a user's table, and synthetic activations. Schemes that compress feature maps read one of them; the options
+that select it are in `activation_options`.
 """
 
 from __future__ import annotations
@@ -28,13 +28,19 @@ __all__ = [
 
 
 class ActivationSource(Protocol):
-    """Gives the contents of a network's feature maps."""
+    """Source of the contents of a network's feature maps."""
 
-    #: Where it comes from, for results.
+    #: Origin of the contents, a phrase for results.
     description: str
 
     def made_by(self, codec: Codec) -> str:
-        """The compressors that the compressed sizes come from, with versions of libraries, for results."""
+        """Return the compressors behind the compressed sizes, with versions of libraries, for results."""
 
     def contents(self, network: Network, batch: int, codec: Codec) -> dict[int, MapContents]:
-        """The contents of every layer's output, compressed by `codec`."""
+        """Return the contents of every layer's output, by layer index.
+
+        Parameters
+        ----------
+        batch : samples
+        codec : compressor, layout and window of the compressed sizes
+        """

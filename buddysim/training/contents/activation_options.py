@@ -42,9 +42,9 @@ OPTIONS = {
     ),
 }  # fmt: skip
 
-#: How observed feature maps are assigned to those of a network: one to one, or by relative depth.
+#: Rules that assign observed feature maps to those of a network: one to one, or by relative depth.
 LAYER, DEPTH = MAPPINGS = ("layer", "depth")
-#: Of schemes that decide for each feature map.
+#: Options of schemes that decide about each feature map separately.
 MAPPING_OPTION = {
     "activation_mapping": Option(
         str,
@@ -53,9 +53,9 @@ MAPPING_OPTION = {
     ),
 }  # fmt: skip
 
-#: Options that each name a source of contents.
+#: Options that each select a source of contents.
 SOURCES = ("activations", "density_table", "synthetic_density")
-#: Options that make sense with one source only.
+#: Options that are valid with one source only: option, source.
 _BELONGS = {
     "synthetic_cluster": "synthetic_density",
     "seed": "synthetic_density",
@@ -66,11 +66,16 @@ _BELONGS = {
 
 
 def make_source(options: Mapping[str, Any]) -> ActivationSource:
-    """Where the contents of feature maps come from: exactly one of a measurement, a table, generated activations.
+    """Make the source that the options select: observed activations, a table, or synthetic activations.
 
     Parameters
     ----------
-    options : options by name; None stands for those that aren't given
+    options : options by name; None: not given
+
+    Raises
+    ------
+    BuddysimError
+        if two sources are selected, or an option belongs to another source
     """
     selected = _selected_options(options)
     return _other_source(selected) or observed_activations(
@@ -79,10 +84,20 @@ def make_source(options: Mapping[str, Any]) -> ActivationSource:
 
 
 def make_mapped_source(network: Network, options: Mapping[str, Any]) -> ActivationSource:
-    """The same, where contents are those of the same network, layer by layer.
+    """Make a source whose feature maps correspond to the network's own, layer by layer.
 
-    A measurement has to be of the same layers, unless ``match`` says that its shares are carried over by depth. Without
-    any source it is the reduced training of the network that ships; where there is none, another one's, by depth.
+    An activations file must be of the same layers, unless ``activation_mapping`` is ``depth``. If no source is
+    selected, it is the bundled reduced training of this network; without one, the bundled training of another network,
+    by depth.
+
+    Parameters
+    ----------
+    options : options by name; None: not given
+
+    Raises
+    ------
+    BuddysimError
+        if the mapping is unknown, two sources are selected, or the activations file is of other layers
     """
     selected = _selected_options(options) | values(MAPPING_OPTION, options)
     if selected["activation_mapping"] not in MAPPINGS:
@@ -99,7 +114,7 @@ def make_mapped_source(network: Network, options: Mapping[str, Any]) -> Activati
 
 
 def _selected_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options' values; at most one source is named."""
+    """Return the value of every option; at most one of them selects a source."""
     selected = values(OPTIONS, options)
     named = [name for name in SOURCES if selected[name] is not None]
     if len(named) > 1:
@@ -112,7 +127,7 @@ def _selected_options(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _other_source(selected: Mapping[str, Any]) -> ActivationSource | None:
-    """A source that is no measurement, where one is named."""
+    """Return the table or the synthetic activations that an option selects; None: neither."""
     if selected["density_table"] is not None:
         return TableContents.read(selected["density_table"])
     if selected["synthetic_density"] is not None:
@@ -121,17 +136,27 @@ def _other_source(selected: Mapping[str, Any]) -> ActivationSource | None:
 
 
 def contents_assumption(description: str) -> str:
-    """The assumption about the contents of feature maps, from the description of their source."""
+    """Return the assumption about the contents of feature maps, as a sentence.
+
+    Parameters
+    ----------
+    description : the source's `ActivationSource.description`
+    """
     return f"Feature maps compress as in {description}; those of another training compress more or less."
 
 
 def make_codec(compressor: str, options: Mapping[str, Any]) -> Codec:
-    """How feature maps are compressed.
+    """Make the codec that the options describe.
 
     Parameters
     ----------
     compressor : a name of `buddysim.compress`
-    options : options by name; None stands for those that aren't given
+    options : options by name; None: not given
+
+    Raises
+    ------
+    BuddysimError
+        if the layout is unknown, or the window is invalid for the compressor
     """
     selected = values(OPTIONS, options)
     if selected["map_layout"] not in LAYOUTS:

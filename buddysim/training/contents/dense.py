@@ -12,7 +12,7 @@ from buddysim.training.contents.maps import Codec, MapContents
 
 @cache
 def dense(codec: Codec) -> MapContents:
-    """Contents of a feature map of random numbers without zeros, from one compressed window of noise."""
+    """Return the contents of a feature map without zeros, from one compressed window of noise."""
     if codec.from_density is not None:
         return MapContents(1.0, codec.from_density(1.0), "no zeros")
     noise = np.random.default_rng(0).integers(1, 2**32, (1, codec.window // 4), dtype=np.uint32)

@@ -1,9 +1,11 @@
-"""Contents of feature maps from the user's own table, TOML or CSV.
+"""Contents of feature maps from a user's table, TOML or CSV.
 
-TOML: ``[[feature_maps]]``, each with ``layer`` (a name, ``*`` stands for any text) or ``kind`` (relu, fc-relu, pool),
-for a kind also ``depth`` from 0 to 1 where several are given, and ``density`` or ``ratio``. CSV: the same as columns. A
-layer's own row comes before rows of its kind; between two depths of a kind, shares are interpolated linearly. A ReLU or
-pooling layer that no row names is taken as dense, which its origin states.
+TOML: ``[[feature_maps]]`` tables; CSV: the same keys as columns. A row has ``layer`` (a name, ``*`` stands for any
+text) or ``kind`` (relu, fc-relu, pool), and ``density`` or ``ratio``. Several rows of one kind each have a ``depth``, 0
+to 1.
+
+A row with ``layer`` has priority over rows with ``kind``. Between two depths of a kind, values are interpolated
+linearly. A ReLU or pooling layer without a row counts as dense, which its origin states.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ _FIELDS = ("layer", "kind", "depth", "density", "ratio")
 
 @dataclass(frozen=True)
 class DensityRow:
-    """A row of the table: a layer's name or a kind with a depth, and a density or a ratio."""
+    """Row of the table: a layer's name or a kind with a depth, and a density or a ratio."""
 
     where: str
     layer: str | None
@@ -43,8 +45,8 @@ class TableContents:
 
     Parameters
     ----------
-    rows : of the table
-    name : of the table, for messages
+    rows : rows of the table
+    name : name of the table, for messages
     """
 
     def __init__(self, rows: list[DensityRow], name: str) -> None:
@@ -54,7 +56,13 @@ class TableContents:
 
     @classmethod
     def read(cls, path: str | Path) -> TableContents:
-        """From a ``.toml`` or ``.csv`` file."""
+        """Read a ``.toml`` or ``.csv`` file.
+
+        Raises
+        ------
+        BuddysimError
+            if the file has another suffix, has no row, or a row is invalid
+        """
         path = Path(path)
         readers = {".toml": _toml_rows, ".csv": _csv_rows}
         if path.suffix not in readers:
@@ -65,11 +73,18 @@ class TableContents:
         return cls([_checked(where, row) for where, row in rows], str(path))
 
     def made_by(self, codec: Codec) -> str:
-        """Unknown: a table has no such column."""
+        """Return a phrase that says so: a table names no compressors."""
         return "compressors that the table does not name"
 
     def contents(self, network: Network, batch: int, codec: Codec) -> dict[int, MapContents]:
-        """The contents of every layer's output."""
+        """Return the contents of every layer's output, by layer index.
+
+        Raises
+        ------
+        BuddysimError
+            if a row names no ReLU or pooling layer of the network, or the compressed size does not follow from a
+            density
+        """
         by_layer = self._by_layer(network)
         by_kind = {kind: self._line(kind, codec) for kind in SOURCED}
 
@@ -109,7 +124,7 @@ class TableContents:
         return row_by_layer
 
     def _line(self, kind: str, codec: Codec) -> tuple[PiecewiseLinear | None, PiecewiseLinear] | None:
-        """Density and share by depth."""
+        """Return density and compressed fraction as functions of depth, for the rows of a kind; None without rows."""
         rows = [row for row in self.rows if row.kind == kind]
         if not rows:
             return None

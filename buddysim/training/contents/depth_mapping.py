@@ -1,8 +1,9 @@
-"""Contents of any network's feature maps from those observed in the training of another network.
+"""Contents of any network's feature maps, from feature maps observed in the training of another network.
 
-A ReLU takes the density observed behind ReLUs of its kind (CONV or FC) at its relative depth, interpolated linearly
-between neighbouring depths. A pooling layer retains the fraction of its input's zeros that was observed at its relative
-depth. The ratio of a compressor's size to ZVC's size, which is exact from the density, is carried over by depth, too.
+A ReLU has the density observed behind ReLUs of its kind (CONV or FC) at its relative depth. Densities are interpolated
+linearly between neighbouring depths. A pooling layer retains the fraction of its input's zeros that was observed at its
+relative depth. The size under ZVC is exact, given the density. Sizes under another compressor keep the observed ratio
+to the size under ZVC, by depth.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from buddysim.training.networks.graph import Layer, Network
 
 @dataclass(frozen=True)
 class ObservedMap:
-    """One observed feature map, at one time or on average over the training.
+    """Observed feature map, at one point of the training or averaged over it.
 
     Attributes
     ----------
     kind, depth : as in `FeatureMapRole`
-    density : fraction of elements that aren't zero
+    density : fraction of nonzero elements
     compressed_fractions : compressed over uncompressed bytes, by codec
     """
 
@@ -36,12 +37,17 @@ class ObservedMap:
 
 
 class DepthMappedContents:
-    """Carries observations over to the feature maps of a network.
+    """Contents of a network's feature maps, by relative depth in another network.
 
     Parameters
     ----------
-    observed : of one network, at least one of kind ``"relu"``
-    description : where they come from
+    observed : feature maps of one network, at least one of kind ``"relu"``
+    description : origin of the observations
+
+    Raises
+    ------
+    BuddysimError
+        if no observation is of kind ``"relu"``
     """
 
     def __init__(self, observed: Iterable[ObservedMap], description: str) -> None:
@@ -61,11 +67,17 @@ class DepthMappedContents:
         )
 
     def made_by(self, codec: Codec) -> str:
-        """Unknown: observations are only shares."""
+        """Return a phrase that says so: observations do not name their compressors."""
         return "unknown compressors"
 
     def contents(self, network: Network, batch: int, codec: Codec) -> dict[int, MapContents]:
-        """The contents of every layer's output; the batch plays no part, since a share has no size."""
+        """Return the contents of every layer's output, by layer index; the batch has no effect on fractions.
+
+        Raises
+        ------
+        BuddysimError
+            if no observation has a compressed size under the codec
+        """
         exact = codec.from_density
         relation = {} if exact else {kind: self._relation(kind, codec) for kind in ("relu", "fc-relu", "pool")}
 
@@ -85,12 +97,12 @@ class DepthMappedContents:
         return walk(network, dense(codec), codec, sourced)
 
     def _alike(self, kind: str) -> tuple[ObservedMap, ...]:
-        """Observations of a kind; of CONV's ReLU where there is none."""
+        """Return the observations of a kind; if there are none, those of kind ``"relu"``."""
         same_kind = tuple(o for o in self.observed if o.kind == kind)
         return same_kind or tuple(o for o in self.observed if o.kind == "relu")
 
     def _relation(self, kind: str, codec: Codec) -> PiecewiseLinear:
-        """Compressed size over ZVC's, by depth."""
+        """Return the compressed size relative to ZVC's, as a function of depth."""
         sized = [o for o in self.observed if codec in o.compressed_fractions]
         alike = [o for o in sized if o.kind == kind] or [o for o in sized if o.kind == "relu"]
         references = [(o, zvc_fraction(o.density, codec.masks)) for o in alike]
@@ -104,5 +116,5 @@ class DepthMappedContents:
 
 
 def _retained_zero_fraction(before: float, after: float) -> float:
-    """The fraction of zeros that pooling leaves; 1 where there were none."""
+    """Return the fraction of zeros that pooling retains, from densities before and after; 1 without zeros."""
     return min((1 - after) / (1 - before), 1.0) if before < 1 else 1.0

@@ -1,10 +1,11 @@
-"""Contents of feature maps from synthetic activations: random values through the compressors.
+"""Contents of feature maps from synthetic activations: random values, compressed.
 
-A ReLU's feature map is zero in squares of `cluster` x `cluster` elements of a channel, which are sampled from a seed so
-that the nonzero fraction is the density. The nonzero values are sums of three uniform numbers, which no platform rounds
-differently. A pooling layer's feature map is such a feature map pooled by its window. At most 16 samples are generated,
-so that a search over batches generates them once; large feature maps are cut to a tile of at most 2^18 elements: 64
-channels, then rows and columns.
+A ReLU's feature map is zero in squares of `cluster` x `cluster` elements of a channel. A seeded generator selects the
+squares so that the nonzero fraction is the density. A nonzero value is the sum of three uniform random numbers, which
+is the same on every platform. A pooling layer's feature map is such a feature map, pooled by the layer's window.
+
+At most 16 samples are generated, so that a search over batches generates them once. Large feature maps are cut to a
+tile of at most 2^18 elements: first to 64 channels, then in rows and columns.
 """
 
 from __future__ import annotations
@@ -29,13 +30,18 @@ Shape4 = tuple[int, int, int, int]
 
 
 class GeneratedContents:
-    """Activations sampled from a density and a clustering.
+    """Contents of synthetic activations with a density and a clustering.
 
     Parameters
     ----------
-    fraction_nonzero : density behind every ReLU
-    cluster : edge of the squares that are zero or not, in elements
-    seed : of the random numbers
+    fraction_nonzero : density behind every ReLU, 0 to 1
+    cluster : edge of the squares that are zero or nonzero, in elements
+    seed : seed of the random numbers
+
+    Raises
+    ------
+    BuddysimError
+        if a parameter is out of range
     """
 
     def __init__(self, fraction_nonzero: float, cluster: int = 1, seed: int = 0) -> None:
@@ -51,11 +57,11 @@ class GeneratedContents:
         )
 
     def made_by(self, codec: Codec) -> str:
-        """The compressor as it is here and now."""
+        """Return the installed version of the compressor."""
         return f"buddysim.compress: {described([codec.algorithm])}"
 
     def contents(self, network: Network, batch: int, codec: Codec) -> dict[int, MapContents]:
-        """The contents of every layer's output."""
+        """Return the contents of every layer's output, by layer index."""
 
         def sourced(role: FeatureMapRole, layer: Layer, before: MapContents) -> MapContents:
             shape = _shape(batch, layer.output_shape)
@@ -69,9 +75,16 @@ class GeneratedContents:
 
 
 def relu_map(shape: Shape4, fraction_nonzero: float, cluster: int = 1, seed: int = 0) -> NDArray[np.float32]:
-    """A feature map of (N, C, H, W) behind a ReLU; `fraction_nonzero` of its squares, rounded, are not zero.
+    """Generate the feature map of a ReLU.
 
-    Squares begin outside of the feature map by an odd number of elements, so that even windows of a pool straddle them.
+    The grid of squares starts at an odd offset outside the feature map, so that even pooling windows straddle squares.
+
+    Parameters
+    ----------
+    shape : (N, C, H, W)
+    fraction_nonzero : fraction of nonzero squares, 0 to 1; their number is rounded
+    cluster : edge of a square, in elements
+    seed : seed of the random numbers
     """
     rng = np.random.default_rng(seed)
     n, c, h, w = shape
@@ -83,12 +96,17 @@ def relu_map(shape: Shape4, fraction_nonzero: float, cluster: int = 1, seed: int
     grid = rng.permutation(alive).reshape(n, c, rows, columns)
     lives = grid.repeat(cluster, axis=2).repeat(cluster, axis=3)[:, :, off : off + h, off : off + w]
     values = rng.random((3, *shape), dtype=np.float32).sum(axis=0, dtype=np.float32)
-    # A sum of three uniform numbers may be 0; a value that lives must not be.
+    # The sum of three uniform numbers may be 0, but a nonzero element must not be.
     return np.where(lives, np.maximum(values, np.float32(2**-24)), np.float32(0))
 
 
 def max_pool(tensor: NDArray[np.float32], pool: Pooling) -> NDArray[np.float32]:
-    """The largest of each window that lies within the feature map as a whole."""
+    """Return the maximum of each window that lies completely within the tensor.
+
+    Parameters
+    ----------
+    tensor : array (N, C, H, W)
+    """
     windows = np.lib.stride_tricks.sliding_window_view(tensor, (pool.kernel_h, pool.kernel_w), axis=(2, 3))
     pooled: NDArray[np.float32] = windows[:, :, :: pool.stride_h, :: pool.stride_w].max(axis=(4, 5))
     return pooled
@@ -98,7 +116,7 @@ def max_pool(tensor: NDArray[np.float32], pool: Pooling) -> NDArray[np.float32]:
 def _measured(
     tile: Shape4, pool: Pooling | None, fraction_nonzero: float, cluster: int, seed: int, codec: Codec
 ) -> tuple[float, float]:
-    """Density and compressed fraction of a tile of a feature map."""
+    """Return density and compressed fraction of a tile of a feature map."""
     n, c, h, w = tile
     if pool is None:
         tensor = relu_map((n, c, h, w), fraction_nonzero, cluster, seed)

@@ -1,4 +1,4 @@
-"""A value between measured ones."""
+"""Linear interpolation between observed values."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from itertools import pairwise
 
 @dataclass(frozen=True)
 class PiecewiseLinear:
-    """Linear interpolation between points of growing `x`; constant before the first and after the last."""
+    """Linear interpolation between points of increasing `x`; constant outside of them."""
 
     points: tuple[tuple[float, float], ...]
 
     @classmethod
     def through(cls, points: Iterable[tuple[float, float]]) -> PiecewiseLinear:
-        """Points in any order; those of one x count as their mean."""
+        """Make the interpolation from points in any order; points of equal x count as their mean."""
         by_x: defaultdict[float, list[float]] = defaultdict(list)
         for x, y in points:
             by_x[x].append(y)
         return cls(tuple((x, sum(ys) / len(ys)) for x, ys in sorted(by_x.items())))
 
     def value_at(self, x: float) -> float:
-        """The value at x."""
+        """Return the value at x."""
         first, last = self.points[0], self.points[-1]
         if x <= first[0]:
             return first[1]
@@ -34,7 +34,10 @@ class PiecewiseLinear:
 
 
 def mean_over(points: Iterable[tuple[float, float]]) -> float:
-    """The mean of a line through points over the span of x (a single x: the mean of its values)."""
+    """Return the mean of the piecewise linear function through the points, over the span of x.
+
+    If all points have one x, it is the mean of their values.
+    """
     line = PiecewiseLinear.through(points).points
     if len(line) == 1:
         return line[0][1]

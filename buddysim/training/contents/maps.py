@@ -1,7 +1,7 @@
 """Zeros of a network's feature maps: which layers make them, and how they spread to the layers behind.
 
-A feature map is named by the layer that wrote it last (an in-place ReLU, not the CONV before it). Only a ReLU's zeros
-depend on the training; every other layer passes them on or fills them in, as its kind declares (`Kind.zeros`).
+A feature map is named by the layer that writes it last: an in-place ReLU, not the CONV before it. Only a ReLU's zeros
+depend on the training; every other layer retains or removes zeros as its kind declares (`Kind.zeros`).
 docs/explanation/cdma.md has a table of the rules.
 """
 
@@ -23,14 +23,14 @@ SOURCED = ("relu", "fc-relu", "pool")
 
 @dataclass(frozen=True)
 class Codec:
-    """How feature maps are compressed.
+    """Compressor of feature maps, with its layout and window.
 
     Attributes
     ----------
     algorithm : a compressor of `buddysim.compress`
-    layout : of the tensors
-    window : bytes that are compressed on their own; 128 for compressors of memory entries, which have no windows
-    masks : whether mask bits (ZVC's) count; in the cDMA paper's ratios they don't (60 % zeros: 2.5, not 2.32)
+    layout : order of the tensors' axes in memory
+    window : bytes that are compressed independently; 128 for compressors of memory-entries, which have no windows
+    masks : whether mask bits (ZVC's) count. In the cDMA paper's ratios they do not: 60 % zeros give 2.5, not 2.32
     """
 
     algorithm: str = "zvc"
@@ -40,12 +40,12 @@ class Codec:
 
     @property
     def from_density(self) -> Callable[[float], float] | None:
-        """Returns the compressed fraction for a density; None for codecs that need more than the density."""
+        """Return the function from density to compressed fraction; None if a codec needs more than the density."""
         stated: Callable[[float, bool], float] | None = getattr(find(self.algorithm), "fraction_of_density", None)
         return None if stated is None else lambda density: stated(density, self.masks)
 
     def compressed_fraction(self, ratio: TensorRatio) -> float:
-        """Compressed over uncompressed bytes of a tensor."""
+        """Return compressed over uncompressed bytes of a tensor."""
         bits = ratio.bits if self.masks else ratio.bits - ratio.mask_bits
         return bits / (8 * ratio.raw_bytes)
 
@@ -61,9 +61,9 @@ class MapContents:
 
     Attributes
     ----------
-    density : fraction of its elements that aren't zero; None where there is only a ratio
+    density : fraction of nonzero elements; None if only a ratio is known
     compressed_fraction : compressed over uncompressed bytes
-    origin : source of these, for the user
+    origin : source of both values, a phrase for the user
     """
 
     density: float | None
@@ -72,7 +72,7 @@ class MapContents:
 
     @property
     def ratio(self) -> float:
-        """Bytes before over bytes after."""
+        """Return uncompressed over compressed bytes."""
         return 1 / self.compressed_fraction if self.compressed_fraction else float("inf")
 
     @property
@@ -86,9 +86,9 @@ class FeatureMapRole:
 
     Attributes
     ----------
-    kind : ``"relu"`` behind CONV (or joins and normalisation of such), ``"fc-relu"``, ``"pool"``
-    depth : from 0, behind the first CONV layer (the first FC layer for ``"fc-relu"``), to 1, behind the last one, along
-        the longest path to it
+    kind : ``"relu"`` (ReLU behind a CONV, also through joins and normalisation), ``"fc-relu"`` or ``"pool"``
+    depth : relative depth along the longest path: 0 behind the first CONV, 1 behind the last; of ``"fc-relu"``, the
+        same with FC layers
     """
 
     kind: str
@@ -96,9 +96,14 @@ class FeatureMapRole:
 
 
 def thinned(codec: Codec, contents: MapContents, retained_fraction: float, origin: str) -> MapContents:
-    """Contents of which some words more are zero: the density shrinks to the retained fraction.
+    """Return the contents after more elements become zero, for example by dropout.
 
-    The compressed size keeps its ratio to ZVC's, which is exact from the density alone.
+    The compressed size keeps its ratio to ZVC's size, which is exact, given the density.
+
+    Parameters
+    ----------
+    retained_fraction : fraction of the nonzero elements that stay nonzero, 0 to 1
+    origin : origin of the new contents
     """
     if contents.density is None:
         return replace(contents, compressed_fraction=contents.compressed_fraction * retained_fraction, origin=origin)
@@ -108,7 +113,7 @@ def thinned(codec: Codec, contents: MapContents, retained_fraction: float, origi
 
 
 def roles(network: Network) -> dict[int, FeatureMapRole]:
-    """The feature maps of a network whose contents may come from a source, by layer."""
+    """Return the feature maps of a network whose contents a source may give, by layer index."""
     depths_by_layer = _depths_by_layer(network)
     role_by_layer = {}
     for layer in network.layers:
@@ -122,12 +127,12 @@ def roles(network: Network) -> dict[int, FeatureMapRole]:
 
 
 def depths(network: Network) -> list[float]:
-    """The depth of every layer's feature map, as in `FeatureMapRole`; with FC layers from the first of them on."""
+    """Return the relative depth of every layer's feature map, among CONV layers or, behind an FC layer, FC layers."""
     return [depth for _, depth in _depths_by_layer(network)]
 
 
 def _depths_by_layer(network: Network) -> list[tuple[bool, float]]:
-    """Of every layer: whether it is behind an FC layer with no CONV layer between, and its relative depth."""
+    """Return for every layer whether an FC layer is before it with no CONV between, and its relative depth."""
     conv_depth: list[int] = []
     fc_depth: list[int] = []
     behind_fc: list[bool] = []
@@ -151,14 +156,14 @@ def walk(
     codec: Codec,
     sourced: Callable[[FeatureMapRole, Layer, MapContents], MapContents],
 ) -> dict[int, MapContents]:
-    """The contents of every layer's output.
+    """Return the contents of every layer's output, by layer index.
 
     Parameters
     ----------
     dense : contents of a feature map without zeros
-    codec : of the compressed fractions
-    sourced : the contents of a feature map of `roles`, from its role, its layer and the contents of that layer's first
-        input
+    codec : codec of the compressed fractions
+    sourced : gives the contents of a feature map of `roles`, from its role, its layer and the contents of the layer's
+        first input
     """
     with_role = roles(network)
     by_layer: dict[int, MapContents] = {}
@@ -186,7 +191,13 @@ def walk(
 
 
 def mean_compressed_fraction(contents: Mapping[int, MapContents], sizes: Mapping[int, int]) -> float:
-    """Compressed over uncompressed bytes of all feature maps: the mean weighted by size."""
+    """Return compressed over uncompressed bytes of all feature maps: the mean weighted by size.
+
+    Parameters
+    ----------
+    contents : contents by layer index
+    sizes : uncompressed bytes by layer index
+    """
     total = sum(sizes.values())
     return sum(contents[index].compressed_fraction * size for index, size in sizes.items()) / total if total else 1.0
 
@@ -200,7 +211,7 @@ def _relative(depth: int, deepest: int) -> float:
 
 
 def _whole_map(network: Network, layer: Layer) -> bool:
-    """Whether a pooling window covers its whole input: then an output is zero only where a whole channel was."""
+    """Return whether a pooling window covers its whole input: an output is then zero only if its whole channel is."""
     pool, shape = layer.pool, network.layers[layer.inputs[0]].output_shape if layer.inputs else ()
     return pool is not None and len(shape) == 3 and pool.kernel_h >= shape[1] and pool.kernel_w >= shape[2]
 

@@ -1,10 +1,9 @@
-"""Observes feature maps over a training: a network learns Fashion-MNIST, with PyTorch on the CPU.
+"""Observe feature maps during a training: a network learns Fashion-MNIST, with PyTorch on the CPU.
 
 The network is a small one in the style of VGG, or one of the zoo with fewer channels (`ObservationSettings.reduction`).
-At points of the training, dense at its start, the same images (`ObservationSettings.samples` of the test set) pass the
-network as it then is, and the density of each feature map is recorded. Some points also record the compressed sizes by
-compressor, layout and window, and the feature maps of the first image. None of this changes the training: observation
-has a random generator of its own.
+At points of the training, dense at its start, `ObservationSettings.samples` test images pass through the network. The
+density of each feature map is recorded. Some points also record the feature maps of the first image, and compressed
+sizes by compressor, layout and window. Observation does not change the training: it has its own random generator.
 """
 
 from __future__ import annotations
@@ -42,24 +41,24 @@ from buddysim.training.networks.reduced import reduced
 if TYPE_CHECKING:
     import torch
 
-#: Where Debian's dataset-fashion-mnist puts the images.
+#: Folder of the images in Debian's package dataset-fashion-mnist.
 FASHION_MNIST = Path("/usr/share/datasets/fashion-mnist")
 WINDOWS = (4096, 8192, 16384, 32768, 65536)
 
-#: Output channels of each CONV layer (3 x 3), "pool" for a max pooling of 2 x 2; then neurons of each hidden FC layer.
+#: Output channels of each CONV layer (3 x 3); "pool": a max pooling of 2 x 2; then neurons of each hidden FC layer.
 FEATURES: tuple[int | str, ...] = (32, 32, "pool", 64, 64, "pool", 96, 96, "pool")
 CLASSIFIER = (256, 128)
 
 
 @dataclass(frozen=True)
 class Reduction:
-    """A network of the zoo with fewer channels, for smaller images.
+    """Network of the zoo with fewer channels, for smaller images.
 
     Attributes
     ----------
-    network : its name
+    network : name of the network
     width : channels and features relative to the original's
-    size : pixels along an edge of an image
+    size : edge of an image, in pixels
     """
 
     network: str
@@ -69,23 +68,23 @@ class Reduction:
 
 @dataclass(frozen=True)
 class ObservationSettings:
-    """How the network is trained and observed.
+    """Settings of the training and of its observation.
 
     Attributes
     ----------
     data : folder of Fashion-MNIST (the four files of gzipped IDX)
     reduction : the network; None: the small one in the style of VGG
-    epochs, batch, learning_rate, momentum, weight_decay : of stochastic gradient descent
+    epochs, batch, learning_rate, momentum, weight_decay : parameters of stochastic gradient descent
     drops : fractions of the training after which the learning rate is divided by ten
-    seed : of weights, order of images and dropout
-    samples : images that the feature maps are of; the cDMA paper takes 50 (Sec. IV-A)
-    points : densities are recorded at about so many iterations, half of them in the first tenth
-    size_points : so many more, equally spaced from the first to the last iteration, have compressed sizes
-    layouts : of the feature maps that are compressed
-    windows : of the compressors, in bytes
+    seed : seed of weights, order of images and dropout
+    samples : images whose feature maps are observed; the cDMA paper uses 50 (Section IV-A)
+    points : approximate number of iterations at which densities are recorded, half of them in the first tenth
+    size_points : additional iterations with compressed sizes, equally spaced from the first to the last
+    layouts : layouts of the feature maps that are compressed
+    windows : windows of the compressors, in bytes
     algorithms : the compressors; None: all of tensors
-    valued : images whose feature maps are stored as they are, at `value_points` of the points with sizes; 0: none
-    images : of the training set, 0 for all
+    valued : images whose feature maps are stored uncompressed, at `value_points` of the points with sizes; 0: none
+    images : number of training images; 0: all
     """
 
     data: Path = FASHION_MNIST
@@ -114,14 +113,19 @@ def observe_training(
     progress: Callable[[int, int, float], None] | None = None,
     command: str = "python -m buddysim train --observe-activations",
 ) -> None:
-    """Trains the network and writes the activations file.
+    """Train the network and write the activations file.
 
     Parameters
     ----------
     path : the file to write
-    settings : of the training
-    progress : called with iterations done, iterations in all and the loss, after each observed iteration
-    command : of the user, for the provenance
+    settings : settings of the training; None: the defaults
+    progress : called after each observed iteration with iterations done, iterations in total and the loss
+    command : the user's command, for the provenance
+
+    Raises
+    ------
+    BuddysimError
+        if PyTorch is not installed, or the images cannot be read
     """
     settings = settings or ObservationSettings()
     torch = import_torch("--observe-activations")
@@ -131,7 +135,7 @@ def observe_training(
         images, labels = images[: settings.images], labels[: settings.images]
     before = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled(), torch.random.get_rng_state()
     try:
-        torch.set_num_threads(1)  # sums in one order
+        torch.set_num_threads(1)  # a fixed order of summation
         torch.use_deterministic_algorithms(True)
         torch.manual_seed(settings.seed)
         _ObservedTraining(torch, settings, images, labels, test_images, test_labels).run(path, progress, command)
@@ -142,7 +146,17 @@ def observe_training(
 
 
 def import_torch(user: str) -> Any:
-    """PyTorch, or the command that installs it."""
+    """Return the module torch; otherwise raise an error with the command that installs it.
+
+    Parameters
+    ----------
+    user : the option or command that needs PyTorch, for the error
+
+    Raises
+    ------
+    BuddysimError
+        if PyTorch is not installed
+    """
     try:
         import torch
     except ImportError as error:
@@ -151,7 +165,14 @@ def import_torch(user: str) -> Any:
 
 
 def iterations_observed(total: int, settings: ObservationSettings) -> tuple[list[int], set[int], set[int]]:
-    """Numbers of the iterations before which the feature maps are observed; those with sizes; those with values."""
+    """Return the observed iterations, those of them with sizes, and those of them with values.
+
+    Feature maps are observed before the iteration with that number.
+
+    Parameters
+    ----------
+    total : iterations of the training
+    """
     tenth = max(total // 10, 1)
     half = settings.points // 2
     early = {round(tenth ** (step / max(half - 1, 1))) for step in range(half)}
@@ -163,12 +184,27 @@ def iterations_observed(total: int, settings: ObservationSettings) -> tuple[list
 
 
 def read_fashion_mnist(folder: Path, part: str) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Images (n, 1, 28, 28), of mean 0 and deviation 1 over the training set, and their labels."""
+    """Read images and labels of Fashion-MNIST.
+
+    Parameters
+    ----------
+    folder : folder of the four gzipped IDX files
+    part : ``"train"`` or ``"t10k"``
+
+    Returns
+    -------
+    images (n, 1, 28, 28), normalized to mean 0 and standard deviation 1 over the training set, and labels (n,)
+
+    Raises
+    ------
+    BuddysimError
+        if a file is missing, invalid, or the numbers of images and labels differ
+    """
     pixels = _read_idx(folder / f"{part}-images-idx3-ubyte.gz", 3).reshape(-1, 1, 28, 28)
     labels = _read_idx(folder / f"{part}-labels-idx1-ubyte.gz", 1)
     if len(pixels) != len(labels):
         raise BuddysimError(f"{folder}: {len(pixels)} images and {len(labels)} labels of part {part}")
-    mean, deviation = np.float32(0.2860), np.float32(0.3530)  # of the 60,000 training images' pixels
+    mean, deviation = np.float32(0.2860), np.float32(0.3530)  # 60,000 training images, pixels scaled to 0 .. 1
     return (pixels.astype(np.float32) / np.float32(255) - mean) / deviation, labels.astype(np.int64)
 
 
@@ -243,7 +279,7 @@ class _ObservedTraining:
                 loss = self.train(self.images[batch], self.labels[batch])
 
     def train(self, images: torch.Tensor, labels: torch.Tensor) -> float:
-        """One iteration; gives its loss."""
+        """Run one iteration and return its loss."""
         self.module.train()
         self.optimizer.zero_grad()
         loss = self.torch.nn.functional.cross_entropy(self.module(self.shaped(images)), labels)
@@ -252,7 +288,7 @@ class _ObservedTraining:
         return float(loss.item())
 
     def observe(self, writer: ActivationsWriter, iteration: int, loss: float, sized: bool, valued: bool) -> None:
-        """Records every feature map of the chosen images, as it is in training (dropout on, from a seed of its own)."""
+        """Record the feature maps of the observed images, in training mode: dropout is on, with its own seed."""
         torch, settings = self.torch, self.settings
         values_by_layer: dict[int, NDArray[np.float32]] = {}
 
@@ -267,7 +303,7 @@ class _ObservedTraining:
             images = self.shaped(self.test_images[: settings.samples])
             note(self.network.layers[0], images)
             self.module(images, note)
-            for name, buffer in self.module.named_buffers():  # statistics of batch normalisation
+            for name, buffer in self.module.named_buffers():  # batch normalisation updates its statistics
                 buffer.copy_(buffers[name])
         maps = [values_by_layer[index] for index in self.layers]
         statistics = []
@@ -288,7 +324,7 @@ class _ObservedTraining:
                     writer.add_values(point, number, values[: settings.valued])
 
     def accuracy(self) -> float:
-        """Fraction of the first 2,000 test images that are classified right."""
+        """Return the fraction of the first 2,000 test images that are classified correctly."""
         torch = self.torch
         self.module.eval()
         right = 0
@@ -300,7 +336,7 @@ class _ObservedTraining:
         return right / min(2000, len(self.test_images))
 
     def shaped(self, images: torch.Tensor) -> torch.Tensor:
-        """Images as the network takes them: scaled to its size, the one channel repeated."""
+        """Return images in the network's input shape: scaled to its size, the one channel repeated."""
         channels, *size = self.network.input_shape
         if tuple(images.shape[1:]) == self.network.input_shape:
             return images
@@ -329,7 +365,7 @@ class _ObservedTraining:
 
 
 def described_network(reduction: Reduction | None) -> str:
-    """What is trained."""
+    """Return a description of the network that is trained."""
     if reduction is not None:
         size = f"images of {reduction.size} x {reduction.size}"
         return f"{reduction.network} reduced ({reduction.width:g} of its channels, {size})"
@@ -341,11 +377,13 @@ def described_network(reduction: Reduction | None) -> str:
 
 
 def network_of(reduction: Reduction | None, shape: Shape, classes: int) -> Network:
-    """The network that is trained.
+    """Return the network that is trained.
 
     Parameters
     ----------
-    shape : of an image of the data set, which the small network takes as it is
+    reduction : the reduced network; None: the small one in the style of VGG
+    shape : shape of an image of the data set, the input shape of the small network
+    classes : outputs of the network
     """
     if reduction is not None:
         return reduced(Network.load(reduction.network), reduction.width, reduction.size, classes)
@@ -368,11 +406,13 @@ def network_of(reduction: Reduction | None, shape: Shape, classes: int) -> Netwo
 
 
 def observed_maps(network: Network, all_layers: bool) -> tuple[list[int], list[FeatureMapInfo]]:
-    """The layers whose feature maps are observed, the input among them, and the descriptions of these feature maps.
+    """Return the layers whose feature maps are observed, and descriptions of these feature maps.
+
+    The input is one of them.
 
     Parameters
     ----------
-    all_layers : not only those whose zeros depend on the training
+    all_layers : True: all layers; False: only those whose zeros depend on the training
     """
     indices = range(len(network.layers)) if all_layers else [0, *roles(network)]
     weighty = [layer.kind in ("conv", "fc") for layer in network.layers]

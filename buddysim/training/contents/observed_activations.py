@@ -1,10 +1,10 @@
-"""Contents of feature maps from a file of activations that were captured or observed in a training.
+"""Contents of feature maps from a file of activations, captured or observed in a training.
 
-Densities are means over the training, interpolated linearly between the points of the file, or those of the point
-nearest to an epoch. Only some points have compressed sizes, so their ratio to ZVC's sizes (exact from the density) is
-averaged over these points, or taken from the nearest of them. Sizes of a layout, window or compressor that the file
-lacks are computed from the feature maps that it holds. `buddysim.training.contents.depth_mapping` carries all of it
-over to other networks.
+Densities are means over the training, interpolated linearly between the points of the file. With an epoch, they are
+those of the nearest point. Only some points have compressed sizes. Their ratio to ZVC's sizes, which are exact given
+the density, is averaged over these points, or taken from the nearest one. If the file lacks sizes of a layout, window
+or compressor, they are computed from the feature maps that it holds. `buddysim.training.contents.depth_mapping` maps
+the observations to other networks.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SHIPPED = resources.files("buddysim.training.contents") / "data" / "fashion-mnis
 
 
 def shipped() -> ActivationsFile:
-    """The measurement that ships with the package."""
+    """Load the bundled activations file."""
     return load_activations(str(SHIPPED))
 
 
@@ -40,11 +40,15 @@ class ObservedActivations:
 
     Parameters
     ----------
-    activations : the file, read
-    epoch : of the point to take; None: the mean of all
-    repeated_values : False replaces every nonzero word of the file's feature maps by noise; the zeros stay where they
-        are. So no nonzero value occurs twice. It shows how much of a dictionary's success is due to the data set
-        (images with a background of one colour give the same numbers again and again).
+    activations : the file
+    epoch : the point nearest to this epoch is used; None: the mean over all points
+    repeated_values : False replaces every nonzero word of the file's feature maps by noise, so that no nonzero value
+        occurs twice. This shows which part of a dictionary's compression is due to repeated values in the data set
+
+    Raises
+    ------
+    BuddysimError
+        if the file has no points, or the epoch is out of range
     """
 
     def __init__(self, activations: ActivationsFile, epoch: float | None = None, repeated_values: bool = True) -> None:
@@ -61,22 +65,27 @@ class ObservedActivations:
         self.description = self._description()
 
     def made_by(self, codec: Codec) -> str:
-        """The compressors that the file names; where it has no sizes of this codec, the compressor here and now."""
+        """Return the compressors that the file names; if it has no sizes of the codec, the installed version."""
         if any(self._stored_ratios(number, codec) for number in range(len(self.activations.feature_maps))):
             return self.activations.provenance.get("compressors", "compressors that the file does not name")
         return f"buddysim.compress: {described([codec.algorithm])}"
 
     def contents(self, network: Network, batch: int, codec: Codec) -> dict[int, MapContents]:
-        """The contents of every layer's output; the batch plays no part, since a share has no size."""
+        """Return the contents of every layer's output, by layer index; the batch has no effect on fractions."""
         return DepthMappedContents(self.observed(codec), self.description).contents(network, batch, codec)
 
     def observed(self, codec: Codec) -> list[ObservedMap]:
-        """The file's feature maps behind ReLU and pooling layers, in the order of the file."""
+        """Return the file's feature maps behind ReLU and pooling layers, in the order of the file."""
         seen = (self.observed_map(number, codec) for number, _ in sourced_maps(self.activations))
         return [one for one in seen if one is not None]
 
     def observed_map(self, number: int, codec: Codec) -> ObservedMap | None:
-        """One of these feature maps; None where no point has it."""
+        """Return one observed feature map; None if no point has it.
+
+        Parameters
+        ----------
+        number : index of the feature map in the file
+        """
         info = self.activations.feature_maps[number]
         densities = []
         for point in self.points:
@@ -92,7 +101,7 @@ class ObservedActivations:
         return ObservedMap(kind, info.depth, density, compressed_fractions)
 
     def _relation(self, number: int, codec: Codec) -> float | None:
-        """Compressed size over ZVC's; None if the file has neither sizes nor values of the feature map."""
+        """Return the compressed size relative to ZVC's; None if the file has neither sizes nor values of it."""
         seen = self._stored_ratios(number, codec) or self._computed_ratios(number, codec)
         references = {point: zvc_fraction(density, codec.masks) for point, (density, _) in seen.items()}
         relations = {
@@ -107,7 +116,7 @@ class ObservedActivations:
         return mean_over((self._iteration(point), relation) for point, relation in relations.items())
 
     def _stored_ratios(self, number: int, codec: Codec) -> dict[int, tuple[float, TensorRatio]]:
-        """Density and compressed size of a feature map by point, as the file has them."""
+        """Return density and compressed size of a feature map by point, for points with stored sizes."""
         ratios = {}
         for point, seen in enumerate(self.activations.points if self.repeated_values else ()):
             statistics = seen.statistics(number)
@@ -118,7 +127,7 @@ class ObservedActivations:
         return ratios
 
     def _computed_ratios(self, number: int, codec: Codec) -> dict[int, tuple[float, TensorRatio]]:
-        """Density and compressed size of a feature map by point, computed where the file has its values."""
+        """Return density and compressed size of a feature map by point, computed from stored values."""
         ratios = {}
         for point, stored in self.activations.stored_values:
             values = self.activations.values(point, number) if stored == number else None
@@ -132,14 +141,14 @@ class ObservedActivations:
         return float(self.activations.points[point].iteration)
 
     def _nearest(self, points: list[int]) -> int:
-        """Of some points the one nearest to the epoch."""
+        """Return the point nearest to the epoch."""
         epoch = self.epoch
         assert epoch is not None
         return min(points, key=lambda point: abs(self.activations.points[point].epoch - epoch))
 
     def _description(self) -> str:
         made = self.activations.provenance
-        # Both begin with a name; the file has the rest.
+        # The provenance's texts begin with the name; the rest is too long for one line.
         subject = " on ".join(re.split(r"[(,;]", made[key])[0].strip() for key in ("network", "data") if key in made)
         points = [self.activations.points[i] for i in self.points]
         when = (
@@ -155,25 +164,31 @@ class ObservedActivations:
 def observed_activations(
     path: str | None, epoch: float | None = None, repeated_values: bool = True
 ) -> ObservedActivations:
-    """From an activations file; None: the one that ships with the package."""
+    """Load the contents of an activations file.
+
+    Parameters
+    ----------
+    path : path of the file; None: the bundled file
+    epoch, repeated_values : as in `ObservedActivations`
+    """
     return ObservedActivations(shipped() if path is None else load_activations(path), epoch, repeated_values)
 
 
 def sourced_maps(activations: ActivationsFile) -> list[tuple[int, str]]:
-    """Numbers and kinds of the file's feature maps that a network's feature maps may take contents from."""
+    """Return index and kind of the file's feature maps that a network's feature maps may correspond to."""
     kinds_found = ((number, _kind(info)) for number, info in enumerate(activations.feature_maps))
     return [(number, kind) for number, kind in kinds_found if kind is not None]
 
 
 def _noise_for_values(values: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The same zeros; random nonzero values elsewhere."""
+    """Return the values with every nonzero element replaced by noise."""
     alive = values.view(np.uint32) != 0
     noise = relu_map((1, 1, 1, values.size), 1.0, seed=1).reshape(values.shape)
     return np.where(alive, noise, np.float32(0))
 
 
 def _kind(info: FeatureMapInfo) -> str | None:
-    """The kind of its `Role`; None for feature maps without one."""
+    """Return the kind of the feature map's `FeatureMapRole`; None if it has none."""
     zeros = kinds.REGISTRY.find(info.kind).zeros if info.kind in kinds.REGISTRY else "none"
     if zeros == "makes":
         return "relu" if info.part == "features" else "fc-relu"

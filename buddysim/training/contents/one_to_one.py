@@ -1,7 +1,7 @@
-"""Contents of a network's feature maps from a measurement of the same network, layer by layer.
+"""Contents of a network's feature maps from observations of the same network, layer by layer.
 
-The feature maps whose contents depend on the training (behind ReLU and pooling layers) correspond in their order.
-Channels and images of the measured network may be smaller.
+Feature maps behind ReLU and pooling layers, whose contents depend on the training, correspond in their order. The
+observed network may have fewer channels and smaller images.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from buddysim.training.networks.graph import Layer, Network
 
 
 class OneToOneContents:
-    """Contents of one network's feature maps.
+    """Contents of one network's feature maps, layer by layer.
 
     Parameters
     ----------
-    measured : of the same layers
+    measured : observations of the same layers
     network : the network
 
     Raises
     ------
     BuddysimError
-        where the measurement is of other layers: the first one that differs
+        if the observations are of other layers; the message names the first difference
     """
 
     def __init__(self, measured: ObservedActivations, network: Network) -> None:
@@ -37,14 +37,20 @@ class OneToOneContents:
         self.measured = measured
         self.description = f"{measured.description}; layer by layer"
         numbers = (number for number, _ in sourced_maps(measured.activations))
-        self._numbers = dict(zip(roles(network), numbers, strict=False))  # hidden FC layers come last
+        self._numbers = dict(zip(roles(network), numbers, strict=False))  # hidden FC layers are last
 
     def made_by(self, codec: Codec) -> str:
-        """As of the measurement."""
+        """Return the compressors behind the observations."""
         return self.measured.made_by(codec)
 
     def contents(self, network: Network, batch: int, codec: Codec) -> dict[int, MapContents]:
-        """The contents of every layer's output; the batch plays no part, since a share has no size."""
+        """Return the contents of every layer's output, by layer index; the batch has no effect on fractions.
+
+        Raises
+        ------
+        BuddysimError
+            if a feature map has no observed density, or no size under the codec
+        """
         exact = codec.from_density
 
         def sourced(role: FeatureMapRole, layer: Layer, before: MapContents) -> MapContents:
@@ -59,13 +65,13 @@ class OneToOneContents:
 
 
 def mismatch(network: Network, activations: ActivationsFile, *, by_name: bool = False) -> str | None:
-    """The first feature map in which a measurement differs from a network; None where there is none.
+    """Return the first difference between the observed feature maps and a network's; None if there is none.
 
-    A network without hidden FC layers may have been measured with some.
+    Observed hidden FC layers are ignored for a network without any.
 
     Parameters
     ----------
-    by_name : whether the feature maps need to have the names of the network's layers
+    by_name : whether feature maps must have the names of the network's layers
     """
     expected = [(role.kind, network.layers[index].name) for index, role in roles(network).items()]
     observed = [(kind, activations.feature_maps[number].name) for number, kind in sourced_maps(activations)]

@@ -1,7 +1,8 @@
-"""Trainings of the CSWAP paper's networks, reduced, that ship: the sparsities that its schemes take.
+"""Bundled observations of the CSWAP paper's networks in reduced trainings.
 
-``python tools/measure_activations.py --reduced`` trains them. Each has the layers of its network under their names,
-with fewer channels and smaller images; the variants of a network for ImageNet and for CIFAR-10 share one.
+``python tools/measure_activations.py --reduced`` makes them. Each network has the layers of the paper's network, under
+the same names, with fewer channels and smaller images. A network's variants for ImageNet and for CIFAR-10 use the same
+training.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ BATCH = 32
 
 
 class ReducedTraining(NamedTuple):
-    """A network, the rate that it learns at, and the networks whose feature maps are the same."""
+    """A reduced network, its learning rate, and the networks with the same feature maps."""
 
     reduction: Reduction
     learning_rate: float
@@ -43,7 +44,10 @@ TRAININGS = (
 
 
 def settings_of(training: ReducedTraining) -> ObservationSettings:
-    """How one is trained: a point at the start and after each epoch, with the code sizes that the GPU's codecs need."""
+    """Return the settings of a reduced training.
+
+    A point is recorded at the start and after each epoch, with the compressed sizes that the GPU codecs need.
+    """
     return ObservationSettings(
         reduction=training.reduction, epochs=EPOCHS, batch=BATCH, learning_rate=training.learning_rate, images=IMAGES,
         points=0, size_points=EPOCHS + 1, layouts=("NCHW",), windows=(4096, 65536), algorithms=("csr", "rle", "lz4"),
@@ -52,7 +56,7 @@ def settings_of(training: ReducedTraining) -> ObservationSettings:
 
 
 def path_of(training: ReducedTraining) -> Path:
-    """Its file."""
+    """Return the path of a reduced training's activations file."""
     return Path(str(FOLDER)) / f"{training.reduction.network}-reduced.maps"
 
 
@@ -62,7 +66,7 @@ def _load(training: ReducedTraining) -> ActivationsFile:
 
 
 def training_of(network: Network) -> ActivationsFile | None:
-    """The training of a network, where there is one that has all of its feature maps, by name."""
+    """Return the reduced training that has all feature maps of a network, by name; None if there is none."""
     for training in TRAININGS:
         if network.name in training.serves and mismatch(network, _load(training), by_name=True) is None:
             return _load(training)

@@ -1,4 +1,4 @@
-"""What each layer costs: time per pass, CONV algorithms with their workspace, bytes moved."""
+"""Cost of each layer: time per pass, CONV algorithms with their workspace, bytes moved."""
 
 from buddysim.training.cost.model import ConvAlgorithm, CostModel
 from buddysim.training.cost.work import PASSES, Pass

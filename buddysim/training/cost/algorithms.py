@@ -1,8 +1,8 @@
-"""The CONV algorithms of cuDNN: where each can be used, and the workspace it takes.
+"""The CONV algorithms of cuDNN: the CONVs that each can compute, and its workspace.
 
-Workspace follows from what an algorithm has to hold, by one formula per algorithm for every network. Where a published
-log of cuDNN names the bytes, the formula is checked against it (docs/explanation/layer-times.md, tests). The
-memory-optimal algorithm is the implicit GEMM, which needs none (Rhu et al., vDNN, section II-B).
+One formula per algorithm gives the workspace, for every network. Where a published log of cuDNN states the bytes, a
+test compares the formula with it (docs/explanation/layer-times.md). The memory-optimal algorithm is implicit GEMM,
+which needs no workspace (Rhu et al., vDNN, Section II-B).
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from buddysim.training.networks.graph import ELEMENT_BYTES
 COMPLEX_BYTES = 8
 FFT_TILE = 32
 LARGEST_FFT = 256
-"""cuDNN's FFT algorithm takes feature maps of at most this many rows and columns, padding counted."""
+"""Largest extent, padding included, of feature maps that cuDNN's FFT algorithm accepts, in rows or columns."""
 
 
 @dataclass(frozen=True)
 class Algorithm:
-    """An algorithm that computes a CONV.
+    """Algorithm that computes a CONV.
 
     Attributes
     ----------
     since : first major version of cuDNN that has it
-    passes : those that it computes
-    takes : whether it can compute this CONV
-    workspace : bytes that it needs in addition to X, Y and W
+    passes : passes that it computes
+    takes : returns whether it can compute a CONV
+    workspace : returns the bytes that it needs in addition to X, Y and W
     """
 
     name: str
@@ -40,7 +40,7 @@ class Algorithm:
 
 
 def padded_power_of_two(extent: int) -> int:
-    """The least power of two that is not below `extent`."""
+    """Return the smallest power of two that is at least `extent`."""
     return 1 << (extent - 1).bit_length()
 
 
@@ -77,26 +77,26 @@ def _nothing(work: ConvWork) -> int:
 
 
 def _index_tables(work: ConvWork) -> int:
-    """Offsets of the inner extent and of the output's pixels, one integer of 4 bytes each."""
+    """Bytes of offset tables: one 4-byte integer per inner element and per output pixel."""
     conv = work.conv
     return 4 * (conv.in_channels // conv.groups * work.window + conv.out_h * conv.out_w)
 
 
 def _lowered_input(work: ConvWork) -> int:
-    """The whole matrix of windows, ``N C R S OH OW`` elements."""
+    """Bytes of the whole matrix of windows, ``N C R S OH OW`` elements."""
     conv = work.conv
     return work.batch * conv.in_channels * work.window * conv.out_h * conv.out_w * ELEMENT_BYTES
 
 
 def _planes(work: ConvWork, tiles: int) -> int:
-    """Transformed tiles of X, Y and the filters."""
+    """Number of transformed tiles of X, Y and the filters."""
     conv = work.conv
     maps = work.batch * (conv.in_channels + conv.out_channels)
     return tiles * maps + conv.out_channels * (conv.in_channels // conv.groups)
 
 
 def _spectra(work: ConvWork) -> int:
-    """X, Y and filters as half spectra of one padded square each."""
+    """Bytes of X, Y and filters as half spectra of one padded square each."""
     side = _padded_side(work)
     return COMPLEX_BYTES * side * (side // 2 + 1) * _planes(work, 1)
 
@@ -107,7 +107,7 @@ def _padded_side(work: ConvWork) -> int:
 
 
 def fft_tiles(work: ConvWork) -> int:
-    """Tiles of 32 x 32 input elements that overlap by the window and cover one output feature map."""
+    """Return the number of 32 x 32 input tiles that cover one output feature map, overlapping by the window."""
     conv = work.conv
     across = -(-conv.out_w // (FFT_TILE + 1 - conv.kernel_w))
     down = -(-conv.out_h // (FFT_TILE + 1 - conv.kernel_h))
@@ -115,7 +115,12 @@ def fft_tiles(work: ConvWork) -> int:
 
 
 def fft_frequencies(work: ConvWork, name: str) -> tuple[int, int]:
-    """Transformed tiles of one feature map, and complex numbers of one tile's half spectrum."""
+    """Return the number of transformed tiles of one feature map, and complex numbers of one tile's half spectrum.
+
+    Parameters
+    ----------
+    name : ``"fft"`` or ``"fft_tiling"``
+    """
     if name == "fft_tiling":
         return fft_tiles(work), FFT_TILE * (FFT_TILE // 2 + 1)
     side = _padded_side(work)
@@ -123,18 +128,18 @@ def fft_frequencies(work: ConvWork, name: str) -> tuple[int, int]:
 
 
 def _tiled_spectra(work: ConvWork) -> int:
-    """X, Y and filters as half spectra of tiles."""
+    """Bytes of X, Y and filters as half spectra of tiles."""
     return COMPLEX_BYTES * FFT_TILE * (FFT_TILE // 2 + 1) * _planes(work, fft_tiles(work))
 
 
 def _transformed_filters(work: ConvWork) -> int:
-    """The filters as 4 x 4 tiles of F(2x2, 3x3); tiles of X and Y stay on chip."""
+    """Bytes of the filters as 4 x 4 tiles of F(2x2, 3x3); tiles of X and Y stay on chip."""
     conv = work.conv
     return 16 * ELEMENT_BYTES * conv.out_channels * (conv.in_channels // conv.groups)
 
 
 def _transformed_maps(work: ConvWork) -> int:
-    """X, Y and filters as 6 x 6 tiles of F(4x4, 3x3)."""
+    """Bytes of X, Y and filters as 6 x 6 tiles of F(4x4, 3x3)."""
     conv = work.conv
     tiles = -(-conv.out_h // 4) * -(-conv.out_w // 4)
     return 36 * ELEMENT_BYTES * _planes(work, tiles)
@@ -171,7 +176,12 @@ ALGORITHMS: dict[str, Algorithm] = {
 
 
 def available(work: ConvWork, pass_: Pass, version: int) -> list[Algorithm]:
-    """The algorithms of a cuDNN version that compute this pass."""
+    """Return the algorithms of a cuDNN version that compute this pass.
+
+    Parameters
+    ----------
+    version : major version of cuDNN
+    """
     return [
         algorithm
         for algorithm in ALGORITHMS.values()

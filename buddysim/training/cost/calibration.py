@@ -1,7 +1,8 @@
 """Calibrations: TOML files of the fitted numbers that layer times depend on.
 
-`SharedConstants` is what all GPUs share (the shape of the curves, ratios between CONV algorithms, fractions of the
-bandwidth); a `Calibration` holds the efficiencies of one GPU with one library version. Both ship as rounded numbers.
+`SharedConstants` hold for all GPUs: the shape of the curves, ratios between CONV algorithms, fractions of the
+bandwidth. A `Calibration` holds the efficiencies of one GPU with one library version. Both are bundled as rounded
+numbers.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from buddysim.training.cost.work import CLASSES, PASSES
 FORMAT = 1
 LARGEST_FILE = 2**20
 GROUPS = (*CLASSES, "fc")
-#: Major versions of cuDNN: the first one with the algorithms that are modelled, to the newest.
+#: Major versions of cuDNN that are modelled: oldest to newest.
 VERSIONS = range(2, 10)
 DATA = resources.files("buddysim.training.cost") / "data"
 
@@ -32,13 +33,13 @@ Table = Mapping[str, Mapping[str, float]]
 
 @dataclass(frozen=True)
 class SharedConstants:
-    """What all GPUs share.
+    """Fitted constants that hold for all GPUs.
 
     Attributes
     ----------
-    curves : by pass of a CONV (`curve_name`), and ``"fc"`` for every matrix product of a fully connected layer
+    curves : by pass of a CONV (`curve_name`); ``"fc"``: every matrix product of a fully connected layer
     efficiency : generic fractions of the peak rate by pass and group, for GPUs without timings
-    deviation : logarithm of how far a group's efficiency lies from its GPU's mean, by pass and group
+    deviation : logarithm of a group's efficiency over the mean efficiency of its GPU, by pass and group
     bandwidth : fractions of the peak bandwidth by kind of layer and pass
     ratio : time of a CONV algorithm relative to the implicit GEMM with precomputed offsets, by pass and algorithm;
         ``winograd`` on 3x3 windows
@@ -55,15 +56,15 @@ class SharedConstants:
 
 @dataclass(frozen=True)
 class Calibration:
-    """The efficiencies of one GPU with one library version.
+    """Efficiencies of one GPU with one library version.
 
     Attributes
     ----------
     efficiency : fraction of the peak rate by pass and group
     bandwidth : fraction of the peak bandwidth by kind of layer and pass, where it was measured
-    limited_workspace : the timings are of algorithms with little workspace, not of the fastest
-    measured : shapes that each efficiency comes from, by pass and group; 0 where it follows from other GPUs
-    source : lines on where the timings come from
+    limited_workspace : whether the timed algorithms had little workspace; False: the fastest ones were timed
+    measured : number of shapes behind each efficiency, by pass and group; 0: derived from other GPUs
+    source : sources of the timings, in lines
     """
 
     machine: str
@@ -75,7 +76,7 @@ class Calibration:
     source: tuple[str, ...] = ()
 
     def to_toml(self) -> str:
-        """The text of a calibration file."""
+        """Return the text of a calibration file."""
         content: dict[str, Any] = {
             "format": FORMAT,
             "machine": self.machine,
@@ -90,18 +91,18 @@ class Calibration:
 
 
 def version_of(library: str) -> int | None:
-    """The major version of ``"cudnn5"``; None for another name."""
+    """Return the major version of a name such as ``"cudnn5"``; None for another name."""
     digits = library.removeprefix("cudnn")
     return int(digits) if library.startswith("cudnn") and digits.isdecimal() and len(digits) < 4 else None
 
 
 def check_version(library: str) -> None:
-    """Refuses a version of cuDNN that has no algorithms here.
+    """Refuse a version of cuDNN that is not modelled.
 
     Raises
     ------
     BuddysimError
-        where the library's name is ``"cudnn"`` and a number out of `VERSIONS`
+        if the library's name is ``"cudnn"`` and a number outside `VERSIONS`
     """
     version = version_of(library)
     if version is not None and version not in VERSIONS:
@@ -113,7 +114,7 @@ def check_version(library: str) -> None:
 
 @cache
 def common() -> SharedConstants:
-    """What all GPUs share, as shipped."""
+    """Load the bundled constants that hold for all GPUs."""
     content = parse_toml((DATA / "fitted" / "common.toml").read_text(encoding="utf-8"))
     return SharedConstants(
         curves={name: PassTimeModel(**constants) for name, constants in content["curve"].items()},
@@ -126,7 +127,7 @@ def common() -> SharedConstants:
 
 
 def common_toml(shared: SharedConstants) -> str:
-    """The text of the file that `common` reads."""
+    """Return the text of the file that `common` reads."""
     content: dict[str, Any] = {"format": FORMAT}
     content["curve"] = {
         name: {part.name: getattr(curve, part.name) for part in fields(curve)} for name, curve in shared.curves.items()
@@ -138,7 +139,7 @@ def common_toml(shared: SharedConstants) -> str:
 
 @cache
 def shipped() -> dict[tuple[str, str], Calibration]:
-    """The calibrations that come with buddysim, by machine and library."""
+    """Load the bundled calibrations, by machine and library."""
     calibrations = {}
     for entry in sorted((DATA / "fitted").iterdir(), key=lambda entry: entry.name):
         if entry.name.endswith(".toml") and entry.name != "common.toml":
@@ -148,12 +149,28 @@ def shipped() -> dict[tuple[str, str], Calibration]:
 
 
 def read_calibration(path: str | os.PathLike[str]) -> Calibration:
-    """A user's calibration file."""
+    """Read a user's calibration file.
+
+    Raises
+    ------
+    BuddysimError
+        if the file cannot be read or is no calibration
+    """
     return parse_calibration(read_text(path, "calibration", LARGEST_FILE), os.fspath(path))
 
 
 def parse_calibration(text: str, where: str) -> Calibration:
-    """A calibration from the text of its file; `where` names it in errors."""
+    """Parse the text of a calibration file.
+
+    Parameters
+    ----------
+    where : name of the file, for errors
+
+    Raises
+    ------
+    BuddysimError
+        if the text is no calibration
+    """
     content = parse_toml(text, where)
     try:
         return _calibration(content)

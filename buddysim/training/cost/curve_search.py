@@ -1,4 +1,4 @@
-"""Searches the constants of curves on a grid, one constant at a time, so that every machine finds the same ones."""
+"""Fit the constants of curves by a grid search, one constant at a time, so that every machine gets the same result."""
 
 from __future__ import annotations
 
@@ -31,7 +31,12 @@ ROUNDS = 6
 def fit_curves(
     datasets: Iterable[Dataset], start: Mapping[str, PassTimeModel] | None = None
 ) -> dict[str, PassTimeModel]:
-    """The curves that several GPUs share."""
+    """Fit the curves that several GPUs have in common, by name of the curve.
+
+    Parameters
+    ----------
+    start : curve at which each search starts, by name; None: `START`
+    """
     datasets = list(datasets)
     begin = start or {}
     curves = {}
@@ -48,7 +53,7 @@ def fit_curves(
 
 
 def fit_curve(measured: Sequence[PassTiming], start: PassTimeModel = START) -> PassTimeModel:
-    """The curve on the grid with the least loss that a search along one constant at a time finds."""
+    """Fit one curve: the best one that a search along one constant at a time reaches on the grid."""
     timings = _Timings(measured)
     best, least = start, timings.loss(start)
     for _ in range(ROUNDS):
@@ -65,7 +70,7 @@ def fit_curve(measured: Sequence[PassTiming], start: PassTimeModel = START) -> P
 
 
 class _Timings:
-    """Timings of one pass as arrays, an element per timing."""
+    """Timings of one pass as arrays, one element per timing."""
 
     def __init__(self, measured: Sequence[PassTiming]) -> None:
         def column(value: Callable[[PassTiming], float]) -> NDArray[np.float64]:
@@ -85,13 +90,13 @@ class _Timings:
         self.groups = np.arange(len(names))
 
     def compute_s(self, curve: PassTimeModel) -> NDArray[np.float64]:
-        """Seconds at an efficiency of one."""
+        """Return the seconds at an efficiency of one."""
         outputs = (self.rows + curve.rows) * curve.cols * np.ceil(self.cols / curve.cols) * self.count
         result: NDArray[np.float64] = 2 * (outputs + curve.tail * self.tile) * (self.inner + curve.inner) / self.flops
         return result
 
     def loss(self, curve: PassTimeModel) -> float:
-        """Mean of the absolute logarithms of predicted over measured, at each group's median efficiency."""
+        """Return the mean of |log(predicted / measured)|, at each group's median efficiency."""
         compute = self.compute_s(curve)
         implied = np.log(compute / np.maximum(self.seconds - curve.launch_s, SHORTEST_S))
         log_efficiency = np.asarray(ndimage.median(implied, self.group, self.groups))[self.group]

@@ -1,4 +1,4 @@
-"""Timings of one GPU with one library version, as a fit takes them."""
+"""Timings of one GPU with one library version, the input of a fit."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from buddysim.training.cost.work import PASSES, MatmulWork, Pass
 
 @dataclass(frozen=True)
 class PassTiming:
-    """One timing of one pass on one GPU, ready to be fitted.
+    """One timing of one pass on one GPU, the input of a fit.
 
     Attributes
     ----------
-    group : timings of one group and GPU share an efficiency
-    moved : bytes
+    group : timings of one group and GPU have one efficiency
+    moved : bytes of the operands
     """
 
     machine: str
@@ -30,7 +30,7 @@ class PassTiming:
 
 @dataclass(frozen=True)
 class Dataset:
-    """The timings of one GPU with one library version."""
+    """Timings of one GPU with one library version."""
 
     machine: str
     library: str
@@ -39,16 +39,16 @@ class Dataset:
 
     @property
     def winograd(self) -> bool:
-        """Whether the fastest algorithm for 3x3 windows is Winograd's."""
+        """Return whether the fastest algorithm for 3x3 windows is Winograd's."""
         version = version_of(self.library)
         return version is None or version >= 5
 
     def of_pass(self, pass_: str, kind: str = "conv") -> list[MeasuredPass]:
-        """The timings of one pass of one kind of layer."""
+        """Return the timings of one pass of one kind of layer."""
         return [timing for timing in self.timings if timing.kind == kind and timing.pass_ == pass_]
 
     def measured(self, pass_: Pass, kind: str = "conv") -> list[PassTiming]:
-        """The timings that a curve is fitted to."""
+        """Return the timings that a curve is fitted to."""
         return [self._measured(timing, pass_) for timing in self.of_pass(pass_, kind)]
 
     def _measured(self, timing: MeasuredPass, pass_: Pass) -> PassTiming:
@@ -57,14 +57,14 @@ class Dataset:
         return PassTiming(self.machine, self.peak, timing.group, product, moved, timing.ms / 1e3)
 
     def product(self, timing: MeasuredPass, pass_: Pass) -> MatmulWork:
-        """The matrix product of a CONV's or an FC's pass, as the fastest algorithm computes it."""
+        """Return the matrix product of a CONV's or an FC's pass, as the fastest algorithm computes it."""
         if timing.kind != "conv":
             return timing.product.of_pass(pass_)
         return timing.work.tiled_product(pass_) if self.winograd else timing.work.product(pass_)
 
 
 def passes_of(timing: MeasuredPass) -> tuple[Pass, ...]:
-    """The passes that a timing covers: both backward passes where it is of them together."""
+    """Return the passes that a timing covers; ``"backward"`` covers both backward passes."""
     return tuple(
         pass_ for pass_ in PASSES if timing.pass_ == pass_ or (timing.pass_ == "backward" and pass_ != "forward")
     )

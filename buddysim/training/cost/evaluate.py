@@ -1,4 +1,4 @@
-"""Errors of the modelled layer times: held-out shapes, a network left out, a GPU left out, whole networks."""
+"""Errors of modelled layer times: held-out shapes, one network left out, one GPU left out, whole networks."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ RESAMPLES = 2000
 
 
 def predicted_ms(model: CostModel, timing: MeasuredPass) -> float:
-    """The modelled time of a measured pass, in milliseconds."""
+    """Return the modelled time of a measured pass, in milliseconds."""
     passes = passes_of(timing)
     if timing.kind == "conv":
         algorithm = "implicit_precomp_gemm" if model.calibration and model.calibration.limited_workspace else None
@@ -49,24 +49,24 @@ def predicted_ms(model: CostModel, timing: MeasuredPass) -> float:
 
 
 def _conv_ps(model: CostModel, timing: MeasuredPass, pass_: Pass, algorithm: str | None) -> int:
-    """The fastest algorithm's time, or that of the one that was timed."""
+    """Return the time of the named algorithm in picoseconds; None: of the fastest one."""
     return next(one.time_ps for one in model.algorithms(timing.work, pass_) if algorithm in (None, one.name))
 
 
 def errors(model: CostModel, timings: Iterable[MeasuredPass]) -> list[float]:
-    """Predicted over measured, less one."""
+    """Return the relative errors: predicted / measured - 1."""
     return [predicted_ms(model, timing) / timing.ms - 1 for timing in timings]
 
 
 def median_error(errors: Sequence[float]) -> float:
-    """Median of the absolute relative errors."""
+    """Return the median of the absolute relative errors."""
     return median(abs(error) for error in errors)
 
 
 def median_interval(timings: Sequence[MeasuredPass], errors: Sequence[float]) -> tuple[float, float]:
-    """The 95 % interval of the median of absolute relative errors: bootstrap over shapes.
+    """Return the 95 % interval of the median absolute relative error, by a bootstrap over shapes.
 
-    A shape's batches and passes tend to be off together, so shapes are sampled with all their timings.
+    Errors of one shape's batches and passes are correlated, so a shape is sampled with all its timings.
 
     Parameters
     ----------
@@ -94,7 +94,12 @@ def median_interval(timings: Sequence[MeasuredPass], errors: Sequence[float]) ->
 
 
 def of_kind(kind: str, passes: Sequence[str] = ()) -> Callable[[MeasuredPass], bool]:
-    """Whether a timing is of a kind of layer, and of one of the passes unless none are named."""
+    """Return a filter of timings by kind of layer and, if `passes` is not empty, by pass.
+
+    Parameters
+    ----------
+    kind : ``"conv"``, ``"fc"`` or ``"other"``
+    """
     if kind == "other":
         return lambda timing: timing.kind not in ("conv", "fc")
     return lambda timing: timing.kind == kind and (not passes or timing.pass_ in passes)
@@ -111,12 +116,15 @@ class LeftOutErrors:
 
     @property
     def total_error(self) -> float:
-        """Of the sum over its layers."""
+        """Return the relative error of the sum over the layers."""
         return self.predicted_ms / self.measured_ms - 1
 
 
 def cross_validation() -> dict[tuple[str, str], list[float]]:
-    """CONV errors in five folds of shapes within the calibration timings; each is fitted without it, curves too."""
+    """Return CONV errors in five folds of the calibration shapes, by GPU and library.
+
+    Each fold is predicted by a fit without its shapes, curves included.
+    """
     datasets = {key: dataset(*key, timings) for key, timings in part("calibration").items()}
     held_out: dict[tuple[str, str], list[float]] = {key: [] for key in datasets}
     for number in range(FOLDS):
@@ -133,7 +141,7 @@ def cross_validation() -> dict[tuple[str, str], list[float]]:
 
 
 def one_gpu_left_out() -> Iterator[LeftOutErrors]:
-    """CONV errors of each GPU with the efficiencies that the others have on average."""
+    """Yield the CONV errors of each GPU, predicted with the mean efficiencies of the other GPUs."""
     datasets = {key: dataset(*key, timings) for key, timings in part("calibration").items() if key != BOUNDED}
     validation = part("validation")
     for key, data in datasets.items():
@@ -144,7 +152,10 @@ def one_gpu_left_out() -> Iterator[LeftOutErrors]:
 
 
 def one_network_left_out() -> Iterator[LeftOutErrors]:
-    """Errors of the layers of each network on the GPU that was timed layer by layer, fitted without its shapes."""
+    """Yield the errors of each network's layers, predicted by a fit without the network's shapes.
+
+    Only the GPU that was timed layer by layer is used.
+    """
     timings = part("calibration")[BOUNDED] + part("validation")[BOUNDED]
     for network in dict.fromkeys(timing.network for timing in timings):
         inside = [timing for timing in timings if timing.network == network and timing.kind == "conv"]
@@ -159,7 +170,7 @@ def one_network_left_out() -> Iterator[LeftOutErrors]:
 
 
 def one_percentage() -> dict[tuple[str, str], list[float]]:
-    """Held-out errors of the simplest model, one fraction of the peak rate per GPU and pass, to compare with."""
+    """Return held-out errors of the simplest model, for comparison: one fraction of the peak rate per GPU and pass."""
     validation = part("validation")
     errors: dict[tuple[str, str], list[float]] = {}
     for key, timings in part("calibration").items():
@@ -176,7 +187,10 @@ def one_percentage() -> dict[tuple[str, str], list[float]]:
 
 
 def whole_networks() -> Iterator[tuple[MeasuredNetworkPass, float]]:
-    """Each measured pass of a whole network with its modelled time: fastest algorithms; of cudnn2 memory-optimal."""
+    """Yield each measured pass of a whole network with its modelled time, in milliseconds.
+
+    The algorithms are the fastest ones; with cudnn2, the memory-optimal ones.
+    """
     models = {library: CostModel.load("titan-x", library) for library in ("cudnn2", "cudnn3", "cudnn4")}
     for total in totals():
         if total.kernels == "cudnn":
@@ -186,7 +200,7 @@ def whole_networks() -> Iterator[tuple[MeasuredNetworkPass, float]]:
 
 @dataclass(frozen=True)
 class IndependentTiming:
-    """A whole network, forward and backward, measured by others and part of no fit."""
+    """Whole network, forward and backward, measured by others and part of no fit."""
 
     machine: str
     library: str
@@ -208,7 +222,7 @@ class IndependentTiming:
 
 
 def independent_networks() -> Iterator[IndependentTiming]:
-    """The networks of cnn-benchmarks with their modelled times, gradient of the image included."""
+    """Yield the networks of cnn-benchmarks with their modelled times, gradient of the image included."""
     models: dict[tuple[str, str], CostModel] = {}
     with (DATA_FOLDER / "networks-cnn-benchmarks.csv").open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(line for line in file if not line.startswith("#")):
@@ -222,7 +236,7 @@ def independent_networks() -> Iterator[IndependentTiming]:
 
 @dataclass(frozen=True)
 class MeasuredIteration:
-    """A whole iteration measured by others and part of no fit, with its modelled time."""
+    """Whole iteration, measured by others and part of no fit, with its modelled time."""
 
     machine: str
     precision: str
@@ -235,12 +249,12 @@ class MeasuredIteration:
 
     @property
     def ratio(self) -> float:
-        """Modelled over measured."""
+        """Return modelled over measured time."""
         return self.modelled_ms / self.ms
 
 
 def outside_iterations() -> Iterator[MeasuredIteration]:
-    """The iterations of `iterations-outside.csv`, without the gradient of the image, on the machine's own library."""
+    """Yield the iterations of `iterations-outside.csv`, without the image's gradient, on the machine's own library."""
     with (DATA_FOLDER / "iterations-outside.csv").open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(line for line in file if not line.startswith("#")):
             model = CostModel.load(row["machine"], precision=row["precision"])
@@ -251,23 +265,23 @@ def outside_iterations() -> Iterator[MeasuredIteration]:
 
 
 def seen(total: MeasuredNetworkPass) -> bool:
-    """Whether a whole network took part in the fit of ratios and FFT rates."""
+    """Return whether a whole network was part of the fit of ratios and FFT rates."""
     return total.network in FITTED_NETWORKS and total.library in ("cudnn2", "cudnn4")
 
 
 def held_out() -> dict[tuple[str, str], dict[str, list[MeasuredPass]]]:
-    """The shipped timings of each GPU and library: calibration and validation."""
+    """Return the bundled timings by GPU and library, then part: calibration and validation."""
     inside, outside = part("calibration"), part("validation")
     return {key: {"calibration": inside[key], "validation": outside[key]} for key in sorted(inside)}
 
 
 def shipped_model(key: tuple[str, str]) -> CostModel:
-    """The model that ships for a GPU and library."""
+    """Return the bundled model of a GPU and library."""
     return CostModel(TrainingMachine.load(key[0]), key[1], shipped()[key], common())
 
 
 def mean_median(errors: Iterable[Sequence[float]]) -> float:
-    """Mean of the median errors of several parts."""
+    """Return the mean of the median errors of several parts."""
     return fmean(median_error(one) for one in errors)
 
 

@@ -1,7 +1,7 @@
-"""Fits calibrations to timings: `python tools/fit_cost.py` for the shipped ones, ``buddysim calibrate`` for a user's.
+"""Fit calibrations to timings: `python tools/fit_cost.py` for the bundled ones, ``buddysim calibrate`` for a user's.
 
-A group's efficiency is the median of those that its timings imply, weighted with its value on other GPUs as if that
-value were two more shapes. Results are rounded to the digits that ship.
+A group's efficiency is the median of the efficiencies that its timings imply. It is averaged with the value on other
+GPUs, which counts as two more shapes. Results are rounded to the digits of the bundled files.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from buddysim.training.cost.work import PASSES
 DIGITS = 4
 
 PRIOR_SHAPES = 2
-"""How many shapes the other GPUs count for; cross-validation within the calibration timings chose it among 1, 2, 4."""
+"""Number of shapes that the other GPUs count as: the best of 1, 2 and 4 in cross-validation of calibration timings."""
 
 
 @dataclass
 class ImpliedEfficiencies:
-    """Logarithms of the efficiencies that the timings of a group imply, and how many shapes they are of."""
+    """Logarithms of the efficiencies that a group's timings imply, and the shapes behind them."""
 
     values: list[float]
     shapes: set[str]
@@ -40,10 +40,10 @@ class ImpliedEfficiencies:
 def implied_efficiencies(
     data: Dataset, curves: Mapping[str, PassTimeModel]
 ) -> dict[str, dict[str, ImpliedEfficiencies]]:
-    """Efficiencies that the timings imply, by pass and group.
+    """Return the efficiencies that the timings imply, by pass and group.
 
-    A timing of both backward passes together counts for each of them, as if both had the same efficiency; fully
-    connected layers that were timed forward only count for every pass.
+    A timing of both backward passes together counts for each of them, as if their efficiencies were equal. Fully
+    connected layers with forward timings only count for every pass.
     """
     implied: dict[str, dict[str, ImpliedEfficiencies]] = {pass_: {} for pass_ in PASSES}
     for timing in data.timings:
@@ -69,7 +69,7 @@ def implied_efficiencies(
 def deviations(
     datasets: Sequence[Dataset], curves: Mapping[str, PassTimeModel]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Generic efficiencies, and how far each group lies from a GPU's mean (logarithms), by pass and group."""
+    """Return generic efficiencies, and logarithms of each group's efficiency over its GPU's mean, by pass and group."""
     medians = []
     for data in datasets:
         implied = implied_efficiencies(data, curves)
@@ -90,7 +90,12 @@ def deviations(
 def fit_efficiencies(
     data: Dataset, curves: Mapping[str, PassTimeModel], deviation: Mapping[str, Mapping[str, float]]
 ) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, int]]]:
-    """Efficiencies of one GPU by pass and group, and the shapes behind each; without products, nothing."""
+    """Fit efficiencies of one GPU by pass and group, and count the shapes behind each; empty without products.
+
+    Parameters
+    ----------
+    deviation : `SharedConstants.deviation`
+    """
     implied = implied_efficiencies(data, curves)
     means = {
         pass_: fmean(one.middle - deviation[pass_][group] for group, one in implied[pass_].items())
@@ -114,7 +119,7 @@ def fit_efficiencies(
 
 
 def fit_bandwidth(data: Dataset) -> dict[str, dict[str, float]]:
-    """Fractions of the peak bandwidth that layers without products reach, by kind and pass: medians."""
+    """Fit the median fractions of the peak bandwidth that layers without products reach, by kind and pass."""
     fractions: dict[str, dict[str, list[float]]] = {}
     for timing in data.timings:
         moved = unweighted_bytes(timing)
@@ -130,7 +135,13 @@ def fit_bandwidth(data: Dataset) -> dict[str, dict[str, float]]:
 def fit_calibration(
     data: Dataset, shared: SharedConstants, source: Sequence[str] = (), bounded: bool = False
 ) -> Calibration:
-    """The calibration of one GPU with one library version."""
+    """Fit the calibration of one GPU with one library version.
+
+    Parameters
+    ----------
+    source : lines about the origin of the timings
+    bounded : whether the timed algorithms had little workspace
+    """
     efficiency, counts = fit_efficiencies(data, shared.curves, shared.deviation)
     return Calibration(
         machine=data.machine,

@@ -1,6 +1,6 @@
 """Times of layers: a roofline whose efficiency depends on the class of layer, the pass, the GPU and the library.
 
-docs/explanation/layer-times.md says where each number comes from and how far the times are off, in and out of sample.
+docs/explanation/layer-times.md has the source of each number and the errors of the times, in and out of sample.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from buddysim.training.networks.layer_kind import LayerKind
 PS_PER_S = 10**12
 GENERIC = "generic"
 NEWEST = 7
-"""Version of cuDNN whose algorithms are taken where the library's name holds none."""
+"""Version of cuDNN whose algorithms are used if the library's name contains no version."""
 
 TIMED_WORKSPACE_BYTES = 8 << 20
-"""Most workspace of a CONV in the timings with limited workspace: Caffe grants cuDNN no more."""
+"""Maximum workspace of a CONV in the timings with limited workspace, in bytes: Caffe gives cuDNN no more."""
 
 LARGEST_TIMED_FFT = 112
 """Rows and columns of the largest feature maps that the rates of FFTs were fitted to (VGG-A's ``conv2_1``)."""
@@ -44,16 +44,16 @@ LARGEST_TIMED_FFT = 112
 _DIRECT = "implicit_precomp_gemm"
 _ON_TENSOR_CORES = (MEMORY_OPTIMAL, _DIRECT, "gemm")
 _COMPLEX_FLOPS = 4
-"""A complex multiplication and addition is eight operations, four times a real one."""
+"""A complex multiply-add is eight operations, four times a real one."""
 
 _FFT_BANDWIDTH = 0.7
-"""Fraction of the peak bandwidth that transforms move their data with: that of other layers bound by memory."""
+"""Fraction of the peak bandwidth at which transforms move their data, that of other memory-bound layers."""
 
 _DEPTHWISE_RATE = 0.25
-"""Fraction of the peak rate that a kernel without matrix products reaches where each channel has filters of its own."""
+"""Fraction of the peak rate that a depthwise kernel, without matrix products, reaches."""
 
 _STATE_TRAFFIC = 2
-"""A recurrent layer's saved states are written forward and read backward, in addition to the products' operands."""
+"""Accesses to each byte of a recurrent layer's saved states: written forward, read backward."""
 
 
 @dataclass(frozen=True)
@@ -71,9 +71,9 @@ class CostModel:
     Attributes
     ----------
     calibrated : whether the efficiencies were fitted to timings of this GPU and library in this precision
-    borrowed : whether the efficiencies are those of another GPU, which the machine file names
+    borrowed : whether the efficiencies are those of another GPU, named in the machine file
     library : version of the CONV library
-    source : where the efficiencies come from
+    source : origin of the efficiencies
     assumptions : sentences about what is not measured, by topic
     largest_fft : rows and columns of the largest feature maps for which FFTs are offered
     """
@@ -110,7 +110,7 @@ class CostModel:
         self.source, self.assumptions = _provenance(self)
 
     def derived_times(self, algorithms: Iterable[ConvAlgorithm]) -> str | None:
-        """The assumption about algorithms with more workspace than any timed one; None if there are none."""
+        """Return the assumption about algorithms with more workspace than any timed one; None if there are none."""
         if not self._limited_workspace:
             return None
         largest = max((one.workspace_bytes for one in algorithms), default=0)
@@ -130,14 +130,19 @@ class CostModel:
         calibration: Calibration | str | os.PathLike[str] | None = None,
         precision: str = "fp32",
     ) -> CostModel:
-        """The model of a machine.
+        """Load the model of a machine.
 
         Parameters
         ----------
         machine : a machine, its name, or the path of its file
         conv_library : for example ``"cudnn4"``; None: the version that the calibration or the machine names
-        calibration : a calibration, or the path of its file; None: the shipped one, if there is one
+        calibration : a calibration, or the path of its file; None: the bundled one, if there is one
         precision : a name of `PRECISIONS`; the machine must have a rate for it
+
+        Raises
+        ------
+        BuddysimError
+            if the machine, library, calibration or precision is unknown or invalid
         """
         loaded, computed = TrainingMachine.load(machine), find_precision(precision)
         if calibration is not None:
@@ -158,11 +163,16 @@ class CostModel:
         return cls(loaded, requested, fitted, common(), computed)
 
     def conv_algorithms(self, layer: Layer, batch: int, pass_: Pass) -> tuple[ConvAlgorithm, ...]:
-        """The algorithms of a CONV's pass, fastest first; of equally fast ones, that with less workspace first.
+        """Return the algorithms of a CONV's pass, fastest first; equally fast ones by workspace.
 
-        Libraries and papers find the fastest by trying each on the GPU (``cudnnFindConvolution...``; Rhu et al., vDNN,
-        section V-C, layer by layer), so that those are left out whose workspace doesn't fit the GPU's memory together
-        with the layer's own X, Y and filters.
+        Libraries and papers find the fastest algorithm of each layer by trying all of them on the GPU
+        (``cudnnFindConvolution...``; Rhu et al., vDNN, Section V-C). So an algorithm is left out if its workspace does
+        not fit in the GPU's memory together with the layer's X, Y and filters.
+
+        Raises
+        ------
+        ValueError
+            if the layer is no CONV
         """
         if layer.conv is None:
             raise ValueError(f"layer {layer.name!r} is no CONV")
@@ -176,10 +186,9 @@ class CostModel:
         return self._algorithms[key]
 
     def algorithms(self, work: ConvWork, pass_: Pass) -> tuple[ConvAlgorithm, ...]:
-        """The same of a CONV that belongs to no network, on a GPU with as much memory as it takes.
+        """Return the algorithms of a CONV outside of any network, without a limit on workspace, in the same order.
 
-        FFTs are offered for feature maps as large as those they were timed on; their rates aren't extrapolated to
-        larger ones.
+        FFTs are offered for feature maps up to the largest timed size; their rates are not extrapolated.
         """
         large = max(work.conv.in_h, work.conv.in_w) > self.largest_fft
         offered = [
@@ -191,9 +200,13 @@ class CostModel:
         return tuple(sorted(offered, key=lambda one: (one.time_ps, one.workspace_bytes, one.name)))
 
     def time_ps(self, layer: Layer, batch: int, pass_: str) -> int:
-        """Time of a layer that is no CONV: ``"forward"`` or ``"backward"``.
+        """Return the time of a layer that is no CONV, in picoseconds.
 
-        Layers with products also know ``"backward_data"`` and ``"backward_filter"``, whose sum is ``"backward"``.
+        Parameters
+        ----------
+        batch : samples
+        pass_ : ``"forward"`` or ``"backward"``; for layers with products also ``"backward_data"`` and
+            ``"backward_filter"``, whose sum is ``"backward"``
         """
         if layer.gemms and _rules(layer).fused:
             return self._fused_ps(layer, batch, pass_)
@@ -207,21 +220,21 @@ class CostModel:
         return self.moving_ps(moved, layer.kind, "forward" if pass_ == "forward" else "backward")
 
     def moving_ps(self, moved: float, kind: str, pass_: str) -> int:
-        """Time of a layer of a kind that is bound by device memory, for so many bytes."""
+        """Return the time that a memory-bound layer takes to move `moved` bytes, in picoseconds."""
         fraction = self.bandwidth_fraction(kind, pass_)
         return self._launch_ps + _ps(moved / (self._bytes_per_s * fraction))
 
     def product_ps(self, product: MatmulWork, pass_: Pass) -> int:
-        """Time of a pass of a fully connected layer that is this product."""
+        """Return the time of a pass of a fully connected layer with this product, in picoseconds."""
         efficiency = self._efficiency[pass_]["fc"]
         return _ps(self.shared.curves["fc"].seconds(product, product.bytes, efficiency, self._matrix_peak))
 
     def dram_bytes(self, layer: Layer, batch: int, pass_: str) -> int:
-        """Bytes that a pass of a layer moves to and from device memory, at least."""
+        """Return the bytes that a pass of a layer moves to and from device memory, at least."""
         return self._single_bytes(layer, batch, pass_) * self.precision.element_bytes // ELEMENT_BYTES
 
     def _single_bytes(self, layer: Layer, batch: int, pass_: str) -> int:
-        """The same in single precision."""
+        """As `dram_bytes`, in single precision."""
         if layer.conv is not None:
             return ConvWork(layer.conv, batch).bytes * len(_parts(pass_))
         if layer.gemms and _rules(layer).fused:
@@ -236,7 +249,7 @@ class CostModel:
         return round((forward if pass_ == "forward" else backward) * ELEMENT_BYTES) * batch
 
     def bandwidth_fraction(self, kind: str, pass_: str) -> float:
-        """Fraction of the peak bandwidth that layers of a kind reach: measured, else that of an activation."""
+        """Return the fraction of the peak bandwidth that layers of a kind reach: measured, else that of a ReLU."""
         own = {} if self.calibration is None else self.calibration.bandwidth
         for table in (own, self.shared.bandwidth):
             if pass_ in table.get(kind, {}):
@@ -244,7 +257,7 @@ class CostModel:
         return self.shared.bandwidth["relu"][pass_]
 
     def _gemm_ps(self, layer: Layer, gemm: Gemm, batch: int, pass_: Pass) -> int:
-        """One product, or one after the other where each needs the one before, as in a recurrent layer."""
+        """Time of one product in ps; in a recurrent layer, products run one after the other."""
         product = _product(gemm, batch, pass_)
         times = 1
         if _rules(layer).recurrent and product.count > 1:
@@ -252,9 +265,9 @@ class CostModel:
         return self.product_ps(product, pass_) * times
 
     def _fused_ps(self, layer: Layer, batch: int, pass_: str) -> int:
-        """Products of one kernel: the longer of computing them all and of moving their operands, and one launch.
+        """Time of products in one kernel in ps: one launch, and the longer of computing all and moving their operands.
 
-        Backward computes the first product again, as its result was never stored.
+        The backward pass computes the first product again, as its result is not stored.
         """
         if pass_ == "backward_filter":
             return 0
@@ -272,7 +285,7 @@ class CostModel:
         return _ps(curve.launch_s + max(compute, moved))
 
     def _conv_s(self, algorithm: Algorithm, work: ConvWork, pass_: Pass) -> float:
-        """Seconds of one algorithm, of this CONV or padded to one of a faster class."""
+        """Seconds of one algorithm: the minimum over this CONV and its paddings to a faster class."""
         seconds = [self._unpadded_s(algorithm, work, pass_)]
         seconds += [self._conv_s(algorithm, padded, pass_) for padded in work.paddings]
         return min(seconds)
@@ -305,7 +318,7 @@ class CostModel:
         return self.shared.curves[curve_name(pass_, work.conv_class, self._winograd_fitted)]
 
     def compute_s(self, work: ConvWork, pass_: Pass) -> tuple[float, float]:
-        """Seconds of multiplications by the direct method and by Winograd's, without moving and launching."""
+        """Return the seconds of multiplications by the direct method and by Winograd's, without moves and launch."""
         if work.conv_class == GROUPED:
             grouped = self._grouped_s(work, pass_)
             return grouped, grouped
@@ -322,17 +335,17 @@ class CostModel:
         return max(direct, least), winograd * gain
 
     def _grouped_s(self, work: ConvWork, pass_: Pass) -> float:
-        """The faster of products side by side, one per group, and of a kernel without products."""
+        """The faster of adjacent products, one per group, and a kernel without products, in seconds."""
         group = "1x1" if work.window == 1 else "strided"
         compute = self._curve(work, pass_).compute_s(work.product(pass_), self._peak)
         least = work.flops / self._peak.flops
         return max(least, min(compute / self._efficiency[pass_][group], least / _DEPTHWISE_RATE))
 
     def _fft_s(self, algorithm: Algorithm, work: ConvWork, pass_: Pass) -> float:
-        """Transforms bound by memory and products of spectra bound by multiplications, one after the other.
+        """Seconds of memory-bound transforms, followed by compute-bound products of spectra.
 
-        Every frequency of every tile is a complex product of the batch, input and output channels (Mathieu et al.,
-        Fast training of convolutional networks through FFTs, 2014); spectra are written once and read once.
+        Every frequency of every tile is a complex product over batch, input and output channels (Mathieu et al., Fast
+        training of convolutional networks through FFTs, 2014). Spectra are written once and read once.
         """
         conv = work.conv
         tiles, frequencies = fft_frequencies(work, algorithm.name)
@@ -360,7 +373,7 @@ def _parts(pass_: str) -> tuple[Pass, ...]:
 
 
 def _product(gemm: Gemm, batch: int, pass_: Pass) -> MatmulWork:
-    """The product of a batch: rows of all samples together where the other operand is a parameter."""
+    """Product of a batch: rows of all samples together if the other operand is a parameter."""
     rows, count = gemm.m * (batch if gemm.per_sample else 1), gemm.count
     if not gemm.weights:
         rows, count = gemm.m, gemm.count * batch
@@ -368,7 +381,7 @@ def _product(gemm: Gemm, batch: int, pass_: Pass) -> MatmulWork:
 
 
 def _fused_elements(layer: Layer) -> int:
-    """Elements that two fused products read and write forward, of one sample: all operands but what lies between.
+    """Elements that two fused products read and write forward, per sample, without the intermediate result.
 
     Backward it is twice as many: queries, keys, values, the output and four gradients.
     """
@@ -377,9 +390,9 @@ def _fused_elements(layer: Layer) -> int:
 
 
 def _nearest(machine: str, library: str, generic: bool = False) -> Calibration | None:
-    """The shipped calibration of this machine and library, else the machine's of the nearest version.
+    """Return the bundled calibration of a machine and library; if there is none, the nearest version's.
 
-    With `generic` the library may be any: the newest is taken.
+    With `generic`, the library may be any: the newest calibration is used.
     """
     calibrations = {name: calibration for (owner, name), calibration in shipped().items() if owner == machine}
     if (library == GENERIC and not generic) or not calibrations:
@@ -390,7 +403,7 @@ def _nearest(machine: str, library: str, generic: bool = False) -> Calibration |
 
 
 def _provenance(model: CostModel) -> tuple[str, dict[str, str]]:
-    """The source of the efficiencies, and the assumptions."""
+    """Return the source of the efficiencies, and the assumptions by topic."""
     assumptions = {
         "conv_algorithms": "Only the fastest algorithm of each class was timed on each GPU: times of the others follow "
         "from ratios and FFT rates fitted to whole networks on a Titan X (Maxwell), with errors of either sign.",

@@ -1,7 +1,7 @@
-"""Precisions that a network is trained in: the size of its feature maps, and the rate of its matrix products.
+"""Precisions of a training: the size of feature maps, and the rate of matrix products.
 
-TF32 rounds the operands of FP32 products for tensor cores; FP16 and BF16 are mixed precision, as frameworks' automatic
-casting does it: feature maps and their gradients are halves, weights and their gradients stay single.
+TF32 rounds the operands of FP32 products for tensor cores. FP16 and BF16 are mixed precision, as in frameworks'
+automatic casting: feature maps and their gradients have 16 bits, weights and their gradients are single precision.
 """
 
 from __future__ import annotations
@@ -17,31 +17,32 @@ if TYPE_CHECKING:
     from buddysim.machine.training import TrainingMachine
 
 MATRIX_FRACTION = 0.85
-"""Efficiency of products on tensor cores over that of the same products in FP32, each of its own peak rate.
+"""Efficiency of products on tensor cores over that of the same products in FP32, each relative to its peak rate.
 
-Median of DeepBench's FP16 sheets on V100 and T4, 0.85 on both (CONV, forward); assumed: on newer GPUs and in TF32 too.
+It is the median of DeepBench's FP16 sheets on V100 and T4, 0.85 on both (CONV, forward). Assumed: newer GPUs and TF32
+have the same ratio.
 """
 
 
 @dataclass(frozen=True)
 class Precision:
-    """A precision.
+    """Precision of a training.
 
     Attributes
     ----------
-    element_bytes : of an element of a feature map and of its gradient
+    element_bytes : bytes of an element of a feature map and of its gradient
     """
 
     name: str
     element_bytes: int
 
     def matrix_flops(self, machine: TrainingMachine) -> float:
-        """Rate that products are measured against: the peak in FP32, else what tensor cores are worth next to it.
+        """Return the FLOP/s that efficiencies refer to: FP32's peak, or `MATRIX_FRACTION` of the tensor cores' peak.
 
         Raises
         ------
         BuddysimError
-            where the machine file names no rate in this precision
+            if the machine file has no rate in this precision
         """
         if self.name == "fp32":
             return float(machine.issued_flops)
@@ -58,7 +59,13 @@ PRECISIONS: Mapping[str, Precision] = {
 
 
 def find_precision(name: str) -> Precision:
-    """A precision by its name; a BuddysimError names the nearest of an unknown one."""
+    """Return a precision by its name.
+
+    Raises
+    ------
+    BuddysimError
+        if the name is unknown; the message has the nearest name
+    """
     if name not in PRECISIONS:
         raise BuddysimError(
             f"precision {shortened(name)}: expected one of {', '.join(PRECISIONS)}{hint(name, PRECISIONS)}"

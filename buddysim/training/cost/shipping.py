@@ -1,4 +1,4 @@
-"""Fits the calibrations that ship to the timings that ship."""
+"""Fit the bundled calibrations to the bundled timings."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ from buddysim.training.networks.graph import Network
 DATA_FOLDER = Path(buddysim.training.cost.__file__).parent / "data"
 
 REFERENCE = "titan-x"
-"""The GPU on which CONV algorithms were compared: the one with timings of several library versions."""
+"""GPU on which CONV algorithms were compared: the one with timings of several library versions."""
 
 BOUNDED = (REFERENCE, "cudnn4")
-"""Timings of algorithms with at most 8 MiB of workspace; all others are of the fastest."""
+"""GPU and library with timings of algorithms with at most 8 MiB of workspace; all other timings are of the fastest."""
 
 FITTED_NETWORKS = ("alexnet", "overfeat", "vgg11")
-"""Whole networks that ratios between algorithms are fitted to; the others validate."""
+"""Whole networks that ratios between algorithms are fitted to; the other networks validate."""
 
 ASSUMED_NONFUSED = 1.1
-"""Time of Winograd with its transforms written out, over that in one kernel, where both can be used."""
+"""Time of Winograd with separate transforms over Winograd in one kernel, where both are possible (assumed)."""
 
 FFT_GRID = tuple(step / 100 for step in range(20, 101, 2))
-"""Fractions of the peak rate that products of spectra are tried at: none is above the peak."""
+"""Candidate fractions of the peak rate for products of spectra."""
 
 
 @dataclass(frozen=True)
 class MeasuredNetworkPass:
-    """One pass of a whole network, measured."""
+    """Measured pass of a whole network."""
 
     library: str
     kernels: str
@@ -52,21 +52,21 @@ class MeasuredNetworkPass:
 
     @property
     def image_gradient(self) -> bool:
-        """Whether the first CONV's gradient with respect to the image was computed.
+        """Return whether the first CONV's gradient with respect to the image was computed.
 
-        The scripts of the time of cuDNN 3 and 4 switch it off (``features:get(1).gradInput = nil``), older ones don't;
-        which of them cuDNN 2 ran with isn't recorded, but its ratio of passes is that of the runs before.
+        Scripts from the time of cuDNN 3 and 4 switch it off (``features:get(1).gradInput = nil``), older ones do not.
+        Which script ran cuDNN 2 is not recorded, but its ratio of passes is that of the older runs.
         """
         return self.library == "cudnn2"
 
     def modelled_ms(self, model: CostModel, conv: str = "fastest") -> float:
-        """Its modelled time in milliseconds."""
+        """Return the modelled time of the pass, in milliseconds."""
         network = Network.load(self.network)
         return network_ms(model, network, self.batch, self.pass_, conv=conv, image_gradient=self.image_gradient)
 
 
 def part(name: str) -> dict[tuple[str, str], list[MeasuredPass]]:
-    """The shipped timings of a part (``"calibration"``, ``"validation"``) by machine and library."""
+    """Return the bundled timings of a part (``"calibration"``, ``"validation"``) by machine and library."""
     datasets = {}
     for path in sorted((DATA_FOLDER / name).glob("*.csv")):
         machine, _, library = path.stem.rpartition("-")
@@ -75,12 +75,12 @@ def part(name: str) -> dict[tuple[str, str], list[MeasuredPass]]:
 
 
 def dataset(machine: str, library: str, timings: Sequence[MeasuredPass]) -> Dataset:
-    """Timings with the peak rates of their GPU."""
+    """Return timings together with the peak rates of their GPU."""
     return Dataset(machine, library, PeakRates.of(TrainingMachine.load(machine)), tuple(timings))
 
 
 def totals() -> Iterator[MeasuredNetworkPass]:
-    """The measured whole networks."""
+    """Yield the measured whole networks."""
     with (DATA_FOLDER / "networks-titan-x.csv").open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(line for line in file if not line.startswith("#")):
             (pass_,) = (one for one in PASSES if one == row["pass"])
@@ -90,14 +90,14 @@ def totals() -> Iterator[MeasuredNetworkPass]:
 
 
 def comments(machine: str, library: str) -> tuple[str, ...]:
-    """The comment lines of a GPU's calibration timings: their source."""
+    """Return the comment lines of a GPU's calibration timings, which name their source."""
     path = DATA_FOLDER / "calibration" / f"{machine}-{library}.csv"
     lines = path.read_text(encoding="utf-8").splitlines()
     return tuple(line.removeprefix("# ") for line in lines if line.startswith("#"))
 
 
 def fitted_files() -> dict[str, str]:
-    """Every fitted file by its name, as it ships."""
+    """Fit everything, and return the text of every fitted file by its name."""
     shared, calibrations = fit_everything({key: dataset(*key, timings) for key, timings in part("calibration").items()})
     files = {"common.toml": common_toml(shared)}
     for (machine, library), calibration in calibrations.items():
@@ -108,7 +108,7 @@ def fitted_files() -> dict[str, str]:
 def fit_everything(
     datasets: dict[tuple[str, str], Dataset],
 ) -> tuple[SharedConstants, dict[tuple[str, str], Calibration]]:
-    """Curves from all GPUs whose fastest algorithms were timed, then efficiencies, then ratios of algorithms."""
+    """Fit curves from all GPUs whose fastest algorithms were timed, then efficiencies, then ratios of algorithms."""
     fastest = [data for key, data in datasets.items() if key != BOUNDED]
     curves = fit_curves(fastest)
     efficiency, deviation = deviations(fastest, curves)
@@ -129,7 +129,7 @@ def fit_everything(
 def with_ratios(
     shared: SharedConstants, calibrations: dict[tuple[str, str], Calibration], datasets: dict[tuple[str, str], Dataset]
 ) -> SharedConstants:
-    """The same with the ratios between algorithms, from the reference GPU."""
+    """Return the constants with the ratios between algorithms, fitted on the reference GPU."""
     machine = TrainingMachine.load(REFERENCE)
     bounded, fastest = calibrations[BOUNDED], calibrations[REFERENCE, "cudnn5"]
     unit: dict[str, dict[str, float]] = {
@@ -164,14 +164,14 @@ def _same(rate: float) -> dict[str, float]:
 
 
 def _winograd_gain(four: CostModel, five: CostModel, work: ConvWork, pass_: Pass) -> float:
-    """Time of the multiplications with Winograd, tiles not counted twice, over that of the direct method."""
+    """Time of the multiplications with Winograd, without the overhang of tiles, over that of the direct method."""
     direct = four.compute_s(work, pass_)[0]
     tiles = work.tiled_product(pass_).rows / work.product(pass_).rows
     return five.compute_s(work, pass_)[1] / tiles / direct
 
 
 def _slower(model: CostModel, measured: Sequence[MeasuredNetworkPass]) -> float:
-    """How much longer CONVs took than by the direct method, at least as long: the median of whole networks."""
+    """Median ratio of measured CONV time to that of the direct method, over whole networks; at least 1."""
     ratios = []
     for total in measured:
         network = Network.load(total.network)
@@ -188,7 +188,7 @@ def _off(
     rate: float,
     measured: Sequence[MeasuredNetworkPass],
 ) -> float:
-    """Mean relative error of whole networks with the fastest algorithms at a rate of products of spectra."""
+    """Mean relative error of whole networks with the fastest algorithms, at a given rate of products of spectra."""
     model = CostModel(machine, calibration.library, calibration, replace(shared, fft=_same(rate)))
     return fmean(abs(total.modelled_ms(model) / total.ms - 1) for total in measured)
 
@@ -203,7 +203,14 @@ def network_ms(
     rest: bool = True,
     image_gradient: bool = True,
 ) -> float:
-    """Milliseconds of one pass over all layers, each CONV by the algorithm named (None: without CONVs)."""
+    """Return the modelled milliseconds of one pass over all layers.
+
+    Parameters
+    ----------
+    conv : name of the CONV algorithm, or ``"fastest"``; None: CONV layers are left out
+    rest : whether layers other than CONV count
+    image_gradient : whether the gradient with respect to the image counts
+    """
     spent = 0
     for layer in network.layers:
         if layer.conv is not None:

@@ -1,8 +1,8 @@
-"""Which measured shapes a calibration may see: fixed by a rule before anything was fitted, the same for every GPU.
+"""Split of measured shapes into calibration and validation, by the same rule for every GPU.
 
-Within each group (class of CONV, those with a stride together; kind of layer) shapes are put in the order of their
-SHA-256, and the first quarter, rounded up, is held out for validation; all batches and passes of a shape stay
-together. The shape of a group that has only one isn't held out.
+Groups are classes of CONV, all strided ones together, and kinds of layer. In each group, shapes are sorted by their
+SHA-256, and the first quarter, rounded up, is held out for validation. All batches and passes of a shape stay together.
+The only shape of a group is not held out. The rule was fixed before the first fit.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from collections.abc import Iterable
 from buddysim.training.cost.timings import MeasuredPass
 
 _COARSE = {"1x1-strided": "strided", "3x3-wide": "3x3"}
-"""Groups that were one when the split was fixed."""
+"""Classes that count as one group in the split, and the name of that group."""
 
 HELD_OUT = 4
 """One shape in this many is held out."""
 
 
 def held_out_shapes(timings: Iterable[MeasuredPass]) -> set[str]:
-    """The shapes that are held out."""
+    """Return the shapes that are held out."""
     groups: dict[str, set[str]] = {}
     for timing in timings:
         groups.setdefault(_COARSE.get(timing.group, timing.group), set()).add(timing.shape)
@@ -32,7 +32,7 @@ def held_out_shapes(timings: Iterable[MeasuredPass]) -> set[str]:
 
 
 def split(timings: Iterable[MeasuredPass]) -> tuple[list[MeasuredPass], list[MeasuredPass]]:
-    """Measurements to calibrate with, and those to validate with."""
+    """Return the timings for calibration, and those for validation."""
     everything = list(timings)
     held = held_out_shapes(everything)
     return (
@@ -42,7 +42,7 @@ def split(timings: Iterable[MeasuredPass]) -> tuple[list[MeasuredPass], list[Mea
 
 
 def fold(shape: str, folds: int) -> int:
-    """The part of a cross-validation within the calibration timings that a shape belongs to."""
+    """Return the fold, 0 to `folds` - 1, of a shape in the cross-validation within the calibration timings."""
     return int(hashlib.sha256(f"fold {shape}".encode()).hexdigest(), 16) % folds
 
 

@@ -1,4 +1,4 @@
-"""Measured layer times: the CSV file that a calibration is fitted to and validated with.
+"""Measured layer times: CSV files, the input of calibration and validation.
 
 Lines that begin with ``#`` are comments (source, licence); then a header, then one measurement per row. Columns may
 come in any order; `ms` is the time of one pass in milliseconds.
@@ -25,7 +25,7 @@ LARGEST_EXTENT = 2**20
 LONGEST_MS = 1e7
 
 WITH_PRODUCTS = ("conv", "fc")
-"""Layers of matrix products that a file may have timings of; of the others it may have any kind."""
+"""Kinds of layer with matrix products; a file of timings may have any kind without products."""
 
 PASSES = ("forward", "backward_data", "backward_filter", "backward")
 
@@ -50,10 +50,11 @@ _DEFAULTS = dict.fromkeys(COUNTS, 1) | {"pad_h": 0, "pad_w": 0, "out_channels": 
 
 @dataclass(frozen=True)
 class MeasuredPass:
-    """One measured pass of a layer.
+    """Measured pass of a layer.
 
-    A fully connected layer has its rows as `batch`, its inputs as `in_channels`, its outputs as `out_channels`; a layer
-    without weights has the shape of its input; ``backward`` of a CONV or FC is both of its backward passes together.
+    For a fully connected layer, `batch` is the number of rows, `in_channels` its inputs and `out_channels` its outputs.
+    A layer without weights has the shape of its input. ``backward`` of a CONV or FC is both of its backward passes
+    together.
     """
 
     kind: str
@@ -76,19 +77,19 @@ class MeasuredPass:
 
     @property
     def shape(self) -> str:
-        """What is measured but for the batch and the pass: shapes are held out, not single rows."""
+        """Return the shape's name, without batch and pass: the unit that is held out."""
         window = f"{self.kernel_w}x{self.kernel_h}-{self.pad_w}{self.pad_h}-{self.stride_w}{self.stride_h}"
         shape = f"{self.in_w}x{self.in_h}x{self.in_channels}-{self.out_channels}-{window}"
         return shape if self.kind == "conv" else f"{self.kind} {shape}"
 
     @property
     def has_products(self) -> bool:
-        """Whether arithmetic may bound it; device memory bounds every other layer."""
+        """Return whether computation may bound the layer; device memory bounds every other layer."""
         return self.kind in WITH_PRODUCTS
 
     @property
     def work(self) -> ConvWork:
-        """The work of a CONV."""
+        """Return the work of a CONV."""
         out_h = (self.in_h + 2 * self.pad_h - self.kernel_h) // self.stride_h + 1
         out_w = (self.in_w + 2 * self.pad_w - self.kernel_w) // self.stride_w + 1
         conv = Conv(
@@ -109,22 +110,38 @@ class MeasuredPass:
 
     @property
     def product(self) -> MatmulWork:
-        """The matrix product of a fully connected layer, forward."""
+        """Return the forward matrix product of a fully connected layer."""
         return MatmulWork(self.batch, self.out_channels, self.in_channels)
 
     @property
     def group(self) -> str:
-        """Timings of one group share an efficiency: the class of a CONV, else the kind of layer."""
+        """Return the group, whose timings have one efficiency: the class of a CONV, else the kind of layer."""
         return self.work.conv_class if self.kind == "conv" else self.kind
 
 
 def read_timings(path: str | os.PathLike[str]) -> list[MeasuredPass]:
-    """The measurements of a file."""
+    """Read the timings of a file.
+
+    Raises
+    ------
+    BuddysimError
+        if the file cannot be read or is invalid
+    """
     return parse_timings(read_text(path, "file of timings", LARGEST_FILE), os.fspath(path))
 
 
 def parse_timings(text: str, where: str) -> list[MeasuredPass]:
-    """The measurements of a file's text; `where` names it in errors."""
+    """Parse the text of a file of timings.
+
+    Parameters
+    ----------
+    where : name of the file, for errors
+
+    Raises
+    ------
+    BuddysimError
+        if the header or a row is invalid; the message has the row's number
+    """
     rows = csv_rows(text, where)
     header_row = next(rows, None)
     if header_row is None:
@@ -178,7 +195,7 @@ def _timing(row: dict[str, str]) -> MeasuredPass:
 
 
 def timed_kinds() -> tuple[str, ...]:
-    """The kinds of layer that a file may have timings of: CONV, FC and all that move data alone."""
+    """Return the kinds of layer that a file may have timings of: CONV, FC and all without products."""
     moving = (name for name, kind in kinds.REGISTRY.items() if kind.moves is not None)
     return (*WITH_PRODUCTS, *sorted(moving))
 
@@ -209,7 +226,12 @@ def _milliseconds(text: str) -> float:
 
 
 def timings_text(timings: Iterable[MeasuredPass], comments: Iterable[str]) -> str:
-    """A file of timings: what `read_timings` reads."""
+    """Return the text of a file of timings, in the format of `read_timings`.
+
+    Parameters
+    ----------
+    comments : comment lines at the top, without ``#``
+    """
     out = io.StringIO(newline="")
     for comment in comments:
         out.write(f"# {comment}\n")

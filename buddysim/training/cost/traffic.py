@@ -1,7 +1,7 @@
-"""Bytes that layers without matrix products move: device memory bounds them.
+"""Bytes that layers without matrix products move; device memory bounds these layers.
 
-Counts are of elements read and written at least once, X and Y of one sample, as the kinds of layers declare them
-(`Kind.moves`); an optimised kernel comes near them.
+Counts are elements of X and Y of one sample that are read and written at least once, as kinds of layers declare them
+(`Kind.moves`). An optimised kernel comes close to them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from buddysim.training.networks.graph import ELEMENT_BYTES, Layer
 
 
 def input_elements(layer: Layer) -> int:
-    """Elements of a pooling layer's input of one sample, up to what its last windows leave out or hang over."""
+    """Return the elements of a pooling layer's input of one sample, as far as its windows cover them."""
     if layer.pool is None:
         return layer.output_elements
     channels, height, width = layer.output_shape
@@ -23,23 +23,26 @@ def input_elements(layer: Layer) -> int:
 
 
 def moved_elements(kind: str, x: int, y: int, inputs: int = 1) -> tuple[float, float]:
-    """Elements that a layer without products reads and writes, forward and backward, of one sample.
+    """Return the elements that a layer without products reads and writes per sample, forward and backward.
 
-    `x` and `y` are the elements of one input and of the output, `inputs` how many inputs it has.
+    Parameters
+    ----------
+    x, y : elements of one input and of the output, of one sample
+    inputs : number of inputs
     """
     moves = kinds.REGISTRY.find(kind).moves
     return (0.0, 0.0) if moves is None else moves(x, y, inputs)
 
 
 def layer_elements(layer: Layer) -> tuple[float, float]:
-    """The same of a layer of a network; the input moves nothing."""
+    """Return the elements that a layer of a network moves per sample, forward and backward; 0 for the input."""
     if not layer.inputs:
         return 0.0, 0.0
     return moved_elements(layer.kind, input_elements(layer), layer.output_elements, len(layer.inputs))
 
 
 def unweighted_bytes(timing: MeasuredPass) -> float:
-    """Bytes that a measured layer without products moves; 0 for one with products."""
+    """Return the bytes that a measured layer without products moves; 0 for one with products."""
     if timing.has_products:
         return 0.0
     x = timing.in_channels * timing.in_h * timing.in_w

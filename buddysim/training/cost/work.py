@@ -1,8 +1,8 @@
-"""The work of a layer for a batch: multiplications, bytes, and the class that its efficiency belongs to.
+"""Work of a layer for a batch: multiplications, bytes, and the class that determines its efficiency.
 
 A pass of a CONV is one matrix product (Chetlur et al., cuDNN, 2014, section 3): forward has ``N OH OW`` rows, ``K``
-columns and an inner extent of ``C R S``; backward-data has the input's pixels, ``C`` and ``K R S``; backward-filter
-``C R S``, ``K`` and the output's pixels.
+columns and an inner extent of ``C R S``; backward-data has the input's pixels, ``C`` and ``K R S``; backward-filter ``C
+R S``, ``K`` and the output's pixels.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ Pass = Literal["forward", "backward_data", "backward_filter"]
 PASSES: tuple[Pass, ...] = ("forward", "backward_data", "backward_filter")
 
 FIRST_CHANNELS = 4
-"""A CONV of at most this many input channels reads the image: too few to fill a tile of the product's inner extent."""
+"""Maximum input channels of a CONV in class "first", which reads the image: too few to fill a tile's inner extent."""
 
 WIDE_CHANNELS = 128
-"""From so many channels on, in and out, a 3x3 CONV counts as wide: Winograd's products are deep enough then."""
+"""Minimum input and output channels of a wide 3x3 CONV: Winograd's products are then deep enough."""
 
 CLASSES = ("first", "1x1", "1x1-strided", "3x3", "3x3-wide", "large", "strided")
-"""Classes of CONV by what its kernel can be: few input channels, then stride, then the size of the window."""
+"""Classes of CONV: by few input channels, then stride, then window size."""
 
 WINOGRAD_CLASSES = ("3x3", "3x3-wide")
 
 GROUPED = "grouped"
-"""The class of a CONV in groups, depthwise ones included: none was timed, so that no calibration has it."""
+"""Class of a CONV in groups, depthwise ones included; none was timed, so no calibration has it."""
 
 
 @dataclass(frozen=True)
 class MatmulWork:
-    """A matrix product: ``rows x inner`` times ``inner x cols``, `count` times."""
+    """Matrix product: ``rows x inner`` times ``inner x cols``, `count` times."""
 
     rows: float
     cols: float
@@ -42,11 +42,11 @@ class MatmulWork:
 
     @property
     def flops(self) -> float:
-        """Operations, two per multiplication and addition."""
+        """Return the FLOPs, two per multiply-add."""
         return 2.0 * self.rows * self.cols * self.inner * self.count
 
     def of_pass(self, pass_: Pass) -> MatmulWork:
-        """The product of a pass, where this is the forward one and its second operand is a parameter."""
+        """Return the product of a pass, if this one is the forward product and its second operand is a parameter."""
         if pass_ == "forward":
             return self
         if pass_ == "backward_data":
@@ -55,56 +55,56 @@ class MatmulWork:
 
     @property
     def bytes(self) -> float:
-        """Bytes of the three matrices."""
+        """Return the bytes of the three matrices."""
         moved = self.rows * self.inner + self.inner * self.cols + self.rows * self.cols
         return float(moved * self.count * ELEMENT_BYTES)
 
 
 @dataclass(frozen=True)
 class ConvWork:
-    """A CONV with its batch."""
+    """CONV with its batch."""
 
     conv: Conv
     batch: int
 
     @property
     def flops(self) -> int:
-        """Floating-point operations of one pass by the direct method, two per multiplication and addition."""
+        """Return the FLOPs of one pass by the direct method, two per multiply-add."""
         return 2 * self.conv.multiply_adds * self.batch
 
     @property
     def x_bytes(self) -> int:
-        """Bytes of the input feature map, and of its gradient."""
+        """Return the bytes of the input feature map, or of its gradient."""
         return self.batch * self.conv.in_channels * self.conv.in_h * self.conv.in_w * ELEMENT_BYTES
 
     @property
     def y_bytes(self) -> int:
-        """Bytes of the output feature map, and of its gradient."""
+        """Return the bytes of the output feature map, or of its gradient."""
         return self.batch * self.conv.out_channels * self.conv.out_h * self.conv.out_w * ELEMENT_BYTES
 
     @property
     def w_bytes(self) -> int:
-        """Bytes of the filters, and of their gradient."""
+        """Return the bytes of the filters, or of their gradient."""
         return self.conv.weights * ELEMENT_BYTES
 
     @property
     def bytes(self) -> int:
-        """Bytes that each pass reads and writes at least: one of X, Y and W is written, the other two are read."""
+        """Return the minimum bytes of each pass: one of X, Y and W is written, the other two are read."""
         return self.x_bytes + self.y_bytes + self.w_bytes
 
     @property
     def window(self) -> int:
-        """Elements of the filter window of one channel."""
+        """Return the elements of the filter window of one channel."""
         return self.conv.kernel_h * self.conv.kernel_w
 
     @property
     def strided(self) -> bool:
-        """Whether the window moves by more than one element."""
+        """Return whether the window moves by more than one element."""
         return self.conv.stride_h > 1 or self.conv.stride_w > 1
 
     @cached_property
     def conv_class(self) -> str:
-        """One of `CLASSES`, or `GROUPED`."""
+        """Return the class: one of `CLASSES`, or `GROUPED`."""
         if self.conv.groups > 1:
             return GROUPED
         if self.conv.in_channels <= FIRST_CHANNELS:
@@ -119,10 +119,9 @@ class ConvWork:
 
     @property
     def paddings(self) -> tuple[ConvWork, ...]:
-        """CONVs that this one can be computed as, with channels padded to the least of another class.
+        """Return CONVs that can compute this one, with channels padded to the minimum of another class.
 
-        A CONV never takes longer than its paddings, so that none takes longer than one with more channels or groups
-        that is in a faster class.
+        A CONV's time is at most that of its paddings, so that more channels or groups never make a CONV faster.
         """
         conv = self.conv
         if conv.groups > 1:
@@ -136,7 +135,7 @@ class ConvWork:
         return tuple(replace(self, conv=one) for one in padded)
 
     def product(self, pass_: Pass) -> MatmulWork:
-        """The matrix product that a pass is; backward-data of a strided CONV has its zeros left out."""
+        """Return the matrix product of a pass; backward-data of a strided CONV skips its zeros."""
         conv, groups = self.conv, self.conv.groups
         inputs, outputs = conv.in_channels / groups, conv.out_channels / groups
         pixels = self.batch * conv.out_h * conv.out_w
@@ -148,7 +147,7 @@ class ConvWork:
         return MatmulWork(self.batch * conv.in_h * conv.in_w, inputs, outputs * self.window / steps, groups)
 
     def tiled_product(self, pass_: Pass) -> MatmulWork:
-        """The product under Winograd's F(2x2, 3x3), whose tiles of 2 x 2 elements overhang odd extents."""
+        """Return the product under Winograd's F(2x2, 3x3), whose tiles of 2 x 2 elements overhang odd extents."""
         if self.conv_class not in WINOGRAD_CLASSES or pass_ == "backward_filter":
             return self.product(pass_)
         conv, product = self.conv, self.product(pass_)
