@@ -15,7 +15,7 @@ extensions = $(shell find buddysim -name '*.pyx')
 sources = buddysim/base/build_flags.py $(shell find buddysim -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
 flags = march=$(BUDDYSIM_MARCH) boundscheck=$(BUDDYSIM_BOUNDSCHECK)
 
-.PHONY: help run test test-all bench figures validate-buddy validate docs lint sanitize fuzz mutants traces build clean check-machine FORCE
+.PHONY: help run test test-all bench figures validate-buddy validate docs lint sanitize fuzz mutants traces build develop clean check-machine FORCE
 
 help:
 	@echo "make run       build, then replay $(TRACE) (another one: make run TRACE=FILE)"
@@ -25,7 +25,7 @@ help:
 	@echo "make validate  compare both engines with published figures: writes docs/validation/"
 	@echo "make figures   the Buddy Compression study: makes its traces, simulates, draws fig3 to fig13 (make figures SCALE=small)"
 	@echo "make docs      the site of the documents and the API's reference, links checked: out/site"
-	@echo "make lint      ruff, cython-lint, mypy, stubtest"
+	@echo "make lint      ruff, cython-lint, mypy, stubtest; workflows and issue forms by their schemas"
 	@echo "make sanitize  the tests on a build with address and undefined-behaviour sanitizers"
 	@echo "make fuzz      files of every type from grammars, for an hour (make fuzz MINUTES=N; SANITIZED=1: that build)"
 	@echo "make mutants   switch off one mechanism after the other: which tests notice? (up to an hour)"
@@ -36,12 +36,12 @@ run: build
 	@echo "replaying $(TRACE)"
 	$(python) -m buddysim run $(TRACE)
 
-test: build
+test: develop
 	$(python) -m pytest
 
 # The tests of the extras skip themselves, and say why, where something could not be installed. EXTRAS=required makes
 # that an error.
-test-all: build
+test-all: develop
 	@complete=yes; tools/install_extras.sh $(python) || complete=no; \
 	if test "$$complete$(EXTRAS)" = norequired; then exit 1; fi; \
 	$(python) -m pytest -m "" -rs; \
@@ -71,7 +71,7 @@ traces: build
 	$(python) tools/make_traces.py --shared "$(CAPTURES)" -o traces/large
 
 # The API's reference is made from the docstrings; every link is followed, those to other sites too.
-docs: build
+docs: develop
 	@echo "installing Sphinx into $(VENV)"
 	@$(pip) 'sphinx>=7' 'myst-parser>=3'
 	$(python) -m sphinx -q -W --keep-going -b html docs out/site
@@ -81,9 +81,14 @@ docs: build
 	    ! grep broken out/site-links/output.txt | grep -vE "Connection|resol|imed out|unreachable|Proxy|Max retries" || exit 1
 	@echo "the site: out/site/index.html"
 
-lint: build
+lint: develop
 	$(python) -m ruff check .
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" cython-lint buddysim
+	$(python) -m check_jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(python) -m check_jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
+	$(python) -m check_jsonschema --builtin-schema vendor.github-issue-forms \
+	    $(filter-out %/config.yml,$(wildcard .github/ISSUE_TEMPLATE/*.yml))
+	$(python) -m check_jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
 	$(python) -m mypy
 	$(python) -m mypy.stubtest --ignore-missing-stub --ignore-disjoint-bases --allowlist tools/stubtest.allow \
 	     $(subst /,.,$(extensions:.pyx=))
@@ -94,7 +99,7 @@ sanitized_environment = LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -
     ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
     PYTHONMALLOC=malloc PYTHONSAFEPATH=1 PYTHONPATH="$$PWD/$(sanitized)/lib" BUDDYSIM_SANITIZED=1
 
-sanitize: build
+sanitize: develop
 	mkdir -p $(sanitized)
 	BUDDYSIM_SANITIZE=1 BUDDYSIM_BOUNDSCHECK=1 $(python) setup.py -q build \
 	    --build-base $(sanitized) --build-lib $(sanitized)/lib --build-temp $(sanitized)/temp
@@ -105,26 +110,41 @@ sanitize: build
 
 # What breaks the promise of docs/reference/untrusted-files.md is kept in out/fuzz. After `make sanitize`, SANITIZED=1 fuzzes that build.
 MINUTES ?= 60
-fuzz: build
+fuzz: develop
 	$(if $(SANITIZED),cd $(sanitized)/lib && $(subst $$PWD/$(sanitized),$(CURDIR)/$(sanitized),$(sanitized_environment))) \
 	    $(abspath $(python)) -m tests.fuzz --minutes $(MINUTES) --out $(CURDIR)/out/fuzz $(FUZZ_ARGS)
 
-mutants: build
+mutants: develop
 	$(python) tools/run_mutants.py $(MUTANTS_ARGS)
 
-build: $(VENV)/.built
+# Compilation and pip's downloads run side by side.
+build: $(VENV)/.compiler
+	@$(MAKE) --no-print-directory -j2 $(VENV)/.built $(VENV)/.installed
+
+# In addition, what the tests and the checks need.
+develop: build
+	@$(MAKE) --no-print-directory $(VENV)/.tools
 
 # Extensions lie next to their sources; only those that changed are built again.
-$(VENV)/.built: $(VENV)/.installed $(sources) setup.py
-	@echo "compiling the simulator: the first time two minutes on two cores"
+$(VENV)/.built: $(VENV)/.compiler $(sources) setup.py
+	@echo "compiling the simulator: the first time half a minute on two cores"
 	@BUDDYSIM_PROGRESS=1 $(python) setup.py -q build_ext --inplace
 	@touch $@
 
-$(VENV)/.installed: pyproject.toml $(VENV)/.flags
+$(VENV)/.compiler: pyproject.toml $(VENV)/.flags
 	@echo "installing what the build needs, into $(VENV)"
-	@$(pip) 'setuptools>=77' wheel 'Cython>=3.1,<4' 'numpy>=2'
-	@echo "installing buddysim, and what it and its tests use"
-	@BUDDYSIM_COMPILE=later $(pip) --no-build-isolation --editable '.[dev]'
+	@$(pip) 'setuptools>=77' 'Cython>=3.3,<4' 'numpy>=2'
+	@touch $@
+
+# Python compiles what it imports at the first import: a fraction of what pip would compile.
+$(VENV)/.installed: pyproject.toml $(VENV)/.compiler
+	@echo "installing buddysim, and what it uses"
+	@BUDDYSIM_COMPILE=later $(pip) --no-compile --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/.tools: pyproject.toml $(VENV)/.installed
+	@echo "installing what the tests and checks use"
+	@BUDDYSIM_COMPILE=later $(pip) --no-compile --no-build-isolation --editable '.[dev]'
 	@touch $@
 
 # Other compiler flags than last time: build everything again.

@@ -1,0 +1,48 @@
+"""The workflows of .github: they call targets that the Makefile has, on the Python versions of pyproject.toml."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+yaml = pytest.importorskip("yaml")
+
+ROOT = Path(__file__).parent.parent
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+pytestmark = pytest.mark.skipif(not WORKFLOWS, reason="the tests are not in a source tree")
+
+
+def steps(path: Path) -> list[dict[str, str]]:
+    """Return the steps of all jobs of a workflow."""
+    return [step for job in yaml.safe_load(path.read_text())["jobs"].values() for step in job["steps"]]
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_every_command_is_a_target_of_the_makefile(path: Path) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    commands = [step["run"].split() for step in steps(path) if "run" in step]
+    assert commands
+    for make, target, *_ in commands:
+        assert make == "make"
+        assert target in targets
+
+
+def test_the_tests_run_on_every_declared_python() -> None:
+    tests = yaml.safe_load((ROOT / ".github" / "workflows" / "tests.yml").read_text())
+    versions = tests["jobs"]["test"]["strategy"]["matrix"]["python"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    declared = [entry.rpartition(" ")[2] for entry in project["classifiers"] if re.search(r"Python :: 3\.\d+$", entry)]
+    assert versions == declared
+    assert project["requires-python"] == f">={versions[0]}"
+    assert any(step.get("run", "").startswith("make test") for step in tests["jobs"]["test"]["steps"])
+
+
+def test_other_workflows_use_the_oldest_python() -> None:
+    oldest = yaml.safe_load((ROOT / ".github" / "workflows" / "tests.yml").read_text())["jobs"]["test"]["strategy"]
+    for path in WORKFLOWS:
+        versions = [step["with"]["python-version"] for step in steps(path) if "python-version" in step.get("with", {})]
+        assert versions in ([oldest["matrix"]["python"][0]], ["${{ matrix.python }}"])
