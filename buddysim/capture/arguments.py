@@ -17,7 +17,7 @@ def add_compressor(parser: argparse.ArgumentParser) -> None:
         type=_compressor,
         default=DEFAULT,
         metavar="NAME",
-        help=f"of the size maps: {', '.join(size_map_algorithms())} (default: %(default)s)",
+        help=f"compressor of the size maps: {', '.join(size_map_algorithms())} (default: %(default)s)",
     )
 
 
@@ -40,13 +40,18 @@ def add_provenance(parser: argparse.ArgumentParser, what: str, level: int) -> No
     level : default compression level of zstd
     """
     parser.add_argument(
-        "--level", type=int, default=level, choices=range(1, 20), metavar="1..19", help=f"of zstd (default {level})"
+        "--level",
+        type=int,
+        default=level,
+        choices=range(1, 20),
+        metavar="1..19",
+        help=f"compression level of zstd (default: {level})",
     )
     parser.add_argument("--source", default="", help=f"what the {what} is, for the provenance")
-    parser.add_argument("--licence", default="", help=f"of the {what} and its data, for the provenance")
+    parser.add_argument("--licence", default="", help=f"licence of the {what} and its data, for the provenance")
 
 
 def add_program(parser: argparse.ArgumentParser) -> None:
     """Add the program to run."""
-    parser.add_argument("program", metavar="PROGRAM", help="after --, with its arguments")
+    parser.add_argument("program", metavar="PROGRAM", help="program to run, after --, with its arguments")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGS", help=argparse.SUPPRESS)

@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--compressor",
         metavar="NAME[,NAME...]",
         default=",".join(default.compressors),
-        help="whose sizes entries have; several are compared where an analysis can, else the first counts "
+        help="compressor of the entries; an analysis that compares takes several, others the first "
         "(default: %(default)s)",
     )
     completes(

@@ -24,11 +24,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "timings", metavar="FILE.csv", help="timings, a pass of a layer per row (docs/how-to/calibrate-layer-times.md)"
     )
     completes(
-        parser.add_argument("--machine", metavar="NAME|FILE.toml", required=True, help="the GPU they were taken on"),
+        parser.add_argument("--machine", metavar="NAME|FILE.toml", required=True, help="GPU of the timings"),
         "training machine",
     )
     parser.add_argument(
-        "--library", metavar="NAME", default="cudnn7", help="version of the CONV library, for example cudnn7 (default)"
+        "--library", metavar="NAME", default="cudnn7", help="version of the convolution library (default: %(default)s)"
     )
     parser.add_argument(
         "--limited-workspace",

@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="activations run in place only where the module says so (default: wherever the graph allows it)",
     )
-    torch.add_argument("-o", "--output", metavar="FILE.toml", help="where to write it (default: standard output)")
+    torch.add_argument("-o", "--output", metavar="FILE.toml", help="network file to write (default: standard output)")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -56,9 +56,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--kind", choices=("line", "heatmap"), help="lines, or a heatmap with --by as its vertical axis (default: line)"
     )
     point = parser.add_argument_group("plot trade-off")
-    completes(point.add_argument("--network", metavar="NAME|FILE.toml", help="(default: vgg16)"), "network")
+    completes(
+        point.add_argument("--network", metavar="NAME|FILE.toml", help="network to train (default: vgg16)"), "network"
+    )
     point.add_argument("--batch", metavar="N", help="samples of one iteration (default: 64)")
-    completes(point.add_argument("--machine", metavar="NAME", help="the GPU (default: titan-x)"), "training machine")
+    machine = point.add_argument("--machine", metavar="NAME", help="machine that trains (default: titan-x)")
+    completes(machine, "training machine")
     _add_study_arguments(parser)
     parser.add_argument("--rerun", action="store_true", help="simulate points that have a result again")
     look = parser.add_argument_group("for print")
@@ -73,10 +76,12 @@ def _add_study_arguments(parser: argparse.ArgumentParser) -> None:
     study.add_argument(
         "--run", dest="run_first", action="store_true", help="first make the traces and simulate what the store lacks"
     )
-    study.add_argument("--scale", metavar="NAME", help="of its workloads: small, medium, .. (default: medium)")
-    study.add_argument("--only", metavar="NAME[,NAME...]", help="some of its workloads (default: all sixteen)")
+    study.add_argument("--scale", metavar="NAME", help="scale of the workloads: small, medium, .. (default: medium)")
+    study.add_argument("--only", metavar="NAME[,NAME...]", help="workloads to draw (default: all sixteen)")
     study.add_argument(
-        "--workloads", metavar="FOLDER", help="of their traces, as 'workloads make -o' has it (default: out/workloads)"
+        "--workloads",
+        metavar="FOLDER",
+        help="folder of the traces, as for 'workloads make -o' (default: out/workloads)",
     )
 
 

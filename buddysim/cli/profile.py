@@ -36,14 +36,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--aggregate",
         choices=AGGREGATES,
         default=ProfileOptions.aggregate,
-        help="snapshots to which the threshold applies: worst, every one (default); mean, their average",
+        help="snapshots to which the threshold applies: worst: every one; mean: their average (default: worst)",
     )
     parser.add_argument(
         "--policy",
         choices=POLICIES,
         default=ProfileOptions.policy,
-        help="rule that chooses targets: final, one per allocation and 16x for mostly zero ones (default); "
-        "per-allocation, without 16x; naive, one for all",
+        help="rule that chooses targets; final: one per allocation, 16x for mostly zero ones; "
+        "per-allocation: without 16x; naive: one for all (default: %(default)s)",
     )
     parser.add_argument(
         "--zero-fraction",

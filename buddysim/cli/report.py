@@ -24,7 +24,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from buddysim.cli.completion import completes
 
     completes(parser.add_argument("source", metavar="STORE|RESULT.json", help="a store's folder, or a result"), "file")
-    parser.add_argument("-o", "--output", metavar="FILE.html", default="out/report.html", help="(default: %(default)s)")
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE.html",
+        default="out/report.html",
+        help="HTML file to write (default: %(default)s)",
+    )
     parser.add_argument(
         "--all-versions", action="store_true", help="also results of older model versions (default: the current ones)"
     )

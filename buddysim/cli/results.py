@@ -14,10 +14,9 @@ if TYPE_CHECKING:
 NAME = "results"
 HELP = """select results of a store and print or write a table
 
---where knows units: --where 'link.bandwidth > 100 GB/s and scheme = buddy'. --sql is DuckDB's, on the view results.
-In files numbers are in base units: bytes, ps, Hz, bytes per second. slowdown_vs_ideal is the time relative to
-unlimited device memory (above 1 is slower), performance_vs_oracle that of the oracle relative to the time (below 1 is
-slower)."""
+--where takes units: 'link.bandwidth > 100 GB/s and scheme = buddy'. --sql is DuckDB's, on the view results.
+In files, numbers are in base units: bytes, ps, Hz, bytes per second. slowdown_vs_ideal is time / time with
+unlimited device memory; above 1 is slower. performance_vs_oracle is the oracle's time / time; below 1 is slower."""
 
 _MAX_ROWS = 50
 #: Rows among which the columns and the order of a screen are chosen.

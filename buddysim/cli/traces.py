@@ -9,7 +9,9 @@ NAME = "traces"
 HELP = """list the traces of the repository and print their paths
 
 With a name, the command shows the source and licence of that trace and the command that made it. --path prints the
-path alone: run "$(python -m buddysim traces bitonic-sort --path)"."""
+path alone:
+
+  python -m buddysim run "$(python -m buddysim traces bitonic-sort --path)\""""
 
 GET = (
     "Missing traces are in the folder traces/ of buddysim's repository; a command in the folder of a clone sees them "

@@ -44,14 +44,14 @@ def _add_make_arguments(parser: argparse.ArgumentParser) -> None:
         "--scale",
         choices=SCALES,
         default="medium",
-        help="small: seconds, for tests; medium (the default): for figures; paper: its footprints; reference: as the "
+        help="scale; small: seconds, for tests; medium: for figures; paper: its footprints; reference: as the "
         "program that it is compared with",
     )
     parser.add_argument(
         "--input",
         choices=(*INPUTS, "both"),
         default="profile",
-        help="which of two problems, different in size or seed: targets are chosen on one, replayed on the other",
+        help="problem, of two that differ in size or seed; profile: targets are chosen on it; replay: it is replayed",
     )
     parser.add_argument(
         "-o",
@@ -59,7 +59,9 @@ def _add_make_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="the trace file; of several, the folder of NAME-SCALE-INPUT.bin (default: this one)",
     )
-    parser.add_argument("--jobs", type=_positive, default=1, metavar="N", help="make N at once (default 1)")
+    parser.add_argument(
+        "--jobs", type=_positive, default=1, metavar="N", help="number of workloads to make at once (default: 1)"
+    )
     parser.add_argument(
         "--contents-every",
         type=_every,

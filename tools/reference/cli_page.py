@@ -117,7 +117,8 @@ def _actions(actions: Iterable[argparse.Action], title: str) -> Iterator[str]:
     if not shown:
         return
     if title:
-        yield f"\n**{title[0].upper()}{title[1:]}**\n"
+        heading = title if any(letter.isupper() for letter in title.split()[0]) else title[0].upper() + title[1:]
+        yield f"\n**{_quoted(heading)}**\n"
     if arguments:
         yield _table("argument", [(f"`{cell(_values(action))}`", action) for action in arguments])
     if options:
@@ -171,9 +172,19 @@ def _default_and_meaning(action: argparse.Action) -> tuple[str, str]:
 
 
 def _quoted(text: str) -> str:
-    """Options and quoted names in a text as code, documents as links."""
+    """Options, quoted names and commands in a text as code; documents as links."""
+    text = re.sub(r"pip install '[^']+'", r"`\g<0>`", text)
+    outside = re.split(r"(`[^`]*`)", text)
+    return "".join(part if part.startswith("`") else _quoted_prose(part) for part in outside)
+
+
+def _quoted_prose(text: str) -> str:
     text = re.sub(r"docs/reference/([\w-]+)\.md", r"[\1](\1.md)", text)
     text = re.sub(r"docs/(how-to|explanation)/([\w-]+)\.md", r"[\2](../\1/\2.md)", text)
     text = re.sub(r"(?<!\w)'([^']+)'(?!\w)", r"`\1`", text)
-    text = re.sub(r"(?<![\w`-])(--[a-z][a-z-]*|-o)(?![\w`])(?=[^`]*(?:`[^`]*`[^`]*)*$)", r"`\1`", text)
-    return re.sub(r"<([^>]*)>", r"`<\1>`", text).replace("*", r"\*")
+    parts = re.split(r"(`[^`]*`)", text)
+    return "".join(part if part.startswith("`") else _quoted_options(part) for part in parts)
+
+
+def _quoted_options(text: str) -> str:
+    return re.sub(r"(?<![\w-])(--[a-z][a-z-]*|-o)(?!\w)", r"`\1`", text.replace("*", r"\*"))

@@ -62,7 +62,7 @@ _MEMBERS = {
     "buddysim.training.result.TrainingResult": ("to_dict", "to_dataframe", "assumptions"),
     "buddysim.BuddysimError": (),
 }
-_SECTION = re.compile(r"^(Parameters|Attributes|Returns|Raises|Yields)\n-+\n", re.MULTILINE)
+_SECTION = re.compile(r"^(Parameters|Attributes|Returns|Raises|Yields|Notes)\n-+\n", re.MULTILINE)
 
 
 def python_page() -> str:
@@ -131,6 +131,9 @@ def _docstring(text: str) -> Iterator[str]:
     first, *sections = _SECTION.split(text.strip())
     yield f"\n{_prose(first)}\n"
     for title, content in zip(sections[::2], sections[1::2], strict=True):
+        if title == "Notes":
+            yield f"\n{_prose(content)}\n"
+            continue
         rows = [(name, " ".join(meaning.split())) for name, meaning in _items(content)]
         if title in ("Parameters", "Attributes"):
             cells = [(", ".join(f"`{one}`" for one in name.split(", ")), cell(_code(what))) for name, what in rows]

@@ -91,36 +91,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_seconds,
         dest="trigger",
         metavar="S",
-        help="a snapshot every S seconds of the program's processor time (the default, from 0.01)",
+        help="seconds of processor time between snapshots (default: from 0.01 on, without --every-calls)",
     )
     parser.add_argument(
         "--snapshots",
         type=_snapshots,
         default=10,
         metavar="N",
-        help="keep N snapshots at equal distances, however long the program runs; all: every one (default 10)",
+        help="number of snapshots to keep, at equal distances over the run; all: every one (default: 10)",
     )
     parser.add_argument(
         "--min-bytes",
         type=_size,
         default=64 << 10,
         metavar="SIZE",
-        help="leave smaller allocations and static objects out (default 64KiB)",
+        help="smallest allocation or static object to capture (default: 64KiB)",
     )
     parser.add_argument(
         "--contents",
         type=_size_or_all,
         default=32 << 20,
         metavar="SIZE",
-        help="keep at most so many bytes of the memory in the file, as much in every snapshot and of large allocations "
-        "sampled pages, or all (default 32MiB)",
+        help="bytes of memory to keep in the file, the same for each snapshot; sampled pages of large "
+        "allocations; or all (default: 32MiB)",
     )
     parser.add_argument(
         "--sample-bytes",
         type=_size_or_all,
         default=1 << 62,
         metavar="SIZE",
-        help="look at only so much of an allocation per snapshot; other entries' sizes stay unknown (default all)",
+        help="bytes of an allocation to read per snapshot; sizes of other entries stay unknown (default: all)",
     )
     parser.add_argument(
         "--match",
@@ -134,7 +134,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="capture the program's children too (of timeout, mpirun, a shell script); the trace is of the process "
         "whose memory held most",
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="chooses the sampled pages (default 0)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the sampled pages (default: 0)")
     add_compressor(parser)
     add_provenance(parser, "program", level=3)
     add_program(parser)

@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_snapshots,
         default=10,
         metavar="N",
-        help="keep N snapshots of all buffers, at equal distances in launches of the whole run (default 10)",
+        help="number of snapshots of all buffers to keep, at equal distances in launches (default: 10)",
     )
     parser.add_argument(
         "--total-launches",
@@ -85,7 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_every,
         default=1,
         metavar="N",
-        help="keep the bytes of every N-th page of 8 KiB, 0: of none; sizes are of all bytes (default 1)",
+        help="period of the 8 KiB pages whose bytes are kept; 0: none, all sizes are kept (default: 1)",
     )
     parser.add_argument(
         "--report-as-gpu",

@@ -64,29 +64,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="optimizer steps of the training: snapshots are taken at just the right ones; without, more than are kept",
     )
-    parser.add_argument("--snapshots", type=_count, default=10, metavar="N", help="points of training (default 10)")
+    parser.add_argument(
+        "--snapshots", type=_count, default=10, metavar="N", help="number of snapshots over the training (default: 10)"
+    )
     parser.add_argument(
         "--contents",
         type=_size,
         default=32 << 20,
         metavar="SIZE",
-        help="keep at most so many bytes of the tensors in the file, as much in every snapshot and of large ones "
-        "sampled pages; all; 0B: sizes only (default 32MiB)",
+        help="bytes of tensors to keep in the file, the same for each snapshot; sampled pages of large tensors; "
+        "all; 0B: sizes only (default: 32MiB)",
     )
     parser.add_argument(
-        "--samples", type=int, default=1, metavar="N", help="samples of each feature map in OUT.maps (default 1)"
+        "--samples", type=int, default=1, metavar="N", help="samples of each feature map in OUT.maps (default: 1)"
     )
     parser.add_argument(
         "--access-model",
         choices=("kernels", "one-pass"),
         default="kernels",
-        help="those of an operator: of models of the kernels that PyTorch launches for it (the default), or each "
-        "operand read once and each result written once",
+        help="memory accesses of an operator; kernels: models of the kernels that PyTorch launches; one-pass: each "
+        "operand read once, each result written once (default: %(default)s)",
     )
     parser.add_argument("--no-activations", action="store_true", help="write no OUT.maps")
     add_compressor(parser)
     add_provenance(parser, "script", level=3)
-    parser.add_argument("script", metavar="SCRIPT", help="with its arguments")
+    parser.add_argument("script", metavar="SCRIPT", help="script to run, with its arguments")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGS", help=argparse.SUPPRESS)
 
 

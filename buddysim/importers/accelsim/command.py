@@ -32,13 +32,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=1,
         metavar="N",
-        help="keep the bytes of every N-th page of 8 KiB that is known, 0: of none (default 1)",
+        help="period of the known 8 KiB pages whose bytes are kept; 0: none (default: 1)",
     )
     parser.add_argument(
         "--compressor",
         default=DEFAULT,
         metavar="NAME",
-        help=f"of the size maps: {', '.join(size_map_algorithms())} (default: %(default)s)",
+        help=f"compressor of the size maps: {', '.join(size_map_algorithms())} (default: %(default)s)",
     )
     parser.add_argument("--source", default="", help="where the trace comes from, for its provenance")
     parser.add_argument("--licence", default="", help="licence of the source, for its provenance")
