@@ -1,4 +1,4 @@
-"""What is simulated: machines as typed descriptions, presets as TOML, quantities with units."""
+"""Simulated machines: typed descriptions, presets as TOML, quantities with units."""
 
 from buddysim.machine.model import Machine
 from buddysim.machine.training import TrainingMachine

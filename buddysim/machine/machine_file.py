@@ -1,4 +1,4 @@
-"""What both kinds of machine have in common: figures by dotted key, each with its source, from a machine file."""
+"""The base of both kinds of machine: values by dotted key, each with its source, from a machine file."""
 
 from __future__ import annotations
 
@@ -46,19 +46,19 @@ class MachineFile(Section):
         return str(value).lower() if isinstance(value, bool) else str(value)
 
     def source(self, key: str) -> str:
-        """Where the figure of a dotted key comes from."""
+        """Return the source of a dotted key's value."""
         return self.sources.get(key, "not named by the machine file")
 
     def with_overrides(
         self, overrides: Mapping[str, object], where: str | None = None, source: str | None = None
     ) -> Self:
-        """The same machine with some keys changed, and that said in its sources.
+        """Return the machine with some keys changed, as its sources say.
 
         Parameters
         ----------
         overrides : values by dotted key: ``{"l2.size": "6 MiB", "link.bandwidth": "50 GB/s"}``
-        where : what an error begins with; the machine's name if not given
-        source : of the new values; that they were given for this run, if not given
+        where : beginning of an error; None: the machine's name
+        source : source of the new values; None: a setting of this run
         """
         where = where or self.name
         content, keys = self.to_dict(), self.dotted_keys()
@@ -74,7 +74,7 @@ class MachineFile(Section):
         return self._checked(content, where)
 
     def renamed(self, name: str, description: str) -> Self:
-        """The same machine under another name."""
+        """Return the machine with another name."""
         return self._checked({**self.to_dict(), "name": name, "description": description}, name)
 
     def to_dict(self) -> dict[str, Any]:
@@ -109,7 +109,7 @@ class MachineFile(Section):
         return hashlib.sha256(json.dumps(counted, sort_keys=True).encode()).hexdigest()
 
     def canonical(self, key: str, value: object) -> Any:
-        """What a value given for a dotted key means: the same for equal values, in whichever unit they are given.
+        """Return a text for a dotted key's value, equal for equal values in any unit.
 
         Raises
         ------
@@ -162,7 +162,7 @@ class MachineFile(Section):
         raise NotImplementedError
 
     def _counted(self, figures: Mapping[str, Any]) -> dict[str, Any]:
-        """Those figures that a simulation depends on, of all by their dotted keys."""
+        """Return the values that a simulation depends on, by dotted key."""
         return dict(figures)
 
     @classmethod
@@ -182,7 +182,7 @@ class MachineFile(Section):
 
 @lru_cache(1024)
 def _reader(machine: type[MachineFile], key: str, plugin_count: int) -> TypeAdapter[Any] | None:
-    """What reads a value given for a dotted key; None for one that the class doesn't have. Plug-ins bring more."""
+    """Return the reader of a dotted key's value; None if the class lacks the key. Plug-ins add keys."""
     field = machine._fields().get(key)
     if field is None:
         return None

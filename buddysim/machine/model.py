@@ -198,7 +198,7 @@ def own_keys() -> Iterator[tuple[str, FieldInfo]]:
 
 
 def keys() -> Iterator[tuple[str, FieldInfo]]:
-    """Every dotted key that a replay may depend on, with its field, those of replay schemes last."""
+    """Return every dotted key that a replay may depend on, with its field; keys of schemes come last."""
     yield from own_keys()
     for name, section in scheme_sections().items():
         yield from field_keys(section, f"{name}.")

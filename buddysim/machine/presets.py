@@ -1,4 +1,4 @@
-"""The files of machines: those that come with buddysim, and users' own, which may start from one of those."""
+"""Machine files: the presets, and users' own files, which may name a preset as their base."""
 
 from __future__ import annotations
 

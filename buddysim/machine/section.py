@@ -1,4 +1,4 @@
-"""What the sections of a machine file have in common."""
+"""The base of the sections of a machine file."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ S = TypeVar("S", bound=Section)
 
 
 def parse_section(section: type[S], content: object, problems: list[ErrorDetails], name: str = "") -> S | None:
-    """A section from a file's content; None where that is wrong.
+    """Return a section from a file's content; None if the content is wrong.
 
     Parameters
     ----------
-    section : its class
-    content : what the file says, a table if it is right
-    problems : takes what is wrong
-    name : of the section, which goes before its keys in `problems`
+    section : class of the section
+    content : the file's value, a table if it is right
+    problems : list that gets the problems
+    name : name of the section, before its keys in `problems`
     """
     try:
         return section.model_validate(content)
@@ -65,7 +65,7 @@ def value_of(field: FieldInfo) -> fields.Value:
 
 
 def figures(value: object, key: str = "") -> Iterator[tuple[str, Any]]:
-    """The dotted keys of a section, or of sections by name, with their values; without those that are None."""
+    """Return dotted keys and values of a section, or of sections by name, without values that are None."""
     if isinstance(value, Section):
         value = {name: getattr(value, name) for name in type(value).model_fields}
     if isinstance(value, Mapping):

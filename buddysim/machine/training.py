@@ -70,7 +70,7 @@ class TrainingMachine(MachineFile):
     def with_overrides(
         self, overrides: Mapping[str, object], where: str | None = None, source: str | None = None
     ) -> Self:
-        """The same machine with some keys changed; added host memory can be pinned, if that isn't set too."""
+        """Return the machine with some keys changed; added host memory can be pinned, unless that is set too."""
         memory = overrides.get(_HOST_MEMORY)
         if memory is not None and _MAX_PINNED_MEMORY not in overrides:
             with contextlib.suppress(ValueError):  # refused below, by its key
@@ -184,7 +184,7 @@ def _check_sections(content: Mapping[str, Any], where: str) -> None:
 
 
 def _own_part(content: Mapping[str, Any]) -> dict[str, Any]:
-    """What a machine file says of training: its table and the sources of that."""
+    """Return a machine file's table of training, and the sources of its keys."""
     own_part = {name: content[name] for name in ("name", "description", _PART, "sources") if name in content}
     if isinstance(own_part.setdefault("sources", {}), Mapping):
         own_part["sources"] = {key: text for key, text in flat(own_part["sources"]) if key.startswith(f"{_PART}.")}
@@ -192,7 +192,7 @@ def _own_part(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_links(content: dict[str, Any]) -> dict[str, Any]:
-    """The same with the links that every machine has; a machine's own link of the same name takes precedence."""
+    """Add the links that every machine has; a machine's own link of the same name takes precedence."""
     table = content[_PART]
     if not all(isinstance(part, Mapping) for part in (table, content["sources"])):
         return content

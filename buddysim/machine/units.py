@@ -59,7 +59,7 @@ class Time:
         return self.amount * PS_PER_S / clocks[self.clock].hz
 
     def canonical(self) -> str:
-        """The same text for equal times: in picoseconds or in cycles."""
+        """Return a text that is equal for equal times: in picoseconds or in cycles."""
         if self.clock is None:
             return f"{self.amount * TIME_UNITS[self.unit]} ps"
         return f"{self.amount} {self.clock}_cycles"
@@ -75,7 +75,7 @@ class Frequency:
     hz: int
 
     def canonical(self) -> str:
-        """The same text for equal frequencies."""
+        """Return a text that is equal for equal frequencies."""
         return f"{self.hz} Hz"
 
     def __str__(self) -> str:
@@ -101,7 +101,7 @@ class Bandwidth:
         return self.amount * size * per_s
 
     def canonical(self) -> str:
-        """The same text for equal bandwidths: in bytes per second or per cycle."""
+        """Return a text that is equal for equal bandwidths: in bytes per second or per cycle."""
         size = SIZE_UNITS[self.unit.partition("/")[0]]
         return f"{self.amount * size} B/{'s' if self.clock is None else self.clock + '_cycle'}"
 

@@ -137,7 +137,7 @@ def run(plan: SweepPlan, make: Maker, on_event: EventHandler) -> SweepSummary:
 
 
 def measured(plan: SweepPlan) -> list[Mapping[str, Any]]:
-    """What the store has measured of results of the plan's engine; nothing without the index."""
+    """Return the measured times and memory of the store's results of this engine; empty without the index."""
     if plan.table is None:
         return []
     query = (
@@ -149,7 +149,7 @@ def measured(plan: SweepPlan) -> list[Mapping[str, Any]]:
 
 
 def executor_maker(workers: int | None = None, scheduler: str | None = None, slurm: Path | None = None) -> Maker:
-    """Where points run: see `run_sweep`.
+    """Return the runner of the points (`run_sweep` describes the parameters).
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What a study can vary: an axis takes a value as a user writes it and gives the one that is stored and hashed."""
+"""Axes of a study: an axis converts a value as a user writes it into the one that is stored and hashed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from buddysim.base.hints import shortened
 from buddysim.base.ranges import parse_range
 from buddysim.machine.units import parse_size
 
-#: What a point has for an axis: JSON can carry it to a worker.
+#: A point's value on an axis; JSON can carry it to a worker.
 Value = str | int | float | bool | None
 Reader = Callable[[object], Value]
 
@@ -116,5 +116,5 @@ def fraction(raw: object) -> str:
 
 
 def canonical(value: Value) -> str:
-    """The same text for equal values, another for others."""
+    """Return a text that is equal for equal values only."""
     return json.dumps(value, ensure_ascii=False)

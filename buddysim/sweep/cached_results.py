@@ -103,4 +103,4 @@ class SavedResults:
         if self.store is not None:
             self.store.check_writable()
             self.store.put(record)
-        return read_record(record.to_bytes(), point.key)  # what is read the next time, to the last bit
+        return read_record(record.to_bytes(), point.key)  # the value that a later read returns, bit for bit

@@ -1,4 +1,4 @@
-"""Points on the workers of a Dask cluster: one that this process starts and ends, one that is there, or one of jobs."""
+"""Points on the workers of a Dask cluster: started by this process, already running, or made of batch jobs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _SETTINGS = {
 
 
 def installed() -> bool:
-    """Whether Dask is there."""
+    """Return whether Dask is installed."""
     from importlib.util import find_spec
 
     return find_spec("distributed") is not None
@@ -132,7 +132,7 @@ class Cluster:
         return self._slots if own and self._submitted > 2 * self._slots else 0
 
     def submit(self, task: PointTask, spec: Mapping[str, Any]) -> None:
-        """Starts a point, on another worker than those that it failed on where there is one."""
+        """Start a point, if possible on a worker on which it has not failed."""
         where = self._others(task)
         self._submitted += 1
         future = self._client.submit(
@@ -196,7 +196,7 @@ class Cluster:
         return {"key": task.key, "why": KILLED, "reason": "its worker was killed"}
 
     def _check_alive(self) -> None:
-        """Refuses to wait for a scheduler that is gone."""
+        """Refuse to wait for a scheduler that has ended."""
         if self._client.status in ("running", "newly-created"):
             self._lost_s = 0.0
             return
@@ -208,7 +208,7 @@ class Cluster:
 
 
 def _made(make: Callable[[], Any], text: str) -> Any:
-    """What `make` gives; workers that die while they start are started again."""
+    """Return what `make` returns; workers that die during their start are started again."""
     for left in reversed(range(_STARTS)):
         try:
             return make()

@@ -55,7 +55,7 @@ def _read(part: Path, columns: list[str]) -> Any:
 
 
 def compact(store: Store, visible_after_s: float = VISIBLE_AFTER_S) -> tuple[int, int]:
-    """Writes what is single into parts, and removes single files whose part is old enough.
+    """Write single results into parts, and remove single files whose part is old enough.
 
     Returns
     -------

@@ -15,7 +15,7 @@ _known: dict[str, tuple[Stamp, str]] = {}
 
 
 def stamp_of(path: str) -> Stamp:
-    """Device, inode, size and time of the last change (ns): equal as long as nobody wrote to the file.
+    """Return device, inode, size and time of the last change (ns): equal until the file is written.
 
     Raises
     ------

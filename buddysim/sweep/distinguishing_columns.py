@@ -39,9 +39,9 @@ Row = Mapping[str, Any]
 def distinguishing_columns(rows: Sequence[Row], counters: Collection[str]) -> list[str]:
     """Return the columns to show: those that identify a row, the settings that vary between rows, and the times.
 
-    What another setting decides does not vary: a machine key or the machine's default link counts only among the rows
-    of one machine, and a key of the link to the host only among the rows of one link. The column ``sizes`` is included
-    if any sizes are synthetic.
+    A setting that another one determines does not vary: a machine key or the machine's default link counts only among
+    the rows of one machine, and a key of the link to the host only among the rows of one link. The column ``sizes`` is
+    included if any sizes are synthetic.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def distinguishing_columns(rows: Sequence[Row], counters: Collection[str]) -> li
 
 
 def varying_columns(rows: Sequence[Row], columns: Sequence[str]) -> list[str]:
-    """Return those of some columns that identify rows, or are settings, and have more than one value."""
+    """Return the columns that identify rows or are settings, and have more than one value."""
     return [name for name in columns if name not in (KEY, *TIMES) and len({repr(row.get(name)) for row in rows}) > 1]
 
 

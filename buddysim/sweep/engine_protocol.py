@@ -1,4 +1,4 @@
-"""What a sweep needs of an engine: its axes, what determines a result, and the result."""
+"""The interface of an engine for sweeps: its axes, the inputs that determine a result, and the result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SOURCES = (".py", ".pyx", ".pxd", ".h", ".toml")
 
 
 class StorableResult(Protocol):
-    """What a store keeps of a point: a `SchemeResult`, or a finding."""
+    """The stored result of a point: a `SchemeResult`, or a finding."""
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain values."""
@@ -30,7 +30,7 @@ class SweepEngine(Protocol):
 
     #: Its name in studies and results.
     NAME: str
-    #: The axis that names what is simulated: a study without it is not one of this engine.
+    #: The axis that names the simulated subject: a study without it is not one of this engine.
     SUBJECT: str
     #: The counter that says how long it took in simulated time.
     TIME: str
@@ -41,21 +41,21 @@ class SweepEngine(Protocol):
     KEYS_READ: tuple[str, ...]
 
     def model_version(self) -> int:
-        """Of the engine's model."""
+        """Version of the engine's model."""
 
     def axes(self) -> dict[str, Axis]:
         """Parameters of its `simulate` that a study can vary, by name, in addition to machine keys."""
 
     def checked(self, settings: Settings, names: Iterable[str]) -> None:
-        """Refuses wrong values of the axes of these names, which a run would refuse later."""
+        """Refuse wrong values of these axes, which a run would refuse later."""
 
     def machine_value(self, settings: Settings, key: str, value: object) -> Any:
-        """What a value of a machine's key means: the same for equal ones."""
+        """Return a text for the value of a machine key, equal for equal values."""
 
     def identity(self, settings: Settings) -> dict[str, str]:
-        """Everything but the machine that determines the result, as texts that are equal for equal values.
+        """Return all inputs of the result but the machine, as texts that are equal for equal values.
 
-        It depends on the settings that are no keys of machines, and on those of `KEYS_READ`; files count by content.
+        They depend on the settings that are no machine keys, and on those of `KEYS_READ`; files count by content.
         """
 
     def machine_identity(self, settings: Settings) -> str:
@@ -78,9 +78,9 @@ class SweepEngine(Protocol):
 
 
 def plugin_checksums(kinds: Iterable[str]) -> dict[str, str]:
-    """SHA-256 of the sources of each plug-in that defines something of these kinds, by its file's name.
+    """Return the SHA-256 of the sources of each plug-in that defines members of these kinds, by file name.
 
-    A plug-in of an installed package counts with every source of its folder: it may import them.
+    A plug-in of an installed package counts with every source of its folder, since it may import them.
     """
     registries = [registry(kind) for kind in kinds]
     return {

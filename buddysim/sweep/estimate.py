@@ -15,11 +15,11 @@ Measured = Mapping[str, Any]
 
 
 class Estimate:
-    """What points will take.
+    """Estimate the time and memory of points.
 
     Parameters
     ----------
-    rows : of results that are there: `engine`, `content`, `scheme`, ..., `seconds`, `peak_rss_bytes`
+    rows : rows of stored results: `engine`, `content`, `scheme`, ..., `seconds`, `peak_rss_bytes`
     """
 
     def __init__(self, rows: Iterable[Measured] = ()) -> None:

@@ -29,14 +29,14 @@ SIZE, CHANGED = "file_bytes", "file_changed_ns"
 
 
 def installed() -> bool:
-    """Whether what an index needs is there."""
+    """Return whether the packages that an index needs are installed."""
     from importlib.util import find_spec
 
     return find_spec("pyarrow") is not None and find_spec("duckdb") is not None
 
 
 def cache_folder() -> Path:
-    """Where indexes are kept: ``XDG_CACHE_HOME``, else ``~/.cache``."""
+    """Return the folder of indexes: in ``XDG_CACHE_HOME``, else in ``~/.cache``."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "buddysim" / "index"
 
 
@@ -45,8 +45,8 @@ class Index:
 
     Parameters
     ----------
-    store : the store; what is found damaged goes to its notes
-    folder : of the index; None: one of the cache, for the store's path
+    store : the store; its notes get the damaged files
+    folder : the index's folder; None: one in the cache, for the store's path
     """
 
     def __init__(self, store: Store, folder: Path | None = None) -> None:
@@ -76,7 +76,7 @@ class Index:
         return self._names
 
     def files(self) -> list[str]:
-        """The Parquet files of all rows: those of the index, and the store's parts."""
+        """Return the Parquet files of all rows: the index's files and the store's parts."""
         own = [str(path) for path in self._files()]
         return own + [str(self.store.parts / part) for part in self.store.part_names()]
 
@@ -84,7 +84,7 @@ class Index:
         return sorted(self.folder.glob("*.parquet"))
 
     def _known(self) -> dict[str, tuple[int, int]]:
-        """What the index has: size and time of the file by name; damaged files of the index are dropped."""
+        """Return size and time of each indexed file, by name; damaged files of the index are dropped."""
         stamps: dict[str, tuple[int, int]] = {}
         for path in self._files():
             try:
@@ -97,7 +97,7 @@ class Index:
         return stamps
 
     def _drop(self, retained: set[str]) -> None:
-        """Writes the rows of these names anew into one file, each once, and removes the others."""
+        """Write the rows of these names again into one file, each once, and remove the others."""
         import pyarrow as pa
 
         tables, seen, old = [], set[str](), self._files()
@@ -114,7 +114,7 @@ class Index:
             path.unlink(missing_ok=True)
 
     def _add(self, names: Iterable[str]) -> set[str]:
-        """Reads the files of these names; gives those that are whole."""
+        """Read the files of these names; return the complete ones."""
         import pyarrow as pa
 
         with ThreadPoolExecutor(_READERS) as pool:

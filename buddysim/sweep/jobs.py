@@ -21,21 +21,21 @@ SYSTEMS = ("slurm", "local")
 
 @dataclass(frozen=True)
 class Jobs:
-    """What each job asks for.
+    """The resources of each job.
 
     Attributes
     ----------
     system : ``slurm``; ``local`` runs the job scripts on this machine, to try a file
-    jobs : how many jobs
-    workers : processes in each, a CPU each
-    memory : of each job, such as ``"64 GB"``
-    walltime : of each job, ``"02:00:00"``
-    queue, account : of the batch system; None: its default
-    log_folder : for the jobs' output; None: the working folder
+    jobs : number of jobs
+    workers : processes per job, with one CPU each
+    memory : memory of each job, such as ``"64 GB"``
+    walltime : time limit of each job, ``"02:00:00"``
+    queue, account : names in the batch system; None: its default
+    log_folder : folder of the jobs' output; None: the working folder
     interface : network interface of the workers, such as ``"ib0"``
-    prologue : lines of shell before the workers start: modules, an environment
-    directives : further lines of the batch system, such as ``"--exclusive"``
-    local_folder : of the worker's own files; None: Dask's default
+    prologue : shell lines before the workers start: modules, an environment
+    directives : further directives of the batch system, such as ``"--exclusive"``
+    local_folder : folder of the worker's own files; None: Dask's default
     """
 
     jobs: int
@@ -53,7 +53,7 @@ class Jobs:
 
     @property
     def text(self) -> str:
-        """What it is, for the screen."""
+        """Description for the screen."""
         return f"{self.jobs} {self.system} jobs of {self.workers} worker{'s' if self.workers > 1 else ''}"
 
 
@@ -96,14 +96,14 @@ def _check(where: str, key: str, value: Any) -> None:
 
 
 def job_cluster(jobs: Jobs) -> Any:
-    """The Dask cluster of these jobs; they are submitted, and end with it."""
+    """Submit the jobs and return their Dask cluster, with which they end."""
     cluster = make_cluster(jobs)
     cluster.scale(jobs=jobs.jobs)
     return cluster
 
 
 def make_cluster(jobs: Jobs) -> Any:
-    """The same before anything is submitted: `job_script` says what will be."""
+    """Return the cluster before anything is submitted; `job_script` has the script."""
     import dask_jobqueue
     from dask_jobqueue.local import LocalCluster
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-#: Of the memory that is free when a sweep starts; the rest is for the page cache, which traces are read through.
+#: Fraction of the memory that is free when a sweep starts; the rest is page cache for traces.
 FRACTION = 0.85
 
 #: glibc's numbers of `mallopt` (malloc.h), and the values that its own adaptation ends at (mallopt(3)).
@@ -32,7 +32,7 @@ def keep_freed_memory() -> None:
 
 
 def killed_for_memory() -> int:
-    """How many processes the kernel has ended so far because memory ran out; 0 where that isn't known."""
+    """Return the number of processes that the kernel ended because memory ran out; 0 if unknown."""
     with contextlib.suppress(OSError, ValueError):
         for line in Path("/proc/vmstat").read_text(encoding="ascii").splitlines():
             if line.startswith("oom_kill "):
@@ -48,7 +48,7 @@ def reset_peak() -> None:
 
 @contextlib.contextmanager
 def limited(grant_bytes: int | None) -> Iterator[None]:
-    """Lets this process allocate that much more: an allocation beyond it is a MemoryError, and harms nobody."""
+    """Limit this process to that many more bytes: an allocation beyond raises MemoryError."""
     if grant_bytes is None or not hasattr(resource, "RLIMIT_DATA"):
         yield
         return

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 @dataclass
 class SweepPlan:
-    """The points of a study, and those of them that a store lacks.
+    """The points of a study, and the points that a store lacks.
 
     Attributes
     ----------
-    study, store : as given
+    study, store : the parameters
     points : every point of the study by its key, in order, each once
-    baselines : the keys of those that are only baselines of others
-    missing : the keys of those that have no result, in order
+    baselines : keys of points that are only baselines of others
+    missing : keys of points without a result, in order
     """
 
     study: Study
@@ -66,11 +66,11 @@ class SweepPlan:
 def make_plan(
     study: Study, store: Store, rerun: bool = False, confirm: Callable[[int], bool] | None = None
 ) -> SweepPlan:
-    """The plan of a study.
+    """Return the plan of a study.
 
     Parameters
     ----------
-    rerun : every point is missing, also those that have a result
+    rerun : whether points with a result count as missing, too
     confirm : called with a number of points above a million; returns whether to continue; None: no
 
     Raises

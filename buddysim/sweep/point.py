@@ -68,7 +68,7 @@ class SweepPoint:
         return ", ".join(f"{name}={value}" for name, value in self.settings.items())
 
     def spec(self) -> dict[str, Any]:
-        """What another process needs to make the same point (`from_spec`)."""
+        """Return the data from which another process makes the same point (`from_spec`)."""
         return {
             "engine": self.engine,
             "settings": dict(self.settings),

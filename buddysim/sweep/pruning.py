@@ -1,4 +1,4 @@
-"""What older versions, killed processes and damage left in a store."""
+"""Files in a store that older versions, killed processes or damage left."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from buddysim.sweep.rows import read_parquet
 from buddysim.sweep.store import Store
 from buddysim.sweep.stored_result import DamagedResultError, NewerResultError, row_of
 
-#: A file that nobody has written to for so long belongs to no running process.
+#: Age, in seconds without a write, from which a file belongs to no running process.
 ABANDONED_S = 24 * 3600.0
 
 

@@ -1,7 +1,7 @@
 """Tables of a store's rows: DuckDB over Parquet, with units in conditions.
 
-``results`` has a row for each result of the current model versions, ``every_result`` those of older ones too. Numbers
-are in base units: bytes, picoseconds, hertz, bytes per second (docs/how-to/query-results.md).
+``results`` has a row for each result of the current model versions, ``every_result`` also those of older versions.
+Numbers are in base units: bytes, picoseconds, hertz, bytes per second (docs/how-to/query-results.md).
 """
 
 from __future__ import annotations

@@ -34,9 +34,9 @@ class PointTask:
 
 
 class Executor(Protocol):
-    """Where points are simulated."""
+    """The place where points are simulated."""
 
-    #: What it is, for the screen.
+    #: Description for the screen.
     text: str
     #: Memory for all points that run at once; None: unlimited.
     memory_bytes: int | None
@@ -86,12 +86,12 @@ class SerialExecutor:
 
 @dataclass
 class SweepSummary:
-    """How a run went.
+    """Outcome of a run.
 
     Attributes
     ----------
     done : results written
-    failures : of each point that has no result its settings (`point`), `why`, `reason` and `tries`
+    failures : settings (`point`), `why`, `reason` and `tries` of each point without a result
     simulated_s, busy_s : seconds of all `simulate`, and of all work on points
     wall_s : of the run, without the start of workers
     """
@@ -161,10 +161,10 @@ class Runner:
         try:
             return self._estimate.memory_bytes(self.plan.points[task.key])
         except (BuddysimError, OSError):
-            return 1  # what it reads is gone: the point will say so
+            return 1  # a file that it reads is missing: the point reports it
 
     def _grant(self, task: PointTask) -> int | None:
-        """What a point may take: its share, at least what it is known to need; all of it where it runs alone."""
+        """Return the memory limit of a point: its fraction or its known need; everything if it runs alone."""
         most = self.executor.memory_bytes
         if most is None:
             return None

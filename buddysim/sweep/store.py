@@ -5,7 +5,7 @@
     STORE                       format of the store
     results/3f/3f9a...          one result each, fanned out by the first two digits of its name
     parts/ab12....parquet       results that were compacted (`buddysim.sweep.compaction`)
-    unfinished/                 files that are being written, under names that nobody else uses
+        unfinished/                 files that are being written, under unique names
 
 A file is written completely under a name of its own, then renamed: a reader sees nothing, or all of it. Two processes
 may simulate the same point; the second renames over the first, and both wrote the same result. Files never change, so a
@@ -55,9 +55,9 @@ class Store:
 
     Attributes
     ----------
-    folder : where it is
-    notes : what was found wrong while reading: damaged files, and those of a newer version
-    index : of `verified`, as it was then
+    folder : its path
+    notes : problems met while reading: damaged files, and files of a newer version
+    index : the index of the last call of `verified`
     """
 
     folder: Path
@@ -107,7 +107,7 @@ class Store:
         return self.folder / "unfinished"
 
     def path_of(self, name: str) -> Path:
-        """Where the file of a result is, or would be."""
+        """Return the path of a result's file, which may not exist."""
         return self.results / name[:_DIGITS] / name
 
     def put(self, record: StoredResult, timeout_s: float = TIMEOUT_S, waiting: Waiting | None = None) -> int:
@@ -178,11 +178,11 @@ class Store:
         return set(self._parts[part])
 
     def remove(self, name: str) -> None:
-        """Removes a single result, if it is there."""
+        """Remove a single result, if it exists."""
         self.path_of(name).unlink(missing_ok=True)
 
     def verified(self, names: Iterable[str]) -> set[str]:
-        """Those of some names whose results are there, whole and of their names.
+        """Return the names whose results exist, complete and of their name.
 
         With the index (`buddysim.sweep.index`) only files that it doesn't know are read; without it, every one.
         """

@@ -67,7 +67,7 @@ class StoredResult:
 
     @property
     def model_version(self) -> int:
-        """Of the engine that made it."""
+        """Model version of the engine that made it."""
         return int(self.identity["model_version"])
 
     @property

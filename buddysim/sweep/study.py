@@ -30,15 +30,15 @@ Alternative = dict[str, Value]
 
 @dataclass
 class Study:
-    """What varies.
+    """A study: axes, exclusions and a baseline.
 
     Attributes
     ----------
     engine : name of the engine
-    title : of figures and progress
-    axes : of each axis its alternatives
-    exclude : of each exclusion the values of some names; a point that has one value for every name is left out
-    baseline : settings of the baseline of each point, where it is simulated too; None: it is not
+    title : title of figures and of progress
+    axes : alternatives of each axis
+    exclude : values of some names for each exclusion; a point that has one value for every name is left out
+    baseline : settings of the baseline of each point; None: no baseline is simulated
     """
 
     engine: str
@@ -81,7 +81,7 @@ class Study:
         return SweepPoint(self.engine, {**point.settings, "scheme": scheme, **(self.baseline or {})})
 
     def check(self) -> None:
-        """Refuses unknown names and wrong values; each is looked at once."""
+        """Refuse unknown names and wrong values; each is checked once."""
         engine, known = self.sweep_engine, self.sweep_engine.axes()
         names = {name for axis in self.axes for alternative in axis for name in alternative} | {*(self.baseline or {})}
         if engine.SUBJECT not in names:
@@ -169,7 +169,7 @@ class PointKeys:
 
     @staticmethod
     def _picks(point: SweepPoint) -> tuple[Pick, Pick, Pick]:
-        """What picks the machine's values of a point with these names, the others, and those that count twice."""
+        """Return functions that select a point's machine values, its other values, and values that are both."""
         indices = {name: index for index, name in enumerate(point.settings)}
         keys_read = point.sweep_engine.KEYS_READ
         return (
@@ -201,7 +201,7 @@ class StudyReader:
         self.where, self._resolve = where, resolve
 
     def read(self, content: Mapping[str, Any], changed: Mapping[str, Any] | None = None) -> Study:
-        """The study.
+        """Return the study.
 
         Parameters
         ----------

@@ -52,7 +52,7 @@ def _without(table: Any, names: Mapping[str, Any], prefix: str = "") -> Any:
 
 
 def _resolved(folder: Path, axis: Axis | None, name: str, text: str) -> str:
-    """What a text of the file means: a relative path is one from the file's folder."""
+    """Return the value of a text in the file: a relative path begins at the file's folder."""
     path = Path(text).expanduser()
     named = axis is None or axis.file or (name == "machine" and text not in every_preset() and _is_path(text))
     if named or (name == "network" and _is_path(text)):

@@ -1,4 +1,4 @@
-"""What a Dask worker of a sweep does when it starts."""
+"""Set-up of a Dask worker of a sweep."""
 
 from __future__ import annotations
 

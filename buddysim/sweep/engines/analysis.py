@@ -100,7 +100,7 @@ def axes() -> dict[str, Axis]:
 
 
 def checked(settings: Settings, names: Iterable[str]) -> None:
-    """Refuses wrong values of these axes."""
+    """Refuse wrong values of these axes."""
     names = list(names)
     REGISTRY.find(str(settings["analysis"]))
     if settings.get("trace") is None:

@@ -21,7 +21,7 @@ Overrides = tuple[tuple[str, Value], ...]
 
 
 def machine_name(raw: object) -> str:
-    """The name of a preset as it is; the absolute path of a machine file."""
+    """Return a preset's name, or the absolute path of a machine file."""
     if not isinstance(raw, str) or not raw.strip():
         raise ValueError("expected the name of a machine, or a machine file ending in .toml")
     name = raw.strip()
@@ -53,7 +53,7 @@ def checksum(kind: type[M], name: str, overrides: Overrides) -> str:
 
 
 def canonical_value(kind: type[M], name: str, key: str, value: object) -> Any:
-    """What a value of a machine's key means."""
+    """Return a text for the value of a machine key, equal for equal values."""
     base = base_machine(kind, name)
     try:
         return _canonical(_cache_key(base), _CachedMachine(base), key, value, _plugins())

@@ -86,7 +86,7 @@ def axes() -> dict[str, Axis]:
 
 
 def checked(settings: Settings, names: Iterable[str]) -> None:
-    """Refuses wrong values of these axes."""
+    """Refuse wrong values of these axes."""
     names = list(names)
     for name in names:
         if name == "scheme":

@@ -78,7 +78,7 @@ def model_version() -> int:
 
 
 def axes() -> dict[str, Axis]:
-    """Those of every training, and the options that schemes declare."""
+    """Axes of every training, and the options that schemes declare."""
     return _AXES | {name: _option_axis(option) for name, option in schemes.options().items() if name not in _AXES}
 
 
@@ -89,7 +89,7 @@ def _option_axis(option: Option) -> Axis:
 
 
 def checked(settings: Settings, names: Iterable[str]) -> None:
-    """Refuses wrong values of these axes."""
+    """Refuse wrong values of these axes."""
     every = axes()
     for name in names:
         value = settings.get(name)
@@ -109,7 +109,7 @@ def checked(settings: Settings, names: Iterable[str]) -> None:
 
 
 def normalised(settings: Settings) -> dict[str, Value]:
-    """The settings with all defaults, those of the machine too, without options that the scheme doesn't have."""
+    """Return the settings with all defaults, the machine's included, without options that the scheme lacks."""
     full: dict[str, Value] = {name: each.default for name, each in _AXES.items()}
     explicit = {name: value for name, value in settings.items() if value is not None and "." not in name}
     full |= {name: value for name, value in explicit.items() if name in _AXES}
