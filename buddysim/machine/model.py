@@ -60,7 +60,7 @@ class Machine(MachineFile):
         '`dram.timing.tREFI` is 0, or longer than `dram.timing.tRFC`; with `dram.refresh = "single_bank"`, longer '
         "than `dram.timing.tRFCSB`.",
         "`dram.timing.tCCD_L` is at most 56 bursts of 32 B long.",
-        "Every other time in `[dram.timing]` is at most 10 us.",
+        "Every time in `[dram.timing]` but `tREFI` is at most 10 us.",
         "All L1 caches together have at most 1 GiB.",
     )
 

@@ -6,11 +6,21 @@ tools/reference writes the page; this test reads it in another way.
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 from pathlib import Path
 
+import pytest
+
+from buddysim.base.errors import BuddysimError
+from buddysim.machine import Machine
+from buddysim.machine import sections as sections_module
 from buddysim.machine.model import keys
+from buddysim.machine.scheme_sections import scheme_sections
+from buddysim.machine.section import Section
+from buddysim.machine.training import TrainingMachine
 from buddysim.machine.training_table import HostLinkConfig, TrainingConfig
 from buddysim.machine.units import format_size
+from buddysim.replay.parameters import engine_numbers
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "machine-keys.md"
 ROW = re.compile(
@@ -37,3 +47,66 @@ def test_every_key_is_documented_as_it_is() -> None:
             expected = f"`{str(field.default).lower() if isinstance(field.default, bool) else field.default}`"
         assert rows[key]["default"] == expected, key
         assert rows[key]["range"], key
+
+
+#: For each rule between keys, by its first words: keys that break it on p100-nvlink2.
+BROKEN: dict[str, dict[str, object]] = {
+    "`sm.threads` is at least": {"sm.threads": 32},
+    "`l1.size` is a multiple": {"l1.size": "600 B"},
+    "`l1.lines_per_cycle` is 1": {"l1.lines_per_cycle": 2, "l1.bank_conflicts": "tag_and_data"},
+    "`l2.size` is a multiple": {"l2.size": "1000 KiB"},
+    "`l2.slices` is a multiple": {"l2.slices": 24, "l2.size": "3 MiB", "l2.slice_hash": "ipoly"},
+    "`l2.fetch_granularity` is 32 B": {"l2.fetch_granularity": "48 B"},
+    "`l2.max_dirty` is 0 B": {"l2.max_dirty": "32 B"},
+    "`metadata_cache.line` is 32 B": {"metadata_cache.line": "48 B"},
+    "`metadata_cache.size` is a multiple": {"metadata_cache.size": "5 KiB"},
+    "`dram.banks` is a power": {"dram.banks": 12},
+    "`dram.channels` x": {"dram.channels": 64, "dram.banks": 1024, "dram.bank_groups": 4},
+    "`dram.row_bytes` is a multiple": {"dram.row_bytes": "1000 B"},
+    "`dram.write_low_watermark` is below": {"dram.write_low_watermark": 60, "dram.write_high_watermark": 50},
+    "`l2.load_to_use` includes": {"l2.load_to_use": "1 ns"},
+    "`dram.load_to_use` also includes": {"dram.load_to_use": "190 ns", "l2.load_to_use": "189 ns"},
+    "One of `l2.slices`": {"dram.channels": 3},
+    "`l2.partitions` is 1": {"l2.partitions": 2, "crossbar.input_queued": True},
+    "`dram.timing.tREFI` is 0": {"dram.timing.tREFI": "1 ns"},
+    "`dram.timing.tCCD_L` is at most": {"dram.timing.tCCD_L": "10 us"},
+    "Every time in `[dram.timing]`": {"dram.timing.tFAW": "11 us"},
+    "All L1 caches together": {"l1.size": "16 MiB", "sm.count": 128},
+    "`um.page_size`, `um.va_block_size`": {"um.page_size": "12 KiB"},
+    "`um.va_block_size` is at least": {"um.va_block_size": "16 KiB"},
+    "`um.eviction_granularity` is 0 B": {"um.eviction_granularity": "128 KiB"},
+    '`um.fault_replay_scope = "sm"` needs': {"um.fault_replay_scope": "sm"},
+    "`training.link` is a link": {"training.link": "pcie9"},
+    "`training.max_pinned_memory` is": {"training.max_pinned_memory": "65 GiB", "training.host_memory": "64 GiB"},
+}
+
+
+def rules() -> set[str]:
+    sections = [Machine, TrainingConfig, *vars(sections_module).values(), *scheme_sections().values()]
+    classes = [section for section in sections if isinstance(section, type) and issubclass(section, Section)]
+    return {rule for section in classes for rule in section.RULES}
+
+
+def test_the_page_has_every_rule() -> None:
+    page = " ".join(DOCUMENT.read_text(encoding="utf-8").split())
+    assert not [rule for rule in rules() if f"- {rule}" not in page]
+    assert len(rules()) == len(BROKEN)
+
+
+@pytest.mark.parametrize("first_words", BROKEN)
+def test_a_machine_that_breaks_a_rule_is_refused(first_words: str) -> None:
+    (rule,) = [rule for rule in rules() if rule.startswith(first_words)]
+    overrides = BROKEN[first_words]
+    key = next(iter(overrides)).rpartition(".")[2]
+    assert key in rule or "[dram.timing]" in rule or "L1 caches" in rule
+    use = use_in_training if rule.startswith("`training.") else use_in_replay
+    with pytest.raises(BuddysimError, match=key):
+        use(overrides)
+
+
+def use_in_training(overrides: dict[str, object]) -> None:
+    TrainingMachine.load("p100").with_overrides(overrides)
+
+
+def use_in_replay(overrides: dict[str, object]) -> None:
+    engine_numbers(Machine.load("p100-nvlink2").with_overrides(overrides), Fraction(1))

@@ -22,7 +22,7 @@ _HEAD = """
 Every key of a machine file: unit, default, range, meaning, and the rules between keys.
 [Describe a machine](../how-to/describe-a-machine.md) shows how to write a file.
 [Presets](../explanation/machine-presets.md) explains where their figures come from. `run` reads all sections but
-`[training]`; `train` reads `[training]` alone.
+`[training]`; `train` reads `[training]` alone, and a file may consist of it.
 
 A key without a default (`-`) is required, unless the preset in `base` has it. `[sources]` names the source of a key's
 figure and may be left out.
