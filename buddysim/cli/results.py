@@ -264,10 +264,10 @@ def _compact(store: Store) -> int:
     if not installed():
         raise BuddysimError("--compact needs pyarrow and DuckDB: pip install 'buddysim[sweep]'")
     written, removed = compaction.compact(store)
-    print(f"{store.folder}: {written:,} results written to Parquet files, {removed:,} single files removed")
+    print(f"{store.folder}:\n{written:,} results written to Parquet files, {removed:,} single files removed")
     if written:
-        print(f"the single files of what was written are removed by the next --compact, from "
-              f"{compaction.VISIBLE_AFTER_S:.0f} s on: then every computer sees the Parquet file")  # fmt: skip
+        print(f"the next --compact, {compaction.VISIBLE_AFTER_S:.0f} s or more from now, removes their single files:\n"
+              "every computer sees the Parquet files by then")  # fmt: skip
     return 0
 
 
@@ -280,7 +280,7 @@ def _prune(store: Store, yes: bool) -> int:
         size = sum(each.stat().st_size for each in paths)
         print(f"{len(paths):,} files, {format_bytes(size)}: {reason}")
     if not old:
-        print(f"{store.folder}: nothing to remove")
+        print(f"{store.folder}:\nnothing to remove")
         return 0
     if not yes:
         if not sys.stdin.isatty():

@@ -26,5 +26,5 @@ def typed(blocks: Sequence[str], folder: Path, timeout_s: int, **environment: st
     )  # fmt: skip
     assert done.returncode == 0, (done.stdout[-2000:], done.stderr[-4000:])
     assert "Traceback" not in done.stderr
-    assert cut_or_too_wide(done.stdout) == []
+    assert not (cut := cut_or_too_wide(done.stdout)), cut
     return done
