@@ -48,6 +48,8 @@ def carry_over(app: object, page: str, source: list[str]) -> None:
         text = document.read_text(encoding="utf-8")
     else:
         document, text = DOCS / f"{page}.md", source[0]
+    # The site copies the images of Markdown alone.
+    text = re.sub(r'<img src="([^"]+)"[^>]* alt="([^"]*)">', r"![\2](\1)", text)
     here = (DOCS / page).parent
 
     def led(link: re.Match[str]) -> str:

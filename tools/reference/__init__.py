@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 def head(title: str) -> str:
     """Return the first lines of a page."""
@@ -13,7 +15,7 @@ def cell(text: str) -> str:
     return " ".join(text.split()).replace("|", r"\|")
 
 
-def table(headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def table(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     """Return a table, behind an empty line; cells are as they are in Markdown, with escaped bars."""
     lines = [f"| {' | '.join(row)} |\n" for row in (headings, *rows)]
     return "\n" + lines[0] + "|" + "---|" * len(headings) + "\n" + "".join(lines[1:])

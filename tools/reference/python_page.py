@@ -109,7 +109,7 @@ def _signature(path: str, thing: Any) -> str:
         if parameter.kind is parameter.KEYWORD_ONLY and not star:
             parameters.append("*")
         star = star or parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL)
-        prefix = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+        prefix = "*" * (parameter.kind is parameter.VAR_POSITIONAL) + "**" * (parameter.kind is parameter.VAR_KEYWORD)
         note = "" if parameter.annotation is parameter.empty else f": {_annotation(parameter.annotation)}"
         default = "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
         parameters.append(f"{prefix}{name}{note}{default if note else default.replace(' ', '')}")
