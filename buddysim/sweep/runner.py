@@ -34,7 +34,7 @@ class PointTask:
 
 
 class Executor(Protocol):
-    """The place where points are simulated."""
+    """The processes that simulate points."""
 
     #: Description for the screen.
     text: str
