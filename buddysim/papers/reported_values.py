@@ -18,18 +18,18 @@ ReportedNumber = float | str | tuple[float, ...]
 
 @dataclass(frozen=True)
 class ReportedValue:
-    """A number of a paper.
+    """A number that a paper reports.
 
     Attributes
     ----------
     id : unique over all papers
     where : paper, section and figure; ``derived: ...`` where it follows from the text without standing in it
     value : in `unit`; a tuple is a range or a list; text is a finding that no number says
-    what : what it is the number of
+    what : the quantity
     rule : tolerance of the simulated value (`buddysim.papers.paper_comparison`)
     unit : ``""`` where it has none
-    workspace : it includes the workspaces of cuDNN 4, which are published nowhere
-    contradicted : other figures of the same paper disagree with it
+    workspace : whether it includes the workspaces of cuDNN 4, which are unpublished
+    contradicted : whether other figures of the same paper disagree with it
     note : shown in the comparison
     line : of the paper's text, where one was noted
     needs : inputs that nobody published: ``"sparsity"``, ``"accuracy"``, ``"codec times"``, ``"programs"``, ...

@@ -48,7 +48,7 @@ def _trained(study: BuddyStudy, name: str, batch: int, scheme: str) -> Result:
 
 @cache
 def largest(name: str, ratio: float) -> int:
-    """The largest minibatch that fits memory that is so many times larger; 0: none."""
+    """Return the largest minibatch that fits `ratio` times the memory; 0: none."""
     machine = TrainingMachine.load(MACHINE)
     options = make_options(memory_bytes=int(machine.memory_bytes * ratio))
     checks = FitChecks(Network.load(NETWORKS[name]), machine, CostModel.load(machine), "baseline-p", options)

@@ -31,7 +31,7 @@ _FIRST_NETWORK = "BigLSTM"
 
 @cache
 def figures() -> Mapping[str, Any]:
-    """What could be read off, by figure."""
+    """Values read off the figures, by figure."""
     text = (resources.files(__package__ or "") / "figures.json").read_text(encoding="utf-8")
     digitized: dict[str, Any] = json.loads(text)
     return digitized

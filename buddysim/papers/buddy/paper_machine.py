@@ -65,7 +65,7 @@ def derived(study: BuddyStudy, id: str) -> SimulatedValue:
     "buddy-metadata-share", "buddy-prefetch", "buddy-snapshots",
 )  # fmt: skip
 def rules(study: BuddyStudy, id: str) -> SimulatedValue:
-    """What the scheme's rules have."""
+    """Values of the scheme's rules."""
     entries_of_a_line = 8 * _preset()["metadata_cache.line"] / METADATA_BITS
     values_by_id: dict[str, float | tuple[float, ...]] = {
         "buddy-entry": float(ENTRY_BYTES),
@@ -89,7 +89,7 @@ _SIZES = (
 
 @simulates(*(f"buddy-size-{name}" for name in _SIZES))
 def footprints(study: BuddyStudy, id: str) -> SimulatedValue:
-    """Of the replayed input at the study's scale, from its findings."""
+    """Return a value of the replayed input at the study's scale, from its findings."""
     name = study.names_in_order()[_SIZES.index(id.removeprefix("buddy-size-"))]
     rows = study.analysis_rows(name, "ratio") if name in study.names() else None
     if rows is None:

@@ -109,7 +109,7 @@ def _mean_performance(study: BuddyStudy, group: str, scheme: str, gbs: int) -> t
 
 
 def _pressure(study: BuddyStudy, names: Iterable[str], scheme: str, gbs: int) -> str:
-    """What these workloads' runs under a scheme were bound by; empty where one isn't stored."""
+    """Return the bottlenecks of these workloads' runs under a scheme; empty if one is not stored."""
     runs = {name: _at(study, name, scheme, gbs) for name in names}
     ideal = {name: _at(study, name, "ideal", BASELINE_GBS) for name in runs}
     known = {name: result for name, result in runs.items() if result is not None}
@@ -232,7 +232,7 @@ def misses(study: BuddyStudy, id: str) -> SimulatedValue:
 
 
 def _rates(study: BuddyStudy) -> dict[str, float | None]:
-    """Hit rates at 4 KB per slice of those that are stored; None where nothing is compressed, so nothing looked up."""
+    """Return hit rates at 4 KB per slice of the stored runs; None without compressed entries, hence without lookups."""
     hit_rates_by_name = {}
     for name in study.names():
         rates = hit_rates(study, name)

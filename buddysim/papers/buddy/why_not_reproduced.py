@@ -92,7 +92,7 @@ def buddy_pressure(ideal: Mapping[str, Result], buddy: Mapping[str, Result]) -> 
 
 
 def bandwidth_pressure(ideal: Mapping[str, Result], compressed: Mapping[str, Result]) -> str:
-    """What device memory carries without and with compression."""
+    """Return device memory's traffic without and with compression."""
     busy = {name: 100 * result["utilization.dram_channels"] for name, result in ideal.items()}
     moved = {
         name: 100 * (_device_bytes(compressed[name]) / _device_bytes(result) - 1) for name, result in ideal.items()

@@ -16,13 +16,13 @@ def measurement() -> ActivationsFile:
 
 
 def about_the_training() -> str:
-    """What was trained, in a line."""
+    """Return one line on the training."""
     made, last = measurement().provenance, measurement().points[-1]
     return f"{made.get('network', 'a network')} on {made.get('data', 'data')}, {last.iteration:,} iterations"
 
 
 def caption() -> str:
-    """What was trained, for the title of a figure."""
+    """Return the training's description for the title of a figure."""
     made = measurement().provenance
     network, data = made.get("network", "").partition(" (")[0], made.get("data", "").partition(",")[0]
     return f"{network} on {data}; buddysim's training, not the paper's ImageNet"

@@ -16,7 +16,7 @@ _BOTH_WAYS = 1e3 / 11.7e9 + 1e3 / 10.6e9
 
 
 def swapping_ms(codec_times: str = SIMULATED) -> dict[str, tuple[float, float, float]]:
-    """Of each tensor of VGG16 (128): copies without compression; copies and codec with it, nothing hidden."""
+    """Return for each tensor of VGG16 (128) the time of copies without compression, and of copies and codec with it."""
     return {
         TENSORS[one.layer.name]: (one.byte_count * _BOTH_WAYS, *_coded_ms(one))
         for one in decisions(*VGG16, codec_times)

@@ -97,7 +97,7 @@ def search(training: SavedResults, id: str) -> SimulatedValue:
 
 
 def _search_percent(training: SavedResults, codec_ms: float) -> float:
-    """Of the iteration of VGG16 (128) with free compression and that time added."""
+    """Return the time of VGG16's (128) iteration with free compression plus that time."""
     free = training.result("vgg16", 128, "cswap-oracle", "v100", link="pcie3-measured")["time_ms"]
     return float(100 * codec_ms / (free + codec_ms))
 

@@ -135,7 +135,7 @@ def iteration_ms(curve: str, launch: LaunchShape) -> float:
 
 @cache
 def searches(curve: str) -> dict[str, list[LaunchSearchResult]]:
-    """What each search finds, by seed where it draws."""
+    """Return the result of each search, by seed if it is random."""
 
     def objective(launch: LaunchShape) -> float:
         return iteration_ms(curve, launch)
@@ -176,7 +176,7 @@ def checks() -> list[CodecCheck]:
 
 
 def check_text() -> str:
-    """How far the table is off where searches ended, for captions."""
+    """Return the table's error at the searches' results, for captions."""
     differing = [one for one in checks() if one.table_ms != one.direct_ms]
     worst = {
         layout: max(abs(c.table_ms / c.direct_ms - 1) for c in differing if c.layout == layout) for layout in LAYOUTS

@@ -142,7 +142,7 @@ def epochs(label: str) -> tuple[float, ...]:
 
 
 def training_text(*labels: str) -> str:
-    """What was trained, for captions: networks with their widths and sizes of images, data, epochs; none: all."""
+    """Return the trainings for captions: networks with widths and image sizes, data, epochs; no names: all."""
     used = {id(t): t for dataset in ZOO for label in labels or NETWORKS for t in [trained(label, dataset)]}
     made = [training.provenance for training in used.values()]
     networks = ", ".join(one["network"].partition(";")[0] for one in made)

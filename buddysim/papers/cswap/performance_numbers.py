@@ -140,7 +140,7 @@ def _min_computing(results: Mapping[str, Result], percent: float) -> str:
 
 
 def _copies_ms(one: Result) -> float:
-    """Of the link, both ways, one after the other."""
+    """Return the link's time of both directions in sequence."""
     link = TrainingMachine.load(V100).links[LINK]
     return float(
         1e3 * (one["offload.bytes"] / link.offload_bytes_per_s + one["prefetch.bytes"] / link.prefetch_bytes_per_s)

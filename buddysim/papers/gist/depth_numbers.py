@@ -32,10 +32,10 @@ class LargestBatch:
 
 @cache
 def largest(depth: int, scheme: str) -> LargestBatch:
-    """Of one network under a scheme; densities are those of the measurement that ships.
+    """Return the largest minibatch of one network under a scheme; densities are those of the shipped measurement.
 
-    What groups take grows in proportion to the minibatch, all but the weights, and codes rounded up to bytes, for which
-    a MiB is set aside: one minibatch tells the bytes of a sample.
+    The bytes of groups, without the weights, grow in proportion to the minibatch. One minibatch therefore gives the
+    bytes of a sample; 1 MiB is reserved for payloads rounded up to bytes.
     """
     machine, cost = setting()
     network, options = Network.load(f"resnet{depth}"), make_options(conv_library=LIBRARY)

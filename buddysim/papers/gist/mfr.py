@@ -163,7 +163,7 @@ def stashed_percent(label: str) -> float:
 
 
 def swept(of: Callable[[float], float]) -> str:
-    """What other densities would give."""
+    """Return the MFR with other densities."""
     amounts = ", ".join(f"{of(density):.2f} at {100 * (1 - density):.0f} % zeros" for density in SWEPT)
     return f"; {amounts} instead of {100 * (1 - DENSITY):.0f}"
 
@@ -202,7 +202,7 @@ def singles(training: SavedResults, id: str) -> SimulatedValue:
 
 
 def _bound(label: str) -> str:
-    """What dynamic allocation can't go below, of CNTK's static one."""
+    """Return the lower bound of dynamic allocation relative to CNTK's static one."""
     static, fixed = run(label, "gist-base"), run(label, "gist-base", "investigation")
     stashed_bytes = sum(stashed(fixed).values())
     return (

@@ -1,14 +1,14 @@
-"""The networks that the Gist paper trains, and the choices for them, made before anything was measured (reported.toml).
+"""The networks that the Gist paper trains, and the choices for them (reported.toml).
 
-Changed since, for what the sources of CNTK say (`microsoft/CNTK`, examples and ``Source/ComputationNetworkLib`` of 2016
-to 2018):
+Three choices follow the sources of CNTK (`microsoft/CNTK`, examples and ``Source/ComputationNetworkLib`` of 2016 to
+2018):
 
 - The input image counts as a feature map and is encoded as one (`buddysim.training.schemes._gist_maps`): networks
   subtract a mean in a layer of their own, whose output CNTK's allocator holds throughout.
 - "Inception" is Inception v3. The paper cites GoogLeNet alone, but has it among networks of "hundreds of convolution
   layers" (II), and trains it in CNTK, whose examples have v3; v3 is also what its authors' benchmark suite (TBD, its
   reference 51) trains in CNTK. `bn-inception`, which was selected first, takes less than half of v3's memory and fits
-  256 samples, where the paper's fits 64: that number chose the network, and is no test any more.
+  256 samples, where the paper's fits 64: that number chose the network, and is no test.
 - What fits is decided as CNTK would: its learner keeps a momentum for every weight (``SGD.cpp``, smoothedGradients),
   the reader's copy of the images is stored next to the one without its mean, and CUDA offers less than 12 GiB.
 """
@@ -89,12 +89,12 @@ def setting() -> tuple[TrainingMachine, CostModel]:
 
 
 def contents(network: Network, density: float) -> Mapping[int, MapContents]:
-    """The same density for every feature map."""
+    """Return one density for every feature map."""
     return dict.fromkeys(range(len(network.layers)), MapContents(density, density, "reported"))
 
 
 def needed_bytes(training: SavedResults, label: str, batch: int) -> int:
-    """What CNTK's baseline needs in all: without contexts of CUDA and its libraries."""
+    """Return the bytes of CNTK's baseline, without contexts of CUDA and its libraries."""
     result = training.result(NETWORKS[label], batch, "gist-base", MACHINE, conv_library=LIBRARY, optimizer=OPTIMIZER)
     return int(result["memory.peak_bytes"]) + network(label).output_bytes(0, batch)  # the reader's images
 

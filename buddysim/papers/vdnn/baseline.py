@@ -65,7 +65,8 @@ def growth(training: SavedResults) -> SimulatedValue:
 
 
 def growth_gib(training: SavedResults) -> tuple[float, float]:
-    """What VGG-416 (32) takes more than VGG-16 (32), without workspace: with weights' gradients, and without."""
+    """Return the bytes of VGG-416 (32) beyond VGG-16 (32), without workspace: with gradients of weights, and
+    without."""
     small, large = (training.result(name, 32, "baseline-p") for name in ("vgg19", "vgg416"))
     weights = [sum(row["weights_bytes"] for row in result["per_layer"]) / GIB for result in (small, large)]
     grown = without_workspace(large) - without_workspace(small)
@@ -104,13 +105,13 @@ def largest_step_fraction(result: Result) -> float:
 
 
 def forward_step_bytes(row: Mapping[str, Any]) -> int:
-    """What a layer's forward step touches."""
+    """Return the bytes that a layer's forward step touches."""
     map_bytes = row["output_bytes"] + (0 if row["in_place"] else row["input_bytes"])
     return int(map_bytes + row["weights_bytes"] + row["forward_workspace_bytes"])
 
 
 def largest_backward_fraction(result: Result) -> float:
-    """The same of backward steps, which touch dX and dY as well."""
+    """Return the bytes that a layer's backward step touches, dX and dY included."""
     most = max(
         2 * (row["output_bytes"] + (0 if row["in_place"] else row["input_bytes"]))
         + 2 * row["weights_bytes"]

@@ -32,7 +32,7 @@ def average_saving(training: SavedResults, id: str) -> SimulatedValue:
 
 
 def if_it_offloaded(training: SavedResults, percents: Mapping[str, float], kind: str) -> str:
-    """What dyn's saving would be if VGG-16 (128) didn't fit without offloading, as the introduction implies."""
+    """Return dyn's saving if VGG-16 (128) did not fit without offloading, as the introduction implies."""
     conv = saved_percent(training.result("vgg19", 128, "vdnn-conv-p"), kind)
     mean = fmean({**percents, "VGG-16 (128)": conv}.values())
     return f"{mean:.0f} if VGG-16 (128) had to offload (conv(p)), as the introduction's range of 73 to 98 % implies"

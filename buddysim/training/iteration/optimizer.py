@@ -1,9 +1,9 @@
-"""What updates the weights: its state, and the time of an update.
+"""Optimizers: their state, and the time of an update.
 
-Weights, their gradients and state are single precision, whatever layers compute in: with FP16 and BF16 the weights that
-are counted are the master weights that an update needs (as PyTorch's automatic casting keeps them). An update moves at
-least what one kernel per layer reads and writes, at the fraction of the device memory bandwidth that an activation's
-kernel reaches; its launches aren't counted, since PyTorch's ``foreach`` and ``fused`` update many layers with one.
+Weights, their gradients and state are single precision in every precision of the layers. With FP16 and BF16 these are
+the master weights, as PyTorch's automatic casting holds them. An update takes the time of the bytes that one kernel per
+layer reads and writes, at the bandwidth fraction of an activation's kernel. Launches are not counted, since PyTorch's
+``foreach`` and ``fused`` update many layers with one.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class Optimizer:
 
     Attributes
     ----------
-    state_elements : of single precision that it keeps for each weight
-    moved_elements : that an update reads and writes for each weight: the weight twice, its gradient, all state twice
-    summary : for lists
+    state_elements : single-precision elements of state per weight
+    moved_elements : elements read and written per weight: the weight twice, its gradient, all state twice
+    summary : text for lists
     """
 
     name: str
@@ -39,15 +39,15 @@ class Optimizer:
     summary: str
 
     def state_bytes(self, parameters: int) -> int:
-        """Bytes of state of so many weights."""
+        """Return the bytes of state for a number of weights."""
         return parameters * self.state_elements * ELEMENT_BYTES
 
     def moved_bytes(self, parameters: int) -> int:
-        """Bytes that an update of so many weights moves."""
+        """Return the bytes that an update of a number of weights moves."""
         return parameters * self.moved_elements * ELEMENT_BYTES
 
     def update_ps(self, parameters: int, cost: CostModel) -> int:
-        """Time of an update of so many weights."""
+        """Return the time of an update of a number of weights."""
         rate = cost.machine.dram_bytes_per_s * cost.bandwidth_fraction("relu", "forward")
         return round(self.moved_bytes(parameters) * SECOND / rate)
 
@@ -65,12 +65,12 @@ OPTIMIZERS: Mapping[str, Optimizer | None] = {
 
 
 def find_optimizer(name: str) -> Optimizer | None:
-    """An optimizer by its name; None for ``"none"``: the weights aren't updated, as in the papers' iterations.
+    """Return an optimizer by its name; None for ``"none"``: weights are not updated, as in the papers' iterations.
 
     Raises
     ------
     BuddysimError
-        names the nearest of an unknown one
+        an unknown name; the message has the nearest
     """
     if name not in OPTIMIZERS:
         raise BuddysimError(

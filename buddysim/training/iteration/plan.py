@@ -27,7 +27,7 @@ class Plan:
 
     Attributes
     ----------
-    scheme : name that the scheme answered to
+    scheme : name of the scheme
     algorithms : CONV algorithm by layer index, then pass (``"forward"``, ``"backward_data"``, ``"backward_filter"``)
     stash : how a feature map is stored between its forward and its backward use, by the layer that owns it; the others
         stay on the GPU as they are. Feature maps that no backward step reads are freed
@@ -36,24 +36,26 @@ class Plan:
         layers lie between, else with the step right before; ``"on-demand"`` at the start of the step that reads it
     overlap : whether copies overlap with computations; False serialises them
     layerwise : False allocates network-wide, as frameworks did (vDNN, Sec. II-C); True step by step
-    unlimited : the GPU has as much memory as it takes (the oracle)
-    allocator : what gives tensors their addresses
-    in_place : the layers that run in place, of those that may (`Layer.in_place`); None: all of them. Where it is given,
-        owners of feature maps are those of `Network.in_place_only`
+    unlimited : the GPU has enough memory (the oracle)
+    allocator : assigns addresses to tensors
+    in_place : the layers that run in place, among `Layer.in_place`; None: all of them. If set, owners of feature maps
+    are
+        those of `Network.in_place_only`
     separate_backward : layers whose backward pass is two steps: gradients of the weights, then dX, without X
     segments : first and last layer of each part that is recomputed in the backward pass (activation checkpointing)
     backward_reads : feature maps that the backward step of a layer reads, by layer index, where the scheme's framework
         differs from ``Layer.backward_reads``
     saved_bytes : bytes of the layer's own saved state (masks, pooling indices), by layer index, where they differ
-    step_ps : computation of a layer's ``"forward"`` or ``"backward"`` step, by layer index and pass, where it isn't
-        what the cost model gives; not of CONV layers
+    step_ps : computation time of a layer's ``"forward"`` or ``"backward"`` step, by layer index and pass, where it
+    differs
+        from the cost model; not of CONV layers
     offload_saved_tensors : names and bytes of tensors that are copied out after a layer's forward step and back before
         its backward step, by layer index, each time it is saved (PyTorch's ``save_on_cpu``)
-    memory_ratio : how much more than its bytes the GPU's memory holds
-    time_factor : by which every computation takes longer
+    memory_ratio : bytes that the GPU's memory holds, relative to its size
+    time_factor : factor of the time of every computation
     footprint_baseline : the plan whose footprint this one's is compared with (`IterationOutcome.footprint_ratio`);
         None: there is none
-    notes : decisions worth showing, for example the passes that vDNN's dynamic policy tried
+    notes : decisions to show, for example the passes of vDNN's dynamic policy
     assumptions : by subject, for the result's provenance; no note repeats one
     """
 

@@ -61,7 +61,7 @@ class StepBuilder:
     workspace: int | None = None
 
     def step(self) -> Step:
-        """The step as it is now."""
+        """Return the step with its current content."""
         return Step(
             self.index,
             self.layer,

@@ -61,7 +61,7 @@ class IterationSchedule:
 
     @cached_property
     def step_ps(self) -> MemoryOverTime:
-        """How long each step took."""
+        """Time of each step, ps."""
         return np.array(self.step_end_ps, dtype=np.int64) - np.array(self.step_start_ps, dtype=np.int64)
 
 

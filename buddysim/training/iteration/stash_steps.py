@@ -132,7 +132,7 @@ class StashSteps:
         return "y" if stash is None or stash.encoding is None or stash.decode_before_use else "code"
 
     def before_reading(self, owners: list[int]) -> None:
-        """Decodes those of the feature maps that are still encoded."""
+        """Decode the feature maps that are still encoded."""
         if not self._encoded:
             return
         for owner in owners:
@@ -225,7 +225,7 @@ class StashSteps:
 
 
 def link_ps(link: HostLinkConfig, direction: Direction, byte_count: int) -> int:
-    """Time of a copy of so many bytes."""
+    """Return the time of a copy of a number of bytes."""
     rate = link.offload_bytes_per_s if direction == "offload" else link.prefetch_bytes_per_s
     return copy_ps(byte_count, rate, link.latency_ps)
 

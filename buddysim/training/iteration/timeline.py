@@ -1,4 +1,4 @@
-"""When everything happens: streams that work through their operations in order, and wait for each other.
+"""Start and end of every operation: streams run their operations in order and wait for each other.
 
 Times are integer picoseconds. A stream runs one operation at a time, in order of submission; an operation starts when
 the stream is free and every operation that it waits for has ended. CUDA streams and events do the same, and the schemes
@@ -90,7 +90,7 @@ class Wait(NamedTuple):
 
 
 def waits(operations: Sequence[Operation], times: OperationTimes, stream: str = COMPUTE) -> list[Wait]:
-    """Where a stream stood still, and on which operations of other streams it waited.
+    """Return the waits of a stream, and the operations of other streams that caused them.
 
     A wait is attributed from its end backwards. The operation that ended last is the cause for its own duration; if it
     started within the wait, the operation that delayed it is the cause of the rest. Of several operations that ended at

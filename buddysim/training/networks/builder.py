@@ -94,12 +94,12 @@ class NetworkBuilder:
         Parameters
         ----------
         kind : a name of `buddysim.training.networks.kinds.REGISTRY`
-        inputs : the layers that it reads; None: the one added last
+        inputs : the layers that it reads; None: the layer added last
         name : None: the kind and a number
-        part : ``"features"`` or ``"classifier"``; None: the fully connected layers that close the network, and what
-            stands between them, are its classifier
+        part : ``"features"`` or ``"classifier"``; None: the classifier is the fully connected layers at the end of the
+            network, and the layers between them
         in_place : whether it may run in place, if its kind can and nothing else needs what it overwrites
-        attributes : those of its kind
+        attributes : attributes of its kind
         """
         return self.add_described(kind, name, inputs, part, in_place, attributes)
 
@@ -206,9 +206,9 @@ def _runs_in_place(layer: Layer, before: Sequence[Layer], consumers: Sequence[se
 
 
 def _first_closing(layers: Sequence[Layer]) -> int:
-    """The first layer of the classifier: the first fully connected one of those that close the network.
+    """Return the first layer of the classifier: the first fully connected layer at the end of the network.
 
-    What may stand before it (a view, a dropout) belongs to it where it comes right before.
+    A view or a dropout directly before it belongs to the classifier, too.
     """
     start = len(layers)
     while start > 1 and _role(layers[start - 1]) != "outside":

@@ -47,7 +47,7 @@ def summary(network: Network) -> dict[str, Any]:
 
 
 def facts(network: Network, batch: int) -> dict[str, Any]:
-    """What `networks show --json` prints."""
+    """Return the content of `networks show --json`."""
     footprint = baseline_network_bytes(network, batch)
     layers = range(len(network.layers))
     return {

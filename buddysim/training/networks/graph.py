@@ -100,14 +100,14 @@ class Layer:
     inputs : the layers whose outputs it reads, in order
     output_shape : of one sample: ``(C, H, W)``, ``(features,)`` or ``(tokens, features)``
     parameters : weights and biases of its own, in elements
-    conv, pool, gemms : its work, where it is one of these
+    conv, pool, gemms : its work, if it is of such a kind
     in_place : its output lies in the buffer of its first input
     part : ``"features"`` or ``"classifier"``
     backward_reads : tensors that its backward step reads: a subset of ``{"x", "y", "dy", "mask"}``
     flops : of its forward step, of one sample
-    element_bytes : of an element of its output, where that isn't the network's: 8 of token numbers
-    saved_sample_bytes, saved_fixed_bytes : what its forward step leaves for its backward step in addition to x and y
-        (dropout mask, statistics, states of a recurrent layer): for each sample, and once for any batch
+    element_bytes : bytes of an element of its output, if not the network's: 8 for token numbers
+    saved_sample_bytes, saved_fixed_bytes : bytes saved for its backward step in addition to x and y (dropout mask,
+        statistics, states of a recurrent layer): for each sample, and once for any batch
     attributes : names and values, as the network's description has them
     """
 
@@ -216,7 +216,7 @@ class Network:
         return self._consumers[index]
 
     def refcount(self, index: int) -> int:
-        """How many layers take the output of a layer (vDNN, Fig. 3)."""
+        """Return the number of layers that read the output of a layer (vDNN, Fig. 3)."""
         return len(self._consumers[index])
 
     def buffer_of(self, index: int) -> int:
@@ -270,7 +270,7 @@ class Network:
         return tuple(owner for owner in self.buffers if self._readers[owner] or owner in read_owners)
 
     def with_element_bytes(self, element_bytes: int) -> Network:
-        """The same network with feature maps of so many bytes an element; weights stay single."""
+        """Return the network with another number of bytes per element of feature maps; weights stay single."""
         if element_bytes == self.element_bytes:
             return self
         network = Network(self.name, self.layers, self.source, self.description)
@@ -278,12 +278,12 @@ class Network:
         return network
 
     def in_place_only(self, layers: AbstractSet[int] | None) -> Network:
-        """The same network with no other layers in place than these; None: as it is.
+        """Return the network with only these layers in place; None: unchanged.
 
         Raises
         ------
         ValueError
-            where one of them can't run in place
+            where one of the layers can't run in place
         """
         own = {layer.index for layer in self.layers if layer.in_place}
         if layers is None or layers == own:

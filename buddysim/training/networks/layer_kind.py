@@ -142,8 +142,9 @@ class LayerKind:
     backward_reads : the tensors that its backward step reads
     infer : from the shapes of its inputs and its attributes to its facts; raises `ShapeMismatch`
     min_inputs, max_inputs : how many layers it reads; None: any number
-    runs_in_place : ``"never"``, ``"elementwise"`` (over its input, where nothing else still needs that), ``"view"``
-        (the same bytes under another shape)
+    runs_in_place : ``"never"``, ``"elementwise"`` (over its input, if no other layer needs it), ``"view"`` (the same
+    bytes
+        with another shape)
     keeps_sign : its output is zero or has the sign of its input, element by element
     reads_zeros : its backward step asks of y only where it is zero, so that a layer that keeps signs may overwrite y
     classifier : its part in the layers that close a network: ``"outside"`` (none: the classifier starts behind it),
@@ -152,10 +153,11 @@ class LayerKind:
     zeros : of its output: ``"none"``, or as training makes them (``"makes"``); else of its input: as a pooling window
         leaves them (``"pools"``), all (``"keeps"``), more by the attribute ``probability`` (``"drops"``), more by added
         channels (``"pads"``), of all inputs by size (``"joins"``)
-    moves : elements that it reads and writes at least; None: a layer of matrix products, whose operands count
-    recurrent : its products run one after the other, each on the result of the one before
-    fused : its two products are one kernel, and what lies between them never crosses device memory; its backward step
-        computes the first again
+    moves : least elements that it reads and writes; None: a layer of matrix products, whose operands count
+    recurrent : its products run in sequence, each on the result of the one before
+    fused : its two products are one kernel whose intermediate values never reach device memory; its backward step
+    computes
+        the first product again
     reads_numbers : its input are numbers of tokens, 8 bytes each
     saves : the tensors that PyTorch's autograd saves, if they differ from `backward_reads`
     torch : its names in PyTorch, where it needs no attributes
@@ -226,10 +228,10 @@ def one_value_each(per_element_flops: int) -> Callable[[Inputs, Attributes], Lay
 
 
 def window_steps(extent: int, kernel: int, stride: int, pad: int, dilation: int = 1, ceil: bool = False) -> int:
-    """How many positions a window has along one axis; 0 where it doesn't fit once.
+    """Return the number of positions of a window along one axis; 0 if it does not fit.
 
-    With `ceil` a last window may hang over the end, but it must begin before the end of the input or of the leading
-    padding (Caffe's and PyTorch's rule).
+    With `ceil` the last window may extend beyond the end, but it must begin before the end of the input or of the
+    leading padding (Caffe's and PyTorch's rule).
     """
     span = extent + 2 * pad - dilation * (kernel - 1) - 1
     if span < 0:

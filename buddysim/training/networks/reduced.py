@@ -12,7 +12,7 @@ _WIDTHS = {"conv": "channels", "shortcut": "channels", "fc": "features"}
 
 
 def reduced(network: Network, width: float, size: int, classes: int) -> Network:
-    """The same layers, narrower.
+    """Return the network with narrower layers.
 
     Parameters
     ----------

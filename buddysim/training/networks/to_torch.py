@@ -91,6 +91,6 @@ def _step(network: Network, layer: Layer) -> nn.Module:
 
 
 def _shortcut(values: torch.Tensor, stride: tuple[int, int], channels: int) -> torch.Tensor:
-    """Every so many rows and columns, and channels of zeros behind (option A of He et al., CVPR 2016)."""
+    """Take every n-th row and column and append channels of zeros (option A of He et al., CVPR 2016)."""
     strided = values[:, :, :: stride[0], :: stride[1]]
     return functional.pad(strided, (0, 0, 0, 0, 0, channels - strided.shape[1]))

@@ -22,7 +22,7 @@ def to_toml(network: Network) -> str:
 
 
 def rebuilt(network: Network) -> Network:
-    """The same layers, with in-place layers and classifier as `NetworkBuilder` derives them."""
+    """Return the layers with in-place layers and classifier as `NetworkBuilder` derives them."""
     net = NetworkBuilder(network.name, network.input_shape, network.source, network.description)
     for layer in network.layers[1:]:
         net.add_described(layer.kind, layer.name, layer.inputs, None, True, dict(layer.attributes))

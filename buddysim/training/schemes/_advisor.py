@@ -90,7 +90,7 @@ def _exposed_ps(copies: CopyTimes, hidden: HidingTime) -> float:
 def measure_hiding_times(
     network: Network, batch: int, cost: CostModel, plan: Plan, link: HostLinkConfig
 ) -> dict[int, HidingTime]:
-    """What hides the copies of each tensor that a plan moves, by the layer that owns it."""
+    """Return the computation that hides the copies of each offloaded tensor, by the layer that owns it."""
     program = build(network, batch, cost, plan, link)
     forward = _hiding(program, "offload")
     backward = _hiding(program, "prefetch")

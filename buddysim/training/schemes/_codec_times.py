@@ -52,9 +52,9 @@ class GpuCodec:
 
     Attributes
     ----------
-    launch : of its kernels
-    slower : by which its times are longer than those of the machine that it was simulated on
-    source : of its times, for results
+    launch : launch parameters of its kernels
+    slower : factor of its times relative to the machine on which they were simulated
+    source : source of its times, for results
     """
 
     name: str

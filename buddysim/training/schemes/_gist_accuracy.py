@@ -1,4 +1,4 @@
-"""What Gist's formats did to the accuracy of a small network: read from the measurement that ships.
+"""Measured effect of Gist's formats on the accuracy of a small network, from the shipped file.
 
 `tools/measure_gist_accuracy.py` makes it: five trainings for each way of rounding, with the seeds of five in single
 precision.

@@ -127,8 +127,8 @@ def left_over_bytes_per_s(dram_bytes_per_s: int, fp32_flops: int) -> int:
 def read_cap(link_bytes_per_s: int, left_over: int, bandwidth_aware: bool = False) -> int:
     """Bytes per second that the engine may read of device memory (and write to it, for prefetches).
 
-    200 GB/s, or 48 GB/s if `bandwidth_aware`, for links up to PCIe gen3's 16 GB/s; in proportion to faster links (12.5
-    and 3 times them); no more than computing leaves over, but the link's own rate, which copies take uncompressed too.
+    For links up to PCIe gen3's 16 GB/s, 200 GB/s, or 48 GB/s if `bandwidth_aware`. For faster links 12.5 or 3 times
+    their rate, at most the bandwidth that computing leaves, at least the link's own rate.
     """
     published = BANDWIDTH_AWARE_CAP if bandwidth_aware else PUBLISHED_CAP
     provisioned = published * max(link_bytes_per_s, PUBLISHED_LINK) // PUBLISHED_LINK

@@ -105,16 +105,16 @@ class AdvisorInputs:
 
     @cached_property
     def codecs(self) -> tuple[GpuCodec, ...]:
-        """Those that the options leave to choose from."""
+        """Return the codecs that the options allow."""
         return gpu_codecs(self.machine, self.options.extra)
 
     @cached_property
     def source(self) -> ActivationSource:
-        """Where contents of feature maps come from."""
+        """Return the source of the feature maps' contents."""
         return make_mapped_source(self.network, self.options.extra)
 
     def contents(self, codec: GpuCodec) -> dict[int, MapContents]:
-        """Of every layer's output, stored in windows of the kernels where the user names none."""
+        """Return the contents of every layer's output, in windows of the kernels unless the user names one."""
         named = {name: value for name, value in self.options.extra.items() if value is not None}
         stored = make_codec(codec.name, {**REGISTRY.find(codec.name).STORED_AS, **named})
         return self.source.contents(self.network, self.batch, stored)
@@ -134,7 +134,7 @@ def plan(
 
 
 def plan_of(setting: AdvisorInputs, name: str, taken: Sequence[CodecDecision]) -> Plan:
-    """The plan of these decisions."""
+    """Return the plan of these decisions."""
     below, codecs = setting.below, setting.codecs
     coded = {one.owner: Stash(_encoding(name, one.encoding), offload=Offload()) for one in taken if one.compress}
     times = (
@@ -155,7 +155,7 @@ def plan_of(setting: AdvisorInputs, name: str, taken: Sequence[CodecDecision]) -
 
 
 def _sources(codecs: Sequence[GpuCodec]) -> list[str]:
-    """Where the times of codecs come from; with its name where there are several."""
+    """Return the source of codec times, with the codec's name if there are several."""
     return [codec.source if len(codecs) == 1 else f"{codec.name}: {codec.source}" for codec in codecs]
 
 

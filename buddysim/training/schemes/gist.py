@@ -2,8 +2,8 @@
 
 Every scheme of this file starts from CNTK's baseline: no layer in place, CONV layers without workspace, structures
 with disjoint lifetimes share memory. Encoded sizes are exact, given the contents of feature maps; a feature map whose
-encoding isn't smaller stays as it is. Times are those of the bytes that each kernel moves, at the bandwidth of the
-device memory: the speeds of the paper's kernels are not published.
+encoding isn't smaller stays raw. The time of a kernel is that of its bytes at the bandwidth of device memory: the
+speeds of the paper's kernels are not published.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ class _EncodingBuilder:
         return {pool.index: frozenset({"mask", "dy"}) for pool in self._pools()}
 
     def saved_bytes(self) -> dict[int, int]:
-        """Bytes of these pooling indices."""
+        """Return the bytes of these pooling indices."""
         return {pool.index: pooling_index_bytes(pool, self.batch) for pool in self._pools()}
 
     def step_ps(self) -> dict[tuple[int, str], int]:
@@ -268,6 +268,6 @@ class _EncodingBuilder:
         return -(-byte_count * SECOND // self.machine.dram_bytes_per_s)
 
     def _scaled(self, layer: Layer, pass_: str, more: int) -> int:
-        """The time of a step that moves so many bytes more (or fewer), all at the same rate."""
+        """Return the time of a step that moves more (or fewer) bytes at the same rate."""
         spent, moved = self.cost.time_ps(layer, self.batch, pass_), self.cost.dram_bytes(layer, self.batch, pass_)
         return round(spent * (moved + more) / moved) if moved > 0 else spent

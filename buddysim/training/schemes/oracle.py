@@ -23,5 +23,5 @@ UNLIMITED = True
 def plan(
     network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: TrainingOptions
 ) -> Plan:
-    """The same as baseline-p, without the bound."""
+    """Return the plan of baseline-p, without a limit of memory."""
     return Plan(name, _algorithms.fastest(network, batch, cost), layerwise=False, unlimited=UNLIMITED)

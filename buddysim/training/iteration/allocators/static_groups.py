@@ -72,7 +72,7 @@ class StaticGroups:
         if not self.stashed_in_groups:
             alone |= {number for number in tensors if program.stashed(number)}
         groups: list[_Group] = []
-        shared: list[_Group] = []  # by size, the largest first, as they come
+        shared: list[_Group] = []  # by size, the largest first; equal sizes in order
         for number in sorted(tensors, key=lambda number: (-program.tensors[number].byte_count, number)):
             first, last = program.lives[number]
             busy = (1 << (last + 1)) - (1 << first)
@@ -89,7 +89,7 @@ class StaticGroups:
 
 
 def _smallest_free(groups: list[_Group], busy: int) -> _Group | None:
-    """Of the groups without a member that lives when `busy` has a bit, the smallest; of equal ones the oldest."""
+    """Return the smallest group without a live member at the steps of `busy`; of equal ones the oldest."""
     smallest: _Group | None = None
     for group in reversed(groups):
         if smallest is not None and group.largest.byte_count > smallest.largest.byte_count:

@@ -1,4 +1,4 @@
-"""How attention and the stock layers of transformers read: as the functions that they call in training.
+"""Attention and PyTorch's layers of transformers, read as the functions that they call in training.
 
 ``torch.nn.MultiheadAttention`` puts tokens outside samples, projects queries, keys and values with one product where
 they are one tensor, and moves the results apart with a copy. Without returned weights, it takes the fused kernel.

@@ -1,4 +1,4 @@
-"""How PyTorch's functions and methods of tensors read as layers."""
+"""Layers for PyTorch's functions and methods of tensors."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _item(reader: Reader, node: fx.Node) -> int:
 
 
 def function_readers() -> dict[str, Callable[[Reader, fx.Node], int]]:
-    """What reads each function or method, by its name."""
+    """The reader of each function or method, by its name."""
     plain = {name: _plain(kind) for kind, known in kinds.REGISTRY.items() for name in known.torch.functions}
     return plain | _WITH_ARGUMENTS
 

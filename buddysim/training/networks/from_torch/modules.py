@@ -1,4 +1,4 @@
-"""How each module of PyTorch reads as layers."""
+"""Layers for PyTorch's modules."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def _is_linear(reader: Reader, node: fx.Node) -> bool:
 
 
 def module_readers() -> dict[type, Callable[[Reader, fx.Node, Any], int | None]]:
-    """What reads each class of modules."""
+    """The reader of each class of modules."""
     from torch import nn
 
     plain = {getattr(nn, name): _plain(kind) for kind, known in kinds.REGISTRY.items() for name in known.torch.modules}

@@ -1,4 +1,4 @@
-"""How products of activations read, attention written out among them."""
+"""Layers for products of activations, including attention written as single operations."""
 
 from __future__ import annotations
 

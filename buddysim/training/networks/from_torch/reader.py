@@ -39,7 +39,7 @@ class Reader:
         self.function_readers = function_readers()
         described = type(module).__name__
         if isinstance(module, tuple(self.module_readers)):
-            module = nn.Sequential(module)  # what is traced must contain the layers
+            module = nn.Sequential(module)  # the traced module must contain the layers
         self.module = module
         self.net = NetworkBuilder(name, input_shape, "traced from a PyTorch module", described)
         self.as_written = as_written
@@ -125,7 +125,7 @@ class Reader:
                 self._check_shape(node)
 
     def _reader_of(self, node: fx.Node) -> tuple[str, Callable[[], int | None]]:
-        """What a node calls, and what reads it."""
+        """Return the target that a node calls, and its reader."""
         read: Callable[[], int | None] | None = None
         if node.op == "call_module":
             module = self.modules[str(node.target)]
@@ -258,12 +258,12 @@ def _is_tensor(node: fx.Node) -> bool:
 
 
 def _dropped_state(node: fx.Node) -> bool:
-    """Whether a node only unpacks what nobody reads, as the states of a recurrent layer."""
+    """Return whether a node only unpacks unused values, such as the states of a recurrent layer."""
     return node.target is operator.getitem and not node.users
 
 
 def shape_of(node: fx.Node) -> tuple[int, ...]:
-    """What PyTorch says of a node's output; of the first one where it has several."""
+    """Return PyTorch's description of a node's output, of the first one if it has several."""
     return tuple(_first_meta(node).shape)
 
 

@@ -1,8 +1,8 @@
 """The kinds of layer: one module per family, which lists its kinds as ``KINDS``.
 
 A kind declares everything that depends on it (`buddysim.training.networks.layer_kind.LayerKind`), so adding one is
-adding it to a file here or to a plug-in. What backward steps read is settled in docs/reference/network-files.md, as
-papers leave it open.
+adding it to a file here or to a plug-in. docs/reference/layer-kinds.md defines what backward steps
+read, since papers leave it open.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def _lstm(inputs: Inputs, attributes: Attributes) -> LayerProperties:
     if attributes["projection"]:
         gemms.append(Gemm(1, out, hidden, count=steps))
         parameters += hidden * out
-        saved_elements += 1  # what is projected
+        saved_elements += 1  # projected outputs
     return LayerProperties(
         (steps, out),
         parameters=parameters,
@@ -79,10 +79,10 @@ def _lstm(inputs: Inputs, attributes: Attributes) -> LayerProperties:
 
 
 def _lstm_saves(layer: Layer, inputs: Inputs, device: Device) -> AutogradSaved:
-    """On a GPU X, Y, the first states and what cuDNN reserves; on a CPU the tensors of each step.
+    """Return the saved tensors: on a GPU X, Y, the first states and cuDNN's reserve; on a CPU those of each step.
 
-    cuDNN's reserve is its own: gates, cells and what is projected are assumed. PyTorch's own steps keep, of each, the
-    gates, the cell, its tanh, with a projection what is projected, and the output that the next step reads.
+    The content of cuDNN's reserve is assumed: gates, cells and projected outputs. PyTorch's own steps save gates, the
+    cell, its tanh, with a projection the projected output, and the output that the next step reads.
     """
     (steps, features), out = inputs[0], layer.output_shape[-1]
     hidden = layer.gemms[0].n // _GATES

@@ -110,7 +110,7 @@ def _before(
 
 
 def _behind(net: NetworkBuilder, name: str, features: int, heads: int, fused: bool) -> None:
-    """The same with normalisations behind the sums (post-norm)."""
+    """Return a block with normalisations after the sums (post-norm)."""
     start = net.last
     attended = _attention(net, name, start, features, heads, _DROPOUT, fused, causal=False)
     net.add("add", name=f"{name}/add1", inputs=[start, attended])
