@@ -78,17 +78,17 @@ def compressed_bits(data: Data, algorithm: str = DEFAULT, **options: Any) -> NDA
 
 
 def compress(entry: Data, algorithm: str = DEFAULT, **options: Any) -> bytes:
-    """The bits of an entry (or of several, one after the other), padded with zero bits to whole bytes."""
+    """Return the payload of one entry or several in sequence, padded with zero bits to whole bytes."""
     compressor = find(algorithm, options)
     return compressor.compress(_complete_entries(entry, compressor, options), **options)
 
 
 def decompress(payload: Data, algorithm: str = DEFAULT, nbytes: int = ENTRY_BYTES, **options: Any) -> bytes:
-    """What `compress` was given.
+    """Return the data of a payload.
 
     Parameters
     ----------
-    payload : what `compress` gave; anything that it can't give is a BuddysimError
+    payload : result of `compress`; another payload is a BuddysimError
     algorithm, options : as for `compress`
     nbytes : length of the data
     """

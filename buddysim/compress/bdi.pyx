@@ -76,12 +76,12 @@ def compressed_bits(const uint8_t[::1] data not None, *, bint count_mask=False, 
 
 
 def compress(const uint8_t[::1] data not None, *, bint count_mask=False):
-    """The codes of whole entries, one after the other, zero bits up to the last byte's end; the option plays no part."""
+    """Return the codes of whole entries in sequence, zero bits up to the last byte's end; the option is not used."""
     return compress_entries(&CODE, data)
 
 
 def decompress(const uint8_t[::1] payload not None, int64_t nbytes, *, bint count_mask=False):
-    """What `compress` was given. Only what `compress` can give is taken; everything else is a `BuddysimError`."""
+    """Return the data of a payload. A payload that `compress` cannot return is a `BuddysimError`."""
     return decompress_entries(&CODE, payload, nbytes)
 
 

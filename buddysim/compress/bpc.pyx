@@ -61,13 +61,13 @@ def compressed_bits(const uint8_t[::1] data not None, *, bint unsigned=False, pa
 
 
 def compress(const uint8_t[::1] data not None, *, bint unsigned=False):
-    """The bit streams of whole entries, one after the other, zero bits up to the last byte's end."""
+    """Return the bit streams of whole entries in sequence, with zero bits up to the last byte's end."""
     cdef EntryCode code = entry_code(&unsigned)
     return compress_entries(&code, data)
 
 
 def decompress(const uint8_t[::1] payload not None, int64_t nbytes, *, bint unsigned=False):
-    """What `compress` was given. Only what `compress` can give is taken; everything else is a `BuddysimError`."""
+    """Return the data of a payload. A payload that `compress` cannot return is a `BuddysimError`."""
     cdef EntryCode code = entry_code(&unsigned)
     return decompress_entries(&code, payload, nbytes)
 

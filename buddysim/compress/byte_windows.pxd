@@ -10,7 +10,7 @@ cdef struct ByteCodec:
     ) noexcept nogil
     const void* shape
     int64_t window              # bytes
-    bint raw_fallback           # a window may be stored as it is; costs a bit per window
+    bint raw_fallback           # whether a window may be stored raw; costs a bit per window
 
 cdef object code_bits(const uint8_t[::1] data, const ByteCodec* codec)
 cdef object encoded(const uint8_t[::1] data, const ByteCodec* codec)

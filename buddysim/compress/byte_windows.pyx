@@ -23,7 +23,7 @@ cdef object code_bits(const uint8_t[::1] data, const ByteCodec* codec):
 
 
 cdef object encoded(const uint8_t[::1] data, const ByteCodec* codec):
-    """The windows' codes, one after the other; with `raw_fallback` after their flags, padded to whole bytes."""
+    """Return the windows' codes in sequence, padded to whole bytes; with `raw_fallback` flags precede them."""
     sizes = code_bits(data, codec)
     cdef int64_t i, nbytes, windows = len(sizes), total = data.shape[0]
     payload = PyBytes_FromStringAndSize(NULL, (int(sizes.sum(dtype=np.int64)) + 7) // 8)
@@ -48,7 +48,7 @@ cdef object encoded(const uint8_t[::1] data, const ByteCodec* codec):
 
 
 cdef object decoded(str name, const uint8_t[::1] payload, int64_t nbytes, const ByteCodec* codec):
-    """What `encoded` was given. Only what it can give is taken; everything else is a `BuddysimError`."""
+    """Return the data of a payload. A payload that `encoded` cannot return is a `BuddysimError`."""
     cdef bint raw
     cdef int64_t i, taken, size, length = payload.shape[0], windows = window_count(nbytes, codec.window)
     cdef int64_t at = 0, failed = -1

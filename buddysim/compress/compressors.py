@@ -18,7 +18,7 @@ Data: TypeAlias = bytes | bytearray | memoryview | NDArray[Any]
 
 
 class Compressor(Protocol):
-    """What the module of a compressor has. Its functions are given contiguous bytes, and only options that it names.
+    """The contract of a compressor's module. Its functions get contiguous bytes, and only options that it names.
 
     Data are entries of 128 B, or a tensor's windows where the option ``window`` is given. Windows may hold any number
     of whole words, which the compressor checks. Two options have one meaning for every compressor: ``window`` is the
@@ -60,7 +60,7 @@ class Compressor(Protocol):
         """The bits of `data`."""
 
     def decompress(self, payload: NDArray[np.uint8], nbytes: int, **options: Any) -> bytes:
-        """What `compress` was given; BuddysimError for anything that `compress` can't give."""
+        """Return the data of a payload; BuddysimError for a payload that `compress` cannot return."""
 
 
 _CONTRACT = ("OPTIONS", "compressed_bits", "compress", "decompress")

@@ -49,7 +49,7 @@ def compressed_bits(
     index_bytes : 4 or 1
     columns : words of a row, 0: 256 with an index of 1 byte, all of a window with one of 4
     window : bytes per window, at most 65536; the last one may be short
-    raw_fallback : a window may be stored as it is; costs a bit per window
+    raw_fallback : whether a window may be stored raw; costs a bit per window
 
     Returns
     -------
@@ -62,7 +62,7 @@ def compressed_bits(
 
 
 def compress(const uint8_t[::1] data not None, *, index_bytes=4, columns=0, window=4096, bint raw_fallback=False):
-    """The windows' codes, one after the other; with `raw_fallback` after their flags, padded to whole bytes."""
+    """Return the windows' codes in sequence, padded to whole bytes; with `raw_fallback` flags precede them."""
     cdef Shape shape = _shape(index_bytes, columns, window)
     cdef ByteCodec codec = byte_codec(&shape, window, raw_fallback)
     check_length("csr", data.shape[0], WORD)
@@ -78,7 +78,7 @@ def decompress(
     window=4096,
     bint raw_fallback=False,
 ):
-    """What `compress` was given. Only what `compress` can give is taken; everything else is a `BuddysimError`."""
+    """Return the data of a payload. A payload that `compress` cannot return is a `BuddysimError`."""
     cdef Shape shape = _shape(index_bytes, columns, window)
     cdef ByteCodec codec = byte_codec(&shape, window, raw_fallback)
     check_length("csr", nbytes, WORD)

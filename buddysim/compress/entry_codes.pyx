@@ -11,7 +11,7 @@ cdef enum:
 
 
 cdef bytes compress_entries(const EntryCode* code, const uint8_t[::1] data):
-    """The codes of whole entries, one after the other, zero bits up to the last byte's end."""
+    """Return the codes of whole entries in sequence, with zero bits up to the last byte's end."""
     cdef int64_t i, entries = data.shape[0] // ENTRY
     storage = np.zeros((entries * code.max_bits + 7) // 8, dtype=np.uint8)
     cdef uint8_t[::1] payload = storage
@@ -26,7 +26,7 @@ cdef bytes compress_entries(const EntryCode* code, const uint8_t[::1] data):
 
 
 cdef bytes decompress_entries(const EntryCode* code, const uint8_t[::1] payload, int64_t nbytes):
-    """What `compress_entries` was given. Only what it can give is taken; everything else is a `BuddysimError`."""
+    """Return the data of a payload. A payload that `compress_entries` cannot return is a `BuddysimError`."""
     cdef int64_t i, entries = nbytes // ENTRY, length = payload.shape[0], failed = -1
     cdef BitStream stream
     name = code.name.decode()

@@ -94,7 +94,7 @@ def _sizes_only(name: str) -> Callable[..., bytes]:
 
 
 def _text(function: Callable[..., Any]) -> str:
-    """What a result can be traced to: the source of a function, or its name where there is none."""
+    """Return the source of a function, or its name if there is none, for a result's provenance."""
     try:
         return inspect.getsource(function)
     except (OSError, TypeError):

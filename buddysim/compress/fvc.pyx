@@ -77,7 +77,7 @@ def compressed_bits(const uint8_t[::1] data not None, *, table_words=8, table=()
 
 
 def compress(const uint8_t[::1] data not None, *, table_words=8, table=()):
-    """The codes of whole entries, one after the other; where no table is given, behind it (zeros up to its size)."""
+    """Return the codes of whole entries in sequence; without the option ``table``, the table precedes them."""
     cdef Table words = _table(data, table_words, table)
     cdef EntryCode code = entry_code(&words)
     codes = compress_entries(&code, data)
@@ -89,7 +89,7 @@ def compress(const uint8_t[::1] data not None, *, table_words=8, table=()):
 
 
 def decompress(const uint8_t[::1] payload not None, int64_t nbytes, *, table_words=8, table=()):
-    """What `compress` was given. Only what `compress` can give is taken; everything else is a `BuddysimError`."""
+    """Return the data of a payload. A payload that `compress` cannot return is a `BuddysimError`."""
     cdef Table words
     cdef EntryCode code
     cdef const uint8_t[::1] codes = payload
@@ -147,7 +147,7 @@ cdef EntryCode entry_code(const Table* table) noexcept:
 
 
 cdef int hits(const uint8_t* entry, const Table* table) noexcept nogil:
-    """How many words of an entry are in the table."""
+    """Return the number of words of an entry that are in the table."""
     cdef uint32_t words[WORDS]
     cdef uint32_t is_in_table[WORDS]
     cdef int i, slot, slots = 1 << table.index_bits

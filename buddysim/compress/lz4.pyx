@@ -53,12 +53,12 @@ def compressed_bits(data, *, level=1, window=4096, raw_fallback=False):
 
 
 def compress(data, *, level=1, window=4096, raw_fallback=False):
-    """The windows' blocks, one after the other; with `raw_fallback` after their flags, padded to whole bytes."""
+    """Return the windows' blocks in sequence, padded to whole bytes; with `raw_fallback` flags precede them."""
     return joined(_codes(data, level, window), data, window, raw_fallback)
 
 
 def decompress(payload, int64_t nbytes, *, level=1, window=4096, raw_fallback=False):
-    """What `compress` was given, whatever version and level made the blocks; what is no block is a `BuddysimError`.
+    """Return the data of blocks of any version and level of LZ4; other bytes are a `BuddysimError`.
 
     Blocks carry no checksum: a damaged literal decodes to other data.
     """

@@ -27,7 +27,7 @@ KINDS = ("zero", "value")
 
 
 def provenance():
-    """What runs are of by default, for results."""
+    """Return the default kind of runs, for results."""
     return f"kind {OPTIONS['kind']}"
 
 
@@ -39,7 +39,7 @@ def compressed_bits(const uint8_t[::1] data not None, *, kind="zero", window=409
     data : whole words of 32 bits
     kind : "zero": a count of zero words, a count of others, and those; "value": a word and how often it follows itself
     window : bytes per window, at most 65536; the last one may be short
-    raw_fallback : a window may be stored as it is; costs a bit per window
+    raw_fallback : whether a window may be stored raw; costs a bit per window
 
     Returns
     -------
@@ -51,14 +51,14 @@ def compressed_bits(const uint8_t[::1] data not None, *, kind="zero", window=409
 
 
 def compress(const uint8_t[::1] data not None, *, kind="zero", window=4096, bint raw_fallback=False):
-    """The windows' codes, one after the other; with `raw_fallback` after their flags, padded to whole bytes."""
+    """Return the windows' codes in sequence, padded to whole bytes; with `raw_fallback` flags precede them."""
     cdef ByteCodec codec = _codec(kind, window, raw_fallback)
     check_length("rle", data.shape[0], WORD)
     return encoded(data, &codec)
 
 
 def decompress(const uint8_t[::1] payload not None, int64_t nbytes, *, kind="zero", window=4096, bint raw_fallback=False):
-    """What `compress` was given. Only what `compress` can give is taken; everything else is a `BuddysimError`."""
+    """Return the data of a payload. A payload that `compress` cannot return is a `BuddysimError`."""
     cdef ByteCodec codec = _codec(kind, window, raw_fallback)
     check_length("rle", nbytes, WORD)
     if nbytes // (LONGEST * WORD) > payload.shape[0]:
@@ -67,7 +67,7 @@ def decompress(const uint8_t[::1] payload not None, int64_t nbytes, *, kind="zer
 
 
 cdef ByteCodec _codec(kind, window, bint raw_fallback):
-    """What is done with a window."""
+    """Processing of one window."""
     cdef ByteCodec codec
     check_window("rle", window, WORD)
     if kind not in KINDS:

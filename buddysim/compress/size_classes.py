@@ -16,7 +16,7 @@ SECTOR_BYTES = 32
 #: Bytes of the classes 0 to 7 (docs/developers/architecture.md): those of the study of Fig. 3 of the Buddy Compression
 #: paper.
 STUDY_CLASSES = (0, 8, 16, 32, 64, 80, 96, 128)
-#: What the design itself stores: whole sectors.
+#: Classes of the design itself: whole sectors.
 SECTOR_CLASSES = (0, 32, 64, 96, 128)
 #: The number of an entry whose size isn't known.
 UNKNOWN_CLASS = 15

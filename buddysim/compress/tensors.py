@@ -30,7 +30,7 @@ class TensorRatio:
     window : bytes compressed on their own
     raw_bytes : of the tensor
     bits : of all its windows' codes
-    mask_bits : those of them that only mark zeros (0 where a compressor has no masks)
+    mask_bits : bits of the masks of zeros (0 for a compressor without masks)
     """
 
     algorithm: str
@@ -47,7 +47,7 @@ class TensorRatio:
 
     @property
     def ratio_without_mask(self) -> float:
-        """The same, masks not counted, as the cDMA paper counts (60 % zeros: 2.5); infinite for nothing but zeros."""
+        """Ratio without masks, as in the cDMA paper (60 % zeros: 2.5); infinite if all words are zero."""
         value_bits = self.bits - self.mask_bits
         return self.raw_bytes * 8 / value_bits if value_bits else float("inf")
 

@@ -48,7 +48,7 @@ def bits_of(codes: Sequence[bytes], nbytes: int, window: int, raw_fallback: bool
 
 
 def joined(codes: Sequence[bytes], data: NDArray[np.uint8], window: int, raw_fallback: bool) -> bytes:
-    """The windows' codes one after the other; with `raw_fallback` after their flags, padded to whole bytes."""
+    """Return the windows' codes in sequence, padded to whole bytes; with `raw_fallback` flags precede them."""
     if not raw_fallback:
         return b"".join(codes)
     raw = np.array([len(code) for code in codes], np.int64) > window_lengths(len(data), window)
@@ -60,7 +60,7 @@ def joined(codes: Sequence[bytes], data: NDArray[np.uint8], window: int, raw_fal
 
 
 def flags_of(algorithm: str, payload: NDArray[np.uint8], windows: int, raw_fallback: bool) -> NDArray[np.uint8]:
-    """Which windows `joined` kept raw, as a 1 each; a flag set after the last window is a `BuddysimError`."""
+    """Return a 1 for each window that is stored raw; a flag after the last window is a `BuddysimError`."""
     if not raw_fallback:
         return np.zeros(windows, np.uint8)
     flags = np.unpackbits(payload[: (windows + 7) // 8], bitorder="little")

@@ -1,4 +1,4 @@
-"""Which entries are all zero: known from the data alone, whatever the compressor."""
+"""Entries of zeros alone, which need no compressor."""
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 

@@ -47,7 +47,7 @@ def compressed_bits(
 def compress(
     data: NDArray[np.uint8], *, level: int = 6, window: int = TENSOR_WINDOW, raw_fallback: bool = False
 ) -> bytes:
-    """The windows' streams, one after the other; with `raw_fallback` after their flags, padded to whole bytes."""
+    """Return the windows' streams in sequence, padded to whole bytes; with `raw_fallback` flags precede them."""
     _check(level, window)
     return joined(_codes(data, level, window), data, window, raw_fallback)
 
@@ -60,7 +60,7 @@ def decompress(
     window: int = TENSOR_WINDOW,
     raw_fallback: bool = False,
 ) -> bytes:
-    """What `compress` was given, whatever version and level made the codes; anything else is a `BuddysimError`."""
+    """Return the data of streams of any version and level of zlib; other bytes are a `BuddysimError`."""
     _check(level, window)
     windows = window_count(nbytes, window)
     at = (windows + 7) // 8 if raw_fallback else 0

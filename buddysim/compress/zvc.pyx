@@ -64,7 +64,7 @@ def compressed_bits(const uint8_t[::1] data not None, *, word_bits=32, window=12
     data : whole words
     word_bits : 8, 16 or 32; -0.0 is not a zero word
     window : bytes per window, at most 65536; the last one may be short
-    raw_fallback : a window may be stored as it is; costs a bit per window
+    raw_fallback : whether a window may be stored raw; costs a bit per window
 
     Returns
     -------
@@ -87,7 +87,7 @@ def compressed_bits(const uint8_t[::1] data not None, *, word_bits=32, window=12
 
 
 def compress(const uint8_t[::1] data not None, *, word_bits=32, window=128, bint raw_fallback=False, path=None):
-    """The windows' codes, one after the other, zero bits up to the last byte's end; `path`: one of `PATHS`."""
+    """Return the windows' codes in sequence, with zero bits up to the last byte's end; `path`: one of `PATHS`."""
     sizes = compressed_bits(data, word_bits=word_bits, window=window, raw_fallback=raw_fallback)
     cdef int64_t bits = int(sizes.sum(dtype=np.int64)), windows = len(sizes), step = window
     cdef int word_bytes = word_bits // 8, path_number = _path(path)
@@ -110,7 +110,7 @@ def decompress(
     bint raw_fallback=False,
     path=None,
 ):
-    """What `compress` was given. Only what `compress` can give is taken; everything else is a `BuddysimError`."""
+    """Return the data of a payload. A payload that `compress` cannot return is a `BuddysimError`."""
     cdef int word_bytes = _word_bytes(word_bits), path_number = _path(path)
     cdef int64_t windows, step, failed = -1, length = payload.shape[0]
     cdef Bits stream
@@ -187,7 +187,7 @@ cdef void encode(
 
 
 cdef inline bint is_raw(const uint8_t* data, int64_t nbytes, int word_bytes) noexcept nogil:
-    """Whether a window is longer as a code than as it is."""
+    """Return whether the code of a window is longer than the window."""
     return nbytes // word_bytes + nonzero_words(data, nbytes, word_bytes) * word_bytes * 8 > nbytes * 8
 
 

@@ -3,7 +3,7 @@
 Densities are means over the training, interpolated linearly between the points of the file. With an epoch, they are
 those of the nearest point. Only some points have compressed sizes. Their ratio to ZVC's sizes, which are exact given
 the density, is averaged over these points, or taken from the nearest one. If the file lacks sizes of a layout, window
-or compressor, they are computed from the feature assigns that it holds. `buddysim.training.contents.depth_mapping` assigns
+or compressor, they are computed from the feature maps that it holds. `buddysim.training.contents.depth_mapping` assigns
 the observations to other networks.
 """
 

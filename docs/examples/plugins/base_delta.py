@@ -32,7 +32,7 @@ def compress(data: NDArray[np.uint8]) -> bytes:
 
 
 def decompress(payload: NDArray[np.uint8], nbytes: int) -> bytes:
-    """What `compress` was given."""
+    """Return the data of a payload."""
     entries, at = [], 0
     for _ in range(0, nbytes, ENTRY):
         width = int(payload[at]) if at < len(payload) else RAW + 1

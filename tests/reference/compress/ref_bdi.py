@@ -20,7 +20,7 @@ def compress(data: bytes, *, count_mask: bool = False) -> bytes:
 
 
 def decompress(payload: bytes, nbytes: int, *, count_mask: bool = False) -> bytes:
-    """What `compress` was given."""
+    """Return the data of a payload."""
     return unpacked(payload, nbytes, decode)
 
 

@@ -23,7 +23,7 @@ def compress(data: bytes, *, unsigned: bool = False) -> bytes:
 
 
 def decompress(payload: bytes, nbytes: int, *, unsigned: bool = False) -> bytes:
-    """What `compress` was given; `unsigned` plays no part, since deltas are added modulo 2^32."""
+    """Return the data of a payload; `unsigned` plays no part, since deltas are added modulo 2^32."""
     return unpacked(payload, nbytes, decode)
 
 

@@ -42,7 +42,7 @@ def decompress(
     window: int = 4096,
     raw_fallback: bool = False,
 ) -> bytes:
-    """What `compress` was given."""
+    """Return the data of a payload."""
     columns = columns or _columns(index_bytes, window)
     lengths = [min(window, nbytes - first) for first in range(0, nbytes, window)]
     at = (len(lengths) + 7) // 8 if raw_fallback else 0

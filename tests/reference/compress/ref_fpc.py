@@ -21,7 +21,7 @@ def compress(data: bytes) -> bytes:
 
 
 def decompress(payload: bytes, nbytes: int) -> bytes:
-    """What `compress` was given."""
+    """Return the data of a payload."""
     return unpacked(payload, nbytes, decode)
 
 

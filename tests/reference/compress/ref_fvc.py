@@ -35,7 +35,7 @@ def compress(data: bytes, *, table_words: int = 8, table: Sequence[int] = ()) ->
 
 
 def decompress(payload: bytes, nbytes: int, *, table_words: int = 8, table: Sequence[int] = ()) -> bytes:
-    """What `compress` was given."""
+    """Return the data of a payload."""
     if not table:
         table, payload = _words(payload[: 4 * table_words]), payload[4 * table_words :]
     code = "".join(format(byte, "08b") for byte in payload)

@@ -31,7 +31,7 @@ def compressed_bits(data: bytes, *, kind: str = "zero", window: int = 4096, raw_
 def decompress(
     payload: bytes, nbytes: int, *, kind: str = "zero", window: int = 4096, raw_fallback: bool = False
 ) -> bytes:
-    """What `compress` was given."""
+    """Return the data of a payload."""
     lengths = [min(window, nbytes - first) for first in range(0, nbytes, window)]
     at = (len(lengths) + 7) // 8 if raw_fallback else 0
     flags = int.from_bytes(payload[:at], "little")

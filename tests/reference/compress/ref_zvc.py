@@ -32,7 +32,7 @@ def compressed_bits(data: bytes, *, word_bits: int = 32, window: int = 128, raw_
 def decompress(
     payload: bytes, nbytes: int, *, word_bits: int = 32, window: int = 128, raw_fallback: bool = False
 ) -> bytes:
-    """What `compress` was given."""
+    """Return the data of a payload."""
     code = _bits(payload)
     lengths = [min(window, nbytes - first) for first in range(0, nbytes, window)]
     flags = code[: len(lengths)] if raw_fallback else "0" * len(lengths)
