@@ -14,7 +14,7 @@ def training(output: str | os.PathLike[str], **options: Any) -> AbstractContextM
     Parameters
     ----------
     output : the trace file; OUT.graph.json (docs/reference/operator-graph.md) and OUT.maps
-    (docs/reference/activations-format.md) are written next to it
+        (docs/reference/activations-format.md) are written next to it
     options : ``steps`` (optimizer steps of the training, where known), ``snapshots`` (points of the training),
         ``contents_bytes`` (bytes of the tensors to store at most), ``samples`` (samples of each feature map in
         OUT.maps), ``source`` (what is trained), ``compressor`` (compressor of the size maps)

@@ -70,7 +70,7 @@ REGISTRY: Registry[Any] = Registry("compressor", "buddysim.compress", _CONTRACT,
 
 
 def algorithms() -> list[str]:
-    """Names of the compressors."""
+    """Return the names of the compressors."""
     return list(REGISTRY.names())
 
 

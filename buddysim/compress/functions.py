@@ -27,7 +27,7 @@ def register(
     compress: Callable[..., bytes] | None = None,
     decompress: Callable[..., bytes] | None = None,
 ) -> None:
-    """Makes a function a compressor of 128 B entries: everything in this process then finds it by its name.
+    """Make a function a compressor of 128 B entries, which this process then finds by its name.
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ def size_class(bits: ArrayLike, classes: Sequence[int] = ..., zero: ArrayLike | 
 def size_class(
     bits: ArrayLike, classes: Sequence[int] = STUDY_CLASSES, zero: ArrayLike | None = None
 ) -> int | NDArray[np.uint32]:
-    """The bytes that entries of given sizes are stored in: the smallest class that holds them, at most 128.
+    """Return the size class of entries in bytes: the smallest class that holds them, at most 128.
 
     Parameters
     ----------
@@ -45,8 +45,8 @@ def size_class(
 
     Notes
     -----
-    A compressor's code for a zero entry still has bits (10 with BPC). That the entry takes no space follows from the
-    data or the metadata, never from the size: so it must be passed as ``zero``, or as a size of 0.
+    A compressed zero entry still has bits: 10 with BPC. Its data or metadata tell that it takes no space, its size
+    does not. So pass ``zero``, or a size of 0.
     """
     table = np.asarray(sorted(classes), dtype=np.uint32)
     if not len(table) or table[-1] != ENTRY_BYTES or table[0] > ENTRY_BYTES:
@@ -68,7 +68,7 @@ def sectors_needed(bits: int, zero: bool | None = ...) -> int: ...
 @overload
 def sectors_needed(bits: ArrayLike, zero: ArrayLike | None = ...) -> NDArray[np.uint32]: ...
 def sectors_needed(bits: ArrayLike, zero: ArrayLike | None = None) -> int | NDArray[np.uint32]:
-    """Sectors of 32 B, 0 to 4, that entries of given sizes need; parameters as in `size_class`."""
+    """Return the sectors of 32 B, 0 to 4, that entries of given sizes need; parameters as in `size_class`."""
     sectors = np.asarray(size_class(bits, SECTOR_CLASSES, zero)) // SECTOR_BYTES
     return int(sectors) if sectors.ndim == 0 else sectors.astype(np.uint32)
 

@@ -37,11 +37,11 @@ class MachineFile(Section):
         return [key for key, _ in figures(self._parts())]
 
     def value(self, key: str) -> Any:
-        """The value of a dotted key: an int, bool, str, float, or a quantity with its unit."""
+        """Return the value of a dotted key: an int, bool, str, float, or a quantity with its unit."""
         return self._lookup(dict(figures(self._parts())), key)
 
     def text(self, key: str) -> str:
-        """The value of a dotted key as a machine file would say it."""
+        """Return the value of a dotted key as a machine file has it."""
         value = self._lookup(dict(flat(self.to_dict())), key)
         return str(value).lower() if isinstance(value, bool) else str(value)
 
@@ -78,7 +78,7 @@ class MachineFile(Section):
         return self._checked({**self.to_dict(), "name": name, "description": description}, name)
 
     def to_dict(self) -> dict[str, Any]:
-        """The whole machine as a machine file has it, every default filled in."""
+        """Return the machine as nested tables, every default filled in."""
         parts = {"name": self.name, "description": self.description, **self._parts()}
         content = {
             name: part.model_dump(exclude_none=True) if isinstance(part, Section) else part
@@ -88,7 +88,7 @@ class MachineFile(Section):
         return {**content, "sources": dict(self.sources)}
 
     def to_toml(self) -> str:
-        """The whole machine as the text of a machine file."""
+        """Return the text of a machine file with every key."""
         return toml_text(self.to_dict())
 
     @cached_property

@@ -92,17 +92,16 @@ class Machine(MachineFile):
 
     @classmethod
     def presets(cls) -> list[str]:
-        """The names of the machines that come with buddysim, in alphabetical order."""
+        """Return the names of the machines that come with buddysim, in alphabetical order."""
         return presets.replay_presets()
 
     @classmethod
     def load(cls, machine: str | os.PathLike[str]) -> Machine:
-        """A preset by its name, or a machine file by its path.
+        """Load a preset by its name, or a machine file by its path.
 
         Raises
         ------
-        BuddysimError
-            where it is neither, is for training only, or has wrong or missing keys
+        BuddysimError : it is neither, is for training only, or has wrong or missing keys
         """
         name, known = os.fspath(machine), cls.presets()
         if name in presets.training_presets():

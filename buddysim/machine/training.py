@@ -42,13 +42,13 @@ class TrainingMachine(MachineFile):
 
     @classmethod
     def names(cls) -> list[str]:
-        """The machines that come with buddysim, in alphabetical order."""
+        """Return the names of the machines that come with buddysim, in alphabetical order."""
         both = [name for name in presets.replay_presets() if _PART in presets.preset(name)]
         return sorted([*both, *presets.training_presets()])
 
     @classmethod
     def load(cls, machine: str | os.PathLike[str] | TrainingMachine) -> TrainingMachine:
-        """A machine that comes with buddysim by its name, or a machine file by its path.
+        """Load a machine that comes with buddysim by its name, or a machine file by its path.
 
         Raises
         ------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 
@@ -13,6 +14,12 @@ def head(title: str) -> str:
 def cell(text: str) -> str:
     """Return a text for a cell of a table."""
     return " ".join(text.split()).replace("|", r"\|")
+
+
+def linked(text: str) -> str:
+    """Return a text of Markdown whose documents, as sources name them, are links."""
+    text = re.sub(r"(?<!`)docs/reference/([\w-]+)\.md", r"[\1](\1.md)", text)
+    return re.sub(r"(?<!`)docs/(how-to|explanation|developers)/([\w-]+)\.md", r"[\2](../\1/\2.md)", text)
 
 
 def table(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:

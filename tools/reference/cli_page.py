@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from buddysim.base.markdown import wrap_markdown
 from buddysim.cli import TASKS, CommandParser, make_parser
-from tools.reference import cell, head, table
+from tools.reference import cell, head, linked, table
 
 _PROGRAM = "python -m buddysim"
 _LEFT_OUT = ("--help", "--plugin")
@@ -179,9 +179,7 @@ def _quoted(text: str) -> str:
 
 
 def _quoted_prose(text: str) -> str:
-    text = re.sub(r"docs/reference/([\w-]+)\.md", r"[\1](\1.md)", text)
-    text = re.sub(r"docs/(how-to|explanation)/([\w-]+)\.md", r"[\2](../\1/\2.md)", text)
-    text = re.sub(r"(?<!\w)'([^']+)'(?!\w)", r"`\1`", text)
+    text = re.sub(r"(?<!\w)'([^']+)'(?!\w)", r"`\1`", linked(text))
     parts = re.split(r"(`[^`]*`)", text)
     return "".join(part if part.startswith("`") else _quoted_options(part) for part in parts)
 

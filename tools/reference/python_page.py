@@ -12,7 +12,7 @@ import buddysim.capture
 from buddysim.base.markdown import wrap_markdown
 from buddysim.machine.training import TrainingMachine
 from buddysim.training.result import TrainingResult
-from tools.reference import cell, head, table
+from tools.reference import cell, head, linked, table
 
 _TEXT = """
 The public functions and classes of the package. A name that is not on this page may change. A mistake of the user
@@ -170,4 +170,5 @@ def _prose(text: str) -> str:
 
 
 def _code(text: str) -> str:
-    return text.replace("``", "`").strip()
+    text = re.sub(r"(?<![\w`\"=])'([^'`]+)'(?!\w)", r"`\1`", text.replace("``", "`"))
+    return linked(text).strip()
