@@ -36,80 +36,67 @@ DOCUMENT = Path(__file__).parents[1] / "docs" / "validation" / "layer-times.md"
 TARGET = 0.15
 
 INTRODUCTION = """\
-# Errors of the layer times
+# Layer times
 
-Written by `python tools/cost_errors.py`; docs/explanation/layer-times.md describes the model. Errors are |predicted /
-measured - 1|, medians over timings unless stated otherwise. The validation part was fixed before anything was fitted
-and took part in no fit. The form of the model was first chosen by cross-validation within the calibration part, and
-the errors on the validation part were looked at after each of six revisions. When the formula was made monotone in
-every extent, about a dozen forms were tried with the errors on the validation part in view, and the one taken is the
-best of them there (12.1 % in cross-validation, the best candidate 11.7): what it gains on held-out shapes is no clean
-measure of its worth.
-The networks at the end of this page were evaluated once.
+This page has the errors of the modelled layer times, in and out of sample. Written by `python tools/cost_errors.py`; a
+test compares it. [Layer times](../explanation/layer-times.md) describes the model. Errors are |predicted / measured -
+1|, as medians over timings.
 
-## Shapes held out
+## Held-out shapes
 
-A quarter of the shapes, with all their batches and passes, is held out (`buddysim/training/cost/split.py`), the same
-shapes on every GPU. The target is at most 15 % on held-out shapes. *95 %* is the bootstrap interval of that median:
-2,000 samples of as many shapes, each with all its timings.
+A quarter of the shapes is held out, the same on every GPU, with all batches and passes
+(`buddysim/training/cost/split.py`). Tolerance: 15 % on held-out shapes. *95 %* is the bootstrap interval of the median,
+from 2,000 samples of shapes. The held-out part took part in no fit, but errors on it were in view while the form of the
+model was chosen. The errors are therefore optimistic. Cross-validated, the model has 12.1 %, the best candidate 11.7.
 """
 
 ONE_NETWORK = """\
 ## One network left out
 
-Titan X (Maxwell), cuDNN 4, layer by layer; efficiencies from the other three networks, without any shape of the one
-left out. The sum is over its CONV layers.
+Titan X (Maxwell), cuDNN 4, layer by layer. The efficiencies come from the other three networks, without any shape of
+the one left out. The sum is over its CONV layers.
 """
 
 NETWORKS = """\
 ## Whole networks
 
-Torch on a Titan X (Maxwell), batch 128 (VGG-A: 64), CONV without a bound on workspace. cuDNN 2 has no FFT and one
-algorithm per backward pass, so it is compared with the memory-optimal algorithms; cuDNN 3 and 4 with the fastest. The
-ratios between algorithms and the FFT rates were fitted to the rows marked *; the others validate them. With cuDNN 3 and
-4 the gradient with respect to the image wasn't computed.
+Torch on a Titan X (Maxwell), batch 128 (VGG-A: 64), CONV without a bound on workspace. Version 2 of cuDNN is compared
+with the memory-optimal algorithms, because it has no FFT and one algorithm per backward pass. Versions 3 and 4 are
+compared with the fastest, without the gradient of the image. Ratios between algorithms and FFT rates are *fitted* to
+the rows marked *.
 """
 
 INDEPENDENT = """
 ## Networks in no fit
 
-Torch, batch 16, 224 x 224, with the fastest algorithms of cuDNN's search, named versions: cnn-benchmarks
-(github.com/jcjohnson/cnn-benchmarks, MIT). Errors of a whole pass, forward / backward. The library called cudnn5 here
-agrees with version 5.0, on the Titan X clearly; 5.1 made backward passes with 3x3 windows much faster. The K40 is
-uncalibrated: it takes the M40's efficiencies, of the rate that its schedulers issue with one instruction each, 128 of
-192 lanes. With the peak rate and the mean efficiencies of all GPUs it takes 40 % of the measured times; the
-remaining error is not explained.
+Torch, batch 16, 224 x 224, with the fastest algorithms of cuDNN's search: github.com/jcjohnson/cnn-benchmarks, MIT.
+Errors of a whole pass: forward / backward. They were evaluated once. The library cudnn5 agrees with version 5.0.
+Version 5.1 has much faster backward passes with 3x3 windows. The K40 is uncalibrated. It takes the M40's efficiencies
+of the rate at which its schedulers issue one instruction each, 128 of 192 lanes. The rest of its error has no known
+cause.
 """
 
 OUTSIDE = """
-## Whole iterations measured elsewhere
+## Iterations measured elsewhere
 
-Forward and backward, batch and precision as measured, modelled over measured; part of no fit
-(`buddysim/training/cost/data/iterations-outside.csv` has the sources). *Uncalibrated* GPUs take the efficiencies of the
-one that their machine file names (2080 Ti: V100, K40: M40), else the mean of all. Tensor cores (`tf32`, `fp16`) are
-modelled by one factor on FP32's efficiencies, so every time in these precisions is an extrapolation: from 0.4 (the FP16
-kernels of PyTorch 0.3.0, of 2017) to 1.1 (FP16 with channels last) on the same V100.
+Forward and backward, in no fit; `buddysim/training/cost/data/iterations-outside.csv` has the sources. *Uncalibrated*
+GPUs take the efficiencies of the GPU that their machine file names, else the mean of all. One factor on FP32's
+efficiencies models tensor cores (`tf32`, `fp16`), so these times are extrapolations. On one V100 the ratio goes from
+0.4 (PyTorch 0.3.0, 2017) to 1.1 (channels last).
 """
 
 EXPLAINED = """
-**Language models**: BERT-large on the V100 takes 0.76 of the measured time in FP32 and 0.6 in FP16. The measured
-iterations have the update of 335 million weights by LAMB in addition (about 13 GB moved, 2 to 5 % of them) and
-activations of many small kernels. Times of LSTMs, fused attention and embeddings are not checked: no outside iteration
-of them is at hand.
-
-**MobileNet on the 1080 Ti**, batch 64: 101 ms, against 67 ms by one comment ("about 955" images/s at batch 128, MXNet;
-KeyKy/mobilenet-mxnet, issue 10, with neither log nor precision). At the GPU's peak rates, every feature map moved at
-484 GB/s and every 1x1 CONV at 11.3 TFLOPS, the same layers take 63 ms: 21 batch normalisation, 13 ReLU, 8 depthwise and
-19 1x1 CONV. So 67 ms would be 94 % of all peaks at once, which no kernel timed here reaches; layers must have been
-fused, or moved less: cuDNN 7's normalisation that holds its feature map on chip moves 5 instead of 8. Of the modelled
-101 ms, 55 are normalisation and ReLU, at the fraction of the bandwidth that Caffe's ReLU reached on a Titan X. No
-factor is fitted to it.
+- **Language models**: BERT-large on the V100 takes 0.76 of the measured time in FP32 and 0.6 in FP16. The measured
+  iterations include LAMB's update of 335 million weights (2 to 5 %) and many small kernels. No outside iteration of
+  LSTMs, fused attention or embeddings is available.
+- **MobileNet on the 1080 Ti**, batch 64: 101 ms modelled, 67 ms by one comment (KeyKy/mobilenet-mxnet, issue 10,
+  without log or precision). At all peak rates, 484 GB/s and 11.3 TFLOPS, the layers take 63 ms. No kernel timed here
+  comes so near its peak, so layers must have been fused. Normalisation and ReLU are 55 of the 101 ms.
 """
 
 RANDOM_SHAPES = """
-**Shapes unlike these.** All timings above are of shapes that networks use. On CONV of random odd shapes, those of the
-CDECatapult data set, the model takes 0.4 to 0.7 of the measured time: it has no cost for extents that don't fit
-a kernel's vectors.
+- **Odd shapes**: the model takes 0.4 to 0.7 of the measured time on random CONV shapes (CDECatapult). It has no cost
+  for extents that do not fit a kernel's vectors.
 """
 
 COLUMNS = (
@@ -162,7 +149,7 @@ def _by_gpu() -> Iterator[str]:
         f"mean of the rows' medians {mean_median(part_errors['validation'] for part_errors in of_parts.values()):.1%}."
     )
     yield ""
-    yield "Fully connected layers (matrix products) and the layers that device memory bounds:"
+    yield "Fully connected layers (matrix products) and layers bound by device memory:"
     yield ""
     yield from _table(["GPU, library", "products, seen", "products, held out", "others, seen", "others, held out"])
     for key, parts in held_out().items():
@@ -181,7 +168,7 @@ def _by_gpu() -> Iterator[str]:
 def _left_out() -> Iterator[str]:
     yield "## One GPU left out"
     yield ""
-    yield "Curves and efficiencies from the other GPUs: the error of a machine marked `uncalibrated`."
+    yield "Curves and efficiencies come from the other GPUs: the error of a machine marked `uncalibrated`."
     yield ""
     yield from _table(["GPU left out", "CONV timings", "median error", "mean of predicted / measured - 1"])
     for left in one_gpu_left_out():
@@ -249,7 +236,10 @@ def _outside() -> Iterator[str]:
     yield ""
     kinds = dict.fromkeys((one.machine, one.precision) for one in iterations)
     medians = {key: median(one.ratio for one in iterations if (one.machine, one.precision) == key) for key in kinds}
-    yield "Medians: " + ", ".join(f"`{machine}` {name} {ratio:.2f}" for (machine, name), ratio in medians.items()) + "."
+    yield "| GPU, precision | median ratio |"
+    yield "|---|--:|"
+    for (machine, name), ratio in medians.items():
+        yield f"| `{machine}`, {name} | {ratio:.2f} |"
     yield EXPLAINED
     yield RANDOM_SHAPES
 

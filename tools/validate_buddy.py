@@ -22,8 +22,15 @@ from buddysim.base.errors import BuddysimError  # noqa: E402
 from buddysim.base.markdown import wrap_markdown  # noqa: E402
 from buddysim.base.validation_table import COLUMNS  # noqa: E402
 from buddysim.papers.buddy.buddy_study import FOLDER, SCALE, BuddyStudy, paper_names  # noqa: E402
+from buddysim.papers.causes import split_causes  # noqa: E402
 from buddysim.papers.comparison_table import write_both  # noqa: E402
-from buddysim.papers.paper_comparison import NOT_REPRODUCED, STATUSES, PaperComparison  # noqa: E402
+from buddysim.papers.paper_comparison import (  # noqa: E402
+    INPUT,
+    NOT_COMPARABLE,
+    NOT_REPRODUCED,
+    STATUSES,
+    PaperComparison,
+)
 from buddysim.papers.reported_values import ReportedNumber, reported_values  # noqa: E402
 from buddysim.papers.simulated_values import simulation_functions  # noqa: E402
 from buddysim.sweep.cached_results import SavedResults  # noqa: E402
@@ -39,7 +46,7 @@ FIGURES = {
     "fig7": "Fig. 7: ratio, and buddy accesses in %",
     "fig9": "Fig. 9: ratio by Buddy Threshold",
 }
-_MARKS = {"reproduced": "", "shape only": " ~", NOT_REPRODUCED: " x", NOT_RUN: ""}
+_MARKS = {"reproduced": "", "shape only": "~", NOT_REPRODUCED: "!", NOT_RUN: ""}
 
 
 def compare(study: BuddyStudy) -> list[PaperComparison]:
@@ -70,33 +77,27 @@ def lines(comparisons: Sequence[PaperComparison], study: BuddyStudy) -> Iterator
     ]
     yield HEAD.strip().format(counts="\n".join(rows), scale=study.scale, available=available_workloads(study))
     yield ""
-    yield "## Not reproduced, of the text"
+    yield from not_reproduced([one for one in of_text if status_of(one) == NOT_REPRODUCED])
     yield ""
-    failed = [one for one in of_text if status_of(one) == NOT_REPRODUCED]
-    if not failed:
-        yield "None."
-    for one in failed:
-        reported = one.reported
-        cause = one.simulated.cause or one.simulated.note
-        needs = f" Needs {' and '.join(reported.needs)} that nobody published." if reported.needs else ""
-        yield (
-            f"- **{reported.what}** ({reported.where}): {with_unit(reported.value, reported.unit)}, simulated "
-            f"{with_unit(one.simulated.value, reported.unit)}. {cause[:1].upper()}{cause[1:]}.{needs}"
-        )
+    yield "## Text"
     yield ""
-    yield "## The text"
-    yield ""
-    yield "| what | where | line | paper | simulated | error | status | notes |"
-    yield "|---|---|--:|--:|--:|--:|---|---|"
-    for one in of_text:
-        yield row(one)
+    yield "| what | where | paper | simulated | error | status |"
+    yield "|---|---|--:|--:|--:|---|"
+    yield from (row(one) for one in of_text if status_of(one) not in (INPUT, NOT_COMPARABLE, NOT_REPRODUCED))
+    for status, head in ((INPUT, "Inputs"), (NOT_COMPARABLE, "Not comparable")):
+        yield ""
+        yield f"{head}:"
+        yield ""
+        yield "| what | where | paper | simulated |"
+        yield "|---|---|--:|--:|"
+        yield from (short_row(one) for one in of_text if one.status == status)
     for key, title in FIGURES.items():
         yield ""
         yield f"## {title}"
         yield ""
         yield from figure([one for one in digitized if one.reported.id.startswith(f"{key}/")])
     yield ""
-    yield "## Why each workload's memory differs"
+    yield "## Memory of each workload"
     yield ""
     yield from reasons()
 
@@ -107,16 +108,49 @@ def available_workloads(study: BuddyStudy) -> str:
     return f"{len(names)} of 16 ({', '.join(names)})" if names else "none"
 
 
+def not_reproduced(failed: Sequence[PaperComparison]) -> Iterator[str]:
+    """Yield the numbers of the text that are not reproduced, with their causes."""
+    yield "## Not reproduced"
+    yield ""
+    if not failed:
+        yield "None."
+        return
+    causes, common = split_causes([one.simulated.cause or "the column `note` has the values" for one in failed])
+    yield "Programs and networks of the paper are not published. Common causes:"
+    yield ""
+    yield from (f"- {text}" for text in common)
+    yield ""
+    yield "| what | where | paper | simulated | cause |"
+    yield "|---|---|--:|--:|---|"
+    for one, cause in zip(failed, causes, strict=True):
+        reported = one.reported
+        cells = (
+            reported.what, place(one), with_unit(reported.value, reported.unit),
+            with_unit(one.simulated.value, reported.unit), cause.replace("|", "/"),
+        )  # fmt: skip
+        yield f"| {' | '.join(cells)} |"
+
+
 def row(one: PaperComparison) -> str:
     reported = one.reported
-    notes = "; ".join(note for note in (one.simulated.note, reported.note) if note)
     error = "" if one.simulated.value is None else one.error
     cells = (
-        reported.what, reported.where.removeprefix("Buddy "), str(reported.line),
-        with_unit(reported.value, reported.unit), with_unit(one.simulated.value, reported.unit), error, status_of(one),
-        notes.replace("|", "/"),
+        reported.what, place(one), with_unit(reported.value, reported.unit),
+        with_unit(one.simulated.value, reported.unit), error, status_of(one),
     )  # fmt: skip
     return "| " + " | ".join(cells) + " |"
+
+
+def short_row(one: PaperComparison) -> str:
+    """Return a row without error and status; the value of an input stands once."""
+    reported = one.reported
+    value, simulated = with_unit(reported.value, reported.unit), with_unit(one.simulated.value, reported.unit)
+    return f"| {reported.what} | {place(one)} | {value} | {'same' if simulated == value else simulated} |"
+
+
+def place(one: PaperComparison) -> str:
+    """Return the section or figure of a number, without the name of the paper."""
+    return one.reported.where.removeprefix("Buddy ")
 
 
 def row_of_table(one: PaperComparison) -> tuple[object, ...]:
@@ -126,15 +160,15 @@ def row_of_table(one: PaperComparison) -> tuple[object, ...]:
 
 
 def figure(ones: Sequence[PaperComparison]) -> Iterator[str]:
-    """Yield a row for each workload, group or compressor: simulated / reported values of its bars."""
+    """Yield a row for each workload, group or compressor: simulated (reported) values of its bars."""
     series: dict[str, dict[str, str]] = {}
     for one in ones:
         _, name, column = one.reported.id.split("/")
         paper = ("over " if one.reported.rule == "at-least" else "") + amount(one.reported.value)
         simulated = amount(one.simulated.value) if one.simulated.value is not None else status_of(one)
-        series.setdefault(name, {})[column] = f"{simulated} / {paper}{_MARKS.get(status_of(one), '')}"
+        series.setdefault(name, {})[column] = f"{simulated} ({paper}){_MARKS.get(status_of(one), '')}"
     columns = list(dict.fromkeys(column for cells in series.values() for column in cells))
-    yield f"| simulated / paper | {' | '.join(columns)} |"
+    yield f"| simulated (paper) | {' | '.join(columns)} |"
     yield f"|---|{'--:|' * len(columns)}"
     for name, cells in series.items():
         yield f"| {name} | {' | '.join(cells.get(column, '') for column in columns)} |"
@@ -163,12 +197,12 @@ def amount(value: ReportedNumber | None) -> str:
 
 
 HEAD = """
-# Compared with the paper: Buddy Compression
+# Buddy Compression paper
 
-Written by `tools/validate_buddy.py` from a store of results (`make figures`, then `make validate-buddy`). Every number
-that the paper reports in its text, and every bar and point that could be read off the figures of its ISCA 2020 version
-(`buddysim/papers/buddy/`), compared with the simulated one. The list, and the rule of each number, was committed before
-anything was simulated; it is the head of `reported.toml` there.
+This page compares every number that the paper reports in its text, and every bar and point of the figures of its ISCA
+2020 version, with the simulated number. Written by `tools/validate_buddy.py` from a store of results (`make figures`,
+`make validate-buddy`). The list of numbers and rules (`buddysim/papers/buddy/reported.toml`) was committed before the
+first simulation. Values of single workloads and notes are in the column `note` of [validation.csv](validation.csv).
 
 Workloads at scale {scale}: {available}.
 
@@ -176,13 +210,12 @@ Workloads at scale {scale}: {available}.
 |---|--:|--:|
 {counts}
 
-Reproduced: within 10 %, percentages within 3 points. Shape only: the right sign and within a factor of 2 (in tables:
-~). x: not reproduced. Not run: the store this was written from has no result of it.
+*Reproduced*: within 10 %, percentages within 3 points. *Shape only* (in tables: ~): the right sign and within a factor
+of 2. !: not reproduced. *Not run*: the store has no result.
 
-Targets are chosen on the input `profile` of each program and network, and everything is counted on the input `replay`.
-Ratios, size classes, targets and overflow are those of the data values of our programs' memory. Times are simulated:
-replays of one step. SPEC ACCEL's programs, their inputs, and the networks' trainings are not published: the data of our
-independent programs differ, and no workload's data was changed to approach a number.
+Targets are chosen on the input `profile`; everything is counted on the input `replay`. Ratios, size classes, targets
+and overflow are those of the data values of buddysim's workloads. Times are simulated, of one step. SPEC ACCEL's
+programs and inputs and the networks' trainings are not published. No workload's data was changed to approach a number.
 """
 
 

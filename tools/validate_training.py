@@ -18,11 +18,18 @@ if str(ROOT) not in sys.path:
 
 from buddysim.base.errors import BuddysimError  # noqa: E402
 from buddysim.base.markdown import wrap_markdown  # noqa: E402
+from buddysim.papers.causes import split_causes  # noqa: E402
 from buddysim.papers.cdma.performance_numbers import BEHIND_RELU, REPORTED, mean_ratio  # noqa: E402
 from buddysim.papers.comparison_table import write_both  # noqa: E402
 from buddysim.papers.gist.mfr import stashed_percent  # noqa: E402
 from buddysim.papers.gist.paper_networks import lossy, mfr, run  # noqa: E402
-from buddysim.papers.paper_comparison import NOT_REPRODUCED, STATUSES, PaperComparison  # noqa: E402
+from buddysim.papers.paper_comparison import (  # noqa: E402
+    INPUT,
+    NOT_REPRODUCED,
+    OTHER_TRAINING,
+    STATUSES,
+    PaperComparison,
+)
 from buddysim.papers.reported_values import ReportedNumber, paper_folders, reported_value, reported_values  # noqa: E402
 from buddysim.papers.simulated_values import simulation_functions  # noqa: E402
 from buddysim.papers.vdnn.baseline import growth_gib, largest_backward_fraction  # noqa: E402
@@ -59,28 +66,50 @@ def lines(comparisons: Sequence[PaperComparison], training: SavedResults) -> Ite
         stashed=stashed_percent("AlexNet"),
         networks=", ".join(f"{label.partition(' (')[0]}: `{name}`" for label, name, _ in SIX[:4]),
     )
-    failed = [one for one in comparisons if one.status == NOT_REPRODUCED]
     yield ""
+    yield from not_reproduced(comparisons)
+    sections = [(paper.TITLE, paper.TITLE) for paper in paper_folders(DOCUMENT.name)]
+    for title, prefix in (*sections, ("Derived from the papers", "derived")):
+        ones = [one for one in comparisons if one.reported.where.startswith(prefix)]
+        yield ""
+        yield f"## {title}"
+        yield ""
+        yield "| what | where | paper | simulated | error | status |"
+        yield "|---|---|--:|--:|--:|---|"
+        yield from (row(one, prefix) for one in ones if one.status not in (INPUT, NOT_REPRODUCED, OTHER_TRAINING))
+        for status, head in ((INPUT, "Inputs"), (OTHER_TRAINING, "Properties of another training")):
+            rows = [one for one in ones if one.status == status]
+            if rows:
+                yield ""
+                yield f"{head}:"
+                yield ""
+                yield "| what | where | paper | simulated |"
+                yield "|---|---|--:|--:|"
+                yield from (short_row(one, prefix) for one in rows)
+
+
+def not_reproduced(comparisons: Sequence[PaperComparison]) -> Iterator[str]:
+    """Yield the numbers that are not reproduced, with their causes."""
+    failed = [one for one in comparisons if one.status == NOT_REPRODUCED]
     yield "## Not reproduced"
     yield ""
     if not failed:
         yield "None."
-    for one in failed:
+        return
+    causes, common = split_causes([one.simulated.cause for one in failed])
+    yield "*Unpublished*: inputs of the number that no source has. Common causes:"
+    yield ""
+    yield from (f"- {text}" for text in common)
+    yield ""
+    yield "| what | where | paper | simulated | cause | unpublished |"
+    yield "|---|---|--:|--:|---|---|"
+    for one, cause in zip(failed, causes, strict=True):
         reported = one.reported
-        yield (
-            f"- **{reported.what}** ({reported.where}): {with_unit(reported.value, reported.unit)}, "
-            f"simulated {amount(one.simulated.value)}. {sentence(one.simulated.cause)}{needed(reported.needs)}"
-        )
-    sections = [(paper.TITLE, paper.TITLE) for paper in paper_folders(DOCUMENT.name)]
-    for title, prefix in (*sections, ("Derived from the papers", "derived")):
-        yield ""
-        yield f"## {title}"
-        yield ""
-        yield "| what | where | paper | simulated | error | status | notes |"
-        yield "|---|---|--:|--:|--:|---|---|"
-        for one in comparisons:
-            if one.reported.where.startswith(prefix):
-                yield row(one)
+        cells = (
+            reported.what, reported.where, with_unit(reported.value, reported.unit),
+            with_unit(one.simulated.value, reported.unit), cause.replace("|", "/"), ", ".join(reported.needs) or "-",
+        )  # fmt: skip
+        yield f"| {' | '.join(cells)} |"
 
 
 def counted(training: SavedResults) -> dict[str, object]:
@@ -112,14 +141,28 @@ def backward_unused(training: SavedResults) -> str:
     return f"{min(percentages):.0f} to {max(percentages):.0f}"
 
 
-def row(one: PaperComparison) -> str:
+def row(one: PaperComparison, paper: str) -> str:
     reported = one.reported
-    notes = "; ".join(note for note in (one.simulated.note, reported.note) if note)
+    errors = one.error
+    if len(set(errors.split(", "))) == 1:
+        errors = errors.split(", ")[0]
     cells = (
-        reported.what, reported.where.removeprefix("derived: "), with_unit(reported.value, reported.unit),
-        with_unit(one.simulated.value, reported.unit), one.error, one.status, notes.replace("|", "/"),
+        reported.what, place(one, paper), with_unit(reported.value, reported.unit),
+        with_unit(one.simulated.value, reported.unit), errors, one.status,
     )  # fmt: skip
     return "| " + " | ".join(cells) + " |"
+
+
+def short_row(one: PaperComparison, paper: str) -> str:
+    """Return a row without error and status; the value of an input stands once."""
+    reported = one.reported
+    value, simulated = with_unit(reported.value, reported.unit), with_unit(one.simulated.value, reported.unit)
+    return f"| {reported.what} | {place(one, paper)} | {value} | {'same' if simulated == value else simulated} |"
+
+
+def place(one: PaperComparison, paper: str) -> str:
+    """Return the section or figure of a number, without the name of the paper."""
+    return one.reported.where.removeprefix("derived: ").removeprefix(f"{paper} ")
 
 
 def with_unit(value: ReportedNumber | None, unit: str) -> str:
@@ -141,145 +184,113 @@ def amount(value: ReportedNumber | None) -> str:
     return f"{value:.2f}" if abs(value) < 10 else f"{value:.1f}"
 
 
-def needed(inputs: Sequence[str]) -> str:
-    """Return a sentence about the unpublished inputs of a number."""
-    return f" Needs {' and '.join(inputs)} that nobody published." if inputs else ""
-
-
-def sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}." if text else ""
-
-
 HEAD = """
-# Compared with the papers: vDNN, cDMA, Gist and CSWAP
+# vDNN, cDMA, Gist and CSWAP papers
 
-Written by `make validate` (`tools/validate_training.py`); a test keeps it up to date. Every number that the papers
-state in their text, and some that follow from it (`buddysim/papers/*/reported.toml`), with the simulated value.
+This page compares every number that the papers state, and some that follow from it, with the simulated number. Written
+by `make validate` (`tools/validate_training.py`); a test compares it. `buddysim/papers/*/reported.toml` has the list
+and the rule of each number. Values of single networks and notes are in the column `note` of
+[validation.csv](validation.csv).
 
 | status | numbers |
 |---|--:|
 {counts}
 
-Tolerances, set before comparing: memory within 7 % of the stated number; shares, savings and losses within 7
-percentage points; bounds ("at most", "more than") hold; arithmetic is equal at the digits given. A number that misses
-its tolerance is inconclusive if it includes cuDNN 4's workspaces, which are published nowhere, or if the paper
-contradicts itself on it. Our workspaces come from one model for every network, fitted to none of these numbers ([cost
-model](cost-model.md)). Gist's and CSWAP's numbers, by rules of their own: memory within 7 %, other numbers within 10 %,
-percentages within 3 points; what misses that but has the right sign and is within a factor of 2 (of an MFR: what it
-saves) is "shape only". Properties of the papers' ImageNet trainings (82,000 to 300,000 iterations) are shown with
-those of our own training, without a status.
+## Tolerances
 
-## vDNN's Fig. 11, and how memory is counted
+| papers | quantity | tolerance |
+|---|---|---|
+| vDNN, cDMA | memory; fractions, savings and losses | 7 %; 7 percentage points |
+| Gist, CSWAP | memory; percentages; other numbers | 7 %; 3 percentage points; 10 % |
+| all | bounds ("at most", "more than"); arithmetic | hold; equal at the digits given |
 
-Section V-A compares the memory in use with what the baseline provisions. Four points are open. What is taken, and why:
+- *Shape only* (Gist, CSWAP): the right sign, and within a factor of 2. For an MFR, the factor is that of the saving.
+- *Inconclusive*: the number includes cuDNN 4's workspaces, which no source has, or the paper contradicts itself.
+- *Not comparable: another training*: a property of the papers' ImageNet trainings, next to buddysim's own training.
 
-1. **The baseline is that of the entire network**, as V-A says of what it provisions (and II-C). vDNN manages, and its
-   use is counted over, the feature layers (III): the classification layers stay as they are in Torch (IV-A).
-2. **Averages are over layers**: V-A refers to Fig. 5, where memory in use changes from layer to layer.
-3. **Weights count once in what is in use**: Fig. 2's caption lists W, X, two buffers for dX and dY and the workspace,
-   Fig. 5 one W for each layer. The baseline has the weights' gradients too: between VGG-16 (32) and VGG-416 (32), whose
-   largest workspace is the same, the paper's totals grow by 62.2 GiB, the simulated ones by {growth[0]:.1f} with them
-   and by {growth[1]:.1f} without. (With weights once in the baseline as well, as Fig. 2 read alone has it, all(m) saves
-   {once[all-m]}, all(p) {once[all-p]}, conv(p) {once[conv-p]}, dyn {once[dyn]}.)
-4. **No FFT on feature maps larger than 112 x 112**, at any batch: we have no timing of one, and with a rate
-   extrapolated to 224 x 224, VGG-16 and VGG-19 in Torch with cuDNN 4 are faster, further away from the published times
-   (never fitted; [cost model](cost-model.md)). Extrapolated, it was the fastest algorithm of `conv1_2` at batch 64 and
-   128, and didn't fit at 256. Neither Torch's cuDNN 4 layers nor the paper bound the workspace. The choice was made
-   with the totals in view.
+Workspaces follow [one model](../explanation/layer-times.md) for every network, fitted to none of these numbers.
 
-Maximum / average saved, in per cent, mean of the six networks, by how many of these points are taken:
+## Memory of vDNN's Fig. 11
+
+Section V-A compares the memory in use with what the baseline provisions. It leaves four points open.
+
+| point | taken | reason |
+|---|---|---|
+| baseline | the entire network; use counts feature layers | V-A and II-C say so; vDNN manages feature layers (III) |
+| average | over layers | V-A refers to Fig. 5, which goes from layer to layer |
+| weights in use | counted once; the baseline also has their gradients | Fig. 2 and Fig. 5 list one W; the paper's \
+totals grow by 62.2 GiB from VGG-16 (32) to VGG-416 (32), simulated {growth[0]:.1f} with gradients and \
+{growth[1]:.1f} without |
+| FFT above 112 x 112 | never | no timing exists; an extrapolated rate is further from the published times |
+
+The choices were made with the totals in view. Weights counted once in the baseline too would save: all(m)
+{once[all-m]}, all(p) {once[all-p]}, conv(p) {once[conv-p]}, dyn {once[dyn]}.
+
+Maximum / average saving in percent, mean of the six networks:
 
 | points taken | {policies} | VGG-16 (128), GiB |
 |---|{rules}--:|
 {readings}
 | the paper | {stated} | 15 (14 in the introduction) |
 
-With all four, every saving that V-A states is reproduced. dyn is off most, 42 / 66 for 49 / 69, and the text says two
-things of it that don't go together. By V-C, dyn keeps 97 % of the throughput on average and 82 % at worst (VGG-16
-(256)): that leaves 100 % for each of the other five, as in our model, where they fit without offloading, VGG-16 (128)
-with 10.5 of 12 GiB (with the paper's 15 GiB in all it would be 11.3). With conv(p) for VGG-16 (128), dyn saves 46 / 70,
-but loses 5 % of the time there, and the mean is 96 %. By the introduction, the six networks that the baseline can't
-train save at least 73 % of their average use, which VGG-16 (128) does with conv(p) (74) and not without offloading
-(51). The steps of III-C decide: going without is tried first, and taken where it fits. What is left of the maximum, 7
-points, 3 with conv(p), depends on workspaces that are published nowhere.
+With all four points, every saving of V-A is reproduced. dyn misses by most, and the paper contradicts itself on it:
+
+- V-C: dyn retains 97 % of the throughput on average and 82 % at worst. Five of six networks are left at 100 %, so they
+  fit without offloading, as simulated.
+- Introduction: the six networks that the baseline cannot train save at least 73 % of their average use. VGG-16 (128)
+  does so with conv(p) (74 %), not without offloading (51 %).
+- III-C decides: dyn first tries to go without offloading.
 
 ## Choices
 
-Where the papers leave it open, these were made with their numbers in view:
+These were made with the numbers in view. The strictest reading would leave more numbers not reproduced.
 
-- The fraction of memory in use (Fig. 1) counts X, Y, weights and workspace of a forward step, as Fig. 5 does. Backward
-  steps, with dX and dY, would leave only {backward} % unused.
-- The fraction of time in CONV layers is the mean over the six networks' feature layers.
-- The gain of cDMA is computed with 62 % zeros in every offloaded feature map but the input images, pooled ones too: the
-  paper states it as the average over entire networks (cDMA IV-B), and a ratio of 2.6 for all that is offloaded (VII-A).
-  With 62 % behind ReLU alone, pooled feature maps are denser, and the mean ratio is {behind_relu:.2f} instead of
-  {stated_ratio:.2f}. The notes have both.
-- In cDMA's times, X of a concatenation isn't offloaded: neither paper counts it among the layers (vDNN II-A, cDMA
-  II-A), a join is a dependency between layers (vDNN II-B), and what is offloaded are X of CONV and POOL (vDNN III-B);
-  the joined feature map is X of the next layer. The text can be read otherwise: "all" is said of all layers (vDNN
-  III-C, cDMA VI), and the networks are Caffe's, whose concatenation is a layer that copies. The scheme `vdnn-all` takes
-  it so, as a layer of the network that it is given, and vDNN's memory figures with it. The notes have cDMA's numbers
-  for it, most of which are further off.
-- cDMA's times are those at the link's effective rate, 12.8 GB/s; the notes have those at its peak rate, 16 GB/s.
-- That FC layers are the sparsest, zlib's ratio by layout, and how much faster than ZVC it is, count as properties of a
-  training.
-- The first CONV's density is compared in points (its shape, close to a half, holds either way), and so is 16/336.
+| number | choice |
+|---|---|
+| memory in use (vDNN, Fig. 1) | X, Y, weights and workspace of a forward step; backward steps \
+would leave {backward} % unused |
+| time in CONV layers | mean over the six networks' feature layers |
+| gain of cDMA | 62 % zeros in every offloaded feature map but images (cDMA IV-B); behind ReLU alone the ratio would \
+be {behind_relu:.2f}, not {stated_ratio:.2f} |
+| transfers of cDMA | X of a concatenation is not offloaded (vDNN II-A, II-B, III-B); the scheme `vdnn-all` does |
+| times of cDMA | link at 12.8 GB/s; the notes have 16 GB/s |
+| densities of the first CONV, 16/336 | compared in points |
+| sparsest layers, zlib's ratio by layout, its gain over ZVC | properties of a training |
+| times of CSWAP | buddysim's OpenCL kernels in the coalesced layout; the notes have the chunked layout and the \
+paper's codec times (`--codec-times paper`) |
 
-- CSWAP's times are those of our own OpenCL kernels, replayed on simulated GPUs, in the layout in which neighbouring
-  work-items read neighbouring words. They make ZVC nearly free: 500 MB take 4 ms at the best launch where the paper has
-  44, so that compressing everything pays and the advisor has nothing to refuse. The other layout, a stream of its own
-  for each work-item, shows the paper's world: over the grid its time falls, and rises again once the streams thrash L1
-  and L2. The notes have both, and the results with codec times through the three points that the paper states of
-  Fig. 5 (`--codec-times paper`). Its milliseconds of Fig. 12 contradict Fig. 5. Its sparsities are of another training
-  than those simulated.
+CSWAP's coalesced ZVC takes 4 ms for 500 MB, the paper's 44 ms. Compressing everything then pays, and the advisor has
+nothing to refuse. The chunked layout shows the paper's behaviour: its time falls over the grid and rises again. The
+milliseconds of CSWAP's Fig. 12 contradict its Fig. 5.
 
-With the strictest reading of each of these and of the four points above, more numbers would count as not reproduced.
+## Gist's open points
 
-## Gist: what was chosen before measuring
+Chosen before the first simulation: 62 % zeros in every ReLU and pooled feature map that SSDC takes, and FP8 for NiN.
+Encodings take the time of their bytes at 336 GB/s. Chosen with the numbers in view, after CNTK's sources:
 
-`buddysim/papers/gist/reported.toml` was written before anything was measured, with these choices: 62 % zeros in every
-ReLU and pooled feature map that SSDC takes, for all networks (cDMA IV-B; the notes sweep it by 10 points); Inception is
-`bn-inception`, NiN's format FP8; the input image is neither counted nor encoded; times of encodings are those of their
-bytes at 336 GB/s. Changed afterwards: the rules of two entries (cuDNN's version is not a number; "one-ninth"
-contradicts the "16x" next to it), fractions of ReLU outputs no longer include pooled feature maps, as the text says
-"ReLU outputs", and, with the numbers in view, for what CNTK's sources of 2016 to 2018 say (microsoft/CNTK):
+- **The input image** counts as a feature map and is encoded. CNTK's networks begin with a layer that subtracts a mean,
+  and both passes read its output. It is a fifth of AlexNet's stashed feature maps. Without it, OverFeat's dynamic MFR
+  is 1.29 (here {overfeat:.2f}) and AlexNet's with optimized software 3.85 (here {software:.2f}).
+- **Inception** is Inception v3. The paper cites GoogLeNet, but writes of "hundreds of convolution layers". With 64
+  samples, v3 takes {inception:.1f} GiB and `bn-inception` 2.8, of which 256 would fit. The number is an input.
+- **What fits**: a momentum for every weight, the reader's images, and 11.81 of 12 GiB after an empty context. Without
+  any one of the three, 128 samples of VGG16 would fit.
+- **AlexNet** is CNTK's `AlexNet.ndl` of 2016, without LRN. DPR's formats imply that 69 % of its footprint are stashed;
+  simulated {stashed:.0f} %.
 
-- **The input image counts as a feature map and is encoded.** CNTK's networks for ImageNet begin with a layer that
-  subtracts a mean (`AlexNet_ImageNet.cntk`, `VGG16_ImageNet.cntk`, `InceptionV3.bs`); its output is what the first CONV
-  layer reads in both passes, and the allocator never gives it back (`ComputationNetworkEvaluation.cpp` releases values
-  of what has a gradient). Of AlexNet's stashed feature maps it is a fifth. Without it: Binarize 1.53, FP16 1.05, FP8
-  1.24, with DPR 2.40, dynamic allocation 1.31 on average; OverFeat's 1.29 (now {overfeat:.2f}) and AlexNet's 3.85 with
-  optimized software (now {software:.2f}) were nearer, and with DPR AlexNet was the most of the five, as the paper has
-  it.
-- **Inception is Inception v3.** The paper cites GoogLeNet alone, but has it among networks of "hundreds of convolution
-  layers" (II), and trains it in CNTK; CNTK's examples have v3 at 299 x 299 in addition to `bn-inception`, and v3 is
-  what the same groups train in CNTK in TBD (the paper's reference 51). With 64 samples v3 takes {inception:.1f} GiB,
-  `bn-inception` 2.8, of which 256 would fit. That number chose the network: it is an input now, not a test. With
-  `bn-inception`: 97.0 % of feature maps, vDNN 42.4 % slower.
-- **What fits**: CNTK's learner keeps a momentum for every weight (`SGD.cpp`: smoothedGradients), the reader its images
-  in addition to those without the mean, and CUDA offers 11.92 of the 12 GiB of a GTX Titan X (12,799,574,016 B), an
-  empty context taken off 11.81. Without any one of the three, 128 samples of VGG16 would fit, by 0.04 to 0.5 GiB.
+CNTK's own allocator on CNTK's graph needs the simulated memory within 0.5 % for all five networks. It needs it within
+4 % where stashed feature maps share nothing.
 
-CNTK's allocator (`MatrixPool.h`: requests sorted by size, the smallest free one of those that exist) on CNTK's graph,
-with biases as layers of their own, needs the simulated memory within 0.5 % for all five networks, within 4 % where
-stashed feature maps share nothing. Which AlexNet was trained stays open: the example of 2017 has LRN before the
-pooling, where Binarize would gain next to nothing; that of 2016 (`AlexNet.ndl`) has none and is `alexnet`, but for one
-row and column of `conv1`. Both formats of DPR imply that 69 % of the paper's footprint of AlexNet are stashed
-feature maps; the simulated one has {stashed:.0f} %.
+With dynamic allocation and no decoded copies, no footprint exceeds its baseline (a test). Of 1,188 combinations of
+network, scheme and allocator, six exceed it by 0.2 to 1.9 %: in-place ReLU alone on `alexnet-caffe`, `bn-inception` and
+`resnet20`. SSDC alone also does on `alexnet`, where pooled feature maps are denser than ReLU's.
 
-Without decoded copies, and with dynamic allocation, no footprint of the networks here exceeds its baseline's (a test;
-at random, only networks of a layer or two do, while the image's code is made: unlike all other feature maps it has no
-gradient that takes more later). Of 1,188 combinations of 18 networks, schemes and allocators, six exceed the baseline
-of the same allocator: in-place ReLU alone, where stashed feature maps share nothing, on `alexnet-caffe`, `bn-inception`
-and `resnet20`, with and without copies (0.2 to 1.9 %: groups formed by size pack other sizes differently). SSDC alone
-does so on `alexnet` where pooled feature maps are denser than ReLU's: decoded copies, consumed immediately, need more
-than the codes save.
+## Machines and networks
 
-Networks: {networks}. In brackets: the batch. Machine `titan-x`, link `pcie3` (12.8 GB/s), `cudnn4` for vDNN;
-`cudnn5`, `titan-x` and `titan-xp` for cDMA; `cudnn5` for Gist, minibatch 64. Memory in use and performance count the
-feature-extraction layers, against `baseline-p` of the entire network and the oracle; what fits is decided on the whole
-network. Where a scheme doesn't fit, its figures are those of a GPU with more memory. The papers' GB of memory are
-GiB.
+Networks: {networks}. In brackets: the batch. Machine `titan-x`, link `pcie3` (12.8 GB/s). Libraries: `cudnn4` for
+vDNN, `cudnn5` for cDMA (also on `titan-xp`) and for Gist with minibatches of 64. Use and performance count the
+feature layers; what fits is decided on the whole network. A scheme that does not fit has the figures of a GPU
+with more memory. The papers' GB of memory are GiB.
 """
 
 

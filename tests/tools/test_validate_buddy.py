@@ -58,14 +58,14 @@ def test_document_has_every_number_and_its_simulated_value(tool: ModuleType, stu
 
 def test_cells_have_simulated_and_reported_values_and_a_mark(tool: ModuleType) -> None:
     reported = reported_values()["fig7/354.cg/final_target"]
-    for simulated, mark, expected in ((1.12, "", REPRODUCED), (1.5, " ~", SHAPE_ONLY), (4.0, " x", NOT_REPRODUCED)):
+    for simulated, mark, expected in ((1.12, "", REPRODUCED), (1.5, "~", SHAPE_ONLY), (4.0, "!", NOT_REPRODUCED)):
         one = PaperComparison(reported, SimulatedValue(simulated))
         assert tool.status_of(one) == expected
         (heading, _, row) = tool.figure([one])
-        assert heading == "| simulated / paper | final_target |"
-        assert row == f"| 354.cg | {simulated:.3g} / 1.11{mark} |"
+        assert heading == "| simulated (paper) | final_target |"
+        assert row == f"| 354.cg | {simulated:.3g} (1.11){mark} |"
     (_, _, row) = tool.figure([PaperComparison(reported, SimulatedValue(None))])
-    assert row == "| 354.cg | not run / 1.11 |"
+    assert row == "| 354.cg | not run (1.11) |"
 
 
 def test_table_and_document_have_the_same_numbers(tool: ModuleType, study: BuddyStudy, tmp_path: Path) -> None:

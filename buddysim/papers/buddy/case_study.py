@@ -82,9 +82,8 @@ def transition(name: str) -> int:
 
 
 _CAUSE = (
-    "the cost model's kernels are nearly as fast at the smaller minibatch; and the simulated network's memory "
-    "compresses less "
-    "than the paper's, so that fewer samples more fit"
+    "the cost model's kernels are nearly as fast at the smaller minibatch; the simulated network's memory "
+    "compresses less than the paper's, so that fewer samples more fit"
 )
 _FOOTPRINTS = (
     "the paper's footprints are PyTorch's on a Titan Xp; the simulated ones are an iteration's tensors in one pool, "

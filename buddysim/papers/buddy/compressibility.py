@@ -93,9 +93,8 @@ def simulate_group(
 
 
 CONTENTS_CAUSE = (
-    "other contents than the paper's: buddysim's programs are independent ones of the same algorithms, our networks "
-    "small "
-    "ones trained on small images (docs/explanation/workloads.md has what is known of each)"
+    "other data values than the paper's: independent programs of the same algorithms, small networks trained on small "
+    "images (docs/explanation/workloads.md)"
 )
 
 

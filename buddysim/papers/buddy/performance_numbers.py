@@ -26,7 +26,7 @@ _PAPER_CAUSES = {
     "lulesh": "the paper's waits for (de)compression, which costs the simulated run less than the reads that it saves",
 }
 _COPIES = (
-    "; the paper's copies between host and device: copies take no time in the model, and the trace's launches, two "
+    "; the paper has memcpys between host and device: they take no time in the model, and the trace's launches, two "
     "half sweeps on the finest level, have none"
 )
 SLOW = 0.03

@@ -14,7 +14,7 @@ from buddysim.sweep.cached_results import Result
 _EXPLAINED = 0.8
 _POINTS = 0.5  # in an arithmetic mean
 _CHANGED = 5.0  # per cent of a workload's traffic
-WHY = "other contents than the paper's: why, workload by workload, stands at the end of this page"
+WHY = "other data values than the paper's (Memory of each workload)"
 
 
 def per_entry_ratios() -> dict[str, float]:
@@ -69,8 +69,8 @@ def rule_for_naive() -> str:
     ruled = {name: max(target for target in (1.0, 1.33, 2.0, 4.0) if target <= ratio) for name, ratio in ratios.items()}
     other = [f"{name} ({ruled[name]:g}x, not {bars[name]:g}x)" for name in ruled if ruled[name] != bars[name]]
     return (
-        "the paper does not say how it chooses the one target; buddysim's, the largest not above the per-entry ratio, "
-        f"would give its own ratios of Fig. 3 another target than its Fig. 7 has for {', '.join(other)}"
+        "the paper does not say how it chooses the one target; buddysim takes the largest not above the per-entry "
+        f"ratio; by this rule, the paper's Fig. 3 contradicts its Fig. 7 for {', '.join(other)}"
     )
 
 
