@@ -159,9 +159,12 @@ def test_unknown_distributions_are_refused(name: str, message: str) -> None:
 
 
 def test_the_document_has_every_named_distribution() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "how-to" / "choose-targets.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "reference" / "size-distributions.md").read_text(encoding="utf-8")
     assert [name for name in Distribution.names() if f"`{name}`" not in text] == []
-    for name, fractions in re.findall(r"^\| `([\w-]+)` \| ([\d., ]+) \|", text, re.MULTILINE):
-        assert [float(fraction) for fraction in fractions.split(",")] == [
-            pytest.approx(weight / 10) for weight in Distribution.load(name).weights
-        ]
+    rows = re.findall(r"^\| `([\w-]+)` \|((?: [\d.]+ % \|){10})$", text, re.MULTILINE)
+    assert [name for name, _ in rows] == ["isca20-hpc", "isca20-dl"]
+    for name, cells in rows:
+        fractions = [float(fraction) for fraction in re.findall(r"[\d.]+", cells)]
+        assert fractions[:8] == [pytest.approx(weight / 10) for weight in Distribution.load(name).weights]
+        outliers = [Distribution.load(name).outlier_pages, Distribution.load(name).outlier_entries]
+        assert fractions[8:] == [pytest.approx(100 * count / 65536, abs=0.005) for count in outliers]

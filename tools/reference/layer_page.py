@@ -35,7 +35,7 @@ def layer_page() -> str:
     return wrap_markdown(
         head("Layer kinds")
         + _HEAD
-        + table(("kind", "computes", "keys", "backward reads"), sorted(rows))
+        + table(("kind", "computes", "keys", "backward reads"), sorted(rows, key=lambda row: row[0].strip("`")))
         + "\n## Keys\n"
         + _KEYS
         + table(("key", "kinds", "type", "meaning"), meanings)
