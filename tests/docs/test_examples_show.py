@@ -100,6 +100,9 @@ def test_a_setting_changes_the_number(
         rows.append(results[key] if words[0] == "profile" else results[key][scheme])
     value, other = (float(row[quantity]) for row in rows)
     assert change(value, other) > MIN_CHANGE, (value, other)
+    for page in entry["documents"] if "says" in entry else ():
+        text = " ".join((ROOT / page).read_text(encoding="utf-8").split())
+        assert entry["says"].format(row=rows[0], other=rows[1], speedup=1 / value, before=1 / other) in text, page
     if has_range:
         low, high = rows[0]["slowdown.min"], rows[0]["slowdown.max"]
         assert abs(value - other) > high - low
