@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import importlib
 import os
 import re
 import shutil
@@ -17,6 +18,7 @@ from pathlib import Path
 import pytest
 
 import buddysim
+from buddysim.base.build_flags import SHARED_MODULE
 from buddysim.base.kinds import HOMES, registry
 from tests.capture.opencl.running import needs_opencl
 
@@ -74,6 +76,23 @@ def test_every_extension_has_its_stub() -> None:
     assert not without
 
 
+def test_extensions_import_the_shared_module() -> None:
+    """Nothing of an extension's size is Cython's own code."""
+    importlib.import_module("buddysim.compress.bpc")
+    assert SHARED_MODULE in sys.modules
+
+
+def test_the_requirements_name_one_cython() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    extras = project["project"]["optional-dependencies"]
+    (needed,) = {
+        requirement
+        for requirement in (*project["build-system"]["requires"], *extras["plugins"], *extras["dev"])
+        if requirement.startswith("Cython>")
+    }
+    assert f"'{needed}'" in (ROOT / "Makefile").read_text()
+
+
 def test_every_folder_is_a_package() -> None:
     folders = {path.parent for path in PACKAGE.rglob("*.py*") if "__pycache__" not in path.parts}
     assert not [folder for folder in folders if not (folder / "__init__.py").exists()]
@@ -126,6 +145,7 @@ def test_a_wheel_from_the_sdist_runs_elsewhere(installed: Path, tmp_path: Path) 
     (site,) = (installed / "lib").glob("python*/site-packages")
     for name in sources():
         assert (site / name).exists(), name
+    assert sum(path.stat().st_size for path in (site / "buddysim").rglob("*") if path.is_file()) < 15e6
     extensions = [path.relative_to(ROOT).with_suffix("").as_posix() for path in PACKAGE.rglob("*.pyx")]
     imports = "; ".join(f"import {name.replace('/', '.')}" for name in extensions)
     program = f"{imports}; import buddysim; print(buddysim.__file__)"
