@@ -125,7 +125,7 @@ def not_reproduced(failed: Sequence[PaperComparison]) -> Iterator[str]:
     for one, cause in zip(failed, causes, strict=True):
         reported = one.reported
         cells = (
-            reported.what, place(one), with_unit(reported.value, reported.unit),
+            reported.what, section(one), with_unit(reported.value, reported.unit),
             with_unit(one.simulated.value, reported.unit), cause.replace("|", "/"),
         )  # fmt: skip
         yield f"| {' | '.join(cells)} |"
@@ -135,7 +135,7 @@ def row(one: PaperComparison) -> str:
     reported = one.reported
     error = "" if one.simulated.value is None else one.error
     cells = (
-        reported.what, place(one), with_unit(reported.value, reported.unit),
+        reported.what, section(one), with_unit(reported.value, reported.unit),
         with_unit(one.simulated.value, reported.unit), error, status_of(one),
     )  # fmt: skip
     return "| " + " | ".join(cells) + " |"
@@ -145,10 +145,10 @@ def short_row(one: PaperComparison) -> str:
     """Return a row without error and status; the value of an input stands once."""
     reported = one.reported
     value, simulated = with_unit(reported.value, reported.unit), with_unit(one.simulated.value, reported.unit)
-    return f"| {reported.what} | {place(one)} | {value} | {'same' if simulated == value else simulated} |"
+    return f"| {reported.what} | {section(one)} | {value} | {'same' if simulated == value else simulated} |"
 
 
-def place(one: PaperComparison) -> str:
+def section(one: PaperComparison) -> str:
     """Return the section or figure of a number, without the name of the paper."""
     return one.reported.where.removeprefix("Buddy ")
 

@@ -147,7 +147,7 @@ def row(one: PaperComparison, paper: str) -> str:
     if len(set(errors.split(", "))) == 1:
         errors = errors.split(", ")[0]
     cells = (
-        reported.what, place(one, paper), with_unit(reported.value, reported.unit),
+        reported.what, section(one, paper), with_unit(reported.value, reported.unit),
         with_unit(one.simulated.value, reported.unit), errors, one.status,
     )  # fmt: skip
     return "| " + " | ".join(cells) + " |"
@@ -157,10 +157,10 @@ def short_row(one: PaperComparison, paper: str) -> str:
     """Return a row without error and status; the value of an input stands once."""
     reported = one.reported
     value, simulated = with_unit(reported.value, reported.unit), with_unit(one.simulated.value, reported.unit)
-    return f"| {reported.what} | {place(one, paper)} | {value} | {'same' if simulated == value else simulated} |"
+    return f"| {reported.what} | {section(one, paper)} | {value} | {'same' if simulated == value else simulated} |"
 
 
-def place(one: PaperComparison, paper: str) -> str:
+def section(one: PaperComparison, paper: str) -> str:
     """Return the section or figure of a number, without the name of the paper."""
     return one.reported.where.removeprefix("derived: ").removeprefix(f"{paper} ")
 

@@ -6,6 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from string import ascii_uppercase
 
+from buddysim.workloads.workload_registry import REGISTRY
+
+UNITS = ("ms",)
 MIN_WORDS = 6
 """Shorter clauses are repeated."""
 
@@ -37,6 +40,6 @@ def sentences(cause: str) -> str:
 
 
 def _capitalised(clause: str) -> str:
-    """Return a clause with a capital, unless it begins with a name or unit of a list of values: ``lulesh 1.2, ..``."""
-    first, _, rest = clause.partition(" ")
-    return clause if not first.isalpha() or rest[:1].isdigit() else f"{clause[:1].upper()}{clause[1:]}"
+    """Return a clause with a capital, unless it begins with a unit or the name of a workload."""
+    first = clause.split()[0].strip(":,")
+    return clause if first in UNITS or first in REGISTRY.names() else f"{clause[:1].upper()}{clause[1:]}"
