@@ -30,7 +30,7 @@ GENERATED = {
     "validation/training-papers": "tests/tools/test_validate_training.py",
     "validation/unified-memory": "tests/validation/test_um.py",
 }
-BESIDE = ("README.md", "CONTRIBUTING.md", "plots/README.md", "traces/README.md", "examples/README.md")
+OUTSIDE = ("README.md", "CONTRIBUTING.md", "plots/README.md", "traces/README.md", "examples/README.md")
 LONG_SENTENCE = 30
 MIN_CELL_WORDS = 8
 MAX_MEAN = 18.0
@@ -116,19 +116,19 @@ def statistics(name: str, text: str) -> PageStatistics:
             stripped = stripped[item.end() :]
         block.append(stripped)
     end_block()
-    return PageStatistics(name, len(text.split()), tuple(prose), tuple(cells))
+    return PageStatistics(name, count_words(text), tuple(prose), tuple(cells))
 
 
 def pages() -> dict[str, Path]:
-    """Every document by its name: `reference/cli` for docs/reference/cli.md, `README.md` beside docs/."""
+    """Every document by its name: `reference/cli` for docs/reference/cli.md, `README.md` for a page outside."""
     inside = {path.relative_to(DOCS).with_suffix("").as_posix(): path for path in sorted(DOCS.rglob("*.md"))}
     inside = {name: path for name, path in inside.items() if not name.startswith("site/")}
-    return {name: ROOT / name for name in BESIDE} | inside
+    return {name: ROOT / name for name in OUTSIDE} | inside
 
 
 def main(arguments: list[str]) -> None:
     show_long = "--long" in arguments
-    wanted = [Path(one).resolve() for one in arguments if one != "--long"]
+    selected = [Path(one).resolve() for one in arguments if one != "--long"]
     total = generated = lab = 0
     print(f"{'words':>7} {'sentences':>9} {'mean':>5} {'< 30':>6}  page")
     for name, path in pages().items():
@@ -139,7 +139,7 @@ def main(arguments: list[str]) -> None:
             generated += page.words
         elif path.is_relative_to(DOCS):
             total += page.words
-        if wanted and path not in wanted:
+        if selected and path not in selected:
             continue
         fine = (page.mean <= MAX_MEAN and page.short_fraction >= MIN_SHORT_FRACTION) or name.startswith("lab/")
         mark = "" if fine else "  !"

@@ -1,0 +1,69 @@
+"""Documents are short, and so are their sentences."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.docs.prose import (
+    DOCS,
+    GENERATED,
+    MAX_LAB_WORDS,
+    MAX_MEAN,
+    MAX_WORDS,
+    MIN_SHORT_FRACTION,
+    ROOT,
+    count_words,
+    pages,
+    sentences,
+    statistics,
+)
+
+PAGES = pages()
+PROSE = {name: path for name, path in PAGES.items() if not name.startswith("lab/")}
+
+
+def words(names: set[str]) -> int:
+    return sum(count_words(PAGES[name].read_text(encoding="utf-8")) for name in names)
+
+
+@pytest.mark.parametrize("name", PROSE)
+def test_sentences_are_short(name: str) -> None:
+    page = statistics(name, PROSE[name].read_text(encoding="utf-8"))
+    assert page.mean <= MAX_MEAN
+    assert page.short_fraction >= MIN_SHORT_FRACTION, page.long
+
+
+def test_documents_stay_within_their_budget() -> None:
+    inside = {name for name, path in PAGES.items() if path.is_relative_to(DOCS)}
+    lab = {name for name in inside if name.startswith("lab/")}
+    assert words(inside - lab - set(GENERATED)) <= MAX_WORDS
+    assert words(lab) <= MAX_LAB_WORDS
+
+
+def test_the_readme_is_one_screenful() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 120
+    assert len(text.split()) <= 900
+
+
+@pytest.mark.parametrize(("name", "test"), GENERATED.items())
+def test_a_generated_page_has_its_test(name: str, test: str) -> None:
+    """A page counts as generated only where a test compares it with its generator."""
+    assert name in PAGES
+    source = (ROOT / test).read_text(encoding="utf-8")
+    assert "up_to_date" in source or "PAGES" in source or Path(name).name in source
+
+
+def test_long_sentences_are_seen_everywhere() -> None:
+    """What the checks above are for: paragraphs, items and cells, but no code."""
+    long = "word " * 30
+    page = statistics("x", f"# {long}\n\n{long}\n\n- {long}\n- short one.\n\n| {long} | a |\n\n```sh\n{long}\n```\n")
+    assert len(page.long) == 3
+    assert len(page.prose) == 3
+    assert page.mean == pytest.approx(62 / 3)
+    assert sentences("See Fig. 3 of it. `a. B` is one [link. It](x.md) here! And so on.") == [
+        "See Fig 3 of it.", "`code` is one link.", "It here!", "And so on.",
+    ]  # fmt: skip
+    assert count_words("2 x - `code`") == 3
