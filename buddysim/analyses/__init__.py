@@ -45,9 +45,10 @@ def analyse(trace: Trace, name: str, options: AnalysisOptions | None = None) -> 
     Raises
     ------
     DoesNotApply
-        where the trace lacks data that only some analyses need
+        if the trace lacks data that only some analyses need
     BuddysimError
-        where it lacks what all need, its end is missing without `AnalysisOptions.partial`, or an option is wrong
+        if the trace lacks data that all analyses need, its end is missing without `AnalysisOptions.partial`, or an
+        option is wrong
     """
     options = options or AnalysisOptions()
     require_complete(trace, options.partial)

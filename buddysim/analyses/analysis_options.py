@@ -21,19 +21,19 @@ class AnalysisOptions:
     Attributes
     ----------
     compressors : names of the compressors of memory-entries; where an analysis takes one, the first
-    machine : that replays run on, its name, or its path
+    machine : machine of replays, its name, or its path
     threshold : Buddy Threshold
-    thresholds : those of a study of it; 1 is no bound ("best achievable")
+    thresholds : Buddy Thresholds of the analysis over thresholds; 1 is no bound ("best achievable")
     metadata_sizes : bytes of the metadata cache per slice
-    metadata_lines : bytes of its lines
-    profile_from : path of the trace that targets are chosen on, of another input of the same program; None: the trace
+    metadata_lines : bytes of the metadata cache's lines
+    profile_from : path of a trace of another input of the same program, on which targets are chosen; None: the trace
         itself
     partial : accept trace files whose end is missing
 
     Raises
     ------
     BuddysimError
-        for an unknown compressor, or a number that no machine takes
+        if a compressor is unknown, or a number is out of range
     """
 
     compressors: tuple[str, ...] = (DEFAULT,)
@@ -59,15 +59,15 @@ class AnalysisOptions:
 
     @property
     def compressor(self) -> str:
-        """The first compressor."""
+        """Return the first compressor."""
         return self.compressors[0]
 
     @property
     def loaded_machine(self) -> Machine:
-        """The machine."""
+        """Return the machine."""
         return self.machine if isinstance(self.machine, Machine) else Machine.load(self.machine)
 
     def profile(self, threshold: float | None = None, policy: str = ProfileOptions.policy) -> ProfileOptions:
-        """How targets are chosen."""
+        """Return the options by which targets are chosen."""
         threshold = self.threshold if threshold is None else threshold
         return ProfileOptions(threshold=threshold, policy=policy, compressor=self.compressor)

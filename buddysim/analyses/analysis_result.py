@@ -16,12 +16,12 @@ Value = str | int | float | None
 
 
 class DoesNotApply(BuddysimError):
-    """The trace lacks data that this analysis needs; a command that runs all analyses leaves it out."""
+    """Error: the trace lacks data that this analysis needs; a command that runs all analyses skips it."""
 
 
 @dataclass(frozen=True)
 class AnalysisResult:
-    """A table.
+    """Table of an analysis.
 
     Attributes
     ----------

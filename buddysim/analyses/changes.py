@@ -47,7 +47,7 @@ def analyse(trace: Trace, options: AnalysisOptions) -> AnalysisResult:
 
 
 def _in_both(one: Windows, other: Windows) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.uint8]]]:
-    """The classes of entries that are known at two snapshots, from windows of both."""
+    """Yield the classes of entries that are known at two snapshots, from windows of both."""
     left, right = next(one, None), next(other, None)
     while left is not None and right is not None:
         if left[0] == right[0]:

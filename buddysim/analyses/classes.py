@@ -27,7 +27,13 @@ WHOLE = "all allocations"
 
 
 def analyse(trace: Trace, options: AnalysisOptions) -> AnalysisResult:
-    """A row for each compressor and allocation, the mean over the snapshots; the first of each compressor is of all."""
+    """A row for each compressor and allocation, the mean over the snapshots; first a row for all allocations.
+
+    Raises
+    ------
+    BuddysimError
+        if the trace has no data values of device allocations
+    """
     rows: list[tuple[Value, ...]] = []
     sampled = False
     for name in options.compressors:
@@ -37,7 +43,7 @@ def analyse(trace: Trace, options: AnalysisOptions) -> AnalysisResult:
         for snapshot in snapshots_of_run(trace, values):
             device_classes = list(allocation_classes_at(trace, values, snapshot))
             if not device_classes:
-                continue  # it has sizes of allocations in host memory only
+                continue  # the snapshot has sizes of host allocations only
             sampled |= any(classes.sampled for classes in device_classes)
             total = np.sum([scale_to_allocation(classes) for classes in device_classes], axis=0)
             totals.append(total / total.sum())

@@ -38,7 +38,7 @@ def snapshots_of_run(trace: Trace, values: EntryValues) -> list[Snapshot]:
     Raises
     ------
     BuddysimError
-        where the trace has no data values
+        if the trace has no data values
     """
     snapshots = [trace.snapshots[index] for index in values.snapshots]
     snapshots = [snapshot for snapshot in snapshots if not snapshot.for_replay] or snapshots

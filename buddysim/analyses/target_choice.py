@@ -15,7 +15,7 @@ def select_targets(trace: Trace, profile_options: ProfileOptions, options: Analy
     Raises
     ------
     BuddysimError
-        where the other input is unreadable, or has none of the trace's allocation names
+        if the other trace cannot be read, or has none of the trace's allocation names
     """
     if options.profile_from is None:
         return profile_with(trace, profile_options).targets

@@ -14,7 +14,7 @@ from buddysim.plotting import style
 TITLE = "cDMA, Fig. 3: performance of vDNN with newer libraries and GPUs (PCIe gen3, 12.8 GB/s, joins offloaded)"
 ORDER = 203
 
-LIBRARIES = ("cudnn4", "cudnn5")  # those of the paper that published timings exist for
+LIBRARIES = ("cudnn4", "cudnn5")  # libraries of the paper with published timings
 MACHINES = ("k40", "m40", "titan-x", "p100", "titan-xp", "v100")
 
 

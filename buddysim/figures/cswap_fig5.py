@@ -83,7 +83,7 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
             axes[2].vlines(position, row["min"], row["max"], color=style.INK)
     for grid, ms in POINTS.items():
         axes[2].axhline(ms, color=style.REPORTED, linewidth=0.9, linestyle="--")
-        if grid > min(POINTS):  # the first and the last lie on one another
+        if grid > min(POINTS):  # the labels of the first and the last would overlap
             named = f"paper, grids {min(POINTS)} and {grid}" if grid == max(POINTS) else f"paper, grid {grid}"
             axes[2].annotate(named, (0, ms), (2, 2), textcoords="offset points", fontsize=6)
     axes[2].set_xticks(positions, [row["codec"] for row in bars])

@@ -70,7 +70,7 @@ def data(source: ResultSource) -> TradeOffFigureData:
 
 
 def _beats(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Whether a scheme is at least as good in both and better in one."""
+    """Return whether a scheme is at least as good in time and memory, and better in one of them."""
     amounts = [(one[key], other[key]) for key in ("peak_gib", "time_ms")]
     return all(a <= b for a, b in amounts) and any(a < b for a, b in amounts)
 

@@ -38,7 +38,7 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
 
 
 def explanation(rows: list[dict[str, Any]]) -> str:
-    """Why bars reach above the paper's line."""
+    """Return the reason why bars exceed the paper's line."""
     on_device = [row["network"] for row in rows if not row["offloaded"]]
     last = rows[-1]
     fits = f" {' and '.join(on_device)} fits the GPU, so dyn offloads nothing of it: the line isn't about it."

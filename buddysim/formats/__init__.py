@@ -1,1 +1,1 @@
-"""Formats of what a captured training leaves with its trace: operator graphs and feature maps."""
+"""File formats of a captured training, next to its trace: operator graphs and feature maps."""

@@ -40,11 +40,11 @@ class Storage:
 
     Attributes
     ----------
-    bytes : its size
-    role : ``"weight"``, ``"buffer"`` (of a module), ``"gradient"``, ``"optimizer"`` (its state), ``"input"`` (what came
-        from outside of the iteration), ``"feature_map"`` (made forward, alive when the backward pass began),
-        ``"gradient_map"`` (made backward, not a weight's gradient), ``"temporary"`` (anything else)
-    name : the same in every iteration
+    bytes : size of the memory
+    role : ``"weight"``, ``"buffer"`` (of a module), ``"gradient"``, ``"optimizer"`` (its state), ``"input"`` (from
+        outside of the iteration), ``"feature_map"`` (written forward, live when the backward pass began),
+        ``"gradient_map"`` (written backward, not a weight's gradient), ``"temporary"`` (anything else)
+    name : name, the same in every iteration
     alloc_operator : the operator that allocated it; None if it existed before the iteration
     free_operator : the last operator before it was freed; None if it outlived the iteration
     """
@@ -64,7 +64,7 @@ class OperandTensor:
 
     Attributes
     ----------
-    storage : its number
+    storage : index of the storage
     offset : bytes from the storage's start to the first element
     shape, strides : in elements
     dtype : as PyTorch names it, ``"float32"``
@@ -88,9 +88,9 @@ class Operator:
     Attributes
     ----------
     name : ``"aten.convolution.default"``
-    phase : the pass it belonged to
+    phase : pass that it belonged to
     kind : ``"compute"``; ``"view"`` (its outputs are other views of its inputs' memory), ``"allocation"`` (memory
-        without values): these two touch nothing
+        without values); views and allocations access no values
     module : the module in whose forward step it ran, by its qualified name; of a backward operator the same, where its
         forward operator is known
     forward : backward only: the forward operator that it differentiates, where known
@@ -113,13 +113,13 @@ class Operator:
 
     @property
     def short_name(self) -> str:
-        """Without library and overload: ``"convolution"``."""
+        """Return the name without library and overload: ``"convolution"``."""
         return self.name.split(".")[1] if "." in self.name else self.name
 
 
 @dataclass(frozen=True)
 class OperatorGraph:
-    """One iteration.
+    """Operator graph of one iteration.
 
     Attributes
     ----------
@@ -138,11 +138,11 @@ class OperatorGraph:
     version: Literal[1] = 1
 
     def readers(self, storage: int) -> tuple[int, ...]:
-        """The operators that read it, in order (views don't)."""
+        """Return the operators that read a storage, in order; views do not read."""
         return self._users[0].get(storage, ())
 
     def writers(self, storage: int) -> tuple[int, ...]:
-        """The operators that write it, in order."""
+        """Return the operators that write a storage, in order."""
         return self._users[1].get(storage, ())
 
     @cached_property
@@ -159,7 +159,7 @@ class OperatorGraph:
 
     @property
     def saved(self) -> tuple[int, ...]:
-        """Feature maps that the backward pass reads: what a training scheme may offload, compress or compute again."""
+        """Return the feature maps that the backward pass reads; a scheme may offload, compress or recompute them."""
         backward = {number for number, operator in enumerate(self.operators) if operator.phase == "backward"}
         return tuple(
             number
@@ -168,7 +168,7 @@ class OperatorGraph:
         )
 
     def live_bytes(self, roles: Iterable[str] | None = None) -> NDArray[np.int64]:
-        """Bytes that live during each operator, of storages of some roles (None: of all)."""
+        """Return the live bytes during each operator, of storages of some roles (None: of all)."""
         selected_roles = None if roles is None else set(roles)
         change = np.zeros(len(self.operators) + 1, np.int64)
         for storage in self.storages:
@@ -180,24 +180,24 @@ class OperatorGraph:
 
     @property
     def peak_bytes(self) -> int:
-        """The most that lives at once."""
+        """Return the largest number of live bytes."""
         return int(self.live_bytes().max(initial=0))
 
     def bytes_by_role(self) -> dict[str, int]:
-        """Bytes of all storages of each role."""
+        """Return the bytes of all storages of each role."""
         bytes_of_role: dict[str, int] = {}
         for storage in self.storages:
             bytes_of_role[storage.role] = bytes_of_role.get(storage.role, 0) + storage.bytes
         return bytes_of_role
 
     def idle(self, storage: int) -> tuple[int, int] | None:
-        """First and last of the longest run of operators that don't touch a live storage; None: there is none."""
+        """Return first and last operator of the longest run without access to a live storage; None: no such run."""
         touched = sorted({*self.readers(storage), *self.writers(storage)})
         gaps = [(b - a, a + 1, b - 1) for a, b in pairwise(touched) if b - a > 1]
         return max(gaps, key=lambda gap: gap[0])[1:] if gaps else None
 
     def to_json(self) -> bytes:
-        """As `load_operators` reads it."""
+        """Return the graph as JSON, in the format of `load_operators`."""
         return _TYPE.dump_json(self)
 
 
@@ -205,12 +205,13 @@ _TYPE = TypeAdapter(OperatorGraph)
 
 
 def load_operators(path: str | os.PathLike[str]) -> OperatorGraph:
-    """A graph that a capture wrote.
+    """Load a graph that a capture wrote.
 
     Raises
     ------
     BuddysimError
-        where the file can't be read or breaks a rule of docs/reference/operator-graph.md: which one, and where
+        if the file cannot be read or breaks a rule of docs/reference/operator-graph.md; the message has rule and
+        position
     """
     text = read_bytes(path, "operator graph", LARGEST_FILE)
     try:

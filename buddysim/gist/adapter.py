@@ -38,8 +38,8 @@ class StashReport:
 
     Attributes
     ----------
-    raw_bytes : saved by autograd without encodings, in the recorded iteration
-    stored_bytes : stored with encodings, in the last iteration
+    raw_bytes : bytes that autograd saves without encodings, in the recorded iteration
+    stored_bytes : bytes stored with encodings, in the last iteration
     encoded : number of storages by encoding
     """
 
@@ -70,7 +70,7 @@ class _Stash:
 
 @dataclass
 class _SavedTensorHandle:
-    """What autograd saves in place of a tensor."""
+    """Object that autograd saves in place of a tensor."""
 
     stash: _Stash
     dtype: torch.dtype
@@ -100,7 +100,7 @@ class Gist:
     Raises
     ------
     BuddysimError
-        an unknown format, a module that is not on the CPU
+        if the format is unknown, or the module is not on the CPU
     """
 
     def __init__(self, module: torch.nn.Module, format: str | None = None) -> None:
@@ -252,7 +252,13 @@ class _Iteration(TorchDispatchMode):  # type: ignore[misc]
     # Tensors that the backward pass reads.
 
     def unpack(self, handle: Any) -> torch.Tensor:
-        """Return the tensor of a handle."""
+        """Return the tensor of a handle.
+
+        Raises
+        ------
+        BuddysimError
+            if an operator changed the tensor after it was saved
+        """
         if isinstance(handle, torch.Tensor):
             return handle
         if not self.backward:
@@ -301,13 +307,13 @@ class _Iteration(TorchDispatchMode):  # type: ignore[misc]
     # End of the iteration.
 
     def records(self) -> dict[int, _StorageRecord] | None:
-        """Records for the next iteration."""
+        """Return the records for the next iteration; None without records."""
         if self.known is not None and not self.deviates:
             return self.known
         return None if self.deviates else self.seen
 
     def report(self, before: StashReport) -> StashReport:
-        """Report of this iteration."""
+        """Return the report of this iteration."""
         kinds: dict[str, int] = {}
         for stash in self.unread:
             name = stash.content.name if stash.content is not None else RawStorage.name

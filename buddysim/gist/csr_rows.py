@@ -22,10 +22,10 @@ class CsrRows:
     Attributes
     ----------
     count : elements of the feature map
-    columns : of a row
-    values : nonzero values, row by row, of 4 bytes each
-    indices : the column of each; uint8 or uint32
-    ends : uint32; for each row, the number of values up to its end
+    columns : columns of a row
+    values : nonzero values, row by row, 4 bytes each
+    indices : column of each value; uint8 or uint32
+    ends : uint32; number of values up to the end of each row
     """
 
     count: int
@@ -47,14 +47,25 @@ def rows_bytes(count: int, nonzeros: int, value_bytes: int, columns: int = COLUM
     ----------
     count : elements of the feature map
     nonzeros : nonzero elements
-    value_bytes : of all stored values
+    value_bytes : bytes of all stored values
     columns, index_bytes : columns of a row, bytes of a column index
     """
     return value_bytes + nonzeros * index_bytes + -(-count // columns) * END_BYTES
 
 
 def check_columns(columns: int, index_bytes: int) -> None:
-    """Check that indices of that size can number the columns of a row."""
+    """Check that indices of that size can number the columns of a row.
+
+    Parameters
+    ----------
+    columns : columns of a row
+    index_bytes : bytes of a column index, 1 or 4
+
+    Raises
+    ------
+    BuddysimError
+        if the size of an index is unknown, or a row has more columns than it can number
+    """
     if index_bytes not in INDEX_BYTES:
         raise BuddysimError(f"index_bytes {index_bytes}: unknown size: expected 1 or 4")
     max_columns = 256 if index_bytes == 1 else 2**32 - 1

@@ -25,7 +25,7 @@ class EncodedStorage(Protocol):
         """Size in bytes."""
 
     def decoded(self) -> torch.Tensor:
-        """A flat tensor that has the contents of the storage."""
+        """Return a flat tensor with the contents of the storage."""
 
 
 @dataclass(frozen=True, eq=False)

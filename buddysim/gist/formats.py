@@ -55,7 +55,7 @@ def find_format(name: str) -> DprFormat:
     Raises
     ------
     BuddysimError
-        for an unknown one, with the nearest
+        if the name is unknown; the message has the nearest name
     """
     if name not in FORMATS:
         raise BuddysimError(

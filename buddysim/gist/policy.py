@@ -29,8 +29,8 @@ class StorageOrigin:
     ----------
     operator : ATen operator that wrote it; empty for input data, which no operator of the iteration wrote
     position : index among the operator's results
-    windows : of indices of a max pool: extents of a plane and of its pooled plane, kernel, stride, padding, dilation
-    dtype : of the tensor that was saved
+    windows : for indices of a max pool: extents of a plane and of its pooled plane, kernel, stride, padding, dilation
+    dtype : element type of the saved tensor
     """
 
     operator: str
@@ -48,8 +48,8 @@ class EncodingChoice:
     name : ``"raw"``: unencoded; ``"bits"``: a bit per element; ``"positions"``: 4 bits per window; ``"values"``: the
         smaller of sparse rows and fewer bits per value
     sparse : whether sparse rows may be used
-    format : of values; None: single precision
-    windows : of ``"positions"``
+    format : number format of values; None: single precision
+    windows : windows of ``"positions"``
     """
 
     name: str
@@ -63,8 +63,8 @@ def choose_encoding(origin: StorageOrigin, readers: AbstractSet[str], format: Dp
 
     Parameters
     ----------
-    readers : operators that read it in the backward pass
-    format : of delayed precision reduction; None: lossless encodings alone
+    readers : operators that read the storage in the backward pass
+    format : number format of delayed precision reduction; None: lossless encodings alone
     """
     if origin.windows is not None and origin.dtype == "torch.int64":
         (height, width), (out_height, out_width), kernel, stride, pad, dilation = origin.windows

@@ -1,8 +1,8 @@
 """Times of a codec whose work-groups each process one block of the tensor after the other (LZ4).
 
 Blocks are independent; each work-group processes one at a time. A simulated round is one block for each work-group. A
-tensor takes as many rounds as a work-group has blocks. More work-groups than
-were simulated are assumed to be no faster.
+tensor takes as many rounds as a work-group has blocks. More work-groups than the largest simulated number are assumed
+to be no faster.
 """
 
 from __future__ import annotations
@@ -20,24 +20,29 @@ from buddysim.gpu_codecs.synthetic_tensor import check_sparsity
 
 @dataclass(frozen=True, eq=False)
 class BlockTimes:
-    """The times of one codec on one machine.
+    """Times of one codec on one machine.
 
     Parameters
     ----------
-    samples : samples with one block for each work-group are rounds
-    block_bytes : of a block
+    samples : simulated samples; those with one block for each work-group are rounds
+    block_bytes : bytes of a block
     """
 
     samples: tuple[CodecSample, ...]
     block_bytes: int
 
     def sample_at(self, byte_count: int, sparsity: float, launch: LaunchShape) -> CodecSample:
-        """The times of a tensor, with their origin.
+        """Return the times of a tensor, with their origin.
+
+        Parameters
+        ----------
+        byte_count : size of the tensor
+        sparsity : fraction of zeros, 0 to 1
 
         Raises
         ------
         BuddysimError
-            a launch out of range, a sparsity outside 0 to 1
+            if the launch or the sparsity is out of range
         """
         launch.check()
         check_sparsity(sparsity)

@@ -1,7 +1,7 @@
 """Compressed sparse rows (CSWAP, cuSPARSE): for each window a pointer, the columns of the nonzero words, these words.
 
-Three launches encode: the nonzero words of each part, the sums of these, the payload. One launch decodes. The sums
-stay on the GPU; they are the decoder's index and not part of the payload.
+Three launches encode: they count the nonzero words of each part, sum the counts, and write the payload. One launch
+decodes. The sums stay on the GPU; they are the decoder's index and not part of the payload.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from buddysim.gpu_codecs.opencl_device import SCAN, LaunchShape, OpenclDevice, Words
 
 SOURCES = ("scan.cl", "csr.cl")
-#: Options of the compressor of the same name that gives the same bytes: indices of 4 B, a row for each window.
+#: Options of the compressor of the same name under which it gives the same bytes: 4 B indices, a row for each window.
 STORED_AS = {"window": 4096}
-#: Whether these are the compressor's bytes, not only bytes that it decodes.
+#: Whether the payload equals the compressor's; False: the compressor only decodes it.
 EXACT = True
 LAYOUTS = ("coalesced", "chunked")
 #: Words of a row.
@@ -20,12 +20,12 @@ _MIN_UNIT = 32
 
 
 def run(gpu: OpenclDevice, words: Words, layout: str, launch: LaunchShape) -> tuple[bytes, Words]:
-    """Encodes and decodes.
+    """Encode and decode a tensor.
 
     Parameters
     ----------
-    words : of the tensor
-    layout : of `LAYOUTS`
+    words : the tensor's 32-bit words
+    layout : a name of `LAYOUTS`
 
     Returns
     -------
@@ -47,7 +47,7 @@ def run(gpu: OpenclDevice, words: Words, layout: str, launch: LaunchShape) -> tu
 
 
 def chunks(words: int, launch: LaunchShape) -> tuple[int, int]:
-    """Words of a unit, at most a window and a power of two, and units of a work-item."""
+    """Return the words of a unit, a power of two up to a window, and the units of a work-item."""
     items = launch.grid * launch.block
     unit = _MIN_UNIT
     while unit < WINDOW and unit * items < words:

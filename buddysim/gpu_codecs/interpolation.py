@@ -1,4 +1,4 @@
-"""Values between points."""
+"""Linear interpolation between points."""
 
 from __future__ import annotations
 
@@ -6,7 +6,13 @@ from collections.abc import Sequence
 
 
 def interpolate(points: Sequence[tuple[float, float]], at: float, beyond: bool = True) -> float:
-    """A value on lines between ascending points; outside of them on the nearest line, or the nearest point's."""
+    """Return the value at a position, linear between ascending points.
+
+    Parameters
+    ----------
+    points : position and value, ascending
+    beyond : outside the points, True extends the nearest line; False takes the nearest point's value
+    """
     if len(points) == 1 or (not beyond and at <= points[0][0]):
         return points[0][1]
     if not beyond and at >= points[-1][0]:

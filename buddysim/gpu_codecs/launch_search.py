@@ -15,12 +15,12 @@ from buddysim.gpu_codecs import BLOCKS, GRIDS
 from buddysim.gpu_codecs.opencl_device import LaunchShape
 from buddysim.gpu_codecs.regressors import sklearn
 
-#: Milliseconds, or any other cost, of a launch.
+#: Cost of a launch, for example in milliseconds.
 Objective = Callable[[LaunchShape], float]
 
-#: Random points first, steps of Bayesian optimisation then (Sec. IV-D).
+#: Random points, and the following steps of Bayesian optimisation (Sec. IV-D).
 FIRST, STEPS = 10, 25
-#: Launch that an expert selects (Sec. V-D): work-groups of 128, one for each SM and scheduler; 80 SMs of a V100.
+#: Launch that an expert selects (Sec. V-D): a work-group for each of a V100's 80 SMs, with a warp for each scheduler.
 EXPERT = LaunchShape(80, 128)
 
 
@@ -56,14 +56,19 @@ def whole_grid(objective: Objective) -> LaunchSearchResult:
 
 
 def bayesian(objective: Objective, seed: int) -> LaunchSearchResult:
-    """A Gaussian process on the logarithm of the grid and on the block; each step where most improvement is expected.
+    """Search by Bayesian optimisation with a Gaussian process over log(grid) and block; maximum expected improvement.
 
-    Its kernel is fixed (Matern, 0.2 of the grids' range): with so few points, fitting it costs time and gains nothing.
+    The process's kernel is fixed (Matern, 0.2 of the grids' range): with so few points, fitting it takes time without
+    better results.
+
+    Parameters
+    ----------
+    seed : seed of the random points
 
     Raises
     ------
     BuddysimError
-        where scikit-learn isn't installed
+        if scikit-learn is not installed
     """
     gaussian, kernels = sklearn("gaussian_process"), sklearn("gaussian_process.kernels")
     rng = np.random.default_rng(seed)
@@ -103,7 +108,7 @@ def _best(costs: dict[LaunchShape, float]) -> LaunchSearchResult:
 
 
 def _features(launches: tuple[LaunchShape, ...]) -> NDArray[np.float64]:
-    """Columns from 0 to 1."""
+    """Return the launches as feature columns, each 0 to 1."""
     log_max_grid = math.log(GRIDS[1])
     return np.array(
         [[math.log(launch.grid) / log_max_grid, BLOCKS.index(launch.block)] for launch in launches], dtype=float

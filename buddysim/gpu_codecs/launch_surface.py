@@ -1,9 +1,9 @@
 """Times over launches and sparsities, few of which were simulated.
 
-Most launches were simulated with one sparsity and one size of work-groups, the reference: between two grids, times
-are interpolated linearly in logarithms, since the time of distributed work is proportional to 1 / grid. How times with
-other work-groups or sparsities differ from it is known at some grids, and is interpolated linearly over the grid's
-logarithm; for a combination that no launch had, both factors are multiplied.
+Most launches were simulated with the reference: one sparsity and one size of work-groups. Between two grids, times are
+interpolated linearly in logarithms, since the time of distributed work is proportional to 1 / grid. Ratios of times
+with other work-groups or sparsities to the reference are known at some grids. They are interpolated linearly over the
+grid's logarithm. If no launch had a combination, both ratios are multiplied.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class LaunchSurface:
         ]
 
     def time_at(self, grid: int, block: int, sparsity: float) -> float:
-        """The time of a launch with one of the sparsities; beyond the simulated grids, the time of the last one."""
+        """Return the time of a launch with one of the sparsities; beyond the simulated grids, the last grid's time."""
         known = self._times.get((grid, block, sparsity))
         return self._at_reference(grid) * self._ratio(grid, block, sparsity) if known is None else known
 

@@ -23,17 +23,22 @@ STAGES = ("encode_ps", "sums_ps", "decode_ps")
 
 @dataclass(frozen=True, eq=False)
 class LaunchTimes:
-    """The times of a codec whose work-groups distribute every tensor among them."""
+    """Times of a codec whose work-groups distribute every tensor among them."""
 
     samples: tuple[CodecSample, ...]
 
     def sample_at(self, byte_count: int, sparsity: float, launch: LaunchShape) -> CodecSample:
-        """The times of a tensor, with their origin.
+        """Return the times of a tensor, with their origin.
+
+        Parameters
+        ----------
+        byte_count : size of the tensor
+        sparsity : fraction of zeros, 0 to 1
 
         Raises
         ------
         BuddysimError
-            a launch out of range, a sparsity outside 0 to 1
+            if the launch or the sparsity is out of range
         """
         launch.check()
         check_sparsity(sparsity)
@@ -118,7 +123,7 @@ class LaunchTimes:
 
     @cached_property
     def _growth_lines(self) -> dict[str, list[tuple[float, list[tuple[float, float]]]]]:
-        """By stage and logarithm of the grid: time over that of the base size, by size."""
+        """Return the time over that of the base size, by size, for each stage and logarithm of the grid."""
         first = {(s.grid, s.block, s.sparsity): s for s in self._base}
         lines: dict[str, list[tuple[float, list[tuple[float, float]]]]] = {stage: [] for stage in STAGES}
         for grid in sorted({sample.grid for sample in self._larger}):

@@ -1,7 +1,8 @@
-"""LZ4 blocks of 64 KB, one work-group each, as NVIDIA's nvCOMP cuts tensors up for LZ4.
+"""LZ4 blocks of 64 KB, one work-group each, as NVIDIA's nvCOMP divides tensors for LZ4.
 
-Three launches encode: each block into a slot of its own, the sums of their sizes, packing. One decodes. Its search
-differs from liblz4's, so payloads do too; either decodes the other's. The starts of the blocks stay on the GPU.
+Three launches encode: they compress each block into a slot of its own, sum the sizes, and pack the payloads. One launch
+decodes. The search for matches differs from liblz4's, so payloads do too; each decoder decodes the other's payloads.
+The starts of the blocks stay on the GPU.
 """
 
 from __future__ import annotations
@@ -13,20 +14,20 @@ from buddysim.gpu_codecs.opencl_device import SCAN, LaunchShape, OpenclDevice, W
 SOURCES = ("scan.cl", "lz4.cl")
 #: Options of the compressor of the same name that decodes these bytes.
 STORED_AS = {"window": 65536}
-#: Whether these are the compressor's bytes, not only bytes that it decodes.
+#: Whether the payload equals the compressor's; False: the compressor only decodes it.
 EXACT = False
-#: Neighbouring work-items read neighbouring bytes; a stream for each work-item would need a hash table for each.
+#: Neighbouring work-items read neighbouring bytes: a stream for each work-item would need a hash table for each.
 LAYOUTS = ("coalesced",)
 BLOCK, SLOT = 65536, 65824
 
 
 def run(gpu: OpenclDevice, words: Words, layout: str, launch: LaunchShape) -> tuple[bytes, Words]:
-    """Encodes and decodes.
+    """Encode and decode a tensor.
 
     Parameters
     ----------
-    words : of the tensor
-    layout : of `LAYOUTS`
+    words : the tensor's 32-bit words
+    layout : a name of `LAYOUTS`
 
     Returns
     -------
@@ -44,12 +45,12 @@ def run(gpu: OpenclDevice, words: Words, layout: str, launch: LaunchShape) -> tu
 
 
 def decoded(gpu: OpenclDevice, payload: Any, starts: Any, byte_count: int, layout: str, launch: LaunchShape) -> Words:
-    """Decodes blocks, whoever made them.
+    """Decode blocks of any encoder.
 
     Parameters
     ----------
-    payload, starts : buffers: the blocks, and where each begins and the last one ends
-    byte_count : of the data
+    payload, starts : buffers: the blocks; the start of each block, then the end of the last one
+    byte_count : bytes of the decoded data
     """
     back = gpu.buffer(-(-byte_count // 4))
     gpu.launch(f"gather_{layout}", launch, payload, starts, back, byte_count)

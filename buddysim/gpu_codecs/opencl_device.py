@@ -24,7 +24,13 @@ class LaunchShape:
     block: int
 
     def check(self) -> None:
-        """Check that the parameters are in range."""
+        """Check that the parameters are in range.
+
+        Raises
+        ------
+        BuddysimError
+            if the grid or the block is out of range
+        """
         if not GRIDS[0] <= self.grid <= GRIDS[1]:
             raise BuddysimError(f"grid {self.grid}: out of range: expected {GRIDS[0]} to {GRIDS[1]} work-groups")
         if self.block not in BLOCKS:

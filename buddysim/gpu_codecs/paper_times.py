@@ -1,9 +1,9 @@
-"""Codec times as the CSWAP paper's Fig. 5 has them: its three points, for grids between and beyond.
+"""Codec times of the CSWAP paper's Fig. 5: its three points, and a curve between and beyond their grids.
 
-500 MB with 50 % zeros took 146, 44 and 150 ms, both ways, at grids 10, 197 and 1024 with work-groups of 64
-(Sec. IV-D). ``a / grid + b + c x grid`` goes through them: work shared out among more groups, and what more groups
-cost. The time is taken as proportional to the size, independent of the sparsity and of the work-group's size ("a
-similar trend"), and half of it is spent each way.
+500 MB with 50 % zeros took 146, 44 and 150 ms in both directions together, at grids 10, 197 and 1024 with work-groups
+of 64 (reported, Sec. IV-D). The curve ``a / grid + b + c x grid`` passes through these points: ``a`` is distributed
+work, ``c`` the cost of each work-group. Assumed: time is proportional to the size and independent of sparsity and
+work-group size ("a similar trend"), and each direction takes half of it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from buddysim.gpu_codecs.samples import CodecSample
 #: Milliseconds by grid.
 POINTS = {10: 146.0, 197: 44.0, 1024: 150.0}
 BYTES = 500 * 2**20
-#: What the paper's Bayesian optimisation found for it (Sec. V-D).
+#: Launch that the paper's Bayesian optimisation selected (Sec. V-D).
 LAUNCH = LaunchShape(199, 64)
 
 _PS_PER_MS = 10**9
@@ -27,7 +27,7 @@ _PS_PER_MS = 10**9
 
 @cache
 def coefficients() -> tuple[float, float, float]:
-    """a, b and c, in milliseconds."""
+    """Return a, b and c, in milliseconds."""
     matrix = [[1 / grid, 1.0, float(grid)] for grid in POINTS]
     a, b, c = np.linalg.solve(np.array(matrix), np.array(list(POINTS.values())))
     return float(a), float(b), float(c)
@@ -35,10 +35,10 @@ def coefficients() -> tuple[float, float, float]:
 
 @dataclass(frozen=True)
 class PaperTimes:
-    """The three points as a codec's times; any codec's, since the paper has them of ZVC alone."""
+    """Codec times from the three points; they are ZVC's, and stand for every codec."""
 
     def sample_at(self, byte_count: int, sparsity: float, launch: LaunchShape) -> CodecSample:
-        """The times of a tensor."""
+        """Return the times of a tensor."""
         launch.check()
         a, b, c = coefficients()
         ms = a / launch.grid + b + c * launch.grid
@@ -50,5 +50,5 @@ class PaperTimes:
         )
 
     def best_launch(self, byte_count: int, sparsity: float) -> LaunchShape:
-        """The paper's."""
+        """Return the paper's launch."""
         return LAUNCH

@@ -1,4 +1,4 @@
-"""The regressions that CSWAP compares its own with (Sec. V-C): scikit-learn's, each as it comes."""
+"""Regressions that CSWAP compares its own with (Sec. V-C): scikit-learn's, with default parameters."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from buddysim.gpu_codecs.time_model import CodecTiming, Fit
 
 
 def sklearn(module: str) -> Any:
-    """A module of scikit-learn.
+    """Import a module of scikit-learn.
 
     Raises
     ------
     BuddysimError
-        where it isn't installed
+        if scikit-learn is not installed
     """
     try:
         return import_module(f"sklearn.{module}")
@@ -29,12 +29,12 @@ def sklearn(module: str) -> Any:
 
 @dataclass(frozen=True)
 class FittedRegressor:
-    """A regression of scikit-learn on size (MiB) and sparsity, standardised; times in milliseconds."""
+    """Regression of scikit-learn on size (MiB) and sparsity, standardised; times in milliseconds."""
 
     pipeline: Any
 
     def predict(self, byte_count: int, sparsity: float) -> float:
-        """Picoseconds."""
+        """Return the predicted picoseconds."""
         return float(self.pipeline.predict([[byte_count / 2**20, sparsity]])[0]) * 1e9
 
 
@@ -45,7 +45,7 @@ def _fit(regressor: Any, rows: Sequence[CodecTiming]) -> FittedRegressor:
 
 
 def regressions() -> dict[str, Fit]:
-    """Bayesian regression, support vector machine and decision tree, by the paper's names."""
+    """Return Bayesian regression, support vector machine and decision tree, by the paper's names."""
     return {
         "BR": lambda rows: _fit(sklearn("linear_model").BayesianRidge(), rows),
         "SVM": lambda rows: _fit(sklearn("svm").SVR(), rows),

@@ -1,9 +1,9 @@
-"""Run-length encoding of zeros: counts of zeros and of other words, a byte each, and these words.
+"""Run-length encoding of zeros: counts of zeros and of other words, a byte each, then these other words.
 
-It is the package's `rle` as feature maps are measured with it (``kind="zero"``, windows of 4 KB); the CSWAP paper gives
-no format. Three launches encode: the length of each part's payload, the sums of these, the payload. One launch
-decodes. The starts of the parts stay on the GPU, and in the chunked layout the rest of the segment at each start; they
-are the decoder's index and not part of the payload.
+It gives the bytes of the package's `rle` with ``kind="zero"`` and windows of 4 KB, as feature maps are measured; the
+CSWAP paper defines no format. Three launches encode: they measure the payload of each part, sum the lengths, and write
+the payload. One launch decodes. The starts of the parts stay on the GPU, and in the chunked layout the rest of the
+segment at each start. They are the decoder's index and not part of the payload.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from __future__ import annotations
 from buddysim.gpu_codecs.opencl_device import SCAN, LaunchShape, OpenclDevice, Words
 
 SOURCES = ("scan.cl", "rle.cl")
-#: Options of the compressor of the same name that gives the same bytes.
+#: Options of the compressor of the same name under which it gives the same bytes.
 STORED_AS = {"window": 4096}
-#: Whether these are the compressor's bytes, not only bytes that it decodes.
+#: Whether the payload equals the compressor's; False: the compressor only decodes it.
 EXACT = True
 LAYOUTS = ("coalesced", "chunked")
 #: Words of a window.
@@ -21,12 +21,12 @@ WINDOW = 1024
 
 
 def run(gpu: OpenclDevice, words: Words, layout: str, launch: LaunchShape) -> tuple[bytes, Words]:
-    """Encodes and decodes.
+    """Encode and decode a tensor.
 
     Parameters
     ----------
-    words : of the tensor
-    layout : of `LAYOUTS`
+    words : the tensor's 32-bit words
+    layout : a name of `LAYOUTS`
 
     Returns
     -------

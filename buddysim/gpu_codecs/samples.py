@@ -1,4 +1,4 @@
-"""Simulated times of codecs: one `CodecSample` for each launch and tensor, and the file of all that ship."""
+"""Simulated times of codecs: one `CodecSample` for each launch and tensor, and the file of all bundled samples."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ HEAD = (
 
 @dataclass(frozen=True, order=True)
 class CodecSample:
-    """The time of a codec.
+    """Times of a codec for one tensor and launch.
 
     Attributes
     ----------
     sparsity : fraction of zeros
-    encode_ps, sums_ps, decode_ps : of the passes over the data that encode, of the sums between them, of decoding
+    encode_ps, sums_ps, decode_ps : times of the encoding passes, of the prefix sums between them, of decoding
     origin : ``"simulated"``, ``"interpolated"`` or ``"extrapolated"``
     """
 
@@ -48,12 +48,12 @@ class CodecSample:
 
     @property
     def compress_ps(self) -> int:
-        """Time of compression: encoding and prefix sums."""
+        """Return the time of compression: encoding and prefix sums."""
         return self.encode_ps + self.sums_ps
 
     @property
     def total_ps(self) -> int:
-        """Time of compression and decompression."""
+        """Return the time of compression and decompression."""
         return self.compress_ps + self.decode_ps
 
 

@@ -1,4 +1,4 @@
-"""Simulates a codec: captures a run of its program and replays it on machines, kernel by kernel."""
+"""Simulate a codec: capture a run of its program and replay it on machines, kernel by kernel."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def simulate_codec(experiment: CodecExperiment, machines: Sequence[str]) -> list
     Raises
     ------
     BuddysimError
-        where the program fails: its payload differs from that of the package's compressor, or OpenCL is missing
+        if OpenCL is missing, or the program fails because its payload differs from the package's compressor's
     """
     with tempfile.TemporaryDirectory() as folder:
         trace = Path(folder) / "codec.bin"

@@ -1,9 +1,9 @@
-"""How long a codec takes whose work-items each have one run of words, of lengths that double (CSR, chunked).
+"""Times of a codec whose work-items each process one run of words, of lengths that double (CSR, chunked).
 
-A run is whole units, and a unit is a power of two of words: a little more data may leave runs as long and more
-work-items busy, or make runs twice as long and leave half of the work-items without one. So a tensor's time goes by its
-runs: it is the length of a run times the time per word, its pace, which depends on how many work-items are busy at once
-(more of them thrash caches), and on whether a run fits in a cache line. Sums go by units.
+A run consists of whole units, and the words of a unit are a power of two. So a slightly larger tensor either keeps its
+runs more work-items busy, or has runs twice as long on half of the work-items. The time of a tensor is the length of a
+run times the time per word. The time per word depends on the number of busy work-items, which compete for caches, and
+on whether a run fits in a cache line. The time of the prefix sums depends on the number of units.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _LINE_WORDS = 32
 
 @dataclass(frozen=True, eq=False)
 class StreamTimes(LaunchTimes):
-    """The times of one codec on one machine.
+    """Times of one codec on one machine.
 
     Parameters
     ----------
-    chunks : from words and a launch to words of a unit and units of a run
+    chunks : returns words of a unit and units of a run, from words and a launch
     """
 
     chunks: Callable[[int, LaunchShape], tuple[int, int]]
@@ -46,7 +46,7 @@ class StreamTimes(LaunchTimes):
         return run * self._pace(stage, busy, run) * sparser
 
     def _pace(self, stage: str, busy: int, run: int) -> float:
-        """Time per word of a run; with more work-items than were simulated, no more words in all are done at a time."""
+        """Time per word of a run; beyond the simulated number of work-items, the throughput in words is constant."""
         paces = self._paces[stage, run <= _LINE_WORDS]
         more = max(0.0, math.log(busy) - paces[-1][0])
         return math.exp(interpolate(paces, math.log(busy), beyond=False) + more)
@@ -60,7 +60,7 @@ class StreamTimes(LaunchTimes):
 
     @cached_property
     def _reference(self) -> tuple[CodecSample, ...]:
-        """What was simulated of the sparsity that most of it has."""
+        """Simulated samples at the most frequent sparsity."""
         simulated = [sample for sample in self.samples if sample.origin == "simulated"]
         sparsities = [sample.sparsity for sample in simulated]
         usual = max(sorted(set(sparsities)), key=sparsities.count)
@@ -68,14 +68,14 @@ class StreamTimes(LaunchTimes):
 
     @cached_property
     def _sums(self) -> list[tuple[float, float]]:
-        """Time of the sums by units, which no sparsity changes; the mean where there are several."""
+        """Time of the prefix sums by units, independent of the sparsity; the mean of several samples."""
         return _means((float(self._runs(s.byte_count, _launch(s))[0]), float(s.sums_ps)) for s in self._reference)
 
     @cached_property
     def _paces(self) -> dict[tuple[str, bool], list[tuple[float, float]]]:
-        """Logarithm of the time per word of a run by that of busy work-items, by stage and whether a run is a line.
+        """Logarithm of the time per word by that of busy work-items, by stage and whether a run is a cache line.
 
-        With fewer busy work-items than runs of a line were simulated with, a line's length makes no difference.
+        With fewer busy work-items than in the simulations of line-long runs, the length of a run has no effect.
         """
         paces = {}
         for stage in ("encode_ps", "decode_ps"):

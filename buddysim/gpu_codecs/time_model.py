@@ -1,4 +1,4 @@
-"""CSWAP's time model (Sec. IV-C): linear regression on size and sparsity, in sub-models by range of sparsity."""
+"""CSWAP's time model (Sec. IV-C): linear regression on size and sparsity, one sub-model per range of sparsity."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from buddysim.base.errors import BuddysimError
 
-#: Sparsities that models are fitted to (Sec. IV-C), and sub-models by default: the paper names no number.
+#: Sparsities that models are fitted to (Sec. IV-C), and the default number of sub-models: the paper states none.
 RANGE = (0.2, 0.8)
 SUB_MODELS = 3
 
@@ -29,7 +29,7 @@ class CodecTimeModel(Protocol):
     """A model that predicts times."""
 
     def predict(self, byte_count: int, sparsity: float) -> float:
-        """Picoseconds."""
+        """Return the predicted picoseconds."""
 
 
 Fit = Callable[[Sequence[CodecTiming]], CodecTimeModel]
@@ -37,12 +37,12 @@ Fit = Callable[[Sequence[CodecTiming]], CodecTimeModel]
 
 @dataclass(frozen=True)
 class LinearModel:
-    """``a + b x size + c x sparsity`` for each range of sparsities; the outer ranges have no outer end."""
+    """Regression ``a + b x size + c x sparsity`` for each range of sparsities; the outer ranges are open-ended."""
 
     coefficients: tuple[tuple[float, float, float], ...]
 
     def predict(self, byte_count: int, sparsity: float) -> float:
-        """Picoseconds."""
+        """Return the predicted picoseconds."""
         a, b, c = self.coefficients[_range(sparsity, len(self.coefficients))]
         return a + b * byte_count + c * sparsity
 
@@ -53,12 +53,12 @@ def _range(sparsity: float, ranges: int) -> int:
 
 
 def fit_linear(rows: Sequence[CodecTiming], sub_models: int = SUB_MODELS) -> LinearModel:
-    """Least squares in each range, over the rows within `RANGE`.
+    """Fit by least squares in each range, over the rows within `RANGE`.
 
     Raises
     ------
     BuddysimError
-        where a range has fewer than three rows
+        if a range has fewer than three rows
     """
     coefficients = []
     used = [row for row in rows if RANGE[0] <= row.sparsity <= RANGE[1]]
@@ -72,7 +72,7 @@ def fit_linear(rows: Sequence[CodecTiming], sub_models: int = SUB_MODELS) -> Lin
 
 
 def _least_squares(rows: Sequence[CodecTiming]) -> tuple[float, float, float]:
-    size = max(row.byte_count for row in rows)  # so that columns are of one magnitude
+    size = max(row.byte_count for row in rows)  # columns of similar magnitude for the solver
     matrix: NDArray[np.float64] = np.array([[1.0, row.byte_count / size, row.sparsity] for row in rows])
     times = np.array([float(row.time_ps) for row in rows])
     a, b, c = np.linalg.lstsq(matrix, times, rcond=None)[0]
@@ -86,7 +86,7 @@ class BandwidthModel:
     bytes_per_ps: float
 
     def predict(self, byte_count: int, sparsity: float) -> float:
-        """Picoseconds."""
+        """Return the predicted picoseconds."""
         return byte_count / self.bytes_per_ps
 
 
@@ -96,7 +96,7 @@ def fit_bandwidth(rows: Sequence[CodecTiming]) -> BandwidthModel:
 
 
 def relative_absolute_error(model: CodecTimeModel, rows: Sequence[CodecTiming]) -> float:
-    """RAE: the sum of errors over that of the distances from the mean (Sec. V-C)."""
+    """Return the relative absolute error: sum of errors over sum of distances from the mean (Sec. V-C)."""
     mean = sum(row.time_ps for row in rows) / len(rows)
     away = sum(abs(row.time_ps - mean) for row in rows)
     return sum(abs(model.predict(row.byte_count, row.sparsity) - row.time_ps) for row in rows) / away

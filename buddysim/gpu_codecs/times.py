@@ -1,4 +1,4 @@
-"""Times of a codec's kernels on a machine: the samples that ship, and times derived from them."""
+"""Times of a codec's kernels on a machine: the bundled samples, and times derived from them."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ class CodecTimeTable(Protocol):
 
 @cache
 def shipped_samples() -> tuple[CodecSample, ...]:
-    """Return the samples that ship, without the extrapolated ones."""
+    """Return the bundled samples, without the extrapolated ones."""
     return tuple(sample for sample in read_samples(str(SHIPPED)) if sample.origin != "extrapolated")
 
 
 @cache
 def codec_times(machine: str, codec: str, layout: str) -> CodecTimeTable:
-    """Return the shipped times of one codec in one layout on one machine.
+    """Return the bundled times of one codec in one layout on one machine.
 
     Raises
     ------
     BuddysimError
-        where this combination was not simulated
+        if this combination was not simulated
     """
     if layout not in LAYOUTS:
         raise BuddysimError(f"codec_kernels {shortened(layout)}: unknown: expected one of {', '.join(LAYOUTS)}")

@@ -1,8 +1,8 @@
-"""The program that is captured.
+"""Program that the codec simulation captures.
 
 Usage: ``python -m buddysim.gpu_codecs.warp_program CODEC LAYOUT BYTES SPARSITY GRID:BLOCK ...``.
 
-It encodes and decodes one synthetic tensor with each launch given, checks both against the package's compressor, and
+It encodes and decodes one synthetic tensor with each launch, compares both results with the package's compressor, and
 prints the length of the payload.
 """
 
@@ -19,7 +19,17 @@ from buddysim.gpu_codecs.synthetic_tensor import synthetic_words
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Runs a codec with each launch."""
+    """Run a codec with each launch.
+
+    Parameters
+    ----------
+    arguments : CODEC, LAYOUT, BYTES, SPARSITY, then GRID:BLOCK of each launch
+
+    Raises
+    ------
+    BuddysimError
+        if the payload or the decoded tensor differs from the compressor's
+    """
     codec, layout, byte_count, sparsity, *launches = arguments
     module = REGISTRY.find(codec)
     words = synthetic_words(int(byte_count), float(sparsity))

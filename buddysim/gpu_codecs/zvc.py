@@ -1,7 +1,7 @@
-"""Zero-value compression (Rhu et al., cDMA, HPCA 2018): a mask of 32 bits, then the words that aren't zero.
+"""Zero-value compression (Rhu et al., cDMA, HPCA 2018): a mask of 32 bits, then the nonzero words.
 
-Three launches encode: the length of each part's payload, the sums of these, the payload. One launch decodes. The
-starts of the parts stay on the GPU; they are the decoder's index and not part of the payload.
+Three launches encode: they measure the payload of each part, sum the lengths, and write the payload. One launch
+decodes. The starts of the parts stay on the GPU; they are the decoder's index and not part of the payload.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import numpy as np
 from buddysim.gpu_codecs.opencl_device import SCAN, LaunchShape, OpenclDevice, Words
 
 SOURCES = ("scan.cl", "zvc.cl")
-#: Options of the compressor of the same name that gives the same bytes.
+#: Options of the compressor of the same name under which it gives the same bytes.
 STORED_AS = {"window": 4096}
-#: Whether these are the compressor's bytes, not only bytes that it decodes.
+#: Whether the payload equals the compressor's; False: the compressor only decodes it.
 EXACT = True
 LAYOUTS = ("coalesced", "chunked")
 #: Words of a group, groups of a tile.
@@ -21,12 +21,12 @@ GROUP, TILE = 32, 32
 
 
 def run(gpu: OpenclDevice, words: Words, layout: str, launch: LaunchShape) -> tuple[bytes, Words]:
-    """Encodes and decodes.
+    """Encode and decode a tensor.
 
     Parameters
     ----------
-    words : of the tensor
-    layout : of `LAYOUTS`
+    words : the tensor's 32-bit words
+    layout : a name of `LAYOUTS`
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Source of figures' numbers: results of both engines, and a file of the user."""
+"""Source of figures' numbers: results of both engines, and a user's file."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class ResultSource:
     Parameters
     ----------
     store : store of results of both engines; None: in memory only
-    rerun : simulates points that have a result again
-    file : the file of the user's that a figure with ``FILE`` draws
+    rerun : whether points with a stored result are simulated again
+    file : the user's file that a figure with ``FILE`` draws
     columns : options of a figure that has ``OPTIONS``, such as `x`, `y`, `by` and `kind` of ``run_sweep``
 
     Attributes
@@ -53,32 +53,32 @@ class ResultSource:
         self.columns = dict(columns or {})
         self.training = SavedResults(store, rerun)
         self._file = None if file is None else Path(file)
-        self._is_result = False  # has the file been read as a result?
+        self._is_result = False  # whether the file was read as a result
 
     @property
     def file(self) -> Path:
-        """The file of the user's.
+        """Return the user's file.
 
         Raises
         ------
         BuddysimError
-            where none was given
+            if no file was given
         """
         if self._file is None:
             raise BuddysimError("this figure draws a file: Source(file=...)")
         return self._file
 
     def study(self, wants: str | None = None) -> SweepResults:
-        """The results of the study that the user's file describes; those that the store lacks are simulated.
+        """Return the results of the study that the user's file describes; missing points are simulated.
 
         Parameters
         ----------
-        wants : a column; where it is a time against the baseline's, the baselines are simulated too
+        wants : a column of the figure; if it is relative to the baseline, the baselines are simulated too
 
         Raises
         ------
         BuddysimError
-            a file that is no study, or a point that fails
+            if the file is no study, or a point fails
         """
         from buddysim.sweep.api import run_sweep
         from buddysim.sweep.study_file import read_study
@@ -94,12 +94,12 @@ class ResultSource:
 
     @cached_property
     def buddy(self) -> BuddyStudy:
-        """The workloads of the Buddy Compression study at the requested scale, and their stored results.
+        """Return the workloads of the Buddy Compression study at the requested scale, and their stored results.
 
         Raises
         ------
         BuddysimError
-            an unknown scale or workload
+            if the scale or a workload is unknown
         """
         from buddysim.papers.buddy.buddy_study import FOLDER, SCALE, BuddyStudy
 
@@ -114,36 +114,36 @@ class ResultSource:
         machine: str | os.PathLike[str] = "p100-nvlink2",
         **options: Any,
     ) -> dict[str, Mapping[str, Any]]:
-        """Results of a trace under some schemes, from the store or replayed; as ``run --json`` writes them.
+        """Return results of a trace under some schemes, stored or replayed, in the form of ``run --json``.
 
         Parameters
         ----------
-        options : as for `buddysim.simulate`
+        options : options of `buddysim.simulate`
 
         Raises
         ------
         BuddysimError
-            what `buddysim.simulate` refuses
+            if `buddysim.simulate` refuses the options
         """
         return self.training.replay_results(trace, schemes, machine, **options)
 
     def saved_replay(self) -> Results:
-        """The results in the user's file, by scheme, as ``run --json`` wrote them.
+        """Return the results in the user's file, by scheme, as ``run --json`` wrote them.
 
         Raises
         ------
         BuddysimError
-            a file that can't be read, or holds something else
+            if the file cannot be read, or has other contents
         """
         return self._saved("time_ps", "run")
 
     def saved_training(self) -> Results:
-        """The results in the user's file, by scheme, as ``train --json`` wrote them.
+        """Return the results in the user's file, by scheme, as ``train --json`` wrote them.
 
         Raises
         ------
         BuddysimError
-            a file that can't be read, or holds something else
+            if the file cannot be read, or has other contents
         """
         return self._saved("per_layer", "train")
 

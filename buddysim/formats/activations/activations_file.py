@@ -1,4 +1,4 @@
-"""An activations file, as read."""
+"""Contents of an activations file."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class ActivationsFile:
 
     Attributes
     ----------
-    path : of the file
+    path : path of the file
     provenance : tool, network, data and program
     feature_maps : the network's feature maps, in the order in which a forward pass writes them
-    points : in the order of training
+    points : points of the training, in order
     state : ``"finished"``, or the reason why the capture ended early
     """
 
@@ -51,7 +51,7 @@ class ActivationsFile:
 
     @cached_property
     def densities(self) -> NDArray[np.float64]:
-        """Density by point and feature map; NaN if a feature map was not observed."""
+        """Return the density by point and feature map; NaN if a feature map was not observed."""
         densities = np.full((len(self.points), len(self.feature_maps)), np.nan)
         for row, point in enumerate(self.points):
             for statistics in point.maps:
@@ -59,7 +59,7 @@ class ActivationsFile:
         return densities
 
     def mean_density(self, map_index: int) -> float | None:
-        """Mean density of a feature map over the training, linear between points; None if no point has it."""
+        """Return a feature map's mean density over the training, linear between points; None if no point has it."""
         seen = [(p.iteration, s.density) for p in self.points if (s := p.statistics(map_index)) is not None]
         if not seen:
             return None
@@ -69,13 +69,20 @@ class ActivationsFile:
 
     @property
     def stored_values(self) -> list[tuple[int, int]]:
-        """Indices of point and feature map of all values in the file."""
+        """Return the indices of point and feature map of all values in the file."""
         return sorted(self._values)
 
     def values(self, point: int, map_index: int) -> NDArray[Any]:
-        """Values of a feature map at a point, (samples, C, H, W) or (samples, features), of some of the samples.
+        """Read the values of a feature map at a point, for some of the samples.
 
-        Values of type ``uint8`` are 1 for nonzero elements.
+        Returns
+        -------
+        array (samples, C, H, W) or (samples, features); of type ``uint8``, 1 stands for a nonzero element
+
+        Raises
+        ------
+        BuddysimError
+            if the file has no such values, cannot be read, or changed since it was opened
         """
         if (point, map_index) not in self._values:
             raise BuddysimError(f"{self.path}: has no values of feature map {map_index} at point {point}")

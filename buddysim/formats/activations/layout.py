@@ -25,19 +25,24 @@ DTYPES: dict[int, np.dtype[Any]] = {1: np.dtype("<f4"), 2: np.dtype("<f2"), 3: n
 
 
 class ActivationsError(BuddysimError):
-    """An activations file that can't be read: the file, the section, its offset, what was expected."""
+    """Error of an activations file that cannot be read: file, section, offset and expectation."""
 
     def __init__(self, path: str | os.PathLike[str], section: str, offset: int, problem: str) -> None:
         super().__init__(f"{os.fspath(path)}: {section} at offset {offset}: {problem}")
 
 
 def decompressed(path: Path, where: str, at: int, frame: bytes, expected: int | None) -> bytes:
-    """The contents of a zstd frame that states their size.
+    """Decompress a zstd frame that states the size of its contents.
 
     Parameters
     ----------
     where, at : the section and its offset, for errors
-    expected : the size in bytes that it has to state; None: a text, of any size up to `LONGEST_TEXT`
+    expected : size in bytes that the frame must state; None: a text of any size up to `LONGEST_TEXT`
+
+    Raises
+    ------
+    ActivationsError
+        if the frame states another size, or cannot be decompressed
     """
     try:
         size = zstandard.frame_content_size(frame)

@@ -1,4 +1,4 @@
-"""Reads activations files: every section is checked; an interrupted file ends with its last complete section."""
+"""Read activations files: every section is checked; an interrupted file ends with its last complete section."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LARGEST_FILE = 2**33
 
 
 def load_activations(path: str | os.PathLike[str], *, incomplete: bool = False) -> ActivationsFile:
-    """An activations file.
+    """Load an activations file.
 
     Parameters
     ----------
@@ -34,13 +34,14 @@ def load_activations(path: str | os.PathLike[str], *, incomplete: bool = False) 
     Raises
     ------
     BuddysimError
-        where it can't be read, or isn't one: the section, its offset, what was expected
+        if the file cannot be read or is no activations file; the message has the section, its offset and the
+        expectation
     """
     return _ActivationsReader(Path(path), incomplete).read()
 
 
 class _ActivationsReader:
-    """Reads a file section by section; earlier sections decide which one may follow."""
+    """Reader of a file, section by section; earlier sections decide which one may follow."""
 
     def __init__(self, path: Path, incomplete: bool) -> None:
         self.path = path
@@ -68,7 +69,7 @@ class _ActivationsReader:
         )
 
     def _add(self, kind: bytes, at: int, payload: bytes) -> None:
-        """Takes in the next section."""
+        """Add the next section."""
         where = f"section {kind.decode('ascii', 'replace')!r}"
         if self.end is not None:
             self._fail(where, at, "comes after the end")
@@ -112,7 +113,7 @@ class _ActivationsReader:
             self._fail("header", 8, f"format version {version}, this program reads {layout.FORMAT_VERSION}")
 
     def _sections(self) -> Iterator[tuple[bytes, int, bytes]]:
-        """Type, offset and payload of each complete section."""
+        """Yield type, offset and payload of each complete section."""
         at = layout.HEADER.size
         while at < len(self.data):
             if at + layout.SECTION.size > len(self.data):
@@ -158,7 +159,7 @@ class _ActivationsReader:
         return point
 
     def _stored_values(self, payload: bytes, at: int) -> tuple[int, int, StoredValues]:
-        """Indices of point and feature map, and the position of their values."""
+        """Return the indices of point and feature map, and the position of their values."""
         where, head, maps = "values", layout.VALUES_HEAD, self.feature_maps or []
         if len(payload) < head.size:
             self._fail(where, at, f"{len(payload)} bytes: expected at least {head.size}")

@@ -23,9 +23,9 @@ class FeatureMapInfo:
 
     Attributes
     ----------
-    name : of the layer that writes it last, as in the program
-    kind : of that layer: ``"input"``, ``"conv"``, ``"fc"``, ``"relu"``, ``"maxpool"``, ``"dropout"``, ...
-    shape : of one sample, (C, H, W) or (features,)
+    name : name of the layer that writes it last, as in the program
+    kind : kind of that layer: ``"input"``, ``"conv"``, ``"fc"``, ``"relu"``, ``"maxpool"``, ``"dropout"``, ...
+    shape : shape of one sample, (C, H, W) or (features,)
     follows : kind of the layer before it: of a ReLU ``"conv"``, ``"fc"``, ``"batchnorm"``, ``"add"``
     weight_layers : CONV and FC layers at or before it, along the order in which they ran
     depth : 0 behind the first CONV layer, 1 behind the last one; in the classifier the same with FC layers
@@ -44,7 +44,7 @@ class FeatureMapInfo:
 
     @property
     def elements(self) -> int:
-        """Elements of one sample."""
+        """Return the elements of one sample."""
         return math.prod(self.shape)
 
 
@@ -70,8 +70,8 @@ class FeatureMapStatistics:
 
     Attributes
     ----------
-    map : its index in the file
-    elements, nonzero : of all samples; a word is zero if all its bits are
+    map : index of the feature map in the file
+    elements, nonzero : elements and nonzero elements of all samples; a word is zero if all its bits are
     sizes : compressed sizes
     sized_elements : elements of the samples that were compressed
     """
@@ -86,11 +86,11 @@ class FeatureMapStatistics:
 
     @property
     def density(self) -> float:
-        """Fraction of the elements that are nonzero."""
+        """Return the fraction of nonzero elements."""
         return self.nonzero / self.elements
 
     def ratios(self) -> list[TensorRatio]:
-        """The sizes as `buddysim.compress.tensors.tensor_ratios` gives them, of words of 4 bytes."""
+        """Return the sizes as `buddysim.compress.tensors.tensor_ratios` gives them, for words of 4 bytes."""
         raw = 4 * self.sized_elements
         return [TensorRatio(s.algorithm, s.layout, s.window, raw, s.bits, s.mask_bits) for s in self.sizes]
 
@@ -103,11 +103,11 @@ class TrainingPoint:
     ----------
     iteration : optimizer steps before it
     epoch : passes over the data before it; 0 at every point where it is unknown
-    samples : of the observed batch
+    samples : samples of the observed batch
     maps : statistics of the feature maps, in order
-    loss : of the last training batch before it; None before the first, and where it wasn't finite
+    loss : loss of the last training batch before it; None before the first, and if not finite
     accuracy : fraction of held-out samples that were classified correctly; None if not measured
-    learning_rate : of the next step, where it is known
+    learning_rate : learning rate of the next step; None if unknown
     """
 
     __pydantic_config__ = _STRICT
@@ -121,13 +121,13 @@ class TrainingPoint:
     learning_rate: float | None = None
 
     def statistics(self, map: int) -> FeatureMapStatistics | None:
-        """Statistics of one feature map; None if it was not observed at this point."""
+        """Return the statistics of one feature map; None if it was not observed at this point."""
         return next((statistics for statistics in self.maps if statistics.map == map), None)
 
 
 @dataclass(frozen=True)
 class EndRecord:
-    """The end of a file: its counts, and the reason why the capture ended."""
+    """End of a file: its counts, and the reason why the capture ended."""
 
     __pydantic_config__ = _STRICT
 
@@ -143,5 +143,5 @@ END = TypeAdapter(EndRecord)
 
 
 def payload_sizes(ratios: Iterable[TensorRatio]) -> tuple[PayloadSize, ...]:
-    """Results of `buddysim.compress.tensors.tensor_ratios` as a point holds them."""
+    """Return results of `buddysim.compress.tensors.tensor_ratios` in the form of a point's sizes."""
     return tuple(PayloadSize(r.algorithm, r.layout, r.window, r.bits, r.mask_bits) for r in ratios)

@@ -1,4 +1,4 @@
-"""Recovers an activations file from the part of an interrupted capture: its complete points and values."""
+"""Recover an activations file from the part of an interrupted capture: its complete points and values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from buddysim.formats.activations.writer import ActivationsWriter
 
 
 def recover_activations(path: str | os.PathLike[str], output: str | os.PathLike[str]) -> str:
-    """Writes the complete activations of an interrupted file.
+    """Write the complete activations of an interrupted file.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ def recover_activations(path: str | os.PathLike[str], output: str | os.PathLike[
     Raises
     ------
     BuddysimError
-        if it cannot be read, or ends before its first point
+        if the part cannot be read, or ends before its first point
     """
     activations = load_activations(path, incomplete=True)
     with ActivationsWriter(output, activations.provenance, activations.feature_maps, inputs=[path]) as writer:

@@ -1,4 +1,4 @@
-"""Writes activations files."""
+"""Write activations files."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from buddysim.formats.activations.records import FeatureMapInfo, TrainingPoint
 
 
 class ActivationsWriter:
-    """Writes an activations file; a context manager.
+    """Writer of an activations file; a context manager.
 
-    The file appears under its name when it is complete. With `keep_part`, what was written stays as
-    ``PATH.incomplete`` if writing is interrupted, with every complete section.
+    The file appears under its name when it is complete. With `keep_part`, an interrupted capture leaves every complete
+    section in ``PATH.incomplete``.
 
     Parameters
     ----------
     path : the file to write
     provenance : texts by subject: ``tool``, ``version``, ``source``, ``licence``, ``command``, ``network``, ...
     feature_maps : the network's feature maps
-    inputs : files that the work reads, which the output must not be
+    inputs : input files, which must differ from the output
     """
 
     def __init__(
@@ -73,7 +73,13 @@ class ActivationsWriter:
             self.abort()
 
     def add_point(self, point: TrainingPoint) -> int:
-        """Adds a point of the training and returns its number."""
+        """Add a point of the training and return its index.
+
+        Raises
+        ------
+        ValueError
+            if a feature map is unknown, or occurs twice
+        """
         seen = set()
         for statistics in point.maps:
             if not statistics.map < len(self.feature_maps) or statistics.map in seen:
@@ -84,7 +90,18 @@ class ActivationsWriter:
         return self._points - 1
 
     def add_values(self, point: int, map_index: int, values: NDArray[Any]) -> None:
-        """Adds values of a feature map at a point, (samples, *shape): float32, float16, or bool for nonzero."""
+        """Add values of a feature map at a point.
+
+        Parameters
+        ----------
+        point, map_index : indices of point and feature map
+        values : array (samples, *shape) of float32, float16, or bool (True: nonzero)
+
+        Raises
+        ------
+        ValueError
+            if the point, the feature map, the shape or the type is invalid
+        """
         if not (0 <= point < self._points and 0 <= map_index < len(self.feature_maps)):
             raise ValueError(
                 f"values of feature map {map_index} at point {point}: there is no such feature map or point"
@@ -105,7 +122,18 @@ class ActivationsWriter:
         self._values += 1
 
     def close(self, state: str = "finished", *, put: bool = True) -> None:
-        """Ends the file; `state` is what ended the capture. Gives it its name, or leaves that out without `put`."""
+        """End the file.
+
+        Parameters
+        ----------
+        state : the reason why the capture ended
+        put : whether the file gets its name
+
+        Raises
+        ------
+        BuddysimError
+            if the file cannot be written
+        """
         if self._file is None:
             return
         try:
@@ -122,7 +150,7 @@ class ActivationsWriter:
             raise
 
     def abort(self) -> None:
-        """Gives up: removes what was written, or with `keep_part` keeps its complete sections."""
+        """Abort: remove the written part; with `keep_part`, retain its complete sections."""
         if self._file is not None:
             file, self._file = self._file, None
             with contextlib.suppress(OSError):
@@ -148,7 +176,7 @@ class ActivationsWriter:
 
 
 def _finite(point: TrainingPoint) -> TrainingPoint:
-    """The point with None for a loss or a rate that isn't a number."""
+    """Return the point with None in place of a loss or a rate that is not finite."""
     numbers = {
         name: value if value is None or math.isfinite(value) else None
         for name, value in (("loss", point.loss), ("learning_rate", point.learning_rate))
