@@ -50,7 +50,7 @@ def test_trace_of_zeros_has_no_ratio(tmp_path: Path) -> None:
 
 
 def test_ratio_of_another_compressor_uses_the_data_values(tmp_path: Path) -> None:
-    """Of 128 B of zeros and as many of sevens, zvc needs 4 B of mask for the ones and 132 B for the others."""
+    """zvc takes 4 B of mask for 128 B of zeros, and 132 B for 128 B of sevens."""
     with TraceWriter(tmp_path / "t.bin", provenance()) as writer:
         index = writer.add_allocation("a", BASE, 256)
         data = np.repeat(np.array([0, 7], "<u4"), 32)
@@ -84,7 +84,7 @@ def test_changes_of_classes_and_of_sectors(trace: Trace) -> None:
 
 
 def test_page_classes_have_a_row_per_page(tmp_path: Path) -> None:
-    """Half a page more than one: sizes by position, unknown beyond the end."""
+    """One and a half pages: sizes by position, None beyond the end."""
     classes = [SECTOR] * 64 + [ZERO, WHOLE] * 16
     trace = write_trace(tmp_path / "t.bin", {"a": 96}, [(0, {"a": classes})], as_size_maps=True)
     heat = analysis_of(trace, "page-classes")
@@ -107,7 +107,7 @@ def test_thresholds_trade_ratio_for_accesses(tmp_path: Path) -> None:
 
 
 def replayable(path: Path) -> Trace:
-    """A kernel that loads all 64 entries, of which 16 are whole and 48 need a sector."""
+    """A kernel that loads all 64 entries: 16 take four sectors, 48 take one."""
     with TraceWriter(path, provenance()) as writer:
         index = writer.add_allocation("a", BASE, 64 * 128)
         writer.begin_kernel("load", (1, 1, 1), (32, 1, 1))
@@ -119,7 +119,7 @@ def replayable(path: Path) -> Trace:
 
 
 def test_targets_by_policy_with_replayed_accesses(tmp_path: Path) -> None:
-    """A size class per entry reaches 2.29: naive takes 2x, the others 4x; sixteen entries overflow either."""
+    """The mean ratio is 2.29: naive chooses 2x, the other policies 4x; 16 entries overflow either target."""
     with replayable(tmp_path / "t.bin") as trace:
         targets = analysis_of(trace, "targets")
     assert targets.column("policy") == ["naive", "per-allocation", "final"]
@@ -129,7 +129,7 @@ def test_targets_by_policy_with_replayed_accesses(tmp_path: Path) -> None:
 
 
 def test_traffic_by_kernel(tmp_path: Path) -> None:
-    """Of 16 overflowing entries three sectors cross the link."""
+    """Three sectors of each of 16 overflowing entries cross the link."""
     with replayable(tmp_path / "t.bin") as trace:
         (row,) = analysis_of(trace, "accesses").records()
     assert (row["launch"], row["name"]) == (0, "load")
@@ -180,7 +180,7 @@ def test_wrong_options_are_named(trace: Trace) -> None:
 
 
 def test_sampled_pages_represent_the_others(tmp_path: Path) -> None:
-    """Page 0 of 2 is there, zeros; of another allocation, all 64 entries of 128 B: 192 entries, 64 of them stored."""
+    """Page 0 of two is sampled and all zeros; all 64 entries of another allocation have 128 B: 64 of 192 are stored."""
     with TraceWriter(tmp_path / "t.bin", provenance()) as writer:
         sampled = writer.add_allocation("sampled", BASE, 2 * PAGE)
         whole = writer.add_allocation("whole", BASE + 2**21, PAGE)
@@ -207,7 +207,7 @@ def test_entries_of_unknown_size_are_empty(tmp_path: Path) -> None:
 
 
 def test_overflow_at_each_snapshot_with_fixed_targets(trace: Trace) -> None:
-    """a has 4x by its first snapshots and overflows later; b has what the worst snapshot leaves it."""
+    """Allocation a has 4x from its first snapshots and overflows later; b has the target of its worst snapshot."""
     over = analysis_of(trace, "overflow", threshold=1.0)
     assert over.column("entries") == [16, 16, 16]
     assert over.column("overflow_fraction") == [0.0, 7 / 16, 12 / 16]  # 4x everywhere: one sector is kept
@@ -222,7 +222,7 @@ def test_per_entry_sector_ratio_is_the_best_achievable(trace: Trace) -> None:
 
 
 def test_targets_of_another_input(tmp_path: Path) -> None:
-    """Chosen where everything fits a sector; the other input's entries need all four."""
+    """Targets are chosen on an input whose entries fit one sector; the other input's entries need four."""
     small = write_trace(tmp_path / "small.bin", {"a": 4}, [(0, {"a": [SECTOR] * 4})], as_size_maps=True)
     large = write_trace(tmp_path / "large.bin", {"a": 8}, [(0, {"a": [WHOLE] * 8})], as_size_maps=True)
     (row,) = analysis_of(large, "threshold", thresholds=(0.3,), profile_from=str(small.path)).records()
@@ -233,7 +233,7 @@ def test_targets_of_another_input(tmp_path: Path) -> None:
 
 
 def test_the_smaller_of_two_compressors_counts(tmp_path: Path) -> None:
-    """Of each entry: words 0, 1, 2, .. compress by bdi alone, small signed bytes among zeros by fpc."""
+    """For each entry: words 0, 1, 2, .. compress by bdi alone, small signed bytes among zeros by fpc."""
     rng = np.random.default_rng(3)
     data = np.concatenate([np.arange(32) + 2**30, np.where(rng.random(32) < 0.3, 5, 0), rng.integers(0, 2**31, 32)])
     with TraceWriter(tmp_path / "t.bin", provenance()) as writer:
@@ -251,7 +251,7 @@ def test_the_smaller_of_two_compressors_counts(tmp_path: Path) -> None:
 
 
 def test_changes_while_launches_run(tmp_path: Path) -> None:
-    """Of 8 entries two grow and one shrinks; entries without a new size do not change."""
+    """Two of 8 entries grow and one shrinks; entries without a new size do not change."""
     names = {"a": 8, "b": 8}
     with TraceWriter(tmp_path / "t.bin", provenance()) as writer:
         index = {

@@ -1,4 +1,4 @@
-"""Entries of 128 B for the tests: what real memory looks like, and what strains a compressor."""
+"""Strategies for entries of 128 B: patterns of real memory, and patterns at a compressor's bounds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ word = st.one_of(st.integers(0, 2**32 - 1), st.sampled_from(EDGES), st.integers(
 
 @st.composite
 def ramps(draw: st.DrawFn) -> bytes:
-    """A start and a step, with a few words off the line."""
+    """An arithmetic sequence of words, a few of them replaced."""
     words = draw(word) + draw(st.integers(-(2**31), 2**31)) * np.arange(WORDS)
     for _ in range(draw(st.integers(0, 3))):
         words[draw(st.integers(0, WORDS - 1))] = draw(word)
@@ -32,7 +32,7 @@ def ramps(draw: st.DrawFn) -> bytes:
 
 @st.composite
 def small_deltas(draw: st.DrawFn) -> bytes:
-    """A walk with small steps."""
+    """A random walk with small steps."""
     bits = draw(st.integers(1, 20))
     steps = draw(st.lists(st.integers(-(2**bits), 2**bits), min_size=WORDS, max_size=WORDS))
     return words_entry(draw(word) + np.cumsum(steps))
@@ -40,7 +40,7 @@ def small_deltas(draw: st.DrawFn) -> bytes:
 
 @st.composite
 def planes(draw: st.DrawFn) -> bytes:
-    """Deltas whose difference planes are sampled one by one, so that every code and every run appears."""
+    """Deltas with random difference planes, so that every code and every run occurs."""
     ones = st.one_of(
         st.just(0),
         st.just(2**31 - 1),

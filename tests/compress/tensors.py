@@ -1,4 +1,4 @@
-"""Tensors for the tests of their compressors: words of several sizes, zeros alone, in runs and everywhere."""
+"""Tensors for the tests of tensor compressors: words of several sizes; zeros only, in runs and everywhere."""
 
 from __future__ import annotations
 
@@ -20,6 +20,6 @@ def words(draw: st.DrawFn, bits: int = 32, most: int = 700) -> bytes:
 
 
 def relu_map(shape: tuple[int, int, int, int], density: float, seed: int) -> NDArray[np.float32]:
-    """Positive numbers with zeros between."""
+    """Positive numbers and zeros, with the given density."""
     rng = np.random.default_rng(seed)
     return (np.abs(rng.standard_normal(shape)) * (rng.random(shape) < density)).astype(np.float32)

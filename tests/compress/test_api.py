@@ -1,4 +1,4 @@
-"""The public API: what it takes, what it refuses, size classes, threads."""
+"""The public API of compressors: accepted and refused arguments, size classes, threads."""
 
 from __future__ import annotations
 

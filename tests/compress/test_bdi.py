@@ -19,7 +19,7 @@ FORMATS = {2: "h", 4: "i", 8: "q"}
 
 
 def of_elements(k: int, *values: int) -> bytes:
-    """An entry of elements of `k` bytes, the values over and over."""
+    """An entry of `k`-byte elements that repeats the values."""
     some = [(value + 2 ** (8 * k - 1)) % 2 ** (8 * k) - 2 ** (8 * k - 1) for value in values]
     return struct.pack(f"<{128 // k}{FORMATS[k]}", *(some * 128)[: 128 // k])
 
@@ -81,7 +81,7 @@ def test_masks_count_towards_the_smallest() -> None:
 
 
 def near_a_base(seed: int) -> bytes:
-    """Elements that lie around a base or around zero, by about the width of a delta; one may lie just beyond."""
+    """Elements near a base or near zero, within or just beyond the width of a delta."""
     rng = np.random.default_rng(seed)
     k, d = [(2, 1), (4, 1), (4, 2), (8, 1), (8, 2), (8, 4)][rng.integers(6)]
     half, count = 2 ** (8 * d - 1), 128 // k
@@ -118,7 +118,7 @@ def test_codes_are_those_of_the_reference_and_both_decode(raw: bytes) -> None:
 
 
 def test_every_encoding_is_the_smallest_of_some_entry() -> None:
-    """Otherwise the property tests above would prove less than they seem to."""
+    """The property tests above cover every encoding only if each one is chosen for some entry."""
     smallest = (
         min(ref_bdi.codes_of(near_a_base(seed)), key=lambda code: ref_bdi.size(code, False)) for seed in range(100)
     )

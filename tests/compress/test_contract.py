@@ -1,4 +1,4 @@
-"""What every compressor keeps, whichever are registered: exact both ways, sizes that agree with codes, errors."""
+"""Contract of every registered compressor: lossless round trip, sizes that agree with payloads, errors."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_provenance_is_in_the_description() -> None:
 
 
 def test_the_document_has_compressors_with_their_options() -> None:
-    """Those that it describes; `python -m buddysim list compressor` has all."""
+    """The page describes the bundled compressors; `python -m buddysim list compressor` lists all."""
     text = (Path(__file__).parents[2] / "docs" / "reference" / "compressors.md").read_text(encoding="utf-8")
     rows = {name: cells for name, *cells in re.findall(r"^\| `(\w+)` \| ([\w, ]+) \| (.+) \|$", text, re.MULTILINE)}
     described = [name for name in rows if name in {*entry_algorithms(), *tensor_algorithms()}]
@@ -174,7 +174,7 @@ def test_the_document_has_compressors_with_their_options() -> None:
 
 
 def test_the_example_of_a_users_compressor_keeps_the_contract() -> None:
-    """The same tests over what is registered, the example of docs/how-to/add-a-plugin.md among it."""
+    """Run this file's tests with the example of docs/how-to/add-a-plugin.md registered."""
     root = Path(__file__).parents[2]
     tests = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", __file__, "-k", "base-delta"]
     environment = {**os.environ, "BUDDYSIM_PLUGINS": str(root / "docs" / "examples" / "plugins" / "base_delta.py")}

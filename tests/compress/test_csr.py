@@ -18,7 +18,7 @@ from tests.reference.compress import ref_csr
 
 
 def tensor(count: int, nonzero: dict[int, int]) -> bytes:
-    """Words that are zero but for some."""
+    """Words that are zero except the given ones."""
     return struct.pack(f"<{count}I", *(nonzero.get(i, 0) for i in range(count)))
 
 
@@ -58,7 +58,7 @@ def test_raw_fallback_costs_a_bit_per_window() -> None:
 
 @given(words(most=3000), st.sampled_from([(1, 256), (1, 100), (4, 256), (4, 1000)]))
 def test_sizes_agree_with_gists_rows(raw: bytes, shape: tuple[int, int]) -> None:
-    """Of a whole tensor, where a window has whole rows."""
+    """Sizes agree for a whole tensor if a window has whole rows."""
     index_bytes, columns = shape
     rows = ssdc.encode(np.frombuffer(raw, np.float32), columns, index_bytes)
     options = {"index_bytes": index_bytes, "columns": columns, "window": 4 * columns * 4}

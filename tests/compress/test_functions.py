@@ -1,4 +1,4 @@
-"""Functions as compressors: the document's example, what is refused, and that nothing stays behind."""
+"""Functions as compressors: the document's example, refused functions, and registration that leaves no state."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def forgotten() -> Iterator[None]:
 
 
 def halves(data: Any, *, factor: int = 2) -> Any:
-    """Always a fraction of the entry."""
+    """Half of the entry's bits."""
     return np.full(len(data) // 128, 1024 // factor)
 
 

@@ -61,7 +61,7 @@ def test_words_are_counted_over_all_blocks(blocks: list[list[int]], merged_at: i
 
 
 def test_sizes_and_classes_over_given_data_have_one_table() -> None:
-    """Also where the data take several blocks: the table is that of all, not of the block."""
+    """The table is that of all data, also if the data take several blocks."""
     rare, common = words_entry([3] * 32), words_entry([*range(10, 18)] * 4)
     data = rare + common * 20_000
     assert compressed_bits(data, "fvc").tolist()[:2] == [32 * 33, 32 * 4]

@@ -107,7 +107,7 @@ def test_damaged_payloads_are_refused(tensor: bytes, data: st.DataObject, raw: b
     damaged = bytearray(payload)
     bit = data.draw(st.integers(0, len(payload) * 8 - 1))
     damaged[bit // 8] ^= 1 << bit % 8
-    # Blocks have no checksum: a damaged literal or match is other data of the same length.
+    # Blocks have no checksum: a damaged literal or match decodes to other data of the same length.
     decoded = decompressed_or_refused(bytes(damaged), len(tensor), **options)
     assert decoded is None or len(decoded) == len(tensor)
 

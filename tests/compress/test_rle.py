@@ -16,7 +16,7 @@ from tests.reference.compress import ref_rle
 
 
 def tensor_of(*runs: tuple[int, int]) -> bytes:
-    """Words by (value, count)."""
+    """A tensor of runs, each (value, count)."""
     return b"".join(struct.pack("<I", value) * count for value, count in runs)
 
 

@@ -1,4 +1,4 @@
-"""Ratios of tensors: layouts, countings, what is refused."""
+"""Ratios of tensors: layouts, counted elements, refused arguments."""
 
 from __future__ import annotations
 

@@ -28,14 +28,14 @@ from buddysim.papers.buddy.performance_numbers import LINKS_GBS, OVERSUBSCRIBED,
 
 FOLDER = Path(__file__).parent / "reference"
 DPI = 72
-#: A pixel is another one from here on, of 255 shades; so many others are the drawing library's affair.
+#: Smallest difference, of 255 shades, at which a pixel counts as different; the number allowed to differ.
 SHADES, OTHERS = 20, 4
 WORKLOADS = (("cg", "HPC"), ("lulesh", "HPC"), ("HPC mean", "HPC"), ("alexnet", "DL"), ("DL mean", "DL"))
 _SIZES = (0, 8, 16, 32, 64, 80, 96, 128)
 
 
 def numbers(low: float, high: float) -> Iterator[float]:
-    """Numbers from `low` to `high`, no two of which are the same."""
+    """Yield distinct numbers from `low` to `high`."""
     return (low + (high - low) * (0.5 + 0.618034 * n) % 1 for n in itertools.count())
 
 
@@ -47,7 +47,7 @@ def made_up(keys: Sequence[tuple[Any, ...]], ranges: Mapping[str, tuple[float, f
 
 
 def product(*parts: Sequence[Any]) -> list[tuple[Any, ...]]:
-    """Every combination; parts that are tuples are taken apart."""
+    """Return every combination, with tuples flattened."""
     flat = ((one if isinstance(one, tuple) else (one,) for one in key) for key in itertools.product(*parts))
     return [tuple(itertools.chain.from_iterable(key)) for key in flat]
 

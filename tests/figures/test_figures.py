@@ -1,4 +1,4 @@
-"""What every registered figure keeps to: it is listed, and plotted from stored results, the same bytes twice."""
+"""Rules of every registered figure: it is listed, plotted from stored results, and its file is reproducible."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WITHOUT_FILE = [name for name in REGISTRY.names() if name not in (*WITH_FILE, *O
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where results are saved, once for all figures."""
+    """Return the store of results, made once for all figures."""
     return tmp_path_factory.mktemp("training")
 
 
@@ -47,7 +47,7 @@ def test_a_figure_says_what_it_shows_in_a_line(name: str) -> None:
         assert description
 
 
-#: They search networks of some thousand layers, flip every decision, and search for launches.
+#: Slow figures: they search networks of some thousand layers, flip every decision, or search for launches.
 SLOW = ("gist-fig16", "cswap-fig10", "cswap-fig11", "cswap-fig12")
 
 
@@ -163,7 +163,7 @@ def test_the_list_names_every_figure(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_a_figure_fits_a_papers_column(results: Path, tmp_path: Path) -> None:
-    """Width and font size as requested, in the file; without a title there is none."""
+    """The file has the requested width and font size; without a title it has none."""
     plain, fitted = tmp_path / "plain.svg", tmp_path / "fitted.svg"
     assert main(["plot", "vdnn-fig12", "-o", str(plain), "--store", str(results)]) == 0
     options = ("--width", "84mm", "--font", "7", "--no-title", "--store", str(results))
@@ -242,7 +242,7 @@ def test_no_result_is_an_error_of_one_line() -> None:
 
 
 def test_only_networks_that_do_not_fit_have_a_star(results: Path) -> None:
-    """Panels of one column share their labels, those of different networks don't."""
+    """Panels of one column have common labels; panels of different networks have separate ones."""
     figure = REGISTRY.find("vdnn-fig11")
     rows = figure.data(ResultSource(Store.at(str(results))))
     plotted = figure.draw(rows)
@@ -259,7 +259,7 @@ def plotted(name: str, results: Path, look: FigureFormat | None = None) -> Figur
 
 
 def test_captions_say_what_of_the_paper_could_not_be_read(results: Path) -> None:
-    """Wherever numbers of a paper stand for some of the bars, or for none of them alone."""
+    """Captions state for which bars the paper reports numbers, or that it reports none."""
     bars = plotted("vdnn-fig15", results)
     assert bars.get_supxlabel().startswith("Red marks: 2 of these 10 bars, whose values the paper's text reports;")
     averages = plotted("vdnn-fig11", results).get_supxlabel()

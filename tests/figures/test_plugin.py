@@ -1,4 +1,4 @@
-"""A figure in a user's own file is listed and plotted as those of the package."""
+"""A figure in a user's own file is listed and plotted like the package's figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures of the Buddy Compression study draw what the store has, make what it lacks with --run, and say what isn't."""
+"""Figures of the Buddy Compression study: plotted from the store, missing results with --run, captions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ needs_dask = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Traces under the names of three workloads, two inputs each, and a store with what their figures need."""
+    """Return a folder with traces of three workloads, two inputs each, and a store with their figures' results."""
     study_folder = tmp_path_factory.mktemp("study")
     sizes = {"profile": "32 B:3, 128 B:1", "replay": "32 B:2, 64 B:1, 128 B:1"}
     for number, name in enumerate(ONLY.split(",")):
@@ -113,7 +113,7 @@ def test_means_are_geometric_of_ratios_and_arithmetic_of_fractions(folder: Path)
 
 
 def test_targets_are_those_of_the_other_input(folder: Path) -> None:
-    """A quarter of the profiled entries overflow a sector, so 4x is chosen; of the replayed ones half overflow it."""
+    """A quarter of the profiled entries overflow a sector: 4x is chosen; half of the replayed ones overflow it."""
     (row,) = REGISTRY.find("fig7").data(source(folder)).rows_with(workload="cg", policy="final")
     assert row["ratio"] == pytest.approx(4.0)
     assert row["overflow_fraction"] == pytest.approx(0.5, abs=0.05)
@@ -156,7 +156,7 @@ def test_one_line_says_what_is_wrong(option: list[str], expected: str, capsys: p
 def test_points_that_fail_are_named_after_the_others_ran(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Sizes by another compressor need bytes, which these traces don't have."""
+    """Sizes under another compressor need data values, which these traces lack."""
     assert main(command(folder, "fig5-compressors", "-o", str(tmp_path / "p.svg"), "--run", "--workers", "1")) == 2
     error = capsys.readouterr().err
     assert "points failed; the first: " in error
@@ -166,7 +166,7 @@ def test_points_that_fail_are_named_after_the_others_ran(
 def test_traces_that_cannot_be_made_do_not_hold_up_the_others(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Programs keep some bytes, which other compressors need; networks' traces have their sizes, and no bytes."""
+    """Traces of programs have data values, which other compressors need; traces of networks have sizes only."""
     ordered = []
 
     def refused(orders: Sequence[Order]) -> Iterator[MadeWorkload]:
@@ -201,7 +201,7 @@ def test_every_workload_has_its_name_in_the_paper() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["fig7", "fig11"])
 def test_workers_and_a_cluster_make_the_same_files_as_one_process(name: str, folder: Path, tmp_path: Path) -> None:
-    """Bit by bit, and their numbers: analyses with replays of their own, and replays."""
+    """Files are bit-identical, for analyses with and without replays."""
     from distributed import LocalCluster
 
     with LocalCluster(n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None) as cluster:

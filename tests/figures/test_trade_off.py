@@ -1,4 +1,4 @@
-"""Time against memory: every scheme is there, and nothing beats what lies on the front."""
+"""Time against memory: every scheme is plotted, and no scheme dominates one on the front."""
 
 from __future__ import annotations
 

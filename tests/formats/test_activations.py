@@ -1,4 +1,4 @@
-"""The activations file: written, read, cut, damaged."""
+"""The activations file: written, read, truncated, damaged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The operator graph: a small one by hand, a captured one, wrong ones."""
+"""The operator graph: a small one by hand, a captured one, invalid ones."""
 
 from __future__ import annotations
 

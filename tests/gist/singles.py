@@ -1,4 +1,4 @@
-"""Single-precision values that matter to encodings: every class of bit patterns, and neighbours of all bounds."""
+"""Single-precision values for tests of encodings: every class of bit patterns, and neighbours of all bounds."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EDGES = sorted(
 
 @st.composite
 def _near_a_tie(draw: st.DrawFn) -> int:
-    """A pattern whose dropped bits are a half, or one off it, for some format."""
+    """A pattern whose dropped bits are a half, or differ from it by one, for some format."""
     dropped = 23 - draw(st.sampled_from([one.mantissa_bits for one in FORMATS.values()]))
     retained = draw(st.integers(0, (1 << (31 - dropped)) - 1))
     return retained << dropped | (1 << (dropped - 1)) + draw(st.integers(-1, 1))

@@ -59,7 +59,7 @@ KINDS = [
 
 
 def trained(kind: str, encoded: str, iterations: int = 4) -> tuple[Any, list[Any], Gist | None]:
-    """The module after some iterations, all gradients that it had, and the adapter."""
+    """Train, and return the module, all its gradients, and the adapter."""
     torch.manual_seed(3)
     module = Case(kind)
     optimizer = torch.optim.SGD(module.parameters(), 0.1, momentum=0.9)
@@ -119,7 +119,7 @@ def test_feature_map_read_only_by_relu_and_pool_is_stored_as_bits_and_positions(
 
 
 def test_format_rounds_only_what_backward_steps_read() -> None:
-    """dW of a second FC layer is dY^T times the rounded hidden feature map; the output is that of single precision."""
+    """The weight gradient of a second FC layer is dY^T times the rounded feature map; the output is unrounded."""
     torch.manual_seed(0)
     module = nn.Sequential(nn.Linear(64, 64), nn.Linear(64, 8))
     gist, images = Gist(module, "fp8"), torch.randn(16, 64)
@@ -136,7 +136,7 @@ def test_format_rounds_only_what_backward_steps_read() -> None:
 
 
 def test_feature_maps_are_released_between_the_passes() -> None:
-    """A storage that was encoded is gone once its last forward reader is done."""
+    """An encoded storage is freed when its last forward reader is done."""
     from torch.multiprocessing.reductions import StorageWeakRef
 
     torch.manual_seed(0)
@@ -200,7 +200,7 @@ def test_in_place_change_of_a_saved_tensor_is_refused(iterations: int) -> None:
 
 
 def test_unrecorded_backward_pass_cannot_read_bits() -> None:
-    """The first iteration doesn't go back through the second CONV layer, which needs the feature map's values."""
+    """The first iteration has no backward pass through the second CONV layer, which needs the feature map's values."""
     torch.manual_seed(2)
     first, second, pool = nn.Conv2d(2, 4, 3), nn.Conv2d(4, 4, 3), nn.MaxPool2d(2)
     gist = Gist(nn.ModuleList([first, second]))

@@ -29,7 +29,7 @@ def one(value: float, name: str) -> float:
 
 
 def same(value: float, reference: float) -> bool:
-    """Equal, zeros and NaNs with their signs."""
+    """Return whether values are equal, including the signs of zeros and NaNs."""
     if math.isnan(reference):
         return math.isnan(value) and math.copysign(1, value) == math.copysign(1, reference)
     return value == reference and math.copysign(1, value) == math.copysign(1, reference)
@@ -92,7 +92,7 @@ def test_every_edge_value_agrees_with_the_reference_model(name: str) -> None:
 
 
 def test_fp16_is_numpys_half_without_subnormals_and_infinities() -> None:
-    """Every half, and what lies around it; halves have subnormals and infinities."""
+    """Every half and its neighbours; halves have subnormals and infinities."""
     half = np.arange(2**16, dtype=np.uint16).view(np.float16)
     exact = half.astype(np.float32)
     exact = exact[np.isfinite(exact)]
@@ -103,7 +103,7 @@ def test_fp16_is_numpys_half_without_subnormals_and_infinities() -> None:
 
 @pytest.mark.parametrize("name", ["fp10", "fp8"])
 def test_every_field_survives_decoding_and_encoding(name: str) -> None:
-    """Fields that `encode` can return: no exponent of zero except zeros, one NaN of either sign."""
+    """Fields that `encode` can return: exponent zero only for zeros, one NaN of each sign."""
     one, top = find_format(name), (1 << find_format(name).exponent_bits) - 1
     fields = [
         field

@@ -49,7 +49,7 @@ def test_kernels_agree_with_the_reference_model_both_ways(values: NDArray[np.flo
 
 @given(arrays(600, sparse))
 def test_payload_never_exceeds_its_bound(values: NDArray[np.float32]) -> None:
-    """Five bytes for four, and one pointer a row; smaller than the feature map from about 20 % zeros on."""
+    """The bound is five bytes per four and one pointer a row: below the feature map from about 20 % zeros on."""
     rows = ssdc.encode(values)
     assert rows.nbytes <= values.nbytes * 5 / 4 + 4 * -(-len(values) // 256)
 

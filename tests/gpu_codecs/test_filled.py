@@ -1,4 +1,4 @@
-"""Launches that weren't simulated, told by hand from those that were; codecs of independent blocks."""
+"""Times of launches that were not simulated, compared with values by hand; codecs of independent blocks."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_every_sample_has_an_origin_and_simulated_ones_stay() -> None:
     assert [s for s in once if s.origin == "simulated"] == SIMULATED
     beyond = [s for s in once if s.origin == "extrapolated"]
     assert [s.byte_count // MIB for s in beyond] == [500, 2000]
-    # 8 MiB took 1000, 64 MiB 9000: 500 MiB lie on that line.
+    # 8 MiB took 1000 and 64 MiB 9000: 500 MiB lies on the line through both points.
     assert beyond[0].encode_ps == round(1000 + 8000 * (500 - 8) / 56)
     assert with_derived_samples(once, launches, far) == once
     between = LaunchTimes(tuple(s for s in once if s.origin != "extrapolated"))

@@ -1,4 +1,4 @@
-"""Kernels of the codecs: their payloads equal the compressors', or are decoded by them, in every layout and launch."""
+"""Kernels of the codecs, in every layout and launch: the compressors give, or decode, their payloads."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_payload_equals_the_compressors(
     st.lists(st.tuples(st.integers(0, 2), st.integers(1, 700)), min_size=1, max_size=20), st.sampled_from([1, 3, 40])
 )
 def test_long_runs(codec: str, layout: str, runs: list[tuple[int, int]], grid: int) -> None:
-    """Of zeros, of one word, of different words: counts that a byte doesn't hold, within windows and across them."""
+    """Runs of zeros, of one word and of different words, longer than a byte counts, within and across windows."""
     noise = synthetic_words(4 * 700, 0.0)
     runs_of_words = [noise[:count] if kind == 2 else np.full(count, kind, np.uint32) for kind, count in runs]
     check(codec, layout, np.concatenate(runs_of_words), LaunchShape(grid, 64))
@@ -109,7 +109,7 @@ def test_lz4_is_as_small_as_level_1(what: str, block: int) -> None:
 
 @needs_lz4
 def test_a_block_ends_in_literals() -> None:
-    """Other decoders rely on it: a last sequence without a match, of five bytes or more."""
+    """Other decoders rely on a last sequence of at least five bytes without a match."""
     words = np.zeros(5000, np.uint32)
     payload = check("lz4", "coalesced", words, LaunchShape(1, 64))
     assert payload[-6] >> 4 == 5

@@ -1,4 +1,4 @@
-"""Published rates: what the file has, and times by hand."""
+"""Published rates: contents of the file, and times by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The time model by hand, and against what it is to beat."""
+"""The time model: values by hand, and errors compared with baseline models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Times between and beyond simulated samples, by hand; the paper's three points; the samples that ship."""
+"""Times between and beyond simulated samples, by hand; the paper's three points; the bundled samples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Machines: what is read, what is refused and how."""
+"""Machines: accepted and refused machine files, with messages."""
 
 from __future__ import annotations
 

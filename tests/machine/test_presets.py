@@ -1,4 +1,4 @@
-"""The machines that come with buddysim are complete, sourced, and what their data sheets say."""
+"""Bundled machines are complete, have sources, and agree with their data sheets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quantities: what is read, exactly; what is refused."""
+"""Quantities: accepted texts with exact values; refused texts."""
 
 from __future__ import annotations
 

@@ -75,13 +75,13 @@ def test_the_papers_values_of_each_workload() -> None:
 
 
 def test_one_target_for_all_is_not_chosen_as_the_paper_does() -> None:
-    """With a size class per entry the paper's bt has 1.35, its one target is 1x; of its cg both rules give 1x."""
+    """With a size class per entry the ratio of bt is 1.35, and its single target 1x; for cg both rules give 1x."""
     assert "bt (1.33x, not 1x)" in rule_for_naive()
     assert "cg (" not in rule_for_naive()
 
 
 def test_a_workload_of_which_nothing_is_compressed_has_no_hit_rate(tmp_path: Path) -> None:
-    """Its targets are all 1x, so that metadata are never looked up: that was run, and is no high hit rate."""
+    """All targets are 1x, so metadata are never looked up: no hit rate results."""
     for which in ("profile", "replay"):
         more = {"footprint": "64 KiB", "op": "copy", "sizes": "128 B:1"}
         make_trace("stream", tmp_path / f"palm-small-{which}.bin", more)

@@ -1,4 +1,4 @@
-"""Accuracy against the minibatch: what ships is what its module says was trained; what is concluded from numbers."""
+"""Accuracy by minibatch: bundled trainings match their module's description; conclusions from numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every script of plots/ runs from another folder, and writes what it says."""
+"""Every script of plots/ runs from another folder, and writes the files that it names."""
 
 from __future__ import annotations
 
