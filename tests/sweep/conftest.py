@@ -1,4 +1,4 @@
-"""Stores of tests, and points that take milliseconds."""
+"""Stores for tests, and points that take milliseconds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Indexes of stores go to a folder of the test."""
+    """Write indexes of stores to a folder of the test."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
     monkeypatch.delenv("BUDDYSIM_STORE", raising=False)
 
@@ -37,13 +37,13 @@ def small_record() -> StoredResult:
 
 
 def named(record: StoredResult, number: int) -> StoredResult:
-    """The same under another name, which its identity has."""
+    """The same record under another key."""
     identity = {**record.identity, "batch": str(number)}
     key = key_of(identity)
     return StoredResult(key, identity, {**record.row, "key": key, "batch": number}, record.result, record.measured)
 
 
 def stable(record: StoredResult | None) -> Any:
-    """What is the same in every run."""
+    """The parts of a record that are the same in every run."""
     assert record is not None
     return record.identity, record.result

@@ -1,6 +1,6 @@
-"""Results of each engine at its model version: ``python -m tests.sweep.golden`` writes golden.json anew.
+"""Results of each engine at its model version: ``python -m tests.sweep.golden`` rewrites golden.json.
 
-They say whether results have changed since the version was raised, not whether they are right.
+They show whether results changed since the version was raised, not whether they are right.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ VOLATILE = ("provenance",)
 
 
 def digest(result: dict[str, Any]) -> str:
-    """Of everything that a result holds, but what says when and where it was made."""
+    """Hash of a result without the time and machine of its making."""
     stable = {key: value for key, value in result.items() if key not in VOLATILE and not key.startswith("speed.")}
     return hashlib.sha256(json.dumps(stable, sort_keys=True).encode()).hexdigest()[:20]
 
 
 def replays() -> Iterator[tuple[str, str]]:
-    """Every scheme on a real trace and on synthetic ones that miss; other machines, and every further parameter."""
+    """Every scheme on a real trace and on synthetic ones with misses; other machines, and every further parameter."""
     lud = TRACES / "lud256.bin"
     for scheme in REPLAY_SCHEMES.names():
         yield f"lud256 {scheme}", digest(replay(lud, scheme=scheme).to_dict())
@@ -94,7 +94,7 @@ def trainings() -> Iterator[tuple[str, str]]:
 
 
 def analyses() -> Iterator[tuple[str, str]]:
-    """Every analysis of a real trace with values; that of sizes between launches, which it doesn't have, of another."""
+    """Every analysis of a real trace with values; the analysis of sizes between launches of a synthetic trace."""
     trace = str(TRACES / "jacobi2d.bin")
     engine = find("analysis")
     for name in sorted(set(ANALYSES.names()) - {"launches"}):

@@ -1,4 +1,4 @@
-"""The commands of sweeps: what they print, what they refuse, and that they agree with the engines."""
+"""The commands of sweeps: screens, refused arguments, agreement with the engines."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_a_ratio_of_synthetic_sizes_is_never_shown_alone(tmp_path: Path, capsys:
 def test_results_of_two_engines_are_two_tables(
     studied: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each has its own columns: what the other engine's results lack tells nothing of them."""
+    """Each engine's results have their own columns: a value that only the other engine lacks distinguishes no row."""
     shutil.copytree(studied / "store", tmp_path / "store")
     store = ["--store", str(tmp_path / "store")]
     study = tmp_path / "training.toml"

@@ -1,4 +1,4 @@
-"""Compaction: many single results as one Parquet file, and all remain readable at any time."""
+"""Compaction: many single results as one Parquet file; all of them are readable at any time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command diff: what differs between two results, machines, traces or studies."""
+"""The command diff: differences between two results, machines, traces or studies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results don't change without a new model version: stored ones would be taken for today's."""
+"""Results change only with a new model version, as stored results of the same version are reused."""
 
 from __future__ import annotations
 

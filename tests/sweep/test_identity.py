@@ -1,4 +1,4 @@
-"""The name of a result: it has everything that determines the result, and nothing else."""
+"""The key of a result depends on everything that determines the result, and on nothing else."""
 
 from __future__ import annotations
 
@@ -246,7 +246,7 @@ def test_equal_trainings_have_one_name() -> None:
 
 @pytest.mark.parametrize("scheme", REPLAY_SCHEMES.names())
 def test_what_a_scheme_does_not_read_does_not_change_its_result(scheme: str) -> None:
-    """Points that differ in nothing else share a result, so it must not depend on these."""
+    """Points that differ only in settings which the scheme ignores have one result."""
     settings = {
         "trace": LUD,
         "scheme": scheme,
@@ -275,7 +275,7 @@ SETTINGS = st.fixed_dictionaries({}, optional=VALUES)
 
 
 def meaning(settings: dict[str, Any]) -> str:
-    """Of some of the settings, by other means than the code under test: numbers by hand."""
+    """The meaning of some settings, derived independently of the code under test."""
     full = {"threshold": 0.3, "seed": 0, "kernels": None, "queueing": False, "link.bandwidth": 150, "l2.size": 4096}
     for name, value in settings.items():
         full[name] = value
@@ -308,7 +308,7 @@ def test_the_fast_checksum_is_that_of_the_machine(keys: dict[str, None]) -> None
     try:
         made = machine.with_overrides(overrides)
     except BuddysimError:
-        return  # these don't fit together
+        return  # invalid combination
     assert machine.checksum_with(overrides) == made.checksum
 
 

@@ -1,4 +1,4 @@
-"""The index of a store: a cache that can be lost, damaged or of another time, and is made anew from the results."""
+"""The index of a store: a cache that is rebuilt from the results if it is lost, damaged or outdated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Points that run, serially and on workers, with failures, kills, full disks, interruptions: always the same result."""
+"""Points that run serially and on workers, with failures, kills, full disks, interruptions: always the same result."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_memory_beyond_the_grant_is_distinguished_from_a_bug(store: Store) -> No
 @pytest.mark.skipif("BUDDYSIM_SANITIZED" in os.environ, reason="a sanitizer has an allocator of its own")
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="mallopt is glibc's")
 def test_workers_keep_memory_that_points_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Dask tells them not to: without `keep_freed_memory` every point faults all of its pages in again."""
+    """Without `keep_freed_memory`, Dask's settings make every point fault all of its pages in again."""
     code = (
         "import resource\nfrom buddysim.sweep import memory_grants\nmemory_grants.keep_freed_memory()\n"
         "faults = []\n"
@@ -113,7 +113,7 @@ def test_workers_keep_memory_that_points_free(monkeypatch: pytest.MonkeyPatch) -
 
 
 class Scripted:
-    """An executor that plays a script: for each try of a point what comes of it."""
+    """An executor with a scripted outcome for each try of a point."""
 
     text = "script"
 

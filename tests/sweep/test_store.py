@@ -1,4 +1,4 @@
-"""The store: whole results or none, whatever happens to files, processes, disks and other computers' caches."""
+"""The store: complete results or none, despite failures of files, processes, disks and network caches."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_damaged_file_is_no_result_and_is_said(store: Store, small_record: Sto
 
 
 def test_a_format_that_never_was_is_damage(store: Store, small_record: StoredResult) -> None:
-    """The head says the format, and the checksum is of what follows it."""
+    """The head states the format; the checksum covers what follows it."""
     store.put(small_record)
     path = store.path_of(small_record.key)
     path.write_bytes(path.read_bytes().replace(b"buddysim-result 1 ", b"buddysim-result 0 "))
@@ -153,14 +153,14 @@ def test_a_file_that_may_not_grow_is_a_full_disk(store: Store, small_record: Sto
 
 
 class Late(Store):
-    """A store through a cache that shows an earlier state, as those of network file systems do."""
+    """A store behind a cache that shows an earlier state, as in network file systems."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self.seen: set[str] = set()
 
     def look(self) -> None:
-        """The cache is brought up to date."""
+        """Update the cache."""
         self.seen = set(Store(self.folder).all_keys())
 
     def all_keys(self) -> set[str]:

@@ -1,4 +1,4 @@
-"""Random plans: every decision that the substrate knows, for any feature map of a network."""
+"""Random plans: every possible decision, for any feature map of a network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measuring feature maps over a training, on a few images."""
+"""Observation of feature maps during a training, on a few images."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contents of the same network, layer by layer, and the reduced trainings that ship."""
+"""Contents of the same network, layer by layer, and the bundled reduced trainings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The measurement that ships with the package has the shape that the cDMA paper saw (Sec. IV)."""
+"""The bundled activations have the properties that the cDMA paper reports (Sec. IV)."""
 
 from __future__ import annotations
 

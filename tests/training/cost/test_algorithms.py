@@ -1,4 +1,4 @@
-"""Workspace by hand and against published logs of cuDNN; which version has which algorithm."""
+"""Workspace by hand and against published logs of cuDNN; algorithms by version."""
 
 from __future__ import annotations
 

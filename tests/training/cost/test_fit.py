@@ -1,4 +1,4 @@
-"""Shipped data: split as the rule says, fitted numbers found again; the fit on timings made by a known model."""
+"""Bundled data: the split follows the rule, a fit reproduces the bundled numbers; a fit to a known model's timings."""
 
 from __future__ import annotations
 

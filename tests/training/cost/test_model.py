@@ -1,4 +1,4 @@
-"""The cost model: its laws on random layers, its numbers by hand, what it says of itself."""
+"""The cost model: laws on random layers, times by hand, provenance and assumptions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Precisions: rates and bytes by hand, what isn't offered, memory of an iteration."""
+"""Precisions: rates and bytes by hand, algorithms that are not offered, memory of an iteration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The CSV file of timings: what it takes, errors with their row, whatever bytes it holds."""
+"""The CSV file of timings: accepted files, errors with their row, arbitrary bytes."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Training schemes that each use one thing which the substrate can do; loaded as a plug-in by `test_general`.
-
-Feature maps of a chain of CONV layers have 1 MB; a code has a quarter of that, takes 0.25 ms to make and 0.5 ms
-to undo.
-"""
+"""Training schemes that each use one feature of iteration programs; `test_general` loads them as a plug-in."""
 
 from __future__ import annotations
 

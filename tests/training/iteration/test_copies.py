@@ -1,4 +1,4 @@
-"""Copies by hand: how long one takes in each direction, and the host memory that they pin."""
+"""Copies by hand: their time in each direction, and the host memory that they pin."""
 
 from __future__ import annotations
 

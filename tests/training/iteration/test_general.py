@@ -1,9 +1,4 @@
-"""What the substrate can do, each by a scheme that uses it (`general_scheme`) and a timeline and memory by hand.
-
-Three CONV layers with feature maps of 1 MB (the input, Y of 1, 2 and 3). Forward takes 2 ms; backward 2, but 1 for
-layer 1, whose dX nobody wants. The link moves 1 GB/s: 1 ms for a feature map. Steps: F, B, E (encode) and D (decode)
-with their layer.
-"""
+"""Each feature of iteration programs: a scheme that uses it (`general_scheme`), timeline and memory by hand."""
 
 from __future__ import annotations
 

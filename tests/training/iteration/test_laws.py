@@ -1,4 +1,4 @@
-"""What must hold in any iteration, checked from what happened, not from how it was planned."""
+"""Laws of every iteration, checked on the schedule, independently of the plan."""
 
 from __future__ import annotations
 

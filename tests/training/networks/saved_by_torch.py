@@ -1,4 +1,4 @@
-"""What PyTorch's autograd keeps of a module, measured on the CPU: each storage once."""
+"""Tensors that PyTorch's autograd saves for a module, measured on the CPU: each storage once."""
 
 from __future__ import annotations
 

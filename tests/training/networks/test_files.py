@@ -1,4 +1,4 @@
-"""Network files: every network survives being written and read; every mistake is one line."""
+"""Network files: every network survives a round trip; every mistake gives an error of one line."""
 
 from __future__ import annotations
 

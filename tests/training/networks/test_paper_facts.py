@@ -1,4 +1,4 @@
-"""Facts that papers state of their networks, against the graphs; none of them depends on workspace or time."""
+"""Facts about networks that papers report, compared with the graphs; none depends on workspace or time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bytes that PyTorch's autograd keeps, predicted and measured, storage by storage."""
+"""Bytes that PyTorch's autograd saves, predicted and measured, storage by storage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every network of the zoo: parameter counts against published figures, and what a graph must keep."""
+"""Every network of the zoo: parameter counts against published ones, and rules of a graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""cDMA's schemes: what their copies move and how long they take, and where the densities come from."""
+"""cDMA's schemes: bytes and times of their copies, and sources of densities."""
 
 from __future__ import annotations
 

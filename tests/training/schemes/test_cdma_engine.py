@@ -1,4 +1,4 @@
-"""cDMA's engine: the published figures, and what other links need."""
+"""cDMA's engine: published figures, and requirements of other links."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gist's schemes: who takes which code, its bytes against the real encodings, footprints and times by hand, laws."""
+"""Gist's schemes: encoding of each feature map, bytes against real encodings, footprints and times by hand, laws."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options that schemes declare reach them from Python and from the command line; a plug-in's too."""
+"""Options that schemes and plug-ins declare reach them from Python and from the command line."""
 
 from __future__ import annotations
 

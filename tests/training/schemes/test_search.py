@@ -1,4 +1,4 @@
-"""The largest batch, compared with trying them all."""
+"""The largest batch, compared with a trial of every batch."""
 
 from __future__ import annotations
 

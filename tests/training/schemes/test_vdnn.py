@@ -1,4 +1,4 @@
-"""vDNN's policies: what they offload, what the dynamic one tries, and the memory that the paper states."""
+"""vDNN's policies: offloaded feature maps, passes of the dynamic policy, and the memory that the paper reports."""
 
 from __future__ import annotations
 
