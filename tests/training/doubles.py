@@ -69,7 +69,7 @@ class Link:
 
 
 def machine(memory_bytes: int = 12 << 30, pinned: int = 62 << 30, link: Link | None = None) -> SimpleNamespace:
-    """As much of a TrainingMachine as the substrate reads."""
+    """The attributes of a TrainingMachine that iterations read."""
     return SimpleNamespace(
         name="double",
         memory_bytes=memory_bytes,

@@ -151,7 +151,7 @@ def test_fit_recovers_known_efficiencies() -> None:
 
 
 def test_fit_recovers_a_known_curve() -> None:
-    """Timings made with the shipped curve lead back to one that predicts them as well."""
+    """A fit to timings made with the bundled curve predicts them as well as that curve."""
     machine = TrainingMachine.load("m40")
     model = CostModel(machine, "cudnn5", shipped()["m40", "cudnn5"], common())
     data = Dataset("m40", "cudnn5", PeakRates.of(machine), tuple(made_timings(model, 2)))

@@ -230,7 +230,7 @@ def test_algorithm_whose_workspace_does_not_fit_is_not_offered() -> None:
 
 @pytest.mark.parametrize("batch", [1, 32, 64, 128, 256])
 def test_ffts_are_offered_up_to_the_largest_timed_feature_map(batch: int) -> None:
-    """Whatever the batch: conv1_2 of VGG-16 has feature maps of 224 x 224, conv2_2 of 112 x 112."""
+    """The batch has no effect: feature maps of VGG-16 are 224 x 224 in conv1_2, 112 x 112 in conv2_2."""
     model = CostModel.load("titan-x", "cudnn4")
     every = CostModel(model.machine, model.library, model.calibration, model.shared, largest_fft=256)
     for pass_ in PASSES:

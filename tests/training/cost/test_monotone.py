@@ -45,7 +45,7 @@ def conv_of(channels: int, outputs: int, extent: int, window: int, stride: int, 
 
 
 def smaller(conv: Conv) -> Iterator[Conv]:
-    """The same CONV with one dimension less by one, and by half."""
+    """The CONV with one dimension smaller by one, or halved."""
     channels, outputs = conv.in_channels // conv.groups, conv.out_channels // conv.groups
     for less in (lambda value: value - 1, lambda value: value // 2):
         for name, value in (("in_channels", channels), ("out_channels", outputs)):

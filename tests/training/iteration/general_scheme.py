@@ -42,7 +42,7 @@ def _by_the_host(plan: Plan, options: TrainingOptions) -> Plan:
 
 
 def _by_epoch(plan: Plan, options: TrainingOptions) -> Plan:
-    """The code halves with each epoch; from the second on it is made."""
+    """The encoding halves with each epoch; it is used from the second epoch on."""
     epoch = values(OPTIONS, options.extra)["epoch"] or 0
     code = replace(CODE, byte_count=int(1_000_000 / 2**epoch))
     return replace(plan, stash={0: Stash(code)} if epoch >= 1 else {})
@@ -69,6 +69,6 @@ SUMMARY = dict.fromkeys(_CHANGES, "for tests")
 
 
 def plan(network, batch, machine, cost, name: str, options: TrainingOptions) -> Plan:
-    """The plan of a network that nothing is done to, with one change."""
+    """A plan without any optimization, with one change."""
     algorithms = _algorithms.fastest(network, batch, cost)
     return _CHANGES[name](Plan(name, algorithms, prefetch=options.prefetch), options)

@@ -95,7 +95,7 @@ def test_stashes_of_feature_maps_are_independent():
 
 
 def test_a_later_step_waits_for_a_copy():
-    """A copy takes 5 ms. The one out is waited for by F3, the one back, launched by B3, by the step before B1."""
+    """A copy takes 5 ms. F3 waits for the offload; B3 launches the prefetch, and the step before B1 waits for it."""
     out = outcome("test-later", gb_per_s=0.2)
     assert steps(out) == [
         ("F1", 0, 2, 2), ("F2", 2, 4, 3), ("F3", 4, 6, 4), ("B3", 6, 8, 5), ("B2", 8, 11, 4), ("B1", 11, 12, 2),
@@ -108,7 +108,7 @@ def test_a_later_step_waits_for_a_copy():
 
 
 def test_host_encoding_runs_on_its_own_stream():
-    """It encodes from 1 to 4 ms, for which F2 waits in vain; it decodes during B2, and the copy back waits for it."""
+    """The host encodes from 1 to 4 ms, and F2 waits for it; it decodes during B2, and the prefetch waits for it."""
     out = outcome("test-host")
     assert steps(out) == [
         ("F1", 0, 2, 2), ("F2", 2, 4, 2), ("F3", 4, 6, 3), ("B3", 6, 8, 4), ("B2", 8, 10.5, 4), ("B1", 10.5, 11.5, 2),

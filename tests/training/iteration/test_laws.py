@@ -27,7 +27,7 @@ from tests.training.random_plans import plans
 
 @st.composite
 def outcomes(draw: st.DrawFn) -> IterationOutcome:
-    """Iterations of the schemes, and of plans that no scheme makes."""
+    """Iterations of the schemes, and of random plans."""
     network = draw(networks())
     batch = draw(st.integers(1, 3))
     cost = draw(costs(network))
@@ -215,7 +215,7 @@ def check_read_tensors_are_present(out: IterationOutcome) -> None:
 
 
 def required_structures(out: IterationOutcome, pass_: str, index: int, *, first: bool) -> set[tuple[str, int]]:
-    """What a step has to read, as the network and the plan say."""
+    """The structures that a step must read, from the network and the plan."""
     network = out.network
     layer, own = network.layers[index], network.buffer_of(index)
     inputs = {network.buffer_of(producer) for producer in layer.inputs}

@@ -38,7 +38,7 @@ def example(shape: tuple[int, ...], batch: int, words: int | None = None) -> tor
 
 
 def assert_as_measured(module: nn.Module, shape: tuple[int, ...], batch: int = 3, words: int | None = None) -> None:
-    """The bytes that are predicted of a module are those that PyTorch keeps."""
+    """Check that the bytes predicted for a module are those that PyTorch saves."""
     network = network_from_torch(module, shape, in_place_as_written=True)
     activations, weights = measured(module, example(shape, batch, words))
     saved_tensors = [(network.layers[i].name, one) for i, one in enumerate(saved_by_torch(network, batch, "cpu"))]

@@ -80,7 +80,7 @@ class ResNet50(nn.Module):
 
 
 def description(layer: Layer) -> tuple[object, ...]:
-    """All of a layer but its name."""
+    """All properties of a layer except its name."""
     return (
         *(layer.kind, layer.inputs, layer.output_shape, layer.parameters, layer.conv, layer.gemms, layer.in_place),
         *(layer.part, layer.backward_reads, layer.flops, layer.saved_sample_bytes, layer.saved_fixed_bytes),
