@@ -1,8 +1,8 @@
-"""The HPC programs of the study: real solvers as OpenCL programs, each verified, each captured at one of its steps.
+"""The workloads of the study: HPC solvers in OpenCL and networks in training, each verified and captured in one step.
 
 A workload is a package of this folder (``docs/explanation/workloads.md`` has the table of all, and how to add one).
-What they share: `solver` (what a program states and does), `device` (its OpenCL device), `program` (the process that is
-captured) and `make` (capture, verification, the file).
+Common modules are `solver` (interface of an OpenCL program), `device` (its OpenCL device), `opencl_program` (the
+captured process) and `make_workload` (capture, verification, the file).
 """
 
 from buddysim.workloads.make_workload import MadeWorkload, make_trace_of

@@ -1,4 +1,4 @@
-"""Several traces, several at once."""
+"""Makes the traces of several workloads in parallel."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class Order:
 
 
 def make_all(orders: Sequence[Order], jobs: int = 1) -> Iterator[MadeWorkload]:
-    """Makes traces, `jobs` at once, and gives each when it is there.
+    """Make traces, `jobs` at once, and yield each one as it is complete.
 
     Raises
     ------
     BuddysimError
-        before any is made, where a problem is unknown or those made at once need more than there is; after all were
-        tried, where some failed, with what was wrong with each
+            before the first trace: an unknown problem, or too little memory or disk space for `jobs` of them;
+            after the last trace: the failures, with their causes
     """
     _check_together(orders, jobs)
     failures = []
@@ -59,7 +59,7 @@ def make_all(orders: Sequence[Order], jobs: int = 1) -> Iterator[MadeWorkload]:
 
 
 def _check_together(orders: Sequence[Order], jobs: int) -> None:
-    """What is missing is made; a trace that is there already counts too, so this asks for a little too much."""
+    """Check memory and disk space for all traces without a file, `jobs` at once."""
     missing = [order for order in orders if not order.path.exists()]
     if len(missing) < 2:
         return

@@ -1,4 +1,4 @@
-"""The OpenCL device of a program of the study: its arrays by name, its kernels by name, launches counted."""
+"""OpenCL device of a workload: arrays and kernels by name, and the number of launches."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PROLOGUE = """
 class Device:
     """A solver's arrays and kernels on the first OpenCL device.
 
-    Arrays are zero when they are allocated: what a program leaves untouched must not depend on the machine.
+    Arrays are zero at first, so that untouched elements don't depend on the machine.
 
     Parameters
     ----------
@@ -56,8 +56,8 @@ class Device:
         kernel : its name
         size : work-items that are needed, along each dimension; rounded up to whole groups
         group : work-items of a group
-        arguments : text is the name of an array, a Python integer an ``int``, a float a ``double``; numpy scalars
-            are passed as they are
+        arguments : a text names an array, a Python integer is an ``int``, a float a ``double``; numpy scalars
+            keep their type
         """
         sizes = (size,) if isinstance(size, int) else size
         groups = (group,) if isinstance(group, int) else group
@@ -68,14 +68,14 @@ class Device:
         self.launches += 1
 
     def read(self, name: str, elements: int | None = None) -> NDArray[Any]:
-        """The first elements of an array, or all."""
+        """Return the first elements of an array, or all."""
         array = self._arrays[name]
         values = np.empty(array.elements if elements is None else elements, array.dtype)
         self._cl.enqueue_copy(self._queue, values, self._buffers[name])
         return values
 
     def write(self, name: str, values: NDArray[Any]) -> None:
-        """Copy values to the beginning of an array, in its type."""
+        """Copy values to the beginning of an array, converted to its type."""
         array = self._arrays[name]
         data = np.ascontiguousarray(values, array.dtype).ravel()
         if len(data) > array.elements:
@@ -101,7 +101,7 @@ class Device:
         )
 
     def finish(self) -> None:
-        """Wait for all that was started."""
+        """Wait for the end of all commands."""
         self._queue.finish()
 
     def _argument(self, value: Any) -> Any:
@@ -128,7 +128,7 @@ def _check_device_memory(solver: Solver, largest: int, together: int) -> None:
 
 
 def import_pyopencl() -> Any:
-    """The module; a BuddysimError where it, or a device, is missing."""
+    """Return PyOpenCL; a BuddysimError if it or a device is missing."""
     try:
         import pyopencl
     except ImportError:

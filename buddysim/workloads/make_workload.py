@@ -1,4 +1,4 @@
-"""A workload's trace: captured while it runs, written only if it verifies."""
+"""Makes the trace of a workload: captures its run, and writes the file only if the verification passes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _LICENCE = "BSD-3-Clause"
 
 @dataclass(frozen=True)
 class MadeWorkload:
-    """What became of a workload.
+    """The result of making a trace.
 
     Attributes
     ----------
@@ -62,19 +62,18 @@ class MadeWorkload:
 def make_trace_of(
     name: str, scale: str, which: str, path: str | os.PathLike[str], contents_every: int = 0
 ) -> MadeWorkload:
-    """Make the trace of a workload, unless the same one lies there already.
+    """Make the trace of a workload, unless the file already has the same trace.
 
     Parameters
     ----------
     name, scale, which : of the workload, `registry.SCALES`, `registry.INPUTS`
-    path : file to write. It is written under this name with ``.incomplete`` behind it and renamed when it is whole
-        and verified
+    path : file to write; its name ends with ``.incomplete`` until it is complete and verified
     contents_every : keep the bytes of every n-th page of 8 KiB in the snapshots over the run, 0: sizes only
 
     Raises
     ------
     BuddysimError
-        where the name is unknown, memory, disk space or a program is missing, or the verification failed
+            an unknown name, too little memory or disk space, a missing program, or a failed verification
     """
     problem = problem_of(name, scale, which)
     target = Path(path)
@@ -92,7 +91,7 @@ def make_trace_of(
 
 
 def needs_of(name: str, scale: str, which: str, contents_every: int) -> Needs:
-    """What making a workload's trace needs."""
+    """Return the memory, disk space and time that the trace of a workload needs."""
     if is_network(REGISTRY.find(name)):
         if contents_every:
             raise BuddysimError(
@@ -139,7 +138,7 @@ def _make_solver(
 def _captured(
     name: str, scale: str, which: str, solver: Solver, output: Output, origin: Provenance, contents_every: int
 ) -> tuple[TraceRecorder, OpenclCaptureOutcome, list[SolutionCheck]]:
-    """Runs the program in a process of its own, into a file that says that it is incomplete until it has ended."""
+    """Run and capture the program in a process of its own; the file is marked incomplete until the program ends."""
     toolchain = find_toolchain()
     for build in (runtime_library, pass_plugin, hooks_object):
         build(toolchain)
@@ -153,7 +152,7 @@ def _captured(
             command += map(str, plugins.loaded_files())
             outcome = run_program(command, sys.executable, record.receive, toolchain, plan)
             if outcome.broken is not None:
-                raise outcome.broken  # a workload's trace is made again: no part of it is kept
+                raise outcome.broken  # an interrupted trace is made again from the beginning
             checks = _checks(name, report, outcome)
         record.name_buffers(list(solver.arrays))
         text = "; ".join(map(str, checks))
@@ -169,7 +168,7 @@ def _captured(
 
 
 def _checks(name: str, report: Path, outcome: OpenclCaptureOutcome) -> list[SolutionCheck]:
-    """What the program provenance, once it is known that it ended well."""
+    """Return the checks of the program's report; a BuddysimError if the program failed."""
     if outcome.returncode in _INTERRUPTIONS:
         raise KeyboardInterrupt
     if outcome.returncode < 0:
@@ -212,7 +211,7 @@ def _refuse_what_went_wrong(
 
 
 def _provenance(name: str, scale: str, which: str, problem: Any, contents_every: int) -> Provenance:
-    """Where the trace comes from; equal for equal traces."""
+    """Return the provenance of the trace; equal for equal traces."""
     contents = f"every {contents_every}-th page of 8 KiB" if contents_every else "none"
     captured = ASSUMED | {
         "device": DEVICES[False],
@@ -231,7 +230,7 @@ def _provenance(name: str, scale: str, which: str, problem: Any, contents_every:
 
 
 def _digest(name: str) -> str:
-    """Of the program's sources, of those of the solvers that it extends, and of those that all of its kind share."""
+    """Return the digest of a workload's sources: its own, those of its base solvers, and those common to its kind."""
     workload = REGISTRY.find(name)
     folders = {Path(__file__).parent, Path(workload.__file__ or "").parent}
     if is_network(workload):
@@ -247,7 +246,7 @@ def _digest(name: str) -> str:
 
 
 def _made_before(target: Path, origin: Provenance) -> tuple[str, ...] | None:
-    """The verification of a whole file of the same origin; None where there is none."""
+    """Return the lines of the verification of a complete file with the same provenance; None without such a file."""
     if not target.is_file():
         return None
     with contextlib.suppress(TraceFileError), open_trace(target) as trace:

@@ -1,4 +1,4 @@
-"""What NAS BT and SP share: the flow problem, its exact solution, its forcing (RNR-94-007, section 3).
+"""The flow problem of NAS BT and SP, its exact solution and its forcing (RNR-94-007, section 3).
 
 Fields on the host are (5, nz, ny, nx): density, momentum along x, y and z, energy.
 """
@@ -18,9 +18,9 @@ from buddysim.workloads.solver import Array, SolutionCheck, Solver
 
 Field = NDArray[np.float64]
 
-#: The kernels of the right-hand side; to be compiled before the program's own.
+#: Source of the right-hand side's kernels, compiled before the program's own source.
 SOURCE: Final = Path(__file__).parent / "nas_flow.cl"
-#: Of scalars on the grid, each an array of its own.
+#: Names of the scalars on the grid, each an array of its own.
 SCALARS: Final = ("us", "vs", "ws", "qs", "rho_i", "square")
 RHS_LAUNCHES: Final = 3
 GROUP: Final = (32, 4, 1)
@@ -45,12 +45,12 @@ _EXACT = np.array(
 
 @dataclass(frozen=True)
 class NasProblem:
-    """Grid points along x, y and z, time steps, and the length of one.
+    """A problem: grid points along x, y and z, number and length of the time steps.
 
     Attributes
     ----------
-    together : whether the five components of a cell lie side by side, or each component of all cells
-    expected : of a problem that is no class: norms of the residual and of the error, from an independent program
+    together : True: the five components of a cell are contiguous; False: one component of all cells is
+    expected : norms of residual and error from an independent program, for a problem that is no NAS class
     """
 
     nx: int
@@ -63,7 +63,7 @@ class NasProblem:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Of arrays on the host."""
+        """Shape of arrays on the host."""
         return self.nz, self.ny, self.nx
 
     @property
@@ -73,19 +73,19 @@ class NasProblem:
 
     @property
     def cells(self) -> int:
-        """Elements of a scalar on the device, padding too."""
+        """Elements of a scalar on the device, with padding."""
         return self.pitch[0] * self.pitch[1] * self.nz
 
 
 def device_layout(field: Field, problem: NasProblem) -> Field:
-    """A field as the device has it."""
+    """Return a field in the layout of the device."""
     padded = np.zeros((5, problem.nz, problem.pitch[1], problem.pitch[0]))
     padded[:, :, : problem.ny, : problem.nx] = field
     return np.ascontiguousarray(np.moveaxis(padded, 0, -1)) if problem.together else padded
 
 
 def host_layout(data: Field, problem: NasProblem) -> Field:
-    """The field of an array that was read from the device."""
+    """Return a field from an array in the layout of the device."""
     px, py = problem.pitch
     padded = (
         np.moveaxis(data.reshape(problem.nz, py, px, 5), -1, 0)
@@ -96,7 +96,7 @@ def host_layout(data: Field, problem: NasProblem) -> Field:
 
 
 def exact_solution(x: Field, y: Field, z: Field) -> Field:
-    """The exact solution at points of the unit cube, of any shapes that broadcast: (5, ...)."""
+    """Return the exact solution at points of the unit cube, of any shapes that broadcast: (5, ...)."""
     components = []
     for row in _EXACT:
         value = row[0] + np.zeros(np.broadcast_shapes(x.shape, y.shape, z.shape))
@@ -114,7 +114,7 @@ def _cell_positions(problem: NasProblem) -> tuple[Field, Field, Field]:
 
 
 def initial_field(problem: NasProblem) -> Field:
-    """The exact solution on the walls, interpolated between them inside."""
+    """Return the initial field: the exact solution on the walls, interpolated inside."""
     x, y, z = _cell_positions(problem)
     zero, one = np.zeros((1, 1, 1)), np.ones((1, 1, 1))
     along_x = x * exact_solution(one, y, z) + (1.0 - x) * exact_solution(zero, y, z)
@@ -131,12 +131,12 @@ def initial_field(problem: NasProblem) -> Field:
 
 
 def forcing(problem: NasProblem) -> Field:
-    """What makes the exact solution steady on the grid."""
+    """Return the forcing for which the exact solution is steady on the grid."""
     return 0.0 - fluxes(exact_solution(*_cell_positions(problem)), problem)  # not -0 on the walls
 
 
 def fluxes(u: Field, problem: NasProblem) -> Field:
-    """Differences of fluxes with dissipation, of the points inside; 0 on the walls."""
+    """Return the differences of fluxes with dissipation at inner points; 0 on the walls."""
     total = np.zeros_like(u)
     for direction, n in enumerate((problem.nx, problem.ny, problem.nz)):
         total += _flux_along(u, direction, n)
@@ -144,7 +144,7 @@ def fluxes(u: Field, problem: NasProblem) -> Field:
 
 
 def _flux_along(u: Field, direction: int, n: int) -> Field:
-    """Along x (0), y (1) or z (2); formulas of exact_rhs.f."""
+    """Return the differences along x (0), y (1) or z (2) by the formulas of exact_rhs.f."""
     axis, v = 3 - direction, direction + 1
     u = np.moveaxis(u, axis, -1)
     step = float(n - 1)
@@ -175,7 +175,7 @@ def _second_difference(a: Field) -> Field:
 
 
 def _fourth_difference(a: Field) -> Field:
-    """Of the inner points; next to the ends, one that takes only points there are (5, -4, 1 and -4, 6, -4, 1)."""
+    """Return the fourth difference at inner points; next to the ends, the weights are (5, -4, 1) and (-4, 6, -4, 1)."""
     inner = np.empty_like(a[..., 1:-1])
     inner[..., 1:-1] = a[..., :-4] - 4.0 * a[..., 1:-3] + 6.0 * a[..., 2:-2] - 4.0 * a[..., 3:-1] + a[..., 4:]
     inner[..., 1] -= a[..., 0]
@@ -186,7 +186,7 @@ def _fourth_difference(a: Field) -> Field:
 
 
 def norms(u: Field, problem: NasProblem) -> tuple[Sequence[float], Sequence[float]]:
-    """RMS norms of the residual and of the error, for each component, as `verify` of the Fortran programs has them."""
+    """Return the RMS norms of residual and error for each component, as `verify` of the Fortran programs does."""
     inner = (problem.nx - 2) * (problem.ny - 2) * (problem.nz - 2)
     residual = (forcing(problem) + fluxes(u, problem))[:, 1:-1, 1:-1, 1:-1]
     error = u - exact_solution(*_cell_positions(problem))
@@ -196,12 +196,12 @@ def norms(u: Field, problem: NasProblem) -> tuple[Sequence[float], Sequence[floa
 
 
 class NasFlow(Solver):
-    """A step is a time step of the approximate factorisation.
+    """Common solver of BT and SP: a step is a time step of the approximate factorisation.
 
     Attributes
     ----------
-    cell_operations : warp memory instructions of a step for 32 cells, about
-    cell_seconds : processor time of a step for a cell, about
+    cell_operations : approximate warp memory instructions of a step for 32 cells
+    cell_seconds : approximate processor time of a step for a cell
     published : norms of the residual and of the error by points along each direction of a cube, steps, length of a step
     """
 
@@ -213,7 +213,7 @@ class NasFlow(Solver):
 
     @property
     def arrays(self) -> dict[str, Array]:
-        """The fields that both programs have."""
+        """Arrays that both programs have."""
         cells = self.problem.cells
         fields = {name: Array(5 * cells) for name in ("u", "rhs", "forcing")}
         return fields | {name: Array(cells) for name in SCALARS}
@@ -252,16 +252,16 @@ class NasFlow(Solver):
         device.write("forcing", device_layout(forcing(self.problem), self.problem))
 
     def launch_rhs(self, device: Device) -> None:
-        """The right-hand side from the field and its scalars."""
+        """Compute the right-hand side from the field and its scalars."""
         grid = self.problem.nx, self.problem.ny, self.problem.nz
         device.launch("rhs_x", grid, GROUP, "u", "rhs", "forcing", *SCALARS)
         for direction in "yz":
             device.launch(f"rhs_{direction}", grid, GROUP, "u", "rhs", *SCALARS)
 
     def verify(self, device: Device) -> list[SolutionCheck]:
-        """The norms of the residual and of the error compared with those published for a class.
+        """Compare the norms of residual and error with the published ones of the class.
 
-        Of a problem that is no class, the norms compared with those that the unmodified NPB-CPP gives for it.
+        For a problem that is no class, the reference is the unmodified NPB-CPP.
         """
         problem = self.problem
         computed = norms(host_layout(device.read("u"), problem), problem)

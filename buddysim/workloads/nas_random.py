@@ -11,7 +11,7 @@ _MASK = (1 << 46) - 1
 
 
 def stream(seed: int, count: int, multiplier: int = MULTIPLIER) -> NDArray[np.float64]:
-    """The `count` numbers after a seed, in (0, 1)."""
+    """Return the next `count` random numbers after a seed, in (0, 1)."""
     # Products wrap modulo 2^64, which leaves them right modulo 2^46.
     powers = np.empty(count, np.uint64)
     mask = np.uint64(_MASK)

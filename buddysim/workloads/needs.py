@@ -1,4 +1,4 @@
-"""What making a workload's trace needs, said before the work starts."""
+"""Estimates of the memory, disk space and time that the trace of a workload needs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _HEADROOM = 1.25
 
 @dataclass(frozen=True)
 class Needs:
-    """Estimates.
+    """Estimated needs of a run.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Needs:
 
 
 def needs_of_run(solver: Solver, contents_every: int) -> Needs:
-    """What a solver's run needs."""
+    """Return the estimated needs of a solver's run."""
     first, end = solver.window
     maps = end - first + 1 + len(solver.snapshot_points)
     map_bytes = maps * solver.device_bytes // (ENTRY_BYTES * _MAP_ENTRIES_PER_BYTE)
@@ -65,12 +65,12 @@ def needs_of_run(solver: Solver, contents_every: int) -> Needs:
 
 
 def check_free_resources(what: str, needs: Needs, folder: Path) -> None:
-    """Refuse what won't fit.
+    """Refuse a run for which memory or disk space is too small.
 
     Raises
     ------
     BuddysimError
-        where the folder's disk or the memory has less than is needed; the message has both figures
+            too little disk space in the folder, or too little memory; the message has both figures
     """
     free = shutil.disk_usage(folder).free
     if free < needs.disk_bytes:
@@ -83,5 +83,5 @@ def check_free_resources(what: str, needs: Needs, folder: Path) -> None:
 
 
 def _size(size_bytes: int) -> str:
-    """In whole MiB: estimates are no better."""
+    """Format a size in whole MiB, the precision of the estimates."""
     return format_size((size_bytes + (1 << 20) - 1) >> 20 << 20)

@@ -1,7 +1,7 @@
 """The process that is captured: ``python -m buddysim.workloads.opencl_program NAME SCALE INPUT REPORT [PLUGIN ...]``.
 
-It runs a workload to its end and writes what the verification found to the file REPORT, as JSON. Its exit code says
-only whether it got that far.
+It runs a workload to its end and writes the checks of the verification to the file REPORT, as JSON. The exit code is
+0 even if a check fails.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from buddysim.workloads.workload_registry import solver_of
 
 
 def solve(solver: Solver, device: Device) -> list[SolutionCheck]:
-    """Set up, make every step, close, verify.
+    """Run a solver: set up, make every step, close, verify.
 
     Raises
     ------
     RuntimeError
-        where a part made other launches than the solver states: snapshots and window would be at wrong launches
+            a part with other launches than the solver states: snapshots and window would be at wrong launches
     """
     solver.set_up(device)
     _compare(device, solver.setup_launches, "set_up")
@@ -45,7 +45,7 @@ def _compare(device: Device, stated: int, part: str) -> None:
 
 def main(arguments: list[str]) -> int:
     name, scale, which, report, *plugin_files = arguments
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it without a word; `make` says what is left
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it without a message; `make` reports the interruption
     try:
         for file in plugin_files:
             plugins.load_plugin(file)

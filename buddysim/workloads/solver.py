@@ -1,4 +1,4 @@
-"""What a program of the study states before it runs, and what it does on a device."""
+"""Interface of the OpenCL workloads: a solver with its arrays, launches and verification."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SNAPSHOTS = 10
 
 @dataclass(frozen=True)
 class Array:
-    """An array on the device: elements, and of which type."""
+    """An array on the device: number of elements, and their type."""
 
     elements: int
     dtype: DTypeLike = np.float64
@@ -31,7 +31,7 @@ class Array:
 
 @dataclass(frozen=True)
 class SolutionCheck:
-    """A number that the program computed, and the right one.
+    """A check of the verification: a computed number and its expected value.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class SolutionCheck:
 
     @property
     def passed(self) -> bool:
-        return bool(self.error <= self.tolerance)  # false for NaN
+        return bool(self.error <= self.tolerance)  # False for NaN
 
     def __str__(self) -> str:
         return (
@@ -63,16 +63,15 @@ class SolutionCheck:
 class Solver(ABC):
     """A problem and its solution in equal steps.
 
-    A run is `set_up`, then `step` for each of `steps`, then `close`, then `verify`. All that concerns the run as a
-    whole is stated before it: arrays, launches, costs. The number of launches is compared with the statement after
-    every step.
+    A run is `set_up`, then `step` for each of `steps`, then `close`, then `verify`. Arrays, launches and costs of the
+    run are known before it starts. The number of launches is checked after every step.
 
     Parameters
     ----------
     problem : a frozen dataclass of the workload: sizes, steps, seed
     """
 
-    #: The OpenCL sources, compiled as one: files, or the text itself.
+    #: The OpenCL sources, compiled together: paths of files, or text.
     sources: tuple[Path | str, ...] = ()
 
     def __init__(self, problem: Any) -> None:
@@ -81,11 +80,11 @@ class Solver(ABC):
     @property
     @abstractmethod
     def arrays(self) -> Mapping[str, Array]:
-        """What is allocated on the device, in this order, all at the beginning."""
+        """Arrays on the device in the order of their allocation, all at the beginning."""
 
     @property
     def constants(self) -> Mapping[str, int | float]:
-        """What the sources are compiled with, ``-D NAME=VALUE``."""
+        """Macros for the compiler, ``-D NAME=VALUE``."""
         return {}
 
     @property
@@ -111,12 +110,12 @@ class Solver(ABC):
     @property
     @abstractmethod
     def traced_operations(self) -> int:
-        """About how many warp memory instructions the launches of `window` make."""
+        """Approximate number of warp memory instructions in the launches of `window`."""
 
     @property
     @abstractmethod
     def native_seconds(self) -> float:
-        """About how much processor time the run takes without its traced launches, on a core of 2.6 GHz."""
+        """Approximate processor time of the run without its traced launches, on a core of 2.6 GHz."""
 
     @property
     def host_bytes(self) -> int:
@@ -129,20 +128,20 @@ class Solver(ABC):
         return self.setup_launches + self.steps * self.step_launches + self.closing_launches
 
     def work(self, launches: int) -> float:
-        """How much of the run its first so many launches are, in any unit: what snapshots are equally spaced in."""
+        """Return the work of the first launches, in any unit; snapshots are equally spaced in it."""
         return launches
 
     @property
     def window(self) -> tuple[int, int]:
-        """The launches that are traced, the end not included: by default those of the step halfway through the run."""
+        """Traced launches, END not included: by default those of the middle step."""
         first = self.setup_launches + self.steps // 2 * self.step_launches
         return first, first + self.step_launches
 
     @property
     def snapshot_points(self) -> tuple[int, ...]:
-        """Launches before each of the snapshots: after every tenth of the steps, at the end of the nearest one.
+        """Launches before each snapshot: after every tenth of the steps, at the end of the nearest step.
 
-        Runs of fewer steps than snapshots have them after every tenth of their launches.
+        A run with fewer steps than snapshots has them after every tenth of its launches.
         """
         tenths = range(1, SNAPSHOTS + 1)
         if self.steps < SNAPSHOTS:
@@ -164,11 +163,11 @@ class Solver(ABC):
         """Make one step; they are numbered from 0."""
 
     def close(self, device: Device) -> None:  # noqa: B027 most programs do nothing more
-        """After the last step: what else the program does."""
+        """Do the program's work after the last step."""
 
     @abstractmethod
     def verify(self, device: Device) -> list[SolutionCheck]:
-        """After the last step: what shows that the program solved its problem."""
+        """Return the checks of the solution, after the last step."""
 
 
 def _nearest(numerator: int, denominator: int) -> int:

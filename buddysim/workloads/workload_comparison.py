@@ -1,7 +1,7 @@
 """A workload's size classes compared with those of the unmodified program that it stands for.
 
-``reference/`` has the fraction of every size class of complete programs, every entry classified: of each allocation
-that is 1 % of a program or more, at the first, the middle and the last of ten points of its run.
+``reference/`` has the fraction of every size class in complete programs, from all entries. It has every allocation
+of at least 1 % of a program, at the first, the middle and the last of ten snapshots of its run.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MAX_POINTS: Final = 2.0
 MAX_RATIO: Final = 0.05
 """The same of the ratio of all compared allocations, relative."""
 
-#: Of ten snapshots, those that the reference has.
+#: Indices of the reference's snapshots among the ten of a run.
 POINTS: Final = {"first": 0, "middle": 5, "last": 9}
 
 _FOLDER: Final = Path(__file__).parent / "reference"
@@ -44,7 +44,7 @@ class AllocationComparison:
 
     Attributes
     ----------
-    bytes : of the reference's allocation; of the workload's
+    bytes : size of the allocation in the reference and in the workload
     reference_fractions, workload_fractions : fraction of entries of each size class
     """
 
@@ -61,7 +61,7 @@ class AllocationComparison:
 
     @property
     def points(self) -> float:
-        """The largest difference of a share, in points of a hundred."""
+        """The largest difference of a size class's fraction, in percentage points."""
         return float(np.abs(self.reference_fractions - self.workload_fractions).max() * 100)
 
     @property
@@ -76,7 +76,7 @@ class WorkloadComparison:
     Attributes
     ----------
     key : of the reference
-    program : what it is, with its input
+    program : description of the reference, with its input
     """
 
     workload: str
@@ -85,7 +85,7 @@ class WorkloadComparison:
     rows: tuple[AllocationComparison, ...]
 
     def ratios(self, when: str) -> tuple[float, float]:
-        """Ratios of all compared allocations together: of the reference, of the workload."""
+        """Compression ratios of all compared allocations together: of the reference and of the workload."""
         rows = [row for row in self.rows if row.when == when]
         ratios = []
         for side in range(2):
@@ -105,7 +105,7 @@ def compare(path: str | os.PathLike[str]) -> WorkloadComparison:
     Raises
     ------
     BuddysimError
-        where the file is not such a trace
+            a file that is not such a trace
     """
     with open_trace(path) as trace:
         name, key = _what(trace, path)
@@ -131,7 +131,7 @@ def compare(path: str | os.PathLike[str]) -> WorkloadComparison:
 
 
 def names_in_workload(names: Mapping[str, Names], entry: Mapping[str, str]) -> tuple[str, ...]:
-    """Our arrays that an allocation of the reference stands for.
+    """Return the workload's arrays that correspond to an allocation of the reference.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def names_in_workload(names: Mapping[str, Names], entry: Mapping[str, str]) -> t
 
 
 def _what(trace: Trace, path: str | os.PathLike[str]) -> tuple[str, str]:
-    """The workload of a trace, and the key of its reference."""
+    """Return the workload of a trace, and the key of its reference."""
     name, scale, which, _ = origin(trace, path)
     if scale != "reference":
         raise BuddysimError(f"{os.fspath(path)}: {name} at {scale}: expected a trace made with --scale reference")
@@ -152,12 +152,12 @@ def _what(trace: Trace, path: str | os.PathLike[str]) -> tuple[str, str]:
 
 
 def origin(trace: Trace, path: str | os.PathLike[str]) -> tuple[str, str, str, dict[str, Any]]:
-    """Name, scale, input and problem of a workload's trace.
+    """Return name, scale, input and problem of a workload's trace.
 
     Raises
     ------
     BuddysimError
-        where it is not the trace of a workload
+            a trace of something else
     """
     from buddysim.workloads.make_workload import TOOL
 
@@ -168,7 +168,7 @@ def origin(trace: Trace, path: str | os.PathLike[str]) -> tuple[str, str, str, d
 
 
 def class_counts(trace: Trace) -> list[dict[int, NDArray[np.int64]]]:
-    """Entries of each size class, by allocation, of each snapshot over the run."""
+    """Return the entries of each size class, by allocation, for each snapshot over the run."""
     over_run = [snapshot.index for snapshot in trace.snapshots if _of_run(trace, snapshot.index)]
     counts_of: dict[int, dict[int, NDArray[np.int64]]] = {index: {} for index in over_run}
     for sizes in trace.size_maps:
@@ -185,7 +185,7 @@ def _of_run(trace: Trace, index: int) -> bool:
 
 
 def ratio(counts: Mapping[int, NDArray[np.int64]]) -> float:
-    """Bytes of all entries / bytes that they take in their size classes."""
+    """Return the compression ratio: bytes of all entries over bytes of their size classes."""
     total = np.sum(list(counts.values()), axis=0)
     return float(total.sum() * ENTRY_BYTES / (total @ _SIZES))
 
@@ -197,7 +197,7 @@ def _ratio_of(fractions: NDArray[np.float64]) -> float:
 
 @cache
 def summary() -> Sequence[dict[str, str]]:
-    """Rows of whole programs: ratio and shares at ten points of each run."""
+    """Return the rows of whole programs: ratio and fractions at ten snapshots of each run."""
     return _read("real_programs_summary.csv")
 
 
@@ -207,7 +207,7 @@ def _all_allocations() -> Sequence[dict[str, str]]:
 
 
 def allocations(key: str) -> Sequence[dict[str, str]]:
-    """Rows of a program's allocations at three points of its run."""
+    """Return the rows of a program's allocations at three snapshots of its run."""
     return [row for row in _all_allocations() if row["key"] == key]
 
 

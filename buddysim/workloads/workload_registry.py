@@ -38,7 +38,7 @@ INPUTS = ("profile", "replay")
 
 
 def problem_of(name: str, scale: str, which: str) -> Any:
-    """A workload's problem.
+    """Return the problem of a workload.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def problem_of(name: str, scale: str, which: str) -> Any:
     Raises
     ------
     BuddysimError
-        where one of them is unknown; the message has the known ones, and the nearest
+            an unknown one; the message has the known ones, and the nearest
     """
     problems = REGISTRY.find(name).PROBLEMS
     if scale not in problems:
@@ -61,6 +61,6 @@ def problem_of(name: str, scale: str, which: str) -> Any:
 
 
 def solver_of(name: str, scale: str, which: str) -> Solver:
-    """The solver of such a problem, before it touches a device."""
+    """Return the solver of a problem, without a device yet."""
     solver: Solver = REGISTRY.find(name).SOLVER(problem_of(name, scale, which))
     return solver

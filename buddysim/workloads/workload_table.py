@@ -1,5 +1,4 @@
-"""The table of docs/explanation/workloads-table.md: what each workload is, what its arrays hold, and what the paper
-reports."""
+"""Writes docs/explanation/workloads-table.md: the workloads, their arrays, and the paper's values."""
 
 from __future__ import annotations
 
@@ -37,12 +36,12 @@ are read off its Figure 3 (a dash: above its axis, over 7x); its footprints are 
 
 
 def table(paths: Iterable[str | os.PathLike[str]]) -> str:
-    """The document, from traces of any scales; those of the scale ``reference`` are compared with their programs.
+    """Return the document, from traces of any scale; traces of scale ``reference`` are compared with their programs.
 
     Raises
     ------
     BuddysimError
-        where a file is no trace of a workload
+            a file that is no trace of a workload
     """
     ordinary: list[tuple[int, str, str]] = []
     compared: list[tuple[int, str, str]] = []
@@ -105,7 +104,7 @@ def _comparisons(comparisons: Sequence[WorkloadComparison]) -> Iterator[str]:
 
 
 def _run(name: str, scale: str, which: str, problem: Mapping[str, Any]) -> str:
-    """Of a network what the trace says, as that is what it was made with."""
+    """Return the extent of a run: a network's from its trace, an OpenCL program's from its solver."""
     if is_network(REGISTRY.find(name)):
         sizes = f"{problem['batch']} samples of {problem['size']}, width {problem['width']:g}"
         return f"{problem['steps']} steps of {sizes}"
@@ -114,7 +113,7 @@ def _run(name: str, scale: str, which: str, problem: Mapping[str, Any]) -> str:
 
 
 def _trainings(paths: Sequence[str | os.PathLike[str]]) -> Iterator[str]:
-    """Steps and losses of the snapshots of networks."""
+    """Yield the table of the networks' losses at each snapshot."""
     yield "\n## Losses\n"
     yield "Of the batch of each snapshot's step; the last column is the check that the trace was written on.\n"
     yield "| workload | input | step: loss | verified |"
@@ -145,6 +144,6 @@ def _papers() -> dict[str, dict[str, str]]:
 
 
 def _paper(workload: ModuleType) -> tuple[str, str]:
-    """The ten ratios of Figure 3, and the footprint of Table 1 in GB; dashes where the paper has none."""
+    """Return the ten ratios of Figure 3, and the footprint of Table 1 in GB; dashes for missing values."""
     row = _papers().get(getattr(workload, "PAPER", ""), {})
     return " ".join(row.get(f"ratio_{point}") or "-" for point in range(10)), row.get("footprint_gb", "-")

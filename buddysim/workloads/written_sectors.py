@@ -1,4 +1,4 @@
-"""How much memory the traced launches of a file touch."""
+"""Memory that the traced launches of a file touch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SECTORS = ENTRY_BYTES // _SECTOR_BYTES
 
 
 def touched_bytes(trace: Trace) -> int:
-    """Distinct bytes that its kernels read or write, in whole sectors of 32 B."""
+    """Return the number of distinct bytes that the kernels of a trace read or write, in whole sectors of 32 B."""
     bases = np.array([one.base for one in trace.allocations], np.uint64)
     order = np.argsort(bases)
     firsts = (bases[order] // ENTRY_BYTES).astype(np.int64)

@@ -23,9 +23,9 @@ _FULL = 4096
 
 
 def build(problem: TrainingProblem) -> torch.nn.Module:
-    """After Krizhevsky 2014 ("One weird trick"); of small images the first convolution is 3 x 3, and pooling pads.
+    """AlexNet of Krizhevsky 2014 ("One weird trick"); small images have a 3 x 3 convolution first and padded pooling.
 
-    Fully connected layers have the stated width, too.
+    Fully connected layers have the stated width as well.
     """
     from torch import nn
 

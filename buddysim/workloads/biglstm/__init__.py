@@ -20,9 +20,9 @@ _GATES = 4
 
 
 def build(problem: TrainingProblem) -> torch.nn.Module:
-    """After Jozefowicz et al. 2016 (LSTM-8192-1024), all sizes of the stated width; the softmax is over all words.
+    """BigLSTM of Jozefowicz et al. 2016 (LSTM-8192-1024) in the stated width, with a softmax over all words.
 
-    Trained by Adam: the original's Adagrad doesn't halve the loss in so few steps.
+    Adam trains it: the original's Adagrad doesn't halve the loss in so few steps.
     """
     import torch
     from torch import nn
@@ -30,7 +30,7 @@ def build(problem: TrainingProblem) -> torch.nn.Module:
     state, projected = round(_STATE * problem.width), round(_PROJECTED * problem.width)
 
     class LstmLayer(nn.Module):  # type: ignore[misc]
-        """All steps of the input's part of the gates are one product, as in cuDNN."""
+        """A recurrent layer that computes the input's part of all gates in one product, as cuDNN does."""
 
         def __init__(self) -> None:
             super().__init__()

@@ -51,8 +51,8 @@ _NORMS: Final = {
         (52.969847140936856, 4.4632896115670668, 13.122573342210174, 12.006925323559144, 124.59576151035986),
     ),
 }
-# The same after 100 steps of 0.0008, by NPB-CPP 4.1 (BT, class A with its input file), of 32 x 56 x 56 points and of
-# 32 x 52 x 60.
+# The same norms after 100 steps of 0.0008, by NPB-CPP 4.1 (BT, class A with its input file), of 32 x 56 x 56 points
+# # and of 32 x 52 x 60.
 _MEDIUM_PROFILE: Final = (
     (848.04196456744, 67.199661810192, 212.39690202408, 194.34976998528, 1994.7449574865),
     (32.510130519331, 3.0089838441561, 7.9864364152478, 7.2999542806660, 76.671806653885),
@@ -64,7 +64,7 @@ _MEDIUM_REPLAY: Final = (
 
 
 class BlockTridiagonal(NasFlow):
-    """Along each direction one system of blocks for each line."""
+    """NAS BT: one block-tridiagonal system for each grid line, in each direction."""
 
     sources = (SOURCE, Path(__file__).parent / "bt.cl")
     step_launches = RHS_LAUNCHES + 2 + 3 * 3

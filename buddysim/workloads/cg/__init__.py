@@ -42,7 +42,7 @@ _ZETA: Final = {
 
 @dataclass(frozen=True)
 class CgProblem:
-    """Order, random elements of each vector, iterations of the power method, shift; seed of the matrix."""
+    """A problem: order, random elements of each vector, iterations of the power method, shift, seed of the matrix."""
 
     n: int
     nonzer: int
@@ -52,9 +52,9 @@ class CgProblem:
 
 
 class ConjugateGradient(Solver):
-    """A step is an iteration of the power method; one iteration of conjugate gradients halfway is traced.
+    """NAS CG: a step is an iteration of the power method; the trace has its middle iteration of conjugate gradients.
 
-    As in cg.f, an iteration for warming up comes before those that count.
+    One untimed iteration comes first, as in cg.f.
     """
 
     problem: CgProblem
@@ -156,7 +156,7 @@ class ConjugateGradient(Solver):
 
 
 def host_zeta(matrix: Matrix, problem: CgProblem) -> float:
-    """What the iterations of the power method give on the host."""
+    """Return the estimate of the eigenvalue that the power method computes on the host."""
     from scipy.sparse import csr_array
 
     entries, n = matrix.entries, problem.n

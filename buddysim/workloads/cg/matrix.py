@@ -15,12 +15,12 @@ _DIAGONAL = 0.5
 
 @dataclass(frozen=True)
 class Matrix:
-    """A symmetric matrix in compressed rows, as cg.f leaves it in its arrays.
+    """Symmetric matrix in compressed rows, in the arrays of cg.f.
 
     Attributes
     ----------
-    values, columns : float64 and int32 (n (nonzer + 1)^2): the entries, by rows and columns; behind them what the
-        assembly left there
+    values, columns : float64 and int32 (n (nonzer + 1)^2): the entries, by rows and columns, and after them
+        what the assembly leaves
     row_starts : int32 (n + 1)
     """
 
@@ -34,7 +34,7 @@ class Matrix:
 
 
 def make_matrix(n: int, nonzer: int, shift: float, seed: int = nas_random.SEED) -> Matrix:
-    """The sum of weighted outer products of sparse random vectors, plus a multiple of the identity.
+    """Return the sum of weighted outer products of sparse random vectors, plus a multiple of the identity.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def make_matrix(n: int, nonzer: int, shift: float, seed: int = nas_random.SEED) 
     summed = np.bincount(number, value)
     row, column = row[first], column[first]
     row_starts = np.r_[0, np.cumsum(np.bincount(row, minlength=n))]
-    # Rows are assembled with space for duplicates, then moved together: what lay further behind stays there.
+    # As in cg.f: rows are assembled with space for duplicates and then compacted; entries behind the last row stay.
     capacity = n * (nonzer + 1) ** 2
     space = np.zeros(n, np.int64)
     np.add.at(space, positions.ravel()[positions.ravel() >= 0], np.repeat(lengths, lengths))
@@ -65,7 +65,7 @@ def make_matrix(n: int, nonzer: int, shift: float, seed: int = nas_random.SEED) 
 
 
 def _vectors(n: int, nonzer: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
-    """Positions (-1: none), elements (n, nonzer + 1) and lengths of the vectors: `sprnvc` and `vecset`."""
+    """Return positions (-1: none), elements (n, nonzer + 1) and lengths of the vectors, as `sprnvc` and `vecset` do."""
     width = 1 << max(n - 1, 1).bit_length()
     samples = nas_random.stream(seed, 1 + 2 * (nonzer * width * 5 // 4 + 1000))[1:]
     sampled_elements, sampled_positions = samples[::2], (samples[1::2] * width).astype(np.int64)
@@ -89,7 +89,7 @@ def _vectors(n: int, nonzer: int, seed: int) -> tuple[NDArray[np.int64], NDArray
 def _products(
     n: int, shift: float, positions: NDArray[np.int64], elements: NDArray[np.float64], lengths: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Rows, columns and values of the outer products, in the order in which cg.f adds them."""
+    """Return rows, columns and values of the outer products, in the order in which cg.f adds them."""
     weights = np.empty(n)
     weight, ratio = 1.0, _RCOND ** (1.0 / n)
     for number in range(n):

@@ -10,7 +10,7 @@ WHY = "As sp, but with components apart constant coefficients fill whole entries
 
 
 class SeparateComponents(ScalarPentadiagonal):
-    """The directions share their coefficients."""
+    """SP with the same coefficient arrays for all directions."""
 
     systems_per_direction = False
 

@@ -35,7 +35,7 @@ _SUMS: Final = {
 
 @dataclass(frozen=True)
 class EpProblem:
-    """2^`log2_pairs` pairs, in batches of 2^`log2_batch`, `batches` of them at once on the device."""
+    """A problem: 2^`log2_pairs` pairs in batches of 2^`log2_batch`, with `batches` at once on the device."""
 
     log2_pairs: int
     log2_batch: int
@@ -43,7 +43,7 @@ class EpProblem:
 
 
 class EmbarrassinglyParallel(Solver):
-    """A step is a pass: a batch for each work-item. The numbers of a whole pass are kept, as GPU ports keep them."""
+    """NAS EP: a step is a pass with one batch for each work-item. Arrays hold the numbers of one pass."""
 
     problem: EpProblem
     sources = (Path(__file__).parent / "ep.cl",)
@@ -97,7 +97,7 @@ class EmbarrassinglyParallel(Solver):
         *counts, sum_x, sum_y = device.read("totals").tolist()
         right_x, right_y = _SUMS[self.problem.log2_pairs]
         source = "NAS, ep.f"
-        # Of all pairs, the share within the unit circle is pi / 4; five standard deviations either way.
+        # A fraction of pi / 4 of the pairs is within the unit circle; five standard deviations are tolerated.
         pairs = 1 << self.problem.log2_pairs
         quarter = 0.7853981633974483
         deviation = 5 * ((1 - quarter) / (quarter * pairs)) ** 0.5

@@ -43,14 +43,14 @@ _HALF_SWEEPS: Final = 6  # before and after a coarser level's correction
 _COLOURS: Final = 4  # along each direction: cells of one colour share no neighbour of the operator
 _GROUP: Final = (32, 4, 1)
 _GHOST_GROUP: Final = (128, 1)
-_RESIDUAL: Final = 3e-3  # what an F-cycle leaves of the right-hand side at most, on so many cells:
+_RESIDUAL: Final = 3e-3  # largest residual of an F-cycle over the right-hand side, checked on the grid of:
 _RESIDUAL_GRID: Final = 32
-_ASYMPTOTIC: Final = 48  # cells along a box's edge from which on the order shows
+_ASYMPTOTIC: Final = 48  # least cells along a box's edge for the check of the order
 
 
 @dataclass(frozen=True)
 class HpgmgProblem:
-    """Cells along an edge of each of the eight boxes, solutions, levels."""
+    """A problem: cells along an edge of each of the eight boxes, number of solutions and levels."""
 
     dim: int
     steps: int
@@ -58,10 +58,10 @@ class HpgmgProblem:
 
 
 class Multigrid(Solver):
-    """A step is a solution by full multigrid: from the coarsest level up, with a V-cycle on each.
+    """HPGMG: a step is a solution by full multigrid, from the coarsest level up, with a V-cycle on each level.
 
-    Two half sweeps on the finest level are traced, with the ghost cells between them. After the steps the same problem
-    is solved on the two next coarser grids: the three solutions show the order.
+    The trace has two half sweeps on the finest level, and the exchange of ghost cells between them. After the steps the
+    same problem is solved on the two next coarser grids. The three solutions give the order of convergence.
     """
 
     problem: HpgmgProblem
@@ -73,7 +73,7 @@ class Multigrid(Solver):
 
     @cached_property
     def _dims(self) -> list[int]:
-        """Cells along a box's edge, by level."""
+        """Number of cells along a box's edge on a level."""
         return [self.problem.dim >> level for level in range(self.problem.levels)]
 
     @cached_property
@@ -90,11 +90,11 @@ class Multigrid(Solver):
         return len(self._dims) - 1
 
     def _rebuild_levels(self, level: int) -> list[int]:
-        """The level of each launch of `_rebuild`."""
+        """Return the level of each launch of `_rebuild`."""
         return [level] * (2 + 3 * _COLOURS**3 + 1)
 
     def _cycle_levels(self, level: int) -> list[int]:
-        """The level of each launch of `_cycle`."""
+        """Return the level of each launch of `_cycle`."""
         if level == self._last:
             return []
         smooth = [level] * (2 * _HALF_SWEEPS)
@@ -102,14 +102,14 @@ class Multigrid(Solver):
         return [*smooth, *down, *self._cycle_levels(level + 1), level + 1, level, *smooth]
 
     def _solve_levels(self, top: int) -> list[int]:
-        """The level of each launch of `_solve`."""
+        """Return the level of each launch of `_solve`."""
         down = [top, top, *range(top + 1, self._last + 1), self._last]
         up = [[level + 1, level, *self._cycle_levels(level)] for level in reversed(range(top, self._last))]
         return [*down, *itertools.chain.from_iterable(up), top, top]
 
     @cached_property
     def _run_levels(self) -> tuple[list[int], list[int], list[int]]:
-        """The level of each launch of the set-up, of a step, and after the steps."""
+        """Level of each launch of the set-up, of a step, and after the steps."""
         levels = range(len(self._dims))
         setup = itertools.chain.from_iterable(self._rebuild_levels(level) for level in levels)
         end = [[level, *self._solve_levels(level)] for level in (1, 2)]
@@ -129,7 +129,7 @@ class Multigrid(Solver):
 
     @cached_property
     def _work_done(self) -> NDArray[np.float64]:
-        """Before each launch, and at the end: in launches on the finest level."""
+        """Work before each launch and at the end, in launches on the finest level."""
         setup, step, end = self._run_levels
         levels = np.array([*setup, *step * self.steps, *end])
         return np.concatenate([[0.0], np.cumsum(0.125**levels)])
@@ -186,7 +186,7 @@ class Multigrid(Solver):
     def _rebuild(self, device: Device, level: int) -> None:
         """Compute the operator's diagonal and row sums by applying it to one colour of cells after the other.
 
-        HPGMG keeps the inverse of the L1 norm of each row in E, which full multigrid leaves alone.
+        As in HPGMG, E has the inverse of the L1 norm of each row; full multigrid doesn't change it.
         """
         dim = self._dims[level]
         self._cells(device, "zero", level, _DINV, dim, ghosts=True)
@@ -207,7 +207,7 @@ class Multigrid(Solver):
             self._coarse[level] = self._read(device, level, _U)
 
     def _solve(self, device: Device, top: int) -> None:
-        """Full multigrid for U on a level and those below."""
+        """Run full multigrid for U on a level and those below."""
         dim = self._dims[top]
         self._cells(device, "zero", top, _U, dim, ghosts=True)
         self._cells(device, "copy", top, _F, _R, dim)
@@ -222,7 +222,7 @@ class Multigrid(Solver):
         self._cells(device, "residual", top, _U, _TEMP, _F, dim, self._inverse_h2(top))
 
     def _cycle(self, device: Device, level: int) -> None:
-        """A V-cycle."""
+        """Run a V-cycle."""
         if level == self._last:
             self._solve_bottom(device)
             return
@@ -236,13 +236,13 @@ class Multigrid(Solver):
         self._smooth(device, level)
 
     def _restrict(self, device: Device, level: int, number: int, to: int) -> None:
-        """To a level, from the next finer one."""
+        """Restrict a vector to a level from the next finer one."""
         dim = self._dims[level]
         both = [*self._boxes(level - 1), *self._boxes(level)]
         device.launch("restrict_cells", (dim, dim, _BOXES * dim), _GROUP, *both, number, to, dim)
 
     def _interpolate(self, device: Device, level: int, kernel: str) -> None:
-        """U of a level from the next coarser one."""
+        """Interpolate U of a level from the next coarser one."""
         dim = self._dims[level]
         self._ghosts(device, level + 1, _U)
         both = [*self._boxes(level), *self._boxes(level + 1)]
@@ -258,7 +258,7 @@ class Multigrid(Solver):
             device.launch("smooth", size, _GROUP, *self._boxes(level), *numbers)
 
     def _solve_bottom(self, device: Device) -> None:
-        """On the host, which reads and writes the coarsest boxes."""
+        """Solve the coarsest level on the host."""
         right = self._read(device, self._last, _R)
         initial = self._read(device, self._last, _U)
         self._write(device, self._last, _U, host.solve(right, initial, host.coefficients(len(right))))
@@ -280,7 +280,7 @@ class Multigrid(Solver):
         device.launch(kernel, (side, side, _BOXES * side), _GROUP, *self._boxes(level), *arguments)
 
     def _read(self, device: Device, level: int, number: int) -> NDArray[np.float64]:
-        """A vector of all boxes, without ghosts."""
+        """Return a vector of all boxes, without ghost cells."""
         dim = self._dims[level]
         whole = np.empty((2 * dim, 2 * dim, 2 * dim))
         for box in range(_BOXES):
@@ -334,13 +334,13 @@ def _volume(dim: int) -> int:
 
 
 def _box_slices(box: int, dim: int) -> tuple[slice, slice, slice]:
-    """Where a box lies on its level: z, y, x."""
+    """Return the position of a box on its level: z, y, x."""
     x, y, z = (slice(bit * dim, (bit + 1) * dim) for bit in (box & 1, box >> 1 & 1, box >> 2))
     return z, y, x
 
 
 def _halved(fine: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Means of eight cells."""
+    """Return the means of groups of eight cells."""
     n = len(fine) // 2
     means: NDArray[np.float64] = fine.reshape(n, 2, n, 2, n, 2).mean(axis=(1, 3, 5))
     return means

@@ -18,7 +18,7 @@ def _centres(n: int, extra: int) -> Grid:
 
 
 def coefficients(n: int) -> dict[str, Grid]:
-    """beta on the lower face of each cell along x, y and z, two layers of ghosts too: (n + 4,) * 3, z first.
+    """Return beta on the lower face of each cell along x, y and z, with two layers of ghosts: (n + 4,) * 3, z first.
 
     beta = 1 + sin(2 pi x) sin(2 pi y) sin(2 pi z) / 4, the mean over a face to fourth order (problem.fv.c).
     """
@@ -33,7 +33,7 @@ def coefficients(n: int) -> dict[str, Grid]:
 
 
 def right_hand_side(n: int) -> Grid:
-    """sin^7(2 pi x) sin^7(2 pi y) sin^7(2 pi z), cell means to fourth order: (n, n, n)."""
+    """Return sin^7(2 pi x) sin^7(2 pi y) sin^7(2 pi z), cell means to fourth order: (n, n, n)."""
     a, p, h = 2 * np.pi, 7, 1.0 / n
     z, y, x = np.meshgrid(*[_centres(n, 0)] * 3, indexing="ij")
     sines = [np.sin(a * axis_positions) for axis_positions in (x, y, z)]
@@ -49,7 +49,7 @@ def right_hand_side(n: int) -> Grid:
 
 
 def with_ghosts(u: Grid) -> Grid:
-    """Two layers beyond each wall at which u is 0: (n + 4, n + 4, n + 4)."""
+    """Return u with two layers of ghosts beyond each wall, for u = 0 on the walls: (n + 4, n + 4, n + 4)."""
     for axis in range(3):
         u = np.moveaxis(u, axis, -1)
         low = u[..., :4] @ _NEXT_TO_WALL.T
@@ -61,7 +61,7 @@ def with_ghosts(u: Grid) -> Grid:
 
 
 def apply_operator(u: Grid, beta: dict[str, Grid]) -> Grid:
-    """-div(beta grad u) of cell means: (n, n, n)."""
+    """Return -div(beta grad u) of cell means: (n, n, n)."""
     n = u.shape[-1]
     x = with_ghosts(u)
 
@@ -88,7 +88,7 @@ def apply_operator(u: Grid, beta: dict[str, Grid]) -> Grid:
 
 
 def inverse_diagonal(n: int, beta: dict[str, Grid]) -> Grid:
-    """1 / the operator's diagonal, with what ghost cells beyond the walls add along each direction: (n, n, n)."""
+    """Return the inverse of the operator's diagonal, with the ghost cells' contributions: (n, n, n)."""
     inside = (slice(GHOSTS, -GHOSTS),) * 3
     total = np.zeros((n, n, n))
     for name, axis in (("beta_i", 2), ("beta_j", 1), ("beta_k", 0)):
@@ -108,7 +108,7 @@ def inverse_diagonal(n: int, beta: dict[str, Grid]) -> Grid:
 
 
 def solve(right: Grid, initial: Grid, beta: dict[str, Grid]) -> Grid:
-    """The solution on a small grid, by BiCGStab as HPGMG's bottom solver: (n, n, n)."""
+    """Return the solution on a small grid by BiCGStab, as HPGMG's bottom solver computes it: (n, n, n)."""
     n = len(right)
     inverse = inverse_diagonal(n, beta).ravel()
     shape = (n**3, n**3)

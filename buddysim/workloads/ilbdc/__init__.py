@@ -36,7 +36,7 @@ _ALONG_X: Final = {2: 1, 4: 1, 5: 1, 10: 1, 17: 1, 3: -1, 6: -1, 7: -1, 11: -1, 
 
 @dataclass(frozen=True)
 class IlbdcProblem:
-    """Cells along x, y and z, walls at both ends of z among them; time steps."""
+    """A problem: cells along x, y and z (with the walls at both ends of z), and time steps."""
 
     nx: int
     ny: int
@@ -45,7 +45,7 @@ class IlbdcProblem:
 
 
 class LatticeBoltzmann(Solver):
-    """A step is a time step: collision with propagation, then the force. Two arrays of populations are exchanged."""
+    """Lattice-Boltzmann solver: a step is collision, propagation, then the force. Two population arrays alternate."""
 
     problem: IlbdcProblem
     sources = (Path(__file__).parent / "ilbdc.cl",)
@@ -121,7 +121,7 @@ class LatticeBoltzmann(Solver):
         ]
 
     def _exact(self) -> NDArray[np.float64]:
-        """The velocity along x by z, of a fluid at rest at first, under a force; walls half a cell away."""
+        """Return the velocity along x by z of a fluid under a force, initially at rest, with walls half a cell away."""
         height = self.problem.nz - 2
         z = np.arange(height) + 0.5
         profile: NDArray[np.float64] = _FORCE / (2 * _VISCOSITY) * z * (height - z)

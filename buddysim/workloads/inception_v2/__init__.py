@@ -32,7 +32,7 @@ _BLOCKS = (
 
 
 def build(problem: TrainingProblem) -> torch.nn.Module:
-    """After Ioffe and Szegedy 2015 (the network of the paper on batch normalisation)."""
+    """Inception v2 of Ioffe and Szegedy 2015, the paper on batch normalisation."""
     from torch import nn
 
     from buddysim.workloads.training.layers import Branches, unit, width_of

@@ -46,7 +46,7 @@ _ENERGY: Final = {
     (56, 120): 7.625206e6,
     (60, 100): 1.058138e7,
 }
-#: LULESH's own names of the arrays, by those that the reference has.
+#: LULESH's names of the arrays, by their names in the reference.
 REFERENCE_ARRAYS = {
     f"m_{name}": name
     for name in (
@@ -58,14 +58,14 @@ REFERENCE_ARRAYS = {
 
 @dataclass(frozen=True)
 class LuleshProblem:
-    """Elements along an edge, time steps."""
+    """A problem: elements along an edge, and time steps."""
 
     edge: int
     steps: int
 
 
 class ShockHydrodynamics(Solver):
-    """A step is a time step, whose length follows from the state before it."""
+    """LULESH: a step is a time step, whose length depends on the previous state."""
 
     problem: LuleshProblem
     sources = (Path(__file__).parent / "lulesh.cl",)
@@ -157,7 +157,7 @@ class ShockHydrodynamics(Solver):
         self._step = float(0.5 * np.cbrt(volumes[0]) / np.sqrt(2.0 * energy))
 
     def _volumes(self, nodelist: mesh.Integers) -> NDArray[np.float64]:
-        """Of all elements, by the formula of the kernels, so that rounding is the same everywhere."""
+        """Return the volumes of all elements by the kernels' formula, with the same rounding."""
         coordinates = mesh.coordinates(self.problem.edge)
         corner = np.stack([coordinates[name][nodelist] for name in "xyz"], -1)  # (elements, 8, 3)
 
@@ -198,7 +198,7 @@ class ShockHydrodynamics(Solver):
         device.launch("min_of_all", _GROUP, _GROUP, "least", "steps")
 
     def _next_step(self, device: Device, number: int) -> float:
-        """The length of the time step (`TimeIncrement`)."""
+        """Return the length of the next time step (`TimeIncrement`)."""
         left = _STOP_TIME - self._time
         if number:
             courant, hydro = device.read("steps").tolist()

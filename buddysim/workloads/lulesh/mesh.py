@@ -16,19 +16,19 @@ _COST = 1
 _XI_M_SYMM, _XI_P_FREE = 0x00001, 0x00010
 _ETA_M_SYMM, _ETA_P_FREE = 0x00040, 0x00400
 _ZETA_M_SYMM, _ZETA_P_FREE = 0x01000, 0x10000
-# Numbers of elements that a region takes at once: per mille of draws below, least number, spread.
+# Length of a run of elements of one region: upper bound of the draw in per mille, least length, spread.
 _RUNS = ((773, 1, 15), (937, 16, 16), (970, 32, 32), (974, 64, 64), (978, 128, 128), (981, 256, 256), (1000, 512, 1537))
 
 
 def coordinates(edge: int) -> dict[str, NDArray[np.float64]]:
-    """Of nodes: x fastest."""
+    """Return the coordinates of all nodes, with x fastest."""
     axis = _LENGTH * np.arange(edge + 1) / edge
     z, y, x = np.meshgrid(axis, axis, axis, indexing="ij")
     return {"x": x.ravel(), "y": y.ravel(), "z": z.ravel()}
 
 
 def node_list(edge: int) -> Integers:
-    """The eight nodes of each element."""
+    """Return the eight nodes of each element."""
     nodes = edge + 1
     z, y, x = np.meshgrid(np.arange(edge), np.arange(edge), np.arange(edge), indexing="ij")
     first = (z * nodes * nodes + y * nodes + x).ravel()
@@ -38,14 +38,14 @@ def node_list(edge: int) -> Integers:
 
 
 def corner_lists(nodelist: Integers, nodes: int) -> tuple[Integers, Integers]:
-    """Where the corners of each node begin, and the corners (8 element + corner), in the order of elements."""
+    """Return the first corner index of each node, and the corners (8 element + corner) by node in element order."""
     flat = nodelist.ravel()
     starts = np.r_[0, np.cumsum(np.bincount(flat, minlength=nodes))]
     return starts.astype(np.int32), np.argsort(flat, kind="stable").astype(np.int32)
 
 
 def symmetry_planes(edge: int) -> dict[str, Integers]:
-    """Nodes of the planes x = 0, y = 0 and z = 0."""
+    """Return the nodes of the planes x = 0, y = 0 and z = 0."""
     nodes = edge + 1
     slow, fast = (grid.ravel() for grid in np.meshgrid(np.arange(nodes), np.arange(nodes), indexing="ij"))
     planes = {
@@ -57,7 +57,7 @@ def symmetry_planes(edge: int) -> dict[str, Integers]:
 
 
 def neighbours(edge: int) -> dict[str, Integers]:
-    """Elements next to each along xi, eta and zeta; itself where the array ends."""
+    """Return the neighbours of each element along xi, eta and zeta; the element itself at the ends of the array."""
     count = edge**3
     own = np.arange(count)
     neighbours = {}
@@ -68,7 +68,7 @@ def neighbours(edge: int) -> dict[str, Integers]:
 
 
 def boundary_conditions(edge: int) -> Integers:
-    """Which of an element's faces are on planes of symmetry or free."""
+    """Return the faces of each element that lie on symmetry planes or are free, as bits of elemBC."""
     bits = np.zeros((edge, edge, edge), np.int32)
     bits[0] |= _ZETA_M_SYMM
     bits[-1] |= _ZETA_P_FREE
@@ -80,7 +80,7 @@ def boundary_conditions(edge: int) -> Integers:
 
 
 def region_numbers(elements: int) -> Integers:
-    """The region of each element, from 1: runs of random length in random regions, larger ones more often."""
+    """Return the region of each element, from 1: runs of random length in random regions, large regions more often."""
     numbers = np.empty(elements, np.int32)
     ends = np.cumsum(np.arange(1, REGIONS + 1))
     draw = _c_random()
@@ -98,14 +98,14 @@ def region_numbers(elements: int) -> Integers:
 
 
 def repetitions(regions: Integers) -> Integers:
-    """How often LULESH evaluates the equation of state of an element of each region."""
+    """Return how often LULESH evaluates the equation of state of an element, by region."""
     often = REGIONS - (REGIONS + 15) // 20
     by_region = [1 if r < REGIONS // 2 else 1 + _COST if r < often else 10 * (1 + _COST) for r in range(REGIONS)]
     return np.array(by_region, np.int32)[regions - 1]
 
 
 def _c_random() -> Iterator[int]:
-    """``rand()`` of the GNU C library after ``srand(0)``: additive feedback x[i] = x[i - 3] + x[i - 31]."""
+    """Yield ``rand()`` of the GNU C library after ``srand(0)``: additive feedback x[i] = x[i - 3] + x[i - 31]."""
     state = [1]  # a seed of 0 counts as 1
     for _ in range(30):
         state.append(16807 * state[-1] % 2147483647)

@@ -48,7 +48,7 @@ _DIVERGENCE: Final = 1e-12  # 1/s, rounding of differences of winds over metres
 
 @dataclass(frozen=True)
 class PalmProblem:
-    """Cells along x and y (powers of 2) and z, time steps, seed of the disturbances."""
+    """A problem: cells along x and y (powers of 2) and z, time steps, seed of the disturbances."""
 
     nx: int
     ny: int
@@ -58,7 +58,7 @@ class PalmProblem:
 
 
 class BoundaryLayer(Solver):
-    """A step is a time step of three Runge-Kutta stages; the second stage of the step halfway is traced."""
+    """PALM: a step has three Runge-Kutta stages; the trace has the second stage of the middle step."""
 
     problem: PalmProblem
     sources = (Path(__file__).parent / "palm.cl",)
@@ -184,7 +184,7 @@ class BoundaryLayer(Solver):
         self._exchange(device, "kh")
 
     def _correct_wind(self, device: Device, after: Mapping[str, str]) -> None:
-        """Take out the divergence (PALM's `pres` with `poisfft`)."""
+        """Remove the divergence of the wind (PALM's `pres` with `poisfft`)."""
         nx, ny, nz = self.problem.nx, self.problem.ny, self.problem.nz
         wind, spectrum = (after["u"], after["v"], after["w"]), ("ar_real", "ar_imaginary")
         device.launch("divergence", self._size, _GROUP, *wind, "d", *spectrum)
@@ -230,7 +230,7 @@ class BoundaryLayer(Solver):
         ]
 
     def _inside(self, data: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Without ghost columns: (nx, ny, nz + 2)."""
+        """Return a field without ghost columns: (nx, ny, nz + 2)."""
         nx, ny = self.problem.nx + 2 * _GHOSTS, self.problem.ny + 2 * _GHOSTS
         return data.reshape(nx, ny, -1)[_GHOSTS:-_GHOSTS, _GHOSTS:-_GHOSTS]
 

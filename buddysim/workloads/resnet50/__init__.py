@@ -20,7 +20,7 @@ _EXPANSION = 4
 
 
 def build(problem: TrainingProblem) -> torch.nn.Module:
-    """After He et al. 2016, the stride in the 3 x 3 convolution."""
+    """ResNet-50 of He et al. 2016, with the stride in the 3 x 3 convolution."""
     from torch import nn
 
     from buddysim.workloads.training.layers import unit, width_of

@@ -53,14 +53,14 @@ _VELOCITY: Final = (
     ("velocity_y", "vy sigmaxy sigmayy sigmayz memory_dsigmaxy_dx memory_dsigmayy_dy memory_dsigmayz_dz", "xyz"),
     ("velocity_z", "vz sigmaxz sigmayz sigmazz memory_dsigmaxz_dx memory_dsigmayz_dy memory_dsigmazz_dz", "xyz"),
 )
-# Planes that the next slab needs before the kernels above: fields by whether they come from the slab behind.
+# Planes that a slab needs before each kernel: fields, and whether they come from the slab behind.
 _BEFORE_STRESS: Final = {"vx": False, "vy": False, "vz": True}
 _BEFORE_VELOCITY: Final = {"sigmazz": False, "sigmayz": True, "sigmaxz": True}
 
 
 @dataclass(frozen=True)
 class SeismicProblem:
-    """Points along x, y, z, time steps, and slabs along z: arrays of their own, as of ranks of a parallel program."""
+    """A problem: points along x, y, z, time steps, and slabs along z with separate arrays, like MPI ranks."""
 
     nx: int
     ny: int
@@ -70,7 +70,7 @@ class SeismicProblem:
 
 
 class ElasticWaves(Solver):
-    """A step is a time step. Arrays, names and layout are those of SEISMIC_CPML (3D, isotropic)."""
+    """Elastic wave solver with the arrays, names and layout of SEISMIC_CPML (3D, isotropic)."""
 
     problem: SeismicProblem
     sources = (Path(__file__).parent / "seismic.cl",)
@@ -86,7 +86,7 @@ class ElasticWaves(Solver):
 
     @property
     def _source(self) -> tuple[int, int, int]:
-        """From 1; as in SEISMIC_CPML."""
+        """Position of the source, counted from 1 as in SEISMIC_CPML."""
         return self.problem.nx - 21, 2 * self.problem.ny // 3 + 1, self.problem.nz // 2
 
     @cached_property
@@ -188,11 +188,11 @@ class ElasticWaves(Solver):
         ]
 
     def _exact(self) -> NDArray[np.float64]:
-        """Velocities along x and y at the receiver, each at its point of the staggered grid: (steps, 2)."""
+        """Return the exact velocities along x and y at the receiver's points of the staggered grid: (steps, 2)."""
         # A force is applied before the velocity of the step's end is stored, which is half a step later.
         times = (np.arange(self.steps) + 0.5) * _STEP
         away = np.array([0.0, -_RECEIVER * _SPACING, 0.0])
-        half = np.array([0.5, 0.5, 0.0]) * _SPACING  # of the points of vy from those of vx
+        half = np.array([0.5, 0.5, 0.0]) * _SPACING  # distance from the points of vx to those of vy
         volume = _SPACING**3
         total = np.zeros((self.steps, 2))
         for direction, component in enumerate((float(np.sin(_ANGLE)), float(np.cos(_ANGLE)))):
@@ -208,7 +208,7 @@ def _of(name: str, slab: int) -> str:
 
 
 def _force(time: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
-    """Density of the force, N/m3: the first derivative of a Gaussian."""
+    """Return the density of the force, N/m3, the first derivative of a Gaussian."""
     a = (np.pi * _FREQUENCY) ** 2
     late: NDArray[np.floating[Any]] = time - _DELAY
     force: NDArray[np.float64] = -_AMPLITUDE * 2 * a * late * np.exp(-a * late**2)
@@ -223,7 +223,7 @@ def _force_rate(time: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
 
 
 def _misfit(seen: NDArray[np.float64], exact: NDArray[np.float64]) -> float:
-    """Relative to the whole signal, in the mean square."""
+    """Return the RMS difference of two signals, relative to the reference."""
     return float(np.linalg.norm(seen - exact) / np.linalg.norm(exact))
 
 

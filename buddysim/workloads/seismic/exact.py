@@ -1,4 +1,4 @@
-"""What a point force sends through an unbounded elastic solid: Stokes' solution (Aki and Richards, equation 4.23)."""
+"""Waves of a point force in an unbounded elastic solid: Stokes' solution (Aki and Richards, equation 4.23)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def velocities(
     p_speed: float,
     s_speed: float,
 ) -> NDArray[np.float64]:
-    """Velocity (times, 3) at an offset from a force along a coordinate.
+    """Return the velocity (times, 3) at an offset from a force along a coordinate axis.
 
     Parameters
     ----------

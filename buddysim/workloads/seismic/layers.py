@@ -11,7 +11,7 @@ _POWER = 2.0
 
 
 def coefficients(n: int, spacing: float, step: float, speed: float, frequency: float) -> NDArray[np.float64]:
-    """a, b and kappa at whole points, then at half points: (6, n).
+    """Return a, b and kappa at whole points, then at half points: (6, n).
 
     Parameters
     ----------

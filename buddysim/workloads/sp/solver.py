@@ -1,4 +1,4 @@
-"""NAS SP in both layouts."""
+"""NAS SP in the layouts of the Fortran and the C program."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _NORMS: Final = {
     ),
 }
 
-#: The same of 60 x 64 x 62 points after 200 steps of 0.0015, by NPB-CPP 4.1 (SP, class A with its input file).
+#: The same norms of 60 x 64 x 62 points after 200 steps of 0.0015, by NPB-CPP 4.1 (SP, class A with its input file).
 MEDIUM_REPLAY: Final = (
     (19.422032458580, 8.5949305598442, 11.469457097110, 10.827152776840, 17.274780088581),
     (0.12334284334515, 0.011997293064196, 0.024313873434027, 0.022934530582732, 0.24911067908586),
@@ -68,7 +68,7 @@ MEDIUM_REPLAY: Final = (
 
 
 class ScalarPentadiagonal(NasFlow):
-    """Along each direction five scalar systems for each line.
+    """NAS SP: five scalar systems for each grid line, in each direction.
 
     Attributes
     ----------

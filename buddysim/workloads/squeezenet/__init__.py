@@ -19,7 +19,7 @@ _FIRES = ((16, 64), (16, 64), None, (32, 128), (32, 128), None, (48, 192), (48, 
 
 
 def build(problem: TrainingProblem) -> torch.nn.Module:
-    """After Iandola et al. 2016 (github.com/forresti/SqueezeNet, v1.1), weights sampled after He et al. 2015."""
+    """SqueezeNet v1.1 of Iandola et al. 2016 (github.com/forresti/SqueezeNet), with weights as in He et al. 2015."""
     from torch import nn
 
     from buddysim.workloads.training.layers import Branches, plain_unit, width_of

@@ -1,2 +1,4 @@
-"""Networks in training as workloads: trained in PyTorch, their memory kept as its allocator for GPUs would keep it,
-their kernels modelled (`buddysim.capture.torch.access`)."""
+"""Networks in training as workloads.
+
+PyTorch trains them on the CPU. Addresses are those of its GPU allocator; `buddysim.capture.torch.access` models the
+kernels."""

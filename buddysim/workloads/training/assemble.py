@@ -1,4 +1,4 @@
-"""A training's trace: ten snapshots over it, an iteration with its kernels, and what memory holds after each."""
+"""Assembles the trace of a training: ten snapshots over the run, and one iteration with its kernels and snapshots."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from buddysim.workloads.training.tensor_layout import TensorLayout, lay_out
 
 @dataclass
 class Assembly:
-    """Writes iterations as they are observed; the traced one is written with its kernels.
+    """Writes observed iterations to a trace, the traced one with its kernels.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class Assembly:
     _shape: tuple[object, ...] = ()
 
     def add(self, iteration: ObservedIteration) -> None:
-        """An observed iteration, in their order."""
+        """Add an observed iteration; iterations come in order."""
         graph = iteration.graph
         assert graph is not None
         if self._layout is None:
@@ -54,7 +54,7 @@ class Assembly:
 
     @property
     def launches(self) -> int:
-        """Of an iteration."""
+        """Kernel launches of an iteration."""
         return sum(self._kernels.counts) if self._kernels is not None else 0
 
     def _begin(self, graph: OperatorGraph) -> None:
@@ -65,7 +65,7 @@ class Assembly:
         self._kernels = GraphKernels(graph)
 
     def _launch_of(self, snapshot: int) -> int:
-        """Launches of its iteration before a snapshot over the run: they are spread over the iteration."""
+        """Return the launches of an iteration before its snapshot; snapshots are spread over their iterations."""
         return round((snapshot + 0.5) / SNAPSHOTS * self.launches)
 
     def _pass_over(self, iteration: ObservedIteration, memory: MemoryContents, due_snapshots: list[int]) -> None:
@@ -77,7 +77,7 @@ class Assembly:
                 self._snapshot(iteration, memory, done, due_snapshots.pop(0))
 
     def _trace(self, iteration: ObservedIteration, memory: MemoryContents, due_snapshots: list[int]) -> None:
-        """The kernels; memory is looked at before the first, and after each operator that changed a segment."""
+        """Write the kernels, with snapshots before the first one and after each operator that changed a segment."""
         graph, layout = iteration.graph, self._layout
         assert graph is not None
         assert layout is not None
@@ -122,7 +122,7 @@ class Assembly:
 
 
 def _shape(graph: OperatorGraph) -> tuple[object, ...]:
-    """What all iterations must have in common."""
+    """Return the properties that must be equal in all iterations."""
     storages = tuple((one.bytes, one.role, one.alloc_operator, one.free_operator) for one in graph.storages)
     return storages, tuple((one.name, one.inputs, one.outputs) for one in graph.operators)
 

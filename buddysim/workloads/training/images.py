@@ -37,7 +37,7 @@ def _read(name: str) -> NDArray[np.uint8]:
 
 
 def batches(problem: TrainingProblem) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Batches of half of the training images, in an order of the seed's, scaled up to the problem's size.
+    """Yield batches from half of the training images, in an order by the seed, scaled to the problem's size.
 
     Yields
     ------

@@ -1,4 +1,4 @@
-"""What the study's image classifiers are made of."""
+"""Layers of the study's image classifiers."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from buddysim.workloads.training.problem import TrainingProblem
 
 
 def width_of(problem: TrainingProblem) -> Callable[[int], int]:
-    """Channels for a fraction of the original's: multiples of 4, at least 8."""
+    """Return a fraction of the original number of channels: a multiple of 4, at least 8."""
     return lambda channels: max(8, round(channels * problem.width / 4) * 4)
 
 
 def unit(inputs: int, outputs: int, size: int | tuple[int, int], stride: int = 1) -> nn.Sequential:
-    """Convolution that keeps the edge (divided by the stride), batch normalisation, ReLU in place."""
+    """Return a convolution with "same" padding, batch normalisation and ReLU in place."""
     convolution = nn.Conv2d(inputs, outputs, size, stride, size // 2 if isinstance(size, int) else 0, bias=False)
     return nn.Sequential(convolution, nn.BatchNorm2d(outputs), nn.ReLU(inplace=True))
 
 
 def plain_unit(inputs: int, outputs: int, size: int, stride: int = 1) -> nn.Sequential:
-    """Convolution with a bias that keeps the edge (divided by the stride), ReLU in place; weights as He et al. 2015."""
+    """Return a convolution with bias and "same" padding, and ReLU in place; weights as in He et al. 2015."""
     convolution = nn.Conv2d(inputs, outputs, size, stride, size // 2)
     nn.init.kaiming_uniform_(convolution.weight)
     nn.init.zeros_(convolution.bias)
@@ -30,7 +30,7 @@ def plain_unit(inputs: int, outputs: int, size: int, stride: int = 1) -> nn.Sequ
 
 
 class Branches(nn.Module):  # type: ignore[misc]
-    """Modules side by side, their channels joined."""
+    """Parallel modules, whose channels are concatenated."""
 
     def __init__(self, branches: Sequence[nn.Module]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The trace of a network in training."""
+"""Makes the trace of a network in training."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _MAP_BYTES_PER_BYTE: Final = 1 / 64  # of the pool and of what an iteration writ
 
 
 def assumptions_of(problem: TrainingProblem) -> dict[str, str]:
-    """What a trace's provenance says of it."""
+    """Return the assumptions for the provenance of a trace."""
     if problem.contents is None:
         return MODELLED
     small = problem.contents
@@ -53,7 +53,7 @@ def assumptions_of(problem: TrainingProblem) -> dict[str, str]:
 
 
 def needs_of(name: str, network: StudyNetwork, problem: TrainingProblem) -> Needs:
-    """What a training needs; at the original's size its kernels are counted (PyTorch, some seconds)."""
+    """Return the needs of a training. At the original's size this counts its kernels with PyTorch, in a few seconds."""
     computed = problem.computed
     scale = (computed.size / 64) ** 2
     needs = Needs(_PROGRAM_BYTES + int(computed.batch * scale * _BYTES_PER_SAMPLE), _FILE_BYTES, problem.seconds)
@@ -71,13 +71,13 @@ def needs_of(name: str, network: StudyNetwork, problem: TrainingProblem) -> Need
 
 
 def check_torch(name: str) -> None:
-    """Refuses where PyTorch is missing."""
+    """Refuse a training if PyTorch is missing."""
     if importlib.util.find_spec("torch") is None:
         raise BuddysimError(f"{name} needs PyTorch: {INSTALL_TORCH}")
 
 
 def points(problem: TrainingProblem) -> tuple[tuple[int, ...], int]:
-    """The iterations of the snapshots over the run, from the second to the last; the traced one."""
+    """Return the iterations of the snapshots over the run, from the second to the last, and the traced one."""
     problem = problem.computed
     last = problem.steps - 1
     return tuple(
@@ -88,12 +88,12 @@ def points(problem: TrainingProblem) -> tuple[tuple[int, ...], int]:
 def make_training(
     name: str, workload: ModuleType, problem: TrainingProblem, output: Output, origin: Provenance
 ) -> list[SolutionCheck]:
-    """Trains, and writes the trace to the output's part; the caller checks and moves it to the output.
+    """Train, and write the trace to the output's incomplete file, which the caller checks and renames.
 
     Raises
     ------
     BuddysimError
-        where PyTorch or the data are missing
+            PyTorch or the data are missing
     """
     check_torch(name)
     import torch

@@ -1,4 +1,4 @@
-"""The pool's contents over an iteration, as size classes."""
+"""Contents of the allocator's pool over an iteration, as size classes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from buddysim.workloads.training.tensor_layout import TensorLayout
 
 
 class MemoryContents:
-    """The classes of every entry of every segment, by every compressor of `observe`.
+    """The size class of every entry of every segment, for each compressor of `observe`.
 
-    What a block holds before it is written is what the last storage there left, of the iteration itself where the last
-    iteration wasn't observed. A storage's last entry is padded with zeros, what lies behind it in its block stays.
+    Before its first write, a block holds the contents of the last storage there: of the last iteration, if it was
+    observed, or of this one. A storage's last entry is padded with zeros; the rest of its block is unchanged.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class MemoryContents:
         ]
 
     def put(self, storage: int, classes: Classes) -> int | None:
-        """Write a storage; gives the number of its segment."""
+        """Write a storage; return the number of its segment."""
         address, segment = self.layout.addresses[storage], self.layout.segments[storage]
         if address is None or segment is None:
             return None
@@ -38,14 +38,14 @@ class MemoryContents:
         return segment
 
     def begin(self, iteration: ObservedIteration) -> None:
-        """Bring it to the beginning of an iteration."""
+        """Restore the contents at the beginning of an iteration."""
         for _ in self.run(iteration):
             pass
         for storage, classes in iteration.before.items():
             self.put(storage, classes)
 
     def run(self, iteration: ObservedIteration) -> Iterator[tuple[int, set[int]]]:
-        """Go through an iteration: after each operator its number, and the segments that it changed."""
+        """Go through an iteration; yield the number of each operator, and the segments that it changed."""
         assert iteration.graph is not None
         at = 0
         for operator in range(len(iteration.graph.operators)):

@@ -1,4 +1,4 @@
-"""Trains a network and notes, of some iterations, every operator and the size classes of what it wrote."""
+"""Trains a network and records, for some iterations, every operator and the size classes of its results."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from buddysim.compress.compressors import joined
 from buddysim.formats.operator_graph import OperatorGraph
 from buddysim.workloads.training.problem import StudyNetwork, TrainingProblem
 
-#: Of each compressor the size classes of some entries: uint8 (compressors, entries).
+#: Size classes of entries for each compressor: uint8 (compressors, entries).
 Classes = NDArray[np.uint8]
-#: Compressors whose sizes a trace has over the run (Buddy Compression, ISCA version, Fig. 5a); within it the first's.
+#: Compressors of the snapshots over the run (Buddy Compression, ISCA version, Fig. 5a); the replay uses the first.
 COMPRESSORS: Final = (DEFAULT, "bdi+fpc", "zvc")
-#: Operators whose accesses depend on integers that they read, and which input has them.
+#: Operators whose accesses depend on integers that they read, with the index of this input.
 _LOOKUPS: Final = ("embedding", "embedding_dense_backward")
 
 
 @dataclass(frozen=True)
 class Write:
-    """What an operator left in a storage: size classes of all its entries."""
+    """A write of an operator to a storage: size classes of all entries of the storage."""
 
     operator: int
     storage: int
@@ -39,15 +39,15 @@ class Write:
 
 @dataclass
 class ObservedIteration:
-    """An iteration that was observed.
+    """An observed iteration.
 
     Attributes
     ----------
     number : optimizer steps before it
     loss : of its batch
     graph : its operators
-    before : classes of storages that were there before, by number
-    writes : in the order of the operators
+    before : size classes of the storages that exist before it, by number
+    writes : all writes, in the order of the operators
     values : integers that look-ups read, by operator and by index among its inputs
     """
 
@@ -60,7 +60,7 @@ class ObservedIteration:
 
 
 class _Recorder(Recorder):
-    """Notes what look-ups read, too, where `values` is there to take it; knows the modules that run."""
+    """Recorder that also knows the running modules and, given `values`, records the integers that look-ups read."""
 
     values: dict[int, dict[int, NDArray[np.int64]]] | None = None
     running: list[str]
@@ -77,11 +77,11 @@ class _Recorder(Recorder):
 def train(
     network: StudyNetwork, problem: TrainingProblem, observed: Sequence[int]
 ) -> Iterator[ObservedIteration | float]:
-    """Trains from the beginning to the end on one thread.
+    """Train from the beginning to the end on one thread.
 
     Parameters
     ----------
-    observed : iterations to note, from 1 on: the first one makes the optimizer's state
+    observed : iterations to record, from 1 on; iteration 0 creates the optimizer's state
 
     Yields
     ------
@@ -102,7 +102,7 @@ def train(
 
 @contextmanager
 def _one_thread(seed: int) -> Iterator[None]:
-    """Deterministic arithmetic, and the state of PyTorch as it was afterwards."""
+    """Context with deterministic arithmetic, which restores PyTorch's state at its end."""
     threads, state = torch.get_num_threads(), torch.get_rng_state()
     torch.set_num_threads(1)
     torch.manual_seed(seed)
@@ -122,7 +122,7 @@ def step(
     right: torch.Tensor,
     recorder: Recorder | None = None,
 ) -> torch.Tensor:
-    """An optimizer step; gives the loss of its batch."""
+    """Make an optimizer step; return the loss of its batch."""
     result = module(data)
     loss = torch.nn.functional.cross_entropy(result, right)
     del result
@@ -158,7 +158,7 @@ def _observed(
 def recorder_of(
     module: torch.nn.Module, optimizer: torch.optim.Optimizer, data: torch.Tensor, right: torch.Tensor, note: OnMap
 ) -> _Recorder:
-    """What records a step of a training that has begun."""
+    """Return the recorder of a step."""
     named = {
         tensor.untyped_storage()._cdata: (role, name) for role, name, tensor in _lasting(module, optimizer, data, right)
     }
@@ -175,7 +175,7 @@ def recorded_step(
     data: torch.Tensor,
     right: torch.Tensor,
 ) -> torch.Tensor:
-    """A step that a recorder sees; gives the loss of its batch."""
+    """Make a recorded step; return the loss of its batch."""
     with _module_names(module, recorder.running), recorder:
         return step(module, optimizer, data, right, recorder)
 
@@ -183,7 +183,7 @@ def recorded_step(
 def _lasting(
     module: torch.nn.Module, optimizer: torch.optim.Optimizer, data: torch.Tensor, right: torch.Tensor
 ) -> Iterator[tuple[str, str, torch.Tensor]]:
-    """Role, name and tensor of what is there before an iteration."""
+    """Yield role, name and tensor of everything that exists before an iteration."""
     for name, parameter in module.named_parameters():
         yield "weight", f"weight: {name}", parameter.detach()
     for name, buffer in module.named_buffers():

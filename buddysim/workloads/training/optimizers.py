@@ -1,4 +1,4 @@
-"""The optimizers of the study's networks. torch is imported when one is made: networks are listed without it."""
+"""Optimizers of the study's networks. They import torch only when called, so that networks are listed without it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 
 def momentum(parameters: Any, problem: TrainingProblem) -> torch.optim.Optimizer:
-    """Stochastic gradient descent as the original trainings': momentum 0.9; all parameters in one kernel."""
+    """Return stochastic gradient descent with momentum 0.9, as in the original trainings; one kernel for all."""
     from torch.optim import SGD
 
     return SGD(parameters, problem.rate, momentum=0.9, weight_decay=2e-4, fused=True)
 
 
 def adam(parameters: Any, problem: TrainingProblem) -> torch.optim.Optimizer:
-    """Adam, where the original's optimizer doesn't halve the loss in so few steps; all parameters in one kernel."""
+    """Return Adam, for networks whose original optimizer doesn't halve the loss in so few steps; one kernel for all."""
     from torch.optim import Adam
 
     return Adam(parameters, problem.rate, fused=True)

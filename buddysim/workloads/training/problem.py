@@ -1,4 +1,4 @@
-"""What a network of the study states."""
+"""Descriptions of the study's networks and of their trainings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TrainingProblem:
-    """A training.
+    """Parameters of a training.
 
     Attributes
     ----------
@@ -23,8 +23,8 @@ class TrainingProblem:
     rate : the learning rate
     seed : of the weights, the order of the data and the dropout
     part : which half of the data: 0 or 1
-    seconds : about how much processor time it takes; at the original's size without writing its kernels
-    contents : a smaller training of the same network, which is computed instead: what memory holds is of that one,
+    seconds : approximate processor time; at the original's size, without the writing of its kernels
+    contents : a smaller training of the same network that is computed instead; it provides the contents of memory,
         repeated by layer; None: this training is computed
     """
 
@@ -45,10 +45,9 @@ class TrainingProblem:
 
 
 def of_paper(problems: Mapping[str, TrainingProblem], batch: int, size: int = 224) -> dict[str, TrainingProblem]:
-    """Trainings of the original's widths and sizes, whose contents are those of these.
+    """Return trainings of the original's widths and sizes, with contents of the given smaller ones.
 
-    Buddy Compression doesn't state its batches: each is the power of two whose pool is nearest to the footprint in its
-    Table 1.
+    The paper doesn't state its batches: each is the power of two whose pool is nearest to the footprint in Table 1.
     """
     return {
         which: replace(problem, batch=batch, size=size, width=1.0, contents=problem)
@@ -58,12 +57,12 @@ def of_paper(problems: Mapping[str, TrainingProblem], batch: int, size: int = 22
 
 @dataclass(frozen=True)
 class StudyNetwork:
-    """How a network of the study is trained.
+    """A network of the study and its training.
 
     Attributes
     ----------
     build : makes the module from the problem
-    batches : gives batches for ever, inputs and what is right, from the problem
+    batches : yields batches without end, inputs and targets, from the problem
     optimizer : makes the optimizer of parameters and problem
     """
 

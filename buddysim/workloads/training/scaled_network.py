@@ -1,5 +1,7 @@
-"""A training of the original's size that is never computed: its operators and tensors are PyTorch's, recorded with
-tensors that have no memory; what they hold is that of a smaller training of the same network, repeated by layer."""
+"""A training of the original's size that is recorded without computing it.
+
+PyTorch provides operators and tensors without memory. Their contents are those of a smaller training of the same
+network, repeated by layer."""
 
 from __future__ import annotations
 
@@ -19,18 +21,18 @@ from buddysim.workloads.training.observe import Classes, ObservedIteration, Writ
 from buddysim.workloads.training.problem import StudyNetwork, TrainingProblem
 from buddysim.workloads.training.tensor_layout import lay_out
 
-_TWO: Final = 2  # samples of the batch that shapes are taken from
+_TWO: Final = 2  # samples of the batch that provides the shapes
 
 
 class _Updates(TorchDispatchMode):  # type: ignore[misc]
-    """PyTorch has no shapes of this operator, which makes no tensor."""
+    """Provide an operator without results, for which PyTorch has no shape function."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return None if func.overloadpacket is torch.ops.aten._fused_sgd_ else func(*args, **(kwargs or {}))
 
 
 def graph_of(network: StudyNetwork, problem: TrainingProblem) -> OperatorGraph:
-    """The operators of the second iteration of a training of any size, within seconds and without its memory."""
+    """Return the operators of the second iteration of a training of any size, within seconds and without its memory."""
     samples, labels = next(network.batches(dataclasses.replace(problem, batch=_TWO)))
     with FakeTensorMode(), _Updates():
         data = torch.empty((problem.batch, *samples.shape[1:]), dtype=samples.dtype)
@@ -44,11 +46,11 @@ def graph_of(network: StudyNetwork, problem: TrainingProblem) -> OperatorGraph:
 
 
 def size_of(graph: OperatorGraph) -> tuple[int, int, int]:
-    """What an iteration comes to.
+    """Return estimates of an iteration.
 
     Returns
     -------
-    about how many warp memory instructions its kernels make; bytes of the pool; bytes that its operators write
+    approximate warp memory instructions of its kernels; bytes of the pool; bytes that its operators write
     """
     layout, kernels = lay_out(graph), GraphKernels(graph)
     computing = [operator for operator in graph.operators if operator.kind == "compute"]
@@ -57,15 +59,15 @@ def size_of(graph: OperatorGraph) -> tuple[int, int, int]:
 
 
 def repeat_by_layer(small: ObservedIteration, graph: OperatorGraph) -> ObservedIteration:
-    """A smaller training's iteration as one of the larger graph's.
+    """Return an iteration of the larger graph with the contents of a smaller training's iteration.
 
-    Operators and storages correspond by their numbers. A storage's entries are those of the smaller one in their order,
-    again and again; look-ups read the smaller one's numbers likewise.
+    Operators and storages correspond by number. A storage repeats the entries of the smaller one in order; look-ups
+    repeat its integers.
 
     Raises
     ------
     BuddysimError
-        where the two iterations have other operators
+            two iterations with different operators
     """
     small_graph = small.graph
     assert small_graph is not None
@@ -90,7 +92,7 @@ def _repeated(classes: Classes, entries: int) -> Classes:
 
 
 def _shape(graph: OperatorGraph) -> tuple[object, ...]:
-    """What both must have in common."""
+    """Return the properties that must be equal in both."""
     storages = tuple((one.role, one.alloc_operator, one.free_operator) for one in graph.storages)
     operators = tuple(
         (one.name, tuple(graph.tensors[at].storage for at in (*one.inputs, *one.outputs))) for one in graph.operators

@@ -1,7 +1,7 @@
-"""Where an iteration's storages lie: the caching allocator's pool, once training has settled.
+"""Addresses of an iteration's storages in the caching allocator's pool, when it no longer grows.
 
-What lives throughout is allocated first: weights and buffers before the first iteration, the optimizer's state in its
-first step. Each iteration allocates its inputs, then what its operators make, and frees as PyTorch did.
+Persistent storages are allocated first: weights and buffers before the first iteration, the optimizer's state in its
+first step. Each iteration allocates its inputs, then its operators' results, and frees as PyTorch does.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Final
 from buddysim.capture.torch.caching_allocator import CachingAllocator, Segment
 from buddysim.formats.operator_graph import OperatorGraph
 
-_ITERATIONS: Final = 3  # iterations until the pool has settled
+_ITERATIONS: Final = 3  # iterations until the pool stops growing
 _AT_ONCE: Final = ("weight", "buffer")
 
 
 @dataclass(frozen=True)
 class TensorLayout:
-    """Addresses.
+    """Addresses of storages.
 
     Attributes
     ----------
@@ -32,12 +32,12 @@ class TensorLayout:
     pool: tuple[Segment, ...]
 
     def address(self, storage: int) -> int:
-        """That of a storage; 0 of an empty one."""
+        """Return the address of a storage; 0 for an empty one."""
         return self.addresses[storage] or 0
 
 
 def lay_out(graph: OperatorGraph) -> TensorLayout:
-    """The addresses of an iteration's storages."""
+    """Return the addresses of an iteration's storages."""
     allocator = CachingAllocator()
     addresses: list[int | None] = [None] * len(graph.storages)
     segments: list[int | None] = [None] * len(graph.storages)

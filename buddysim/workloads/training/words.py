@@ -21,7 +21,7 @@ VOCABULARY: Final = 3584  # nearly all of its words; the last number stands for 
 
 @cache
 def _numbers() -> NDArray[np.int64]:
-    """The whole text, topics by name."""
+    """Return the whole text, with its topics sorted by name."""
     from pydoc_data.topics import topics
 
     words = re.findall(r"\w+|[^\w\s]", "\n".join(topics[name] for name in sorted(topics)).lower())
@@ -32,7 +32,7 @@ def _numbers() -> NDArray[np.int64]:
 
 
 def batches(problem: TrainingProblem) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Batches of excerpts of half of the text, at positions of the seed's.
+    """Yield batches of excerpts from half of the text, at positions by the seed.
 
     Yields
     ------

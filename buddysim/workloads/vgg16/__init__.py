@@ -20,7 +20,7 @@ _FULL = 4096
 
 
 def build(problem: TrainingProblem) -> torch.nn.Module:
-    """After Simonyan and Zisserman 2015 (configuration D), weights of convolutions sampled after He et al. 2015."""
+    """VGG16 of Simonyan and Zisserman 2015 (configuration D), with convolution weights as in He et al. 2015."""
     from torch import nn
 
     from buddysim.workloads.training.layers import plain_unit, width_of
