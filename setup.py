@@ -15,9 +15,11 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import numpy
+from Cython.Compiler.Errors import CompileError as CythonError
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
+from setuptools.errors import CompileError
 from setuptools.modified import newer_group
 
 ROOT = Path(__file__).parent
@@ -114,7 +116,10 @@ class Build(build_ext):
         if newer_group(FLAGS, c_file, "newer"):
             c_file.unlink(missing_ok=True)  # Cython compares it with its sources alone
         # Cython runs in a process, as it does not work in threads; `parallel` calls this in a thread, which waits.
-        ext.sources, ext.depends = self.cython.submit(run_cython, ext, str(C_FILES), boundscheck, annotate).result()
+        try:
+            ext.sources, ext.depends = self.cython.submit(run_cython, ext, str(C_FILES), boundscheck, annotate).result()
+        except CythonError as error:  # Cython has printed what and where
+            raise CompileError(f"Cython: {error}") from None
         used = {Path(path).parent for path in ext.depends}
         ext.depends += [str(header) for header in HEADERS if header.parent in used]  # a header may include another
         ext.depends += FLAGS

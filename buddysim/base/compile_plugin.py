@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import shutil
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -15,13 +16,11 @@ PACKAGE = Path(__file__).resolve().parents[1]
 
 def same_cython() -> bool:
     """Whether this Cython built the package: extensions of another version cannot use its shared module."""
-    import Cython
-
     from buddysim.base.build_flags import SHARED_MODULE
 
     importlib.import_module(SHARED_MODULE)
     # The name under which extensions of one version find each other's types.
-    return f"_cython_{Cython.__version__.replace('.', '_')}" in sys.modules
+    return f"_cython_{version('Cython').replace('.', '_')}" in sys.modules
 
 
 def main() -> None:
