@@ -92,7 +92,7 @@ def bayesian(objective: Objective, seed: int) -> LaunchSearchResult:
 
 @cache
 def _candidates() -> tuple[LaunchShape, ...]:
-    """Candidate launches of a step: grids at most 2 % apart."""
+    """Return the candidate launches of a step: grids at most 2 % apart."""
     ends = GRIDS[1] / GRIDS[0]
     grids = sorted({round(GRIDS[0] * ends ** (number / 400)) for number in range(401)})
     return tuple(LaunchShape(grid, block) for block in BLOCKS for grid in grids)

@@ -1,4 +1,4 @@
-"""Times over launches and sparsities, few of which were simulated.
+"""Interpolated times over launches and sparsities.
 
 Most launches were simulated with the reference: one sparsity and one size of work-groups. Between two grids, times are
 interpolated linearly in logarithms, since the time of distributed work is proportional to 1 / grid. Ratios of times

@@ -1,4 +1,4 @@
-"""Times of a codec's kernels: between and beyond the simulated sizes, sparsities and grids.
+"""Times of a codec's kernels, interpolated and extrapolated over sizes, sparsities and grids.
 
 Every launch was simulated with a tensor of one size at several sparsities. Times are interpolated linearly between
 sparsities, and between grids over the logarithm. Larger tensors were simulated at some grids: the ratio of their times
@@ -58,7 +58,7 @@ class LaunchTimes:
 
     @property
     def launches(self) -> list[LaunchShape]:
-        """Every simulated launch."""
+        """All simulated launches."""
         return sorted({LaunchShape(s.grid, s.block) for s in self._base}, key=lambda one: (one.block, one.grid))
 
     @property
@@ -114,7 +114,7 @@ class LaunchTimes:
         return ", ".join(map(str, sorted({block for _, _, block in self._lines})))
 
     def _growth(self, stage: str, byte_count: int, launch: LaunchShape) -> float:
-        """Time of a tensor over the time of a tensor of the base size."""
+        """Return the time of a tensor over the time of a tensor of the base size."""
         lines = self._growth_lines[stage]
         if not lines:
             return byte_count / self._base[0].byte_count

@@ -12,7 +12,7 @@ from typing import Any
 from buddysim.gpu_codecs.opencl_device import SCAN, LaunchShape, OpenclDevice, Words
 
 SOURCES = ("scan.cl", "lz4.cl")
-#: Options of the compressor of the same name that decodes these bytes.
+#: Options with which the compressor of the same name decodes the payload.
 STORED_AS = {"window": 65536}
 #: Whether the payload equals the compressor's; False: the compressor only decodes it.
 EXACT = False

@@ -13,7 +13,7 @@ _FILE = resources.files("buddysim.gpu_codecs") / "data" / "nvcomp.csv"
 
 
 class RateRange(NamedTuple):
-    """Milliseconds over a codec's GPUs and data sets."""
+    """Range of milliseconds over a codec's GPUs and data sets."""
 
     min: float
     median: float

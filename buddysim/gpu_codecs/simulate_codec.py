@@ -50,7 +50,7 @@ def simulate_codec(experiment: CodecExperiment, machines: Sequence[str]) -> list
 
 
 def _captured(experiment: CodecExperiment, trace: Path) -> int:
-    """Capture the program; returns the bytes of the payload."""
+    """Capture the program; return the bytes of the payload."""
     what = (experiment.codec, experiment.layout, experiment.byte_count, experiment.sparsity)
     launches = (f"{launch.grid}:{launch.block}" for launch in experiment.launches)
     program = [sys.executable, "-m", "buddysim.gpu_codecs.warp_program", *map(str, what), *launches]

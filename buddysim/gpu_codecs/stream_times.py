@@ -52,7 +52,7 @@ class StreamTimes(LaunchTimes):
         return math.exp(interpolate(paces, math.log(busy), beyond=False) + more)
 
     def _runs(self, byte_count: int, launch: LaunchShape) -> tuple[int, int, int]:
-        """Units, work-items that have a run, words of a run."""
+        """Return the number of units, of work-items with a run, and of words of a run."""
         words = -(-byte_count // 4)
         unit, per = self.chunks(words, launch)
         units = -(-words // unit)
@@ -95,7 +95,7 @@ def _launch(sample: CodecSample) -> LaunchShape:
 
 
 def _means(points: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Points in ascending order; the mean of the points at one position."""
+    """Return points in ascending order, with the mean of the points at one position."""
     by_x: defaultdict[float, list[float]] = defaultdict(list)
     for x, y in points:
         by_x[x].append(y)

@@ -1,7 +1,7 @@
-"""Traces of other tools as trace files of this project, a folder each.
+"""Importers: convert traces of other tools to trace files, one folder each.
 
 A module or folder with ``SUMMARY``, ``add_arguments`` and ``import_trace`` (`Importer`) is a format of the ``import``
-command, found by its name; packed OpenCL bundles (`opencl`) are converted by their function alone.
+command under its own name. OpenCL bundles (`opencl`) have no command, only a function.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class ImportResult:
 
     Attributes
     ----------
-    summary : one line: what was written
+    summary : one line about the written file
     warnings : a line each
     """
 
@@ -36,18 +36,18 @@ class ImportResult:
 class Importer(Protocol):
     """Interface of an importer's module."""
 
-    #: One line: which traces it reads.
+    #: One line about the traces that it reads.
     SUMMARY: str
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Adds its arguments; ``-o`` (``args.output``) is there for every importer."""
+        """Add the importer's arguments; ``-o`` (``args.output``) exists for every importer."""
 
     def import_trace(self, args: argparse.Namespace, command: str, progress: Callable[[str], object]) -> ImportResult:
-        """Writes the trace file ``args.output``.
+        """Write the trace file ``args.output``.
 
         Parameters
         ----------
         args : the arguments
         command : the command line, for the trace's provenance
-        progress : called with what is being read
+        progress : called with the name of the file being read
         """

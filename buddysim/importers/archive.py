@@ -17,7 +17,7 @@ from buddysim.base.inputs import open_input
 
 @contextlib.contextmanager
 def folder_with(path: Path, name: str) -> Iterator[Path]:
-    """The folder that holds the file `name`: `path` itself, or the one inside the archive `path`.
+    """Yield the folder with the file `name`: `path` itself, or the folder inside the archive `path`.
 
     Parameters
     ----------
@@ -41,9 +41,9 @@ def folder_with(path: Path, name: str) -> Iterator[Path]:
 
 
 def _unpack(archive: tarfile.TarFile, path: Path, folder: Path) -> None:
-    """Unpack the plain files of an archive, and nothing that could lie or lead outside `folder`.
+    """Unpack the plain files of an archive, without anything that points outside `folder`.
 
-    `TarFile.extractall(filter="data")` would do, but Python 3.11 has it only from 3.11.4 on.
+    `TarFile.extractall(filter="data")` needs Python 3.11.4.
     """
     for member in archive:
         if member.isdir():

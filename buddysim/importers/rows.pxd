@@ -1,4 +1,4 @@
-"""A growing C array of fixed-size rows, for records whose number isn't known ahead."""
+"""A growing C array of fixed-size rows, for an unknown number of records."""
 
 cdef class Rows:
     cdef char* data

@@ -1,4 +1,4 @@
-"""A growing C array of fixed-size rows, for records whose number isn't known ahead."""
+"""A growing C array of fixed-size rows, for an unknown number of records."""
 from libc.stdint cimport uint8_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memmove
@@ -19,7 +19,7 @@ cdef class Rows:
         free(self.data)
 
     cdef void* append(self, size_t count) noexcept nogil:
-        """Space for `count` more rows, good until the next call; NULL where there is no memory."""
+        """Return space for `count` more rows, valid until the next call; NULL without memory."""
         cdef size_t capacity
         cdef char* data
         if self.n + count > self.capacity:
@@ -32,14 +32,14 @@ cdef class Rows:
         return self.data + (self.n - count) * self.row_bytes
 
     cdef void* add(self, size_t count=1) except NULL:
-        """As `append`, with a MemoryError."""
+        """Do the same as `append`, with a MemoryError instead of NULL."""
         cdef void* rows = self.append(count)
         if rows == NULL:
             raise MemoryError("no memory for a kernel's operations")
         return rows
 
     cdef object cut(self, size_t count, object dtype):
-        """The first `count` rows as a numpy array; the others move to the front."""
+        """Return the first `count` rows as a numpy array; the others move to the front."""
         cdef uint8_t[::1] view
         array = np.empty(count * self.row_bytes, dtype=np.uint8)
         if count:

@@ -1,4 +1,4 @@
-"""Verifies an importer's file before it gets its name: no import succeeds with a file that `verify` refuses."""
+"""Verifies an importer's output before it is renamed: no import succeeds with a file that `verify` refuses."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from buddysim.trace import open_trace, verify_trace
 
 
 def verify_output(source: Path, part: Path) -> None:
-    """Refuses what was made of `source` where it is no valid trace.
+    """Refuse an output that is no valid trace.
 
     Parameters
     ----------
-    source : what was imported, for the message
-    part : the trace file as it is now
+    source : name of the input, for the message
+    part : the trace file before it is renamed
     """
     try:
         with open_trace(part) as trace:

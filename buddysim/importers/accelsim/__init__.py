@@ -1,5 +1,4 @@
-"""Importing the SASS traces of Accel-Sim's tracer; docs/how-to/import-accelsim.md describes what is read and
-assumed."""
+"""Imports SASS traces of Accel-Sim's tracer; docs/how-to/import-accelsim.md lists the inputs and assumptions."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Allocations of a trace that doesn't record them, inferred from what the program touched.
+"""Infers the allocations of a trace without allocation records from the accessed lines.
 
-The rule, which the trace's provenance repeats:
+The trace's provenance repeats these rules:
 
-- Where the trace has cudaMalloc records, they are allocations; where it has none, every copied range is one (ranges
-  that overlap are one together).
-- Of memory touched elsewhere, the lines that one instruction of one kernel touches within adjoining pages of 2 MiB span
-  a range. Ranges that overlap are one allocation; ranges that only adjoin are two, because instructions that never meet
-  work on different arrays. Parts of a range that nothing touches are cut off at its ends.
+- cudaMalloc records are allocations. A trace without them has an allocation for every copied range; overlapping ranges
+  are one allocation.
+- In other memory, the lines that one instruction of one kernel touches within adjoining pages of 2 MiB span a range.
+  Overlapping ranges are one allocation. Adjoining ranges are two: their instructions access different arrays. Ranges
+  begin and end with a touched line.
 - Allocations begin and end at multiples of 128 B and live for the whole run.
 """
 
@@ -24,7 +24,7 @@ Range = tuple[int, int]  # first line, line after the last
 
 
 class AccessedLines:
-    """The lines that each instruction touched, page by page."""
+    """The lines that each instruction touches, page by page."""
 
     def __init__(self) -> None:
         self._spans: dict[tuple[str, int], dict[int, Range]] = {}
@@ -37,7 +37,7 @@ class AccessedLines:
         n_lines: npt.NDArray[np.uint8],
         lines: npt.NDArray[np.uint64],
     ) -> None:
-        """Note the lines of some operations.
+        """Record the lines of some operations.
 
         Parameters
         ----------
@@ -68,7 +68,7 @@ class AccessedLines:
             touched[(numbers[start:end] & np.uint64(_PAGE_LINES - 1)).astype(np.intp)] = True
 
     def outside(self, known: list[Range]) -> list[Range]:
-        """Ranges of touched lines outside the `known` ones, by the rule above."""
+        """Return the ranges of touched lines outside the `known` ones, by the rules above."""
         spans = []
         for pages in self._spans.values():
             joined: list[Range] = []
@@ -83,7 +83,7 @@ class AccessedLines:
         return [trimmed for part in parts if (trimmed := self._trim(part)) is not None]
 
     def _trim(self, part: Range) -> Range | None:
-        """The piece from its first touched line to its last."""
+        """Return a piece from its first touched line to its last."""
         first = last = None
         for page in range(part[0] // _PAGE_LINES, (part[1] - 1) // _PAGE_LINES + 1):
             touched = self._touched.get(page)
@@ -99,7 +99,7 @@ class AccessedLines:
 
 
 def merge_ranges(ranges: list[Range]) -> list[Range]:
-    """The ranges in order, those that overlap as one."""
+    """Return the ranges in order, with overlapping ones merged."""
     result: list[Range] = []
     for first, last in sorted(ranges):
         if result and first < result[-1][1]:
@@ -110,7 +110,7 @@ def merge_ranges(ranges: list[Range]) -> list[Range]:
 
 
 def subtract_ranges(span: Range, known: list[Range]) -> list[Range]:
-    """The parts of a range outside the known ranges."""
+    """Yield the parts of a range outside the known ranges."""
     parts, at = [], span[0]
     for first, last in known:
         if last <= at or first >= span[1]:

@@ -1,4 +1,4 @@
-"""``import accelsim``: its arguments, and the import that they ask for."""
+"""The command ``import accelsim``: its arguments and its execution."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SUMMARY = "SASS traces of Accel-Sim's tracer, versions 1 to 6"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments."""
+    """Add the arguments."""
     parser.add_argument("kernelslist", metavar="KERNELSLIST", help="kernelslist.g, or kernelslist of raw traces")
     parser.add_argument(
         "--snapshot",
@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def import_trace(args: argparse.Namespace, command: str, progress: Callable[[str], object]) -> ImportResult:
-    """Imports the traces of a kernelslist."""
+    """Import the traces of a kernelslist."""
     if args.contents_every < 0:
         raise BuddysimError(f"import: --contents-every {args.contents_every}: expected 0 or more")
     find_for_size_maps(args.compressor)

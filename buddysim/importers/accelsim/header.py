@@ -95,7 +95,7 @@ def parse_header(path: str, lines: list[str]) -> KernelHeader:
 
 
 def _version(path: str, text: str) -> int:
-    """Tracer version: the whole part, so that 1.2 is 1."""
+    """Return the major version of the tracer: 1 for 1.2."""
     match = re.fullmatch(r"([0-9]{1,4})(\.[0-9]+)*", text, re.ASCII)
     version = int(match.group(1)) if match else 0
     if not OLDEST_VERSION <= version <= NEWEST_VERSION:

@@ -1,4 +1,4 @@
-"""Memory contents as far as a trace reveals them."""
+"""Memory contents that a trace reveals."""
 from libc.stdint cimport uint8_t, uint64_t
 
 cdef enum:

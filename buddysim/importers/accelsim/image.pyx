@@ -1,4 +1,4 @@
-"""A sparse image of memory: the bytes known from stores and copies, and which bytes those are."""
+"""A sparse image of memory: the bytes known from stores and copies, with a mask of known bytes."""
 import numpy as np
 
 from libc.stdint cimport uint8_t, uint64_t
@@ -17,7 +17,7 @@ cdef class _Page:
 
 
 cdef class MemoryImage:
-    """Bytes by address, in pages of 8 KiB; memory grows with what is known, 2 B per byte."""
+    """Bytes by address, in pages of 8 KiB; a known byte takes 2 B."""
 
     def __cinit__(self):
         self.pages = {}
@@ -52,7 +52,7 @@ cdef class MemoryImage:
         return 0
 
     def write(self, uint64_t address, data):
-        """The bytes at `address` are now `data`."""
+        """Set the bytes at `address` to `data`."""
         cdef const uint8_t[::1] view = np.frombuffer(data, dtype=np.uint8)
         cdef Py_ssize_t first = 0, n = view.shape[0], count
         while first < n:
@@ -61,7 +61,7 @@ cdef class MemoryImage:
             first += count
 
     def read(self, uint64_t address, Py_ssize_t n):
-        """The `n` bytes at `address`, zero where unknown, and whether each is known."""
+        """Return the `n` bytes at `address`, zero if unknown, and a mask of known bytes."""
         cdef uint64_t number
         cdef Py_ssize_t at = 0, offset, count
         data = np.zeros(n, dtype=np.uint8)
@@ -78,7 +78,7 @@ cdef class MemoryImage:
         return data, known
 
     def clear_changed(self):
-        """Forget that anything was written since the last call."""
+        """Mark all pages as unchanged."""
         cdef _Page page
         self.changed = False
         for page in self.pages.values():
@@ -89,7 +89,7 @@ cdef class MemoryImage:
         return any((<_Page>self.pages[number]).changed for number in self.known_pages(address, n))
 
     def known_pages(self, uint64_t address, uint64_t n):
-        """Numbers of the pages, of 8 KiB of addresses, that hold any known ones of the `n` bytes at `address`; rising."""
+        """Return the numbers of the 8 KiB pages with any known byte among the `n` bytes at `address`, ascending."""
         cdef uint64_t first = address >> PAGE_BITS, last = (address + n - 1) >> PAGE_BITS
         if last - first < <uint64_t>len(self.pages):
             return [number for number in range(first, last + 1) if number in self.pages]

@@ -1,4 +1,4 @@
-"""Options of an import, and memory contents that are given to it."""
+"""Options of an import, and additional memory contents."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MAX_SNAPSHOT_BYTES = 1 << 36
 
 @dataclass(frozen=True)
 class SnapshotFile:
-    """Memory contents from elsewhere: the bytes at `address` after `launch_index` launches."""
+    """Memory contents from a file: the bytes at `address` after `launch_index` launches."""
 
     path: Path
     address: int
@@ -28,14 +28,14 @@ class AccelsimImportOptions:
 
     Parameters
     ----------
-    skip_missing : go on without kernel files that don't exist
-    include_local : make operations of local memory too
-    snapshots : memory contents to take in
-    contents_every : of the pages of 8 KiB whose values are known, keep the bytes of every n-th; 0: none. Size maps are
-        always of all that is known
+    skip_missing : skip kernel files that don't exist
+    include_local : include operations on local memory
+    snapshots : additional memory contents
+    contents_every : keep the bytes of every n-th page of 8 KiB with known values; 0: none. Size maps always cover all
+        known entries
     compressor : of the size maps
     source, licence : for the trace's provenance
-    command : likewise
+    command : for the trace's provenance
     compression_level : of the trace file
     """
 
@@ -51,7 +51,7 @@ class AccelsimImportOptions:
 
 
 def parse_snapshot(text: str) -> list[SnapshotFile]:
-    """``FILE@POINT``: a file named after the address of its bytes, such as 0x7f0000000000.bin, or a folder of those."""
+    """Parse ``FILE@POINT``: a file named after its address, such as 0x7f0000000000.bin, or a folder of such files."""
     name, at, launch_index = text.rpartition("@")
     if not at or not name or not re.fullmatch(r"[0-9]{1,18}", launch_index, re.ASCII):
         raise BuddysimError(f"snapshot {text!r}: expected FILE@POINT, with the number of kernels completed before it")

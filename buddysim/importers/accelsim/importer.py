@@ -55,8 +55,8 @@ def import_accelsim(
     ----------
     kernelslist : path of `kernelslist` or `kernelslist.g`
     output : trace file to write
-    options : what to do about what is missing, and what to add
-    progress : called with what is being read
+    options : treatment of missing files, and additional contents
+    progress : called with the name of the file being read
     """
     options = options or AccelsimImportOptions()
     commands = read_kernelslist(Path(kernelslist))
@@ -77,7 +77,7 @@ def import_accelsim(
 
 
 def _files_of(commands: KernelsList) -> Iterator[Path]:
-    """The files that a list names."""
+    """Yield the files that a list names."""
     for command in commands.commands:
         if isinstance(command, KernelFile):
             yield command.path
@@ -86,7 +86,7 @@ def _files_of(commands: KernelsList) -> Iterator[Path]:
 
 
 class _Conversion:
-    """The state of the second reading."""
+    """State of the second reading."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class _Conversion:
         self.snapshot_files = list(options.snapshots)
 
     def run(self) -> None:
-        """Write everything."""
+        """Write the trace file."""
         launches = sum(isinstance(command, KernelFile) for command in self.commands.commands)
         for snapshot in self.snapshot_files:
             if snapshot.launch_index > launches:
@@ -145,7 +145,7 @@ class _Conversion:
         self.summary.allocations += 1
 
     def _infer(self) -> None:
-        """Allocations that no record names; they live from the start."""
+        """Add the inferred allocations, which exist from the start."""
         commands = self.commands.commands
         recorded = [_lines(command) for command in commands if isinstance(command, Malloc) and command.bytes]
         copies = merge_ranges([_lines(command) for command in commands if isinstance(command, Copy) and command.bytes])
@@ -203,7 +203,7 @@ class _Conversion:
         self.summary.kernels += 1
 
     def _take_snapshot(self, launch_index: int) -> None:
-        """Write what is known of memory now, if that has changed."""
+        """Write a snapshot of the known memory, if it has changed."""
         for snapshot in [file for file in self.snapshot_files if file.launch_index == launch_index]:
             self.progress(f"taking in {snapshot.path.name}")
             self._load(snapshot.path, snapshot.address)
@@ -216,7 +216,7 @@ class _Conversion:
         self.summary.snapshots += 1
 
     def _write_values(self, snapshot: int, allocation: int, base: int, n: int) -> None:
-        """Size map of the entries that are known whole; if any have changed, bytes of the pages that are."""
+        """Write the size map of completely known entries and, if any changed, the bytes of completely known pages."""
         keep_contents = self.options.contents_every > 0 and self.image.changed_in(base, n)
         classes: dict[int, NDArray[np.uint8]] = {}  # by block of the size map
         pages: list[np.ndarray[tuple[int], np.dtype[np.uint8]]] = []
@@ -258,7 +258,7 @@ class _Conversion:
             )
 
     def _known_parts(self, base: int, n: int) -> list[int]:
-        """Offsets of the parts of an allocation that have any known bytes."""
+        """Yield the offsets of the parts of an allocation with any known bytes."""
         offsets = np.array(self.image.known_pages(base, n), dtype=np.int64) * PAGE_BYTES - base
         ends = np.minimum(offsets + PAGE_BYTES - 1, n - 1)
         parts = np.unique(np.concatenate((np.maximum(offsets, 0) // _READ_BYTES, ends // _READ_BYTES)))

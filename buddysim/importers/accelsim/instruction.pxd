@@ -24,7 +24,7 @@ cdef enum Role:                 # as in opcodes.py
 
 cdef enum:
     NO_REGISTER = -1            # a register that always reads zero, or a predicate
-    MAX_OPERANDS = 16           # registers that one side of an instruction names
+    MAX_OPERANDS = 16           # registers that one side of an instruction names at most
     WINDOW_BYTES = 1 << 24      # of a generic window, where the other base doesn't bound it: as large as drivers leave
 
 cdef struct OpcodeEntry:

@@ -14,7 +14,7 @@ cdef uint64_t ADDRESS_LIMIT = <uint64_t>1 << 57
 
 
 cdef bint parse_register(Cursor token, int* register) noexcept nogil:
-    """R7, UR7, P7, UP7, B7: the register's number, NO_REGISTER where nobody waits for it."""
+    """Parse R7, UR7, P7, UP7 or B7: set the register's number, NO_REGISTER if nothing can wait for it."""
     cdef bint uniform = token.at < token.end and token.at[0] == 85  # U
     cdef bint general
     cdef int64_t number = -1
@@ -58,7 +58,7 @@ cdef class InstructionReader:
         return repr(text if len(text) <= 40 else text[:37] + "...")
 
     cdef int read_instruction(self, Cursor line, bint raw, Instruction* instruction) except -1:
-        """Reads an instruction line; 0 for the first of the two lines of a raw asynchronous copy, which does not count."""
+        """Read an instruction line; return 0 for the first of a raw asynchronous copy's two lines, which doesn't count."""
         cdef Cursor token, name
         cdef int64_t width = 0
         for _ in range(self.prefix):
@@ -106,7 +106,7 @@ cdef class InstructionReader:
         return <int64_t>mask
 
     cdef int read_registers(self, Cursor* line, int* registers) except -1:
-        """A count and that many registers; those that matter are kept."""
+        """Read a count and as many registers; return the count."""
         cdef Cursor token
         cdef int64_t count = 0
         cdef int i, register = NO_REGISTER
@@ -156,7 +156,7 @@ cdef class InstructionReader:
         return value
 
     cdef int read_addresses(self, Cursor* line, Instruction* instruction) except -1:
-        """The memory operand; addresses of the active lanes."""
+        """Read the memory operand: addresses of the active lanes."""
         cdef Cursor token
         cdef int64_t mode = -1, step = 0
         cdef uint64_t address = 0
@@ -190,7 +190,7 @@ cdef class InstructionReader:
     # -- values in the trace, which reveal memory contents --------------------------------------------------------------
 
     cdef int read_store_data(self, Cursor* line, Instruction* instruction) except -1:
-        """Nothing more, or STORE_DATA type registers REGr:Tt:value Tt:value ..."""
+        """Read the end of the line: nothing, or STORE_DATA type registers REGr:Tt:value Tt:value ..."""
         cdef Cursor token, kind
         cdef int64_t count = 0, number = -1, lane = -1
         cdef uint8_t values[32][32]
@@ -228,7 +228,7 @@ cdef class InstructionReader:
         return 0
 
     cdef int read_store_value(self, Cursor token, Cursor kind, uint64_t* bits) except -1:
-        """One lane's value; its number of bytes."""
+        """Read one lane's value; return its number of bytes."""
         cdef int64_t number = 0
         cdef bint wide = kind.end - kind.at >= 2 and (kind.end - 2)[0] == 54 and (kind.end - 1)[0] == 52  # ..64
         if token.end - token.at > 2 and token.at[0] == 48 and (token.at[1] | 32) == 120:
@@ -249,10 +249,10 @@ cdef class InstructionReader:
         return 8 if wide else 4
 
     cdef int read_register_values(self, Cursor* line, Instruction* instruction) except -1:
-        """NoVal, or Val, the number of destinations, and per register a count and that many values.
+        """Read NoVal, or Val, the number of destinations, and per register a count and as many values.
 
-        Destinations come first, then the sources. A load's values are what memory held, a store's last source is
-        what it writes.
+        Destinations come first, then the sources. A load's destinations have the memory contents; a store writes its
+        last source.
         """
         cdef Cursor token
         cdef int64_t n_destinations = 0, count = 0
@@ -291,7 +291,7 @@ cdef class InstructionReader:
         return 0
 
     cdef int store_values(self, Instruction* instruction, const uint64_t* values, int count) except -1:
-        """One 32-bit value per active lane, or one for all, to where the instruction points."""
+        """Write one 32-bit value per active lane, or one for all, to the instruction's addresses."""
         cdef int i, j, n = min(<int>instruction.opcode.width, 4)
         cdef uint8_t data[4]
         cdef uint64_t value
@@ -310,7 +310,7 @@ cdef class InstructionReader:
         return self.role_of(instruction) in (LOAD, STORE, ATOMIC, ASYNC_COPY)
 
     cdef int role_of(self, Instruction* instruction) noexcept:
-        """The instruction's role, generic accesses resolved by their first address."""
+        """Return the instruction's role; the first address gives the space of a generic access."""
         cdef int role = instruction.opcode.role
         cdef uint64_t address, shared_end, local_end
         if role != GENERIC_LOAD and role != GENERIC_STORE:
@@ -328,7 +328,7 @@ cdef class InstructionReader:
 
 
 cdef inline bint parse_hex_or_wide(Cursor token, uint64_t* bits) noexcept nogil:
-    """An immediate that isn't a short decimal number: 0x.., or one of up to 20 digits, of which the value is unused."""
+    """Read an immediate that isn't a short decimal number: 0x.., or up to 20 digits, whose value is unused."""
     if token.end - token.at > 2 and token.at[1] | 32 == 120:
         return parse_hex(token, bits)
     bits[0] = 0
@@ -342,7 +342,7 @@ cdef inline bint parse_hex_or_wide(Cursor token, uint64_t* bits) noexcept nogil:
 
 
 cdef bint take_label(Cursor* token, const char* label, int64_t* number) noexcept nogil:
-    """Take `label`, a number and a colon off the token's front, if they are there."""
+    """Remove `label`, a number and a colon from the token's front, if present."""
     cdef Cursor at = token[0], digits
     while label[0] != 0:
         if at.at >= at.end or at.at[0] != <unsigned char>label[0]:

@@ -37,12 +37,12 @@ class KernelTrace:
     Parameters
     ----------
     path : of the file
-    include_local : make operations of local memory too
-    image : memory contents to which stored values are written; None: not recorded
+    include_local : include operations on local memory
+    image : memory contents that receive stored values; None: not recorded
 
     Attributes
     ----------
-    code_bytes : to the end of the last instruction that ran, known after `records`; 0 before Volta
+    code_bytes : code size up to the last executed instruction, known after `records`; 0 before Volta
     """
 
     def __init__(self, path: Path, *, include_local: bool = False, image: MemoryImage | None = None) -> None:
@@ -77,7 +77,7 @@ class KernelTrace:
             raise BuddysimError(f"{self.path}: {error.strerror}: expected a kernel's trace") from None
 
     def _read_header(self) -> tuple[KernelHeader, bytes, int]:
-        """The header, the text read beyond it, and the number of lines before that."""
+        """Read the header; return it, the text read beyond it, and the number of lines before that text."""
         text = b""
         while True:
             text_part = self._read(_READ_BYTES)
@@ -105,7 +105,7 @@ class KernelTrace:
         self.close()
 
     def records(self) -> Iterator[Records]:
-        """Blocks, warps, ops, lines and program counters, some whole thread blocks at a time; once."""
+        """Yield blocks, warps, ops, lines and program counters, several whole thread blocks at a time; only once."""
         timing = timing_of(self.header.binary_version)
 
         def look_up(text: str) -> Opcode:
@@ -140,7 +140,7 @@ class KernelTrace:
         self._finish(parser)
 
     def _raw(self, look_up: Callable[[str], Opcode]) -> Iterator[Records]:
-        """Instructions in arrival order: sorted by block and warp first, 24 B of memory per instruction."""
+        """Yield the records of a raw trace, after a sort by block and warp that needs 24 B per instruction."""
         with tempfile.TemporaryFile() as spill:
             spill.write(self._first)
             while text_part := self._read(_READ_BYTES):
@@ -162,7 +162,7 @@ class KernelTrace:
                 self._finish(parser)
 
     def _prefix_fields(self, text: mmap.mmap) -> int:
-        """Fields before an instruction's own: block and warp, and core or cluster where the tracer printed them.
+        """Return the number of fields before an instruction's own: block, warp, and core or cluster if printed.
 
         The active mask is the first field of exactly eight hexadecimal digits that has a program counter before it.
         """

@@ -1,4 +1,4 @@
-"""The list of commands of a traced run: copies, allocations and kernels in the order of the program."""
+"""The list of commands of a traced run: copies, allocations and kernels in program order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MAX_LIST_BYTES = 1 << 28
 
 @dataclass(frozen=True)
 class KernelFile:
-    """A launch; `path` is its trace."""
+    """A kernel launch; `path` is its trace."""
 
     path: Path
     line: int
@@ -28,7 +28,7 @@ class KernelFile:
 
 @dataclass(frozen=True)
 class Copy:
-    """A copy between host and device; `payload` is a file with the copied bytes, where the tracer kept them."""
+    """A copy between host and device; `payload` is a file with the copied bytes, if the tracer wrote one."""
 
     kind: Literal["htod", "dtoh"]
     address: int
@@ -59,7 +59,7 @@ Command = KernelFile | Copy | Malloc | Free
 
 @dataclass
 class KernelsList:
-    """Commands in order, and the lines that are none."""
+    """Commands in order, and the unknown lines."""
 
     path: Path
     commands: list[Command] = field(default_factory=list)
@@ -98,7 +98,7 @@ def _copy(path: Path, number: int, command: str, fields: list[str]) -> Copy:
 
 
 def _beside(path: Path, number: int, name: str) -> Path:
-    """A file that the list names: in its folder or below."""
+    """Return the path of a file that the list names, in its folder or below."""
     if name.startswith("/") or ".." in Path(name).parts:
         raise BuddysimError(f"{path}: line {number}: {shortened(name)} is outside the list's folder")
     return path.parent / name

@@ -49,11 +49,11 @@ class Unit(IntEnum):
 
 @dataclass(frozen=True)
 class UnitTiming:
-    """Per unit, in core cycles: execution latency, and the least time between two instructions (initiation interval).
+    """Execution latency and initiation interval of each unit, in core cycles.
 
-    Shared memory's latency is without bank conflicts. An access without active lanes takes none. An SM has one port to
-    its shared memory, which its `schedulers` share; each of the other units is a scheduler's own, as in the
-    configurations (``gpgpu_num_sp_units`` and its like are 4).
+    Shared memory's latency is without bank conflicts. An access without active lanes has no latency. The `schedulers`
+    of an SM share its one port to shared memory. Each scheduler has the other units for itself, as in the
+    configurations (``gpgpu_num_sp_units`` and similar are 4).
     """
 
     source: str
@@ -70,7 +70,7 @@ class UnitTiming:
     schedulers: int = 4
 
     def latency_and_interval(self, unit: Unit) -> tuple[int, int]:
-        """Latency and initiation interval of a unit."""
+        """Return latency and initiation interval of a unit."""
         pair: tuple[int, int] = getattr(self, unit.name.lower())
         return pair
 
@@ -96,7 +96,7 @@ TIMINGS = {
 
 
 def timing_of(binary_version: int) -> UnitTiming:
-    """Timing of the SASS version, or of the newest one before it that is known."""
+    """Return the timing of the SASS version, or of the newest known version before it."""
     known = [version for version in TIMINGS if version <= binary_version]
     return TIMINGS[max(known, default=min(TIMINGS))]
 
@@ -164,10 +164,10 @@ class Opcode:
 
     Parameters
     ----------
-    role : what it does to memory
-    unit : where it executes
-    latency : of its execution, core cycles
-    interval : core cycles until the unit takes another instruction
+    role : its effect on memory
+    unit : execution unit
+    latency : execution latency, core cycles
+    interval : initiation interval of the unit, core cycles
     shared_by : schedulers that share the unit
     width : bytes per lane, if it accesses memory
     registers : consecutive registers that its destination names by the first
@@ -189,10 +189,10 @@ class Opcode:
 
 
 def access_width(modifiers: list[str]) -> int:
-    """Bytes per lane: the first modifier that is a number of bits, or U and one; 4 without.
+    """Return the bytes per lane from the first modifier that is a number of bits, with or without U; 4 without one.
 
-    Accel-Sim's reader does the same (``get_datawidth_from_opcode`` of its trace parser), because what the tracer prints
-    can be wrong.
+    Accel-Sim's reader does the same (``get_datawidth_from_opcode`` of its trace parser), because the printed width can
+    be wrong.
     """
     for modifier in modifiers:
         digits = modifier.removeprefix("U")
@@ -202,7 +202,7 @@ def access_width(modifiers: list[str]) -> int:
 
 
 def classify(text: str, timing: UnitTiming) -> Opcode:
-    """Look an opcode up, such as ``LDG.E.128.STRONG.GPU``."""
+    """Return the properties of an opcode such as ``LDG.E.128.STRONG.GPU``."""
     name, *modifiers = text.split(".")
     role = _ROLES.get(name, InstructionRole.PLAIN)
     if name == "BAR" and "ARV" not in modifiers:  # an arrival doesn't wait

@@ -25,8 +25,8 @@ cdef class KernelParser(WarpStream):
     header : the kernel's header
     classify : opcode text -> Opcode
     first_line : lines of the file before the text, for messages
-    include_local : make operations of local memory too, interleaved over threads as the hardware does
-    image : memory contents to which stored values are written; None: not recorded
+    include_local : include operations on local memory, interleaved over threads as in hardware
+    image : memory contents that receive stored values; None: not recorded
     """
     cdef bytes rest                     # of a line that continues in the next piece
     cdef uint64_t grid[3]
@@ -45,7 +45,7 @@ cdef class KernelParser(WarpStream):
 
     @property
     def counts(self):
-        """Counts so far, by the names in COUNTS."""
+        """Return the counts so far, by the names in COUNTS."""
         values = (self.n_instructions, self.n_lane_instructions, self.n_memory, self.n_off, self.n_shared, self.n_local,
                   self.n_other, self.n_barriers, self.n_lines, self.n_sectors)
         return dict(zip(COUNTS, values, strict=True))
@@ -75,7 +75,7 @@ cdef class KernelParser(WarpStream):
             self.fail("a line of more than 1 MiB")
 
     def finish(self):
-        """The text ends here."""
+        """End the text; check that it is complete."""
         cdef bytes last = self.rest
         cdef Cursor line
         self.rest = b""
@@ -121,7 +121,7 @@ cdef class KernelParser(WarpStream):
             self.add_instruction(line, True)
 
     def end_lines(self):
-        """The lines given to `feed_lines` were the kernel's last."""
+        """End the kernel: `feed_lines` got its last lines."""
         if self.in_block:
             self.end_block()
 
@@ -165,7 +165,7 @@ cdef class KernelParser(WarpStream):
         return self.add_instruction(line, False)
 
     cdef int64_t read_value(self, Cursor rest, str what) except -1:
-        """The number after an equals sign."""
+        """Return the number after an equals sign."""
         cdef Cursor token
         cdef int64_t value = 0
         if not next_token(&rest, &token) or not token_is(token, b"=") or not next_token(&rest, &token) \
@@ -243,13 +243,13 @@ cdef class KernelParser(WarpStream):
     # -- results ------------------------------------------------------------------------------------------------------
 
     def pop_records(self):
-        """Records of the blocks that are complete: blocks, warps, ops, lines, and the program counter of each op."""
+        """Return and remove the records of complete blocks: blocks, warps, ops, lines, and the program counters."""
         if self.in_block:
             return self.take_complete()
         return self.cut_records(self.blocks.n, self.warps.n, self.ops.n, self.lines.n)
 
     cdef object take_complete(self):
-        """As `take`, while a block is open: its records stay."""
+        """Return the same as `take` while a block is open; its records stay."""
         cdef size_t blocks = self.blocks.n, warps = self.warps.n, ops = self.ops.n, lines = self.lines.n, i
         cdef size_t keep_blocks, first_warp = warps, first_op = ops, first_line = lines
         if self.have_block:
@@ -272,7 +272,7 @@ cdef class KernelParser(WarpStream):
         return taken
 
     cdef object cut_records(self, size_t blocks, size_t warps, size_t ops, size_t lines):
-        """The first records of each kind as arrays; the others move to the front."""
+        """Return the first records of each kind as arrays; the others move to the front."""
         return (
             self.blocks.cut(blocks, BLOCK_DTYPE), self.warps.cut(warps, WARP_DTYPE), self.ops.cut(ops, OP_DTYPE),
             self.lines.cut(lines, LINE_DTYPE), self.pcs.cut(ops, np.uint64),

@@ -1,4 +1,4 @@
-"""The first reading of a trace: which kernels are there, what they touch, how much it is."""
+"""The first reading of a trace: existing kernels, accessed lines, counts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Survey:
 
 
 def survey_kernels(commands: KernelsList, options: AccelsimImportOptions, progress: Callable[[str], object]) -> Survey:
-    """Read all kernels once: what is there, what they touch, how much it is."""
+    """Read all kernels once, for existing files, accessed lines and counts."""
     survey = Survey()
     if commands.ignored:
         names = ", ".join(sorted({repr(name[:30]) for name in commands.ignored})[:3])

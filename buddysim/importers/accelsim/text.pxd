@@ -7,7 +7,7 @@ cdef struct Cursor:
 
 
 cdef inline bint next_token(Cursor* cursor, Cursor* token) noexcept nogil:
-    """The next run of characters that aren't blank; False at the end of the line."""
+    """Read the next token, a run of characters that aren't blank; False at the end of the line."""
     cdef const unsigned char* at = cursor.at
     while at < cursor.end and (at[0] == 32 or at[0] == 9 or at[0] == 13):
         at += 1
@@ -20,7 +20,7 @@ cdef inline bint next_token(Cursor* cursor, Cursor* token) noexcept nogil:
 
 
 cdef inline bint parse_decimal(Cursor token, int64_t* value) noexcept nogil:
-    """A whole token as a decimal number of at most 18 digits, possibly negative."""
+    """Parse a whole token as a decimal number of at most 18 digits, possibly negative."""
     cdef bint negative = token.at < token.end and token.at[0] == 45
     cdef int64_t total = 0
     if negative:
@@ -37,7 +37,7 @@ cdef inline bint parse_decimal(Cursor token, int64_t* value) noexcept nogil:
 
 
 cdef inline bint parse_hex(Cursor token, uint64_t* value) noexcept nogil:
-    """A whole token as a hexadecimal number of at most 16 digits, with or without 0x."""
+    """Parse a whole token as a hexadecimal number of at most 16 digits, with or without 0x."""
     cdef uint64_t total = 0
     cdef unsigned char digit
     if token.end - token.at > 2 and token.at[0] == 48 and (token.at[1] | 32) == 120:

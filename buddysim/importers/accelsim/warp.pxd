@@ -1,4 +1,4 @@
-"""From a warp's instruction stream in time to its operations; reference model: `ref_parser.py`."""
+"""Conversion of a warp's timed instruction stream to operations; reference model: `ref_parser.py`."""
 from libc.stdint cimport int64_t, uint16_t, uint64_t
 
 from buddysim.importers.accelsim.instruction cimport Instruction, InstructionReader
@@ -28,7 +28,7 @@ cdef class WarpStream(InstructionReader):
     cdef int64_t block, warp            # the current ones
     cdef Rows warps, ops, lines, pcs, pending
     cdef DependenceClock now, last_op_clock
-    cdef DependenceClock written                  # when all that the warp has issued has executed, but for its loads
+    cdef DependenceClock written                  # when all issued instructions except loads have executed
     cdef uint64_t number, last_op_number, async_group
     cdef DependenceClock[N_REGISTERS] ready
     cdef DependenceClock[N_UNITS] unit_free

@@ -1,9 +1,9 @@
 """Times each warp's instruction stream and makes its operations.
 
-A warp issues in order, one instruction per cycle at most. An instruction waits for its registers: if a fixed-latency
-instruction wrote one, until that has executed and a pipeline step more. An execution unit starts an instruction per
-interval; a few can queue for it before issue has to wait. Loads return at once here; what really delays a warp is their
-use, which `use_*` of an operation describes.
+A warp issues in order, at most one instruction per cycle. An instruction waits for its registers: for a fixed-latency
+producer, until the end of its execution plus the pipeline latency. An execution unit starts one instruction per
+initiation interval; a few instructions can queue for it before issue waits. Loads return at once in this model. Their
+first use delays a warp, which `use_*` of an operation describes.
 """
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
@@ -45,14 +45,14 @@ cdef inline uint32_t saturated(uint64_t value, uint64_t most) noexcept nogil:
 
 
 cdef inline int nth_register(int register, int n) noexcept nogil:
-    """The n-th of consecutive registers, NO_REGISTER past the file's end."""
+    """Return the n-th of consecutive registers, NO_REGISTER past the end of the register file."""
     if register == NO_REGISTER or (register & 255) + n >= 255:
         return NO_REGISTER
     return register + n
 
 
 cdef int bank_conflicts(const Instruction* instruction) noexcept nogil:
-    """Most distinct words that one of the 32 shared-memory banks has to serve."""
+    """Return the largest number of distinct words in one of the 32 shared-memory banks."""
     cdef uint64_t words[32]
     cdef int in_bank[32]
     cdef int lane, other, most = 1
@@ -83,7 +83,7 @@ cdef class WarpStream(InstructionReader):
         self.pending = Rows(sizeof(PendingOp))
 
     cdef int start_warp(self, int64_t number) except -1:
-        """A warp begins, every register ready."""
+        """Begin a warp with all registers ready."""
         cdef WarpRecord* warp = <WarpRecord*>self.warps.add()
         self.warp = number
         memset(warp, 0, sizeof(WarpRecord))
@@ -102,10 +102,10 @@ cdef class WarpStream(InstructionReader):
         return 0
 
     cdef void close_warp(self) noexcept:
-        """The warp's last instruction has issued; the warp ends when all have executed."""
+        """End a warp after its last issue; it ends when all instructions have executed."""
         cdef WarpRecord* warp = <WarpRecord*>self.warps.data + (self.warps.n - 1)
         cdef DependenceClock end = self.now
-        # What is still executing goes on behind an instruction of one cycle, as EXIT is, whose end a machine knows.
+        # Pending execution continues after a one-cycle instruction such as EXIT, whose end the replay determines.
         if self.written.steps and self.written.cycles:
             self.written.cycles -= 1
             self.written.steps -= 1
@@ -118,10 +118,10 @@ cdef class WarpStream(InstructionReader):
         warp.tail_unit_busy_slots = saturated(self.take_unit_busy_slots(self.number - self.last_op_number), 0xFFFFFFFF)
 
     cdef int issue(self, Instruction* instruction) except -1:
-        """Issues the instruction when its registers and its unit allow, and notes what it means for memory."""
+        """Issue the instruction when its registers and unit are ready, and record its memory operations."""
         cdef int role = self.role_of(instruction), unit = instruction.opcode.unit
         cdef uint64_t latency = instruction.opcode.latency, interval = instruction.opcode.interval
-        cdef uint64_t passes = 1        # through shared memory, one for each word of the bank that most lanes want
+        cdef uint64_t passes = 1        # through shared memory, one for each distinct word of the busiest bank
         cdef DependenceClock clock, done, start
         cdef size_t index
         cdef bint waits_for_memory = False
@@ -135,7 +135,7 @@ cdef class WarpStream(InstructionReader):
                 self.n_off += 1
 
         clock = self.registers_ready(instruction)
-        # A unit takes an instruction per interval; a few can queue for it.
+        # A unit starts one instruction per initiation interval; a few can queue for it.
         start = self.unit_free[unit]
         if start.cycles > UNIT_QUEUE * interval:
             start.cycles -= UNIT_QUEUE * interval
@@ -184,7 +184,7 @@ cdef class WarpStream(InstructionReader):
         return 0
 
     cdef DependenceClock registers_ready(self, Instruction* instruction) noexcept:
-        """The next cycle, or later: when nothing writes the instruction's registers any more."""
+        """Return the first cycle after the last issue in which no write to the instruction's registers is pending."""
         cdef DependenceClock clock
         cdef int i, j, register
         clock.cycles, clock.steps = self.now.cycles + 1, self.now.steps
@@ -200,7 +200,7 @@ cdef class WarpStream(InstructionReader):
         return clock
 
     cdef void use_registers(self, Instruction* instruction, DependenceClock clock) noexcept:
-        """Operations whose results the instruction reads or overwrites have their first use now."""
+        """Record the first use of operations whose results the instruction reads or overwrites."""
         cdef int i, j, register
         for i in range(instruction.n_sources):
             register = instruction.sources[i]
@@ -214,7 +214,7 @@ cdef class WarpStream(InstructionReader):
                     self.loader[register] = 0
 
     cdef void write_registers(self, Instruction* instruction, DependenceClock ready, size_t loader) noexcept:
-        """The destinations are ready then; `loader` : 1 + index in `pending` of the operation that writes them, or 0."""
+        """Set when the destinations are ready; `loader`: 1 + index in `pending` of the writing operation, or 0."""
         cdef int i, j, register
         for i in range(instruction.n_destinations):
             for j in range(instruction.opcode.registers):
@@ -224,7 +224,7 @@ cdef class WarpStream(InstructionReader):
                     self.loader[register] = loader
 
     cdef void use(self, size_t index, DependenceClock clock) noexcept:
-        """The result of the warp's operation `index` is used by the instruction that issues now."""
+        """Record that the issuing instruction uses the result of operation `index`."""
         cdef PendingOp* pending = <PendingOp*>self.pending.data + index
         cdef WarpRecord* warp = <WarpRecord*>self.warps.data + (self.warps.n - 1)
         cdef WarpOp* op = <WarpOp*>self.ops.data + warp.first_op + index
@@ -236,7 +236,7 @@ cdef class WarpStream(InstructionReader):
         op.use_hops = <uint16_t>saturated(advance(clock.steps, pending.issued.steps), 0xFFFF)
 
     cdef void wait_async(self, int64_t newest, DependenceClock clock) noexcept:
-        """DEPBAR: all groups of asynchronous copies but the `newest` ones that were closed have arrived."""
+        """Execute DEPBAR: all closed groups of asynchronous copies except the `newest` ones have arrived."""
         cdef size_t index
         cdef uint64_t closed = self.async_group - 1
         cdef PendingOp* pending
@@ -246,7 +246,7 @@ cdef class WarpStream(InstructionReader):
                 self.use(index, clock)
 
     cdef uint64_t take_unit_busy_slots(self, uint64_t instructions) noexcept:
-        """Cycles of the busiest unit since the last operation, in excess of one per instruction."""
+        """Return the cycles of the busiest unit since the last operation, in excess of one per instruction."""
         cdef uint64_t busiest = instructions
         cdef int unit
         for unit in range(N_UNITS):
@@ -272,7 +272,7 @@ cdef class WarpStream(InstructionReader):
         op.unit_busy_slots = <uint16_t>saturated(self.take_unit_busy_slots(self.number - self.last_op_number), 0xFFFF)
         op.critical_path_cycles = saturated(advance(clock.cycles, self.last_op_clock.cycles), 0xFFFFFFFF)
         op.critical_path_hops = saturated(advance(clock.steps, self.last_op_clock.steps), 0xFFFFFFFF)
-        # A later path can have fewer cycles and more steps: what can't be subtracted is left for the next operation.
+        # A later path can have fewer cycles and more hops: the excess is left for the next operation.
         self.last_op_clock.cycles += op.critical_path_cycles
         self.last_op_clock.steps += op.critical_path_hops
         op.n_lines = <uint8_t>n_lines
@@ -290,7 +290,7 @@ cdef class WarpStream(InstructionReader):
         return op
 
     cdef int add_access(self, Instruction* instruction, int role, DependenceClock clock) except -1:
-        """An access to global memory."""
+        """Add an access to global memory."""
         cdef uint64_t lines[MAX_OP_LINES]
         cdef int i, kind = OP_LOAD if role in (LOAD, ASYNC_COPY) else OP_STORE if role == STORE else OP_ATOMIC
         cdef bint returns = False
@@ -314,7 +314,7 @@ cdef class WarpStream(InstructionReader):
         return 0
 
     cdef int add_local(self, Instruction* instruction, int role, DependenceClock clock) except -1:
-        """An access to local memory: a thread's 4-byte words are interleaved with those of its neighbours."""
+        """Add an access to local memory: 4-byte words of neighbouring threads are interleaved."""
         cdef uint64_t addresses[32]
         cdef uint64_t lines[MAX_OP_LINES * MAX_LOCAL_WORDS]
         cdef uint64_t threads = min(self.grid_threads, <uint64_t>LOCAL_THREADS), thread, offset

@@ -1,4 +1,4 @@
-"""Converting the bundles of an OpenCL capture: `warp.trace.xz`, `meta.jsonl` and snapshots of the buffers."""
+"""Converts the bundles of an OpenCL capture: `warp.trace.xz`, `meta.jsonl` and snapshots of the buffers."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class Bundle:
 
     @property
     def files(self) -> list[Path]:
-        """Every file that is read."""
+        """Paths of all files to read."""
         contents = (file.path for files in self.snapshots.values() for file in files)
         return [self.path / "meta.jsonl", self.trace, *contents]
 

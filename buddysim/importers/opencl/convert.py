@@ -1,4 +1,4 @@
-"""From an OpenCL capture's bundle to a trace file."""
+"""Converts a bundle of an OpenCL capture to a trace file."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class BundleImportOptions:
 
     Parameters
     ----------
-    launches : first launch and the one after the last; None: all that were recorded
-    contents_every : of a snapshot's pages of 8 KiB, keep the bytes of those with a number divisible by this; 0: none
-    snapshots : launches whose contents are stored; None: all. Size maps are always of all bytes
+    launches : first launch and the one after the last; None: all recorded launches
+    contents_every : keep the bytes of every n-th page of 8 KiB of a snapshot; 0: none
+    snapshots : launches with stored contents; None: all. Size maps always cover all bytes
     source, licence, command : for the trace's provenance
     compression_level : of the trace file
     """
@@ -71,8 +71,8 @@ def convert_bundle(
     ----------
     folder : with `meta.jsonl`, `warp.trace.xz` and `snap_*` folders
     output : trace file to write
-    options : what of it
-    progress : called with what is being done
+    options : launches and contents to convert
+    progress : called with a description of each step
     """
     options = options or BundleImportOptions()
     bundle = read_bundle(Path(folder))
@@ -142,7 +142,7 @@ def _stored_pages_text(every: int) -> str:
 
 
 class _Allocations:
-    """The trace file's allocation of each buffer."""
+    """Return the allocation of each buffer in the trace file."""
 
     def __init__(self, bundle: Bundle, writer: TraceWriter) -> None:
         self._bundle, self._writer = bundle, writer
@@ -150,7 +150,7 @@ class _Allocations:
         self._freed: set[int] = set()
 
     def advance_to(self, launch: int) -> None:
-        """Bring the allocations to where they are before `launch`."""
+        """Make the allocations and frees that happen before `launch`."""
         for number, buffer in enumerate(self._bundle.buffers):
             if (
                 number in self._indices
@@ -167,7 +167,7 @@ class _Allocations:
                 self._indices[number] = self._writer.add_allocation(name, buffer.address, buffer.bytes)
 
     def find(self, address: int, launch: int) -> tuple[int, BundleBuffer] | None:
-        """The allocation at `address` after `launch`, if the file has it."""
+        """Return the allocation at `address` after `launch`, if the file has one."""
         for number, buffer in enumerate(self._bundle.buffers):
             if (
                 buffer.address == address
@@ -251,7 +251,7 @@ def _write_snapshot(
 
 
 def _read_pages(file: BufferFile, buffer: BundleBuffer) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint32]]:
-    """The file's bytes, and the numbers of its pages; the buffer's last page can be short."""
+    """Return the file's bytes, and the numbers of its pages; the buffer's last page can be short."""
     n_pages = -(-buffer.bytes // PAGE_BYTES)
     stored = -(-n_pages // file.every)
     expected = stored * PAGE_BYTES
@@ -266,7 +266,7 @@ def _read_pages(file: BufferFile, buffer: BundleBuffer) -> tuple[npt.NDArray[np.
 
 
 def _classes(data: npt.NDArray[np.uint8], pages: npt.NDArray[np.uint32], buffer: BundleBuffer) -> npt.NDArray[np.uint8]:
-    """Size class of every entry of the buffer; unknown if its page is missing."""
+    """Return the size class of every entry of the buffer; unknown if its page is missing."""
     classes_read = entry_classes(data)
     entries = -(-buffer.bytes // ENTRY_BYTES)
     per_page = PAGE_BYTES // ENTRY_BYTES

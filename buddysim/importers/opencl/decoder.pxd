@@ -1,4 +1,4 @@
-"""From packed warp records of an OpenCL capture to warp operations; reference model: `ref_decoder.py`."""
+"""Decoder of an OpenCL capture's packed warp records to warp operations; reference model: `ref_decoder.py`."""
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 
 cdef packed struct PackedRecord:    # little-endian; n_lanes - 1 distances of 4 B follow

@@ -44,9 +44,9 @@ cdef class PackedDecoder:
     Parameters
     ----------
     path : of the file, for messages
-    first_launch, end_launch : the launches to decode; records of others are skipped
+    first_launch, end_launch : the launches to decode; other records are skipped
     """
-    cdef readonly long finished         # the launch whose records `take` gives now are all there, or -1
+    cdef readonly long finished         # the launch whose records are complete for `take`, or -1
     cdef str path
     cdef uint32_t first_launch, end_launch
     cdef bytes data
@@ -73,7 +73,7 @@ cdef class PackedDecoder:
 
     @property
     def launch(self):
-        """The launch that is being decoded, -1 where none is."""
+        """The launch being decoded; -1: none."""
         return self.current
 
     @property
@@ -83,15 +83,15 @@ cdef class PackedDecoder:
 
     @property
     def counts(self):
-        """Operations and lane accesses decoded so far."""
+        """Return the numbers of operations and lane accesses decoded so far."""
         return {"operations": self.n_ops, "lanes": self.n_lanes}
 
     def set_kernel(self, grid_blocks, block_warps):
-        """The size of the launch that `step` has just reached."""
+        """Set the size of the launch that `step` has just reached."""
         self.grid_blocks, self.block_warps = grid_blocks, block_warps
 
     def push(self, bytes data):
-        """The next piece of the file; it may end anywhere."""
+        """Append the next piece of the file; it may end anywhere."""
         self.read_before += self.at
         self.data = self.data[<Py_ssize_t>self.at:] + data
         self.at = 0
@@ -99,7 +99,7 @@ cdef class PackedDecoder:
     def step(self):
         """Decode until a launch begins (`launch`: call `set_kernel`) or ends (`finished`: call `take`).
 
-        Returns whether one did; if not, more data is needed.
+        Return False if more data is needed.
         """
         cdef const uint8_t* data = self.data
         cdef size_t n = len(self.data)
@@ -120,7 +120,7 @@ cdef class PackedDecoder:
         raise BuddysimError(f"{self.path}: record at offset {self.read_before + self.at}: {PROBLEMS[stop]}")
 
     def finish(self):
-        """The file ends here; `finished` is the last launch, if one was open."""
+        """End the file; `finished` is the last launch, if one was open."""
         if self.at != <size_t>len(self.data):
             raise BuddysimError(f"{self.path}: the file ends inside the record at offset {self.read_before + self.at}")
         self.end_warp()
@@ -240,17 +240,17 @@ cdef class PackedDecoder:
                 ops[i - 1].use_distance = self.distance(ops, i - 1, min_u32(use, i - 1 + self.in_flight))
 
     cdef inline uint32_t distance(self, const WarpOp* ops, uint32_t load, uint32_t use) noexcept nogil:
-        """Instructions from a load to the first one after the access before `use`."""
+        """Return the instructions from a load to the first one after the access before `use`."""
         cdef uint32_t total = 1, i
         for i in range(load + 1, use):
             total += ops[i].gap_instructions + 1
         return total
 
     def pop_records(self):
-        """Records of the work-groups that are complete: blocks, warps, ops, lines."""
+        """Return the records of complete work-groups: blocks, warps, ops, lines."""
         cdef size_t blocks = self.blocks.n, warps = self.warps.n, ops = self.ops.n, lines = self.lines.n
         cdef size_t i
-        if self.current >= 0 and blocks:  # the last one may go on
+        if self.current >= 0 and blocks:  # the last one may continue
             blocks -= 1
             warps = (<BlockRecord*>self.blocks.data)[blocks].first_warp
             ops = (<WarpRecord*>self.warps.data)[warps].first_op
