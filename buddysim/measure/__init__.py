@@ -1,2 +1,1 @@
-"""Runs the microbenchmarks of docs/validation/method.md on this computer's GPU: a table of curves and a machine
-file."""
+"""Measures this computer's GPU by the microbenchmarks of docs/validation/method.md; writes a machine file."""

@@ -1,5 +1,4 @@
-"""The points of each microbenchmark that are measured: those that docs/validation/method.md compares, and a few
-more."""
+"""Measured points of each microbenchmark: those that docs/validation/method.md compares, and a few more."""
 
 from __future__ import annotations
 

@@ -28,12 +28,12 @@ def measure_curves(gpu: MicrobenchmarkGpu, path: Path, progress: Callable[[str],
 
     Returns
     -------
-    float, the clock of the SMs in MHz: of the first run, if the table existed
+    float, the clock of the SMs in MHz; if the table existed, of its first run
 
     Raises
     ------
     BuddysimError
-        where the file can't be read or written, or is of another GPU
+            a file that can't be read or written, or that is of another GPU
     """
     rows, clock = _known(path, card_name(gpu.about.name))
     clock = clock if clock is not None else round(gpu.clock_mhz(), 1)

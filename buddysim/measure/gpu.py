@@ -47,7 +47,7 @@ class MicrobenchmarkGpu(Protocol):
 
     @property
     def about(self) -> GpuProperties:
-        """Its properties."""
+        """Properties of the GPU."""
 
     def clock_mhz(self) -> float:
         """Measure the clock of the SMs while a kernel runs."""
@@ -89,7 +89,7 @@ def open_gpu() -> CudaGpu:
     Raises
     ------
     BuddysimError
-        where CuPy is not installed, or CUDA finds no GPU
+            CuPy is not installed, or CUDA finds no GPU
     """
     if find_spec("cupy") is None:
         raise BuddysimError("machines measure needs CuPy, which is not installed: pip install 'buddysim[gpu]'")

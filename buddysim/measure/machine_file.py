@@ -24,7 +24,7 @@ def nearest_preset(name: str) -> str:
     Raises
     ------
     BuddysimError
-        where no preset's name is in the GPU's
+            a GPU whose name contains no preset's name
     """
     matches = [preset for preset in Machine.presets() if _pattern(_model(preset)).search(name.lower())]
     if not matches:
@@ -60,7 +60,7 @@ def fit_machine_file(
 
     Notes
     -----
-    Latencies and bandwidths are fitted as docs/validation/method.md says; the link is fitted to a chase and to copies.
+    Latencies and bandwidths are fitted by the method of docs/validation/method.md; the link, to a chase and to copies.
     """
     machine, unchanged = Machine.load(like), []
     by_cuda = f"CUDA, properties of {about.name}"

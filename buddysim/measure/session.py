@@ -19,7 +19,7 @@ TABLE, MACHINE = "gpu_curves.csv", "machine.toml"
 def measure_gpu(
     folder: Path, like: str | None, open_gpu: Callable[[], MicrobenchmarkGpu], progress: Callable[[str], object]
 ) -> list[Path]:
-    """Measure a GPU into a folder, which is made; curves that an interrupted run left there are not measured again.
+    """Measure a GPU into a folder, which is created; curves of an interrupted run are not measured again.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def measure_gpu(
     Raises
     ------
     BuddysimError
-        where there is no GPU, no preset is of its model, or a file can't be read or written
+            no GPU, no preset for its model, or a file that can't be read or written
     """
     if like is not None and like not in Machine.presets():
         raise BuddysimError(f"--like {like}: expected a preset, one of {', '.join(Machine.presets())}")

@@ -38,7 +38,7 @@ class BuddyLatency(ChaseWorkload):
             raise ValueError("footprint: it has no entry of that size")
 
     def positions(self) -> npt.NDArray[np.uint64]:
-        """Those of a lap whose entry has the size to visit, in the order of the lap."""
+        """Return the entries of a lap that have the size to visit, in the order of the lap."""
         classes = parse_pattern(self.sizes)
         requested = classes.max() if self.visit == "largest" else classes.min()
         every = super().positions()

@@ -48,7 +48,7 @@ class ChaseWorkload(Workload):
             raise ValueError(f"footprint: {self.footprint // self.stride} positions: expected at most {MAX_HOPS}")
 
     def positions(self) -> npt.NDArray[np.uint64]:
-        """What a lap visits, in its order: bytes from the start of the allocation."""
+        """Return the addresses of a lap in order, in bytes from the start of the allocation."""
         count = max(1, self.footprint // self.stride)
         order = permutation(count, self.seed) if self.order == "random" else np.arange(count)
         return order.astype(np.uint64) * np.uint64(self.stride)

@@ -1,7 +1,7 @@
-"""Request streams that keep every channel of device memory busy: what controllers are compared on.
+"""Request streams that keep every channel of device memory busy, for the comparison of memory controllers.
 
-Many warps, each of which waits for what it loads before its next instruction, and each instruction touches up to 32
-lines. The kinds are those of the reference that DRAMsim3 gave (`buddysim.validation.dram`).
+Each of many warps waits for its loads before its next instruction; an instruction touches up to 32 lines. The kinds
+are those of the reference simulated by DRAMsim3 (`buddysim.validation.dram`).
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class DramStreams(Workload):
         writer.end_kernel()
 
     def requests(self) -> tuple[npt.NDArray[np.bool_], U64, U64]:
-        """Whether every instruction (warp, index in the warp) writes, its entries, and their sectors."""
+        """Return for every instruction (warp, index in the warp): whether it writes, its entries, and their sectors."""
         shape = (self.warps, self.operations, self.lines)
         runs = KIND.fullmatch(self.kind)
         assert runs is not None
@@ -78,7 +78,7 @@ class DramStreams(Workload):
         position = np.arange(self.operations)
         if run is not None:
             return self._random(shape, int(run) // SECTOR_BYTES, end)
-        # the warps' n-th instructions follow each other, so that the arrays are gone through in order
+        # the n-th instructions of all warps are adjacent, so that the arrays are accessed in order
         every = np.arange(self.warps * self.operations * self.lines, dtype=np.uint64)
         line: U64 = every.reshape(self.operations, self.warps, self.lines).transpose(1, 0, 2)
         if stride is not None:
@@ -86,14 +86,14 @@ class DramStreams(Workload):
         n_reads, n_writes = (
             (int(reads), int(writes)) if reads else (int(self.kind == "read"), int(self.kind == "write"))
         )
-        array = (position[None, :] + np.arange(self.warps)[:, None]) % (n_reads + n_writes)  # warps begin elsewhere
+        array = (position[None, :] + np.arange(self.warps)[:, None]) % (n_reads + n_writes)  # another start per warp
         apart = np.uint64(self.footprint // LINE_BYTES // SECTORS)
         return array >= n_reads, line + apart * array[:, :, None].astype(np.uint64), np.full(shape, ALL_SECTORS, "u8")
 
     def _random(
         self, shape: tuple[int, int, int], sectors: int, end: str | None
     ) -> tuple[npt.NDArray[np.bool_], U64, U64]:
-        """Runs of sectors in lines sampled at random, no line twice in an instruction."""
+        """Return runs of sectors in random lines, no line twice in an instruction."""
         number = np.arange(np.prod(shape), dtype=np.uint64).reshape(shape)
         own = self.footprint // LINE_BYTES // self.lines  # entries of each lane
         entry = np.arange(self.lines, dtype=np.uint64) * np.uint64(own) + below(number, own, self.seed)

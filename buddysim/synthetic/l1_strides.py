@@ -1,7 +1,7 @@
-"""Loads from the L1 whose lanes are a number of words apart: what strides cost compared with lines.
+"""Loads from the L1 whose lanes are a number of words apart: the cost of strides compared with whole lines.
 
-The loads of gpu-benches' ``gpu-strides`` (github.com/te42kyfo/gpu-benches): 32 warps of one block, eight loads 16 B
-apart, over and over; odd warps read what follows the first 32 lanes.
+The loads are those of ``gpu-strides`` in gpu-benches (github.com/te42kyfo/gpu-benches). 32 warps of one block repeat
+eight loads that are 16 B apart; odd warps read the memory after the even warps' 32 lanes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A working set in chunks, which thread blocks on all SMs read in turn: bandwidth of the L2, and of what is behind it.
+"""A working set in chunks, which thread blocks on all SMs read in turn: bandwidth of the L2 and of device memory.
 
-The loads of gpu-benches' ``gpu-l2-cache`` (github.com/te42kyfo/gpu-benches): a block reads a chunk of 512 KiB in
-pieces of 16 KiB, and the pieces of all chunks lie between each other.
+The loads are those of ``gpu-l2-cache`` in gpu-benches (github.com/te42kyfo/gpu-benches): a block reads a chunk of
+512 KiB in pieces of 16 KiB, and the pieces of all chunks are interleaved.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reads some entries of each 8 KB page of an array in turn, so that accesses to the metadata cache hit or miss."""
+"""Reads of some entries of each 8 KB page of an array in turn, which hit or miss in the metadata cache."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """STREAM and stencils whose thread blocks fill a part of each SM: bandwidth of device memory against occupancy.
 
-The kernels of gpu-benches' ``gpu-stream`` (github.com/te42kyfo/gpu-benches): each thread takes one element of 8 B;
-shared memory that nobody uses keeps further blocks away.
+The kernels are those of ``gpu-stream`` in gpu-benches (github.com/te42kyfo/gpu-benches): each thread processes one
+element of 8 B, and unused shared memory limits the resident blocks.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ CODE = {
 
 
 def touched(distance: int, threads: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64], int]:
-    """Lines that a warp touches, from the one of its first element on, their masks of sectors, and its words' code."""
+    """Return the lines of a warp, relative to its first element's line, their sector masks, and its bank words."""
     offsets = (np.arange(threads) + distance) * ELEMENT
     sectors = np.unique(offsets // 32)
     lines = np.unique(sectors // 4)

@@ -40,7 +40,7 @@ class Workload(BaseModel):
 
     Attributes
     ----------
-    name : of the workload, for ``make``; empty for a class that is only a base for others
+    name : of the workload, for ``make``; empty for a base class
     licence : of the traces that it writes
     """
 
@@ -56,12 +56,12 @@ class Workload(BaseModel):
     )
 
     def write(self, writer: TraceWriter) -> None:
-        """Writes the allocations and kernels, in program order."""
+        """Write the allocations and kernels, in program order."""
         raise NotImplementedError
 
     @classmethod
     def parameters(cls) -> Iterator[tuple[str, str, str]]:
-        """Name, default and description of each parameter, the workload's own first."""
+        """Yield name, default and description of each parameter, the workload's own first."""
         own = [name for name in cls.model_fields if name != "sizes"]
         shown = cls().model_dump()
         for name in [*own, "sizes"]:
@@ -71,7 +71,7 @@ class Workload(BaseModel):
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, object]) -> Self:
-        """The workload with some parameters given as text: ``{"footprint": "64 MiB"}``."""
+        """Return the workload with some parameters given as text: ``{"footprint": "64 MiB"}``."""
         try:
             workload = cls.model_validate(dict(settings))
             check_pattern(workload.sizes)
@@ -83,7 +83,7 @@ class Workload(BaseModel):
         return workload
 
     def check(self) -> None:
-        """Checks rules between parameters; raises a ValueError that begins with the parameter."""
+        """Check rules between parameters; raise a ValueError that begins with the parameter's name."""
 
     @classmethod
     def _problems(cls, error: ValidationError) -> Iterator[str]:
@@ -96,12 +96,12 @@ class Workload(BaseModel):
                 yield f"{key}: {problem.get('ctx', {}).get('error', problem['msg'])}"
 
     def settings(self) -> list[str]:
-        """The parameters that differ from their defaults, as ``--set`` takes them."""
+        """Return the parameters that differ from their defaults, in the form of ``--set``."""
         default, values = type(self)().model_dump(), self.model_dump()
         return [f"{name}={_text(values[name])}" for name in values if values[name] != default[name]]
 
     def provenance(self) -> Provenance:
-        """The provenance of the trace: this workload and its parameters."""
+        """Return the provenance of the trace: this workload and its parameters."""
         parameters = ", ".join(f"{name}={_text(value)}" for name, value in self.model_dump().items())
         plugin = getattr(sys.modules[type(self).__module__], "PLUGIN_SOURCE", None)
         options = f" --plugin {shlex.quote(Path(plugin).name)}" if plugin else ""
@@ -116,13 +116,13 @@ class Workload(BaseModel):
         )
 
     def assumptions(self) -> dict[str, str]:
-        """Assumptions about the trace, by subject."""
+        """Return the assumptions about the trace, by subject."""
         if self.sizes == "none":
             return {"contents": "none: a synthetic trace without values"}
         return {"contents": f"no values; size classes in the repeating pattern {self.sizes}"}
 
     def allocate(self, writer: TraceWriter, sizes: Mapping[str, int], space: str = "device") -> dict[str, int]:
-        """Adds allocations to the trace, with their compressed sizes if there are any.
+        """Add allocations to the trace, with their compressed sizes, if any.
 
         Parameters
         ----------
@@ -148,7 +148,7 @@ class Workload(BaseModel):
         return bases
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the trace file; a failed write leaves no file."""
+        """Write the trace file; a failed write leaves no file."""
         with TraceWriter(path, self.provenance()) as writer:
             self.write(writer)
 

@@ -1,4 +1,4 @@
-"""The workloads by name."""
+"""Registry of the synthetic workloads by name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from buddysim.synthetic.workload import Workload
 
 
 def _adopt(module: ModuleType) -> Mapping[str, type[Workload]]:
-    """The workloads that a module defines; one that is only a base for others has no name."""
+    """Return the workloads that a module defines; base classes have no name and are left out."""
     classes = [value for value in vars(module).values() if isinstance(value, type) and issubclass(value, Workload)]
     return {kind.name: kind for kind in classes if kind.__module__ == module.__name__ and kind.name}
 
@@ -23,7 +23,7 @@ REGISTRY: Registry[type[Workload]] = Registry(
 
 
 def make_trace(name: str, path: str | os.PathLike[str], settings: Mapping[str, object] | None = None) -> None:
-    """Writes the trace of a workload.
+    """Write the trace of a workload.
 
     Parameters
     ----------
@@ -34,6 +34,6 @@ def make_trace(name: str, path: str | os.PathLike[str], settings: Mapping[str, o
     Raises
     ------
     BuddysimError
-        where the workload, a parameter or its value is unknown, or the file can't be written
+            an unknown workload, parameter or value, or a file that can't be written
     """
     REGISTRY.find(name).from_settings(settings or {}).save(path)

@@ -1,4 +1,4 @@
-"""``python -m buddysim capture torch``: a training script of PyTorch as a trace file."""
+"""``python -m buddysim capture torch``: captures a PyTorch training script in a trace file."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Captures one training; returns the script's exit code."""
+    """Capture one training; return the script's exit code."""
     from buddysim.capture.torch.spool import Spool
 
     if args.script == "--":
@@ -129,7 +129,7 @@ def _output_path(output: str) -> Path:
 
 
 def _check_outputs(output: Path, inputs: Sequence[str | Path], *, maps: bool = True) -> None:
-    """Refuses a trace file, or files next to it, that couldn't be written, before the script runs."""
+    """Check before the script runs that the trace file and the files next to it can be written."""
     graph, activations = output.with_suffix(".graph.json"), output.with_suffix(".maps")
     check_outputs([output, graph, activations if maps else None], inputs)
 
@@ -164,7 +164,7 @@ def _run_script(args: argparse.Namespace, spool: Spool, output: Path, source: st
 
 
 def end_of(code: int, spool: Spool) -> str:
-    """The end of the script, for the provenance; begins with "none:" if it ended normally."""
+    """Return the end of the script for the provenance; the text begins with "none:" after a normal end."""
     progress = spool.progress()
     after = f"in iteration {progress.iterations}"
     if code == 0 and progress.finished:
@@ -190,7 +190,7 @@ def _finish(
 
 
 def _report(output: Path, summary: TorchCaptureSummary, seconds: float, end: str, spool: Spool) -> None:
-    """To the standard error, as the standard output is the script's."""
+    """Print to the standard error: the standard output belongs to the script."""
     say(
         f"{output}: {summary.snapshots} snapshots of {summary.allocations} allocations, "
         f"{summary.bytes_seen / (1 << 20):,.1f} MiB read; {summary.kernels} kernels; {seconds:.1f} s"

@@ -20,7 +20,7 @@ CONTENTS_BYTES = 32 << 20
 FIRST_BASE = 0x7F00_0000_0000
 ALIGNMENT = 512
 _ARENA = 1 << 44
-#: Roles of storages that keep an address of their own throughout.
+#: Roles of storages that have their own address for the whole run.
 _LASTING = ("weight", "buffer", "gradient", "optimizer", "input", "feature_map")
 
 
@@ -46,17 +46,17 @@ def assemble(
     contents_bytes: int = CONTENTS_BYTES,
     access_model: str = "kernels",
 ) -> TorchCaptureSummary:
-    """Writes the trace.
+    """Write the trace.
 
     Parameters
     ----------
-    spool : what the script left
-    output : the trace file, or what it is written to
-    snapshots : how many of them stay
+    spool : the spool of the script
+    output : path of the trace file, or the open output
+    snapshots : number of snapshots to keep
     source, command, licence : for the provenance
     end : how the script ended
     level : of zstd
-    contents_bytes : at most so many bytes of contents are in the file, as much in every snapshot
+    contents_bytes : largest number of bytes of contents in the file, equal for all snapshots
     access_model : a key of `access.graph_accesses.ASSUMED`
     """
     graph = spool.graph()
@@ -78,7 +78,7 @@ def assemble(
 
 
 def _select_iterations(taken: list[int], done: int, count: int) -> list[int]:
-    """Indices of the snapshots that stay: the first one and those nearest to equal distances."""
+    """Return the indices of the snapshots to keep: the first one and those nearest to equal distances."""
     if len(taken) <= count:
         return list(range(len(taken)))
     if count == 1:
@@ -88,7 +88,7 @@ def _select_iterations(taken: list[int], done: int, count: int) -> list[int]:
 
 
 def _assumptions(graph: OperatorGraph | None, iterations: list[int], done: int, end: str) -> dict[str, str]:
-    """Assumptions of the capture, for the provenance."""
+    """Return the assumptions of the capture, for the provenance."""
     texts = {
         "contents": (
             f"Snapshots are of iterations {', '.join(map(str, iterations)) or 'none'} of {done}. "
@@ -151,7 +151,7 @@ class _Assembly:
         return self.writer.add_allocation(name, base, size), base
 
     def _allocate_lasting(self) -> None:
-        """Weights first, then what training keeps of them, then feature maps in the order in which they are made."""
+        """Allocate the permanent storages of the run, in the order of their roles in `_LASTING`."""
         roles: dict[tuple[str, int], str] = {}
         for iteration in self.iterations:
             storages = self.spool.snapshot(iteration).storages
@@ -171,7 +171,7 @@ class _Assembly:
     def _values(
         self, snapshot: int, taken: SpooledSnapshot, allocations: dict[tuple[str, int], tuple[int, int]]
     ) -> int:
-        """Writes the values of these allocations; gives their bytes."""
+        """Write the values of some allocations; return the number of bytes."""
         total = 0
         keep = contents_budgets([storage.bytes for storage in taken.storages], self.snapshot_bytes)
         for storage, budget in zip(taken.storages, keep, strict=True):
@@ -186,7 +186,7 @@ class _Assembly:
         return total
 
     def _iteration(self, graph: OperatorGraph) -> None:
-        """Writes the kernels, and between them the allocations that live for a while only."""
+        """Write the kernels, and between them the temporary allocations."""
         allocations: dict[int, tuple[int, int]] = {}  # by storage: number, address
         allocated: dict[int, list[int]] = {}
         freed: dict[int, list[int]] = {}

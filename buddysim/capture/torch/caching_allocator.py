@@ -1,9 +1,9 @@
-"""PyTorch's caching allocator for CUDA (c10/cuda/CUDACachingAllocator.cpp): which addresses a training's tensors get.
+"""Model of PyTorch's caching allocator for CUDA (c10/cuda/CUDACachingAllocator.cpp): addresses of tensors.
 
 Sizes are rounded up to 512 B. Requests up to 1 MiB come from segments of 2 MiB, those below 10 MiB from segments of
-20 MiB, larger ones from a segment of their own in multiples of 2 MiB. The smallest free block that fits is taken, the
-first of them by address; what is left is split off, in large segments only if it is over 1 MiB. Freed blocks merge with
-free neighbours of their segment. Segments are never given back.
+20 MiB. Larger requests have a segment each, a multiple of 2 MiB. The smallest free block that fits is taken; of equal
+ones, the first by address. The rest is split off, in large segments only if it is over 1 MiB. Freed blocks merge with
+free neighbours of their segment. Segments are never returned.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SMALL_SEGMENT: Final = 2 << 20
 LARGE_SEGMENT: Final = 20 << 20
 MIN_LARGE: Final = 10 << 20
 ROUND_LARGE: Final = 2 << 20
-#: Of the first segment; each begins at a multiple of 2 MiB.
+#: Base of the first segment; each segment begins at a multiple of 2 MiB.
 FIRST_BASE: Final = 0x7F00_0000_0000
 
 
@@ -54,7 +54,7 @@ class CachingAllocator:
         self._blocks: dict[int, _Block] = {}
 
     def allocate(self, size: int) -> int:
-        """The address of a new block.
+        """Allocate a block; return its address.
 
         Parameters
         ----------
@@ -73,7 +73,7 @@ class CachingAllocator:
         return block.base
 
     def release(self, base: int) -> None:
-        """Gives a block back, by its address."""
+        """Free a block by its address."""
         block = self._blocks[base]
         if block.free:
             raise ValueError(f"{base:#x}: released twice")
@@ -86,7 +86,7 @@ class CachingAllocator:
         insort(free, (block.bytes, block.base))
 
     def segment_of(self, base: int) -> int:
-        """The number of the segment in which a block lies."""
+        """Return the number of the segment with a block."""
         return self._blocks[base].segment
 
     def _new_segment(self, rounded: int, small: bool) -> _Block:

@@ -20,7 +20,7 @@ from buddysim.formats.activations import (
     payload_sizes,
 )
 
-#: Compressed sizes are of about so many bytes of each feature map, in complete samples.
+#: Approximate bytes of each feature map that are compressed, in complete samples.
 SIZED_BYTES = 2**18
 MAX_SIZED_SAMPLES = 64
 
@@ -71,7 +71,7 @@ class _RecordedMap:
 
 
 def values_of(tensor: torch.Tensor) -> npt.NDArray[np.float32] | None:
-    """A float32 tensor as an array over its memory; None for other tensors."""
+    """Return a float32 tensor as an array over its memory; None for other tensors."""
     storage = tensor.untyped_storage()
     if tensor.dtype != torch.float32 or not readable(storage) or not tensor.numel():
         return None
@@ -101,13 +101,13 @@ class FeatureMapRecorder:
         self._last = -1
 
     def begin(self) -> None:
-        """An observed iteration begins."""
+        """Begin an observed iteration."""
         self._maps, self._kinds, self._names = [], {}, {}
         self._conv = self._fc = 0
         self._last = -1
 
     def add(self, recorder: Recorder, number: int, tensor: torch.Tensor) -> None:
-        """Adds an output of a forward operator if it is a feature map."""
+        """Add an output of a forward operator if it is a feature map."""
         operator = recorder.operators[number]
         short = operator["name"].split(".")[1]
         kind = KINDS.get(short)
@@ -133,7 +133,7 @@ class FeatureMapRecorder:
         self._measure(self._maps[-1])
 
     def _measure(self, feature_map: _RecordedMap) -> None:
-        """Takes statistics at once: the next operator may overwrite the feature map."""
+        """Compute statistics at once: the next operator may overwrite the feature map."""
         values = np.ascontiguousarray(feature_map.values)
         per_sample = max(values.nbytes // len(values), 1)
         samples = min(len(values), MAX_SIZED_SAMPLES, max(SIZED_BYTES // per_sample, 1))
@@ -147,7 +147,7 @@ class FeatureMapRecorder:
         feature_map.values = values[: self.stored_samples].copy()
 
     def end(self, iteration: int, loss: float | None, learning_rate: float | None) -> None:
-        """Ends the iteration: it becomes a point of the file."""
+        """End the iteration, which becomes a point of the file."""
         if not self._maps:
             return
         if self._writer is None:
@@ -163,7 +163,7 @@ class FeatureMapRecorder:
         self._maps = []
 
     def close(self, state: str, *, finished: bool) -> None:
-        """Ends the file. If the script failed and the file exists already, the new one stays OUT.incomplete."""
+        """End the file. If the script failed and the file exists already, the new one keeps the name OUT.incomplete."""
         if self._writer is not None:
             self._writer.close(state, put=finished or not self.path.exists())
 

@@ -1,4 +1,4 @@
-"""Watches a training script from within its process: which iteration runs, which module; takes the snapshots."""
+"""Observes a training script in its process: tracks iterations and modules, and takes the snapshots."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ObserverSettings:
     contents_bytes : bytes of contents per snapshot, approximately
     maps_path : path of the activations file; None: no file
     stored_samples : samples of each feature map whose values it stores
-    source : what the script is
+    source : description of the script
     compressor : of the size maps
     """
 
@@ -44,7 +44,7 @@ class ObserverSettings:
 
 
 class Observer:
-    """From `start` to `stop` every optimizer step is the end of an iteration, those of other optimizers apart."""
+    """Observer of a training; each step of its first optimizer ends an iteration."""
 
     def __init__(self, spool: Spool, settings: ObserverSettings) -> None:
         self.spool, self.settings = spool, settings
@@ -59,7 +59,7 @@ class Observer:
         self._recorder: Recorder | None = None
         self._roots: dict[int, torch.nn.Module] = {}
         self._optimizer: int | None = None
-        #: Contents of what has a name already, and by storage number of what operators have written.
+        #: Contents of named storages, and of written storages by their number.
         self._named: dict[str, StorageContents] = {}
         self._written: dict[int, StorageContents] = {}
         self._has_graph = False
@@ -77,7 +77,7 @@ class Observer:
             self._maps = FeatureMapRecorder(Path(settings.maps_path), provenance, settings.stored_samples)
 
     def start(self) -> None:
-        """Begins to watch."""
+        """Begin the observation."""
         check_version()
         self._hooks += [
             register_optimizer_step_pre_hook(self._before_step),
@@ -86,7 +86,7 @@ class Observer:
         self._await()
 
     def stop(self, state: str = "finished", *, finished: bool = True) -> None:
-        """Ends; of an unfinished iteration the contents are kept where it has computed any."""
+        """End the observation; contents of an unfinished iteration are kept, if any."""
         if self._recorder is not None:
             self._leave()
             if not finished and self._written:
@@ -99,7 +99,7 @@ class Observer:
         self._write_progress(finished)
 
     def _await(self) -> None:
-        """Waits for the forward pass of the next iteration, where that is to be observed."""
+        """Prepare the observation of the next iteration, if it is due."""
         self._due = self.schedule.due(self.iteration)
         if self._due and len(self._hooks) == 2:
             self._hooks += [
@@ -153,7 +153,7 @@ class Observer:
         return self._modules[-1] if self._modules else ""
 
     def _output(self, recorder: Recorder, number: int, tensor: torch.Tensor) -> None:
-        """Copies what an operator wrote at once: it may be overwritten soon."""
+        """Copy the output of an operator at once: it may be overwritten soon."""
         if self._maps is not None and recorder.operators[number]["phase"] == "forward":
             self._maps.add(recorder, number, tensor)
         number_of_storage = recorder.number_of(tensor.untyped_storage())
@@ -165,7 +165,7 @@ class Observer:
             self._written[number_of_storage] = contents
 
     def _backward(self, recorder: Recorder) -> None:
-        """The forward pass is over: what it made and what is still alive is stashed for the backward pass."""
+        """Mark the forward pass's live results as stashed feature maps, before the backward pass."""
         for number, reference in recorder.alive():
             storage = recorder.storages[number]
             if storage["alloc_operator"] is not None and storage.get("phase") == "forward":
@@ -200,11 +200,11 @@ class Observer:
             return
         self._stepping = False
         if self._recorder is not None:
-            if self._began_in_step:  # by a closure: before the step there was no gradient
+            if self._began_in_step:  # by a closure: no gradient existed before the step
                 self._copy_weights(self._recorder, optimizer)
             for name, parameter in self._parameters(optimizer):
                 for key, value in optimizer.state.get(parameter, {}).items():
-                    if isinstance(value, torch.Tensor):  # made in the first step
+                    if isinstance(value, torch.Tensor):  # created in the first step
                         self._recorder.name(value.untyped_storage(), "optimizer", f"optimizer: {name} {key}")
             self._leave()
             rate = optimizer.param_groups[0].get("lr")
@@ -237,7 +237,7 @@ class Observer:
         recorder, self._recorder = self._recorder, None
         if recorder is None:
             return
-        # Only now every storage's role is known; gradients were copied before the step.
+        # Every storage's role is known only at this point; gradients were copied before the step.
         for number, contents in self._written.items():
             name, role = recorder.storages[number]["name"], recorder.storages[number]["role"]
             self._named.setdefault(name, replace(contents, name=name, role=role))
@@ -245,7 +245,7 @@ class Observer:
         self.spool.keep(SpooledSnapshot(iteration, recorder.loss, storages, self.settings.compressor))
         for dropped in self.schedule.took(iteration):
             self.spool.drop(dropped)
-        # The first iteration makes the optimizer's state as well: a later one is more like the rest.
+        # The first iteration also creates the optimizer's state: a later one is more typical.
         if not self._has_graph:
             self.spool.keep_graph(recorder.graph(iteration, {}))
             self._has_graph = iteration > 0

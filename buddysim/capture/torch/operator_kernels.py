@@ -1,8 +1,8 @@
-"""A kernel for each operator, derived from what it read and wrote: a script on a CPU has no warps.
+"""Derives a kernel for each operator from its operands, as a script on a CPU has no warps.
 
-Its warps stream over its operands in strides of the whole grid: at each step a warp reads one line (128 B) of
-every operand that still has one, then writes one of every result. Neighbouring warps touch neighbouring lines. The
-instructions between are the operator's multiply-adds, spread evenly over its accesses.
+Its warps stream over its operands in strides of the whole grid. At each step a warp reads one line (128 B) of every
+operand that has one left, then writes one line of every result. Neighbouring warps touch neighbouring lines. The
+operator's multiply-adds are spread evenly between its accesses.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ class OperandRange:
 
     @property
     def lines(self) -> int:
-        """Lines that it touches."""
+        """Number of lines that it touches."""
         return (self.address + self.bytes - 1) // LINE_BYTES - self.address // LINE_BYTES + 1
 
     def records(self, lines: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-        """Its lines, counted from its first one, as a trace has them; the first and the last may be touched in part."""
+        """Return line records by number from its first line; the first and the last line may be partial."""
         first = np.maximum(self.address - (self.address // LINE_BYTES + lines) * LINE_BYTES, 0)
         end = np.minimum(self.address + self.bytes - (self.address // LINE_BYTES + lines) * LINE_BYTES, LINE_BYTES)
         touched = _sectors(first // SECTOR_BYTES, -(-end // SECTOR_BYTES))
@@ -68,7 +68,7 @@ class OperandRange:
 
 
 def _sectors(first: npt.NDArray[np.int64], end: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-    """Masks of the sectors from `first` to `end`."""
+    """Return the masks of the sectors from `first` to `end`."""
     masks = (1 << end) - (1 << np.minimum(first, end))
     return masks.astype(np.uint64)
 
@@ -76,13 +76,13 @@ def _sectors(first: npt.NDArray[np.int64], end: npt.NDArray[np.int64]) -> npt.ND
 def write_operator(
     writer: TraceWriter, name: str, operands: Sequence[OperandRange], flops: int, launch_index: int
 ) -> None:
-    """The kernel of one operator.
+    """Write the kernel of one operator.
 
     Parameters
     ----------
-    writer : takes it
+    writer : writer of the trace
     name : of the kernel
-    operands : what it reads and writes, none of them empty; loads come before stores
+    operands : read and written ranges, none empty; loads come before stores
     flops : multiplications and additions
     launch_index : launches before it
     """
@@ -101,7 +101,7 @@ def write_operator(
 def _write_warps(
     writer: TraceWriter, operands: Sequence[OperandRange], first: int, end: int, warps: int, extra: int
 ) -> None:
-    """The records of warps ``first:end`` (whole blocks) of so many."""
+    """Write the records of warps ``first:end`` (whole blocks), of `warps` in total."""
     numbers = np.arange(first, end, dtype=np.int64)
     lines = numbers[:, None] + np.arange(LINES_PER_WARP, dtype=np.int64) * warps  # of a step, for every operand
     is_active = np.stack([lines < operand.lines for operand in operands], axis=2)

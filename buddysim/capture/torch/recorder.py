@@ -1,7 +1,7 @@
-"""Records the operators of one iteration: a mode of PyTorch's dispatcher, below autograd, so it sees both passes.
+"""Records the operators of one iteration by a mode of PyTorch's dispatcher below autograd, which sees both passes.
 
-It only reads: tensors are read through their addresses, no operator of PyTorch is called, no random number is
-generated, no reference to a tensor is kept. So the script's results stay the same, bit for bit.
+The recorder doesn't change the script's results, bit for bit. It reads tensors through their addresses, calls no
+operator of PyTorch, generates no random number and keeps no reference to a tensor.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from buddysim.base.errors import BuddysimError
 from buddysim.formats.operator_graph import OperandTensor, Operator, OperatorGraph, Storage
 
 _ALLOCATIONS = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted")
-#: Operators that change a tensor without reading what it held.
+#: Operators that overwrite a tensor without reading it.
 _OVERWRITES = ("zero_", "fill_", "copy_", "normal_", "uniform_", "bernoulli_", "random_", "exponential_", "set_")
 
 _NEEDED = (
@@ -38,14 +38,14 @@ OnMap = Callable[["Recorder", int, torch.Tensor], None]
 
 
 def check_version() -> None:
-    """Refuses a PyTorch that lacks the internals that the recorder uses."""
+    """Refuse a PyTorch without the internals that the recorder uses."""
     for owner, name in _NEEDED:
         if not hasattr(owner, name):
             raise BuddysimError(f"capture torch: PyTorch {torch.__version__} has no {name}: expected 2.13")
 
 
 def bytes_of(storage: torch.UntypedStorage) -> npt.NDArray[np.uint8]:
-    """A storage's bytes in place, not copied."""
+    """Return a storage's bytes without a copy."""
     size = storage.nbytes()
     if not size:
         return np.empty(0, np.uint8)
@@ -58,12 +58,12 @@ def readable(storage: torch.UntypedStorage) -> bool:
 
 
 class Recorder(TorchDispatchMode):
-    """Operators, tensors and storages from its entry to its exit.
+    """Context that records operators, tensors and storages.
 
     Parameters
     ----------
-    named : role and name of storages that exist before, by address of the storage object
-    module : gives the qualified name of the module that runs now
+    named : role and name of existing storages, by address of the storage object
+    module : function that returns the qualified name of the running module
     on_output : called after each operator of either pass that computes, with its number and each output
     on_backward : called before the first operator of the backward pass
     """
@@ -105,7 +105,7 @@ class Recorder(TorchDispatchMode):
         number = len(self.operators)
         inputs = [self._tensor(t, phase, None) for t in _tensors((args, kwargs))]
         if func is torch.ops.aten.ones_like.default and phase == "forward" and args[0].numel() == 1:
-            self.loss = _number(args[0])  # what autograd starts from
+            self.loss = _number(args[0])  # the start of autograd's backward pass
         result = func(*args, **kwargs)
         changed = list(_changed(func, args, kwargs))
         outputs = list(dict.fromkeys(self._tensor(t, phase, number) for t in (*_tensors(result), *changed)))
@@ -136,27 +136,27 @@ class Recorder(TorchDispatchMode):
         return result
 
     def number_of(self, storage: torch.UntypedStorage) -> int | None:
-        """The number of a storage, None where no operator has seen it."""
+        """Return the number of a storage; None if no operator has used it."""
         number = self._numbers.get(storage._cdata)
         return number if number is not None and number in self._living else None
 
     def lies_in(self, tensor: int) -> int:
-        """The storage of a tensor, both by number."""
+        """Return the number of the storage that has a tensor's elements, from the tensor's number."""
         return self._lies_in[tensor]
 
     def alive(self) -> Iterator[tuple[int, StorageWeakRef]]:
-        """The storages that live now, by number."""
+        """Yield number and weak reference of each live storage."""
         self._note_freed()
         yield from list(self._living.items())
 
     def name(self, storage: torch.UntypedStorage, role: str, name: str) -> None:
-        """Sets the role and name of a storage."""
+        """Set the role and name of a storage."""
         number = self.number_of(storage)
         if number is not None:
             self.storages[number] |= {"role": role, "name": name}
 
     def graph(self, iteration: int, provenance: dict[str, str]) -> OperatorGraph:
-        """The recorded operator graph."""
+        """Return the recorded operator graph."""
         self._note_freed()
         storages = tuple(Storage(**{k: v for k, v in s.items() if k != "phase"}) for s in self.storages)
         tensors = tuple(
@@ -166,7 +166,7 @@ class Recorder(TorchDispatchMode):
         return OperatorGraph(storages, tensors, tuple(Operator(**o) for o in self.operators), iteration, provenance)
 
     def _phase(self) -> str | None:
-        """The pass that runs now; None for what is no part of training (evaluation without gradients)."""
+        """Return the current pass; None outside of training (evaluation without gradients)."""
         if torch._C._current_graph_task_id() != -1:
             return "backward"
         if torch.is_grad_enabled():
@@ -174,7 +174,7 @@ class Recorder(TorchDispatchMode):
         return "optimizer" if self.optimizing else None
 
     def _note_freed(self) -> None:
-        """Notes which storages were freed: during the operator before."""
+        """Record the storages that were freed during the previous operator."""
         last = len(self.operators) - 1
         for number in [number for number, reference in self._living.items() if reference.expired()]:
             del self._living[number]
@@ -236,9 +236,9 @@ class Recorder(TorchDispatchMode):
         return "view" if not changes and (views or not outputs) and inputs else "compute"
 
     def _origin(self, phase: str, number: int) -> tuple[str, int | None]:
-        """The module, and of a backward operator the forward one, matched by autograd's sequence numbers."""
+        """Return the module and, for a backward operator, its forward operator by autograd's sequence numbers."""
         if phase == "forward":
-            # Autograd's node is made before its operator runs: it has the number that was given last.
+            # Autograd creates a node before its operator runs, so the node has the last sequence number.
             self._forward.setdefault(torch.autograd._get_sequence_nr() - 1, number)
             return self.module(), None
         if phase == "backward":
@@ -255,7 +255,7 @@ def _tensors(value: Any) -> Iterator[torch.Tensor]:
 
 
 def _changed(func: Any, args: Any, kwargs: Any) -> Iterator[torch.Tensor]:
-    """The tensors that an operator changes in place."""
+    """Yield the tensors that an operator changes in place."""
     for position, argument in enumerate(func._schema.arguments):
         if argument.alias_info is not None and argument.alias_info.is_write:
             value = kwargs.get(argument.name, args[position] if position < len(args) else None)
@@ -263,7 +263,7 @@ def _changed(func: Any, args: Any, kwargs: Any) -> Iterator[torch.Tensor]:
 
 
 def _arguments(func: Any, args: Any, kwargs: Any) -> Iterator[tuple[str, Any]]:
-    """An operator's arguments other than tensors: numbers, switches, texts, and lists of the first two."""
+    """Yield an operator's arguments other than tensors: numbers, switches, texts, and lists of the first two."""
     for position, argument in enumerate(func._schema.arguments):
         value = kwargs.get(argument.name, args[position] if position < len(args) else None)
         if isinstance(value, list | tuple) and all(isinstance(one, bool | int | float) for one in value):
@@ -278,7 +278,7 @@ def _flops(func: Any, args: Any, kwargs: Any, result: Any) -> int:
         return 0
     try:
         return int(formula(*args, **kwargs, out_val=result))
-    except Exception:  # a formula of PyTorch's that doesn't take this call: the count is unknown
+    except Exception:  # PyTorch's formula doesn't support this call: the count is unknown
         return 0
 
 

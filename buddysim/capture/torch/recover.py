@@ -18,15 +18,15 @@ from buddysim.formats.operator_graph import OperatorGraph
 from buddysim.importers.verify_output import verify_output
 
 _MAX_SNAPSHOTS = 1000
-#: Memory instructions: of a graph's kernels, and of one thread block, whose addresses are in memory at once (256 MiB).
+#: Limits of memory instructions: of a graph's kernels; of a thread block, whose addresses take 256 MiB.
 _MAX_INSTRUCTIONS = 2**30
 _MAX_BLOCK_INSTRUCTIONS = 2**20
-#: What models of kernels raise where an operator has tensors or arguments that it can't have.
+#: Exceptions of kernel models for impossible tensors or arguments of an operator.
 _NO_SUCH_OPERATOR = (ValueError, IndexError, KeyError, TypeError, ArithmeticError)
 
 
 def recover_folder(folder: Path, output: Path) -> str:
-    """Writes the trace of everything that a spool holds, and its operator graph next to it.
+    """Write the trace from the contents of a spool, and its operator graph next to it.
 
     Parameters
     ----------
@@ -35,12 +35,12 @@ def recover_folder(folder: Path, output: Path) -> str:
 
     Returns
     -------
-    what it holds, in words
+    str, a description of its contents
 
     Raises
     ------
     BuddysimError
-        where it is no spool, or its graph is one that no iteration has; where its kernels would be too large
+            no spool, an impossible graph, or too large kernels
     """
     spool = Spool(folder)
     if not folder.name.endswith(INCOMPLETE) or not spool.is_one:
@@ -72,7 +72,7 @@ def recover_folder(folder: Path, output: Path) -> str:
 
 
 def _check_kernels(graph: OperatorGraph, folder: Path) -> None:
-    """Refuses a graph whose kernels exceed the limits: its shapes come from an untrusted file."""
+    """Refuse a graph whose kernels exceed the limits: its shapes come from an untrusted file."""
     kernels = GraphKernels(graph)
     for limit, instructions, what in (
         (_MAX_INSTRUCTIONS, kernels.instructions, "the kernels of its graph have"),

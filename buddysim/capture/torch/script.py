@@ -1,6 +1,6 @@
-"""Runs a training script under observation, in a process of its own: ``script.py SETTINGS.json SCRIPT ARGS``.
+"""Runs a training script under observation, in its own process: ``script.py SETTINGS.json SCRIPT ARGS``.
 
-The import path is the script's own: this package is imported from its folder, which the path never holds.
+The import path is the script's. This package is imported from its folder, which is never in the path.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class SnapshotSchedule:
-    """Iterations at equal distances, however long the training turns out to be.
+    """Observed iterations at equal distances, for a training of any length.
 
     If the number of iterations is known, `n_snapshots` of them are observed, from the first to the last. Otherwise
     every iteration is observed at first. Whenever there are twice as many snapshots as requested, every second one is
@@ -16,7 +16,7 @@ class SnapshotSchedule:
     Parameters
     ----------
     n_snapshots : snapshots to keep
-    steps : iterations of the training, None where nobody knows
+    steps : iterations of the training; None: unknown
     """
 
     n_snapshots: int
@@ -32,7 +32,7 @@ class SnapshotSchedule:
         return iteration in {round(number * last / (self.n_snapshots - 1)) for number in range(self.n_snapshots)}
 
     def took(self, iteration: int) -> list[int]:
-        """Notes a snapshot; gives those that are to be dropped now."""
+        """Record a snapshot; return the snapshots to drop."""
         self.taken.append(iteration)
         if self.steps is not None or len(self.taken) < 2 * self.n_snapshots:
             return []

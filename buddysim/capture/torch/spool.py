@@ -1,7 +1,7 @@
-"""The spool: a folder that a captured script writes while it runs, and that outlives the script.
+"""The spool: a folder that a captured script writes while it runs, and that survives the script.
 
-Each file appears whole (written under another name, then renamed): `graph.json`, `snapshot-N.npz` for iteration N, and
-`progress.json`, the last iteration that was completed.
+Each file appears complete (written under another name, then renamed): `graph.json`, `snapshot-N.npz` for iteration N,
+and `progress.json`, the last completed iteration.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from buddysim.formats.operator_graph import OperatorGraph, load_operators
 from buddysim.trace.format import PAGE_BYTES
 
 _SNAPSHOT = re.compile(r"snapshot-([0-9]{1,18})\.npz", re.ASCII)
-#: What numpy and the parts of its files raise where these are damaged.
+#: Exceptions that numpy and its file formats raise for damaged files.
 _UNREADABLE = (
     OSError, ValueError, KeyError, TypeError, MemoryError, EOFError, NotImplementedError, RuntimeError,
     zipfile.BadZipFile, zlib.error, struct.error, SyntaxError,
@@ -71,7 +71,7 @@ class Progress:
 def storage_contents(
     name: str, role: str, data: npt.NDArray[np.uint8], contents_bytes: int, compressor: str = DEFAULT
 ) -> StorageContents:
-    """A storage's bytes as a snapshot keeps them: size classes of all, about `contents_bytes` of the bytes."""
+    """Return a storage's contents for a snapshot: size classes of all entries, and about `contents_bytes` bytes."""
     classes = entry_classes(data, compressor)
     if data.size <= contents_bytes:
         return StorageContents(name, role, data.size, classes, None, data.copy())
@@ -83,7 +83,7 @@ def storage_contents(
 
 
 class Spool:
-    """The folder.
+    """The spool folder.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class Spool:
 
     @classmethod
     def for_trace(cls, output: Path) -> Spool:
-        """An empty folder next to the trace file that will be made of it: its part."""
+        """Create an empty spool next to its future trace file."""
         spool = cls(output.with_name(f"{output.name}{INCOMPLETE}"))
         try:
             spool.folder.mkdir()
@@ -112,7 +112,7 @@ class Spool:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def keep(self, snapshot: SpooledSnapshot) -> None:
-        """Writes a snapshot."""
+        """Write a snapshot."""
         arrays: dict[str, npt.NDArray[Any]] = {}
         heads = []
         for number, storage in enumerate(snapshot.storages):
@@ -147,13 +147,13 @@ class Spool:
 
     @property
     def is_one(self) -> bool:
-        """Whether the folder has anything of a spool."""
+        """Whether the folder has any file of a spool."""
         names = ("settings.json", "progress.json", "graph.json")
         return bool(self.iterations) or any((self.folder / name).is_file() for name in names)
 
     @property
     def iterations(self) -> list[int]:
-        """Iterations of the snapshots that are there."""
+        """Iterations of the existing snapshots."""
         names = (_SNAPSHOT.fullmatch(path.name) for path in self.folder.glob("snapshot-*.npz"))
         return sorted(int(name.group(1)) for name in names if name)
 
@@ -180,7 +180,7 @@ class Spool:
 
 
 def _snapshot(head: Any, arrays: Mapping[str, npt.NDArray[Any]]) -> SpooledSnapshot:
-    """The snapshot of a file's head and arrays; a ValueError, TypeError or KeyError where they are none."""
+    """Return the snapshot from a file's head and arrays; raise a ValueError, TypeError or KeyError for invalid ones."""
     storages = []
     for number, (name, role, size, whole) in enumerate(head["storages"]):
         if not (isinstance(name, str) and isinstance(role, str) and type(size) is int and size >= 0):

@@ -1,1 +1,1 @@
-"""What workloads are made of: regular kernels, reproducible random numbers, patterns of compressed sizes."""
+"""Parts of workloads: regular kernels, reproducible random numbers, patterns of compressed sizes."""

@@ -37,7 +37,7 @@ def load(
     bypass_l1: bool = False,
     bank_words: int = 0,
 ) -> npt.NDArray[np.void]:
-    """A load.
+    """Return the record of a load.
 
     Parameters
     ----------
@@ -46,8 +46,8 @@ def load(
     gap_instructions : other instructions of the warp before it
     use_distance : instructions from the load to the first use of its result; 0: nothing uses it
     timed : whether the compute gap's instructions are independent; otherwise a run assumes their latencies
-    bypass_l1 : whether the L2 serves it whatever the L1 holds
-    bank_words : what its lanes' addresses say of words (`trace.coalesce.bank_words_of`); 0: nothing but its sectors
+    bypass_l1 : whether the L2 always serves it
+    bank_words : bank words of its lanes' addresses (`trace.coalesce.bank_words_of`); 0: unknown
 
     Returns
     -------
@@ -60,7 +60,7 @@ def load(
 def store(
     *, lines: int = 1, bytes_per_lane: int = 4, gap_instructions: int = 0, timed: bool = True
 ) -> npt.NDArray[np.void]:
-    """A store; the parameters are those of `load`."""
+    """Return the record of a store; the parameters are those of `load`."""
     return _operation(OP_STORE, lines, bytes_per_lane, gap_instructions, 0, timed, 0)
 
 
@@ -83,7 +83,7 @@ def line_records(
     sectors: npt.NDArray[np.uint64] | int = ALL_SECTORS,
     written_whole: npt.NDArray[np.uint64] | int = 0,
 ) -> npt.NDArray[np.uint64]:
-    """The line records of a trace (`trace/records.pxd`).
+    """Return the line records of a trace (`trace/records.pxd`).
 
     Parameters
     ----------
@@ -114,18 +114,18 @@ def write_kernel(
     shared_memory: int = 0,
     tail_gap_instructions: int = 0,
 ) -> None:
-    """Writes a kernel in which each warp does `operations` one after the other, `repeats` times.
+    """Write a kernel in which each warp executes `operations` in order, `repeats` times.
 
     Parameters
     ----------
     writer : takes the kernel
     name : of the kernel
     blocks, warps_per_block : the grid: thread blocks, and whole warps of each
-    operations : what a warp does in one iteration
+    operations : records of a warp's memory instructions in one iteration
     repeats : iterations of each warp
-    lines_of : gets the numbers of some blocks, uint64 of the shape (blocks, 1, 1, 1); returns their line records, of a
-        shape that broadcasts to (blocks, warps, repeats, lines of an iteration), those of the first operation first
-    threads : of each block, where the last warp is not whole
+    lines_of : function from the numbers of some blocks, uint64 (blocks, 1, 1, 1), to their line records. The result
+        broadcasts to (blocks, warps, repeats, lines of an iteration), with the lines of the first operation first
+    threads : of each block, if the last warp is incomplete
     shared_memory : bytes that each block takes
     tail_gap_instructions : instructions of each warp after its last operation
     """
@@ -155,7 +155,7 @@ def write_kernel(
 def frames(
     numbers: npt.NDArray[np.uint64], warps_per_block: int, ops_per_warp: int
 ) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void]]:
-    """Block and warp records of equally long warps."""
+    """Return block and warp records of equally long warps."""
     blocks = np.zeros(len(numbers), dtype=BLOCK_DTYPE)
     blocks["block"] = numbers
     blocks["n_warps"] = warps_per_block

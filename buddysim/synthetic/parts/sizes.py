@@ -12,7 +12,7 @@ MAX_PATTERN_ENTRIES = 2**16
 
 
 def parse_pattern(pattern: str) -> npt.NDArray[np.uint8]:
-    """Size classes of one period of the pattern, uint8; raises a ValueError where it can't be read."""
+    """Return the size classes of one period of the pattern, uint8; raise a ValueError for an unreadable pattern."""
     classes: list[int] = []
     known = {size: number for number, size in enumerate(STUDY_CLASSES)}
     for part in pattern.split(","):
@@ -32,11 +32,11 @@ def parse_pattern(pattern: str) -> npt.NDArray[np.uint8]:
 
 
 def check_pattern(pattern: str) -> None:
-    """Raises a ValueError where the pattern is neither ``none`` nor readable."""
+    """Raise a ValueError unless the pattern is ``none`` or readable."""
     if pattern != "none":
         parse_pattern(pattern)
 
 
 def pattern_classes(pattern: str, entries: int) -> npt.NDArray[np.uint8]:
-    """Size classes of that many entries, the pattern repeated."""
+    """Return the size classes of `entries` entries by repetition of the pattern."""
     return np.resize(parse_pattern(pattern), entries)

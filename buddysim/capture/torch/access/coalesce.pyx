@@ -1,4 +1,4 @@
-"""The lines that the lanes of a warp touch, as a trace has them."""
+"""Coalescing of a warp's lanes to line records."""
 import numpy as np
 
 cimport cython
@@ -6,7 +6,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 cdef enum:
     LANES = 32
-    MAX_LINES = 32     # no lane touches two
+    MAX_LINES = 32     # a lane touches only one line
 
 cdef inline uint32_t sectors_touched(uint64_t low, uint64_t high) noexcept nogil:
     return ((<uint32_t>low != 0) | (low >> 32 != 0) << 1 | (<uint32_t>high != 0) << 2 | (high >> 32 != 0) << 3)
@@ -19,13 +19,13 @@ cdef inline uint32_t sectors_whole(uint64_t low, uint64_t high) noexcept nogil:
 @cython.boundscheck(False)
 @cython.wraparound(False)
 def coalesce(const int64_t[:, ::1] addresses, const uint8_t[::1] bytes_per_lane, const uint8_t[::1] stores):
-    """The lines of warp instructions, in the order in which lanes touch them first; `ref_coalesce` says the same.
+    """Return the lines of warp instructions, in order of their first lane. Reference model: `ref_coalesce`.
 
     Parameters
     ----------
     addresses : int64 (instructions, 32), of each lane's first byte, negative where the lane is off
     bytes_per_lane : uint8 (instructions,), 1 to 16, a power of 2; addresses are multiples of it
-    stores : uint8 (instructions,), whether it writes
+    stores : uint8 (instructions,), 1 for stores
 
     Returns
     -------

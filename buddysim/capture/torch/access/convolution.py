@@ -1,4 +1,4 @@
-"""Convolutions as matrix products whose operands are gathered on the way (cuDNN's implicit GEMM), NCHW.
+"""Convolutions as matrix products with operands gathered on the fly (cuDNN's implicit GEMM), layout NCHW.
 
 Forward: rows are output channels, columns the pixels of all images, k runs over input channels and filter positions.
 Backward for the data: rows are input channels, columns input pixels, k output channels and filter positions. Backward
@@ -24,7 +24,7 @@ _VECTOR = 4
 
 @dataclass(frozen=True)
 class Convolution:
-    """Two-dimensional, one group.
+    """A two-dimensional convolution with one group.
 
     Attributes
     ----------
@@ -45,21 +45,21 @@ class Convolution:
         return self.filter.shape[2:] == (1, 1) and self.data.shape[2:] == self.out.shape[2:]
 
     def _vector(self, pixels: TensorView) -> int:
-        """Pixels that a thread fetches at once."""
+        """Return the number of pixels that a thread fetches at once."""
         return _VECTOR if prod(pixels.shape[2:]) % _VECTOR == 0 and pixels.is_aligned(4 * _VECTOR) else 1
 
     def _pixel(self, view: TensorView, number: Addresses) -> tuple[Addresses, Addresses, Addresses]:
-        """Image, row and column of a pixel, all images' numbered on."""
+        """Return image, row and column of a pixel; pixels are numbered across all images."""
         image, rest = np.divmod(number, view.shape[2] * view.shape[3])
         return image, *np.divmod(rest, view.shape[3])
 
     def _filter_position(self, number: Addresses) -> tuple[Addresses, Addresses, Addresses]:
-        """Channel, row and column of a filter position."""
+        """Return channel, row and column of a filter position."""
         channel, rest = np.divmod(number, self.filter.shape[2] * self.filter.shape[3])
         return channel, *np.divmod(rest, self.filter.shape[3])
 
     def _gathered(self, pixel: Addresses, position: Addresses) -> Addresses:
-        """The input under a filter position, for a pixel of the output."""
+        """Return the address of the input element under a filter position, for a pixel of the output."""
         image, p, q = self._pixel(self.out, pixel)
         channel, r, s = self._filter_position(position)
         h = p * self.stride[0] - self.padding[0] + r * self.dilation[0]
@@ -68,7 +68,7 @@ class Convolution:
         return np.where(inside, self.data.element_address(image, channel, h, w), OFF)
 
     def _scattered(self, pixel: Addresses, position: Addresses) -> Addresses:
-        """The output to which a pixel of the input contributes, through a filter position of an output channel."""
+        """Return the address of the output element to which an input pixel contributes through a filter position."""
         image, h, w = self._pixel(self.data, pixel)
         channel, r, s = self._filter_position(position)
         p, off_p = np.divmod(h + self.padding[0] - r * self.dilation[0], self.stride[0])
@@ -84,7 +84,7 @@ class Convolution:
         return MatmulResult(address_of, self._vector(view))
 
     def forward(self, name: str = "implicit_gemm") -> ModelledKernel:
-        """The kernel that computes `out`; a separate kernel adds a bias."""
+        """Return the kernel that computes `out`; a separate kernel adds a bias."""
         k, c, r, s = self.filter.shape
         left = MatmulOperand(
             lambda m, position: self.filter.address + 4 * (m * (c * r * s) + position),
@@ -95,7 +95,7 @@ class Convolution:
         return TiledMatmul(name, k, self._pixels(self.out), c * r * s, left, right, self._written(self.out)).launch()
 
     def backward_data(self, name: str = "implicit_gemm_dgrad") -> ModelledKernel:
-        """The kernel that computes `data` from `out`."""
+        """Return the kernel that computes `data` from `out`."""
         k, c, r, s = self.filter.shape
 
         def filtered(m: Addresses, position: Addresses) -> Addresses:
@@ -107,7 +107,7 @@ class Convolution:
         return TiledMatmul(name, c, self._pixels(self.data), k * r * s, left, right, self._written(self.data)).launch()
 
     def backward_filter(self, name: str = "implicit_gemm_wgrad") -> Iterator[ModelledKernel]:
-        """The kernels that compute `filter` from `data` and `out`; `filter` is cleared first if parts are added."""
+        """Yield the kernels that compute `filter` from `data` and `out`; if parts are added, the first one clears it."""
         k, c, r, s = self.filter.shape
         pixels = self._pixels(self.out)
 

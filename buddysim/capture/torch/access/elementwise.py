@@ -1,6 +1,6 @@
-"""Kernels that make each element of a result from the elements of the same index: PyTorch's TensorIterator.
+"""Elementwise kernels of PyTorch's TensorIterator.
 
-A thread block of 128 threads makes 512 elements. Where all tensors are contiguous a thread takes 4 at once
+A thread block of 128 threads computes 512 elements. If all tensors are contiguous, a thread takes 4 adjacent elements
 (``vectorized_elementwise_kernel``), otherwise 4 that are 128 apart (``unrolled_elementwise_kernel``).
 """
 
@@ -34,13 +34,13 @@ _BLOCK: Final = LANES * _WARPS * _EACH
 def elementwise(
     name: str, inputs: Sequence[TensorView], outputs: Sequence[TensorView], gap_instructions: int = 2
 ) -> ModelledKernel:
-    """A kernel over the elements of its outputs, which have one shape.
+    """Return a kernel over the elements of its outputs, which have one shape.
 
     Parameters
     ----------
     name : of the kernel
     inputs : tensors that broadcast to the outputs' shape
-    outputs : what it writes
+    outputs : tensors that it writes
     gap_instructions : other instructions before each access
     """
     shape = max((view.shape for view in outputs), key=len)
@@ -69,7 +69,7 @@ def elementwise(
 def _moves(
     view: TensorView, access: Moves, blocks: Addresses, elements: int, vector: bool, gap_instructions: int
 ) -> Iterator[Access]:
-    """The accesses of a thread block to its part of a tensor."""
+    """Yield the accesses of a thread block to its part of a tensor."""
     thread = threads(_WARPS)
     if vector:
         first = blocks * _BLOCK + thread * _EACH
@@ -86,7 +86,7 @@ def _moves(
 
 
 def concatenate(name: str, inputs: Sequence[TensorView], out: TensorView, axis: int) -> ModelledKernel:
-    """Tensors one behind the other along an axis (``CatArrayBatchedCopy``); all are contiguous."""
+    """Return the kernel that concatenates contiguous tensors along an axis (``CatArrayBatchedCopy``)."""
     inner = [math.prod(view.shape[axis:]) for view in inputs]
     ends = np.cumsum(inner)
     bases, sizes = np.array([view.address for view in inputs]), np.array(inner)

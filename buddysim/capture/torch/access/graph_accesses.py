@@ -1,4 +1,4 @@
-"""The kernels of a recorded iteration: access models where there are any, one pass over the operands otherwise."""
+"""Kernels of a recorded iteration: by access models, or else one pass over the operands."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class GraphKernels:
     def kernels_of(
         self, number: int, address: Callable[[int], int], values: Mapping[int, NDArray[np.int64]] = _NONE
     ) -> list[ModelledKernel | OnePassKernel]:
-        """The kernels of an operator, in order; none if it computes nothing.
+        """Return the kernels of an operator, in order; none if it computes nothing.
 
         Parameters
         ----------
@@ -113,7 +113,7 @@ class GraphKernels:
         return TensorView(address(operand.storage) + operand.offset, operand.shape, operand.strides, operand.dtype)
 
     def _operands(self, operator: Operator, address: Callable[[int], int]) -> tuple[OperandRange, ...]:
-        """The ranges of memory that an operator reads, then those that it writes, each once."""
+        """Return the ranges of memory that an operator reads, then those that it writes, each once."""
         operands: list[OperandRange] = []
         for written, tensors in ((False, operator.inputs), (True, operator.outputs)):
             ranges = {
@@ -126,7 +126,7 @@ class GraphKernels:
 
 
 def write_kernel(writer: TraceWriter, kernel: ModelledKernel | OnePassKernel, launch_index: int) -> None:
-    """Writes one; `launch_index` launches came before it."""
+    """Write a kernel after `launch_index` launches."""
     if isinstance(kernel, OnePassKernel):
         write_operator(writer, kernel.name, kernel.operands, kernel.flops, launch_index)
     else:

@@ -1,4 +1,4 @@
-"""A kernel stated as a CUDA kernel would be written: the address of every lane at every memory instruction."""
+"""Kernels in the style of CUDA: the address of every lane at every memory instruction."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from buddysim.trace import (
 
 LANES: Final = 32
 OFF: Final = -1
-_AT_ONCE: Final = 1 << 16  # instructions whose lanes are in memory at a time
+_AT_ONCE: Final = 1 << 16  # instructions whose lane addresses are in memory at a time
 _WIDEST: Final = 16  # bytes that a lane moves at once
 Addresses = NDArray[np.int64]
 
@@ -40,7 +40,7 @@ class Access:
     addresses : int64, broadcasts to (blocks, warps, 32); `OFF` where a lane is off. A warp with no lane on skips it
     bytes_per_lane : 1 to 16, a power of 2
     gap_instructions : other instructions of the warp before it
-    use : loads: further instructions until what was loaded is used
+    use : of a load: further instructions until the first use of its result
     """
 
     kind: int
@@ -58,8 +58,8 @@ class ModelledKernel:
     ----------
     name : of the kernel
     blocks, warps : the grid: thread blocks, and whole warps of each
-    steps : about how many memory instructions a warp has
-    program : gives for the numbers of some blocks, int64 (blocks, 1, 1), what their warps do
+    steps : approximate memory instructions of a warp
+    program : function from the numbers of some blocks, int64 (blocks, 1, 1), to their warps' instructions
     """
 
     name: str
@@ -72,12 +72,12 @@ class ModelledKernel:
 
     @property
     def instructions(self) -> int:
-        """About how many memory instructions it has."""
+        """Approximate number of memory instructions."""
         return self.blocks * self.of_a_block
 
     @property
     def of_a_block(self) -> int:
-        """About how many of these a thread block has."""
+        """Approximate number of memory instructions of a thread block."""
         return self.warps * max(self.steps, 1)
 
 
@@ -106,13 +106,13 @@ def runs(
     each: int,
     gap_instructions: int,
 ) -> Iterator[Access]:
-    """Accesses of lanes to contiguous elements, in chunks of up to 16 B; at the tensor's end element by element.
+    """Yield the accesses of lanes to contiguous elements, in chunks of up to 16 B; at the tensor's end, one by one.
 
     Parameters
     ----------
     access : `load` or `store`
-    address, size : of the first element; bytes of one
-    first, each : a lane's first element, and how many it takes: a power of 2
+    address, size : address of the first element, bytes of an element
+    first, each : a lane's first element, and number of its elements: a power of 2
     elements : of the tensor
     """
     chunk = min(each, _WIDEST // size)
@@ -127,7 +127,7 @@ def runs(
 
 
 def add_atomically(addresses: ArrayLike, gap_instructions: int = COMPUTE_GAP) -> Access:
-    """An addition to 4 B whose result nobody reads."""
+    """Return an atomic addition to 4 B whose result is not read."""
     return Access(OP_ATOMIC, np.asarray(addresses, np.int64), 4, gap_instructions)
 
 
@@ -136,12 +136,12 @@ def barrier() -> Access:
 
 
 def threads(warps: int) -> Addresses:
-    """The number of each thread in its block: int64 (1, warps, 32)."""
+    """Return the number of each thread in its block: int64 (1, warps, 32)."""
     return np.arange(warps * LANES, dtype=np.int64).reshape(1, warps, LANES)
 
 
 def write_launch(writer: TraceWriter, launch: ModelledKernel, launch_index: int) -> None:
-    """Writes a kernel; `launch_index` launches came before it."""
+    """Write a kernel after `launch_index` launches."""
     writer.begin_kernel(
         launch.name,
         (launch.blocks, 1, 1),

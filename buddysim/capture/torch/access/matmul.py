@@ -12,7 +12,7 @@ _VECTOR = 4
 def matmul(
     name: str, left: TensorView, right: TensorView, out: TensorView, bias: TensorView | None = None
 ) -> ModelledKernel:
-    """``out[m, n] = left[m, k] x right[k, n]``, with a bias that broadcasts to it."""
+    """Return the kernel of ``out[m, n] = left[m, k] x right[k, n]``, with a bias that broadcasts to `out`."""
     (m, k), n = left.shape, right.shape[1]
     along_k = _vector(left, 1)
     along_n = _vector(right, 1)
@@ -42,7 +42,7 @@ def _transposed_address(view: TensorView) -> AddressOf:
 
 
 def _vector(view: TensorView, axis: int) -> int:
-    """Elements that a thread may take at once along an axis."""
+    """Return the number of elements that a thread may take at once along an axis."""
     other = view.strides[1 - axis]
     fits = view.strides[axis] == 1 and other % _VECTOR == 0 and view.shape[axis] % _VECTOR == 0
     return _VECTOR if fits and view.is_aligned(4 * _VECTOR) else 1

@@ -1,5 +1,6 @@
-"""Batch normalisation in training, as cuDNN's kernels for NCHW (``bn_fw_tr_1C11``, ``bn_bw_1C11``): a thread block for
-each channel reads the channel of every image, and keeps what its registers hold; the rest it reads again."""
+"""Batch normalisation in training, by cuDNN's kernels for NCHW (``bn_fw_tr_1C11``, ``bn_bw_1C11``).
+
+One thread block reads one channel of every image. Elements that don't fit in its registers are read again."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ def channel_passes(
     results: Sequence[TensorView],
     outputs: Sequence[TensorView],
 ) -> ModelledKernel:
-    """Sums over each channel, and what is made with them of each element.
+    """Return a kernel with sums over each channel, and results that use the sums for each element.
 
     Parameters
     ----------

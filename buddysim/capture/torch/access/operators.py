@@ -1,4 +1,4 @@
-"""The kernels that PyTorch launches on a GPU for an operator of ATen, as access models.
+"""Access models of the kernels that PyTorch launches on a GPU for ATen operators.
 
 An operator that no model matches is modelled as one pass over its operands.
 """
@@ -34,7 +34,7 @@ class OperatorCall:
     ----------
     name : without library and overload: ``"convolution"``
     inputs, outputs : tensors in the order of the operator's schema, each once
-    arguments : others, by name; one that is missing had its default
+    arguments : other arguments by name; a missing one has its default
     values : int64 contents of inputs of integers, by input index, if known
     """
 
@@ -45,14 +45,14 @@ class OperatorCall:
     values: Mapping[int, NDArray[np.int64]] = field(default_factory=dict)
 
     def pair(self, argument: str, default: int | tuple[int, int]) -> tuple[int, int]:
-        """An argument for height and width."""
+        """Return an argument as a pair for height and width."""
         value = self.arguments.get(argument, default) or default
         first, *rest = value if isinstance(value, tuple) else (value,)
         return int(first), int(rest[0] if rest else first)
 
 
 def launches_of(call: OperatorCall) -> list[ModelledKernel] | None:
-    """The kernels of an operator, in order; None: there is no model."""
+    """Return the kernels of an operator, in order; None: there is no model."""
     model = _MODELS.get(call.name)
     kernels = model(call) if model is not None else None
     return kernels if kernels is not None else _elementwise_kernels(call)
@@ -200,9 +200,9 @@ def _embedding_backward(call: OperatorCall) -> list[ModelledKernel] | None:
 
 
 def _update(call: OperatorCall) -> list[ModelledKernel] | None:
-    """A fused optimizer's: lists of parameters, gradients and state, one behind the other."""
+    """Return the kernels of a fused optimizer, from lists of parameters, gradients and state."""
     written = {view.address for view in call.outputs}
-    parts = _equal_parts([view for view in call.inputs if view.shape])  # numbers of steps are no parameters'
+    parts = _equal_parts([view for view in call.inputs if view.shape])  # step counters belong to no list
     if parts is None:
         return None
     groups = [(list(each), [view for view in each if view.address in written]) for each in zip(*parts, strict=True)]
@@ -212,7 +212,7 @@ def _update(call: OperatorCall) -> list[ModelledKernel] | None:
 
 
 def _equal_parts(views: Sequence[TensorView]) -> list[Sequence[TensorView]] | None:
-    """Lists of the same shapes that follow each other: parameters, gradients, one or two kinds of state."""
+    """Split tensors into consecutive lists with equal shapes: parameters, gradients, one or two kinds of state."""
     for count in (4, 3, 2):
         size, rest = divmod(len(views), count)
         parts = [views[part * size : (part + 1) * size] for part in range(count)]

@@ -1,4 +1,4 @@
-"""An optimizer's update of all parameters in one kernel (``multi_tensor_apply_kernel``): chunks of 65536 elements."""
+"""Update of all parameters in one kernel (``multi_tensor_apply_kernel``), in chunks of 65536 elements."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _GAP: Final = 2
 
 
 def update_parameters(name: str, groups: Sequence[tuple[Sequence[TensorView], Sequence[TensorView]]]) -> ModelledKernel:
-    """A thread block for each chunk of each parameter.
+    """Return a kernel with a thread block for each chunk of each parameter.
 
     Parameters
     ----------
     name : of the kernel
-    groups : of each parameter what is read, and what is written; contiguous tensors of one size, as many for each
+    groups : read and written tensors of each parameter: contiguous, of one size, equally many for each parameter
     """
     first_chunks = np.cumsum([0, *(-(-read[0].elements // _CHUNK) for read, _ in groups)])
     max_elements = max(max(len(read) + len(written) for read, written in groups), 1)

@@ -1,4 +1,4 @@
-"""Pooling, as PyTorch's native kernels: a thread for each element that is written."""
+"""Pooling by PyTorch's native kernels: a thread for each written element."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WARPS: Final = 8
 
 @dataclass(frozen=True)
 class PoolingWindow:
-    """Along the height and the width."""
+    """Windows of a pooling layer, along height and width."""
 
     size: tuple[int, int]
     stride: tuple[int, int]
@@ -24,7 +24,7 @@ class PoolingWindow:
 
 
 def pool(name: str, data: TensorView, outputs: tuple[TensorView, ...], window: PoolingWindow) -> ModelledKernel:
-    """Forward: each thread reads its window of (N, C, H, W), and writes its element of each output."""
+    """Return the forward kernel: each thread reads its window of (N, C, H, W) and writes its element of each output."""
     elements = outputs[0].elements
 
     def program(blocks: Addresses) -> Iterator[Access]:
@@ -46,12 +46,12 @@ def pool(name: str, data: TensorView, outputs: tuple[TensorView, ...], window: P
 
 
 def pool_backward(name: str, inputs: tuple[TensorView, ...], out: TensorView, window: PoolingWindow) -> ModelledKernel:
-    """Backward: each thread reads what belongs to the windows over its pixel, and writes the pixel's gradient.
+    """Return the backward kernel: each thread reads the inputs of all windows over its pixel and writes its gradient.
 
     Parameters
     ----------
     name : of the kernel
-    inputs : of the outputs' shape (N, C, P, Q): gradients, and indices of the largest where there are any
+    inputs : of the outputs' shape (N, C, P, Q): gradients and, for max pooling, indices
     out : (N, C, H, W)
     """
     elements, (height, width) = out.elements, inputs[0].shape[2:]

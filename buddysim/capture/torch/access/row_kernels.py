@@ -26,10 +26,10 @@ _LONG_WARPS: Final = 16
 
 
 def row_passes(name: str, inputs: Sequence[TensorView], outputs: Sequence[TensorView], passes: int) -> ModelledKernel:
-    """A softmax, or its gradient: rows along the last axis.
+    """Return the kernel of a softmax or of its gradient, with rows along the last axis.
 
-    Rows of up to 1024 elements are read once, by a warp each (``softmax_warp_forward``), longer ones by a thread block
-    each, and `passes` times (``cunn_SoftMaxForward``: the largest, the sum, the result).
+    A warp reads a row of up to 1024 elements once (``softmax_warp_forward``). A thread block reads a longer row
+    `passes` times (``cunn_SoftMaxForward``: the maximum, the sum, the result).
     """
     columns = outputs[0].shape[-1]
     rows = outputs[0].elements // columns
@@ -57,7 +57,7 @@ def row_passes(name: str, inputs: Sequence[TensorView], outputs: Sequence[Tensor
 
 
 def gather_rows(name: str, table: TensorView, indices: TensorView, which: Addresses, out: TensorView) -> ModelledKernel:
-    """``out[i] = table[which[i]]``: a thread for each element (``indexSelectLargeIndex``).
+    """Return the kernel of ``out[i] = table[which[i]]``: a thread for each element (``indexSelectLargeIndex``).
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def gather_rows(name: str, table: TensorView, indices: TensorView, which: Addres
 def scatter_add_rows(
     name: str, rows: TensorView, indices: TensorView, which: Addresses, table: TensorView
 ) -> ModelledKernel:
-    """``table[which[i]] += rows[i]``: the gradient of a look-up, atomically."""
+    """Return the kernel of ``table[which[i]] += rows[i]``, the gradient of a look-up, with atomics."""
     return _copy_rows(name, indices, which, table, rows, add=True)
 
 

@@ -1,4 +1,4 @@
-"""A tensor as a kernel sees it."""
+"""Tensors as address ranges with shape and strides."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BYTES: Final = {"float64": 8, "int64": 8, "float32": 4, "int32": 4, "float16": 
 
 @dataclass(frozen=True)
 class TensorView:
-    """Elements in memory.
+    """A tensor in memory.
 
     Attributes
     ----------
@@ -60,12 +60,12 @@ class TensorView:
         return True
 
     def element_address(self, *index: Addresses | int) -> Addresses:
-        """Addresses of elements."""
+        """Return the addresses of elements."""
         offset = sum((np.asarray(i, np.int64) * stride for i, stride in zip(index, self.strides, strict=True)), 0)
         return np.asarray(self.address + offset * self.element_bytes, np.int64)
 
     def flat_address(self, number: Addresses) -> Addresses:
-        """Addresses of the elements of these numbers, the last index running fastest."""
+        """Return the addresses of elements by number, with the last index fastest."""
         if self.contiguous:
             return np.asarray(self.address + number * self.element_bytes, np.int64)
         index = []
@@ -75,7 +75,7 @@ class TensorView:
         return self.element_address(*reversed(index))
 
     def broadcast_to(self, shape: tuple[int, ...]) -> TensorView:
-        """Broadcast to a shape."""
+        """Return the tensor broadcast to a shape."""
         added = len(shape) - len(self.shape)
         strides = [0] * added
         for size, stride, target_size in zip(self.shape, self.strides, shape[added:], strict=True):

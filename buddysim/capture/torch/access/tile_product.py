@@ -1,10 +1,10 @@
-"""The kernel of matrix products and of convolutions: tiles of the result, a loop over k, both operands staged through
-shared memory, two buffers of it.
+"""The kernel of matrix products and convolutions: tiles of the result, and a loop over k with double-buffered shared
+memory for both operands.
 
-As SGEMM kernels of cuBLAS and implicit-GEMM kernels of cuDNN work on Maxwell and later without tensor cores (Lavin's
-maxas; CUTLASS's SIMT kernels): a thread has 8 x 8 results, so a tile of 128 x 128 has 256 threads. Each iteration of
-the loop fetches 8 columns of one operand's tile and 8 rows of the other's, one iteration ahead, behind one barrier.
-Thread blocks take tiles in order, those along m first.
+It models SGEMM kernels of cuBLAS and implicit-GEMM kernels of cuDNN on Maxwell and later without tensor cores (Lavin's
+maxas; CUTLASS's SIMT kernels). A thread has 8 x 8 results, so a tile of 128 x 128 has 256 threads. Each iteration of
+the loop fetches 8 columns of one operand's tile and 8 rows of the other's for the next iteration, behind one barrier.
+Thread blocks take tiles in order, along m first.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ from buddysim.capture.torch.access.launch import (
 DEPTH: Final = 8  # columns and rows that an iteration fetches
 _RESULTS: Final = 64  # of a thread
 _TILES: Final = ((128, 128), (128, 64), (64, 128), (64, 64), (128, 32), (32, 128), (64, 32), (32, 64), (32, 32))
-_BLOCKS: Final = 40  # the largest tile is taken that gives so many thread blocks
+_BLOCKS: Final = 40  # the largest tile with so many thread blocks is used
 _ELEMENT: Final = 4
-_MIN_ITERATIONS: Final = 16  # of a part, where k is divided
+_MIN_ITERATIONS: Final = 16  # least iterations of a part of k
 
-#: Gives the addresses of elements from their indices along m or n, and along k; `OFF` if there is none.
+#: Function from indices along m or n and along k to addresses of elements; `OFF` outside.
 AddressOf = Callable[[Addresses, Addresses], Addresses]
 
 
 @dataclass(frozen=True)
 class MatmulOperand:
-    """One of the two operands.
+    """An operand of a product.
 
     Attributes
     ----------
-    address_of : gives addresses of its elements of 4 B
-    along : the direction in which neighbouring threads fetch: ``"k"`` or the tile's
+    address_of : function that returns addresses of its elements of 4 B
+    along : direction in which neighbouring threads fetch: ``"k"`` or along the tile
     vector : elements that a thread fetches at once along it, 1 or 4; they are contiguous
     """
 
@@ -61,10 +61,10 @@ class MatmulResult:
 
     Attributes
     ----------
-    address_of : gives addresses of elements from their row and column
+    address_of : function from rows and columns to addresses of elements
     vector : elements that a thread writes at once along a row
-    read_too : whether it is added to the old value
-    added : further operand of each column, by address of its first element (a bias); None: none
+    read_too : whether the product is added to the old value
+    bias : address of the first element of a bias for each column; None: no bias
     """
 
     address_of: AddressOf
@@ -75,7 +75,7 @@ class MatmulResult:
 
 @dataclass(frozen=True)
 class TiledMatmul:
-    """The sum over k of left[m, k] x right[k, n]."""
+    """A product: the sum over k of left[m, k] x right[k, n]."""
 
     name: str
     m: int
@@ -97,7 +97,7 @@ class TiledMatmul:
 
     @property
     def parts(self) -> int:
-        """Parts of k, each with thread blocks of its own, that add their results atomically."""
+        """Number of parts of k; each has its own thread blocks, which add their results atomically."""
         rows, columns = self._tiles
         max_parts = max(1, self.k // (DEPTH * _MIN_ITERATIONS))
         return min(max_parts, -(-_BLOCKS // (rows * columns))) if self.divide_k else 1
@@ -108,7 +108,7 @@ class TiledMatmul:
         return -(-self.m // rows), -(-self.n // columns)
 
     def launch(self) -> ModelledKernel:
-        """The kernel."""
+        """Return the kernel of the product."""
         rows, columns = self.tile
         warps = max(1, rows * columns // _RESULTS // LANES)
         iterations = -(-self.k // (DEPTH * self.parts))
@@ -172,7 +172,7 @@ class TiledMatmul:
 
 
 def _tile_fetches(factor: MatmulOperand, size: int, warps: int) -> Iterator[tuple[Addresses, Addresses]]:
-    """Indices of each thread's first element along the tile and along k, for each fetch of an iteration."""
+    """Yield the indices of each thread's first element along the tile and along k, for each fetch of an iteration."""
     each = LANES * warps * factor.vector
     for slot in range(-(-size * DEPTH // each)):
         number = slot * each + threads(warps) * factor.vector
