@@ -1,6 +1,6 @@
 // Latencies are those of sm_70 in buddysim/importers/accelsim/opcodes.py, from which units.h is written.
-// Numbers of instructions: what has no instruction of its own on NVIDIA GPUs is a sequence; lengths are assumptions,
-// named in docs/lab/opencl-capture.md.
+// Numbers of instructions: an operation without an instruction on NVIDIA GPUs is a sequence. Its length is an
+// assumption, listed in docs/lab/opencl-capture.md.
 #include "cost.h"
 
 #include "fold.h"
@@ -42,22 +42,22 @@ Busy busy(Unit unit, unsigned instructions) {
   return result;
 }
 
-// The same for each element of a vector: they don't depend on each other.
+// The cost of a vector operation: independent copies of the cost of an element.
 Cost each(unsigned lanes, Unit unit) { return {lanes, LATENCY[unit], 1, LATENCY[unit], busy(unit, lanes)}; }
 
 Cost one(Unit unit) { return each(1, unit); }
 
-// One that executes in none of the units.
+// An instruction that uses none of the execution units.
 Cost one_elsewhere(unsigned latency) { return {1, latency, 1, latency}; }
 
-// EXIT, as opcodes.py has it: a cycle of the integer unit.
+// EXIT as in opcodes.py: one cycle of the integer unit.
 Cost exit_cost() {
   Cost cost{1, 1, 1, 1};
   cost.busy[INTEGER] = 1;
   return cost;
 }
 
-// A sequence, each instruction of which needs the one before.
+// A sequence in which each instruction depends on the previous one.
 Cost sequence(unsigned lanes, unsigned length, Unit unit) {
   return {lanes * length, length * LATENCY[unit], length, LATENCY[unit], busy(unit, lanes * length)};
 }
@@ -67,7 +67,7 @@ Cost call_cost(const Function& f) {
   static std::map<const Function*, Cost> known;
   auto known_cost = known.find(&f);
   if (known_cost != known.end()) return known_cost->second;
-  known[&f] = one(SPECIAL);  // should it call itself
+  known[&f] = one(SPECIAL);  // for recursion
   std::map<const BasicBlock*, Cost> best;
   using Entry = std::pair<Cost, const BasicBlock*>;
   auto later = [](const Entry& a, const Entry& b) { return a.first.instructions > b.first.instructions; };
@@ -120,7 +120,7 @@ Cost intrinsic_cost(const IntrinsicInst& call) {
   }
 }
 
-// SASS has seven predicates: what another block branches on is compared there once more.
+// SASS has seven predicates: a condition of a branch in another block is compared there again.
 bool is_compared_elsewhere(const BranchInst& branch) {
   auto* comparison = dyn_cast<CmpInst>(branch.getCondition());
   return emulates_gpu_compiler() && comparison && comparison->getParent() != branch.getParent();
@@ -174,7 +174,7 @@ Space space_of(const Value* pointer) {
     }
     if (auto* argument = dyn_cast<llvm::Argument>(object)) {
       if (argument->hasByValAttr()) continue;
-      if (type_of(*argument).startswith("image")) continue;  // its description, which a GPU's texture units have
+      if (type_of(*argument).startswith("image")) continue;  // its description, which is in a GPU's texture units
       auto* spaces = argument->getParent()->getMetadata("kernel_arg_addr_space");
       if (spaces && argument->getArgNo() < spaces->getNumOperands()) {
         auto* space = mdconst::dyn_extract<ConstantInt>(spaces->getOperand(argument->getArgNo()));

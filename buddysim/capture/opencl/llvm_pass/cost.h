@@ -19,7 +19,7 @@ enum class Space { PRIVATE, LOCAL, GLOBAL };
 // The type of a kernel's argument in OpenCL C.
 llvm::StringRef type_of(const llvm::Argument& argument);
 
-// Where a pointer points, as far as the module says; GLOBAL where it may be a buffer.
+// The memory space of a pointer, as far as the module defines it; GLOBAL if it may be a buffer.
 Space space_of(const llvm::Value* pointer);
 
 Cost cost_of(const llvm::Instruction& instruction);

@@ -38,7 +38,7 @@ bool is_scaled(const Instruction& i) {
          (i.getOpcode() == Instruction::Shl && isa<ConstantInt>(i.getOperand(1)));
 }
 
-// A number of 32 bits that LLVM has widened by its sign: (x << 32) >> 32.
+// Whether a value is a sign-extended 32-bit number: (x << 32) >> 32.
 bool is_widening(const Instruction& i) {
   return match(&i, m_AShr(m_Shl(m_Value(), m_SpecificInt(32)), m_SpecificInt(32)));
 }
@@ -56,12 +56,12 @@ bool adds_offset(const Instruction& i) {
   });
 }
 
-// Passes its first operand on.
+// Whether an instruction only returns its first operand.
 bool is_free(const Instruction& i) {
   return isa<SExtInst>(i) || isa<ZExtInst>(i) || isa<TruncInst>(i) || adds_offset(i);
 }
 
-// Whether one SASS instruction does both.
+// Whether one SASS instruction does both operations.
 bool fits(const Instruction& first, const Instruction& user) {
   if (user.getType()->isIntOrIntVectorTy(1) && (is_bitwise(user) || isa<SelectInst>(user))) return isa<CmpInst>(first);
   switch (user.getOpcode()) {
@@ -80,14 +80,14 @@ bool fits(const Instruction& first, const Instruction& user) {
   }
 }
 
-// What computes an operand, for this user alone: widening and narrowing are part of the instruction.
+// The instruction that computes an operand for this user alone, behind widening and narrowing, which cost nothing.
 const Instruction* source(const Value* operand, const Instruction& user) {
   auto* i = dyn_cast<Instruction>(operand);
   while (i && i->hasOneUse() && is_free(*i)) i = dyn_cast<Instruction>(i->getOperand(0));
   return i && i->hasOneUse() && i->getParent() == user.getParent() ? i : nullptr;
 }
 
-// The operand whose operation the user includes; products before sums.
+// The operand whose operation is folded into the user; products before sums.
 const Instruction* folded_operand(const Instruction& user) {
   const Instruction* folded = nullptr;
   for (const Value* operand : user.operands()) {

@@ -4,9 +4,9 @@
 
 namespace capture {
 
-// Whether the instruction that uses the result computes it too: FFMA, IMAD, LEA, IADD3, LOP3, ISETP and FSETP with a
-// predicate, operands that are negated or made positive, indices that are widened. Or CUDA's launches don't have it: offsets
-// of ids. Only with --emulate-gpu-compiler.
+// Whether the user of the result computes it: FFMA, IMAD, LEA, IADD3, LOP3, ISETP and FSETP with a predicate, negated
+// or absolute operands, widened indices. Also true for offsets of ids, which CUDA's launches don't have. Only with
+// --emulate-gpu-compiler.
 bool folds(const llvm::Instruction& instruction);
 
 }  // namespace capture

@@ -57,7 +57,7 @@ AccessSite site_of(const Instruction& i) {
   return site;
 }
 
-// Collects the instructions that first really use a loaded value: moves and phis only pass it on.
+// Collects the first uses of a loaded value; moves and phis are not uses.
 void collect_uses(const Instruction& value, bool through_phi, std::map<const Instruction*, bool>& users,
                   std::map<std::pair<const Instruction*, bool>, bool>& seen) {
   if (!seen.emplace(std::make_pair(&value, through_phi), true).second) return;
@@ -69,7 +69,7 @@ void collect_uses(const Instruction& value, bool through_phi, std::map<const Ins
       collect_uses(*i, phi, users, seen);
     } else {
       auto [at, fresh] = users.emplace(i, phi);
-      if (!fresh) at->second &= phi;  // used directly too
+      if (!fresh) at->second &= phi;  // also used directly
     }
   }
 }
@@ -216,7 +216,7 @@ class KernelMaker {
     k.blocks[n].after = compute_gap(last, {times.instructions, times.end, times.busy});
   }
 
-  // A kernel begins with its stack pointer, which it loads from the constants.
+  // A kernel begins with a load of its stack pointer from constant memory.
   static void add_entry(Kernel& k) {
     CfgBlock& entry = k.blocks.front();
     ComputeGap& begin = entry.sites.empty() ? entry.after : k.sites[entry.sites.front()].before;
@@ -224,7 +224,7 @@ class KernelMaker {
     begin.busy[INTEGER] += UNIT_CYCLES[INTEGER];
   }
 
-  // Counts every instruction of every block once, operations included.
+  // Counts every instruction of every block once, including operations.
   static unsigned code_bytes(const Kernel& k) {
     uint64_t instructions = k.sites.size();
     for (auto& site : k.sites) instructions += site.before.instructions;
@@ -232,7 +232,7 @@ class KernelMaker {
     return std::min<uint64_t>(instructions, UINT32_MAX / INSTRUCTION_BYTES) * INSTRUCTION_BYTES;
   }
 
-  // Before lanes diverge, Volta names the point where they reconverge (BMOV, BSSY); they wait there (BSYNC).
+  // Volta sets the reconvergence point before a divergence (BMOV, BSSY); lanes wait at this point (BSYNC).
   static void add_reconvergence(ComputeGap& after) {
     after.instructions += 3;
     after.busy[BRANCH] += 3 * UNIT_CYCLES[BRANCH];

@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t MAX_OFFSET = 1 << 30;  // local memory is smaller: see `expose_local_offsets`
 constexpr unsigned MAX_DEPTH = 8;
 
-// A number of 32 bits, as a sum of a variable part (none: 0) and a constant.
+// A 32-bit number as the sum of a variable part (none: 0) and a constant.
 struct Sum {
   Value* rest = nullptr;
   int32_t offset = 0;

@@ -1,11 +1,11 @@
-// Constants out of addresses in local memory, which are narrow on a GPU.
+// Extraction of constant offsets from addresses in local memory, which are narrow on a GPU.
 #pragma once
 #include <llvm/IR/Function.h>
 
 namespace capture {
 
-// As SeparateConstOffsetFromGEP for other memory, which has to know that no sum overflows: here indices are so small that
-// 32 bits are enough for all sums that lead to them, whatever overflows on the way.
+// The counterpart of SeparateConstOffsetFromGEP, which needs sums without overflow. Local indices are small: 32 bits
+// are enough for the final sum, whatever overflows in between.
 void expose_local_offsets(llvm::Function& kernel);
 
 }  // namespace capture

@@ -26,7 +26,7 @@ Type* fragment_type(LLVMContext& context, unsigned bytes) {
   return FixedVectorType::get(Type::getInt32Ty(context), bytes / 4);
 }
 
-// A struct assignment: all of it is read before any of it is written, as source and destination may be the same.
+// A struct assignment: all reads come before the writes, as source and destination may be the same.
 void lower_transfer(MemTransferInst& copy, uint64_t bytes) {
   IRBuilder<> builder(&copy);
   uint64_t alignment = std::min(copy.getSourceAlign().valueOrOne().value(), copy.getDestAlign().valueOrOne().value());

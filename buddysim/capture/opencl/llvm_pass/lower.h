@@ -1,4 +1,4 @@
-// Copies and fills of memory as loads and stores.
+// Lowering of memory copies and fills to loads and stores.
 #pragma once
 #include <llvm/IR/Function.h>
 

@@ -12,7 +12,7 @@ using namespace llvm;
 namespace capture {
 namespace {
 
-// Can be computed anywhere, whether anybody needs it or not.
+// Whether an instruction can be computed anywhere, even if its result is unused.
 bool is_movable(const Instruction& i) {
   switch (i.getOpcode()) {
     case Instruction::Add:
@@ -72,7 +72,7 @@ void merge_equal(Function& kernel, const DominatorTree& tree, const LoopInfo& lo
   for (bool merged = true; merged;) {
     merged = false;
     std::map<Key, std::vector<Instruction*>> groups;
-    std::vector<Key> order;  // of the keys, so that the result doesn't depend on where values lie in memory
+    std::vector<Key> order;  // of the keys: the result must not depend on addresses of values
     for (BasicBlock* block : ReversePostOrderTraversal<Function*>(&kernel))
       for (Instruction& i : *block) {
         if (!is_movable(i)) continue;

@@ -1,4 +1,4 @@
-// One computation for equal values of several blocks.
+// Merging of equal computations in several blocks.
 #pragma once
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/IR/Dominators.h>
@@ -6,8 +6,8 @@
 
 namespace capture {
 
-// Integers and addresses that several blocks compute alike are computed once, where the paths to all of them have parted,
-// as NVIDIA's assembler does: what is left of an unrolled loop's addresses without their offsets is the same in each copy.
+// Equal integers and addresses of several blocks are computed once, in their nearest common dominator, as NVIDIA's
+// assembler does. Without their offsets, the addresses in all copies of an unrolled loop are equal.
 void merge_equal(llvm::Function& kernel, const llvm::DominatorTree& tree, const llvm::LoopInfo& loops);
 
 }  // namespace capture

@@ -15,7 +15,7 @@ using namespace llvm::PatternMatch;
 namespace capture {
 namespace {
 
-// An equal value, or none. Sums wrap as products do, so they carry no promises.
+// An equal value with its constant as last summand, or with sign extension; or none. New sums have no nuw or nsw flags.
 Value* with_offset_outside(Instruction& i, LazyValueInfo& ranges) {
   IRBuilder<> builder(&i);
   Value* value;

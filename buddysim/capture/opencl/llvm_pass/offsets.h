@@ -4,9 +4,9 @@
 
 namespace capture {
 
-// Constants come out of products and of bits that an OR sets: (k | 1) << 9 becomes (k << 9) + 512. Indices that can't be
-// negative are widened with their sign, as the program has them. So that the passes that take constant offsets out of
-// addresses see them, as a GPU's compiler does.
+// Extracts constants from products and from bits that an OR sets: (k | 1) << 9 becomes (k << 9) + 512. Nonnegative
+// indices are sign-extended, as in the program. Then the passes that extract constant offsets from addresses find them,
+// as in a GPU's compiler.
 void expose_offsets(llvm::Function& kernel, llvm::LazyValueInfo& ranges);
 
 }  // namespace capture

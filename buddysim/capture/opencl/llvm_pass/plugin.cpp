@@ -1,4 +1,4 @@
-// A plugin of clang: -fpass-plugin. What it adds runs before and after the optimisation pipeline.
+// A plugin of clang (-fpass-plugin): its passes run before and after the optimisation pipeline.
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Passes/PassPlugin.h>
 #include <llvm/Transforms/Scalar/DCE.h>
@@ -36,7 +36,7 @@ struct Instrument : PassInfoMixin<Instrument> {
   static bool isRequired() { return true; }
 };
 
-// What a GPU's compiler does after the optimisation pipeline: NVPTX's passes for addresses, then loads first.
+// Passes of a GPU's compiler after the optimisation pipeline: NVPTX's passes for addresses, then earlier loads.
 struct Schedule : PassInfoMixin<Schedule> {
   PreservedAnalyses run(Function& function, FunctionAnalysisManager&) {
     if (function.getMetadata("kernel_arg_addr_space")) capture::schedule(function);

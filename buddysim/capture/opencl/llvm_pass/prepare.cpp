@@ -21,7 +21,7 @@ bool is_builtin(const Function& f) {
   return name.drop_while([](char c) { return c >= '0' && c <= '9'; }).startswith("_cl_");
 }
 
-// Whether the function, or one that it calls, uses a variable that work-items share or that holds their ids.
+// Whether the function or a function that it calls uses a variable with ids or one common to work-items.
 bool reaches_variables(const Function& f, SmallPtrSetImpl<const Function*>& seen) {
   if (!seen.insert(&f).second) return false;
   if (f.isDeclaration()) return !f.isIntrinsic() && f.getName() != "snprintf";
@@ -37,7 +37,7 @@ bool reaches_variables(const Function& f, SmallPtrSetImpl<const Function*>& seen
   return false;
 }
 
-// void bs_run_NAME(void** arguments): calls the kernel with what the pointers point to.
+// void bs_run_NAME(void** arguments): calls the kernel with the values at the pointers.
 void add_entry(Function& kernel) {
   Module& module = *kernel.getParent();
   LLVMContext& context = module.getContext();
@@ -59,7 +59,7 @@ void add_entry(Function& kernel) {
   builder.CreateRetVoid();
 }
 
-// PoCL's printf calls __pocl_printf once more, with nothing to print: only so that it is linked too.
+// PoCL's printf has an extra call of __pocl_printf without output, only to link it.
 void complete_printf(Module& module) {
   Function* print = module.getFunction("printf");
   if (!print || print->isDeclaration()) return;
@@ -71,7 +71,7 @@ void complete_printf(Module& module) {
   }
 }
 
-// A sampler that the program's text has is a number, as one that it passes is: clang calls a function to make it one.
+// Replaces clang's function that creates a sampler constant: samplers are numbers.
 void make_samplers(Module& module) {
   Function* maker = module.getFunction("__translate_sampler_initializer");
   if (!maker) return;
@@ -136,7 +136,7 @@ void prepare(Module& module) {
           call->setCallingConv(callee->getCallingConv());
           call->removeFnAttr(Attribute::NoInline);
         }
-  // Shared by the work-items of a group, which the optimiser doesn't know: others must seem to access them.
+  // Work-items of a group share these variables. The optimiser must assume that others access them.
   for (GlobalVariable& variable : module.globals())
     if (!variable.isConstant() && variable.hasLocalLinkage()) {
       variable.setLinkage(GlobalValue::ExternalLinkage);

@@ -1,15 +1,15 @@
-// Before optimisation: everything that touches a kernel's memory becomes part of the kernel.
+// Before optimisation: all code that accesses a kernel's memory is inlined into the kernel.
 #pragma once
 #include <llvm/IR/Module.h>
 
 namespace capture {
 
-// Whether calls of `f` may stay calls: one of PoCL's built-in functions that can't reach a buffer or another work-item.
+// Whether calls of `f` need no inlining: a built-in function of PoCL without access to buffers or other work-items.
 bool stays_call(const llvm::Function& f);
 
 void prepare(llvm::Module& module);
 
-// PoCL forbids the unrolling of every loop; and a barrier may be copied with its loop, for all work-items alike.
+// Allows the unrolling of loops, which PoCL forbids, and of loops with barriers, which is the same for all work-items.
 void allow_unrolling(llvm::Module& module);
 
 }  // namespace capture

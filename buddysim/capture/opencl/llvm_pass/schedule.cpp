@@ -32,7 +32,7 @@ unsigned memory_of(const Value* pointer) {
   return memory ? memory : BUFFERS | OTHERS;
 }
 
-// No instruction moves across it.
+// Whether no instruction may move across an instruction.
 bool is_fence(const Instruction& i) {
   if (isa<PHINode>(i) || i.isTerminator() || isa<AllocaInst>(i)) return true;
   if (auto* load = dyn_cast<LoadInst>(&i)) return !load->isUnordered() || load->isVolatile();
@@ -47,7 +47,7 @@ struct Node {
   std::vector<unsigned> dependencies;
 };
 
-// Of the instructions from `first` to before `end`, none of which is a fence.
+// Schedules the instructions in [first, end), none of which is a fence.
 void schedule_range(BasicBlock::iterator first, BasicBlock::iterator end) {
   std::vector<Node> nodes;
   DenseMap<const Value*, unsigned> number;
@@ -90,7 +90,7 @@ void schedule_range(BasicBlock::iterator first, BasicBlock::iterator end) {
     if (nodes[n].leads)
       for (unsigned needed : nodes[n].dependencies) nodes[needed].leads = true;
   }
-  // What a node needs has no higher level, and leads to a load if the node does: so it comes before the node.
+  // Dependences of a node have no higher level, and lead to a load if the node does. So they come before the node.
   std::vector<unsigned> order(nodes.size());
   for (unsigned n = 0; n < order.size(); n++) order[n] = n;
   std::stable_sort(order.begin(), order.end(), [&](unsigned a, unsigned b) {

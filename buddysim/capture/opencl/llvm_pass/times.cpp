@@ -44,7 +44,7 @@ BlockTimes::BlockTimes(const BasicBlock& block) {
   }
   end = issue;
   if (!emulates_gpu_compiler()) return;
-  // What comes next waits for the branch, and mostly for what it takes over from here.
+  // The next block waits for the branch, and mostly for values of this block.
   for (const Instruction& i : block)
     if (i.isTerminator() || i.isUsedOutsideOfBlock(&block)) end = later(end, ready[&i]);
 }

@@ -1,6 +1,6 @@
-// Addresses that the trace gives to buffers, the same in every run: where a GPU's allocator might put them. Small ones
-// (below 1 MiB) share pages of 2 MiB at multiples of 512 B, larger ones begin at pages of their own; what was freed is
-// used again, lowest address first.
+// Addresses of buffers in the trace, equal in every run and similar to those of a GPU's allocator. Buffers below 1 MiB
+// share pages of 2 MiB at multiples of 512 B. Larger ones begin at pages of their own. Freed addresses are used again,
+// the lowest first.
 #pragma once
 #include <cstdint>
 #include <map>

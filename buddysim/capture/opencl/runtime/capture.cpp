@@ -99,7 +99,7 @@ void Capture::end_mapping(cl_mem memory, void* address) {
 cl_mem Capture::shared_at(const void* address) {
   Lock lock(state);
   auto after = buffers.upper_bound((cl_mem)address);
-  while (after != buffers.begin()) {  // objects of PoCL's may lie between
+  while (after != buffers.begin()) {  // PoCL's own objects may lie in between
     --after;
     if (!after->second.shared) continue;
     return (const char*)address < (const char*)after->first + after->second.bytes ? after->first : nullptr;
@@ -296,7 +296,7 @@ void send_bytes(Capture& capture, uint64_t number, const char* data, uint64_t by
   }
 }
 
-struct Contents {  // what a native kernel gets: PoCL replaces the buffers by their addresses
+struct Contents {  // argument of a native kernel; PoCL replaces the buffers by their addresses
   uint64_t n;
   const Buffer* described;
   void* buffers[1];

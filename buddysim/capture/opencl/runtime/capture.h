@@ -1,4 +1,4 @@
-// OpenCL objects of the program, and the state of what was sent to the writer of the trace.
+// OpenCL objects of the program, and the state of the messages to the writer of the trace.
 #pragma once
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_0_APIS
@@ -33,8 +33,8 @@ struct Buffer {
   uint64_t origin = 0;
   uint64_t created = 0;        // buffers and sub-buffers made before it
   bool named = false;
-  bool shared = false;         // virtual memory, at the address that it is known by: no object of PoCL's
-  uint64_t last_seen = ~0ull;  // launches when its contents were last sent as perhaps the last ones
+  bool shared = false;         // virtual memory at its own address, without an object of PoCL
+  uint64_t last_seen = ~0ull;  // number of launches when its possibly last contents were sent
 };
 
 struct Value {  // of a kernel's argument
@@ -48,10 +48,10 @@ struct KernelObject {
   std::string name;
   cl_program program;
   std::shared_ptr<Module> module;
-  const Kernel* kernel = nullptr;  // null: runs untraced
+  const Kernel* kernel = nullptr;  // null: untraced
   std::vector<Value> values;
   bool looked_up = false;
-  std::string refused;         // why it runs untraced
+  std::string refused;         // reason for an untraced run
   bool flushes_denormals = false;
 };
 
@@ -75,10 +75,10 @@ class Capture {
   std::set<cl_program> flushing;  // built to take numbers below the normal ones as zero
   std::multimap<void*, Mapping> mappings;
   std::set<cl_event> user_events;  // that have not been set
-  std::vector<cl_event> held_back;  // launches that weren't waited for, because of user events
+  std::vector<cl_event> held_back;  // launches without a wait, because of user events
   std::map<cl_context, cl_command_queue> queues;  // one that contents can be read by
   uint64_t launches = 0;       // that have run, or PoCL has been is_set
-  uint64_t enqueued = 0;       // launches that the program has made: more where it holds some back
+  uint64_t enqueued = 0;       // launches of the program, including held-back ones
   LaunchWindow window;
 
   void add_buffer(cl_mem memory, cl_context context, uint64_t bytes, bool has_contents);

@@ -219,7 +219,7 @@ std::unique_ptr<Request> make_request(cl_command_queue queue, cl_kernel kernel, 
   request->shared_bytes = object->kernel->shared_bytes;
   for (size_t i = 0; i < request->values.size(); i++) {
     const Value& value = request->values[i];
-    if (!value.set) return nullptr;  // PoCL says what is wrong
+    if (!value.set) return nullptr;  // PoCL reports the error
     request->buffer_index.push_back(-1);
     request->shared_bytes += value.local_bytes;
     uint32_t kind = object->kernel->arguments[i].kind;
@@ -260,7 +260,7 @@ void wait_and_give(cl_event done, cl_event* event) {
       capture.held_back.push_back(done);
     }
   }
-  if (wait) capture.real.clWaitForEvents(1, &done);  // in the program's order, so that each run gives the same trace
+  if (wait) capture.real.clWaitForEvents(1, &done);  // in program order, so that each run gives the same trace
   if (event)
     *event = done;
   else

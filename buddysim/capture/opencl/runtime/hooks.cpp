@@ -1,4 +1,4 @@
-// The functions that the program calls in place of PoCL's. Each calls PoCL's, and notes what it did to buffers.
+// The functions that the program calls in place of PoCL's. Each calls PoCL's, and records the effect on buffers.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -192,7 +192,7 @@ cl_int CL_API_CALL unmap(cl_command_queue queue, cl_mem memory, void* address, c
 
 // Programs and kernels.
 
-// A program is new, or is built anew.
+// Called for a new program, and before it is built again.
 void forget_program(cl_program program, const char* options = nullptr) {
   Lock lock(c().state);
   c().modules.erase(program);

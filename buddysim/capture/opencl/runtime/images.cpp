@@ -1,4 +1,4 @@
-// Images: in memory they are buffers of PoCL's whose built-in functions find them by a description.
+// Images: PoCL stores them in buffers, which its built-in functions find by a description.
 #include <algorithm>
 #include <cstring>
 
@@ -55,7 +55,7 @@ cl_mem added(cl_mem image, cl_context context, cl_mem_flags flags, cl_mem parent
   return image;
 }
 
-// The rows of a part of an image, as (first byte in the image, bytes); one where they adjoin.
+// The rows of a part of an image, as (first byte in the image, bytes); adjoining rows are one.
 template <class Each>
 void each_row(cl_mem image, const size_t* origin, const size_t* region, Each each) {
   ImageDescription d = described_image(image);
@@ -204,7 +204,7 @@ ImageDescription described_image(cl_mem image) {
   return d;
 }
 
-// As clang writes a sampler that a program's text has (CLK_... of opencl-c-base.h).
+// Encoding of samplers by clang (CLK_... of opencl-c-base.h).
 uint64_t sampler_bits(cl_sampler sampler) {
   cl_bool normalized = 0;
   cl_addressing_mode addressing = 0;

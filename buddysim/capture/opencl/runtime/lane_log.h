@@ -1,4 +1,4 @@
-// What a work-item did and its warp has not processed yet: blocks that it entered, addresses that it accessed.
+// The log of a work-item that its warp has not processed yet: entered blocks, accessed addresses.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -12,7 +12,7 @@ struct LaneLog {
   size_t next_block = 0, next_access = 0;     // not processed yet
 };
 
-// Runs the work-item of a lane on, until its log has something new or it is at a barrier or its end.
+// Continues the work-item of a lane until its log has new entries, or until a barrier or its end.
 class LaneSource {
  public:
   virtual ~LaneSource() = default;

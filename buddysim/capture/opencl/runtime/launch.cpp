@@ -110,7 +110,7 @@ void LaunchRunner::to_barrier_or_end(int lane) {
   while (!item.fiber->ended() && !item.at_barrier) resume(warp_first_ + lane);
 }
 
-// Runs a work-item on; where its log has been processed, the log starts anew.
+// Continues a work-item; a completely processed log is cleared.
 void LaunchRunner::resume(size_t i) {
   LaneLog& log = logs_[i % WARP_LANES];
   if (log.next_block == log.n_blocks && log.next_access == log.n_accesses)

@@ -1,4 +1,4 @@
-// A program's kernels, compiled with calls that log what they do.
+// A program's kernels, compiled with calls that log their control flow and accesses.
 #pragma once
 #include <cstdint>
 #include <map>

@@ -1,4 +1,4 @@
-// Shared virtual memory: PoCL's is the program's own memory, at the address that it and the kernels have.
+// Shared virtual memory: in PoCL, the program's own memory at the same address in program and kernels.
 #include <cstring>
 
 #include "capture.h"

@@ -5,7 +5,7 @@
 namespace capture {
 namespace {
 
-// One function of the right type for every member of the table: notes the name, then calls PoCL's.
+// A function of the right type for every member of the table: records the name, then calls PoCL's function.
 template <auto Member, class Function>
 struct Noted;
 

@@ -1,4 +1,4 @@
-// Functions that may change memory and that the capture does not follow: their calls are noted.
+// Functions that may change memory without record in the trace: their names are noted.
 #pragma once
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl.h>

@@ -107,7 +107,7 @@ class Convolution:
         return TiledMatmul(name, c, self._pixels(self.data), k * r * s, left, right, self._written(self.data)).launch()
 
     def backward_filter(self, name: str = "implicit_gemm_wgrad") -> Iterator[ModelledKernel]:
-        """Yield the kernels that compute `filter` from `data` and `out`; if parts are added, the first one clears it."""
+        """Yield the kernels of `filter` from `data` and `out`; the first one clears it if parts are added."""
         k, c, r, s = self.filter.shape
         pixels = self._pixels(self.out)
 
