@@ -1,1 +1,1 @@
-"""How fast and how small the simulator is: ``python -m benchmarks``. One file per thing that is measured."""
+"""Benchmarks of the simulator's speed and memory, one file each: ``python -m benchmarks``."""

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 Returned = TypeVar("Returned")
 
-# A shared computer is slow for seconds or minutes at a time. The best run counts once several are near it, and not
-# before some time has passed: slow runs agree with each other, too.
+# A shared computer is slow for seconds or minutes at a time. The best run counts if several are near it, after a
+# # minimum time: slow runs agree with each other, too.
 MIN_RUNS = 5
 MAX_RUNS = 120
 MIN_SECONDS = 60

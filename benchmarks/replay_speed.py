@@ -30,7 +30,7 @@ def settings(quick: bool) -> dict[str, dict[str, str]]:
 
 
 def measure(folder: Path, quick: bool) -> list[Measurement]:
-    """Measure both on the paper's machine, which has 56 SMs."""
+    """Measure streaming and divergent loads on the paper's machine, which has 56 SMs."""
     return [
         _rate(folder, "stream", "memory_instructions", 5.0, COMPARISON_STREAM, quick),
         _rate(folder, "random", "line_accesses", 10.0, COMPARISON_RANDOM, quick),

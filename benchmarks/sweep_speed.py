@@ -15,7 +15,7 @@ from buddysim.sweep.api import Results, run_sweep
 from buddysim.synthetic import make_trace
 
 #: A process that simulates the same points without a sweep: the next seed is the next byte of a common pipe.
-#: It retains freed memory as workers do: else it may fault 32 MB in again for every point.
+#: It retains freed memory as workers do: otherwise, page faults may load 32 MB again for every point.
 BARE = """
 import os, sys
 import buddysim

@@ -16,7 +16,7 @@ from buddysim.buddy import profile
 
 try:
     from buddysim.synthetic import make_trace
-except ImportError:  # before workloads were programs
+except ImportError:  # older builds
     from buddysim.workloads import make_trace
 
 COUNTED = {"stream": "memory_instructions", "random": "line_accesses"}

@@ -4,9 +4,9 @@
     git clone https://github.com/ChrisCummins/phd
     python tools/capture_gpu_benchmarks.py phd FOLDER [PROGRAM ...]
 
-Each program (``tools/gpu_benchmarks.toml``) is copied out of the checkout's last commit, changed, built, and run under
-``capture opencl --report-as-gpu --emulate-gpu-compiler``: ``FOLDER/PROGRAM.bin``. It needs what captures need
-(docs/how-to/capture-opencl.md), gcc and g++.
+Each program (``tools/gpu_benchmarks.toml``) is copied from the checkout's last commit, changed, built, and run under
+``capture opencl --report-as-gpu --emulate-gpu-compiler``, which writes ``FOLDER/PROGRAM.bin``. Requirements are those
+of captures (docs/how-to/capture-opencl.md), gcc and g++.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ WRAPPED = {
 SEED = 1
 NODES = 1_000_000
 BLOCK = 32  # lanes of a warp
-#: Warps of the measured graph's first frontiers, by its counters: stores of each step's second kernel, four a warp.
+#: Warps of the measured graph's first frontiers, from its counters: stores of each step's second kernel, 4 per warp.
 FRONTIERS = (3, 22, 114, 689)
 
 
@@ -142,7 +142,7 @@ def write_tree(folder: Path) -> None:
 def write_graph(folder: Path) -> None:
     """Write a graph by the rules of Rodinia's generator: two to four random edges per node, in both directions.
 
-    The search begins at node 0: the node whose first frontiers are nearest to those of the counters.
+    Node 0, the start of the search, is the node whose first frontiers are nearest to those of the counters.
     """
     random = np.random.default_rng(SEED)
     n_edges = random.integers(2, 5, NODES)

@@ -1,11 +1,11 @@
-"""Trains ResNet-18 as described by an archive of real memory contents, and compares the tensors, kind by kind.
+"""Trains ResNet-18 with the settings of an archive of real memory contents, and compares the tensors by kind.
 
 ``python tools/compare_resnet18.py``: trains (some two minutes of a core), and prints the table of
 docs/explanation/workloads.md.
 ``python tools/compare_resnet18.py --summarise FOLDER``: writes resnet18_fmnist.json from the unpacked archive.
 
 The archive has pages of 8 KB of all weights (w_), gradients (g_), momentum (m_), tensors saved for the backward pass
-(act) and the input, at ten of 30 steps; the same pages are taken from our training.
+(act) and the input, at ten of 30 steps. The same pages of this training are compared.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Pages = NDArray[np.uint8]
 
 
 class Block(nn.Module):  # type: ignore[misc]
-    """Two convolutions of 3 x 3 and a shortcut (He et al. 2016)."""
+    """A residual block: two convolutions of 3 x 3 and a shortcut (He et al. 2016)."""
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
         super().__init__()

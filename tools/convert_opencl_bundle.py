@@ -17,7 +17,7 @@ from buddysim.importers.opencl import BundleImportOptions, convert_bundle
 
 
 def parse_launches(text: str) -> tuple[int, int]:
-    """``FIRST:END``, END not included."""
+    """Parse ``FIRST:END``, END not included."""
     first, colon, end = text.partition(":")
     if not colon or not first.isdecimal() or not end.isdecimal() or int(first) >= int(end) or int(end) >= 1 << 32:
         raise argparse.ArgumentTypeError(f"{text!r}, expected FIRST:END with FIRST < END")

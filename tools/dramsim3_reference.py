@@ -2,7 +2,7 @@
 
     python tools/dramsim3_reference.py DRAMSIM3_FOLDER [PRESET ...]
 
-DRAMSIM3_FOLDER has its sources and the libdramsim3.so that its make builds; g++ compiles the driver below.
+DRAMSIM3_FOLDER has the sources and the libdramsim3.so that `make` builds there; g++ compiles the driver below.
 """
 
 import itertools
@@ -97,7 +97,7 @@ def address(machine: Machine, entry: int, sector: int) -> int:
 def stream(machine: Machine, kind: str) -> Iterator[tuple[bool, int]]:
     """Yield bursts of a kind without end: whether it is a write, and its address.
 
-    ``evicting``: in an L2 full of dirty entries. Each accessed entry evicts another one; a store causes no read.
+    ``evicting``: the L2 is full of dirty entries. Each accessed entry evicts another one; a store causes no read.
     """
     entries = machine.dram.row_bytes // 128 * machine.dram.banks * ROWS
     generator, entry = random.Random(1), 0

@@ -1,7 +1,7 @@
-"""Fits the calibrations that ship with the package to the timings that ship: data/fitted/ of buddysim/training/cost.
+"""Fits the package's calibrations (data/fitted/ of buddysim/training/cost) to the package's timings.
 
 python tools/fit_cost.py               writes the files that differ
-python tools/fit_cost.py --check       only names them; exit code 1 where there are any
+python tools/fit_cost.py --check       only names them; exit code 1 if any differ
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Converts archived captures to the trace files of `traces/`.
 
-python tools/make_traces.py --shared PATH -o traces/large       the larger ones, which aren't kept in the repository
-python tools/make_traces.py --shared PATH --small -o traces     those that are, and their manifest
+python tools/make_traces.py --shared PATH -o traces/large       the large ones, which aren't in the repository
+python tools/make_traces.py --shared PATH --small -o traces     the small ones of the repository, and their manifest
 
-PATH is the folder whose `data/` holds the archives. `make traces` runs the first. Traces that `buddysim capture` made
-have their command in the manifest; they and their entries stay as they are.
+PATH is the folder whose `data/` has the archives. `make traces` runs the first command. The manifest has the commands
+of traces made by `buddysim capture`; these traces and their entries are unchanged.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class Recipe:
     ----------
     name : of the file, without .bin
     archive : below data/
-    about : what it is
+    about : description
     licence : and source
     launches : of an OpenCL capture, END not included; None: all
-    contents_every : keep the bytes of every n-th page of 8 KiB of a snapshot; size maps are of all
+    contents_every : keep the bytes of every n-th page of 8 KiB of a snapshot; size maps cover all pages
     """
 
     name: str
@@ -59,7 +59,7 @@ class Recipe:
 
     @property
     def command(self) -> str:
-        """The command that makes the file, for its provenance."""
+        """Command that makes the file, for its provenance."""
         if self.archive.startswith("accelsim/"):
             stem = Path(self.archive).name.removesuffix(".tar.xz")
             return (
@@ -159,7 +159,7 @@ def make(recipe: Recipe, data: Path, folder: Path) -> Path:
 
 
 def manifest(made: Sequence[tuple[Recipe, Path]], before: str) -> str:
-    """The manifest's text: the entries of new trace files replace those that it had; the others stay as they are."""
+    """Return the manifest's text, with new entries for new trace files; other entries are unchanged."""
     entries = {str(entry["file"]): entry for entry in tomllib.loads(before).get("trace", [])}
     for recipe, path in made:
         data = path.read_bytes()

@@ -1,9 +1,9 @@
-"""Measures the feature maps that ship with the package: trains a network and writes the activations file.
+"""Measures the feature maps of the package: trains a network and writes the activations file.
 
 python tools/measure_activations.py --epochs 6 -o buddysim/training/contents/data/fashion-mnist.maps [--data FOLDER]
-python tools/measure_activations.py --reduced     the CSWAP paper's networks, reduced, whose file is missing
+python tools/measure_activations.py --reduced     the CSWAP paper's networks, reduced; only missing files
 
-The second may be interrupted: networks that are trained stay.
+The second command may be interrupted: files of trained networks remain.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from buddysim.training.contents.reduced_trainings import TRAININGS, path_of, set
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Train, observe, write."""
+    """Train the network, observe its feature maps, and write the file."""
     parser = argparse.ArgumentParser(prog="measure_activations.py", description=(__doc__ or "").partition("\n")[0])
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("-o", "--output", type=Path, metavar="FILE", help="train the small network")

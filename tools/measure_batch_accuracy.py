@@ -1,6 +1,6 @@
 """Trains a small network with several minibatches and seeds: the accuracy in Fig. 13d of Buddy Compression.
 
-python tools/measure_batch_accuracy.py      trains what the file lacks, and writes it after each training
+python tools/measure_batch_accuracy.py      runs the missing trainings, and writes the file after each
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ SHIPPED = ROOT / "buddysim" / "papers" / "buddy" / batch_accuracy.FILE
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Trains what is missing."""
+    """Run the missing trainings."""
     parser = argparse.ArgumentParser(prog="measure_batch_accuracy.py", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("-o", "--output", type=Path, default=SHIPPED)
     args = parser.parse_args(argv)
     try:
         torch = import_torch("measure_batch_accuracy.py")
-        torch.set_num_threads(1)  # sums in one order
+        torch.set_num_threads(1)  # one thread: sums in a fixed order
         torch.use_deterministic_algorithms(True)
         about = {
             "network": batch_accuracy.NETWORK,

@@ -1,12 +1,12 @@
-"""Measures the codecs' kernels by capture and replay: buddysim/gpu_codecs/data/times.csv, which ships.
+"""Simulates the codecs' kernels by capture and replay: writes buddysim/gpu_codecs/data/times.csv of the package.
 
-python tools/measure_codecs.py --key         measures the most important points that the file lacks
-python tools/measure_codecs.py               measures all points that the file lacks
+python tools/measure_codecs.py --key         simulates the most important missing points
+python tools/measure_codecs.py               simulates all missing points
 python tools/measure_codecs.py --list        lists the missing points
-python tools/measure_codecs.py --anew FILE -o NEW    simulates the points of FILE again, after a machine has changed
-python tools/measure_codecs.py --checks      simulates the results of the searches of the CSWAP figures: data/checks.csv
+python tools/measure_codecs.py --anew FILE -o NEW    simulates the points of FILE again, for a changed machine
+python tools/measure_codecs.py --checks      simulates the results of the CSWAP figures' searches: data/checks.csv
 
-It may be interrupted: measured points stay. The file's derived rows are written again each time. A point takes about
+It may be interrupted: simulated points remain. Every run writes the file's derived rows again. A point takes about
 half a second on each machine.
 """
 
@@ -35,27 +35,27 @@ from buddysim.papers.cswap.codec_models import CODEC, searches  # noqa: E402
 FILE, CHECKS = (ROOT / "buddysim" / "gpu_codecs" / "data" / name for name in ("times.csv", "checks.csv"))
 MACHINES = ("v100", "rtx-2080-ti")
 MIB = 2**20
-#: Evenly spaced in the logarithm; includes those of the paper's Fig. 5 and 12 (10, 197, 199, 1024, 2024).
+#: Grids, evenly spaced in the logarithm, with those of the paper's Fig. 5 and 12 (10, 197, 199, 1024, 2024).
 GRIDS = (1, 2, 4, 6, 10, 16, 24, 40, 64, 80, 100, 136, 160, 197, 256, 320, 512, 768, 1024, 1448, 2024, 2896, 4096)
 KEY_GRIDS = (1, 4, 10, 40, 80, 197, 512, 1024, 2024, 4096)
 FEW_GRIDS = (10, 197, 1024, 4096)
 SPARSITIES = (0.5, 0.2, 0.8, 0.35, 0.65)
 KEY_SPARSITIES = SPARSITIES[:3]
 SIZE = 8 * MIB
-#: Sizes that show the growth of times, at some grids.
+#: Sizes for the growth of times, at some grids.
 LARGER = (16 * MIB, 32 * MIB, 64 * MIB)
 LARGER_GRIDS = (10, 64, 197, 512, 1024, 4096)
 #: Points that are held out of every fit.
 HELD_OUT = ((6 * MIB, 0.42), (12 * MIB, 0.58), (24 * MIB, 0.28), (48 * MIB, 0.73))
 HELD_OUT_GRIDS = (197, 1024)
-#: Sizes between two powers of two: work-items have runs of equal length.
+#: Sizes between two powers of two, at which work-items have runs of equal length.
 BETWEEN = (10 * MIB, 14 * MIB)
-#: LZ4's blocks are independent: a block for each work-group, and several as a check.
+#: Numbers of independent LZ4 blocks: one for each work-group, and several as a check.
 BLOCK_GRIDS = (1, 8, 64, 256)
 
 
 def key_experiments() -> Iterator[CodecExperiment]:
-    """Yield the points from which the others can be derived, codec by codec; the slow ones, of blocks, last."""
+    """Yield the points from which the others can be derived, codec by codec, with the slow ones of LZ4 last."""
     for codec in sorted(REGISTRY.names(), key=lambda name: "chunked" not in REGISTRY.find(name).LAYOUTS):
         yield from _key_blocks(codec) if "chunked" not in REGISTRY.find(codec).LAYOUTS else _key_streams(codec)
 
@@ -112,7 +112,7 @@ def _launches(grids: Sequence[int], block: int = BLOCKS[0]) -> tuple[LaunchShape
 
 
 def check_experiments() -> Iterator[CodecExperiment]:
-    """Yield the launches of the searches, with the tensor of all launches; the best also with a larger one."""
+    """Yield the launches of the searches with the base tensor, and the best launches also with a larger tensor."""
     for layout in LAYOUTS:
         by_search = searches(layout)
         every = {point.launch for search in by_search.values() for point in search}
@@ -172,7 +172,7 @@ def _measure(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, and write after each experiment."""
+    """Run the experiments, and write the file after each."""
     parser = argparse.ArgumentParser(prog="measure_codecs.py", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--list", action="store_true", help="measure nothing, list the missing points")
     parser.add_argument("--key", action="store_true", help="measure the most important points alone")

@@ -1,7 +1,7 @@
-"""Trains a small network with Gist's encodings and with uniform rounding: writes what the package ships.
+"""Trains a small network with Gist's encodings and with uniform rounding; writes the package's file of accuracies.
 
-python tools/measure_gist_accuracy.py                 trains what the file lacks, and writes it after each training
-python tools/measure_gist_accuracy.py --iterations N  another length: what the file has is trained anew
+python tools/measure_gist_accuracy.py                 runs the missing trainings, and writes the file after each
+python tools/measure_gist_accuracy.py --iterations N  runs all trainings with another length
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ SHIPPED = ROOT / "buddysim" / "training" / "contents" / "data"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Trains what is missing."""
+    """Run the missing trainings."""
     parser = argparse.ArgumentParser(prog="measure_gist_accuracy.py", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--iterations", metavar="N", type=int, default=200, help="minibatches (default: 200)")
     parser.add_argument("-o", "--output", type=Path, default=SHIPPED / FILE)
     args = parser.parse_args(argv)
     try:
         torch = import_torch("measure_gist_accuracy.py")
-        torch.set_num_threads(1)  # sums in one order
+        torch.set_num_threads(1)  # one thread: sums in a fixed order
         torch.use_deterministic_algorithms(True)
         made = json.loads(args.output.read_text(encoding="utf-8")) if args.output.exists() else {}
         if made.get("iterations") != args.iterations:

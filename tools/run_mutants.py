@@ -1,6 +1,6 @@
 """Disables one mechanism after the other and reports which tests fail: `make mutants`.
 
-python tools/run_mutants.py                    all mutants; those already tested on the same sources are skipped
+python tools/run_mutants.py                    all mutants without a result for the same sources
 python tools/run_mutants.py --only tFAW --only snapshots
 python tools/run_mutants.py --list
 

@@ -1,10 +1,10 @@
-"""Writes microbenchmarks as SASS traces in the format of Accel-Sim's tracer: for Accel-Sim itself, and to import.
+"""Writes microbenchmarks as SASS traces in the format of Accel-Sim's tracer, for Accel-Sim and for `import`.
 
 python tools/sass_microbenchmarks.py FOLDER     writes FOLDER/units and FOLDER/empty_blocks, a kernelslist.g in each
 
-`units` are kernels without memory operations: chains and streams of one unit's instructions, one warp to eight of each
-scheduler. `empty_blocks` are grids of blocks that do nothing or next to nothing. The cycles that Accel-Sim takes for
-them are in buddysim/validation/data/accelsim.toml.
+`units` are kernels without memory operations: chains and streams of one unit's instructions, with one to eight warps
+per scheduler. `empty_blocks` are grids of blocks with one to nine instructions. Accel-Sim's cycles for both are in
+buddysim/validation/data/accelsim.toml.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Body = Callable[[int], str]
 
 @dataclass(frozen=True)
 class Kernel:
-    """A grid whose warps all do the same, and end.
+    """A grid whose warps all execute the same instructions.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class Kernel:
     body: Sequence[str]
 
     def text(self, number: int) -> Iterator[str]:
-        """The trace's parts."""
+        """Yield the parts of the trace."""
         lines = [*self.body, "0 EXIT 0 0 0"]
         warp = "\n".join(f"{16 * i:04x} ffffffff {line} " for i, line in enumerate(lines))
         warps = "".join(f"warp = {i}\ninsts = {len(lines)}\n{warp}\n\n" for i in range(-(-self.threads // 32)))
@@ -63,17 +63,17 @@ class Kernel:
 
 
 def chain(*opcodes: str) -> Body:
-    """Each instruction uses what the one before wrote."""
+    """Return a chain: each instruction uses the result of the previous one."""
     return lambda i: f"1 R4 {opcodes[i % len(opcodes)]} 2 R4 R5 0 0"
 
 
 def stream(*opcodes: str) -> Body:
-    """None uses what another one wrote; a result may take two registers."""
+    """Return independent instructions; a result may take two registers."""
     return lambda i: f"1 R{4 + 2 * (i % 16)} {opcodes[i % len(opcodes)]} 2 R60 R61 0 0"
 
 
 def units() -> Iterator[Kernel]:
-    """Kernels without memory operations."""
+    """Yield kernels without memory operations."""
 
     def repeated(name: str, blocks: int, threads: int, body: Body, n: int) -> Kernel:
         return Kernel(name, blocks, threads, [body(i) for i in range(n)])
@@ -91,7 +91,7 @@ def units() -> Iterator[Kernel]:
 
 
 def empty_blocks() -> Iterator[Kernel]:
-    """Grids of blocks of one instruction, and of three and nine."""
+    """Yield grids of blocks with one, three and nine instructions."""
     for threads in (32, 64, 128, 256, 512, 1024):
         for blocks in (80, 8000):
             yield Kernel(f"exit_{threads}_threads_{blocks}_blocks", blocks, threads, [])
@@ -102,7 +102,7 @@ def empty_blocks() -> Iterator[Kernel]:
 
 
 def write(folder: Path, kernels: Iterator[Kernel]) -> None:
-    """Writes a file for each kernel, and the list of them."""
+    """Write a file for each kernel, and the kernelslist."""
     folder.mkdir(parents=True, exist_ok=True)
     names = []
     for number, kernel in enumerate(kernels, 1):
@@ -113,7 +113,7 @@ def write(folder: Path, kernels: Iterator[Kernel]) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Writes both."""
+    """Write both sets of kernels."""
     parser = argparse.ArgumentParser(prog="sass_microbenchmarks.py", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", type=Path, metavar="FOLDER")
     folder: Path = parser.parse_args(argv).folder

@@ -77,7 +77,7 @@ class Program:
 
 @dataclass(frozen=True)
 class Validation:
-    """Every program, and the bounds on its error; net cycles of `MEMORY_BOUND` by `WATERMARKS`."""
+    """Results of all programs with the bounds on their errors, and net cycles of `MEMORY_BOUND` by `WATERMARKS`."""
 
     reference: dict[str, Any]
     programs: list[Program]
@@ -154,7 +154,7 @@ def cycles_by_watermarks(trace: Path, machine: Machine) -> dict[tuple[int, int],
 
 
 def import_counts(trace: Any) -> dict[str, int]:
-    """Return counts of the imported file; the provenance has those that only the importer could take."""
+    """Return counts of the imported file, some of them from its provenance."""
     text = trace.provenance.assumptions["counts"]
     counts = {}
     for name in ("lane instructions", "memory lines"):

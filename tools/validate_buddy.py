@@ -3,7 +3,7 @@ store.
 
 python tools/validate_buddy.py --store DIR --workloads DIR       after `python -m buddysim plot study --run`
 
-Nothing is replayed: numbers whose results the store lacks are "not run".
+It replays nothing: numbers without results in the store are "not run".
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def row(one: PaperComparison) -> str:
 
 
 def short_row(one: PaperComparison) -> str:
-    """Return a row without error and status; the value of an input stands once."""
+    """Return a row without error and status; an input has one value."""
     reported = one.reported
     value, simulated = with_unit(reported.value, reported.unit), with_unit(one.simulated.value, reported.unit)
     return f"| {reported.what} | {section(one)} | {value} | {'same' if simulated == value else simulated} |"

@@ -154,7 +154,7 @@ def row(one: PaperComparison, paper: str) -> str:
 
 
 def short_row(one: PaperComparison, paper: str) -> str:
-    """Return a row without error and status; the value of an input stands once."""
+    """Return a row without error and status; an input has one value."""
     reported = one.reported
     value, simulated = with_unit(reported.value, reported.unit), with_unit(one.simulated.value, reported.unit)
     return f"| {reported.what} | {section(one, paper)} | {value} | {'same' if simulated == value else simulated} |"

@@ -1,4 +1,4 @@
-"""docs/reference/cli.md, from the parsers: the same whatever the terminal and the version of Python."""
+"""Writes docs/reference/cli.md from the parsers, independent of the terminal and the version of Python."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _section(parser: CommandParser, command: str, level: int, summary: str = "")
 
 
 def _help_of(parser: CommandParser, name: str) -> str:
-    """The line about a subcommand in the help of its command."""
+    """Return the line about a subcommand in the help of its command."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             return next((str(one.help or "") for one in action._choices_actions if one.dest == name), "")
@@ -72,7 +72,7 @@ def _summary(parser: CommandParser) -> str:
 
 
 def _description(text: str) -> str:
-    """The paragraphs of a description; indented lines are code."""
+    """Yield the paragraphs of a description; indented lines are code."""
     summary, *paragraphs = text.split("\n\n")
     parts = [f"{summary[0].upper()}{_quoted(summary[1:])}."]
     for paragraph in paragraphs:
@@ -85,7 +85,7 @@ def _description(text: str) -> str:
 
 
 def _usage(parser: CommandParser) -> Iterator[str]:
-    """The words of a command behind its name: what it needs, then that there are options."""
+    """Yield the usage of a command after its name: required arguments, then a mark for options."""
     optional = False
     for action in _shown(parser._actions):
         if action.option_strings and not action.required:
@@ -110,7 +110,7 @@ def _shown(actions: Iterable[argparse.Action]) -> Iterator[argparse.Action]:
 
 
 def _actions(actions: Iterable[argparse.Action], title: str) -> Iterator[str]:
-    """Tables of the arguments and of the options in a group."""
+    """Yield tables of the arguments and of the options in a group."""
     shown = list(_shown(actions))
     arguments = [action for action in shown if not action.option_strings]
     options = [action for action in shown if action.option_strings]
@@ -126,7 +126,7 @@ def _actions(actions: Iterable[argparse.Action], title: str) -> Iterator[str]:
 
 
 def _table(heading: str, named: list[tuple[str, argparse.Action]]) -> str:
-    """A table of arguments, without the columns in which no cell would be filled."""
+    """Return a table of arguments without empty columns."""
     headings = (heading, "values", "default", "meaning")
     rows = [(name, _choices(action), *_default_and_meaning(action)) for name, action in named]
     filled = [column for column in range(len(headings)) if any(row[column] for row in rows)]
@@ -138,7 +138,7 @@ def _option(action: argparse.Action) -> str:
 
 
 def _values(action: argparse.Action) -> str:
-    """How a value is written; empty for a switch."""
+    """Return the notation of a value; empty for a switch."""
     if action.nargs == 0:
         return ""
     name = action.metavar if isinstance(action.metavar, str) else (action.dest or "").upper()
@@ -157,7 +157,7 @@ def _choices(action: argparse.Action) -> str:
 
 
 def _default_and_meaning(action: argparse.Action) -> tuple[str, str]:
-    """A default is in the help text where a value alone would not tell."""
+    """Return the default, which the help text may state, and the meaning without it."""
     text = " ".join((action.help or "").split())
     text = text % {**vars(action), "prog": "buddysim"} if "%" in text else text
     clause = re.search(r" ?\(default: ((?:[^()]|\([^()]*\))*)\)", text)
@@ -172,7 +172,7 @@ def _default_and_meaning(action: argparse.Action) -> tuple[str, str]:
 
 
 def _quoted(text: str) -> str:
-    """Options, quoted names and commands in a text as code; documents as links."""
+    """Return a text with options, quoted names and commands as code, and documents as links."""
     text = re.sub(r"pip install '[^']+'", r"`\g<0>`", text)
     outside = re.split(r"(`[^`]*`)", text)
     return "".join(part if part.startswith("`") else _quoted_prose(part) for part in outside)

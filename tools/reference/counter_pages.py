@@ -1,4 +1,4 @@
-"""docs/reference/replay-counters.md and training-counters.md, from the definitions of the counters."""
+"""Writes docs/reference/replay-counters.md and training-counters.md from the definitions of the counters."""
 
 from __future__ import annotations
 

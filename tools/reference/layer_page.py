@@ -1,4 +1,4 @@
-"""docs/reference/layer-kinds.md, from the kinds of layers that networks have."""
+"""Writes docs/reference/layer-kinds.md from the kinds of layers."""
 
 from __future__ import annotations
 

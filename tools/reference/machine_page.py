@@ -1,4 +1,4 @@
-"""docs/reference/machine-keys.md, from the sections of a machine file."""
+"""Writes docs/reference/machine-keys.md from the sections of a machine file."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def machine_page() -> str:
 
 
 def _class_of(name: str) -> Any:
-    """The class of a section by its dotted name."""
+    """Return the class of a section by its dotted name."""
     section: Any = Machine
     for part in filter(None, name.split(".")):
         section = section.model_fields[part].annotation

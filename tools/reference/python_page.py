@@ -1,4 +1,4 @@
-"""docs/reference/python.md, from signatures and docstrings of the public API."""
+"""Writes docs/reference/python.md from signatures and docstrings of the public API."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TEXT = """
 The public functions and classes of the package. A name that is not on this page may change. A mistake of the user
 raises `BuddysimError` with one line of text.
 """
-#: Headings with names: each is the path to import it by, then what it is.
+#: Headings with the import paths of their names.
 SECTIONS: dict[str, list[tuple[str, Any]]] = {
     "Replay": [
         ("buddysim.simulate", buddysim.simulate),
@@ -54,7 +54,7 @@ SECTIONS: dict[str, list[tuple[str, Any]]] = {
 }
 #: Names of `buddysim.__all__` that are packages, or a text.
 PACKAGES = {"compress", "sweep", "training", "__version__"}
-#: Members of classes that are described, where not all public ones of the class itself are.
+#: Described members, for classes of which not all public members are described.
 _MEMBERS = {
     "buddysim.Machine": ("presets", "load", "with_overrides", "value", "text", "source", "to_toml", "to_dict"),
     "buddysim.machine.training.TrainingMachine": ("names", "load", "with_overrides"),
@@ -99,7 +99,7 @@ def _function(path: str, thing: Any, level: int) -> Iterator[str]:
 
 
 def _signature(path: str, thing: Any) -> str:
-    """The call with annotations as the source has them: on one line, or a parameter on each."""
+    """Return the call with the source's annotations: on one line, or with one parameter per line."""
     parameters = []
     star = False
     signature = inspect.signature(thing)
@@ -127,7 +127,7 @@ def _annotation(annotation: Any) -> str:
 
 
 def _docstring(text: str) -> Iterator[str]:
-    """A docstring's text, then a table or a sentence for each of its sections."""
+    """Yield a docstring's text, then a table or a sentence for each of its sections."""
     first, *sections = _SECTION.split(text.strip())
     yield f"\n{_prose(first)}\n"
     for title, content in zip(sections[::2], sections[1::2], strict=True):
@@ -145,7 +145,7 @@ def _docstring(text: str) -> Iterator[str]:
 
 
 def _items(content: str) -> Iterator[tuple[str, str]]:
-    """Names with descriptions, behind a colon or indented below."""
+    """Yield names with descriptions, after a colon or indented below."""
     name, meaning = "", ""
     for line in content.strip().split("\n"):
         if line.startswith(" "):
@@ -159,7 +159,7 @@ def _items(content: str) -> Iterator[tuple[str, str]]:
 
 
 def _prose(text: str) -> str:
-    """Paragraphs; indented lines are code."""
+    """Return paragraphs; indented lines are code."""
     parts = []
     for paragraph in text.strip().split("\n\n"):
         if all(line.startswith("    ") for line in paragraph.split("\n")):
