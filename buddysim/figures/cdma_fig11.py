@@ -22,7 +22,7 @@ LABELS = {"rle": "RL", "zvc": "ZV", "zlib": "ZL"}
 
 
 def data(source: ResultSource) -> list[dict[str, Any]]:
-    """A row for each network, layout and algorithm; masks counted."""
+    """Return a row for each network, layout and algorithm; masks counted."""
     return [
         {
             "network": label,

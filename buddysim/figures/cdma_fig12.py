@@ -19,7 +19,7 @@ SCHEMES = {"vdnn-all-p": "vDNN", "cdma-rl": "RL", "cdma-zv": "ZV", "cdma-zl": "Z
 
 
 def data(source: ResultSource) -> list[dict[str, Any]]:
-    """A row for each network: traffic over vDNN's, by scheme."""
+    """Return a row for each network: traffic over vDNN's, by scheme."""
     rows = []
     for label, (name, batch) in NETWORKS.items():
         results = source.training.training_results(name, batch, SCHEMES, conv_library="cudnn5")

@@ -22,7 +22,7 @@ GAINS = {"titan-x": "32 % on average, 61 % at most", "titan-xp": "53 % on averag
 
 
 def data(source: ResultSource) -> list[dict[str, Any]]:
-    """A row for each machine, network and scheme."""
+    """Return a row for each machine, network and scheme."""
     return [
         {
             "machine": machine,

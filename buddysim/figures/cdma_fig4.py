@@ -18,7 +18,7 @@ SHOWN = 16
 
 
 def data(source: ResultSource) -> list[dict[str, Any]]:
-    """A row for each feature map and point of the training."""
+    """Return a row for each feature map and point of the training."""
     return density.rows()
 
 

@@ -17,7 +17,7 @@ ORDER = 205
 
 
 def data(source: ResultSource) -> list[dict[str, Any]]:
-    """A row for each feature map and point with stored values: channels side by side, 1 where an element isn't zero."""
+    """Return a row for each feature map and point with stored values: channels side by side, 1 for nonzero elements."""
     activations = density.measurement()
     stored = set(activations.stored_values)
     rows = []

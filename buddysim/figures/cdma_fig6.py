@@ -20,7 +20,7 @@ SHOWN = ("VGG", "GoogLeNet", "AlexNet")
 
 
 def data(source: ResultSource) -> list[dict[str, Any]]:
-    """A row for each ReLU and pooling layer of some of the paper's networks, at some points of buddysim's training."""
+    """Return a row for each ReLU and pooling layer of some networks of the paper at points of buddysim's training."""
     activations = density.measurement()
     last = activations.points[-1].epoch
     rows = []

@@ -15,7 +15,7 @@ ORDER = 207
 
 
 def data(source: ResultSource) -> list[dict[str, Any]]:
-    """A row for each ReLU of the features and point."""
+    """Return a row for each ReLU of the features and point."""
     return [row for row in density.rows() if row["kind"] == "relu" and row["part"] == "features"]
 
 

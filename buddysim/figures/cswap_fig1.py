@@ -17,7 +17,7 @@ ORDER = 401
 
 
 def data(source: ResultSource) -> list[dict[str, Any]]:
-    """A row for each feature map and epoch."""
+    """Return a row for each feature map and epoch."""
     return [
         {
             "tensor": TENSORS[one.layer.name],

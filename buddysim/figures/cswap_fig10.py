@@ -19,7 +19,7 @@ WHERE = ("within", "beyond")
 
 
 def data(source: ResultSource) -> list[dict[str, Any]]:
-    """A row for each layout, model and range of sizes."""
+    """Return a row for each layout, model and range of sizes."""
     return [
         {"layout": layout, "model": model, "where": where, "rae_percent": model_errors[where]}
         for layout in LAYOUTS

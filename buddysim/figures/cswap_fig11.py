@@ -18,7 +18,7 @@ ORDER = 411
 
 
 def data(source: ResultSource) -> list[dict[str, Any]]:
-    """A row for each network and source of codec times."""
+    """Return a row for each network and source of codec times."""
     return [
         {"network": label, "codec_times": name, "percent": accuracy_percent(CASES[2], label, name)}
         for label in NETWORKS

@@ -20,7 +20,7 @@ SEARCHES = {"random": "12-random", "expert": "12-expert", "BO": "12-bo", "grid":
 
 
 def data(source: ResultSource) -> list[dict[str, Any]]:
-    """A row for each curve, search and seed; one for each direct simulation of a result."""
+    """Return a row for each curve, search and seed, and one for each direct simulation of a result."""
     direct = [
         {"check": c.layout, "search": c.search, "grid": c.launch.grid, "block": c.launch.block,
          "mib": c.byte_count / 2**20, "table_ms": c.table_ms, "direct_ms": c.direct_ms}

@@ -16,7 +16,7 @@ ORDER = 403
 
 
 def data(source: ResultSource) -> list[dict[str, Any]]:
-    """A row for each source of codec times and each feature map; milliseconds, nothing overlapped."""
+    """Return a row for each source of codec times and each feature map; milliseconds, nothing overlapped."""
     return [
         {"codec_times": name, "tensor": tensor, "plain_ms": plain, "copies_ms": copies, "codec_ms": codec}
         for name in SOURCES

@@ -27,7 +27,7 @@ ORDER = 405
 
 
 def data(source: ResultSource) -> list[dict[str, Any]]:
-    """A row for each curve, block and grid; for each codec at its best, published ones too; for times over the size."""
+    """Return the rows of curves by block and grid, of codecs at their best launches, and of times over the size."""
     curves = [
         {"curve": curve, "block": block, "grid": grid, "ms": fig5_ms(curve, grid, block)}
         for curve in CURVES

@@ -16,7 +16,7 @@ ORDER = 406
 
 
 def data(source: ResultSource) -> list[dict[str, Any]]:
-    """A row for each panel, source of codec times, scheme and network."""
+    """Return a row for each panel, source of codec times, scheme and network."""
     return [
         {"panel": case.panel, "machine": case.machine, "dataset": case.dataset, "codec_times": name,
          "scheme": scheme, "network": label, "throughput": value}

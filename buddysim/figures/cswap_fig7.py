@@ -19,7 +19,7 @@ PANELS = {"V100": ("6a", "6c"), "2080 Ti": ("6b", "6d")}
 
 
 def data(source: ResultSource) -> list[dict[str, Any]]:
-    """A row for each machine, source of codec times, network and data set."""
+    """Return a row for each machine, source of codec times, network and data set."""
     return [
         {"machine": machine, "codec_times": name, "case": key, "percent": value}
         for machine, panels in PANELS.items()

@@ -18,7 +18,7 @@ NETWORKS = ("AlexNet", "VGG16", "MobileNet", "SqueezeNet")
 
 
 def data(source: ResultSource) -> list[dict[str, Any]]:
-    """A row for each network, source of codec times and epoch."""
+    """Return a row for each network, source of codec times and epoch."""
     return [
         {"network": label, "codec_times": name, "epoch": epoch, "layers": len(layers)}
         for label in NETWORKS

@@ -17,7 +17,7 @@ ORDER = 409
 
 
 def data(source: ResultSource) -> list[dict[str, Any]]:
-    """A row for each source of codec times, epoch and feature map."""
+    """Return a row for each source of codec times, epoch and feature map."""
     return [
         {"codec_times": name, "epoch": epoch, "tensor": label, "compressed": layer in layers}
         for name in SOURCES

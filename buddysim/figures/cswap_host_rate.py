@@ -24,7 +24,7 @@ PANEL = "6a"
 
 
 def data(source: ResultSource) -> list[dict[str, Any]]:
-    """A row for each rate and network: CSWAP's throughput above vDNN++'s, in per cent, and the time saved."""
+    """Return a row for each rate and network: CSWAP's throughput above vDNN++'s, in per cent, and the time saved."""
     rows = []
     for label in NETWORKS:
         cswap_ms = result(source.training, PANELS[PANEL], label, CSWAP)["time_ms"]

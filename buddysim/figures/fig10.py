@@ -24,7 +24,7 @@ WIDTH_IN = study_style.WIDTH_IN
 
 
 def data(source: ResultSource) -> FigureTable:
-    """A row for each kernel that `validate kernels` compares: of its stored replays, whatever the store has."""
+    """Return a row for each kernel of `validate kernels` with a stored replay."""
     compared = [pair for pair in pair_kernels(load_measured_kernels(), load_stored_replays()) if not pair.why_not]
     rows = [
         (

@@ -45,7 +45,7 @@ def _reported() -> dict[tuple[str, str], float]:
 
 
 def data(source: ResultSource) -> FigureTable:
-    """A row for each workload and system, then the geometric means of the stored results."""
+    """Return a row for each workload and system, then the geometric means of the stored results."""
     rows: list[tuple[Any, ...]] = []
     for group in ("HPC", "DL"):
         of_group = []

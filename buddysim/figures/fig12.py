@@ -20,7 +20,7 @@ _LINES = ("o-", "s--", "^-.")
 
 
 def data(source: ResultSource) -> FigureTable:
-    """A row for each program and oversubscription."""
+    """Return a row for each program and oversubscription."""
     rows = []
     for name in MANAGED:
         if name in source.buddy.names():

@@ -33,8 +33,10 @@ _LINES = ("o-", "s--", "^-.", "D:", "v-", "P--")
 
 
 def data(source: ResultSource) -> FigureTable:
-    """A row for each network and minibatch; one of each network with its larger minibatch, and their mean; then one for
-    each minibatch and epoch of the network that was trained."""
+    """Return rows by network and minibatch, speedups of larger minibatches with their mean, and accuracies.
+
+    Accuracies are by minibatch and epoch of the trained network.
+    """
     rows: list[tuple[Any, ...]] = []
     names = [name for name in source.buddy.names("DL") if name in NETWORKS]
     for name in names:

@@ -24,7 +24,7 @@ _ACROSS = 4
 
 
 def data(source: ResultSource) -> FigureTable:
-    """A row for each workload and snapshot."""
+    """Return a row for each workload and snapshot."""
     rows = []
     reported_ratios = figures()["fig3_ratio_over_time_10_snapshots"]
     for group in ("HPC", "DL"):

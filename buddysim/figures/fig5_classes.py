@@ -21,7 +21,7 @@ WIDTH_IN = study_style.WIDTH_IN
 
 
 def data(source: ResultSource) -> FigureTable:
-    """A row for each workload, for the mean of each group, and for the paper's; fractions of each size."""
+    """Return a row for each workload, for the mean of each group, and for the paper's; fractions of each size."""
     reported = figures()["fig5b_fraction_of_entries_per_size"]
     sizes, rows = reported["sizes"], []
     for group in ("HPC", "DL"):

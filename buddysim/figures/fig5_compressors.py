@@ -21,7 +21,7 @@ _GROUPS = ("HPC", "DL")
 
 
 def data(source: ResultSource) -> FigureTable:
-    """A row for each group and compressor; the mean is over the workloads with results."""
+    """Return a row for each group and compressor; the mean is over the workloads with results."""
     rows = []
     reported = figures()["fig5a_ratio_by_algorithm"]
     for algorithm in (key for key, value in reported.items() if isinstance(value, dict)):

@@ -21,7 +21,7 @@ _STYLES = ("o-", "s--", "^-.", "D:")
 
 
 def data(source: ResultSource) -> FigureTable:
-    """A row for each workload, line and size."""
+    """Return a row for each workload, line and size."""
     rows = []
     for name in source.buddy.names():
         for line in LINES:

@@ -28,7 +28,7 @@ COLUMNS = (
 
 
 def data(source: ResultSource) -> FigureTable:
-    """A row for each workload and policy, then the means of the results: ratios geometric, fractions arithmetic."""
+    """Return a row for each workload and policy, then the means: geometric for ratios, arithmetic for fractions."""
     rows: list[tuple[Any, ...]] = []
     for group in ("HPC", "DL"):
         of_group = []

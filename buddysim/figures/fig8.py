@@ -20,7 +20,7 @@ _REPORTED = {"squeezenet": "buddy-squeezenet-ratio", "resnet50": "buddy-resnet-r
 
 
 def data(source: ResultSource) -> FigureTable:
-    """A row for each network and snapshot; each snapshot is later in its iteration than the one before."""
+    """Return a row for each network and snapshot; each snapshot is later in its iteration than the one before."""
     rows = []
     for name in ITERATIONS:
         if name in source.buddy.names():

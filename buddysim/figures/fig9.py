@@ -25,7 +25,7 @@ COLUMNS = ("workload", "group", "threshold", "ratio", "overflow_fraction", "pape
 
 
 def data(source: ResultSource) -> FigureTable:
-    """A row for each workload and threshold, then the means of the stored results."""
+    """Return a row for each workload and threshold, then the means of the stored results."""
     rows: list[tuple[Any, ...]] = []
     reported = figures()["fig9_ratio_by_buddy_threshold"]
     for group in ("HPC", "DL"):

@@ -17,7 +17,7 @@ ORDER = 301
 
 
 def data(source: ResultSource) -> list[dict[str, Any]]:
-    """A row for each network; GiB by kind, stashed feature maps without shared memory."""
+    """Return a row for each network; GiB by kind, stashed feature maps without shared memory."""
     rows = []
     for label in NETWORKS:
         outcome = run(label, "gist-base", "investigation")

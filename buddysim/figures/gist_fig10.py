@@ -24,7 +24,7 @@ SCHEMES = {
 
 
 def data(source: ResultSource) -> list[dict[str, Any]]:
-    """A row for each network and scheme; GiB by part, and the MFR."""
+    """Return a row for each network and scheme; GiB by part, and the MFR."""
     return [
         {
             "network": label,

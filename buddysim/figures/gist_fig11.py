@@ -16,7 +16,7 @@ ORDER = 311
 
 
 def data(source: ResultSource) -> list[dict[str, Any]]:
-    """A row for each network; compression ratios of the feature maps of each encoding."""
+    """Return a row for each network; compression ratios of the feature maps of each encoding."""
     by_encoding = {"Binarize": binarize_ratios(), "SSDC": ssdc_ratios(), "in place": inplace_ratios()}
     networks = by_encoding["Binarize"]
     return [{"network": label, **{name: ratios[label] for name, ratios in by_encoding.items()}} for label in networks]

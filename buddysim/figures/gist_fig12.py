@@ -16,7 +16,7 @@ ORDER = 312
 
 
 def data(source: ResultSource) -> list[dict[str, Any]]:
-    """A row for each way of rounding; points against FP32 with half of the 95 % interval."""
+    """Return a row for each way of rounding; points against FP32 with half of the 95 % interval."""
     rows = []
     for condition in CONDITIONS[1:]:
         mean, half = difference(condition)

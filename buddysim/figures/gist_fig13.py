@@ -19,7 +19,7 @@ NAMES = {"gist-base": "FP32"}
 
 
 def data(source: ResultSource) -> list[dict[str, Any]]:
-    """A row for each network and format; GiB stashed and consumed immediately, the MFR."""
+    """Return a row for each network and format; GiB stashed and consumed immediately, the MFR."""
     rows = []
     for label in NETWORKS:
         for scheme in dict.fromkeys(("gist-base", "gist-dpr-fp16", f"gist-dpr-{FORMATS[label]}")):

@@ -16,7 +16,7 @@ ORDER = 314
 
 
 def data(source: ResultSource) -> list[dict[str, Any]]:
-    """A row for each feature map of a ReLU or pooling layer and point of buddysim's training."""
+    """Return a row for each feature map of a ReLU or pooling layer and point of buddysim's training."""
     rows = [row for row in density.rows() if row["part"] == "features" and row["kind"] in ("relu", "maxpool")]
     count = 256 * 1000
     return [

@@ -17,7 +17,7 @@ ORDER = 315
 
 
 def data(source: ResultSource) -> list[dict[str, Any]]:
-    """A row for each network; slowdown in per cent against the same algorithms without."""
+    """Return a row for each network; slowdown in per cent against the same algorithms without."""
     by_scheme = {
         "naive swapping": scheme_slowdowns("naive-swap"),
         "vDNN": scheme_slowdowns("vdnn-all-m"),

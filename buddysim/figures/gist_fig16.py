@@ -16,7 +16,7 @@ ORDER = 316
 
 
 def data(source: ResultSource) -> list[dict[str, Any]]:
-    """A row for each depth; largest minibatches, speedup in per cent."""
+    """Return a row for each depth; largest minibatches, speedup in per cent."""
     return [
         {
             "network": f"ResNet-{depth}",

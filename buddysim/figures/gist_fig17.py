@@ -16,7 +16,7 @@ ORDER = 317
 
 
 def data(source: ResultSource) -> list[dict[str, Any]]:
-    """A row for each network; MFR against CNTK's baseline."""
+    """Return a row for each network; MFR against CNTK's baseline."""
     return [
         {
             "network": label,

@@ -17,7 +17,7 @@ ORDER = 303
 
 
 def data(source: ResultSource) -> list[dict[str, Any]]:
-    """A row for each network; percentage of its stashed feature maps by category."""
+    """Return a row for each network; percentage of its stashed feature maps by category."""
     rows = []
     for label in NETWORKS:
         sums = bytes_by_category(run(label, "gist-base", "investigation"))

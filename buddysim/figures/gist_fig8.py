@@ -16,7 +16,7 @@ ORDER = 308
 
 
 def data(source: ResultSource) -> list[dict[str, Any]]:
-    """A row for each network; MFR lossless and with its smallest format."""
+    """Return a row for each network; MFR lossless and with its smallest format."""
     return [
         {
             "network": label,

@@ -17,7 +17,7 @@ ORDER = 309
 
 
 def data(source: ResultSource) -> list[dict[str, Any]]:
-    """A row for each network; slowdown in per cent."""
+    """Return a row for each network; slowdown in per cent."""
     return [
         {
             "network": label,

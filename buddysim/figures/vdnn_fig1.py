@@ -19,7 +19,7 @@ REPORTED_GIB = {"AlexNet (128)": "total-alexnet", "VGG-16 (128)": "total-vgg16-1
 
 
 def data(source: ResultSource) -> list[dict[str, Any]]:
-    """A row for each network."""
+    """Return a row for each network."""
     rows = []
     for label, name, batch in (*SIX, *DEEP):
         result = source.training.result(name, batch, "baseline-p")

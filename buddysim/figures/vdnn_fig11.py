@@ -35,7 +35,7 @@ AVERAGES = (
 
 
 def data(source: ResultSource) -> list[dict[str, Any]]:
-    """A row for each network and scheme: GiB, and the average use saved in per cent."""
+    """Return a row for each network and scheme: GiB, and the average use saved in per cent."""
     rows = []
     for label, name, batch in SIX:
         for scheme, result in source.training.training_results(name, batch, SCHEMES).items():

@@ -18,7 +18,7 @@ SCHEMES = {"vdnn-all-m": "all", "vdnn-conv-m": "conv", "vdnn-dyn": "dyn"}
 
 
 def data(source: ResultSource) -> list[dict[str, Any]]:
-    """A row for each network: GiB by scheme."""
+    """Return a row for each network: GiB by scheme."""
     return [
         {
             "network": label,

@@ -15,7 +15,7 @@ ORDER = 113
 
 
 def data(source: ResultSource) -> list[dict[str, Any]]:
-    """A row for each CONV layer: per cent of the peak, forward and backward, from the traffic that shapes demand."""
+    """Return a row for each CONV layer: per cent of the peak, forward and backward, from the traffic of its shapes."""
     result = source.training.result("vgg19", 256, "oracle")
     peak = result["provenance"]["dram_bytes_per_s"]
     return [

@@ -17,7 +17,7 @@ ORDER = 114
 
 
 def data(source: ResultSource) -> list[dict[str, Any]]:
-    """A row for each network and scheme."""
+    """Return a row for each network and scheme."""
     return [
         {
             "network": label,

@@ -19,7 +19,7 @@ NETWORKS = (("VGG-16 (32)", "vgg19", 32), *DEEP)
 
 
 def data(source: ResultSource) -> list[dict[str, Any]]:
-    """A row for each network; GiB, and dyn's time over the oracle's."""
+    """Return a row for each network; GiB, and dyn's time over the oracle's."""
     rows = []
     for label, name, batch in NETWORKS:
         result = source.training.result(name, batch, "vdnn-dyn")

@@ -15,7 +15,7 @@ ORDER = 104
 
 
 def data(source: ResultSource) -> list[dict[str, Any]]:
-    """A row for each network; GiB by kind."""
+    """Return a row for each network; GiB by kind."""
     rows = []
     for label, name, batch in SIX:
         result = source.training.result(name, batch, "baseline-p")

@@ -15,7 +15,7 @@ ORDER = 105
 
 
 def data(source: ResultSource) -> list[dict[str, Any]]:
-    """A row for each layer with weights; bytes."""
+    """Return a row for each layer with weights; bytes."""
     keys = ("name", "input_bytes", "output_bytes", "forward_workspace_bytes", "weights_bytes")
     rows = source.training.result("vgg19", 256, "baseline-p")["per_layer"]
     return [{key: row[key] for key in keys} for row in rows if row["weights_bytes"]]

@@ -15,7 +15,7 @@ ORDER = 106
 
 
 def data(source: ResultSource) -> list[dict[str, Any]]:
-    """A row for each CONV and FC layer; ms."""
+    """Return a row for each CONV and FC layer; ms."""
     keys = ("name", "forward_ms", "backward_ms", "reuse_distance_ms")
     rows = source.training.result("vgg19", 64, "oracle")["per_layer"]
     return [{key: row[key] for key in keys} for row in rows if row["weights_bytes"]]

@@ -30,7 +30,7 @@ cdef Geometry geometry_of(windows):
 
 
 def encode(values not None):
-    """A bit for each element of a ReLU's output: whether its gradient passes.
+    """Return a bit for each element of a ReLU's output: whether its gradient passes.
 
     Parameters
     ----------
@@ -61,12 +61,12 @@ def encode(values not None):
 
 
 cdef inline uint32_t passes(uint32_t bits) noexcept nogil:
-    """Whether a value is positive or NaN of either sign."""
+    """Return whether a value is positive, or NaN of either sign."""
     return (bits - 1 < 0x7FFFFFFF) | (bits > 0xFF800000u)
 
 
 def backward(const uint8_t[::1] mask not None, gradient not None):
-    """The gradient of a ReLU's input: that of its output where the bit is set, else 0.
+    """Return the gradient of a ReLU's input: the output's gradient where the bit is set, else 0.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def max_positions(values not None, windows not None):
 
 
 cdef void largest_of_row(const float* x, const Geometry* g, int64_t row, float* maxima, uint8_t* positions) noexcept nogil:
-    """Positions of a row of windows: element by element of a window, for all windows, without a branch on values."""
+    """Compute the positions of a row of windows, element by element for all windows, without a branch on values."""
     cdef int64_t i, j, h, column, first, end, start = 0
     cdef const float* line
     cdef float value
@@ -146,14 +146,14 @@ cdef void largest_of_row(const float* x, const Geometry* g, int64_t row, float* 
 
 
 cdef inline void columns_inside(const Geometry* g, int64_t j, int64_t* first, int64_t* end) noexcept nogil:
-    """The windows of a row whose element in column `j` lies inside the plane."""
+    """Return the windows of a row whose element in column `j` lies inside the plane."""
     cdef int64_t before = g.pad_w - j * g.dilation_w, last = g.width - 1 + before
     first[0] = (before + g.stride_w - 1) // g.stride_w if before > 0 else 0
     end[0] = min(last // g.stride_w + 1, g.out_width) if last >= 0 else 0
 
 
 def positions_from_indices(const int64_t[::1] indices not None, windows not None):
-    """Positions in windows from indices in the plane, which PyTorch's max pooling returns.
+    """Return positions in windows from indices in the plane, which PyTorch's max pooling returns.
 
     Raises
     ------
@@ -194,7 +194,7 @@ cdef inline int64_t plane_index(const Geometry* g, int64_t row, int64_t column, 
 
 
 def indices_from_positions(const uint8_t[::1] payload not None, int64_t planes, windows not None):
-    """Indices in the plane, an int64 array; the inverse of `positions_from_indices`."""
+    """Return indices in the plane, an int64 array; the inverse of `positions_from_indices`."""
     cdef Geometry g = geometry_of(windows)
     cdef int64_t _plane, row, column, at = 0, position
     _check_positions(payload.shape[0], planes, windows)
@@ -211,7 +211,7 @@ def indices_from_positions(const uint8_t[::1] payload not None, int64_t planes, 
 
 
 def pool_backward(const uint8_t[::1] payload not None, gradient not None, windows not None):
-    """The gradient of a max pool's input: the gradient of a window goes to its largest element.
+    """Return the gradient of a max pool's input: a window's gradient belongs to its largest element.
 
     Parameters
     ----------
@@ -246,7 +246,7 @@ def pool_backward(const uint8_t[::1] payload not None, gradient not None, window
 
 
 def _singles(values):
-    """An array of float32, flat."""
+    """Return an array of float32, flat."""
     if not isinstance(values, np.ndarray) or values.dtype != np.float32 or not values.flags.c_contiguous:
         raise BuddysimError(f"values {getattr(values, 'dtype', type(values).__name__)}: expected contiguous float32")
     return values.reshape(-1)

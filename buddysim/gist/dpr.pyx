@@ -40,7 +40,7 @@ cdef FloatFormat float_format_of(format):
 
 
 cdef inline uint32_t reduced(uint32_t bits, const FloatFormat* s) noexcept nogil:
-    """The field of the format for a value's bits."""
+    """Return the format's field for a value's bits."""
     cdef uint32_t size = bits & 0x7FFFFFFF
     cdef uint32_t rounded = (size + (1u << (s.shift - 1)) - 1 + (size >> s.shift & 1)) >> s.shift
     cdef uint32_t field = rounded - s.rebias
@@ -51,7 +51,7 @@ cdef inline uint32_t reduced(uint32_t bits, const FloatFormat* s) noexcept nogil
 
 
 cdef inline uint32_t restored(uint32_t field, const FloatFormat* s) noexcept nogil:
-    """The bits of the single-precision value of a field."""
+    """Return the bits of the single-precision value of a field."""
     cdef uint32_t size = field & ((1u << s.sign) - 1)
     cdef uint32_t bits = (size + s.rebias) << s.shift
     bits = 0x7FC00000 if size > s.largest else bits
@@ -166,7 +166,7 @@ def rounded(values not None, str name not None):
 
 
 def _bits(values):
-    """The bits of an array of float32."""
+    """Return the bits of an array of float32."""
     if not isinstance(values, np.ndarray) or values.dtype != np.float32 or not values.flags.c_contiguous:
         raise BuddysimError(f"values {getattr(values, 'dtype', type(values).__name__)}: expected contiguous float32")
     return values.reshape(-1).view(np.uint32)

@@ -30,7 +30,7 @@ class EncodedStorage(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class RawStorage:
-    """The storage itself."""
+    """The unencoded storage."""
 
     name: ClassVar[str] = "raw"
     storage: torch.UntypedStorage
