@@ -61,7 +61,7 @@ def test_a_file_named_before_the_command_and_in_the_environment(plugin: Path, tm
 
 
 def test_an_entry_point_of_an_installed_package(plugin: Path, tmp_path: Path) -> None:
-    """What an installer leaves: the package, and its entry points in a .dist-info folder."""
+    """Write an installed package: its module, and its entry points in a .dist-info folder."""
     site = tmp_path / "site"
     (site / "foreign").mkdir(parents=True)
     (site / "foreign" / "__init__.py").touch()

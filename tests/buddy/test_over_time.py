@@ -1,4 +1,4 @@
-"""What is allocated at once, against sums taken position by position."""
+"""Bytes allocated at once, compared with sums at every event index."""
 
 from __future__ import annotations
 

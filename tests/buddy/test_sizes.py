@@ -1,4 +1,4 @@
-"""Which snapshots a run uses, and what sizes they give."""
+"""Snapshots that a run uses, and their sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What captures compile at first use: the cache, errors, and the headers that are written before."""
+"""Compilation of captures at first use: the cache, errors, and generated headers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``capture memory`` of programs that don't end well, and of those that can't be captured."""
+"""``capture memory`` of programs that fail, and of programs that can't be captured."""
 
 from __future__ import annotations
 

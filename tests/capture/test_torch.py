@@ -225,7 +225,7 @@ def test_a_block_is_captured(tmp_path: Path) -> None:
         assert "StopHereError" in trace.provenance.assumptions["end"]
         named = {allocation.name for allocation in trace.allocations}
         assert {"weight: weight", "optimizer: bias exp_avg_sq"} <= named
-    step()  # nobody watches any more
+    step()  # the observer has ended
     assert [path.name for path in sorted(tmp_path.iterdir())] == ["x.bin", "x.graph.json", "x.maps"]
 
 

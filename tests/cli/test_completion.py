@@ -13,7 +13,7 @@ from buddysim.training import schemes
 
 
 def completed(script: Path, *words: str) -> list[str]:
-    """What bash completes the last word to."""
+    """Return bash's completions of the last word."""
     line = " ".join(words)
     program = (
         f"source {script}; COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; _shtab_buddysim; "

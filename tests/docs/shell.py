@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def typed(blocks: Sequence[str], folder: Path, timeout_s: int, **environment: str) -> subprocess.CompletedProcess[str]:
-    """What the blocks print in a folder, with `out` in it; each command succeeds, and no line is too wide."""
+    """Run blocks in a folder with `out`; each command succeeds, and no printed line is too wide."""
     for name in ("out", "bin"):
         (folder / name).mkdir()
     (folder / "bin" / "python").write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')

@@ -1,4 +1,4 @@
-"""What a documented example shows: the commands that set something, and by how much their numbers change."""
+"""Documented examples: commands that set something, and the change of their numbers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def commands(text: str) -> Iterator[list[str]]:
 
 
 def setting_commands(text: str) -> list[list[str]]:
-    """Those that set or vary something; a dry run counts as the run, and patterns (FILE, ..) don't count."""
+    """Return commands that set or vary something; a dry run counts as the run; patterns (FILE, ..) are left out."""
     result = []
     for words in commands(text):
         if not words or words[0] not in COMMANDS or any(re.fullmatch(r"\.+|[A-Z]{3,}(\.\w+)?", word) for word in words):

@@ -142,7 +142,7 @@ def without_unit(table):
 
 
 def test_a_number_without_a_unit_and_a_cut_line_are_found():
-    """What the checks above are for."""
+    """The checks above see an example of each fault."""
     table = screen.ScreenTable([screen.Column("a"), screen.Column("b, ms"), screen.Column("layers")], [("1", "2", "3")])
     assert list(without_unit(table)) == [("a", "", "1")]
     assert cut_or_too_wide("fine\ncut\u2026") == ["cut\u2026"]
@@ -234,7 +234,7 @@ def test_every_documented_command_has_arguments_that_there_are(document):
 
 
 def test_a_command_that_is_no_more_is_found():
-    """What the check above is for."""
+    """The check above sees an example of the fault."""
     (command,) = documented_commands("text\npython -m buddysim run x.bin --json - > y.json\n")
     assert command == ["run", "x.bin", "--json", "-"]
     assert parsed(command)
@@ -252,13 +252,13 @@ def broken(document, link):
 
 
 def anchors(text):
-    """What a page's headings are called in links, as GitHub and the site name them."""
+    """Return the anchors of a page's headings, as GitHub and the site name them."""
     headings = re.findall(r"^#+ +(.+)$", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in headings}
 
 
 def test_broken_links_are_found():
-    """What the check above is for."""
+    """The check above sees an example of the fault."""
     document = ROOT / "docs" / "explanation" / "replay-model.md"
     assert not broken(document, "training-model.md")
     assert not broken(document, "#not-modelled")

@@ -66,7 +66,7 @@ def test_the_program_of_the_kv_caches_runs(tmp_path: Path) -> None:
 
 
 def shown(value: object) -> str:
-    """What a notebook shows of the last expression of a cell."""
+    """Return a notebook's display of the last expression of a cell."""
     for form in ("_repr_png_", "_repr_html_"):
         if hasattr(value, form):
             made = getattr(value, form)()

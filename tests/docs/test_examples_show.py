@@ -66,7 +66,7 @@ def test_what_an_entry_names_is_there(kind: str, entry: dict[str, Any]) -> None:
 
 
 def test_the_commands_of_a_document_are_seen() -> None:
-    """What the checks above are for."""
+    """The checks above see an example of each fault."""
     text = "python -m buddysim run a.bin \\\n  --set b=1 > c\n`python -m buddysim sweep FILE`\n"
     assert shown.setting_commands(text + "python -m buddysim run d\n") == [["run", "a.bin", "--set", "b=1"]]
     assert shown.setting_commands("python -m buddysim sweep s.toml --dry-run\n") == [["sweep", "s.toml"]]

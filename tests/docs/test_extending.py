@@ -51,7 +51,7 @@ parametrized = pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: 
 
 
 def run(commands: tuple[str, ...], folder: Path, package_parent: Path) -> str:
-    """What the commands print, one after the other in a folder that has the checkout's traces and documents."""
+    """Run commands in a folder with the checkout's traces and documents; return what they print."""
     for name in ("traces", "docs"):
         if not (folder / name).exists():
             (folder / name).symlink_to(ROOT / name)

@@ -21,7 +21,7 @@ INSTALL = re.findall(r"^```sh install\n(.*?)^```", TUTORIAL, flags=re.MULTILINE 
 
 
 def test_what_is_installed_is_what_the_project_asks_for() -> None:
-    """The commands that a test can't run: their packages and extras are those that Makefile and captures name."""
+    """Commands that a test cannot run name the packages and extras of the Makefile and of captures."""
     lines = "".join(INSTALL)
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     capture = (ROOT / "docs" / "how-to" / "capture-opencl.md").read_text(encoding="utf-8")

@@ -80,7 +80,7 @@ class Command:
 
 
 def own_need(words: tuple[str, ...]) -> str:
-    """What a command needs by itself."""
+    """Return the needs of a single command."""
     text = " ".join(words)
     if text.startswith("capture opencl"):
         return "opencl"
@@ -211,7 +211,7 @@ def test_every_tutorial_is_run() -> None:
 
 
 def test_what_a_command_needs() -> None:
-    """What the split above is for."""
+    """The split above separates commands by their needs."""
     torch = [command.text for command in COMMANDS["capture-pytorch"] if command.needs == "torch"]
     assert len(torch) == 5
     assert not [command for command in COMMANDS["capture-nvidia"] if command.words]

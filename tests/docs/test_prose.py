@@ -57,7 +57,7 @@ def test_a_generated_page_has_its_test(name: str, test: str) -> None:
 
 
 def test_long_sentences_are_seen_everywhere() -> None:
-    """What the checks above are for: paragraphs, items and cells, but no code."""
+    """The checks above see paragraphs, items and cells, but no code."""
     long = "word " * 30
     page = statistics("x", f"# {long}\n\n{long}\n\n- {long}\n- short one.\n\n| {long} | a |\n\n```sh\n{long}\n```\n")
     assert len(page.long) == 3

@@ -34,7 +34,7 @@ def broken_links(site: Path) -> list[str]:
 
 
 def test_broken_links_of_a_site_are_found(tmp_path: Path) -> None:
-    """What the check below is for."""
+    """The check below sees an example of each fault."""
     (tmp_path / "a.html").write_text('<p id="x"><a href="#x"><a href="b.html?v=1#y"><a href="https://e.org">')
     (tmp_path / "b.html").write_text('<p id="y"><a href="a.html#gone"><img src="gone.png">')
     assert broken_links(tmp_path) == ["b.html: a.html#gone", "b.html: gone.png"]

@@ -13,7 +13,7 @@ Event = tuple[str, tuple[object, ...], dict[str, object]]
 
 
 def provenance(**assumptions: str) -> bt.Provenance:
-    """Where the traces of the tests come from."""
+    """Return the provenance of the tests' traces."""
     return bt.Provenance("test", "1", "hand-written", "CC0", "", assumptions)
 
 

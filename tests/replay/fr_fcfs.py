@@ -1,11 +1,11 @@
 """A pseudo-channel with queues, served first-ready, first come, first served: command by command, without
 reservation tables.
 
-Each bank wants a command: a column command of its oldest request whose row is open; where there is none, a precharge,
-and then an activation of the row of its oldest request. The command that can be issued first is; of several, column
-commands first, then activations, then those of older requests. Writes are drained together: from `high` queued ones,
-or from `low` where no read waits, until `low` are left, or none where no read waits. Queues have no limit; the
-command bus carries any number of commands.
+Each bank requests a command: a column command of its oldest request whose row is open; without one a precharge, then an
+activation of the row of its oldest request. The command that can be issued first is issued. Of several, column commands
+come first, then activations, then commands of older requests. Writes are drained together: from `high` queued writes,
+or from `low` if no read waits, until `low` are left, or none if no read waits. Queues have no limit; the command bus
+carries any number of commands.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Channel:
         self.ends = [0] * len(requests)
 
     def serve(self) -> list[int]:
-        """Serves all requests; what is below the low mark at the end is written too."""
+        """Serve all requests; writes below the low watermark at the end are written too."""
         arrived = done = 0
         while done < len(self.requests):
             self._turnaround(arrived == len(self.requests))

@@ -36,7 +36,7 @@ class Program:
     ----------
     arrays : by number, as the kernels' accesses name them
     kernels : each a list of thread blocks of one list of accesses per warp
-    repeated : every snapshot is there twice
+    repeated : whether every snapshot is written twice
     """
 
     arrays: Sequence[Array]
@@ -90,7 +90,7 @@ class Program:
         ]
 
     def moved(self, pages: int) -> Program:
-        """Every array so many pages higher."""
+        """Return the program with every array a number of pages higher."""
         return replace(self, arrays=[replace(array, base=array.base + pages * PAGE) for array in self.arrays])
 
     def reversed(self) -> Program:

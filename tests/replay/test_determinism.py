@@ -16,7 +16,7 @@ TRACES = Path(__file__).parents[2] / "traces"
 
 
 def result_of(trace, processors, hash_seed):
-    """The JSON of all schemes from a process of its own, what is measured and its provenance apart."""
+    """Return the JSON of all schemes from a separate process, without measured values and their provenance."""
     command = [sys.executable, "-m", "buddysim", "run", str(TRACES / trace), "--scheme", ",".join(REGISTRY.names())]
     ran = subprocess.run(
         [*command, "--seed", "5", "--json", "-"],

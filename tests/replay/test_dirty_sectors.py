@@ -108,7 +108,7 @@ def test_conservation(tmp_path_factory, scheme, happened, on_host, fill, concurr
 
 
 def dirtied_then(tmp_path, then, fill=True, lines=1024, scheme="ideal"):
-    """Where the sectors went that a kernel wrote whole, four to a line, before something happened."""
+    """Return the destination of sectors that a kernel wrote whole, four per line, before an event."""
     with bt.TraceWriter(tmp_path / "t.bin", provenance()) as writer:
         data = writer.add_allocation("data", BASE, 1024 * LINE)
         accesses(writer, [(1, BASE + at * LINE, 15, 15) for at in range(lines)])

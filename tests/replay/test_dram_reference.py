@@ -1,10 +1,9 @@
 """Banked device memory under load against a first-ready queue, command by command (`fr_fcfs`): reads of one sector
 of one channel.
 
-Tolerances. The queue reorders what waits, and moves a burst up when an earlier one comes late; the engine schedules a
-request when it comes and never moves it. What that costs or saves shows in the mean latency, by at most a fraction of
-it; the bus and the rate of activations are the same resources in both, so the time of all of them together agrees to
-a percent.
+Tolerances. The queue reorders waiting requests, and moves a burst up when an earlier one is late. The engine schedules
+a request when it arrives and never moves it. The mean latency therefore differs by a fraction. The bus and the rate of
+activations are the same resources in both, so the time of all requests agrees within a percent.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ ENTRIES = 256  # four times the L2
 
 
 def run_of(trace: bt.Trace, machine: Machine) -> ReplayRun:
-    """A run under `bandwidth-compression`, whose states can be looked at."""
+    """A run under `bandwidth-compression` whose entry states the test can read."""
     return ReplayRun(trace, machine, "bandwidth-compression", None, ProfileOptions(), trace.kernels, Fraction(1), False)
 
 

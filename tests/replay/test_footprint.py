@@ -1,4 +1,4 @@
-"""What a run's allocations occupy over time, and whether it fits."""
+"""Memory of a run's allocations over time, and whether it fits."""
 
 from __future__ import annotations
 

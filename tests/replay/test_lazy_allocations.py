@@ -1,4 +1,4 @@
-"""Large allocations in segments: the same results, and no more memory or time than what is touched takes."""
+"""Large allocations in segments: equal results; memory and time grow with the touched part only."""
 
 from __future__ import annotations
 

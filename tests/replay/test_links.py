@@ -1,8 +1,9 @@
-"""Links of Fig. 11, the slowest to one without a limit: no resource beats its bandwidth; a faster link isn't slower.
+"""Links of Fig. 11, from the slowest to an unlimited one: no resource exceeds its bandwidth; a faster link isn't
+slower.
 
-What comes back sooner is followed by other requests in another order: what hits, which row is open, and which SM gets
-the last thread blocks changes. So a run may take a little longer with a faster link
-(docs/lab/faster-link.md). The range that `run` prints says how much such changes amount to.
+An earlier reply changes the order of later requests: hits, open rows, and the SM of the last thread blocks. A run may
+therefore take a little longer with a faster link (docs/lab/faster-link.md). The sensitivity range of `run` shows the
+size of such changes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where lines lie: what is found eight at a time equals what is found one by one."""
+"""Locations of lines: eight at a time they equal those computed one by one."""
 
 from fractions import Fraction
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a trace means does not hang on names, chunks or a snapshot taken twice; addresses change times a little."""
+"""Results do not depend on names, chunks or repeated snapshots; addresses change times a little."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.replay.programs import Program, random_program
 SCHEMES = ("ideal", "bandwidth-compression", "buddy", "unified-memory", "pinned-host")
 SEEDS = range(3)
 REQUESTS = ("warp_instructions", "memory_instructions", "line_accesses", "load_sectors", "store_sectors")
-#: Smaller than the arrays, so that what is measured is not only cold misses.
+#: Smaller than the arrays, so that not all misses are cold.
 SMALL = {"l1.size": "6 KiB", "l2.size": "256 KiB", "sm.count": 8, "metadata_cache.size": "4 KiB"}
 
 

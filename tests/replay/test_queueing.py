@@ -1,4 +1,4 @@
-"""How long requests wait, counted where they wait; nothing else changes."""
+"""Waiting times of requests, counted at each resource; no other result changes."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from tests.replay.bare import run_warps, tiny_machine
 
 # A machine in which the resource named makes requests wait, and what else the workload needs.
 BINDING = {
-    Queue.L1_PORT: {"l1.mshrs": 2},  # a full L1 holds up what is behind
+    Queue.L1_PORT: {"l1.mshrs": 2},  # a full L1 delays later accesses
     Queue.L1_MSHR: {"l1.mshrs": 2},
     Queue.L1_STORE: {"l1.mshrs": 1},
     Queue.REQUEST_PORT: {"crossbar.request_bandwidth": "1 B/core_cycle"},

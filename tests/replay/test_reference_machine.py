@@ -25,7 +25,7 @@ QUICK = {"buddy": range(25), "bandwidth-compression": range(10), "unified-memory
 FEW = range(6)
 SLOW = range(1000, 1300)
 CASES = [(scheme, model) for scheme in REGISTRY.names() for model in ("simple", "banked")]
-#: What no simulation decides.
+#: Counters that the simulation does not determine.
 ELSEWHERE = (
     "speed.",
     "provenance",

@@ -33,7 +33,7 @@ def refused(capsys, *arguments):
 
 
 class Broken(Exception):
-    """What breaks a capture off."""
+    """Causes that interrupt a capture."""
 
 
 def broken_off(path, n_blocks):
@@ -77,7 +77,7 @@ def test_of_an_interrupted_capture_every_complete_chunk_runs(tmp_path, capsys):
 
 
 def test_partial_trace_is_refused_without_the_option(tmp_path, capsys):
-    """Its compression ratio, footprint and time would be those of its beginning."""
+    """A partial trace is refused, since its ratio, footprint and time are those of its beginning."""
     whole = (TRACES / "fdtd2048.bin").read_bytes()
     path = tmp_path / "cut.bin"
     path.write_bytes(whole[: len(whole) * 18 // 100])

@@ -1,4 +1,4 @@
-"""Unified Memory: what a fault costs, what is prefetched, what is evicted."""
+"""Unified Memory: cost of a fault, prefetched pages, evicted pages."""
 
 from fractions import Fraction
 

@@ -1,4 +1,4 @@
-"""What needs no OpenCL: statements of the solvers, checks, random numbers, CG's matrix."""
+"""Parts of workloads without OpenCL: statements of the solvers, checks, random numbers, CG's matrix."""
 
 from __future__ import annotations
 

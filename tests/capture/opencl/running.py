@@ -40,7 +40,7 @@ def write_job(job: Any, folder: Path) -> Path:
 
 
 def plain(job: Any, folder: Path, **environment: str) -> str:
-    """What the program prints by itself."""
+    """Return the program's output without a capture."""
     command = [sys.executable, str(PROGRAM), str(write_job(job, folder))]
     done = subprocess.run(command, capture_output=True, text=True, env=os.environ | environment, check=False)
     assert done.returncode == 0, done.stderr

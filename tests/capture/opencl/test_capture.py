@@ -1,4 +1,4 @@
-"""Whole captures: what is in the file, that it replays, and what happens when things go wrong."""
+"""Whole captures: content of the file, its replay, and failures."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_atomics_and_barriers(tmp_path: Path) -> None:
         kinds = chunk.ops["kind"][:5].tolist()
         assert kinds == [OP_BARRIER, OP_LOAD, OP_ATOMIC, OP_BARRIER, OP_ATOMIC]
         assert trace.kernels[0].shared_memory_bytes == 256
-        assert all(int(flags) & 4 for flags in chunk.ops["flags"][[2, 4]])  # nobody reads what they return
+        assert all(int(flags) & 4 for flags in chunk.ops["flags"][[2, 4]])  # their results are unused
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def step(number: int, buffer: int = 0) -> Any:
 
 
 def stepped(data: np.ndarray[Any, Any], number: int) -> np.ndarray[Any, Any]:
-    """What `stir` makes of numbers."""
+    """Return the result of `stir`."""
     i, t = np.arange(N, dtype=np.uint32), np.uint32(number)
     with np.errstate(over="ignore"):
         return np.where(i < 300 * t, i * np.uint32(2654435761) ^ t << (i & np.uint32(31)), data)

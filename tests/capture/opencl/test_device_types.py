@@ -56,7 +56,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def captured(program: Path, folder: Path, *types: str, options: tuple[str, ...] = ()) -> tuple[list[str], str]:
-    """What the captured program prints, and what is on standard error."""
+    """Return the captured program's output and standard error."""
     command = [sys.executable, "-m", "buddysim", "capture", "opencl", "-o", str(folder / "out.bin"), *options, "--"]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
     done = subprocess.run(

@@ -6,7 +6,7 @@ from buddysim.base.memory_pool import ALIGNMENT, FitPolicy, PoolExhausted
 
 
 class RefPool:
-    """The same interface as `buddysim.base.memory_pool.MemoryPool`, without a list of free pieces."""
+    """Reference model of `buddysim.base.memory_pool.MemoryPool`, without a list of free blocks."""
 
     def __init__(self, capacity: int, fit: FitPolicy = "best-fit", alignment: int = ALIGNMENT) -> None:
         self.capacity = capacity

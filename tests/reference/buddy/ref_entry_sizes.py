@@ -34,7 +34,7 @@ def draw_class(
 
 
 def fill_unsampled(classes: Sequence[int], page_entries: int) -> tuple[list[int], int]:
-    """The classes with those of 15 filled, and how many were filled; as `entry_sizes.fill_unsampled`."""
+    """Return the classes with class 15 filled, and the number of filled entries, as `entry_sizes.fill_unsampled`."""
     pages = [list(classes[first : first + page_entries]) for first in range(0, len(classes), page_entries)]
     sampled = [number for number, page in enumerate(pages) if any(c != UNKNOWN_CLASS for c in page)]
     unknown = sum(c == UNKNOWN_CLASS for c in classes)

@@ -15,7 +15,7 @@ def compressed_bits(data: bytes, *, count_mask: bool = False) -> list[int]:
 
 
 def compress(data: bytes, *, count_mask: bool = False) -> bytes:
-    """The codes of the entries, one after the other, zero bits up to the last byte's end; the option plays no part."""
+    """Return the codes of the entries in sequence, zero bits up to the last byte's end; the option is not used."""
     return packed([encode(entry) for entry in entries_of(data)])
 
 

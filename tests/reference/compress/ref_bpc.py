@@ -18,7 +18,7 @@ def compressed_bits(data: bytes, *, unsigned: bool = False) -> list[int]:
 
 
 def compress(data: bytes, *, unsigned: bool = False) -> bytes:
-    """The codes of the entries, one after the other, zero bits up to the last byte's end."""
+    """Return the codes of the entries in sequence, zero bits up to the last byte's end."""
     return packed([encode(entry, unsigned=unsigned) for entry in entries_of(data)])
 
 

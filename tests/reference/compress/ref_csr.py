@@ -12,7 +12,7 @@ INDEX = {1: "B", 4: "I"}
 def compress(
     data: bytes, *, index_bytes: int = 4, columns: int = 0, window: int = 4096, raw_fallback: bool = False
 ) -> bytes:
-    """The windows' codes, one after the other, after their flags if they have any."""
+    """Return the windows' codes in sequence, after their flags if there are any."""
     windows = _windows(data, window)
     codes = [_window_code(part, index_bytes, columns or _columns(index_bytes, window)) for part in windows]
     if not raw_fallback:

@@ -16,7 +16,7 @@ def compressed_bits(data: bytes) -> list[int]:
 
 
 def compress(data: bytes) -> bytes:
-    """The codes of the entries, one after the other, zero bits up to the last byte's end."""
+    """Return the codes of the entries in sequence, zero bits up to the last byte's end."""
     return packed([encode(entry) for entry in entries_of(data)])
 
 

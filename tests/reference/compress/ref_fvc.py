@@ -23,7 +23,7 @@ def compressed_bits(data: bytes, *, table_words: int = 8, table: Sequence[int] =
 
 
 def compress(data: bytes, *, table_words: int = 8, table: Sequence[int] = ()) -> bytes:
-    """The codes of the entries, one after the other, behind their table if none is given."""
+    """Return the codes of the entries in sequence; without a table as parameter, their table precedes them."""
     if not data:
         return b""
     words = table or frequent(data, table_words)

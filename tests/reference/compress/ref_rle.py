@@ -9,7 +9,7 @@ LONGEST = 255
 
 
 def compress(data: bytes, *, kind: str = "zero", window: int = 4096, raw_fallback: bool = False) -> bytes:
-    """The windows' codes, one after the other, after their flags if they have any."""
+    """Return the windows' codes in sequence, after their flags if there are any."""
     windows = _windows(data, window)
     codes = [_window_code(part, kind) for part in windows]
     if not raw_fallback:
@@ -77,5 +77,5 @@ def _window_code(part: bytes, kind: str) -> bytes:
 
 
 def _parts(word: bytes, count: int) -> list[tuple[bytes, int]]:
-    """A run in parts no longer than a count can express."""
+    """Divide a run into parts that a count can express."""
     return [(word, min(LONGEST, count - done)) for done in range(0, count, LONGEST)]

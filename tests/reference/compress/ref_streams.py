@@ -13,14 +13,14 @@ def entries_of(data: bytes) -> list[bytes]:
 
 
 def packed(codes: list[str]) -> bytes:
-    """The codes one after the other, high bit first, zero bits up to the last byte's end."""
+    """Return the codes in sequence, high bit first, zero bits up to the last byte's end."""
     code = "".join(codes)
     padded = code + "0" * (-len(code) % 8)
     return bytes(int(padded[at : at + 8], 2) for at in range(0, len(padded), 8))
 
 
 def unpacked(payload: bytes, nbytes: int, decode: Callable[[str, int], tuple[bytes, int]]) -> bytes:
-    """What `packed` codes stand for; `decode` gives the entry whose code begins at a bit, and where it ends."""
+    """Return the entries of `packed` codes; `decode` returns the entry whose code begins at a bit, and its end."""
     code = "".join(format(byte, "08b") for byte in payload)
     data, at = b"", 0
     while len(data) < nbytes:

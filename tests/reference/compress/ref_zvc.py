@@ -17,7 +17,7 @@ def encode(data: bytes, *, word_bits: int = 32, window: int = 128, raw_fallback:
 
 
 def compress(data: bytes, *, word_bits: int = 32, window: int = 128, raw_fallback: bool = False) -> bytes:
-    """The same as bytes, zero bits up to the last byte's end."""
+    """Return the codes as bytes, zero bits up to the last byte's end."""
     return _bytes(encode(data, word_bits=word_bits, window=window, raw_fallback=raw_fallback))
 
 

@@ -48,7 +48,7 @@ def pool_backward(payload: bytes, gradient: Sequence[float], windows: Windows) -
 
 
 def _windows(windows: Windows) -> Iterator[list[tuple[int, int]]]:
-    """Of each window the elements that lie inside the plane: position in the window, index in the plane."""
+    """Return for each window its elements inside the plane: index in the window, index in the plane."""
     for row in range(windows.out_height):
         for column in range(windows.out_width):
             inside = []

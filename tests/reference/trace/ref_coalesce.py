@@ -39,7 +39,7 @@ def coalesce_op(addresses: Sequence[int], bytes_per_lane: int, is_store: bool) -
 
 
 def atomic_conflicts(addresses: Sequence[int], width: int) -> int:
-    """How often an atomic's lanes meet at a word: over the sectors, the lanes of the busiest word beyond the first."""
+    """Return the conflicts of an atomic: summed over sectors, the lanes beyond the first at the busiest word."""
     words = Counter((address // SECTOR_BYTES, address // width) for address in addresses)
     busiest = Counter[int]()
     for (sector, _), lanes in words.items():
@@ -48,7 +48,7 @@ def atomic_conflicts(addresses: Sequence[int], width: int) -> int:
 
 
 def bank_words(addresses: Sequence[int], bytes_per_lane: int, lines: Sequence[int]) -> int:
-    """Cycles of the banks beyond those that deliver the sectors without conflicts, modulo 32."""
+    """Return the cycles of the banks beyond a delivery of the sectors without conflicts, modulo 32."""
     together = LANES
     if not lines:
         return 0

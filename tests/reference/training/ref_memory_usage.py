@@ -6,7 +6,7 @@ from buddysim.training.iteration.program import Program, TensorKind
 
 
 def ref_levels(program: Program) -> list[dict[TensorKind, int]]:
-    """Bytes held during each step by kind, without those that are 0: who is alive is written down step by step."""
+    """Return the bytes during each step by nonzero kind; live tensors are listed step by step."""
     alive = set(program.resident)
     levels = []
     for step in program.steps:

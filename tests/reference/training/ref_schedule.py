@@ -16,7 +16,7 @@ class RefSchedule:
 
 
 def ref_schedule(program: Program) -> RefSchedule:
-    """The same times as `buddysim.training.iteration.schedule.schedule`."""
+    """Reference model of `buddysim.training.iteration.schedule.schedule`."""
     result = RefSchedule()
     free: dict[str, int] = {}  # when a stream has done all that it was given so far
 

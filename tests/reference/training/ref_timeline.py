@@ -12,7 +12,7 @@ from buddysim.training.iteration.timeline import Operation, OperationTimes
 
 
 def ref_run(operations: Sequence[Operation]) -> OperationTimes:
-    """The same as `buddysim.training.iteration.timeline.run`."""
+    """Reference model of `buddysim.training.iteration.timeline.run`."""
     start: list[int | None] = [None] * len(operations)
     end: list[int | None] = [None] * len(operations)
     now = 0

@@ -131,7 +131,7 @@ class _RefWarpBuilder:
         self.issued: list[tuple[int, RefComputeGap]] = []  # of each op: its site; all that came before it
         self.now = RefComputeGap()  # since the warp began; operations count as instructions
         self.since = RefComputeGap()
-        self.unused: dict[int, int] = {}  # site -> its last op, while nobody has used its result
+        self.unused: dict[int, int] = {}  # site -> its last op whose result is unused
 
     def run(self) -> tuple[list[RefWarpOp], RefComputeGap]:
         self.region(list(range(self.n_lanes)), 0, None)

@@ -117,7 +117,7 @@ def parse_instruction(line: str, header: KernelHeader, classify: Callable[[str],
 
 
 def role_of(instruction: RefParsedInstruction, header: KernelHeader) -> InstructionRole:
-    """What the instruction does, generic accesses resolved by their first address."""
+    """Return the instruction's kind, generic accesses resolved by their first address."""
     role, shared, local = instruction.opcode.role, header.shared_base, header.local_base
     if role not in (InstructionRole.GENERIC_LOAD, InstructionRole.GENERIC_STORE):
         return role
@@ -133,7 +133,7 @@ def role_of(instruction: RefParsedInstruction, header: KernelHeader) -> Instruct
 
 
 def registers_of(name: str, count: int) -> list[str]:
-    """The registers that an operand means: `count` from the one named, without those that read as zero."""
+    """Return the registers of an operand: `count` from the named one, without registers that read as zero."""
     kind, number = name.rstrip("0123456789"), int(name.lstrip("URPB"))
     if kind not in ("R", "UR") or (kind == "UR" and number == 63) or number == 255:
         return []

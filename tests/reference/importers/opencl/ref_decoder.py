@@ -1,4 +1,4 @@
-"""Reference model of `decoder.pyx`: a whole file of packed records, one after the other."""
+"""Reference model of `decoder.pyx`: decodes a whole file of packed records in sequence."""
 
 from __future__ import annotations
 
