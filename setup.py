@@ -31,6 +31,7 @@ from buddysim.base.build_flags import (  # noqa: E402
     REPLAY_ARGS,
     SHARED_MODULE,
     WITHOUT_DEBUG_INFO,
+    WITHOUT_SYMBOLS,
     run_cython,
 )
 
@@ -52,6 +53,7 @@ if sanitized:
     link_args += sanitize
 elif not boundscheck:
     compile_args += WITHOUT_DEBUG_INFO
+    link_args += WITHOUT_SYMBOLS
 
 REPLAY = Path("buddysim", "replay")
 HEADERS = [path for path in Path("buddysim").rglob("*.h") if path.parts[1] != "capture"]
@@ -82,8 +84,8 @@ extensions = [
     *(extension(".".join(source.with_suffix("").parts), source) for source in sources),
 ]
 
-#: The traces that come with an installed package, and what names the others (buddysim/trace/shipped.py).
-SHIPPED = ("MANIFEST.toml", "bitonic-sort.bin", "kv-cache.bin")
+#: The trace that comes with an installed package, and what names the others (buddysim/trace/shipped.py).
+SHIPPED = ("MANIFEST.toml", "kv-cache.bin")
 
 
 class BuildWithTrace(build_py):

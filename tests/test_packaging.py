@@ -193,7 +193,7 @@ def test_an_installed_wheel_runs_trains_plots_and_lists(away: Callable[..., str]
 
 @pytest.mark.slow
 def test_an_installed_wheel_brings_a_real_trace(away: Callable[..., str]) -> None:
-    path = away("traces", "bitonic-sort", "--path").strip()
+    path = away("traces", "kv-cache", "--path").strip()
     assert "ok" in away("verify", path)
     assert "compression ratio" in away("run", path, "--no-sensitivity", "--require-data-values")
     assert "not here" in away("traces")

@@ -8,8 +8,10 @@ from typing import Any
 #: -ffp-contract=off: results must not depend on the computer running the simulator.
 COMPILE_ARGS = ("-O2", "-ffp-contract=off")
 
-#: Python's own flags may ask for debugging information: it would be nine tenths of what the compiler writes.
-WITHOUT_DEBUG_INFO = ("-g0",)
+#: Python's own flags may ask for debugging information: it would be nine tenths of what the compiler writes. Symbol
+#: tables, unwind tables and pages between segments are another third of an extension.
+WITHOUT_DEBUG_INFO = ("-g0", "-fno-asynchronous-unwind-tables")
+WITHOUT_SYMBOLS = ("-Wl,-s", "-Wl,-z,noseparate-code")
 
 #: Cython's code for memoryviews, functions and the like, which every extension would have a copy of: one extension
 #: that the others import. Cython writes its source.

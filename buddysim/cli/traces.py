@@ -11,7 +11,7 @@ HELP = """list the traces of the repository and print their paths
 With a name, the command shows the source and licence of that trace and the command that made it. --path prints the
 path alone:
 
-  python -m buddysim run "$(python -m buddysim traces bitonic-sort --path)\""""
+  python -m buddysim run "$(python -m buddysim traces kv-cache --path)\""""
 
 GET = (
     "Missing traces are in the folder traces/ of buddysim's repository; a command in the folder of a clone sees them "
@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from buddysim.cli.json_output import add_json_argument
 
     completes(
-        parser.add_argument("name", metavar="NAME", nargs="?", help="name of a trace: bitonic-sort"),
+        parser.add_argument("name", metavar="NAME", nargs="?", help="name of a trace: kv-cache"),
         "trace",
     )
     form = parser.add_mutually_exclusive_group()
