@@ -50,7 +50,7 @@ def test_a_function_is_found_by_its_name() -> None:
     assert "halves" not in algorithms()
     register("halves", halves)
     assert "halves" in entry_algorithms()
-    assert REGISTRY.find("halves").__doc__ == "Always a fraction of the entry."
+    assert REGISTRY.find("halves").__doc__ == "Half of the entry's bits."
     assert compressed_bits(bytes(256), "halves", factor=4).tolist() == [256, 256]
     assert compressed_bits(bytes(256), "halves").dtype == np.uint32
     assert entry_classes(ENTRY, "halves").tolist() == [4]

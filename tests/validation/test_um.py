@@ -87,7 +87,7 @@ def test_prefetch_tree_doubles_its_range_for_sequential_writes(pages: int, fault
     assert host.faults == faults
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name == "fdtd")) for name in PROGRAMS])
 def test_cpu_initialises_the_arrays_of_the_traces(name: str) -> None:
     """The arrays have the same order and sizes; edges are random, so their mean number counts."""
     sizes: dict[str, int] = {}
