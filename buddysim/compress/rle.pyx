@@ -1,4 +1,4 @@
-"""Run-length encoding of tensors, exactly as docs/reference/compressors.md defines it: runs of zeros (cDMA) or of any value (CSWAP).
+"""Run-length encoding of tensors (docs/reference/compressors.md): runs of zeros (cDMA) or of any value (CSWAP).
 
 `ref_rle` is the reference model.
 """

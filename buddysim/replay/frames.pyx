@@ -1,8 +1,8 @@
 """Allocator of address frames: assigns frames of the run's address space to 2 MiB pages of the trace's addresses.
 
-docs/reference/replay-rules.md has the rules; the reference model is `tests/reference/replay/frame_allocator.py`. An allocation takes time in
-proportion to the logarithm of the number of frames, and a few nanoseconds per frame of its own: a tree finds runs of free frames, a
-hash table finds the frames of pages.
+docs/reference/replay-rules.md has the rules; the reference model is `tests/reference/replay/frame_allocator.py`. An
+allocation takes time in proportion to the logarithm of the number of frames, and a few nanoseconds per frame of its
+own: a tree finds runs of free frames, a hash table finds the frames of pages.
 """
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
