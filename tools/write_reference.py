@@ -24,12 +24,13 @@ def main(arguments: list[str]) -> int:
     if arguments not in ([], ["--check"]):
         print("usage: python -m tools.write_reference [--check]", file=sys.stderr)
         return 2
-    differing = [name for name, make in PAGES.items() if _content(FOLDER / name) != make()]
+    pages = {name: make() for name, make in PAGES.items()}
+    differing = [name for name, page in pages.items() if _content(FOLDER / name) != page]
     for name in differing:
         if arguments:
             print(f"docs/reference/{name} differs: run python -m tools.write_reference")
         else:
-            (FOLDER / name).write_text(PAGES[name](), encoding="utf-8")
+            (FOLDER / name).write_text(pages[name], encoding="utf-8")
     return 1 if arguments and differing else 0
 
 

@@ -9,7 +9,7 @@ import shlex
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +36,17 @@ def documents() -> list[Path]:
     return [*(ROOT / name for name in ("README.md", "traces/README.md", "examples/README.md")), *sorted(pages)]
 
 
-def commands(text: str) -> Iterator[list[str]]:
-    """Arguments of every ``python -m buddysim`` in a document's code, up to a pipe, a redirection or a comment."""
+def commands(text: str, is_shown: Callable[[str], bool] = lambda inline: True) -> Iterator[list[str]]:
+    """Arguments of every ``python -m buddysim`` in a document's code, up to a pipe, a redirection or a comment.
+
+    Parameters
+    ----------
+    is_shown : whether a command counts that stands in a sentence or a cell, by its text
+    """
     text = text.replace("\\\n", " ")
     for block, inline in re.findall(r"^python -m buddysim (.+)$|`python -m buddysim ([^`]+)`", text, re.MULTILINE):
+        if inline and not is_shown(inline):
+            continue
         words = shlex.shlex(block or inline, posix=True, punctuation_chars="|<>&;")
         words.whitespace_split = True
         yield list(itertools.takewhile(lambda word: not set(word) <= set("|<>&;"), words))

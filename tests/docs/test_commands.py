@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import itertools
 import os
 import re
 import shlex
@@ -14,6 +13,7 @@ import pytest
 
 from buddysim.cli import REGISTRY, main, make_parser
 from buddysim.report import screen
+from tests.docs.shown import commands
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8").replace("\\\n", "")
@@ -207,14 +207,9 @@ def test_commands_targets_and_links_exist(document):
 
 
 def documented_commands(text):
-    """Arguments of every ``python -m buddysim`` in a document's code: up to a pipe, a redirection or a comment."""
-    text = text.replace("\\\n", " ")
-    for block, inline in re.findall(r"^python -m buddysim (.+)$|`python -m buddysim ([^`]+)`", text, re.MULTILINE):
-        words = shlex.shlex(block or inline, posix=True, punctuation_chars="|<>&;")
-        words.whitespace_split = True
-        command = list(itertools.takewhile(lambda word: not set(word) <= set("|<>&;"), words))
-        mentioned = inline and re.fullmatch(r"\w+( \w+)?", inline)
-        if "..." not in command and "--plugin" not in command and not mentioned:  # a pattern; a plug-in's names
+    """Arguments of every ``python -m buddysim`` in a document's code that a test can parse."""
+    for command in commands(text, lambda inline: not re.fullmatch(r"\w+( \w+)?", inline)):
+        if "..." not in command and "--plugin" not in command:  # a pattern; a plug-in's names
             yield command
 
 
