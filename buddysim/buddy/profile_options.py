@@ -8,9 +8,11 @@ from fractions import Fraction
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import shortened
+from buddysim.base.option import option_field
+from buddysim.base.signature import described
 from buddysim.buddy.distribution import DEFAULT_DISTRIBUTION, Distribution, checked_seed
 from buddysim.compress import DEFAULT
-from buddysim.compress.compressors import find_for_entries
+from buddysim.compress.compressors import entry_algorithms, find_for_entries
 
 POLICIES = ("naive", "per-allocation", "final")
 AGGREGATES = ("worst", "mean")
@@ -19,22 +21,10 @@ SYNTHETIC_SEEDS = 8
 _SEEDS = 2**64
 
 
+@described
 @dataclass(frozen=True)
 class ProfileOptions:
     """All options that target ratios depend on in addition to the trace; checked when made.
-
-    Parameters
-    ----------
-    threshold : Buddy Threshold, the largest fraction of an allocation's entries that may overflow its target
-    aggregate : ``"worst"``: the threshold holds in every snapshot; ``"mean"``: on average
-    policy : ``"final"``: a ratio per allocation, 16x for mostly-zero ones; ``"per-allocation"``: without 16x;
-        ``"naive"``: one ratio for all, the largest not above the free-placement ratio (the paper doesn't give its rule)
-    compressor : name of the compressor whose sizes entries have
-    seed, size_distribution : of the sizes of allocations without values
-    zero_fraction : least fraction of entries that fit 8 B, in every snapshot, for 16x
-    eight_byte_class : whether metadata distinguish an entry of 8 B from one of 32 B; if not, it overflows 16x. A
-        property of the machine (``buddy.eight_byte_class``)
-    profile_until_launch : only snapshots taken when at most that many launches had ended; None: all snapshots
 
     The defaults (``ProfileOptions.threshold``, ...) are those of every command and call.
 
@@ -44,15 +34,49 @@ class ProfileOptions:
         a fraction outside 0 to 1, a seed out of range, an unknown name, or a `profile_until_launch` below 0
     """
 
-    threshold: float = 0.3
-    aggregate: str = "worst"
-    policy: str = "final"
-    compressor: str = DEFAULT
-    seed: int = 0
-    size_distribution: str = DEFAULT_DISTRIBUTION
-    zero_fraction: float = 0.99
-    eight_byte_class: bool = True
-    profile_until_launch: int | None = None
+    threshold: float = option_field(
+        float,
+        "Buddy Threshold: largest fraction of an allocation's entries that may overflow its target",
+        0.3,
+        metavar="FRACTION",
+    )
+    aggregate: str = option_field(
+        str,
+        "snapshots to which the threshold applies; worst: every one; mean: their average",
+        "worst",
+        metavar="NAME",
+        choices=AGGREGATES,
+    )
+    policy: str = option_field(
+        str,
+        "rule that chooses targets; final: one per allocation, 16x for mostly zero ones; per-allocation: without 16x; "
+        "naive: one for all, the largest not above the free-placement ratio (the paper doesn't give its rule)",
+        "final",
+        metavar="NAME",
+        choices=POLICIES,
+    )
+    compressor: str = option_field(
+        str, "compressor that gives the sizes of entries", DEFAULT, metavar="NAME", choices=entry_algorithms
+    )
+    seed: int = option_field(int, "seed of the synthetic sizes, for allocations without data values", 0, metavar="N")
+    size_distribution: str = option_field(
+        str, "distribution of the synthetic sizes", DEFAULT_DISTRIBUTION, metavar="NAME", choices=Distribution.names
+    )
+    zero_fraction: float = option_field(
+        float,
+        "lowest fraction of entries that fit 8 B in every snapshot, for a target of 16x",
+        0.99,
+        metavar="FRACTION",
+    )
+    eight_byte_class: bool = option_field(
+        bool,
+        "distinguish an entry of 8 B from one of 32 B in the metadata; if not, it overflows 16x. A property of the "
+        "machine (``buddy.eight_byte_class``)",
+        True,
+    )
+    profile_until_launch: int | None = option_field(
+        int, "number of launches up to which snapshots are profiled; all if not given", None, metavar="N"
+    )
 
     def over_seeds(self) -> list[ProfileOptions]:
         """The same with `SYNTHETIC_SEEDS` seeds, from its own on."""

@@ -20,25 +20,27 @@ on the trace itself (see: profile), on the trace of --profile-from, or read from
 
 DEFAULTS = ("buddy", "ideal")
 EQUAL_CAPACITY = ("buddy", "unified-memory", "pinned-host", "ideal")
+#: Fields of a request that are arguments, in addition to trace, machine, scheme and sensitivity.
+_ARGUMENTS = (
+    "targets", "profile_from", "profile_until_launch", "threshold", "compressor", "seed", "size_distribution",
+    "partial", "kernels", "queueing",
+)  # fmt: skip
 _MAX_DIGITS = 9  # of a kernel's number
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from dataclasses import replace
+
+    from buddysim.base.option import field_options
     from buddysim.cli.completion import completes
+    from buddysim.cli.option_arguments import add_options
+    from buddysim.replay.request import ReplayRequest
     from buddysim.replay.schemes import BASELINE, DEFAULT, REGISTRY
-    from buddysim.replay.sensitivity import ALL, AUTO, KINDS, MAX_INSTRUCTIONS, MAX_RUNS, NONE
+    from buddysim.replay.sensitivity import AUTO, NONE
 
     schemes = "; ".join(f"{name}: {scheme.SUMMARY}" for name, scheme in REGISTRY.items())
-    completes(parser.add_argument("file", metavar="FILE", help="the trace file"), "file")
-    completes(
-        parser.add_argument(
-            "--machine",
-            metavar="NAME|FILE.toml",
-            default="p100-nvlink2",
-            help="machine to simulate (default: p100-nvlink2)",
-        ),
-        "replay machine",
-    )
+    declared = field_options(ReplayRequest)
+    add_options(parser, {name: declared.pop(name) for name in ("trace", "machine")})
     completes(
         parser.add_argument(
             "--scheme",
@@ -65,7 +67,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="baseline_settings",
         help=f"change the machine of the baseline, {BASELINE}, alone: link.bandwidth=150GB/s; may be repeated",
     )
-    _add_target_arguments(parser)
+    of_sensitivity = replace(declared.pop("sensitivity"), default=AUTO)
+    add_options(parser, {name: declared[name] for name in _ARGUMENTS} | {"sensitivity": of_sensitivity})
+    parser.add_argument(
+        "--no-sensitivity", action="store_const", const=NONE, dest="sensitivity", help=f"as --sensitivity {NONE}"
+    )
     parser.add_argument(
         "--equal-capacity",
         action="store_true",
@@ -75,76 +81,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--require-data-values", action="store_true", help="refuse a trace with allocations without data values"
     )
-    parser.add_argument(
-        "--partial",
-        action="store_true",
-        help="accept a trace file whose end is missing; results say that they are partial",
-    )
-    parser.add_argument("--kernels", metavar="FIRST:END", help="numbers of the kernels to replay: 3, 3:7, 3: or :7")
     parser.add_argument("--json", metavar="FILE", help="write the full result; -: to standard output, no screen")
     parser.add_argument("--assumptions", action="store_true", help="list every assumption of the result, numbered")
     parser.add_argument("--parquet", metavar="FILE", help="write the full result as tidy rows (needs pyarrow)")
-    parser.add_argument(
-        "--queueing", action="store_true", help="count and show the waiting times of requests at each kind of resource"
-    )
-    parser.add_argument(
-        "--sensitivity",
-        metavar="NAME[,NAME..]",
-        default=AUTO,
-        help=f"changes of the sensitivity range, from at most {MAX_RUNS} more runs of every scheme: {ALL}, "
-        f"{NONE}, or some of {','.join(KINDS)} (default: {ALL} for runs of up to {MAX_INSTRUCTIONS // 10**6} million "
-        "memory instructions)",
-    )
-    parser.add_argument(
-        "--no-sensitivity", action="store_const", const=NONE, dest="sensitivity", help=f"as --sensitivity {NONE}"
-    )
-
-
-def _add_target_arguments(parser: argparse.ArgumentParser) -> None:
-    """Where targets and sizes of entries come from."""
-    from buddysim.buddy import Distribution, ProfileOptions
-    from buddysim.cli.completion import completes
-    from buddysim.compress.compressors import entry_algorithms
-
-    completes(parser.add_argument("--targets", metavar="FILE", help="targets file, as profile -o writes it"), "file")
-    parser.add_argument(
-        "--profile-from",
-        metavar="OTHER",
-        help="trace of another input of the same program, whose profile gives the targets",
-    )
-    parser.add_argument(
-        "--profile-until-launch",
-        metavar="N",
-        type=int,
-        default=ProfileOptions.profile_until_launch,
-        help="number of launches up to which snapshots are profiled (default: all)",
-    )
-    parser.add_argument(
-        "--threshold",
-        metavar="FRACTION",
-        type=float,
-        default=ProfileOptions.threshold,
-        help="Buddy Threshold: fraction of an allocation's entries that may overflow its target (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--compressor",
-        metavar="NAME",
-        default=ProfileOptions.compressor,
-        help=f"compressor that gives the sizes of entries: {', '.join(entry_algorithms())} (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--seed",
-        metavar="N",
-        type=int,
-        default=ProfileOptions.seed,
-        help="seed of the synthetic sizes (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--size-distribution",
-        metavar="NAME",
-        default=ProfileOptions.size_distribution,
-        help=f"distribution of the synthetic sizes: {', '.join(Distribution.names())} (default: %(default)s)",
-    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -153,13 +92,13 @@ def run(args: argparse.Namespace) -> int:
     from buddysim.trace import open_trace
 
     outputs = [None if args.json == "-" else args.json, args.parquet]
-    check_outputs(outputs, [args.file, args.targets, args.machine, args.profile_from])
+    check_outputs(outputs, [args.trace, args.targets, args.machine, args.profile_from])
     schemes = selected_schemes(args.scheme or ",".join(EQUAL_CAPACITY if args.equal_capacity else DEFAULTS))
     kernels = parse_kernels(args.kernels)
     if args.parquet is not None:
         check_parquet()
     machine = _machine(args)
-    with open_trace(args.file) as trace:
+    with open_trace(args.trace) as trace:
         if args.require_data_values:
             _check_values(trace, args.compressor)
         results = _run_all(trace, machine, schemes, kernels, args)
@@ -233,20 +172,11 @@ def _run_all(
             trace,
             machine,
             schemes,
-            args.targets,
             equal_capacity=args.equal_capacity,
             baseline_set=parse_settings(baseline, "--baseline-set"),
-            sensitivity=args.sensitivity,
             start_progress=start_bar,
-            threshold=args.threshold,
-            compressor=args.compressor,
-            seed=args.seed,
-            size_distribution=args.size_distribution,
-            profile_from=args.profile_from,
-            profile_until_launch=args.profile_until_launch,
-            kernels=kernels,
-            queueing=args.queueing,
-            partial=args.partial,
+            sensitivity=args.sensitivity,
+            **{**{name: getattr(args, name) for name in _ARGUMENTS}, "kernels": kernels},
         )
 
 

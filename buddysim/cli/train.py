@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from buddysim.machine.training import TrainingMachine
-    from buddysim.training.networks.graph import Network
     from buddysim.training.outcome import OutOfMemory
+    from buddysim.training.request import TrainingRequest
     from buddysim.training.result import TrainingResult
 
 NAME = "train"
@@ -30,26 +30,12 @@ _SCHEME_OPTION = "scheme_option_"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from buddysim.base.memory_pool import FITS
     from buddysim.cli.completion import completes
-    from buddysim.training.cost.precision import PRECISIONS
-    from buddysim.training.iteration.optimizer import OPTIMIZERS
-    from buddysim.training.iteration.plan import PREFETCHES, TrainingOptions
+    from buddysim.cli.option_arguments import add_options
+    from buddysim.training.request import request_options
 
-    defaults = TrainingOptions()
-    completes(
-        parser.add_argument(
-            "network", metavar="NAME|FILE.toml", help="name of a network (see: networks list), or a network file"
-        ),
-        "network",
-    )
-    parser.add_argument("--batch", metavar="N", type=int, default=64, help="number of samples (default: 64)")
-    completes(
-        parser.add_argument(
-            "--machine", metavar="NAME|FILE.toml", default="titan-x", help="machine to simulate (default: titan-x)"
-        ),
-        "training machine",
-    )
+    declared = request_options()
+    add_options(parser, {name: declared.pop(name) for name in ("network", "batch", "machine")})
     completes(
         parser.add_argument(
             "--scheme",
@@ -67,37 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="settings",
         help="change the machine, for example training.device_memory=24GiB; may be repeated",
     )
-    completes(
-        parser.add_argument("--link", metavar="NAME", help="name of the host link, one of the machine's links"),
-        "link",
-    )
-    parser.add_argument(
-        "--prefetch",
-        metavar="RULE",
-        default=defaults.prefetch,
-        help=f"rule of prefetching feature maps: {', '.join(PREFETCHES)} (default: {defaults.prefetch})",
-    )
-    parser.add_argument("--conv-library", metavar="NAME", help="version of the convolution library, for example cudnn4")
-    parser.add_argument(
-        "--precision",
-        metavar="NAME",
-        default=defaults.precision,
-        help=f"number format of the layers: {', '.join(PRECISIONS)} (default: {defaults.precision})",
-    )
-    parser.add_argument(
-        "--optimizer",
-        metavar="NAME",
-        default=defaults.optimizer,
-        help=f"optimizer whose state is in GPU memory: {', '.join(OPTIMIZERS)} (default: "
-        f"{defaults.optimizer}, as the papers count)",
-    )
-    parser.add_argument("--calibration", metavar="FILE", help="file with layer times of a GPU (see: calibrate)")
-    parser.add_argument(
-        "--pool-policy",
-        choices=FITS,
-        default=defaults.pool_policy,
-        help="rule by which the pool selects a free block",
-    )
+    add_options(parser, {name: option for name, option in declared.items() if name not in ("scheme", "memory_bytes")})
     search = parser.add_mutually_exclusive_group()
     search.add_argument("--max-batch", action="store_true", help="find the largest batch that fits, for each scheme")
     search.add_argument(
@@ -145,21 +101,17 @@ def _add_measuring(parser: argparse.ArgumentParser) -> None:
 def _add_scheme_options(parser: argparse.ArgumentParser) -> None:
     """Add an argument for every option that a scheme declares, in its group; --help hides groups of our families."""
     from buddysim.base.errors import BuddysimError
+    from buddysim.cli.option_arguments import add_option
     from buddysim.training import schemes
 
     groups: dict[str, argparse._ArgumentGroup] = {}
     for name, option in schemes.options().items():
         if option.group not in groups:
             groups[option.group] = parser.add_argument_group(option.group)
-        group, flag, dest, text = groups[option.group], option.flag(name), _SCHEME_OPTION + name, option.flag_help()
-        text = text.replace("%", "%%")  # argparse formats help texts
         try:
-            if option.type is bool:
-                group.add_argument(flag, dest=dest, action="store_const", const=not option.default, help=text)
-            else:
-                group.add_argument(flag, dest=dest, metavar=option.metavar, type=option.type, help=text)
+            add_option(groups[option.group], name, option, _SCHEME_OPTION)
         except argparse.ArgumentError:
-            owner = schemes.schemes_with(name)[0]
+            owner, flag = schemes.schemes_with(name)[0], option.flag(name)
             raise BuddysimError(f"scheme {owner}: option {name!r}: train has {flag} of its own") from None
     families = {name: {schemes.family(scheme) for scheme in schemes.schemes_with(name)} for name in schemes.options()}
     by_group = {title: _families_of(title, families) for title in groups}
@@ -240,6 +192,7 @@ def run(args: argparse.Namespace) -> int:
     from buddysim.base.errors import BuddysimError
     from buddysim.base.output import check_outputs
     from buddysim.training.networks.graph import Network
+    from buddysim.training.request import TrainingRequest
     from buddysim.training.search import LARGEST_BATCH
 
     if not 1 <= args.batch <= LARGEST_BATCH:
@@ -252,14 +205,18 @@ def run(args: argparse.Namespace) -> int:
     with observed_activations(args, scheme_options) as activations:
         if activations is not None:
             scheme_options = {"activation_mapping": "depth", **scheme_options, "activations": activations}
-        results, batches, beyond = _simulate(network, machine, schemes, args, {**options, **scheme_options})
+        request = TrainingRequest.of(
+            network=network, batch=args.batch, machine=machine, calibration=args.calibration,
+            **options, **scheme_options,
+        )  # fmt: skip
+        results, batches, beyond = _simulate(request, schemes, args.max_batch)
     if args.timeline is not None:
         from buddysim.report.timeline_file import write_timeline
 
         write_timeline(args.timeline, {scheme: result.outcome for scheme, result in results.items()})
     _report(results, batches, beyond, args)
     if args.stalls and args.json != "-":
-        _report_layers(network, machine, results, args, {**options, **scheme_options})
+        _report_layers(request, results)
     _refuse_where_nothing_fits(results, args)
     return 0
 
@@ -344,12 +301,11 @@ def _machine(args: argparse.Namespace) -> TrainingMachine:
 
 def _options(args: argparse.Namespace) -> dict[str, Any]:
     from buddysim.base.errors import BuddysimError
+    from buddysim.base.option import field_options
     from buddysim.machine.units import parse_size
+    from buddysim.training.iteration.plan import TrainingOptions
 
-    options: dict[str, Any] = {
-        name: getattr(args, name)
-        for name in ("link", "prefetch", "conv_library", "precision", "optimizer", "pool_policy")
-    }
+    options = {name: getattr(args, name) for name in field_options(TrainingOptions) if name != "memory_bytes"}
     if args.memory_budget is not None:
         try:
             options["memory_bytes"] = parse_size(args.memory_budget)
@@ -361,35 +317,32 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _simulate(
-    network: Network,
-    machine: TrainingMachine,
-    schemes: list[str],
-    args: argparse.Namespace,
-    options_by_name: Mapping[str, Any],
+    request: TrainingRequest, schemes: list[str], max_batch: bool
 ) -> tuple[dict[str, TrainingResult], dict[str, int] | None, dict[str, Any]]:
     """Results by scheme; with --max-batch also the largest batches, and what is missing for one sample more."""
-    from buddysim.training.cost import CostModel
-    from buddysim.training.driver import make_options, simulate, simulate_plan
+    from dataclasses import replace
+
+    from buddysim.training.driver import simulate_plan, simulate_request
     from buddysim.training.fit_check import FitChecks
     from buddysim.training.result import TrainingResult, oom_counters
     from buddysim.training.search import LARGEST_BATCH, largest_batch
 
-    options = make_options(**options_by_name)
-    cost = CostModel.load(machine, options.conv_library, args.calibration, options.precision)
+    network, machine, cost = request.load_network(), request.load_machine(), request.cost_model()
 
     def simulated(scheme: str, batch: int) -> TrainingResult:
-        return simulate(network, batch, machine, scheme, options=options, cost=cost)
+        return TrainingResult.from_outcome(simulate_request(replace(request, scheme=scheme, batch=batch), cost))
 
     def tried(checks: FitChecks, batch: int) -> TrainingResult:
         plan, program = checks.planned(batch)
-        return TrainingResult.from_outcome(simulate_plan(checks.network, batch, machine, cost, plan, options, program))
+        outcome = simulate_plan(checks.network, batch, machine, cost, plan, request.options, program)
+        return TrainingResult.from_outcome(outcome)
 
-    if not args.max_batch:
-        return {scheme: simulated(scheme, args.batch) for scheme in schemes}, None, {}
+    if not max_batch:
+        return {scheme: simulated(scheme, request.batch) for scheme in schemes}, None, {}
     results, batches, beyond = {}, {}, {}
     outcomes: dict[str, tuple[int, OutOfMemory | None]] = {}  # several schemes may fit as the same one
     for scheme in schemes:
-        checks = FitChecks(network, machine, cost, scheme, options)
+        checks = FitChecks(network, machine, cost, scheme, request.options)
         if checks.scheme not in outcomes:
             batch = largest_batch(checks)
             outcomes[checks.scheme] = batch, checks.out_of_memory(batch + 1) if 0 < batch < LARGEST_BATCH else None
@@ -462,26 +415,25 @@ def _report(
     )
 
 
-def _report_layers(
-    network: Network,
-    machine: TrainingMachine,
-    results: Mapping[str, TrainingResult],
-    args: argparse.Namespace,
-    options_by_name: Mapping[str, Any],
-) -> None:
+def _report_layers(request: TrainingRequest, results: Mapping[str, TrainingResult]) -> None:
     """Shows the layers that stall, of each scheme, and the link that would remove each stall."""
+    from dataclasses import replace
+
     from buddysim.report.screen import Part, print_screen
     from buddysim.report.stall_table import REMOVED, stall_parts
-    from buddysim.training.cost import CostModel
-    from buddysim.training.driver import make_options, simulate
+    from buddysim.training.driver import simulate_request
     from buddysim.training.links import faster_links, layer_stalls
+    from buddysim.training.result import TrainingResult
 
-    links = faster_links(machine.links, args.link or machine.link)
-    cost = CostModel.load(machine, options_by_name["conv_library"], args.calibration, options_by_name["precision"])
+    machine, options = request.load_machine(), request.options
+    links = faster_links(machine.links, options.link or machine.link)
+    cost = request.cost_model()
 
     def simulated(result: TrainingResult, link: str) -> TrainingResult:
-        options = make_options(**{**options_by_name, "link": link})
-        return simulate(network, result.provenance["batch"], machine, result.scheme, options=options, cost=cost)
+        again = replace(
+            request, batch=result.provenance["batch"], scheme=result.scheme, options=replace(options, link=link)
+        )
+        return TrainingResult.from_outcome(simulate_request(again, cost))
 
     parts: list[Part] = []
     for scheme, result in results.items():

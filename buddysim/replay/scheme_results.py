@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.notebook import html
+from buddysim.base.option import field_options
+from buddysim.base.signature import show_options
 from buddysim.base.stack_frames import frame, result_rows
 from buddysim.buddy import Targets
 from buddysim.machine import Machine
+from buddysim.replay.request import Path, ReplayRequest
 from buddysim.replay.result import ReplayResult
 from buddysim.replay.schemes import BASELINE, DEFAULT, REGISTRY
 from buddysim.replay.sensitivity import AUTO, NONE, Progress
-from buddysim.replay.simulation import OpenTraces, Path, Simulation, load_machine
+from buddysim.replay.simulation import OpenTraces, Simulation
 from buddysim.trace import Trace
 
 if TYPE_CHECKING:
@@ -48,29 +51,25 @@ class SchemeResults(dict[str, ReplayResult]):
 
 def simulate_schemes(
     trace: Trace | Path,
-    machine: Machine | Path = "p100-nvlink2",
+    machine: Machine | Path = ReplayRequest.machine,
     schemes: Sequence[str] = (DEFAULT, BASELINE),
-    targets: Targets | Path | None = None,
+    targets: Targets | Path | None = ReplayRequest.targets,
     *,
     baseline_set: Mapping[str, object] | None = None,
     equal_capacity: bool = False,
-    sensitivity: str = NONE,
+    sensitivity: str = ReplayRequest.sensitivity,
     start_progress: Callable[[str], Progress] | None = None,
-    **options: Any,
+    **keywords: Any,
 ) -> SchemeResults:
     """Replay a trace under several schemes and normalize their times to the baseline's (`ideal`).
 
     Parameters
     ----------
-    trace, machine, targets : as `simulate` has them
     schemes : names of replay schemes; without the baseline there are no slowdowns
     baseline_set : settings of the baseline's machine alone, by dotted key: ``{"link.bandwidth": "150 GB/s"}`` holds it
         at one link while `machine` goes through several
     equal_capacity : every scheme may use as much device memory as `buddy` uses under the targets
-    sensitivity : as `simulate` has it; every scheme, the baseline too, is perturbed alike, and the range of a slowdown
-        is over runs with equal perturbations. ``auto`` is ``none`` without a baseline to compare with
     start_progress : called with the name of a scheme before its runs, gives their `progress`
-    options : the other parameters of `simulate`
 
     Returns
     -------
@@ -79,10 +78,16 @@ def simulate_schemes(
     Raises
     ------
     BuddysimError : as `simulate` has it; settings for a baseline that isn't among the schemes
+
+    Notes
+    -----
+    Every scheme, the baseline too, is perturbed alike, and the range of a slowdown is over runs with equal
+    perturbations. The sensitivity ``auto`` is ``none`` without a baseline to compare with.
     """
     for scheme in schemes:
         REGISTRY.find(scheme)
-    machine = load_machine(machine)
+    request = ReplayRequest(trace, machine, targets=targets, **keywords)
+    machine = request.load_machine()
     settings = {key: str(value) for key, value in (baseline_set or {}).items()}
     if settings and BASELINE not in schemes:
         raise BuddysimError(f"baseline_set: {BASELINE}, the baseline, is not among the schemes: {', '.join(schemes)}")
@@ -92,7 +97,7 @@ def simulate_schemes(
     if sensitivity == AUTO and (BASELINE not in schemes or len(machines) < 2):
         sensitivity = NONE
     with OpenTraces() as files:
-        simulation = Simulation(files, trace, targets, **options)
+        simulation = Simulation(files, request)
         capacity_bytes = _buddy_device_bytes(machine, simulation) if equal_capacity else None
         results = {}
         for scheme, its_machine in machines.items():
@@ -119,6 +124,9 @@ def simulate_schemes(
             for scheme, result in results.items()
         }
     )
+
+
+show_options(simulate_schemes, {n: o for n, o in field_options(ReplayRequest).items() if n != "scheme"})
 
 
 def _buddy_device_bytes(machine: Machine, simulation: Simulation) -> int:

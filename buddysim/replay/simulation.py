@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
-from fractions import Fraction
+from typing import Any
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.option import field_options
+from buddysim.base.signature import show_options
 from buddysim.buddy import AllocationProfile, ProfileOptions, SizeSource, Targets, profile_with, targets_of_other_input
 from buddysim.buddy.profile import observe
 from buddysim.buddy.profile_options import SYNTHETIC_SEEDS
@@ -18,54 +19,28 @@ from buddysim.replay.compute_gap_scale import exact_compute_gap_scale
 from buddysim.replay.driver import ReplayRun
 from buddysim.replay.footprint import MemoryFootprint, footprint_of
 from buddysim.replay.kernel_selection import select_kernels
+from buddysim.replay.request import Path, ReplayRequest
 from buddysim.replay.result import ReplayResult
-from buddysim.replay.schemes import DEFAULT, REGISTRY
+from buddysim.replay.schemes import REGISTRY
 from buddysim.trace import Kernel, Trace, open_trace
 from buddysim.trace.partial import require_complete
 
-Path = str | os.PathLike[str]
 _LARGEST_SEED = 2**64 - 1
 
 
 def simulate(
     trace: Trace | Path,
-    machine: Machine | Path = "p100-nvlink2",
-    scheme: str = DEFAULT,
-    targets: Targets | Path | None = None,
+    machine: Machine | Path = ReplayRequest.machine,
+    scheme: str = ReplayRequest.scheme,
+    targets: Targets | Path | None = ReplayRequest.targets,
     *,
-    threshold: float = ProfileOptions.threshold,
-    compressor: str = ProfileOptions.compressor,
-    seed: int = ProfileOptions.seed,
-    size_distribution: str = ProfileOptions.size_distribution,
-    profile_from: Trace | Path | None = None,
-    profile_until_launch: int | None = None,
-    kernels: slice | range | None = None,
-    compute_gap_scale: Fraction | float = 1,
-    queueing: bool = False,
-    partial: bool = False,
-    sensitivity: str = "none",
     progress: Callable[[int, int], None] | None = None,
+    **keywords: Any,
 ) -> ReplayResult:
     """Replay a trace.
 
     Parameters
     ----------
-    trace : a trace, or the path of a trace file
-    machine : a machine, the name of a preset, or the path of a machine file
-    scheme : name of a replay scheme (`buddysim.replay.schemes.REGISTRY`)
-    targets : target ratios, or the path of a targets file; without them a trace is profiled
-    threshold : Buddy Threshold of that profile, the largest fraction of entries that may overflow
-    compressor : name of the compressor of memory-entries that decides their sizes, and so the targets
-    seed : seed of synthetic sizes, for allocations without data values
-    size_distribution : name of the distribution of synthetic sizes
-    profile_from : the trace that is profiled, of another input of the same program; without it the trace itself
-    profile_until_launch : profile only snapshots taken after at most that many launches; None: all snapshots
-    kernels : the kernels that run, by their index in the trace; None: all
-    compute_gap_scale : factor on every compute gap, critical path and use distance (`exact_compute_gap_scale`)
-    queueing : count how long requests wait at each kind of resource (`queueing.*` of the result)
-    partial : accept a trace file whose end is missing; the result says so (`provenance.partial`)
-    sensitivity : quantities that at most eight more runs perturb: ``none``, ``all``, ``auto`` (``all`` for runs of up
-        to 4 million memory instructions), or some of ``latency,compute-gaps,seed``. These runs go on in threads
     progress : called with the memory instructions done and in total, of all these runs, a few times per second
 
     Returns
@@ -77,28 +52,12 @@ def simulate(
     BuddysimError : an unknown name, a trace that can't be read, allocations that don't fit the machine, or whose names
         the profiled trace doesn't have
     """
+    request = ReplayRequest(trace, machine, scheme, targets, **keywords)
     with OpenTraces() as files:
-        simulation = Simulation(
-            files,
-            trace,
-            targets,
-            threshold=threshold,
-            compressor=compressor,
-            seed=seed,
-            size_distribution=size_distribution,
-            profile_from=profile_from,
-            profile_until_launch=profile_until_launch,
-            kernels=kernels,
-            compute_gap_scale=compute_gap_scale,
-            queueing=queueing,
-            partial=partial,
-        )
-        return simulation.result(load_machine(machine), scheme, sensitivity, progress)
+        return Simulation(files, request).result(request.load_machine(), scheme, request.sensitivity, progress)
 
 
-def load_machine(machine: Machine | Path) -> Machine:
-    """Return the machine, loaded if it is a name or a path."""
-    return machine if isinstance(machine, Machine) else Machine.load(machine)
+show_options(simulate, field_options(ReplayRequest))
 
 
 class OpenTraces(ExitStack):
@@ -110,47 +69,17 @@ class OpenTraces(ExitStack):
 
 
 class Simulation:
-    """The inputs that several runs share: everything but machine and scheme.
+    """The inputs that several runs share: everything of a request but machine, scheme and sensitivity."""
 
-    Parameters
-    ----------
-    files : the open traces
-    others : as `simulate` has them
-    """
-
-    def __init__(
-        self,
-        files: OpenTraces,
-        trace: Trace | Path,
-        targets: Targets | Path | None = None,
-        *,
-        threshold: float = ProfileOptions.threshold,
-        compressor: str = ProfileOptions.compressor,
-        seed: int = ProfileOptions.seed,
-        size_distribution: str = ProfileOptions.size_distribution,
-        profile_from: Trace | Path | None = None,
-        profile_until_launch: int | None = None,
-        kernels: slice | range | None = None,
-        compute_gap_scale: Fraction | float = 1,
-        queueing: bool = False,
-        partial: bool = False,
-    ) -> None:
-        for name, profiled in (("profile_from", profile_from), ("profile_until_launch", profile_until_launch)):
-            if targets is not None and profiled is not None:
-                raise BuddysimError(f"{name}: targets are given, so nothing is profiled: expected one of the two")
-        self.options = ProfileOptions(
-            threshold,
-            compressor=compressor,
-            seed=seed,
-            size_distribution=size_distribution,
-            profile_until_launch=profile_until_launch,
-        )
-        self.compute_gap_scale, self.queueing = exact_compute_gap_scale(compute_gap_scale), queueing
-        self.trace = files.trace(trace)
-        require_complete(self.trace, partial)
-        self.kernels: list[Kernel] = select_kernels(self.trace, kernels)
+    def __init__(self, files: OpenTraces, request: ReplayRequest) -> None:
+        self.options, self.queueing = request.profile_options(), request.queueing
+        self.compute_gap_scale = exact_compute_gap_scale(request.compute_gap_scale)
+        targets, profile_from = request.targets, request.profile_from
+        self.trace = files.trace(request.trace)
+        require_complete(self.trace, request.partial)
+        self.kernels: list[Kernel] = select_kernels(self.trace, request.kernels)
         self.profiled = self.trace if profile_from is None else files.trace(profile_from)
-        require_complete(self.profiled, partial)
+        require_complete(self.profiled, request.partial)
         self.targets = targets if targets is None or isinstance(targets, Targets) else Targets.load(targets, self.trace)
         self._profiles: dict[ProfileOptions, Targets] = {}
         self._observed: list[AllocationProfile] | None = None

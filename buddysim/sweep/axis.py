@@ -6,9 +6,11 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import shortened
+from buddysim.base.option import FILE, Option
 from buddysim.base.ranges import parse_range
 from buddysim.machine.units import parse_size
 
@@ -44,6 +46,14 @@ class Axis:
             return self.read(raw)
         except ValueError as error:
             raise BuddysimError(f"{name}: {shortened(raw)}: {error}") from None
+
+
+def file_value(raw: object) -> str:
+    """The absolute path of a file of the user's, without ``..`` and links in its folders: one path for one file."""
+    if not isinstance(raw, str | Path) or not str(raw).strip():
+        raise ValueError("expected the path of a file")
+    path = Path(raw).expanduser()
+    return str(path.parent.resolve() / path.name) if path.name not in ("", "..") else str(path.resolve())
 
 
 def text(raw: object) -> str:
@@ -113,6 +123,17 @@ def fraction(raw: object) -> str:
         return str(Fraction(str(raw) if isinstance(raw, float) else raw))
     except (ValueError, ZeroDivisionError):
         raise ValueError("expected a number, for example 1.5 or 3/2") from None
+
+
+_READERS: dict[type, Reader] = {bool: switch, int: whole, float: number, str: text}
+
+
+def option_axis(option: Option, read: Reader | None = None) -> Axis:
+    """Return the axis of an option; `read` reads its values, None: as the option's type and metavar say."""
+    file = option.metavar == FILE
+    reader = read or (file_value if file else size if option.metavar == "SIZE" else _READERS[option.type])
+    metavar = "true|false" if option.type is bool else option.metavar
+    return Axis(reader, option.text, metavar, option.default, file)
 
 
 def canonical(value: Value) -> str:

@@ -104,14 +104,6 @@ def _source_checksum(module: ModuleType) -> str:
     return digest.hexdigest()
 
 
-def file_value(raw: object) -> str:
-    """The absolute path of a file of the user's, without ``..`` and links in its folders: one path for one file."""
-    if not isinstance(raw, str | Path) or not str(raw).strip():
-        raise ValueError("expected the path of a file")
-    path = Path(raw).expanduser()
-    return str(path.parent.resolve() / path.name) if path.name not in ("", "..") else str(path.resolve())
-
-
 def require_file(path: str, what: str) -> None:
     """A BuddysimError where there is no such file."""
     if not Path(path).is_file():

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import operator
 import os
 from typing import TYPE_CHECKING, Any
 
 from buddysim.base.errors import BuddysimError
-from buddysim.base.hints import hint, shortened
-from buddysim.base.memory_pool import FITS
+from buddysim.base.signature import show_options
 from buddysim.training import schemes
 from buddysim.training.fit_check import allocate_tensors, capacity_bytes
 from buddysim.training.iteration import memory_usage
 from buddysim.training.iteration.build import build
-from buddysim.training.iteration.optimizer import find_optimizer
 from buddysim.training.iteration.pinned import host_pinned
-from buddysim.training.iteration.plan import PREFETCHES, Plan, TrainingOptions
+from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.iteration.program import Program
 from buddysim.training.iteration.schedule import schedule
 from buddysim.training.networks.graph import Network
 from buddysim.training.outcome import Baseline, IterationOutcome
+from buddysim.training.request import TrainingRequest, request_options
 from buddysim.training.result import TrainingResult
 from buddysim.training.schemes import baseline as network_wide
 from buddysim.training.schemes._links import link_rate
-from buddysim.training.search import LARGEST_BATCH
-from buddysim.training.signature import show_options
 
 if TYPE_CHECKING:
     from buddysim.machine.training import TrainingMachine
@@ -46,90 +42,39 @@ def simulate_outcome(
 
     Parameters
     ----------
-    network : a graph, the name of one of the zoo, or the path of a TOML file
-    batch : samples
-    machine : a machine or its name
-    scheme : a name of `buddysim.training.schemes.REGISTRY`
-    options, keywords : an `TrainingOptions`, or its fields by name; options that schemes declare go to
-        ``TrainingOptions.extra``
+    network, batch, machine, scheme, keywords : fields of a `TrainingRequest`, those of its options, and options that
+        schemes declare
+    options : the request's options, instead of keywords
     cost : layer times; None loads the model of the machine
     """
-    from buddysim.machine.training import TrainingMachine
-    from buddysim.training.cost import CostModel
+    request = TrainingRequest.of(
+        network=network, batch=batch, machine=machine, scheme=scheme, options=options, **keywords
+    )
+    return simulate_request(request, cost)
 
-    network = network if isinstance(network, Network) else Network.load(network)
-    machine = machine if isinstance(machine, TrainingMachine) else TrainingMachine.load(machine)
-    if options is not None and keywords:
-        raise BuddysimError(f"option {next(iter(keywords))}: expected among options, where these are given")
-    options = options or make_options(**keywords)
-    batch = _whole("batch", batch)
-    if not 1 <= batch <= LARGEST_BATCH:
-        raise BuddysimError(f"batch {batch}: expected 1 to {LARGEST_BATCH}")
-    cost = cost or CostModel.load(machine, options.conv_library, precision=options.precision)
+
+def simulate_request(request: TrainingRequest, cost: CostModel | None = None) -> IterationOutcome:
+    """Simulate the iteration of a request; `cost` are its layer times, None: loaded."""
+    network, machine = request.load_network(), request.load_machine()
+    options, cost = request.options, cost or request.cost_model()
     if cost.precision.name != options.precision:
         raise BuddysimError(
             f"precision {options.precision}: expected {cost.precision.name}, that of the layer times given"
         )
     network = network.with_element_bytes(cost.precision.element_bytes)
-    plan = schemes.REGISTRY.find(scheme).plan(network, batch, machine, cost, scheme, options)
-    return simulate_plan(network, batch, machine, cost, plan, options)
+    plan = schemes.REGISTRY.find(request.scheme).plan(network, request.batch, machine, cost, request.scheme, options)
+    return simulate_plan(network, request.batch, machine, cost, plan, options)
 
 
 def simulate(
     network: Network | str | os.PathLike[str],
-    batch: int,
-    machine: TrainingMachine | str = "titan-x",
-    scheme: str = "vdnn-dyn",
+    batch: int = TrainingRequest.batch,
+    machine: TrainingMachine | str = TrainingRequest.machine,
+    scheme: str = TrainingRequest.scheme,
     **keywords: Any,
 ) -> TrainingResult:
-    """Simulate one training iteration: flat counters, one row per layer, provenance.
-
-    Parameters
-    ----------
-    network : a graph, the name of one of the zoo, or the path of a TOML file
-    batch : samples in the batch
-    machine : a machine or its name
-    scheme : name of a training scheme
-    """
+    """Simulate one training iteration: flat counters, one row per layer, provenance."""
     return TrainingResult.from_outcome(simulate_outcome(network, batch, machine, scheme, **keywords))
-
-
-def make_options(**keywords: Any) -> TrainingOptions:
-    """An `TrainingOptions` from keywords: its fields, and options that schemes declare."""
-    fields = set(TrainingOptions.__dataclass_fields__) - {"extra"}
-    selected = {name: value for name, value in keywords.items() if name in fields}
-    extra = {**keywords.get("extra", {})}
-    extra |= {name: value for name, value in keywords.items() if name not in (*fields, "extra")}
-    declared = schemes.options() if extra else {}
-    for name, value in extra.items():
-        if name not in declared:
-            every = sorted({*fields, *declared})
-            raise BuddysimError(f"option {shortened(name)}: expected one of {', '.join(every)}{hint(name, every)}")
-        if value is not None:
-            declared[name].check(name, value)
-    if selected.get("memory_bytes") is not None:
-        selected["memory_bytes"] = _whole("memory_bytes", selected["memory_bytes"])
-    options = TrainingOptions(**selected, extra=extra)
-    for name, value, expected in (
-        ("prefetch", options.prefetch, PREFETCHES),
-        ("pool_policy", options.pool_policy, FITS),
-    ):
-        if value not in expected:
-            raise BuddysimError(f"{name} {value!r}: expected one of {', '.join(expected)}")
-    find_optimizer(options.optimizer)
-    if options.memory_bytes is not None and options.memory_bytes < 1:
-        raise BuddysimError(f"memory of {options.memory_bytes} bytes: expected 1 or more")
-    return options
-
-
-def _whole(name: str, value: Any) -> int:
-    """The number as an `int`, whatever integer type it has."""
-    try:
-        if isinstance(value, bool):
-            raise TypeError
-        return operator.index(value)
-    except TypeError:
-        raise BuddysimError(f"{name} {shortened(value)}: expected an integer") from None
 
 
 def simulate_plan(
@@ -173,4 +118,4 @@ def baseline(
     )
 
 
-show_options(simulate)
+show_options(simulate, request_options() | schemes.options())

@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from buddysim.base.option import field_options
 from buddysim.cli import REGISTRY, completion, main
 from buddysim.machine import Machine
+from buddysim.replay.request import ReplayRequest
 from buddysim.training import schemes
+from buddysim.training.request import request_options
 
 
 def completed(script: Path, *words: str) -> list[str]:
@@ -53,4 +56,6 @@ def test_a_parser_knows_no_choices_where_it_parses(capsys: pytest.CaptureFixture
 
 def test_every_kind_of_name_is_used() -> None:
     sources = "".join(Path(str(module.__file__)).read_text() for _, module in REGISTRY.items())
+    options = [*field_options(ReplayRequest).values(), *request_options().values()]
+    sources += "".join(f'"{option.completes}"' for option in options)
     assert [kind for kind in completion.NAMES if f'"{kind}"' not in sources] == []

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import buddysim
 from buddysim.analyses import AnalysisOptions
 from buddysim.base.errors import BuddysimError
+from buddysim.base.option import FILE
 from buddysim.machine import Machine
 from buddysim.machine.training import TrainingMachine
 from buddysim.replay.schemes import REGISTRY as REPLAY_SCHEMES
@@ -60,7 +61,7 @@ def test_every_parameter_of_trainings_is_an_axis_or_stands_for_some() -> None:
 
 
 def test_file_options_of_schemes_have_the_metavar_of_files() -> None:
-    files = {name for name, option in schemes.options().items() if option.metavar == training.FILE}
+    files = {name for name, option in schemes.options().items() if option.metavar == FILE}
     assert files == {"activations", "density_table", "buddy_result"}
 
 

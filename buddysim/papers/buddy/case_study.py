@@ -17,8 +17,8 @@ from buddysim.papers.simulated_values import SimulatedValue, simulates
 from buddysim.sweep.cached_results import Result
 from buddysim.training import Network
 from buddysim.training.cost import CostModel
-from buddysim.training.driver import make_options
 from buddysim.training.fit_check import FitChecks
+from buddysim.training.request import make_options
 from buddysim.training.search import largest_batch
 
 MACHINE = "titan-xp"

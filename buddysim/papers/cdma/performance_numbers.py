@@ -27,7 +27,8 @@ from buddysim.sweep.cached_results import SavedResults
 from buddysim.training import Network, schemes
 from buddysim.training.contents import Codec, GeneratedContents, MapContents, mean_compressed_fraction
 from buddysim.training.cost import CostModel
-from buddysim.training.driver import make_options, simulate_plan
+from buddysim.training.driver import simulate_plan
+from buddysim.training.request import make_options
 from buddysim.training.schemes import cdma
 
 LINK = "pcie3"  # the rate that copies reach (Sec. III)

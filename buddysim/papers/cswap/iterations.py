@@ -25,11 +25,11 @@ from buddysim.sweep.cached_results import Result, SavedResults
 from buddysim.training import Network
 from buddysim.training.contents.reduced_trainings import training_of
 from buddysim.training.cost import CostModel
-from buddysim.training.driver import make_options
 from buddysim.training.fit_check import allocate_tensors
 from buddysim.training.iteration.build import build
 from buddysim.training.iteration.plan import TrainingOptions
 from buddysim.training.iteration.schedule import schedule
+from buddysim.training.request import make_options
 from buddysim.training.schemes import cswap
 from buddysim.training.schemes._links import link_rate
 from buddysim.training.schemes.cswap import AdvisorInputs, CodecDecision

@@ -10,11 +10,11 @@ from buddysim.papers.reported_values import reported_value
 from buddysim.papers.simulated_values import SimulatedValue, simulates
 from buddysim.sweep.cached_results import SavedResults
 from buddysim.training import Network
-from buddysim.training.driver import make_options
 from buddysim.training.iteration.build import build
 from buddysim.training.iteration.plan import Plan
 from buddysim.training.iteration.program import Program
 from buddysim.training.iteration.schedule import schedule
+from buddysim.training.request import make_options
 from buddysim.training.schemes import gist
 
 DEPTHS = (509, 851, 1202)

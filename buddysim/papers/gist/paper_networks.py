@@ -23,8 +23,9 @@ from buddysim.sweep.cached_results import SavedResults
 from buddysim.training import Network, schemes
 from buddysim.training.contents import MapContents
 from buddysim.training.cost import CostModel
-from buddysim.training.driver import make_options, simulate_plan
+from buddysim.training.driver import simulate_plan
 from buddysim.training.outcome import IterationOutcome
+from buddysim.training.request import make_options
 from buddysim.training.schemes import gist
 
 #: Network of the zoo by the paper's name (Sec. V-A); ResNet is in Fig. 16 only.

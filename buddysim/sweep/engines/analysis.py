@@ -13,9 +13,9 @@ from buddysim.base.result import file_name, software
 from buddysim.machine import Machine
 from buddysim.replay.version import MODEL_VERSION as REPLAY_VERSION
 from buddysim.sweep import axis
-from buddysim.sweep.axis import Axis, Value, canonical
+from buddysim.sweep.axis import Axis, Value, canonical, file_value
 from buddysim.sweep.contents import content_checksum
-from buddysim.sweep.engine_protocol import Settings, file_value, plugin_checksums, require_file
+from buddysim.sweep.engine_protocol import Settings, plugin_checksums, require_file
 from buddysim.sweep.engines import machines, replay
 
 NAME = "analysis"

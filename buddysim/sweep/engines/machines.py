@@ -12,9 +12,8 @@ from buddysim.machine.machine_file import MachineFile
 from buddysim.machine.presets import every_preset, is_path
 from buddysim.machine.section import figures
 from buddysim.machine.units import Bandwidth, Frequency, Time
-from buddysim.sweep.axis import Value
+from buddysim.sweep.axis import Value, file_value
 from buddysim.sweep.contents import stamp_of
-from buddysim.sweep.engine_protocol import file_value
 
 M = TypeVar("M", bound=MachineFile)
 Overrides = tuple[tuple[str, Value], ...]

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import inspect
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from buddysim.base.errors import TraceFileError
+from buddysim.base.option import field_options
 from buddysim.base.ranges import parse_range
 from buddysim.buddy import ProfileOptions
 from buddysim.machine import Machine
 from buddysim.replay.compute_gap_scale import exact_compute_gap_scale
+from buddysim.replay.request import ReplayRequest
 from buddysim.replay.result import ReplayResult
 from buddysim.replay.schemes import BASELINE as IDEAL
 from buddysim.replay.schemes import REGISTRY
@@ -22,7 +24,7 @@ from buddysim.replay.version import MODEL_VERSION
 from buddysim.sweep import axis
 from buddysim.sweep.axis import Axis, Value, canonical
 from buddysim.sweep.contents import Stamp, content_checksum, stamp_of
-from buddysim.sweep.engine_protocol import Settings, file_value, plugin_checksums, require_file
+from buddysim.sweep.engine_protocol import Settings, plugin_checksums, require_file
 from buddysim.sweep.engines import machines
 from buddysim.trace import Trace, open_trace
 from buddysim.trace.format import LINE_BYTES
@@ -50,31 +52,14 @@ _MAX_OPEN = 4
 _open: OrderedDict[tuple[str, Stamp], Trace] = OrderedDict()
 
 
-def _default(name: str) -> Any:
-    return inspect.signature(replay).parameters[name].default
-
-
-_AXES = {
-    "trace": Axis(file_value, "trace file", "FILE", file=True),
-    "machine": Axis(machines.machine_name, "simulated machine", "NAME|FILE.toml", _default("machine")),
-    "scheme": Axis(axis.text, "replay scheme", "NAME", _default("scheme")),
-    "targets": Axis(file_value, "file of target ratios that profile -o wrote", "FILE", file=True),
-    "threshold": Axis(axis.number, "Buddy Threshold of the profile", "FRACTION", _default("threshold")),
-    "compressor": Axis(axis.text, "compressor of memory-entries", "NAME", _default("compressor")),
-    "seed": Axis(axis.whole, "seed of synthetic sizes", "N", _default("seed")),
-    "size_distribution": Axis(axis.text, "distribution of synthetic sizes", "NAME", _default("size_distribution")),
-    "profile_from": Axis(file_value, "trace on which target ratios are profiled", "FILE", file=True),
-    "profile_until_launch": Axis(axis.whole, "last launch index whose snapshots are profiled", "N"),
-    "kernels": Axis(axis.kernels, "range of kernels to run", "FIRST:END"),
-    "compute_gap_scale": Axis(
-        axis.fraction, "factor on the compute gaps of the trace", "FACTOR", str(_default("compute_gap_scale"))
-    ),
-    "queueing": Axis(axis.switch, "histograms of the waits of requests", "true|false", _default("queueing")),
-    "partial": Axis(axis.switch, "acceptance of a trace file whose end is missing", "true|false", _default("partial")),
-    "sensitivity": Axis(
-        axis.text, "perturbed runs for the sensitivity range", "NAME[,NAME..]", _default("sensitivity")
-    ),
+#: Readers of the values of options that are more than their type.
+_READERS: dict[str, axis.Reader] = {
+    "machine": machines.machine_name,
+    "kernels": axis.kernels,
+    "compute_gap_scale": axis.fraction,
 }
+_AXES = {name: axis.option_axis(option, _READERS.get(name)) for name, option in field_options(ReplayRequest).items()}
+_AXES["compute_gap_scale"] = replace(_AXES["compute_gap_scale"], default=str(ReplayRequest.compute_gap_scale))
 
 
 def model_version() -> int:

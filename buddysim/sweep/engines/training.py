@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -15,17 +14,15 @@ from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
 from buddysim.machine.training import TrainingMachine
 from buddysim.sweep import axis
-from buddysim.sweep.axis import Axis, Value, canonical
+from buddysim.sweep.axis import Axis, Value, canonical, file_value
 from buddysim.sweep.contents import content_checksum, stamp_of
-from buddysim.sweep.engine_protocol import Settings, file_value, plugin_checksums, require_file
+from buddysim.sweep.engine_protocol import Settings, plugin_checksums, require_file
 from buddysim.sweep.engines import machines
 from buddysim.training import schemes
-from buddysim.training.cost import CostModel
-from buddysim.training.driver import simulate as train
-from buddysim.training.iteration.plan import TrainingOptions
+from buddysim.training.driver import simulate_request
 from buddysim.training.networks import zoo
 from buddysim.training.networks.graph import Network
-from buddysim.training.option import Option
+from buddysim.training.request import TrainingRequest, request_options
 from buddysim.training.result import TrainingResult, network_checksum
 from buddysim.training.schemes._codec_times import missing_codecs_text
 from buddysim.training.search import LARGEST_BATCH
@@ -44,9 +41,6 @@ WITHOUT_EFFECT = ("cost", "options", "keywords")
 PLUGIN_KINDS = ("compressor", "training scheme", "network", "layer kind")
 
 _PROCESS_BYTES = 300 * 2**20
-_DEFAULTS = TrainingOptions()
-#: Options that schemes declare have the path of a file where their help calls the value so.
-FILE = "FILE"
 
 
 def _network_name(explicit: object) -> str:
@@ -56,21 +50,9 @@ def _network_name(explicit: object) -> str:
     )
 
 
-_AXES = {
-    "network": Axis(_network_name, "network of the zoo, or a network file", "NAME|FILE"),
-    "batch": Axis(axis.whole, "samples of one iteration", "N", 64),
-    "machine": Axis(machines.machine_name, "the GPU", "NAME|FILE.toml", "titan-x"),
-    "scheme": Axis(axis.text, "training scheme", "NAME", "vdnn-dyn"),
-    "link": Axis(axis.text, "link to the host", "NAME"),
-    "prefetch": Axis(axis.text, "rule by which feature maps are prefetched", "RULE", _DEFAULTS.prefetch),
-    "conv_library": Axis(axis.text, "version of the CONV library", "NAME"),
-    "precision": Axis(axis.text, "number format that layers compute in", "NAME", _DEFAULTS.precision),
-    "optimizer": Axis(axis.text, "optimizer that updates the weights", "NAME", _DEFAULTS.optimizer),
-    "calibration": Axis(file_value, "layer times of your own GPU, from calibrate", "FILE", file=True),
-    "pool_policy": Axis(axis.text, "policy by which the memory pool picks a block", "POLICY", _DEFAULTS.pool_policy),
-    "memory_bytes": Axis(axis.size, "GPU memory, instead of the machine's", "SIZE"),
-}
-_READERS: dict[type, axis.Reader] = {bool: axis.switch, int: axis.whole, float: axis.number, str: axis.text}
+#: Readers of the values of options that are more than their type.
+_READERS: dict[str, axis.Reader] = {"network": _network_name, "machine": machines.machine_name}
+_AXES = {name: axis.option_axis(option, _READERS.get(name)) for name, option in request_options().items()}
 
 
 def model_version() -> int:
@@ -79,13 +61,7 @@ def model_version() -> int:
 
 def axes() -> dict[str, Axis]:
     """Axes of every training, and the options that schemes declare."""
-    return _AXES | {name: _option_axis(option) for name, option in schemes.options().items() if name not in _AXES}
-
-
-def _option_axis(option: Option) -> Axis:
-    file = option.metavar == FILE
-    read: axis.Reader = file_value if file else _READERS[option.type]
-    return Axis(read, option.help, option.metavar, option.default, file)
+    return _AXES | {name: axis.option_axis(option) for name, option in schemes.options().items() if name not in _AXES}
 
 
 def checked(settings: Settings, names: Iterable[str]) -> None:
@@ -182,27 +158,12 @@ def result_columns(settings: Settings, result: Mapping[str, Any]) -> dict[str, V
 
 def simulate(settings: Settings) -> TrainingResult:
     """See `Engine.simulate`."""
-    full, machine = normalised(settings), _machine(settings)
-    own = {field.name for field in fields(TrainingOptions)} - {"extra"}
-    of_plan = {name: value for name, value in full.items() if name in own}
-    extra = {name: value for name, value in full.items() if name not in _AXES and value is not None}
-    explicit = {name: value for name, value in extra.items() if settings.get(name) is not None}
-    calibration = full["calibration"]
-    cost = CostModel.load(
-        machine,
-        None if full["conv_library"] is None else str(full["conv_library"]),
-        None if calibration is None else str(calibration),
-        str(full["precision"]),
-    )
-    return train(
-        network(str(full["network"])),
-        full["batch"],  # type: ignore[arg-type]
-        machine,
-        str(full["scheme"]),
-        cost=cost,
-        **of_plan,
-        **explicit,
-    )
+    full = normalised(settings)
+    own = {name: full[name] for name in _AXES}
+    explicit = {name: full[name] for name in full if name not in _AXES and settings.get(name) is not None}
+    loaded: dict[str, Any] = {"network": network(str(full["network"])), "machine": _machine(settings)}
+    request = TrainingRequest.of(**{**own, **explicit, **loaded})
+    return TrainingResult.from_outcome(simulate_request(request))
 
 
 def memory_bytes(settings: Settings) -> int:

@@ -6,12 +6,15 @@ A scheme (a file of `buddysim/training/schemes/`) makes a plan from a network, a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from buddysim.base.memory_pool import FitPolicy
+from buddysim.base.memory_pool import FITS, FitPolicy
+from buddysim.base.option import option_field
+from buddysim.base.signature import described
 from buddysim.training.iteration.allocators import POOL, Allocator
+from buddysim.training.iteration.optimizer import OPTIMIZERS
 from buddysim.training.iteration.stash import Stash
 
 if TYPE_CHECKING:
@@ -81,27 +84,37 @@ class Plan:
     assumptions: Mapping[str, str] = field(default_factory=dict)
 
 
+def _precisions() -> Iterable[str]:
+    from buddysim.training.cost.precision import PRECISIONS
+
+    return PRECISIONS
+
+
+@described
 @dataclass(frozen=True)
 class TrainingOptions:
     """Choices of the user, the same for every scheme.
 
     Attributes
     ----------
-    link : name of a link of the machine; None: its default
-    prefetch : rule that decides when offloaded feature maps are prefetched
-    conv_library : version of the CONV library; None: the one that the machine is calibrated for
-    precision : number format of layers: a name of `cost.precision.PRECISIONS`
-    optimizer : name of the optimizer, of `iteration.optimizer.OPTIMIZERS`
-    pool_policy : rule by which the pool picks a free block
-    memory_bytes : GPU memory in bytes; None: the machine's
     extra : options that schemes declare (`buddysim.training.option`), by name
     """
 
-    link: str | None = None
-    prefetch: Prefetch = "vdnn"
-    conv_library: str | None = None
-    precision: str = "fp32"
-    optimizer: str = "none"
-    pool_policy: FitPolicy = "best-fit"
-    memory_bytes: int | None = None
+    link: str | None = option_field(
+        str, "name of the host link, one of the machine's links", None, metavar="NAME", completes="link"
+    )
+    prefetch: Prefetch = option_field(
+        str, "rule of prefetching feature maps", "vdnn", metavar="RULE", choices=PREFETCHES
+    )
+    conv_library: str | None = option_field(
+        str, "version of the convolution library, for example cudnn4", None, metavar="NAME"
+    )
+    precision: str = option_field(str, "number format of the layers", "fp32", metavar="NAME", choices=_precisions)
+    optimizer: str = option_field(
+        str, "optimizer whose state is in GPU memory", "none", metavar="NAME", choices=lambda: OPTIMIZERS
+    )
+    pool_policy: FitPolicy = option_field(
+        str, "rule by which the pool selects a free block", "best-fit", metavar="POLICY", choices=FITS
+    )
+    memory_bytes: int | None = option_field(int, "GPU memory, instead of the machine's", None, metavar="SIZE")
     extra: Mapping[str, Any] = field(default_factory=dict)

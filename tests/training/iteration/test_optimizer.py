@@ -7,12 +7,13 @@ from dataclasses import replace
 import pytest
 
 from buddysim.base.errors import BuddysimError
-from buddysim.training.driver import make_options, simulate_outcome, simulate_plan
+from buddysim.training.driver import simulate_outcome, simulate_plan
 from buddysim.training.fit_check import FitChecks
 from buddysim.training.iteration.optimizer import OPTIMIZERS, find_optimizer
 from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.networks.graph import Network
 from buddysim.training.outcome import IterationOutcome
+from buddysim.training.request import make_options
 from buddysim.training.schemes import _algorithms
 from buddysim.training.search import largest_batch
 from tests.training.doubles import MS, Cost, chain, machine

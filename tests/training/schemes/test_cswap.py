@@ -16,9 +16,10 @@ from buddysim.compress import lz4
 from buddysim.gpu_codecs import REGISTRY
 from buddysim.sweep.engines.training import identity
 from buddysim.training import schemes, simulate
-from buddysim.training.driver import make_options, simulate_plan
+from buddysim.training.driver import simulate_plan
 from buddysim.training.networks.graph import Layer, Network
 from buddysim.training.outcome import IterationOutcome
+from buddysim.training.request import make_options
 from buddysim.training.schemes import _advisor, cswap
 from buddysim.training.schemes._advisor import HidingTime
 from tests.training.doubles import MS, Cost, Link, chain, machine

@@ -14,12 +14,13 @@ from buddysim.gist import binarize, dpr, ssdc
 from buddysim.gist.formats import FORMATS
 from buddysim.training import Network, NetworkBuilder, schemes, simulate
 from buddysim.training.contents import MapContents
-from buddysim.training.driver import make_options, simulate_outcome, simulate_plan
+from buddysim.training.driver import simulate_outcome, simulate_plan
 from buddysim.training.iteration import memory_usage
 from buddysim.training.iteration.allocators import LiveSetCounter
 from buddysim.training.iteration.program import TENSOR_KINDS, Tensor
 from buddysim.training.networks.graph import Layer
 from buddysim.training.outcome import IterationOutcome
+from buddysim.training.request import make_options
 from buddysim.training.schemes import gist
 from buddysim.training.schemes._gist_maps import categories, views
 from tests.training.doubles import Cost, Link, machine

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from buddysim.machine.training import TrainingMachine
 from buddysim.training import schemes
 from buddysim.training.cost import CostModel
-from buddysim.training.driver import make_options, simulate, simulate_plan
+from buddysim.training.driver import simulate, simulate_plan
 from buddysim.training.fit_check import FitChecks
 from buddysim.training.iteration.plan import TrainingOptions
 from buddysim.training.networks.graph import Layer, Network
+from buddysim.training.request import make_options
 from buddysim.training.result import oom_counters
 from buddysim.training.search import largest_batch
 from tests.training.doubles import Algorithm, Cost, machine

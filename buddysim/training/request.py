@@ -1,0 +1,143 @@
+"""A request: all that one simulated training iteration depends on. Its fields' help is everybody's.
+
+`buddysim.training.simulate` takes the fields as keywords, the command line as arguments, sweeps as axes. Fields of
+`TrainingOptions` and options that schemes declare are keywords of the same surface.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from buddysim.base.errors import BuddysimError
+from buddysim.base.hints import hint, shortened
+from buddysim.base.option import FILE, Option, field_options, option_field
+from buddysim.base.signature import described
+from buddysim.training import schemes
+from buddysim.training.iteration.plan import TrainingOptions
+from buddysim.training.networks.graph import Network
+from buddysim.training.search import LARGEST_BATCH
+
+if TYPE_CHECKING:
+    from buddysim.machine.training import TrainingMachine
+    from buddysim.training.cost import CostModel
+    from buddysim.training.cost.calibration import Calibration
+
+
+@described
+@dataclass(frozen=True)
+class TrainingRequest:
+    """One training iteration to simulate.
+
+    Attributes
+    ----------
+    options : the choices that schemes read
+    """
+
+    network: Network | str | os.PathLike[str] = option_field(
+        str,
+        "name of a network (see: networks list), or a network file",
+        metavar="NAME|FILE.toml",
+        completes="network",
+        python="a `Network`",
+    )
+    batch: int = option_field(int, "number of samples of the iteration", 64, metavar="N")
+    machine: TrainingMachine | str = option_field(
+        str,
+        "machine to simulate, a name or a file",
+        "titan-x",
+        metavar="NAME|FILE.toml",
+        completes="training machine",
+        python="a `TrainingMachine`",
+    )
+    scheme: str = option_field(
+        str, "name of a training scheme", "vdnn-dyn", metavar="NAME", completes="training scheme"
+    )
+    calibration: Calibration | str | os.PathLike[str] | None = option_field(
+        str, "file with layer times of a GPU (see: calibrate)", None, metavar=FILE
+    )
+    options: TrainingOptions = field(default_factory=TrainingOptions)
+
+    def __post_init__(self) -> None:
+        batch = _whole("batch", self.batch)
+        if not 1 <= batch <= LARGEST_BATCH:
+            raise BuddysimError(f"batch {batch}: expected 1 to {LARGEST_BATCH}")
+        object.__setattr__(self, "batch", batch)
+
+    @classmethod
+    def of(cls, options: TrainingOptions | None = None, **keywords: Any) -> TrainingRequest:
+        """Return a request from keywords: its fields, those of `TrainingOptions`, and options that schemes declare.
+
+        Raises
+        ------
+        BuddysimError
+            an unknown keyword, a wrong value, or one of the options next to `options`
+        """
+        own = {name: keywords.pop(name) for name in field_options(cls) if name in keywords}
+        if options is not None and keywords:
+            raise BuddysimError(f"option {next(iter(keywords))}: expected among options, where these are given")
+        return cls(**own, options=make_options(**keywords) if options is None else options)
+
+    def load_network(self) -> Network:
+        """Return its network, loaded where the request has its name or path."""
+        return self.network if isinstance(self.network, Network) else Network.load(self.network)
+
+    def load_machine(self) -> TrainingMachine:
+        """Return its machine, loaded where the request has its name."""
+        from buddysim.machine.training import TrainingMachine
+
+        return self.machine if isinstance(self.machine, TrainingMachine) else TrainingMachine.load(self.machine)
+
+    def cost_model(self) -> CostModel:
+        """Load the layer times of its machine."""
+        from buddysim.training.cost import CostModel
+
+        options = self.options
+        return CostModel.load(self.machine, options.conv_library, self.calibration, options.precision)
+
+
+def request_options() -> dict[str, Option]:
+    """Return the options of every request, by name; those that schemes declare are `schemes.options`."""
+    return {**field_options(TrainingRequest), **field_options(TrainingOptions)}
+
+
+def make_options(**keywords: Any) -> TrainingOptions:
+    """Return `TrainingOptions` from keywords: its fields, and options that schemes declare.
+
+    Raises
+    ------
+    BuddysimError
+        an unknown keyword or a wrong value
+    """
+    fields = field_options(TrainingOptions)
+    selected = {name: value for name, value in keywords.items() if name in fields}
+    extra = {**keywords.get("extra", {})}
+    extra |= {name: value for name, value in keywords.items() if name not in (*fields, "extra")}
+    declared = schemes.options() if extra else {}
+    for name, value in extra.items():
+        if name not in declared:
+            every = sorted({*fields, *declared})
+            raise BuddysimError(f"option {shortened(name)}: expected one of {', '.join(every)}{hint(name, every)}")
+        if value is not None:
+            declared[name].check(name, value)
+    for name, value in selected.items():
+        if value is not None:
+            fields[name].check_choice(name, value)
+    if selected.get("memory_bytes") is not None:
+        selected["memory_bytes"] = _whole("memory_bytes", selected["memory_bytes"])
+    options = TrainingOptions(**selected, extra=extra)
+    if options.memory_bytes is not None and options.memory_bytes < 1:
+        raise BuddysimError(f"memory of {options.memory_bytes} bytes: expected 1 or more")
+    return options
+
+
+def _whole(name: str, value: Any) -> int:
+    """The number as an `int`, whatever integer type it has."""
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        return operator.index(value)
+    except TypeError:
+        raise BuddysimError(f"{name} {shortened(value)}: expected an integer") from None
