@@ -1,7 +1,7 @@
 #!/bin/bash
-# Installs what the tests of the extras need: Debian packages, and what sweeps and reports need, PyOpenCL, LZ4, NVRTC and
-# PyTorch for the CPU into the given Python's environment. Installed packages are left alone; those that can't be installed are
-# named, with exit code 1.
+# Installs what the tests of the extras need: Debian packages, and what sweeps and reports need, PyOpenCL, LZ4, NVRTC,
+# PyTorch for the CPU and transformers into the given Python's environment. Installed packages are left alone; those
+# that can't be installed are named, with exit code 1.
 #
 #   tools/install_extras.sh .venv/bin/python
 set -uo pipefail
@@ -21,6 +21,8 @@ sweep=(distributed dask-jobqueue duckdb pyarrow pandas bokeh)
 # "+cpu": the plain wheel brings gigabytes of CUDA libraries along.
 torch='torch==2.13.0+cpu'
 torch_index=https://download.pytorch.org/whl/cpu
+# Models of tests/training/transformers, made from their configurations: nothing is downloaded.
+transformers='transformers==5.24.0'
 
 say() { echo "buddysim: $*" >&2; }
 failed=0
@@ -82,13 +84,22 @@ install_python_packages() {
         say "installing nvidia-cuda-nvrtc-cu12, which compiles the CUDA kernels without a GPU"
         "${pip[@]}" --quiet nvidia-cuda-nvrtc-cu12 || { say "could not be installed: nvidia-cuda-nvrtc-cu12"; status=1; }
     fi
-    "$python" -c 'import torch' 2>/dev/null && return $status
+    install_torch || { say "could not be installed: $torch"; return 1; }
+    # Behind PyTorch, which it would otherwise install in another form.
+    if ! "$python" -c 'import transformers' 2>/dev/null; then
+        say "installing $transformers"
+        "${pip[@]}" --quiet "$transformers" || { say "could not be installed: $transformers"; status=1; }
+    fi
+    return $status
+}
+
+install_torch() {
+    local pip=("$python" -m pip install --disable-pip-version-check --retries 2)
+    "$python" -c 'import torch' 2>/dev/null && return
     say "installing $torch"
     # First from the indexes that pip is configured for (local wheels, a mirror): an unreachable one takes minutes to fail.
-    "${pip[@]}" -qqq "$torch" 2>/dev/null && return $status
-    "${pip[@]}" --quiet --extra-index-url "$torch_index" "$torch" && return $status
-    say "could not be installed: $torch"
-    return 1
+    "${pip[@]}" -qqq "$torch" 2>/dev/null && return
+    "${pip[@]}" --quiet --extra-index-url "$torch_index" "$torch"
 }
 
 install_packages || failed=1

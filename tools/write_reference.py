@@ -6,11 +6,12 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tools.reference import cli_page, counter_pages, layer_page, machine_page, python_page
+from tools.reference import cli_page, counter_pages, cuda_page, layer_page, machine_page, python_page
 
 FOLDER = Path(__file__).parents[1] / "docs" / "reference"
 PAGES: Mapping[str, Callable[[], str]] = {
     "cli.md": cli_page.cli_page,
+    "cpu-and-cuda.md": cuda_page.cuda_page,
     "layer-kinds.md": layer_page.layer_page,
     "machine-keys.md": machine_page.machine_page,
     "replay-counters.md": counter_pages.replay_page,
