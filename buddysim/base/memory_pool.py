@@ -51,6 +51,10 @@ class MemoryPool:
     capacity : bytes
     fit : ``"best-fit"`` or ``"first-fit"``
     alignment : bytes to which a request is rounded up
+
+    Attributes
+    ----------
+    slack_bytes : bytes by which the pool could be smaller with every request at the same address
     """
 
     def __init__(self, capacity: int, fit: FitPolicy = "best-fit", alignment: int = ALIGNMENT) -> None:
@@ -58,6 +62,7 @@ class MemoryPool:
         self.alignment = alignment
         self.free_bytes = capacity
         self.high_water = 0
+        self.slack_bytes = capacity
         self._best = fit == "best-fit"
         self._starts = [0] if capacity else []
         self._sizes = [capacity] if capacity else []
@@ -94,6 +99,7 @@ class MemoryPool:
         index = self._find(size)
         if index < 0:
             raise PoolExhausted(size, self.free_bytes, self.largest_free)
+        self._note_slack(index, size)
         address = self._starts[index]
         if self._sizes[index] == size:
             del self._starts[index], self._sizes[index]
@@ -120,6 +126,16 @@ class MemoryPool:
         if index and starts[index - 1] + sizes[index - 1] == address:
             sizes[index - 1] += sizes[index]
             del starts[index], sizes[index]
+
+    def _note_slack(self, index: int, size: int) -> None:
+        """Bound the slack by a request that takes block `index`: a smaller last block would serve it or not."""
+        last = self._sizes[-1]
+        if self._starts[-1] + last != self.capacity:
+            return
+        if index == len(self._sizes) - 1:
+            self.slack_bytes = min(self.slack_bytes, last - size)
+        elif self._best and last >= size:
+            self.slack_bytes = min(self.slack_bytes, last - self._sizes[index])
 
     def _find(self, size: int) -> int:
         best = -1

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import groupby, zip_longest
@@ -57,6 +57,12 @@ class Column:
     wrap_to: int = 0
     shorten_to: int = 0
     group: str = ""
+
+
+class Spanning(str):
+    """A text that ends a row: it runs over all further columns."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True)
@@ -116,7 +122,7 @@ def format_as_text(parts: Iterable[Part], width: int | None = None) -> str:
     for part in parts:
         if isinstance(part, ScreenTable):
             for number, block in enumerate(_blocks(part, width)):
-                lines += [""] * bool(number) + _table_lines(part, block)
+                lines += [""] * bool(number) + _table_lines(part, block, width)
         else:
             lines += [line for paragraph in part.split("\n") for line in _wrap(paragraph, width)]
     return "".join(f"{make_printable(line.rstrip())}\n" for line in lines)
@@ -158,9 +164,19 @@ def _html_table(table: ScreenTable) -> str:
         for group, columns in groupby(table.columns, lambda column: column.group)
     )
     above = f"<tr>{groups}</tr>" if any(column.group for column in table.columns) else ""
-    rows = ("".join(cell("td", *pair) for pair in zip(table.columns, row, strict=False)) for row in table.rows)
+    rows = ("".join(_html_cells(table, row, cell)) for row in table.rows)
     body = "".join(f"<tr>{row}</tr>" for row in rows if row)
     return f"<table><thead>{above}<tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _html_cells(
+    table: ScreenTable, row: Sequence[str], cell: Callable[[str, Column, str], str]
+) -> Iterable[str]:
+    for number, (column, text) in enumerate(zip(table.columns, row, strict=False)):
+        if isinstance(text, Spanning):
+            yield f'<td colspan="{len(table.columns) - number}">{escape(text)}</td>'
+        else:
+            yield cell("td", column, text)
 
 
 def _wrap(text: str, width: int | None) -> list[str]:
@@ -220,7 +236,7 @@ def _content_width(table: ScreenTable, column: int) -> int:
 def _sized_cells(table: ScreenTable, column: int) -> list[str]:
     """The cells that decide a column's width: a row of a title alone runs on over the next columns."""
     titles = {n for n, row in enumerate(table.rows, 1) if len(row) == 1 and len(table.columns) > 1}
-    return [cell for n, cell in enumerate(table.cells(column)) if n not in titles]
+    return [cell for n, cell in enumerate(table.cells(column)) if n not in titles and not isinstance(cell, Spanning)]
 
 
 def _min_width(table: ScreenTable, column: int) -> int:
@@ -313,12 +329,13 @@ def _rows_of(table: ScreenTable, block: dict[int, int]) -> list[Sequence[str]]:
             continue
         if rows and 0 < len(rows[-1]) <= table.names and (title or not row[0].startswith(" ")):
             rows.pop()
-        if title or any(column < len(row) and row[column] not in ("", NOT_APPLICABLE) for column in shown):
+        says_something = any(column < len(row) and row[column] not in ("", NOT_APPLICABLE) for column in shown)
+        if title or says_something or isinstance(row[-1], Spanning):
             rows.append(row)
     return rows
 
 
-def _table_lines(table: ScreenTable, block: dict[int, int]) -> list[str]:
+def _table_lines(table: ScreenTable, block: dict[int, int], width: int | None) -> list[str]:
     columns = [table.columns[column] for column in block]
     widths = list(block.values())
     lines = _group_lines(columns, widths)
@@ -329,9 +346,22 @@ def _table_lines(table: ScreenTable, block: dict[int, int]) -> list[str]:
             lines.append("")
         elif len(row) == 1 and len(block) > 1:
             lines += _wrap(row[0], _total(widths)) if not columns[0].shorten_to else [row[0]]
+        elif isinstance(row[-1], Spanning):
+            lines += _spanning_lines(row, columns, widths, width)
         else:
             lines += _row_lines([row[column] if column < len(row) else "" for column in block], columns, widths)
     return lines
+
+
+def _spanning_lines(
+    row: Sequence[str], columns: Sequence[Column], widths: Sequence[int], width: int | None
+) -> list[str]:
+    """The lines of a row whose last cell runs over all further columns, to the end of the screen."""
+    own = len(row) - 1
+    rest = Column("", left=True, text=True)
+    left = cell_len(row[-1]) if width is None else width - _total(widths[:own]) - _COLUMN_SPACING
+    wide = max(left, cell_len(max(row[-1].split(), key=len, default="")))
+    return _row_lines(row, [*columns[:own], rest], [*widths[:own], wide])
 
 
 def _group_lines(columns: Sequence[Column], widths: Sequence[int]) -> list[str]:

@@ -10,8 +10,17 @@ from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
 from buddysim.report.caveats import assumption_lines, assumption_parts, caveat_section
 from buddysim.report.quantities import format_gib, format_significant, format_whole_percent
-from buddysim.report.screen import NOT_APPLICABLE, Column, Part, ScreenTable, make_printable, print_screen
+from buddysim.report.screen import (
+    NOT_APPLICABLE,
+    Column,
+    Part,
+    ScreenTable,
+    Spanning,
+    make_printable,
+    print_screen,
+)
 from buddysim.training.schemes import UNCHANGED, family
+from buddysim.training.schemes.vdnn_dyn import FASTER_WITH_LESS
 
 Flat = Mapping[str, Any]
 Results = Mapping[str, Flat]
@@ -112,8 +121,9 @@ def _family(name: str) -> str:
         return ""
 
 
-def _rank(result: Flat) -> tuple[bool, float, float]:
-    return not result["fits"], -(result["performance_vs_oracle"] or 0.0), -float(result["time_ms"])
+def _rank(result: Flat) -> tuple[bool, bool, float, float]:
+    performance = result["performance_vs_oracle"] or 0.0
+    return bool(result["nothing_to_do"]), not result["fits"], -performance, -float(result["time_ms"])
 
 
 def _heading(results: Results, batches: Mapping[str, int] | None, changed: Mapping[str, object]) -> Iterator[str]:
@@ -208,7 +218,9 @@ _COLUMNS: Sequence[tuple[Column, Cell]] = (
 
 def _comparison(results: Results, batches: Mapping[str, int] | None, keep_order: bool) -> ScreenTable:
     """A row for each scheme; columns without any number are left out."""
-    cells = {name: [cell(result) for _, cell in _COLUMNS] for name, result in results.items()}
+    cells = {
+        name: [cell(result) for _, cell in _COLUMNS] for name, result in results.items() if not result["nothing_to_do"]
+    }
     used = [n for n in range(len(_COLUMNS)) if any(row[n] != NOT_APPLICABLE for row in cells.values())]
     rows: list[Sequence[str]] = []
     previous = None
@@ -217,7 +229,10 @@ def _comparison(results: Results, batches: Mapping[str, int] | None, keep_order:
             rows.append(())
         previous = _family(name)
         batch = [_batch(results[name], batches[name])] if batches is not None else []
-        rows.append((name, *batch, *(cells[name][n] for n in used)))
+        if results[name]["nothing_to_do"]:
+            rows.append((name, Spanning(results[name]["nothing_to_do"])))
+        else:
+            rows.append((name, *batch, *(cells[name][n] for n in used)))
     batch_column = [Column("batch\nsamples")] if batches is not None else []
     columns = [Column("scheme", left=True, min_width=13), *batch_column, *(_COLUMNS[n][0] for n in used)]
     return ScreenTable(columns, rows)
@@ -278,6 +293,10 @@ def _legend(results: Results, columns: Sequence[str] | None) -> Iterator[str]:
         texts.append("( ): what it would be with enough memory.")
     if texts:
         yield " ".join(texts)
+    for name, result in results.items():
+        for note in result["provenance"]["decisions"]:
+            if note.startswith(FASTER_WITH_LESS):
+                yield f"{name}: {note}"
     lossy: dict[str, list[str]] = {}
     for name, result in results.items():
         accuracy = result["provenance"].get("accuracy", UNCHANGED)
@@ -315,7 +334,11 @@ _AMOUNT = re.compile(r"[\d.,]+ GiB$")
 
 def _reasons(results: Results) -> list[Sequence[str]]:
     """Why each scheme that does not fit runs out of memory; of many schemes the failing request alone."""
-    reasons = {name: format_out_of_memory(result) for name, result in results.items() if not result["fits"]}
+    reasons = {
+        name: format_out_of_memory(result)
+        for name, result in results.items()
+        if not (result["fits"] or result["nothing_to_do"])
+    }
     if len(results) < _BY_FAMILY_FROM:
         return _grouped(reasons, results)
     short = {name: reason.partition(", largest free block")[0] for name, reason in reasons.items()}
@@ -344,7 +367,9 @@ def _next_batches(results: Results, beyond: Results) -> list[Sequence[str]]:
 
 def _limits(results: Results) -> list[Sequence[str]]:
     """How full the memories are under each scheme that fits."""
-    limits = {name: _fullness(result) for name, result in results.items() if result["fits"]}
+    limits = {
+        name: _fullness(result) for name, result in results.items() if result["fits"] and not result["nothing_to_do"]
+    }
     return _grouped({name: text for name, text in limits.items() if text}, results)
 
 
@@ -364,13 +389,14 @@ def _decisions(results: Results, requested: bool) -> list[Sequence[str]]:
     texts = {
         name: _decision_text(result["provenance"]["decisions"])
         for name, result in results.items()
-        if result["provenance"]["decisions"]
+        if result["provenance"]["decisions"] and not result["nothing_to_do"]
     }
     return _grouped(texts, results) if requested or len(texts) <= _MAX_WITH_DECISIONS else []
 
 
 def _decision_text(decisions: Sequence[str]) -> str:
     """Decisions as one text; the passes of vDNN's dynamic policy as the choice and what does not fit."""
+    decisions = [decision for decision in decisions if not decision.startswith(FASTER_WITH_LESS)]
     passes = [re.fullmatch(r"((none|conv|all)\(([mp])\)): (fits|out of .*)", decision) for decision in decisions]
     if not all(passes):
         return "; ".join(decisions)

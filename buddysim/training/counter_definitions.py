@@ -33,6 +33,7 @@ _TIME = {
 
 _FIT = {
     "fits": ("true or false", "Whether GPU memory and pinned host memory suffice for the iteration."),
+    "nothing_to_do": ("text", "Reason for which the scheme changes nothing on the network; null if it does something."),
     "oom.shortfall_bytes": (_BYTES, "Shortfall of the first request that fails; 0 if the iteration fits."),
     "oom.peak_excess_bytes": (
         _BYTES,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from buddysim.base.result import SchemeResult, software
+from buddysim.training.outcome import format_size
 from buddysim.training.schemes import accuracy
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ def _counters(outcome: IterationOutcome) -> dict[str, Any]:
         "decode_ms": _ms(outcome.pass_ps("decode")),
         "update_ms": _ms(outcome.pass_ps("update")),
         "fits": outcome.fits,
+        "nothing_to_do": outcome.plan.nothing_to_do or None,
         **oom_counters(outcome.out_of_memory),
         "memory.capacity_bytes": outcome.capacity,
         **_usage(whole),
@@ -125,7 +127,7 @@ def _usage(view: LayerScope) -> dict[str, int]:
 
 
 def oom_counters(shortage: OutOfMemory | None) -> dict[str, Any]:
-    """The counters ``missing.*`` of an iteration; None: of one that fits."""
+    """The counters ``oom.*`` of an iteration; None: of one that fits."""
     if shortage is None:
         return {
             "oom.shortfall_bytes": 0, "oom.peak_excess_bytes": 0,
@@ -203,6 +205,9 @@ def _provenance(outcome: IterationOutcome) -> dict[str, Any]:
     algorithms = [algorithm for passes in outcome.plan.algorithms.values() for algorithm in passes.values()]
     derived_times = cost.derived_times(algorithms)
     derived = {} if derived_times is None else {"derived_times": derived_times}
+    pool = outcome.placement.pool_bytes
+    smaller = pool is not None and outcome.capacity is not None and pool < outcome.capacity
+    notes = [f"pool of {format_size(pool)}: a larger one would be fragmented"] if smaller and pool else []
     return {
         **software(),
         "simulator_checksum": simulator_checksum(),
@@ -225,7 +230,7 @@ def _provenance(outcome: IterationOutcome) -> dict[str, Any]:
         "prefetch": outcome.plan.prefetch,
         "pool_policy": options.pool_policy,
         "accuracy": accuracy(outcome.scheme),
-        "decisions": list(outcome.plan.notes),
+        "decisions": [*outcome.plan.notes, *notes],
         "assumptions": {**cost.assumptions, **derived, **outcome.plan.assumptions, **optimizer, "model": MODEL},
     }
 

@@ -20,6 +20,8 @@ UNLIMITED = 1 << 62  # bytes
 MemoryOverTime = npt.NDArray[np.int64]
 #: Returns a smaller workspace for a step whose workspace does not fit: bytes (0 for none), or None for no smaller one.
 WorkspaceFallback = Callable[[Step, PoolExhausted], int | None]
+#: Gives the fallback of one attempt to allocate an iteration.
+WorkspaceRelief = Callable[[], WorkspaceFallback]
 #: Whether a tensor counts.
 TensorFilter = Callable[[Tensor], bool]
 
@@ -76,6 +78,7 @@ class TensorAddresses:
     failure : None, or the first request that memory cannot serve; nothing after it is allocated
     deferred : copies that waited for free memory, and by how many steps
     groups : for an allocator that reserves groups throughout, the largest member of each; else None
+    pool_bytes : size of the pool that serves the iteration; None where none does, or the allocator has no pool
     """
 
     program: Program
@@ -84,6 +87,7 @@ class TensorAddresses:
     failure: FailedRequest | None
     deferred: dict[int, int]
     groups: tuple[Tensor, ...] | None = None
+    pool_bytes: int | None = None
 
 
 @dataclass(frozen=True)

@@ -58,6 +58,7 @@ class Plan:
     time_factor : factor of the time of every computation
     footprint_baseline : the plan whose footprint this one's is compared with (`IterationOutcome.footprint_ratio`);
         None: there is none
+    nothing_to_do : why the scheme has nothing to do on this network; "" where it has
     notes : decisions to show, for example the passes of vDNN's dynamic policy
     assumptions : by subject, for the result's provenance; no note repeats one
     """
@@ -80,6 +81,7 @@ class Plan:
     memory_ratio: float = 1.0
     time_factor: float = 1.0
     footprint_baseline: Plan | None = None
+    nothing_to_do: str = ""
     notes: tuple[str, ...] = ()
     assumptions: Mapping[str, str] = field(default_factory=dict)
 
@@ -104,7 +106,7 @@ class TrainingOptions:
         str, "name of the host link, one of the machine's links", None, metavar="NAME", completes="link"
     )
     prefetch: Prefetch = option_field(
-        str, "rule of prefetching feature maps", "vdnn", metavar="RULE", choices=PREFETCHES
+        str, "rule of prefetching feature maps", "vdnn", metavar="RULE", choices=lambda: PREFETCHES
     )
     conv_library: str | None = option_field(
         str, "version of the convolution library, for example cudnn4", None, metavar="NAME"

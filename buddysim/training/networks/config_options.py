@@ -48,10 +48,11 @@ class ConfigOptions:
         metavar="NAME",
         group=_GROUP,
     )
-    attention: Attention = option_field(
+    attention: Attention | None = option_field(
         str,
-        "how attention is computed: eager (scores in memory), efficient or flash (PyTorch's fused kernels)",
-        "flash",
+        "how attention is computed: eager (scores in memory), efficient or flash (PyTorch's fused kernels); flash "
+        "where the class has it, else eager, if not given",
+        None,
         metavar="NAME",
         group=_GROUP,
     )
@@ -90,7 +91,7 @@ class ConfigOptions:
                 option.check(name, getattr(self, name))
         if self.sequence is not None and not 1 <= self.sequence <= LARGEST_SEQUENCE:
             raise BuddysimError(f"sequence {self.sequence}: expected 1 to {LARGEST_SEQUENCE} tokens")
-        for name, known in (("recipe", (*RECIPES, None)), ("attention", ATTENTIONS)):
+        for name, known in (("recipe", (*RECIPES, None)), ("attention", (*ATTENTIONS, None))):
             if getattr(self, name) not in known:
                 expected = ", ".join(each for each in known if each)
                 raise BuddysimError(f"{name} {shortened(getattr(self, name))}: expected one of {expected}")

@@ -38,6 +38,7 @@ def plan(
         segments=parts[:-1],
         backward_reads={index: saved.reads for index, saved in saved_tensors.items()},
         saved_bytes={index: saved.state_bytes for index, saved in saved_tensors.items()},
+        nothing_to_do="nothing to recompute: no point at which one feature map divides the network" * (len(parts) == 1),
         notes=(f"{len(parts)} segments, all but the last recomputed",),
     )
 

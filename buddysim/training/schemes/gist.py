@@ -157,10 +157,12 @@ def encoded_plan(
         in_place=views(network),
         allocator=StaticGroups() if allocator == LiveSetCounter() else allocator,
     )
+    stashes = making.stashes()
     return replace(
         base,
         scheme=name,
-        stash=making.stashes(),
+        stash=stashes,
+        nothing_to_do="" if stashes or in_place != views(network) else _nothing_to_encode(encodings),
         allocator=allocator,
         in_place=in_place,
         backward_reads=making.backward_reads(),
@@ -169,6 +171,18 @@ def encoded_plan(
         footprint_baseline=base,
         assumptions={"times of encodings": TIMES} if name != "gist-base" else {},
     )
+
+
+def _nothing_to_encode(encodings: Encodings) -> str:
+    """Why a scheme changes nothing of a network; "" for the baseline, which never does."""
+    missing = []
+    if encodings.binarize:
+        missing.append("ReLU before max pooling")
+    if encodings.ssdc:
+        missing.append("ReLU or pooling before CONV")
+    if encodings.inplace and not missing:
+        return "nothing to run in place: no ReLU"
+    return f"nothing to encode: no {', no '.join(missing)}" if missing else ""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.schemes import UNCHANGED, _algorithms
-from buddysim.training.schemes.vdnn import moved_inputs, offloaded
+from buddysim.training.schemes.vdnn import moved_inputs, nothing_to_offload, offloaded
 
 if TYPE_CHECKING:
     from buddysim.machine.training import TrainingMachine
@@ -29,4 +29,5 @@ def plan(
     """Each X is copied when its last reader is done, and back when it is read."""
     algorithms = _algorithms.memory_optimal(network, batch, cost)
     stash = moved_inputs(network, offloaded(network, "all"))
-    return Plan(name, algorithms, stash=stash, prefetch="on-demand", overlap=False)
+    nothing = "" if stash else nothing_to_offload(network, "all")
+    return Plan(name, algorithms, stash=stash, prefetch="on-demand", overlap=False, nothing_to_do=nothing)

@@ -42,6 +42,14 @@ def offloaded(network: Network, policy: str) -> frozenset[int]:
     )
 
 
+def nothing_to_offload(network: Network, policy: str) -> str:
+    """Return why a policy offloads nothing of a network."""
+    layers = "CONV layers" if policy == "conv" else "feature-extraction layers"
+    if not offloaded(network, policy):
+        return f"nothing to offload: no {layers}"
+    return f"nothing to offload: later layers read the inputs of all {layers}"
+
+
 def moved_inputs(network: Network, layers: AbstractSet[int]) -> dict[int, Stash]:
     """Stashes of the feature maps that these layers offload: every X that no later layer reads (Fig. 3)."""
     return {
@@ -59,4 +67,5 @@ def plan(
     policy = name.split("-")[1]
     algorithms = _algorithms.for_variant(name, network, batch, cost)
     stash = moved_inputs(network, offloaded(network, policy))
-    return Plan(name, algorithms, stash=stash, prefetch=options.prefetch)
+    nothing = nothing_to_offload(network, policy) if policy != "none" and not stash else ""
+    return Plan(name, algorithms, stash=stash, prefetch=options.prefetch, nothing_to_do=nothing)

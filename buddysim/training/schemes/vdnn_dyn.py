@@ -15,10 +15,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from buddysim.base.memory_pool import ALIGNMENT
 from buddysim.training.iteration.build import build
 from buddysim.training.iteration.pinned import host_failure
 from buddysim.training.iteration.plan import Plan, TrainingOptions
-from buddysim.training.iteration.program import Step
+from buddysim.training.iteration.program import Program, Step
+from buddysim.training.iteration.schedule import schedule
 from buddysim.training.outcome import format_size, layer_name
 from buddysim.training.schemes import UNCHANGED, _algorithms
 from buddysim.training.schemes._algorithms import PASSES, Algorithms
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from buddysim.base.memory_pool import PoolExhausted
     from buddysim.machine.training import TrainingMachine
     from buddysim.training.cost import ConvAlgorithm, CostModel
+    from buddysim.training.iteration.memory_usage import FailedRequest, WorkspaceFallback
     from buddysim.training.networks.graph import Network
 
 SUMMARY = {"vdnn-dyn": "vDNN's dynamic policy: planning passes select the offloads and the CONV algorithms"}
@@ -38,6 +41,9 @@ ACCURACY = UNCHANGED
 #: It can be trained if it passes the first profiling pass.
 FITS_AS = {"vdnn-dyn": "vdnn-all-m"}
 
+#: The beginning of a note that names a smaller budget.
+FASTER_WITH_LESS = "faster with less memory"
+_MIB = 2**20
 _MEMORY = {"gpu": "GPU memory", "host": "pinned host memory"}
 
 
@@ -73,13 +79,50 @@ class _PlanningPasses:
         for policy in ("none", "conv", "all"):
             candidate = self._policy(policy, fast)
             if self._passes(candidate, f"{policy}(p)"):
+                if policy == "all":
+                    self._note_faster_budget(candidate, fast)
                 return self._noted(candidate)
         for policy in ("conv", "all"):
-            greedy = _Downgrades(self.network, self.batch, self.cost, fast)
-            if self._passes(self._policy(policy, fast), f"greedy {policy}", greedy):
-                return self._noted(self._policy(policy, greedy.algorithms))
+            greedy = self._greedy(policy, fast)
+            if greedy is not None:
+                return self._noted(greedy)
         self.notes.append("all(m) taken")
         return self._noted(least)
+
+    def _greedy(self, policy: str, fast: Algorithms) -> Plan | None:
+        greedy = _Downgrades(self.network, self.batch, self.cost, fast)
+        fits = self._passes(self._policy(policy, fast), f"greedy {policy}", greedy)
+        return self._policy(policy, greedy.algorithms) if fits else None
+
+    def _note_faster_budget(self, taken: Plan, fast: Algorithms) -> None:
+        """Note the largest budget at which greedy conv, tried after all(p), is taken and faster than all(p).
+
+        The published order tries all(p) first. Its offloads may cost more than slower algorithms would; in less memory
+        all(p) does not fit, and the greedy policy is tried.
+        """
+        fitting, failing = self.capacity, 0
+        program = self._built(taken)
+        while fitting - failing > ALIGNMENT:
+            middle = (fitting + failing) // 2
+            if self._failure(taken, program, middle) is None:
+                fitting = middle
+            else:
+                failing = middle
+        budget = failing // _MIB * _MIB
+        options = replace(self.options, memory_bytes=budget)
+        smaller = _PlanningPasses(self.network, self.batch, self.machine, self.cost, self.name, options)
+        plan = smaller._greedy("conv", fast)
+        if plan is None:
+            return
+        time_ps, smaller_ps = (
+            schedule(plan.allocator.allocate(self._built(plan), size, self.options.pool_policy).program).time_ps
+            for plan, size in ((taken, self.capacity), (plan, budget))
+        )
+        if smaller_ps < time_ps:
+            percent = 100 * (1 - smaller_ps / time_ps)
+            self.notes.append(
+                f"{FASTER_WITH_LESS}: {percent:.0f} % less time with --memory-budget {budget // _MIB}MiB (greedy conv)"
+            )
 
     def _policy(self, policy: str, algorithms: Algorithms) -> Plan:
         stash = moved_inputs(self.network, offloaded(self.network, policy))
@@ -89,10 +132,7 @@ class _PlanningPasses:
         return replace(plan, notes=tuple(self.notes))
 
     def _passes(self, plan: Plan, title: str, greedy: _Downgrades | None = None) -> bool:
-        program = build(self.network, self.batch, self.cost, plan, self.link, self.options.optimizer)
-        relief = greedy.relief if greedy else None
-        placement = plan.allocator.allocate(program, self.capacity, self.options.pool_policy, relief)
-        failure = placement.failure or host_failure(placement.program, self.machine.max_pinned_bytes)
+        failure = self._failure(plan, self._built(plan), self.capacity, greedy)
         result = f"{title}: "
         if failure:
             layer = layer_name(self.network, failure.layer)
@@ -105,16 +145,31 @@ class _PlanningPasses:
         self.notes.append(result)
         return failure is None
 
+    def _built(self, plan: Plan) -> Program:
+        return build(self.network, self.batch, self.cost, plan, self.link, self.options.optimizer)
+
+    def _failure(
+        self, plan: Plan, program: Program, capacity: int, greedy: _Downgrades | None = None
+    ) -> FailedRequest | None:
+        """Why an iteration does not fit in so many bytes of GPU memory; None where it does."""
+        relief = greedy.start if greedy else None
+        placement = plan.allocator.allocate(program, capacity, self.options.pool_policy, relief)
+        return placement.failure or host_failure(placement.program, self.machine.max_pinned_bytes)
+
 
 class _Downgrades:
     """Takes slower algorithms with less workspace, step by step, where the pool runs over."""
 
     def __init__(self, network: Network, batch: int, cost: CostModel, fastest: Algorithms) -> None:
         self.network, self.batch, self.cost = network, batch, cost
-        self.algorithms: dict[int, dict[str, ConvAlgorithm]] = {
-            layer: dict(passes) for layer, passes in fastest.items()
-        }
         self._fastest: Mapping[int, Mapping[str, ConvAlgorithm]] = fastest
+        self.algorithms: dict[int, dict[str, ConvAlgorithm]] = {}
+        self.start()
+
+    def start(self) -> WorkspaceFallback:
+        """Begin an attempt with the fastest algorithms."""
+        self.algorithms = {layer: dict(passes) for layer, passes in self._fastest.items()}
+        return self.relief
 
     @property
     def downgraded(self) -> int:

@@ -95,7 +95,8 @@ def test_pool_addresses_agree_with_the_reference(out: IterationOutcome):
     allocation = (
         out.placement if out.plan.allocator is POOL else POOL.allocate(out.program, None, out.options.pool_policy)
     )
-    capacity = out.capacity if out.plan.allocator is POOL and out.fits else None
+    capacity = allocation.pool_bytes
+    assert capacity is None or capacity <= (out.capacity or 0)
     reference = RefPool(memory_usage.UNLIMITED if capacity is None else capacity, out.options.pool_policy)
     tensors, given_addresses = allocation.program.tensors, allocation.addresses
     for number in allocation.program.resident:
@@ -118,6 +119,15 @@ def test_less_than_min_bytes_never_fits(out: IterationOutcome):
         if isinstance(allocator, StaticGroups):  # others may need more: what came back early is in the way later
             assert allocator.allocate(out.program, least).failure is None
             assert allocator.allocate(out.program, least).high_water == least
+
+
+@settings(max_examples=40, deadline=None)
+@given(outcomes(), st.integers(1, 20))
+def test_what_fits_in_some_memory_fits_in_more(out: IterationOutcome, percent: int):
+    least = POOL.min_bytes(out.program)
+    sizes = [least + least * percent * step // 100 for step in range(6)]
+    fits = [POOL.allocate(out.program, size, out.options.pool_policy).failure is None for size in sizes]
+    assert fits == sorted(fits)
 
 
 def check_streams_are_serial(out: IterationOutcome) -> None:

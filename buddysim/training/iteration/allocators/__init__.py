@@ -7,7 +7,7 @@ from typing import Protocol
 from buddysim.base.memory_pool import FitPolicy
 from buddysim.training.iteration.allocators.pool_allocator import LiveSetCounter, PoolAllocator
 from buddysim.training.iteration.allocators.static_groups import StaticGroups
-from buddysim.training.iteration.memory_usage import TensorAddresses, TensorFilter, WorkspaceFallback, is_any_tensor
+from buddysim.training.iteration.memory_usage import TensorAddresses, TensorFilter, WorkspaceRelief, is_any_tensor
 from buddysim.training.iteration.program import Program
 
 __all__ = ["POOL", "Allocator", "LiveSetCounter", "PoolAllocator", "StaticGroups"]
@@ -21,7 +21,7 @@ class Allocator(Protocol):
         program: Program,
         capacity: int | None,
         pool_policy: FitPolicy = "best-fit",
-        relief: WorkspaceFallback | None = None,
+        relief: WorkspaceRelief | None = None,
     ) -> TensorAddresses:
         """Addresses of every tensor, or the first request that memory cannot serve.
 
@@ -29,7 +29,7 @@ class Allocator(Protocol):
         ----------
         capacity : bytes of GPU memory; None for as much as it takes
         pool_policy : how a pool picks a free block
-        relief : gives smaller workspaces where the pool runs out of memory
+        relief : gives, for each attempt, what finds smaller workspaces where the pool runs out of memory
         """
 
     def min_bytes(self, program: Program, counted: TensorFilter = is_any_tensor) -> int:

@@ -18,9 +18,14 @@ from buddysim.training.iteration.memory_usage import (
     TensorAddresses,
     TensorFilter,
     WorkspaceFallback,
+    WorkspaceRelief,
     is_any_tensor,
+    is_not_workspace,
 )
 from buddysim.training.iteration.program import Program, QueuedTask, Step, Tensor, defer
+
+#: Pools that are tried at most, each so much smaller than the one before that a request gets another address.
+_MAX_POOLS = 200
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,10 @@ class PoolAllocator:
     A prefetch that overlaps a computation waits for the next step in two cases: the pool has no free block for the
     feature map, or the feature map would take the block of the step's workspace. `TensorAddresses.program` has the copy
     in the later step. Tensors that a step needs for its own computation cannot wait.
+
+    A pool in which the iteration runs out of memory may be too large: an early prefetch takes the block that a later
+    request needs, where in a smaller pool it would have waited. So the largest pool that serves the iteration is taken
+    (vDNN creates its pool with a size of its own), and more memory never makes an iteration that fits run out of it.
     """
 
     def allocate(
@@ -37,11 +46,25 @@ class PoolAllocator:
         program: Program,
         capacity: int | None,
         pool_policy: FitPolicy = "best-fit",
-        relief: WorkspaceFallback | None = None,
+        relief: WorkspaceRelief | None = None,
     ) -> TensorAddresses:
-        """Runs the iteration's allocations through the pool."""
-        pool = MemoryPool(UNLIMITED if capacity is None else capacity, pool_policy)
-        return _AllocationRun(program, pool, relief).placement()
+        """Runs the iteration's allocations through the largest pool that serves them, else through the whole memory."""
+        size = UNLIMITED if capacity is None else capacity
+        counted = is_not_workspace if relief else is_any_tensor
+        whole: TensorAddresses | None = None
+        min_size = None
+        for _ in range(_MAX_POOLS):
+            pool = MemoryPool(size, pool_policy)
+            placement = _AllocationRun(program, pool, relief() if relief else None).placement()
+            if placement.failure is None:
+                return replace(placement, pool_bytes=None if capacity is None else size)
+            whole = whole or placement
+            min_size = self.min_bytes(program, counted) if min_size is None else min_size
+            size = (size - pool.slack_bytes - 1) // ALIGNMENT * ALIGNMENT
+            if size < min_size:
+                break
+        assert whole is not None
+        return whole
 
     def min_bytes(self, program: Program, counted: TensorFilter = is_any_tensor) -> int:
         """The least GPU memory that can hold the iteration, whatever addresses it gets and whichever copies wait."""
@@ -57,10 +80,11 @@ class LiveSetCounter:
         program: Program,
         capacity: int | None,
         pool_policy: FitPolicy = "best-fit",
-        relief: WorkspaceFallback | None = None,
+        relief: WorkspaceRelief | None = None,
     ) -> TensorAddresses:
         """Adds up allocated bytes; every address is -1."""
-        counted = _AllocationRun(program, _ByteCounter(UNLIMITED if capacity is None else capacity), relief).placement()
+        memory = _ByteCounter(UNLIMITED if capacity is None else capacity)
+        counted = _AllocationRun(program, memory, relief() if relief else None).placement()
         return replace(counted, addresses=(-1,) * len(program.tensors))
 
     def min_bytes(self, program: Program, counted: TensorFilter = is_any_tensor) -> int:

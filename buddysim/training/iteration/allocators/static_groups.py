@@ -15,7 +15,7 @@ from buddysim.training.iteration.memory_usage import (
     FailedRequest,
     TensorAddresses,
     TensorFilter,
-    WorkspaceFallback,
+    WorkspaceRelief,
     is_any_tensor,
 )
 from buddysim.training.iteration.program import Program, Tensor
@@ -45,7 +45,7 @@ class StaticGroups:
         program: Program,
         capacity: int | None,
         pool_policy: FitPolicy = "best-fit",
-        relief: WorkspaceFallback | None = None,
+        relief: WorkspaceRelief | None = None,
     ) -> TensorAddresses:
         """Addresses of the groups, one behind the other; nothing is deferred, and no workspace given up."""
         groups = self._groups(program, range(len(program.tensors)))
