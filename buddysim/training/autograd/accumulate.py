@@ -1,0 +1,50 @@
+"""The nodes at the end of the graph, which give leaves their gradients."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from buddysim.training.autograd.layout import is_contiguous, is_dense
+from buddysim.training.autograd.node import Gradients, Node
+from buddysim.training.autograd.operators import copies, pointwise
+
+if TYPE_CHECKING:
+    from buddysim.training.autograd.tensor import Tensor
+
+
+class AccumulateGrad(Node):
+    """Where the gradient of a leaf arrives; it runs before any other node that is ready."""
+
+    __slots__ = ("__weakref__", "variable")
+    name = "AccumulateGrad"
+
+    def __init__(self, variable: Tensor) -> None:
+        super().__init__(variable.storage.tape, ())
+        self.tape.sequence -= 1
+        self.sequence = sys.maxsize
+        self.variable = variable
+        self.outputs.append((variable.shape, variable.dtype))
+
+    def backward(self, gradients: Gradients) -> Gradients:
+        variable = self.variable
+        if variable.grad is not None:
+            pointwise.in_place("add_", variable.grad, gradients[0])
+            return ()
+        sole = sys.getrefcount(gradients[0]) == 2  # no other node gets this gradient too
+        new = gradients[0]
+        assert new is not None
+        if sole and _obeys_layout(new, variable):
+            variable.grad = new.detached()
+        else:
+            variable.grad = copies.clone(new, contiguous=True)
+        record = variable.grad.storage.record
+        if record.kind in ("temporary", "activation"):
+            record.kind = "gradient"
+        return ()
+
+
+def _obeys_layout(gradient: Tensor, variable: Tensor) -> bool:
+    if is_dense(variable.shape, variable.strides):
+        return gradient.strides == variable.strides
+    return is_contiguous(gradient.shape, gradient.strides)

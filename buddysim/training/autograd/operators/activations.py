@@ -1,0 +1,84 @@
+"""Activation functions whose gradient is one operation: it reads the input, or the result, as each formula says."""
+
+from __future__ import annotations
+
+from buddysim.training.autograd.node import Gradients, Node
+from buddysim.training.autograd.operators.pointwise import floating, pointwise
+from buddysim.training.autograd.tensor import Tensor
+
+
+class _Activation(Node):
+    __slots__ = ()
+    kernel = ""
+
+    def backward(self, gradients: Gradients) -> Gradients:
+        (gradient,) = gradients
+        (saved,) = self.saved
+        return (pointwise(self.kernel, gradient, saved),)
+
+
+class SiluBackward0(_Activation):
+    name, kernel = "SiluBackward0", "silu_backward"
+
+
+class GeluBackward0(_Activation):
+    name, kernel = "GeluBackward0", "gelu_backward"
+
+
+class SoftplusBackward0(_Activation):
+    name, kernel = "SoftplusBackward0", "softplus_backward"
+
+
+class ReluBackward0(_Activation):
+    name, kernel = "ReluBackward0", "threshold_backward"
+
+
+class TanhBackward0(_Activation):
+    name, kernel = "TanhBackward0", "tanh_backward"
+
+
+class SigmoidBackward0(_Activation):
+    name, kernel = "SigmoidBackward0", "sigmoid_backward"
+
+
+def _of_input(name: str, node_type: type[_Activation], x: Tensor) -> Tensor:
+    result = pointwise(name, x, dtype=floating(x))
+    if x.records:
+        node = node_type(x.storage.tape, (x,))
+        node.save("self", x)
+        node.returns(result)
+    return result
+
+
+def _of_result(name: str, node_type: type[_Activation], x: Tensor) -> Tensor:
+    result = pointwise(name, x, dtype=floating(x))
+    if x.records:
+        node = node_type(x.storage.tape, (x,))
+        node.returns(result)
+        node.save("result", result, is_output=True)
+    return result
+
+
+def silu(x: Tensor) -> Tensor:
+    return _of_input("silu", SiluBackward0, x)
+
+
+def gelu(x: Tensor) -> Tensor:
+    """Exact, or by tanh: both are one kernel and save the input."""
+    return _of_input("gelu", GeluBackward0, x)
+
+
+def softplus(x: Tensor) -> Tensor:
+    return _of_input("softplus", SoftplusBackward0, x.storage.tape.single(x))
+
+
+def relu(x: Tensor) -> Tensor:
+    return _of_result("relu", ReluBackward0, x)
+
+
+def tanh(x: Tensor) -> Tensor:
+    return _of_result("tanh", TanhBackward0, x)
+
+
+def sigmoid(x: Tensor) -> Tensor:
+    return _of_result("sigmoid", SigmoidBackward0, x)

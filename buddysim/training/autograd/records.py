@@ -1,0 +1,146 @@
+"""What a tape consists of: storages, allocations and frees in order, operations, saved tensors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Literal, NamedTuple
+
+from buddysim.training.autograd.dtypes import DType
+from buddysim.training.autograd.layout import Shape
+
+Phase = Literal["setup", "forward", "backward", "optimizer"]
+#: What a storage is for; `activation` is what autograd saves, `temporary` the rest.
+Kind = Literal["parameter", "buffer", "input", "optimizer", "gradient", "activation", "temporary"]
+
+
+class Operand(NamedTuple):
+    """A tensor that an operation reads or writes."""
+
+    storage: int
+    shape: Shape
+    strides: Shape
+    dtype: DType
+
+    @property
+    def bytes(self) -> int:
+        """Bytes in memory: repeated extents (stride 0) once."""
+        return self.dtype.size * prod(
+            extent for extent, stride in zip(self.shape, self.strides, strict=True) if stride or extent < 2
+        )
+
+
+class Product(NamedTuple):
+    """Matrix products of one size: `count` times m by k with k by n."""
+
+    m: int
+    n: int
+    k: int
+    count: int
+
+    @property
+    def flops(self) -> int:
+        return 2 * self.m * self.n * self.k * self.count
+
+
+@dataclass(slots=True, eq=False)
+class StorageRecord:
+    """A storage from its allocation to its end.
+
+    Attributes
+    ----------
+    bytes : as requested, without an allocator's rounding
+    producer : operator that allocates it, by PyTorch's name
+    scope : of the module in which it was allocated
+    allocated, freed : index in the tape's events; `freed` is None while it lives
+    """
+
+    number: int
+    bytes: int
+    kind: Kind
+    producer: str
+    scope: str
+    phase: Phase
+    allocated: int
+    freed: int | None = None
+    label: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class Allocation:
+    """A storage is allocated."""
+
+    storage: int
+    bytes: int
+
+
+@dataclass(slots=True, eq=False)
+class Free:
+    """A storage's last tensor is gone."""
+
+    storage: int
+    bytes: int
+
+
+@dataclass(slots=True, eq=False)
+class Operation:
+    """A kernel, or a few that belong together, by the name of PyTorch's operator.
+
+    Attributes
+    ----------
+    scope : module, ``"model.layers.0.mlp.up_proj"``; of a backward operation, that of the forward one
+    node : formula of autograd that runs it, ``"MmBackward0"``; empty in the forward pass
+    views : operators without a kernel since the last operation: they cost the host time alone
+    """
+
+    index: int
+    name: str
+    scope: str
+    phase: Phase
+    node: str
+    reads: tuple[Operand, ...]
+    writes: tuple[Operand, ...]
+    products: tuple[Product, ...]
+    flops: int
+    views: int
+
+    @property
+    def bytes_read(self) -> int:
+        return sum(operand.bytes for operand in self.reads)
+
+    @property
+    def bytes_written(self) -> int:
+        return sum(operand.bytes for operand in self.writes)
+
+
+Event = Allocation | Free | Operation
+
+
+@dataclass(slots=True, eq=False)
+class SavedTensor:
+    """A tensor that autograd saves for the backward pass.
+
+    Attributes
+    ----------
+    node : formula that saves it, ``"MulBackward0"``
+    name : in the formula, ``"other"``
+    storage : number of its storage
+    producer : operator that returned it (a view's own name); ``"parameter"``, ``"buffer"``, ``"input"``
+    scope : module in which it is saved
+    operation : index of the last operation before it was saved
+    """
+
+    node: str
+    name: str
+    shape: Shape
+    strides: Shape
+    dtype: DType
+    storage: int
+    producer: str
+    scope: str
+    operation: int
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of its elements, were it dense."""
+        return prod(self.shape) * self.dtype.size

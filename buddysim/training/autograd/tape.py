@@ -1,0 +1,230 @@
+"""The record of one or more training steps, and the state in which operators run.
+
+A tape is a context; within it, tensors are made and operators recorded::
+
+    with Tape() as tape:
+        weight = Parameter((8, 4))
+        loss = functional.linear(tape.input((2, 4)), weight).sum()
+        loss.backward()
+    tape.peak_bytes()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar, Token
+from math import prod
+from typing import TYPE_CHECKING
+
+from buddysim.base.errors import BuddysimError
+from buddysim.training.autograd.dtypes import DType, float32, int64
+from buddysim.training.autograd.layout import Shape, contiguous_strides
+from buddysim.training.autograd.records import (
+    Allocation,
+    Event,
+    Free,
+    Kind,
+    Operand,
+    Operation,
+    Phase,
+    Product,
+    SavedTensor,
+    StorageRecord,
+)
+from buddysim.training.autograd.tensor import Storage, Tensor
+
+if TYPE_CHECKING:
+    from buddysim.training.autograd.autocast import Autocast
+
+_ACTIVE: ContextVar[Tape] = ContextVar("tape")
+
+
+class Tape:
+    """Allocations, frees, operations and saved tensors, in order.
+
+    Parameters
+    ----------
+    default_dtype : of parameters that name none
+    watched : as under a dispatch mode of PyTorch's (its memory trackers are such): there, autograd adds gradients up
+        into new tensors where it would add in place otherwise
+
+    Attributes
+    ----------
+    events : `Allocation`, `Free` and `Operation`, in the order in which they happen
+    operations : the events that are operations
+    storages : by number
+    saved : in the order in which autograd saves them, steps one after the other
+    """
+
+    def __init__(self, default_dtype: DType = float32, watched: bool = False) -> None:
+        self.default_dtype, self.watched = default_dtype, watched
+        self.events: list[Event] = []
+        self.operations: list[Operation] = []
+        self.storages: list[StorageRecord] = []
+        self.saved: list[SavedTensor] = []
+        self.phase: Phase = "setup"
+        self.scope = ""
+        self.node = ""
+        self.views = 0
+        self.grad_enabled = True
+        self.autocast: Autocast | None = None
+        self.sequence = 0
+        self.recording = True
+        self._token: Token[Tape] | None = None
+
+    def __enter__(self) -> Tape:
+        self._token = _ACTIVE.set(self)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """End the record: what is freed from now on isn't noted."""
+        self.recording = False
+        if self._token is not None:
+            _ACTIVE.reset(self._token)
+
+    def empty(
+        self,
+        shape: Shape,
+        dtype: DType,
+        producer: str,
+        strides: Shape | None = None,
+        kind: Kind = "temporary",
+        label: str = "",
+    ) -> Tensor:
+        """Allocate a tensor.
+
+        Parameters
+        ----------
+        strides : of a dense layout; contiguous if not given
+        label : name of a parameter, buffer or input
+        """
+        size = prod(shape) * dtype.size
+        storage = self.allocate(size, producer, kind, label)
+        return Tensor(shape, contiguous_strides(shape) if strides is None else strides, 0, dtype, storage, producer)
+
+    def allocate(self, size: int, producer: str, kind: Kind = "temporary", label: str = "") -> Storage:
+        """Allocate a storage of `size` bytes."""
+        number = len(self.storages)
+        record = StorageRecord(number, size, kind, producer, self.scope, self.phase, len(self.events), label=label)
+        self.storages.append(record)
+        self.events.append(Allocation(number, size))
+        return Storage(self, record)
+
+    def freed(self, record: StorageRecord) -> None:
+        """Note that a storage's last tensor is gone."""
+        if self.recording:
+            record.freed = len(self.events)
+            self.events.append(Free(record.number, record.bytes))
+
+    def launch(
+        self,
+        name: str,
+        reads: Sequence[Tensor],
+        writes: Sequence[Tensor],
+        products: tuple[Product, ...] = (),
+        flops: int = 0,
+    ) -> None:
+        """Record an operation.
+
+        Parameters
+        ----------
+        flops : of operations that aren't matrix products alone; those of `products` are added
+        """
+        for product in products:
+            flops += product.flops
+        operation = Operation(
+            len(self.operations),
+            name,
+            self.scope,
+            self.phase,
+            self.node,
+            tuple([Operand(one.storage.record.number, one.shape, one.strides, one.dtype) for one in reads]),
+            tuple([Operand(one.storage.record.number, one.shape, one.strides, one.dtype) for one in writes]),
+            products,
+            flops,
+            self.views,
+        )
+        self.views = 0
+        self.operations.append(operation)
+        self.events.append(operation)
+
+    def input(self, shape: Shape, dtype: DType = int64, label: str = "") -> Tensor:
+        """A tensor of the batch: token numbers, labels, images."""
+        return self.empty(shape, dtype, "input", kind="input", label=label)
+
+    def buffer(self, shape: Shape, dtype: DType = float32, label: str = "") -> Tensor:
+        """A tensor of a module that isn't trained."""
+        return self.empty(shape, dtype, "buffer", kind="buffer", label=label)
+
+    @contextmanager
+    def in_phase(self, phase: Phase) -> Iterator[None]:
+        """Record what happens within as of a phase."""
+        before, self.phase = self.phase, phase
+        try:
+            yield
+        finally:
+            self.phase = before
+
+    @contextmanager
+    def in_scope(self, scope: str) -> Iterator[None]:
+        """Record what happens within as of a module."""
+        before, self.scope = self.scope, scope
+        try:
+            yield
+        finally:
+            self.scope = before
+
+    @contextmanager
+    def no_grad(self) -> Iterator[None]:
+        """Save nothing within."""
+        before, self.grad_enabled = self.grad_enabled, False
+        try:
+            yield
+        finally:
+            self.grad_enabled = before
+
+    def lower(self, tensor: Tensor) -> Tensor:
+        """A tensor cast as inputs of products are, under autocast."""
+        return tensor if self.autocast is None else self.autocast.cast(tensor, self.autocast.dtype)
+
+    def single(self, tensor: Tensor) -> Tensor:
+        """A tensor cast to single precision, as inputs of CUDA's second list are, under autocast."""
+        return tensor if self.autocast is None else self.autocast.cast(tensor, float32)
+
+    def single_type(self, tensor: Tensor) -> DType | None:
+        """Single precision under autocast, for operators that name a type where the caller names none."""
+        return float32 if self.autocast is not None and self.autocast.casts(tensor) else None
+
+    def live_bytes(self) -> Iterator[int]:
+        """Bytes that live after each event."""
+        live = 0
+        for event in self.events:
+            if isinstance(event, Allocation):
+                live += event.bytes
+            elif isinstance(event, Free):
+                live -= event.bytes
+            yield live
+
+    def peak_bytes(self) -> int:
+        """The largest number of bytes that live at one time."""
+        return max(self.live_bytes(), default=0)
+
+    def saved_storages(self, kinds: Iterable[Kind] = ("activation",)) -> list[StorageRecord]:
+        """Storages that autograd saves, each once, in the order of their allocation."""
+        numbers = sorted({one.storage for one in self.saved})
+        return [self.storages[number] for number in numbers if self.storages[number].kind in tuple(kinds)]
+
+
+def active_tape() -> Tape:
+    """The tape whose context this is.
+
+    Raises
+    ------
+    BuddysimError
+        outside of one
+    """
+    tape = _ACTIVE.get(None)
+    if tape is None:
+        raise BuddysimError("no tape: expected a call within `with Tape():`")
+    return tape
