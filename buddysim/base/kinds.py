@@ -24,6 +24,7 @@ HOMES = {
     "training scheme": "buddysim.training.schemes",
     "network": "buddysim.training.networks.zoo",
     "layer kind": "buddysim.training.networks.kinds",
+    "architecture": "buddysim.training.architectures.registry",
     "analysis": "buddysim.analyses",
     "figure": "buddysim.figures",
     "command": "buddysim.cli",

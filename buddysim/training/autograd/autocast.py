@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from buddysim.training.autograd.dtypes import DType, bfloat16, float32, float64
 from buddysim.training.autograd.operators import copies
-from buddysim.training.autograd.tape import Tape
+from buddysim.training.autograd.tape import Tape, active_tape
 from buddysim.training.autograd.tensor import Tensor
 
 
@@ -45,3 +48,20 @@ class Autocast:
         if cached is None:
             cached = self.cache[id(tensor)] = tensor, copies.to(tensor, dtype)
         return cached[1]
+
+
+@contextmanager
+def autocast_disabled() -> Iterator[None]:
+    """Cast nothing within (``torch.autocast(enabled=False)``)."""
+    tape = active_tape()
+    before, tape.autocast = tape.autocast, None
+    try:
+        yield
+    finally:
+        tape.autocast = before
+
+
+def autocast_dtype() -> DType | None:
+    """The half precision of the autocast that is active; None where none is."""
+    active = active_tape().autocast
+    return None if active is None else active.dtype

@@ -1,0 +1,26 @@
+"""An architecture: the name of a class of transformers, the keys of its configuration, its model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from buddysim.training.architectures.language_model import Model
+from buddysim.training.architectures.model_config import ModelConfig
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A model that a ``config.json`` can describe.
+
+    Attributes
+    ----------
+    name : as ``architectures`` of the file has it, ``"LlamaForCausalLM"``
+    model_type : as ``model_type`` of the file has it, ``"llama"``
+    config : its keys
+    model : builds it from its keys and what they leave open
+    """
+
+    name: str
+    model_type: str
+    config: type[ModelConfig]
+    model: type[Model]

@@ -1,0 +1,1 @@
+"""Parts that several architectures have: norms, rotary embeddings, attention, masks, experts, losses."""

@@ -1,0 +1,184 @@
+"""A decoder as Llama's: grouped-query attention with rotary embeddings, a gated layer, a norm before each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Generic, TypeVar
+
+from buddysim.training.architectures.blocks.attention import AttentionCall, attend
+from buddysim.training.architectures.blocks.layers import Embedding, Linear
+from buddysim.training.architectures.blocks.masks import causal_mask
+from buddysim.training.architectures.blocks.rms_norm import RMSNorm
+from buddysim.training.architectures.blocks.rotary import RotaryEmbedding, rotated
+from buddysim.training.architectures.language_model import CausalModel
+from buddysim.training.architectures.rotary_config import GroupedConfig, RotaryConfig
+from buddysim.training.autograd import functional as F
+from buddysim.training.autograd.module import Module
+from buddysim.training.autograd.tensor import Tensor
+from buddysim.training.networks.config_options import ConfigOptions
+
+Rotations = tuple[Tensor, Tensor]
+C = TypeVar("C", bound=GroupedConfig)
+
+
+class GroupedQueryAttention(Module):
+    """Attention whose query heads have keys and values in groups.
+
+    Parameters
+    ----------
+    qkv_bias, output_bias : whether the products of queries, keys and values, and that of the result, add a bias
+    norms : queries and keys are normalized over the features of a head
+    """
+
+    def __init__(
+        self,
+        config: GroupedConfig,
+        options: ConfigOptions,
+        *,
+        qkv_bias: bool = False,
+        output_bias: bool = False,
+        norms: bool = False,
+    ) -> None:
+        super().__init__()
+        self.options = options
+        self.head_dim = config.head_features
+        self.call = AttentionCall(
+            scaling=self.head_dim**-0.5,
+            groups=config.num_attention_heads // config.key_value_heads,
+            dropout=config.attention_dropout,
+        )
+        queries, keys = config.num_attention_heads * self.head_dim, config.key_value_heads * self.head_dim
+        self.q_proj = Linear(config.hidden_size, queries, bias=qkv_bias)
+        self.k_proj = Linear(config.hidden_size, keys, bias=qkv_bias)
+        self.v_proj = Linear(config.hidden_size, keys, bias=qkv_bias)
+        self.o_proj = Linear(queries, config.hidden_size, bias=output_bias)
+        self.q_norm: RMSNorm | None = RMSNorm(self.head_dim) if norms else None
+        self.k_norm: RMSNorm | None = RMSNorm(self.head_dim) if norms else None
+
+    def forward(self, hidden_states: Tensor, mask: Tensor | None, position_embeddings: Rotations) -> Tensor:
+        """Return the layer's output, of the shape of its input."""
+        input_shape = hidden_states.shape[:-1]
+        hidden_shape = (*input_shape, -1, self.head_dim)
+        query_states = self.q_proj(hidden_states).view(*hidden_shape)
+        if self.q_norm is not None:
+            query_states = self.q_norm(query_states)
+        query_states = query_states.transpose(1, 2)
+        key_states = self.k_proj(hidden_states).view(*hidden_shape)
+        if self.k_norm is not None:
+            key_states = self.k_norm(key_states)
+        key_states = key_states.transpose(1, 2)
+        value_states = self.v_proj(hidden_states).view(*hidden_shape).transpose(1, 2)
+        cos, sin = position_embeddings
+        query_states, key_states = rotated(query_states, key_states, cos, sin)
+        attn_output = attend(self.options, self.call, query_states, key_states, value_states, mask)
+        attn_output = attn_output.reshape(*input_shape, -1).contiguous()
+        attn_output = self.o_proj(attn_output)
+        return attn_output
+
+
+class DecoderLayer(Module):
+    """Attention and a gated layer (or experts), each after a norm and added to its input."""
+
+    def __init__(self, features: int, attention: Module, mlp: Module) -> None:
+        super().__init__()
+        self.self_attn = attention
+        self.mlp = mlp
+        self.input_layernorm = RMSNorm(features)
+        self.post_attention_layernorm = RMSNorm(features)
+
+    def forward(self, hidden_states: Tensor, mask: Tensor | None, position_embeddings: Rotations) -> Tensor:
+        """Return the layer's output."""
+        residual = hidden_states
+        hidden_states = self.input_layernorm(hidden_states)
+        hidden_states = self.self_attn(hidden_states, mask, position_embeddings)
+        hidden_states = residual + hidden_states
+        residual = hidden_states
+        hidden_states = self.post_attention_layernorm(hidden_states)
+        hidden_states = self.mlp(hidden_states)
+        hidden_states = residual + hidden_states
+        return hidden_states
+
+
+class DecoderStack(Module):
+    """Embedding, layers, a last norm.
+
+    Parameters
+    ----------
+    layers : in order
+    windows : of each layer's attention, in tokens; None: all earlier tokens
+    masks : windows of the masks that the class makes, in its order, whether a layer has them or not
+    """
+
+    def __init__(
+        self,
+        config: RotaryConfig,
+        options: ConfigOptions,
+        layers: Sequence[Module],
+        norm: Module,
+        *,
+        windows: Sequence[int | None],
+        masks: Sequence[int | None],
+        embedding: Embedding,
+    ) -> None:
+        super().__init__()
+        self.options, self.windows, self.masks = options, windows, masks
+        self.embed_tokens = embedding
+        self.layers = list(layers)
+        self.norm = norm
+        self.rotary_emb = RotaryEmbedding(config)
+
+    def forward(self, input_ids: Tensor) -> Tensor:
+        """Return the features of all tokens."""
+        inputs_embeds = self.embed_tokens(input_ids)
+        position_ids = F.arange(inputs_embeds.shape[1]) + 0
+        position_ids = position_ids.unsqueeze(0)
+        masks = {window: causal_mask(self.options, inputs_embeds, position_ids, window) for window in self.masks}
+        hidden_states = inputs_embeds
+        position_embeddings = self.rotary_emb(hidden_states, position_ids)
+        for layer, window in zip(self.layers, self.windows, strict=True):
+            hidden_states = layer(hidden_states, masks[window], position_embeddings)
+        hidden_states = self.norm(hidden_states)
+        return hidden_states
+
+
+class DecoderModel(CausalModel, Generic[C]):
+    """A language model of such layers."""
+
+    def __init__(
+        self,
+        config: C,
+        options: ConfigOptions,
+        *,
+        windows: Sequence[int | None] | None = None,
+        masks: Sequence[int | None] = (None,),
+        pad_token_id: int | None = None,
+    ) -> None:
+        super().__init__(config, options)
+        depth = config.num_hidden_layers
+        self.model = DecoderStack(
+            config,
+            self.options,
+            [self.make_layer(config, index) for index in range(depth)],
+            self.make_norm(config.hidden_size),
+            windows=[masks[0]] * depth if windows is None else windows,
+            masks=masks,
+            embedding=self.make_embedding(config, pad_token_id),
+        )
+        tied = self.model.embed_tokens.weight if config.tie_word_embeddings else None
+        self.lm_head = Linear(config.hidden_size, config.vocab_size, bias=False, weight=tied)
+
+    def make_layer(self, config: C, index: int) -> Module:
+        """Make a layer."""
+        raise NotImplementedError
+
+    def make_norm(self, features: int) -> Module:
+        """Make the last norm."""
+        return RMSNorm(features)
+
+    def make_embedding(self, config: C, pad_token_id: int | None) -> Embedding:
+        """Make the embedding."""
+        return Embedding(config.vocab_size, config.hidden_size, padding_idx=pad_token_id)
+
+    def hidden_states(self, input_ids: Tensor) -> Tensor:
+        """Return the features of all tokens after the last norm."""
+        return self.model(input_ids)

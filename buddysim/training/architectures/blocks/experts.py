@@ -1,0 +1,128 @@
+"""Experts: each token takes some of several gated layers; transformers runs all of them in one grouped product.
+
+The sorted rows of all experts lie one after another, so bytes don't depend on how many tokens an expert gets; the sizes
+of the products do. Tokens go to experts uniformly or by a given skew, as values aren't simulated.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from buddysim.training.architectures.blocks.activations import Activation
+from buddysim.training.autograd import functional as F
+from buddysim.training.autograd.dtypes import float32, int32
+from buddysim.training.autograd.module import Module, Parameter
+from buddysim.training.autograd.tensor import Tensor
+from buddysim.training.networks.config_options import ConfigOptions
+
+
+class Router(Module):
+    """Chooses experts by the largest of their softmax.
+
+    Parameters
+    ----------
+    per_token : experts that a token takes
+    cast : the logits are cast to fp32 before the softmax (Mixtral), or the weights back to the logits' dtype after it
+    normalized : the weights of the chosen experts sum to 1
+    """
+
+    def __init__(
+        self, features: int, experts: int, per_token: int, *, cast: Literal["before", "after"], normalized: bool = True
+    ) -> None:
+        super().__init__()
+        self.weight = Parameter((experts, features))
+        self.per_token, self.cast, self.normalized = per_token, cast, normalized
+
+    def forward(self, hidden_states: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return logits, weights and numbers of the chosen experts."""
+        hidden_states = hidden_states.reshape(-1, hidden_states.shape[-1])
+        router_logits = F.linear(hidden_states, self.weight)
+        if self.cast == "before":
+            router_probs = F.softmax(router_logits.float(), -1)
+        else:
+            router_probs = F.softmax(router_logits, dim=-1, dtype=float32)
+        router_top_value, router_indices = F.topk(router_probs, self.per_token, -1)
+        if self.normalized:
+            router_top_value.div_(router_top_value.sum(dim=-1, keepdim=True))
+        if self.cast == "after":
+            router_top_value = router_top_value.to(router_logits.dtype)
+        return router_logits, router_top_value, router_indices
+
+
+class Experts(Module):
+    """The gated layers of all experts, their weights in two tensors."""
+
+    def __init__(self, features: int, inner: int, experts: int, activation: str, options: ConfigOptions) -> None:
+        super().__init__()
+        self.options, self.experts = options, experts
+        self.gate_up_proj = Parameter((experts, 2 * inner, features))
+        self.down_proj = Parameter((experts, features, inner))
+        self.act_fn = Activation(activation)
+
+    def forward(self, hidden_states: Tensor, top_k_index: Tensor, top_k_weights: Tensor) -> Tensor:
+        """Return the weighted sum of each token's experts."""
+        num_top_k = top_k_index.shape[-1]
+        num_tokens, hidden_dim = hidden_states.shape
+        sample_weights = top_k_weights.reshape(-1)
+        expert_ids = top_k_index.reshape(-1)
+        expert_ids_g, perm = F.sort(expert_ids)
+        selected_hidden_states_g = hidden_states[perm // num_top_k]
+        sample_weights_g = sample_weights[perm]
+        histc_input = expert_ids_g.to(int32)
+        tokens_per_expert = F.histc(histc_input, bins=self.experts)
+        offsets = tokens_per_expert.cumsum(0, dtype=int32)
+        rows = tokens_by_expert(num_tokens * num_top_k, self.experts, self.options.expert_skew)
+        proj_out = F.grouped_mm(selected_hidden_states_g, self.gate_up_proj.transpose(-2, -1), offsets, rows)
+        proj_out = self._gated(proj_out)
+        proj_out = F.grouped_mm(proj_out, self.down_proj.transpose(-2, -1), offsets, rows)
+        weighted_out = proj_out * sample_weights_g.unsqueeze(-1)
+        inv_perm = F.empty_like(perm)
+        inv_perm[perm] = F.arange(perm.shape[0])
+        weighted_out = weighted_out[inv_perm]
+        final_hidden_states = weighted_out.view(num_tokens, num_top_k, hidden_dim).sum(dim=1)
+        return final_hidden_states.to(hidden_states.dtype)
+
+    def _gated(self, gate_up_out: Tensor) -> Tensor:
+        gate, up = gate_up_out.chunk(2, -1)
+        return self.act_fn(gate) * up
+
+
+class SparseBlock(Module):
+    """A router and its experts.
+
+    Parameters
+    ----------
+    router_first : the order in which the class makes them, which is that of the parameters
+    """
+
+    def __init__(self, router: Router, experts: Experts, *, router_first: bool = True) -> None:
+        super().__init__()
+        if router_first:
+            self.gate = router
+        self.experts = experts
+        self.gate = router
+
+    def forward(self, hidden_states: Tensor) -> Tensor:
+        """Return the layer's output."""
+        batch_size, sequence_length, hidden_dim = hidden_states.shape
+        hidden_states_reshaped = hidden_states.view(-1, hidden_dim)
+        _, routing_weights, selected_experts = self.gate(hidden_states_reshaped)
+        final_hidden_states = self.experts(hidden_states_reshaped, selected_experts, routing_weights)
+        return final_hidden_states.reshape(batch_size, sequence_length, hidden_dim)
+
+
+def tokens_by_expert(rows: int, experts: int, skew: float) -> list[int]:
+    """Rows of each expert: as equal as integers are, or by rank to the power of ``-skew`` (Zipf).
+
+    Parameters
+    ----------
+    rows : tokens times experts a token
+    """
+    weights = [rank**-skew for rank in range(1, experts + 1)]
+    total = sum(weights)
+    exact = [rows * weight / total for weight in weights]
+    counts = [int(count) for count in exact]
+    by_rest = sorted(range(experts), key=lambda expert: (counts[expert] - exact[expert], expert))
+    for expert in by_rest[: rows - sum(counts)]:
+        counts[expert] += 1
+    return counts

@@ -1,0 +1,78 @@
+"""Masks of attention, made once a step as transformers makes them (`masking_utils`): on the GPU, from positions.
+
+Written-out attention adds a mask of the features' dtype, of every sequence's tokens by its tokens. PyTorch's operator
+takes a mask of truth values, and none where it can leave out later tokens itself. FlashAttention takes windows and
+packed documents as numbers, so it never has a mask.
+"""
+
+from __future__ import annotations
+
+from buddysim.training.autograd import functional as F
+from buddysim.training.autograd.dtypes import bool8
+from buddysim.training.autograd.tensor import Tensor
+from buddysim.training.networks.config_options import ConfigOptions
+
+
+def causal_mask(
+    options: ConfigOptions, embeddings: Tensor, position_ids: Tensor | None = None, window: int | None = None
+) -> Tensor | None:
+    """Make the mask of a decoder.
+
+    Parameters
+    ----------
+    options : decide what kind of mask is needed, if any
+    embeddings : of shape (batch, tokens, features)
+    position_ids : from which transformers recognizes packed documents; None where a class doesn't pass them
+    window : tokens that a token attends to, itself included; None: all earlier ones
+    """
+    batch, length, _ = embeddings.shape
+    documents = None if position_ids is None else _documents(options, position_ids.expand(batch, -1))
+    if options.attention == "flash":
+        return None
+    is_local = window is not None and length >= window
+    if options.attention == "efficient" and documents is None and not is_local:
+        return None
+    batches, _heads = F.arange(batch), F.arange(1)
+    queries, keys = F.arange(length) + 0, F.arange(length) + 0
+    mask = _allowed(position_ids, documents, batches, queries, keys, window).expand(batch, -1, length, length)
+    del queries, keys, batches, _heads
+    if options.attention == "eager":
+        mask = F.where(mask, F.zeros((), embeddings.dtype), -1e30)
+    return mask
+
+
+def _documents(options: ConfigOptions, position_ids: Tensor) -> Tensor | None:
+    """The number of each token's document in its sequence; None where each sequence is one document."""
+    first_dummy_value = position_ids[:, :1] - 1
+    position_diff = F.diff(position_ids, prepend=first_dummy_value)
+    packed_sequence_mask = (position_diff != 1).cumsum(-1)
+    is_single = (packed_sequence_mask[:, -1] == 0).all()
+    del is_single
+    return packed_sequence_mask if options.packed > 1 else None
+
+
+def _allowed(
+    position_ids: Tensor | None,
+    documents: Tensor | None,
+    batches: Tensor,
+    queries: Tensor,
+    keys: Tensor,
+    window: int | None,
+) -> Tensor:
+    """Truth values of shape (1 or batch, 1, tokens, tokens): whether a query sees a key."""
+    batch_index = batches[:, None, None, None]
+    query_index, key_index = queries[None, None, :, None], keys[None, None, None, :]
+    if documents is None or position_ids is None:
+        return _in_window(query_index, key_index, window)
+    position_ids = position_ids.expand(batches.shape[0], -1)
+    result = F.ones((), bool8) & _in_window(
+        position_ids[batch_index, query_index], position_ids[batch_index, key_index], window
+    )
+    return result & (documents[batch_index, query_index] == documents[batch_index, key_index])
+
+
+def _in_window(query_index: Tensor, key_index: Tensor, window: int | None) -> Tensor:
+    if window is None:
+        return key_index <= query_index
+    result = F.ones((), bool8) & (key_index > query_index - window)
+    return result & (key_index <= query_index)

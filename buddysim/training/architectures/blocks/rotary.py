@@ -1,0 +1,59 @@
+"""Rotary embeddings: cosines and sines of the positions, made once a step, and the rotation of queries and keys."""
+
+from __future__ import annotations
+
+from buddysim.training.architectures.rotary_config import RotaryConfig
+from buddysim.training.autograd import functional as F
+from buddysim.training.autograd.dtypes import float32
+from buddysim.training.autograd.module import Module
+from buddysim.training.autograd.tape import active_tape
+from buddysim.training.autograd.tensor import Tensor
+
+
+class RotaryEmbedding(Module):
+    """Cosines and sines of the angles, in the dtype of the features.
+
+    Scaling changes the angles' values alone, not what is allocated, except for two kinds that look at the positions
+    in each step: ``dynamic`` (the largest position) and ``longrope`` (which of two sets of frequencies it takes).
+    """
+
+    def __init__(self, config: RotaryConfig) -> None:
+        super().__init__()
+        self.kind = config.rope_parameters.rope_type
+        frequencies = (config.rotated_features // 2,)
+        tape = active_tape()
+        self.inv_freq = tape.buffer(frequencies, tape.default_dtype, "inv_freq")
+        self.original_inv_freq = tape.buffer(frequencies, tape.default_dtype, "original_inv_freq")
+
+    def forward(self, features: Tensor, position_ids: Tensor) -> tuple[Tensor, Tensor]:
+        """Return cosines and sines for all positions."""
+        if self.kind in ("dynamic", "longrope"):
+            self._update(position_ids)
+        freqs = position_ids.unsqueeze(-1).float() * self.inv_freq.to(float32)
+        emb = F.cat((freqs, freqs), -1)
+        cos = emb.cos() * 1.0
+        sin = emb.sin() * 1.0
+        return cos.to(features.dtype), sin.to(features.dtype)
+
+    def _update(self, position_ids: Tensor) -> None:
+        sequence_length = position_ids.max() + 1
+        if self.kind == "longrope":
+            inv_freq = F.where(sequence_length > 1, self.original_inv_freq, self.original_inv_freq)
+            self.inv_freq.copy_(inv_freq)
+
+
+def rotate_half(x: Tensor) -> Tensor:
+    """Exchange the halves of the last dimension, the second negated."""
+    half = x.shape[-1] // 2
+    x1 = x[..., :half]
+    x2 = x[..., half:]
+    return F.cat((-x2, x1), -1)
+
+
+def rotated(query: Tensor, key: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
+    """Rotate queries and keys, of shape (batch, heads, tokens, features)."""
+    cos = cos.unsqueeze(1)
+    sin = sin.unsqueeze(1)
+    q_embed = (query * cos) + (rotate_half(query) * sin)
+    k_embed = (key * cos) + (rotate_half(key) * sin)
+    return q_embed, k_embed

@@ -1,0 +1,90 @@
+"""What all models have in common: their configuration, what it leaves open, their inputs, their loss."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from buddysim.base.errors import BuddysimError
+from buddysim.training.architectures.blocks.layers import Linear
+from buddysim.training.architectures.blocks.loss import head_loss
+from buddysim.training.architectures.model_config import ModelConfig
+from buddysim.training.autograd.module import Module
+from buddysim.training.autograd.tensor import Tensor
+from buddysim.training.networks.config_options import Attention, ConfigOptions
+
+DEFAULT_SEQUENCE = 2048
+
+
+@dataclass(frozen=True)
+class InputShape:
+    """An input of a training step.
+
+    Attributes
+    ----------
+    shape : with the batch
+    dtype : ``int64`` for token numbers and labels, ``float`` for the number format of the recipe
+    """
+
+    shape: tuple[int, ...]
+    dtype: str = "int64"
+
+
+class Model(Module):
+    """A model with its loss.
+
+    Parameters
+    ----------
+    config : keys of its ``config.json``
+    options : what these leave open
+    """
+
+    #: The kinds of attention that the class of transformers offers.
+    ATTENTIONS: ClassVar[tuple[Attention, ...]] = ("eager", "efficient", "flash")
+
+    def __init__(self, config: ModelConfig, options: ConfigOptions) -> None:
+        super().__init__()
+        self.options = options if options.attention in self.ATTENTIONS else replace(options, attention="eager")
+        self.sequence = self.sequence_of(config, options.sequence)
+
+    @classmethod
+    def sequence_of(cls, config: ModelConfig, requested: int | None) -> int:
+        """Tokens of a sequence.
+
+        Raises
+        ------
+        BuddysimError
+            more than the model has positions for
+        """
+        longest = config.max_positions
+        if requested is None:
+            return min(DEFAULT_SEQUENCE, longest or DEFAULT_SEQUENCE)
+        if longest is not None and requested > longest:
+            raise BuddysimError(f"sequence {requested}: expected at most {longest}, the positions that the model has")
+        return requested
+
+    def input_shapes(self, batch: int) -> Mapping[str, InputShape]:
+        """The inputs of a step, by the names that `forward` gives them."""
+        tokens = InputShape((batch, self.sequence))
+        return {"input_ids": tokens, "labels": tokens}
+
+
+class CausalModel(Model):
+    """A decoder with an output matrix: each token predicts the next."""
+
+    lm_head: Linear
+
+    def hidden_states(self, input_ids: Tensor) -> Tensor:
+        """Return the features of all tokens after the last norm."""
+        raise NotImplementedError
+
+    def logits(self, hidden_states: Tensor) -> Tensor:
+        """Return the scores of all words."""
+        return self.lm_head(hidden_states)
+
+    def forward(self, input_ids: Tensor, labels: Tensor) -> Tensor:
+        """Return the loss."""
+        hidden_states = self.hidden_states(input_ids)
+        hidden_states = hidden_states[:, 0:, :]
+        return head_loss(self.options, self.logits, hidden_states, labels, shift=True)

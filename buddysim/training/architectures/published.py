@@ -1,0 +1,45 @@
+"""Published models whose shapes come with the package: a configuration by name.
+
+The shapes are facts, from the models' papers and ``config.json`` files; ``_facts`` of each says how many parameters it
+has, and whether that equals the published count to the unit.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from buddysim.base.errors import BuddysimError
+from buddysim.base.hints import hint, shortened
+from buddysim.training.architectures.read_config import ReadConfig, parse_config
+
+_FILE = Path(__file__).parent / "data" / "models.json"
+
+
+@cache
+def contents() -> dict[str, dict[str, Any]]:
+    """Every published model's keys, as a ``config.json`` has them, by name."""
+    models: dict[str, dict[str, Any]] = json.loads(_FILE.read_text(encoding="utf-8"))
+    return models
+
+
+def names() -> tuple[str, ...]:
+    """The names, in alphabetical order."""
+    return tuple(sorted(contents()))
+
+
+def published_config(name: str) -> ReadConfig:
+    """Return the configuration of a name.
+
+    Raises
+    ------
+    BuddysimError
+        an unknown name; a shape that its paper prints and that contradicts itself
+    """
+    if name not in contents():
+        raise BuddysimError(
+            f"model {shortened(name)}: unknown, expected one of {', '.join(names())}{hint(name, names())}"
+        )
+    return parse_config(contents()[name], name, name)

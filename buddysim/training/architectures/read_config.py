@@ -1,0 +1,116 @@
+"""A model's ``config.json`` as a typed configuration: every problem is an error of one line."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from buddysim.base.errors import BuddysimError
+from buddysim.base.hints import hint, shortened
+from buddysim.base.textfile import read_json
+from buddysim.training.architectures.architecture import Architecture
+from buddysim.training.architectures.model_config import ModelConfig, error_line, shown
+from buddysim.training.architectures.registry import REGISTRY
+
+LARGEST_FILE = 4 << 20
+_WHAT = "model configuration"
+
+
+@dataclass(frozen=True)
+class ReadConfig:
+    """A configuration, and what it is of.
+
+    Attributes
+    ----------
+    name : of the file, of its folder where the file is called config.json, or in the configuration
+    architecture : that reads its keys
+    keys : typed
+    """
+
+    name: str
+    architecture: Architecture
+    keys: ModelConfig
+
+    @property
+    def max_positions(self) -> int | None:
+        """Tokens of the longest sequence; None where the architecture sets no limit."""
+        return self.keys.max_positions
+
+
+def read_config(source: str | os.PathLike[str] | Mapping[str, Any]) -> ReadConfig:
+    """Read a configuration as Hugging Face writes it.
+
+    Parameters
+    ----------
+    source : the file, or its content
+
+    Raises
+    ------
+    BuddysimError
+        a file that can't be read, an architecture that isn't known, a key that is missing or wrong
+    """
+    if isinstance(source, Mapping):
+        where = _name_within(source) or _WHAT
+        return parse_config(source, where, _name_within(source) or str(source.get("model_type", "model")))
+    path = Path(source)
+    content = read_json(path, _WHAT, LARGEST_FILE)
+    if not isinstance(content, dict):
+        raise BuddysimError(f"{path}: expected an object with the keys of a {_WHAT}, found {shown(content)}")
+    stem = path.absolute().parent.name if path.stem == "config" else path.stem
+    return parse_config(content, os.fspath(path), stem)
+
+
+def parse_config(content: Mapping[str, Any], where: str, name: str) -> ReadConfig:
+    """Return the configuration of a file's content; errors begin with `where`."""
+    architecture = _architecture_of(content, where)
+    try:
+        keys = architecture.config.model_validate(dict(content))
+    except ValidationError as error:
+        raise error_line(where, error, content) from None
+    return ReadConfig(name, architecture, keys)
+
+
+def _name_within(content: Mapping[str, Any]) -> str:
+    facts = content.get("_facts")
+    inner = facts.get("name") if isinstance(facts, Mapping) else content.get("_name_or_path")
+    return inner.rpartition("/")[2] if isinstance(inner, str) else ""
+
+
+def _architecture_of(content: Mapping[str, Any], where: str) -> Architecture:
+    """The architecture that a file names: by its class, else by its type."""
+    known = dict(REGISTRY.items())
+    classes, model_type = content.get("architectures"), content.get("model_type")
+    if classes is None:
+        return _architecture_of_type(known, model_type, where)
+    if not isinstance(classes, list) or not classes or not all(isinstance(one, str) for one in classes):
+        raise BuddysimError(f"{where}: architectures: expected a list with the name of a class, found {shown(classes)}")
+    named = [one for one in classes if one in known]
+    if not named:
+        raise BuddysimError(
+            f"{where}: architectures: {shortened(classes[0])} is not known: expected one of {', '.join(known)}"
+            f"{hint(classes[0], known)}"
+        )
+    architecture: Architecture = known[named[0]]
+    if model_type is not None and model_type != architecture.model_type:
+        raise BuddysimError(
+            f"{where}: model_type: expected {architecture.model_type!r}, as architectures has {architecture.name}, "
+            f"found {shown(model_type)}"
+        )
+    return architecture
+
+
+def _architecture_of_type(known: Mapping[str, Architecture], model_type: object, where: str) -> Architecture:
+    types = {one.model_type: one for one in reversed(list(known.values()))}
+    if model_type is None:
+        raise BuddysimError(
+            f"{where}: architectures: expected a list with one of {', '.join(known)}, found no such key"
+        )
+    if model_type not in types:
+        near = hint(model_type, types) if isinstance(model_type, str) else ""
+        raise BuddysimError(f"{where}: model_type: expected one of {', '.join(types)}, found {shown(model_type)}{near}")
+    return types[str(model_type)]

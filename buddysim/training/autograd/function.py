@@ -1,0 +1,60 @@
+"""Operators whose forward and backward passes a model writes itself (``torch.autograd.Function``)."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from buddysim.training.autograd.node import Gradients, Node
+from buddysim.training.autograd.tape import active_tape
+from buddysim.training.autograd.tensor import Tensor
+
+
+class Function(Node):
+    """A node whose formula is `gradients_of`, and whose result is that of `compute`.
+
+    A subclass defines both. Neither is recorded: what `compute` allocates dies with its local variables, unless it is
+    the result or handed to `save_for_backward`.
+    """
+
+    __slots__ = ("pending",)
+    name: ClassVar[str] = ""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.name = f"{cls.__name__}Backward"
+
+    def compute(self, *arguments: Any) -> Tensor:
+        """Return the result."""
+        raise NotImplementedError
+
+    def gradients_of(self, gradient: Tensor) -> Gradients:
+        """Return the gradients of the tensors among the arguments, in their order; None for one that needs none."""
+        raise NotImplementedError
+
+    def save_for_backward(self, *tensors: Tensor) -> None:
+        """Keep tensors until the node has run."""
+        self.pending = tensors
+
+    @classmethod
+    def apply(cls, *arguments: Any) -> Tensor:
+        """Run the operator on its arguments, tensors and others."""
+        tape = active_tape()
+        inputs = [one for one in arguments if isinstance(one, Tensor)]
+        node = cls(tape, inputs)
+        node.pending = ()
+        is_recorded = any(one.records for one in inputs)
+        with tape.no_grad():
+            result = node.compute(*arguments)
+        pending, node.pending = node.pending, ()
+        if not is_recorded:
+            return result
+        node.returns(result)
+        for number, tensor in enumerate(pending):
+            node.save(str(number), tensor, is_output=tensor is result)
+        return result
+
+    def backward(self, gradients: Gradients) -> Gradients:
+        """Run the formula; its gradients are of the tensors."""
+        (gradient,) = gradients
+        assert gradient is not None
+        return self.gradients_of(gradient)
