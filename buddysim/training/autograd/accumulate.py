@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
 
 from buddysim.training.autograd.layout import is_contiguous, is_dense
 from buddysim.training.autograd.node import Gradients, Node
-from buddysim.training.autograd.operators import copies, pointwise
-
-if TYPE_CHECKING:
-    from buddysim.training.autograd.tensor import Tensor
+from buddysim.training.autograd.operators import pointwise
+from buddysim.training.autograd.tensor import Tensor
 
 
 class AccumulateGrad(Node):
@@ -26,18 +23,22 @@ class AccumulateGrad(Node):
         self.variable = variable
         self.outputs.append((variable.shape, variable.dtype))
 
-    def backward(self, gradients: Gradients) -> Gradients:
+    def run(self, gradients: list[Tensor | None]) -> Gradients:
         variable = self.variable
         if variable.grad is not None:
-            pointwise.in_place("add_", variable.grad, gradients[0])
+            new = gradients[0]
+            assert new is not None
+            pointwise.in_place("add_", variable.grad, new)
             return ()
         sole = sys.getrefcount(gradients[0]) == 2  # no other node gets this gradient too
         new = gradients[0]
         assert new is not None
         if sole and _obeys_layout(new, variable):
-            variable.grad = new.detached()
+            variable.grad = new.detach()
         else:
-            variable.grad = copies.clone(new, contiguous=True)
+            strides = variable.strides if is_dense(variable.shape, variable.strides) else None
+            variable.grad = self.tape.empty(new.shape, new.dtype, "new_empty_strided", strides)
+            self.tape.launch("copy_", (new,), (variable.grad,))
         record = variable.grad.storage.record
         if record.kind in ("temporary", "activation"):
             record.kind = "gradient"

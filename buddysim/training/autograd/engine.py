@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from buddysim.base.errors import BuddysimError
 from buddysim.training.autograd.layout import is_dense
 from buddysim.training.autograd.node import Node
-from buddysim.training.autograd.operators import copies, pointwise, reductions
+from buddysim.training.autograd.operators import arithmetic, copies, fills, reductions
 
 if TYPE_CHECKING:
     from buddysim.training.autograd.tensor import Tensor
@@ -30,7 +30,7 @@ def backward(root: Tensor) -> None:
         raise BuddysimError("backward: expected a tensor of one element that depends on a leaf that needs a gradient")
     with tape.in_phase("backward"), tape.no_grad():
         scope, node_name = tape.scope, tape.node
-        first = copies.filled(tape, root.shape, root.dtype, "ones_like")
+        first = fills.ones_like(root)
         _run(root.node, root.output, first)
         tape.scope, tape.node = scope, node_name
 
@@ -88,10 +88,13 @@ def _call(node: Node, buffer: list[Tensor | None]) -> list[Tensor | None]:
         return []
     tape = node.tape
     tape.scope, tape.node = node.scope, node.name
-    results = list(node.backward(buffer))
+    results = list(node.run(buffer))
     for position, edge in enumerate(node.edges):
-        result = results[position] if edge is not None else None
-        if result is None or edge is None:
+        result = results[position]
+        if edge is None:
+            results[position] = None
+            continue
+        if result is None:
             continue
         shape, dtype = edge[0].outputs[edge[1]]
         if result.shape != shape:
@@ -102,26 +105,18 @@ def _call(node: Node, buffer: list[Tensor | None]) -> list[Tensor | None]:
 
 
 def _accumulate(inputs: list[Tensor | None], index: int, results: list[Tensor | None], position: int) -> None:
-    """Add a result to a node's buffer: in place where nothing else refers to what it holds."""
-    if inputs[index] is None:
-        inputs[index] = results[position]
-        results[position] = None
-        return
+    """Add a result to a node's buffer: in place where nothing else refers to what is there."""
     new = results[position]
+    results[position] = None
     if new is None:
         return
-    results[position] = None
+    sole = sys.getrefcount(inputs[index]) == 2
     old = inputs[index]
-    assert old is not None
-    dense = is_dense(old.shape, old.strides)
-    tape = old.storage.tape
-    del old
-    if dense and not tape.watched and sys.getrefcount(inputs[index]) == 2 and _alone(inputs[index]):
-        pointwise.add_(inputs[index], new)
+    if old is None:
+        inputs[index] = new
+    elif (
+        sole and sys.getrefcount(old.storage) == 2 and not old.storage.tape.watched and is_dense(old.shape, old.strides)
+    ):
+        arithmetic.add_(old, new)
     else:
-        inputs[index] = pointwise.add(inputs[index], new)
-
-
-def _alone(tensor: Tensor) -> bool:
-    """Whether one tensor refers to a storage."""
-    return sys.getrefcount(tensor.storage) == 2
+        inputs[index] = arithmetic.add(old, new)

@@ -1,55 +1,74 @@
-"""Nodes of autograd's graph: a formula, what it saves, and where its gradients go."""
+"""Nodes of autograd's graph: a formula, what it saves, and where its gradients go.
+
+Formulas are written as C++ runs them: a temporary of an expression lives until the expression ends, so each one is a
+local variable, and of two operands that are computed the right one comes first, as the compiler of PyTorch's wheels
+orders them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from buddysim.training.autograd.dtypes import DType
 from buddysim.training.autograd.layout import Shape
 from buddysim.training.autograd.records import SavedTensor
+from buddysim.training.autograd.tensor import Number, Tensor
 
 if TYPE_CHECKING:
     from buddysim.training.autograd.tape import Tape
-    from buddysim.training.autograd.tensor import Tensor
 
-Gradients = Sequence["Tensor | None"]
+Gradients = Sequence[Tensor | None]
 Edge = tuple["Node", int]
 
 
 class Node:
     """One call of an operator that autograd recorded.
 
+    Parameters
+    ----------
+    operands : of the call, in the order of its gradients; numbers and None have none
+
     Attributes
     ----------
     name : PyTorch's, ``"MulBackward0"``
-    edges : by input: the node that its gradient goes to, and which of that node's outputs it is of; None where no
+    edges : by operand: the node that its gradient goes to, and which of that node's outputs it is of; None where no
         gradient is needed
     sequence : number in the order of the forward pass; the engine runs the highest that is ready
     outputs : shape and type of each output, which a gradient is brought to before the node gets it
-    saved : tensors, until the node has run
+    saved : operands and results that the formula reads, until the node has run
     """
 
     __slots__ = ("edges", "outputs", "saved", "scope", "sequence", "tape")
     name: ClassVar[str] = ""
 
-    def __init__(self, tape: Tape, inputs: Sequence[Tensor | None]) -> None:
+    def __init__(self, tape: Tape, operands: Sequence[Tensor | Number | None]) -> None:
         self.tape = tape
         self.edges: list[Edge | None] = [
-            one.edge() if one is not None and one.requires_grad else None for one in inputs
+            one.edge if isinstance(one, Tensor) and one.requires_grad else None for one in operands
         ]
         self.sequence = tape.sequence
         tape.sequence += 1
         self.scope = tape.scope
         self.outputs: list[tuple[Shape, DType]] = []
-        self.saved: list[Tensor] = []
+        self.saved: list[Any] = []
 
     def needs(self, index: int) -> bool:
-        """Whether an input's gradient is needed."""
+        """Whether an operand's gradient is needed."""
         return self.edges[index] is not None
 
-    def save(self, name: str, tensor: Tensor, is_output: bool = False) -> None:
-        """Save a tensor; of an output, another tensor on the same storage, as the output itself refers to the node."""
+    def save(self, name: str, operand: Tensor | Number | None, needed: bool = True) -> None:
+        """Append an operand to what is saved: None where it isn't `needed`; a number's memory isn't the GPU's."""
+        if needed and isinstance(operand, Tensor):
+            self._record(name, operand)
+        self.saved.append(operand if needed else None)
+
+    def save_output(self, name: str, output: Tensor) -> None:
+        """Append an output: another tensor on the same storage, as the output itself refers to the node."""
+        self._record(name, output)
+        self.saved.append(output.detach())
+
+    def _record(self, name: str, tensor: Tensor) -> None:
         tape, record = self.tape, tensor.storage.record
         if record.kind == "temporary":
             record.kind = "activation"
@@ -66,7 +85,10 @@ class Node:
                 len(tape.operations) - 1,
             )
         )
-        self.saved.append(tensor.detached() if is_output else tensor)
+
+    def release(self) -> None:
+        """Drop what was saved."""
+        self.saved = []
 
     def returns(self, tensor: Tensor) -> Tensor:
         """Make a tensor the node's next output."""
@@ -74,10 +96,12 @@ class Node:
         self.outputs.append((tensor.shape, tensor.dtype))
         return tensor
 
-    def backward(self, gradients: Gradients) -> Gradients:
-        """Compute the gradients of the inputs, in their order."""
-        raise NotImplementedError
+    def run(self, gradients: list[Tensor | None]) -> Gradients:
+        """Compute the gradients of the operands, of those of the outputs, of which at least one isn't None."""
+        gradient = gradients[0]
+        assert gradient is not None
+        return self.backward(gradient)
 
-    def release(self) -> None:
-        """Drop what was saved."""
-        self.saved = []
+    def backward(self, gradient: Tensor) -> Gradients:
+        """Compute the gradients of the operands, where one output alone can have a gradient."""
+        raise NotImplementedError

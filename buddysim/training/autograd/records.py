@@ -31,16 +31,16 @@ class Operand(NamedTuple):
 
 
 class Product(NamedTuple):
-    """Matrix products of one size: `count` times m by k with k by n."""
+    """Matrix products of one size: `batch` times m by k with k by n."""
 
     m: int
     n: int
     k: int
-    count: int
+    batch: int
 
     @property
     def flops(self) -> int:
-        return 2 * self.m * self.n * self.k * self.count
+        return 2 * self.m * self.n * self.k * self.batch
 
 
 @dataclass(slots=True, eq=False)

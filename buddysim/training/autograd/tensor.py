@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 Number: TypeAlias = int | float | bool
 Index: TypeAlias = "int | slice | EllipsisType | Tensor | None"
+Dimensions: TypeAlias = int | Sequence[int] | None
 
 
 class Storage:
@@ -41,10 +42,11 @@ class Tensor:
 
     Attributes
     ----------
-    node : that returned it; None for leaves and where no gradient is needed
+    offset : of its first element in the storage
+    producer : operator that returned it, by PyTorch's name
+    node : of the graph, that returned it; None for leaves and where no gradient is needed
     output : which of the node's outputs it is
     grad : of leaves
-    producer : operator that returned it, by PyTorch's name
     """
 
     __slots__ = (
@@ -73,6 +75,9 @@ class Tensor:
         self.grad: Tensor | None = None
         self._accumulator: ref[Node] | None = None
 
+    def __repr__(self) -> str:
+        return f"Tensor({self.shape}, {self.dtype})"
+
     @property
     def tape(self) -> Tape:
         return self.storage.tape
@@ -82,8 +87,9 @@ class Tensor:
         """Whether autograd records what reads it."""
         return self.requires_grad and self.storage.tape.grad_enabled
 
+    @property
     def edge(self) -> Edge:
-        """Where its gradient goes."""
+        """Where its gradient goes: to the node that returned it, of a leaf to the one that gives it the gradient."""
         if self.node is not None:
             return self.node, self.output
         node = self._accumulator() if self._accumulator is not None else None
@@ -92,14 +98,12 @@ class Tensor:
             self._accumulator = ref(node)
         return node, 0
 
-    def detached(self) -> Tensor:
+    def detach(self) -> Tensor:
         """Another tensor on the same storage, without an origin in the graph."""
         return Tensor(self.shape, self.strides, self.offset, self.dtype, self.storage, self.producer)
 
-    detach = detached
-
-    def size(self, dimension: int) -> int:
-        return self.shape[dimension]
+    def size(self, dim: int) -> int:
+        return self.shape[dim]
 
     def dim(self) -> int:
         return len(self.shape)
@@ -122,19 +126,14 @@ class Tensor:
     def reshape(self, *shape: int) -> Tensor:
         return views.reshape(self, shape)
 
-    def flatten(self, first: int = 0, last: int = -1) -> Tensor:
-        """Dimensions `first` to `last` as one."""
-        last %= len(self.shape)
-        first %= len(self.shape)
-        if first == last:
-            return self
-        return views.reshape(self, (*self.shape[:first], prod(self.shape[first : last + 1]), *self.shape[last + 1 :]))
+    def flatten(self, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+        return views.flatten(self, start_dim, end_dim)
 
-    def transpose(self, first: int, second: int) -> Tensor:
-        return views.transpose(self, first, second)
+    def transpose(self, dim0: int, dim1: int) -> Tensor:
+        return views.transpose(self, dim0, dim1)
 
-    def permute(self, *order: int) -> Tensor:
-        return views.permute(self, order)
+    def permute(self, *dims: int) -> Tensor:
+        return views.permute(self, dims)
 
     def t(self) -> Tensor:
         return views.t(self)
@@ -142,20 +141,23 @@ class Tensor:
     def expand(self, *shape: int) -> Tensor:
         return views.expand(self, shape)
 
-    def unsqueeze(self, dimension: int) -> Tensor:
-        return views.unsqueeze(self, dimension)
+    def unsqueeze(self, dim: int) -> Tensor:
+        return views.unsqueeze(self, dim)
 
-    def squeeze(self, dimension: int) -> Tensor:
-        return views.squeeze(self, dimension)
+    def squeeze(self, dim: int) -> Tensor:
+        return views.squeeze(self, dim)
 
-    def split(self, size: int | Sequence[int], dimension: int = 0) -> list[Tensor]:
-        return views.split(self, size, dimension)
+    def narrow(self, dim: int, start: int, length: int) -> Tensor:
+        return views.narrow(self, dim, start, length)
 
-    def chunk(self, count: int, dimension: int = 0) -> list[Tensor]:
-        return views.chunk(self, count, dimension)
+    def split(self, split_size: int | Sequence[int], dim: int = 0) -> list[Tensor]:
+        return views.split(self, split_size, dim)
 
-    def unbind(self, dimension: int = 0) -> list[Tensor]:
-        return views.unbind(self, dimension)
+    def chunk(self, chunks: int, dim: int = 0) -> list[Tensor]:
+        return views.chunk(self, chunks, dim)
+
+    def unbind(self, dim: int = 0) -> list[Tensor]:
+        return views.unbind(self, dim)
 
     def contiguous(self) -> Tensor:
         return copies.contiguous(self)
@@ -166,93 +168,113 @@ class Tensor:
     def to(self, dtype: DType) -> Tensor:
         return copies.to(self, dtype)
 
+    def type_as(self, other: Tensor) -> Tensor:
+        return copies.to(self, other.dtype)
+
     def float(self) -> Tensor:
         return copies.to(self, float32)
 
     def repeat(self, *repeats: int) -> Tensor:
         return copies.repeat(self, repeats)
 
+    def repeat_interleave(self, repeats: int, dim: int) -> Tensor:
+        return copies.repeat_interleave(self, repeats, dim)
+
     def __getitem__(self, index: Index | tuple[Index, ...]) -> Tensor:
-        """Numbers, slices, None and ... as in PyTorch."""
-        listed = index if isinstance(index, tuple) else (index,)
-        if Ellipsis in listed:
-            position = listed.index(Ellipsis)
-            n_others = sum(one is not None for one in listed) - 1
-            listed = (*listed[:position], *[slice(None)] * (len(self.shape) - n_others), *listed[position + 1 :])
-        result, dimension = self, 0
-        for one in listed:
-            if one is None:
-                result = views.unsqueeze(result, dimension)
-                dimension += 1
-            elif isinstance(one, int):
-                result = views.select(result, dimension, one)
-            elif isinstance(one, slice):
-                if one != slice(None):
-                    extent = result.shape[dimension]
-                    start = 0 if one.start is None else one.start
-                    end = extent if one.stop is None else one.stop
-                    result = views.slice_(result, dimension, start, end, one.step or 1)
-                dimension += 1
-            else:
-                raise NotImplementedError("an index of another kind")
-        return result
+        return subscripts.subscript(self, index if isinstance(index, tuple) else (index,))
 
     # Arithmetic.
 
     def __add__(self, other: Tensor | Number) -> Tensor:
-        return pointwise.add(self, other)
+        return arithmetic.add(self, other)
 
     def __radd__(self, other: Number) -> Tensor:
-        return pointwise.add(self, other)
+        return arithmetic.add(self, other)
 
     def __sub__(self, other: Tensor | Number) -> Tensor:
-        return pointwise.sub(self, other)
+        return arithmetic.sub(self, other)
 
     def __rsub__(self, other: Number) -> Tensor:
-        return pointwise.sub(other, self)
+        return arithmetic.sub(other, self)
 
     def __mul__(self, other: Tensor | Number) -> Tensor:
-        return pointwise.mul(self, other)
+        return arithmetic.mul(self, other)
 
     def __rmul__(self, other: Number) -> Tensor:
-        return pointwise.mul(self, other)
+        return arithmetic.mul(self, other)
 
     def __truediv__(self, other: Tensor | Number) -> Tensor:
-        return pointwise.div(self, other)
+        return arithmetic.div(self, other)
+
+    def __rtruediv__(self, other: Number) -> Tensor:
+        return arithmetic.div(other, self)
 
     def __neg__(self) -> Tensor:
-        return pointwise.neg(self)
+        return functions.neg(self)
 
     def __pow__(self, exponent: Number) -> Tensor:
-        return pointwise.pow_(self, exponent)
+        return arithmetic.pow_(self, exponent)
 
     def __matmul__(self, other: Tensor) -> Tensor:
         return products.matmul(self, other)
 
     def __gt__(self, other: Tensor | Number) -> Tensor:
-        return pointwise.compare("gt", self, other)
+        return arithmetic.compare("gt", self, other)
 
     def __lt__(self, other: Tensor | Number) -> Tensor:
-        return pointwise.compare("lt", self, other)
+        return arithmetic.compare("lt", self, other)
 
     def __ge__(self, other: Tensor | Number) -> Tensor:
-        return pointwise.compare("ge", self, other)
+        return arithmetic.compare("ge", self, other)
 
     def __le__(self, other: Tensor | Number) -> Tensor:
-        return pointwise.compare("le", self, other)
+        return arithmetic.compare("le", self, other)
+
+    def add_(self, other: Tensor | Number) -> Tensor:
+        return arithmetic.add_(self, other)
+
+    def mul_(self, other: Tensor | Number) -> Tensor:
+        return arithmetic.mul_(self, other)
+
+    def div_(self, other: Tensor | Number) -> Tensor:
+        return arithmetic.div_(self, other)
 
     def pow(self, exponent: Number) -> Tensor:
-        return pointwise.pow_(self, exponent)
+        return arithmetic.pow_(self, exponent)
 
-    def sum(self, dimensions: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
-        return reductions.sum_(self, dimensions, keepdim)
+    def rsqrt(self) -> Tensor:
+        return functions.rsqrt(self)
 
-    def mean(self, dimensions: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
-        return reductions.mean(self, dimensions, keepdim)
+    def cos(self) -> Tensor:
+        return functions.cos(self)
+
+    def sin(self) -> Tensor:
+        return functions.sin(self)
+
+    def exp(self) -> Tensor:
+        return functions.exp(self)
+
+    def abs(self) -> Tensor:
+        return functions.abs_(self)
+
+    def sum(self, dim: Dimensions = None, keepdim: bool = False, dtype: DType | None = None) -> Tensor:
+        return reductions.sum_(self, dim, keepdim, dtype)
+
+    def mean(self, dim: Dimensions = None, keepdim: bool = False, dtype: DType | None = None) -> Tensor:
+        return reductions.mean(self, dim, keepdim, dtype)
 
     def masked_fill(self, mask: Tensor, value: Number) -> Tensor:
         return indexing.masked_fill(self, mask, value)
 
 
 from buddysim.training.autograd import accumulate, engine  # noqa: E402
-from buddysim.training.autograd.operators import copies, indexing, pointwise, products, reductions, views  # noqa: E402
+from buddysim.training.autograd.operators import (  # noqa: E402
+    arithmetic,
+    copies,
+    functions,
+    indexing,
+    products,
+    reductions,
+    subscripts,
+    views,
+)

@@ -1,61 +1,71 @@
-"""Activation functions whose gradient is one operation: it reads the input, or the result, as each formula says."""
+"""Functions whose gradient is one operation, which reads the operand or the result as each formula says."""
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from buddysim.training.autograd.node import Gradients, Node
-from buddysim.training.autograd.operators.pointwise import floating, pointwise
+from buddysim.training.autograd.operators.pointwise import pointwise, real
 from buddysim.training.autograd.tensor import Tensor
 
 
 class _Activation(Node):
     __slots__ = ()
-    kernel = ""
+    kernel: ClassVar[str] = ""
 
-    def backward(self, gradients: Gradients) -> Gradients:
-        (gradient,) = gradients
+    def __init__(self, x: Tensor) -> None:
+        super().__init__(x.storage.tape, (x,))
+
+    def backward(self, gradient: Tensor) -> Gradients:
         (saved,) = self.saved
         return (pointwise(self.kernel, gradient, saved),)
 
 
 class SiluBackward0(_Activation):
+    __slots__ = ()
     name, kernel = "SiluBackward0", "silu_backward"
 
 
 class GeluBackward0(_Activation):
+    __slots__ = ()
     name, kernel = "GeluBackward0", "gelu_backward"
 
 
 class SoftplusBackward0(_Activation):
+    __slots__ = ()
     name, kernel = "SoftplusBackward0", "softplus_backward"
 
 
 class ReluBackward0(_Activation):
+    __slots__ = ()
     name, kernel = "ReluBackward0", "threshold_backward"
 
 
 class TanhBackward0(_Activation):
+    __slots__ = ()
     name, kernel = "TanhBackward0", "tanh_backward"
 
 
 class SigmoidBackward0(_Activation):
+    __slots__ = ()
     name, kernel = "SigmoidBackward0", "sigmoid_backward"
 
 
 def _of_input(name: str, node_type: type[_Activation], x: Tensor) -> Tensor:
-    result = pointwise(name, x, dtype=floating(x))
+    result = pointwise(name, x, dtype=real(x))
     if x.records:
-        node = node_type(x.storage.tape, (x,))
+        node = node_type(x)
         node.save("self", x)
         node.returns(result)
     return result
 
 
 def _of_result(name: str, node_type: type[_Activation], x: Tensor) -> Tensor:
-    result = pointwise(name, x, dtype=floating(x))
+    result = pointwise(name, x, dtype=real(x))
     if x.records:
-        node = node_type(x.storage.tape, (x,))
+        node = node_type(x)
         node.returns(result)
-        node.save("result", result, is_output=True)
+        node.save_output("result", result)
     return result
 
 
@@ -63,8 +73,8 @@ def silu(x: Tensor) -> Tensor:
     return _of_input("silu", SiluBackward0, x)
 
 
-def gelu(x: Tensor) -> Tensor:
-    """Exact, or by tanh: both are one kernel and save the input."""
+def gelu(x: Tensor, approximate: str = "none") -> Tensor:
+    """Exact or by tanh (`approximate`): both are one kernel and save the operand."""
     return _of_input("gelu", GeluBackward0, x)
 
 

@@ -1,49 +1,23 @@
-"""Operators that copy: clones, casts, joins, repetitions, and tensors filled with a number."""
+"""Operators that copy: clones, casts, joins, repetitions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from buddysim.training.autograd.dtypes import DType, promoted
-from buddysim.training.autograd.layout import Shape, contiguous_strides, is_contiguous, normalized, preserved_strides
+from buddysim.base.errors import BuddysimError
+from buddysim.training.autograd.dtypes import DType
+from buddysim.training.autograd.layout import contiguous_strides, is_contiguous, normalized, preserved_strides
 from buddysim.training.autograd.node import Gradients, Node
-from buddysim.training.autograd.operators import reductions, views
+from buddysim.training.autograd.operators import pointwise, reductions, views
 from buddysim.training.autograd.tensor import Tensor
-
-if TYPE_CHECKING:
-    from buddysim.training.autograd.tape import Tape
-
-
-def filled(tape: Tape, shape: Shape, dtype: DType, producer: str, strides: Shape | None = None) -> Tensor:
-    """A tensor of one number, by the name of the operator that makes it."""
-    result = tape.empty(shape, dtype, producer, strides)
-    tape.launch(producer, (), (result,))
-    return result
-
-
-def zeros(tape: Tape, shape: Shape, dtype: DType) -> Tensor:
-    return filled(tape, shape, dtype, "zeros")
-
-
-def zeros_like(x: Tensor) -> Tensor:
-    return filled(x.storage.tape, x.shape, x.dtype, "zeros_like", preserved_strides(x.shape, x.strides))
-
-
-def scattered_into_zeros(gradient: Tensor, shape: Shape, producer: str) -> Tensor:
-    """The gradient of a part of a tensor, in zeros of the tensor's shape."""
-    tape = gradient.storage.tape
-    result = tape.empty(shape, gradient.dtype, producer)
-    tape.launch(producer, (gradient,), (result,))
-    return result
 
 
 class CloneBackward0(Node):
     __slots__ = ()
     name = "CloneBackward0"
 
-    def backward(self, gradients: Gradients) -> Gradients:
-        return gradients
+    def backward(self, gradient: Tensor) -> Gradients:
+        return (gradient,)
 
 
 def clone(x: Tensor, contiguous: bool = False) -> Tensor:
@@ -66,8 +40,11 @@ class ToCopyBackward0(Node):
     __slots__ = ("dtype",)
     name = "ToCopyBackward0"
 
-    def backward(self, gradients: Gradients) -> Gradients:
-        (gradient,) = gradients
+    def __init__(self, x: Tensor) -> None:
+        super().__init__(x.storage.tape, (x,))
+        self.dtype = x.dtype
+
+    def backward(self, gradient: Tensor) -> Gradients:
         return (to(gradient, self.dtype),)
 
 
@@ -79,9 +56,7 @@ def to(x: Tensor, dtype: DType) -> Tensor:
     result = tape.empty(x.shape, dtype, "_to_copy", preserved_strides(x.shape, x.strides))
     tape.launch("_to_copy", (x,), (result,))
     if x.records and dtype.is_floating_point:
-        node = ToCopyBackward0(tape, (x,))
-        node.dtype = x.dtype
-        node.returns(result)
+        ToCopyBackward0(x).returns(result)
     return result
 
 
@@ -89,32 +64,33 @@ class CatBackward0(Node):
     __slots__ = ("dimension", "extents")
     name = "CatBackward0"
 
-    def backward(self, gradients: Gradients) -> Gradients:
-        (gradient,) = gradients
-        results: list[Tensor | None] = []
-        start = 0
-        for position, extent in enumerate(self.extents):
-            needed = self.needs(position)
-            results.append(views.slice_(gradient, self.dimension, start, start + extent) if needed else None)
+    def __init__(self, tensors: Sequence[Tensor], dimension: int) -> None:
+        super().__init__(tensors[0].storage.tape, tensors)
+        self.dimension = dimension
+        self.extents = [one.shape[dimension] for one in tensors]
+
+    def backward(self, gradient: Tensor) -> Gradients:
+        results, start = [], 0
+        for extent in self.extents:
+            results.append(views.narrow(gradient, self.dimension, start, extent))
             start += extent
         return results
 
 
-def cat(tensors: Sequence[Tensor], dimension: int = 0) -> Tensor:
+def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """Tensors joined along a dimension."""
-    tape = tensors[0].storage.tape
-    dimension = normalized(dimension, len(tensors[0].shape))
-    dtype = tensors[0].dtype
-    for one in tensors:
-        dtype = promoted(dtype, one.dtype)
-    extents = [one.shape[dimension] for one in tensors]
-    shape = (*tensors[0].shape[:dimension], sum(extents), *tensors[0].shape[dimension + 1 :])
-    result = tape.empty(shape, dtype, "cat")
+    first = tensors[0]
+    tape = first.storage.tape
+    dim = normalized(dim, len(first.shape))
+    rest = (*first.shape[:dim], *first.shape[dim + 1 :])
+    if any((*one.shape[:dim], *one.shape[dim + 1 :]) != rest for one in tensors):
+        raise BuddysimError(f"tensors of shapes {[one.shape for one in tensors]} can't be joined along dimension {dim}")
+    extent = sum([one.shape[dim] for one in tensors])
+    shape = (*first.shape[:dim], extent, *first.shape[dim + 1 :])
+    result = tape.empty(shape, pointwise.result_type(*tensors), "cat")
     tape.launch("cat", tensors, (result,))
-    if tape.grad_enabled and any(one.requires_grad for one in tensors):
-        node = CatBackward0(tape, tensors)
-        node.dimension, node.extents = dimension, extents
-        node.returns(result)
+    if any(one.records for one in tensors):
+        CatBackward0(tensors, dim).returns(result)
     return result
 
 
@@ -122,46 +98,97 @@ class StackBackward0(Node):
     __slots__ = ("dimension",)
     name = "StackBackward0"
 
-    def backward(self, gradients: Gradients) -> Gradients:
-        (gradient,) = gradients
+    def __init__(self, tensors: Sequence[Tensor], dimension: int) -> None:
+        super().__init__(tensors[0].storage.tape, tensors)
+        self.dimension = dimension
+
+    def backward(self, gradient: Tensor) -> Gradients:
         return views.unbind(gradient, self.dimension)
 
 
-def stack(tensors: Sequence[Tensor], dimension: int = 0) -> Tensor:
+def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """Tensors of one shape joined along a new dimension."""
     tape, first = tensors[0].storage.tape, tensors[0]
-    dimension = normalized(dimension, len(first.shape) + 1)
-    result = tape.empty((*first.shape[:dimension], len(tensors), *first.shape[dimension:]), first.dtype, "stack")
+    dim = normalized(dim, len(first.shape) + 1)
+    shape = (*first.shape[:dim], len(tensors), *first.shape[dim:])
+    result = tape.empty(shape, pointwise.result_type(*tensors), "stack")
     tape.launch("stack", tensors, (result,))
-    if tape.grad_enabled and any(one.requires_grad for one in tensors):
-        node = StackBackward0(tape, tensors)
-        node.dimension = dimension
-        node.returns(result)
+    if any(one.records for one in tensors):
+        StackBackward0(tensors, dim).returns(result)
     return result
 
 
 class RepeatBackward0(Node):
+    """Sums over repetitions: new dimensions one by one, then all others at once."""
+
     __slots__ = ("repeats", "shape")
     name = "RepeatBackward0"
 
-    def backward(self, gradients: Gradients) -> Gradients:
-        (gradient,) = gradients
-        missing = len(self.repeats) - len(self.shape)
-        own = (*(1,) * missing, *self.shape)
-        split = [extent for pair in zip(self.repeats, own, strict=True) for extent in pair]
-        summed = [position * 2 for position in range(len(own))]
-        parts = reductions.sum_(views.reshape(gradient, split), summed)
-        return (views.reshape(parts, self.shape),)
+    def __init__(self, x: Tensor, repeats: Sequence[int]) -> None:
+        super().__init__(x.storage.tape, (x,))
+        self.repeats, self.shape = tuple(repeats), x.shape
+
+    def backward(self, gradient: Tensor) -> Gradients:
+        new = len(self.repeats) - len(self.shape)
+        for _ in range(new):
+            gradient = reductions.sum_(gradient, 0)
+        split: list[int] = []
+        summed: list[int] = []
+        for count, extent in zip(self.repeats[new:], self.shape, strict=True):
+            if count != 1:
+                summed.append(len(split))
+                split.append(count)
+            split.append(extent)
+        if not summed:
+            return (gradient,)
+        parts = views.reshape(gradient, split)
+        return (reductions.sum_(parts, summed),)
 
 
 def repeat(x: Tensor, repeats: Sequence[int]) -> Tensor:
-    """Copies side by side."""
+    """Copies side by side: `repeats` times along each dimension, new ones in front."""
     tape = x.storage.tape
     own = (*(1,) * (len(repeats) - len(x.shape)), *x.shape)
     result = tape.empty(tuple([a * b for a, b in zip(own, repeats, strict=True)]), x.dtype, "repeat")
     tape.launch("repeat", (x,), (result,))
     if x.records:
-        node = RepeatBackward0(tape, (x,))
-        node.repeats, node.shape = tuple(repeats), x.shape
-        node.returns(result)
+        RepeatBackward0(x, repeats).returns(result)
+    return result
+
+
+def repeat_interleave(x: Tensor, repeats: int, dim: int) -> Tensor:
+    """Each element of a dimension `repeats` times in a row."""
+    dim = normalized(dim, len(x.shape))
+    shape = (*x.shape[: dim + 1], repeats, *x.shape[dim + 1 :])
+    expanded = views.expand(views.unsqueeze(x, dim + 1), shape)
+    return views.flatten(clone(expanded, contiguous=True), dim, dim + 1)
+
+
+class ConstantPadNdBackward0(Node):
+    __slots__ = ("pad",)
+    name = "ConstantPadNdBackward0"
+
+    def __init__(self, x: Tensor, pad: Sequence[int]) -> None:
+        super().__init__(x.storage.tape, (x,))
+        self.pad = tuple(pad)
+
+    def backward(self, gradient: Tensor) -> Gradients:
+        return (_padded(gradient, [-one for one in self.pad]),)
+
+
+def pad(x: Tensor, pad: Sequence[int]) -> Tensor:
+    """A number before and behind the last dimensions, the last one first, as PyTorch counts them."""
+    result = _padded(x, pad)
+    if x.records:
+        ConstantPadNdBackward0(x, pad).returns(result)
+    return result
+
+
+def _padded(x: Tensor, pad: Sequence[int]) -> Tensor:
+    shape = list(x.shape)
+    for number in range(len(pad) // 2):
+        shape[-1 - number] += pad[2 * number] + pad[2 * number + 1]
+    tape = x.storage.tape
+    result = tape.empty(tuple(shape), x.dtype, "constant_pad_nd")
+    tape.launch("constant_pad_nd", (x,), (result,))
     return result

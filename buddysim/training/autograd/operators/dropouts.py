@@ -1,4 +1,4 @@
-"""Dropout as CUDA runs it: one kernel, and a mask of a byte an element."""
+"""Dropout as CUDA runs it: one kernel, and a mask of a byte an element (``aten/src/ATen/native/Dropout.cpp``)."""
 
 from __future__ import annotations
 
@@ -13,15 +13,19 @@ class NativeDropoutBackward0(Node):
     __slots__ = ()
     name = "NativeDropoutBackward0"
 
-    def backward(self, gradients: Gradients) -> Gradients:
-        (gradient,), (mask,) = gradients, self.saved
-        assert gradient is not None
+    def __init__(self, x: Tensor, result: Tensor, mask: Tensor) -> None:
+        super().__init__(x.storage.tape, (x,))
+        self.returns(result)
+        self.save_output("result1", mask)
+
+    def backward(self, gradient: Tensor) -> Gradients:
+        (mask,) = self.saved
         return (pointwise("native_dropout_backward", gradient, mask, dtype=gradient.dtype),)
 
 
-def dropout(x: Tensor, probability: float, training: bool = True) -> Tensor:
+def dropout(x: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
     """The tensor itself where nothing is dropped."""
-    if probability == 0 or not training:
+    if p == 0 or not training:
         return x
     tape = x.storage.tape
     strides = preserved_strides(x.shape, x.strides)
@@ -29,7 +33,5 @@ def dropout(x: Tensor, probability: float, training: bool = True) -> Tensor:
     mask = tape.empty(x.shape, bool8, "native_dropout", strides)
     tape.launch("native_dropout", (x,), (result, mask))
     if x.records:
-        node = NativeDropoutBackward0(tape, (x,))
-        node.returns(result)
-        node.save("result1", mask, is_output=True)
+        NativeDropoutBackward0(x, result, mask)
     return result

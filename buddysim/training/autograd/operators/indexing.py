@@ -1,11 +1,10 @@
-"""Operators that read or write by indices or masks."""
+"""Rows of a matrix by their numbers, and operators that read a mask."""
 
 from __future__ import annotations
 
-from buddysim.training.autograd.layout import contiguous_strides, pointwise_strides
 from buddysim.training.autograd.node import Gradients, Node
-from buddysim.training.autograd.operators import copies
-from buddysim.training.autograd.operators.pointwise import Operandlike, pointwise, result_type
+from buddysim.training.autograd.operators import copies, fills
+from buddysim.training.autograd.operators.pointwise import Operand, pointwise, records, result_type
 from buddysim.training.autograd.tensor import Number, Tensor
 
 
@@ -13,24 +12,26 @@ class EmbeddingBackward0(Node):
     __slots__ = ("words",)
     name = "EmbeddingBackward0"
 
-    def backward(self, gradients: Gradients) -> Gradients:
-        (gradient,) = gradients
-        assert gradient is not None
-        result = self.tape.empty((self.words, gradient.shape[-1]), gradient.dtype, "embedding_dense_backward")
-        self.tape.launch("embedding_dense_backward", (gradient, *self.saved), (result,))
+    def __init__(self, weight: Tensor, indices: Tensor, result: Tensor) -> None:
+        super().__init__(weight.storage.tape, (weight,))
+        self.words = weight.shape[0]
+        self.save("indices", indices)
+        self.returns(result)
+
+    def backward(self, gradient: Tensor) -> Gradients:
+        kernel = "embedding_dense_backward"
+        result = self.tape.empty((self.words, gradient.shape[-1]), gradient.dtype, kernel)
+        self.tape.launch(kernel, (gradient, *self.saved), (result,))
         return (result,)
 
 
-def embedding(indices: Tensor, weight: Tensor) -> Tensor:
-    """Rows of a matrix."""
+def embedding(indices: Tensor, weight: Tensor, padding_idx: int | None = None) -> Tensor:
+    """Rows of a matrix; `padding_idx`'s gradient is zero, and as large as the others'."""
     tape = weight.storage.tape
     result = tape.empty((*indices.shape, weight.shape[1]), weight.dtype, "embedding")
     tape.launch("embedding", (weight, indices), (result,))
     if weight.records:
-        node = EmbeddingBackward0(tape, (weight,))
-        node.words = weight.shape[0]
-        node.save("indices", indices)
-        node.returns(result)
+        EmbeddingBackward0(weight, indices, result)
     return result
 
 
@@ -38,9 +39,13 @@ class MaskedFillBackward0(Node):
     __slots__ = ()
     name = "MaskedFillBackward0"
 
-    def backward(self, gradients: Gradients) -> Gradients:
-        (gradient,), (mask,) = gradients, self.saved
-        assert gradient is not None
+    def __init__(self, x: Tensor, mask: Tensor, result: Tensor) -> None:
+        super().__init__(x.storage.tape, (x,))
+        self.save("mask", mask)
+        self.returns(result)
+
+    def backward(self, gradient: Tensor) -> Gradients:
+        (mask,) = self.saved
         return (masked_fill(gradient, mask, 0),)
 
 
@@ -48,9 +53,7 @@ def masked_fill(x: Tensor, mask: Tensor, value: Number) -> Tensor:
     """The tensor with a number where a mask is true."""
     result = pointwise("masked_fill", x, mask, dtype=x.dtype)
     if x.records:
-        node = MaskedFillBackward0(x.storage.tape, (x,))
-        node.save("mask", mask)
-        node.returns(result)
+        MaskedFillBackward0(x, mask, result)
     return result
 
 
@@ -58,28 +61,26 @@ class WhereBackward0(Node):
     __slots__ = ()
     name = "WhereBackward0"
 
-    def backward(self, gradients: Gradients) -> Gradients:
-        (gradient,), (mask,) = gradients, self.saved
-        assert gradient is not None
+    def __init__(self, mask: Tensor, x: Tensor, y: Tensor, result: Tensor) -> None:
+        super().__init__(mask.storage.tape, (x, y))
+        self.save("condition", mask)
+        self.returns(result)
+
+    def backward(self, gradient: Tensor) -> Gradients:
+        (mask,) = self.saved
         second = where(mask, 0, gradient) if self.needs(1) else None
         first = where(mask, gradient, 0) if self.needs(0) else None
         return first, second
 
 
-def where(mask: Tensor, x: Operandlike, y: Operandlike) -> Tensor:
-    """Elements of `x` where a mask is true, else of `y`."""
-    tape = mask.storage.tape
-    dtype = result_type(x, y)
-    branches = [
-        copies.to(one, dtype) if isinstance(one, Tensor) else copies.filled(tape, (), dtype, "scalar_tensor")
+def where(condition: Tensor, x: Operand, y: Operand) -> Tensor:
+    """Elements of `x` where a mask is true, else of `y`; a number becomes a tensor on the GPU."""
+    tape, dtype = condition.storage.tape, result_type(x, y)
+    first, second = (
+        copies.to(one, dtype) if isinstance(one, Tensor) else fills.filled((), dtype, "scalar_tensor", tape)
         for one in (x, y)
-    ]
-    result = pointwise("where", mask, *branches, dtype=dtype)
-    if any(one.records for one in branches):
-        node = WhereBackward0(tape, branches)
-        node.save("condition", mask)
-        node.returns(result)
+    )
+    result = pointwise("where", condition, first, second, dtype=dtype)
+    if records(first, second):
+        WhereBackward0(condition, first, second, result)
     return result
-
-
-__all__ = ["contiguous_strides", "embedding", "masked_fill", "pointwise_strides", "where"]

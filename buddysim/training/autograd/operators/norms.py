@@ -6,62 +6,82 @@ from collections.abc import Sequence
 
 from buddysim.training.autograd.dtypes import float32
 from buddysim.training.autograd.node import Gradients, Node
+from buddysim.training.autograd.operators import arithmetic, copies, functions, reductions
+from buddysim.training.autograd.operators.pointwise import records, result_type
 from buddysim.training.autograd.tensor import Tensor
 
 
 class NativeLayerNormBackward0(Node):
-    __slots__ = ("parameters",)
-    name = "NativeLayerNormBackward0"
+    """Saves operands and statistics."""
 
-    def backward(self, gradients: Gradients) -> Gradients:
-        gradient = gradients[0]
-        assert gradient is not None
-        x = self.saved[0]
-        writes = [self.tape.empty(x.shape, x.dtype, "native_layer_norm_backward")] if self.needs(0) else []
-        results: list[Tensor | None] = [writes[0] if writes else None]
-        for position, parameter in enumerate(self.parameters, 1):
-            if self.needs(position):
-                shape, dtype = parameter
-                writes.append(self.tape.empty(shape, dtype, "native_layer_norm_backward"))
-            results.append(writes[-1] if self.needs(position) else None)
-        self.tape.launch("native_layer_norm_backward", (gradient, *self.saved), writes)
+    __slots__ = ("parameters",)
+    name, kernel = "NativeLayerNormBackward0", "native_layer_norm_backward"
+
+    def __init__(self, operands: Sequence[Tensor | None], result: Tensor, *statistics: Tensor) -> None:
+        super().__init__(result.storage.tape, operands)
+        for name, operand in zip(("input", "weight", "bias"), operands, strict=False):
+            self.save(name, operand)
+        self.returns(result)
+        for number, one in enumerate(statistics, 1):
+            self.save_output(f"result{number}", one)
+        self.parameters = len(operands)
+
+    def backward(self, gradient: Tensor) -> Gradients:
+        operands = self.saved[: self.parameters]
+        results = [
+            self.tape.empty(one.shape, one.dtype, self.kernel) if self.needs(position) else None
+            for position, one in enumerate(operands)
+        ]
+        reads = [gradient, *[one for one in self.saved if one is not None]]
+        self.tape.launch(self.kernel, reads, [one for one in results if one is not None])
         return results
 
 
 def layer_norm(x: Tensor, shape: Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None) -> Tensor:
     """Layer norm over the last extents, `shape`."""
     tape = x.storage.tape
-    x = tape.single(x)
-    weight = tape.single(weight) if weight is not None else None
-    bias = tape.single(bias) if bias is not None else None
+    operands = [tape.single(one) if one is not None else None for one in (x, weight, bias)]
+    reads = [one for one in operands if one is not None]
+    x = reads[0]
     statistics = (*x.shape[: len(x.shape) - len(shape)], *(1,) * len(shape))
     name = "native_layer_norm"
     result = tape.empty(x.shape, x.dtype, name)
-    mean = tape.empty(statistics, float32, name)
-    deviation = tape.empty(statistics, float32, name)
-    reads = [one for one in (x, weight, bias) if one is not None]
+    mean, deviation = tape.empty(statistics, float32, name), tape.empty(statistics, float32, name)
     tape.launch(name, reads, (result, mean, deviation))
-    if any(one.records for one in reads):
-        node = NativeLayerNormBackward0(tape, (x, weight, bias))
-        node.parameters = [None if one is None else (one.shape, one.dtype) for one in (weight, bias)]
-        node.save("input", x)
-        if weight is not None:
-            node.save("weight", weight)
-        if bias is not None:
-            node.save("bias", bias)
-        node.returns(result)
-        node.save("result1", mean, is_output=True)
-        node.save("result2", deviation, is_output=True)
+    if records(*reads):
+        NativeLayerNormBackward0(operands, result, mean, deviation)
     return result
 
 
 class FusedRmsNormBackward0(NativeLayerNormBackward0):
-    name = "FusedRmsNormBackward0"
+    """Saves operands and one number a row."""
 
-    def backward(self, gradients: Gradients) -> Gradients:
-        raise NotImplementedError
+    __slots__ = ()
+    name, kernel = "FusedRmsNormBackward0", "_fused_rms_norm_backward"
 
 
 def rms_norm(x: Tensor, shape: Sequence[int], weight: Tensor | None = None) -> Tensor:
-    """RMS norm over the last extents, in CUDA's one kernel."""
-    raise NotImplementedError
+    """RMS norm over the last extents, `shape`: one kernel where input and weight have one type, else six."""
+    tape = x.storage.tape
+    x = tape.single(x)
+    weight = tape.single(weight) if weight is not None else None
+    if weight is not None and weight.dtype is not x.dtype:
+        return _composite_rms_norm(x, shape, weight)
+    operands = (x,) if weight is None else (x, weight)
+    name = "_fused_rms_norm"
+    result = tape.empty(x.shape, x.dtype, name)
+    scale = tape.empty((*x.shape[: len(x.shape) - len(shape)], *(1,) * len(shape)), float32, name)
+    tape.launch(name, operands, (result, scale))
+    if records(*operands):
+        FusedRmsNormBackward0((x, weight), result, scale)
+    return result
+
+
+def _composite_rms_norm(x: Tensor, shape: Sequence[int], weight: Tensor) -> Tensor:
+    """RMS norm of an input and a weight of two types (``layer_norm.cpp``)."""
+    dtype = result_type(x, weight)
+    wide = copies.to(x, float32)
+    power = arithmetic.pow_(wide, 2)
+    variance = reductions.mean(power, range(len(x.shape) - len(shape), len(x.shape)), keepdim=True)
+    scale = functions.rsqrt(arithmetic.add(variance, 1e-6))
+    return copies.to(arithmetic.mul(arithmetic.mul(wide, scale), weight), dtype)

@@ -7,76 +7,78 @@ from math import prod
 from buddysim.base.errors import BuddysimError
 from buddysim.training.autograd.layout import Shape, broadcast, is_contiguous
 from buddysim.training.autograd.node import Gradients, Node
-from buddysim.training.autograd.operators import pointwise, views
+from buddysim.training.autograd.operators import arithmetic, copies, views
+from buddysim.training.autograd.operators.pointwise import records
 from buddysim.training.autograd.records import Product
-from buddysim.training.autograd.tensor import Tensor
+from buddysim.training.autograd.tensor import Number, Tensor
 
 
-def _first_gradient(gradient: Tensor, second: Tensor, shape: Shape, strides: Shape) -> Tensor:
-    """The gradient of the left matrix, in that matrix's layout."""
-    if strides[0] == 1 and strides[1] == shape[0]:
-        return views.t(_mm(second, views.t(gradient)))
-    return _mm(gradient, views.t(second))
-
-
-def _second_gradient(gradient: Tensor, first: Tensor, shape: Shape, strides: Shape) -> Tensor:
-    """The gradient of the right matrix, in that matrix's layout."""
-    if strides[0] == 1 and strides[1] == shape[0]:
-        return views.t(_mm(views.t(gradient), first))
-    return _mm(views.t(first), gradient)
-
-
-def _mm(x: Tensor, y: Tensor, name: str = "mm", bias: Tensor | None = None) -> Tensor:
-    (m, k), (other, n) = x.shape, y.shape
-    if k != other:
+def _multiplied(name: str, x: Tensor, y: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Record a product of two matrices, or of as many pairs of them."""
+    if x.shape[:-2] != y.shape[:-2] or x.shape[-1] != y.shape[-2]:
         raise BuddysimError(f"matrices of shapes {x.shape} and {y.shape} can't be multiplied")
     if x.dtype is not y.dtype:
         raise BuddysimError(f"matrices of types {x.dtype} and {y.dtype} can't be multiplied")
     tape = x.storage.tape
-    result = tape.empty((m, n), x.dtype, name)
-    tape.launch(name, (x, y) if bias is None else (bias, x, y), (result,), (Product(m, n, k, 1),))
+    m, k, n = x.shape[-2], x.shape[-1], y.shape[-1]
+    result = tape.empty((*x.shape[:-1], n), x.dtype, name)
+    reads = (x, y) if bias is None else (bias, x, y)
+    tape.launch(name, reads, (result,), (Product(m, n, k, prod(x.shape[:-2])),))
     return result
 
 
-class MmBackward0(Node):
-    """Saves each matrix that the other one's gradient needs."""
+def _is_column_major(shape: Shape, strides: Shape) -> bool:
+    return strides[0] == 1 and strides[1] == shape[0]
 
-    __slots__ = ("first", "layouts", "second")
+
+class MmBackward0(Node):
+    """Saves each matrix that the other one's gradient needs; a gradient has the layout of its matrix."""
+
+    __slots__ = ("layouts",)
     name = "MmBackward0"
 
     def __init__(self, x: Tensor, y: Tensor, result: Tensor, bias: Tensor | None = None) -> None:
         super().__init__(x.storage.tape, (x, y, bias))
         self.layouts = (x.shape, x.strides), (y.shape, y.strides)
-        self.first = self.second = None
-        if self.needs(1):
-            self.first = x
-            self.save("self" if bias is None else "mat1", x)
-        if self.needs(0):
-            self.second = y
-            self.save("mat2", y)
+        self.save("self" if bias is None else "mat1", x, self.needs(1))
+        self.save("mat2", y, self.needs(0))
         self.returns(result)
 
-    def release(self) -> None:
-        super().release()
-        self.first = self.second = None
-
-    def backward(self, gradients: Gradients) -> Gradients:
-        (gradient,) = gradients
-        first, second = self.layouts
-        left = _first_gradient(gradient, self.second, *first) if self.second is not None else None
-        right = _second_gradient(gradient, self.first, *second) if self.first is not None else None
+    def backward(self, gradient: Tensor) -> Gradients:
+        x, y = self.saved
+        right = self._right(gradient, x) if self.needs(1) else None
+        left = self._left(gradient, y) if self.needs(0) else None
         return left, right, gradient if self.needs(2) else None
+
+    def _left(self, gradient: Tensor, y: Tensor) -> Tensor:
+        if _is_column_major(*self.layouts[0]):
+            return views.t(_multiplied("mm", y, views.t(gradient)))
+        return _multiplied("mm", gradient, views.t(y))
+
+    def _right(self, gradient: Tensor, x: Tensor) -> Tensor:
+        if _is_column_major(*self.layouts[1]):
+            return views.t(_multiplied("mm", views.t(gradient), x))
+        return _multiplied("mm", views.t(x), gradient)
 
 
 class AddmmBackward0(MmBackward0):
+    """As of a product, the left matrix's gradient first."""
+
+    __slots__ = ()
     name = "AddmmBackward0"
+
+    def backward(self, gradient: Tensor) -> Gradients:
+        x, y = self.saved
+        left = self._left(gradient, y) if self.needs(0) else None
+        right = self._right(gradient, x) if self.needs(1) else None
+        return left, right, gradient if self.needs(2) else None
 
 
 def mm(x: Tensor, y: Tensor) -> Tensor:
     """The product of two matrices."""
     x, y = x.storage.tape.lower(x), x.storage.tape.lower(y)
-    result = _mm(x, y)
-    if x.records or y.records:
+    result = _multiplied("mm", x, y)
+    if records(x, y):
         MmBackward0(x, y, result)
     return result
 
@@ -85,59 +87,73 @@ def addmm(bias: Tensor, x: Tensor, y: Tensor) -> Tensor:
     """The product of two matrices, plus a tensor that is broadcast to its shape."""
     tape = x.storage.tape
     bias, x, y = tape.lower(bias), tape.lower(x), tape.lower(y)
-    result = _mm(x, y, "addmm", bias)
-    if bias.records or x.records or y.records:
+    result = _multiplied("addmm", x, y, bias)
+    if records(bias, x, y):
         AddmmBackward0(x, y, result, bias)
-    return result
-
-
-def _bmm(x: Tensor, y: Tensor) -> Tensor:
-    (count, m, k), (others, other, n) = x.shape, y.shape
-    if k != other or count != others:
-        raise BuddysimError(f"batches of matrices of shapes {x.shape} and {y.shape} can't be multiplied")
-    if x.dtype is not y.dtype:
-        raise BuddysimError(f"matrices of types {x.dtype} and {y.dtype} can't be multiplied")
-    tape = x.storage.tape
-    result = tape.empty((count, m, n), x.dtype, "bmm")
-    tape.launch("bmm", (x, y), (result,), (Product(m, n, k, count),))
     return result
 
 
 class BmmBackward0(Node):
     """Saves each batch that the other one's gradient needs."""
 
-    __slots__ = ("first", "second")
+    __slots__ = ()
     name = "BmmBackward0"
 
     def __init__(self, x: Tensor, y: Tensor, result: Tensor) -> None:
         super().__init__(x.storage.tape, (x, y))
-        self.first = self.second = None
-        if self.needs(1):
-            self.first = x
-            self.save("self", x)
-        if self.needs(0):
-            self.second = y
-            self.save("mat2", y)
+        self.save("self", x, self.needs(1))
+        self.save("mat2", y, self.needs(0))
         self.returns(result)
 
-    def release(self) -> None:
-        super().release()
-        self.first = self.second = None
-
-    def backward(self, gradients: Gradients) -> Gradients:
-        (gradient,) = gradients
-        x, y = self.first, self.second
-        right = _bmm(views.transpose(x, 1, 2), gradient) if x is not None else None
-        left = _bmm(gradient, views.transpose(y, 1, 2)) if y is not None else None
+    def backward(self, gradient: Tensor) -> Gradients:
+        x, y = self.saved
+        right = _multiplied("bmm", views.transpose(x, 1, 2), gradient) if self.needs(1) else None
+        left = _multiplied("bmm", gradient, views.transpose(y, 1, 2)) if self.needs(0) else None
         return left, right
 
 
 def bmm(x: Tensor, y: Tensor) -> Tensor:
     """The products of as many pairs of matrices."""
     x, y = x.storage.tape.lower(x), x.storage.tape.lower(y)
-    result = _bmm(x, y)
-    if x.records or y.records:
+    result = _multiplied("bmm", x, y)
+    if records(x, y):
         BmmBackward0(x, y, result)
+    return result
+
+
+class BaddbmmBackward0(Node):
+    """As of a batch of products, scaled."""
+
+    __slots__ = ("alpha", "beta")
+    name = "BaddbmmBackward0"
+
+    def __init__(self, bias: Tensor, x: Tensor, y: Tensor, result: Tensor, beta: Number, alpha: Number) -> None:
+        super().__init__(x.storage.tape, (bias, x, y))
+        self.alpha, self.beta = alpha, beta
+        self.save("batch1", x, self.needs(2))
+        self.save("batch2", y, self.needs(1))
+        self.returns(result)
+
+    def backward(self, gradient: Tensor) -> Gradients:
+        x, y = self.saved
+        left = self._scaled(_multiplied("bmm", gradient, views.transpose(y, 1, 2))) if self.needs(1) else None
+        right = self._scaled(_multiplied("bmm", views.transpose(x, 1, 2), gradient)) if self.needs(2) else None
+        bias = None
+        if self.needs(0):
+            bias = gradient if self.beta == 1 else arithmetic.mul(gradient, self.beta)
+        return bias, left, right
+
+    def _scaled(self, product: Tensor) -> Tensor:
+        return product if self.alpha == 1 else arithmetic.mul(product, self.alpha)
+
+
+def baddbmm(bias: Tensor, x: Tensor, y: Tensor, beta: Number = 1, alpha: Number = 1) -> Tensor:
+    """``beta * bias + alpha * (x @ y)``, of batches of matrices."""
+    tape = x.storage.tape
+    bias, x, y = tape.lower(bias), tape.lower(x), tape.lower(y)
+    result = _multiplied("baddbmm", x, y, bias)
+    if records(bias, x, y):
+        BaddbmmBackward0(bias, x, y, result, beta, alpha)
     return result
 
 
@@ -151,14 +167,17 @@ def matmul(x: Tensor, y: Tensor) -> Tensor:
     if _folds(x, y):
         if len(y.shape) > len(x.shape):
             result = _folded(views.transpose(y, -1, -2), views.t(x))
-            transposed = views.transpose(result, -1, -2)
-            return transposed.contiguous()
+            return copies.contiguous(views.transpose(result, -1, -2))
         return _folded(x, y)
+    if len(x.shape) == len(y.shape) == 3 and x.shape[0] != y.shape[0]:
+        if x.shape[0] == 1 and x.requires_grad:
+            return matmul(views.squeeze(x, 0), y)
+        if y.shape[0] == 1 and y.requires_grad:
+            return matmul(x, views.squeeze(y, 0))
     batch = broadcast(x.shape[:-2], y.shape[:-2])
     count = prod(batch)
-    left, right = (
-        views.reshape(views.expand(one, (*batch, *one.shape[-2:])), (count, *one.shape[-2:])) for one in (x, y)
-    )
+    left = views.reshape(views.expand(x, (*batch, *x.shape[-2:])), (count, *x.shape[-2:]))
+    right = views.reshape(views.expand(y, (*batch, *y.shape[-2:])), (count, *y.shape[-2:]))
     return views.unsafe_view(bmm(left, right), (*batch, x.shape[-2], y.shape[-1]))
 
 
@@ -177,7 +196,7 @@ def _folds(x: Tensor, y: Tensor) -> bool:
     if len(x.shape) == 2:
         return False
     shape, strides = large.shape, large.strides
-    return all(strides[one] == strides[one + 1] * shape[one + 1] for one in range(len(shape) - 2))
+    return prod(shape) == 0 or all(strides[one] == strides[one + 1] * shape[one + 1] for one in range(len(shape) - 2))
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -189,7 +208,8 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     bias = tape.lower(bias)
     if len(x.shape) == 2:
         return addmm(bias, x, views.t(weight))
-    if is_contiguous(x.shape, x.strides):
+    if len(x.shape) > 2 and is_contiguous(x.shape, x.strides):
         flat = views.reshape(x, (prod(x.shape[:-1]), x.shape[-1]))
         return views.view(addmm(bias, flat, views.t(weight)), (*x.shape[:-1], weight.shape[0]))
-    return pointwise.add_(matmul(x, views.t(weight)), bias)
+    product = matmul(x, views.t(weight))
+    return arithmetic.add(product, bias) if tape.watched else arithmetic.add_(product, bias)

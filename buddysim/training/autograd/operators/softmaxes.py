@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from buddysim.training.autograd.dtypes import DType, float16, float32
-from buddysim.training.autograd.layout import contiguous_strides
 from buddysim.training.autograd.node import Gradients, Node
 from buddysim.training.autograd.operators import copies
 from buddysim.training.autograd.tensor import Tensor
@@ -11,10 +12,16 @@ from buddysim.training.autograd.tensor import Tensor
 
 class SoftmaxBackward0(Node):
     __slots__ = ("dtype",)
-    name, kernel = "SoftmaxBackward0", "_softmax_backward_data"
+    name = "SoftmaxBackward0"
+    kernel: ClassVar[str] = "_softmax_backward_data"
 
-    def backward(self, gradients: Gradients) -> Gradients:
-        (gradient,) = gradients
+    def __init__(self, x: Tensor, result: Tensor) -> None:
+        super().__init__(x.storage.tape, (x,))
+        self.dtype = x.dtype
+        self.returns(result)
+        self.save_output("result", result)
+
+    def backward(self, gradient: Tensor) -> Gradients:
         (result,) = self.saved
         made = self.tape.empty(result.shape, self.dtype, self.kernel)
         self.tape.launch(self.kernel, (gradient, result), (made,))
@@ -22,30 +29,27 @@ class SoftmaxBackward0(Node):
 
 
 class LogSoftmaxBackward0(SoftmaxBackward0):
+    __slots__ = ()
     name, kernel = "LogSoftmaxBackward0", "_log_softmax_backward_data"
 
 
-def softmax(x: Tensor, dimension: int, dtype: DType | None = None) -> Tensor:
-    """Softmax over a dimension; of half precision with an fp32 result in one kernel."""
+def softmax(x: Tensor, dim: int, dtype: DType | None = None) -> Tensor:
+    """Softmax over a dimension; float16 to an fp32 result is one kernel, other casts are operations of their own."""
     return _softmax("_softmax", SoftmaxBackward0, x, dtype)
 
 
-def log_softmax(x: Tensor, dimension: int, dtype: DType | None = None) -> Tensor:
+def log_softmax(x: Tensor, dim: int, dtype: DType | None = None) -> Tensor:
     """The logarithm of a softmax."""
     return _softmax("_log_softmax", LogSoftmaxBackward0, x, dtype)
 
 
 def _softmax(name: str, node_type: type[SoftmaxBackward0], x: Tensor, dtype: DType | None) -> Tensor:
     tape = x.storage.tape
-    if dtype is None and tape.autocast is not None:
-        dtype = tape.single_type(x)
-    if dtype is not None and dtype is not x.dtype and not (x.dtype is float16 and dtype is float32):
+    dtype = dtype or tape.single_type(x) or x.dtype
+    if not (x.dtype is float16 and dtype is float32):
         x = copies.to(x, dtype)
-    result = tape.empty(x.shape, dtype or x.dtype, name, contiguous_strides(x.shape))
+    result = tape.empty(x.shape, dtype, name)
     tape.launch(name, (x,), (result,))
     if x.records:
-        node = node_type(tape, (x,))
-        node.dtype = x.dtype
-        node.returns(result)
-        node.save("result", result, is_output=True)
+        node_type(x, result)
     return result
