@@ -34,6 +34,7 @@ def build(name: str, attention: str = "eager", dtype: torch.dtype = torch.float3
     keys = {key: value for key, value in CONFIGS[name].items() if key != "model_type"}
     typed = transformers.AutoConfig.for_model(CONFIGS[name]["model_type"], **keys)
     typed._attn_implementation = attention
+    typed.use_cache = False  # as transformers' Trainer sets it
     torch.manual_seed(0)
     model: torch.nn.Module = getattr(transformers, name)(typed)
     return model.to(dtype).train()

@@ -8,12 +8,14 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
+
+from buddysim.training.networks.from_torch.below_autograd import Proceed, below_autograd
 
 Phase = Literal["forward", "backward", "optimizer"]
 
@@ -86,11 +88,10 @@ class Measured:
         return sum(sizes.get(storage, 0) for storage in {one.storage for one in self.saved[step]})
 
 
-class _Watch(TorchDispatchMode):
+class _Watch:
     """Numbers every storage that operators return, and notes its end."""
 
     def __init__(self, measured: Measured) -> None:
-        super().__init__()
         self.measured = measured
         self.step, self.operator = 0, ""
         self.phase: Phase = "forward"
@@ -123,12 +124,10 @@ class _Watch(TorchDispatchMode):
         if not self.done:
             self.measured.events.append(Event(kind, self.step, self.phase, self.operator, size, number))
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func.namespace == "profiler":
-            return func(*args, **(kwargs or {}))
+    def __call__(self, func: Any, args: Any, kwargs: Any, proceed: Proceed) -> Any:
         name = func.overloadpacket.__name__
         before, self.operator = self.operator, name
-        result = func(*args, **(kwargs or {}))
+        result = proceed(func, args, kwargs)
         fresh = len(self.allocators)
         for leaf in tree_leaves(result):
             if isinstance(leaf, torch.Tensor):
@@ -142,15 +141,48 @@ class _Watch(TorchDispatchMode):
     def _key_of(self, tensor: torch.Tensor) -> tuple[Any, ...]:
         return (self.number(tensor), tensor.storage_offset(), tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype)
 
-    def describe(self, node: str, name: str, tensor: torch.Tensor) -> SavedTensor | None:
-        """A saved tensor, by what was seen; None for a number of Python's, which is on the host for a GPU too."""
+    def pack(self, tensor: torch.Tensor) -> tuple[SavedTensor | None, torch.Tensor]:
+        """Describe a tensor when autograd saves it; None for a number of Python's, on the host for a GPU too."""
         if tensor.untyped_storage()._cdata not in self.numbers and tensor.dim() == 0:
-            return None
+            return None, tensor
         number = self.number(tensor, "input")
         allocator = self.allocators[number]
         producer = self.producers.get(self._key_of(tensor), allocator)
         dtype = str(tensor.dtype).removeprefix("torch.")
-        return SavedTensor(node, name, tuple(tensor.shape), dtype, producer, number, allocator)
+        return SavedTensor("", "", tuple(tensor.shape), dtype, producer, number, allocator), tensor
+
+    def unpack(self, packed: tuple[SavedTensor | None, torch.Tensor]) -> torch.Tensor:
+        """The tensor again."""
+        return packed[1]
+
+    def saved_by(self, loss: torch.Tensor) -> Iterator[SavedTensor]:
+        """What the nodes of a graph save, by the nodes' own names for it, earliest node first."""
+        nodes, waiting = set(), [loss.grad_fn]
+        while waiting:
+            node = waiting.pop()
+            if node is not None and node not in nodes:
+                nodes.add(node)
+                waiting += [following for following, _ in node.next_functions]
+        for node in sorted(nodes, key=lambda one: one._sequence_nr()):
+            for attribute in sorted(dir(node)):
+                if not attribute.startswith("_raw_saved_"):
+                    continue
+                name = attribute.removeprefix("_raw_saved_")
+                for raw in tree_leaves(getattr(node, attribute)):
+                    # `checkpoint` packs in its own way what is computed again.
+                    if isinstance(raw.data, tuple) and isinstance(raw.data[0], SavedTensor):
+                        yield replace(raw.data[0], node=node.name(), name=name)
+
+
+class _Mode(TorchDispatchMode):
+    def __init__(self, watch: _Watch) -> None:
+        super().__init__()
+        self.watch = watch
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func.namespace in ("prim", "profiler"):
+            return func(*args, **(kwargs or {}))
+        return self.watch(func, args, kwargs or {}, lambda called, args, kwargs: called(*args, **kwargs))
 
 
 def measure(
@@ -160,13 +192,20 @@ def measure(
     steps: int = 2,
     autocast: AbstractContextManager[Any] | None = None,
     loss_of: Callable[[Any], torch.Tensor] = lambda output: output.loss,
+    in_mode: bool = False,
 ) -> Measured:
-    """Run training steps: forward, loss, backward, optimizer; gradients are dropped before the next forward."""
+    """Run training steps: forward, loss, backward, optimizer; gradients are dropped before the next forward.
+
+    Parameters
+    ----------
+    in_mode : watch from a dispatch mode, as PyTorch's own tracker does: while one is active, autograd adds gradients
+        out of place
+    """
     measured = Measured()
     watch = _Watch(measured)
     parameters = [one for one in model.parameters() if one.requires_grad]
     optimizer = make_optimizer(parameters) if make_optimizer is not None else None
-    with watch:
+    with _Mode(watch) if in_mode else below_autograd(watch):
         for role, tensors in (
             ("parameter", model.parameters()),
             ("buffer", model.buffers()),
@@ -191,29 +230,11 @@ def _step(
 ) -> None:
     if optimizer is not None:
         optimizer.zero_grad(set_to_none=True)
-    with autocast:
+    with autocast, torch.autograd.graph.saved_tensors_hooks(watch.pack, watch.unpack):
         loss = loss_of(model(**batch))
-    watch.measured.saved.append(list(_saved(loss, watch)))
+    watch.measured.saved.append(list(watch.saved_by(loss)))
     watch.phase = "backward"
     loss.backward()
     if optimizer is not None:
         watch.phase = "optimizer"
         optimizer.step()
-
-
-def _saved(loss: torch.Tensor, watch: _Watch) -> Iterator[SavedTensor]:
-    """What the nodes of a graph save, read from the nodes themselves, earliest node first."""
-    nodes, waiting = set(), [loss.grad_fn]
-    while waiting:
-        node = waiting.pop()
-        if node is not None and node not in nodes:
-            nodes.add(node)
-            waiting += [following for following, _ in node.next_functions]
-    for node in sorted(nodes, key=lambda one: one._sequence_nr()):
-        for attribute in sorted(dir(node)):
-            if attribute.startswith("_saved_"):
-                for tensor in tree_leaves(getattr(node, attribute)):
-                    if isinstance(tensor, torch.Tensor):
-                        described = watch.describe(node.name(), attribute.removeprefix("_saved_"), tensor)
-                        if described is not None:
-                            yield described

@@ -23,7 +23,7 @@ def adamw(parameters: list[torch.nn.Parameter]) -> torch.optim.Optimizer:
 @pytest.mark.parametrize("name", configs.CONFIGS)
 def test_the_peak_is_that_of_pytorchs_tracker(name: str):
     model, batch = configs.build(name), configs.inputs(name)
-    measured = measure(model, batch, steps=1)
+    measured = measure(model, batch, steps=1, in_mode=True)
     model, batch = configs.build(name), configs.inputs(name)
     tracker = MemTracker()
     tracker.track_external(model, *batch.values())

@@ -10,7 +10,7 @@ Three layers do that, each where PyTorch itself decides:
 
 - `autocast`: above autograd, kernels of the dispatch key AutocastCPU that follow CUDA's published list;
 - `composites`: at autograd, the operators that PyTorch writes in terms of others by device;
-- `kernels`: below autograd, a dispatch mode that returns what CUDA's kernels return.
+- `kernels`: below autograd, results as CUDA's kernels return them.
 """
 
 from __future__ import annotations
@@ -23,20 +23,23 @@ Attention = Literal["efficient", "flash"]
 
 
 @contextmanager
-def cuda_rules(attention: Attention = "flash") -> Iterator[None]:
+def cuda_rules(attention: Attention = "flash", kernels: bool = True) -> Iterator[None]:
     """PyTorch on the CPU as on a CUDA GPU, for this process, until the context ends.
 
     Parameters
     ----------
     attention : ``"flash"``: scaled dot-product attention takes the backend that PyTorch takes by itself (flash where it
         can, else efficient, else math); ``"efficient"``: as under ``sdpa_kernel`` without flash
+    kernels : False: without the results of CUDA's kernels, for a caller that makes them itself (`SIGNATURES`)
     """
+    from buddysim.training.networks.from_torch.below_autograd import below_autograd
     from buddysim.training.networks.from_torch.cuda_rules.autocast import CudaAutocast
     from buddysim.training.networks.from_torch.cuda_rules.composites import cuda_composites
-    from buddysim.training.networks.from_torch.cuda_rules.kernels import CudaKernels
+    from buddysim.training.networks.from_torch.cuda_rules.kernels import cuda_kernels
 
     with ExitStack() as stack:
         stack.enter_context(CudaAutocast())
         stack.enter_context(cuda_composites(attention))
-        stack.enter_context(CudaKernels())
+        if kernels:
+            stack.enter_context(below_autograd(cuda_kernels))
         yield

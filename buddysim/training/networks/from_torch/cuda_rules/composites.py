@@ -30,7 +30,7 @@ def cuda_composites(attention: Attention) -> Iterator[None]:
 
 
 def _below(*args: Any, **kwargs: Any) -> NoReturn:
-    raise NotImplementedError("CudaKernels answers this operator: expected its mode to be active")
+    raise NotImplementedError("`cuda_kernels` answers this operator: expected it to be a handler")
 
 
 def _dropout(tensor: torch.Tensor, p: float, train: bool) -> torch.Tensor:

@@ -1,0 +1,155 @@
+"""A training step of a module, run by PyTorch itself by CUDA's rules, without data.
+
+Autograd, autocast and the order of backward are PyTorch's own, so any module that runs is read, and what it saves is
+what PyTorch saves. ``torch.export`` and ``torch.fx`` were weighed: both give a graph from which saved tensors and
+lifetimes would have to be derived again, and both refuse modules that eager PyTorch runs.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from typing import Any, Literal
+
+import torch
+
+from buddysim.base.errors import BuddysimError
+from buddysim.base.hints import shortened
+from buddysim.training.autograd.tape import Tape
+from buddysim.training.networks.from_torch.below_autograd import below_autograd
+from buddysim.training.networks.from_torch.cuda_rules import Attention, cuda_rules
+from buddysim.training.networks.from_torch.cuda_rules.signatures import SIGNATURES
+from buddysim.training.networks.from_torch.step_recorder import StepRecorder
+from buddysim.training.networks.from_torch.without_data import MAX_COMPUTED, WithoutData
+
+Recipe = Literal["fp32", "amp-bf16", "bf16"]
+
+#: What a module's forward method takes: by position or by name.
+Inputs = Sequence[torch.Tensor] | Mapping[str, torch.Tensor]
+
+
+def trace_step(
+    module: torch.nn.Module,
+    inputs: Inputs,
+    recipe: Recipe = "fp32",
+    attention: Attention = "flash",
+    loss: Callable[[Any], torch.Tensor] | None = None,
+    optimizer: Callable[[list[torch.nn.Parameter]], torch.optim.Optimizer] | None = None,
+    steps: int = 1,
+) -> Tape:
+    """Training steps of a module, as PyTorch runs them on a CUDA GPU: forward, loss, backward, optimizer.
+
+    Parameters
+    ----------
+    module : unchanged; on the CPU or on the ``meta`` device
+    inputs : their values are not read
+    recipe : ``"bf16"`` and ``"amp-bf16"``: weights in bf16; fp32 weights under autocast
+    loss : from the module's output to a number; None: its ``loss``, or the sum of a tensor
+    optimizer : makes one: ``lambda parameters: AdamW(parameters, foreach=True)``, the variant that a GPU takes by
+        itself; gradients are dropped before a step. None: gradients stay
+    steps : the first one also makes the optimizer's state
+
+    Raises
+    ------
+    BuddysimError
+        a module that doesn't run on these inputs, or whose operations depend on values
+    """
+    name = type(module).__name__
+    handler = WithoutData(SIGNATURES)
+    half = torch.bfloat16 if recipe == "bf16" else None
+    copied = _copied(module, handler, half)
+    arguments, keywords = _inputs(inputs, handler, half)
+    held = {str(key): one for key, one in (*enumerate(arguments), *keywords.items())}
+    tape = Tape()
+    recorder = StepRecorder(tape, copied, held)
+    try:
+        with ExitStack() as stack:
+            stack.enter_context(_quiet())
+            stack.enter_context(cuda_rules(attention, kernels=False))
+            stack.enter_context(below_autograd(handler))
+            stack.enter_context(below_autograd(recorder))
+            stack.enter_context(recorder.watching_modules())
+            stack.enter_context(tape)
+            stepper = optimizer([one for one in copied.parameters() if one.requires_grad]) if optimizer else None
+            for _ in range(steps):
+                if stepper is not None:
+                    stepper.zero_grad()
+                with torch.autograd.graph.saved_tensors_hooks(recorder.pack, recorder.unpack), _autocast(recipe):
+                    result = (loss or _loss_of)(copied(*arguments, **keywords))
+                recorder.note_saved(result)
+                result.backward()
+                recorder.note_gradients()
+                if stepper is not None:
+                    with recorder.optimizing():
+                        stepper.step()
+                    recorder.note_state(stepper)
+                del result
+    except BuddysimError as error:
+        raise BuddysimError(f"{name}: {error}") from None
+    except Exception as error:
+        reason = shortened(" ".join(str(error).split()), 200)[1:-1]
+        raise BuddysimError(f"{name}: the module doesn't run on these inputs: {reason}") from None
+    return tape
+
+
+def _autocast(recipe: Recipe) -> AbstractContextManager[Any]:
+    return torch.autocast("cpu", torch.bfloat16) if recipe == "amp-bf16" else nullcontext()
+
+
+def _copied(module: torch.nn.Module, handler: WithoutData, half: torch.dtype | None) -> torch.nn.Module:
+    """A copy in training mode on the CPU, without weights; shared parameters stay shared, small buffers keep values."""
+    copies: dict[int, Any] = {}
+    for tensor in module.parameters():
+        copies[id(tensor)] = torch.nn.Parameter(_like(tensor, half), tensor.requires_grad)
+        handler.forget(copies[id(tensor)])
+    for tensor in module.buffers():
+        copies[id(tensor)] = _like(tensor, half)
+        if tensor.device.type == "cpu" and tensor.numel() <= MAX_COMPUTED:
+            copies[id(tensor)].copy_(tensor)
+        else:
+            handler.forget(copies[id(tensor)])
+    return copy.deepcopy(module, copies).train()
+
+
+def _like(tensor: torch.Tensor, half: torch.dtype | None) -> torch.Tensor:
+    dtype = half if half is not None and tensor.is_floating_point() else tensor.dtype
+    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=dtype, device="cpu")
+
+
+def _inputs(
+    inputs: Inputs, handler: WithoutData, half: torch.dtype | None
+) -> tuple[list[torch.Tensor], dict[str, torch.Tensor]]:
+    def copied(tensor: torch.Tensor) -> torch.Tensor:
+        made = _like(tensor, half)
+        if tensor.device.type == "cpu" and not tensor.is_floating_point():
+            return made.copy_(tensor)
+        handler.forget(made)
+        return made
+
+    if isinstance(inputs, Mapping):
+        return [], {name: copied(one) for name, one in inputs.items()}
+    return [copied(one) for one in inputs], {}
+
+
+def _loss_of(output: Any) -> torch.Tensor:
+    loss = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", output)
+    if isinstance(loss, tuple | list) and loss:
+        loss = loss[0]
+    if not isinstance(loss, torch.Tensor) or loss.grad_fn is None:
+        raise BuddysimError(f"the module returns {type(output).__name__}: expected a loss or a tensor, or give loss=")
+    return loss if loss.dim() == 0 else loss.sum()
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without PyTorch's reports of what this module reports itself."""
+    logger = logging.getLogger("torch._subclasses.fake_tensor")
+    disabled, logger.disabled = logger.disabled, True
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            yield
+    finally:
+        logger.disabled = disabled

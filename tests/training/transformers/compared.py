@@ -1,0 +1,89 @@
+"""What a tape and a measurement have in common: saved tensors and events in a form that can be equal."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Iterator
+from itertools import groupby
+
+from buddysim.training.autograd.records import Allocation, Free
+from buddysim.training.autograd.tape import Tape
+from tests.training.transformers.measured import Measured
+
+Rows = Counter[tuple[Hashable, ...]]
+Events = list[tuple[str, int, str]]
+
+
+def saved_of_tape(tape: Tape) -> Rows:
+    """Saved tensors of a tape: node, name, shape, type, producer, producer of the storage, and who shares it."""
+    return _rows(
+        (
+            one.storage,
+            (one.node, one.name, one.shape, one.dtype.name, one.producer, tape.storages[one.storage].producer),
+        )
+        for one in tape.saved
+    )
+
+
+def saved_of_measured(measured: Measured) -> Rows:
+    """Saved tensors of all measured steps."""
+    return _rows(
+        (one.storage, (one.node, one.name, one.shape, one.dtype, one.producer, one.storage_producer))
+        for step in measured.saved
+        for one in step
+    )
+
+
+def _rows(saved: Iterable[tuple[int, tuple[Hashable, ...]]]) -> Rows:
+    described = list(saved)
+    sharing: dict[int, list[str]] = defaultdict(list)
+    for storage, row in described:
+        sharing[storage].append(f"{row[0]}.{row[1]}")
+    return Counter((*row, tuple(sorted(sharing[storage]))) for storage, row in described)
+
+
+def events_of_tape(tape: Tape) -> Events:
+    """Allocations and frees of a tape behind its setup, with the operator that allocated."""
+    return _in_order(
+        (type(event).__name__, event.bytes, tape.storages[event.storage].producer)
+        for event in tape.events
+        if isinstance(event, Allocation | Free) and tape.storages[event.storage].phase != "setup"
+    )
+
+
+def events_of_measured(measured: Measured) -> Events:
+    """The same of a measurement."""
+    producers = {event.storage: event.operator for event in measured.events if event.kind == "alloc"}
+    return _in_order(
+        ("Allocation" if event.kind == "alloc" else "Free", event.bytes, producers[event.storage])
+        for event in measured.events
+        if event.storage in producers
+    )
+
+
+def _in_order(events: Iterable[tuple[str, int, str]]) -> Events:
+    """Frees between two allocations have no order of their own."""
+    ordered: Events = []
+    for kind, run in groupby(events, key=lambda event: event[0]):
+        alike = list(run)
+        ordered += sorted(alike) if kind == "Free" else alike
+    return ordered
+
+
+def first_difference(expected: Events, simulated: Events) -> str:
+    """Where two lists of events part, for messages of tests; empty where they don't."""
+    for number, (one, other) in enumerate(zip(expected, simulated, strict=False)):
+        if one != other:
+            return f"event {number}: expected {one}, found {other}"
+    if len(expected) != len(simulated):
+        rest = expected[len(simulated) :] or simulated[len(expected) :]
+        return f"{len(expected)} events expected, found {len(simulated)}; then {rest[0]}"
+    return ""
+
+
+def differences_of(expected: Rows, simulated: Rows) -> Iterator[str]:
+    """Saved tensors that one has and the other hasn't."""
+    for row, count in (expected - simulated).items():
+        yield f"missing {count} x {row}"
+    for row, count in (simulated - expected).items():
+        yield f"unexpected {count} x {row}"

@@ -1,0 +1,126 @@
+"""A step traced without data against the same step on real tensors: saved tensors and events, one by one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from buddysim.base.errors import BuddysimError  # noqa: E402
+from buddysim.training.networks.from_torch.cuda_rules import cuda_rules  # noqa: E402
+from buddysim.training.networks.from_torch.traced_step import trace_step  # noqa: E402
+from tests.training.transformers import configs  # noqa: E402
+from tests.training.transformers.compared import (  # noqa: E402
+    differences_of,
+    events_of_measured,
+    events_of_tape,
+    first_difference,
+    saved_of_measured,
+    saved_of_tape,
+)
+from tests.training.transformers.measured import measure  # noqa: E402
+from tests.training.transformers.modules import MODULES  # noqa: E402
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:Warning only once for all operators")]
+
+RECIPES = ("fp32", "bf16", "amp-bf16")
+
+
+def adamw(parameters: list[torch.nn.Parameter]) -> torch.optim.Optimizer:
+    return torch.optim.AdamW(parameters, lr=1e-3, foreach=True)
+
+
+def assert_equal(model: torch.nn.Module, batch: dict[str, torch.Tensor], recipe: Any, loss: Any, steps: int) -> None:
+    """Compare a trace with a measurement; the model is in single precision, and is trained."""
+    optimizer = adamw if steps > 1 else None
+    tape = trace_step(model, batch, recipe, loss=loss, optimizer=optimizer, steps=steps)
+    if recipe == "bf16":
+        model = model.bfloat16()
+        batch = {name: one.bfloat16() if one.is_floating_point() else one for name, one in batch.items()}
+    autocast = torch.autocast("cpu", torch.bfloat16) if recipe == "amp-bf16" else None
+    with cuda_rules():
+        measured = measure(model, batch, optimizer, steps, autocast, loss)
+    assert list(differences_of(saved_of_measured(measured), saved_of_tape(tape))) == []
+    assert first_difference(events_of_measured(measured), events_of_tape(tape)) == ""
+    assert tape.peak_bytes() == max(measured.curve())
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("name", configs.CONFIGS)
+def test_eager_attention_is_as_measured(name: str, recipe: str):
+    steps = 2 if name in ("LlamaForCausalLM", "MixtralForCausalLM") else 1
+    assert_equal(configs.build(name), configs.inputs(name), recipe, lambda output: output.loss, steps)
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("name", [name for name in configs.CONFIGS if name not in configs.EAGER_ONLY])
+def test_fused_attention_is_as_measured(name: str, recipe: str):
+    assert_equal(configs.build(name, "sdpa"), configs.inputs(name), recipe, lambda output: output.loss, 1)
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("name", MODULES)
+def test_a_module_of_a_user_is_as_measured(name: str, recipe: str):
+    make, batch = MODULES[name]
+    torch.manual_seed(0)
+    assert_equal(make().train(), batch(), recipe, lambda output: output.float().square().mean(), 2)
+
+
+def test_a_module_on_the_meta_device_is_read():
+    with torch.device("meta"):
+        made = configs.build("LlamaForCausalLM")
+    real = configs.build("LlamaForCausalLM")
+    batch = configs.inputs("LlamaForCausalLM")
+    expected, simulated = (events_of_tape(trace_step(model, batch)) for model in (real, made))
+    assert first_difference(expected, simulated) == ""
+
+
+def test_scopes_are_modules():
+    tape = trace_step(configs.build("LlamaForCausalLM"), configs.inputs("LlamaForCausalLM"))
+    products = [one for one in tape.operations if one.name == "mm" and one.scope == "model.layers.1.mlp.up_proj"]
+    assert [one.phase for one in products] == ["forward", "backward", "backward"]
+    assert {one.node for one in products[1:]} == {"MmBackward0"}
+    assert [tuple(product) for one in products for product in one.products] == [
+        (30, 56, 32, 1),
+        (56, 32, 30, 1),
+        (30, 32, 56, 1),
+    ]
+
+
+def test_the_module_stays_as_it_was():
+    model = configs.build("GPT2LMHeadModel").eval()
+    before = {name: one.clone() for name, one in model.state_dict().items()}
+    trace_step(model, configs.inputs("GPT2LMHeadModel"), "bf16", optimizer=adamw)
+    assert not model.training
+    assert all(one.grad is None for one in model.parameters())
+    assert all(torch.equal(one, before[name]) for name, one in model.state_dict().items())
+
+
+class Routed(torch.nn.Module):
+    """Asks for a value that only data have."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = torch.nn.Linear(8, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        scores = self.gate(x)
+        return scores if scores.sum() > 0 else -scores
+
+
+def test_a_module_that_asks_for_values_is_refused():
+    with pytest.raises(BuddysimError, match=r"^Routed: .*_local_scalar_dense.* depends on values"):
+        trace_step(Routed(), [torch.randn(4, 8)])
+
+
+def test_wrong_inputs_are_named():
+    with pytest.raises(BuddysimError, match=r"^Linear: the module doesn't run on these inputs: .*reduction dim"):
+        trace_step(torch.nn.Linear(8, 2), [torch.randn(4, 7)])
+
+
+def test_a_module_without_a_loss_is_refused():
+    with pytest.raises(BuddysimError, match=r"^Identity: the module returns Tensor: expected a loss"):
+        trace_step(torch.nn.Identity(), [torch.randn(4, 7)])
