@@ -29,6 +29,8 @@ from buddysim.training.cost.work import GROUPED, WINOGRAD_CLASSES, ConvWork, Mat
 from buddysim.training.networks import kinds
 from buddysim.training.networks.graph import ELEMENT_BYTES, Gemm, Layer
 from buddysim.training.networks.layer_kind import LayerKind
+from buddysim.training.networks.recorded.layer import RecordedLayer
+from buddysim.training.networks.recorded.work import OperationWork
 
 PS_PER_S = 10**12
 GENERIC = "generic"
@@ -106,6 +108,7 @@ class CostModel:
         self._limited_workspace = calibration is not None and calibration.limited_workspace
         self._bytes_per_s, self._launch_ps = machine.dram_bytes_per_s, machine.launch_ps
         self._elements: dict[Layer, tuple[float, float]] = {}
+        self._operations: dict[OperationWork, int] = {}
         self._algorithms: dict[tuple[object, int, Pass], tuple[ConvAlgorithm, ...]] = {}
         self.source, self.assumptions = _provenance(self)
 
@@ -208,6 +211,8 @@ class CostModel:
         pass_ : ``"forward"`` or ``"backward"``; for layers with products also ``"backward_data"`` and
             ``"backward_filter"``, whose sum is ``"backward"``
         """
+        if isinstance(layer, RecordedLayer):
+            return sum(self.operation_ps(work) for work in layer.work(pass_))
         if layer.gemms and _rules(layer).fused:
             return self._fused_ps(layer, batch, pass_)
         if layer.gemms:
@@ -218,6 +223,18 @@ class CostModel:
         if not moved:
             return 0
         return self.moving_ps(moved, layer.kind, "forward" if pass_ == "forward" else "backward")
+
+    def operation_ps(self, work: OperationWork) -> int:
+        """Return the time of a recorded operation, in picoseconds: of its products, or of the bytes that it moves."""
+        if work not in self._operations:
+            if work.products:
+                self._operations[work] = sum(
+                    self.product_ps(MatmulWork(rows, cols, inner, count), "forward")
+                    for rows, cols, inner, count in work.products
+                )
+            else:
+                self._operations[work] = self.moving_ps(work.bytes, "relu", "forward")
+        return self._operations[work]
 
     def moving_ps(self, moved: float, kind: str, pass_: str) -> int:
         """Return the time that a memory-bound layer takes to move `moved` bytes, in picoseconds."""
@@ -231,6 +248,8 @@ class CostModel:
 
     def dram_bytes(self, layer: Layer, batch: int, pass_: str) -> int:
         """Return the bytes that a pass of a layer moves to and from device memory, at least."""
+        if isinstance(layer, RecordedLayer):
+            return sum(work.bytes for work in layer.work(pass_))
         return self._single_bytes(layer, batch, pass_) * self.precision.element_bytes // ELEMENT_BYTES
 
     def _single_bytes(self, layer: Layer, batch: int, pass_: str) -> int:

@@ -13,8 +13,10 @@ from buddysim.training.iteration.optimizer import Optimizer, find_optimizer
 from buddysim.training.iteration.plan import Plan
 from buddysim.training.iteration.program import Pass, Program, TensorKind
 from buddysim.training.iteration.program_builder import ProgramBuilder, StepBuilder
+from buddysim.training.iteration.recorded_program import recorded_program
 from buddysim.training.iteration.stash_steps import StashSteps, link_ps
 from buddysim.training.networks.graph import Layer, Network
+from buddysim.training.networks.recorded.network import RecordedNetwork
 
 if TYPE_CHECKING:
     from buddysim.machine.training_table import HostLinkConfig
@@ -25,6 +27,9 @@ def build(
     network: Network, batch: int, cost: CostModel, plan: Plan, link: HostLinkConfig, optimizer: str = "none"
 ) -> Program:
     """The iteration that `plan` describes, on a link with the rates of `link`."""
+    if plan.as_recorded:
+        assert isinstance(network, RecordedNetwork)
+        return recorded_program(network, cost)
     network = network.in_place_only(plan.in_place)
     program = _IterationBuilder(network, batch, cost, plan, link, find_optimizer(optimizer)).program()
     if plan.time_factor == 1:
@@ -80,7 +85,9 @@ class _IterationBuilder:
         if not self.plan.layerwise:
             return  # every tensor is live throughout: uses have no effect
         layer = self.layers[owner]
-        byte_count = self._saved_bytes(layer) if name == "saved" else self.map_bytes[owner]
+        byte_count = self.map_bytes[owner]
+        if name in ("saved", "dw"):
+            byte_count = self._saved_bytes(layer) if name == "saved" else self.network.layer_parameter_bytes(owner)
         self.builder.use(step, name, layer, byte_count, defines=defines, writes=writes)
 
     def _read_again(self, step: StepBuilder, owner: int) -> None:
@@ -96,12 +103,14 @@ class _IterationBuilder:
     # The steps.
 
     def _resident_tensors(self) -> None:
-        kinds: tuple[TensorKind, ...] = ("weights", "weight_gradients")
+        """Weights, their gradients and optimizer state; a recorded network's backward pass allocates its gradients."""
+        kinds: tuple[TensorKind, ...] = ("weights",) if self.network.recorded else ("weights", "weight_gradients")
         for layer in self.layers:
             if layer.parameters:
                 byte_count = self.network.layer_parameter_bytes(layer.index)
                 self.weights[layer.index] = [self.builder.keep(layer, kind, byte_count) for kind in kinds]
-                state = 0 if self.optimizer is None else self.optimizer.state_bytes(layer.parameters)
+                width = byte_count // layer.parameters
+                state = 0 if self.optimizer is None else self.optimizer.state_bytes(layer.parameters, width)
                 if state:
                     self.weights[layer.index].append(self.builder.keep(layer, "optimizer_state", state))
 
@@ -121,7 +130,8 @@ class _IterationBuilder:
         elif algorithms:
             step = self.builder.step(layer, pass_, algorithms["forward"].time_ps, algorithms["forward"].workspace_bytes)
         else:
-            step = self.builder.step(layer, pass_, self._time_ps(layer, "forward"))
+            temporary = self.network.temporary_bytes(layer.index, "forward")
+            step = self.builder.step(layer, pass_, self._time_ps(layer, "forward"), temporary)
         for owner in reading:
             if pass_ == "recompute":
                 self._read_again(step, owner)
@@ -152,8 +162,9 @@ class _IterationBuilder:
     def _backward_pass(self, layer: Layer) -> None:
         """One step, or two: gradients of the weights, which reads X, then dX."""
         own, inputs = self.network.buffer_of(layer.index), self.network.input_buffers(layer.index)
-        gradients = [owner for owner in inputs if self.layers[owner].kind != "input"]
-        reading = list(inputs) if "x" in self._backward_reads(layer) else []
+        gradients = [owner for owner in inputs if self.network.has_gradient(owner)]
+        saved = {self.network.buffer_of(producer) for producer in self.network.saved_inputs(layer.index)}
+        reading = [owner for owner in inputs if owner in saved] if "x" in self._backward_reads(layer) else []
         if "y" in self._backward_reads(layer) and own not in reading:
             reading.append(own)
         self.stash_steps.before_reading(reading)
@@ -162,6 +173,8 @@ class _IterationBuilder:
             step = self._backward_step(layer, passes, "backward")
             self._reads(step, layer, reading)
             self._gradients(step, own, gradients)
+            if self.network.recorded and layer.parameters:
+                self._use(step, "dw", layer.index, defines=True, writes=True)
             return
         products = layer.index in self.plan.algorithms or (layer.gemms and all(gemm.weights for gemm in layer.gemms))
         if not products or not self._backward_reads(layer) <= {"x", "dy"} or self._saved_bytes(layer):
@@ -176,7 +189,8 @@ class _IterationBuilder:
         """A step of the backward pass: the algorithms of `passes` in turn, or the time of the pass `whole`."""
         selected = self.plan.algorithms.get(layer.index)
         if not selected:
-            return self.builder.step(layer, "backward", self._time_ps(layer, whole))
+            temporary = self.network.temporary_bytes(layer.index, "backward")
+            return self.builder.step(layer, "backward", self._time_ps(layer, whole), temporary)
         algorithms = [selected[pass_] for pass_ in passes]
         workspace = max(algorithm.workspace_bytes for algorithm in algorithms)
         return self.builder.step(layer, "backward", sum(algorithm.time_ps for algorithm in algorithms), workspace)
@@ -226,7 +240,10 @@ class _IterationBuilder:
             return
         for index, tensors in self.weights.items():
             layer = self.layers[index]
-            step = self.builder.step(layer, "update", self.optimizer.update_ps(layer.parameters, self.cost))
+            width = self.network.layer_parameter_bytes(index) // layer.parameters
+            step = self.builder.step(layer, "update", self.optimizer.update_ps(layer.parameters, self.cost, width))
+            if self.network.recorded:
+                self._use(step, "dw", index)
             step.reads += tensors
             step.writes += [tensor for tensor in tensors if self.builder.tensors[tensor].kind != "weight_gradients"]
 

@@ -1,7 +1,8 @@
 """Optimizers: their state, and the time of an update.
 
-Weights, their gradients and state are single precision in every precision of the layers. With FP16 and BF16 these are
-the master weights, as PyTorch's automatic casting holds them. An update takes the time of the bytes that one kernel per
+Weights, their gradients and state are single precision in every precision of the layers, except in recorded networks,
+whose weights have their own formats. With FP16 and BF16 these are the master weights, as PyTorch's automatic casting
+holds them. An update takes the time of the bytes that one kernel per
 layer reads and writes, at the bandwidth fraction of an activation's kernel. Launches are not counted, since PyTorch's
 ``foreach`` and ``fused`` update many layers with one.
 """
@@ -28,7 +29,7 @@ class Optimizer:
 
     Attributes
     ----------
-    state_elements : single-precision elements of state per weight
+    state_elements : elements of state per weight, in the weight's format
     moved_elements : elements read and written per weight: the weight twice, its gradient, all state twice
     summary : text for lists
     """
@@ -38,18 +39,18 @@ class Optimizer:
     moved_elements: int
     summary: str
 
-    def state_bytes(self, parameters: int) -> int:
-        """Return the bytes of state for a number of weights."""
-        return parameters * self.state_elements * ELEMENT_BYTES
+    def state_bytes(self, parameters: int, element_bytes: int = ELEMENT_BYTES) -> int:
+        """Return the bytes of state for a number of weights of so many bytes each."""
+        return parameters * self.state_elements * element_bytes
 
-    def moved_bytes(self, parameters: int) -> int:
+    def moved_bytes(self, parameters: int, element_bytes: int = ELEMENT_BYTES) -> int:
         """Return the bytes that an update of a number of weights moves."""
-        return parameters * self.moved_elements * ELEMENT_BYTES
+        return parameters * self.moved_elements * element_bytes
 
-    def update_ps(self, parameters: int, cost: CostModel) -> int:
+    def update_ps(self, parameters: int, cost: CostModel, element_bytes: int = ELEMENT_BYTES) -> int:
         """Return the time of an update of a number of weights."""
         rate = cost.machine.dram_bytes_per_s * cost.bandwidth_fraction("relu", "forward")
-        return round(self.moved_bytes(parameters) * SECOND / rate)
+        return round(self.moved_bytes(parameters, element_bytes) * SECOND / rate)
 
 
 def _optimizer(name: str, state: int, summary: str) -> Optimizer:
@@ -61,6 +62,7 @@ OPTIMIZERS: Mapping[str, Optimizer | None] = {
     "sgd": _optimizer("sgd", 0, "stochastic gradient descent, no state"),
     "momentum": _optimizer("momentum", 1, "the same with momentum: 4 B for each weight"),
     "adam": _optimizer("adam", 2, "Adam: two moment estimates, 8 B for each weight"),
+    "adamw": _optimizer("adamw", 2, "Adam with decoupled weight decay: the same state"),
 }
 
 

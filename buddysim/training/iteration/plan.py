@@ -39,6 +39,7 @@ class Plan:
         layers lie between, else with the step right before; ``"on-demand"`` at the start of the step that reads it
     overlap : whether copies overlap with computations; False serialises them
     layerwise : False allocates network-wide, as frameworks did (vDNN, Sec. II-C); True step by step
+    as_recorded : steps, allocations and frees are those of the network's record, operation by operation
     unlimited : the GPU has enough memory (the oracle)
     allocator : assigns addresses to tensors
     in_place : the layers that run in place, among `Layer.in_place`; None: all of them. If set, owners of feature maps
@@ -69,6 +70,7 @@ class Plan:
     prefetch: Prefetch = "vdnn"
     overlap: bool = True
     layerwise: bool = True
+    as_recorded: bool = False
     unlimited: bool = False
     allocator: Allocator = POOL
     in_place: frozenset[int] | None = None

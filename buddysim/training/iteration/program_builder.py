@@ -14,7 +14,7 @@ from typing import NamedTuple
 from buddysim.training.iteration.program import CopyTiming, Pass, Program, QueuedTask, Step, Stream, Tensor, TensorKind
 from buddysim.training.networks.graph import Layer
 
-#: A data structure through all its lives: ``"y"``, ``"dy"``, ``"saved"`` or ``"code"`` (of Y), and its layer.
+#: A data structure through all its lives: ``"y"``, ``"dy"``, ``"saved"``, ``"code"`` (of Y) or ``"dw"``, and its layer.
 Structure = tuple[str, int]
 
 _in_order = itemgetter(0, 1)  # of uses: by step, that which defines first
@@ -24,6 +24,7 @@ _KINDS: dict[str, TensorKind] = {
     "dy": "gradient_maps",
     "saved": "feature_maps",
     "code": "encoded_maps",
+    "dw": "weight_gradients",
 }
 
 

@@ -159,6 +159,8 @@ class Network:
     """
 
     element_bytes = ELEMENT_BYTES
+    #: Whether layers are recorded operations of a model (`networks.recorded`), not those of the papers' networks.
+    recorded = False
 
     def __init__(self, name: str, layers: Sequence[Layer], source: str = "", description: str = "") -> None:
         self.name = name
@@ -173,6 +175,10 @@ class Network:
         from buddysim.training.networks.load import load_network
 
         return load_network(network)
+
+    def at(self, batch: int) -> Network:
+        """Return the network for a batch: itself, where its layers are those of one sample."""
+        return self
 
     def __repr__(self) -> str:
         return f"Network({self.name!r}, {len(self.layers)} layers)"
@@ -309,6 +315,18 @@ class Network:
     def parameter_bytes(self) -> int:
         """Bytes of all weights and biases."""
         return self.parameters * ELEMENT_BYTES
+
+    def has_gradient(self, index: int) -> bool:
+        """Whether the backward pass computes a gradient of a layer's output."""
+        return self.layers[index].kind != "input"
+
+    def saved_inputs(self, index: int) -> tuple[int, ...]:
+        """The layers whose outputs a layer's backward step reads, where it reads X."""
+        return self.layers[index].inputs
+
+    def temporary_bytes(self, index: int, pass_: str) -> int:
+        """Bytes that a step of a layer that is no CONV allocates for itself alone."""
+        return 0
 
     def forward_flops(self, index: int, batch: int) -> int:
         """FLOPs of a layer's forward step."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from buddysim.training.networks import kinds
 from buddysim.training.networks.graph import ELEMENT_BYTES, Layer, Network
 from buddysim.training.networks.layer_kind import AutogradSaved, Device
+from buddysim.training.networks.recorded.network import RecordedNetwork
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,8 @@ def saved_by_torch(network: Network, batch: int, device: Device = "cuda") -> tup
     ----------
     device : ``"cuda"``, or ``"cpu"``, whose kernels keep other masks and statistics
     """
+    if isinstance(network, RecordedNetwork):
+        return tuple(_recorded(network, layer) for layer in network.layers)
     learning: list[bool] = []
     saved = []
     for layer in network.layers:
@@ -56,6 +59,13 @@ def saved_bytes(network: Network, batch: int, device: Device = "cuda") -> int:
     saved = saved_by_torch(network, batch, device)
     owners = {network.buffer_of(index) for one in saved for index in one.feature_maps}
     return sum(network.output_bytes(owner, batch) for owner in owners) + sum(one.state_bytes for one in saved)
+
+
+def _recorded(network: RecordedNetwork, layer: Layer) -> SavedTensors:
+    """What the record says that autograd saves in a layer."""
+    maps = [*network.saved_inputs(layer.index), *([layer.index] if "y" in layer.backward_reads else [])]
+    weights = network.saved_weight_bytes(layer.index)
+    return SavedTensors(tuple(maps), layer.backward_reads, layer.saved_bytes(network.batch), weights)
 
 
 _NOTHING = SavedTensors((), frozenset({"dy"}), 0, 0)

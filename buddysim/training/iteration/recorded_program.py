@@ -1,0 +1,96 @@
+"""The program of a recorded step as PyTorch runs it: a step for each operation, allocations and frees in their order.
+
+Where an allocation precedes a free between two operations, both lie in a step of no operation and no time. So the bytes allocated in each step are those that live, and the peak is the record's to the byte.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from buddysim.training.autograd.records import Allocation, Free, Operation, StorageRecord
+from buddysim.training.iteration.program import Pass, Program, Step, Tensor, TensorKind
+from buddysim.training.networks.recorded.network import RecordedNetwork
+from buddysim.training.networks.recorded.work import work_of
+
+if TYPE_CHECKING:
+    from buddysim.training.cost import CostModel
+
+_KINDS: dict[str, TensorKind] = {
+    "parameter": "weights",
+    "gradient": "weight_gradients",
+    "optimizer": "optimizer_state",
+    "activation": "feature_maps",
+    "input": "feature_maps",
+    "buffer": "weights",
+}
+_PASSES: dict[str, Pass] = {"forward": "forward", "backward": "backward", "optimizer": "update"}
+
+
+def recorded_program(network: RecordedNetwork, cost: CostModel) -> Program:
+    """Return the program of a recorded network."""
+    return _ProgramOfRecord(network, cost).program()
+
+
+class _Draft:
+    """A step while its tensors are added: layer, pass, time, tensors to allocate and to release."""
+
+    __slots__ = ("allocate", "compute_ps", "layer", "pass_", "release")
+
+    def __init__(self, layer: int, pass_: Pass, compute_ps: int, allocate: tuple[int, ...]) -> None:
+        self.layer, self.pass_, self.compute_ps, self.allocate = layer, pass_, compute_ps, allocate
+        self.release: list[int] = []
+
+
+class _ProgramOfRecord:
+    def __init__(self, network: RecordedNetwork, cost: CostModel) -> None:
+        self.network, self.cost = network, cost
+        self.layer_of = {one.index: run.index + 1 for run in network.runs for one in (*run.forward, *run.backward)}
+        self.tensors: list[Tensor] = []
+        self.number: dict[int, int] = {}  # of the tensor of a storage
+        self.resident: list[int] = []
+        self.allocated: list[int] = []  # since the last step
+        self.steps: list[_Draft] = []
+
+    def program(self) -> Program:
+        storages = self.network.tape.storages
+        for event in self.network.tape.events:
+            if isinstance(event, Allocation):
+                record = storages[event.storage]
+                tensor = self._tensor(record)
+                (self.resident if record.phase == "setup" else self.allocated).append(tensor)
+            elif isinstance(event, Free):
+                self._free(self.number[event.storage])
+            elif event.phase != "setup":
+                self._operation(event)
+        if self.allocated or not self.steps:
+            self._step(0, "update", 0)
+        layers = self.network.layers
+        steps = (
+            Step(index, one.layer, one.pass_, one.compute_ps, layers[one.layer].part, 0, (), one.allocate,
+                 tuple(one.release))
+            for index, one in enumerate(self.steps)
+        )  # fmt: skip
+        return Program(tuple(steps), tuple(self.tensors), (), tuple(self.resident))
+
+    def _tensor(self, record: StorageRecord) -> int:
+        number = len(self.tensors)
+        kind = _KINDS.get(record.kind, "gradient_maps" if record.phase == "backward" else "workspace")
+        self.tensors.append(Tensor(number, 0, kind, record.bytes, "features"))
+        self.number[record.number] = number
+        return number
+
+    def _operation(self, operation: Operation) -> None:
+        last = self.steps[-1].layer if self.steps else 0
+        layer = self.layer_of.get(operation.index, last)
+        self._step(layer, _PASSES[operation.phase], self.cost.operation_ps(work_of(operation)))
+
+    def _step(self, layer: int, pass_: Pass, compute_ps: int) -> None:
+        self.steps.append(_Draft(layer, pass_, compute_ps, tuple(self.allocated)))
+        self.allocated = []
+
+    def _free(self, tensor: int) -> None:
+        """Release a tensor at the end of the last step, after what was allocated since."""
+        if self.allocated or not self.steps:
+            last = self.steps[-1] if self.steps else None
+            self._step(last.layer if last else 0, last.pass_ if last else "forward", 0)
+        self.steps[-1].release.append(tensor)

@@ -1,0 +1,226 @@
+"""Makes a network of a recorded step: a layer for each run of operations of a module.
+
+A layer's output is every storage that it allocates and later layers read. Of what autograd saves in a layer, its own
+output counts as Y, those of other layers as X, and all else (copies, statistics, inner results) as saved state. What
+lives during one pass alone are temporaries, of which the peak counts.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from buddysim.training.autograd.records import Allocation, Free, Operation, StorageRecord
+from buddysim.training.autograd.tape import Tape
+from buddysim.training.networks.graph import Shape
+from buddysim.training.networks.recorded.layer import KIND, RecordedLayer
+from buddysim.training.networks.recorded.network import RecordedNetwork
+from buddysim.training.networks.recorded.runs import Run, runs_of
+from buddysim.training.networks.recorded.work import work_of
+
+#: Kinds of storages that live before the first operation.
+LASTING = ("parameter", "buffer", "optimizer")
+
+
+def network_from_tape(
+    tape: Tape, name: str, batch: int, precision: str, source: str = "", description: str = ""
+) -> RecordedNetwork:
+    """Return the network of a tape with one training step.
+
+    Parameters
+    ----------
+    name, source, description : of the network
+    batch : samples of the step
+    precision : number format of its matrix products
+    """
+    runs = runs_of(tape)
+    uses = _Uses.of(tape, runs)
+    layers = [_input_layer(tape, batch)]
+    for run in runs:
+        layers.append(_layer(run, uses, layers, batch))
+    _mark_classifier(layers)
+    return RecordedNetwork(
+        name, layers, source, description, tape=tape, runs=runs, batch=batch, precision=precision
+    )
+
+
+@dataclass
+class _Uses:
+    """Who allocates, reads and saves each storage; a run is named by its layer's index, from 1 on.
+
+    Attributes
+    ----------
+    producer : layer that allocates a storage in its forward operations; 0 for the batch
+    readers : layers whose forward operations read a storage
+    saved : storages that autograd saves, by layer
+    owner : layer that reads a parameter first
+    """
+
+    tape: Tape
+    producer: dict[int, int]
+    readers: dict[int, list[int]]
+    saved: dict[int, list[int]]
+    owner: dict[int, int]
+    temporaries: tuple[list[int], list[int]]
+
+    @classmethod
+    def of(cls, tape: Tape, runs: Sequence[Run]) -> _Uses:
+        layer_of = {one.index: run.index + 1 for run in runs for one in (*run.forward, *run.backward)}
+        producer: dict[int, int] = {}
+        readers: dict[int, list[int]] = defaultdict(list)
+        owner: dict[int, int] = {}
+        for run in runs:
+            for operation in run.forward:
+                for operand in operation.reads:
+                    if not readers[operand.storage] or readers[operand.storage][-1] != run.index + 1:
+                        readers[operand.storage].append(run.index + 1)
+                    if tape.storages[operand.storage].kind == "parameter":
+                        owner.setdefault(operand.storage, run.index + 1)
+        following = _following_layers(tape, layer_of)
+        for record in tape.storages:
+            if record.kind == "input":
+                producer[record.number] = 0
+            elif record.phase == "forward":
+                producer[record.number] = following[record.number]
+        saved: dict[int, list[int]] = defaultdict(list)
+        for one in tape.saved:
+            layer = layer_of.get(one.operation)
+            if layer is not None and one.storage not in saved[layer]:
+                saved[layer].append(one.storage)
+        escaping = {number for number, layer in producer.items() if _read_later(readers[number], layer)}
+        held = {number for numbers in saved.values() for number in numbers}
+        return cls(tape, producer, readers, saved, owner, _temporaries(tape, layer_of, len(runs), escaping | held))
+
+
+def _read_later(readers: Iterable[int], producer: int) -> bool:
+    return any(reader > producer for reader in readers)
+
+
+def _following_layers(tape: Tape, layer_of: Mapping[int, int]) -> dict[int, int]:
+    """The layer of the next operation after each storage's allocation: the one that allocates it."""
+    following: dict[int, int] = {}
+    layer = 0
+    for event in reversed(tape.events):
+        if isinstance(event, Operation):
+            layer = layer_of.get(event.index, layer)
+        elif isinstance(event, Allocation):
+            following[event.storage] = layer
+    return following
+
+
+def _ending_layers(tape: Tape, layer_of: Mapping[int, int]) -> dict[int, int]:
+    """The layer of the last operation before each storage's end."""
+    ending: dict[int, int] = {}
+    layer = 0
+    for event in tape.events:
+        if isinstance(event, Operation):
+            layer = layer_of.get(event.index, 0)
+        elif isinstance(event, Free):
+            ending[event.storage] = layer
+    return ending
+
+
+def _temporaries(
+    tape: Tape, layer_of: Mapping[int, int], runs: int, excluded: set[int]
+) -> tuple[list[int], list[int]]:
+    """The peak of what lives during a pass alone, by layer: forward and backward."""
+    following, ending = _following_layers(tape, layer_of), _ending_layers(tape, layer_of)
+    peaks = {"forward": [0] * (runs + 1), "backward": [0] * (runs + 1)}
+    live: dict[int, int] = {}
+    total = 0
+    current = 0
+    for event in tape.events:
+        if isinstance(event, Allocation):
+            record = tape.storages[event.storage]
+            layer = following.get(event.storage, 0)
+            own = layer and ending.get(event.storage) == layer and event.storage not in excluded
+            if own and record.phase in peaks:
+                if layer != current:
+                    live, total, current = {}, 0, layer
+                live[event.storage] = event.bytes
+                total += event.bytes
+                peaks[record.phase][layer] = max(peaks[record.phase][layer], total)
+        elif isinstance(event, Free):
+            total -= live.pop(event.storage, 0)
+    return peaks["forward"], peaks["backward"]
+
+
+def _input_layer(tape: Tape, batch: int) -> RecordedLayer:
+    inputs = [record for record in tape.storages if record.kind == "input"]
+    size = sum(record.bytes for record in inputs)
+    return RecordedLayer(
+        0, "input", "input", (), (max(1, size // 8 // batch),), element_bytes=8, output_bytes=size, has_gradient=False
+    )
+
+
+def _layer(run: Run, uses: _Uses, earlier: Sequence[RecordedLayer], batch: int) -> RecordedLayer:
+    index, storages = run.index + 1, uses.tape.storages
+    read = dict.fromkeys(operand.storage for one in run.forward for operand in one.reads)
+    inputs = tuple(
+        sorted({uses.producer[number] for number in read if uses.producer.get(number, index) != index})
+    ) or (0,)
+    written = [number for number, producer in uses.producer.items() if producer == index]
+    output = [number for number in written if _read_later(uses.readers[number], index)]
+    saved = [storages[number] for number in uses.saved[index]]
+    of_others = [record for record in saved if uses.producer.get(record.number, index) not in (index, 0)]
+    own = [record for record in saved if uses.producer.get(record.number) == index]
+    saved_inputs = tuple(sorted({uses.producer[record.number] for record in of_others}))
+    private = sum(record.bytes for record in own if record.number not in output)
+    parameters = [storages[number] for number, owner in uses.owner.items() if owner == index]
+    sizes = _element_sizes(run.forward)
+    reads = {"dy", *(["x"] if saved_inputs else []), *(["y"] if any(one.number in output for one in own) else [])}
+    has_gradient = bool(run.backward) or any(earlier[one].has_gradient for one in inputs)
+    return RecordedLayer(
+        index,
+        run.name,
+        KIND,
+        inputs,
+        _shape(run, output, storages, batch),
+        parameters=sum(record.bytes // sizes.get(record.number, 4) for record in parameters),
+        backward_reads=frozenset(reads),
+        flops=sum(one.flops for one in run.forward),
+        saved_fixed_bytes=private,
+        element_bytes=_width(run, output),
+        output_bytes=sum(storages[number].bytes for number in output),
+        weight_bytes=sum(record.bytes for record in parameters),
+        saved_inputs=saved_inputs,
+        saved_weight_bytes=sum(record.bytes for record in saved if record.kind in LASTING),
+        has_gradient=has_gradient,
+        forward_temporary_bytes=uses.temporaries[0][index],
+        backward_temporary_bytes=uses.temporaries[1][index],
+        forward_work=tuple(map(work_of, run.forward)),
+        backward_work=tuple(map(work_of, run.backward)),
+    )
+
+
+def _element_sizes(operations: Iterable[Operation]) -> dict[int, int]:
+    return {operand.storage: operand.dtype.size for one in operations for operand in one.reads}
+
+
+def _width(run: Run, output: Sequence[int]) -> int:
+    """Bytes of an element of the last tensor that later layers read."""
+    widths = [operand.dtype.size for one in run.forward for operand in one.writes if operand.storage in output]
+    return widths[-1] if widths else 4
+
+
+def _shape(run: Run, output: Sequence[int], storages: Sequence[StorageRecord], batch: int) -> Shape:
+    """The shape of one sample of the last tensor that later layers read; else of the last one that is written."""
+    written = [operand for one in run.forward for operand in one.writes]
+    shown = [operand for operand in written if operand.storage in output] or written
+    if not shown:
+        return (1,)
+    shape = shown[-1].shape
+    if shape and shape[0] == batch:
+        return shape[1:] or (1,)
+    if shape and shape[0] % batch == 0:
+        return (shape[0] // batch, *shape[1:])
+    return (max(1, prod(shape) // batch),)
+
+
+def _mark_classifier(layers: list[RecordedLayer]) -> None:
+    """The layers from the last product with a weight on close the network: they are no feature layers."""
+    last = max((one.index for one in layers if one.parameters and any(w.products for w in one.forward_work)), default=0)
+    for layer in layers[last:] if last else ():
+        layers[layer.index] = replace(layer, part="classifier")

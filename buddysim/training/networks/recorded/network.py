@@ -1,0 +1,79 @@
+"""A network of recorded layers for one batch, with the record itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from buddysim.training.networks.graph import Network
+from buddysim.training.networks.recorded.layer import RecordedLayer
+
+if TYPE_CHECKING:
+    from buddysim.training.autograd.tape import Tape
+    from buddysim.training.networks.recorded.runs import Run
+
+
+class RecordedNetwork(Network):
+    """The layers of one recorded training step.
+
+    Parameters
+    ----------
+    tape : the record
+    runs : the operations of each layer but the input
+    batch : samples of the step
+    precision : number format of its matrix products, a name of `cost.precision.PRECISIONS`
+    """
+
+    recorded = True
+
+    def __init__(
+        self,
+        name: str,
+        layers: Sequence[RecordedLayer],
+        source: str,
+        description: str,
+        *,
+        tape: Tape,
+        runs: Sequence[Run],
+        batch: int,
+        precision: str,
+    ) -> None:
+        super().__init__(name, layers, source, description)
+        self.tape, self.runs, self.batch, self.precision = tape, tuple(runs), batch, precision
+        self._recorded: tuple[RecordedLayer, ...] = tuple(layers)
+
+    def with_element_bytes(self, element_bytes: int) -> Network:
+        """Return the network itself: its tensors have their own formats."""
+        return self
+
+    def output_bytes(self, index: int, batch: int) -> int:
+        """Bytes of what later layers read of a layer's output."""
+        return self._recorded[index].output_bytes
+
+    def layer_parameter_bytes(self, index: int) -> int:
+        """Bytes of a layer's weights and biases, in their formats."""
+        return self._recorded[index].weight_bytes
+
+    def parameter_bytes(self) -> int:
+        """Bytes of all weights and biases, in their formats."""
+        return sum(layer.weight_bytes for layer in self._recorded)
+
+    def has_gradient(self, index: int) -> bool:
+        """Whether the backward pass computes a gradient of a layer's output."""
+        return self._recorded[index].has_gradient
+
+    def saved_inputs(self, index: int) -> tuple[int, ...]:
+        """The layers whose outputs a layer saves."""
+        return self._recorded[index].saved_inputs
+
+    def saved_weight_bytes(self, index: int) -> int:
+        """Bytes of the parameters and buffers that a layer saves."""
+        return self._recorded[index].saved_weight_bytes
+
+    def temporary_bytes(self, index: int, pass_: str) -> int:
+        """Peak of what lives during a pass of a layer alone."""
+        return self._recorded[index].temporary_bytes(pass_)
+
+    def forward_flops(self, index: int, batch: int) -> int:
+        """FLOPs of a layer's forward step."""
+        return self._recorded[index].flops

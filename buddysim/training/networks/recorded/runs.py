@@ -1,0 +1,52 @@
+"""Divides the operations of a recorded step into runs: consecutive forward operations of one module.
+
+A run is a layer. A module whose operations alternate with those of its children has several runs, as a decoder layer
+whose two additions stand around its feed-forward part. A backward operation belongs to the run whose forward operation
+it differentiates: of its module's runs the last one that lies not behind the runs that the backward pass has reached.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from buddysim.training.autograd.records import Operation
+from buddysim.training.autograd.tape import Tape
+
+
+@dataclass
+class Run:
+    """Operations of one layer.
+
+    Attributes
+    ----------
+    name : the module's name, with a number from its second run on
+    """
+
+    index: int
+    scope: str
+    name: str
+    forward: list[Operation] = field(default_factory=list)
+    backward: list[Operation] = field(default_factory=list)
+
+
+def runs_of(tape: Tape) -> list[Run]:
+    """Return the runs of a tape, in the order in which they run forward."""
+    runs: list[Run] = []
+    of_scope: dict[str, list[Run]] = {}
+    for operation in tape.operations:
+        if operation.phase != "forward":
+            continue
+        if not runs or runs[-1].scope != operation.scope:
+            earlier = of_scope.setdefault(operation.scope, [])
+            number = f" ({len(earlier) + 1})" if earlier else ""
+            runs.append(Run(len(runs), operation.scope, f"{operation.scope or 'model'}{number}"))
+            earlier.append(runs[-1])
+        runs[-1].forward.append(operation)
+    reached = len(runs) - 1
+    for operation in tape.operations:
+        if operation.phase == "backward" and runs:
+            candidates = [run.index for run in of_scope.get(operation.scope, ()) if run.index <= reached]
+            if candidates:
+                reached = candidates[-1]
+            runs[reached].backward.append(operation)
+    return runs

@@ -1,0 +1,44 @@
+"""What PyTorch does by itself: a saved tensor lives until its last use, and reference counts free it.
+
+A recorded network (from a ``config.json``, a `transformers` model, a captured graph) runs as it was recorded, operation
+by operation. On the papers' networks, whose layers are cuDNN's, each layer saves what PyTorch's does. Memory is
+counted in bytes that live: the caching allocator's rounding and fragmentation are left out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from buddysim.training.iteration.allocators import LiveSetCounter
+from buddysim.training.iteration.plan import Plan, TrainingOptions
+from buddysim.training.networks.torch_saves import saved_by_torch
+from buddysim.training.schemes import UNCHANGED, _algorithms
+
+if TYPE_CHECKING:
+    from buddysim.machine.training import TrainingMachine
+    from buddysim.training.cost import CostModel
+    from buddysim.training.networks.graph import Network
+
+SUMMARY = {"eager": "PyTorch by itself: saved tensors live until their last use"}
+FAMILY = "pytorch"
+ORDER = 490
+ACCURACY = UNCHANGED
+
+MEMORY = "GPU memory is what live tensors take; the allocator's rounding and fragmentation are left out: optimistic."
+
+
+def plan(
+    network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: TrainingOptions
+) -> Plan:
+    """Nothing moves; what autograd saves is freed as its backward step is done."""
+    if network.recorded:
+        return Plan(name, {}, as_recorded=True, allocator=LiveSetCounter(), assumptions={"memory": MEMORY})
+    saved_tensors = dict(enumerate(saved_by_torch(network, batch)))
+    return Plan(
+        name,
+        _algorithms.fastest(network, batch, cost),
+        backward_reads={index: saved.reads for index, saved in saved_tensors.items()},
+        saved_bytes={index: saved.state_bytes for index, saved in saved_tensors.items()},
+        allocator=LiveSetCounter(),
+        assumptions={"memory": MEMORY},
+    )
