@@ -24,6 +24,8 @@ memory and what it offloads. --max-batch finds the largest batch that fits; --me
 that fits in that much memory."""
 
 DEFAULT_SCHEMES = ("baseline-p", "vdnn-all-m", "vdnn-conv-p", "vdnn-dyn", "oracle")
+#: Of networks from a configuration.
+DEFAULT_SCHEMES_TODAY = ("eager", "activation-checkpointing", "vdnn-all-p", "save-on-cpu")
 
 #: Values of options that schemes declare have this before their names in the parsed arguments.
 _SCHEME_OPTION = "scheme_option_"
@@ -40,7 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             "--scheme",
             metavar="NAME[,NAME...]",
-            help=f"schemes, or all (default: {','.join(DEFAULT_SCHEMES)})",
+            help=f"schemes, or all (default: {','.join(DEFAULT_SCHEMES)}; for a model's configuration "
+            f"{','.join(DEFAULT_SCHEMES_TODAY)})",
         ),
         "training scheme",
     )
@@ -189,26 +192,26 @@ def _schemes_of_family(family: str) -> str:
 
 
 def run(args: argparse.Namespace) -> int:
+    from dataclasses import replace
+
     from buddysim.base.errors import BuddysimError
     from buddysim.base.output import check_outputs
-    from buddysim.training.networks.graph import Network
-    from buddysim.training.request import TrainingRequest
+    from buddysim.training.request import TrainingRequest, with_scheme_options
     from buddysim.training.search import LARGEST_BATCH
 
     if not 1 <= args.batch <= LARGEST_BATCH:
         raise BuddysimError(f"--batch {args.batch}: expected an integer from 1 to {LARGEST_BATCH}")
-    schemes = selected_schemes(args)
-    network = Network.load(args.network)
-    machine = _machine(args)
-    options, scheme_options = _options(args), _scheme_options(args, schemes)
+    request = TrainingRequest.of(
+        network=args.network, batch=args.batch, machine=args.machine, calibration=args.calibration, **_options(args)
+    ).resolved()
+    request = replace(request, machine=_machine(request, args))
+    schemes = selected_schemes(args, recorded=request.load_network().recorded)
+    scheme_options = _scheme_options(args, schemes)
     check_outputs(_outputs(args), _inputs(args, scheme_options))
     with observed_activations(args, scheme_options) as activations:
         if activations is not None:
             scheme_options = {"activation_mapping": "depth", **scheme_options, "activations": activations}
-        request = TrainingRequest.of(
-            network=network, batch=args.batch, machine=machine, calibration=args.calibration,
-            **options, **scheme_options,
-        )  # fmt: skip
+        request = replace(request, options=with_scheme_options(request.options, scheme_options))
         results, batches, beyond = _simulate(request, schemes, args.max_batch)
     if args.timeline is not None:
         from buddysim.report.timeline_file import write_timeline
@@ -221,8 +224,13 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def selected_schemes(args: argparse.Namespace) -> list[str]:
-    """The names, each once; a BuddysimError names the nearest of an unknown one."""
+def selected_schemes(args: argparse.Namespace, recorded: bool = False) -> list[str]:
+    """The names, each once; a BuddysimError names the nearest of an unknown one.
+
+    Parameters
+    ----------
+    recorded : the network is one of today's, recorded operation by operation
+    """
     from buddysim.training import schemes
 
     def bounded(name: str) -> bool:
@@ -230,9 +238,11 @@ def selected_schemes(args: argparse.Namespace) -> list[str]:
 
     if args.scheme == "all" or (args.scheme is None and args.memory_budget is not None):
         options_set = [name for name in schemes.options() if getattr(args, _SCHEME_OPTION + name) is not None]
-        return [name for name in schemes.runnable_schemes(options_set) if args.memory_budget is None or bounded(name)]
+        runnable = schemes.runnable_schemes(options_set, recorded)
+        return [name for name in runnable if args.memory_budget is None or bounded(name)]
     if args.scheme is None:
-        return [name for name in DEFAULT_SCHEMES if not args.max_batch or bounded(name)]
+        defaults = DEFAULT_SCHEMES_TODAY if recorded else DEFAULT_SCHEMES
+        return [name for name in defaults if not args.max_batch or bounded(name)]
     names = list(dict.fromkeys(name.strip() for name in args.scheme.split(",")))
     for name in names:
         schemes.REGISTRY.find(name)
@@ -291,10 +301,8 @@ def _changed(args: argparse.Namespace) -> dict[str, object]:
     return parse_settings(setting for group in args.settings for setting in group)
 
 
-def _machine(args: argparse.Namespace) -> TrainingMachine:
-    from buddysim.machine.training import TrainingMachine
-
-    machine = TrainingMachine.load(args.machine)
+def _machine(request: TrainingRequest, args: argparse.Namespace) -> TrainingMachine:
+    machine = request.load_machine()
     overrides = _changed(args)
     return machine.with_overrides(overrides, "--set") if overrides else machine
 

@@ -56,7 +56,7 @@ class FitChecks:
     def __init__(
         self, network: Network, machine: TrainingMachine, cost: CostModel, scheme: str, options: TrainingOptions
     ) -> None:
-        self.network = network.with_element_bytes(cost.precision.element_bytes)
+        self.network = network
         self.machine, self.cost, self.options = machine, cost, options
         module = schemes.REGISTRY.find(scheme)
         self.scheme = getattr(module, "FITS_AS", {}).get(scheme, scheme)
@@ -66,8 +66,14 @@ class FitChecks:
     def plan(self, batch: int) -> Plan:
         """The scheme's decisions for a batch."""
         module = schemes.REGISTRY.find(self.scheme)
-        plan: Plan = module.plan(self.network, batch, self.machine, self.cost, self.scheme, self.options)
+        network = self.network_at(batch)
+        plan: Plan = module.plan(network, batch, self.machine, self.cost, self.scheme, self.options)
         return plan
+
+    def network_at(self, batch: int) -> Network:
+        """The network for a batch."""
+        network = self.network.at(batch, self.options.optimizer or "none")
+        return network.with_element_bytes(self.cost.precision.element_bytes)
 
     def algorithms(self, batch: int) -> Names:
         """The names of the CONV algorithms of a batch, by layer and pass."""
@@ -88,12 +94,12 @@ class FitChecks:
             return None
         peak = memory_usage.peak_bytes(placement.program, placement.groups)
         excess = max(0, peak - (capacity_bytes(plan, self.machine, self.options) or 0))
-        return OutOfMemory(failure, layer_name(self.network, failure.layer), excess)
+        return OutOfMemory(failure, layer_name(self.network_at(batch), failure.layer), excess)
 
     def _planned(self, batch: int) -> tuple[Plan, Program]:
         """The scheme's decisions for a batch, and the iteration that they describe."""
         plan, link = self.plan(batch), link_rate(self.machine, self.options.link)
-        return plan, build(self.network, batch, self.cost, plan, link, self.options.optimizer)
+        return plan, build(self.network_at(batch), batch, self.cost, plan, link, self.options.optimizer)
 
     def _tried(self, batch: int) -> FitCheck:
         plan, program = self.planned(batch)

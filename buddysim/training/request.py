@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import operator
 import os
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from buddysim.base.errors import BuddysimError
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     from buddysim.machine.training import TrainingMachine
     from buddysim.training.cost import CostModel
     from buddysim.training.cost.calibration import Calibration
+
+
+#: Machine, scheme and optimizer where none is named: of the papers' networks, and of recorded ones.
+DEFAULTS = {False: ("titan-x", "vdnn-dyn", "none"), True: (None, "eager", "adamw")}
 
 
 @described
@@ -44,16 +49,20 @@ class TrainingRequest:
         python="a `Network`",
     )
     batch: int = option_field(int, "number of samples of the iteration", 64, metavar="N")
-    machine: TrainingMachine | str = option_field(
+    machine: TrainingMachine | str | None = option_field(
         str,
-        "machine to simulate, a name or a file",
-        "titan-x",
+        "machine to simulate, a name or a file; titan-x if not given, but a model's configuration needs one",
+        None,
         metavar="NAME|FILE.toml",
         completes="training machine",
         python="a `TrainingMachine`",
     )
-    scheme: str = option_field(
-        str, "name of a training scheme", "vdnn-dyn", metavar="NAME", completes="training scheme"
+    scheme: str | None = option_field(
+        str,
+        "name of a training scheme; eager for a model's configuration, vdnn-dyn for other networks, if not given",
+        None,
+        metavar="NAME",
+        completes="training scheme",
     )
     calibration: Calibration | str | os.PathLike[str] | None = option_field(
         str, "file with layer times of a GPU (see: calibrate)", None, metavar=FILE
@@ -80,6 +89,30 @@ class TrainingRequest:
             raise BuddysimError(f"option {next(iter(keywords))}: expected among options, where these are given")
         return cls(**own, options=make_options(**keywords) if options is None else options)
 
+    def resolved(self) -> TrainingRequest:
+        """Return the request with its network loaded and the values that depend on the kind of network.
+
+        Raises
+        ------
+        BuddysimError
+            a model's configuration and no machine
+        """
+        network = self.load_network()
+        machine, scheme, optimizer = DEFAULTS[network.recorded]
+        if self.machine is None and machine is None:
+            raise BuddysimError(f"machine: none is named: expected the GPU on which {network.name} is trained")
+        return replace(
+            self,
+            network=network,
+            machine=self.machine or machine,
+            scheme=self.scheme or scheme,
+            options=replace(self.options, optimizer=self.options.optimizer or optimizer),
+        )
+
+    def precision(self) -> str:
+        """Return the precision of its layer times: that of the record of a model, else the option's."""
+        return str(getattr(self.load_network(), "precision", self.options.precision))
+
     def load_network(self) -> Network:
         """Return its network, loaded where the request has its name or path."""
         return self.network if isinstance(self.network, Network) else Network.load(self.network)
@@ -88,14 +121,16 @@ class TrainingRequest:
         """Return its machine, loaded where the request has its name."""
         from buddysim.machine.training import TrainingMachine
 
-        return self.machine if isinstance(self.machine, TrainingMachine) else TrainingMachine.load(self.machine)
+        machine = self.resolved().machine if self.machine is None else self.machine
+        assert machine is not None
+        return machine if isinstance(machine, TrainingMachine) else TrainingMachine.load(machine)
 
     def cost_model(self) -> CostModel:
         """Load the layer times of its machine."""
         from buddysim.training.cost import CostModel
 
         options = self.options
-        return CostModel.load(self.machine, options.conv_library, self.calibration, options.precision)
+        return CostModel.load(self.load_machine(), options.conv_library, self.calibration, self.precision())
 
 
 def request_options() -> dict[str, Option]:
@@ -131,6 +166,17 @@ def make_options(**keywords: Any) -> TrainingOptions:
     if options.memory_bytes is not None and options.memory_bytes < 1:
         raise BuddysimError(f"memory of {options.memory_bytes} bytes: expected 1 or more")
     return options
+
+
+def with_scheme_options(options: TrainingOptions, extra: Mapping[str, Any]) -> TrainingOptions:
+    """Return the options with those that schemes declare.
+
+    Raises
+    ------
+    BuddysimError
+        an unknown name or a wrong value
+    """
+    return replace(options, extra={**options.extra, **make_options(**extra).extra})
 
 
 def _whole(name: str, value: Any) -> int:

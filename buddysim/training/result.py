@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from buddysim.base.result import SchemeResult, software
+from buddysim.training.iteration.optimizer import find_optimizer
 from buddysim.training.outcome import format_size
 from buddysim.training.schemes import accuracy
 
@@ -201,7 +202,7 @@ def _provenance(outcome: IterationOutcome) -> dict[str, Any]:
     machine, options, cost = outcome.machine, outcome.options, outcome.cost
     name = options.link or machine.link
     link = machine.links[name]
-    optimizer = {"optimizer": UPDATES[options.optimizer != "none"]}
+    optimizer = {"optimizer": UPDATES[find_optimizer(options.optimizer) is not None]}
     algorithms = [algorithm for passes in outcome.plan.algorithms.values() for algorithm in passes.values()]
     derived_times = cost.derived_times(algorithms)
     derived = {} if derived_times is None else {"derived_times": derived_times}
@@ -216,6 +217,7 @@ def _provenance(outcome: IterationOutcome) -> dict[str, Any]:
         "network_source": outcome.network.source,
         "network_checksum": network_checksum(outcome.network),
         "batch": outcome.batch,
+        "network_options": dict(outcome.network.options),
         "machine": machine.name,
         "machine_checksum": machine.checksum,
         "link": name,
@@ -226,7 +228,7 @@ def _provenance(outcome: IterationOutcome) -> dict[str, Any]:
         "conv_library": cost.library,
         "calibrated": cost.calibrated,
         "calibration": cost.source if cost.calibrated else _uncalibrated(cost.source),
-        "optimizer": options.optimizer,
+        "optimizer": options.optimizer or "none",
         "prefetch": outcome.plan.prefetch,
         "pool_policy": options.pool_policy,
         "accuracy": accuracy(outcome.scheme),

@@ -22,7 +22,7 @@ from buddysim.training import schemes
 from buddysim.training.driver import simulate_request
 from buddysim.training.networks import zoo
 from buddysim.training.networks.graph import Network
-from buddysim.training.request import TrainingRequest, request_options
+from buddysim.training.request import DEFAULTS, TrainingRequest, request_options
 from buddysim.training.result import TrainingResult, network_checksum
 from buddysim.training.schemes._codec_times import missing_codecs_text
 from buddysim.training.search import LARGEST_BATCH
@@ -52,6 +52,8 @@ def _network_name(explicit: object) -> str:
 
 #: Readers of the values of options that are more than their type.
 _READERS: dict[str, axis.Reader] = {"network": _network_name, "machine": machines.machine_name}
+#: Axes whose default depends on the kind of network, as `DEFAULTS` has them.
+_BY_NETWORK = ("machine", "scheme", "optimizer")
 _AXES = {name: axis.option_axis(option, _READERS.get(name)) for name, option in request_options().items()}
 
 
@@ -71,8 +73,8 @@ def checked(settings: Settings, names: Iterable[str]) -> None:
         value = settings.get(name)
         if every[name].file and value is not None:
             require_file(str(value), name)
-    schemes.REGISTRY.find(str(settings.get("scheme", "vdnn-dyn")))
-    network(str(settings["network"]))
+    full = normalised(settings)
+    schemes.REGISTRY.find(str(full["scheme"]))
     batch = settings.get("batch", 1)
     if not isinstance(batch, int) or not 1 <= batch <= LARGEST_BATCH:
         raise BuddysimError(f"batch {batch}: expected 1 to {LARGEST_BATCH}")
@@ -89,9 +91,12 @@ def normalised(settings: Settings) -> dict[str, Value]:
     full: dict[str, Value] = {name: each.default for name, each in _AXES.items()}
     explicit = {name: value for name, value in settings.items() if value is not None and "." not in name}
     full |= {name: value for name, value in explicit.items() if name in _AXES}
+    defaults = DEFAULTS[network(str(full["network"])).recorded]
+    full |= {name: full[name] or default for name, default in zip(_BY_NETWORK, defaults, strict=True)}
+    full["machine"] = _machine_name(full)
     declared = getattr(schemes.REGISTRY.find(str(full["scheme"])), "OPTIONS", {})
     full |= {name: explicit.get(name, option.default) for name, option in declared.items()}
-    machine = _base_machine(settings)
+    machine = _base_machine(full)
     overridden = {key: value for key, value in settings.items() if key in KEYS_READ}
     full["link"] = full["link"] or overridden.get("training.link") or machine.link
     if full["calibration"] is None:
@@ -111,7 +116,7 @@ def identity(settings: Settings) -> dict[str, str]:
         for name, value in full.items()
         if name not in ("machine", "network")
     }
-    texts["machine_name"] = canonical(_base_machine(settings).name)  # the calibration is that of the name
+    texts["machine_name"] = canonical(_base_machine(full).name)  # the calibration is that of the name
     texts["network"] = _network_identity(str(full["network"]), _stamp(str(full["network"])), len(plugins.modules()))
     missing = missing_codecs_text({"codec": full["codec"]}) if "codec" in full else ""
     if missing:  # another result where the library is installed
@@ -198,7 +203,10 @@ def _base_machine(settings: Settings) -> TrainingMachine:
 
 
 def _machine_name(settings: Settings) -> str:
-    return str(settings.get("machine") or _AXES["machine"].default)
+    named = settings.get("machine") or DEFAULTS[network(str(settings["network"])).recorded][0]
+    if named is None:
+        raise BuddysimError(f"machine: none is named: expected the GPU on which {settings['network']} is trained")
+    return str(named)
 
 
 def _machine(settings: Settings) -> TrainingMachine:

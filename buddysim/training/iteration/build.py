@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def build(
-    network: Network, batch: int, cost: CostModel, plan: Plan, link: HostLinkConfig, optimizer: str = "none"
+    network: Network, batch: int, cost: CostModel, plan: Plan, link: HostLinkConfig, optimizer: str | None = None
 ) -> Program:
     """The iteration that `plan` describes, on a link with the rates of `link`."""
     if plan.as_recorded:
@@ -238,14 +238,24 @@ class _IterationBuilder:
         """Updates the weights of every layer, once all gradients are computed."""
         if self.optimizer is None:
             return
+        if isinstance(self.network, RecordedNetwork):
+            self._recorded_update(self.network)
+            return
         for index, tensors in self.weights.items():
             layer = self.layers[index]
-            width = self.network.layer_parameter_bytes(index) // layer.parameters
-            step = self.builder.step(layer, "update", self.optimizer.update_ps(layer.parameters, self.cost, width))
-            if self.network.recorded:
-                self._use(step, "dw", index)
+            step = self.builder.step(layer, "update", self.optimizer.update_ps(layer.parameters, self.cost))
             step.reads += tensors
             step.writes += [tensor for tensor in tensors if self.builder.tensors[tensor].kind != "weight_gradients"]
+
+    def _recorded_update(self, network: RecordedNetwork) -> None:
+        """Updates all weights in one step, as recorded: its temporaries live next to every gradient."""
+        recorded = network.update()
+        time_ps = sum(map(self.cost.operation_ps, recorded.work))
+        step = self.builder.step(self.layers[0], "update", time_ps, recorded.temporary_bytes)
+        for index, tensors in self.weights.items():
+            self._use(step, "dw", index)
+            step.reads += tensors
+            step.writes += tensors
 
     def _network_wide(self) -> None:
         """Allocates all tensors throughout; gradient maps and workspace are shared (vDNN, Section II-C and Fig. 2)."""

@@ -66,7 +66,7 @@ OPTIMIZERS: Mapping[str, Optimizer | None] = {
 }
 
 
-def find_optimizer(name: str) -> Optimizer | None:
+def find_optimizer(name: str | None) -> Optimizer | None:
     """Return an optimizer by its name; None for ``"none"``: weights are not updated, as in the papers' iterations.
 
     Raises
@@ -74,6 +74,8 @@ def find_optimizer(name: str) -> Optimizer | None:
     BuddysimError
         an unknown name; the message has the nearest
     """
+    if name is None:
+        return None
     if name not in OPTIMIZERS:
         raise BuddysimError(
             f"optimizer {shortened(name)}: expected one of {', '.join(OPTIMIZERS)}{hint(name, OPTIMIZERS)}"

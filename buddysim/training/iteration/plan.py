@@ -114,8 +114,13 @@ class TrainingOptions:
         str, "version of the convolution library, for example cudnn4", None, metavar="NAME"
     )
     precision: str = option_field(str, "number format of the layers", "fp32", metavar="NAME", choices=_precisions)
-    optimizer: str = option_field(
-        str, "optimizer whose state is in GPU memory", "none", metavar="NAME", choices=lambda: OPTIMIZERS
+    optimizer: str | None = option_field(
+        str,
+        "optimizer whose state is in GPU memory; adamw for a model's configuration, none (as the papers count) for "
+        "other networks, if not given",
+        None,
+        metavar="NAME",
+        choices=lambda: OPTIMIZERS,
     )
     pool_policy: FitPolicy = option_field(
         str, "rule by which the pool selects a free block", "best-fit", metavar="POLICY", choices=FITS

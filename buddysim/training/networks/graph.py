@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -161,6 +161,8 @@ class Network:
     element_bytes = ELEMENT_BYTES
     #: Whether layers are recorded operations of a model (`networks.recorded`), not those of the papers' networks.
     recorded = False
+    #: What a model's configuration leaves open, by name.
+    options: Mapping[str, Value] = {}
 
     def __init__(self, name: str, layers: Sequence[Layer], source: str = "", description: str = "") -> None:
         self.name = name
@@ -176,8 +178,8 @@ class Network:
 
         return load_network(network)
 
-    def at(self, batch: int) -> Network:
-        """Return the network for a batch: itself, where its layers are those of one sample."""
+    def at(self, batch: int, optimizer: str = "none") -> Network:
+        """Return the network for a batch and an optimizer: itself, where its layers are those of one sample."""
         return self
 
     def __repr__(self) -> str:

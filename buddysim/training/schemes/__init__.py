@@ -9,6 +9,7 @@ A scheme's file has:
 - ``ORDER`` (optional): its position in lists; positions of one family are adjacent;
 - ``ACCURACY`` (optional): the effect on the accuracy of the trained network, a text or a function of the name;
 - ``UNLIMITED = True`` (optional): the GPU has as much memory as the scheme takes;
+- ``PAPERS_ONLY = True`` (optional): no scheme for networks from a configuration, a `transformers` model or a capture;
 - ``REQUIRES_ONE_OF`` (optional): names of options of which at least one must be given;
 - ``FITS_AS`` (optional, for searches): by name, a scheme that is planned faster and fits whenever this one does.
 """
@@ -62,10 +63,15 @@ def required_options(name: str) -> tuple[str, ...]:
     return tuple(getattr(REGISTRY.find(name), "REQUIRES_ONE_OF", ()))
 
 
-def runnable_schemes(options: Iterable[str] = ()) -> list[str]:
-    """Names of the schemes that can run with the given options alone."""
+def runnable_schemes(options: Iterable[str] = (), recorded: bool = False) -> list[str]:
+    """Names of the schemes that can run with the given options alone; `recorded`: on recorded networks."""
     known = set(options)
-    return [name for name in REGISTRY.names() if not required_options(name) or known & set(required_options(name))]
+    return [
+        name
+        for name in REGISTRY.names()
+        if (not required_options(name) or known & set(required_options(name)))
+        and not (recorded and getattr(REGISTRY.find(name), "PAPERS_ONLY", False))
+    ]
 
 
 def options() -> dict[str, Option]:

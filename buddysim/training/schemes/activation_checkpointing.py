@@ -47,8 +47,13 @@ def split_points(network: Network) -> tuple[tuple[int, int], ...]:
     """First and last layer of the smallest parts that the network can be cut into, the input left out.
 
     A cut follows a layer whose output alone is read by the layers after it, and never divides an in-place chain.
+    Outputs of a recorded network that need no gradient don't count.
     """
     last_reader = [max(network.consumers(layer.index), default=layer.index) for layer in network.layers]
+    if network.recorded:  # positions, masks and labels are arguments of every segment
+        for layer in network.layers:
+            if not network.has_gradient(layer.index):
+                last_reader[layer.index] = layer.index
     parts = []
     first, reach = 1, last_reader[0]
     for layer in network.layers[1:]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from buddysim.base.errors import BuddysimError
 from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.schemes import UNCHANGED, _algorithms
 
@@ -19,10 +20,20 @@ SUMMARY = {
 FAMILY = "baselines"
 ORDER = 10
 ACCURACY = UNCHANGED
+#: Networks from a configuration are measured by `eager`.
+PAPERS_ONLY = True
 
 
 def plan(
     network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: TrainingOptions
 ) -> Plan:
-    """Nothing moves, nothing is released."""
+    """Nothing moves, nothing is released.
+
+    Raises
+    ------
+    BuddysimError
+        for a recorded network: no framework of today allocates network-wide
+    """
+    if network.recorded:
+        raise BuddysimError(f"scheme {name}: allocates the papers' networks: expected eager for {network.name}")
     return Plan(name, _algorithms.for_variant(name, network, batch, cost), layerwise=False)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from buddysim.training.iteration.plan import Plan, TrainingOptions
-from buddysim.training.schemes import UNCHANGED, _algorithms
+from buddysim.training.schemes import UNCHANGED, _algorithms, eager
 
 if TYPE_CHECKING:
     from buddysim.machine.training import TrainingMachine
@@ -23,5 +24,7 @@ UNLIMITED = True
 def plan(
     network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: TrainingOptions
 ) -> Plan:
-    """Return the plan of baseline-p, without a limit of memory."""
+    """Return the plan of baseline-p, of a recorded network that of eager, without a limit of memory."""
+    if network.recorded:
+        return replace(eager.plan(network, batch, machine, cost, name, options), unlimited=UNLIMITED)
     return Plan(name, _algorithms.fastest(network, batch, cost), layerwise=False, unlimited=UNLIMITED)

@@ -96,6 +96,6 @@ def test_the_oracle_updates_too():
 
 def test_an_unknown_optimizer_is_refused():
     with pytest.raises(
-        BuddysimError, match=r"optimizer 'adma': expected one of none, sgd, momentum, adam \(nearest: adam\)"
+        BuddysimError, match=r"optimizer 'adma': expected one of none, sgd, momentum, adam, adamw \(nearest: adam\)"
     ):
         make_options(optimizer="adma")

@@ -2,7 +2,7 @@
 
 A layer's output is every storage that it allocates and later layers read. Of what autograd saves in a layer, its own
 output counts as Y, those of other layers as X, and all else (copies, statistics, inner results) as saved state. What
-lives during one pass alone are temporaries, of which the peak counts.
+lives during one pass alone are temporaries: the peak of a pass above what lives before it and what it leaves.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from typing import Any
 
 from buddysim.training.autograd.records import Allocation, Free, Operation, StorageRecord
 from buddysim.training.autograd.tape import Tape
@@ -25,7 +26,13 @@ LASTING = ("parameter", "buffer", "optimizer")
 
 
 def network_from_tape(
-    tape: Tape, name: str, batch: int, precision: str, source: str = "", description: str = ""
+    tape: Tape,
+    name: str,
+    batch: int,
+    precision: str,
+    source: str = "",
+    description: str = "",
+    options: Mapping[str, Any] | None = None,
 ) -> RecordedNetwork:
     """Return the network of a tape with one training step.
 
@@ -34,6 +41,7 @@ def network_from_tape(
     name, source, description : of the network
     batch : samples of the step
     precision : number format of its matrix products
+    options : what the model's configuration leaves open, for provenance
     """
     runs = runs_of(tape)
     uses = _Uses.of(tape, runs)
@@ -42,8 +50,9 @@ def network_from_tape(
         layers.append(_layer(run, uses, layers, batch))
     _mark_classifier(layers)
     return RecordedNetwork(
-        name, layers, source, description, tape=tape, runs=runs, batch=batch, precision=precision
-    )
+        name, layers, source, description,
+        tape=tape, runs=runs, batch=batch, precision=precision, options=options,
+    )  # fmt: skip
 
 
 @dataclass
@@ -56,6 +65,7 @@ class _Uses:
     readers : layers whose forward operations read a storage
     saved : storages that autograd saves, by layer
     owner : layer that reads a parameter first
+    temporaries : of the forward and of the backward pass, by layer
     """
 
     tape: Tape
@@ -89,9 +99,7 @@ class _Uses:
             layer = layer_of.get(one.operation)
             if layer is not None and one.storage not in saved[layer]:
                 saved[layer].append(one.storage)
-        escaping = {number for number, layer in producer.items() if _read_later(readers[number], layer)}
-        held = {number for numbers in saved.values() for number in numbers}
-        return cls(tape, producer, readers, saved, owner, _temporaries(tape, layer_of, len(runs), escaping | held))
+        return cls(tape, producer, readers, saved, owner, _temporaries(tape, layer_of, len(runs)))
 
 
 def _read_later(readers: Iterable[int], producer: int) -> bool:
@@ -110,40 +118,36 @@ def _following_layers(tape: Tape, layer_of: Mapping[int, int]) -> dict[int, int]
     return following
 
 
-def _ending_layers(tape: Tape, layer_of: Mapping[int, int]) -> dict[int, int]:
-    """The layer of the last operation before each storage's end."""
-    ending: dict[int, int] = {}
-    layer = 0
-    for event in tape.events:
-        if isinstance(event, Operation):
-            layer = layer_of.get(event.index, 0)
-        elif isinstance(event, Free):
-            ending[event.storage] = layer
-    return ending
-
-
-def _temporaries(
-    tape: Tape, layer_of: Mapping[int, int], runs: int, excluded: set[int]
-) -> tuple[list[int], list[int]]:
-    """The peak of what lives during a pass alone, by layer: forward and backward."""
-    following, ending = _following_layers(tape, layer_of), _ending_layers(tape, layer_of)
+def _temporaries(tape: Tape, layer_of: Mapping[int, int], runs: int) -> tuple[list[int], list[int]]:
+    """By how much what lives during a pass exceeds what lives before it and what it leaves, by layer: both passes."""
+    following = _following_layers(tape, layer_of)
     peaks = {"forward": [0] * (runs + 1), "backward": [0] * (runs + 1)}
-    live: dict[int, int] = {}
-    total = 0
-    current = 0
+    live = peak = before = 0
+    current: tuple[str, int] = ("", 0)
+    left: dict[int, int] = {}
+
+    def close() -> None:
+        if current[0] in peaks:
+            here = peaks[current[0]]
+            here[current[1]] = max(here[current[1]], peak - before - sum(left.values()))
+
     for event in tape.events:
+        if isinstance(event, Free):
+            live -= event.bytes
+            left.pop(event.storage, None)
+            continue
+        if isinstance(event, Operation):
+            stretch = event.phase, layer_of.get(event.index, current[1])
+        else:
+            stretch = tape.storages[event.storage].phase, following.get(event.storage, current[1])
+        if stretch != current:
+            close()
+            current, peak, before, left = stretch, live, live, {}
         if isinstance(event, Allocation):
-            record = tape.storages[event.storage]
-            layer = following.get(event.storage, 0)
-            own = layer and ending.get(event.storage) == layer and event.storage not in excluded
-            if own and record.phase in peaks:
-                if layer != current:
-                    live, total, current = {}, 0, layer
-                live[event.storage] = event.bytes
-                total += event.bytes
-                peaks[record.phase][layer] = max(peaks[record.phase][layer], total)
-        elif isinstance(event, Free):
-            total -= live.pop(event.storage, 0)
+            live += event.bytes
+            left[event.storage] = event.bytes
+            peak = max(peak, live)
+    close()
     return peaks["forward"], peaks["backward"]
 
 

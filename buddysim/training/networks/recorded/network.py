@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
+from buddysim.base.errors import BuddysimError
 from buddysim.training.networks.graph import Network
 from buddysim.training.networks.recorded.layer import RecordedLayer
+from buddysim.training.networks.recorded.update import RecordedUpdate, recorded_update
 
 if TYPE_CHECKING:
     from buddysim.training.autograd.tape import Tape
@@ -22,6 +24,7 @@ class RecordedNetwork(Network):
     runs : the operations of each layer but the input
     batch : samples of the step
     precision : number format of its matrix products, a name of `cost.precision.PRECISIONS`
+    options : what the model's configuration leaves open, by name, for provenance
     """
 
     recorded = True
@@ -37,10 +40,25 @@ class RecordedNetwork(Network):
         runs: Sequence[Run],
         batch: int,
         precision: str,
+        options: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(name, layers, source, description)
         self.tape, self.runs, self.batch, self.precision = tape, tuple(runs), batch, precision
+        self.options = dict(options or {})
+        self._update: RecordedUpdate | None = None
         self._recorded: tuple[RecordedLayer, ...] = tuple(layers)
+
+    def at(self, batch: int, optimizer: str = "none") -> Network:
+        """Return the network itself; it knows no other batch.
+
+        Raises
+        ------
+        BuddysimError
+            for another batch than the recorded one
+        """
+        if batch != self.batch:
+            raise BuddysimError(f"batch {batch}: {self.name} was recorded with batch {self.batch}: expected that one")
+        return self
 
     def with_element_bytes(self, element_bytes: int) -> Network:
         """Return the network itself: its tensors have their own formats."""
@@ -57,6 +75,12 @@ class RecordedNetwork(Network):
     def parameter_bytes(self) -> int:
         """Bytes of all weights and biases, in their formats."""
         return sum(layer.weight_bytes for layer in self._recorded)
+
+    def update(self) -> RecordedUpdate:
+        """The optimizer's step."""
+        if self._update is None:
+            self._update = recorded_update(self.tape)
+        return self._update
 
     def has_gradient(self, index: int) -> bool:
         """Whether the backward pass computes a gradient of a layer's output."""
