@@ -1,0 +1,31 @@
+"""A training step of the package's own symbolic models, as the command line runs it."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import Any
+
+from buddysim.training.architectures.read_config import read_config
+from buddysim.training.autograd import Autocast, Tape
+from buddysim.training.autograd.dtypes import DTYPES, bfloat16, float32
+from buddysim.training.networks.config_options import Attention, ConfigOptions, Recipe
+
+
+def symbolic_step(
+    config: dict[str, Any], batch: int, sequence: int, recipe: Recipe, attention: Attention
+) -> Tape:
+    """Forward, loss and backward of a configuration."""
+    read = read_config(config)
+    own = bfloat16 if recipe == "bf16" else float32
+    with Tape(default_dtype=own) as tape:
+        options = ConfigOptions(sequence=sequence, recipe=recipe, attention=attention)
+        model = read.architecture.model(read.keys, options)
+        inputs = [
+            tape.input(one.shape, own if one.dtype == "float" else DTYPES[one.dtype], label=name)
+            for name, one in model.input_shapes(batch).items()
+        ]
+        with tape.in_phase("forward"), Autocast(tape, bfloat16) if recipe == "amp-bf16" else nullcontext():
+            loss = model(*inputs)
+        loss.backward()
+        del loss
+    return tape
