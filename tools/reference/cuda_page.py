@@ -13,8 +13,8 @@ chooses kernels and saves as on a CUDA GPU. This table has each difference, as a
 call saves, without weights, on the CPU and by CUDA's rules. Under `autocast` inputs are bf16 and weights fp32.
 
 Sources are files of PyTorch's wheel; those below `aten/` are of its repository. Kernels' own temporaries, which
-autograd never sees, are no part of the table. A number that multiplies a tensor (`scores * 0.125`) is saved on either
-device as a tensor of the host.
+autograd never sees, are no part of the table; batch normalisation is that of PyTorch's own kernel, not cuDNN's. A
+number that multiplies a tensor (`scores * 0.125`) is saved on either device as a tensor of the host.
 """
 
 

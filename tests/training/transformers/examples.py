@@ -26,6 +26,7 @@ EXAMPLES: dict[str, tuple[Callable[..., torch.Tensor], tuple[tuple[int, ...], ..
     "log_softmax": (lambda x: F.log_softmax(x, -1), ((3, 4),)),
     "cross_entropy": (lambda x: F.cross_entropy(x, torch.zeros(3, dtype=torch.long)), ((3, 4),)),
     "layer_norm": (lambda x, w, b: F.layer_norm(x, (4,), w, b), ((3, 4), (4,), (4,))),
+    "batch_norm": (lambda x, w, b: F.batch_norm(x, None, None, w, b, training=True), ((3, 4), (4,), (4,))),
     "rms_norm": (lambda x, w: F.rms_norm(x, (4,), w, 1e-6), ((3, 4), (4,))),
     "dropout": (lambda x: F.dropout(x, 0.1), ((3, 4),)),
     "attention": (lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True), _HEADS),

@@ -42,11 +42,9 @@ def _layer_norm_backward(
 
 
 def _batch_norm(x: torch.Tensor, *rest: Any) -> Any:
-    """Of the kernel that isn't cuDNN's."""
-    statistic = torch.float64 if x.dtype == torch.float64 else torch.float32
-    training = rest[4]
-    channels = (x.shape[1],) if training else (0,)
-    return torch.empty_like(x), _empty(channels, x, statistic), _empty(channels, x, statistic)
+    """Of CUDA's own kernel, not cuDNN's; statistics are there without training as well."""
+    wide = torch.float64 if x.dtype == torch.float64 else torch.float32
+    return torch.empty_like(x), _empty((x.shape[1],), x, wide), _empty((x.shape[1],), x, wide)
 
 
 def _batch_norm_backward(dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor | None, *rest: Any) -> Any:

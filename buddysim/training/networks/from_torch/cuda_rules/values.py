@@ -17,6 +17,11 @@ def _layer_norm_backward(
     return aten.native_layer_norm_backward(dy, x, shape, mean.to(own), rstd.to(own), weight, bias, mask)
 
 
+def _batch_norm(x: torch.Tensor, weight: Any, bias: Any, mean: Any, var: Any, training: bool, *rest: Any) -> Any:
+    y, save_mean, save_invstd = aten.native_batch_norm(x, weight, bias, mean, var, training, *rest)
+    return (y, save_mean, save_invstd) if training else (y,)
+
+
 def _batch_norm_backward(
     dy: torch.Tensor, x: torch.Tensor, weight: Any, mean: Any, var: Any, save_mean: Any, save_invstd: Any, *rest: Any
 ) -> Any:
@@ -152,7 +157,7 @@ def _grouped_mm(*args: Any, **kwargs: Any) -> Any:
 
 VALUES: dict[Any, Callable[..., Any]] = {
     aten._grouped_mm.default: _grouped_mm,
-    aten.native_batch_norm.default: aten.native_batch_norm.default,
+    aten.native_batch_norm.default: _batch_norm,
     aten.native_batch_norm_backward.default: _batch_norm_backward,
     aten.native_layer_norm.default: aten.native_layer_norm.default,
     aten.native_layer_norm_backward.default: _layer_norm_backward,
