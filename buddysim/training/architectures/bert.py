@@ -11,7 +11,7 @@ from buddysim.training.architectures.architecture import Architecture
 from buddysim.training.architectures.blocks.activations import Activation
 from buddysim.training.architectures.blocks.attention import AttentionCall, attend, plain_attention
 from buddysim.training.architectures.blocks.layers import Dropout, Embedding, LayerNorm, Linear
-from buddysim.training.architectures.blocks.loss import head_loss
+from buddysim.training.architectures.blocks.loss import Head, parted_loss, whole_loss
 from buddysim.training.architectures.language_model import Model
 from buddysim.training.architectures.model_config import (
     ActivationName,
@@ -82,7 +82,7 @@ class BertEmbeddings(Module):
         batch, length = input_ids.shape
         position_ids = self.position_ids[:, 0:length]
         buffered_token_type_ids = self.token_type_ids.expand(1, -1)
-        buffered_token_type_ids = F.gather(buffered_token_type_ids, 1, position_ids)
+        buffered_token_type_ids = F.gather(buffered_token_type_ids, position_ids)
         token_type_ids = buffered_token_type_ids.expand(batch, length)
         inputs_embeds = self.word_embeddings(input_ids)
         token_type_embeddings = self.token_type_embeddings(token_type_ids)
@@ -271,7 +271,14 @@ class BertForMaskedLM(Model):
     def forward(self, input_ids: Tensor, labels: Tensor) -> Tensor:
         """Return the loss."""
         sequence_output = self.bert(input_ids)
-        return head_loss(self.options, self.cls, sequence_output, labels, shift=False, upcast=False)
+        if self.options.loss != "whole":
+            predictions = self.cls.predictions
+            hidden_states = predictions.transform(sequence_output)
+            decoder = predictions.decoder
+            head = Head(decoder, decoder.weight, decoder.bias)
+            return parted_loss(self.options, head, hidden_states, labels, shift=False)
+        prediction_scores = self.cls(sequence_output)
+        return whole_loss(prediction_scores, labels, shift=False, upcast=False)
 
 
 ARCHITECTURES = (Architecture("BertForMaskedLM", "bert", BertConfig, BertForMaskedLM),)

@@ -56,13 +56,13 @@ class BloomConfig(ModelConfig):
 def alibi_slopes(heads: int) -> Tensor:
     """One slope for each head, made on the GPU."""
     power = 2 ** math.floor(math.log2(heads))
-    base = F.full((), 0.0, float32)
+    base = F.full(())
     powers = F.arange(1, 1 + power, dtype=int32)
-    slopes = base.pow(powers)
+    slopes = F.power(base, powers)
     if power != heads:
-        extra_base = F.full((), 0.0, float32)
+        extra_base = F.full(())
         extra_powers = F.arange(1, 1 + 2 * min(power, heads - power), 2, dtype=int32)
-        slopes = F.cat([slopes, extra_base.pow(extra_powers)], 0)
+        slopes = F.cat([slopes, F.power(extra_base, extra_powers)], 0)
     return slopes
 
 
@@ -80,7 +80,7 @@ class GeLUFunction(Function):
         self.save_for_backward(x)
         return x * 0.5 * (1.0 + F.tanh(0.79788456 * x * (1 + 0.044715 * x * x)))
 
-    def gradients_of(self, gradient: Tensor) -> Gradients:
+    def backward(self, gradient: Tensor) -> Gradients:
         """Return the gradient of the input."""
         (x,) = self.saved
         tanh_out = F.tanh(0.79788456 * x * (1 + 0.044715 * x * x))

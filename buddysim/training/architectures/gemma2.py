@@ -116,7 +116,7 @@ class Gemma2DecoderLayer(Module):
 class Gemma2ForCausalLM(DecoderModel[Gemma2Config]):
     """Soft caps of scores and logits; PyTorch's fused operator has none, FlashAttention's has one."""
 
-    ATTENTIONS: ClassVar[tuple[Attention, ...]] = ("eager", "flash")
+    ATTENTIONS: ClassVar[tuple[Attention, ...]] = ("flash", "eager")
 
     def __init__(self, config: Gemma2Config, options: ConfigOptions) -> None:
         self.softcap = config.final_logit_softcapping
@@ -137,7 +137,7 @@ class Gemma2ForCausalLM(DecoderModel[Gemma2Config]):
 
     def logits(self, hidden_states: Tensor) -> Tensor:
         """Return the scores of all words, limited by a tanh."""
-        logits = self.lm_head(hidden_states)
+        logits = super().logits(hidden_states)
         if self.softcap is not None:
             logits = logits / self.softcap
             logits = F.tanh(logits)

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from buddysim.base.errors import BuddysimError
 from buddysim.training.architectures.blocks.layers import Linear
-from buddysim.training.architectures.blocks.loss import head_loss
+from buddysim.training.architectures.blocks.loss import Head, parted_loss, whole_loss
 from buddysim.training.architectures.model_config import ModelConfig
 from buddysim.training.autograd.module import Module
 from buddysim.training.autograd.tensor import Tensor
@@ -24,7 +24,7 @@ class InputShape:
     Attributes
     ----------
     shape : with the batch
-    dtype : ``int64`` for token numbers and labels, ``float`` for the number format of the recipe
+    dtype : ``int64`` for token numbers and labels, ``float`` for the number format of the weights
     """
 
     shape: tuple[int, ...]
@@ -38,15 +38,38 @@ class Model(Module):
     ----------
     config : keys of its ``config.json``
     options : what these leave open
+
+    Raises
+    ------
+    BuddysimError
+        a sequence, an attention or a loss that the class doesn't have
     """
 
-    #: The kinds of attention that the class of transformers offers.
+    #: The kinds of attention that the class offers; the last one is taken where the options name none.
     ATTENTIONS: ClassVar[tuple[Attention, ...]] = ("eager", "efficient", "flash")
+    #: Whether the loss is of words, which may be computed in parts.
+    WORDS: ClassVar[bool] = True
 
     def __init__(self, config: ModelConfig, options: ConfigOptions) -> None:
         super().__init__()
-        self.options = options if options.attention in self.ATTENTIONS else replace(options, attention="eager")
+        self.options = replace(options, attention=self._attention_of(options))
         self.sequence = self.sequence_of(config, options.sequence)
+        name = type(self).__name__
+        if options.loss != "whole" and not self.WORDS:
+            raise BuddysimError(f"loss {options.loss}: expected whole: {name} has one label for each sample")
+        if options.packed > self.sequence:
+            raise BuddysimError(f"packed {options.packed}: expected at most the {self.sequence} tokens of a sequence")
+
+    @classmethod
+    def _attention_of(cls, options: ConfigOptions) -> Attention:
+        if options.attention is None:
+            return cls.ATTENTIONS[-1]
+        if options.attention not in cls.ATTENTIONS:
+            offered = ", ".join(cls.ATTENTIONS)
+            raise BuddysimError(
+                f"attention {options.attention}: expected one of {offered}: {cls.__name__} has no other"
+            )
+        return options.attention
 
     @classmethod
     def sequence_of(cls, config: ModelConfig, requested: int | None) -> int:
@@ -73,7 +96,7 @@ class Model(Module):
 class CausalModel(Model):
     """A decoder with an output matrix: each token predicts the next."""
 
-    lm_head: Linear
+    lm_head: Linear | None
 
     def hidden_states(self, input_ids: Tensor) -> Tensor:
         """Return the features of all tokens after the last norm."""
@@ -81,10 +104,19 @@ class CausalModel(Model):
 
     def logits(self, hidden_states: Tensor) -> Tensor:
         """Return the scores of all words."""
+        assert self.lm_head is not None
         return self.lm_head(hidden_states)
+
+    def head(self) -> Head:
+        """Return the output matrix, for losses that are computed in parts."""
+        assert self.lm_head is not None
+        return Head(self.logits, self.lm_head.weight)
 
     def forward(self, input_ids: Tensor, labels: Tensor) -> Tensor:
         """Return the loss."""
         hidden_states = self.hidden_states(input_ids)
         hidden_states = hidden_states[:, 0:, :]
-        return head_loss(self.options, self.logits, hidden_states, labels, shift=True)
+        if self.options.loss != "whole":
+            return parted_loss(self.options, self.head(), hidden_states, labels, shift=True)
+        logits = self.logits(hidden_states)
+        return whole_loss(logits, labels, shift=True)

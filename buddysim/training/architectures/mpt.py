@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from buddysim.training.architectures.architecture import Architecture
 from buddysim.training.architectures.blocks.attention import AttentionCall, attend, repeat_kv
 from buddysim.training.architectures.blocks.layers import Dropout, Embedding, LayerNorm, Linear
+from buddysim.training.architectures.blocks.loss import Head
 from buddysim.training.architectures.blocks.low_precision_norm import LowPrecisionLayerNorm
 from buddysim.training.architectures.blocks.masks import causal_mask
 from buddysim.training.architectures.language_model import CausalModel
@@ -144,7 +145,7 @@ def alibi_tensor(heads: int, length: int) -> Tensor:
     power = 2 ** math.ceil(math.log2(heads))
     base = F.arange(1, power + 1).float()
     base = base * (8 / power)
-    slopes = 1.0 / F.pow_scalar(2, base)
+    slopes = 1.0 / F.power(2, base)
     slopes = slopes.view(1, power, 1, 1)
     if power != heads:
         slopes = F.cat([slopes[:, 1::2], slopes[:, ::2]], 1)[:, :heads]
@@ -168,7 +169,7 @@ class MptAttention(Module):
         batch, length = hidden_states.shape[:2]
         mixed_qkv = self.Wqkv(hidden_states)
         if self.clip_qkv:
-            mixed_qkv = mixed_qkv.clamp()
+            mixed_qkv = F.clamp(mixed_qkv, -self.clip_qkv, self.clip_qkv)
         query_states, key_states, value_states = mixed_qkv.chunk(3, 2)
         query_states = query_states.reshape(batch, length, self.heads, self.head_dim).transpose(1, 2)
         key_states = key_states.reshape(batch, length, self.heads, self.head_dim).transpose(1, 2)
@@ -298,7 +299,7 @@ class FoundryAttention(Module):
         batch, length, features = x.shape
         qkv = self.Wqkv(x)
         if self.clip_qkv:
-            qkv = qkv.clamp()
+            qkv = F.clamp(qkv, -self.clip_qkv, self.clip_qkv)
         query, key, value = qkv.split([features, self.kv_features, self.kv_features], 2)
         query = query.view(batch, length, self.heads, self.head_dim).transpose(1, 2)
         key = key.view(batch, length, self.kv_heads, self.head_dim).transpose(1, 2)
@@ -316,9 +317,9 @@ def _foundry_eager(call: AttentionCall, query: Tensor, key: Tensor, value: Tenso
         attn_weight = attn_weight + bias[:, :, :, 0 : key.shape[2]]
     length = query.shape[2]
     mask = F.ones((length, length), float32)
-    mask = mask.tril()
+    mask = F.tril(mask)
     mask = mask.to(bool8)
-    mask = mask.logical_not()
+    mask = F.logical_not(mask)
     attn_weight = attn_weight.masked_fill(mask.view(1, 1, length, length), -1e30)
     attn_weight = F.softmax(attn_weight, -1)
     attn_weight = F.dropout(attn_weight, call.dropout)
@@ -416,9 +417,15 @@ class MPTForCausalLM(CausalModel):
 
     def logits(self, hidden_states: Tensor) -> Tensor:
         """Return the scores of all words."""
-        if self.lm_head is not None:
-            return self.lm_head(hidden_states)
-        return F.linear(hidden_states, self.transformer.wte.weight)
+        return (
+            F.linear(hidden_states, self.transformer.wte.weight)
+            if self.lm_head is None
+            else self.lm_head(hidden_states)
+        )
+
+    def head(self) -> Head:
+        """Return the output matrix, for losses that are computed in parts."""
+        return Head(self.logits, self.transformer.wte.weight if self.lm_head is None else self.lm_head.weight)
 
 
 ARCHITECTURES = (

@@ -168,7 +168,7 @@ class OPTDecoder(Module):
         input_ids = input_ids.view(-1, input_ids.shape[-1])
         inputs_embeds = self.embed_tokens(input_ids)
         position_attention_mask = F.ones(inputs_embeds.shape[:2])
-        position_ids = position_attention_mask.cumsum(1)
+        position_ids = F.cumsum(position_attention_mask, 1)
         position_ids = (position_ids * position_attention_mask - 1).to(int64)
         position_ids = position_ids[:, 0:]
         mask = causal_mask(self.options, inputs_embeds)
@@ -208,7 +208,7 @@ class OPTForCausalLM(CausalModel):
 
     def logits(self, hidden_states: Tensor) -> Tensor:
         """Return the scores of all words."""
-        return self.lm_head(hidden_states).contiguous()
+        return super().logits(hidden_states).contiguous()
 
 
 ARCHITECTURES = (Architecture("OPTForCausalLM", "opt", OPTConfig, OPTForCausalLM),)

@@ -12,7 +12,7 @@ from buddysim.training.architectures.architecture import Architecture
 from buddysim.training.architectures.blocks.activations import FUNCTIONS, Activation
 from buddysim.training.architectures.blocks.attention import AttentionCall, attend
 from buddysim.training.architectures.blocks.layers import Dropout, Embedding, Linear
-from buddysim.training.architectures.blocks.loss import head_loss
+from buddysim.training.architectures.blocks.loss import Head, parted_loss, whole_loss
 from buddysim.training.architectures.blocks.masks import causal_mask
 from buddysim.training.architectures.blocks.rms_norm import T5LayerNorm
 from buddysim.training.architectures.language_model import Model
@@ -220,9 +220,7 @@ class T5Attention(Module):
             / math.log(self.max_distance / max_exact)
             * (buckets - max_exact)
         ).to(int64)
-        relative_position_if_large = F.minimum(
-            relative_position_if_large, F.full_like(relative_position_if_large, buckets - 1)
-        )
+        relative_position_if_large = F.minimum(relative_position_if_large, F.full_like(relative_position_if_large))
         buckets_of = F.where(is_small, relative_position, relative_position_if_large)
         return 0 + buckets_of if relative_buckets is None else relative_buckets.add_(buckets_of)
 
@@ -381,14 +379,18 @@ class T5ForConditionalGeneration(Model):
         sequence_output = self.decoder(decoder_input_ids, hidden_states)
         if self.scale is not None:
             sequence_output = sequence_output * self.scale
-        return head_loss(self.options, self.lm_head, sequence_output, labels, shift=False, upcast=False)
+        if self.options.loss != "whole":
+            head = Head(self.lm_head, self.lm_head.weight)
+            return parted_loss(self.options, head, sequence_output, labels, shift=False)
+        lm_logits = self.lm_head(sequence_output)
+        return whole_loss(lm_logits, labels, shift=False, upcast=False)
 
 
 def _shifted_right(input_ids: Tensor) -> Tensor:
     shifted_input_ids = F.zeros(input_ids.shape, int64)
-    shifted_input_ids[..., 1:].copy_(input_ids[..., :-1].clone())
-    shifted_input_ids[..., 0].fill_(0)
-    shifted_input_ids.masked_fill_(shifted_input_ids == -100, 0)
+    F.copy_(shifted_input_ids[..., 1:], input_ids[..., :-1].clone())
+    F.fill_(shifted_input_ids[..., 0])
+    F.masked_fill_(shifted_input_ids, F.eq(shifted_input_ids, -100))
     return shifted_input_ids
 
 

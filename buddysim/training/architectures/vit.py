@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, model_validator
 
@@ -235,6 +235,8 @@ class ViTModel(Module):
 
 class ViTForImageClassification(Model):
     """The model with a classifier of the first token."""
+
+    WORDS: ClassVar[bool] = False
 
     def __init__(self, config: ViTConfig, options: ConfigOptions) -> None:
         super().__init__(config, options)

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from buddysim.training.autograd.node import Gradients, Node
+from buddysim.training.autograd.node import Node
 from buddysim.training.autograd.tape import active_tape
 from buddysim.training.autograd.tensor import Tensor
 
 
 class Function(Node):
-    """A node whose formula is `gradients_of`, and whose result is that of `compute`.
+    """A node whose result is that of `compute`, and whose gradients are those of `backward`.
 
-    A subclass defines both. Neither is recorded: what `compute` allocates dies with its local variables, unless it is
-    the result or handed to `save_for_backward`.
+    A subclass defines both; the gradients are of the tensors among the arguments, in their order. Neither is recorded:
+    what `compute` allocates dies with its local variables, unless it is the result or handed to `save_for_backward`.
     """
 
     __slots__ = ("pending",)
+    pending: tuple[Tensor, ...]
     name: ClassVar[str] = ""
 
     def __init_subclass__(cls) -> None:
@@ -25,10 +26,6 @@ class Function(Node):
 
     def compute(self, *arguments: Any) -> Tensor:
         """Return the result."""
-        raise NotImplementedError
-
-    def gradients_of(self, gradient: Tensor) -> Gradients:
-        """Return the gradients of the tensors among the arguments, in their order; None for one that needs none."""
         raise NotImplementedError
 
     def save_for_backward(self, *tensors: Tensor) -> None:
@@ -45,16 +42,14 @@ class Function(Node):
         is_recorded = any(one.records for one in inputs)
         with tape.no_grad():
             result = node.compute(*arguments)
-        pending, node.pending = node.pending, ()
+        pending: tuple[Tensor, ...] = node.pending
+        node.pending = ()
         if not is_recorded:
             return result
         node.returns(result)
         for number, tensor in enumerate(pending):
-            node.save(str(number), tensor, is_output=tensor is result)
+            if tensor is result:
+                node.save_output(str(number), tensor)
+            else:
+                node.save(str(number), tensor)
         return result
-
-    def backward(self, gradients: Gradients) -> Gradients:
-        """Run the formula; its gradients are of the tensors."""
-        (gradient,) = gradients
-        assert gradient is not None
-        return self.gradients_of(gradient)

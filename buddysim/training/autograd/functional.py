@@ -5,42 +5,87 @@ from __future__ import annotations
 from buddysim.training.autograd.operators.activations import gelu, relu, sigmoid, silu, softplus, tanh
 from buddysim.training.autograd.operators.arithmetic import add, div, mul, sub
 from buddysim.training.autograd.operators.attention import scaled_dot_product_attention
+from buddysim.training.autograd.operators.convolutions import conv2d
 from buddysim.training.autograd.operators.copies import cat, pad, stack
 from buddysim.training.autograd.operators.dropouts import dropout
 from buddysim.training.autograd.operators.fills import ones, ones_like, zeros, zeros_like
-from buddysim.training.autograd.operators.functions import clamp, cos, erf, exp, log, rsqrt, sin, sqrt, square
+from buddysim.training.autograd.operators.functions import abs_, clamp, cos, erf, exp, log, rsqrt, sin, sqrt, square
+from buddysim.training.autograd.operators.gathers import gather, index, index_add, index_put_
+from buddysim.training.autograd.operators.grouped import grouped_mm
 from buddysim.training.autograd.operators.indexing import embedding, where
+from buddysim.training.autograd.operators.logic import (
+    all_,
+    bitwise_and,
+    eq,
+    floor_divide,
+    logical_not,
+    max_,
+    minimum,
+    ne,
+    tril,
+)
 from buddysim.training.autograd.operators.losses import cross_entropy, nll_loss
 from buddysim.training.autograd.operators.norms import layer_norm, rms_norm
+from buddysim.training.autograd.operators.ordering import cumsum, diff, histc, sort, topk
+from buddysim.training.autograd.operators.powers import power
 from buddysim.training.autograd.operators.products import addmm, baddbmm, bmm, linear, matmul, mm
+from buddysim.training.autograd.operators.ranges import arange, empty, empty_like, full, full_like
 from buddysim.training.autograd.operators.softmaxes import log_softmax, softmax
+from buddysim.training.autograd.operators.writes import copy_, fill_, masked_fill_
 
 __all__ = [
+    "abs_",
     "add",
     "addmm",
+    "all_",
+    "arange",
     "baddbmm",
+    "bitwise_and",
     "bmm",
     "cat",
     "clamp",
+    "conv2d",
+    "copy_",
     "cos",
     "cross_entropy",
+    "cumsum",
+    "diff",
     "div",
     "dropout",
     "embedding",
+    "empty",
+    "empty_like",
+    "eq",
     "erf",
     "exp",
+    "fill_",
+    "floor_divide",
+    "full",
+    "full_like",
+    "gather",
     "gelu",
+    "grouped_mm",
+    "histc",
+    "index",
+    "index_add",
+    "index_put_",
     "layer_norm",
     "linear",
     "log",
     "log_softmax",
+    "logical_not",
+    "masked_fill_",
     "matmul",
+    "max_",
+    "minimum",
     "mm",
     "mul",
+    "ne",
     "nll_loss",
     "ones",
     "ones_like",
     "pad",
+    "power",
     "relu",
     "rms_norm",
     "rsqrt",
@@ -50,11 +95,14 @@ __all__ = [
     "sin",
     "softmax",
     "softplus",
+    "sort",
     "sqrt",
     "square",
     "stack",
     "sub",
     "tanh",
+    "topk",
+    "tril",
     "where",
     "zeros",
     "zeros_like",

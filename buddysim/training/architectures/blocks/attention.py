@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from buddysim.training.autograd import functional as F
 from buddysim.training.autograd.dtypes import float32
+from buddysim.training.autograd.operators.attention import Kernel
 from buddysim.training.autograd.tensor import Tensor
 from buddysim.training.networks.config_options import ConfigOptions
 
@@ -83,7 +84,7 @@ def plain_attention(call: AttentionCall, query: Tensor, key: Tensor, value: Tens
 
 
 def fused_attention(
-    call: AttentionCall, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, kernel: str
+    call: AttentionCall, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, kernel: Kernel
 ) -> Tensor:
     """Attention as PyTorch's operator: keys and values repeated only where a mask is there.
 
@@ -135,6 +136,7 @@ def attend(
     Tensor
         of shape (batch, tokens, heads, features)
     """
-    if options.attention == "eager":
+    if options.attention in (None, "eager"):
         return eager(call, query, key, value, mask)
-    return fused_attention(call, query, key, value, mask, options.attention)
+    kernel: Kernel = "efficient" if options.attention == "efficient" else "flash"
+    return fused_attention(call, query, key, value, mask, kernel)

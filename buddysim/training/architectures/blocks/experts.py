@@ -66,19 +66,19 @@ class Experts(Module):
         sample_weights = top_k_weights.reshape(-1)
         expert_ids = top_k_index.reshape(-1)
         expert_ids_g, perm = F.sort(expert_ids)
-        selected_hidden_states_g = hidden_states[perm // num_top_k]
-        sample_weights_g = sample_weights[perm]
+        selected_hidden_states_g = F.index(hidden_states, F.floor_divide(perm, num_top_k))
+        sample_weights_g = F.index(sample_weights, perm)
         histc_input = expert_ids_g.to(int32)
-        tokens_per_expert = F.histc(histc_input, bins=self.experts)
-        offsets = tokens_per_expert.cumsum(0, dtype=int32)
+        tokens_per_expert = F.histc(histc_input, self.experts)
+        offsets = F.cumsum(tokens_per_expert, 0, int32)
         rows = tokens_by_expert(num_tokens * num_top_k, self.experts, self.options.expert_skew)
         proj_out = F.grouped_mm(selected_hidden_states_g, self.gate_up_proj.transpose(-2, -1), offsets, rows)
         proj_out = self._gated(proj_out)
         proj_out = F.grouped_mm(proj_out, self.down_proj.transpose(-2, -1), offsets, rows)
         weighted_out = proj_out * sample_weights_g.unsqueeze(-1)
         inv_perm = F.empty_like(perm)
-        inv_perm[perm] = F.arange(perm.shape[0])
-        weighted_out = weighted_out[inv_perm]
+        F.index_put_(inv_perm, perm, F.arange(perm.shape[0]))
+        weighted_out = F.index(weighted_out, inv_perm)
         final_hidden_states = weighted_out.view(num_tokens, num_top_k, hidden_dim).sum(dim=1)
         return final_hidden_states.to(hidden_states.dtype)
 

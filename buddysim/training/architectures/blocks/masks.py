@@ -45,8 +45,8 @@ def _documents(options: ConfigOptions, position_ids: Tensor) -> Tensor | None:
     """The number of each token's document in its sequence; None where each sequence is one document."""
     first_dummy_value = position_ids[:, :1] - 1
     position_diff = F.diff(position_ids, prepend=first_dummy_value)
-    packed_sequence_mask = (position_diff != 1).cumsum(-1)
-    is_single = (packed_sequence_mask[:, -1] == 0).all()
+    packed_sequence_mask = F.cumsum(F.ne(position_diff, 1), -1)
+    is_single = F.all_(F.eq(packed_sequence_mask[:, -1], 0))
     del is_single
     return packed_sequence_mask if options.packed > 1 else None
 
@@ -65,14 +65,20 @@ def _allowed(
     if documents is None or position_ids is None:
         return _in_window(query_index, key_index, window)
     position_ids = position_ids.expand(batches.shape[0], -1)
-    result = F.ones((), bool8) & _in_window(
-        position_ids[batch_index, query_index], position_ids[batch_index, key_index], window
+    result = F.ones((), bool8)
+    result = F.bitwise_and(
+        result,
+        _in_window(
+            F.index(position_ids, batch_index, query_index), F.index(position_ids, batch_index, key_index), window
+        ),
     )
-    return result & (documents[batch_index, query_index] == documents[batch_index, key_index])
+    same = F.eq(F.index(documents, batch_index, query_index), F.index(documents, batch_index, key_index))
+    return F.bitwise_and(result, same)
 
 
 def _in_window(query_index: Tensor, key_index: Tensor, window: int | None) -> Tensor:
     if window is None:
         return key_index <= query_index
-    result = F.ones((), bool8) & (key_index > query_index - window)
-    return result & (key_index <= query_index)
+    result = F.ones((), bool8)
+    result = F.bitwise_and(result, key_index > query_index - window)
+    return F.bitwise_and(result, key_index <= query_index)

@@ -36,10 +36,10 @@ class RotaryEmbedding(Module):
         return cos.to(features.dtype), sin.to(features.dtype)
 
     def _update(self, position_ids: Tensor) -> None:
-        sequence_length = position_ids.max() + 1
+        sequence_length = F.max_(position_ids) + 1
         if self.kind == "longrope":
             inv_freq = F.where(sequence_length > 1, self.original_inv_freq, self.original_inv_freq)
-            self.inv_freq.copy_(inv_freq)
+            F.copy_(self.inv_freq, inv_freq)
 
 
 def rotate_half(x: Tensor) -> Tensor:

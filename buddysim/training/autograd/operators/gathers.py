@@ -1,0 +1,95 @@
+"""Elements by tensors of indices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from buddysim.training.autograd.layout import broadcast, preserved_strides
+from buddysim.training.autograd.node import Gradients, Node
+from buddysim.training.autograd.operators.fills import filled
+from buddysim.training.autograd.tensor import Tensor
+
+
+class IndexBackward0(Node):
+    """Adds gradients up where their elements came from, in zeros."""
+
+    __slots__ = ("dtype", "shape")
+    name = "IndexBackward0"
+
+    def __init__(self, x: Tensor, indices: Sequence[Tensor], result: Tensor) -> None:
+        super().__init__(x.storage.tape, (x,))
+        self.shape, self.dtype = x.shape, x.dtype
+        for one in indices:
+            self.save("indices", one)
+        self.returns(result)
+
+    def backward(self, gradient: Tensor) -> Gradients:
+        tape = self.tape
+        zeros = filled(self.shape, self.dtype, "new_zeros", tape)
+        if not tape.watched:
+            tape.launch("_index_put_impl_", (zeros, *self.saved, gradient), (zeros,))
+            return (zeros,)
+        result = tape.empty(self.shape, self.dtype, "index_put")
+        tape.launch("index_put", (zeros, *self.saved, gradient), (result,))
+        return (result,)
+
+
+def index(x: Tensor, *indices: Tensor) -> Tensor:
+    """``x[i, j, ..]``: elements of the first dimensions by integers, all of them of one shape or broadcast to it."""
+    tape = x.storage.tape
+    shape = indices[0].shape
+    for one in indices[1:]:
+        shape = broadcast(shape, one.shape)
+    result = tape.empty((*shape, *x.shape[len(indices) :]), x.dtype, "index")
+    tape.launch("index", (x, *indices), (result,))
+    if x.records:
+        IndexBackward0(x, indices, result)
+    return result
+
+
+def gather(x: Tensor, indices: Tensor) -> Tensor:
+    """An element for each index along a dimension. Without a gradient."""
+    tape = x.storage.tape
+    result = tape.empty(indices.shape, x.dtype, "gather")
+    tape.launch("gather", (x, indices), (result,))
+    return result
+
+
+def index_put_(x: Tensor, indices: Tensor, values: Tensor) -> Tensor:
+    """``x[indices] = values``. Without a gradient."""
+    x.storage.tape.launch("index_put_", (x, indices, values), (x,))
+    return x
+
+
+def index_add(x: Tensor, indices: Tensor, rows: Tensor) -> Tensor:
+    """A tensor with rows added where the indices say.
+
+    The sum is a new tensor; the rows' gradient is read at the indices, the tensor's is the sum's.
+    """
+    tape = x.storage.tape
+    result = tape.empty(x.shape, x.dtype, "index_add", preserved_strides(x.shape, x.strides))
+    tape.launch("index_add", (x, indices, rows), (result,))
+    if x.records or rows.records:
+        IndexAddBackward0(x, indices, rows, result)
+    return result
+
+
+class IndexAddBackward0(Node):
+    """Reads the rows' gradient at the indices."""
+
+    __slots__ = ()
+    name = "IndexAddBackward0"
+
+    def __init__(self, x: Tensor, indices: Tensor, rows: Tensor, result: Tensor) -> None:
+        super().__init__(x.storage.tape, (x, rows))
+        self.save("index", indices, self.needs(1))
+        self.returns(result)
+
+    def backward(self, gradient: Tensor) -> Gradients:
+        (indices,) = self.saved
+        if indices is None:
+            return gradient, None
+        tape = self.tape
+        rows = tape.empty((*indices.shape, *gradient.shape[1:]), gradient.dtype, "index_select")
+        tape.launch("index_select", (gradient, indices), (rows,))
+        return gradient, rows

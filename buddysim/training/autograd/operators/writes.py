@@ -1,0 +1,23 @@
+"""Writing into a tensor without a gradient, or into a part of one."""
+
+from __future__ import annotations
+
+from buddysim.training.autograd.tensor import Tensor
+
+
+def copy_(x: Tensor, y: Tensor) -> Tensor:
+    """``x[...] = y``."""
+    x.storage.tape.launch("copy_", (y,), (x,))
+    return x
+
+
+def fill_(x: Tensor) -> Tensor:
+    """Write one number everywhere."""
+    x.storage.tape.launch("fill_", (), (x,))
+    return x
+
+
+def masked_fill_(x: Tensor, mask: Tensor) -> Tensor:
+    """Write one number where a mask is true."""
+    x.storage.tape.launch("masked_fill_", (x, mask), (x,))
+    return x
