@@ -6,13 +6,13 @@ has, and whether that equals the published count to the unit.
 
 from __future__ import annotations
 
-import json
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
+from buddysim.base.textfile import read_json
 from buddysim.training.architectures.read_config import ReadConfig, parse_config
 
 _FILE = Path(__file__).parent / "data" / "models.json"
@@ -21,7 +21,7 @@ _FILE = Path(__file__).parent / "data" / "models.json"
 @cache
 def contents() -> dict[str, dict[str, Any]]:
     """Every published model's keys, as a ``config.json`` has them, by name."""
-    models: dict[str, dict[str, Any]] = json.loads(_FILE.read_text(encoding="utf-8"))
+    models: dict[str, dict[str, Any]] = read_json(_FILE, "list of models", 1 << 20)
     return models
 
 
