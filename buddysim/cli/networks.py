@@ -17,8 +17,11 @@ LARGEST_BATCH = 2**20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from buddysim.base.option import field_options
     from buddysim.cli.completion import completes
     from buddysim.cli.json_output import add_json_argument
+    from buddysim.cli.option_arguments import add_options
+    from buddysim.training.networks.config_options import ConfigOptions
 
     actions = parser.add_subparsers(title="actions", dest="action", metavar="ACTION", required=True)
     listed = actions.add_parser("list", help="list the networks, those of plug-ins too", allow_abbrev=False)
@@ -26,10 +29,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     show = actions.add_parser("show", help="show one network, layer by layer", allow_abbrev=False)
     completes(
-        show.add_argument("network", metavar="NAME|FILE.toml", help="a registered network, or a network file"),
+        show.add_argument("network", metavar="NAME|FILE", help="a registered network, a network file, a config.json"),
         "network",
     )
     show.add_argument("--batch", type=int, default=1, metavar="N", help="samples in a batch (default: 1)")
+    add_options(show.add_argument_group("networks from a config.json"), field_options(ConfigOptions))
     form = show.add_mutually_exclusive_group()
     add_json_argument(form, "the layers and their numbers")
     form.add_argument("--toml", action="store_true", help="print it as a network file, to copy and edit")
@@ -65,7 +69,7 @@ def _list(args: argparse.Namespace) -> None:
     from buddysim.training.networks.facts import summary
 
     check_outputs([json_file(args)])
-    summaries = [summary(zoo.load(name)) for name in zoo.names()]
+    summaries = [summary(name) for name in zoo.names()]
     write_plain_json(args, summaries)
     if not is_on_stdout(args):
         print_screen([list_table(summaries)])
@@ -73,18 +77,23 @@ def _list(args: argparse.Namespace) -> None:
 
 def _show(args: argparse.Namespace) -> None:
     from buddysim.base.jsonfile import print_utf8
+    from buddysim.base.option import field_options
     from buddysim.base.output import check_outputs
     from buddysim.cli.json_output import is_on_stdout, json_file, write_plain_json
     from buddysim.report.network_table import network_parts
     from buddysim.report.screen import print_screen
+    from buddysim.training.networks.config_options import ConfigOptions
     from buddysim.training.networks.facts import facts
-    from buddysim.training.networks.graph import Network
     from buddysim.training.networks.toml_writer import to_toml
+    from buddysim.training.request import TrainingRequest
 
     if not 1 <= args.batch <= LARGEST_BATCH:
         raise BuddysimError(f"--batch {args.batch}: expected an integer from 1 to {LARGEST_BATCH}")
     check_outputs([json_file(args)], [args.network])
-    network = Network.load(args.network)
+    options = {name: getattr(args, name) for name in field_options(ConfigOptions)}
+    network = TrainingRequest.of(network=args.network, batch=args.batch, **options).load_network()
+    if args.toml and network.recorded:
+        raise BuddysimError(f"--toml: {network.name} is recorded operation by operation: expected --json FILE")
     write_plain_json(args, facts(network, args.batch))
     if is_on_stdout(args):
         return

@@ -32,8 +32,10 @@ _SCHEME_OPTION = "scheme_option_"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from buddysim.base.option import field_options
     from buddysim.cli.completion import completes
     from buddysim.cli.option_arguments import add_options
+    from buddysim.training.networks.config_options import ConfigOptions
     from buddysim.training.request import request_options
 
     declared = request_options()
@@ -56,7 +58,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="settings",
         help="change the machine, for example training.device_memory=24GiB; may be repeated",
     )
-    add_options(parser, {name: option for name, option in declared.items() if name not in ("scheme", "memory_bytes")})
+    of_configs = field_options(ConfigOptions)
+    left_out = {"scheme", "memory_bytes", *of_configs}
+    add_options(parser, {name: option for name, option in declared.items() if name not in left_out})
+    group = parser.add_argument_group("networks from a config.json")
+    add_options(group, of_configs)
     search = parser.add_mutually_exclusive_group()
     search.add_argument("--max-batch", action="store_true", help="find the largest batch that fits, for each scheme")
     search.add_argument(
@@ -199,7 +205,7 @@ def run(args: argparse.Namespace) -> int:
     from buddysim.training.request import TrainingRequest, with_scheme_options
     from buddysim.training.search import LARGEST_BATCH
 
-    if not 1 <= args.batch <= LARGEST_BATCH:
+    if args.batch is not None and not 1 <= args.batch <= LARGEST_BATCH:
         raise BuddysimError(f"--batch {args.batch}: expected an integer from 1 to {LARGEST_BATCH}")
     request = TrainingRequest.of(
         network=args.network, batch=args.batch, machine=args.machine, calibration=args.calibration, **_options(args)
@@ -312,8 +318,10 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
     from buddysim.base.option import field_options
     from buddysim.machine.units import parse_size
     from buddysim.training.iteration.plan import TrainingOptions
+    from buddysim.training.networks.config_options import ConfigOptions
 
-    options = {name: getattr(args, name) for name in field_options(TrainingOptions) if name != "memory_bytes"}
+    declared = {**field_options(TrainingOptions), **field_options(ConfigOptions)}
+    options = {name: getattr(args, name) for name in declared if name != "memory_bytes"}
     if args.memory_budget is not None:
         try:
             options["memory_bytes"] = parse_size(args.memory_budget)
@@ -346,6 +354,7 @@ def _simulate(
         return TrainingResult.from_outcome(outcome)
 
     if not max_batch:
+        assert request.batch is not None
         return {scheme: simulated(scheme, request.batch) for scheme in schemes}, None, {}
     results, batches, beyond = {}, {}, {}
     outcomes: dict[str, tuple[int, OutOfMemory | None]] = {}  # several schemes may fit as the same one

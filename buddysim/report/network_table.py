@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from buddysim.report.recorded_network import recorded_parts
 from buddysim.report.screen import NOT_APPLICABLE, Column, Part, ScreenTable
 from buddysim.training.networks.facts import facts
 from buddysim.training.networks.graph import Layer, Network
@@ -21,10 +22,10 @@ def list_table(summaries: list[dict[str, Any]]) -> ScreenTable:
         (
             row["name"],
             _shape_text(row["input_shape"]),
-            str(row["layers"]),
+            NOT_APPLICABLE if row["layers"] is None else str(row["layers"]),
             str(row["conv_layers"] or NOT_APPLICABLE),
-            f"{row['parameters']:,}",
-            _scaled(row["forward_flops_per_sample"]),
+            NOT_APPLICABLE if row["parameters"] is None else f"{row['parameters']:,}",
+            NOT_APPLICABLE if row["forward_flops_per_sample"] is None else _scaled(row["forward_flops_per_sample"]),
             row["description"],
         )
         for row in summaries
@@ -35,6 +36,8 @@ def list_table(summaries: list[dict[str, Any]]) -> ScreenTable:
 
 def network_parts(network: Network, batch: int) -> list[Part]:
     """The screen of `networks show`: what a network is, bytes by kind, and a row for each layer."""
+    if network.recorded:
+        return recorded_parts(network, batch)
     shown = facts(network, batch)
     return [
         f"{network.name}: {network.description}",

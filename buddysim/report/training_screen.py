@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
 from buddysim.report.caveats import assumption_lines, assumption_parts, caveat_section
 from buddysim.report.quantities import format_gib, format_significant, format_whole_percent
+from buddysim.report.recorded_network import format_options
 from buddysim.report.screen import (
     NOT_APPLICABLE,
     Column,
@@ -135,9 +137,12 @@ def _heading(results: Results, batches: Mapping[str, int] | None, changed: Mappi
     yield make_printable(f"{run['network']}{batch} on {run['machine']}  ({memory}link {run['link']} {_link_rate(run)})")
     if changed:
         yield make_printable(f"changed: {', '.join(f'{key} = {value}' for key, value in changed.items())}")
+    if run.get("network_options"):
+        yield make_printable(format_options(run["network_options"]))
     what = "one iteration" if batches is None else "the largest batch that fits"
     prefetch = f"; prefetch {run['prefetch']}" if run["prefetch"] != "vdnn" else ""
-    yield make_printable(f"{what}, {run['precision']}, {_optimizer(first)}; {_layer_times(run)}{prefetch}")
+    precision = "" if run.get("network_options") else f"{run['precision']}, "
+    yield make_printable(f"{what}, {precision}{_optimizer(first)}; {_layer_times(run)}{prefetch}")
 
 
 def _link_rate(run: Flat) -> str:
@@ -234,8 +239,15 @@ def _comparison(results: Results, batches: Mapping[str, int] | None, keep_order:
         else:
             rows.append((name, *batch, *(cells[name][n] for n in used)))
     batch_column = [Column("batch\nsamples")] if batches is not None else []
-    columns = [Column("scheme", left=True, min_width=13), *batch_column, *(_COLUMNS[n][0] for n in used)]
+    own = [replace(_COLUMNS[n][0], heading=_heading_of(_COLUMNS[n][0], results)) for n in used]
+    columns = [Column("scheme", left=True, min_width=13), *batch_column, *own]
     return ScreenTable(columns, rows)
+
+
+def _heading_of(column: Column, results: Results) -> str:
+    """A column's heading; what others are measured with is `eager` where the network is recorded."""
+    recorded = any(result["provenance"].get("network_options") for result in results.values())
+    return column.heading.replace("vs oracle", "vs eager") if recorded else column.heading
 
 
 def _batch(result: Flat, batch: int) -> str:

@@ -19,7 +19,11 @@ _AT_PEAK: Final = "at the time of peak memory"
 _TIME = {
     "time_ms": (_MS, "Time of one iteration, forward and backward."),
     "performance_vs_oracle": ("fraction", "Oracle time divided by iteration time, 1 at best; null if it does not fit."),
-    "oracle_ms": (_MS, "Time of the same iteration with unlimited GPU memory, the fastest algorithms and no copies."),
+    "oracle_ms": (
+        _MS,
+        "Time of the same iteration with unlimited GPU memory, the fastest algorithms and no copies; `eager`'s for a "
+        "model's configuration.",
+    ),
     "compute_ms": (_MS, "Time of computation, recomputation included."),
     "encode_ms": (_MS, "Time of encoding feature maps, a part of `compute_ms`."),
     "decode_ms": (_MS, "Time of decoding feature maps, a part of `compute_ms`."),

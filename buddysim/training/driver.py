@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 def simulate_outcome(
     network: Network | str | os.PathLike[str],
-    batch: int,
+    batch: int | None,
     machine: TrainingMachine | str | None,
     scheme: str | None,
     *,
@@ -59,20 +59,21 @@ def simulate_outcome(
 def simulate_request(request: TrainingRequest, cost: CostModel | None = None) -> IterationOutcome:
     """Simulate the iteration of a request; `cost` are its layer times, None: loaded."""
     request = request.resolved()
-    network, machine = request.load_network(), request.load_machine()
+    network, machine, batch = request.load_network(), request.load_machine(), request.batch
+    assert batch is not None
     options, cost = request.options, cost or request.cost_model()
     precision = request.precision()
     if cost.precision.name != precision:
         raise BuddysimError(f"precision {precision}: expected {cost.precision.name}, that of the layer times given")
-    network = network.at(request.batch, options.optimizer or "none").with_element_bytes(cost.precision.element_bytes)
+    network = network.at(batch, options.optimizer or "none").with_element_bytes(cost.precision.element_bytes)
     scheme = request.scheme or ""
-    plan = schemes.REGISTRY.find(scheme).plan(network, request.batch, machine, cost, scheme, options)
-    return simulate_plan(network, request.batch, machine, cost, plan, options)
+    plan = schemes.REGISTRY.find(scheme).plan(network, batch, machine, cost, scheme, options)
+    return simulate_plan(network, batch, machine, cost, plan, options)
 
 
 def simulate(
     network: Network | str | os.PathLike[str],
-    batch: int = TrainingRequest.batch,
+    batch: int | None = TrainingRequest.batch,
     machine: TrainingMachine | str | None = TrainingRequest.machine,
     scheme: str | None = TrainingRequest.scheme,
     **keywords: Any,

@@ -10,7 +10,7 @@ import operator
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
@@ -18,6 +18,8 @@ from buddysim.base.option import FILE, Option, field_options, option_field
 from buddysim.base.signature import described
 from buddysim.training import schemes
 from buddysim.training.iteration.plan import TrainingOptions
+from buddysim.training.networks.config_options import ConfigOptions
+from buddysim.training.networks.from_config import ConfigNetwork
 from buddysim.training.networks.graph import Network
 from buddysim.training.search import LARGEST_BATCH
 
@@ -27,8 +29,15 @@ if TYPE_CHECKING:
     from buddysim.training.cost.calibration import Calibration
 
 
-#: Machine, scheme and optimizer where none is named: of the papers' networks, and of recorded ones.
-DEFAULTS = {False: ("titan-x", "vdnn-dyn", "none"), True: (None, "eager", "adamw")}
+class _Defaults(NamedTuple):
+    batch: int
+    machine: str | None
+    scheme: str
+    optimizer: str
+
+
+#: What is simulated where a request names nothing: of the papers' networks, and of recorded ones.
+DEFAULTS = {False: _Defaults(64, "titan-x", "vdnn-dyn", "none"), True: _Defaults(1, None, "eager", "adamw")}
 
 
 @described
@@ -39,16 +48,22 @@ class TrainingRequest:
     Attributes
     ----------
     options : the choices that schemes read
+    config : what a model's configuration leaves open
     """
 
     network: Network | str | os.PathLike[str] = option_field(
         str,
-        "name of a network (see: networks list), or a network file",
-        metavar="NAME|FILE.toml",
+        "name of a network (see: networks list), a network file, or a model's config.json",
+        metavar="NAME|FILE",
         completes="network",
         python="a `Network`",
     )
-    batch: int = option_field(int, "number of samples of the iteration", 64, metavar="N")
+    batch: int | None = option_field(
+        int,
+        "number of samples of the iteration; 1 for a model's configuration, 64 for other networks, if not given",
+        None,
+        metavar="N",
+    )
     machine: TrainingMachine | str | None = option_field(
         str,
         "machine to simulate, a name or a file; titan-x if not given, but a model's configuration needs one",
@@ -68,8 +83,11 @@ class TrainingRequest:
         str, "file with layer times of a GPU (see: calibrate)", None, metavar=FILE
     )
     options: TrainingOptions = field(default_factory=TrainingOptions)
+    config: ConfigOptions = field(default_factory=ConfigOptions)
 
     def __post_init__(self) -> None:
+        if self.batch is None:
+            return
         batch = _whole("batch", self.batch)
         if not 1 <= batch <= LARGEST_BATCH:
             raise BuddysimError(f"batch {batch}: expected 1 to {LARGEST_BATCH}")
@@ -77,7 +95,7 @@ class TrainingRequest:
 
     @classmethod
     def of(cls, options: TrainingOptions | None = None, **keywords: Any) -> TrainingRequest:
-        """Return a request from keywords: its fields, those of `TrainingOptions`, and options that schemes declare.
+        """Return a request from keywords: its fields, those of its options, and options that schemes declare.
 
         Raises
         ------
@@ -85,8 +103,10 @@ class TrainingRequest:
             an unknown keyword, a wrong value, or one of the options next to `options`
         """
         own = {name: keywords.pop(name) for name in field_options(cls) if name in keywords}
+        config = {name: keywords.pop(name) for name in field_options(ConfigOptions) if name in keywords}
         if options is not None and keywords:
             raise BuddysimError(f"option {next(iter(keywords))}: expected among options, where these are given")
+        own["config"] = ConfigOptions(**config)
         return cls(**own, options=make_options(**keywords) if options is None else options)
 
     def resolved(self) -> TrainingRequest:
@@ -98,12 +118,17 @@ class TrainingRequest:
             a model's configuration and no machine
         """
         network = self.load_network()
-        machine, scheme, optimizer = DEFAULTS[network.recorded]
+        if network.recorded and self.options.precision != "fp32":
+            raise BuddysimError(
+                f"precision {self.options.precision}: {network.name} has number formats of its own: expected a recipe"
+            )
+        batch, machine, scheme, optimizer = DEFAULTS[network.recorded]
         if self.machine is None and machine is None:
-            raise BuddysimError(f"machine: none is named: expected the GPU on which {network.name} is trained")
+            raise no_machine(network.name)
         return replace(
             self,
             network=network,
+            batch=self.batch or batch,
             machine=self.machine or machine,
             scheme=self.scheme or scheme,
             options=replace(self.options, optimizer=self.options.optimizer or optimizer),
@@ -114,8 +139,22 @@ class TrainingRequest:
         return str(getattr(self.load_network(), "precision", self.options.precision))
 
     def load_network(self) -> Network:
-        """Return its network, loaded where the request has its name or path."""
-        return self.network if isinstance(self.network, Network) else Network.load(self.network)
+        """Return its network, loaded where the request has its name or path.
+
+        Raises
+        ------
+        BuddysimError
+            options of a model's configuration for another network
+        """
+        network = self.network if isinstance(self.network, Network) else Network.load(self.network)
+        changed = self.config.changed()
+        if not changed:
+            return network
+        if not isinstance(network, ConfigNetwork):
+            name = next(iter(changed))
+            raise BuddysimError(f"{name}: {network.name} is not a model's configuration: expected a config.json")
+        options = replace(network.config_options, **changed)
+        return network if options == network.config_options else ConfigNetwork(network.config, options)
 
     def load_machine(self) -> TrainingMachine:
         """Return its machine, loaded where the request has its name."""
@@ -133,9 +172,14 @@ class TrainingRequest:
         return CostModel.load(self.load_machine(), options.conv_library, self.calibration, self.precision())
 
 
+def no_machine(network: str) -> BuddysimError:
+    """Return the error of a recorded network without a machine."""
+    return BuddysimError(f"machine: not named: expected the GPU that trains {network} (--machine; see: machines)")
+
+
 def request_options() -> dict[str, Option]:
     """Return the options of every request, by name; those that schemes declare are `schemes.options`."""
-    return {**field_options(TrainingRequest), **field_options(TrainingOptions)}
+    return {**field_options(TrainingRequest), **field_options(TrainingOptions), **field_options(ConfigOptions)}
 
 
 def make_options(**keywords: Any) -> TrainingOptions:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import buddysim
 from buddysim.analyses import AnalysisOptions
 from buddysim.base.errors import BuddysimError
-from buddysim.base.option import FILE
+from buddysim.base.option import FILE, field_options
 from buddysim.machine import Machine
 from buddysim.machine.training import TrainingMachine
 from buddysim.replay.schemes import REGISTRY as REPLAY_SCHEMES
@@ -28,6 +28,7 @@ from buddysim.training import schemes
 from buddysim.training.cost import CostModel
 from buddysim.training.driver import simulate, simulate_outcome
 from buddysim.training.iteration.plan import TrainingOptions
+from buddysim.training.networks.config_options import ConfigOptions
 
 ROOT = Path(__file__).parents[2]
 LUD = str(ROOT / "traces" / "lud256.bin")
@@ -55,6 +56,7 @@ def test_every_parameter_of_trainings_is_an_axis_or_stands_for_some() -> None:
     signatures |= {*inspect.signature(simulate).parameters, *TrainingOptions.__dataclass_fields__}
     own = {name for name in training.axes() if name not in schemes.options()}
     assert signatures - schemes.options().keys() == own | {*training.WITHOUT_EFFECT, "extra"}
+    own -= field_options(ConfigOptions).keys()
     full = training.identity({"network": "alexnet", "scheme": "cdma-zv"})
     declared = schemes.REGISTRY.find("cdma-zv").OPTIONS
     assert set(full) == (own | declared.keys() | {"machine_name"}) - {"machine"}
@@ -169,7 +171,20 @@ def test_every_axis_of_trainings_changes_the_name(tmp_path: Path) -> None:
     missing = {
         name for name in training.axes() if name not in {key for change in changes for key in change} | other.keys()
     }
-    assert missing <= set(schemes.options())
+    assert missing <= set(schemes.options()) | field_options(ConfigOptions).keys()
+
+
+def test_every_option_of_a_configuration_changes_the_name() -> None:
+    model = {"network": "tinyllama-1.1b", "machine": "h100-sxm"}
+    changes: dict[str, Any] = {"sequence": 64, "recipe": "fp32", "attention": "eager", "loss": "fused"}
+    changes |= {"compile": True, "packed": 2, "expert_skew": 1.0, "expert_capacity": 1.5}
+    assert changes.keys() == field_options(ConfigOptions).keys()
+    keys = {trained(**model, **{name: value}).key for name, value in changes.items()}
+    assert len(keys | {trained(**model).key}) == len(changes) + 1
+    with pytest.raises(BuddysimError, match="sequence: alexnet is not a model's configuration"):
+        training.checked({"network": "alexnet", "sequence": 64}, ["network"])
+    with pytest.raises(BuddysimError, match="machine: not named: expected the GPU that trains tinyllama"):
+        training.checked({"network": "tinyllama-1.1b"}, ["network"])
 
 
 @pytest.mark.parametrize("kind", ["trace", "targets", "profile_from", "machine"])

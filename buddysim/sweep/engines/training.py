@@ -12,6 +12,7 @@ from typing import Any
 from buddysim.base import plugins
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
+from buddysim.base.option import field_options
 from buddysim.machine.training import TrainingMachine
 from buddysim.sweep import axis
 from buddysim.sweep.axis import Axis, Value, canonical, file_value
@@ -21,8 +22,10 @@ from buddysim.sweep.engines import machines
 from buddysim.training import schemes
 from buddysim.training.driver import simulate_request
 from buddysim.training.networks import zoo
+from buddysim.training.networks.config_options import ConfigOptions
+from buddysim.training.networks.from_config import ConfigNetwork
 from buddysim.training.networks.graph import Network
-from buddysim.training.request import DEFAULTS, TrainingRequest, request_options
+from buddysim.training.request import DEFAULTS, TrainingRequest, no_machine, request_options
 from buddysim.training.result import TrainingResult, network_checksum
 from buddysim.training.schemes._codec_times import missing_codecs_text
 from buddysim.training.search import LARGEST_BATCH
@@ -52,8 +55,10 @@ def _network_name(explicit: object) -> str:
 
 #: Readers of the values of options that are more than their type.
 _READERS: dict[str, axis.Reader] = {"network": _network_name, "machine": machines.machine_name}
+#: Axes of networks from a configuration alone.
+_OF_CONFIGS = tuple(field_options(ConfigOptions))
 #: Axes whose default depends on the kind of network, as `DEFAULTS` has them.
-_BY_NETWORK = ("machine", "scheme", "optimizer")
+_BY_NETWORK = ("batch", "machine", "scheme", "optimizer")
 _AXES = {name: axis.option_axis(option, _READERS.get(name)) for name, option in request_options().items()}
 
 
@@ -75,6 +80,10 @@ def checked(settings: Settings, names: Iterable[str]) -> None:
             require_file(str(value), name)
     full = normalised(settings)
     schemes.REGISTRY.find(str(full["scheme"]))
+    named: dict[str, Any] = {
+        name: settings[name] for name in ("precision", *_OF_CONFIGS) if settings.get(name) is not None
+    }
+    TrainingRequest.of(network=network(str(full["network"])), **named).load_network()
     batch = settings.get("batch", 1)
     if not isinstance(batch, int) or not 1 <= batch <= LARGEST_BATCH:
         raise BuddysimError(f"batch {batch}: expected 1 to {LARGEST_BATCH}")
@@ -92,7 +101,12 @@ def normalised(settings: Settings) -> dict[str, Value]:
     explicit = {name: value for name, value in settings.items() if value is not None and "." not in name}
     full |= {name: value for name, value in explicit.items() if name in _AXES}
     defaults = DEFAULTS[network(str(full["network"])).recorded]
-    full |= {name: full[name] or default for name, default in zip(_BY_NETWORK, defaults, strict=True)}
+    full |= {
+        name: default if full[name] is None else full[name]
+        for name, default in zip(_BY_NETWORK, defaults, strict=True)
+    }
+    if not network(str(full["network"])).recorded:
+        full = {name: value for name, value in full.items() if name not in _OF_CONFIGS}
     full["machine"] = _machine_name(full)
     declared = getattr(schemes.REGISTRY.find(str(full["scheme"])), "OPTIONS", {})
     full |= {name: explicit.get(name, option.default) for name, option in declared.items()}
@@ -164,7 +178,7 @@ def result_columns(settings: Settings, result: Mapping[str, Any]) -> dict[str, V
 def simulate(settings: Settings) -> TrainingResult:
     """See `Engine.simulate`."""
     full = normalised(settings)
-    own = {name: full[name] for name in _AXES}
+    own = {name: full[name] for name in _AXES if name in full}
     explicit = {name: full[name] for name in full if name not in _AXES and settings.get(name) is not None}
     loaded: dict[str, Any] = {"network": network(str(full["network"])), "machine": _machine(settings)}
     request = TrainingRequest.of(**{**own, **explicit, **loaded})
@@ -194,6 +208,8 @@ def _network(name: str, stamp: object, plugin_count: int) -> Network:
 @lru_cache(1024)
 def _network_identity(name: str, stamp: object, plugin_count: int) -> str:
     loaded = _network(name, stamp, plugin_count)
+    if isinstance(loaded, ConfigNetwork):
+        return hashlib.sha256(loaded.identity.encode()).hexdigest()
     names = "\n".join([loaded.name, *(layer.name for layer in loaded.layers)])
     return f"{network_checksum(loaded)}:{hashlib.sha256(names.encode()).hexdigest()}"
 
@@ -203,9 +219,9 @@ def _base_machine(settings: Settings) -> TrainingMachine:
 
 
 def _machine_name(settings: Settings) -> str:
-    named = settings.get("machine") or DEFAULTS[network(str(settings["network"])).recorded][0]
+    named = settings.get("machine") or DEFAULTS[network(str(settings["network"])).recorded].machine
     if named is None:
-        raise BuddysimError(f"machine: none is named: expected the GPU on which {settings['network']} is trained")
+        raise no_machine(str(settings["network"]))
     return str(named)
 
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from buddysim.base.errors import BuddysimError
+from buddysim.training.networks.from_config import ConfigNetwork
 from buddysim.training.networks.graph import Layer, Network
 from buddysim.training.networks.network_bytes import baseline_network_bytes
+from buddysim.training.networks.recorded.facts import recorded_facts
 from buddysim.training.networks.torch_saves import saved_bytes
 
 FLOPS_RULE = (
@@ -31,8 +34,15 @@ def backward_flops(network: Network, index: int, batch: int) -> int:
     return gradients * network.forward_flops(index, batch)
 
 
-def summary(network: Network) -> dict[str, Any]:
-    """A row of `networks list --json`."""
+def summary(network: Network | str) -> dict[str, Any]:
+    """A row of `networks list --json`; of a name whose network can't be made, the reason is the description."""
+    if isinstance(network, str):
+        try:
+            return summary(Network.load(network))
+        except BuddysimError as error:
+            return {"name": network, "description": str(error), "parameters": None, **_UNKNOWN}
+    if isinstance(network, ConfigNetwork):
+        return _config_summary(network)
     kinds = [layer.kind for layer in network.layers]
     return {
         "name": network.name,
@@ -46,8 +56,31 @@ def summary(network: Network) -> dict[str, Any]:
     }
 
 
+_UNKNOWN: dict[str, Any] = {
+    "source": "config.json",
+    "input_shape": [],
+    "layers": None,
+    "conv_layers": 0,
+    "forward_flops_per_sample": None,
+}
+
+
+def _config_summary(network: ConfigNetwork) -> dict[str, Any]:
+    """The same of a model's configuration, without recording a step: FLOPs and layers depend on the batch."""
+    return {
+        **_UNKNOWN,
+        "name": network.name,
+        "description": network.description,
+        "source": network.source,
+        "input_shape": list(network.input_shape),
+        "parameters": network.parameters,
+    }
+
+
 def facts(network: Network, batch: int) -> dict[str, Any]:
     """Return the content of `networks show --json`."""
+    if network.recorded:
+        return recorded_facts(network, batch)
     footprint = baseline_network_bytes(network, batch)
     layers = range(len(network.layers))
     return {

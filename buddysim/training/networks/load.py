@@ -8,6 +8,22 @@ from pathlib import Path
 from buddysim.training.networks import zoo
 from buddysim.training.networks.graph import Network
 
+#: Keys of a model's configuration, one of which stands near its beginning.
+_KEYS = (b'"architectures"', b'"model_type"')
+_BEGINNING = 1 << 16
+
+
+def _is_config(path: Path) -> bool:
+    """Whether a JSON file is a model's configuration: by its name, or by a key."""
+    if path.name == "config.json":
+        return True
+    try:
+        with path.open("rb") as file:
+            beginning = file.read(_BEGINNING)
+    except OSError:
+        return False  # the reader of graphs says what is wrong
+    return any(key in beginning for key in _KEYS)
+
 
 def load_network(network: str | os.PathLike[str]) -> Network:
     """The network that a name or a file stands for.
@@ -15,9 +31,13 @@ def load_network(network: str | os.PathLike[str]) -> Network:
     Parameters
     ----------
     network : a registered name, with settings behind a colon where it has some (``gpt2:tokens=512``), the path of a
-        network file (``.toml``), or of a captured operator graph (``.json``)
+        network file (``.toml``), of a model's configuration or of a captured operator graph (``.json``)
     """
     name = os.fspath(network)
+    if name.endswith(".json") and _is_config(Path(name)):
+        from buddysim.training.networks.from_config import network_from_config
+
+        return network_from_config(name)
     if name.endswith(".json"):
         from buddysim.training.networks.from_operator_graph import read_operator_network
 

@@ -33,6 +33,7 @@ def network_from_tape(
     source: str = "",
     description: str = "",
     options: Mapping[str, Any] | None = None,
+    parameter_shapes: Mapping[str, Shape] | None = None,
 ) -> RecordedNetwork:
     """Return the network of a tape with one training step.
 
@@ -42,6 +43,7 @@ def network_from_tape(
     batch : samples of the step
     precision : number format of its matrix products
     options : what the model's configuration leaves open, for provenance
+    parameter_shapes : shape of each weight, by its name in the state dict
     """
     runs = runs_of(tape)
     uses = _Uses.of(tape, runs)
@@ -51,7 +53,7 @@ def network_from_tape(
     _mark_classifier(layers)
     return RecordedNetwork(
         name, layers, source, description,
-        tape=tape, runs=runs, batch=batch, precision=precision, options=options,
+        tape=tape, runs=runs, batch=batch, precision=precision, options=options, parameter_shapes=parameter_shapes,
     )  # fmt: skip
 
 
@@ -64,7 +66,8 @@ class _Uses:
     producer : layer that allocates a storage in its forward operations; 0 for the batch
     readers : layers whose forward operations read a storage
     saved : storages that autograd saves, by layer
-    owner : layer that reads a parameter first
+    written : storages by the layer that allocates them
+    owned : parameters by the layer that reads them first
     temporaries : of the forward and of the backward pass, by layer
     """
 
@@ -72,7 +75,8 @@ class _Uses:
     producer: dict[int, int]
     readers: dict[int, list[int]]
     saved: dict[int, list[int]]
-    owner: dict[int, int]
+    written: dict[int, list[int]]
+    owned: dict[int, list[int]]
     temporaries: tuple[list[int], list[int]]
 
     @classmethod
@@ -99,7 +103,16 @@ class _Uses:
             layer = layer_of.get(one.operation)
             if layer is not None and one.storage not in saved[layer]:
                 saved[layer].append(one.storage)
-        return cls(tape, producer, readers, saved, owner, _temporaries(tape, layer_of, len(runs)))
+        temporaries = _temporaries(tape, layer_of, len(runs))
+        return cls(tape, producer, readers, saved, _inverted(producer), _inverted(owner), temporaries)
+
+
+def _inverted(layers: Mapping[int, int]) -> dict[int, list[int]]:
+    """Storages by layer."""
+    storages: dict[int, list[int]] = defaultdict(list)
+    for number, layer in layers.items():
+        storages[layer].append(number)
+    return storages
 
 
 def _read_later(readers: Iterable[int], producer: int) -> bool:
@@ -165,14 +178,14 @@ def _layer(run: Run, uses: _Uses, earlier: Sequence[RecordedLayer], batch: int) 
     inputs = tuple(
         sorted({uses.producer[number] for number in read if uses.producer.get(number, index) != index})
     ) or (0,)
-    written = [number for number, producer in uses.producer.items() if producer == index]
+    written = uses.written[index]
     output = [number for number in written if _read_later(uses.readers[number], index)]
     saved = [storages[number] for number in uses.saved[index]]
     of_others = [record for record in saved if uses.producer.get(record.number, index) not in (index, 0)]
     own = [record for record in saved if uses.producer.get(record.number) == index]
     saved_inputs = tuple(sorted({uses.producer[record.number] for record in of_others}))
     private = sum(record.bytes for record in own if record.number not in output)
-    parameters = [storages[number] for number, owner in uses.owner.items() if owner == index]
+    parameters = [storages[number] for number in uses.owned[index]]
     sizes = _element_sizes(run.forward)
     reads = {"dy", *(["x"] if saved_inputs else []), *(["y"] if any(one.number in output for one in own) else [])}
     has_gradient = bool(run.backward) or any(earlier[one].has_gradient for one in inputs)

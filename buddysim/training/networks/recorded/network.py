@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from buddysim.base.errors import BuddysimError
-from buddysim.training.networks.graph import Network
+from buddysim.training.networks.graph import Network, Shape
 from buddysim.training.networks.recorded.layer import RecordedLayer
 from buddysim.training.networks.recorded.update import RecordedUpdate, recorded_update
+from buddysim.training.networks.recorded.work import OperationWork
 
 if TYPE_CHECKING:
     from buddysim.training.autograd.tape import Tape
@@ -25,6 +26,7 @@ class RecordedNetwork(Network):
     batch : samples of the step
     precision : number format of its matrix products, a name of `cost.precision.PRECISIONS`
     options : what the model's configuration leaves open, by name, for provenance
+    parameter_shapes : shape of each weight, by its name in the state dict
     """
 
     recorded = True
@@ -41,10 +43,12 @@ class RecordedNetwork(Network):
         batch: int,
         precision: str,
         options: Mapping[str, Any] | None = None,
+        parameter_shapes: Mapping[str, Shape] | None = None,
     ) -> None:
         super().__init__(name, layers, source, description)
         self.tape, self.runs, self.batch, self.precision = tape, tuple(runs), batch, precision
         self.options = dict(options or {})
+        self.parameter_shapes = dict(parameter_shapes or {})
         self._update: RecordedUpdate | None = None
         self._recorded: tuple[RecordedLayer, ...] = tuple(layers)
 
@@ -75,6 +79,10 @@ class RecordedNetwork(Network):
     def parameter_bytes(self) -> int:
         """Bytes of all weights and biases, in their formats."""
         return sum(layer.weight_bytes for layer in self._recorded)
+
+    def layer_work(self, index: int) -> tuple[OperationWork, ...]:
+        """Work of a layer's forward operations."""
+        return self._recorded[index].forward_work
 
     def update(self) -> RecordedUpdate:
         """The optimizer's step."""

@@ -26,7 +26,7 @@ class OperationWork(NamedTuple):
 
 def work_of(operation: Operation) -> OperationWork:
     """Return the work of an operation."""
-    products = tuple((one.m, one.n, one.k, one.count) for one in operation.products)
+    products = tuple((one.m, one.n, one.k, one[3]) for one in operation.products)
     operands = operation.reads or operation.writes
     width = operands[0].dtype.size if operands else 4
     return OperationWork(operation.bytes_read + operation.bytes_written, products, operation.flops, width)

@@ -2,7 +2,8 @@
 
 A family is a module with ``NETWORKS``, from each name to a function that builds the network. Adding a file here, or
 giving it as a plug-in, adds its networks. Keywords of such a function that are integers or truth values are
-settings, which a name may carry: ``gpt2:tokens=512,fused=true``.
+settings, which a name may carry: ``gpt2:tokens=512,fused=true``. ``RECORDED = True`` says that its networks are made
+from models' configurations.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from buddysim.training.networks.graph import Network
 
 
 class ZooEntry:
-    """A network by its name, built at its first use."""
+    """A network by its name, built at its first use; `recorded`: from a model's configuration."""
 
-    def __init__(self, name: str, build: Callable[..., Network]) -> None:
-        self.name, self.build = name, build
+    def __init__(self, name: str, build: Callable[..., Network], recorded: bool = False) -> None:
+        self.name, self.build, self.recorded = name, build, recorded
 
     @cached_property
     def network(self) -> Network:
@@ -89,15 +90,16 @@ def _recipes_of(module: ModuleType) -> Mapping[str, ZooEntry]:
     listed = getattr(module, "NETWORKS", None)
     if not isinstance(listed, dict) or not all(isinstance(name, str) and callable(listed[name]) for name in listed):
         return {}
-    return {name: ZooEntry(name, build) for name, build in listed.items()}
+    recorded = bool(getattr(module, "RECORDED", False))
+    return {name: ZooEntry(name, build, recorded) for name, build in listed.items()}
 
 
 REGISTRY: Registry[ZooEntry] = Registry("network", __name__, ("NETWORKS",), _recipes_of)
 
 
-def names() -> tuple[str, ...]:
-    """The names of all networks, in alphabetical order."""
-    return tuple(sorted(REGISTRY.names()))
+def names(recorded: bool | None = None) -> tuple[str, ...]:
+    """The names of all networks, in alphabetical order; of those from configurations alone, or of the others."""
+    return tuple(sorted(name for name, one in REGISTRY.items() if recorded is None or one.recorded == recorded))
 
 
 def load(name: str) -> Network:

@@ -1,0 +1,154 @@
+"""A network from a model's configuration, as Hugging Face's ``config.json`` describes it.
+
+The model of `training.architectures` runs one training step without data (`training.autograd`); its record becomes a
+network of layers (`networks.recorded`). A record has one batch and one optimizer, so it is made when these are known.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import asdict
+from functools import cached_property
+from typing import Any
+
+from buddysim.base.errors import BuddysimError
+from buddysim.base.option import field_options
+from buddysim.base.signature import show_options
+from buddysim.training.architectures.language_model import Model
+from buddysim.training.architectures.read_config import ReadConfig, read_config
+from buddysim.training.autograd import Autocast, Tape
+from buddysim.training.autograd.dtypes import DType, bfloat16, float32, int64
+from buddysim.training.autograd.optimizers import Optimizer
+from buddysim.training.networks.config_options import ConfigOptions, Recipe
+from buddysim.training.networks.graph import Layer, Network, Value
+from buddysim.training.networks.recorded.from_tape import network_from_tape
+from buddysim.training.networks.recorded.network import RecordedNetwork
+
+_RECIPES: Mapping[str | None, Recipe] = {"bfloat16": "bf16", "float16": "bf16", "float32": "fp32", None: "fp32"}
+_WEIGHTS: Mapping[str, DType] = {"fp32": float32, "amp-bf16": float32, "bf16": bfloat16}
+_PRODUCTS: Mapping[str, str] = {"fp32": "fp32", "amp-bf16": "bf16", "bf16": "bf16"}
+
+
+class ConfigNetwork(Network):
+    """A model that a configuration describes.
+
+    Parameters
+    ----------
+    config : the configuration
+    options : what it leaves open
+
+    Attributes
+    ----------
+    recipe : number formats, those of the configuration where the options name none
+    """
+
+    recorded = True
+
+    def __init__(self, config: ReadConfig, options: ConfigOptions) -> None:
+        self.config, self.config_options, self.name = config, options, config.name
+        self.recipe = options.recipe or _recipe_of(config)
+        self.precision = _PRODUCTS[self.recipe]
+        self.source = "config.json"
+        self._at: tuple[int, str, RecordedNetwork] | None = None
+        model = self.model
+        self.sequence = getattr(model, "sequence", None)
+        self.description = config.architecture.name
+
+    @property
+    def options(self) -> Mapping[str, Value]:  # type: ignore[override]
+        """What the configuration leaves open, as it is simulated."""
+        shown = {**asdict(self.config_options), "recipe": self.recipe, "attention": self.model.options.attention}
+        if self.sequence is not None:
+            shown["sequence"] = self.sequence
+        return {name: value for name, value in shown.items() if value is not None}
+
+    @property
+    def identity(self) -> str:
+        """A text that is equal for equal configurations, the options left out."""
+        keys = self.config.keys.model_dump_json()
+        return f"{self.name} {self.config.architecture.name} {keys}"
+
+    @cached_property
+    def model(self) -> Model:
+        """The model without a step."""
+        with Tape(_WEIGHTS[self.recipe]):
+            return self.config.architecture.model(self.config.keys, self.config_options)
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:  # type: ignore[override]
+        """The layers of a batch of one sample."""
+        return self.at(1).layers
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """Of one sample."""
+        return next(iter(self.model.input_shapes(1).values())).shape[1:]
+
+    @property
+    def parameters(self) -> int:
+        """Weights and biases, each once."""
+        return sum(one.numel() for one in self.model.parameters())
+
+    def parameter_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shape of each weight by its name in the state dict; one that several modules use by its first name."""
+        return {name: one.shape for name, one in self.model.named_parameters()}
+
+    def with_element_bytes(self, element_bytes: int) -> Network:
+        """Return the network itself: its tensors have their own formats."""
+        return self
+
+    def at(self, batch: int, optimizer: str = "none") -> RecordedNetwork:
+        """Return the layers of one training step, and its record; the last one is held."""
+        if self._at is None or self._at[:2] != (batch, optimizer):
+            self._at = None
+            self._at = batch, optimizer, self._recorded(batch, optimizer)
+        return self._at[2]
+
+    def _recorded(self, batch: int, optimizer: str) -> RecordedNetwork:
+        with Tape(_WEIGHTS[self.recipe]) as tape:
+            model = self.config.architecture.model(self.config.keys, self.config_options)
+            update = Optimizer(optimizer, model)
+            inputs = {
+                name: tape.input(one.shape, int64 if one.dtype == "int64" else _WEIGHTS[self.recipe], name)
+                for name, one in model.input_shapes(batch).items()
+            }
+            casting = Autocast(tape, bfloat16) if self.recipe == "amp-bf16" else nullcontext()
+            with tape.in_phase("forward"), casting:
+                loss = model(**inputs)
+            loss.backward()
+            del loss
+            update.step()
+            model.zero_grad()
+        return network_from_tape(
+            tape, self.name, batch, self.precision, self.source, self.description,
+            options=self.options, parameter_shapes=self.parameter_shapes(),
+        )  # fmt: skip
+
+
+def network_from_config(config: Mapping[str, Any] | str | os.PathLike[str], **options: Any) -> ConfigNetwork:
+    """Return the network that a model's configuration describes.
+
+    Parameters
+    ----------
+    config : the path of a ``config.json``, or its content
+
+    Raises
+    ------
+    BuddysimError
+        a configuration that can't be read, lacks keys or contradicts itself; a wrong option
+    """
+    known = field_options(ConfigOptions)
+    for name in options:
+        if name not in known:
+            raise BuddysimError(f"option {name}: expected one of {', '.join(known)}")
+    return ConfigNetwork(read_config(config), ConfigOptions(**options))
+
+
+show_options(network_from_config, field_options(ConfigOptions))
+
+
+def _recipe_of(config: ReadConfig) -> Recipe:
+    """The number formats of a configuration: those of its weights. 16 bits are trained as bf16, as wide as fp16."""
+    return _RECIPES[config.keys.dtype]
