@@ -99,6 +99,7 @@ class _Watch:
         self.numbers: dict[int, int] = {}
         self.allocators: list[str] = []
         self.producers: dict[tuple[Any, ...], str] = {}
+        self.host: dict[int, Any] = {}  # kept, so that no storage gets the address of another
         self._references: list[Any] = []
 
     def number(self, tensor: torch.Tensor, role: str | None = None) -> int:
@@ -125,6 +126,12 @@ class _Watch:
             self.measured.events.append(Event(kind, self.step, self.phase, self.operator, size, number))
 
     def __call__(self, func: Any, args: Any, kwargs: Any, proceed: Proceed) -> Any:
+        tensors = [one for one in tree_leaves((args, kwargs)) if isinstance(one, torch.Tensor)]
+        if self.runs_on_host(func.overloadpacket.__name__, tensors):
+            result = proceed(func, args, kwargs)
+            made = [one.untyped_storage() for one in tree_leaves(result) if isinstance(one, torch.Tensor)]
+            self.host |= {storage._cdata: storage for storage in made}
+            return result
         name = func.overloadpacket.__name__
         before, self.operator = self.operator, name
         result = proceed(func, args, kwargs)
@@ -137,6 +144,12 @@ class _Watch:
         if name == "detach" and len(self.allocators) == fresh:
             self.operator = before
         return result
+
+    def runs_on_host(self, name: str, tensors: list[torch.Tensor]) -> bool:
+        """Numbers that a script makes tensors of, an optimizer's counters among them, are on a GPU's host."""
+        if name == "lift_fresh":
+            return tensors[0].dim() == 0
+        return bool(tensors) and all(one.untyped_storage()._cdata in self.host for one in tensors)
 
     def _key_of(self, tensor: torch.Tensor) -> tuple[Any, ...]:
         return (self.number(tensor), tensor.storage_offset(), tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype)

@@ -76,6 +76,8 @@ def _operator(name: str) -> Any:
 
 def _handled(operator: Any, *args: Any, **kwargs: Any) -> Any:
     with torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(_KEY)):
+        if torch._C._dispatch_tls_is_dispatch_key_excluded(torch._C.DispatchKey.Python):
+            return operator(*args, **kwargs)  # within `torch.tensor`: PyTorch hides it from modes too
         return _call(len(_HANDLERS) - 1, operator, args, kwargs)
 
 

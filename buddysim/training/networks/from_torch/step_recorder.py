@@ -47,6 +47,7 @@ class StepRecorder:
         self.tape = tape
         self._storages: dict[int, Storage] = {}
         self._references: list[Any] = []
+        self._host: dict[int, Any] = {}
         self._producers: dict[tuple[Any, ...], str] = {}
         self._producer = ""
         self._phase: Phase = "forward"
@@ -76,13 +77,22 @@ class StepRecorder:
 
     def __call__(self, func: Any, args: Any, kwargs: Any, proceed: Proceed) -> Any:
         """Return the results of an operator."""
+        inputs = list(tensors_in((args, kwargs)))
+        if self._runs_on_host(func, inputs):
+            result = proceed(func, args, kwargs)
+            for one in tensors_in(result):
+                self._note_host(one)
+            return result
+        if func is aten.lift_fresh.default:  # its input is the tensor that it returns
+            inputs = []
         name, tape = func.overloadpacket.__name__, self.tape
         tape.phase, tape.scope, tape.node = self._origin()
-        reads = [] if func is aten.lift_fresh.default else [self._operand(one) for one in tensors_in((args, kwargs))]
+        reads = [self._operand(one) for one in inputs if not self._is_host(one)]
         fresh = len(tape.storages)
         self._producer = name
         result = proceed(func, args, kwargs)
-        results, changed = list(tensors_in(result)), list(changed_by(func, args, kwargs))
+        results = list(tensors_in(result))
+        changed = [one for one in changed_by(func, args, kwargs) if not self._is_host(one)]
         writes = [self._operand(one) for one in results + changed]
         if name != "detach":  # autograd takes one of each output that it saves
             self._producers |= {self._key(one): name for one in results}
@@ -143,7 +153,7 @@ class StepRecorder:
         """Notes which storages are an optimizer's state."""
         for parameter, state in optimizer.state.items():
             for key, value in state.items():
-                if isinstance(value, torch.Tensor):
+                if isinstance(value, torch.Tensor) and not self._is_host(value):
                     record = self._storage(value).record
                     record.kind, record.label = "optimizer", f"{self._parameters[id(parameter)][1]}.{key}"
 
@@ -155,6 +165,23 @@ class StepRecorder:
             yield
         finally:
             self._phase = "forward"
+
+    def _runs_on_host(self, func: Any, inputs: list[torch.Tensor]) -> bool:
+        """Whether a GPU's host would run it: numbers that a script makes tensors of, and what follows from them alone.
+
+        Among them are the step counters of optimizers.
+        """
+        if func is aten.lift_fresh.default:
+            return not inputs[0].dim()
+        return bool(inputs) and all(map(self._is_host, inputs))
+
+    def _is_host(self, tensor: torch.Tensor) -> bool:
+        return tensor.untyped_storage()._cdata in self._host
+
+    def _note_host(self, tensor: torch.Tensor) -> None:
+        storage = tensor.untyped_storage()
+        key = storage._cdata
+        self._host.setdefault(key, weakref.ref(storage, lambda _: self._host.pop(key)))
 
     def _hold(self, tensor: torch.Tensor, kind: Kind, name: str) -> None:
         """Notes a tensor that is there before the first step."""
