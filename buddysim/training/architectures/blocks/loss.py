@@ -56,7 +56,10 @@ def whole_loss(logits: Tensor, labels: Tensor, *, shift: bool, upcast: bool = Tr
     with active_tape().in_scope("loss"):
         if upcast:
             logits = logits.float()
-        shift_labels = _shifted(labels) if shift else labels
+        shift_labels = labels
+        if shift:
+            labels = F.pad(labels, (0, 1))
+            shift_labels = labels[..., 1:].contiguous()
         logits = logits.view(-1, logits.shape[-1])
         shift_labels = shift_labels.view(-1)
         return F.cross_entropy(logits, shift_labels)

@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from buddysim.base.errors import BuddysimError
-from buddysim.training.autograd.layout import Shape, expanded_strides, normalized, view_strides
+from buddysim.training.autograd.layout import Shape, expanded_strides, is_contiguous, normalized, view_strides
 from buddysim.training.autograd.node import Gradients, Node
 from buddysim.training.autograd.operators import copies, fills, reductions
 from buddysim.training.autograd.tensor import Tensor
@@ -37,6 +37,10 @@ class ViewBackward0(_ViewNode):
     def backward(self, gradient: Tensor) -> Gradients:
         (shape,) = self.arguments
         return (reshape(gradient, shape),)
+
+
+class ReshapeAliasBackward0(ViewBackward0):
+    name = "ReshapeAliasBackward0"
 
 
 class UnsafeViewBackward0(ViewBackward0):
@@ -71,10 +75,16 @@ def unsafe_view(x: Tensor, shape: Shape) -> Tensor:
 
 
 def reshape(x: Tensor, shape: Sequence[int]) -> Tensor:
-    """A view where the layout allows it, else a copy."""
+    """A view where the layout allows it, else a copy; PyTorch has an operator of its own where it isn't contiguous."""
     target = inferred(x, shape)
-    if view_strides(x.shape, x.strides, target) is not None:
-        return view(x, target)
+    strides = view_strides(x.shape, x.strides, target)
+    if strides is not None:
+        if x.storage.tape.watched or is_contiguous(x.shape, x.strides):
+            return view(x, target)
+        result = _alias(x, target, strides, "_reshape_alias")
+        if x.records:
+            ReshapeAliasBackward0(x, result, x.shape)
+        return result
     return unsafe_view(copies.clone(x, contiguous=True), target)
 
 
