@@ -59,7 +59,7 @@ def _modules(shown: dict[str, Any]) -> ScreenTable:
     held: set[int] = set()
     for layer in shown["per_layer"][1:]:
         row = rows.setdefault(
-            _NUMBER.sub(lambda found: "" if found[0].startswith(" ") else "*", layer["name"]),
+            _NUMBER.sub(lambda match: "" if match[0].startswith(" ") else "*", layer["name"]),
             dict.fromkeys(("times", "parameters", "output", "saved", "temporary", "flops"), 0),
         )
         row["times"] += 1
