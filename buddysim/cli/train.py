@@ -350,7 +350,7 @@ def _simulate(
 
     def tried(checks: FitChecks, batch: int) -> TrainingResult:
         plan, program = checks.planned(batch)
-        outcome = simulate_plan(checks.network, batch, machine, cost, plan, request.options, program)
+        outcome = simulate_plan(checks.network_at(batch), batch, machine, cost, plan, request.options, program)
         return TrainingResult.from_outcome(outcome)
 
     if not max_batch:

@@ -12,7 +12,7 @@ from buddysim.training.networks.graph import Network
 from buddysim.training.networks.recorded.facts import recorded_facts
 
 _MIB, _GIB = 2**20, 2**30
-_NUMBER = re.compile(r"(?<=\.)\d+(?=\.|$)| \(\d+\)$")
+_NUMBER = re.compile(r"(?<=\.)\d+(?=[. ]|$)| \(\d+\)$")
 _MAX_KINDS = 8
 
 
@@ -59,7 +59,7 @@ def _modules(shown: dict[str, Any]) -> ScreenTable:
     held: set[int] = set()
     for layer in shown["per_layer"][1:]:
         row = rows.setdefault(
-            _NUMBER.sub(lambda match: "" if match[0].startswith(" ") else "*", layer["name"]),
+            _module_of(layer["name"]),
             dict.fromkeys(("times", "parameters", "output", "saved", "temporary", "flops"), 0),
         )
         row["times"] += 1
@@ -70,20 +70,28 @@ def _modules(shown: dict[str, Any]) -> ScreenTable:
         row["saved"] += layer["saved_state_bytes"] + sum(outputs[index] for index in saved)
         row["temporary"] = max(row["temporary"], layer["forward_temporary_bytes"], layer["backward_temporary_bytes"])
         row["flops"] += layer["forward_flops"]
-    headings = ("runs", "parameters", "output\nMiB", "saved\nMiB", "temporary\nMiB, once", "forward\nTFLOP")
-    columns = [Column("module", left=True, shorten_to=28), *map(Column, headings)]
+    headings = ("runs", "parameters\nmillion", "output\nMiB", "saved\nMiB", "forward\nTFLOP")
+    columns = [Column("module", left=True, shorten_to=27), *map(Column, headings)]
+    columns.append(Column("temporary\nMiB, once", priority=1))
     return ScreenTable(columns, [_row(name, row) for name, row in rows.items()])
+
+
+def _module_of(name: str) -> str:
+    """A module's name without the numbers of its block and of its run, from the block on."""
+    every = _NUMBER.sub(lambda match: "" if match[0].startswith(" ") else "*", name)
+    _, star, within = every.partition("*")
+    return f"*{within}" if star else every
 
 
 def _row(name: str, row: dict[str, int]) -> tuple[str, ...]:
     return (
         name,
         str(row["times"]),
-        f"{row['parameters']:,}" if row["parameters"] else NOT_APPLICABLE,
+        format_significant(row["parameters"] / 1e6) if row["parameters"] else NOT_APPLICABLE,
         _mib(row["output"]),
         _mib(row["saved"]),
-        _mib(row["temporary"]),
         format_significant(row["flops"] / 1e12) if row["flops"] else NOT_APPLICABLE,
+        _mib(row["temporary"]),
     )
 
 

@@ -213,11 +213,11 @@ _COLUMNS: Sequence[tuple[Column, Cell]] = (
     (Column("time\nms"), _ms("time_ms")),
     (Column("stalls\nms"), _ms("stall_ms")),
     (Column("peak\nGiB"), _gib("memory.peak_bytes")),
-    (Column("offload\nGiB"), _gib("offload.bytes")),
-    (Column("pinned\nGiB", priority=1), _gib("host.peak_pinned_bytes")),
-    (Column("codec\nms", priority=3), _ms("encode_ms", "decode_ms")),
-    (Column("Gist\nMFR", priority=2), _footprint_ratio),
-    (Column("link GiB\n(compressed)", priority=4), _link_gib),
+    (Column("offload\nGiB", priority=1), _gib("offload.bytes")),
+    (Column("pinned\nGiB", priority=2), _gib("host.peak_pinned_bytes")),
+    (Column("codec\nms", priority=4), _ms("encode_ms", "decode_ms")),
+    (Column("Gist\nMFR", priority=3), _footprint_ratio),
+    (Column("link GiB\n(compressed)", priority=5), _link_gib),
 )
 
 

@@ -251,9 +251,13 @@ class _IterationBuilder:
         """Updates all weights in one step, as recorded: its temporaries live next to every gradient."""
         recorded = network.update()
         time_ps = sum(map(self.cost.operation_ps, recorded.work))
-        step = self.builder.step(self.layers[0], "update", time_ps, recorded.temporary_bytes)
+        step = self.builder.step(self.layers[0], "update", time_ps)
+        weights = max(1, network.parameter_bytes())
         for index, tensors in self.weights.items():
             self._use(step, "dw", index)
+            temporary = recorded.temporary_bytes * network.layer_parameter_bytes(index) // weights
+            if temporary:  # of each weight its own, as those of foreach
+                self.builder.use(step, "update", self.layers[index], temporary, defines=True)
             step.reads += tensors
             step.writes += tensors
 

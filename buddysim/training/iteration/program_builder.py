@@ -14,7 +14,8 @@ from typing import NamedTuple
 from buddysim.training.iteration.program import CopyTiming, Pass, Program, QueuedTask, Step, Stream, Tensor, TensorKind
 from buddysim.training.networks.graph import Layer
 
-#: A data structure through all its lives: ``"y"``, ``"dy"``, ``"saved"``, ``"code"`` (of Y) or ``"dw"``, and its layer.
+#: A data structure through all its lives: ``"y"``, ``"dy"``, ``"saved"``, ``"code"`` (of Y), ``"dw"`` (gradient of a
+#: recorded network's weights), ``"update"`` (temporaries of its update), and its layer.
 Structure = tuple[str, int]
 
 _in_order = itemgetter(0, 1)  # of uses: by step, that which defines first
@@ -25,6 +26,7 @@ _KINDS: dict[str, TensorKind] = {
     "saved": "feature_maps",
     "code": "encoded_maps",
     "dw": "weight_gradients",
+    "update": "workspace",
 }
 
 

@@ -255,7 +255,7 @@ def _read_backward(network: Network, plan: Plan) -> set[int]:
     for layer in network.layers[1:]:
         reads = plan.backward_reads.get(layer.index, layer.backward_reads)
         if "x" in reads:
-            read |= {network.buffer_of(producer) for producer in layer.inputs}
+            read |= {network.buffer_of(producer) for producer in network.saved_inputs(layer.index)}
         if "y" in reads:
             read.add(network.buffer_of(layer.index))
     for first, last in plan.segments:

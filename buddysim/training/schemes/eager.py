@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from buddysim.training.networks.graph import Network
 
 SUMMARY = {"eager": "PyTorch by itself: saved tensors live until their last use"}
-FAMILY = "pytorch"
-ORDER = 490
+FAMILY = "baselines"
+ORDER = 15
 ACCURACY = UNCHANGED
 
 MEMORY = "GPU memory is what live tensors take; the allocator's rounding and fragmentation are left out: optimistic."

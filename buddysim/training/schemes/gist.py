@@ -182,6 +182,8 @@ def _nothing_to_encode(encodings: Encodings) -> str:
         missing.append("ReLU or pooling before CONV")
     if encodings.inplace and not missing:
         return "nothing to run in place: no ReLU"
+    if encodings.format is not None:
+        return f"nothing to encode: no feature map is wider than {encodings.format.name}"
     return f"nothing to encode: no {', no '.join(missing)}" if missing else ""
 
 
@@ -239,8 +241,11 @@ class _EncodingBuilder:
     def _map_bytes(self, layer: int) -> int:
         return self.network.output_bytes(layer, self.batch)
 
+    def _width(self, owner: int) -> int:
+        return self.network.layers[owner].element_bytes or self.network.element_bytes
+
     def _elements(self, owner: int) -> int:
-        return self.network.layers[owner].output_elements * self.batch
+        return self._map_bytes(owner) // self._width(owner)
 
     def _mask(self, owner: int) -> int:
         return mask_bytes(self._elements(owner))
@@ -252,7 +257,7 @@ class _EncodingBuilder:
 
     def _coded(self, owner: int, category: str) -> Stash | None:
         """The smallest encoding that applies, if it is smaller than the feature map."""
-        raw, count, width = self._map_bytes(owner), self._elements(owner), self.network.element_bytes
+        raw, count, width = self._map_bytes(owner), self._elements(owner), self._width(owner)
         candidates = []
         if self.encodings.ssdc and category == "relu-conv":
             n_nonzero = self._n_nonzero(owner)
@@ -271,7 +276,7 @@ class _EncodingBuilder:
 
     def _n_nonzero(self, owner: int) -> int:
         """Nonzero elements of a feature map; if only a ratio is known, as many as give that ratio."""
-        count, width = self._elements(owner), self.network.element_bytes
+        count, width = self._elements(owner), self._width(owner)
         contents = self.contents[maker(self.network, owner).index]
         if contents.density is not None:
             return round(contents.density * count)
