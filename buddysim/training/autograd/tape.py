@@ -184,6 +184,15 @@ class Tape:
         finally:
             self.grad_enabled = before
 
+    @contextmanager
+    def autocast_disabled(self) -> Iterator[None]:
+        """Cast nothing within, as inside of an operator that has cast its inputs."""
+        before, self.autocast = self.autocast, None
+        try:
+            yield
+        finally:
+            self.autocast = before
+
     def lower(self, tensor: Tensor) -> Tensor:
         """A tensor cast as inputs of products are, under autocast."""
         return tensor if self.autocast is None else self.autocast.cast(tensor, self.autocast.dtype)

@@ -10,6 +10,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, Literal
 
@@ -64,9 +65,10 @@ class Step:
     gradients: list[tuple[Any, ...]] = field(default_factory=list)
 
 
-def run_symbolic(program: Program, inputs: Sequence[Input], recipe: Recipe = "fp32") -> Step:
+def run_symbolic(program: Program, inputs: Sequence[Input], recipe: Recipe = "fp32", attention: Any = "flash") -> Step:
     """A step of the symbolic PyTorch, as a dispatch mode would see it."""
     namespace = SimpleNamespace(**{**vars(functional), **DTYPES, "bool": bool8})
+    namespace.scaled_dot_product_attention = partial(functional.scaled_dot_product_attention, kernel=attention)
     step = Step()
     with Tape(watched=True) as tape:
         tensors: list[Tensor] = []
@@ -189,7 +191,7 @@ def _saved(loss: torch.Tensor, watch: _Watch) -> list[tuple[str, str, tuple[int,
 def assert_same(program: Program, inputs: Sequence[Input], recipe: Recipe = "fp32", attention: Any = "flash") -> None:
     """Saved tensors, every allocation with what lives then, and gradients agree."""
     expected = run_torch(program, inputs, recipe, attention)
-    simulated = run_symbolic(program, inputs, recipe)
+    simulated = run_symbolic(program, inputs, recipe, attention)
     assert sorted(simulated.saved) == sorted(expected.saved)
     assert simulated.allocations == expected.allocations
     assert simulated.gradients == expected.gradients

@@ -79,6 +79,7 @@ PROGRAMS: dict[str, tuple[Program, tuple[Input, ...]]] = {
     "squeeze": (lambda F, x: x.squeeze(1), (COLUMN,)),
     "slice": (lambda F, x: x[..., 2:6], (X,)),
     "slices with steps": (lambda F, x: x[:, 1::2, None], (X,)),
+    "a slice of everything": (lambda F, x: x[:, 0:, :] * x[:], (X,)),
     "select": (lambda F, x: x[:, 0], (X,)),
     "split, one part used": (lambda F, x: x.split(3, -1)[0], (X,)),
     "split into sizes": (lambda F, x: F.cat(x.split([3, 5], -1)[::-1], -1), (X,)),

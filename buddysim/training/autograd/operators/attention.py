@@ -44,9 +44,9 @@ def scaled_dot_product_attention(
     """
     tape = query.storage.tape
     query, key, value = tape.lower(query), tape.lower(key), tape.lower(value)
-    mask = tape.lower(attn_mask) if attn_mask is not None else None
-    if mask is not None and mask.dtype is bool8:
-        mask = _additive(mask, query)
+    cast_mask = mask = tape.lower(attn_mask) if attn_mask is not None else None  # the cast one lives until the return
+    if cast_mask is not None and cast_mask.dtype is bool8:
+        mask = _additive(cast_mask, query)
     if kernel == "flash" and mask is None and _flash_takes(query, key, value):
         size = query.shape[-1]
         out = _flash(_padded(query), _padded(key), _padded(value), is_causal)
@@ -55,7 +55,8 @@ def scaled_dot_product_attention(
         if mask is not None:
             mask = views.expand(_aligned(mask), (*query.shape[:3], key.shape[2]))
         return _efficient(query, key, value, mask, is_causal)
-    return _math(query, key, value, mask, dropout_p, is_causal, enable_gqa)
+    with tape.autocast_disabled():
+        return _math(query, key, value, mask, dropout_p, is_causal, enable_gqa)
 
 
 def _additive(mask: Tensor, query: Tensor) -> Tensor:
@@ -239,25 +240,29 @@ def _safe_softmax_kernels(x: Tensor) -> Tensor:
 
 
 def _math(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout_p: float, is_causal: bool, gqa: bool
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout_p: float, is_causal: bool, enable_gqa: bool
 ) -> Tensor:
-    """Products and a softmax, of half precision in fp32."""
-    dtype, tape = query.dtype, query.storage.tape
-    if dtype in _HALF:
-        query, key, value = (copies.to(one, float32) for one in (query, key, value))
-    scaled = arithmetic.mul(query, 1.0)
+    """Products and a softmax, of half precision in fp32 (``attention.cpp``, `_scaled_dot_product_attention_math`).
+
+    The weights are returned too, in the operands' type, and dropped by the caller.
+    """
+    dtype = query.dtype
+    wide = [copies.to(one, float32) if dtype in _HALF else one for one in (query, key, value)]
+    scaled = arithmetic.mul(wide[0], 1.0)
     if is_causal:
-        full = fills.filled((query.shape[-2], key.shape[-2]), bool8, "ones", tape)
-        mask = _additive(pointwise("tril", full), query)
-        del full
-    if gqa and query.shape[-3] != key.shape[-3]:
-        key = copies.repeat_interleave(key, query.shape[-3] // key.shape[-3], -3)
-        value = copies.repeat_interleave(value, query.shape[-3] // value.shape[-3], -3)
-    scores = products.matmul(scaled, views.transpose(arithmetic.mul(key, 1.0), -2, -1))
+        mask = _additive(_lower_triangle(query.shape[-2], key.shape[-2], query), scaled)
+    keys, values = wide[1:]
+    if enable_gqa and query.shape[-3] != key.shape[-3]:
+        keys = copies.repeat_interleave(keys, query.shape[-3] // key.shape[-3], -3)
+        values = copies.repeat_interleave(values, query.shape[-3] // value.shape[-3], -3)
+    scores = products.matmul(scaled, views.transpose(arithmetic.mul(keys, 1.0), -2, -1))
     if mask is not None:
-        scores = arithmetic.add(scores, mask) if tape.watched else arithmetic.add_(scores, mask)
-    weights = _safe_softmax(scores)
-    weights = dropouts.dropout(weights, dropout_p)
-    result = copies.to(products.matmul(weights, value), dtype)
-    copies.to(weights, dtype)
-    return result
+        scores = arithmetic.add(scores, mask) if query.tape.watched else arithmetic.add_(scores, mask)
+    weights = dropouts.dropout(_safe_softmax(scores), dropout_p)
+    del scores
+    returned = copies.to(weights, dtype), copies.to(products.matmul(weights, values), dtype)
+    return returned[1]
+
+
+def _lower_triangle(rows: int, columns: int, query: Tensor) -> Tensor:
+    return pointwise("tril", fills.filled((rows, columns), bool8, "ones", query.tape))

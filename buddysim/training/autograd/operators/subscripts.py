@@ -15,17 +15,24 @@ def subscript(x: Tensor, index: Sequence[Index]) -> Tensor:
         position = listed.index(Ellipsis)
         others = sum(one is not None for one in listed) - 1
         listed[position : position + 1] = [slice(None)] * (len(x.shape) - others)
-    dimension = 0
+    part, dimension = x, 0
     for one in listed:
         if one is None:
-            x = views.unsqueeze(x, dimension)
+            part = views.unsqueeze(part, dimension)
             dimension += 1
         elif isinstance(one, int):
-            x = views.select(x, dimension, one)
+            part = views.select(part, dimension, one)
         elif isinstance(one, slice):
-            if one != slice(None):
-                x = views.slice_(x, dimension, one.start, one.stop, one.step or 1)
+            part = _sliced(part, dimension, one)
             dimension += 1
         else:
             raise NotImplementedError("a subscript that is a tensor")
-    return x
+    return views.alias(x) if part is x else part
+
+
+def _sliced(x: Tensor, dimension: int, part: slice) -> Tensor:
+    """The elements of a slice; the tensor itself where these are all."""
+    extent = x.shape[dimension]
+    if part.indices(extent) == (0, extent, 1):
+        return x
+    return views.slice_(x, dimension, part.start, part.stop, part.step or 1)

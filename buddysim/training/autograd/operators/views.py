@@ -119,6 +119,21 @@ def flatten(x: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     return reshape(x, (*x.shape[:start], prod(x.shape[start : end + 1]), *x.shape[end + 1 :]))
 
 
+class AliasBackward0(_ViewNode):
+    name = "AliasBackward0"
+
+    def backward(self, gradient: Tensor) -> Gradients:
+        return (gradient,)
+
+
+def alias(x: Tensor) -> Tensor:
+    """The same tensor under another name."""
+    result = _alias(x, x.shape, x.strides, "alias")
+    if x.records:
+        AliasBackward0(x, result)
+    return result
+
+
 class TBackward0(_ViewNode):
     name = "TBackward0"
 
