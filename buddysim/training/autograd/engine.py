@@ -105,7 +105,10 @@ def _call(node: Node, buffer: list[Tensor | None]) -> list[Tensor | None]:
 
 
 def _accumulate(inputs: list[Tensor | None], index: int, results: list[Tensor | None], position: int) -> None:
-    """Add a result to a node's buffer: in place where nothing else refers to what is there."""
+    """Add a result to a node's buffer: in place where nothing else refers to what is there.
+
+    A view refers to its base, and so isn't the only one on its storage (``input_buffer.cpp``).
+    """
     new = results[position]
     results[position] = None
     if new is None:
@@ -114,9 +117,7 @@ def _accumulate(inputs: list[Tensor | None], index: int, results: list[Tensor | 
     old = inputs[index]
     if old is None:
         inputs[index] = new
-    elif (
-        sole and sys.getrefcount(old.storage) == 2 and not old.storage.tape.watched and is_dense(old.shape, old.strides)
-    ):
+    elif sole and not old.is_view and sys.getrefcount(old.storage) == 2 and is_dense(old.shape, old.strides):
         arithmetic.add_(old, new)
     else:
         inputs[index] = arithmetic.add(old, new)

@@ -46,8 +46,6 @@ class Tape:
     Parameters
     ----------
     default_dtype : of parameters that name none
-    watched : as under a dispatch mode of PyTorch's (its memory trackers are such): there, autograd adds gradients up
-        into new tensors where it would add in place otherwise
 
     Attributes
     ----------
@@ -57,8 +55,8 @@ class Tape:
     saved : in the order in which autograd saves them, steps one after the other
     """
 
-    def __init__(self, default_dtype: DType = float32, watched: bool = False) -> None:
-        self.default_dtype, self.watched = default_dtype, watched
+    def __init__(self, default_dtype: DType = float32) -> None:
+        self.default_dtype = default_dtype
         self.events: list[Event] = []
         self.operations: list[Operation] = []
         self.storages: list[StorageRecord] = []
@@ -183,15 +181,6 @@ class Tape:
             yield
         finally:
             self.grad_enabled = before
-
-    @contextmanager
-    def autocast_disabled(self) -> Iterator[None]:
-        """Cast nothing within, as inside of an operator that has cast its inputs."""
-        before, self.autocast = self.autocast, None
-        try:
-            yield
-        finally:
-            self.autocast = before
 
     def lower(self, tensor: Tensor) -> Tensor:
         """A tensor cast as inputs of products are, under autocast."""

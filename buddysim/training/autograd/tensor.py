@@ -181,7 +181,7 @@ class Tensor:
         return copies.repeat_interleave(self, repeats, dim)
 
     def __getitem__(self, index: Index | tuple[Index, ...]) -> Tensor:
-        return subscripts.subscript(self, index if isinstance(index, tuple) else (index,))
+        return subscripts.subscript(self, index)
 
     # Arithmetic.
 

@@ -1,4 +1,4 @@
-"""The same small program in PyTorch and in the symbolic one: what autograd saves, and what lives after each allocation.
+"""The same small program in PyTorch and in the symbolic one: what autograd saves, what each operator allocates.
 
 A program is a function of a namespace and of tensors, and returns a scalar. The namespace has PyTorch's functions and
 types, or the package's, under the same names.
@@ -6,8 +6,7 @@ types, or the package's, under the same names.
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,19 +14,21 @@ from types import SimpleNamespace
 from typing import Any, Literal
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from buddysim.training.autograd import Autocast, Tape, Tensor, functional
 from buddysim.training.autograd.dtypes import DTYPES, bfloat16, bool8
 from buddysim.training.autograd.module import Parameter
+from buddysim.training.autograd.records import Allocation, Free, Operation
+from buddysim.training.networks.from_torch.below_autograd import Proceed, below_autograd
 from buddysim.training.networks.from_torch.cuda_rules import cuda_rules
 
 Recipe = Literal["fp32", "bf16", "autocast"]
 Program = Callable[..., Any]
 
-#: Saved tensors that live on the host of a GPU.
+#: Saved tensors that live on the host of a GPU, and the bytes of each.
 ON_HOST = ("philox_seed", "philox_offset")
+BYTES_ON_HOST = 8
 
 
 @dataclass(frozen=True)
@@ -54,37 +55,43 @@ class Step:
     Attributes
     ----------
     saved : node, name in its formula, shape, type
-    allocations : bytes of each allocation, and what lives then
-    end : bytes that live at the end
+    allocations : of each operator that allocates: what, and what lives then; bytes
+    end : bytes that live at the end, without the leaves
     gradients : shape, strides and type
     """
 
     saved: list[tuple[str, str, tuple[int, ...], str]] = field(default_factory=list)
-    allocations: list[tuple[int, int]] = field(default_factory=list)
+    allocations: list[tuple[list[int], int]] = field(default_factory=list)
     end: int = 0
     gradients: list[tuple[Any, ...]] = field(default_factory=list)
 
 
 def run_symbolic(program: Program, inputs: Sequence[Input], recipe: Recipe = "fp32", attention: Any = "flash") -> Step:
-    """A step of the symbolic PyTorch, as a dispatch mode would see it."""
+    """A step of the symbolic PyTorch."""
     namespace = SimpleNamespace(**{**vars(functional), **DTYPES, "bool": bool8})
     namespace.scaled_dot_product_attention = partial(functional.scaled_dot_product_attention, kernel=attention)
     step = Step()
-    with Tape(watched=True) as tape:
+    with Tape() as tape:
         tensors: list[Tensor] = []
         for one in inputs:
             dtype = DTYPES[one.type_in(recipe)]
-            leaf = Parameter(one.shape, dtype) if one.is_trained else tape.input(one.shape, dtype)
-            tensors.append(leaf)
+            tensors.append(Parameter(one.shape, dtype) if one.is_trained else tape.input(one.shape, dtype))
+        begin = len(tape.events)
         with tape.in_phase("forward"), Autocast(tape, bfloat16) if recipe == "autocast" else nullcontext():
             loss = program(namespace, *tensors)
         step.saved = [(one.node, one.name, one.shape, one.dtype.name) for one in tape.saved]
         loss.backward()
-        live = list(tape.live_bytes())
-        for event, level in zip(tape.events, live, strict=True):
-            if type(event).__name__ == "Allocation" and tape.storages[event.storage].phase != "setup" and event.bytes:
-                step.allocations.append((event.bytes, level))
-        step.end = live[-1]
+        fresh: list[int] = []
+        for event in tape.events[begin:]:
+            if isinstance(event, Allocation):
+                step.end += event.bytes
+                fresh.append(event.bytes)
+            elif isinstance(event, Free):
+                step.end -= event.bytes
+            else:
+                assert isinstance(event, Operation)
+                _note(step, fresh, step.end)
+                fresh = []
         step.gradients = [
             (one.grad.shape, one.grad.strides, one.grad.dtype.name) if one.grad is not None else ()
             for one, spec in zip(tensors, inputs, strict=True)
@@ -93,66 +100,98 @@ def run_symbolic(program: Program, inputs: Sequence[Input], recipe: Recipe = "fp
     return step
 
 
-class _Watch(TorchDispatchMode):
-    """Live bytes of storages, by weak references."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.live = 0
-        self.allocations: list[tuple[int, int]] = []
-        self.seen: dict[int, Any] = {}
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        for leaf in tree_leaves(result):
-            if isinstance(leaf, torch.Tensor) and not _is_on_host(func, leaf):
-                self.note(leaf)
-        return result
-
-    def note(self, tensor: torch.Tensor, quietly: bool = False) -> None:
-        storage = tensor.untyped_storage()
-        key, size = storage._cdata, storage.nbytes()
-        if key in self.seen or size == 0:
-            return
-        self.live += size
-        if not quietly:
-            self.allocations.append((size, self.live))
-
-        def freed(_: object) -> None:
-            del self.seen[key]
-            self.live -= size
-
-        self.seen[key] = weakref.ref(storage, freed)
+def _note(step: Step, fresh: list[int], live: int) -> None:
+    sizes = sorted(size for size in fresh if size)
+    if sizes:
+        step.allocations.append((sizes, live))
 
 
-def _is_on_host(func: Any, leaf: torch.Tensor) -> bool:
-    return "efficient_attention" in func.overloadpacket.__name__ and leaf.dtype == torch.int64
+def run_torch(program: Program, inputs: Sequence[Input], recipe: Recipe = "fp32", attention: Any = "flash") -> Step:
+    """A step of PyTorch by CUDA's rules, on real tensors.
 
-
-def run_torch(
-    program: Program, inputs: Sequence[Input], recipe: Recipe = "fp32", attention: Any = "flash", cuda: bool = True
-) -> Step:
-    """A step of PyTorch by CUDA's rules, on real tensors."""
+    PyTorch's own reports of its allocator are read, as they disturb nothing: a dispatch mode, or a wrapper of a storage
+    in Python, makes autograd add gradients out of place.
+    """
     namespace = SimpleNamespace(**{**_public(torch), **_public(torch.nn.functional)})
     torch.manual_seed(0)
     tensors = [_tensor(one, recipe) for one in inputs]
-    step, watch = Step(), _Watch()
-    for tensor in tensors:
-        watch.note(tensor, quietly=True)
+    step, marker = Step(), _Marker()
     autocast = torch.autocast("cpu", torch.bfloat16) if recipe == "autocast" else nullcontext()
-    with cuda_rules(attention) if cuda else nullcontext(), watch:
-        with autocast:
+    with cuda_rules(attention), torch.profiler.profile(activities=_CPU, profile_memory=True) as profile:
+        with below_autograd(marker), autocast:
             loss = program(namespace, *tensors)
-        step.saved = _saved(loss, watch)
-        loss.backward()
-        step.end = watch.live
-    step.allocations = watch.allocations
+        step.saved = _saved(loss)
+        with below_autograd(marker):
+            loss.backward()
     step.gradients = [
         (tuple(one.grad.shape), one.grad.stride(), _name(one.grad.dtype)) if one.grad is not None else ()
         for one, spec in zip(tensors, inputs, strict=True)
         if spec.is_trained
     ]
+    for name, fresh, live in marker.allocations(profile):
+        _note(step, [] if name == "" else fresh, live)
+        step.end = live
     return step
+
+
+_CPU = [torch.profiler.ProfilerActivity.CPU]
+
+
+class _Marker:
+    """Marks each operator in the profile."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def __call__(self, func: Any, args: Any, kwargs: Any, proceed: Proceed) -> Any:
+        self.names.append(func.overloadpacket.__name__)
+        with torch.profiler.record_function(f"#{len(self.names) - 1}"):
+            return proceed(func, args, kwargs)
+
+    def allocations(self, profile: Any) -> Iterator[tuple[str, list[int], int]]:
+        """Of each operator what it allocates and doesn't free itself, and what lives when it ends; then the end.
+
+        What is allocated between operators are numbers of Python's, which a GPU has on its host.
+        """
+        live, sizes = 0, {}
+        events = sorted(_flat(profile), key=lambda event: event[0])
+        position = 0
+        while position < len(events):
+            _, end, name, event = events[position]
+            position += 1
+            if event is not None:
+                live -= sizes.pop(event.ptr, 0) if event.alloc_size < 0 else 0
+                continue
+            inner: dict[int, int] = {}
+            while position < len(events) and events[position][0] <= end:
+                event = events[position][3]
+                position += 1
+                if event is None:
+                    continue
+                if event.alloc_size > 0:
+                    inner[event.ptr] = event.alloc_size
+                elif event.ptr in inner:
+                    del inner[event.ptr]
+                else:
+                    live -= sizes.pop(event.ptr, 0)
+            if "efficient_attention" in self.names[name]:
+                inner = {key: size for key, size in inner.items() if size != BYTES_ON_HOST}
+            sizes.update(inner)
+            live += sum(inner.values())
+            yield self.names[name], list(inner.values()), live
+        yield "", [], live
+
+
+def _flat(profile: Any) -> Iterator[tuple[int, int, int, Any]]:
+    """Begin, end, number of the marker; and of an allocation or a free what it is."""
+    waiting = list(profile.profiler.kineto_results.experimental_event_tree())
+    while waiting:
+        event = waiting.pop()
+        waiting += event.children
+        if "Allocation" in str(event.tag):
+            yield event.start_time_ns, event.start_time_ns, -1, event.extra_fields
+        elif event.name.startswith("#"):
+            yield event.start_time_ns, event.end_time_ns, int(event.name[1:]), None
 
 
 def _public(module: Any) -> dict[str, Any]:
@@ -170,7 +209,8 @@ def _name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def _saved(loss: torch.Tensor, watch: _Watch) -> list[tuple[str, str, tuple[int, ...], str]]:
+def _saved(loss: torch.Tensor) -> list[tuple[str, str, tuple[int, ...], str]]:
+    """What the nodes of a graph save, without numbers of Python's, which are double or boolean and have no extent."""
     nodes, waiting = set(), [loss.grad_fn]
     while waiting:
         node = waiting.pop()
@@ -183,9 +223,13 @@ def _saved(loss: torch.Tensor, watch: _Watch) -> list[tuple[str, str, tuple[int,
             name = attribute.removeprefix("_saved_")
             if attribute.startswith("_saved_") and name not in ON_HOST:
                 for tensor in tree_leaves(getattr(node, attribute)):
-                    if isinstance(tensor, torch.Tensor) and tensor.untyped_storage()._cdata in watch.seen:
+                    if isinstance(tensor, torch.Tensor) and not _is_number(tensor):
                         saved.append((node.name(), name, tuple(tensor.shape), _name(tensor.dtype)))
     return saved
+
+
+def _is_number(tensor: torch.Tensor) -> bool:
+    return tensor.dim() == 0 and tensor.dtype in (torch.float64, torch.int64, torch.bool)
 
 
 def assert_same(program: Program, inputs: Sequence[Input], recipe: Recipe = "fp32", attention: Any = "flash") -> None:

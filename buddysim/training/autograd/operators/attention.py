@@ -9,6 +9,7 @@ from __future__ import annotations
 from math import prod
 from typing import Literal
 
+from buddysim.training.autograd.autocast import autocast_disabled
 from buddysim.training.autograd.dtypes import bfloat16, bool8, float16, float32, uint64
 from buddysim.training.autograd.layout import preserved_strides
 from buddysim.training.autograd.node import Gradients, Node
@@ -55,7 +56,7 @@ def scaled_dot_product_attention(
         if mask is not None:
             mask = views.expand(_aligned(mask), (*query.shape[:3], key.shape[2]))
         return _efficient(query, key, value, mask, is_causal)
-    with tape.autocast_disabled():
+    with autocast_disabled():
         return _math(query, key, value, mask, dropout_p, is_causal, enable_gqa)
 
 
@@ -215,28 +216,11 @@ class SafeSoftmaxBackward0(SoftmaxBackward0):
 def _safe_softmax(x: Tensor) -> Tensor:
     """Softmax whose fully masked rows are zeros."""
     tape, name = x.storage.tape, "_safe_softmax"
-    if tape.watched:
-        result = tape.empty(x.shape, x.dtype, name)
-        tape.launch(name, (x,), (result,))
-    else:
-        with tape.no_grad():
-            result = _safe_softmax_kernels(x.detach())
+    result = tape.empty(x.shape, x.dtype, name)
+    tape.launch(name, (x,), (result,))
     if x.records:
         SafeSoftmaxBackward0(x, result)
     return result
-
-
-def _safe_softmax_kernels(x: Tensor) -> Tensor:
-    """The kernels that a dispatch mode sees as one."""
-    tape = x.storage.tape
-    plain = tape.empty(x.shape, x.dtype, "_softmax")
-    tape.launch("_softmax", (x,), (plain,))
-    lowest = fills.filled((), x.dtype, "scalar_tensor", tape)
-    masked = pointwise("eq", x, lowest, dtype=bool8)
-    rows = tape.empty((*x.shape[:-1], 1), bool8, "all")
-    tape.launch("all", (masked,), (rows,))
-    zero = fills.filled((), x.dtype, "scalar_tensor", tape)
-    return pointwise("where", rows, zero, plain, dtype=x.dtype)
 
 
 def _math(
@@ -257,7 +241,7 @@ def _math(
         values = copies.repeat_interleave(values, query.shape[-3] // value.shape[-3], -3)
     scores = products.matmul(scaled, views.transpose(arithmetic.mul(keys, 1.0), -2, -1))
     if mask is not None:
-        scores = arithmetic.add(scores, mask) if query.tape.watched else arithmetic.add_(scores, mask)
+        arithmetic.add_(scores, mask)
     weights = dropouts.dropout(_safe_softmax(scores), dropout_p)
     del scores
     returned = copies.to(weights, dtype), copies.to(products.matmul(weights, values), dtype)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from buddysim.training.autograd.operators import views
 from buddysim.training.autograd.tensor import Index, Tensor
 
 
-def subscript(x: Tensor, index: Sequence[Index]) -> Tensor:
-    """The part that numbers, slices, None and ... name."""
-    listed = list(index)
+def subscript(x: Tensor, index: Index | tuple[Index, ...]) -> Tensor:
+    """The part that numbers, slices, None and ... name; of several that leave everything, an alias."""
+    if isinstance(index, slice):
+        return views.slice_(x, 0, index.start, index.stop, index.step or 1)
+    listed = list(index) if isinstance(index, tuple) else [index]
     if Ellipsis in listed:
         position = listed.index(Ellipsis)
         others = sum(one is not None for one in listed) - 1
