@@ -123,7 +123,7 @@ class Tape:
         products: tuple[Product, ...] = (),
         flops: int = 0,
     ) -> None:
-        """Record an operation.
+        """Record an operation; it is the producer of what it writes, in place as well.
 
         Parameters
         ----------
@@ -131,6 +131,8 @@ class Tape:
         """
         for product in products:
             flops += product.flops
+        for one in writes:
+            one.producer = name
         operation = Operation(
             len(self.operations),
             name,

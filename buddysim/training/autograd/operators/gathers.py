@@ -24,13 +24,8 @@ class IndexBackward0(Node):
         self.returns(result)
 
     def backward(self, gradient: Tensor) -> Gradients:
-        tape = self.tape
-        zeros = filled(self.shape, self.dtype, "new_zeros", tape)
-        if not tape.watched:
-            tape.launch("_index_put_impl_", (zeros, *self.saved, gradient), (zeros,))
-            return (zeros,)
-        result = tape.empty(self.shape, self.dtype, "index_put")
-        tape.launch("index_put", (zeros, *self.saved, gradient), (result,))
+        result = filled(self.shape, self.dtype, "new_zeros", self.tape)
+        self.tape.launch("_index_put_impl_", (result, *self.saved, gradient), (result,))
         return (result,)
 
 

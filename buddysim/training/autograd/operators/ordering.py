@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from buddysim.training.autograd.dtypes import DType, int64
-from buddysim.training.autograd.layout import Shape, contiguous_strides, normalized
+from buddysim.training.autograd.layout import Shape, normalized
 from buddysim.training.autograd.node import Gradients, Node
 from buddysim.training.autograd.operators import arithmetic, copies, views
 from buddysim.training.autograd.operators.fills import filled
@@ -61,13 +61,8 @@ class TopkBackward0(Node):
 
 
 def _scattered(gradient: Tensor, indices: Tensor, shape: Shape) -> Tensor:
-    tape = gradient.storage.tape
-    zeros = filled(shape, gradient.dtype, "new_zeros" if tape.watched else "zeros", tape)
-    if not tape.watched:
-        tape.launch("scatter_", (zeros, indices, gradient), (zeros,))
-        return zeros
-    result = tape.empty(shape, gradient.dtype, "scatter", contiguous_strides(shape))
-    tape.launch("scatter", (zeros, indices, gradient), (result,))
+    result = filled(shape, gradient.dtype, "zeros", gradient.tape)
+    gradient.tape.launch("scatter_", (result, indices, gradient), (result,))
     return result
 
 

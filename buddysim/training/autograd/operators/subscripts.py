@@ -10,7 +10,7 @@ def subscript(x: Tensor, index: Index | tuple[Index, ...]) -> Tensor:
     """The part that numbers, slices, None and ... name; of several that leave everything, an alias."""
     if isinstance(index, slice):
         return views.slice_(x, 0, index.start, index.stop, index.step or 1)
-    listed = list(index) if isinstance(index, tuple) else [index]
+    listed: list[Index] = list(index) if isinstance(index, tuple) else [index]
     if Ellipsis in listed:
         position = listed.index(Ellipsis)
         others = sum(one is not None for one in listed) - 1
