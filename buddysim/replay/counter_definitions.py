@@ -315,6 +315,10 @@ _SIMULATOR = {
     "speed.line_accesses_per_s": ("1/s", "Line accesses simulated per second of wall-clock time."),
     "speed.peak_rss_bytes": (_BYTES, "Peak resident memory of the simulator's process up to the end of the run."),
     "trace.skipped_copies": ("events", "Memcpy and memset events outside every live allocation, which have no effect."),
+    "horizon.pushed": (
+        "requests",
+        "Requests too far ahead for a port or reservation table to record them, so that no later one waits for them.",
+    ),
 }
 
 _PROVENANCE = {

@@ -45,6 +45,7 @@ def counters_of(run: ReplayRun, raw: dict[str, Any]) -> dict[str, Any]:
         "latency.l2_miss_histogram": raw["memory_histogram"],
         **{f"queueing.{q.name.lower()}_histogram": raw["waits"] and raw["waits"][q] for q in Queue},
         "trace.skipped_copies": run.skipped_copies,
+        "horizon.pushed": raw["pushed"],
     }
 
 

@@ -15,6 +15,8 @@ MIN_BURST_PS = 2
 MAX_WARPS = 64
 #: Lines that may wait in front of an L1 before warps stop issuing to it; assumed: one fully divergent instruction.
 L1_QUEUE_LINES = 32
+#: Pages of 2 KiB for reservations more than 512 buckets of a port or 16,384 slots of a table ahead: at most 2 GiB.
+HORIZON_PAGES = 1 << 20
 
 
 def engine_numbers(machine: Machine, compute_gap_scale: Fraction) -> dict[str, object]:
@@ -38,6 +40,7 @@ def engine_numbers(machine: Machine, compute_gap_scale: Fraction) -> dict[str, o
     return numbers | {
         "compute_gap_scale_num": compute_gap_scale.numerator,
         "compute_gap_scale_den": compute_gap_scale.denominator,
+        "horizon_pages": HORIZON_PAGES,
     }
 
 

@@ -83,6 +83,13 @@ def partial_trace(results: Results) -> Iterator[str]:
         yield f"PARTIAL TRACE: {text}"
 
 
+def _pushed(results: Results) -> Iterator[str]:
+    """Requests that the simulator granted and did not record."""
+    pushed = max(result.get("horizon.pushed", 0) for result in results.values())
+    if pushed:
+        yield f"{format_scaled(pushed)} requests are too far ahead to be recorded: later ones do not wait for them."
+
+
 def _ideal_is_dram_bound(results: Results) -> Iterator[str]:
     """Why a scheme is faster than unlimited memory, so that nobody takes it for an error."""
     baseline = results.get(BASELINE)
@@ -181,6 +188,7 @@ def _no_sensitivity(results: Results) -> Iterator[str]:
 
 #: Caveats of a replay, the most important first.
 _CAVEATS: tuple[Callable[[Results], Iterator[str]], ...] = (
+    _pushed,
     _changed_baseline,
     _equal_capacity,
     _ideal_is_dram_bound,

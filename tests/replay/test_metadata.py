@@ -130,11 +130,11 @@ def test_what_has_not_begun_when_the_metadata_are_there_is_cancelled(cancel):
         )
         slice_port, bus, wasted = RefPortBuckets(), RefPortBuckets(), 0
         for line in range(ahead + 1):
-            at = slice_port.request(0, CYCLE * (1 + line) + L2 // 2, 4 * numbers["slice_cost"])
+            at = slice_port.request(CYCLE * (1 + line) + L2 // 2, 4 * numbers["slice_cost"])
             at += numbers["dram_before_ps"]
-            bus.request(0, at, (4 if line < ahead else 2) * numbers["dram_burst_cost"])
+            bus.request(at, (4 if line < ahead else 2) * numbers["dram_burst_cost"])
         for _ in range(2):
-            start = bus.request(0, at, numbers["dram_burst_cost"])
+            start = bus.request(at, numbers["dram_burst_cost"])
             wasted += not cancel or start - at < FETCH
             if cancel and start - at >= FETCH:
                 break
@@ -148,7 +148,7 @@ def test_what_has_not_begun_when_the_metadata_are_there_is_cancelled(cancel):
 def port_start_times(arrivals, interval_ps):
     """When lookups start at one slice's port."""
     port = RefPortBuckets()
-    return [port.request(0, t, 1024 * interval_ps) for t in arrivals]
+    return [port.request(t, 1024 * interval_ps) for t in arrivals]
 
 
 @pytest.mark.parametrize("interval_ps", [CYCLE, 2 * CYCLE, 50 * CYCLE])

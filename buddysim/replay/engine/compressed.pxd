@@ -111,7 +111,7 @@ cdef inline MetadataLookup metadata_lookup(MemorySystem* m, uint32_t entry, cons
         return MetadataLookup(t, t, False)
     set_offset = at.metadata_set if at else metadata_set(m, line)
     set = cache_set(&m.metadata, set_offset)
-    grant_ps = port_grant_time(&m.metadata_ports[divide(m.metadata_unit, set_offset)].port, &m.now_ps, t, m.metadata_cost)
+    grant_ps = port_grant_time(&m.metadata_ports[divide(m.metadata_unit, set_offset)].port, &m.horizon, t, m.metadata_cost)
     if unlikely(grant_ps > t):              # a branch, so that a CPU that predicts it need not wait for the port
         count_wait(m, METADATA_PORT, grant_ps - t)
         t = grant_ps

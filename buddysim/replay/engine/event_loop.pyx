@@ -248,7 +248,7 @@ cdef class ReplayEngine:
                     continue
             if unlikely(g.m.on_wake != NULL):
                 g.m.warp = warp.number
-                g.m.now_ps = g.m.dram.now_ps = now
+                g.m.horizon.now_ps = now
                 finish = g.m.on_wake(&g.m, warp.number, warp.op.kind == OP_END, now)
                 if finish > now:
                     scheduler_resume(scheduler, position, finish)
@@ -384,6 +384,7 @@ cdef class ReplayEngine:
         result["warp_instructions"] = self.state.warp_instructions
         result["issue_busy_ps"] = self.state.issue_busy_ps
         result["now_ps"] = self.state.now_ps
+        result["pushed"] = m.horizon.pushed
         result["loads_missed"] = sum(result["load_histogram"])
         for name in ("bursts", "moved", "row_hits", "row_misses", "queued_bursts"):
             result[f"dram_{name}"] = [channel[name] for channel in channels]

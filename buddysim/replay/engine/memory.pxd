@@ -14,6 +14,7 @@ from buddysim.replay.engine.reservation_table cimport ReservationTable, SlotGrid
 from buddysim.replay.engine.division cimport Divisor
 from buddysim.replay.engine.dram cimport DeviceLocation, Dram, banked_read, dram_write, max_i64
 from buddysim.replay.engine.compiler_hints cimport prefetch, unlikely
+from buddysim.replay.engine.horizon cimport Horizon
 from buddysim.replay.engine.kinds cimport (
     DRAM_WRITE, HISTOGRAM_BINS, L2_MSHR, LINK_READ, LINK_WRITE, REPLY_PORT, REQUEST_PORT,
     SLICE_PORT, TRAFFIC_KINDS, Queue, Traffic,
@@ -94,7 +95,6 @@ cdef struct SmPorts:
     int last_slice                        # with interleave_requesters: slice of the last request + 1; 0: none
     int slots_per_request                 # arbitration slots between its requests to last_slice: 2 if another SM competes, else 1
     int64_t next_request_ps               # earliest time of its next request to last_slice
-    int64_t[6] reserved
 
 # One slice of the L2, except for its lines. Fields that a load needs begin cache lines of the CPU.
 cdef struct Slice:
@@ -102,18 +102,19 @@ cdef struct Slice:
     ReservationTable* request_reservations  # with input queues: a slot per sector; NULL: the crossbar uses ports
     int64_t first_pseudo                    # first of the pseudo-channels behind it
     Port port
-    Port compressor                         # compressor and decompressor
     ReservationTable* reply_reservations    # with input queues: of replies to SMs, a slot per sector
-    Port atomics                            # the slice's atomic unit
     int64_t reserved_by_sm                  # with interleave_requesters: SM with the latest request reserved, + 1; 0: none
     int64_t reserved_until_ps               # end of that request
     int64_t reserved_until_by_others_ps     # end of the latest request of any other SM
-    int64_t[6] reserved
+    int64_t reserved
+    Port compressor                         # compressor and decompressor
+    Port atomics                            # the slice's atomic unit
+    int64_t[4] reserved_end
 
 # One slice of the metadata cache, except for its lines. Padded to full cache lines of the CPU.
 cdef struct MetadataSlice:
     Port port
-    int64_t[5] reserved
+    int64_t[2] reserved
 
 # Where the sectors of a compressed entry are stored.
 cdef struct SectorSplit:
@@ -168,7 +169,7 @@ cdef struct MemorySystem:
     WrittenHook on_written              # a memcpy or memset wrote these entries
     int warp                            # with `on_wake`: number of the warp whose instruction is simulated
     void* scheme_state                  # the scheme's own
-    int64_t now_ps                      # time of the current event; no request arrives earlier
+    Horizon horizon                     # time of the current event, and reservations far ahead of it
     # Hints for prefetching into the CPU's cache: the next request arrives at about the same time.
     int64_t last_slice_ps               # arrival of the last request at a slice
     int64_t last_compressor_ps          # arrival of the last entry at a compressor
@@ -469,7 +470,7 @@ cdef inline int64_t home_slice_load(MemorySystem* m, const LineLocation* at, uns
         m.count.sectors_made_dirty += sector_count(requested & ~(line >> DIRTY))
         line |= requested << DIRTY
         l2_class(m, &set, way)[0] = <uint8_t>at.size_class
-        data = port_transfer(&slice.atomics, &m.now_ps, data, n * m.atomic_cost)
+        data = port_transfer(&slice.atomics, &m.horizon, data, n * m.atomic_cost)
     set.lines[way] = <Line>line
     if for_atomic and unlikely(m.max_dirty_sectors != 0):
         l2_clean_set(m, slice, &set, arrival)

@@ -5,6 +5,7 @@ from buddysim.replay.engine.reservation_table cimport table_init, reserve_first_
 from buddysim.replay.engine.compressed cimport tabulate_plans
 from buddysim.replay.engine.division cimport divisor
 from buddysim.replay.engine.dram cimport dram_idle_ps, dram_read, dram_configure
+from buddysim.replay.engine.horizon cimport horizon_init
 from buddysim.replay.engine.kinds cimport DRAM_READ, HOST, REQUEST_PORT
 from buddysim.replay.engine.address_map cimport CacheLocation, l2_location
 from buddysim.replay.engine.address_map_simd cimport lane_divisor, has_eight_lane_lookup
@@ -17,10 +18,10 @@ cdef extern from *:
     int bits_set "__builtin_popcountll"(unsigned long long x) noexcept nogil
 
 
-cdef inline int64_t reserve_sector_slot(const MemorySystem* m, const SlotGrid* grid, ReservationTable* table,
+cdef inline int64_t reserve_sector_slot(MemorySystem* m, const SlotGrid* grid, ReservationTable* table,
                                         int64_t t) noexcept nogil:
     """Reserves the first free slot from `t` on; returns its start, not before `t`."""
-    return max_i64(t, grid.slot_ps * reserve_first_free(grid, table, m.now_ps, slot_at(grid, t)))
+    return max_i64(t, grid.slot_ps * reserve_first_free(grid, table, &m.horizon, slot_at(grid, t)))
 
 
 cdef inline int64_t earliest_request_time(const MemorySystem* m, SmPorts* sm, const Slice* slice, int64_t t) noexcept nogil:
@@ -97,7 +98,8 @@ cdef object memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, di
     keep_alive = allocations_init(arena, m, allocations)
     crossbar_and_l2_init(arena, m, n)
     compression_init(arena, m, n)
-    dram_configure(arena, &m.dram, n)
+    horizon_init(&m.horizon, n["horizon_pages"])
+    dram_configure(arena, &m.dram, &m.horizon, n)
     m.link.byte_cost_num, m.link.byte_cost_den = n["link_byte_cost"]
     m.link.read_ps = n["link_read_ps"]
     m.link.ports = <Port*>arena_zeroed(arena, 2, sizeof(Port))
@@ -229,7 +231,7 @@ cdef void count_waits_in(MemorySystem* m, int64_t* waits) noexcept:
 
 cdef int64_t port_wait_counted(MemorySystem* m, Queue queue, Port* port, int64_t bucket, int64_t t, int64_t cost) noexcept nogil:
     """`port_transfer_counted` for a port whose bucket is full, or if waits are counted."""
-    cdef int64_t grant_ps = port_wait(port, &m.now_ps, bucket, t, cost)
+    cdef int64_t grant_ps = port_wait(port, &m.horizon, bucket, t, cost)
     if m.waits != NULL:
         port.end = 0            # so that the next request is counted here, too
         count_wait(m, queue, grant_ps - t)

@@ -427,7 +427,7 @@ cdef inline void warp_access(L1s* l1, MemorySystem* m, HostPrefetcher* prefetche
     cdef bint past_l1 = op.kind != OP_LOAD or not l1.enabled    # loads bypass the L1
     cdef L1* sm_l1 = &l1.sms[sm]
     cdef SmPorts* ports = &m.sms[sm]
-    m.now_ps = m.dram.now_ps = now
+    m.horizon.now_ps = now
     m.count.memory_instructions += 1
     m.count.line_accesses += n
     if many and prefetcher.located == op:

@@ -55,7 +55,7 @@ cdef void prefetch_next_op(HostPrefetcher* prefetcher, const L1s* l1, const Memo
     if step == 1:
         prefetch(warp)
         prefetch(sm_l1)
-        port_prefetch(&m.sms[prefetcher.next_sm].requests, m.now_ps)
+        port_prefetch(&m.sms[prefetcher.next_sm].requests, m.horizon.now_ps)
         port_prefetch(&m.sms[prefetcher.next_sm].replies, m.last_compressor_ps)
         return
     op = warp.op

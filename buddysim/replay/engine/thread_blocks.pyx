@@ -7,6 +7,7 @@ from buddysim.replay.engine.arena cimport arena_free, arena_zeroed
 from buddysim.replay.engine.cache cimport cache_clear_unit
 from buddysim.replay.engine.icache cimport icache_start_warp, kernel_code_free, icache_init, icache_wait
 from buddysim.replay.engine.dram cimport max_i64
+from buddysim.replay.engine.horizon cimport horizon_free
 from buddysim.replay.engine.events cimport KEY_NEVER, NEVER, events_init, events_insert, events_set
 from buddysim.replay.engine.sm cimport (
     MAX_OTHER_PENDING, MAX_WARPS, NO_GREEDY, l1s_init, scheduler_add, scheduler_resume, scheduler_remove, scheduler_set,
@@ -79,6 +80,7 @@ cdef void run_state_free(RunState* g) noexcept:
     for index in range(g.n_kernels):
         kernel_code_free(&g.kernels[index].code)
     free(g.chunks)
+    horizon_free(&g.m.horizon)
     arena_free(&g.arena)
 
 

@@ -290,7 +290,7 @@ cdef void service_batch(MemorySystem* m, UmState* um) noexcept nogil:
     cdef int64_t page, first, end, begin, stop
     cdef int i, k, next_fault = 0, n = um.batch_pages
     qsort(faulted_pages, n, sizeof(int64_t), compare_pages)
-    um.batch_end_ps = max_i64(um.batch_start_ps + um.fault_batch_ps, m.now_ps)
+    um.batch_end_ps = max_i64(um.batch_start_ps + um.fault_batch_ps, m.horizon.now_ps)
     um.last_migration_ps = um.batch_end_ps
     um.batch_faults = um.batch_pages = 0
     while next_fault < n:

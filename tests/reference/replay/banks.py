@@ -97,8 +97,8 @@ class RefBank:
         """When its first refresh begins (ps)."""
         return self.number * self.timing.trefi // self.timing.banks if self.timing.single_banks else 0
 
-    def open(self, row: int, t: int) -> RefRowAccess:
-        """A request for a row reaches the channel at `t`."""
+    def open(self, row: int, t: int, earliest: int) -> RefRowAccess:
+        """A request for a row reaches the channel at `t`; it is activated no earlier than at `earliest`."""
         timing = self.timing
         began = t - (t - self._refresh_offset) % timing.trefi if timing.trefi else 0
         if self.left[0].at + timing.trp < began:
@@ -111,7 +111,7 @@ class RefBank:
         at = max(t, self.ready)
         if self.row is not None:
             at += timing.trp
-        at = self.activations.activate(at)
+        at = self.activations.activate(max(at, earliest))
         self.left = [RefClosedRow(self.row, at - timing.trp), *self.left[:-1]]
         self.row = row
         self.col, self.ready = at + timing.trcd, at + timing.tras

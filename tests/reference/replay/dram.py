@@ -43,14 +43,13 @@ class RefSimpleChannel:
 
     Parameters
     ----------
-    clock : the run's
     timing : of the machine
     """
 
     queued = 0
 
-    def __init__(self, clock: RefClock, timing: RefDramTiming) -> None:
-        self.port, self.timing = RefPort(clock), timing
+    def __init__(self, timing: RefDramTiming) -> None:
+        self.port, self.timing = RefPort(), timing
         self.bytes = 0
 
     def _pass(self, count: int, t: int) -> int:
@@ -91,7 +90,7 @@ class RefDram:
         self.by_kind = {kind: [0] * numbers.pseudo_channels for kind in KINDS}
         for _ in range(numbers.pseudo_channels):
             if machine.dram.model == "simple":
-                self.channels.append(RefSimpleChannel(clock, timing))
+                self.channels.append(RefSimpleChannel(timing))
             else:
                 self.channels.append(RefBankedChannel(machine.dram, clock, timing, counts))
 

@@ -23,9 +23,9 @@ class RefLink:
 
     def __init__(self, numbers: RefNumbers, clock: RefClock, counts: Counter[str], waits: RefQueueWaits) -> None:
         machine = numbers.machine
-        self.keys, self.counts = machine.link, counts
+        self.keys, self.clock, self.counts = machine.link, clock, counts
         self.byte_cost = Fraction(PS_PER_S * FINE, machine.bytes_per_s(machine.link.bandwidth))
-        self.inwards, self.outwards = RefPort(clock, waits.link_read), RefPort(clock, waits.link_write)
+        self.inwards, self.outwards = RefPort(waits.link_read), RefPort(waits.link_write)
         first = ceil((SECTOR_BYTES + self.keys.header_size) * self.byte_cost) // FINE
         self.read_ps = max(0, machine.ps(self.keys.load_to_use) - numbers.l2_hit - first)
 

@@ -39,7 +39,7 @@ class RefMetadataCache:
         machine = address_map.machine
         keys = machine.metadata_cache
         self.line_bytes = keys.line
-        self.ports = [RefPort(clock, waits.metadata_port) for _ in range(keys.slices)]
+        self.ports = [RefPort(waits.metadata_port) for _ in range(keys.slices)]
         self.lookup_cost = FINE * machine.ps(keys.lookup_interval)
         self.hit_latency = machine.ps(keys.hit_latency)
         sets = keys.size // (keys.slices * keys.ways * keys.line)

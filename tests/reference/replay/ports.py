@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tests.reference.replay.histograms import RefHistogram
 
-BUCKET_PS_BITS, CAPACITY_BITS, BUCKETS = 16, 26, 512
+BUCKET_PS_BITS, CAPACITY_BITS = 16, 26
 CAPACITY = 1 << CAPACITY_BITS
 
 
@@ -19,29 +19,22 @@ class RefClock:
 
 
 class RefPort:
-    """A bandwidth, kept in buckets.
+    """A bandwidth, kept in buckets, all of them from the start of the run on.
 
     Parameters
     ----------
-    clock : the run's
     waits : of its requests; None where they are not counted
     """
 
-    def __init__(self, clock: RefClock, waits: RefHistogram | None = None) -> None:
-        self.clock, self.waits = clock, waits
+    def __init__(self, waits: RefHistogram | None = None) -> None:
+        self.waits = waits
         self.used: dict[int, int] = defaultdict(int)
-        self.oldest = 0
 
     def request(self, t: int, cost: int) -> int:
         """When the start of a request comes that arrives at `t`; all its cost is taken."""
-        self.oldest = max(self.oldest, self.clock.now >> BUCKET_PS_BITS)
-        bucket, rest = max(self.oldest, t >> BUCKET_PS_BITS), cost
-        while True:
-            self.oldest = max(self.oldest, bucket - BUCKETS + 1)
-            left = CAPACITY - self.used[bucket]
-            if rest <= left:
-                break
-            rest -= left
+        bucket, rest = t >> BUCKET_PS_BITS, cost
+        while rest > CAPACITY - self.used[bucket]:
+            rest -= CAPACITY - self.used[bucket]
             self.used[bucket] = CAPACITY
             bucket += 1
         self.used[bucket] += rest

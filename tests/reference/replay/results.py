@@ -109,6 +109,7 @@ def results_of(run: RefRun, capacity: RefCapacity) -> dict[str, Any]:
         **capacity.counters(sorted((k.kernel.event, k.launched) for k, *_ in run.ended), time_ps),
         "per_kernel": [per_kernel(kernel, end, during, cycle) for kernel, end, during in run.ended],
         "per_allocation": per_allocation(run),
+        "horizon.pushed": 0,
     }
     device = counters["footprint.used_device_bytes"]
     counters["footprint.used_device_bytes"] = min(device, counts["um.resident_bytes"] or device)

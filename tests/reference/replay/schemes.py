@@ -89,7 +89,7 @@ class RefMemoryPath:
         machine = self.numbers.machine
         self.machine = machine
         self.uses_sizes = self.scheme in ("bandwidth-compression", "buddy")
-        self.compressors = [RefPort(self.clock, self.waits.compressor) for _ in range(machine.l2.slices)]
+        self.compressors = [RefPort(self.waits.compressor) for _ in range(machine.l2.slices)]
         self.compression_latency = machine.ps(machine.compression.latency)
         self.compression_cost = FINE * machine.ps(machine.compression.initiation_interval)
         self.pages: RefUmState | None = None

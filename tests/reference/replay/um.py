@@ -224,7 +224,7 @@ class RefUmState:
 
     def _serve(self) -> None:
         """Serves the open batch, block by block."""
-        self.batch_end = end = max(self.batch_start + self.fault_latency, self.link.inwards.clock.now)
+        self.batch_end = end = max(self.batch_start + self.fault_latency, self.link.clock.now)
         self.batch_faults = 0
         size = self.keys.va_block_size // self.keys.page_size
         faulted, self.batch, came = sorted(self.batch), [], set()
