@@ -226,7 +226,7 @@ class RefMemory:
         raw = before == 7 and device_sectors == 4 and not self.n["fetch_whole_raw_entry"]
         old, new = self.split(device_sectors, before), self.split(device_sectors, after)
         touches_buddy = new[1] > 0
-        if line.valid != {0, 1, 2, 3}:
+        if line.valid != {0, 1, 2, 3} and not (raw and after == 7):
             self.count["device.read_modify_write"] += 4 - len(line.valid) if raw else old[0]
             self.count["link.read_modify_write"] += SECTOR_BYTES * old[1]
             touches_buddy |= old[1] > 0

@@ -124,11 +124,11 @@ class RefMemoryPath:
         return t if self.pages is None or self.on_host(entry) else self.pages.access(entry, t)
 
     def fill(self, entry: int, requested: int, besides: int, t: int) -> tuple[int, int]:
-        """Fetches sectors, from uncompressed device memory extra ones: what the L2 then has, and when (ps)."""
+        """Fetches sectors, of raw entries in device memory extra ones: what the L2 then has, and when (ps)."""
         region = self.region(entry)
         region.counts["fills"] += 1
         if region.placement is RefPlacement.COMPRESSED:
-            return self._fill_compressed(region, entry, requested, t)
+            return self._fill_compressed(region, entry, requested, requested | besides, t)
         count = requested.bit_count()
         if region.placement is RefPlacement.HOST:
             self.counts["link.demand_bytes"] += SECTOR_BYTES * count
@@ -184,15 +184,16 @@ class RefMemoryPath:
         port = self.compressors[self.address_map.slice_of(entry)]
         return port.request(t, self.compression_cost) + self.compression_latency
 
-    def _fill_compressed(self, region: RefRegion, entry: int, requested: int, t: int) -> tuple[int, int]:
+    def _fill_compressed(self, region: RefRegion, entry: int, requested: int, fetched: int, t: int) -> tuple[int, int]:
+        """Fetches an entry, or the sectors `fetched` of a raw one: what the L2 then has, and when (ps)."""
         size_class, device_sectors, counts = self.sizes.now[entry], region.device_sectors, self.counts
         location = self.address_map.location(entry)
         device, buddy = self._parts(size_class, device_sectors)
         raw, count = self._stored_raw(size_class, device_sectors), requested.bit_count()
-        needed = count if raw else device
+        needed = fetched.bit_count() if raw else device
         lookup = self.metadata.look_up(entry, t, write=False) if self.metadata else RefMetadataLookup(t, t, "hits")
         if self._speculates(lookup):
-            read, arrived = self._speculate(entry, region, requested, lookup)
+            read, arrived = self._speculate(entry, region, fetched, lookup)
         else:
             read = needed
             arrived = self.dram.read(location, needed, lookup.known)
@@ -206,7 +207,7 @@ class RefMemoryPath:
             demand = min(count - demand, buddy)
             counts["link.demand_bytes"] += SECTOR_BYTES * demand
             counts["link.overfetch_bytes"] += SECTOR_BYTES * (buddy - demand)
-        return (requested, arrived) if raw else (15, self._compressor(entry, arrived))
+        return (fetched, arrived) if raw else (15, self._compressor(entry, arrived))
 
     def _speculates(self, lookup: RefMetadataLookup) -> bool:
         keys = self.machine.metadata_cache
@@ -214,7 +215,7 @@ class RefMemoryPath:
             lookup.word == "misses" or (lookup.word == "mshr_merges" and keys.on_pending_line == "speculate")
         )
 
-    def _speculate(self, entry: int, region: RefRegion, requested: int, lookup: RefMetadataLookup) -> tuple[int, int]:
+    def _speculate(self, entry: int, region: RefRegion, fetched: int, lookup: RefMetadataLookup) -> tuple[int, int]:
         """Fetches the device part before its size is known: sectors read, and when those needed are there (ps)."""
         size_class, device_sectors, location = (
             self.sizes.now[entry],
@@ -222,11 +223,11 @@ class RefMemoryPath:
             self.address_map.location(entry),
         )
         device, _ = self._parts(size_class, device_sectors)
-        speculated = requested.bit_count() if device_sectors == 4 else max(device_sectors, 1)
+        speculated = fetched.bit_count() if device_sectors == 4 else max(device_sectors, 1)
         if self._stored_raw(size_class, device_sectors):
             useful = needed = speculated
         else:
-            useful = (requested & (1 << device) - 1).bit_count() if device_sectors == 4 else min(device, speculated)
+            useful = (fetched & (1 << device) - 1).bit_count() if device_sectors == 4 else min(device, speculated)
             needed = device
         arrived = self.dram.read(location, useful, lookup.looked_up)
         not_needed = self._read_what_is_not_needed(location, speculated - useful, lookup)
@@ -260,6 +261,9 @@ class RefMemoryPath:
         old_raw = self._stored_raw(old, device_sectors)
         old_device, old_buddy = self._parts(old, device_sectors)
         device, buddy = self._parts(new, device_sectors)
+        if old_raw and new == LARGEST:
+            self.dram.count("writeback", location, line.dirty.bit_count())
+            return began + self.dram.write(location, line.dirty.bit_count(), t) - t
         invalid = (~line.valid & 15).bit_count()
         if invalid:
             count = invalid if old_raw else old_device
@@ -270,10 +274,9 @@ class RefMemoryPath:
                 arrived = max(arrived, self.link.read(SECTOR_BYTES * old_buddy, t))
             t = arrived if old_raw else self._compressor(entry, arrived)
         taken = t = self._compressor(entry, t)
-        count = line.dirty.bit_count() if old_raw and new == LARGEST else device
-        self.dram.count("writeback", location, count)
-        if count:
-            taken = self.dram.write(location, count, t)
+        self.dram.count("writeback", location, device)
+        if device:
+            taken = self.dram.write(location, device, t)
         if buddy:
             self.counts["link.writeback_bytes"] += SECTOR_BYTES * buddy
             taken = max(taken, self.link.write(SECTOR_BYTES * buddy, t))
