@@ -91,6 +91,8 @@ cdef class ReplayEngine:
         self.state.m.fill, self.state.m.writeback = scheme.fill, scheme.writeback
         self.state.m.on_access, self.state.m.may_cache = scheme.on_access, scheme.may_cache
         self.state.m.on_wake, self.state.m.on_written = scheme.on_wake, scheme.on_written
+        self.state.m.on_due = scheme.on_due
+        self.state.m.due_ps = NEVER
         self.keep = memory_init(&self.state.arena, &self.state.m, &self.state.l1.cache, numbers, allocations, entry_classes,
                                 scheme.uses_sizes, scheme.uses_targets)
         if queueing:
@@ -221,6 +223,8 @@ cdef class ReplayEngine:
                 return EXIT_IDLE
             scheduler_number = key_number(g.events.first, g.events.bits)
             g.now_ps = now
+            if unlikely(now > g.m.due_ps):
+                g.m.on_due(&g.m)
             scheduler = &g.schedulers[scheduler_number]
             sm = <int>(<unsigned int>scheduler_number / <unsigned int>g.n_schedulers)
             position = scheduler_pick(scheduler, now, g.core.round_robin)

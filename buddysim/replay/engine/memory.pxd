@@ -155,6 +155,7 @@ ctypedef int64_t (*RemoteStoreOp)(MemorySystem* m, const SmPorts* sm, const Line
                                   unsigned int written) noexcept nogil      # returns the added latency of a store
 ctypedef bint (*MayCacheOp)(MemorySystem* m, uint32_t entry) noexcept nogil
 ctypedef int64_t (*WakeHook)(MemorySystem* m, int warp, bint at_end, int64_t t) noexcept nogil
+ctypedef void (*DueHook)(MemorySystem* m) noexcept nogil
 ctypedef void (*WrittenHook)(MemorySystem* m, uint32_t first_entry, uint32_t end_entry) noexcept nogil
 
 cdef struct MemorySystem:
@@ -167,6 +168,8 @@ cdef struct MemorySystem:
     MayCacheOp may_cache                # may the L2 hold an entry that a memcpy or memset wrote? NULL: yes
     WakeHook on_wake                    # returns when a warp that could issue at `t` may issue; at most `t`: now
     WrittenHook on_written              # a memcpy or memset wrote these entries
+    DueHook on_due                      # called before the first event after `due_ps`
+    int64_t due_ps                      # a time of the scheme's; NEVER: none
     int warp                            # with `on_wake`: number of the warp whose instruction is simulated
     void* scheme_state                  # the scheme's own
     Horizon horizon                     # time of the current event, and reservations far ahead of it

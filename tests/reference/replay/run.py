@@ -64,6 +64,8 @@ class RefRun:
             self._start(start)
         elif slot is not None:
             self.clock.now, sm, number = slot
+            if self.parts.below.pages is not None:
+                self.parts.below.pages.serve_what_is_due(self.clock.now)
             self._issue(sm, number)
         return start is not None or slot is not None
 

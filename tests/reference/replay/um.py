@@ -63,6 +63,7 @@ class RefUmState:
             leave_caches,
         )
         self.fault_latency: int = machine.ps(machine.um.fault_batch_latency)
+        self.replay: int = machine.ps(machine.dram.load_to_use) - machine.ps(machine.l2.load_to_use) // 2
         self.page_entries = machine.um.page_size // LINE_BYTES
         self.managed = {
             page
@@ -99,7 +100,7 @@ class RefUmState:
         """When an access to an entry of a managed page can go on (ps)."""
         page = entry // self.page_entries
         if self.by_block:
-            self._serve_what_is_due(t)
+            self.serve_what_is_due(t)
             if self.most and self.resident.get(page, t + 1) > t:
                 return self._await_in_flight(page, entry // FAULT_ENTRIES, t)
             if page not in self.resident:
@@ -126,14 +127,13 @@ class RefUmState:
             return max(t, self._wake_by_sm(sm, warp, at_end, t))
         if not own:
             return t
-        self._serve_what_is_due(t)
         if at_end:
             go_on = max(t, *own.values())
         for fault_block in [fault_block for fault_block, until in own.items() if until <= t]:
             page = fault_block * FAULT_ENTRIES // self.page_entries
             if self.replayed.get(page, -1) >= own[fault_block]:
                 del own[fault_block]
-                go_on = max(go_on, self.replayed[page])
+                go_on = max(go_on, self.replayed[page] + self.replay)
             else:
                 own[fault_block] = self._join(page, t)
                 go_on = max(go_on, own[fault_block])
@@ -171,25 +171,25 @@ class RefUmState:
         buffer = self.buffers.setdefault(sm, {})
         full = bool(self.most) and self.in_flight[sm] == self.most
         if buffer and (warp.awaited or not (at_end or (t < self.stalled[sm] and not full))):
-            self._serve_what_is_due(t)
             for slot in sorted(buffer):
                 self._try_again(sm, buffer[slot], t)
                 if not buffer[slot].awaited:
                     del buffer[slot]
             if buffer and (warp.awaited or not at_end):
                 return min(until for other in buffer.values() for until in other.awaited.values())
-        return warp.goes_on if at_end else self.emptied.get(sm, 0)
+        return warp.goes_on if at_end else max(warp.goes_on, self.emptied.get(sm, 0))
 
     def _try_again(self, sm: int, warp: RefWarp, t: int) -> None:
         for fault_block in [fault_block for fault_block, until in warp.awaited.items() if until <= t]:
             page = fault_block * FAULT_ENTRIES // self.page_entries
             present = bool(self.most) and self.resident.get(page, t + 1) <= t
             if present or self.replayed.get(page, -1) >= warp.awaited[fault_block]:
-                came = self.replayed[page] if self.replayed.get(page, -1) >= warp.awaited[fault_block] else t
+                replayed = self.replayed.get(page, -1) >= warp.awaited[fault_block]
+                came = self.replayed[page] if replayed else t
                 del warp.awaited[fault_block]
                 self.in_flight[sm] -= warp.in_flight.pop(fault_block, 0)
                 warp.accesses.pop(fault_block, 0)
-                warp.goes_on = max(warp.goes_on, came)
+                warp.goes_on = max(warp.goes_on, came + self.replay if replayed else t)
                 self.emptied[sm] = max(self.emptied.get(sm, 0), came)
             elif t < self.tried_again:
                 warp.awaited[fault_block] = self.tried_again
@@ -205,7 +205,8 @@ class RefUmState:
         """A copy or fill writes entries."""
         self.exists.update(range(entries[0] // self.page_entries, entries[-1] // self.page_entries + 1))
 
-    def _serve_what_is_due(self, t: int) -> None:
+    def serve_what_is_due(self, t: int) -> None:
+        """Before an issue event or an access at `t`, whoever waits for it."""
         if self.batch and t > self.batch_start:
             self._serve()
 
@@ -224,7 +225,7 @@ class RefUmState:
 
     def _serve(self) -> None:
         """Serves the open batch, block by block."""
-        self.batch_end = end = max(self.batch_start + self.fault_latency, self.link.clock.now)
+        self.batch_end = end = self.batch_start + self.fault_latency
         self.batch_faults = 0
         size = self.keys.va_block_size // self.keys.page_size
         faulted, self.batch, came = sorted(self.batch), [], set()
