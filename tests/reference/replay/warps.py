@@ -101,6 +101,8 @@ class RefWarp:
                 self._wait_for(at)
             else:
                 at += 1
+        if len(self.pending) == MAX_PENDING and op is not None and self._use(op) is not None:
+            self._free_an_entry()
         self.ready = self.clock + self.shift
         if op is None:
             self.ready = max(self.ready, self.last)
@@ -110,6 +112,13 @@ class RefWarp:
         load = self.pending[at]
         self.shift = max(self.shift, load.arrival - load.use)
         self.pending[at] = self.pending[-1]
+        self.pending.pop()
+
+    def _free_an_entry(self) -> None:
+        """Waits for the load that arrives first, and takes it out of the list."""
+        first = min(range(MAX_PENDING), key=lambda i: self.pending[i].arrival)
+        self.shift = max(self.shift, self.pending[first].arrival - self.clock)
+        self.pending[first] = self.pending[-1]
         self.pending.pop()
 
     def wait_for_code(self, now: int) -> int:
@@ -130,8 +139,6 @@ class RefWarp:
         use = self._use(op)
         if use is None:
             return
-        if len(self.pending) == MAX_PENDING:
-            self._wait_for(min(range(MAX_PENDING), key=lambda i: self.pending[i].use))
         self.pending.append(RefPendingLoad(self.clock + use, arrival))
 
     def _use(self, op: RefOperation) -> int | None:
