@@ -145,18 +145,18 @@ cdef int next_start(RunState* g, int64_t before) noexcept nogil:
 
 
 cdef LoopExit kernel_start(RunState* g, int index) noexcept nogil:
-    """Starts a kernel after its launch latency: invalidates the L1s, and dispatches thread blocks."""
+    """Starts a kernel after its launch latency, and dispatches thread blocks."""
     g.n_waiting -= 1
     g.now_ps = max_i64(g.now_ps, g.kernels[index].start_ps)
-    g.kernels[index].started = 1
-    invalidate_l1s(g)
+    g.n_started += 1
+    g.kernels[index].started = g.n_started
     return dispatch_everywhere(g)
 
 
-cdef void invalidate_l1s(RunState* g) noexcept nogil:
-    """Invalidates the L1s that have been used since the last invalidation."""
-    cdef int sm
-    for sm in range(g.n_sms):
+cdef inline void invalidate_l1_for(RunState* g, const ActiveKernel* kernel, int sm) noexcept nogil:
+    """Invalidates an SM's L1 for a thread block, unless it has been invalidated since the block's kernel started."""
+    if g.free_resources[sm].l1_invalidated < kernel.started:
+        g.free_resources[sm].l1_invalidated = g.n_started
         if g.l1.sms[sm].used:
             cache_clear_unit(&g.l1.cache, sm)
             g.l1.sms[sm].used = 0
@@ -263,6 +263,7 @@ cdef LoopExit dispatch(RunState* g, int index, int sm) noexcept nogil:
     if record.n_warps == 0:
         chunk.blocks_left -= 1
         return EXIT_IDLE
+    invalidate_l1_for(g, kernel, sm)
     kernel.blocks_running += 1
     number = g.free_block
     block = &g.blocks[number]

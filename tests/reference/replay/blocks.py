@@ -15,7 +15,11 @@ from tests.reference.replay.warps import RefWarp
 
 @dataclass(eq=False)
 class RefRunningKernel:
-    """A kernel from its launch to its end; `waiting` are the thread blocks that are not dispatched."""
+    """A kernel from its launch to its end.
+
+    `waiting` are the thread blocks that are not dispatched, `stale_l1s` the SMs whose L1 may have lines from before its
+    start.
+    """
 
     kernel: Kernel
     launched: int
@@ -26,6 +30,7 @@ class RefRunningKernel:
     stored: int = 0
     before: dict[str, int] = field(default_factory=dict)
     code: dict[int, RefInstructionCache] = field(default_factory=dict)
+    stale_l1s: set[int] = field(default_factory=set)
 
     @property
     def ended(self) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from buddysim.buddy import Targets
 from buddysim.trace import OP_BARRIER, Event, Kernel, KernelLaunch, Memcpy, Memset, Trace
 from tests.reference.replay import copies
-from tests.reference.replay.blocks import RefRunningKernel
+from tests.reference.replay.blocks import RefRunningKernel, RefSm
 from tests.reference.replay.operations import RefBlockProgram, RefLine, read_blocks
 from tests.reference.replay.parts import RefComponents
 from tests.reference.replay.schemes import region_of
@@ -100,8 +100,7 @@ class RefRun:
     def _start(self, kernel: RefRunningKernel) -> None:
         kernel.started = True
         self.any_started = True
-        for l1 in self.parts.l1s:
-            l1.cache.clear()
+        kernel.stale_l1s = set(range(len(self.parts.sms)))
         sms = self.parts.sms
         for other in self._by_precedence():
             n_full = 0
@@ -109,11 +108,19 @@ class RefRun:
                 sm = sms[self.next_sm]
                 self.next_sm = (self.next_sm + 1) % len(sms)
                 if sm.has_capacity(other):
-                    sm.dispatch(other, self.clock.now)
+                    self._dispatch(other, sm)
                     n_full = 0
                 else:
                     n_full += 1
         self._end_kernels()
+
+    def _dispatch(self, kernel: RefRunningKernel, sm: RefSm) -> None:
+        """The kernel's next thread block begins on an SM, whose L1 has nothing from before the kernel's start."""
+        if kernel.waiting[0].warps and sm.number in kernel.stale_l1s:
+            self.parts.l1s[sm.number].cache.clear()
+            for other in self.running:
+                other.stale_l1s.discard(sm.number)
+        sm.dispatch(kernel, self.clock.now)
 
     def _by_precedence(self) -> list[RefRunningKernel]:
         return sorted((k for k in self.running if k.started), key=lambda k: k.starts)
@@ -125,7 +132,7 @@ class RefRun:
             able = [k for k in self._by_precedence() if k.waiting and self.parts.sms[sm].has_capacity(k)]
             if not able:
                 break
-            self.parts.sms[sm].dispatch(able[0], self.clock.now)
+            self._dispatch(able[0], self.parts.sms[sm])
         self._end_kernels()
 
     def _end_kernels(self) -> None:
