@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 
 import buddysim
 import buddysim.trace as bt
+from buddysim.buddy import Targets
 from buddysim.machine import Machine
 from buddysim.replay.engine.kinds import Placement, Traffic
 from buddysim.replay.schemes import REGISTRY
+from buddysim.trace import open_trace
 from tests.replay.bare import run_warps, tiny_machine
 from tests.replay.events import BASE, load_block, provenance
 from tests.trace.builders import records
@@ -139,3 +141,28 @@ def test_a_copy_gives_entries_their_next_sizes_at_once(tmp_path, copied_before, 
     machine = P100.with_overrides({"l2.fill_on_memcpy": False})
     counters = buddysim.simulate(tmp_path / "t.bin", machine, "bandwidth-compression").counters
     assert counters["device.read_bytes"] == 32 * sectors
+
+
+@pytest.mark.parametrize("stored", [8, 16])
+@pytest.mark.parametrize("fill", [True, False])
+def test_a_copy_gives_dirty_lines_at_both_of_its_ends_their_next_sizes(tmp_path, stored, fill):
+    """It ends within entries 8 and 16, whose dirty sectors stay: zeros by the store, incompressible by the copy."""
+    with bt.TraceWriter(tmp_path / "t.bin", provenance()) as writer:
+        data = writer.add_allocation("data", BASE, 1024 * LINE)
+        writer.begin_kernel("store", (1, 1, 1), (32, 1, 1))
+        fields = {"kind": bt.OP_STORE}
+        line = (BASE // LINE + stored) << 8 | 0x99  # sectors 0 and 3 whole: the copy leaves one of them
+        writer.add_blocks(*records([(0, [({"warp": 0}, [(fields, [line])])])]))
+        writer.end_kernel()
+        writer.memcpy("htod", BASE + 8 * LINE + 64, 8 * LINE)
+        writer.begin_kernel("evict", (1, 1, 1), (32, 1, 1))
+        writer.add_blocks(*records([load_block(range(BASE + 64 * LINE, BASE + 1024 * LINE, LINE))]))
+        writer.end_kernel()
+        for point, size_class in ((0, 0), (1, 0), (1, 7)):
+            snapshot = writer.add_snapshot(point, "")
+            writer.add_size_map(snapshot, data, np.full(1024, size_class, np.uint8))
+    with open_trace(tmp_path / "t.bin") as trace:
+        small = {"l2.size": "16 KiB", "l2.slices": 4, "l2.ways": 4, "dram.channels": 4, "l2.fill_on_memcpy": fill}
+        result = buddysim.simulate(trace, P100.with_overrides(small), "buddy", Targets.uniform(trace, "4x")).counters
+    assert result["l2.writebacks"] == 1
+    assert result["link.writeback_bytes"] == 3 * SECTOR
