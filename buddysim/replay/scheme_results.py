@@ -137,8 +137,16 @@ def slowdown(result: ReplayResult, baseline: ReplayResult) -> dict[str, float | 
     changed = [
         ratio(*pair) for pair in zip(result.sensitivity["time_ps"], baseline.sensitivity["time_ps"], strict=True)
     ]
-    return {
-        "ratio": here,
-        "min": min(here, *changed) if changed else None,
-        "max": max(here, *changed) if changed else None,
-    }
+    low, high = slowdown_range(here, changed) if changed else (None, None)
+    return {"ratio": here, "min": low, "max": high}
+
+
+def slowdown_range(ratio: float, changed: Sequence[float]) -> tuple[float, float]:
+    """Return the range of a ratio over its perturbed runs.
+
+    Parameters
+    ----------
+    ratio : of the unchanged runs
+    changed : of equally perturbed runs
+    """
+    return min(ratio, *changed), max(ratio, *changed)

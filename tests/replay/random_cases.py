@@ -486,4 +486,5 @@ def random_case(seed: int, scheme: str, model: str) -> Case:
     case.machine["crossbar.interleave_requesters"] = bool(case.machine["crossbar.input_queued"]) and r.random() < 0.5
     case.machine["l2.slice_hash"] = r.choice(["xor_fold", "xor_fold", "ipoly"])
     case.machine["l2.interleave_granularity"] = f"{r.choice([128, 128, 256, 512])} B"
+    case.machine["link.write_bandwidth"] = r.choice(["0 GB/s", "0 GB/s", "0.7 GB/s", "80 GB/s"])
     return case

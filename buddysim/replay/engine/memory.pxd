@@ -133,8 +133,10 @@ cdef struct FillPlan:
     uint8_t decompressed           # 1: the fill passes the decompressor
 
 cdef struct Link:
-    int64_t byte_cost_num  # cost of a byte in port units = num / den
+    int64_t byte_cost_num  # cost of a byte to the GPU in port units = num / den
     int64_t byte_cost_den
+    int64_t write_cost_num  # cost of a byte from the GPU
+    int64_t write_cost_den
     int64_t read_ps        # L2 slice to memory behind the link and back, idle, without the transfer
     int64_t header_bytes   # of a packet
     int64_t packet_bytes   # largest payload of a packet
@@ -341,14 +343,18 @@ cdef inline int64_t link_bytes(const Link* link, int64_t payload) noexcept nogil
     return payload + (payload + link.packet_bytes - 1) / link.packet_bytes * link.header_bytes
 
 
-cdef inline int64_t link_cost(const Link* link, int64_t total) noexcept nogil:
+cdef inline int64_t link_read_cost(const Link* link, int64_t total) noexcept nogil:
     return (total * link.byte_cost_num + link.byte_cost_den - 1) / link.byte_cost_den
+
+
+cdef inline int64_t link_write_cost(const Link* link, int64_t total) noexcept nogil:
+    return (total * link.write_cost_num + link.write_cost_den - 1) / link.write_cost_den
 
 
 cdef inline int64_t link_read(MemorySystem* m, int64_t payload, Traffic kind, int64_t t) noexcept nogil:
     """Reads `payload` bytes behind the link for an L2 slice, at `t`; returns their arrival there."""
     cdef int64_t total = link_bytes(&m.link, payload)
-    cdef int64_t cost = link_cost(&m.link, total)
+    cdef int64_t cost = link_read_cost(&m.link, total)
     m.count.link_read[<int>kind] += payload
     m.link.read_bytes += total
     return port_transfer_counted(m, LINK_READ, &m.link.ports[0], t, cost) + m.link.read_ps + (cost >> FINE_BITS)
@@ -359,7 +365,7 @@ cdef inline int64_t link_write(MemorySystem* m, int64_t payload, Traffic kind, i
     cdef int64_t total = link_bytes(&m.link, payload)
     m.count.link_write[<int>kind] += payload
     m.link.write_bytes += total
-    return port_transfer_counted(m, LINK_WRITE, &m.link.ports[1], t, link_cost(&m.link, total))
+    return port_transfer_counted(m, LINK_WRITE, &m.link.ports[1], t, link_write_cost(&m.link, total))
 
 
 cdef inline uint8_t* l2_class(const MemorySystem* m, const CacheSet* set, int64_t way) noexcept nogil:

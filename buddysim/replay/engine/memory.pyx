@@ -101,6 +101,7 @@ cdef object memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, di
     horizon_init(&m.horizon, n["horizon_pages"])
     dram_configure(arena, &m.dram, &m.horizon, n)
     m.link.byte_cost_num, m.link.byte_cost_den = n["link_byte_cost"]
+    m.link.write_cost_num, m.link.write_cost_den = n["link_write_byte_cost"]
     m.link.read_ps = n["link_read_ps"]
     m.link.ports = <Port*>arena_zeroed(arena, 2, sizeof(Port))
     m.link.header_bytes, m.link.packet_bytes = n["link_header_bytes"], n["link_max_payload_bytes"]

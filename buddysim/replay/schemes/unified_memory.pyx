@@ -39,7 +39,7 @@ from buddysim.replay.engine.dram cimport max_i64
 from buddysim.replay.engine.events cimport NEVER, min_i64
 from buddysim.replay.engine.kinds cimport ENTRY_BYTES, HOST, SCHEME_TRAFFIC
 from buddysim.replay.engine.memory cimport (
-    MemorySystem, AllocationState, invalidate_lines, link_bytes, link_cost, link_read, link_write, allocation_of,
+    MemorySystem, AllocationState, invalidate_lines, link_bytes, link_read, link_write_cost, link_write, allocation_of,
 )
 from buddysim.replay.engine.port cimport FINE_BITS
 from buddysim.replay.engine.scheme cimport SchemeBase
@@ -95,7 +95,7 @@ cdef struct UmState:
     bint lru_by_migration         # only migrations renew a block in the LRU list, not accesses
     bint serial                   # evictions, migrations and batches follow each other
     int pages_per_va_block
-    int64_t page_ps               # link time of a page
+    int64_t page_ps               # time of an evicted page on the link
     int64_t fault_batch_ps
     int64_t replay_ps             # from the end of a batch until the data of a replayed access have come
     int max_batch_faults
@@ -717,7 +717,7 @@ cdef class Scheme(SchemeBase):
             self.keep_alive.append(has_data)
         um.n_initial_blocks = min_i64(um.n_initial_blocks, self.find_spans(m, um, arena))
         um.resident = um.n_initial_blocks
-        um.page_ps = link_cost(&m.link, link_bytes(&m.link, <int64_t>ENTRY_BYTES << um.entries_shift)) >> FINE_BITS
+        um.page_ps = link_write_cost(&m.link, link_bytes(&m.link, <int64_t>ENTRY_BYTES << um.entries_shift)) >> FINE_BITS
         m.scheme_state = um
         return 0
 

@@ -25,6 +25,9 @@ class RefLink:
         machine = numbers.machine
         self.keys, self.clock, self.counts = machine.link, clock, counts
         self.byte_cost = Fraction(PS_PER_S * FINE, machine.bytes_per_s(machine.link.bandwidth))
+        self.write_cost = self.byte_cost
+        if machine.link.write_bandwidth.amount:
+            self.write_cost = Fraction(PS_PER_S * FINE, machine.bytes_per_s(machine.link.write_bandwidth))
         self.inwards, self.outwards = RefPort(waits.link_read), RefPort(waits.link_write)
         first = ceil((SECTOR_BYTES + self.keys.header_size) * self.byte_cost) // FINE
         self.read_ps = max(0, machine.ps(self.keys.load_to_use) - numbers.l2_hit - first)
@@ -43,8 +46,8 @@ class RefLink:
         """When the link takes a transfer (ps)."""
         total = self._total(payload)
         self.counts["link.write_bytes"] += total
-        return self.outwards.request(t, ceil(total * self.byte_cost))
+        return self.outwards.request(t, ceil(total * self.write_cost))
 
     def on_the_way(self, payload: int) -> int:
-        """How long the link carries a transfer (ps)."""
-        return ceil(self._total(payload) * self.byte_cost) // FINE
+        """How long the link carries a written transfer (ps)."""
+        return ceil(self._total(payload) * self.write_cost) // FINE

@@ -167,13 +167,15 @@ def utilization_of(run: RefRun, time_ps: int) -> dict[str, float]:
     numbers, machine, sms = parts.numbers, parts.numbers.machine, parts.numbers.machine.sm.count
     bursts = [size // SECTOR_BYTES for size in parts.dram.bytes]
     link_byte_ps = PS_PER_S / machine.bytes_per_s(machine.link.bandwidth)
+    written = machine.link.write_bandwidth
+    link_write_byte_ps = PS_PER_S / machine.bytes_per_s(written) if written.amount else link_byte_ps
     slots = (counts["warp_instructions"] + counts["unit_busy_slots"]) * numbers.cycle
     sectors = counts["l2.read_sectors"] + counts["l2.write_sectors"]
     busy = {
         "dram_channels": sum(bursts) * parts.dram.timing.burst / numbers.pseudo_channels,
         "dram_busiest_channel": max(bursts) * parts.dram.timing.burst,
         "link_read": counts["link.read_bytes"] * link_byte_ps,
-        "link_write": counts["link.write_bytes"] * link_byte_ps,
+        "link_write": counts["link.write_bytes"] * link_write_byte_ps,
         "l2_slices": sectors * numbers.slice_cost / FINE / machine.l2.slices,
         "crossbar_reply": counts["l2.read_sectors"] * numbers.reply_cost / FINE / sms,
         "l1": (counts["line_accesses"] + counts["l1_conflict_cycles"]) * numbers.l1_line / sms,
