@@ -266,8 +266,8 @@ _SENSITIVITY = {
         "ratio",
         "Simulated time divided by the baseline's, above 1 is slower; null without a baseline.",
     ),
-    "slowdown.min": ("ratio", "Lowest slowdown over the runs with small changes; null without such runs."),
-    "slowdown.max": ("ratio", "Highest slowdown over the runs with small changes; null without such runs."),
+    "slowdown.min": ("ratio", "Lower end of the range of slowdowns with small changes (95 %); null without such runs."),
+    "slowdown.max": ("ratio", "Upper end of the range of slowdowns with small changes (95 %); null without such runs."),
 }
 
 _PER_KERNEL = {

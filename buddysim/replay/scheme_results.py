@@ -13,7 +13,7 @@ from buddysim.buddy import Targets
 from buddysim.machine import Machine
 from buddysim.replay.result import ReplayResult
 from buddysim.replay.schemes import BASELINE, DEFAULT, REGISTRY
-from buddysim.replay.sensitivity import AUTO, NONE, Progress
+from buddysim.replay.sensitivity import AUTO, NONE, Progress, prediction_range
 from buddysim.replay.simulation import OpenTraces, Path, Simulation, load_machine
 from buddysim.trace import Trace
 
@@ -142,11 +142,13 @@ def slowdown(result: ReplayResult, baseline: ReplayResult) -> dict[str, float | 
 
 
 def slowdown_range(ratio: float, changed: Sequence[float]) -> tuple[float, float]:
-    """Return the range of a ratio over its perturbed runs.
+    """Return the range in which a slowdown lies after another small change.
 
     Parameters
     ----------
     ratio : of the unchanged runs
     changed : of equally perturbed runs
     """
-    return min(ratio, *changed), max(ratio, *changed)
+    if min(ratio, *changed) <= 0:  # nothing ran
+        return min(ratio, *changed), max(ratio, *changed)
+    return prediction_range(ratio, changed)

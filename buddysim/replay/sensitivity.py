@@ -6,7 +6,9 @@ known no better than it varies when both are perturbed alike.
 
 from __future__ import annotations
 
+import math
 import os
+import statistics
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
@@ -32,18 +34,21 @@ RunChanged = Callable[["Perturbation", Progress], ReplayResult]
 
 _STEP = Fraction(1, 40)
 _LATENCIES = ("l1", "l2", "dram", "link")  # sections whose `load_to_use` is perturbed
-#: A two-level design of eight runs, in pairs of opposite latencies. Each of l1, l2, dram, link and compute gaps is up
-#: in four runs.
-_SIGNS = (
-    (+1, +1, +1, +1, +1),
-    (-1, -1, -1, -1, +1),
-    (+1, -1, +1, -1, -1),
-    (-1, +1, -1, +1, -1),
-    (+1, -1, -1, +1, -1),
-    (-1, +1, +1, -1, -1),
-    (+1, +1, -1, -1, +1),
-    (-1, -1, +1, +1, +1),
+#: The changes of eight runs in eighths of a step, of l1, l2, dram, link and compute gaps, in pairs of opposite ones.
+#: Each quantity takes eight values evenly within the step (a Latin hypercube), and latencies change independently, so
+#: that the runs vary as much as runs that change at random within the step.
+_EIGHTHS = (
+    (+7, +1, +3, +5, -7),
+    (-7, -1, -3, -5, +7),
+    (+5, +3, -1, -7, +3),
+    (-5, -3, +1, +7, -3),
+    (+3, -5, -7, +1, -1),
+    (-3, +5, +7, -1, +1),
+    (+1, -7, +5, -3, -5),
+    (-1, +7, -5, +3, +5),
 )
+#: The 97.5 % quantile of Student's distribution, by degrees of freedom from 1 on.
+_QUANTILES = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306)
 HALF, DOUBLE = Fraction(1, 2), Fraction(2)
 
 
@@ -125,8 +130,8 @@ def plan_runs(requested: str, *, instructions: int, assumed_gaps: bool, syntheti
     seed = seed and synthetic_sizes
     halved = (Perturbation(gaps=HALF), Perturbation(gaps=DOUBLE)) if gaps and assumed_gaps else ()
     small = []
-    for number, signs in enumerate(_SIGNS[: MAX_RUNS - len(halved)], 1):
-        *factors, gap = (1 + sign * _STEP for sign in signs)
+    for number, eighths in enumerate(_EIGHTHS[: MAX_RUNS - len(halved)], 1):
+        *factors, gap = (1 + Fraction(change, 8) * _STEP for change in eighths)
         small.append(
             Perturbation(
                 tuple(factors) if latency else UNCHANGED.latencies,
@@ -152,6 +157,24 @@ def _kinds(requested: str) -> tuple[str, ...]:
                 f"{', '.join(KINDS)}{hint(str(word), known)}"
             )
     return tuple(kind for kind in KINDS if kind in kinds)
+
+
+def prediction_range(value: float, changed: Sequence[float]) -> tuple[float, float]:
+    """Return the range in which a ratio lies after another such change, with a probability of 95 %.
+
+    It is the prediction interval of a normal distribution of the ratio's logarithm, and contains `value`.
+
+    Parameters
+    ----------
+    value : of the unchanged run, above 0
+    changed : of the perturbed runs, at most `MAX_RUNS`
+    """
+    logarithms = [math.log(one) for one in (value, *changed)]
+    if len(logarithms) < 2:
+        return value, value
+    middle = statistics.fmean(logarithms)
+    spread = _QUANTILES[len(logarithms) - 2] * statistics.stdev(logarithms) * math.sqrt(1 + 1 / len(logarithms))
+    return min(value, math.exp(middle - spread)), max(value, math.exp(middle + spread))
 
 
 def run_all(

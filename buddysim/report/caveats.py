@@ -115,7 +115,7 @@ def _indistinguishable(results: Results) -> Iterator[str]:
         if result["slowdown.min"] <= 1 <= result["slowdown.max"]
     ]
     if schemes:
-        yield f"This trace does not distinguish {', '.join(schemes)} from {BASELINE}: the range contains 1."
+        yield f"{', '.join(schemes)}: no difference that this trace can tell: the range contains 1."
 
 
 def _optimistic_schemes(results: Results) -> Iterator[str]:

@@ -39,6 +39,8 @@ _SCHEMES_AS_ROWS_FROM = 5
 #: Above this utilization the link has a section of its own.
 _BUSY_LINK = 0.3
 _LABEL_WIDTH = 29
+#: In place of a speedup whose sensitivity range contains 1; a caveat says more.
+_NO_DIFFERENCE = "no difference"
 _MAX_HEADING = 12
 
 Flat = Mapping[str, Any]
@@ -200,6 +202,8 @@ def _speedup(result: Flat) -> str:
         return "baseline"
     if _is_synthetic(result):
         return _slowdown_range(result) or f"{format_speedup(_inverse(result['slowdown.ratio']))} (1 seed)"
+    if result["slowdown.min"] is not None and result["slowdown.min"] <= 1 <= result["slowdown.max"]:
+        return _NO_DIFFERENCE
     return format_speedup(_inverse(result["slowdown.ratio"]))
 
 

@@ -108,7 +108,7 @@ def fitted_values() -> list[tuple[str, str, str]]:
         card = re.fullmatch(r"### (.*): `([a-z0-9-]+)`", text)
         if card:
             preset = "a100-80" if card[1] == "A100 80 GB" else card[2]
-        row = re.match(r"\| `([a-z0-9_.]+)` \| ([^|]+?) \| [^|]+ \|$", text)
+        row = re.match(r"\| `((?!clock)[a-z0-9_.]+)` \| ([^|]+?) \| [^|]+ \|$", text)
         if row and preset:
             found.append((preset, row[1], row[2]))
     return found

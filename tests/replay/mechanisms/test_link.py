@@ -62,7 +62,9 @@ def test_each_direction_has_its_bandwidth():
     accepted_ps = 351 * NS // BUCKET * BUCKET + (160 + 50) * NS
     slow_write = machine(link__write_bandwidth="0.8 GB/s")
     assert time_of(slow_write, victims, scheme="pinned-host") == accepted_ps
-    assert time_of(slow_write, [load(0, 1, 2)], scheme="pinned-host") == time_of(M, [load(0, 1, 2)], scheme="pinned-host")
+    assert time_of(slow_write, [load(0, 1, 2)], scheme="pinned-host") == time_of(
+        M, [load(0, 1, 2)], scheme="pinned-host"
+    )
     slow_read = machine(link__bandwidth="0.8 GB/s", link__write_bandwidth="16 GB/s")
     assert time_of(slow_read, victims, scheme="pinned-host") == time_of(M, victims, scheme="pinned-host")
     assert time_of(slow_read, [load(0, 1, 2)], scheme="pinned-host") == (80 + 250) * NS
