@@ -170,7 +170,8 @@ cdef inline int64_t open_row(Dram* dram, PseudoChannel* channel, Bank* bank, uin
     act = max_i64(t, bank.ready_ps)
     if bank.row[0] != NO_ROW:
         act += timing.rp
-    act = max_i64(act, earliest_act)
+    if earliest_act:                # a constant 0 for reads, whose activations are never earlier
+        act = max_i64(act, earliest_act)
     if likely(dram.limits_activations):
         act = reserve_activation(dram, channel, act)
     push_number(bank.row, row)
