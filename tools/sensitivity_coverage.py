@@ -60,14 +60,14 @@ def measure(path: Path, machine: Machine, draws: int) -> dict[str, Any]:
         synthetic = any(change.seed for change in plan.small)
         changes = [UNCHANGED, *plan.small, *random_changes(draws, path.stem, synthetic_sizes=synthetic)]
         own = 1 + len(plan.small)
-        found = {scheme: times(simulation, machine, scheme, changes) for scheme in (BASELINE, *SCHEMES)}
-    return {"own": own, "times": found}
+        by_scheme = {scheme: times(simulation, machine, scheme, changes) for scheme in (BASELINE, *SCHEMES)}
+    return {"own": own, "times": by_scheme}
 
 
-def report(trace: str, found: dict[str, Any]) -> list[dict[str, Any]]:
+def report(trace: str, measured: dict[str, Any]) -> list[dict[str, Any]]:
     """Coverage and relative width of each scheme's range."""
     rows = []
-    own, by_scheme = found["own"], found["times"]
+    own, by_scheme = measured["own"], measured["times"]
     for scheme in SCHEMES:
         ratios = [one / base for one, base in zip(by_scheme[scheme], by_scheme[BASELINE], strict=True)]
         low, high = slowdown_range(ratios[0], ratios[1:own])
@@ -95,14 +95,14 @@ def main() -> int:
     parser.add_argument("--draws", type=int, default=200, help="random changes (default: %(default)s)")
     parser.add_argument("--times", type=Path, help="a file that keeps the times of traces, so that they run once")
     args = parser.parse_args()
-    kept = json.loads(args.times.read_text()) if args.times and args.times.exists() else {}
+    stored = json.loads(args.times.read_text()) if args.times and args.times.exists() else {}
     failed = False
     for path in args.traces or sorted((ROOT / "traces").glob("*.bin")):
-        if path.stem not in kept:
-            kept[path.stem] = measure(path, Machine.load(args.machine), args.draws)
+        if path.stem not in stored:
+            stored[path.stem] = measure(path, Machine.load(args.machine), args.draws)
             if args.times:
-                args.times.write_text(json.dumps(kept))
-        for row in report(path.stem, kept[path.stem]):
+                args.times.write_text(json.dumps(stored))
+        for row in report(path.stem, stored[path.stem]):
             fails = row["coverage"] < 0.95 or row["width"] > 1.5
             failed |= fails
             low, high = row["range"]

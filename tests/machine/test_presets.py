@@ -103,15 +103,15 @@ def test_plain_model_names_are_unknown() -> None:
 def fitted_values() -> list[tuple[str, str, str]]:
     """The newest fits to measured curves: (preset, key, value), as docs/validation/hardware.md has them."""
     page = (Path(__file__).parents[2] / "docs" / "validation" / "hardware.md").read_text()
-    found, preset = [], ""
+    rows, preset = [], ""
     for text in page.splitlines():
         card = re.fullmatch(r"### (.*): `([a-z0-9-]+)`", text)
         if card:
             preset = "a100-80" if card[1] == "A100 80 GB" else card[2]
         row = re.match(r"\| `((?!clock)[a-z0-9_.]+)` \| ([^|]+?) \| [^|]+ \|$", text)
         if row and preset:
-            found.append((preset, row[1], row[2]))
-    return found
+            rows.append((preset, row[1], row[2]))
+    return rows
 
 
 @pytest.mark.parametrize(("name", "key", "fitted"), fitted_values())
