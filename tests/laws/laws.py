@@ -1,8 +1,8 @@
 """Laws of physics and of bookkeeping, checked on a random machine and trace made from a seed.
 
 1. *Better*: a better resource (bandwidth, latency, MSHRs, ways, channels, link) slows no run by more than 0.1 %.
-   Queueing is sometimes truly non-monotonic: `non_monotonic.toml` lists the resources for which that happens, with the
-   smallest example, the largest slowdown and the cause.
+   Queueing is sometimes truly non-monotonic: `non_monotonic.toml` lists the resources for which that happens, with
+   the smallest example, the largest slowdown and the cause.
 2. *Incompressible*: data that do not compress move the same bytes in the same time under every scheme that keeps them in
    device memory.
 3. *Conserved*: what a level of memory receives, it passes on or keeps.
