@@ -43,6 +43,23 @@ cdef enum:
     SHOWN_BINS = 40  # of a histogram of times; the last bin counts all longer times
 
 
+cdef inline int64_t reserve_issue_slots(RunState* g, Scheduler* scheduler, Warp* warp, int64_t now) noexcept nogil:
+    """Takes the issue slots of a warp's compute gap, as early as possible; returns the end of the last (ps)."""
+    cdef int64_t gap_start_ps = now - warp.op.gap_latency_ps
+    cdef int64_t finish = max_i64(scheduler.issue_slots_free_ps, gap_start_ps) + warp.issue_slots * g.core.cycle_ps
+    # A busy unit delays later operations. The latency of its compute gap includes the warp's own waits.
+    cdef int64_t busy_ps = unit_ps(&g.core, warp.op)
+    if unlikely(g.core.stall_on_busy_unit) and scheduler.issue_slots_free_ps > gap_start_ps:     # it has waited
+        finish += busy_ps
+        scheduler.issue_slots_free_ps = finish
+    else:
+        scheduler.issue_slots_free_ps = finish + busy_ps
+    g.warp_instructions += warp.issue_slots
+    g.issue_busy_ps += warp.issue_slots * g.core.cycle_ps + busy_ps
+    warp.issue_slots = 0
+    return finish
+
+
 cdef inline void predict_next_scheduler(RunState* g, HostPrefetcher* prefetcher, int scheduler_number) noexcept nogil:
     """Predicts the scheduler that issues after number `scheduler_number`, which is not in the order of events."""
     cdef int64_t key = min_i64(min_key(g.events.firsts, g.events.groups),
@@ -202,7 +219,7 @@ cdef class ReplayEngine:
     cdef inline LoopExit loop(self, int64_t operations) noexcept nogil:
         cdef RunState* g = &self.state
         cdef int scheduler_number, sm, position, kernel
-        cdef int64_t now, gap_start_ps, finish, busy_ps
+        cdef int64_t now, finish
         cdef Scheduler* scheduler
         cdef Warp* warp
         cdef PendingLoad* other_pending
@@ -231,21 +248,10 @@ cdef class ReplayEngine:
             events_remove(&g.events, scheduler_number)
             scheduler_suspend(scheduler, position)
             warp = &g.warps[sm * MAX_WARPS + scheduler.slot[position]]
-            if warp.issue_slots:              # the compute gap takes issue slots, as early as possible
+            if warp.issue_slots:
                 if unlikely(g.code.latency_ps) and waits_for_icache(g, scheduler_number, sm, position, warp, now):
                     continue
-                gap_start_ps = now - warp.op.gap_latency_ps
-                finish = max_i64(scheduler.issue_slots_free_ps, gap_start_ps) + warp.issue_slots * g.core.cycle_ps
-                # A busy unit delays later operations. The latency of its compute gap includes the warp's own waits.
-                busy_ps = unit_ps(&g.core, warp.op)
-                if unlikely(g.core.stall_on_busy_unit) and scheduler.issue_slots_free_ps > gap_start_ps:     # it has waited
-                    finish += busy_ps
-                    scheduler.issue_slots_free_ps = finish
-                else:
-                    scheduler.issue_slots_free_ps = finish + busy_ps
-                g.warp_instructions += warp.issue_slots
-                g.issue_busy_ps += warp.issue_slots * g.core.cycle_ps + busy_ps
-                warp.issue_slots = 0
+                finish = reserve_issue_slots(g, scheduler, warp, now)
                 if finish - g.core.cycle_ps > now:
                     scheduler_resume(scheduler, position, finish - g.core.cycle_ps)
                     events_insert(&g.events, scheduler_number, scheduler_time(scheduler))
