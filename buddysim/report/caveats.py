@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from buddysim.replay.schemes import BASELINE, DEFAULT
-from buddysim.replay.sensitivity import AUTO, MAX_INSTRUCTIONS
+from buddysim.replay.sensitivity import AUTO, MAX_INSTRUCTIONS, NO_DIFFERENCE, tells_no_difference
 from buddysim.report.bottleneck import BOTTLENECK_FROM, utilizations
 from buddysim.report.quantities import format_bytes, format_percent, format_scaled, format_significant
 from buddysim.report.screen import Part, make_printable
@@ -108,14 +108,9 @@ def _ideal_is_dram_bound(results: Results) -> Iterator[str]:
 
 def _indistinguishable(results: Results) -> Iterator[str]:
     """Schemes whose sensitivity range contains the baseline."""
-    schemes = [
-        scheme
-        for scheme, result in results.items()
-        if scheme != BASELINE and result["slowdown.min"] is not None
-        if result["slowdown.min"] <= 1 <= result["slowdown.max"]
-    ]
+    schemes = [scheme for scheme, result in results.items() if scheme != BASELINE and tells_no_difference(result)]
     if schemes:
-        yield f"{', '.join(schemes)}: no difference that this trace can tell: the range contains 1."
+        yield f"{', '.join(schemes)}: {NO_DIFFERENCE}: the range contains 1."
 
 
 def _optimistic_schemes(results: Results) -> Iterator[str]:
