@@ -86,7 +86,11 @@ def atomics_us(l2_bandwidth: int, **overrides: object) -> float:
 
 
 def test_a_faster_l2_does_not_slow_replies_that_wait_for_the_atomic_unit():
-    """128 B per cycle once took 0.5 % more than 64, and 256 another 6.6 %."""
+    """128 B per cycle once took 0.5 % more than 64, and 256 another 6.6 %.
+
+    From 64 on the atomic units bound the run, and what remains is which of the 128 warps' atomics comes first. With six
+    seeds of the trace, twice the bandwidth takes 1.1 % less to 1.4 % more time, in the mean 0.1 +- 0.2 % more.
+    """
     times = [atomics_us(bandwidth) for bandwidth in (32, 64, 128, 256)]
     assert all(faster <= 1.005 * slower for slower, faster in pairwise(times))
     assert times[-1] < 1.01 * min(times)

@@ -57,7 +57,7 @@ cdef int64_t send_requests(MemorySystem* m, SmPorts* sm, Slice* slice, int reque
     """Sends the requests of a line, one per sector, to a slice through their SM's input queue, which they reach at `t`.
 
     A request leaves after those before it, when its slice accepts it; it blocks all requests behind it (head-of-line blocking).
-    Returns the time at which the last one leaves, less its distance from the first one in an idle queue.
+    Returns the time at which the last one leaves, less its distance from the first one between an idle queue and an idle slice.
     """
     cdef int64_t departure_ps = t
     for _ in range(requests):
@@ -68,7 +68,7 @@ cdef int64_t send_requests(MemorySystem* m, SmPorts* sm, Slice* slice, int reque
         sm.queue_free_ps = departure_ps + m.queue_sector_ps
         if m.interleave_requesters:
             record_request(m, sm, slice, departure_ps)
-    departure_ps = max_i64(t, departure_ps - (requests - 1) * m.queue_sector_ps)
+    departure_ps = max_i64(t, departure_ps - (requests - 1) * max_i64(m.queue_sector_ps, m.slice_grid.slot_ps))
     count_wait(m, REQUEST_PORT, departure_ps - t)
     return departure_ps
 
@@ -76,10 +76,12 @@ cdef int64_t send_requests(MemorySystem* m, SmPorts* sm, Slice* slice, int reque
 cdef int64_t send_replies(MemorySystem* m, SmPorts* sm, Slice* slice, int replies, int64_t t) noexcept nogil:
     """Sends the replies of a slice at `t`, one per sector, to an SM; returns the time at which the last one leaves.
 
-    In each slot, one reply leaves a slice and one arrives at an SM. Replies reserve slots out of order: none blocks another.
+    In each slot, one reply leaves a slice and one arrives at an SM; replies to one request are at least `sector_ps` apart.
+    Replies reserve slots out of order: none blocks another.
     """
-    cdef int64_t departure_ps = t
+    cdef int64_t departure_ps = t - m.sector_ps
     for _ in range(replies):
+        departure_ps += m.sector_ps
         departure_ps = reserve_sector_slot(m, &m.slice_grid, slice.reply_reservations, departure_ps)
         departure_ps = reserve_sector_slot(m, &m.reply_grid, sm.reply_reservations, departure_ps)
     return departure_ps

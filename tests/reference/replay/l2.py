@@ -241,7 +241,7 @@ class RefL2:
             left = slot_from(self.slice_arrivals[slice_index], begin)
             self.queue_free[sm] = left + apart
             self.booked[slice_index][sm] = left + self.numbers.slice_sector
-        left = max(t, left - (count - 1) * apart)
+        left = max(t, left - (count - 1) * max(apart, self.numbers.slice_sector))
         self.times.waits.request_port.add(left - t)
         return left
 
@@ -256,8 +256,9 @@ class RefL2:
         return begin
 
     def _reply(self, sm: int, entry: int, t: int, count: int) -> int:
-        left = t
+        left = t - self.numbers.reply_sector
         for _ in range(count):
+            left += self.numbers.reply_sector
             left = slot_from(self.slice_departures[self.address_map.slice_of(entry)], left)
             left = slot_from(self.sm_arrivals[sm], left)
         return left
