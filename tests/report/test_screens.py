@@ -24,7 +24,7 @@ WIDTHS = (80, 120, 200)
 COMMANDS = {
     "run": (("run", CAPTURED), r"speedup over ideal +([\d.]+x|no difference)"),
     "run-one-scheme": (("run", CAPTURED, "--scheme", "ideal"), r"simulated time +[\d.]+ us"),
-    "run-synthetic": (("run", SYNTHETIC), r"speedup over ideal +[\d.]+x - [\d.]+x"),
+    "run-synthetic": (("run", SYNTHETIC), r"speedup over ideal +([\d.]+x - [\d.]+x|no difference)"),
     "run-queueing": (("run", CAPTURED, "--queueing", "--no-sensitivity"), r"speedup over ideal +[\d.]+x"),
     "run-four-schemes": (("run", CAPTURED, "--equal-capacity", "--no-sensitivity"), r"speedup over ideal +[\d.]+x"),
     "run-five-schemes": (
