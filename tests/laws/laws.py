@@ -36,7 +36,7 @@ Simulate = Callable[[str, dict[str, Any]], Counters]
 SCHEMES = ("ideal", "bandwidth-compression", "buddy", "pinned-host", "unified-memory")
 FIRST_SEED = 10_000  # of `random_case`; others are those of `test_reference_machine.py`
 TOLERANCE = 0.001
-MOST_WARPS = 1000  # of a kernel
+MAX_WARPS = 1000  # of a kernel
 BUCKET_PS = 1 << 16  # of a port, which grants requests from the bucket's start on
 LARGEST = 7  # size class of data that do not compress
 #: Largest size class that fits each target.
@@ -75,23 +75,27 @@ WITH = {
 }
 #: What the causes of a violation mean, in the order in which `cause_of` looks for them.
 CAUSES = {
-    "map": "Twice the channels are another address map: other lines share a set, a row or a partition.",
+    "address_map": "Twice the channels are another address map: other lines share a set, a row or a partition.",
     "queue": "Only with several warps at a time, and with the same traffic: what is faster lets requests of one warp "
     "go before those of another at a port, an MSHR or a scheduler, and the other one ends last (Graham 1969).",
     "order": "Only with several warps at a time: accesses come in another order, after which a cache, a row or a page "
     "of Unified Memory no longer has what is needed next.",
     "pages": "Of one warp, and gone if all pages fit: a page is evicted, or a fault batch starts, before an access "
     "instead of after it.",
+    "rewrites": "Of one warp, and gone without l2.dirty_store_interval: a line that stays in the L2 stays dirty, and "
+    "stores to dirty sectors take longer.",
     "caches": "Of one warp, and gone without evictions and metadata: a larger cache hides uses from the LRU of the "
     "next one, or what knows its size earlier takes a port before a request on the critical path.",
     "rows": "Of one warp, and gone with simple device memory: rows, refreshes, drains and slots of the bus are met at "
     "other times.",
     "slots": "Of one warp, and gone without input queues: a slot of another length begins at another time.",
-    "buckets": "Of one warp: a port does not know the order of requests within 65 ns.",
+    "ports": "Of one warp, and with none of these off: a port gives the begin of a pass and no order within 65 ns, so "
+    "a long request counts only where another one follows it.",
 }
 #: Machine keys that switch a mechanism off; the cause is the first without which a single warp is slowed no more.
 EXPERIMENTS: dict[str, dict[str, Any]] = {
     "pages": {"um.capacity": "1 GiB", "um.initial_location": "device"},
+    "rewrites": {"l2.dirty_store_interval": "0 ns"},
     "caches": {"l1.ways": 64, "l2.ways": 64, "l2.max_dirty": "0 B", "metadata_cache.perfect": True},
     "rows": {"dram.model": "simple"},
     "slots": {"crossbar.input_queued": False, "crossbar.interleave_requesters": False},
@@ -310,14 +314,14 @@ def _better(seed: int, case: Case, run: Simulate, count: Counters, keys: list[st
 def cause_of(case: Case, key: str, *, traffic: bool) -> str:
     """Why a better resource slows a case, by experiment; `traffic`: whether other sectors are moved."""
     if key == "dram.channels":
-        return "map"
+        return "address_map"
     alone = one_warp_at_a_time(case)
     if slowdown_of(alone, key) <= TOLERANCE:
         return "order" if traffic else "queue"
     for cause, changed in EXPERIMENTS.items():
         if slowdown_of(_with_keys(alone, changed), key) <= TOLERANCE:
             return cause
-    return "buckets"
+    return "ports"
 
 
 def one_warp_at_a_time(case: Case) -> Case:
@@ -329,20 +333,20 @@ def one_warp_at_a_time(case: Case) -> Case:
             warps = [({**fields, "warp": 0}, ops) for _, block in launch.blocks for fields, ops in block]
             events += [
                 (word, replace(launch, stream=0, grid=1, threads=32, launch_index=index, blocks=[(0, [warp])]))
-                for index, warp in enumerate(warps, MOST_WARPS * launch.launch_index)
+                for index, warp in enumerate(warps, MAX_WARPS * launch.launch_index)
             ]
         else:
-            events.append((word, MOST_WARPS * rest[0], *rest[1:]) if word == "snapshot" else (word, *rest))
+            events.append((word, MAX_WARPS * rest[0], *rest[1:]) if word == "snapshot" else (word, *rest))
     return replace(case, events=events)
 
 
 def _with_keys(case: Case, changed: dict[str, Any]) -> Case:
     """The case with other machine keys; caches of more ways have sets as many as before."""
-    machine = {**case.machine, **changed}
+    before, machine = case.make_machine(), {**case.machine, **changed}
     for key in changed:
         if key.endswith(".ways"):
             size = key.replace("ways", "size")
-            machine[size] = f"{int(case.machine[size].split()[0]) // case.machine[key] * changed[key]} B"
+            machine[size] = f"{before.value(size) // before.value(key) * changed[key]} B"
     return replace(case, machine=machine)
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+from typing import Any
+
 import pytest
 
-import buddysim
 from tests.laws import laws
 from tests.laws.laws import (
     BETTER,
@@ -14,14 +17,16 @@ from tests.laws.laws import (
     Violation,
     cause_of,
     examples,
+    law_case,
     non_monotonic,
     slowdown_of,
     unexplained,
     violations,
 )
+from tests.replay.random_cases import Case
 
 QUICK, SLOW = 12, 300
-SEEDS = range(12)  # of machines on which a law must fail without its mechanism
+SEED = 13  # of a case in which a law must fail without its mechanism
 
 
 def check(seeds: range) -> None:
@@ -64,23 +69,10 @@ def test_each_cause_that_is_listed_has_an_example() -> None:
     assert {one.cause for one in examples()} >= listed
 
 
-def broken(monkeypatch: pytest.MonkeyPatch, law: str, spoil: object) -> list[Violation]:
-    """Violations of a law if each run's counters are changed by `spoil(counters, scheme)`."""
-    simulate = buddysim.simulate
-
-    class Spoilt:
-        def __init__(self, result: buddysim.ReplayResult, scheme: str) -> None:
-            self.counters, self.per_kernel = dict(result.counters), result.per_kernel
-            spoil(self.counters, scheme)  # type: ignore[operator]
-
-    monkeypatch.setattr(
-        laws.buddysim,
-        "simulate",
-        lambda trace, machine, scheme, *rest, **options: Spoilt(
-            simulate(trace, machine, scheme, *rest, **options), scheme
-        ),
-    )
-    return [one for seed in SEEDS for one in violations(seed) if one.law == law]
+def counters(seed: int) -> tuple[Case, dict[str, Any]]:
+    case, _ = law_case(seed)
+    with tempfile.TemporaryDirectory() as folder, laws._replaying(case, Path(folder) / "case.bin") as run:
+        return case, run(case.scheme, {})
 
 
 @pytest.mark.parametrize(
@@ -88,35 +80,44 @@ def broken(monkeypatch: pytest.MonkeyPatch, law: str, spoil: object) -> list[Vio
     ["l1.sector_hits", "l2.read_sector_hits", "store_sectors", "l2.dirty_sectors_at_end", "device.bus_bytes",
      "metadata.hits", "horizon.pushed"],
 )  # fmt: skip
-def test_bytes_that_vanish_are_found(monkeypatch: pytest.MonkeyPatch, counter: str) -> None:
-    def spoil(count: dict[str, int], scheme: str) -> None:
-        count[counter] += 1
-
-    assert broken(monkeypatch, "conserved", spoil)
-
-
-def test_a_run_that_is_too_fast_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    def spoil(count: dict[str, int], scheme: str) -> None:
-        count["time_ps"] //= 50
-
-    found = {one.about.split(":")[0] for one in broken(monkeypatch, "bound", spoil)}
-    assert found >= {"channel", "link", "slices", "replies"}
+def test_bytes_that_vanish_are_found(counter: str) -> None:
+    _, count = counters(SEED)
+    assert not list(laws._conserved(SEED, count))
+    count[counter] += 1
+    assert list(laws._conserved(SEED, count))
 
 
-def test_a_scheme_that_is_not_bandwidth_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("name", "counter"),
+    [("channel", "device.channel_demand_bytes"), ("link", "link.demand_bytes"), ("slices", "l2.read_sectors"),
+     ("replies", "l2.read_sectors"), ("instructions", "memory_instructions")],
+)  # fmt: skip
+def test_a_run_that_is_too_fast_is_found(name: str, counter: str) -> None:
+    """It moves a million times as much in the same time."""
+    case, count = counters(SEED)
+    assert not list(laws._bound(SEED, case, count))
+    count[counter] = [10**6 * one for one in count[counter]] if name == "channel" else 10**6 * count[counter]
+    assert name in {one.about.split(":")[0] for one in laws._bound(SEED, case, count)}
+
+
+def test_a_scheme_that_is_not_bandwidth_compression_is_found() -> None:
     """Entries that overflow."""
-    monkeypatch.setitem(laws.FITS, "4x", laws.LARGEST)
-    monkeypatch.setitem(laws.FITS, "2x", laws.LARGEST)
-    assert [one for seed in SEEDS for one in violations(seed) if one.law == "fitting"]
+    case, _ = law_case(SEED)
+    for fits, broken in ((laws.FITS, False), ({**laws.FITS, "2x": 7, "4x": 7, "16x": 7}, True)):
+        fitting = laws._with_classes(case, fits)
+        with tempfile.TemporaryDirectory() as folder, laws._replaying(fitting, Path(folder) / "case.bin") as run:
+            assert bool(list(laws._fitting(SEED, run))) == broken
 
 
 def test_raw_entries_that_are_fetched_whole_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    case, _ = law_case(SEED)
+    raw = laws._with_classes(case, {})
     monkeypatch.setitem(laws.INCOMPRESSIBLE, "compression.fetch_whole_raw_entry", True)
-    found = {one.about for seed in SEEDS for one in violations(seed) if one.law == "incompressible"}
-    assert found >= {"bandwidth-compression: bytes", "bandwidth-compression: time", "buddy: bytes", "buddy: time"}
+    with tempfile.TemporaryDirectory() as folder, laws._replaying(raw, Path(folder) / "case.bin") as run:
+        broken = {one.about for one in laws._incompressible(SEED, run)}
+    assert broken == {"bandwidth-compression: bytes", "bandwidth-compression: time", "buddy: bytes", "buddy: time"}
 
 
 def test_a_worse_resource_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    for key in ("l1.load_to_use", "dram.load_to_use", "link.load_to_use", "l2.atomic_interval"):
-        monkeypatch.setitem(laws.BETTER, key, 1.5)
-    assert len([one for seed in SEEDS for one in violations(seed) if one.law == "better"]) > 2
+    monkeypatch.setitem(laws.BETTER, "dram.load_to_use", 1.5)
+    assert slowdown_of(law_case(SEED)[0], "dram.load_to_use") > TOLERANCE
