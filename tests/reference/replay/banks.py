@@ -12,7 +12,7 @@ ROWS_LEFT = 3
 
 @dataclass(frozen=True)
 class RefDramTiming:
-    """`dram.timing` in ps, and the length of a burst; `ccd` is in bursts."""
+    """The `dram.timing` of the machine in ps, and the length of a burst; `ccd` is in bursts."""
 
     burst: int
     trcd: int
@@ -34,7 +34,7 @@ class RefDramTiming:
 
 
 class RefActivationWindow:
-    """Activations of a pseudo-channel: none sooner than `interval` after another.
+    """Activations of a pseudo-channel; each follows the one before by at least `interval`.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class RefActivationWindow:
         self.latest_slot, self.latest = -2, 0
 
     def activate(self, t: int) -> int:
-        """When a row that is to be activated at `t` is (ps)."""
+        """Return the time of an activation that is requested at `t` (ps)."""
         if self.reservations is None:
             return t
         slot = self.reservations.take(t // self.interval)
@@ -60,14 +60,14 @@ class RefActivationWindow:
 
 
 class RefClosedRow(NamedTuple):
-    """A row, and when its bank leaves it."""
+    """A row, and the time at which its bank closes it."""
 
     row: int | None
     at: int
 
 
 class RefRowAccess(NamedTuple):
-    """When the first column command can be (ps), and how the row was found: `hit`, `joined` or `miss`."""
+    """The earliest time of a column command (ps), and the row's state: `hit`, `joined` or `miss`."""
 
     at: int
     word: str
@@ -75,7 +75,7 @@ class RefRowAccess(NamedTuple):
 
 @dataclass
 class RefBank:
-    """A bank; times are ps.
+    """A bank of a pseudo-channel; times are ps.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ class RefBank:
 
     @property
     def _refresh_offset(self) -> int:
-        """When its first refresh begins (ps)."""
+        """Return the start of the bank's first refresh (ps)."""
         return self.number * self.timing.trefi // self.timing.banks if self.timing.single_banks else 0
 
     def open(self, row: int, t: int, earliest: int) -> RefRowAccess:

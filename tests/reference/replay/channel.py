@@ -18,7 +18,7 @@ EXTRA_ENTRIES = 3
 
 @dataclass
 class RefQueuedRow:
-    """Writes to one row that wait."""
+    """Queued writes to one row."""
 
     bank: int
     row: int
@@ -27,7 +27,7 @@ class RefQueuedRow:
 
 
 class RefBankedChannel:
-    """Banks, a bus with a slot per burst, and writes that are drained together.
+    """A pseudo-channel: banks, a bus with a slot per burst, and a write queue.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class RefBankedChannel:
         self.next_taken = self.next_freed = 0
 
     def read(self, location: RefLocation, count: int, t: int) -> int:
-        """When bursts are read that reach the channel at `t` (ps)."""
+        """Return the end of the data of a read that reaches the channel at `t` (ps)."""
         timing = self.timing
         bank, opened = self._open(location.bank, location.row, t)
         data = opened.at + timing.tcl
@@ -76,7 +76,7 @@ class RefBankedChannel:
         return self.banks[bank], opened
 
     def _take(self, slot: int) -> int:
-        """The bus for a burst."""
+        """Take a slot of the bus for a burst."""
         slot = self.bus.take(slot)
         self.latest_slot = max(self.latest_slot, slot)
         self.bytes += SECTOR_BYTES
@@ -85,7 +85,7 @@ class RefBankedChannel:
     # -- writes -------------------------------------------------------------------------------------------------------
 
     def write(self, location: RefLocation, count: int, t: int, before: int) -> int:
-        """When the channel takes bursts that leave the L2 at `t`, `before` away (ps)."""
+        """Return when the channel accepts bursts that leave the L2 at `t`; the way takes `before` (ps)."""
         taken = t
         for _ in range(count):
             taken = max(taken, self.address_map[self.next_taken])
@@ -130,7 +130,7 @@ class RefBankedChannel:
         self.turned = self.latest_slot
 
     def _write_row(self, row: RefQueuedRow, start: int, before: int) -> int:
-        """Writes a row's bursts; the slot of the last."""
+        """Write a row's bursts; return the slot of the last one."""
         timing = self.timing
         bank, opened = self._open(row.bank, row.row, row.arrival, earliest=self.clock.now)
         slot = max(start, (opened.at + timing.tcwl) // timing.burst)

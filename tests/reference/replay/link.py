@@ -12,7 +12,7 @@ from tests.reference.replay.ports import RefClock, RefPort
 
 
 class RefLink:
-    """Both directions.
+    """The host link, with a port for each direction.
 
     Parameters
     ----------
@@ -36,14 +36,14 @@ class RefLink:
         return payload + ceil(Fraction(payload, self.keys.max_payload)) * self.keys.header_size
 
     def read(self, payload: int, t: int) -> int:
-        """When a transfer that is requested at `t` has arrived (ps)."""
+        """Return when a transfer requested at `t` has arrived (ps)."""
         total = self._total(payload)
         self.counts["link.read_bytes"] += total
         cost = ceil(total * self.byte_cost)
         return self.inwards.request(t, cost) + self.read_ps + cost // FINE
 
     def write(self, payload: int, t: int) -> int:
-        """When the link takes a transfer (ps)."""
+        """Return when the link accepts a transfer (ps)."""
         total = self._total(payload)
         self.counts["link.write_bytes"] += total
         return self.outwards.request(t, ceil(total * self.write_cost))

@@ -13,7 +13,7 @@ CAPACITY = 1 << CAPACITY_BITS
 
 @dataclass
 class RefClock:
-    """The time of the start at hand."""
+    """The current time of the simulation."""
 
     now: int = 0
 
@@ -45,24 +45,24 @@ class RefPort:
 
 
 class RefRing:
-    """MSHRs that are taken in start, free or not."""
+    """A ring of MSHRs that are taken in a fixed order, whether free or not."""
 
     def __init__(self, count: int) -> None:
         self.times = [0] * count
         self.position = -1
 
     def take(self) -> int:
-        """When the next one is free; its time must then be set."""
+        """Take the next MSHR; return when it is free. The caller must then call `hold`."""
         self.position = (self.position + 1) % len(self.times)
         return self.times[self.position]
 
     def take_earlier(self) -> int:
-        """`take`, after the next one and the one after it have changed address_map if the latter is free earlier."""
+        """Take the earlier free one of the next two MSHRs: they are swapped if the second is free earlier."""
         first, second = ((self.position + i) % len(self.times) for i in (1, 2))
         if self.times[second] < self.times[first]:
             self.times[first], self.times[second] = self.times[second], self.times[first]
         return self.take()
 
     def hold(self, until: int) -> None:
-        """The one taken last is free at `until`."""
+        """Hold the MSHR taken last until `until`."""
         self.times[self.position] = until

@@ -1,4 +1,4 @@
-"""Reservation tables: which slots of a bus, or of activations, are taken."""
+"""Reservation tables: the reserved slots of a bus or of activations."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class RefReservationTable:
         return slot
 
     def refreshes(self, slot: int) -> bool:
-        """Whether a refresh takes a slot."""
+        """Return whether a refresh reserves a slot."""
         if not self.refresh_interval:
             return False
         last = (slot + 1) * self.length // self.refresh_interval

@@ -76,7 +76,7 @@ COUNTED = [
 
 
 def results_of(run: RefRun, capacity: RefCapacity) -> dict[str, Any]:
-    """Counters of a run that has ended."""
+    """Return the counters of a run that has ended."""
     parts, counts = run.parts, run.counts
     cycle = parts.numbers.cycle
     counters: dict[str, Any] = {name: counts[name] for name in COUNTED}
@@ -117,7 +117,7 @@ def results_of(run: RefRun, capacity: RefCapacity) -> dict[str, Any]:
 
 
 def per_kernel(kernel: RefRunningKernel, end: int, during: Counter[str], cycle: int) -> dict[str, Any]:
-    """A kernel's times, and what was counted while it ran."""
+    """Return a kernel's times, and the counts while it ran."""
     read = sum(during[f"device.{kind}_bytes"] for kind in ("demand", "overfetch", "read_modify_write"))
     return {
         "index": kernel.kernel.index,
@@ -136,7 +136,7 @@ def per_kernel(kernel: RefRunningKernel, end: int, during: Counter[str], cycle: 
 
 
 def per_allocation(run: RefRun) -> list[dict[str, Any]]:
-    """What happened below the L2 to each allocation's entries."""
+    """Return the counts below the L2 for each allocation's entries."""
     rows = []
     for region in run.parts.below.regions:
         allocation, counts = region.allocation_range.allocation, region.counts
@@ -157,12 +157,12 @@ def per_allocation(run: RefRun) -> list[dict[str, Any]]:
 
 
 def fraction(part: int, whole: int) -> float:
-    """A fraction, 0 of nothing."""
+    """Return a fraction; 0 if the whole is 0."""
     return part / whole if whole else 0.0
 
 
 def utilization_of(run: RefRun, time_ps: int) -> dict[str, float]:
-    """The fraction of its limit that each resource reached."""
+    """Return each resource's utilization."""
     parts, counts = run.parts, run.counts
     numbers, machine, sms = parts.numbers, parts.numbers.machine, parts.numbers.machine.sm.count
     bursts = [size // SECTOR_BYTES for size in parts.dram.bytes]

@@ -1,4 +1,4 @@
-"""The run: events of the trace, slots of the schedulers, kernels and their thread blocks."""
+"""A run: events of the trace, issue slots, kernels and their thread blocks."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ MAX_KERNELS = 128
 
 
 class RefRun:
-    """A replay from beginning to end.
+    """A replay from start to end.
 
     Parameters
     ----------
     trace : the trace
     selected : which kernels run, by their index
     targets : of its allocations
-    space : address_map of its allocations
+        space : entry numbers of its allocations
     parts : of the machine
 
     Attributes
@@ -50,7 +50,7 @@ class RefRun:
     # -- what happens next --------------------------------------------------------------------------------------------
 
     def _step(self) -> bool:
-        """Starts a kernel or takes a scheduler's slot, whichever is first; False where nothing is left."""
+        """Start a kernel or take an issue slot, whichever is first; return False if nothing is left."""
         slots = [
             (scheduler.next_slot, sm, number)
             for sm, own in enumerate(self.parts.schedulers)
@@ -146,7 +146,7 @@ class RefRun:
     # -- events of the trace ------------------------------------------------------------------------------------------
 
     def _go_on(self) -> None:
-        """Goes through the trace's events as far as they may start now."""
+        """Process the trace's events that may start now."""
         events = self.trace.events
         while self.position < len(events):
             event = events[self.position]
@@ -191,7 +191,7 @@ class RefRun:
         self.running.append(RefRunningKernel(kernel, self.clock.now, starts, blocks, before=dict(self.counts)))
 
     def _in_entries(self, block: RefBlockProgram) -> RefBlockProgram:
-        """A thread block whose lines are numbered as the run's entries."""
+        """Return a thread block with lines numbered by the run's entries."""
         warps = []
         for warp in block.warps:
             ops = [
@@ -207,7 +207,7 @@ class RefRun:
         return line._replace(number=self.space.entry(line.number, self.position))
 
     def _copy(self, event: Memcpy | Memset) -> None:
-        """A copy to the device or within it, or a fill."""
+        """Apply a copy to or within the device, or a fill."""
         live = (a for a in self.trace.allocations if a.live_at(self.position))
         allocation = next((a for a in live if a.base <= event.address < a.end), None)
         if allocation is None:

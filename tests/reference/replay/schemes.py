@@ -1,4 +1,4 @@
-"""What replay schemes do below the L2: fills and write-backs."""
+"""Replay schemes below the L2: fills and write-backs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LARGEST = 7
 
 
 class RefPlacement(Enum):
-    """Where an allocation's entries lie."""
+    """The memories in which an allocation's entries lie."""
 
     RAW = 0
     COMPRESSED = 1
@@ -50,7 +50,7 @@ class RefRegion:
 
 
 def region_of(allocation_range: RefAllocationRange, scheme: str, target: Target, bypass_1x: bool) -> RefRegion:
-    """Where a scheme has an allocation."""
+    """Return an allocation with its placement under a scheme."""
     if scheme == "pinned-host" or allocation_range.allocation.space == "host":
         return RefRegion(allocation_range, RefPlacement.HOST, 4)
     if scheme == "bandwidth-compression":
@@ -62,7 +62,7 @@ def region_of(allocation_range: RefAllocationRange, scheme: str, target: Target,
 
 @dataclass
 class RefMemoryPath:
-    """Everything below the L2.
+    """The memory path below the L2.
 
     Parameters
     ----------
@@ -98,29 +98,29 @@ class RefMemoryPath:
             self.metadata = RefMetadataCache(self.address_map, self.clock, self.dram, self.counts, self.waits)
 
     def region(self, entry: int) -> RefRegion:
-        """The live allocation that an entry belongs to."""
+        """Return the live allocation that an entry belongs to."""
         return next(r for r in self.live if r.allocation_range.first <= entry < r.allocation_range.end)
 
     def on_host(self, entry: int) -> bool:
-        """Whether an entry lies in host memory for good."""
+        """Return whether an entry always lies in host memory."""
         host = (r for r in self.live if r.placement is RefPlacement.HOST)
         return any(r.allocation_range.first <= entry < r.allocation_range.end for r in host)
 
     def is_resident(self, entry: int) -> bool:
-        """Whether an entry can be in the L2."""
+        """Return whether the L2 can hold an entry."""
         return self.pages is None or self.pages.is_resident(entry)
 
     def wake(self, sm: int, warp: RefWarp, at_end: bool, t: int) -> int:
-        """When a warp of an SM that is scheduled at `t` can go on."""
+        """Return when a warp of an SM that is scheduled at `t` can continue (ps)."""
         return t if self.pages is None else self.pages.wake(sm, warp, at_end, t)
 
     def written(self, entries: range) -> None:
-        """A copy or fill writes entries."""
+        """Note that a copy or fill writes entries."""
         if self.pages is not None:
             self.pages.written(entries)
 
     def arrive(self, entry: int, t: int) -> int:
-        """When an access that has passed its slice's port at `t` looks for its line."""
+        """Return when an access that has passed its slice's port at `t` looks for its line (ps)."""
         return t if self.pages is None or self.on_host(entry) else self.pages.access(entry, t)
 
     def fill(self, entry: int, requested: int, besides: int, t: int) -> tuple[int, int]:
@@ -139,7 +139,7 @@ class RefMemoryPath:
         return requested | besides, self.dram.read(location, count + besides.bit_count(), t)
 
     def write_back(self, entry: int, line: RefCacheLine, t: int) -> int:
-        """Writes a dirty line: when its way is free (ps)."""
+        """Write a dirty line back; return when its way is free (ps)."""
         region = self.region(entry)
         self.count_write_back(entry)
         if region.placement is RefPlacement.COMPRESSED:
@@ -153,18 +153,18 @@ class RefMemoryPath:
         return self.dram.write(location, count, t)
 
     def count_write_back(self, entry: int) -> None:
-        """Counts a write-back of an entry for its allocation."""
+        """Count a write-back of an entry for its allocation."""
         self.region(entry).counts["writebacks"] += 1
 
     def dirtied(self, entry: int, line: RefCacheLine, launch_index: int) -> None:
-        """A line was written by the kernel of a launch index: the last writer's class counts."""
+        """Note that the kernel of a launch index wrote a line; the class of the last writer counts."""
         if self.uses_sizes:
             line.size_class = self.sizes.written(self.region(entry).allocation_range, entry, launch_index)
 
     # -- compressed entries -------------------------------------------------------------------------------------------
 
     def _parts(self, size_class: int, device_sectors: int) -> tuple[int, int]:
-        """Sectors of an entry in device memory and in buddy memory."""
+        """Return the device and buddy sectors of an entry."""
         needed = SECTORS_NEEDED[size_class]
         if device_sectors:
             return min(needed, device_sectors), max(0, needed - device_sectors)
@@ -238,7 +238,7 @@ class RefMemoryPath:
         return needed + not_needed, max(arrived, lookup.known)
 
     def _read_what_is_not_needed(self, location: RefLocation, count: int, lookup: RefMetadataLookup) -> int:
-        """Misspeculated sectors that are read: those that begin before the metadata have come."""
+        """Read misspeculated sectors, unless they are cancelled before they begin; return their number."""
         read = count
         if self.machine.metadata_cache.cancel_misspeculated:
             read = 0
