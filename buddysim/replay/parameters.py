@@ -122,7 +122,7 @@ def _crossbar_and_l2_numbers(m: Machine) -> dict[str, object]:
 
 
 def _channels_of_slices(m: Machine) -> tuple[int, int]:
-    """L2 slices per channel, and pseudo-channels behind a slice."""
+    """Return the L2 slices per channel, and the pseudo-channels behind a slice."""
     channels, pseudo = m.dram.channels, m.dram.pseudo_channels
     if m.l2.slices % channels == 0:
         return m.l2.slices // channels, pseudo
@@ -232,10 +232,10 @@ def _ps(seconds: Fraction) -> int:
 
 
 def _cost(size: int, bytes_per_s: int) -> int:
-    """Port time of `size` bytes in the engine's units, rounded up: no port is faster than the machine file says."""
+    """Return the port time of `size` bytes, rounded up, so that no port exceeds its bandwidth."""
     return -(-size * 10**12 * COST_PER_PS // bytes_per_s)
 
 
 def _sector_ps(machine: Machine, bandwidth: object) -> int:
-    """Time of one 32 B sector in whole picoseconds, rounded up."""
+    """Return the time of one 32 B sector in whole picoseconds, rounded up."""
     return -(-SECTOR_BYTES * 10**12 // machine.bytes_per_s(bandwidth))  # type: ignore[arg-type]

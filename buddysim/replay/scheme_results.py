@@ -25,11 +25,11 @@ class SchemeResults(dict[str, ReplayResult]):
     """Results by scheme name, in the order in which the schemes were given."""
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
-        """Everything, as `run --json` writes it."""
+        """Return everything, as `run --json` writes it."""
         return {scheme: result.to_dict() for scheme, result in self.items()}
 
     def to_dataframe(self, of: str = "run") -> pandas.DataFrame:
-        """The counters as a pandas data frame: a row for each scheme, or for each of its parts.
+        """Return the counters as a pandas data frame: a row for each scheme, or for each of its parts.
 
         Parameters
         ----------
@@ -42,7 +42,7 @@ class SchemeResults(dict[str, ReplayResult]):
         return frame(result_rows(self.to_dict(), of), "scheme")
 
     def _repr_html_(self) -> str:
-        """The screen of ``buddysim run``, in a notebook."""
+        """Return the screen of ``buddysim run`` for a notebook."""
         return html("replay", self.to_dict())
 
 

@@ -56,7 +56,7 @@ HALF, DOUBLE = Fraction(1, 2), Fraction(2)
 
 @dataclass(frozen=True)
 class Perturbation:
-    """The changes of one perturbed run; schemes that are compared are perturbed alike.
+    """Changes of one perturbed run; compared schemes are perturbed alike.
 
     Attributes
     ----------

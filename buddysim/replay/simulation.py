@@ -102,7 +102,7 @@ def load_machine(machine: Machine | Path) -> Machine:
 
 
 class OpenTraces(ExitStack):
-    """Traces that stay open during a call."""
+    """The traces that stay open during a call."""
 
     def trace(self, trace: Trace | Path) -> Trace:
         """Return the trace, opened if it is a path."""

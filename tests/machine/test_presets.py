@@ -1,4 +1,4 @@
-"""Bundled machines are complete, have sources, and agree with their data sheets."""
+"""Bundled machines are complete, name their sources, and agree with their data sheets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No pseudo-channel activates rows faster than max(tRRD, tFAW / 4) allows, in whatever order requests are booked."""
+"""A pseudo-channel activates rows no faster than max(tRRD, tFAW / 4) allows, in any order of requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory that the program keeps in the host, and copies and fills between kernels."""
+"""Allocations in host memory, and copies and fills between kernels."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ P100 = Machine.load("p100-nvlink2").with_overrides({"l1.enabled": False})
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_host_memory_is_read_and_written_over_the_link_in_every_scheme(scheme):
-    """Uncompressed, exactly the requested sectors, whatever the entries' sizes."""
+    """Entries in host memory are uncompressed: exactly the requested sectors cross the link."""
     machine = tiny_machine(dram__model="simple")
     loads = [(0, [(entry, 5, 0)]) for entry in range(64)]
     stores = [(1, [(entry, 3, 3)]) for entry in range(64, 128)]
@@ -68,7 +68,7 @@ def test_a_host_allocation_of_a_trace(tmp_path, scheme):
 
 
 def write_copies(path, first_loads, copies, second_loads):
-    """Loads of lines, copies and fills of (kind, first byte, bytes), loads of lines."""
+    """Write loads of lines, copies and fills of (kind, first byte, bytes), and loads of lines."""
     with bt.TraceWriter(path, provenance()) as writer:
         writer.add_allocation("data", BASE, ENTRIES * LINE)
         for number, lines in enumerate((first_loads, second_loads)):
@@ -86,7 +86,7 @@ def write_copies(path, first_loads, copies, second_loads):
 
 
 def misses(path, fill, **settings_):
-    """Sectors demanded of memory."""
+    """Return the sectors demanded of memory."""
     overrides = {"l2.fill_on_memcpy": fill, **{key.replace("__", "."): value for key, value in settings_.items()}}
     return buddysim.simulate(path, P100.with_overrides(overrides), "ideal").counters["l2.read_sector_misses"]
 
@@ -105,7 +105,7 @@ copies = st.lists(
 @given(first=line_numbers, between=copies, second=line_numbers)
 @settings(deadline=None, max_examples=40)
 def test_what_a_copy_leaves_in_the_l2(tmp_path_factory, first, between, second):
-    """With the switch on, sectors copied whole hit; without, what the L2 held of them is gone. Others stay."""
+    """With the switch, fully copied sectors hit; without it, the L2 drops its sectors of the copy."""
     path = write_copies(tmp_path_factory.mktemp("copies") / "t.bin", first, between, second)
     written = [(start, start + size) for kind, start, size in between if kind != "dtoh" and size]
     whole = {line for line in range(ENTRIES) for start, end in written if start <= line * LINE <= end - SECTOR}
@@ -126,7 +126,7 @@ def test_of_a_copy_larger_than_the_l2_the_end_stays(tmp_path):
 
 @pytest.mark.parametrize(("copied_before", "sectors"), [(0, 2 * 0), (1, 2 * 32)])
 def test_a_copy_gives_entries_their_next_sizes_at_once(tmp_path, copied_before, sectors):
-    """Zeros at the start, of whatever was copied before the first kernel too; two sectors in the snapshot after it."""
+    """Entries are zero at the start, even if copied before the first kernel; the next snapshot has two sectors."""
     with bt.TraceWriter(tmp_path / "t.bin", provenance()) as writer:
         data = writer.add_allocation("data", BASE, 64 * LINE)
         for number in range(2):

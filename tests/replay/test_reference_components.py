@@ -1,4 +1,4 @@
-"""The engine against its reference models, access for access."""
+"""Components of the engine agree with their reference models, access for access."""
 
 import random
 from fractions import Fraction

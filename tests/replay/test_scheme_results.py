@@ -1,4 +1,4 @@
-"""Schemes against the baseline: slowdowns, their ranges, the baseline's own settings, and the source of targets."""
+"""Schemes relative to the baseline: slowdowns and ranges, the baseline's settings, the source of targets."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_library_and_sweeps_have_no_ranges_unless_requested(stream: Path) -> Non
 
 @pytest.fixture(scope="module")
 def on_host(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A program that reads an allocation of its own in host memory: the link counts for the baseline too."""
+    """Write a program that reads an allocation in host memory, so that the link limits the baseline too."""
     path = tmp_path_factory.mktemp("comparison") / "host.bin"
     with buddysim.trace.TraceWriter(path, provenance()) as writer:  # type: ignore[attr-defined]
         writer.add_allocation("pinned", BASE, 1 << 20, "host")
@@ -117,7 +117,7 @@ def test_an_unknown_option_is_a_mistake_of_the_caller(stream: Path) -> None:
 
 
 def snapshots(path: Path, base: int, points: dict[int, int], name: str = "data", size: int = 64) -> Path:
-    """One allocation of entries that need as many bytes as said, snapshot by snapshot; two kernels read it."""
+    """Write an allocation whose entries have given sizes in each snapshot; two kernels read it."""
     classes = {32: 3, 64: 4, 128: 7}
     with buddysim.trace.TraceWriter(path, provenance()) as writer:  # type: ignore[attr-defined]
         index = writer.add_allocation(name, base, 128 * size)
@@ -184,7 +184,7 @@ def test_targets_and_a_profile_exclude_each_other(stream: Path) -> None:
 
 
 def test_sizes_of_neighbours_are_counted_over_all_snapshots_used(tmp_path: Path) -> None:
-    """One page of 64 entries of four at the start, all of them later."""
+    """One page of four is sampled at the start, and all pages later."""
     from tests.buddy.traces import entries
 
     path = tmp_path / "t"
@@ -203,7 +203,7 @@ def test_sizes_of_neighbours_are_counted_over_all_snapshots_used(tmp_path: Path)
 
 
 def test_sizes_of_another_seed_that_do_not_fit_are_named(tmp_path: Path) -> None:
-    """26 MiB of memory, and 24 allocations of 2 MiB whose sizes are synthetic: they fit with some seeds only."""
+    """24 allocations of 2 MiB with synthetic sizes fit 26 MiB of memory with some seeds only."""
     path = tmp_path / "t"
     with buddysim.trace.TraceWriter(path, provenance()) as writer:  # type: ignore[attr-defined]
         for number in range(24):

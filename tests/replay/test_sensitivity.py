@@ -1,4 +1,4 @@
-"""Changed runs: what they change, that each change is applied, and the ranges that come of them."""
+"""Perturbed runs: their changes, the effect of each change, and the ranges that result."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_a_change_scales_each_latency_of_the_machine() -> None:
 
 
 def test_a_shorter_latency_still_contains_what_it_contains() -> None:
-    """A machine in which every latency is the least that it can be; what a changed one rounds up is below 1 ps."""
+    """Every latency has its smallest possible value, so that a shorter one is limited by what it contains."""
     machine = Machine.load("p100-nvlink2").with_overrides({"l1.load_to_use": "180 ns", "l2.load_to_use": "180 ns"})
     least = 180_000 + machine.first_data_ps
     machine = machine.with_overrides({"dram.load_to_use": f"{-(-least // 1)} ps", "link.load_to_use": "180 ns"})
@@ -240,7 +240,7 @@ def result(scheme: str, time_ps: int) -> ReplayResult:
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
 def test_an_error_in_one_run_ends_the_others(error: type[BaseException]) -> None:
-    """The other runs end only because they are stopped."""
+    """The other runs would never end by themselves."""
     other_runs = threading.Event()
 
     def run_one(change: Perturbation, progress: object) -> ReplayResult:

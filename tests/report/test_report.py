@@ -1,4 +1,4 @@
-"""Results as table, JSON and rows."""
+"""Results are shown as table, JSON and rows."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def check_screen(shown: str, width: int, answer: str) -> None:
 
 
 def is_empty_row(line: str) -> bool:
-    """Whether a line is a row whose cells are all "-"."""
+    """Return whether a line is a row whose cells are all "-"."""
     cells = re.split(r"  +", line.strip())[1:]
     return bool(cells) and set(cells) == {"-"}
 
@@ -77,7 +77,7 @@ def test_screen_fits_every_width(
 
 
 def paragraphs(html: str) -> str:
-    """A notebook's display as text: a line for each paragraph and each row, its cells apart."""
+    """Return a notebook's display as text: a line for each paragraph and each row."""
     cells = re.sub(r"</t[dh]>", "  ", html)
     lines = re.sub(r"</tr>|</p>", "\n", cells)
     return unescape(re.sub(r"<[^>]*>", "", lines))
