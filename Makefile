@@ -15,7 +15,7 @@ extensions = $(shell find buddysim -name '*.pyx')
 sources = buddysim/base/build_flags.py $(shell find buddysim -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
 flags = march=$(BUDDYSIM_MARCH) boundscheck=$(BUDDYSIM_BOUNDSCHECK)
 
-.PHONY: help run test test-all bench figures validate-buddy validate docs lint sanitize fuzz mutants traces build develop clean check-machine FORCE
+.PHONY: help run test test-all bench figures validate-buddy validate docs lint sanitize fuzz laws mutants traces build develop clean check-machine FORCE
 
 help:
 	@echo "make run       build, then replay $(TRACE) (another one: make run TRACE=FILE)"
@@ -113,6 +113,9 @@ MINUTES ?= 60
 fuzz: develop
 	$(if $(SANITIZED),cd $(sanitized)/lib && $(subst $$PWD/$(sanitized),$(CURDIR)/$(sanitized),$(sanitized_environment))) \
 	    $(abspath $(python)) -m tests.fuzz --minutes $(MINUTES) --out $(CURDIR)/out/fuzz $(FUZZ_ARGS)
+
+laws: develop
+	$(python) -m tests.laws $(LAWS)
 
 mutants: develop
 	$(python) tools/run_mutants.py $(MUTANTS_ARGS)

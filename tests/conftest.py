@@ -19,5 +19,5 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 
 
 def pytest_runtest_teardown() -> None:
-    """An interrupted command puts signals off for its process, and for the programs that later tests start."""
+    """Unblock all signals, as an interrupted command blocks them for its process and later programs."""
     signal.pthread_sigmask(signal.SIG_SETMASK, ())

@@ -1,4 +1,4 @@
-"""What is packed: an sdist builds elsewhere, a wheel runs elsewhere."""
+"""Packages: an sdist builds elsewhere, and a wheel runs elsewhere."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def sources() -> set[str]:
 
 
 def scripts() -> set[str]:
-    """What an sdist has in addition to the package: all of these folders but generated files."""
+    """Return the folders that an sdist has in addition to the package, all without generated files."""
     files = {path for name in ("tools", "plots", "docs") for path in (ROOT / name).rglob("*") if path.is_file()}
     generated = {path for path in files if "__pycache__" in path.parts or path.suffix in (".so", ".o", ".c")}
     return {path.relative_to(ROOT).as_posix() for path in files - generated}
@@ -77,7 +77,7 @@ def test_every_extension_has_its_stub() -> None:
 
 
 def test_extensions_import_the_shared_module() -> None:
-    """Nothing of an extension's size is Cython's own code."""
+    """No extension contains a copy of Cython's own utility code."""
     importlib.import_module("buddysim.compress.bpc")
     assert SHARED_MODULE in sys.modules
 
@@ -120,7 +120,7 @@ def test_the_sdist_holds_every_source(sdist: Path) -> None:
 
 @pytest.fixture(scope="module")
 def installed(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A virtual environment with the wheel of the sdist; dependencies are those of this one."""
+    """Make a virtual environment with the wheel of the sdist, and this environment's dependencies."""
     folder = tmp_path_factory.mktemp("installed")
     quiet = ("--quiet", "--disable-pip-version-check", "--no-deps", "--no-index")
     command("-m", "pip", "wheel", *quiet, "--no-build-isolation", "-w", str(folder), str(sdist), folder=folder)
@@ -133,7 +133,7 @@ def installed(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def isolated(installed: Path, *arguments: str, folder: Path) -> str:
-    """What the installed Python prints, away from the clone."""
+    """Return the output of the installed Python, away from the clone."""
     python = str(installed / "bin" / "python")
     done = subprocess.run([python, "-I", *arguments], cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
@@ -156,7 +156,7 @@ def test_a_wheel_from_the_sdist_runs_elsewhere(installed: Path, tmp_path: Path) 
 
 @pytest.fixture
 def away(installed: Path, tmp_path: Path) -> Callable[..., str]:
-    """Runs the installed command in an empty folder, with a home of its own."""
+    """Run the installed command in an empty folder, with a home of its own."""
     home = tmp_path / "home"
     home.mkdir()
     (tmp_path / "empty").mkdir()
@@ -202,7 +202,7 @@ def test_an_installed_wheel_brings_a_real_trace(away: Callable[..., str]) -> Non
 
 
 def test_a_folder_of_the_packages_name_above_the_clone_shadows_nothing(tmp_path: Path) -> None:
-    """With the clone's folder on the path, as an editable install puts it there."""
+    """An editable install puts the clone's folder on the path."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
     assert settings["package-dir"] == {"": "."}  # what makes the editable install a path instead of a finder
     (tmp_path / "buddysim").mkdir()

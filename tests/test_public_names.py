@@ -1,4 +1,4 @@
-"""``import buddysim`` gives the public names, and starts at once."""
+"""``import buddysim`` provides the public names and loads no heavy module."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The structure that docs/developers/architecture.md describes: who imports whom, and how long a function may be."""
+"""The package has the structure of docs/developers/architecture.md: imports between folders, length of functions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CYTHON_FUNCTION = re.compile(r"^(?P<indent>\s*)(?:def|cdef|cpdef)\s(?!class\s)[^
 
 
 def allowed() -> dict[str, set[str]]:
-    """For each folder what it may import, from the table of the document; ``everything`` stands for all folders."""
+    """Return for each folder what it may import, from the document's table; ``everything`` stands for all folders."""
     table = (ROOT / "docs" / "developers" / "architecture.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)/` \| .* \| ([^|]*) \|$", table, flags=re.M)
     imports_of = {folder: set(re.findall(r"\w+", imports)) for folder, imports in rows}
@@ -29,7 +29,7 @@ def sources(*suffixes: str) -> list[Path]:
 
 
 def python_imports(path: Path) -> Iterator[str]:
-    """Dotted names of what a file imports, names out of packages too; names given to `import_module` count."""
+    """Return the dotted names that a file imports, including arguments of `import_module`."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

@@ -102,7 +102,7 @@ class Word:
                 yield match
 
     def _matches_on_one_line(self, text: str, match: re.Match[str]) -> bool:
-        """Whether it matches where the line break before it is a space, as in ``feature`` / ``map``."""
+        """Return whether a word matches where its line break is a space, as in ``feature`` / ``map``."""
         before = re.sub(r"\s[\s#*/]*", " ", text[max(0, match.start() - 60) : match.start()])
         line = before + text[match.start() : match.end() + 24]
         return self.pattern.match(line, len(before)) is not None
@@ -141,7 +141,7 @@ def searched_files() -> list[Path]:
 
 
 def split(name: str) -> str:
-    """An identifier's parts in lower case, joined by ``_``."""
+    """Return an identifier's parts in lower case, joined by ``_``."""
     name = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name)
     return re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1_\2", name).lower()
 
@@ -154,7 +154,7 @@ def content(path: Path) -> str:
 
 
 def parts(path: Path, source: str) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
-    """Names and texts of a file, each with its offset; all of a document is text."""
+    """Return names and texts of a file, each with its offset; all of a document is text."""
     lexer = _LEXERS.get(path.suffix) or (_LEXERS[".toml"] if path.name == "Makefile" else None)
     if lexer is None:
         return [], [(0, source)]
@@ -195,7 +195,7 @@ def hits_of(path: Path, listed: Sequence[Word]) -> list[Hit]:
 
 
 def is_foreign(relative: str, rest: str, word: str) -> bool:
-    """Whether another API prescribes the identifier, or the word of a text, that `rest` begins with."""
+    """Return whether another API prescribes the identifier, or the word of a text, that `rest` begins with."""
     name = _NAME.match(rest)
     return any(
         relative.startswith(places) and (word == own or (name is not None and name.group() == own))
@@ -213,7 +213,7 @@ def _columns(names: Sequence[tuple[int, str]], texts: Sequence[tuple[int, str]])
 
 
 def _offset(kind: str, text: str, at: int, offsets: dict[str, list[int]], texts: Sequence[tuple[int, str]]) -> int:
-    """Offset in the source of offset `at` of the joined text."""
+    """Return the offset in the source of offset `at` of the joined text."""
     if kind == "name":
         return offsets["name"][text.count("\n", 0, at)]
     for offset, part in texts:
@@ -270,7 +270,7 @@ def test_hits_are_of_names_and_texts(tmp_path, monkeypatch, name, source, expect
 
 
 def classes() -> dict[str, set[str]]:
-    """Paths without suffix that define a class, by its name."""
+    """Return the paths without suffix that define a class, by its name."""
     homes = defaultdict(set)
     for path in (ROOT / "buddysim").rglob("*"):
         if path.suffix in (".py", ".pyx", ".pxd") and "__pycache__" not in path.parts:
@@ -309,14 +309,14 @@ def test_lines_of_markdown_are_short():
 
 
 def shared_names() -> dict[str, set[str]]:
-    """Last parts that several counters or machine keys share, with their full names."""
+    """Return last parts that several counters or machine keys share, with their full names."""
     names = {f"{counter.engine}: {counter.name}" for counter in counter_texts()}
     names |= {key for key, _ in (*keys(), *field_keys(TrainingConfig, "training."))}
     return _shared((name.rpartition(".")[2].rpartition(": ")[2], name) for name in names)
 
 
 def shared_options() -> dict[str, set[str]]:
-    """Options that several commands have."""
+    """Return the options that several commands have."""
 
     def options(parser: argparse.ArgumentParser, command: str) -> Iterator[tuple[str, str]]:
         for action in parser._actions:
@@ -349,7 +349,7 @@ def _shared(pairs: Iterable[tuple[str, str]]) -> dict[str, set[str]]:
 
 @pytest.mark.parametrize(("table", "shared"), [("names", shared_names), ("options", shared_options)])
 def test_a_shared_name_has_one_meaning(table, shared) -> None:
-    """A name that comes to be shared is written into the table, with the meaning that all of its uses have."""
+    """The table lists every shared name, with the meaning that all of its uses have."""
     meanings = tomllib.loads(MEANINGS.read_text(encoding="utf-8"))[table]
     assert set(shared()) - set(meanings) == set()
     assert len(set(meanings.values())) == len(meanings), "two names with one meaning"

@@ -17,6 +17,7 @@ from buddysim.figures.shared.result_source import Results, ResultSource
 from buddysim.plotting.notebook_figure import NotebookFigure
 from buddysim.plotting.style import INK, PALE
 from buddysim.replay.schemes import BASELINE
+from buddysim.replay.sensitivity import NO_DIFFERENCE, tells_no_difference
 
 TITLE = "replay: slowdown and traffic of each memory configuration"
 FILE = ("RESULT.json", "the file that 'run --json' wrote")
@@ -26,6 +27,7 @@ MEBI = 2**20
 _TIME_UNITS = {"s": 10**12, "ms": 10**9, "us": 10**6, "ns": 10**3, "ps": 1}
 BACKGROUND = {"facecolor": "white", "edgecolor": "none", "pad": 1}
 BAR_COLOUR = "#4a6fa5"
+_NO_DIFFERENCE_LABEL = NO_DIFFERENCE.replace(" this ", "\nthis ")
 
 # Device memory in blues, the link in oranges; neighbours differ in lightness, so that grey prints distinguish them.
 TRAFFIC = (
@@ -81,9 +83,11 @@ def _draw_times(axes: Axes, schemes: Sequence[str], results: Results) -> None:
     lengths = [time / divisor for time in times]
     axes.barh(schemes, lengths, color=BAR_COLOUR, height=0.6)
     for row, (scheme, length) in enumerate(zip(schemes, lengths, strict=True)):
-        text = f"{length:.2f}" if BASELINE in results else f"{length:.3g}"
+        text, separator = f"{length:.2f}" if BASELINE in results else f"{length:.3g}", "  "
+        if scheme != BASELINE and BASELINE in results and tells_no_difference(results[scheme]):
+            text, separator = _NO_DIFFERENCE_LABEL, "\n"
         if results[scheme]["footprint.buddy_bytes"]:
-            text += f"  (ratio {_compression_ratio(results[scheme])})"
+            text += f"{separator}(ratio {_compression_ratio(results[scheme])})"
         _annotate(axes, length, row, text)
     axes.set_xlim(0, 1.45 * max(lengths))
     axes.set_xlabel(label)

@@ -185,13 +185,15 @@ def flops() -> Value:
     return Value(read, units.format_flops, "rate of operations", "1 GFLOPS to 1000 PFLOPS")
 
 
-def bandwidth(per_cycle: bool = True) -> Value:
-    """Bytes per second; ``per_cycle`` allows bytes per cycle of a clock."""
+def bandwidth(per_cycle: bool = True, zero: bool = False) -> Value:
+    """Bytes per second; ``per_cycle`` allows bytes per cycle of a clock, ``zero`` 0."""
 
     def read(value: object) -> Bandwidth:
         rate = units.parse_bandwidth(value)
         if rate.clock is not None and not per_cycle:
             raise ValueError(f"{rate} is not a rate per second: expected for example '12.8 GB/s'")
+        if zero and not rate.amount:
+            return rate
         if rate.clock is None:
             if not 10**6 <= rate.bytes_per_s({}) <= MAX_BYTES_PER_S:
                 raise ValueError(f"{rate} is out of range: expected 1 MB/s to 1000 TB/s")

@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from buddysim.machine import fields
 from buddysim.machine.section import Duration, PositiveDuration, Rate, Section, Switch
-from buddysim.machine.units import Frequency, format_size, parse_time
+from buddysim.machine.units import Bandwidth, Frequency, format_size, parse_bandwidth, parse_time
 
 SECTOR_BYTES = 32
 LINE_BYTES = 128
@@ -416,7 +416,10 @@ class DramConfig(Section):
 class LinkConfig(Section):
     """The interconnect to buddy and host memory: two independent directions."""
 
-    bandwidth: Rate = Field(description="link bandwidth in each direction")
+    bandwidth: Rate = Field(description="link bandwidth to the GPU")
+    write_bandwidth: Annotated[Bandwidth, fields.bandwidth(zero=True)] = Field(
+        default=parse_bandwidth("0 GB/s"), description="link bandwidth from the GPU; 0 GB/s: link.bandwidth"
+    )
     load_to_use: PositiveDuration = Field(
         description="latency of an L2 miss to memory across the link on an idle machine, from issue to use"
     )

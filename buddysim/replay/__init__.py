@@ -1,4 +1,4 @@
-"""The engine: replays a trace on a machine under a scheme.
+"""Replay of a trace on a machine under a scheme.
 
 The names load on first use: what asks for the schemes alone does not load the driver.
 """

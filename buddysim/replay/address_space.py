@@ -32,7 +32,7 @@ class AllocationRange:
 
     @property
     def first_line(self) -> int:
-        """Its first line in the trace: address / 128."""
+        """Return the allocation's first line in the trace: address / 128."""
         return self.allocation.base >> 7
 
 
@@ -75,13 +75,13 @@ class AddressSpace:
 
 
 def _pages(allocation: Allocation) -> int:
-    """Pages of the trace's addresses in which an allocation lies."""
+    """Return the pages of the trace's addresses in which an allocation lies."""
     line = allocation.base >> 7
     return (line + allocation.entries - 1) // LINES_PER_PAGE - line // LINES_PER_PAGE + 1
 
 
 def _refuse_more(trace: Trace, entries: int) -> None:
-    """Refuses more entries than the engine can number."""
+    """Refuse more entries than the engine can number."""
     if entries > MAX_ENTRIES:
         raise BuddysimError(
             f"{trace.path}: allocations of {entries * 128 / 2**30:.0f} GiB: expected at most "

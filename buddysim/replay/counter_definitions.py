@@ -266,8 +266,8 @@ _SENSITIVITY = {
         "ratio",
         "Simulated time divided by the baseline's, above 1 is slower; null without a baseline.",
     ),
-    "slowdown.min": ("ratio", "Lowest slowdown over the runs with small changes; null without such runs."),
-    "slowdown.max": ("ratio", "Highest slowdown over the runs with small changes; null without such runs."),
+    "slowdown.min": ("ratio", "Lower end of the range of slowdowns with small changes (95 %); null without such runs."),
+    "slowdown.max": ("ratio", "Upper end of the range of slowdowns with small changes (95 %); null without such runs."),
 }
 
 _PER_KERNEL = {
@@ -315,6 +315,10 @@ _SIMULATOR = {
     "speed.line_accesses_per_s": ("1/s", "Line accesses simulated per second of wall-clock time."),
     "speed.peak_rss_bytes": (_BYTES, "Peak resident memory of the simulator's process up to the end of the run."),
     "trace.skipped_copies": ("events", "Memcpy and memset events outside every live allocation, which have no effect."),
+    "horizon.pushed": (
+        "requests",
+        "Requests too far ahead for a port or reservation table to record them, so that no later one waits for them.",
+    ),
 }
 
 _PROVENANCE = {

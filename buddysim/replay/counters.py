@@ -45,6 +45,7 @@ def counters_of(run: ReplayRun, raw: dict[str, Any]) -> dict[str, Any]:
         "latency.l2_miss_histogram": raw["memory_histogram"],
         **{f"queueing.{q.name.lower()}_histogram": raw["waits"] and raw["waits"][q] for q in Queue},
         "trace.skipped_copies": run.skipped_copies,
+        "horizon.pushed": raw["pushed"],
     }
 
 
@@ -153,13 +154,13 @@ def utilization_of(numbers: dict[str, object], raw: dict[str, Any]) -> dict[str,
 
     burst_ps, pseudo = _number(numbers, "dram_burst_ps"), _number(numbers, "dram_pseudo")
     sms, slices = _number(numbers, "sms"), _number(numbers, "slices")
-    link = _number(numbers, "link_bytes_per_s")
+    link, link_write = _number(numbers, "link_bytes_per_s"), _number(numbers, "link_write_bytes_per_s")
     l2_sectors = raw["l2_reads"] + raw["l2_writes"]
     return {
         "dram_channels": fraction(sum(raw["dram_bursts"]) * burst_ps, pseudo),
         "dram_busiest_channel": fraction(max(raw["dram_bursts"]) * burst_ps),
         "link_read": fraction(raw["link_read_total_bytes"] * 10**12 / link),
-        "link_write": fraction(raw["link_write_total_bytes"] * 10**12 / link),
+        "link_write": fraction(raw["link_write_total_bytes"] * 10**12 / link_write),
         "l2_slices": fraction(l2_sectors * _number(numbers, "slice_cost") / COST_PER_PS, slices),
         "crossbar_reply": fraction(raw["l2_reads"] * _number(numbers, "reply_cost") / COST_PER_PS, sms),
         "l1": fraction((raw["line_accesses"] + raw["l1_conflict_cycles"]) * _number(numbers, "l1_line_ps"), sms),

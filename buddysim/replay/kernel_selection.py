@@ -7,7 +7,7 @@ from buddysim.trace import Kernel, Trace
 
 
 def select_kernels(trace: Trace, requested: slice | range | None) -> list[Kernel]:
-    """Return the kernels of these indexes in the trace; None: all. Raise a BuddysimError if there is none."""
+    """Return the kernels with these indexes; None: all. Raise a BuddysimError if there is none."""
     count = len(trace.kernels)
     if requested is None:
         return list(trace.kernels)

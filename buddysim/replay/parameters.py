@@ -15,6 +15,8 @@ MIN_BURST_PS = 2
 MAX_WARPS = 64
 #: Lines that may wait in front of an L1 before warps stop issuing to it; assumed: one fully divergent instruction.
 L1_QUEUE_LINES = 32
+#: Pages of 2 KiB for reservations more than 512 buckets of a port or 16,384 slots of a table ahead: at most 2 GiB.
+HORIZON_PAGES = 1 << 20
 
 
 def engine_numbers(machine: Machine, compute_gap_scale: Fraction) -> dict[str, object]:
@@ -38,6 +40,7 @@ def engine_numbers(machine: Machine, compute_gap_scale: Fraction) -> dict[str, o
     return numbers | {
         "compute_gap_scale_num": compute_gap_scale.numerator,
         "compute_gap_scale_den": compute_gap_scale.denominator,
+        "horizon_pages": HORIZON_PAGES,
     }
 
 
@@ -119,7 +122,7 @@ def _crossbar_and_l2_numbers(m: Machine) -> dict[str, object]:
 
 
 def _channels_of_slices(m: Machine) -> tuple[int, int]:
-    """L2 slices per channel, and pseudo-channels behind a slice."""
+    """Return the L2 slices per channel, and the pseudo-channels behind a slice."""
     channels, pseudo = m.dram.channels, m.dram.pseudo_channels
     if m.l2.slices % channels == 0:
         return m.l2.slices // channels, pseudo
@@ -206,10 +209,14 @@ def _dram_timing(m: Machine, burst: int) -> dict[str, int]:
 
 def _link_numbers(m: Machine) -> dict[str, object]:
     byte_cost = Fraction(10**12 * COST_PER_PS, m.bytes_per_s(m.link.bandwidth))
+    write_bytes_per_s = m.bytes_per_s(m.link.write_bandwidth if m.link.write_bandwidth.amount else m.link.bandwidth)
+    write_cost = Fraction(10**12 * COST_PER_PS, write_bytes_per_s)
     sector = int(-(-(SECTOR_BYTES + m.link.header_size) * byte_cost // 1)) // COST_PER_PS
     return {
         "link_byte_cost": (byte_cost.numerator, byte_cost.denominator),
         "link_bytes_per_s": m.bytes_per_s(m.link.bandwidth),
+        "link_write_byte_cost": (write_cost.numerator, write_cost.denominator),
+        "link_write_bytes_per_s": write_bytes_per_s,
         "link_read_ps": max(0, m.ps(m.link.load_to_use) - m.ps(m.l2.load_to_use) - sector),
         "link_header_bytes": m.link.header_size,
         "link_max_payload_bytes": m.link.max_payload,
@@ -225,10 +232,10 @@ def _ps(seconds: Fraction) -> int:
 
 
 def _cost(size: int, bytes_per_s: int) -> int:
-    """Port time of `size` bytes in the engine's units, rounded up: no port is faster than the machine file says."""
+    """Return the port time of `size` bytes, rounded up, so that no port exceeds its bandwidth."""
     return -(-size * 10**12 * COST_PER_PS // bytes_per_s)
 
 
 def _sector_ps(machine: Machine, bandwidth: object) -> int:
-    """Time of one 32 B sector in whole picoseconds, rounded up."""
+    """Return the time of one 32 B sector in whole picoseconds, rounded up."""
     return -(-SECTOR_BYTES * 10**12 // machine.bytes_per_s(bandwidth))  # type: ignore[arg-type]

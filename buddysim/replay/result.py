@@ -77,7 +77,7 @@ class ReplayResult(SchemeResult):
 
 
 def build_result(run: ReplayRun, seconds: float) -> ReplayResult:
-    """The result of a run that has ended.
+    """Return the result of a run that has ended.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def _provenance(run: ReplayRun) -> dict[str, Any]:
 
 
 def _profiled(run: ReplayRun, source: dict[str, Any]) -> str:
-    """What the targets were chosen from, and what no real profile could have known."""
+    """Return the source of the targets, and what it knows that a real profile could not."""
     points = source["snapshot_points"]
     until = source["options"]["profile_until_launch"]
     taken = f"{len(points)} snapshot{'s' if len(points) != 1 else ''}" if points else "synthetic sizes"

@@ -16,7 +16,7 @@ from buddysim.machine import Machine
 from buddysim.replay.request import Path, ReplayRequest
 from buddysim.replay.result import ReplayResult
 from buddysim.replay.schemes import BASELINE, DEFAULT, REGISTRY
-from buddysim.replay.sensitivity import AUTO, NONE, Progress
+from buddysim.replay.sensitivity import AUTO, NONE, Progress, prediction_range
 from buddysim.replay.simulation import OpenTraces, Simulation
 from buddysim.trace import Trace
 
@@ -28,11 +28,11 @@ class SchemeResults(dict[str, ReplayResult]):
     """Results by scheme name, in the order in which the schemes were given."""
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
-        """Everything, as `run --json` writes it."""
+        """Return everything, as `run --json` writes it."""
         return {scheme: result.to_dict() for scheme, result in self.items()}
 
     def to_dataframe(self, of: str = "run") -> pandas.DataFrame:
-        """The counters as a pandas data frame: a row for each scheme, or for each of its parts.
+        """Return the counters as a pandas data frame: a row for each scheme, or for each of its parts.
 
         Parameters
         ----------
@@ -45,7 +45,7 @@ class SchemeResults(dict[str, ReplayResult]):
         return frame(result_rows(self.to_dict(), of), "scheme")
 
     def _repr_html_(self) -> str:
-        """The screen of ``buddysim run``, in a notebook."""
+        """Return the screen of ``buddysim run`` for a notebook."""
         return html("replay", self.to_dict())
 
 
@@ -145,8 +145,18 @@ def slowdown(result: ReplayResult, baseline: ReplayResult) -> dict[str, float | 
     changed = [
         ratio(*pair) for pair in zip(result.sensitivity["time_ps"], baseline.sensitivity["time_ps"], strict=True)
     ]
-    return {
-        "ratio": here,
-        "min": min(here, *changed) if changed else None,
-        "max": max(here, *changed) if changed else None,
-    }
+    low, high = slowdown_range(here, changed) if changed else (None, None)
+    return {"ratio": here, "min": low, "max": high}
+
+
+def slowdown_range(ratio: float, changed: Sequence[float]) -> tuple[float, float]:
+    """Return the range in which a slowdown lies after another small change.
+
+    Parameters
+    ----------
+    ratio : of the unchanged runs
+    changed : of equally perturbed runs
+    """
+    if min(ratio, *changed) <= 0:  # nothing ran
+        return min(ratio, *changed), max(ratio, *changed)
+    return prediction_range(ratio, changed)

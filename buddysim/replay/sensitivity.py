@@ -6,9 +6,11 @@ known no better than it varies when both are perturbed alike.
 
 from __future__ import annotations
 
+import math
 import os
+import statistics
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from fractions import Fraction
@@ -27,29 +29,34 @@ MAX_INSTRUCTIONS = 4_000_000
 MAX_RUNS = 8
 REPORT_EVERY_S = 0.2
 
+#: In place of a factor whose range contains 1.
+NO_DIFFERENCE = "no difference that this trace can tell"
+
 Progress = Callable[[int, int], None]
 RunChanged = Callable[["Perturbation", Progress], ReplayResult]
 
-_STEP = Fraction(1, 40)
 _LATENCIES = ("l1", "l2", "dram", "link")  # sections whose `load_to_use` is perturbed
-#: A two-level design of eight runs, in pairs of opposite latencies. Each of l1, l2, dram, link and compute gaps is up
-#: in four runs.
-_SIGNS = (
-    (+1, +1, +1, +1, +1),
-    (-1, -1, -1, -1, +1),
-    (+1, -1, +1, -1, -1),
-    (-1, +1, -1, +1, -1),
-    (+1, -1, -1, +1, -1),
-    (-1, +1, +1, -1, -1),
-    (+1, +1, -1, -1, +1),
-    (-1, -1, +1, +1, +1),
+#: The changes of l1, l2, dram, link and compute gaps in millionths, and what is added to the seed. They are selected
+#: among random ones, so that the ranges of the traces in `traces/` hold (`tools.sensitivity_changes`). Six runs take
+#: the first six.
+_CHANGES = (
+    (-22668, +20506, -22954, -17205, -966, 114),
+    (+10888, +20213, +4619, -20455, -10661, 19),
+    (-22565, -17626, -6647, -9365, -24792, 54),
+    (+24531, -3771, -11477, -12820, +6351, 77),
+    (+19461, +11506, +19749, +19981, +12665, 105),
+    (+17110, -7174, +22956, -14668, -20183, 37),
+    (-15177, -22462, -18536, +11743, -20850, 30),
+    (+415, -8840, +20285, -11311, +13417, 68),
 )
+#: Spans and standard deviations of the changed ratios in the width of a range.
+_OF_SPAN, _OF_DEVIATION = 2.6, 2.4
 HALF, DOUBLE = Fraction(1, 2), Fraction(2)
 
 
 @dataclass(frozen=True)
 class Perturbation:
-    """The changes of one perturbed run; schemes that are compared are perturbed alike.
+    """Changes of one perturbed run; compared schemes are perturbed alike.
 
     Attributes
     ----------
@@ -70,11 +77,10 @@ class Perturbation:
         for part, factor in zip(_LATENCIES, self.latencies, strict=True):
             times[part] = Time(times[part].amount * factor, times[part].unit)
         ps = {part: machine.exact_ps(time) for part, time in times.items()}
-        least = {"l1": ps["l1"], "l2": max(ps["l1"], ps["l2"])}
-        least |= {"dram": least["l2"] + machine.first_data_ps, "link": least["l2"]}
-        for part in _LATENCIES:
-            if ps[part] < least[part]:
-                times[part] = Time(Fraction(-(-least[part] // 1)), "ps")
+        for part, contained, more in (("l2", "l1", 0), ("dram", "l2", machine.first_data_ps), ("link", "l2", 0)):
+            if ps[part] < ps[contained] + more:
+                ps[part] = Fraction(-(-(ps[contained] + more) // 1))
+                times[part] = Time(ps[part], "ps")
         return machine.with_overrides({f"{part}.load_to_use": str(time) for part, time in times.items()})
 
 
@@ -125,13 +131,13 @@ def plan_runs(requested: str, *, instructions: int, assumed_gaps: bool, syntheti
     seed = seed and synthetic_sizes
     halved = (Perturbation(gaps=HALF), Perturbation(gaps=DOUBLE)) if gaps and assumed_gaps else ()
     small = []
-    for number, signs in enumerate(_SIGNS[: MAX_RUNS - len(halved)], 1):
-        *factors, gap = (1 + sign * _STEP for sign in signs)
+    for *millionths, added_seed in _CHANGES[: MAX_RUNS - len(halved)]:
+        *factors, gap = (1 + Fraction(change, 1_000_000) for change in millionths)
         small.append(
             Perturbation(
                 tuple(factors) if latency else UNCHANGED.latencies,
                 gap if gaps else UNCHANGED.gaps,
-                number if seed else UNCHANGED.seed,
+                added_seed if seed else UNCHANGED.seed,
             )
         )
     different = (change for change in dict.fromkeys(small) if change != UNCHANGED)
@@ -152,6 +158,33 @@ def _kinds(requested: str) -> tuple[str, ...]:
                 f"{', '.join(KINDS)}{hint(str(word), known)}"
             )
     return tuple(kind for kind in KINDS if kind in kinds)
+
+
+def prediction_range(value: float, changed: Sequence[float]) -> tuple[float, float]:
+    """Return the range in which a ratio mostly lies after another such change.
+
+    It is from the least to the largest logarithm, widened alike at both ends to `_OF_SPAN` times this span less
+    `_OF_DEVIATION` standard deviations: about 4.9 deviations of a normal distribution, and 1.3 times the span if ratios
+    jump between two values.
+
+    Parameters
+    ----------
+    value : of the unchanged run, above 0
+    changed : of the perturbed runs, at most `MAX_RUNS`
+    """
+    least, most = min([value, *changed]), max([value, *changed])
+    if least == most:
+        return value, value
+    deviation = statistics.stdev(math.log(one) for one in (value, *changed))
+    span = math.log(most / least)
+    more = math.exp(max(0.0, (_OF_SPAN - 1) * span - _OF_DEVIATION * deviation) / 2)
+    return least / more, most * more
+
+
+def tells_no_difference(result: Mapping[str, Any]) -> bool:
+    """Return whether the range of a slowdown contains 1; `result` is what `ReplayResult.to_dict` gives."""
+    low, high = result.get("slowdown.min"), result.get("slowdown.max")
+    return low is not None and high is not None and bool(low <= 1 <= high)
 
 
 def run_all(

@@ -61,7 +61,7 @@ show_options(simulate, field_options(ReplayRequest))
 
 
 class OpenTraces(ExitStack):
-    """Traces that stay open during a call."""
+    """The traces that stay open during a call."""
 
     def trace(self, trace: Trace | Path) -> Trace:
         """Return the trace, opened if it is a path."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from buddysim.replay.schemes import BASELINE, DEFAULT
-from buddysim.replay.sensitivity import AUTO, MAX_INSTRUCTIONS
+from buddysim.replay.sensitivity import AUTO, MAX_INSTRUCTIONS, NO_DIFFERENCE, tells_no_difference
 from buddysim.report.bottleneck import BOTTLENECK_FROM, utilizations
 from buddysim.report.quantities import format_bytes, format_percent, format_scaled, format_significant
 from buddysim.report.screen import Part, make_printable
@@ -83,6 +83,13 @@ def partial_trace(results: Results) -> Iterator[str]:
         yield f"PARTIAL TRACE: {text}"
 
 
+def _pushed(results: Results) -> Iterator[str]:
+    """Requests that the simulator granted and did not record."""
+    pushed = max(result.get("horizon.pushed", 0) for result in results.values())
+    if pushed:
+        yield f"{format_scaled(pushed)} requests are too far ahead to be recorded: later ones do not wait for them."
+
+
 def _ideal_is_dram_bound(results: Results) -> Iterator[str]:
     """Why a scheme is faster than unlimited memory, so that nobody takes it for an error."""
     baseline = results.get(BASELINE)
@@ -101,14 +108,9 @@ def _ideal_is_dram_bound(results: Results) -> Iterator[str]:
 
 def _indistinguishable(results: Results) -> Iterator[str]:
     """Schemes whose sensitivity range contains the baseline."""
-    schemes = [
-        scheme
-        for scheme, result in results.items()
-        if scheme != BASELINE and result["slowdown.min"] is not None
-        if result["slowdown.min"] <= 1 <= result["slowdown.max"]
-    ]
+    schemes = [scheme for scheme, result in results.items() if scheme != BASELINE and tells_no_difference(result)]
     if schemes:
-        yield f"This trace does not distinguish {', '.join(schemes)} from {BASELINE}: the range contains 1."
+        yield f"{', '.join(schemes)}: {NO_DIFFERENCE}: the range contains 1."
 
 
 def _optimistic_schemes(results: Results) -> Iterator[str]:
@@ -181,6 +183,7 @@ def _no_sensitivity(results: Results) -> Iterator[str]:
 
 #: Caveats of a replay, the most important first.
 _CAVEATS: tuple[Callable[[Results], Iterator[str]], ...] = (
+    _pushed,
     _changed_baseline,
     _equal_capacity,
     _ideal_is_dram_bound,

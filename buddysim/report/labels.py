@@ -41,8 +41,9 @@ _RUN: dict[str, tuple[str, tuple[str, ...]]] = {
         ("slowdown.ratio",),
     ),
     "sensitivity range": (
-        "Lowest and highest speedup, or compression ratio, of further runs in which latencies and compute gaps are "
-        "2.5 % longer or shorter.",
+        "Range of the speedup, or lowest and highest compression ratio, of further runs in which latencies and "
+        "compute gaps are up to 2.5 % longer or shorter; a speedup whose range contains 1 is no difference "
+        "that the trace can tell.",
         ("slowdown.min", "slowdown.max", "sensitivity.compression_ratio"),
     ),
     "compute gaps x 0.5, x 2": (

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from buddysim.base.errors import BuddysimError
 from buddysim.replay.schemes import BASELINE, counter_names
+from buddysim.replay.sensitivity import NO_DIFFERENCE, tells_no_difference
 from buddysim.report.bottleneck import format_bottleneck, format_next_resource
 from buddysim.report.caveats import assumption_parts, caveat_parts, partial_trace, synthetic_sizes
 from buddysim.report.quantities import (
@@ -39,6 +40,8 @@ _SCHEMES_AS_ROWS_FROM = 5
 #: Above this utilization the link has a section of its own.
 _BUSY_LINK = 0.3
 _LABEL_WIDTH = 29
+#: In place of a speedup whose sensitivity range contains 1, in lines as short as a column.
+_NO_DIFFERENCE_CELL = NO_DIFFERENCE.replace(" that this ", "\nthat this\n")
 _MAX_HEADING = 12
 
 Flat = Mapping[str, Any]
@@ -198,6 +201,8 @@ def _speedup(result: Flat) -> str:
         return NOT_APPLICABLE
     if _is_baseline(result):
         return "baseline"
+    if tells_no_difference(result):
+        return _NO_DIFFERENCE_CELL
     if _is_synthetic(result):
         return _slowdown_range(result) or f"{format_speedup(_inverse(result['slowdown.ratio']))} (1 seed)"
     return format_speedup(_inverse(result["slowdown.ratio"]))
@@ -213,8 +218,8 @@ def _slowdown_range(result: Flat) -> str:
 
 
 def _sensitivity_range(result: Flat) -> str:
-    """The range of the speedup over the perturbed runs; synthetic sizes have it in the row above."""
-    if _is_baseline(result) or _is_synthetic(result):
+    """The range of the speedup over the perturbed runs; synthetic sizes mostly have it in the row above."""
+    if _is_baseline(result) or (_is_synthetic(result) and not tells_no_difference(result)):
         return NOT_APPLICABLE
     return _slowdown_range(result) or NOT_APPLICABLE
 

@@ -25,7 +25,7 @@ def analysis_of(trace: Trace, name: str, **options: object) -> AnalysisResult:
 
 @pytest.fixture
 def trace(tmp_path: Path) -> Trace:
-    """Two allocations of 4 and 12 entries, three snapshots."""
+    """Write a trace with two allocations of 4 and 12 entries, and three snapshots."""
     snapshots = [
         (0, {"a": [ZERO] * 4, "b": [SECTOR] * 12}),
         (5, {"a": [ZERO, ZERO, SECTOR, WHOLE], "b": [SECTOR] * 6 + [TWO] * 6}),
@@ -50,7 +50,7 @@ def test_trace_of_zeros_has_no_ratio(tmp_path: Path) -> None:
 
 
 def test_ratio_of_another_compressor_uses_the_data_values(tmp_path: Path) -> None:
-    """zvc takes 4 B of mask for 128 B of zeros, and 132 B for 128 B of sevens."""
+    """zvc takes a mask of 4 B for 128 B of zeros, and 132 B for 128 B of sevens."""
     with TraceWriter(tmp_path / "t.bin", provenance()) as writer:
         index = writer.add_allocation("a", BASE, 256)
         data = np.repeat(np.array([0, 7], "<u4"), 32)
@@ -84,7 +84,7 @@ def test_changes_of_classes_and_of_sectors(trace: Trace) -> None:
 
 
 def test_page_classes_have_a_row_per_page(tmp_path: Path) -> None:
-    """One and a half pages: sizes by position, None beyond the end."""
+    """A page and a half: rows have sizes by entry, and None beyond the allocation's end."""
     classes = [SECTOR] * 64 + [ZERO, WHOLE] * 16
     trace = write_trace(tmp_path / "t.bin", {"a": 96}, [(0, {"a": classes})], as_size_maps=True)
     heat = analysis_of(trace, "page-classes")
@@ -96,7 +96,7 @@ def test_page_classes_have_a_row_per_page(tmp_path: Path) -> None:
 
 
 def test_thresholds_trade_ratio_for_accesses(tmp_path: Path) -> None:
-    """15 of 100 entries are whole: 4x from a threshold of 0.15 on, 1x below; without a bound everything is 4x."""
+    """If 15 of 100 entries are uncompressible, the target is 4x from a threshold of 0.15 on, and 1x below it."""
     classes = [WHOLE] * 15 + [SECTOR] * 85
     trace = write_trace(
         tmp_path / "t.bin", {"a": 100, "b": 100}, [(0, {"a": classes, "b": [WHOLE] * 100})], as_size_maps=True
@@ -107,7 +107,7 @@ def test_thresholds_trade_ratio_for_accesses(tmp_path: Path) -> None:
 
 
 def replayable(path: Path) -> Trace:
-    """A kernel that loads all 64 entries: 16 take four sectors, 48 take one."""
+    """Write a kernel that loads all 64 entries: 16 take four sectors, 48 take one."""
     with TraceWriter(path, provenance()) as writer:
         index = writer.add_allocation("a", BASE, 64 * 128)
         writer.begin_kernel("load", (1, 1, 1), (32, 1, 1))
@@ -138,7 +138,7 @@ def test_traffic_by_kernel(tmp_path: Path) -> None:
 
 
 def test_a_larger_metadata_cache_hits_more(tmp_path: Path) -> None:
-    """Two passes over pages of which a small cache holds a quarter: a large one hits in the second pass."""
+    """A small cache holds a quarter of the pages; a large one hits in the second of two passes."""
     pages = 4096
     with TraceWriter(tmp_path / "t.bin", provenance()) as writer:
         index = writer.add_allocation("a", BASE, pages * 8192)
@@ -196,7 +196,7 @@ def test_sampled_pages_represent_the_others(tmp_path: Path) -> None:
 
 
 def test_entries_of_unknown_size_are_empty(tmp_path: Path) -> None:
-    """Pages of half the size: the second half of the row is unknown."""
+    """Entries of the second half of a row are unknown if pages have half the size."""
     with TraceWriter(tmp_path / "t.bin", provenance()) as writer:
         index = writer.add_allocation("a", BASE, PAGE)
         half = PAGE // 2
@@ -207,7 +207,7 @@ def test_entries_of_unknown_size_are_empty(tmp_path: Path) -> None:
 
 
 def test_overflow_at_each_snapshot_with_fixed_targets(trace: Trace) -> None:
-    """Allocation a has 4x from its first snapshots and overflows later; b has the target of its worst snapshot."""
+    """Allocation a gets 4x from its first snapshots and overflows later; b gets the target of its worst snapshot."""
     over = analysis_of(trace, "overflow", threshold=1.0)
     assert over.column("entries") == [16, 16, 16]
     assert over.column("overflow_fraction") == [0.0, 7 / 16, 12 / 16]  # 4x everywhere: one sector is kept
@@ -233,7 +233,7 @@ def test_targets_of_another_input(tmp_path: Path) -> None:
 
 
 def test_the_smaller_of_two_compressors_counts(tmp_path: Path) -> None:
-    """For each entry: words 0, 1, 2, .. compress by bdi alone, small signed bytes among zeros by fpc."""
+    """bdi alone compresses words 0, 1, 2, ..; fpc compresses small signed bytes among zeros."""
     rng = np.random.default_rng(3)
     data = np.concatenate([np.arange(32) + 2**30, np.where(rng.random(32) < 0.3, 5, 0), rng.integers(0, 2**31, 32)])
     with TraceWriter(tmp_path / "t.bin", provenance()) as writer:

@@ -1,4 +1,4 @@
-"""The one way to write a file."""
+"""Output files are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_a_part_that_is_worth_something_stays(tmp_path: Path) -> None:
     ("target", "redirected"), [("/dev/stdout", False), ("/dev/stdout", True), ("/dev/fd/1", True), ("link", True)]
 )
 def test_the_standard_output_is_written_through(tmp_path: Path, target: str, redirected: bool) -> None:
-    """Into a pipe, and into a file that the shell has opened, after what it has already."""
+    """`Output` writes to a pipe, and appends to a file that the shell has opened."""
     (tmp_path / "link").symlink_to("/dev/stdout")
     code = f"from buddysim.base.output import write_text; print('first'); write_text({target!r}, 'whole')"
     with (tmp_path / "file").open("wb") as file:
@@ -229,7 +229,7 @@ MAY_WRITE = {
 
 
 def writes_by_itself(call: ast.Call, module: str) -> bool:
-    """Whether a call writes to a path of its own: ``PATH.write_text(..)``, ``open(.., "w")``, ``PATH.replace(..)``."""
+    """Return whether a call writes to a path: ``PATH.write_text(..)``, ``open(.., "w")``, ``PATH.replace(..)``."""
     if not isinstance(call.func, ast.Attribute | ast.Name):
         return False
     name = call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id

@@ -1,4 +1,4 @@
-"""Plug-ins: found by file, environment and entry point; refused in one line where they are none."""
+"""Plug-ins are loaded by file, environment or entry point; anything else is refused in one line."""
 
 from __future__ import annotations
 

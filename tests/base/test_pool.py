@@ -1,4 +1,4 @@
-"""The pool: by hand, and against its reference model."""
+"""The memory pool equals its reference model, and results computed by hand."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_failure_tells_a_lack_of_memory_from_fragmentation():
     requests=st.lists(st.one_of(st.integers(0, 6000), st.integers(-20, -1)), max_size=60),
 )
 def test_agrees_with_its_reference_model(fit: str, capacity: int, requests: list[int]):
-    """A request asks for bytes; a negative one gives back one of the live blocks."""
+    """Yield requests in bytes; a negative number frees one of the live blocks."""
     pool, naive = MemoryPool(capacity, fit), RefPool(capacity, fit)
     for request in requests:
         if request < 0:

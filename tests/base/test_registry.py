@@ -1,4 +1,4 @@
-"""Registries: every module of a folder that meets the contract, in the order that the modules say."""
+"""Registries list every module of a folder that meets the contract, in the order that the modules define."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Foreign text in messages."""
+"""Text from files is one printable line in messages."""
 
 from __future__ import annotations
 

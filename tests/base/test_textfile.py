@@ -1,4 +1,4 @@
-"""The one way to read a user's text."""
+"""Text files of users are parsed within limits; other files are refused in one line."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_toml_out_of_bounds(text: str, expected: str) -> None:
 
 
 def test_a_long_dotted_key_costs_no_memory() -> None:
-    """The standard library's parser keeps all its beginnings: 10 GB for 100 kB of text."""
+    """The standard library's parser keeps all prefixes of a key: 10 GB for 100 kB of text."""
     tracemalloc.start()
     try:
         for text in (".".join(["a"] * 50000) + " = 1", "[" + " . ".join(['"b"'] * 50000) + "]"):

@@ -1,4 +1,4 @@
-"""The one table of all comparisons: a comparison replaces its own rows, all others stay."""
+"""The table of all comparisons: a comparison replaces its own rows, and all others stay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The arithmetic of the benchmarks; and every benchmark runs."""
+"""Every benchmark runs, and its statistics equal values computed by hand."""
 
 from __future__ import annotations
 

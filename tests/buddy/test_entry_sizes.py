@@ -1,4 +1,4 @@
-"""Extrapolated and synthetic sizes: the loops against their reference models."""
+"""Extrapolated and synthetic sizes equal those of the reference models."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ classes = st.lists(st.one_of(st.just(15), st.integers(0, 7)), max_size=80)
 
 @st.composite
 def by_page(draw: st.DrawFn) -> list[int]:
-    """Pages of 4 that are sampled or not."""
+    """Generate pages of 4 entries, each sampled or not."""
     page = st.one_of(st.just([15] * 4), st.lists(st.integers(0, 7), min_size=4, max_size=4))
     last = st.lists(st.one_of(st.just(15), st.integers(0, 7)), max_size=3)
     return [number for page in draw(st.lists(page, max_size=20)) for number in page] + draw(last)
@@ -72,7 +72,7 @@ def test_sampling_equals_its_reference(
 
 
 def test_draw_never_changes() -> None:
-    """Results of old runs must stay what they were."""
+    """Synthetic sizes of a seed stay the same in every version."""
     classes = np.empty(256, dtype=np.uint8)
     Distribution.load("isca20-dl").write(classes, 42, 9)
     assert np.bincount(classes, minlength=8).tolist() == [3, 1, 1, 1, 237, 0, 1, 12]

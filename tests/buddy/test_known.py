@@ -1,4 +1,4 @@
-"""Parts of size classes are those of the whole, whatever is known."""
+"""Size classes of a part of an allocation equal those of the whole, whichever entries are known."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BASE = 1 << 33
 
 @st.composite
 def cases(draw):
-    """Entries of an allocation, what a snapshot has of it, and parts to ask for."""
+    """Generate the entries of an allocation, the entries that a snapshot has, and parts of them."""
     entries = draw(st.integers(1, 700))
     what = draw(st.sampled_from(["size map", "sparse size map", "whole", "pages", "nothing", "unknown"]))
     firsts = draw(st.lists(st.integers(0, entries - 1), min_size=1, max_size=8))

@@ -1,4 +1,4 @@
-"""Targets of one input of a program for another, matched by names and order; and profiles up to a launch."""
+"""Targets from another input of the program, matched by names and order; profiles up to a launch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FITS_32, FITS_64, RAW = 3, 4, 7
 
 
 def sized(path: Path, allocations: list[tuple[str, int, int, int]], host: str = "") -> Trace:
-    """A trace of allocations of (name, base, entries, class of every entry); where the base is in a name, as ``%x``."""
+    """Write a trace of allocations (name, base, entries, class of every entry); ``%x`` in a name becomes the base."""
     with TraceWriter(path, Provenance("test")) as writer:
         indices = []
         for name, base, n, _ in allocations:
@@ -129,7 +129,7 @@ def test_the_whole_name_is_no_key_but_the_error_gives_the_key(tmp_path: Path) ->
 
 
 def grown(path: Path) -> Trace:
-    """Compressible after launch 0, not any more after launch 5; `late` is only in the second snapshot."""
+    """Entries compress after launch 0 and not after launch 5; `late` is only in the second snapshot."""
     early, later = {"a": [FITS_32] * 64}, {"a": [RAW] * 64, "late": [FITS_32] * 64}
     return write_trace(path, {"a": 64, "late": 64}, [(0, early), (5, later)])
 

@@ -41,7 +41,7 @@ def test_sums_are_those_of_the_live_allocations(
 
 @given(rows=st.lists(st.tuples(lifetimes, st.integers(1, 6), st.booleans()), max_size=10))
 def test_who_is_relieved(rows: list[tuple[tuple[int, int | None], int, bool]]) -> None:
-    """Each with an excess of 3 for its size, or 0 once relieved, or else a third of it too little."""
+    """Each excess is 3 x the size, 0 once relieved, or minus the size."""
     live = allocations([life for life, _, _ in rows])
     sizes = [size for _, size, _ in rows]
     excess = [3 * size if over else -size for _, size, over in rows]

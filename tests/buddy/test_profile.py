@@ -1,4 +1,4 @@
-"""The profiler: what it sees, and the rules by which it chooses targets."""
+"""The profiler: the snapshots that it reads, and the rules by which it chooses targets."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def target_ratios(path: Path, snapshots: Snapshots, **options: object) -> dict[s
 
 
 def mix(fraction: float, small: int, large: int, n: int = 100) -> list[int]:
-    """Classes of which a share is large."""
+    """Return classes of which a fraction is `large`, and the rest `small`."""
     many = round(fraction * n)
     return [large] * many + [small] * (n - many)
 
@@ -63,7 +63,7 @@ def test_a_trace_or_the_path_of_its_file(tmp_path: Path) -> None:
 
 
 def test_the_threshold_is_taken_as_written(tmp_path: Path) -> None:
-    """0.07 x 100 is a little over 7 in floating point and 0.29 x 100 a little under 29."""
+    """In floating point, 0.07 x 100 is slightly more than 7, and 0.29 x 100 slightly less than 29."""
     for fraction in (0.07, 0.29, 0.57):
         for more, ratio in ((0.0, "4x"), (0.01, "2x")):
             result = target_ratios(
@@ -203,7 +203,7 @@ def test_allocations_without_values_get_targets_from_the_distribution(tmp_path: 
 
 @pytest.mark.parametrize(("name", "ratio", "buddy"), [("isca20-hpc", 1.92, 0.0011), ("isca20-dl", 1.49, 0.0392)])
 def test_distributions_lead_to_what_the_paper_reports(tmp_path: Path, name: str, ratio: float, buddy: float) -> None:
-    """Final targets over many allocations: ratio and buddy accesses near Fig. 7's geometric means."""
+    """Final targets of many allocations give a ratio and buddy accesses near Fig. 7's geometric means."""
     trace = write_trace(tmp_path / "t.bin", {f"a{i}": 64 * 100 for i in range(2000)})
     result = profile(trace, size_distribution=name)
     assert result.ratio == pytest.approx(ratio, rel=0.1)
@@ -254,7 +254,7 @@ def test_rules_hold_whatever_the_sizes(
 def test_the_ratio_of_what_lives_at_once_is_at_most_4(
     tmp_path: Path, freed: tuple[str, ...], targets: dict[str, str]
 ) -> None:
-    """Entries of zeros, at 16x, need a raw one for every four of them; all exist before the first event only."""
+    """At 16x, four entries of zeros balance one raw entry; all exist only before the first event."""
     with TraceWriter(tmp_path / "t.bin", Provenance("test")) as writer:
         snapshot = writer.add_snapshot(0)
         index = {}

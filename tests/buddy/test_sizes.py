@@ -1,4 +1,4 @@
-"""Snapshots that a run uses, and their sizes."""
+"""Snapshots that a run uses, and the entry sizes in them."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_map_of_another_compressor_is_not_used(tmp_path: Path) -> None:
 
 
 def sampled_trace(path: Path) -> Trace:
-    """200 entries in four pages, the last one of 8 entries; pages 1 and 3 sampled."""
+    """Of 200 entries in four pages, the last page has 8 entries; pages 1 and 3 are sampled."""
     with TraceWriter(path, Provenance("test")) as writer:
         a = writer.add_allocation("a", BASE, 3 * PAGE + 8 * 128 - 28)  # the last entry is partial
         s = writer.add_snapshot(0)

@@ -1,4 +1,4 @@
-"""Targets and the file that holds them."""
+"""Target ratios and the targets file."""
 
 from __future__ import annotations
 

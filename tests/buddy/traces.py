@@ -16,7 +16,7 @@ PAGE = 8192
 
 
 def _entry_of_class(number: int) -> bytes:
-    """An entry that BPC brings to a size class: words of as many random bits as it takes."""
+    """Return an entry that BPC compresses to a size class: words with as many random bits as needed."""
     rng = np.random.default_rng(number)
     candidates = [np.full(32, word, dtype="<u4") for word in (0, 7)]
     candidates += [np.array([1, 2**32 - 1] * 16, dtype="<u4")]
@@ -28,7 +28,7 @@ ENTRY_OF_CLASS = [_entry_of_class(number) for number in range(len(STUDY_CLASSES)
 
 
 def entries(classes: Sequence[int]) -> NDArray[np.uint8]:
-    """Contents whose entries are of the given classes."""
+    """Return data values whose entries have the given classes."""
     return np.frombuffer(b"".join(ENTRY_OF_CLASS[number] for number in classes), dtype=np.uint8)
 
 
@@ -39,7 +39,7 @@ def write_trace(
     host: Sequence[str] = (),
     as_size_maps: bool = False,
 ) -> Trace:
-    """Writes and opens a trace without kernels.
+    """Write and open a trace without kernels.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ def needs(compiler: str) -> pytest.MarkDecorator:
 
 
 def compiled(folder: Path, name: str, source: str, *flags: str, compiler: str = "gcc") -> Path:
-    """The program of a source text."""
+    """Compile the program of a source text."""
     path = folder / name
     text = path.with_suffix(SUFFIX[compiler])
     text.write_text(source)
@@ -35,14 +35,14 @@ def compiled(folder: Path, name: str, source: str, *flags: str, compiler: str = 
 
 
 def environment(folder: Path, **more: str) -> dict[str, str]:
-    """A bare one; compiled libraries are cached across tests."""
+    """Return a minimal environment; compiled libraries are cached across tests."""
     passed_on = {name: os.environ[name] for name in ("XDG_CACHE_HOME", "TMPDIR") if name in os.environ}
     home = os.environ.get("HOME", str(folder))
     return {"PATH": "/usr/bin:/bin", "HOME": home, "PYTHONPATH": str(ROOT)} | passed_on | more
 
 
 def capture(*arguments: str | Path, folder: Path, timeout: float = 120, **more: str) -> Done:
-    """``capture memory -o out.bin`` in a process of its own, as users run it; the file must pass verification."""
+    """Run ``capture memory -o out.bin`` in a process, as users do; the file must pass verification."""
     command = [sys.executable, "-m", "buddysim", "capture", "memory", "-o", "out.bin", *map(str, arguments)]
     done = subprocess.run(
         command,
@@ -61,14 +61,14 @@ def capture(*arguments: str | Path, folder: Path, timeout: float = 120, **more: 
 
 
 def allocation(trace: Trace, name: str) -> int:
-    """Number of the one allocation of that name."""
+    """Return the index of the only allocation with a name."""
     matches = [one.index for one in trace.allocations if one.name == name]
     assert len(matches) == 1, (name, [one.name for one in trace.allocations])
     return matches[0]
 
 
 def contents(trace: Trace, snapshot: int, name: str) -> npt.NDArray[np.uint8]:
-    """All bytes of an allocation in a snapshot."""
+    """Return all bytes of an allocation in a snapshot."""
     pages, data = trace.snapshots[snapshot].read(allocation(trace, name))
     assert pages is None
     return data

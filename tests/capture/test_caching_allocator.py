@@ -1,4 +1,4 @@
-"""PyTorch's allocator: its documented rules, and invariants under random requests."""
+"""PyTorch's allocator follows its documented rules, and keeps invariants under random requests."""
 
 from __future__ import annotations
 

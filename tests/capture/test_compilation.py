@@ -94,7 +94,7 @@ def test_the_headers_have_the_layout_of_the_dtypes_and_the_times_of_units(tmp_pa
 
 @pytest.mark.parametrize("slow", [False, True])
 def test_slow_compilation_is_announced_once(slow: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Into a pipe too, and only where something is compiled."""
+    """The message about compilation appears in a pipe too, and only if something is compiled."""
     source = tmp_path / "a.cpp"
     source.write_text("int value() { return 1; }\n")
     build(source, slow=slow)

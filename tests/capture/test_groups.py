@@ -1,4 +1,4 @@
-"""Work-groups that PoCL allows and no GPU takes."""
+"""Captures name kernels whose work-groups PoCL allows and no GPU supports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every kind of capture has what the command needs of it, and the options that all of them share."""
+"""Every kind of capture meets the command's contract, and has the shared options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Captured trainings of language models are networks; what they keep is what PyTorch keeps, byte for byte."""
+"""Captured trainings of language models become networks that save the same bytes as PyTorch."""
 
 from __future__ import annotations
 

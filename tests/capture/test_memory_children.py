@@ -1,4 +1,4 @@
-"""``capture memory`` of programs that leave the work to children: named, and captured with ``--follow``."""
+"""``capture memory`` names children that allocate the memory, and captures them with ``--follow``."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ _SLOW = [pytest.param(way, marks=pytest.mark.slow) for way in ("vfork", "popen",
 
 @pytest.mark.parametrize("way", ["timeout", "spawn", "fork", pytest.param("shell", marks=pytest.mark.slow), *_SLOW])
 def test_the_child_that_did_the_work_is_named(worker: Path, starter: Path, tmp_path: Path, way: str) -> None:
-    """Whether or not the program has memory of its own that is captured."""
+    """Children are named whether or not the program itself has captured memory."""
     wrapped = {"timeout": ("timeout", "60", worker), "shell": ("sh", "-c", f"{worker}; true")}
     done = capture("--", *wrapped.get(way, (starter, way if way != "system" else "y", worker)), folder=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -124,7 +124,7 @@ def test_the_child_that_did_the_work_is_named(worker: Path, starter: Path, tmp_p
 
 @pytest.mark.parametrize("way", ["shell", "spawn", "fork", pytest.param("timeout", marks=pytest.mark.slow), *_SLOW])
 def test_children_are_followed(worker: Path, starter: Path, tmp_path: Path, way: str) -> None:
-    """The trace is of the process whose memory held most, here the last one with three megabytes."""
+    """The trace is of the process with the most memory, here the last one with three megabytes."""
     wrapped = {
         "timeout": ("timeout", "60", worker, "3"),
         "shell": ("sh", "-c", f"{worker} 2; {worker} 3; {worker} 1; true"),
@@ -156,7 +156,7 @@ def test_children_are_followed(worker: Path, starter: Path, tmp_path: Path, way:
 def test_children_with_memory_of_their_own_are_named_however_little_they_do(
     tmp_path: Path, way: str, named: str | None
 ) -> None:
-    """The program holds more than they do, works longer, and is captured; a copy that allocates nothing has none."""
+    """The program has more memory than its children and runs longer; a child without allocations is not named."""
     compiled(tmp_path, "quick", QUICK, "-fno-builtin")
     program = compiled(tmp_path, "parent", PARENT, "-fno-builtin", "-w")
     command = ("sh", "-c", f"{program} none; ./quick; true") if way == "shell" else (program, way)

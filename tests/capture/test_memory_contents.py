@@ -1,4 +1,4 @@
-"""``capture memory``: the trace file holds what the program wrote, byte for byte, and the program doesn't notice."""
+"""``capture memory``: the trace has the program's data byte for byte, and the program runs unchanged."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_unsampled_pages_have_unknown_size(heat: Path, tmp_path: Path) -> None:
 
 
 def test_contents_have_a_budget_for_the_whole_file(heat: Path, tmp_path: Path) -> None:
-    """Whatever the number of snapshots: here of two or three allocations of 160 KB each."""
+    """The size limit holds for any number of snapshots, here of two or three allocations of 160 KB each."""
     capture("--contents", "1MiB", "--snapshots", "all", "--every-calls", "1", "--", heat, folder=tmp_path)
     with open_trace(tmp_path / "out.bin") as trace:
         stored_bytes = [one.read()[1].size for snapshot in trace.snapshots for one in snapshot.contents]

@@ -164,7 +164,7 @@ def test_ctrl_c_and_killed_capture_leave_a_recoverable_part(tmp_path: Path) -> N
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """The one line of a capture that exits with 2."""
+    """Return the only line of a capture that exits with 2."""
     try:
         code = main(["capture", "memory", *arguments])
     except SystemExit as error:
@@ -222,7 +222,7 @@ def test_a_missing_compiler_is_named(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def test_missing_preload_library_is_reported(tmp_path: Path, program: Path) -> None:
-    """A static program behind a dynamic one: nobody can know before."""
+    """A static program that ``env`` starts runs uncaptured, as no check can find it before."""
     static = compiled(tmp_path, "static", "int main(void) { return 6; }", "-static")
     (tmp_path / "other").write_text(f"#!/usr/bin/env -S {static}\n")
     (tmp_path / "other").chmod(0o755)
@@ -240,7 +240,7 @@ def test_the_help_names_everything(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_wrapper_that_leaves_the_work_to_a_child_is_named(tmp_path: Path) -> None:
-    """Only then: a program that does nothing has no children to blame."""
+    """The message names children only if the program had any."""
     work = "int main(void) { for (volatile long i = 0; i < 400000000; i++) {} return 0; }"
     worker = compiled(tmp_path, "worker", work)
     done = capture("--", "sh", "-c", f"{worker}; true", folder=tmp_path)

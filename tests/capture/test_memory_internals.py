@@ -1,4 +1,4 @@
-"""The parts of ``capture memory`` by themselves."""
+"""Components of ``capture memory``, tested alone."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_page_sampling_takes_one_page_of_each_stratum(size: int, sample: int, se
 
 
 def test_splitmix64() -> None:
-    """The first outputs of the generator seeded with 1234567, as its reference implementation prints them."""
+    """The generator with seed 1234567 gives the first numbers of its reference implementation."""
     from buddysim.capture import page_sampling
 
     gamma = 0x9E3779B97F4A7C15

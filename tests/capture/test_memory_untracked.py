@@ -1,4 +1,4 @@
-"""``capture memory`` of what comes through neither ``malloc`` nor ``mmap``, and of what comes before ``main``."""
+"""``capture memory`` of memory from neither ``malloc`` nor ``mmap``, and of memory allocated before ``main``."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ int main(void) {
 
 
 def values_of(trace: Trace, snapshot: int) -> dict[str, set[float]]:
-    """By name: the multiples of a million that an allocation's numbers begin at, of those that are such numbers."""
+    """Return the millions in which an allocation's whole numbers lie, by its name."""
     result = {}
     for contents in trace.snapshots[snapshot].contents:
         data = contents.read()[1]
@@ -94,7 +94,7 @@ int main() {
 
 @needs("g++")
 def test_an_allocator_that_serves_new_by_itself(tmp_path: Path) -> None:
-    """libtcmalloc has an ``operator new`` that doesn't call ``malloc``, and takes its memory by ``sbrk``."""
+    """libtcmalloc's ``operator new`` does not call ``malloc``, and takes its memory by ``sbrk``."""
     libraries = sorted(Path("/usr/lib/x86_64-linux-gnu").glob("libtcmalloc*.so.4"))
     if not libraries:
         pytest.skip("no libtcmalloc: apt install libtcmalloc-minimal4")

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(not (ROOT / "pyproject.toml").exists(), reason="
 
 
 def sources() -> set[str]:
-    """Files of the captures that are not Python's, relative to the root."""
+    """Return the files of the captures that are not Python files, relative to the root."""
     paths = (path for path in CAPTURE.rglob("*") if path.is_file() and path.suffix not in COMPILED)
     return {path.relative_to(ROOT).as_posix() for path in paths}
 

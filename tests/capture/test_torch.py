@@ -1,4 +1,4 @@
-"""capture torch: the script's results, the trace, the graph, the activations file; scripts that fail."""
+"""``capture torch``: results of the script, the trace, the graph, the activations file, and failing scripts."""
 
 from __future__ import annotations
 
@@ -312,7 +312,7 @@ def test_the_network_of_the_operators_is_that_of_the_module(tmp_path: Path) -> N
 
 
 def test_script_imports_its_own_modules(tmp_path: Path) -> None:
-    """Modules with the names of this project's folders, in the script and in a spawned process."""
+    """The script and a spawned process may have modules named as this project's folders."""
     names = ("tools", "plots", "tests", "benchmarks", "capture", "spool", "feature_maps")
     for name in names:
         (tmp_path / f"{name}.py").write_text(f"OWNER = 'the script: {name}'\n")

@@ -1,4 +1,4 @@
-"""Access models: coalescing equals the reference model; the models' reads and writes equal simple counts."""
+"""Access models: coalescing equals the reference model, and reads and writes equal simple counts."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_lines_agree_with_reference_model(size: int, store: bool, data: st.DataO
 
 
 def tensor(number: int, *shape: int, dtype: str = "float32") -> TensorView:
-    """A contiguous tensor, 16 MiB behind that of the number before."""
+    """Return a contiguous tensor, 16 MiB after that of the previous number."""
     strides = [1] * len(shape)
     for axis in reversed(range(len(shape) - 1)):
         strides[axis] = strides[axis + 1] * shape[axis + 1]
@@ -52,7 +52,7 @@ def tensor(number: int, *shape: int, dtype: str = "float32") -> TensorView:
 
 
 def touched(launches: list[ModelledKernel] | ModelledKernel, folder: Path) -> Counter[tuple[int, int]]:
-    """How often each element of 4 B is touched, by kind and address, lane by lane."""
+    """Return how often each element of 4 B is accessed, by kind and address."""
     accesses: Counter[tuple[int, int]] = Counter()
     for launch in launches if isinstance(launches, list) else [launches]:
         blocks = np.arange(launch.blocks, dtype=np.int64).reshape(-1, 1, 1)
@@ -71,14 +71,14 @@ def touched(launches: list[ModelledKernel] | ModelledKernel, folder: Path) -> Co
 
 
 def elements(view: TensorView) -> list[int]:
-    """Addresses of all its elements."""
+    """Return the addresses of all elements of a tensor."""
     offsets = sum(np.arange(n).reshape([-1 if a == axis else 1 for a in range(len(view.shape))]) * stride
                   for axis, (n, stride) in enumerate(zip(view.shape, view.strides, strict=True)))  # fmt: skip
     return (view.address + 4 * np.asarray(offsets).reshape(-1)).tolist()
 
 
 def assert_each(accesses: Counter[tuple[int, int]], kind: int, view: TensorView, times: int | None = 1) -> None:
-    """All elements of a tensor are touched, so often each."""
+    """Assert that every element of a tensor is accessed `times` times; None: at least once."""
     counts = [accesses.pop((kind, address), 0) for address in elements(view)]
     assert min(counts) > 0
     if times is not None:

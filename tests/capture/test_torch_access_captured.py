@@ -37,7 +37,7 @@ def views(bases: list[int], *shapes: tuple[int, ...]) -> list[TensorView]:
 
 
 def sectors(path: Path) -> dict[str, int]:
-    """Sectors that reach the L1, the L2 and device memory."""
+    """Return the sectors that reach the L1, the L2 and device memory."""
     counters = simulate(path, "v100", "ideal").counters
     memory = (counters["device.read_bytes"] + counters["device.write_bytes"]) // 32 + counters[
         "l2.dirty_sectors_at_end"

@@ -1,4 +1,4 @@
-"""Pieces of capture torch that need no PyTorch: schedule, spool, derived kernels; a missing PyTorch."""
+"""Components of ``capture torch`` that need no PyTorch: schedule, spool, derived kernels, missing PyTorch."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_wrong_arguments(
 
 
 def test_contents_have_a_budget_for_the_whole_file(tmp_path: Path) -> None:
-    """Twelve snapshots of forty storages: the budget is neither for each storage nor for each snapshot."""
+    """The budget of sampled bytes is that of all twelve snapshots of forty storages together."""
     spool = Spool.for_trace(tmp_path / "out.bin")
     data = np.arange(200_000, dtype=np.uint32).view(np.uint8)
     for iteration in range(12):

@@ -1,4 +1,4 @@
-"""The part of a killed capture of a training is untrusted input: its graph and its folder."""
+"""Recovery of a killed training's capture treats its graph and its folder as untrusted input."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def recovered(folder: Path, output: Path) -> int:
 
 
 def large(graph: dict[str, Any], number: int, *shape: int) -> None:
-    """A tensor becomes one of this shape."""
+    """Give a tensor of the graph another shape."""
     tensor = graph["tensors"][number]
     size = 4
     tensor["shape"], tensor["strides"] = list(shape), []

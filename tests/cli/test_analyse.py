@@ -32,7 +32,7 @@ def test_tables_on_the_screen(trace: Path, capsys: pytest.CaptureFixture[str], m
 def test_each_part_of_a_wide_table_names_its_rows(
     trace: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the compressor alone, the same in every row, nobody would know which allocation a share is of."""
+    """The compressor alone distinguishes no rows, as it is the same in all of them."""
     monkeypatch.setenv("COLUMNS", "60")
     assert main(["analyse", str(trace), "--only", "classes"]) == 0
     headings = [line for line in capsys.readouterr().out.splitlines() if line.startswith("compressor")]

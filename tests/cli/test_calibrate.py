@@ -1,4 +1,4 @@
-"""`buddysim calibrate`, and `train` with what it wrote."""
+"""`buddysim calibrate`, and `train` with its result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The completion script knows the names that there are."""
+"""The completion script completes every existing name."""
 
 from __future__ import annotations
 

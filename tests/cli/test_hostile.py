@@ -144,7 +144,7 @@ def test_a_file_of_escapes_is_one_safe_line(name: str, tmp_path: Path, trace: Pa
 
 
 def _inputs_and_outputs(folder: Path, trace: Path) -> dict[str, tuple[list[str], Path, Path]]:
-    """Commands with an input among their outputs: the command, the output, the input."""
+    """List commands with an input among their outputs: the command, the output, the input."""
     shutil.copy(trace, folder / "t.bin")
     (folder / "t.csv").write_text(_timings())
     (folder / "net.toml").write_text(_toml("networks", "show", "alexnet", "--toml"))
@@ -245,7 +245,7 @@ def test_a_list_names_files_in_its_folder_only(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("size", "code"), [(1 << 44, 2), (1 << 38, 0)])
 def test_copies_create_lazy_ranges(tmp_path: Path, size: int, code: int) -> None:
-    """Some bytes are known in an allocation that a line of the list makes as large as one can be."""
+    """Some bytes are known of a very large allocation."""
     shutil.copytree(SAMPLE, tmp_path / "sample")
     (tmp_path / "sample" / "payload").write_bytes(bytes(range(256)) * 64)
     old = (tmp_path / "sample" / "kernelslist.g").read_text()
@@ -329,7 +329,7 @@ def run(
 
 @pytest.mark.parametrize("locale", ["C", "POSIX"])
 def test_names_that_are_no_text(tmp_path: Path, trace: Path, locale: str) -> None:
-    """A file name that is no UTF-8, in an ASCII locale: the result is written, and nothing is lost."""
+    """A file name that is not UTF-8 is written in an ASCII locale, and no byte of it is lost."""
     name = os.fsencode(tmp_path) + b"/\xff\xfe\xe9.bin"
     shutil.copy(trace, os.fsdecode(name))
     settings = {"LC_ALL": locale, "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}

@@ -1,4 +1,4 @@
-"""`buddysim machines` and what every command shares: errors in one line, exit codes."""
+"""`buddysim machines`, and the errors and exit codes of every command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`buddysim networks`: list, show, and its mistakes."""
+"""`buddysim networks`: list, show, and errors."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def train(*arguments: str) -> int:
 
 
 def test_screen_says_which_schemes_fit_and_why_others_do_not(tmp_path, capsys):
-    """The command that the README and the issue name, without the scheme that needs a measurement."""
+    """The command of the README runs, without the scheme that needs a measurement."""
     path = tmp_path / "r.json"
     schemes = "baseline-p,vdnn-all-m,vdnn-conv-p,vdnn-dyn"
     assert train("vgg19", "--batch", "256", "--machine", "titan-x", "--scheme", schemes, "--json", str(path)) == 0
@@ -240,7 +240,7 @@ def test_one_line_says_what_is_wrong_with_an_option(arguments, shown, capsys):
 
 
 def test_a_measurement_made_now_is_what_is_compressed(monkeypatch, capsys):
-    """The training itself is tested in tests/training; here it leaves the measurement that ships."""
+    """`--observe-activations` is replaced by the bundled observation; tests/training tests the training itself."""
     import shutil
 
     from buddysim.training.contents.observed_activations import shipped
@@ -310,7 +310,7 @@ def test_codec_time_has_a_column_where_a_scheme_encodes(capsys, monkeypatch):
 
 
 def test_layers_that_stall_and_the_link_that_removes_it(capsys):
-    """The table says what the layers' own rows say, and a run with the link named has no stall there."""
+    """The table equals the rows of the layers, and a run with the link named shows no stall there."""
     options = ("vgg19", "--batch", "64", "--scheme", "vdnn-conv-p")
     assert train(*options, "--stalls") == 0
     shown = capsys.readouterr().out

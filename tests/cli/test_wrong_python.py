@@ -1,4 +1,4 @@
-"""A Python that buddysim was not installed for."""
+"""A Python without buddysim gives one line that names the expected Python."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_one_line_says_which_python_was_expected() -> None:
-    """Without site-packages: as Debian's python3 in a clone's folder."""
+    """`-S` leaves out site-packages, as Debian's python3 in a clone's folder does."""
     command = [sys.executable, "-S", "-m", "buddysim", "run", "x.bin"]
     environment = {"PATH": os.environ["PATH"]}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)

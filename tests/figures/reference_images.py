@@ -40,7 +40,7 @@ def numbers(low: float, high: float) -> Iterator[float]:
 
 
 def made_up(keys: Sequence[tuple[Any, ...]], ranges: Mapping[str, tuple[float, float]], *names: str) -> FigureTable:
-    """A row for each of the keys, with numbers from the ranges."""
+    """Return a row for each of the keys, with numbers from the ranges."""
     sample = {column: numbers(*ends) for column, ends in ranges.items()}
     rows = [(*key, *(next(column) for column in sample.values())) for key in keys]
     return FigureTable((*names, *ranges), rows)
@@ -91,7 +91,7 @@ def trainings() -> FigureTable:
 
 @cache
 def tables() -> dict[str, FigureTable]:
-    """Made-up numbers of every figure."""
+    """Return made-up numbers for every figure."""
     algorithms = [key for key, value in figures()["fig5a_ratio_by_algorithm"].items() if isinstance(value, dict)]
     ratio, fraction = (1.0, 8.0), (0.05, 0.95)
     systems = ("bandwidth-compression", *map(link_text, LINKS_GBS))
@@ -156,7 +156,7 @@ def plotted(name: str) -> Figure:
 
 
 def pixels(figure: Figure) -> NDArray[np.uint8]:
-    """Shades of grey; the figure's layout is that of its first rendering."""
+    """Change colours to shades of grey; the figure keeps the layout of its first rendering."""
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
     return np.asarray(Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("L"))

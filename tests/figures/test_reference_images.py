@@ -60,7 +60,7 @@ def test_dashed_line_marks_no_gain(name: str) -> None:
 
 @pytest.mark.parametrize("name", tables())
 def test_series_differ_in_grey(name: str) -> None:
-    """Bars by their shade, lines by shade, dashes and marker together."""
+    """Return bars by their shade, and lines by shade, dashes and marker together."""
     for axes in REGISTRY.find(name).draw(tables()[name]).axes:
         shades = sorted(grey(container[0].get_facecolor()) for container in axes.containers)
         assert all(dark + 0.09 < light for dark, light in pairwise(shades))
@@ -76,7 +76,7 @@ def grey(colour: ColorType) -> float:
 
 
 def test_text_in_pdfs_is_text(tmp_path: Path) -> None:
-    """TrueType, which publishers ask for: matplotlib's own Type 3 is refused by some."""
+    """Fonts are TrueType, as publishers ask for; some refuse matplotlib's own Type 3."""
     save_figure(REGISTRY.find("fig8").draw(tables()["fig8"]), tmp_path / "p.pdf")
     written = (tmp_path / "p.pdf").read_bytes()
     assert b"/CIDFontType2" in written

@@ -1,4 +1,4 @@
-"""The activations file: written, read, truncated, damaged."""
+"""The activations file: written, read, truncated and damaged files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The operator graph: a small one by hand, a captured one, invalid ones."""
+"""The operator graph: a small graph by hand, a captured one, and invalid ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One case: files of a type, written to a folder, and a command that reads them."""
+"""A test case: files of a type, written to a folder, and a command that reads them."""
 
 from __future__ import annotations
 

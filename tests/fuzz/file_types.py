@@ -1,4 +1,4 @@
-"""The types of files that commands read: a good file of each, how it is changed, and the commands that read it."""
+"""The types of files that commands read: a valid file of each, its changes, and commands that read it."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _printed(*arguments: str) -> str:
 
 @functools.cache
 def small_trace() -> bytes:
-    """A trace with every kind of section."""
+    """Return a trace with every kind of section."""
     return write_small(_folder() / "t.bin", 4).read_bytes()
 
 
@@ -116,7 +116,7 @@ def _result(command: str) -> dict[str, Any]:
 
 @functools.cache
 def _stored() -> tuple[str, dict[str, Any], dict[str, Any]]:
-    """A result of a store: its name, its row, the rest."""
+    """Return a stored result: its key, its row, the rest."""
     _trace_path()
     (_folder() / "study.toml").write_text('[set]\ntrace = "t.bin"\nscheme = "ideal"\n')
     _printed("sweep", str(_folder() / "study.toml"), "--store", str(_folder() / "store"), "--workers", "1")
@@ -174,7 +174,7 @@ def _spool() -> Files:
 
 
 def _tree(good: Callable[[], Any], name: str, write: Callable[[Any], bytes], *, most: int = 4) -> Callable[[], Any]:
-    """One file: a changed tree; sometimes changed as a text."""
+    """Generate a file as a changed tree, sometimes changed as a text."""
 
     def files() -> st.SearchStrategy[Files]:
         text = write(good()).decode()
@@ -185,7 +185,7 @@ def _tree(good: Callable[[], Any], name: str, write: Callable[[Any], bytes], *, 
 
 
 def _text(good: Callable[[], str], name: str) -> Callable[[], st.SearchStrategy[Files]]:
-    """One file: a changed text; sometimes changed bytes."""
+    """Generate a file as a changed text, sometimes with changed bytes."""
 
     def files() -> st.SearchStrategy[Files]:
         text = good()
@@ -212,7 +212,7 @@ def _from_grammar() -> st.SearchStrategy[Files]:
 
 @st.composite
 def _changed_maps(draw: st.DrawFn, name: str) -> Files:
-    """An activations file of which sections are changed, with valid checksums, or bytes."""
+    """Generate an activations file with changed sections and valid checksums, or with changed bytes."""
     data = _maps()
     if not draw(st.integers(0, 7)):
         return {name: draw(changed_bytes(data, _scribble))}
@@ -243,7 +243,7 @@ def _changed_maps(draw: st.DrawFn, name: str) -> Files:
 
 @st.composite
 def _changed_folder(draw: st.DrawFn, good: Callable[[], Files], folder: str = "") -> Files:
-    """A folder of files of which one or two are changed, lost or renamed."""
+    """Generate a folder in which one or two files are changed, missing or renamed."""
     files = dict(good())
     for _ in range(draw(st.integers(1, 2))):
         name = draw(st.sampled_from(sorted(files)))
@@ -264,7 +264,7 @@ def _changed_folder(draw: st.DrawFn, good: Callable[[], Files], folder: str = ""
 
 
 def _changed_file(name: str, data: bytes) -> st.SearchStrategy[bytes]:
-    """A changed file, by what its name says that it is."""
+    """Change a file according to its type, which its name tells."""
     scribbled = changed_bytes(data, _scribble)
     with contextlib.suppress(ValueError, RecursionError):  # it may be changed already
         if name.endswith(".json"):
@@ -292,7 +292,7 @@ def _list_of(sample: str) -> Files:
 
 
 def _accelsim() -> st.SearchStrategy[Files]:
-    """A list with its kernels, of any version of the tracer, together with a name that all have."""
+    """Generate a list with its kernels, of any version of the tracer, and a name that all have."""
 
     def named(files: Files) -> Files:
         return {"kernelslist.g" if name.startswith("kernelslist") else name: data for name, data in files.items()}
@@ -303,7 +303,7 @@ def _accelsim() -> st.SearchStrategy[Files]:
 
 @st.composite
 def _archives(draw: st.DrawFn) -> Files:
-    """A bundle in an archive: strange members, changed bytes, another compression."""
+    """Generate an archive of a bundle with strange members, changed bytes, or another compression."""
     packed = io.BytesIO()
     with tarfile.open(
         fileobj=packed, mode=draw(st.sampled_from(("w", "w:gz", "w:xz"))), format=tarfile.PAX_FORMAT
@@ -329,7 +329,7 @@ def _archives(draw: st.DrawFn) -> Files:
 
 @st.composite
 def _changed_store(draw: st.DrawFn) -> Files:
-    """A stored result whose row or rest is changed, its checksum valid; or changed bytes."""
+    """Generate a stored result with a changed row or rest and a valid checksum, or with changed bytes."""
     name, row, rest = _stored()
     which = draw(st.integers(0, 7))
     row_text = json_of(draw(changed_tree(row)) if which % 2 else row)
@@ -501,5 +501,5 @@ TYPES = _types()
 
 
 def command_line(command: tuple[str, ...], folder: Path) -> list[str]:
-    """The arguments of a command whose files are in a folder."""
+    """Return the arguments of a command whose files are in a folder."""
     return [_trace_path() if word == "TRACE" else word.replace("{}", str(folder)) for word in command]

@@ -16,7 +16,7 @@ _SEEDS = 2**32 - 1
 
 
 class Raw(str):
-    """A text that is written into a file verbatim."""
+    """Text that is written into a file verbatim."""
 
     __slots__ = ()
 

@@ -31,7 +31,7 @@ _SWEEP_LINE = re.compile(
 
 
 class Hangs(AssertionError):
-    """A command that doesn't end."""
+    """A command runs for too long."""
 
 
 def keeps_its_promise(arguments: Sequence[str]) -> tuple[int, str]:

@@ -1,4 +1,4 @@
-"""1,000 files of each type (slow), the same in every run; and the files that once broke the promise."""
+"""Commands keep their promise on 1,000 files of each type (slow), and on the saved cases."""
 
 from __future__ import annotations
 

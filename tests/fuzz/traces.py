@@ -42,7 +42,7 @@ _LARGEST_KNOWN = 1 << 21  # bytes of an allocation whose values are written whol
 
 @st.composite
 def grammar_traces(draw: st.DrawFn, folder: Path) -> bytes:
-    """A trace file."""
+    """Generate a trace file."""
     seed = draw(st.integers(0, 2**32 - 1))
     steps = draw(
         st.lists(st.sampled_from(("allocate", "free", "copy", "fill", "kernel", "kernel", "snapshot")), max_size=12)
@@ -61,7 +61,7 @@ def grammar_traces(draw: st.DrawFn, folder: Path) -> bytes:
 
 
 def damaged(data: bytes, rng: random.Random) -> list[bytes]:
-    """A changed version, with valid checksums; the same file where it has no chunk that could be changed."""
+    """Return changed versions with valid checksums; without chunks, one with another section changed."""
     sections = damage.split(data)
     if not any(kind == b"CHNK" for kind, _ in sections):
         at = rng.randrange(len(sections) - 1)
@@ -71,7 +71,7 @@ def damaged(data: bytes, rng: random.Random) -> list[bytes]:
 
 
 class _Maker:
-    """Steps of a program, some of which the writer refuses."""
+    """Writes steps of a random program, some of which the writer refuses."""
 
     def __init__(self, writer: bt.TraceWriter, rng: random.Random) -> None:
         self.writer, self.rng = writer, rng

@@ -1,4 +1,4 @@
-"""Single-precision values for tests of encodings: every class of bit patterns, and neighbours of all bounds."""
+"""Single-precision values for tests of encodings: every class of bit patterns, and values next to bounds."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EDGES = sorted(
 
 @st.composite
 def _near_a_tie(draw: st.DrawFn) -> int:
-    """A pattern whose dropped bits are a half, or differ from it by one, for some format."""
+    """Generate a pattern whose dropped bits are a half, or differ from it by one, in some format."""
     dropped = 23 - draw(st.sampled_from([one.mantissa_bits for one in FORMATS.values()]))
     retained = draw(st.integers(0, (1 << (31 - dropped)) - 1))
     return retained << dropped | (1 << (dropped - 1)) + draw(st.integers(-1, 1))
@@ -39,5 +39,5 @@ patterns = st.tuples(magnitudes, st.integers(0, 1)).map(lambda both: both[0] | b
 
 
 def arrays(max_length: int = 300, element: st.SearchStrategy[int] = patterns) -> st.SearchStrategy[NDArray[np.float32]]:
-    """Arrays of float32 with these bits."""
+    """Return an array of float32 with these bits."""
     return st.lists(element, max_size=max_length).map(lambda bits: np.array(bits, np.uint32).view(np.float32))

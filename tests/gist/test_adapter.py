@@ -1,4 +1,4 @@
-"""Training through the encodings: lossless to the last bit, memory is released, PyTorch's errors stay errors."""
+"""Training through the encodings is lossless to the last bit, releases memory, and keeps PyTorch's errors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from buddysim.gist.uniform import UniformPrecision  # noqa: E402
 
 
 class Case(nn.Module):
-    """Layers of one case, on images of 2 x 8 x 8."""
+    """Return the layers of a case, on images of 2 x 8 x 8."""
 
     def __init__(self, kind: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Binarize: bits and positions known by hand, the kernels and the reference model, all classes of values, damage."""
+"""Binarize: bits and positions known by hand, the kernels against the reference model, damaged payloads."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_gradients_pass_unchanged(gradient: NDArray[np.float32]) -> None:
 
 @st.composite
 def pools(draw: st.DrawFn) -> Windows:
-    """Windows with strides, padding, dilation and ragged ends, none outside of the plane."""
+    """Generate windows with strides, padding, dilation and partial ends, each partly inside the plane."""
     kernel = draw(st.sampled_from([(1, 1), (2, 2), (3, 3), (2, 3), (4, 4), (1, 16)]))
     dilation = draw(st.integers(1, 2)), draw(st.integers(1, 2))
     pad_h, pad_w = (0 if dilation[axis] > 1 else draw(st.integers(0, kernel[axis] // 2)) for axis in range(2))

@@ -1,4 +1,4 @@
-"""Delayed precision reduction: values known by hand, the kernels, the reference model and numpy, all halves."""
+"""Delayed precision reduction: values known by hand, the kernels, the reference model, and numpy's halves."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_every_edge_value_agrees_with_the_reference_model(name: str) -> None:
 
 
 def test_fp16_is_numpys_half_without_subnormals_and_infinities() -> None:
-    """Every half and its neighbours; halves have subnormals and infinities."""
+    """Values are all finite normal halves and their neighbours."""
     half = np.arange(2**16, dtype=np.uint16).view(np.float16)
     exact = half.astype(np.float32)
     exact = exact[np.isfinite(exact)]
@@ -103,7 +103,7 @@ def test_fp16_is_numpys_half_without_subnormals_and_infinities() -> None:
 
 @pytest.mark.parametrize("name", ["fp10", "fp8"])
 def test_every_field_survives_decoding_and_encoding(name: str) -> None:
-    """Fields that `encode` can return: exponent zero only for zeros, one NaN of each sign."""
+    """Fields that `encode` returns have exponent zero only for zeros, and one NaN of each sign."""
     one, top = find_format(name), (1 << find_format(name).exponent_bits) - 1
     fields = [
         field

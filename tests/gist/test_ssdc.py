@@ -1,4 +1,4 @@
-"""SSDC: rows known by hand, the kernels and the reference model both ways, sizes, damage."""
+"""SSDC: rows known by hand, the kernels against the reference model, sizes, damaged payloads."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_kernels_agree_with_the_reference_model_both_ways(values: NDArray[np.flo
 
 @given(arrays(600, sparse))
 def test_payload_never_exceeds_its_bound(values: NDArray[np.float32]) -> None:
-    """The bound is five bytes per four and one pointer a row: below the feature map from about 20 % zeros on."""
+    """A payload takes at most 5/4 of the bytes of the values, and 4 B per row."""
     rows = ssdc.encode(values)
     assert rows.nbytes <= values.nbytes * 5 / 4 + 4 * -(-len(values) // 256)
 

@@ -1,4 +1,4 @@
-"""Kernels of the codecs, in every layout and launch: the compressors give, or decode, their payloads."""
+"""Kernels of codecs give, or decode, the payloads of the compressors, in every layout and launch."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_payload_equals_the_compressors(
     st.lists(st.tuples(st.integers(0, 2), st.integers(1, 700)), min_size=1, max_size=20), st.sampled_from([1, 3, 40])
 )
 def test_long_runs(codec: str, layout: str, runs: list[tuple[int, int]], grid: int) -> None:
-    """Runs of zeros, of one word and of different words, longer than a byte counts, within and across windows."""
+    """Return runs of zeros, of one word and of different words, longer than a byte counts."""
     noise = synthetic_words(4 * 700, 0.0)
     runs_of_words = [noise[:count] if kind == 2 else np.full(count, kind, np.uint32) for kind, count in runs]
     check(codec, layout, np.concatenate(runs_of_words), LaunchShape(grid, 64))

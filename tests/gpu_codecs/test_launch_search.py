@@ -9,7 +9,7 @@ from buddysim.gpu_codecs.opencl_device import LaunchShape
 
 
 def bowl(launch: LaunchShape) -> float:
-    """A cost with its minimum at grid 200, as in the paper's Fig. 5; larger work-groups cost slightly more."""
+    """Return a cost with its minimum at grid 200, as in the paper's Fig. 5; larger work-groups cost slightly more."""
     return 1000 / launch.grid + launch.grid / 40 + launch.block / 64
 
 

@@ -130,7 +130,7 @@ def test_chunked_times_predict_held_out_tensors(machine: str, near: float, far: 
 
 
 def test_times_of_runs_by_hand() -> None:
-    """Runs of 64 or 128 words for 1 to 4 work-items: half the words take half the time."""
+    """Runs have 64 or 128 words for 1 to 4 work-items: half the words take half the time."""
 
     def chunks(words: int, launch: LaunchShape) -> tuple[int, int]:
         unit = 64 if words <= 64 * launch.grid else 128

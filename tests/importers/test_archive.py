@@ -13,7 +13,7 @@ from buddysim.importers.archive import folder_with
 
 
 def packed(path: Path, *members: tuple[str, bytes, str]) -> Path:
-    """An archive of files, each with its name, type and link target."""
+    """Write an archive of files, each with its name, type and link target."""
     with tarfile.open(path, "w:xz") as archive:
         for name, kind, target in members:
             member = tarfile.TarInfo(name)

@@ -1,13 +1,16 @@
-"""Bundled machines are complete, have sources, and agree with their data sheets."""
+"""Bundled machines are complete, name their sources, and agree with their data sheets."""
 
 from __future__ import annotations
+
+import re
+from pathlib import Path
 
 import pytest
 
 from buddysim.base.errors import BuddysimError
 from buddysim.machine import Machine
 from buddysim.machine.model import own_keys
-from buddysim.machine.presets import every_preset, nearest_machines
+from buddysim.machine.presets import every_preset, nearest_machines, replay_presets
 
 KEYS = {key for key, _ in own_keys()} - {"name", "description"}
 
@@ -38,6 +41,7 @@ def test_paper_machine_is_table_2() -> None:
     [
         ("v100", 80, 6, 900, 150),
         ("a100-40", 108, 40, 1555, 300),
+        ("a100-80", 108, 40, 2039, 300),
         ("h100-sxm", 132, 50, 3350, 450),
         ("h200", 132, 60, 4800, 450),
         ("gh200", 132, 60, 4000, 375),
@@ -71,7 +75,7 @@ def test_accelsim_machine_is_its_configuration() -> None:
 @pytest.mark.parametrize(
     ("name", "near"),
     [
-        ("a100", ["a100-40"]),
+        ("a100", ["a100-40", "a100-80"]),
         ("H100", ["h100-sxm"]),
         ("2080-ti", ["rtx-2080-ti"]),
         ("gtx1080ti", ["gtx-1080-ti"]),
@@ -90,7 +94,49 @@ def test_unknown_name_lists_all_variants_of_a_model() -> None:
 
 
 def test_plain_model_names_are_unknown() -> None:
-    with pytest.raises(BuddysimError, match=r"^a100: unknown machine \(nearest: a100-40\)$"):
+    with pytest.raises(BuddysimError, match=r"^a100: unknown machine \(nearest: a100-40, a100-80\)$"):
         Machine.load("a100")
     with pytest.raises(BuddysimError, match=r"^4090: unknown machine: expected a name that `buddysim machines` lists"):
         Machine.load("4090")
+
+
+def fitted_values() -> list[tuple[str, str, str]]:
+    """The newest fits to measured curves: (preset, key, value), as docs/validation/hardware.md has them."""
+    page = (Path(__file__).parents[2] / "docs" / "validation" / "hardware.md").read_text()
+    rows, preset = [], ""
+    for text in page.splitlines():
+        card = re.fullmatch(r"### (.*): `([a-z0-9-]+)`", text)
+        if card:
+            preset = "a100-80" if card[1] == "A100 80 GB" else card[2]
+        row = re.match(r"\| `((?!clock)[a-z0-9_.]+)` \| ([^|]+?) \| [^|]+ \|$", text)
+        if row and preset:
+            rows.append((preset, row[1], row[2]))
+    return rows
+
+
+@pytest.mark.parametrize(("name", "key", "fitted"), fitted_values())
+def test_measured_cards_carry_their_newest_fit(name: str, key: str, fitted: str) -> None:
+    machine = Machine.load(name)
+    own, new = (float(re.match(r"[0-9.]+", text)[0]) for text in (machine.text(key), fitted))  # type: ignore[index]
+    assert machine.text(key).split()[1:] == fitted.split()[1:]
+    assert own == pytest.approx(new, rel=0.005)
+
+
+def test_every_measured_card_has_fits() -> None:
+    assert {name for name, _, _ in fitted_values()} == {"v100", "a100-80", "h200", "gh200"}
+
+
+def test_the_link_of_the_gh200_is_slower_from_the_gpu() -> None:
+    machine = Machine.load("gh200")
+    assert machine.bytes_per_s(machine.link.bandwidth) == 375 * 10**9
+    assert machine.bytes_per_s(machine.link.write_bandwidth) == 297 * 10**9
+
+
+@pytest.mark.parametrize("name", replay_presets())
+def test_every_latency_says_whose_it_is(name: str) -> None:
+    """Fitted, measured, published for a card, or assumed."""
+    machine = Machine.load(name)
+    for part in ("l1", "l2", "dram", "link"):
+        source = machine.sources[f"{part}.load_to_use"]
+        assert len(source) > 20
+        assert re.search(r"[Aa]ssumed|fitted|measured|arXiv|gpu-benches|SIGMOD|GPGPU-Sim|Accel-Sim|Choukse", source)

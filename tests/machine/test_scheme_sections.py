@@ -1,4 +1,4 @@
-"""Sections of machine files that belong to replay schemes, those of plug-ins too."""
+"""Replay schemes, those of plug-ins too, own sections of machine files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Scheme(SchemeBase):
 
 @pytest.fixture
 def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
-    """Registers the scheme above as that of a plug-in, for one test."""
+    """Register the scheme above as a plug-in's for one test."""
 
     def register(module_name: str) -> None:
         module = ModuleType(f"{plugins.PACKAGE}.{module_name}")

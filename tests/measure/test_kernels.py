@@ -1,4 +1,4 @@
-"""The CUDA kernels, run on the CPU thread by thread, do what their synthetic workloads do; NVRTC compiles them."""
+"""The CUDA kernels, run on the CPU, do what their synthetic workloads describe; NVRTC compiles them."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def test_kernels_of_programs_compute_what_they_are_called(cpu: ctypes.CDLL) -> N
 
 
 def test_nvrtc_compiles_them() -> None:
-    """Without a GPU, for the oldest architecture that this compiler knows of those of the presets."""
+    """The kernels compile without a GPU, for the oldest architecture of the presets that this compiler supports."""
     spec = find_spec("nvidia.cuda_nvrtc") if find_spec("nvidia") is not None else None
     if spec is None or not spec.submodule_search_locations:
         pytest.skip("NVRTC is missing: pip install nvidia-cuda-nvrtc-cu12")

@@ -1,4 +1,4 @@
-"""Measures a simulated GPU: the machine file has its figures."""
+"""Measurements of a simulated GPU give a machine file with its keys."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CHANGED = {
 
 @dataclass
 class SimulatedGpu:
-    """Replays on a machine in place of a GPU, with one footprint per level and the fewest threads of STREAM."""
+    """Replay on a machine instead of a GPU, with one footprint per level and the fewest threads of STREAM."""
 
     machine: Machine
     name: str = "Tesla V100-SXM2-32GB"
@@ -112,7 +112,7 @@ def folder(gpu: SimulatedGpu, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_machine_file_has_the_memory_latency_of_the_gpu(folder: Path, gpu: SimulatedGpu) -> None:
-    """The key itself is known only in steps: the chase synchronizes with refreshes, a ninth of their interval."""
+    """The key is known only in steps of a ninth of the refresh interval, as the chase synchronizes with refreshes."""
     machine = Machine.load(str(folder / MACHINE))
     footprint = 6 * machine.l2.size
     assert replays.simulate_chase(machine, footprint, 128) == pytest.approx(gpu.chase_cycles(footprint), rel=0.02)
@@ -157,7 +157,7 @@ def test_stored_curves_are_not_measured_again(folder: Path, gpu: SimulatedGpu, t
 
 
 class Interrupted(Exception):
-    """Stands for ctrl-C."""
+    """Stand-in for ctrl-C."""
 
 
 def test_interrupted_run_leaves_complete_curves(gpu: SimulatedGpu, tmp_path: Path) -> None:

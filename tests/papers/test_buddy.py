@@ -1,4 +1,4 @@
-"""The list of what the Buddy Compression paper reports, written before anything was measured."""
+"""The numbers that the Buddy Compression paper reports, listed before the first comparison."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""cDMA on the paper's networks: which feature maps are offloaded, how their ratios are averaged, performance."""
+"""cDMA on the paper's networks: offloaded feature maps, mean ratios, and performance."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_every_network_algorithm_and_layout() -> None:
 
 
 def performance(scheme: str, **options: object) -> float:
-    """AlexNet's on a Titan Xp over the oracle's, feature layers alone, at PCIe gen3's peak rate."""
+    """Return AlexNet's performance relative to the oracle: Titan Xp, feature layers, PCIe gen3's peak rate."""
     result = simulate(*NETWORKS["AlexNet"], "titan-xp", scheme, link="pcie3-peak", **options)  # type: ignore[arg-type]
     return float(result.counters["feature_layers.oracle_ms"] / result.counters["feature_layers.time_ms"])
 

@@ -1,4 +1,4 @@
-"""How the papers' numbers are counted: each reading that is taken has its effect, and the page shows the others."""
+"""Counting rules of the papers' numbers: each chosen reading has an effect, and the page shows the others."""
 
 from __future__ import annotations
 

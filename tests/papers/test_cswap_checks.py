@@ -1,4 +1,4 @@
-"""Launches that the searches of CSWAP's Fig. 12 find: each was simulated directly, and the table was near."""
+"""Launches from the searches of CSWAP's Fig. 12 were simulated directly, and the table's times are near."""
 
 from __future__ import annotations
 

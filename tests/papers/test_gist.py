@@ -1,4 +1,4 @@
-"""What the Gist paper reports is compared as it says it: the worked example, shapes of numbers, choices made before."""
+"""Gist's numbers are compared as the paper reports them: the worked example, shapes, and earlier choices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The papers' numbers: each is reported once, simulated once, and compared by its rule."""
+"""Each of the papers' numbers is listed once, simulated once, and compared by its rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drives the engine with arrays, without a trace file: warps of lists of accesses."""
+"""Run the engine on arrays, without a trace file: warps are lists of accesses."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TINY: dict[str, object] = {
 
 
 def tiny_machine(**overrides: object) -> Machine:
-    """The paper's machine with small caches; keys as `l2__size`."""
+    """Return the paper's machine with small caches; keys as `l2__size`."""
     settings = {key.replace("__", "."): value for key, value in overrides.items()}
     return Machine.load("p100-nvlink2").with_overrides({**TINY, **settings})
 
@@ -55,7 +55,7 @@ def run_warps(
     unit_busy_slots: int = 0,
     queueing: bool = False,
 ) -> tuple[dict[str, Any], list[int]]:
-    """Replays warps, `warps_per_block` to a thread block; returns the counters and the final entry states."""
+    """Replay warps, `warps_per_block` to a thread block; return the counters and the final entry states."""
     ops = np.zeros(sum(map(len, warps)), OP_DTYPE)
     records = np.zeros(len(warps), WARP_DTYPE)
     lines: list[int] = []
@@ -83,7 +83,7 @@ def run_warps(
 
 @dataclass(frozen=True)
 class Launch:
-    """A kernel: its chunks, when it starts, and what each of its thread blocks takes of an SM."""
+    """A kernel: its chunks, its start, and the resources of each of its thread blocks."""
 
     chunks: Sequence[Records]
     start_ps: int = 0
@@ -104,8 +104,7 @@ def run_launches(
     compute_gap_scale: Fraction = Fraction(1),
     queueing: bool = False,
 ) -> tuple[dict[str, Any], list[int], list[int]]:
-    """Replays kernels whose starts are given; returns the counters, the final entry states, and when each kernel
-    ended."""
+    """Replay kernels with given starts; return the counters, the final entry states and the kernels' ends."""
     entries = -(-max(end for _, end, _, _ in regions) // 64) * 64
     array = np.array(state if state is not None else [0x77] * entries, dtype=np.uint8)
     array = np.concatenate([array, np.zeros(entries - len(array), np.uint8)])

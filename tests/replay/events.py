@@ -1,4 +1,4 @@
-"""Small trace files for tests of what happens between kernels and while others run."""
+"""Write small traces for tests of events between kernels and during other kernels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def provenance(**assumptions: str) -> bt.Provenance:
 
 
 def load_block(addresses: Iterable[int], number: int = 0, gap: int = 0):
-    """A thread block of one warp that loads one sector after the other, each waiting for the one before."""
+    """Return a thread block of one warp that loads one sector after the other, each dependent on the last."""
     fields = {
         "gap_instructions": gap,
         "use_distance": 1,
@@ -32,7 +32,7 @@ def load_block(addresses: Iterable[int], number: int = 0, gap: int = 0):
 def write_kernels(
     path: Path, kernels: Sequence[tuple[int, Sequence[int]]], size: int = 1 << 21, copies_after: Sequence[int] = ()
 ) -> Path:
-    """One kernel of one warp for each (stream, addresses); a copy of the first line after the kernels numbered."""
+    """Write a kernel of one warp for each (stream, addresses), and copies after the numbered kernels."""
     with bt.TraceWriter(path, provenance()) as writer:
         writer.add_allocation("data", BASE, size)
         for number, (stream, addresses) in enumerate(kernels):

@@ -18,7 +18,7 @@ COLUMN, ACTIVATE, PRECHARGE = range(3)
 
 @dataclass(frozen=True)
 class Timing:
-    """In ps; `burst` is the data bus's time of 32 B."""
+    """Timings in ps; `burst` is the time of 32 B on the data bus."""
 
     burst: int
     rcd: int
@@ -37,7 +37,7 @@ class Timing:
 
 @dataclass(frozen=True)
 class Request:
-    """One burst."""
+    """A request of one burst."""
 
     arrival_ps: int
     bank: int
@@ -47,7 +47,7 @@ class Request:
 
 @dataclass
 class Bank:
-    """A bank's open row and when it can take its next commands."""
+    """A bank's open row, and the earliest times of its next commands."""
 
     group: int
     row: int | None = None
@@ -82,7 +82,7 @@ class Channel:
         self.ends = [0] * len(requests)
 
     def serve(self) -> list[int]:
-        """Serve all requests; writes below the low watermark at the end are written too."""
+        """Serve all requests; queued writes below the low watermark are written at the end."""
         arrived = done = 0
         while done < len(self.requests):
             self._turnaround(arrived == len(self.requests))
@@ -99,7 +99,7 @@ class Channel:
         return self.ends
 
     def _turnaround(self, last: bool) -> None:
-        """Begins or ends a drain."""
+        """Begin or end a drain."""
         reads, writes = self.waiting
         if self.draining_to is not None and writes <= self.draining_to:
             self.draining_to = None
@@ -110,7 +110,7 @@ class Channel:
                 self.draining_to = self.low
 
     def _next_command(self, bank: Bank, writes: bool) -> tuple[int, int, int] | None:
-        """The bank's next command: when, what, for which request."""
+        """Return the bank's next command: its time, its kind, its request."""
         queue = bank.queues[writes]
         if not queue:
             return None
@@ -125,7 +125,7 @@ class Channel:
         return max(self.now, bank.precharge_ps), PRECHARGE, queue[0]
 
     def _issue(self, t: int, command: int, number: int) -> int:
-        """Issues a command at `t`; returns how many requests it serves."""
+        """Issue a command at `t`; return the number of requests that it serves."""
         request, timing = self.requests[number], self.timing
         bank = self.banks[request.bank]
         if command == PRECHARGE:

@@ -1,4 +1,4 @@
-"""Small random programs as data, which can be written as a trace in several ways that mean the same."""
+"""Small random programs as data, which can be written as traces in several equivalent ways."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Program:
     names: Sequence[str] = field(default_factory=tuple)
 
     def write(self, path: Path) -> Path:
-        """The program as a trace file."""
+        """Write the program as a trace file."""
         with bt.TraceWriter(path, bt.Provenance("test")) as writer:
             numbers = {}
             for index in sorted(range(len(self.arrays)), key=lambda index: self.arrays[index].base):
@@ -94,25 +94,25 @@ class Program:
         return replace(self, arrays=[replace(array, base=array.base + pages * PAGE) for array in self.arrays])
 
     def reversed(self) -> Program:
-        """The arrays in the opposite order in memory, each on pages of its own."""
+        """Return the program with the arrays in the opposite order in memory, each on pages of its own."""
         bases = [array.base for array in self.arrays]
         pairs = zip(self.arrays, reversed(bases), strict=True)
         return replace(self, arrays=[replace(array, base=base) for array, base in pairs])
 
     def with_untouched(self) -> Program:
-        """One more array, below all others, that no kernel touches."""
+        """Return the program with one more array, below all others, that no kernel accesses."""
         first = min(array.base for array in self.arrays)
         classes = [np.zeros(64, np.uint8) for _ in self.arrays[0].classes]
         return replace(self, arrays=[*self.arrays, Array("untouched", first - PAGE, 64, classes)])
 
     def renamed(self) -> Program:
-        """Other names for arrays and kernels."""
+        """Return the program with other names of arrays and kernels."""
         arrays = [replace(array, name=f"other{i}") for i, array in enumerate(self.arrays)]
         return replace(self, arrays=arrays, names=[f"k{i}" for i in range(len(self.kernels))])
 
 
 def random_program(seed: int, n_arrays: int = 3, entries: int = 2048, n_kernels: int = 3, blocks: int = 24) -> Program:
-    """Kernels that stream over and jump about in arrays whose entries change their sizes."""
+    """Generate kernels that stream or access randomly arrays whose entries change their sizes."""
     rng = np.random.default_rng(seed)
     arrays = []
     for number in range(n_arrays):

@@ -44,7 +44,7 @@ class Launch:
 
 @dataclass
 class Case:
-    """A machine, a trace and the options of a run."""
+    """The machine, the trace and the options of a run."""
 
     seed: int
     scheme: str
@@ -62,7 +62,7 @@ class Case:
 
 
 def write_case(case: Case, path: Path) -> Path:
-    """The case's trace as a file."""
+    """Write the case's trace as a file."""
     indices: dict[int, int] = {}
     with bt.TraceWriter(path, bt.Provenance("test", "1", "random", "CC0", "", {})) as writer:
         for word, *rest in case.events:
@@ -266,7 +266,7 @@ def _allocations(r: random.Random, busy: bool) -> list[tuple[str, int, int, str]
 
 
 def _lines(r: random.Random, live: list[tuple[str, int, int, str]], count: int) -> list[tuple[int, int]]:
-    """A kernel's working set: (line, sectors that lie within the allocation)."""
+    """Return a kernel's working set: (line, sectors that lie within the allocation)."""
     whole = []
     for _, base, size, _ in live:
         entries = -(-size // 128)
@@ -387,7 +387,7 @@ def _launch(
 
 
 def _tighten(r: random.Random, case: Case) -> None:
-    """Registers and shared memory of an SM for a few thread blocks; two, but for the rounding of registers."""
+    """Limit registers and shared memory of an SM to those of a few thread blocks."""
     launches = [rest[0] for word, *rest in case.events if word == "kernel"]
     one = r.choice(launches)
     warps = {launch.launch_index: -(-launch.threads // 32) for launch in launches}
@@ -410,7 +410,7 @@ def _sizes(r: random.Random, allocations: list[tuple[str, int, int, str]]) -> di
 
 
 def _moves(r: random.Random, live: list[tuple[str, int, int, str]]) -> list[tuple[Any, ...]]:
-    """Copies and fills."""
+    """Add copies and fills."""
     results: list[tuple[Any, ...]] = []
     for _ in range(r.choice([0, 0, 1, 3])):
         _, base, size, _ = r.choice(live)
@@ -428,7 +428,7 @@ def _moves(r: random.Random, live: list[tuple[str, int, int, str]]) -> list[tupl
 
 
 def _run_of_events(r: random.Random, case: Case, busy: bool) -> list[int]:
-    """Makes the case's events; the points of its snapshots."""
+    """Make the case's events; return the launch indexes of its snapshots."""
     late = {i for i in range(1, len(case.allocations)) if r.random() < 0.2}
     early = [i for i in range(len(case.allocations)) if i not in late]
     # allocations are numbered in the order in which they begin
@@ -464,7 +464,7 @@ SEED_WORDS = {"bandwidth-compression": "bandwidth", "unified-memory": "um", "pin
 
 
 def random_case(seed: int, scheme: str, model: str) -> Case:
-    """The case of a seed, for a replay scheme and a model of device memory."""
+    """Return the case of a seed, for a replay scheme and a model of device memory."""
     r = random.Random(f"{seed} {SEED_WORDS.get(scheme, scheme)} {model}")
     case = Case(seed, scheme, _sm_keys(r) | _cache_keys(r) | _dram_keys(r, model) | _scheme_keys(r))
     busy = scheme in ("bandwidth-compression", "buddy") and r.random() < 0.7  # many write-backs of entries that change
@@ -486,4 +486,5 @@ def random_case(seed: int, scheme: str, model: str) -> Case:
     case.machine["crossbar.interleave_requesters"] = bool(case.machine["crossbar.input_queued"]) and r.random() < 0.5
     case.machine["l2.slice_hash"] = r.choice(["xor_fold", "xor_fold", "ipoly"])
     case.machine["l2.interleave_granularity"] = f"{r.choice([128, 128, 256, 512])} B"
+    case.machine["link.write_bandwidth"] = r.choice(["0 GB/s", "0 GB/s", "0.7 GB/s", "80 GB/s"])
     return case

@@ -1,4 +1,4 @@
-"""No pseudo-channel activates rows faster than max(tRRD, tFAW / 4) allows, in whatever order requests are booked."""
+"""A pseudo-channel activates rows no faster than max(tRRD, tFAW / 4) allows, in any order of requests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from buddysim.replay.parameters import engine_numbers
 from tests.reference.replay.banks import RefActivationWindow
-from tests.reference.replay.ports import RefClock
 from tests.reference.replay.reservation_table import RefReservationTable
 from tests.replay.bare import run_warps, tiny_machine
 
@@ -19,7 +18,7 @@ request_times = st.lists(st.integers(0, 60 * INTERVAL), min_size=2, max_size=60)
 
 def activated(times: list[int]) -> list[int]:
     """When rows are activated that are requested at these times, in this order."""
-    activations = RefActivationWindow(INTERVAL, RefReservationTable(RefClock(), INTERVAL, 0, 0))
+    activations = RefActivationWindow(INTERVAL, RefReservationTable(INTERVAL, 0, 0))
     activated_at = [activations.activate(t) for t in times]
     assert all(at >= t for t, at in zip(times, activated_at, strict=True))
     return activated_at

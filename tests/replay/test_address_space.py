@@ -1,4 +1,4 @@
-"""Entry numbers of allocations: an address keeps its entries; the space is as large as what lives at once."""
+"""Entry numbers of allocations: equal addresses share entries, and the space is as large as the live peak."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def layout_of(path):
 
 
 def churn(path, bases, size=LINE, stream=0):
-    """An allocation at each base, freed before the next; a copy to each."""
+    """Write a trace with an allocation at each base, freed before the next, and a copy to each."""
     with bt.TraceWriter(path, provenance()) as writer:
         for base in bases:
             allocation = writer.add_allocation("a", base, size)
@@ -55,7 +55,7 @@ def test_an_address_that_comes_back_has_its_entries_again(tmp_path):
 
 
 def test_the_space_is_what_lives_at_once(tmp_path):
-    """20,000 allocations, one after the other, at the same addresses, at new ones, of several pages."""
+    """20,000 allocations follow one another: at the same addresses, at new ones, and with several pages."""
     for step, size in ((0, LINE), (PAGE, LINE), (PAGE, 3 * PAGE)):
         bases = [BASE + number * step for number in range(20_000)]
         layout = layout_of(churn(tmp_path / f"{step}-{size}.bin", bases, size))
@@ -125,7 +125,7 @@ def test_a_free_waits_for_what_runs_and_so_does_what_takes_its_address(tmp_path)
 
 
 def test_a_launch_waits_for_no_kernel_launched_after_the_free_of_its_address(tmp_path):
-    """Kernel 0 alone was launched before the free; kernel 2 follows it on its stream, kernel 1 runs on."""
+    """Only kernel 0 was launched before the free; kernel 2 follows it on its stream, and kernel 1 still runs."""
     lines = range(BASE + 2 * PAGE, BASE + 2 * PAGE + (1 << 16), LINE)
     with bt.TraceWriter(tmp_path / "t.bin", provenance()) as writer:
         first = writer.add_allocation("a", BASE, 1 << 12)

@@ -10,7 +10,7 @@ BUCKET_PS = 1 << 16  # within which the order at a port is not resolved
 
 
 def time_of(interval: str, entries: list[int]) -> int:
-    """A warp for each entry, with one atomic on its first sector."""
+    """Return a warp for each entry, with one atomic on its first sector."""
     machine = tiny_machine(l2__atomic_interval=interval, l1__enabled=False, l2__size="64 KiB")
     return run_warps(machine, [[(2, [(entry, 1, 0)])] for entry in entries])[0]["now_ps"]
 

@@ -1,4 +1,4 @@
-"""Bytes of speculative fetches and cancelled bytes add up: nothing is counted twice or lost."""
+"""Bytes of speculative fetches and cancelled bytes add up; nothing is counted twice."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ CASES = {
 
 
 def written(path: Path, factor: int = 1, timed: bool = True, **case: int) -> Path:
-    """One thread block whose warps load twice, with everything between multiplied by a factor."""
+    """Return a thread block whose warps load twice, with compute gaps multiplied by a factor."""
     some = {key: value * factor for key, value in {**NOTHING, **case}.items()}
     op = {
         "gap_instructions": some["gap_instructions"],
@@ -100,7 +100,7 @@ def test_gaps_of_untimed_traces_too(tmp_path: Path) -> None:
 
 
 def test_instructions_are_scaled_to_the_nearest(tmp_path: Path) -> None:
-    """Small changes leave two instructions two; the memory operations themselves stay."""
+    """Small factors round two instructions to two; the memory operations stay the same."""
     path = written(tmp_path / "t", gap_instructions=2, tail=20)
     operations = 2 * WARPS
     for scale, gap, tail in ((1, 2, 20), (0.975, 2, 20), (1.025, 2, 21), (0.5, 1, 10), (2.5, 5, 50)):
@@ -108,7 +108,7 @@ def test_instructions_are_scaled_to_the_nearest(tmp_path: Path) -> None:
 
 
 def test_no_factor_overflows(tmp_path: Path) -> None:
-    """The longest compute gap that a trace can have, with a factor whose exact fraction takes 53 bits."""
+    """A trace's longest compute gap does not overflow with a factor whose exact fraction takes 53 bits."""
     path = written(tmp_path / "t", critical_path=2**32 - 1, tail_critical_path_cycles=2**32 - 1)
     whole, part = ran(path)["time_ps"], ran(path, 0.2567)["time_ps"]
     assert part / whole == pytest.approx(0.2567, rel=1e-6)

@@ -1,4 +1,4 @@
-"""Every dirty sector is written back, overwritten, freed or left at the end: on traces with copies, fills and frees."""
+"""Every dirty sector is written back, overwritten, freed or left at the end, on traces with copies and frees."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def machine(**overrides: object) -> Machine:
 
 
 def accesses(writer: bt.TraceWriter, touched, stream: int = 0) -> None:
-    """A kernel of one warp: operations of (kind, address, sectors, whole sectors)."""
+    """Return a kernel of one warp with operations of (kind, address, sectors, whole sectors)."""
     ops = [({"kind": kind, "flags": bt.FLAG_TIMED}, [line(at, mask, whole)]) for kind, at, mask, whole in touched]
     writer.begin_kernel("kernel", (1, 1, 1), (32, 1, 1), stream=stream)
     writer.add_blocks(*records([(0, [({"warp": 0}, ops)])]))
@@ -68,7 +68,7 @@ events = st.lists(
 
 
 def write(path, happened, on_host):
-    """Three allocations, the second one in host memory on request; a freed one comes back with the next event."""
+    """Write a trace of three allocations; a freed one is allocated again with the next event."""
     with bt.TraceWriter(path, provenance()) as writer:
         live: dict[int, int] = {}
         for event in happened:

@@ -1,4 +1,4 @@
-"""The engine's division without dividing, against Python's."""
+"""The engine's division by multiplication equals Python's."""
 
 from hypothesis import example, given
 from hypothesis import strategies as st

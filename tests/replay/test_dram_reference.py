@@ -64,7 +64,7 @@ WAYS = 32  # of the L2's only set: an access to a line evicts the one of 32 acce
 
 
 def location(entry: int) -> tuple[int, int]:
-    """Bank and row of an entry (docs/reference/replay-rules.md, Hashes)."""
+    """Return bank and row of an entry (docs/reference/replay-rules.md, Hashes)."""
     row_stripe, in_groups = entry // (1024 * GROUPS // 128), BANKS // GROUPS
     row = row_stripe // in_groups
     return entry % GROUPS + (row_stripe ^ fold(row)) % in_groups * GROUPS, row
@@ -85,7 +85,7 @@ def four_streams(draw: random.Random, number: int) -> int:
 def under_load(
     entries: list[int], stores: list[bool], mean_ns: float, draw: random.Random, drains: str = "interleaved"
 ) -> tuple[float, float, int, int]:
-    """Accesses to different lines at random times: mean latency of reads here and in the queue, and the ends (ps)."""
+    """Return mean read latencies of the engine and of the queue, and their ends (ps), for random accesses."""
     channel = CHANNEL.with_overrides({"dram.write_drain": drains})
     numbers = engine_numbers(channel, Fraction(1))
     before_ps, after_ps = int(str(numbers["dram_before_ps"])), int(str(numbers["dram_after_ps"]))

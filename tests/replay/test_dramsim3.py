@@ -1,4 +1,4 @@
-"""Fractions of the peak bandwidth through the whole engine, compared with DRAMsim3's with the same timings."""
+"""Simulated fractions of the peak bandwidth agree with DRAMsim3's for the same timings."""
 
 import pytest
 

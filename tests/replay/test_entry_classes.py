@@ -27,18 +27,18 @@ ENTRIES = 256  # four times the L2
 
 
 def run_of(trace: bt.Trace, machine: Machine) -> ReplayRun:
-    """A run under `bandwidth-compression` whose entry states the test can read."""
+    """Run `bandwidth-compression` with readable entry states."""
     return ReplayRun(trace, machine, "bandwidth-compression", None, ProfileOptions(), trace.kernels, Fraction(1), False)
 
 
 def switches(path, scheme="bandwidth-compression"):
-    """Write-backs that made their entry larger, and smaller."""
+    """Return the write-backs that made their entry larger, and those that made it smaller."""
     counters = buddysim.simulate(path, Machine.load("p100-nvlink2").with_overrides(SMALL), scheme).counters
     return counters["sizes.class_increases"], counters["sizes.class_decreases"]
 
 
 def write(path, kernels, classes, copies=()):
-    """Kernels of (stream, accesses), a snapshot of a class for every entry before, between and after them."""
+    """Write kernels of (stream, accesses), with a snapshot of one class before, between and after them."""
     with bt.TraceWriter(path, provenance()) as writer:
         data = writer.add_allocation("data", BASE, ENTRIES * LINE)
         for number, (stream, touched) in enumerate(kernels):
@@ -93,7 +93,7 @@ programs = st.lists(st.lists(st.tuples(st.sampled_from([0, 1, 2]), entries), max
 @given(kernels=programs, seed=st.integers(0, 99))
 @settings(deadline=None, max_examples=40)
 def test_entries_end_with_the_classes_of_a_reference_model(tmp_path_factory, kernels, seed):
-    """The reference has no caches: when all has been written back, an entry has its last writer's class."""
+    """The reference has no caches: after all write-backs, an entry has its last writer's class."""
     classes = np.random.default_rng(seed).integers(0, 8, (len(kernels) + 1, ENTRIES))
     flush = [(0, at) for at in range(ENTRIES)]
     path = tmp_path_factory.mktemp("reference") / "t.bin"
@@ -138,7 +138,7 @@ def test_what_runs_at_once_depends_on_no_snapshot_and_no_scheme(tmp_path):
 
 
 def peak_of(path, n):
-    """Bytes that a run takes in which eight streams store to one allocation, a snapshot between their launches."""
+    """Return the peak memory of a run with eight streams that store to one allocation, and a snapshot per launch."""
     with bt.TraceWriter(path, provenance()) as writer:
         data = writer.add_allocation("data", BASE, n * LINE)
         for number in range(8):

@@ -1,4 +1,4 @@
-"""Memory of a run's allocations over time, and whether it fits."""
+"""Memory of a run's allocations over time, and the check against capacities."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ P100 = Machine.load("p100-nvlink2")
 
 
 def write(path: Path, steps: Sequence[tuple]) -> Path:
-    """Steps `("+", name, MiB, size class)`, `("-", name)`, `("kernel", loads of name, how many)`, `("fill", name)`."""
+    """Write steps `("+", name, MiB, size class)`, `("-", name)`, `("kernel", loads of name, n)`, `("fill", name)`."""
     with bt.TraceWriter(path, provenance()) as writer:
         live: dict[str, tuple[int, int]] = {}
         snapshot = writer.add_snapshot(0)
@@ -61,7 +61,7 @@ def machine(capacity: str, **overrides: object) -> Machine:
 
 
 def test_what_is_allocated_last_must_fit_too(tmp_path):
-    """40 MiB of zeros take 10 MiB, are freed, and 30 MiB that do not compress follow."""
+    """40 MiB of zeros take 10 MiB and are freed; then 30 MiB that do not compress follow."""
     path = write(tmp_path / "t.bin", ZEROS_THEN_RAW)
     message = (
         f"{path}: device memory of p100-nvlink2: the targets need {30 * MIB} B at event 1, "
@@ -91,7 +91,7 @@ def test_bandwidth_compression_needs_capacity_for_uncompressed_sizes(tmp_path):
 
 
 def test_device_memory_and_carve_out_are_full_at_different_times(tmp_path):
-    """24 MiB of zeros at 4x need 6 MiB and 18 MiB of the carve-out, 8 MiB raw all of device memory of 8 MiB."""
+    """At 4x, 24 MiB of zeros need 6 MiB and 18 MiB of the carve-out; later, 8 MiB raw fill device memory of 8 MiB."""
     steps = [("+", "zeros", 24, ZERO), ("fill", "zeros"), ("-", "zeros"), ("+", "raw", 8, RAW), ("kernel", "raw", 1)]
     path = write(tmp_path / "t.bin", steps)
     metadata = 24 * MIB // 256
@@ -147,7 +147,7 @@ def test_only_what_lives_between_the_chosen_kernels_counts(tmp_path):
 
 
 def test_many_allocations_in_a_row():
-    """300,000 that are allocated and freed one after the other, next to one that stays; each of another size."""
+    """300,000 allocations of different sizes are freed one after the other, next to one that stays."""
     count = 300_000
     one = bt.Allocation(0, "stays", 0, 128)
     others = [bt.Allocation(1 + i, "", 0, 128 * (1 + i % 1000), alloc_event=i, free_event=i + 1) for i in range(count)]

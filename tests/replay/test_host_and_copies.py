@@ -1,4 +1,4 @@
-"""Memory that the program keeps in the host, and copies and fills between kernels."""
+"""Allocations in host memory, and copies and fills between kernels."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 
 import buddysim
 import buddysim.trace as bt
+from buddysim.buddy import Targets
 from buddysim.machine import Machine
 from buddysim.replay.engine.kinds import Placement, Traffic
 from buddysim.replay.schemes import REGISTRY
+from buddysim.trace import open_trace
 from tests.replay.bare import run_warps, tiny_machine
 from tests.replay.events import BASE, load_block, provenance
 from tests.trace.builders import records
@@ -24,7 +26,7 @@ P100 = Machine.load("p100-nvlink2").with_overrides({"l1.enabled": False})
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_host_memory_is_read_and_written_over_the_link_in_every_scheme(scheme):
-    """Uncompressed, exactly the requested sectors, whatever the entries' sizes."""
+    """Entries in host memory are uncompressed: exactly the requested sectors cross the link."""
     machine = tiny_machine(dram__model="simple")
     loads = [(0, [(entry, 5, 0)]) for entry in range(64)]
     stores = [(1, [(entry, 3, 3)]) for entry in range(64, 128)]
@@ -66,7 +68,7 @@ def test_a_host_allocation_of_a_trace(tmp_path, scheme):
 
 
 def write_copies(path, first_loads, copies, second_loads):
-    """Loads of lines, copies and fills of (kind, first byte, bytes), loads of lines."""
+    """Write loads of lines, copies and fills of (kind, first byte, bytes), and loads of lines."""
     with bt.TraceWriter(path, provenance()) as writer:
         writer.add_allocation("data", BASE, ENTRIES * LINE)
         for number, lines in enumerate((first_loads, second_loads)):
@@ -84,7 +86,7 @@ def write_copies(path, first_loads, copies, second_loads):
 
 
 def misses(path, fill, **settings_):
-    """Sectors demanded of memory."""
+    """Return the sectors demanded of memory."""
     overrides = {"l2.fill_on_memcpy": fill, **{key.replace("__", "."): value for key, value in settings_.items()}}
     return buddysim.simulate(path, P100.with_overrides(overrides), "ideal").counters["l2.read_sector_misses"]
 
@@ -103,7 +105,7 @@ copies = st.lists(
 @given(first=line_numbers, between=copies, second=line_numbers)
 @settings(deadline=None, max_examples=40)
 def test_what_a_copy_leaves_in_the_l2(tmp_path_factory, first, between, second):
-    """With the switch on, sectors copied whole hit; without, what the L2 held of them is gone. Others stay."""
+    """With the switch, fully copied sectors hit; without it, the L2 drops its sectors of the copy."""
     path = write_copies(tmp_path_factory.mktemp("copies") / "t.bin", first, between, second)
     written = [(start, start + size) for kind, start, size in between if kind != "dtoh" and size]
     whole = {line for line in range(ENTRIES) for start, end in written if start <= line * LINE <= end - SECTOR}
@@ -124,7 +126,7 @@ def test_of_a_copy_larger_than_the_l2_the_end_stays(tmp_path):
 
 @pytest.mark.parametrize(("copied_before", "sectors"), [(0, 2 * 0), (1, 2 * 32)])
 def test_a_copy_gives_entries_their_next_sizes_at_once(tmp_path, copied_before, sectors):
-    """Zeros at the start, of whatever was copied before the first kernel too; two sectors in the snapshot after it."""
+    """Entries are zero at the start, even if copied before the first kernel; the next snapshot has two sectors."""
     with bt.TraceWriter(tmp_path / "t.bin", provenance()) as writer:
         data = writer.add_allocation("data", BASE, 64 * LINE)
         for number in range(2):
@@ -139,3 +141,28 @@ def test_a_copy_gives_entries_their_next_sizes_at_once(tmp_path, copied_before, 
     machine = P100.with_overrides({"l2.fill_on_memcpy": False})
     counters = buddysim.simulate(tmp_path / "t.bin", machine, "bandwidth-compression").counters
     assert counters["device.read_bytes"] == 32 * sectors
+
+
+@pytest.mark.parametrize("stored", [8, 16])
+@pytest.mark.parametrize("fill", [True, False])
+def test_a_copy_gives_dirty_lines_at_both_of_its_ends_their_next_sizes(tmp_path, stored, fill):
+    """It ends within entries 8 and 16, whose dirty sectors stay: zeros by the store, incompressible by the copy."""
+    with bt.TraceWriter(tmp_path / "t.bin", provenance()) as writer:
+        data = writer.add_allocation("data", BASE, 1024 * LINE)
+        writer.begin_kernel("store", (1, 1, 1), (32, 1, 1))
+        fields = {"kind": bt.OP_STORE}
+        line = (BASE // LINE + stored) << 8 | 0x99  # sectors 0 and 3 whole: the copy leaves one of them
+        writer.add_blocks(*records([(0, [({"warp": 0}, [(fields, [line])])])]))
+        writer.end_kernel()
+        writer.memcpy("htod", BASE + 8 * LINE + 64, 8 * LINE)
+        writer.begin_kernel("evict", (1, 1, 1), (32, 1, 1))
+        writer.add_blocks(*records([load_block(range(BASE + 64 * LINE, BASE + 1024 * LINE, LINE))]))
+        writer.end_kernel()
+        for point, size_class in ((0, 0), (1, 0), (1, 7)):
+            snapshot = writer.add_snapshot(point, "")
+            writer.add_size_map(snapshot, data, np.full(1024, size_class, np.uint8))
+    with open_trace(tmp_path / "t.bin") as trace:
+        small = {"l2.size": "16 KiB", "l2.slices": 4, "l2.ways": 4, "dram.channels": 4, "l2.fill_on_memcpy": fill}
+        result = buddysim.simulate(trace, P100.with_overrides(small), "buddy", Targets.uniform(trace, "4x")).counters
+    assert result["l2.writebacks"] == 1
+    assert result["link.writeback_bytes"] == 3 * SECTOR

@@ -1,4 +1,4 @@
-"""Laws that hold on every trace: nothing appears or vanishes, schemes agree where they must, no roofline is beaten."""
+"""Laws of every trace: traffic is conserved, schemes agree where they must, and no roofline is exceeded."""
 
 from fractions import Fraction
 
@@ -135,7 +135,7 @@ FASTER = (
 )
 @settings(deadline=None, max_examples=60)
 def test_a_faster_part_does_not_slow_the_run(warps, change):
-    """Within 3 % and a microsecond: another order of accesses may hit differently."""
+    """Times agree within 3 % and a microsecond, as another order of accesses may hit differently."""
     key, slow, fast = change
     state = [(0x33, 0x44, 0x66, 0x77)[entry * 7 // 3 % 4] for entry in range(ENTRIES)]
     times = [

@@ -60,7 +60,7 @@ def _noting(method, made):
 
 
 def copied_and_stored(path, entries):
-    """Copies to parts of an allocation that kernels touch before and after them, of which snapshots have sizes."""
+    """Copies write parts of an allocation that kernels access before and after; snapshots have sizes of them."""
     draw = np.random.default_rng(2)
     with bt.TraceWriter(path, provenance()) as writer:
         data = writer.add_allocation("data", BASE + 5 * LINE, entries * LINE)
@@ -103,7 +103,7 @@ def test_copies_and_stores_in_segments_are_those_of_the_whole(monkeypatch, tmp_p
 
 
 def write_lazy_ranges(path, size, space="device", name="data"):
-    """One allocation, of which a kernel reads one line and writes another."""
+    """Write a trace of one allocation; a kernel reads one line and writes another."""
     with bt.TraceWriter(path, provenance()) as writer:
         writer.add_allocation(name, BASE, size, space)
         accesses(writer, [(0, BASE + size // 2 // LINE * LINE, 15, 0), (1, BASE + (size - 1) // LINE * LINE, 15, 15)])
@@ -125,7 +125,7 @@ def test_sizes_are_materialized_lazily(tmp_path, scheme, space):
 
 @pytest.mark.parametrize("page", ["4KiB", "64KiB"])
 def test_pages_of_unified_memory_are_materialized_lazily(tmp_path, page):
-    """Of 511 GiB two pages are touched: 134 million of 4 KiB took 2 GiB and seconds when each had a state."""
+    """Two touched pages of 511 GiB take little memory and time, although it has 134 million pages of 4 KiB."""
     path = write_lazy_ranges(tmp_path / "t.bin", 511 * GIB)
     words = [
         "run",
@@ -198,7 +198,7 @@ def test_frames_are_those_of_the_reference_model(steps):
 
 
 def test_what_the_computer_has_no_memory_for_is_refused_first(monkeypatch, tmp_path):
-    """Two lines touch two segments of 4 KiB, however large the allocation is; more lines may touch every part."""
+    """Two lines access two segments of 4 KiB, for any size of the allocation; more lines may access every part."""
     path = write_lazy_ranges(tmp_path / "t.bin", 64 * GIB, "host")
     monkeypatch.setattr("buddysim.replay.host_memory_check.memory_available", lambda: 1 << 20)
     counters(path, "ideal")

@@ -29,7 +29,7 @@ Results = dict[str, ReplayResult]
 
 @pytest.fixture(scope="module", params=[*BOUND, "jacobi2d"])
 def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Results:
-    """`buddy` with every link, against unlimited memory with the one of 150 GB/s."""
+    """Return results of `buddy` with every link, relative to unlimited memory with the link of 150 GB/s."""
     trace, options = JACOBI, dict[str, Any](kernels=slice(0, 1))
     if request.param in BOUND:
         trace, options = tmp_path_factory.mktemp("links") / "t.bin", {"threshold": 1.0}
@@ -60,7 +60,7 @@ def test_a_faster_link_is_not_slower_beyond_the_sensitivity_range(results: Resul
 
 
 def test_the_slowest_link_binds_where_much_overflows(results: Results) -> None:
-    """So the laws above are held to something: half of the entries overflow."""
+    """Half of the entries overflow, so that the laws above are tested with a busy link."""
     slowest, *_, fastest = results.values()
     if max(slowest.utilization["link_read"], slowest.utilization["link_write"]) > 0.9:
         assert slowest.slowdown["min"] > fastest.slowdown["max"]

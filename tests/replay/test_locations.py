@@ -1,4 +1,4 @@
-"""Locations of lines: eight at a time they equal those computed one by one."""
+"""Locations of lines computed eight at a time equal those computed one by one."""
 
 from fractions import Fraction
 from typing import Any

@@ -1,4 +1,4 @@
-"""When an entry's size is known, and what a fill does until then: times computed by hand, on `simple` device memory."""
+"""Metadata lookups and fills: times computed by hand, on `simple` device memory."""
 
 from fractions import Fraction
 
@@ -22,12 +22,12 @@ CODEC = P100.ps(P100.compression.latency)
 
 
 def loads(*entries, mask=1):
-    """An instruction that loads one sector, or those of a mask, of each entry."""
+    """Return an instruction that loads one sector, or those of a mask, of each entry."""
     return 0, [(entry, mask, 0) for entry in entries]
 
 
 def run(machine, warp, device_sectors=2, size=4, **options):
-    """Replays one warp under `buddy`: entries of a size class, `device_sectors` sectors of each in device memory."""
+    """Replay one warp under `buddy`, with entries of a size class and a number of device sectors."""
     return run_warps(
         machine, [warp], "buddy", regions=[(0, 4096, 1, device_sectors)], state=[size * 17] * 4096, **options
     )[0]
@@ -63,7 +63,7 @@ def test_without_overlap_nothing_is_fetched_before_the_size_is_known():
 
 @pytest.mark.parametrize(("early_ps", "expected"), [(0, [1, 0, 1]), (1, [0, 1, 1])])
 def test_a_line_is_on_its_way_until_it_is_there_to_the_picosecond(early_ps, expected):
-    """The second load is looked up 300 cycles after the first."""
+    """The second lookup is 300 cycles after the first."""
     machine = P100.with_overrides({"dram.load_to_use": f"{L2 + 300 * CYCLE + early_ps} ps"})
     assert lookups(run(machine, [loads(0), loads(1)], critical_path_cycles=300, use=False)) == expected
 
@@ -101,7 +101,7 @@ def test_a_fill_does_not_wait_for_misspeculated_sectors(size, device_sectors, ma
 
 
 def channel_of_entries():
-    """The pseudo-channel of each of 4,096 entries, and that of its metadata."""
+    """Return the pseudo-channel of each of 4,096 entries, and that of its metadata."""
     engine = ReplayEngine(
         engine_numbers(P100, Fraction(1)),
         np.array([[0, 4096, 1, 4]]),
@@ -114,7 +114,7 @@ def channel_of_entries():
 
 @pytest.mark.parametrize("cancel", [False, True])
 def test_what_has_not_begun_when_the_metadata_are_there_is_cancelled(cancel):
-    """A speculative fetch of four sectors, of which two are needed, behind `ahead` entries of its channel."""
+    """A speculative fetch of four sectors, two of them needed, waits for `ahead` entries of its channel."""
     machine = P100.with_overrides({"metadata_cache.cancel_misspeculated": cancel, "l1.enabled": False})
     numbers, channels = engine_numbers(machine, Fraction(1)), channel_of_entries()
     entry = next(entry for entry in range(64) if channels[entry][0] != channels[entry][1])
@@ -130,11 +130,11 @@ def test_what_has_not_begun_when_the_metadata_are_there_is_cancelled(cancel):
         )
         slice_port, bus, wasted = RefPortBuckets(), RefPortBuckets(), 0
         for line in range(ahead + 1):
-            at = slice_port.request(0, CYCLE * (1 + line) + L2 // 2, 4 * numbers["slice_cost"])
+            at = slice_port.request(CYCLE * (1 + line) + L2 // 2, 4 * numbers["slice_cost"])
             at += numbers["dram_before_ps"]
-            bus.request(0, at, (4 if line < ahead else 2) * numbers["dram_burst_cost"])
+            bus.request(at, (4 if line < ahead else 2) * numbers["dram_burst_cost"])
         for _ in range(2):
-            start = bus.request(0, at, numbers["dram_burst_cost"])
+            start = bus.request(at, numbers["dram_burst_cost"])
             wasted += not cancel or start - at < FETCH
             if cancel and start - at >= FETCH:
                 break
@@ -146,14 +146,14 @@ def test_what_has_not_begun_when_the_metadata_are_there_is_cancelled(cancel):
 
 
 def port_start_times(arrivals, interval_ps):
-    """When lookups start at one slice's port."""
+    """Return the starts of lookups at one slice's port."""
     port = RefPortBuckets()
-    return [port.request(0, t, 1024 * interval_ps) for t in arrivals]
+    return [port.request(t, 1024 * interval_ps) for t in arrivals]
 
 
 @pytest.mark.parametrize("interval_ps", [CYCLE, 2 * CYCLE, 50 * CYCLE])
 def test_a_slice_looks_one_entry_up_per_interval(interval_ps):
-    """32 lines of a page whose metadata are there come one a cycle; the last one's size is known last."""
+    """32 lines of a page with valid metadata arrive one per cycle; the last lookup decides the end."""
     machine = P100.with_overrides({"metadata_cache.lookup_interval": f"{interval_ps} ps"})
     warp = [loads(0), loads(*range(1, 33))]
     first, both = (run(machine, warp[:n], size=0) for n in (1, 2))
@@ -165,7 +165,7 @@ def test_a_slice_looks_one_entry_up_per_interval(interval_ps):
 
 
 def test_every_slice_has_a_port_of_its_own():
-    """Of two lookups at once, in pages 0 and 1 to 15, the second waits where both pages have the same slice."""
+    """Two lookups in one slice wait for each other; page 0 is paired with pages 1 to 15."""
     waits = {}
     for slices in (1, 2):
         machine = tiny_machine(
@@ -192,7 +192,7 @@ def test_perfect_metadata_pass_no_port():
 
 
 def test_the_metadata_of_a_changed_entry_are_written_when_their_line_leaves():
-    """Two sets of one way: pages 0 to 63 alternate; each evicts a line that a write-back changed."""
+    """Pages 0 to 63 alternate in two sets of one way; each evicts a line that a write-back changed."""
     machine = tiny_machine(metadata_cache__slices=1, metadata_cache__ways=1, metadata_cache__size="64 B")
     stores = [(1, [(64 * page, 15, 15)]) for page in range(64)]
     for grown in (False, True):

@@ -27,7 +27,7 @@ def result(path: Path, scheme: str):
 
 
 def outcome(path: Path, scheme: str) -> dict[str, object]:
-    """All counters and the kernels' times."""
+    """Return all counters and the kernels' times."""
     outcome = result(path, scheme)
     kernels = [{key: value for key, value in kernel.items() if key != "name"} for kernel in outcome.per_kernel]
     return {**outcome.counters, "kernels": kernels}
@@ -85,6 +85,6 @@ def test_other_addresses_leave_requests_and_targets_and_times_within_the_sensiti
 
 
 def sensitivity_range(result) -> tuple[int, int]:
-    """The lowest and highest time of a run and of the runs with small changes of latencies."""
+    """Return the lowest and highest time of a run and of runs with small changes of latencies."""
     times = [result.counters["time_ps"], *result.sensitivity["time_ps"]]
     return min(times), max(times)

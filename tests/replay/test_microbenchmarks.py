@@ -1,4 +1,4 @@
-"""Traces whose time can be computed by hand from the machine file."""
+"""Microbenchmarks whose times can be computed by hand from the machine file."""
 
 import pytest
 
@@ -11,7 +11,7 @@ FAR = 64 * 512  # entries from one row of every channel to the next row of the s
 
 
 def chase(machine, hops, entries, scheme="ideal", *, regions=None, state=None):
-    """Time of each further hop of a chain of dependent loads (ps), from two lengths of chain."""
+    """Return the time of each further hop of a chain of dependent loads (ps), from two lengths."""
     times = []
     for n in (hops, 2 * hops):
         warp = [(0, [(entries[i % len(entries)], 1, 0)]) for i in range(n)]
@@ -73,7 +73,7 @@ def test_simple_dram_streams_at_its_bandwidth():
     ("kind", "lowest", "highest"), [("read", 0.85, 0.95), ("write", 0.85, 0.95), ("copy", 0.79, 0.87)]
 )
 def test_banked_dram_streams_at_the_fractions_of_a_controller(kind, lowest, highest):
-    """What real GPUs sustain of the peak of their memory (copies: DRAMsim3); the footprint is eight times the L2."""
+    """Streams reach the fraction of the peak that real GPUs sustain (copies: DRAMsim3)."""
     n = 3584
     machine = Machine.load("p100-nvlink2")
     store = [(1, 15)]
@@ -94,7 +94,7 @@ def test_banked_dram_streams_at_the_fractions_of_a_controller(kind, lowest, high
 
 
 def test_random_sectors_are_bound_by_row_activations():
-    """One 32 B burst per row: a row activation per tRRD (or tFAW / 4) and pseudo-channel is the limit."""
+    """With one burst of 32 B per row, a pseudo-channel is limited by its activations: tRRD or tFAW / 4."""
     machine = Machine.load("p100-nvlink2").with_overrides({"dram.timing.tREFI": "0 ns"})
     n, state = 3584, 12345
     warps = []
@@ -116,7 +116,7 @@ def test_random_sectors_are_bound_by_row_activations():
 
 
 def test_metadata_miss_costs_a_fetch_and_a_hit_nothing():
-    """Overlap off: a miss delays the data by one device access; a hit in the same 8 KB page does not."""
+    """Without overlap, a miss delays the data by a device access; a hit in the same 8 KB page does not."""
     machine = P100.with_overrides({"metadata_cache.speculative_fetch": False, "dram.model": "simple"})
     regions = [(0, 64 * 512, 1, 2)]
     state = [0x44] * (64 * 512)
@@ -139,7 +139,7 @@ def test_overlap_hides_the_metadata_of_entries_that_fit():
 
 
 def test_buddy_sector_latency():
-    """An entry that overflows waits for the link, not for device memory, and then for the decompressor."""
+    """An entry that overflows waits for the link rather than device memory, and for the decompressor."""
     machine = P100.with_overrides({"dram.model": "simple", "metadata_cache.perfect": True})
     regions, state = [(0, 64 * 512, 1, 2)], [0x66] * (64 * 512)
     hop = chase(machine, 200, [64 * i for i in range(400)], "buddy", regions=regions, state=state)
@@ -148,7 +148,7 @@ def test_buddy_sector_latency():
 
 @pytest.mark.parametrize("bandwidth", [50, 150, 200])
 def test_link_bandwidth(bandwidth):
-    """Entries of four sectors at a 4x target: three quarters of a stream cross the link."""
+    """With entries of four sectors at a 4x target, three quarters of a stream cross the link."""
     machine = P100.with_overrides({"link.bandwidth": f"{bandwidth} GB/s"})
     n = 1792
     warps = [[(0, [(i * n + w, 15, 0)]) for i in range(16)] for w in range(n)]
@@ -158,7 +158,7 @@ def test_link_bandwidth(bandwidth):
 
 
 def test_strides_spread_over_the_channels():
-    """A stride of any power of two keeps every channel within 40 % of the mean."""
+    """With a stride of any power of two, every channel's traffic is within 40 % of the mean."""
     for shift in range(8):
         n = 1792
         warps = [[(0, [((i * n + w) << shift, 1, 0)]) for i in range(8)] for w in range(n)]

@@ -24,7 +24,7 @@ SERVICES_NS = (0.77, 2.3, 40, 437)  # a sector of a port, a burst, a slow link's
 
 
 def queue_starts(requests: list[tuple[int, int]]) -> list[int]:
-    """When each request of (arrival in ps, cost) begins to be served, first come, first served, rounded down to ps."""
+    """Return the start of each request (arrival in ps, cost), first come, first served, rounded down to ps."""
     starts, free = [0] * len(requests), 0
     for number in sorted(range(len(requests)), key=lambda number: requests[number][0]):
         arrival_ps, cost = requests[number]
@@ -34,7 +34,7 @@ def queue_starts(requests: list[tuple[int, int]]) -> list[int]:
 
 
 def poisson(draw: random.Random, mean_ps: float) -> Iterator[int]:
-    """Arrival times, one by one."""
+    """Generate arrival times one by one."""
     now = 0.0
     while True:
         now += draw.expovariate(1 / mean_ps)
@@ -42,7 +42,7 @@ def poisson(draw: random.Random, mean_ps: float) -> Iterator[int]:
 
 
 def bursts(draw: random.Random, mean_ps: float) -> Iterator[int]:
-    """Arrival times of 1 to 64 requests at once, as those of a warp's lines or of a stencil's rows."""
+    """Generate arrival times of 1 to 64 requests at once, as those of a warp's lines."""
     now = 0.0
     while True:
         size = draw.choice([1, 4, 16, 64])
@@ -72,7 +72,7 @@ def test_a_port_is_a_queue_but_for_a_bucket(arrivals, load, service_ns):
 @pytest.mark.parametrize("load", [0.3, 0.6, 0.8, 0.95])
 @pytest.mark.parametrize("service_ns", SERVICES_NS)
 def test_requests_that_come_in_another_order_wait_as_long_on_average(arrivals, load, service_ns):
-    """Half of them come up to 300 ns after they were made."""
+    """Half of the requests arrive up to 300 ns after they were made."""
     cost, draw = int(service_ns * 1000 * FINE), random.Random(2)
     times = arrivals(draw, service_ns * 1000 / load)
     made = [next(times) for _ in range(N)]
@@ -86,7 +86,7 @@ def test_requests_that_come_in_another_order_wait_as_long_on_average(arrivals, l
 
 @pytest.mark.parametrize("overload", [1.3, 2.0])
 def test_a_port_that_is_offered_too_much_carries_its_bandwidth(overload):
-    """The backlog grows beyond the buckets that a port keeps (33.6 us)."""
+    """The backlog exceeds the buckets that a port keeps (33.6 us)."""
     cost = 40_000 * FINE
     times = poisson(random.Random(3), 40_000 / overload)
     requests = [(next(times), cost) for _ in range(N)]

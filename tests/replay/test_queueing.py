@@ -1,4 +1,4 @@
-"""Waiting times of requests, counted at each resource; no other result changes."""
+"""Waiting times are counted at each resource, and counting them changes no other result."""
 
 import pytest
 
@@ -29,7 +29,7 @@ BINDING = {
 
 @pytest.fixture(scope="module")
 def copy_trace(tmp_path_factory):
-    """Reads and writes of entries that overflow a 4x target, four times the L2 of the machine below."""
+    """Return reads and writes of entries that overflow a 4x target, four times the size of the L2."""
     path = tmp_path_factory.mktemp("queueing") / "copy.bin"
     make_trace("stream", path, {"footprint": "1 MiB", "op": "copy", "sizes": "64 B"})
     return path
@@ -78,7 +78,7 @@ def test_every_request_is_counted_once(copy_trace):
 
 
 def test_waits_are_the_time_between_arrival_and_grant():
-    """Four lines of one instruction pass their L1 a cycle (769 ps) after each other: bins 0, 9, 10 and 11."""
+    """Lines of one instruction enter their L1 a cycle (769 ps) apart, so they wait in bins 0, 9, 10 and 11."""
     count, _ = run_warps(tiny_machine(), [[(0, [(entry, 1, 0) for entry in range(4)])]], queueing=True)
     assert {bin: n for bin, n in enumerate(count["waits"][Queue.L1_PORT]) if n} == {0: 1, 9: 1, 10: 1, 11: 1}
 

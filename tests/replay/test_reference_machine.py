@@ -18,7 +18,7 @@ from buddysim.base.errors import BuddysimError
 from buddysim.replay.schemes import REGISTRY
 from buddysim.trace import open_trace
 from tests.reference.replay.replay import replay
-from tests.replay.random_cases import random_case, write_case
+from tests.replay.random_cases import Case, random_case, write_case
 
 #: Seeds of the usual run, by replay scheme; the others have less that could go wrong.
 QUICK = {"buddy": range(25), "bandwidth-compression": range(10), "unified-memory": range(10)}
@@ -48,9 +48,13 @@ def same(one: object, other: object) -> bool:
 
 
 def differences(seed: int, scheme: str, model: str, folder: Path) -> dict[str, Any] | None:
+    """As `differences_in`, of a random case."""
+    return differences_in(random_case(seed, scheme, model), folder)
+
+
+def differences_in(case: Case, folder: Path) -> dict[str, Any] | None:
     """Counters in which the engine and the reference differ: (engine's, reference's); None where the run is refused."""
-    case = random_case(seed, scheme, model)
-    machine = case.make_machine()
+    machine, scheme = case.make_machine(), case.scheme
     with open_trace(write_case(case, folder / "trace.bin")) as trace:
         targets = case.make_targets(trace)
         try:
@@ -81,8 +85,8 @@ def test_engine_equals_reference_model(scheme: str, model: str, tmp_path: Path) 
     check(QUICK.get(scheme, FEW), scheme, model, tmp_path)
 
 
-def test_a_write_that_has_waited_longer_than_its_reservation_table_reaches_back(tmp_path: Path) -> None:
-    """Its row is activated no sooner than the reservation table begins: the engine once took a later slot."""
+def test_the_row_of_a_write_that_has_waited_is_activated_when_its_drain_is_decided(tmp_path: Path) -> None:
+    """And no sooner, although the row could have been opened when the write came."""
     check(range(1178, 1179), "buddy", "banked", tmp_path)
 
 

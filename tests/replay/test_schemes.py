@@ -1,4 +1,4 @@
-"""What every registered replay scheme has, and that a result has the counters of all of them."""
+"""Every replay scheme meets its contract, and a result has the counters of all schemes."""
 
 from __future__ import annotations
 

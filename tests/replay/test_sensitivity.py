@@ -1,7 +1,9 @@
-"""Changed runs: what they change, that each change is applied, and the ranges that come of them."""
+"""Perturbed runs: their changes, the effect of each change, and the ranges that result."""
 
 from __future__ import annotations
 
+import math
+import random
 import threading
 from fractions import Fraction
 from pathlib import Path
@@ -17,11 +19,14 @@ from buddysim.replay.sensitivity import (
     HALF,
     MAX_INSTRUCTIONS,
     MAX_RUNS,
+    NO_DIFFERENCE,
     UNCHANGED,
     Perturbation,
     SensitivityRuns,
     plan_runs,
+    prediction_range,
     run_all,
+    tells_no_difference,
 )
 
 UP, DOWN = Fraction(41, 40), Fraction(39, 40)
@@ -38,18 +43,56 @@ def planned(
     return plan_runs(requested, instructions=instructions, assumed_gaps=assumed_gaps, synthetic_sizes=synthetic_sizes)
 
 
-def test_eight_runs_change_everything_by_little_each_up_in_four() -> None:
+def test_eight_runs_change_everything_within_the_step() -> None:
     small = planned().small
     assert len(small) == MAX_RUNS == 8
-    for column in range(4):
-        assert sorted(change.latencies[column] for change in small) == [DOWN] * 4 + [UP] * 4
-    assert sorted(change.gaps for change in small) == [DOWN] * 4 + [UP] * 4
     columns = [*zip(*(change.latencies for change in small), strict=True), tuple(change.gaps for change in small)]
-    for one in range(5):
-        for other in range(one):
-            pairs = list(zip(columns[one], columns[other], strict=True))
-            assert sum(a == b for a, b in pairs) == 4, "one changes as often with another as against it"
-    assert sorted(change.seed for change in small) == list(range(1, 9))
+    for column in columns:
+        assert all(0 < abs(factor - 1) <= Fraction(1, 40) for factor in column)
+        assert len(set(column)) == 8
+        assert min(column) < 1 < max(column)
+    assert len({change.seed for change in small}) == 8
+    assert all(change.seed > 0 for change in small)
+
+
+def test_the_range_has_the_next_change_in_95_of_100_cases() -> None:
+    """Of ratios whose logarithms are normal after eight changes; after six in 92 to 94."""
+    draw = random.Random(1)
+    for count, least, most in ((8, 0.945, 0.97), (6, 0.915, 0.945)):
+        inside = 0
+        for _ in range(4000):
+            ratios = [math.exp(draw.gauss(0.1, 0.03)) for _ in range(count + 2)]
+            low, high = prediction_range(ratios[0], ratios[1:-1])
+            inside += low <= ratios[-1] <= high
+        assert least < inside / 4000 < most, count
+
+
+def test_the_range_of_ratios_that_jump_between_two_values_is_little_wider_than_their_distance() -> None:
+    low, high = prediction_range(1.0, [1.0] * 4 + [1.1] * 4)
+    assert 1.2 < math.log(high / low) / math.log(1.1) < 1.4
+    assert high / 1.1 == pytest.approx(1 / low), "as much at both ends"
+    low, high = prediction_range(1.0, [1.0] * 7 + [1.1])
+    assert math.log(high / low) / math.log(1.1) == pytest.approx(2.6 - 2.4 / 3)
+
+
+def test_a_range_contains_all_runs() -> None:
+    assert prediction_range(1.5, [1.0] * 8)[1] >= 1.5
+    assert prediction_range(1.5, []) == (1.5, 1.5)
+    assert prediction_range(0.3, [0.3] * 8) == (0.3, 0.3)
+    draw = random.Random(2)
+    for _ in range(100):
+        ratios = [draw.choice([1, 1.1, draw.uniform(0.5, 2)]) for _ in range(9)]
+        low, high = prediction_range(ratios[0], ratios[1:])
+        assert low <= min(ratios) <= max(ratios) <= high
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "tells"),
+    [(0.9, 1.1, True), (1, 1, True), (1.01, 1.1, False), (0.9, 0.99, False), (None, None, False)],
+)
+def test_a_range_that_contains_1_tells_no_difference(low: float | None, high: float | None, tells: bool) -> None:
+    assert tells_no_difference({"slowdown.min": low, "slowdown.max": high}) == tells
+    assert NO_DIFFERENCE == "no difference that this trace can tell"
 
 
 def test_assumed_gaps_take_two_of_the_eight() -> None:
@@ -64,7 +107,7 @@ def test_assumed_gaps_take_two_of_the_eight() -> None:
     ("requested", "runs"),
     [
         ("latency", 8),
-        ("compute-gaps", 2),
+        ("compute-gaps", 8),
         ("seed", 8),
         ("compute-gaps,latency", 8),
         (" seed , compute-gaps", 8),
@@ -112,17 +155,17 @@ def test_a_change_scales_each_latency_of_the_machine() -> None:
 
 
 def test_a_shorter_latency_still_contains_what_it_contains() -> None:
-    """A machine in which every latency is the least that it can be; what a changed one rounds up is below 1 ps."""
+    """Every latency has its smallest possible value, so that a shorter one is limited by what it contains."""
     machine = Machine.load("p100-nvlink2").with_overrides({"l1.load_to_use": "180 ns", "l2.load_to_use": "180 ns"})
     least = 180_000 + machine.first_data_ps
     machine = machine.with_overrides({"dram.load_to_use": f"{-(-least // 1)} ps", "link.load_to_use": "180 ns"})
     for change in planned().small:
         changed = change.of(machine)
         l1, l2, dram, link = (changed.exact_ps(getattr(changed, part).load_to_use) for part in PARTS)
-        assert l1 == 180_000 * change.latencies[0]
-        assert l2 == max(l1, 180_000 * change.latencies[1])
+        assert 0 <= l1 - 180_000 * change.latencies[0] < 1
+        assert 0 <= l2 - max(l1, 180_000 * change.latencies[1]) < 1
         assert dram >= l2 + machine.first_data_ps
-        assert link == max(l2, 180_000 * change.latencies[3])
+        assert 0 <= link - max(l2, 180_000 * change.latencies[3]) < 1
 
 
 def settings_of(run: dict[str, object]) -> dict[str, str]:
@@ -155,7 +198,9 @@ def test_changed_runs_are_those_that_their_provenance_makes_again(scheme: str) -
     ]
     ratios = [one.counters["compression.ratio"] for one in again]
     assert ratios[:6] == result.sensitivity["compression_ratio"]
-    assert [run["seed"] for run in described["runs"]] == [2**64 - 1, 0, 1, 2, 3, 4, 2**64 - 2, 2**64 - 2]
+    added = [change.seed for change in planned(assumed_gaps=True).changes]
+    assert added[-2:] == [0, 0]
+    assert [run["seed"] for run in described["runs"]] == [(2**64 - 2 + seed) % 2**64 for seed in added]
     assert [run["compute_gap_scale"] for run in described["runs"]][-2:] == ["1/4", "1"]
     plain = buddysim.simulate(UNTIMED, scheme=scheme, seed=2**64 - 2, compute_gap_scale=0.5)
     assert plain.counters == result.counters
@@ -195,7 +240,7 @@ def result(scheme: str, time_ps: int) -> ReplayResult:
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
 def test_an_error_in_one_run_ends_the_others(error: type[BaseException]) -> None:
-    """The other runs end only because they are stopped."""
+    """The other runs would never end by themselves."""
     other_runs = threading.Event()
 
     def run_one(change: Perturbation, progress: object) -> ReplayResult:

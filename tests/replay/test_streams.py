@@ -1,4 +1,4 @@
-"""Kernels of different streams overlap where the machine lets them; everything else waits."""
+"""Kernels of different streams overlap if the machine allows it; all other kernels wait."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OTHER = range(1 << 20, 1 << 21, 1 << 12)
 
 
 def spans(path, **settings):
-    """First and last picosecond of each kernel, and the time in all."""
+    """Return the first and last picosecond of each kernel, and the total time."""
     overrides = {key.replace("__", "."): value for key, value in settings.items()}
     machine = Machine.load("p100-nvlink2").with_overrides({"l2.fill_on_memcpy": False, **overrides})
     result = buddysim.simulate(path, machine, "ideal")

@@ -52,7 +52,7 @@ for scheme in sys.argv[3:]:
 
 
 def slower(machine: Machine) -> Machine:
-    """The machine at half the speed."""
+    """Return the machine at half the speed."""
     changed: dict[str, object] = {}
     for key in machine.dotted_keys():
         value = machine.value(key)
@@ -70,7 +70,7 @@ def scaled(value: Time | Bandwidth | Frequency) -> Time | Bandwidth | Frequency:
 
 
 def copy_with_longer_buckets(folder: Path) -> Path:
-    """The package with port buckets of twice the length, built without optimisation."""
+    """Build the package with port buckets of twice the length, without optimisation."""
     for part in ("buddysim", "build/cython", "setup.py", "pyproject.toml", "README.md", "LICENSE"):
         source = ROOT / part
         if source.is_dir():
@@ -98,7 +98,7 @@ def copy_with_longer_buckets(folder: Path) -> Path:
 
 
 def times(package: Path, machine: Machine, trace: Path, folder: Path) -> list[list[object]]:
-    """Time and kernels' starts of each scheme, by a package that lies in a folder."""
+    """Return the time and the kernels' starts of each scheme, simulated by the package in a folder."""
     path = folder / f"{machine.checksum[:12]}.toml"
     path.write_text(machine.to_toml(), encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": str(package), "PYTHONSAFEPATH": "1"}

@@ -1,4 +1,4 @@
-"""Traces that are cut short, or that ask for what no machine can do: complete parts run, the rest is one line."""
+"""Traces that are truncated or impossible: complete parts run, and other traces give one line."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BARRIER = {"kind": bt.OP_BARRIER}
 
 
 def refused(capsys, *arguments):
-    """The one line that a run that fails writes."""
+    """Return the only line that a failing run writes."""
     assert main(["run", *map(str, arguments)]) == 2
     shown = capsys.readouterr()
     assert shown.out == ""
@@ -37,7 +37,7 @@ class Broken(Exception):
 
 
 def broken_off(path, n_blocks):
-    """A capture of two kernels that breaks off in the second, some of whose chunks are in the file."""
+    """Write a capture of two kernels that is interrupted in the second."""
 
     def capture():
         with bt.TraceWriter(path, provenance(), keep_part=True) as writer:
@@ -77,7 +77,7 @@ def test_of_an_interrupted_capture_every_complete_chunk_runs(tmp_path, capsys):
 
 
 def test_partial_trace_is_refused_without_the_option(tmp_path, capsys):
-    """A partial trace is refused, since its ratio, footprint and time are those of its beginning."""
+    """A partial trace is refused, as its ratio, footprint and time are those of its beginning."""
     whole = (TRACES / "fdtd2048.bin").read_bytes()
     path = tmp_path / "cut.bin"
     path.write_bytes(whole[: len(whole) * 18 // 100])
@@ -132,7 +132,7 @@ def test_a_file_cut_anywhere_runs_what_it_holds(tmp_path):
 
 
 def write_block(path, warps, threads=64, address=BASE, **launch):
-    """A trace of one kernel of one thread block."""
+    """Write a trace of one kernel of one thread block."""
     with bt.TraceWriter(path, provenance()) as writer:
         writer.add_allocation("data", BASE, 1 << 20)
         writer.begin_kernel("kernel", (1, 1, 1), (threads, 1, 1), **launch)
@@ -142,7 +142,7 @@ def write_block(path, warps, threads=64, address=BASE, **launch):
 
 
 def test_a_barrier_waits_for_no_warp_that_has_ended(tmp_path):
-    """So a trace can't make a barrier wait for ever."""
+    """A trace can't make a barrier wait for ever."""
     load = (LOAD, [line(BASE, 1)])
     for warps in (
         [({"warp": 0}, [load, (BARRIER, [])]), ({"warp": 1}, [(BARRIER, []), load])],
@@ -155,7 +155,7 @@ def test_a_barrier_waits_for_no_warp_that_has_ended(tmp_path):
 
 
 def test_warps_that_never_go_on_are_one_line(tmp_path, capsys, monkeypatch):
-    """No trace gets the engine there; if a change to it does, a run must end with a message, not hang."""
+    """If an engine's fault leaves warps waiting for ever, the run ends with a message."""
 
     class Stuck(ReplayEngine):
         def run(self, operations):
@@ -208,7 +208,7 @@ def test_a_missing_file(tmp_path, capsys):
 
 @pytest.mark.parametrize("scheme", ["ideal", "buddy"])
 def test_seconds_between_instructions(tmp_path, capsys, scheme):
-    """Refreshes by the million pass in between; and there is an end to the time that a run can hold."""
+    """Millions of refreshes pass in between, and a time beyond the engine's limit is refused."""
     longest = {"gap_instructions": 2**32 - 2, "critical_path_cycles": 2**32 - 1, "flags": bt.FLAG_TIMED, **LOAD}
 
     def written(path, n_ops):

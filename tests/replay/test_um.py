@@ -22,22 +22,22 @@ REGIONS = [(0, PAGES * PAGE, 0, 4)]
 
 
 def machine(**overrides):
-    """Half of the eight pages fit; unless overridden, nothing is prefetched."""
+    """Return a machine on which half of the eight pages fit and nothing is prefetched, unless overridden."""
     return tiny_machine(**{"um__va_block_size": "64 KiB", "dram__capacity": "1 GiB", **overrides})
 
 
 def loads(pages):
-    """Loads that depend on each other, each of a line that no cache holds."""
+    """Return dependent loads, each of a line that no cache holds."""
     return [(0, [(page * PAGE + number, 1, 0)]) for number, page in enumerate(pages)]
 
 
 def run(ops, **overrides):
-    """One warp on eight pages of which half fit; kinds of `ops`: 0 load, 1 store, 2 atomic."""
+    """Run one warp on eight pages, half of which fit; kinds of `ops`: 0 load, 1 store, 2 atomic."""
     return run_warps(machine(**overrides), [ops], "unified-memory", regions=REGIONS)[0]
 
 
 def counted(pages, *, regions=REGIONS, **overrides):
-    """Faults, prefetched and evicted pages of one warp, and all counters."""
+    """Return faults, prefetched and evicted pages of one warp, and all counters."""
     count, _ = run_warps(machine(**overrides), [loads(pages)], "unified-memory", regions=regions)
     pages_counted = tuple(
         count["scheme"][f"um.{name}"] for name in ("page_faults", "pages_prefetched", "pages_evicted")
@@ -46,13 +46,13 @@ def counted(pages, *, regions=REGIONS, **overrides):
 
 
 def page_ps(m):
-    """Time of one page on the link, and the rest of a read over it (ps)."""
+    """Return the time of one page on the link, and the rest of a read over it (ps)."""
     numbers = engine_numbers(m, Fraction(1))
     return int(64 * 1024 * 10**12 / numbers["link_bytes_per_s"]), numbers["link_read_ps"]
 
 
 def fault_ps(m):
-    """From a fault to the page's arrival, the link idle (ps)."""
+    """Return the time from a fault to the page's arrival on an idle link (ps)."""
     return m.ps(m.um.fault_batch_latency) + sum(page_ps(m))
 
 
@@ -81,7 +81,7 @@ def test_resident_pages_cost_what_ideal_costs():
 
 @pytest.mark.parametrize("kind", [1, 2])
 def test_a_store_or_atomic_to_an_absent_page_faults_when_it_comes(kind):
-    """The same access to a resident page, and the time of the fault: not at the write-back, which never comes here."""
+    """The access takes longer than on a resident page by the time of a fault; no line is written back here."""
     resident, absent = (run([(kind, [(page * PAGE, 1, 1)])]) for page in (0, 5))
     assert resident["scheme"]["um.page_faults"] == 0
     assert absent["scheme"]["um.page_faults"] == absent["scheme"]["um.pages_evicted"] == 1
@@ -90,7 +90,7 @@ def test_a_store_or_atomic_to_an_absent_page_faults_when_it_comes(kind):
 
 
 def test_a_store_that_faults_does_not_hold_its_warp():
-    """Dependent loads of a resident page meanwhile, 50 of about 280 ns: the run ends when the page has come."""
+    """50 dependent loads of a resident page continue meanwhile; the run ends when the absent page arrives."""
     resident, absent = ([(1, [(page * PAGE, 15, 15)]), *loads([1] * 50)] for page in (0, 5))
     alone = run(absent[:1])["now_ps"]
     assert run(resident)["now_ps"] > 10_000_000
@@ -99,7 +99,7 @@ def test_a_store_that_faults_does_not_hold_its_warp():
 
 @pytest.mark.parametrize("kind", [0, 1, 2])
 def test_what_comes_while_a_page_is_on_its_way_waits_for_it(kind):
-    """Accesses to one line each of the same absent page, all in one fault; the page arrives once for all."""
+    """Accesses to lines of one absent page share one fault and one migration."""
     first = [(1, [(5 * PAGE, 15, 15)])]
     others = [(kind, [(5 * PAGE + number, 1, 1)]) for number in (0, 1, 2)]
     alone, together = run(first), run(first + others)
@@ -110,7 +110,7 @@ def test_what_comes_while_a_page_is_on_its_way_waits_for_it(kind):
 
 @pytest.mark.parametrize("l1", [True, False])
 def test_no_cache_answers_for_an_evicted_page(l1):
-    """Four other pages are missed after the first load: page and line are gone, although caches had free ways."""
+    """After four misses in other pages, page and line are evicted, although the caches have free ways."""
     again = [(0, [(0, 1, 0)])]
     keep = {"l1__enabled": l1, "l1__size": "16 KiB", "l1__ways": 16}
     stays, gone = (run(again + loads(others) + again, **keep) for others in ([1, 2, 3], [4, 5, 6, 7]))
@@ -120,7 +120,7 @@ def test_no_cache_answers_for_an_evicted_page(l1):
 
 
 def test_dirty_lines_leave_with_their_page_and_do_not_bring_it_back():
-    """Page 0 is written, then evicted; then so much is read that every line has left the L2 of 64 lines."""
+    """Page 0 is written and evicted; then so many lines are read that the L2 of 64 lines is replaced."""
     stores = [(1, [(number, 3, 3)]) for number in range(8)]
     readers = [(0, [(4 * PAGE + number, 1, 0)]) for number in range(256)]
     written = run(stores + loads([1, 2, 3, 4]) + readers)
@@ -143,14 +143,14 @@ def test_the_page_accessed_least_recently_is_evicted():
 
 @pytest.mark.parametrize(("l1", "faults"), [(False, 1), (True, 2)])
 def test_hits_in_the_l2_are_accesses_hits_in_the_l1_are_not(l1, faults):
-    """The first line again and again: where that is seen, its page stays and page 1 leaves for page 4."""
+    """The first line is loaded repeatedly: if the L2 sees this, page 4 replaces page 1 instead of page 0."""
     ops = [(0, [(0, 1, 0)]), *loads([1, 2, 3]), (0, [(0, 1, 0)]), *loads([4]), (0, [(0, 2, 0)])]
     assert run(ops, l1__enabled=l1, l1__size="4 KiB")["scheme"]["um.page_faults"] == faults
 
 
 @pytest.mark.parametrize(("fraction", "fit"), [(0.9, 2), (0.85, 3), (0.5, 10), (0.0, 20)])
 def test_the_fraction_that_does_not_fit_is_the_decimal_number(fraction, fit):
-    """Of 20 pages; 0.9 is no binary fraction, and the nearest one would leave less than two pages."""
+    """0.9 is no binary fraction: of 20 pages, the nearest one would leave less than two."""
     regions = [(0, 20 * PAGE, 0, 4)]
     assert counted(range(fit), regions=regions, um__oversubscription=fraction)[0] == (0, 0, 0)
     if fit < 20:
@@ -158,20 +158,20 @@ def test_the_fraction_that_does_not_fit_is_the_decimal_number(fraction, fit):
 
 
 def test_more_than_half_of_a_subtree_prefetches_the_rest():
-    """Blocks of four pages: the third fault in one prefetches the fourth page."""
+    """In a block of four pages, the third fault prefetches the fourth page."""
     assert counted([4, 5], um__va_block_size="256 KiB")[0] == (2, 0, 2)
     assert counted([4, 5, 6, 7], um__va_block_size="256 KiB")[0] == (3, 1, 4)
     assert counted([4, 6, 5], um__va_block_size="256 KiB")[0] == (3, 1, 4)
 
 
 def test_a_page_evicted_for_a_prefetched_one_is_not_brought_again():
-    """Page 4 is the fifth of a subtree of eight: 5, 6 and 7 come with it, and 0 to 3 leave for them."""
+    """Page 4 is the fifth of a subtree of eight: 5, 6 and 7 are prefetched, and 0 to 3 are evicted."""
     assert counted([0, 1, 2, 3, 4], um__va_block_size="512 KiB")[0] == (1, 3, 4)
     assert counted([0, 1, 2, 3, 4, 7, 6, 5], um__va_block_size="512 KiB")[0] == (1, 3, 4)
 
 
 def test_pages_without_an_allocation_never_migrate():
-    """Pages 0, 1 and 7 hold nothing: not resident at first, not prefetched, no capacity taken."""
+    """Pages 0, 1 and 7 have no allocation: they are not resident, not prefetched, and take no capacity."""
     regions = [(2 * PAGE, 7 * PAGE, 0, 4)]
     settings_ = {"um__va_block_size": "256 KiB", "um__oversubscription": 0.5}
     # 7 pages of the address space count here, half of which fit: 2, 3 and 4 are resident.
@@ -181,7 +181,7 @@ def test_pages_without_an_allocation_never_migrate():
 
 
 def test_faults_that_wait_are_handled_together():
-    """The first begins a batch at once; those that come meanwhile are the next, or one each where batches hold one."""
+    """The first fault begins a batch; later ones form the next, or one batch each if a batch holds one."""
     warps = [loads([page]) for page in (4, 5, 6)]
     for batch, batches in ((256, 2), (1, 3)):
         m = machine(um__max_batch_faults=batch)
@@ -193,7 +193,7 @@ def test_faults_that_wait_are_handled_together():
 
 
 def test_a_copy_leaves_lines_of_resident_pages_only(tmp_path):
-    """Eight lines of page 1, which is resident, and of page 6, which is not and faults when it is read."""
+    """Copies write eight lines of resident page 1 and of absent page 6, which faults when it is read."""
     starts = [BASE + page * 64 * 1024 for page in (1, 6)]
     with bt.TraceWriter(tmp_path / "t.bin", provenance()) as writer:
         writer.add_allocation("data", BASE, PAGES * PAGE * 128)
@@ -212,7 +212,7 @@ FRAMES = {"um__eviction_granularity": "128 KiB"}  # of two pages; two frames fit
 
 
 def test_a_frame_is_taken_and_left_whole():
-    """Frames 2 and 3 replace 0 and 1, each with one page; its other page then needs no other frame."""
+    """Frames 2 and 3 replace 0 and 1, each with one page; its other page needs no further frame."""
     assert counted([4], **FRAMES)[0] == (1, 0, 2)
     assert counted([4, 5, 6, 7], **FRAMES)[0] == (4, 0, 4)
     assert counted([4, 6, 5, 0], **FRAMES)[0] == (4, 0, 5)  # 0 needs a frame: 6, though 4 came before it
@@ -220,7 +220,7 @@ def test_a_frame_is_taken_and_left_whole():
 
 
 def test_by_fault_an_access_does_not_keep_a_frame():
-    """Page 4, then 6, then 4 again: by access frame 3 (page 6) leaves for page 0, by fault frame 2 (page 4)."""
+    """Accesses to pages 4, 6, 4: page 0 replaces frame 3 by access order, and frame 2 by migration order."""
     for order, faults in (("lru_access", 3), ("lru_migration", 4)):
         assert counted([4, 6, 4, 0, 4], **FRAMES, um__eviction_order=order)[0][0] == faults
 
@@ -232,20 +232,20 @@ def test_pages_begin_on_the_host():
 
 @pytest.mark.parametrize(("capacity", "evicted"), [("256 KiB", 4), ("300 KiB", 4), ("384 KiB", 2), ("512 KiB", 0)])
 def test_a_capacity_counts_in_whole_frames(capacity, evicted):
-    """Eight pages one after the other, in frames of two."""
+    """Eight pages are read one after the other, in frames of two."""
     counts = counted(range(8), um__initial_location="host", um__capacity=capacity, **FRAMES)[0]
     assert counts == (8, 0, evicted)
 
 
 def test_in_series_an_eviction_comes_before_the_page_and_the_next_batch_after_it():
-    """Two dependent loads, each of which evicts: a page's time on the link more than with evictions next to them."""
+    """Two dependent loads evict a page each; serialized, each takes the time of a page on the link longer."""
     overlapping, serial = (counted([4, 5], um__serialize_transfers=serial)[1]["now_ps"] for serial in (False, True))
     transfer, _ = page_ps(machine())
     assert serial - overlapping == pytest.approx(2 * transfer, abs=4)
 
 
 def test_in_series_the_next_batch_waits_for_the_pages_of_the_one_before():
-    """Three warps: the first opens a batch, the others the next one, in which their pages follow each other."""
+    """The first of three warps opens a batch; the others share the next, whose pages follow one another."""
     warps = [loads([page]) for page in (4, 5, 6)]
     m = machine(um__serialize_transfers=True, um__initial_location="host")
     count, _ = run_warps(m, warps, "unified-memory", regions=REGIONS)
@@ -273,7 +273,7 @@ accesses = st.lists(st.tuples(st.sampled_from([0, 0, 1, 2]), st.lists(lines, min
 )
 @settings(deadline=None, max_examples=150)
 def test_every_access_does_what_the_reference_does(accesses, fraction, block, host, l1):
-    """Pages of 4 KiB, 32 entries; the host's allocation begins and ends inside pages, or is a part of one."""
+    """The host's allocation begins and ends inside pages of 4 KiB (32 entries), or is a part of one."""
     page, entries = 32, 16 * 32
     first, end = host[0], host[1] + 1
     regions = [(0, first, 0, 4), (first, end, Placement.HOST, 4), (end, entries, 0, 4)]

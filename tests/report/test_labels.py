@@ -38,7 +38,7 @@ COMMANDS = (
 
 
 def printed_labels(parts: list[Part]) -> Iterator[str]:
-    """The headings of tables, and the names of rows of tables whose first column has no heading."""
+    """Return headings of tables, and names of rows of tables whose first column has no heading."""
     for part in parts:
         if not isinstance(part, ScreenTable) or not any(column.heading for column in part.columns):
             continue

@@ -1,4 +1,4 @@
-"""Results as table, JSON and rows."""
+"""Results are shown as table, JSON and rows."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import buddysim
 from buddysim import training
 from buddysim.base.jsonfile import to_json, write_json
 from buddysim.base.parquet import tidy_rows, write_parquet
+from buddysim.replay.sensitivity import NO_DIFFERENCE
 from buddysim.report.bottleneck import RESOURCES, format_bottleneck, format_next_resource, utilizations
 from buddysim.report.quantities import (
     format_bytes,
@@ -212,10 +213,13 @@ def test_sensitivity_range_that_contains_1_is_a_caveat(results):
         )
         some[scheme]["provenance"]["sensitivity"] = runs
     shown = printed(some, width=120)
-    assert cells(shown, "speedup over ideal") == ["1.01x", "0.111x", "baseline"]
+    assert cells(shown, "speedup over ideal") == ["no difference", "0.111x", "baseline"]
+    words = [line[:44].split() for line in shown.splitlines()]
+    row = next(n for n, line in enumerate(words) if line[:3] == ["speedup", "over", "ideal"])
+    assert " ".join([*words[row][3:], *words[row + 1], *words[row + 2]]) == NO_DIFFERENCE
     assert cells(shown, "sensitivity range") == ["0.990x - 1.02x", "0.105x - 0.125x", "-"]
     assert "1.50x - 4.00x" in shown
-    assert "This trace does not distinguish buddy from ideal: the range contains 1." in shown
+    assert "buddy: no difference that this trace can tell: the range contains 1." in shown
     with_notes = printed({scheme: some[scheme] for scheme in ("pinned-host", "ideal")})
     assert "latency +-2.5 %" in with_notes
     assert "distinguish" not in with_notes

@@ -79,7 +79,7 @@ def test_a_name_that_is_wider_than_its_column_is_folded_not_cut() -> None:
 
 
 def test_a_part_leaves_out_columns_that_say_nothing() -> None:
-    """A part of headings alone would look as if something were missing; whole tables keep such columns."""
+    """Whole tables keep constant columns; a part of headings alone would look incomplete."""
     long = "b" * 30
     table = ScreenTable([Column("name"), Column(long), Column("c" * 30)], [("x", "1", "-"), ("y", "2", "")])
     assert "c" * 30 in format_as_text([table], 100)

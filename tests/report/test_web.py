@@ -1,4 +1,4 @@
-"""HTML reports, opened in a real browser without a network: charts appear, a click sorts, names are no markup."""
+"""HTML reports work in a real browser without a network: charts appear, a click sorts, names are no markup."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HOSTILE = "<script>document.title = 'run'</script>"
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Replays, findings and a training of small things."""
+    """Write a report of short replays, findings and a training."""
     folder = tmp_path_factory.mktemp("report")
     make_trace("stream", folder / "t.bin", {"footprint": "256 KiB", "op": "copy", "sizes": "32 B:3, 128 B:1"})
     results = SavedResults(Store.at(folder / "store"))
@@ -48,7 +48,7 @@ def report(store: Path) -> Path:
 
 
 def opened(path: Path, script: str, folder: Path) -> str:
-    """The document after the browser has run it, and a script after it."""
+    """Return the document after the browser has run it and a further script."""
     assert BROWSER is not None
     copy = folder / "opened.html"
     text = path.read_text(encoding="utf-8")
@@ -81,7 +81,7 @@ def test_a_browser_draws_the_charts_and_sorts_by_a_click(report: Path, tmp_path:
 
 
 def times_of(document: str) -> list[int]:
-    """The column time_ps of the first table, in the order shown."""
+    """Return the column time_ps of the first table, in the order shown."""
     heads = re.findall(r"<th [^>]*>([^<]*)</th>", document[: document.index("</thead>")])
     body = document[document.index("<tbody>") : document.index("</tbody>")]
     rows = re.findall(r"<tr>(.*?)</tr>", body, flags=re.S)

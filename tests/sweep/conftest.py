@@ -23,7 +23,7 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    """An empty store."""
+    """Return an empty store."""
     made = Store.at(tmp_path / "store")
     made.check_writable()
     return made
@@ -31,19 +31,19 @@ def store(tmp_path: Path) -> Store:
 
 @pytest.fixture(scope="session")
 def small_record() -> StoredResult:
-    """The record of a training that takes milliseconds."""
+    """Return the record of a training that takes milliseconds."""
     point = SweepPoint("training", {"network": "alexnet-cifar10", "batch": 2, "scheme": "vdnn-all-m"})
     return make_record(point, point.sweep_engine.simulate(point.settings), 0.01, 10**8)
 
 
 def named(record: StoredResult, number: int) -> StoredResult:
-    """The same record under another key."""
+    """Return the same record under another key."""
     identity = {**record.identity, "batch": str(number)}
     key = key_of(identity)
     return StoredResult(key, identity, {**record.row, "key": key, "batch": number}, record.result, record.measured)
 
 
 def stable(record: StoredResult | None) -> Any:
-    """The parts of a record that are the same in every run."""
+    """Return the parts of a record that are the same in every run."""
     assert record is not None
     return record.identity, record.result

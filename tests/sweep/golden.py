@@ -34,13 +34,13 @@ VOLATILE = ("provenance",)
 
 
 def digest(result: dict[str, Any]) -> str:
-    """Hash of a result without the time and machine of its making."""
+    """Return the hash of a result without its date and its computer."""
     stable = {key: value for key, value in result.items() if key not in VOLATILE and not key.startswith("speed.")}
     return hashlib.sha256(json.dumps(stable, sort_keys=True).encode()).hexdigest()[:20]
 
 
 def replays() -> Iterator[tuple[str, str]]:
-    """Every scheme on a real trace and on synthetic ones with misses; other machines, and every further parameter."""
+    """Yield every scheme on a real trace and on synthetic ones with misses, other machines, and further parameters."""
     lud = TRACES / "lud256.bin"
     for scheme in REPLAY_SCHEMES.names():
         yield f"lud256 {scheme}", digest(replay(lud, scheme=scheme).to_dict())
@@ -73,7 +73,7 @@ def replays() -> Iterator[tuple[str, str]]:
 
 
 def trainings() -> Iterator[tuple[str, str]]:
-    """Every scheme on a network, other networks, and every further parameter."""
+    """Yield every scheme on a network, other networks, and further parameters."""
     for scheme in TRAINING_SCHEMES.names():
         ratio = {"buddy_ratio": 1.5} if scheme.startswith("buddy-scaled") else {}
         yield f"alexnet {scheme}", digest(train("alexnet", 64, scheme=scheme, **ratio).to_dict())
@@ -94,7 +94,7 @@ def trainings() -> Iterator[tuple[str, str]]:
 
 
 def analyses() -> Iterator[tuple[str, str]]:
-    """Every analysis of a real trace with values; the analysis of sizes between launches of a synthetic trace."""
+    """Yield every analysis of a real trace with values, and the analysis of sizes between launches."""
     trace = str(TRACES / "jacobi2d.bin")
     engine = find("analysis")
     for name in sorted(set(ANALYSES.names()) - {"launches"}):
@@ -109,7 +109,7 @@ def analyses() -> Iterator[tuple[str, str]]:
 
 
 def write_sizes_between_launches(path: Path) -> None:
-    """A trace of three allocations, of which two have sizes after each of five launches, sampled from a seed."""
+    """Write a trace of three allocations, two of which have sampled sizes after each of five launches."""
     chance = np.random.default_rng(1)
     with TraceWriter(path, provenance()) as writer:
         allocations = [writer.add_allocation(name, BASE + (n << 24), 256 * 128) for n, name in enumerate("abc")]
@@ -123,7 +123,7 @@ CASES = {"analysis": analyses, "replay": replays, "training": trainings}
 
 
 def golden() -> dict[str, Any]:
-    """The content of golden.json for this version of the sources."""
+    """Return the content of golden.json for these sources."""
     return {name: {"model_version": find(name).model_version(), "results": dict(CASES[name]())} for name in NAMES}
 
 

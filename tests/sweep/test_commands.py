@@ -32,7 +32,7 @@ link.bandwidth = "0.1 TB/s"
 
 @pytest.fixture(scope="module")
 def studied(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a study and the store of its results."""
+    """Return a folder with a study and the store of its results."""
     folder = tmp_path_factory.mktemp("studied")
     (folder / "study.toml").write_text(STUDY)
     assert main(["sweep", str(folder / "study.toml"), "--store", str(folder / "store"), "--workers", "1"]) == 0
@@ -120,7 +120,7 @@ def test_a_ratio_of_synthetic_sizes_is_never_shown_alone(tmp_path: Path, capsys:
 def test_results_of_two_engines_are_two_tables(
     studied: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each engine's results have their own columns: a value that only the other engine lacks distinguishes no row."""
+    """Each engine's results have their own columns: a value that only one engine has distinguishes no row."""
     shutil.copytree(studied / "store", tmp_path / "store")
     store = ["--store", str(tmp_path / "store")]
     study = tmp_path / "training.toml"

@@ -17,7 +17,7 @@ LUD, BFS = (ROOT / "traces" / f"{name}.bin" for name in ("lud256", "bfs-volta"))
 
 
 def study(path: Path, trace: Path, extra: str = "") -> str:
-    """Writes a study of two links."""
+    """Write a study of two links."""
     path.write_text(
         f'[set]\ntrace = "{trace}"\nscheme = "ideal"\n{extra}[grid]\nlink.bandwidth = ["25 GB/s", "50 GB/s"]\n'
     )
@@ -30,7 +30,7 @@ def sweep_store(tmp_path: Path) -> str:
 
 
 def test_two_paths_of_one_trace_are_equal(tmp_path: Path, sweep_store: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """As `traces/x` and `out/../traces/x`: a study file in another folder names its traces so."""
+    """A study in another folder names the same trace by another path: `traces/x`, `out/../traces/x`."""
     (tmp_path / "out").mkdir()
     (tmp_path / "traces").mkdir()
     (tmp_path / "traces" / "x.bin").write_bytes(LUD.read_bytes())

@@ -291,7 +291,7 @@ SETTINGS = st.fixed_dictionaries({}, optional=VALUES)
 
 
 def meaning(settings: dict[str, Any]) -> str:
-    """The meaning of some settings, derived independently of the code under test."""
+    """The meaning of some settings, computed independently of the code under test."""
     full = {"threshold": 0.3, "seed": 0, "kernels": None, "queueing": False, "link.bandwidth": 150, "l2.size": 4096}
     for name, value in settings.items():
         full[name] = value

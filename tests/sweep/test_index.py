@@ -16,7 +16,7 @@ pa = pytest.importorskip("pyarrow", reason="needs pip install 'buddysim[sweep]'"
 
 @pytest.fixture
 def files(store: Store, small_record: StoredResult) -> list[Path]:
-    """The files of the index of a store with three results."""
+    """Return the index files of a store with three results."""
     for number in range(3):
         store.put(named(small_record, number))
     return [Path(file) for file in Index(store).refresh().files()]

@@ -1,4 +1,4 @@
-"""The screen of results without DuckDB: a plain table, of the same columns and order as with it."""
+"""The screen of results without DuckDB is a plain table, with the same columns and order as with DuckDB."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LUD, BFS = (str(ROOT / "traces" / f"{name}.bin") for name in ("lud256", "bfs-vol
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store with results of both engines, one trace without data values."""
+    """Return a store with results of both engines, and one trace without data values."""
     store = tmp_path_factory.mktemp("screen") / "store"
     common = ["--store", str(store), "--workers", "1"]
     links = ["--set", "link.bandwidth=50GB/s,100GB/s"]

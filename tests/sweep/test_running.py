@@ -1,4 +1,4 @@
-"""Points that run serially and on workers, with failures, kills, full disks, interruptions: always the same result."""
+"""Points give the same results serially and on workers, with failures, kills, full disks and interruptions."""
 
 from __future__ import annotations
 
@@ -234,7 +234,7 @@ def test_run_and_simulate_leave_stores_alone(tmp_path: Path, monkeypatch: pytest
 
 
 def worker_processes(parent: int) -> list[int]:
-    """The workers that a process has started."""
+    """Return the workers that a process has started."""
     children: list[int] = []
     for thread in Path(f"/proc/{parent}/task").iterdir():
         try:
@@ -326,7 +326,7 @@ def test_results_are_the_same_for_1_2_and_4_workers_and_in_any_order(tmp_path: P
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of its own with little space; `remount` gives it more."""
+    """Mount a small file system; `remount` enlarges it."""
     folder = tmp_path / "disk"
     folder.mkdir()
     mounted = subprocess.run(
@@ -341,7 +341,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 @needs_dask
 @pytest.mark.slow
 def test_fifty_kills_and_a_full_disk_lose_nothing(small_disk: Path, tmp_path: Path) -> None:
-    """Workers and drivers die at random times; every point is there once, as in an undisturbed run."""
+    """Workers and drivers die at random times; every point is stored once, as in an undisturbed run."""
     points, kills = 400, 50
     store_folder, chance, killed, full_since = small_disk / "store", random.Random(20), 0, 0.0
     remount = ["mount", "-o", "remount,size=64m", str(small_disk)]

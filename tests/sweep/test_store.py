@@ -132,7 +132,7 @@ def test_a_full_disk_is_waited_for(
 
 
 def test_a_file_that_may_not_grow_is_a_full_disk(store: Store, small_record: StoredResult) -> None:
-    """A limit of the kernel on the size of files, in a process of its own."""
+    """The kernel limits the size of files in a separate process."""
     code = (
         "import resource, signal, sys\nfrom pathlib import Path\n"
         "from buddysim.sweep.store import Store\nfrom buddysim.sweep.stored_result import read_record\n"
@@ -153,7 +153,7 @@ def test_a_file_that_may_not_grow_is_a_full_disk(store: Store, small_record: Sto
 
 
 class Late(Store):
-    """A store behind a cache that shows an earlier state, as in network file systems."""
+    """Return a store behind a cache that shows an earlier state, as network file systems do."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)

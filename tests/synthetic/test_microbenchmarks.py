@@ -1,4 +1,4 @@
-"""Microbenchmarks replayed: the latencies and bandwidths that they measure are those of the machine file."""
+"""Replayed microbenchmarks measure the latencies and bandwidths of the machine file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PERFECT = SIMPLE.with_overrides({"metadata_cache.perfect": "true"})
 
 @pytest.fixture
 def replayed(tmp_path):
-    """Writes a workload's trace and replays it."""
+    """Write a workload's trace and replay it."""
 
     def replay(workload, machine=P100, scheme="ideal", **settings):
         make_trace(workload, tmp_path / "t.bin", settings)
@@ -25,7 +25,7 @@ def replayed(tmp_path):
 
 @pytest.fixture
 def hop(replayed):
-    """Time of each further hop of a chase (ps), from two lengths of it."""
+    """Return the time of each further hop of a chase (ps), from two lengths."""
 
     def measure(machine=P100, scheme="ideal", workload="chase", hops=1000, **settings):
         short, long = (
@@ -66,7 +66,7 @@ def test_an_entry_that_fits_its_target_costs_its_decompression(hop):
 
 
 def test_an_entry_that_overflows_costs_the_link_and_its_decompression(hop):
-    """Three of its four sectors come over the link, the last two behind the first."""
+    """Three of the entry's four sectors come over the link; the last two follow the first."""
     cost = PERFECT.ps(PERFECT.link.load_to_use) + PERFECT.ps(PERFECT.compression.latency)
     per_sector = 32 * 10**12 / PERFECT.bytes_per_s(PERFECT.link.bandwidth)
     assert cost <= hop(PERFECT, "buddy", "buddy-latency", visit="largest") <= cost + 2 * per_sector + 2

@@ -1,4 +1,4 @@
-"""Synthetic workloads: the traces that they write."""
+"""Synthetic workloads write the described traces."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def made(tmp_path, name, **settings):
 
 
 def records(trace, kernel=0):
-    """Ops and lines of a kernel, all chunks together."""
+    """Return the ops and lines of a kernel, all chunks together."""
     chunks = [trace.decode_chunk(ref) for ref in trace.kernels[kernel].chunks]
     return np.concatenate([chunk.ops for chunk in chunks]), np.concatenate([chunk.lines for chunk in chunks])
 
@@ -141,7 +141,7 @@ def test_l1_strides_touch_a_line_for_each_word_of_stride(tmp_path, stride, first
 
 @pytest.mark.parametrize(("stride", "cycles"), [(0, 1), (1, 1), (2, 2), (3, 1), (4, 4), (6, 2), (8, 8), (32, 32)])
 def test_l1_strides_take_the_cycles_of_their_words(tmp_path, stride, cycles):
-    """A stride's words lie in every gcd(n, 32)-th bank."""
+    """The words of a stride n lie in every gcd(n, 32)-th bank."""
     with made(tmp_path, "l1-strides", stride=str(stride)) as trace:
         ops, lines = records(trace)
         sectors = sum(int(line & 15).bit_count() for line in lines[: ops["n_lines"][0]])

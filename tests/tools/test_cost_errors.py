@@ -1,4 +1,4 @@
-"""docs/validation/layer-times.md is what the tool would write."""
+"""docs/validation/layer-times.md equals the tool's output."""
 
 from __future__ import annotations
 

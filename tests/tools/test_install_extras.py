@@ -1,4 +1,4 @@
-"""`tools/install_extras.sh` installs what is missing and names what it can't install."""
+"""`tools/install_extras.sh` installs missing packages, and names those that it can't install."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SCRIPT = Path(__file__).parents[2] / "tools" / "install_extras.sh"
 
 
 def run(tmp_path: Path, **commands: str) -> subprocess.CompletedProcess[str]:
-    """The script on a machine whose commands are these shell scripts."""
+    """Run the script on a machine whose commands are these shell scripts."""
     folder = tmp_path / "bin"
     folder.mkdir()
     for name, text in commands.items():

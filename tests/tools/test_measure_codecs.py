@@ -1,4 +1,4 @@
-"""tools/measure_codecs.py: the points that it simulates."""
+"""tools/measure_codecs.py simulates the expected points."""
 
 from __future__ import annotations
 

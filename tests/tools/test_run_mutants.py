@@ -1,4 +1,4 @@
-"""The mutants: each can be applied, names existing tests, and counts as killed only if a test failed."""
+"""Each mutant can be applied, names existing tests, and counts as killed only if a test failed."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ TOOLS = Path(__file__).parents[2] / "tools"
 
 
 def load(name: str) -> ModuleType:
-    """A script of tools/ as a module."""
+    """Load a script of tools/ as a module."""
     spec = importlib.util.spec_from_file_location(name, TOOLS / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None

@@ -1,4 +1,4 @@
-"""The real traces of the repository: manifest, checksums, verification, and what they must hold."""
+"""The real traces of the repository agree with the manifest, their checksums, and known counts."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_fdtds_size_maps_are_those_of_its_contents() -> None:
 
 
 def test_kv_caches_overflow_and_are_bound_by_the_link() -> None:
-    """With the defaults of `run`; half the link's bandwidth takes 1.7 times as long, twice as much 0.7 times."""
+    """With the defaults of `run`, half the link's bandwidth takes 1.7 times as long, and twice as much 0.7 times."""
     times = {}
     for link in (75, 150, 300):
         machine = Machine.load("p100-nvlink2").with_overrides({"link.bandwidth": f"{link} GB/s"})

@@ -14,12 +14,12 @@ Op = tuple[dict[str, int], list[int]]  # fields of OP_DTYPE, lines
 
 
 def line(address: int, sectors: int = 15, whole: int = 0) -> int:
-    """A line record."""
+    """Return a line record."""
     return address >> 7 << 8 | whole << 4 | sectors
 
 
 def records(blocks: Sequence[tuple[int, Sequence[tuple[dict[str, int], Sequence[Op]]]]]) -> Records:
-    """Records from nested lists: blocks of (number, warps), warps of (fields, ops), ops of (fields, lines)."""
+    """Build records from nested lists: blocks of (number, warps), warps of (fields, ops), ops of (fields, lines)."""
     all_blocks, all_warps, all_ops, all_lines = [], [], [], []
     for number, warps in blocks:
         all_blocks.append((number, len(all_warps), len(warps)))
@@ -43,7 +43,7 @@ def records(blocks: Sequence[tuple[int, Sequence[tuple[dict[str, int], Sequence[
 
 
 def streaming(n_blocks: int = 16, block_warps: int = 4, warp_ops: int = 12, base: int = 1 << 33) -> Records:
-    """Each warp reads two arrays and writes a third, line by line, one line of four sectors per op."""
+    """Return a kernel whose warps read two arrays and write a third, one line of four sectors per op."""
     n_warps = n_blocks * block_warps
     n_ops = n_warps * warp_ops
     blocks = np.zeros(n_blocks, bt.BLOCK_DTYPE)
@@ -70,7 +70,7 @@ def streaming(n_blocks: int = 16, block_warps: int = 4, warp_ops: int = 12, base
 
 
 def write_small(path: Path, n_blocks: int = 16) -> Path:
-    """A trace with every kind of section: kernels, copies, a freed allocation, contents whole and sampled, sizes."""
+    """Write a trace with every kind of section."""
     part = streaming(n_blocks)
     array_bytes = len(part[2]) * 128
     base = 1 << 33

@@ -1,4 +1,4 @@
-"""Damaged trace files: changed bytes, or changed sections with valid checksums, which only later checks can find."""
+"""Damaged trace files: changed bytes, or changed sections with valid checksums."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Section = tuple[bytes, bytes]
 
 
 def split(data: bytes) -> list[Section]:
-    """(type, payload) of every section, the index last."""
+    """Return (type, payload) of every section; the index is last."""
     sections, at = [], HEAD
     while True:
         kind, _, length = struct.unpack_from("<4sIQ", data, at)
@@ -27,7 +27,7 @@ def split(data: bytes) -> list[Section]:
 
 
 def boundaries(data: bytes) -> list[int]:
-    """Offsets of the beginnings of sections, and of the end of the last."""
+    """Return the offset of every section, and the end of the last one."""
     at, offsets = HEAD, [HEAD]
     for _, payload in split(data):
         at += HEAD + len(payload) + -len(payload) % 8
@@ -36,7 +36,7 @@ def boundaries(data: bytes) -> list[int]:
 
 
 def join(header: bytes, sections: list[Section], index: bytes | None = None) -> bytes:
-    """A file of these sections with valid checksums; `index` replaces the valid index."""
+    """Return a file of these sections with valid checksums; `index` replaces the valid index."""
     data, rows = header, b""
     for kind, payload in sections:
         chunk = payload[:28] if kind == b"CHNK" else bytes(28)
@@ -57,7 +57,7 @@ def packed(kind: bytes, payload: bytes) -> bytes:
 
 
 def scribble(rng: random.Random, data: bytes) -> bytes:
-    """The data with a few bytes or words changed, a part removed or duplicated, or bytes inserted."""
+    """Return the data with changed bytes or words, a part removed or duplicated, or bytes inserted."""
     changed = bytearray(data)
     for _ in range(rng.choice((1, 1, 1, 2, 5))):
         if not changed:
@@ -82,7 +82,7 @@ def scribble(rng: random.Random, data: bytes) -> bytes:
 
 
 def damaged_chunk(rng: random.Random, payload: bytes) -> bytes:
-    """A chunk with damaged columns or counts in a valid zstd frame."""
+    """Return a chunk with damaged columns or counts in a valid zstd frame."""
     counts = list(struct.unpack_from("<10I", payload))
     (instructions,) = struct.unpack_from("<Q", payload, 40)
     columns = zstandard.ZstdDecompressor().decompress(payload[56:])
@@ -103,7 +103,7 @@ def damaged_chunk(rng: random.Random, payload: bytes) -> bytes:
 
 
 def adapt_end(sections: list[Section], at: int) -> None:
-    """Sets the counts at the end of a kernel to those of its only chunk, section `at`."""
+    """Set the counts at the end of a kernel to those of its only chunk, section `at`."""
     payload = sections[at][1]
     _, _, blocks, _, _, lines, memory = struct.unpack_from("<7I", payload)
     (instructions,) = struct.unpack_from("<Q", payload, 40)
@@ -112,7 +112,7 @@ def adapt_end(sections: list[Section], at: int) -> None:
 
 
 def damaged_files(data: bytes, seed: int, rounds: int) -> Iterator[bytes]:
-    """`rounds` damaged versions of a trace file."""
+    """Return `rounds` damaged versions of a trace file."""
     rng = random.Random(seed)
     header, sections = data[:HEAD], split(data)[:-1]
     index = split(data)[-1][1]

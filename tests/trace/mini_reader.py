@@ -10,7 +10,7 @@ import zstandard
 
 
 def sections(data: bytes):
-    """(type, payload) of every section, all checksums checked; walks from the header and ends at the index."""
+    """Return (type, payload) of every section, from the header to the index, after a check of all checksums."""
     magic, version, zero, crc, zero2 = struct.unpack_from("<8sIIII", data, 0)
     assert (magic, version, zero, zero2) == (b"\x8fBUDDY\r\n", 3, 0, 0)
     assert crc == zlib.crc32(data[:16])
@@ -63,7 +63,7 @@ def unframe(frame: bytes) -> bytes:
 
 
 def chunk(payload: bytes) -> dict:
-    """The ops of a chunk by (block, warp): lists of (fields, lines), and the tails."""
+    """Return the ops of a chunk by (block, warp) as lists of (fields, lines), and the tails."""
     kernel, first, n_b, n_w, n_o, n_l, memory, n_s, n_t, n_d = struct.unpack_from("<10I", payload)
     instructions, size = struct.unpack_from("<QQ", payload, 40)
     columns = unframe(payload[56:])
@@ -119,7 +119,7 @@ def chunk(payload: bytes) -> dict:
 
 
 def contents(payload: bytes, allocation_bytes: int) -> tuple[list[int], bytes]:
-    """(page numbers, bytes) of a block of contents."""
+    """Return (page numbers, bytes) of a block of contents."""
     _, _, page, whole, _, before, n, _ = struct.unpack_from("<8I", payload)
     numbers = list(range(before, before + n)) if whole else list(struct.unpack_from(f"<{n}I", payload, 32))
     data = unframe(payload[32 if whole else 32 + 4 * n :])
@@ -128,7 +128,7 @@ def contents(payload: bytes, allocation_bytes: int) -> tuple[list[int], bytes]:
 
 
 def size_map(payload: bytes) -> tuple[str, int, list[int]]:
-    """(compressor, first entry, classes) of a block of a size map."""
+    """Return (compressor, first entry, classes) of a block of a size map."""
     _, _, name, _, first, n, _ = struct.unpack_from("<II16sQQII", payload)
     packed = unframe(payload[48:])
     assert len(packed) == (n + 1) // 2

@@ -1,4 +1,4 @@
-"""Truncated, foreign and manipulated files: reading one gives a clear error of one line or a valid result."""
+"""Truncated, foreign and manipulated files give a clear error of one line or a valid result."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_thousands_of_damaged_files(tmp_path, good):
 
 
 def chunk_with(good, **changes):
-    """The file with changed fields in the head of its first chunk, and its frame replaced by `frame`."""
+    """Return the file with changed fields in the head of its first chunk, and its frame replaced by `frame`."""
     names = ("kernel", "first", "blocks", "warps", "ops", "lines", "memory", "op_shapes", "warp_shapes", "wide")
     sections = damage.split(good)[:-1]
     at = next(i for i, (kind, _) in enumerate(sections) if kind == b"CHNK")
@@ -185,7 +185,7 @@ def test_absurd_chunks(tmp_path, good, changes, problem):
 
 
 def test_a_frame_too_small_for_its_counts_is_not_decompressed(tmp_path, good):
-    """A chunk with the maximum counts of the format in a frame of a few bytes."""
+    """A chunk may declare the format's maximum counts in a frame of a few bytes."""
     counts = {"blocks": 1 << 24, "warps": 1 << 24, "ops": 1 << 24, "lines": 1 << 26, "op_shapes": 1, "warp_shapes": 1}
     size = fmt.column_bytes(1 << 24, 1 << 24, 1 << 24, 1 << 26, 1, 1, 0)
     frame = b"\x28\xb5\x2f\xfd\xe0" + struct.pack("<Q", size) + b"\x03\x00\x00" * 100

@@ -1,4 +1,4 @@
-"""Coalescing: agreement with its reference model, and corner cases."""
+"""Coalescing agrees with its reference model, and with corner cases by hand."""
 
 import numpy as np
 import pytest
@@ -89,7 +89,7 @@ def test_bank_words_agree_with_reference_model(op: tuple[list[int], int, bool]) 
     ],
 )
 def test_bank_words_by_hand(addresses: list[int], width: int, cycles: int, whole: int) -> None:
-    """Cycles of 32 banks, minus those without conflicts, as a trace stores them."""
+    """Conflict cycles are those of 32 banks beyond a conflict-free access."""
     assert bank_words_of(list(addresses), width) == (cycles - whole) % 32
 
 

@@ -1,4 +1,4 @@
-"""The codec: decoding inverts encoding, the fast codec equals the naive one, and damaged columns are refused."""
+"""The codec: decoding inverts encoding, the fast codec equals the reference model, damaged columns are refused."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_every_width_of_index(n_shapes):
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_columns_of_old_versions_lack_unit_busy_slots(version):
-    """Version 1 has none; version 2 has those of ops, but none of tails."""
+    """Version 1 has no such columns; version 2 has those of ops, but none of tails."""
     part = streaming(3)
     part[2]["unit_busy_slots"] = 5 if version == 2 else 0
     columns, n_op_shapes, n_warp_shapes, n_wide = codec.encode_columns(*part)

@@ -1,4 +1,4 @@
-"""Contents and size maps: any size, any window, block by block."""
+"""Contents and size maps can be read in any range, block by block."""
 
 from __future__ import annotations
 

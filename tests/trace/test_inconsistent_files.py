@@ -1,4 +1,4 @@
-"""Files whose checksums are right and whose sections contradict each other: each contradiction is named."""
+"""Files with valid checksums and contradicting sections are refused; the error names the contradiction."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ BASE = 1 << 33
 
 
 def nth(sections: list[damage.Section], kind: bytes, n: int = 0) -> int:
-    """The position of the n-th section of a type."""
+    """Return the index of the n-th section of a type."""
     return [i for i, (section_kind, _) in enumerate(sections) if section_kind == kind][n]
 
 
 def allocation(base: int, size: int, space: int = 0) -> Change:
-    """One more allocation, after those that are there."""
+    """Add an allocation after the existing ones."""
 
     def change(sections: list[damage.Section]) -> None:
         section = (fmt.ALLOCATE, fmt.ALLOCATE_HEAD.pack(base, size, space) + b"more")
@@ -33,7 +33,7 @@ def allocation(base: int, size: int, space: int = 0) -> Change:
 
 
 def free(index: int) -> Change:
-    """One more free, after the one that is there."""
+    """Add a free after the existing one."""
 
     def change(sections: list[damage.Section]) -> None:
         sections.insert(nth(sections, fmt.FREE) + 1, (fmt.FREE, fmt.FREE_BODY.pack(index)))
@@ -42,7 +42,7 @@ def free(index: int) -> Change:
 
 
 def replaced(kind: bytes, n: int, layout: struct.Struct, **fields: int) -> Change:
-    """Other values for fields (by position, `f0` the first) of the n-th section of a type."""
+    """Replace fields (`f0`, `f1`, .. by position) of the n-th section of a type."""
 
     def change(sections: list[damage.Section]) -> None:
         at = nth(sections, kind, n)

@@ -1,4 +1,4 @@
-"""docs/reference/trace-format.md is complete: a reader written from it alone reads what the package reads."""
+"""A reader written from docs/reference/trace-format.md alone reads the same as the package."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.trace.builders import line, records, streaming, write_small
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
-    """A file that uses every column and every kind of section."""
+    """Write a file that uses every column and every kind of section."""
     path = tmp_path_factory.mktemp("mini") / "t.bin"
     write_small(path)
     return path
@@ -56,7 +56,7 @@ def test_small_sections(path):
 
 
 def as_mini(chunk):
-    """A decoded chunk as the mini reader returns it."""
+    """Return a decoded chunk as the mini reader does."""
     warps = {}
     for block in chunk.blocks:
         for warp in chunk.warps[block["first_warp"] : block["first_warp"] + block["n_warps"]]:

@@ -1,4 +1,4 @@
-"""The C and numpy definitions of trace records agree: fields, types, order, flags and kinds."""
+"""The C and numpy definitions of trace records agree in fields, types, order, flags and kinds."""
 
 from __future__ import annotations
 

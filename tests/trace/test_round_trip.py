@@ -139,7 +139,7 @@ ACTIONS = st.one_of(
 @settings(max_examples=60, deadline=None)
 @given(st.lists(ACTIONS, max_size=20))
 def test_any_order_of_events(tmp_path_factory, actions):
-    """Allocations at eight addresses, copies, fills, launches and snapshots come back in their order."""
+    """Allocations at eight addresses, copies, fills, launches and snapshots are read in the order of their events."""
     path = tmp_path_factory.mktemp("events") / "t.bin"
     events, allocations, snapshots, launch_indices = [], [], [], []
     at = {}  # index of the live allocation by position

@@ -1,4 +1,4 @@
-"""Verification: wrong references and counts that show only in the decoded chunks."""
+"""Verification finds wrong references and counts that show only in decoded chunks."""
 
 from __future__ import annotations
 

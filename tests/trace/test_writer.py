@@ -1,4 +1,4 @@
-"""The writer: the calls that it refuses, and the files that an interrupted one leaves."""
+"""The writer: refused calls, and the files of interrupted writers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_the_fingerprint_is_of_the_content(tmp_path):
 
 
 def test_random_addresses_are_not_entropy_coded_in_a_fast_file(tmp_path):
-    """Level 1 favours decoding speed over size for random addresses; regular patterns stay small."""
+    """Compression level 1 decodes random addresses faster; regular patterns stay small."""
 
     def write(name, records, level):
         with bt.TraceWriter(tmp_path / name, PROVENANCE, compression_level=level) as writer:

@@ -13,7 +13,7 @@ MS = 10**9  # picoseconds
 
 @dataclass(frozen=True)
 class Algorithm:
-    """As ConvAlgorithm."""
+    """Stand-in for ConvAlgorithm."""
 
     name: str
     workspace_bytes: int
@@ -22,7 +22,7 @@ class Algorithm:
 
 @dataclass
 class Cost:
-    """Times by layer name and pass; what isn't given takes `default_ps`.
+    """A cost model with times by layer name and pass; other steps take `default_ps`.
 
     `workspaces` gives CONV layers a faster algorithm with that workspace: it takes half the time.
     """
@@ -61,7 +61,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Link:
-    """As HostLinkConfig."""
+    """Stand-in for HostLinkConfig."""
 
     offload_bytes_per_s: int = 10**9
     prefetch_bytes_per_s: int = 10**9
@@ -69,7 +69,7 @@ class Link:
 
 
 def machine(memory_bytes: int = 12 << 30, pinned: int = 62 << 30, link: Link | None = None) -> SimpleNamespace:
-    """The attributes of a TrainingMachine that iterations read."""
+    """Stand-in for TrainingMachine, with the attributes that iterations read."""
     return SimpleNamespace(
         name="double",
         memory_bytes=memory_bytes,
@@ -82,7 +82,7 @@ def machine(memory_bytes: int = 12 << 30, pinned: int = 62 << 30, link: Link | N
 
 
 def chain(kinds: str, *, elements: int = 250_000, name: str = "chain") -> Network:
-    """A chain of layers with outputs of `elements` (1 MB by default): c CONV, r ReLU in place, p max pool, f fc."""
+    """Return a chain of layers with equal outputs: c CONV, r ReLU in place, p max pool, f fc."""
     layers = [Layer(0, "input", "input", (), (elements,))]
     kind_of = {
         "c": ("conv", {"x", "dy"}),

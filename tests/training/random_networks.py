@@ -24,7 +24,7 @@ FEATURES = ("conv", "conv", "conv", "maxpool", "avgpool", "lrn", "concat", "add"
 
 @st.composite
 def networks(draw: st.DrawFn) -> Network:
-    """A network whose layers read any layer before them, though mostly the one right before."""
+    """Generate a network whose layers read any layer before them, mostly the previous one."""
     layers = [Layer(0, "input", "input", (), (draw(st.integers(1, 3000)),))]
 
     def add(kind: str, inputs: tuple[int, ...], in_place: bool = False) -> None:
@@ -63,7 +63,7 @@ def networks(draw: st.DrawFn) -> Network:
 
 @st.composite
 def costs(draw: st.DrawFn, network: Network) -> Cost:
-    """Times for every layer and pass; some CONV layers have an algorithm with workspace."""
+    """Generate times for every layer and pass; some CONV layers have an algorithm with workspace."""
     times = {
         (layer.name, pass_): draw(st.integers(0, 4_000_000))
         for layer in network.layers[1:]

@@ -1,4 +1,4 @@
-"""Random plans: every possible decision, for any feature map of a network."""
+"""Random plans with every possible decision for any feature map of a network."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def codes(draw: st.DrawFn) -> Encoding:
 
 @st.composite
 def moves(draw: st.DrawFn, network: Network, last_consumer: int) -> Offload:
-    """Waits are for layers that run after the copy is launched."""
+    """Generate a plan; waits are for layers that run after the copy is launched."""
     later = st.none() | st.integers(last_consumer, len(network.layers) - 1)
     until = draw(later)
     host = draw(st.none() | codes())

@@ -158,7 +158,7 @@ def test_unknown_machine_is_an_error(capsys) -> None:
 
 @pytest.mark.slow
 def test_stored_table_is_up_to_date(tmp_path: Path) -> None:
-    """All rows of the V100."""
+    """Return all rows of the V100."""
     fresh = [list(map(str, row.row)) for row in REGISTRY.find("curves").compare(ValidationOptions("v100")).quantities]
     with (ROOT / "docs" / "validation" / "validation.csv").open() as file:
         stored = [row[:-1] for row in csv.reader(file) if row[:2] == ["curves", "v100"]]

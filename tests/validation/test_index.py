@@ -15,7 +15,7 @@ with TABLE.open(encoding="utf-8", newline="") as file:
 
 
 def line(page: str, quantity: str) -> str:
-    """The row of the first table that links to a page and is about a quantity."""
+    """Return the row of the first table that links to a page and names a quantity."""
     (one,) = [row for row in INDEX.splitlines() if f"]({page}" in row and quantity in row]
     return one
 
@@ -25,7 +25,7 @@ def rows_of(comparison: str, **cells: str) -> list[dict[str, str]]:
 
 
 def within(comparison: str) -> str:
-    """``69 of 82``: quantities within tolerance."""
+    """Return the count within tolerance as text: ``69 of 82``."""
     statuses = Counter(row["status"] for row in rows_of(comparison))
     return f"| {statuses['pass']} of {statuses['pass'] + statuses['fail']} |"
 

@@ -1,4 +1,4 @@
-"""``validate um``: the programs as traces, the frames left for each run, CPU faults, and the status of quantities."""
+"""``validate um``: the programs as traces, frames of each run, CPU faults, and the status of quantities."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_small_arrays_lie_in_common_va_blocks_and_large_ones_begin_them(tmp_path
 
 @pytest.mark.parametrize(("pages", "faults"), [(32, 6), (24, 6), (16, 5), (4, 3), (1, 1)])
 def test_prefetch_tree_doubles_its_range_for_sequential_writes(pages: int, faults: int) -> None:
-    """The pages 0, 1, 2, 4, 8 and 16 of 64 KiB fault."""
+    """Of 64 KiB pages written in order, the pages 0, 1, 2, 4, 8 and 16 fault."""
     host = cpu_faults.Host()
     for page in range(pages):
         host.access(page)
@@ -89,7 +89,7 @@ def test_prefetch_tree_doubles_its_range_for_sequential_writes(pages: int, fault
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name == "fdtd")) for name in PROGRAMS])
 def test_cpu_initialises_the_arrays_of_the_traces(name: str) -> None:
-    """The arrays have the same order and sizes; edges are random, so their mean number counts."""
+    """The arrays have the same order and sizes; random edges are compared by their mean number."""
     sizes: dict[str, int] = {}
 
     class Recorded(ManagedSpace):
@@ -116,12 +116,12 @@ def test_cpu_faults_are_within_the_range_of_the_layout() -> None:
      (1 << 21, 512, 33), (1 << 21, 1 << 16, 34)],
 )  # fmt: skip
 def test_cpu_faults_of_bfs_depend_on_common_va_blocks(own_block: int, alignment: int, fewest: int) -> None:
-    """All three logs have 37: a layout with more is impossible; with fewer, the result would not have been evicted."""
+    """All three logs have 37 faults: more are impossible; with fewer, the result would not have been evicted."""
     assert cpu_faults.expected_faults(cpu_faults.ON_HOST["bfs"], ManagedLayout(own_block, alignment))[0] == fewest
 
 
 def test_result_in_the_va_block_of_the_masks_takes_one_fault_to_read() -> None:
-    """The last kernel accesses masks alone: the tree migrates their part of the block, all else is on the host."""
+    """The last kernel accesses masks alone: the tree migrates their part of the block; all else is on the host."""
     program = cpu_faults.ON_HOST["bfs"]
     base = cpu_faults.array_addresses(program, ManagedLayout(1 << 21, 1 << 16))
     host = cpu_faults.initialised_host(program, base)

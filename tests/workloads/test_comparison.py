@@ -1,4 +1,4 @@
-"""Comparison with unmodified programs, and the table."""
+"""Comparison of workloads with unmodified programs, and its table."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_every_reference_is_in_the_tables_and_its_arrays_exist() -> None:
 
 
 def written(path: Path, scale: str, tool: str = TOOL) -> Path:
-    """A trace that says that it is CG's, with one array."""
+    """Write a trace of one array that has CG's name."""
     with TraceWriter(path, Provenance(tool, source=f"cg {scale} profile {{}}")) as writer:
         writer.add_allocation("a", 1 << 30, 1280)
         for point in range(10):

@@ -1,4 +1,4 @@
-"""The boundary layer's tendencies of the wind against those of the Taylor-Green vortex."""
+"""The boundary layer's wind tendencies agree with those of the Taylor-Green vortex."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LAYER = 16  # far from ground and top
 
 
 def largest_error(n: int) -> float:
-    """Of the tendencies of u and v, relative to the largest advection, on n x n cells."""
+    """Return the errors of the tendencies of u and v, relative to the largest advection, on n x n cells."""
     solver = BoundaryLayer(PalmProblem(n, n, 32, 1, 1))
     device = Device(solver)
     wave = 2 * np.pi / (n * SPACING)

@@ -1,4 +1,4 @@
-"""Parts of workloads without OpenCL: statements of the solvers, checks, random numbers, CG's matrix."""
+"""Components of workloads without OpenCL: statements of the solvers, checks, random numbers, CG's matrix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contents of a residual network in training compared with those of an archive of real ones."""
+"""Contents of a residual network in training agree with those of an archive of real ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every workload at ``small``: made, verified, deterministic, replayed; and what happens when things go wrong."""
+"""Every workload at ``small`` is written, verified, deterministic and replayed; failures give one line."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_mistakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
 
 
 def test_sizes_of_the_run_are_those_of_the_arrays(tmp_path: Path) -> None:
-    """EP's numbers don't compress, and its last, partial pass leaves its sums' unused end at zero."""
+    """EP's numbers don't compress; its last, partial pass leaves the unused end of the sums at zero."""
     path = tmp_path / "ep.bin"
     make_trace_of("ep", "small", "replay", path)
     with open_trace(path) as trace:

@@ -1,4 +1,4 @@
-"""Networks in training: where their tensors lie, what memory holds over an iteration, the trace."""
+"""Networks in training: addresses of tensors, memory contents over an iteration, and the trace."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ needs_images = pytest.mark.skipif(not DATA.is_dir(), reason="dataset-fashion-mni
 
 @pytest.fixture(scope="module")
 def iterations() -> list[object]:
-    """Two iterations of a small SqueezeNet."""
+    """Return the trace of two iterations of a small SqueezeNet."""
     if not DATA.is_dir():
         pytest.skip("dataset-fashion-mnist is not installed")
     from buddysim.workloads.training.observe import ObservedIteration, train
@@ -151,7 +151,7 @@ def test_shapes_without_memory_are_those_of_a_training(name: str) -> None:
 @needs_images
 @pytest.mark.parametrize("name", NETWORKS)
 def test_the_original_has_the_operators_of_what_is_computed(name: str) -> None:
-    """So that contents can be repeated by layer."""
+    """Contents can be repeated by layer only if the operators are the same."""
     from buddysim.workloads.training.scaled_network import _shape, graph_of
 
     workload = REGISTRY.find(name)

@@ -111,7 +111,7 @@ cdef inline MetadataLookup metadata_lookup(MemorySystem* m, uint32_t entry, cons
         return MetadataLookup(t, t, False)
     set_offset = at.metadata_set if at else metadata_set(m, line)
     set = cache_set(&m.metadata, set_offset)
-    grant_ps = port_grant_time(&m.metadata_ports[divide(m.metadata_unit, set_offset)].port, &m.now_ps, t, m.metadata_cost)
+    grant_ps = port_grant_time(&m.metadata_ports[divide(m.metadata_unit, set_offset)].port, &m.horizon, t, m.metadata_cost)
     if unlikely(grant_ps > t):              # a branch, so that a CPU that predicts it need not wait for the port
         count_wait(m, METADATA_PORT, grant_ps - t)
         t = grant_ps
@@ -172,7 +172,7 @@ cdef inline int64_t compressed_fill(MemorySystem* m, AllocationState* allocation
                                     unsigned int* sectors, int64_t t, int device_sectors, bint sizes_known) noexcept nogil:
     """Fills a line: device and buddy sectors in parallel, then the decompressor."""
     cdef int64_t done
-    cdef int buddy_demand
+    cdef int demand, buddy_demand, requested = sector_count(sectors[0])
     cdef MetadataLookup size = MetadataLookup(t, t, False)
     cdef const FillPlan* plan
     cdef DeviceLocation location
@@ -181,6 +181,7 @@ cdef inline int64_t compressed_fill(MemorySystem* m, AllocationState* allocation
     if not sizes_known:
         size = metadata_lookup(m, at.entry, at, False, t)
         m.count.speculative_fills += size.speculative
+    sectors[0] |= m.extra_fetch_mask        # if the entry turns out to be stored raw
     plan = plan_at(m, not size.speculative, device_sectors, sectors[0], m.entry_classes[at.entry] & 7)
     done = device_fetch(m, &location, plan.early_sectors, size.fetch_begin_ps) if plan.early_sectors else size.fetch_begin_ps
     if unlikely(plan.misspeculated_sectors):
@@ -188,10 +189,11 @@ cdef inline int64_t compressed_fill(MemorySystem* m, AllocationState* allocation
     if unlikely(plan.late_sectors):
         done = max_i64(done, device_fetch(m, &location, plan.late_sectors, size.known_ps))
     done = max_i64(done, size.known_ps)
-    location.channel.moved[<int>DEMAND] += plan.demand
-    location.channel.moved[<int>OVERFETCH] += plan.overfetch
+    demand = min(plan.demand, requested)
+    location.channel.moved[<int>DEMAND] += demand
+    location.channel.moved[<int>OVERFETCH] += plan.demand + plan.overfetch - demand
     if plan.buddy:
-        buddy_demand = min(sector_count(sectors[0]) - plan.demand, plan.buddy)
+        buddy_demand = min(requested - demand, plan.buddy)
         m.count.link_read[<int>OVERFETCH] += SECTOR_BYTES * (plan.buddy - buddy_demand)
         m.count.link_read[<int>DEMAND] -= SECTOR_BYTES * (plan.buddy - buddy_demand)
         done = max_i64(done, link_read(m, SECTOR_BYTES * plan.buddy, DEMAND, size.known_ps))
@@ -221,6 +223,8 @@ cdef inline int64_t compressed_writeback(MemorySystem* m, AllocationState* alloc
     locate_entry(m, slice, entry, &location)
     if not sizes_known:
         t = metadata_lookup(m, entry, NULL, rank_change != 0, t).known_ps
+    if raw and new_class == 7:          # it stays raw: its dirty sectors are written, as without compression
+        return start_ps + device_write(m, &location, sector_count(line >> DIRTY), WRITEBACK, t) - t
     if line & 15 != 15:
         sectors = sector_count(15 & ~<unsigned int>line) if raw else old.device
         arrival_ps = t
@@ -231,9 +235,8 @@ cdef inline int64_t compressed_writeback(MemorySystem* m, AllocationState* alloc
             buddy = True
         t = arrival_ps if raw else compressor_done(m, slice, arrival_ps)
     t = accepted_ps = compressor_done(m, slice, t)
-    sectors = sector_count(line >> DIRTY) if raw and new_class == 7 else new.device
-    if sectors:
-        accepted_ps = device_write(m, &location, sectors, WRITEBACK, t)
+    if new.device:
+        accepted_ps = device_write(m, &location, new.device, WRITEBACK, t)
     if new.buddy:
         accepted_ps = max_i64(accepted_ps, link_write(m, SECTOR_BYTES * new.buddy, WRITEBACK, t))
     if buddy:

@@ -74,7 +74,7 @@ cdef void l2_install(MemorySystem* m, int64_t first_sector, int64_t end_sector, 
     cdef unsigned int sectors
     cdef CacheLocation cache_location
     cdef CacheSet set
-    m.now_ps = m.dram.now_ps = now
+    m.horizon.now_ps = now
     for entry in range(end - max_entries if end - max_entries > first else first, end):
         sectors = sectors_within(<uint32_t>entry, first_sector, end_sector)
         if not sectors or (m.may_cache != NULL and not m.may_cache(m, <uint32_t>entry)):

@@ -17,6 +17,7 @@ from buddysim.replay.engine.reservation_table cimport (
     TABLE_WORDS, ReservationTable, SlotGrid, reserve_first_free, reserve_slots, slot_at,
 )
 from buddysim.replay.engine.compiler_hints cimport likely, prefetch, unlikely
+from buddysim.replay.engine.horizon cimport Horizon
 from buddysim.replay.engine.kinds cimport TRAFFIC_KINDS, Traffic
 from buddysim.replay.engine.port cimport Port, port_transfer
 from buddysim.replay.engine.set_search cimport push_number, push_time, set_match
@@ -90,7 +91,7 @@ cdef struct Dram:
     int write_high_watermark     # queued bursts that start a write drain
     int write_low_watermark      # queued bursts that end it, and that start one on an idle bus
     int write_queue_entries      # bursts in a write queue
-    int64_t now_ps               # time of the current event; no request arrives earlier
+    Horizon* horizon             # of the run
     SlotGrid bus_grid
     SlotGrid act_grid
     bint limits_activations      # `act_interval` is longer than a burst; otherwise the bus limits activations
@@ -137,7 +138,7 @@ cdef inline int64_t reserve_activation(Dram* dram, PseudoChannel* channel, int64
     reserved slot; the interval after it ends before the slot after next.
     """
     cdef int64_t latest = channel.activations.last_slot, slot, after_latest
-    slot = reserve_first_free(&dram.act_grid, &channel.activations, dram.now_ps, slot_at(&dram.act_grid, t))
+    slot = reserve_first_free(&dram.act_grid, &channel.activations, dram.horizon, slot_at(&dram.act_grid, t))
     t = max_i64(t, slot * dram.act_grid.slot_ps)
     after_latest = channel.latest_act_ps + dram.act_grid.slot_ps
     t = max_i64(t, after_latest if slot > latest else t)
@@ -145,10 +146,11 @@ cdef inline int64_t reserve_activation(Dram* dram, PseudoChannel* channel, int64
     return t
 
 
-cdef inline int64_t open_row(Dram* dram, PseudoChannel* channel, Bank* bank, uint32_t row, int64_t t) noexcept nogil:
+cdef inline int64_t open_row(Dram* dram, PseudoChannel* channel, Bank* bank, uint32_t row, int64_t t,
+                             int64_t earliest_act) noexcept nogil:
     """Opens `row` for a request that arrives at `t`; returns the time of its first column command.
 
-    A row that is scheduled to close after `t` is a row hit: it gets another column command after its activation (row-hit merging).
+    The row is activated at `earliest_act` or later. A row that is scheduled to close after `t` is a row hit: it gets another column command after its activation (row-hit merging).
     """
     cdef DramTiming* timing = &dram.timing
     cdef int64_t act, i, after = 0
@@ -168,6 +170,8 @@ cdef inline int64_t open_row(Dram* dram, PseudoChannel* channel, Bank* bank, uin
     act = max_i64(t, bank.ready_ps)
     if bank.row[0] != NO_ROW:
         act += timing.rp
+    if earliest_act:                # a constant 0 for reads, whose activations are never earlier
+        act = max_i64(act, earliest_act)
     if likely(dram.limits_activations):
         act = reserve_activation(dram, channel, act)
     push_number(bank.row, row)
@@ -197,12 +201,12 @@ cdef inline int64_t banked_read(Dram* dram, const DeviceLocation* location, int 
     cdef Bank* bank = location.bank
     cdef int64_t data, last, first, done, slot
     cdef bint merged_row
-    data = open_row(dram, channel, bank, location.row, t) + dram.timing.cl
+    data = open_row(dram, channel, bank, location.row, t, 0) + dram.timing.cl
     merged_row = bank.row[0] != location.row
     slot = slot_at(&dram.bus_grid, data)
     if unlikely(dram.exclusive_drains and slot >= channel.exclusive_drain_slot):
         slot = max_i64(slot, channel.turnaround_last_slot + 1)
-    last = reserve_slots(&dram.bus_grid, &channel.bus, dram.now_ps, slot, bursts, dram.timing.ccd_slots, &first)
+    last = reserve_slots(&dram.bus_grid, &channel.bus, dram.horizon, slot, bursts, dram.timing.ccd_slots, &first)
     done = max_i64(data, first * dram.burst_ps) + (last - first + 1) * dram.burst_ps
     # Merged bursts delay the row that is open by their own duration.
     bank.col_ps = bank.col_ps + bursts * dram.row_merge_ps if merged_row else done + dram.next_col_ps
@@ -218,7 +222,7 @@ cdef inline int64_t dram_read(Dram* dram, const DeviceLocation* location, int bu
     t += dram.before_ps
     if dram.banked:
         return banked_read(dram, location, bursts, t) + dram.after_ps
-    t = port_transfer(location.channel.port, &dram.now_ps, t, bursts * dram.burst_cost)
+    t = port_transfer(location.channel.port, dram.horizon, t, bursts * dram.burst_cost)
     return t + dram.simple_ps + (bursts - 1) * dram.burst_ps + dram.after_ps
 
 
@@ -233,9 +237,9 @@ cdef inline int64_t dram_write(Dram* dram, const DeviceLocation* location, int b
     """Posts a write of `bursts` bursts to one row, which leaves the L2 at `t`. Returns the time at which the channel accepts it."""
     location.channel.moved[<int>kind] += bursts
     if not dram.banked:
-        return port_transfer(location.channel.port, &dram.now_ps, t + dram.before_ps, bursts * dram.burst_cost) - dram.before_ps
+        return port_transfer(location.channel.port, dram.horizon, t + dram.before_ps, bursts * dram.burst_cost) - dram.before_ps
     return enqueue_write(dram, location, bursts, t)
 
 
 cdef int dram_init(Arena* arena, Dram* dram) except -1
-cdef int dram_configure(Arena* arena, Dram* dram, dict n) except -1
+cdef int dram_configure(Arena* arena, Dram* dram, Horizon* horizon, dict n) except -1

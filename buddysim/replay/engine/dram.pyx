@@ -1,10 +1,11 @@
 """Set-up of a `Dram`, and its write queues."""
 from buddysim.replay.engine.arena cimport Arena, arena_zeroed
 from buddysim.replay.engine.reservation_table cimport (
-    first_free_slot, advance_table, table_covers, table_init, release_slot, reserve_slot, slot_grid,
+    first_free_slot, advance_table, table_init, release_slot, reserve_slot, slot_grid,
 )
 from buddysim.replay.engine.events cimport NEVER
-from buddysim.replay.engine.port cimport Port
+from buddysim.replay.engine.horizon cimport trial_undo
+from buddysim.replay.engine.port cimport Port, port_peek
 
 cdef extern from *:
     int count_trailing_zeros "__builtin_ctzll"(unsigned long long x) noexcept nogil
@@ -42,10 +43,10 @@ cdef void drain_writes(Dram* dram, PseudoChannel* channel, int64_t t, int64_t re
     cdef SlotGrid* grid = &dram.bus_grid
     cdef QueuedRow* row = channel.queue
     cdef int64_t slot, first, start, end, i
-    advance_table(grid, &channel.bus, dram.now_ps)
+    advance_table(grid, &channel.bus, dram.horizon)
     if channel.bus.last_slot == channel.turnaround_last_slot:        # no read since the last drain: its turnaround is not needed
         for slot in range(channel.turnaround_first_slot, channel.turnaround_last_slot + 1):
-            release_slot(grid, &channel.bus, slot)
+            release_slot(grid, &channel.bus, dram.horizon, slot)
         channel.bus.last_slot = channel.turnaround_first_slot - 1
         first = start = slot_at(grid, t)
         if dram.exclusive_drains and start > channel.bus.last_slot:
@@ -63,9 +64,9 @@ cdef void drain_writes(Dram* dram, PseudoChannel* channel, int64_t t, int64_t re
     channel.n_queued -= row - channel.queue
     for i in range(channel.n_queued):
         channel.queue[i] = row[i]
-    reserve_turnaround(channel, first, start)
+    reserve_turnaround(dram, channel, first, start)
     channel.turnaround_first_slot = end
-    reserve_turnaround(channel, end, end + dram.write_to_read_slots)
+    reserve_turnaround(dram, channel, end, end + dram.write_to_read_slots)
     channel.turnaround_last_slot = channel.bus.last_slot
 
 
@@ -73,12 +74,12 @@ cdef int64_t write_queued_row(Dram* dram, PseudoChannel* channel, const QueuedRo
     """Writes the queued bursts of a row, from slot `start` on; returns the slot after the last one."""
     cdef DramTiming* timing = &dram.timing
     cdef Bank* bank = row.bank
-    # The bank opens the row while the bus serves other requests.
-    cdef int64_t col = open_row(dram, channel, bank, row.row, row.arrival_ps)
+    # The bank opens the row while the bus serves other requests, but not before the drain is decided.
+    cdef int64_t col = open_row(dram, channel, bank, row.row, row.arrival_ps, dram.horizon.now_ps)
     cdef int64_t slot = max_i64(start, slot_at(&dram.bus_grid, col + timing.cwl))
     for _ in range(row.bursts):
-        slot = first_free_slot(&dram.bus_grid, &channel.bus, dram.now_ps, slot)
-        reserve_slot(&channel.bus, slot)
+        slot = first_free_slot(&dram.bus_grid, &channel.bus, dram.horizon, slot)
+        reserve_slot(&dram.bus_grid, &channel.bus, dram.horizon, slot)
         channel.free_ps[channel.queue_head] = slot * dram.burst_ps - dram.before_ps
         channel.queue_head = channel.queue_head + 1 if channel.queue_head + 1 < dram.write_queue_entries else 0
         slot += timing.ccd_slots
@@ -88,21 +89,29 @@ cdef int64_t write_queued_row(Dram* dram, PseudoChannel* channel, const QueuedRo
     return slot
 
 
-cdef void reserve_turnaround(PseudoChannel* channel, int64_t first, int64_t end) noexcept nogil:
+cdef void reserve_turnaround(const Dram* dram, PseudoChannel* channel, int64_t first, int64_t end) noexcept nogil:
     """Reserves the slots in [first, end) for a bus turnaround."""
     cdef int64_t slot
     for slot in range(first, end):
-        if table_covers(&channel.bus, slot):
-            reserve_slot(&channel.bus, slot)
+        reserve_slot(&dram.bus_grid, &channel.bus, dram.horizon, slot)
 
 
 cdef int64_t dram_read_dry_run(Dram* dram, const DeviceLocation* location, int bursts, int64_t t) noexcept nogil:
     """The result of `dram_read`, without its effects: the state of channel and bank is restored."""
-    cdef PseudoChannel channel = location.channel[0]
+    cdef PseudoChannel channel
     cdef Bank bank = location.bank[0]
-    cdef Port port = location.channel.port[0]
+    if not dram.banked:
+        t = port_peek(location.channel.port, dram.horizon, t + dram.before_ps, bursts * dram.burst_cost)
+        return t + dram.simple_ps + (bursts - 1) * dram.burst_ps + dram.after_ps
+    advance_table(&dram.bus_grid, &location.channel.bus, dram.horizon)      # so that the trial takes over no page
+    advance_table(&dram.act_grid, &location.channel.activations, dram.horizon)
+    channel = location.channel[0]
+    dram.horizon.trial = True
     t = dram_read(dram, location, bursts, t)
-    location.channel[0], location.bank[0], location.channel.port[0] = channel, bank, port
+    trial_undo(dram.horizon)
+    channel.bus.far_pages = location.channel.bus.far_pages          # pages that it has created stay
+    channel.activations.far_pages = location.channel.activations.far_pages
+    location.channel[0], location.bank[0] = channel, bank
     return t
 
 
@@ -139,8 +148,9 @@ cdef int dram_init(Arena* arena, Dram* dram) except -1:
     return 0
 
 
-cdef int dram_configure(Arena* arena, Dram* dram, dict n) except -1:
+cdef int dram_configure(Arena* arena, Dram* dram, Horizon* horizon, dict n) except -1:
     """Sets up the device memory of a machine (`parameters.engine_numbers`)."""
+    dram.horizon = horizon
     dram.banked, dram.n_pseudo = n["dram_banked"], n["dram_pseudo"]
     dram.n_banks = n["dram_banks"]
     dram.write_high_watermark, dram.write_low_watermark = n["dram_write_high_watermark"], n["dram_write_low_watermark"]

@@ -43,6 +43,23 @@ cdef enum:
     SHOWN_BINS = 40  # of a histogram of times; the last bin counts all longer times
 
 
+cdef inline int64_t reserve_issue_slots(RunState* g, Scheduler* scheduler, Warp* warp, int64_t now) noexcept nogil:
+    """Takes the issue slots of a warp's compute gap, as early as possible; returns the end of the last (ps)."""
+    cdef int64_t gap_start_ps = now - warp.op.gap_latency_ps
+    cdef int64_t finish = max_i64(scheduler.issue_slots_free_ps, gap_start_ps) + warp.issue_slots * g.core.cycle_ps
+    # A busy unit delays later operations. The latency of its compute gap includes the warp's own waits.
+    cdef int64_t busy_ps = unit_ps(&g.core, warp.op)
+    if unlikely(g.core.stall_on_busy_unit) and scheduler.issue_slots_free_ps > gap_start_ps:     # it has waited
+        finish += busy_ps
+        scheduler.issue_slots_free_ps = finish
+    else:
+        scheduler.issue_slots_free_ps = finish + busy_ps
+    g.warp_instructions += warp.issue_slots
+    g.issue_busy_ps += warp.issue_slots * g.core.cycle_ps + busy_ps
+    warp.issue_slots = 0
+    return finish
+
+
 cdef inline void predict_next_scheduler(RunState* g, HostPrefetcher* prefetcher, int scheduler_number) noexcept nogil:
     """Predicts the scheduler that issues after number `scheduler_number`, which is not in the order of events."""
     cdef int64_t key = min_i64(min_key(g.events.firsts, g.events.groups),
@@ -91,6 +108,8 @@ cdef class ReplayEngine:
         self.state.m.fill, self.state.m.writeback = scheme.fill, scheme.writeback
         self.state.m.on_access, self.state.m.may_cache = scheme.on_access, scheme.may_cache
         self.state.m.on_wake, self.state.m.on_written = scheme.on_wake, scheme.on_written
+        self.state.m.on_due = scheme.on_due
+        self.state.m.due_ps = NEVER
         self.keep = memory_init(&self.state.arena, &self.state.m, &self.state.l1.cache, numbers, allocations, entry_classes,
                                 scheme.uses_sizes, scheme.uses_targets)
         if queueing:
@@ -200,7 +219,7 @@ cdef class ReplayEngine:
     cdef inline LoopExit loop(self, int64_t operations) noexcept nogil:
         cdef RunState* g = &self.state
         cdef int scheduler_number, sm, position, kernel
-        cdef int64_t now, gap_start_ps, finish, busy_ps
+        cdef int64_t now, finish
         cdef Scheduler* scheduler
         cdef Warp* warp
         cdef PendingLoad* other_pending
@@ -221,34 +240,25 @@ cdef class ReplayEngine:
                 return EXIT_IDLE
             scheduler_number = key_number(g.events.first, g.events.bits)
             g.now_ps = now
+            if unlikely(now > g.m.due_ps):
+                g.m.on_due(&g.m)
             scheduler = &g.schedulers[scheduler_number]
             sm = <int>(<unsigned int>scheduler_number / <unsigned int>g.n_schedulers)
             position = scheduler_pick(scheduler, now, g.core.round_robin)
             events_remove(&g.events, scheduler_number)
             scheduler_suspend(scheduler, position)
             warp = &g.warps[sm * MAX_WARPS + scheduler.slot[position]]
-            if warp.issue_slots:              # the compute gap takes issue slots, as early as possible
+            if warp.issue_slots:
                 if unlikely(g.code.latency_ps) and waits_for_icache(g, scheduler_number, sm, position, warp, now):
                     continue
-                gap_start_ps = now - warp.op.gap_latency_ps
-                finish = max_i64(scheduler.issue_slots_free_ps, gap_start_ps) + warp.issue_slots * g.core.cycle_ps
-                # A busy unit delays later operations. The latency of its compute gap includes the warp's own waits.
-                busy_ps = unit_ps(&g.core, warp.op)
-                if unlikely(g.core.stall_on_busy_unit) and scheduler.issue_slots_free_ps > gap_start_ps:     # it has waited
-                    finish += busy_ps
-                    scheduler.issue_slots_free_ps = finish
-                else:
-                    scheduler.issue_slots_free_ps = finish + busy_ps
-                g.warp_instructions += warp.issue_slots
-                g.issue_busy_ps += warp.issue_slots * g.core.cycle_ps + busy_ps
-                warp.issue_slots = 0
+                finish = reserve_issue_slots(g, scheduler, warp, now)
                 if finish - g.core.cycle_ps > now:
                     scheduler_resume(scheduler, position, finish - g.core.cycle_ps)
                     events_insert(&g.events, scheduler_number, scheduler_time(scheduler))
                     continue
             if unlikely(g.m.on_wake != NULL):
                 g.m.warp = warp.number
-                g.m.now_ps = g.m.dram.now_ps = now
+                g.m.horizon.now_ps = now
                 finish = g.m.on_wake(&g.m, warp.number, warp.op.kind == OP_END, now)
                 if finish > now:
                     scheduler_resume(scheduler, position, finish)
@@ -384,6 +394,7 @@ cdef class ReplayEngine:
         result["warp_instructions"] = self.state.warp_instructions
         result["issue_busy_ps"] = self.state.issue_busy_ps
         result["now_ps"] = self.state.now_ps
+        result["pushed"] = m.horizon.pushed
         result["loads_missed"] = sum(result["load_histogram"])
         for name in ("bursts", "moved", "row_hits", "row_misses", "queued_bursts"):
             result[f"dram_{name}"] = [channel[name] for channel in channels]

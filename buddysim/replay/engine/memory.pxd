@@ -14,6 +14,7 @@ from buddysim.replay.engine.reservation_table cimport ReservationTable, SlotGrid
 from buddysim.replay.engine.division cimport Divisor
 from buddysim.replay.engine.dram cimport DeviceLocation, Dram, banked_read, dram_write, max_i64
 from buddysim.replay.engine.compiler_hints cimport prefetch, unlikely
+from buddysim.replay.engine.horizon cimport Horizon
 from buddysim.replay.engine.kinds cimport (
     DRAM_WRITE, HISTOGRAM_BINS, L2_MSHR, LINK_READ, LINK_WRITE, REPLY_PORT, REQUEST_PORT,
     SLICE_PORT, TRAFFIC_KINDS, Queue, Traffic,
@@ -94,7 +95,6 @@ cdef struct SmPorts:
     int last_slice                        # with interleave_requesters: slice of the last request + 1; 0: none
     int slots_per_request                 # arbitration slots between its requests to last_slice: 2 if another SM competes, else 1
     int64_t next_request_ps               # earliest time of its next request to last_slice
-    int64_t[6] reserved
 
 # One slice of the L2, except for its lines. Fields that a load needs begin cache lines of the CPU.
 cdef struct Slice:
@@ -102,18 +102,19 @@ cdef struct Slice:
     ReservationTable* request_reservations  # with input queues: a slot per sector; NULL: the crossbar uses ports
     int64_t first_pseudo                    # first of the pseudo-channels behind it
     Port port
-    Port compressor                         # compressor and decompressor
     ReservationTable* reply_reservations    # with input queues: of replies to SMs, a slot per sector
-    Port atomics                            # the slice's atomic unit
     int64_t reserved_by_sm                  # with interleave_requesters: SM with the latest request reserved, + 1; 0: none
     int64_t reserved_until_ps               # end of that request
     int64_t reserved_until_by_others_ps     # end of the latest request of any other SM
-    int64_t[6] reserved
+    int64_t reserved
+    Port compressor                         # compressor and decompressor
+    Port atomics                            # the slice's atomic unit
+    int64_t[4] reserved_end
 
 # One slice of the metadata cache, except for its lines. Padded to full cache lines of the CPU.
 cdef struct MetadataSlice:
     Port port
-    int64_t[5] reserved
+    int64_t[2] reserved
 
 # Where the sectors of a compressed entry are stored.
 cdef struct SectorSplit:
@@ -132,8 +133,10 @@ cdef struct FillPlan:
     uint8_t decompressed           # 1: the fill passes the decompressor
 
 cdef struct Link:
-    int64_t byte_cost_num  # cost of a byte in port units = num / den
+    int64_t byte_cost_num  # cost of a byte to the GPU in port units = num / den
     int64_t byte_cost_den
+    int64_t write_cost_num  # cost of a byte from the GPU
+    int64_t write_cost_den
     int64_t read_ps        # L2 slice to memory behind the link and back, idle, without the transfer
     int64_t header_bytes   # of a packet
     int64_t packet_bytes   # largest payload of a packet
@@ -154,6 +157,7 @@ ctypedef int64_t (*RemoteStoreOp)(MemorySystem* m, const SmPorts* sm, const Line
                                   unsigned int written) noexcept nogil      # returns the added latency of a store
 ctypedef bint (*MayCacheOp)(MemorySystem* m, uint32_t entry) noexcept nogil
 ctypedef int64_t (*WakeHook)(MemorySystem* m, int warp, bint at_end, int64_t t) noexcept nogil
+ctypedef void (*DueHook)(MemorySystem* m) noexcept nogil
 ctypedef void (*WrittenHook)(MemorySystem* m, uint32_t first_entry, uint32_t end_entry) noexcept nogil
 
 cdef struct MemorySystem:
@@ -166,9 +170,11 @@ cdef struct MemorySystem:
     MayCacheOp may_cache                # may the L2 hold an entry that a memcpy or memset wrote? NULL: yes
     WakeHook on_wake                    # returns when a warp that could issue at `t` may issue; at most `t`: now
     WrittenHook on_written              # a memcpy or memset wrote these entries
+    DueHook on_due                      # called before the first event after `due_ps`
+    int64_t due_ps                      # a time of the scheme's; NEVER: none
     int warp                            # with `on_wake`: number of the warp whose instruction is simulated
     void* scheme_state                  # the scheme's own
-    int64_t now_ps                      # time of the current event; no request arrives earlier
+    Horizon horizon                     # time of the current event, and reservations far ahead of it
     # Hints for prefetching into the CPU's cache: the next request arrives at about the same time.
     int64_t last_slice_ps               # arrival of the last request at a slice
     int64_t last_compressor_ps          # arrival of the last entry at a compressor
@@ -337,14 +343,18 @@ cdef inline int64_t link_bytes(const Link* link, int64_t payload) noexcept nogil
     return payload + (payload + link.packet_bytes - 1) / link.packet_bytes * link.header_bytes
 
 
-cdef inline int64_t link_cost(const Link* link, int64_t total) noexcept nogil:
+cdef inline int64_t link_read_cost(const Link* link, int64_t total) noexcept nogil:
     return (total * link.byte_cost_num + link.byte_cost_den - 1) / link.byte_cost_den
+
+
+cdef inline int64_t link_write_cost(const Link* link, int64_t total) noexcept nogil:
+    return (total * link.write_cost_num + link.write_cost_den - 1) / link.write_cost_den
 
 
 cdef inline int64_t link_read(MemorySystem* m, int64_t payload, Traffic kind, int64_t t) noexcept nogil:
     """Reads `payload` bytes behind the link for an L2 slice, at `t`; returns their arrival there."""
     cdef int64_t total = link_bytes(&m.link, payload)
-    cdef int64_t cost = link_cost(&m.link, total)
+    cdef int64_t cost = link_read_cost(&m.link, total)
     m.count.link_read[<int>kind] += payload
     m.link.read_bytes += total
     return port_transfer_counted(m, LINK_READ, &m.link.ports[0], t, cost) + m.link.read_ps + (cost >> FINE_BITS)
@@ -355,7 +365,7 @@ cdef inline int64_t link_write(MemorySystem* m, int64_t payload, Traffic kind, i
     cdef int64_t total = link_bytes(&m.link, payload)
     m.count.link_write[<int>kind] += payload
     m.link.write_bytes += total
-    return port_transfer_counted(m, LINK_WRITE, &m.link.ports[1], t, link_cost(&m.link, total))
+    return port_transfer_counted(m, LINK_WRITE, &m.link.ports[1], t, link_write_cost(&m.link, total))
 
 
 cdef inline uint8_t* l2_class(const MemorySystem* m, const CacheSet* set, int64_t way) noexcept nogil:
@@ -469,7 +479,7 @@ cdef inline int64_t home_slice_load(MemorySystem* m, const LineLocation* at, uns
         m.count.sectors_made_dirty += sector_count(requested & ~(line >> DIRTY))
         line |= requested << DIRTY
         l2_class(m, &set, way)[0] = <uint8_t>at.size_class
-        data = port_transfer(&slice.atomics, &m.now_ps, data, n * m.atomic_cost)
+        data = port_transfer(&slice.atomics, &m.horizon, data, n * m.atomic_cost)
     set.lines[way] = <Line>line
     if for_atomic and unlikely(m.max_dirty_sectors != 0):
         l2_clean_set(m, slice, &set, arrival)

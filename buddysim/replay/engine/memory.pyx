@@ -5,6 +5,7 @@ from buddysim.replay.engine.reservation_table cimport table_init, reserve_first_
 from buddysim.replay.engine.compressed cimport tabulate_plans
 from buddysim.replay.engine.division cimport divisor
 from buddysim.replay.engine.dram cimport dram_idle_ps, dram_read, dram_configure
+from buddysim.replay.engine.horizon cimport horizon_init
 from buddysim.replay.engine.kinds cimport DRAM_READ, HOST, REQUEST_PORT
 from buddysim.replay.engine.address_map cimport CacheLocation, l2_location
 from buddysim.replay.engine.address_map_simd cimport lane_divisor, has_eight_lane_lookup
@@ -17,10 +18,10 @@ cdef extern from *:
     int bits_set "__builtin_popcountll"(unsigned long long x) noexcept nogil
 
 
-cdef inline int64_t reserve_sector_slot(const MemorySystem* m, const SlotGrid* grid, ReservationTable* table,
+cdef inline int64_t reserve_sector_slot(MemorySystem* m, const SlotGrid* grid, ReservationTable* table,
                                         int64_t t) noexcept nogil:
     """Reserves the first free slot from `t` on; returns its start, not before `t`."""
-    return max_i64(t, grid.slot_ps * reserve_first_free(grid, table, m.now_ps, slot_at(grid, t)))
+    return max_i64(t, grid.slot_ps * reserve_first_free(grid, table, &m.horizon, slot_at(grid, t)))
 
 
 cdef inline int64_t earliest_request_time(const MemorySystem* m, SmPorts* sm, const Slice* slice, int64_t t) noexcept nogil:
@@ -56,7 +57,7 @@ cdef int64_t send_requests(MemorySystem* m, SmPorts* sm, Slice* slice, int reque
     """Sends the requests of a line, one per sector, to a slice through their SM's input queue, which they reach at `t`.
 
     A request leaves after those before it, when its slice accepts it; it blocks all requests behind it (head-of-line blocking).
-    Returns the time at which the last one leaves, less its distance from the first one in an idle queue.
+    Returns the time at which the last one leaves, less its distance from the first one between an idle queue and an idle slice.
     """
     cdef int64_t departure_ps = t
     for _ in range(requests):
@@ -67,7 +68,7 @@ cdef int64_t send_requests(MemorySystem* m, SmPorts* sm, Slice* slice, int reque
         sm.queue_free_ps = departure_ps + m.queue_sector_ps
         if m.interleave_requesters:
             record_request(m, sm, slice, departure_ps)
-    departure_ps = max_i64(t, departure_ps - (requests - 1) * m.queue_sector_ps)
+    departure_ps = max_i64(t, departure_ps - (requests - 1) * max_i64(m.queue_sector_ps, m.slice_grid.slot_ps))
     count_wait(m, REQUEST_PORT, departure_ps - t)
     return departure_ps
 
@@ -75,10 +76,12 @@ cdef int64_t send_requests(MemorySystem* m, SmPorts* sm, Slice* slice, int reque
 cdef int64_t send_replies(MemorySystem* m, SmPorts* sm, Slice* slice, int replies, int64_t t) noexcept nogil:
     """Sends the replies of a slice at `t`, one per sector, to an SM; returns the time at which the last one leaves.
 
-    In each slot, one reply leaves a slice and one arrives at an SM. Replies reserve slots out of order: none blocks another.
+    In each slot, one reply leaves a slice and one arrives at an SM; replies to one request are at least `sector_ps` apart.
+    Replies reserve slots out of order: none blocks another.
     """
-    cdef int64_t departure_ps = t
+    cdef int64_t departure_ps = t - m.sector_ps
     for _ in range(replies):
+        departure_ps += m.sector_ps
         departure_ps = reserve_sector_slot(m, &m.slice_grid, slice.reply_reservations, departure_ps)
         departure_ps = reserve_sector_slot(m, &m.reply_grid, sm.reply_reservations, departure_ps)
     return departure_ps
@@ -97,8 +100,10 @@ cdef object memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, di
     keep_alive = allocations_init(arena, m, allocations)
     crossbar_and_l2_init(arena, m, n)
     compression_init(arena, m, n)
-    dram_configure(arena, &m.dram, n)
+    horizon_init(&m.horizon, n["horizon_pages"])
+    dram_configure(arena, &m.dram, &m.horizon, n)
     m.link.byte_cost_num, m.link.byte_cost_den = n["link_byte_cost"]
+    m.link.write_cost_num, m.link.write_cost_den = n["link_write_byte_cost"]
     m.link.read_ps = n["link_read_ps"]
     m.link.ports = <Port*>arena_zeroed(arena, 2, sizeof(Port))
     m.link.header_bytes, m.link.packet_bytes = n["link_header_bytes"], n["link_max_payload_bytes"]
@@ -229,7 +234,7 @@ cdef void count_waits_in(MemorySystem* m, int64_t* waits) noexcept:
 
 cdef int64_t port_wait_counted(MemorySystem* m, Queue queue, Port* port, int64_t bucket, int64_t t, int64_t cost) noexcept nogil:
     """`port_transfer_counted` for a port whose bucket is full, or if waits are counted."""
-    cdef int64_t grant_ps = port_wait(port, &m.now_ps, bucket, t, cost)
+    cdef int64_t grant_ps = port_wait(port, &m.horizon, bucket, t, cost)
     if m.waits != NULL:
         port.end = 0            # so that the next request is counted here, too
         count_wait(m, queue, grant_ps - t)

@@ -3,12 +3,14 @@
 A pseudo-channel has two: of its data bus, with a slot for each burst of 32 B, and of its activations, with a slot for each that
 the rate allows. So neither exceeds its rate, whatever the order of the requests.
 
-A table covers 16,384 slots; slots before them are past. Slots of refreshes are reserved from the start.
+A table has 16,384 slots in a ring, from about the current event on, and later ones in the run's `Horizon`. No request arrives
+before the current event. Slots of refreshes are reserved from the start.
 """
 from libc.stdint cimport int64_t, uint64_t
 
 from buddysim.replay.engine.division cimport high_product
 from buddysim.replay.engine.compiler_hints cimport unlikely
+from buddysim.replay.engine.horizon cimport Horizon
 
 cdef extern from *:
     int count_trailing_zeros "__builtin_ctzll"(unsigned long long x) noexcept nogil
@@ -29,22 +31,21 @@ cdef struct SlotGrid:
     int64_t refresh_interval_ps
 
 cdef struct ReservationTable:
-    int64_t base_slot   # first slot of the table
+    int64_t base_slot   # first slot of the ring; the current event's or before it
     int64_t full_slot   # first slot of a run of reserved slots
     int64_t full_slots  # its length
     int64_t full_end    # the slot after it
     int64_t last_slot   # latest slot reserved; -1: none
-    int64_t next_refresh_ps
+    int64_t far_pages   # pages of later slots in the `Horizon`
     uint64_t[256] bits  # 1: reserved; slot s is bit s % 64 of word (s / 64) % TABLE_WORDS
 
 
-cdef int64_t search_slots(const SlotGrid* grid, ReservationTable* table, int64_t now_ps, int64_t slot, int slots, int64_t spacing,
+cdef int64_t search_slots(const SlotGrid* grid, ReservationTable* table, Horizon* horizon, int64_t slot, int slots, int64_t spacing,
                           int64_t* first) noexcept nogil
-cdef int64_t first_free_slot(const SlotGrid* grid, ReservationTable* table, int64_t now_ps, int64_t slot) noexcept nogil
-cdef void advance_table(const SlotGrid* grid, ReservationTable* table, int64_t now_ps) noexcept nogil
-cdef void reserve_slot(ReservationTable* table, int64_t slot) noexcept nogil
-cdef void release_slot(const SlotGrid* grid, ReservationTable* table, int64_t slot) noexcept nogil
-cdef bint table_covers(const ReservationTable* table, int64_t slot) noexcept nogil
+cdef int64_t first_free_slot(const SlotGrid* grid, ReservationTable* table, Horizon* horizon, int64_t slot) noexcept nogil
+cdef void advance_table(const SlotGrid* grid, ReservationTable* table, Horizon* horizon) noexcept nogil
+cdef void reserve_slot(const SlotGrid* grid, ReservationTable* table, Horizon* horizon, int64_t slot) noexcept nogil
+cdef void release_slot(const SlotGrid* grid, ReservationTable* table, Horizon* horizon, int64_t slot) noexcept nogil
 cdef SlotGrid slot_grid(int64_t slot_ps, int64_t refresh_ps, int64_t refresh_interval_ps) noexcept
 cdef void table_init(const SlotGrid* grid, ReservationTable* table) noexcept
 
@@ -61,22 +62,14 @@ cdef inline int64_t skip_full_run(const ReservationTable* table, int64_t slot) n
     return slot
 
 
-cdef inline void extend_full_run(ReservationTable* table, int64_t slot, int64_t slots) noexcept nogil:
-    """Records a run of reserved slots that begins at `slot`; extends the known run, or replaces it."""
-    if slot != table.full_end:
-        table.full_slot = slot
-    table.full_end = slot + slots
-    table.full_slots = table.full_end - table.full_slot
-
-
-cdef inline int64_t reserve_slots(const SlotGrid* grid, ReservationTable* table, int64_t now_ps, int64_t slot, int slots,
+cdef inline int64_t reserve_slots(const SlotGrid* grid, ReservationTable* table, Horizon* horizon, int64_t slot, int slots,
                                   int64_t spacing, int64_t* first) noexcept nogil:
     """Reserves the first free slots, from `slot` on and at least `spacing` apart; returns the last one."""
     cdef int64_t begin = skip_full_run(table, slot)
     cdef uint64_t bit = begin & (TABLE_SLOTS - 1)
     cdef uint64_t before, after, reserved
     if unlikely(bit > TABLE_SLOTS - 64 or <uint64_t>(begin - table.base_slot) >= TABLE_SLOTS - 64):
-        return search_slots(grid, table, now_ps, slot, slots, spacing, first)
+        return search_slots(grid, table, horizon, slot, slots, spacing, first)
     before = bits_around(table.bits, bit)
     after = before | before + (<uint64_t>1 << (bit & 7))    # the carry stops at the first free slot
     reserved = after ^ before
@@ -86,14 +79,14 @@ cdef inline int64_t reserve_slots(const SlotGrid* grid, ReservationTable* table,
         after |= after + (reserved << spacing)
         reserved = after ^ before
     if unlikely(not reserved):                                 # too few free slots
-        return search_slots(grid, table, now_ps, slot, slots, spacing, first)
+        return search_slots(grid, table, horizon, slot, slots, spacing, first)
     set_bits_around(table.bits, bit, after)
     slot = (begin & ~<int64_t>7) + count_trailing_zeros(reserved)
     table.last_slot = slot if slot > table.last_slot else table.last_slot
     return slot
 
 
-cdef inline int64_t reserve_first_free(const SlotGrid* grid, ReservationTable* table, int64_t now_ps, int64_t slot) noexcept nogil:
+cdef inline int64_t reserve_first_free(const SlotGrid* grid, ReservationTable* table, Horizon* horizon, int64_t slot) noexcept nogil:
     """Reserves the first free slot, from `slot` on."""
     cdef int64_t first
-    return reserve_slots(grid, table, now_ps, slot, 1, 1, &first)
+    return reserve_slots(grid, table, horizon, slot, 1, 1, &first)

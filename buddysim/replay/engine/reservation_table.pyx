@@ -1,92 +1,142 @@
 """Rare operations of a reservation table, and a class for tests that compare it with its reference model."""
 from libc.stdint cimport int64_t, uint64_t
 
+from buddysim.replay.engine.horizon cimport (
+    MAX_PAGES, far_page, far_page_create, far_page_drop, horizon_free, horizon_init, trial_record,
+)
 
-cdef void mark_refresh_slots(const SlotGrid* grid, ReservationTable* table, int64_t first, int64_t end) noexcept nogil:
-    """Reserves the slots of refreshes in [first, end); the next call continues a refresh that crosses the end."""
-    cdef int64_t slot, last, past = first * grid.slot_ps - grid.refresh_ps - table.next_refresh_ps
-    if past > 0:                                    # refreshes that end before the first slot
-        table.next_refresh_ps += past / grid.refresh_interval_ps * grid.refresh_interval_ps
-    while table.next_refresh_ps < end * grid.slot_ps:
-        slot = table.next_refresh_ps / grid.slot_ps
-        slot = slot if slot > first else first
-        last = (table.next_refresh_ps + grid.refresh_ps) / grid.slot_ps
-        while slot < last and slot < end:
-            table.bits[(slot >> 6) & (TABLE_WORDS - 1)] |= <uint64_t>1 << (slot & 63)
-            slot += 1
-        if last > end:
-            return
-        table.next_refresh_ps += grid.refresh_interval_ps
+cdef enum:
+    TABLE_SLOT_BITS = 14  # log2 of TABLE_SLOTS, the slots of the ring and of a page
 
 
-cdef void move_base_slot(const SlotGrid* grid, ReservationTable* table, int64_t base_slot) noexcept nogil:
-    """Moves the table to begin at `base_slot`, the first of a word; reserves the refreshes among the new slots."""
-    cdef int64_t word, first_new = table.base_slot + TABLE_SLOTS
-    if base_slot >= first_new:
-        for word in range(TABLE_WORDS):
-            table.bits[word] = 0
-        first_new = base_slot
-    else:
-        for word in range(table.base_slot >> 6, base_slot >> 6):
-            table.bits[word & (TABLE_WORDS - 1)] = 0
+cdef inline uint64_t* table_word(ReservationTable* table, int64_t slot) noexcept nogil:
+    """The word of a slot of the ring."""
+    return &table.bits[(slot >> 6) & (TABLE_WORDS - 1)]
+
+
+cdef void mark_refresh_slots(const SlotGrid* grid, uint64_t* bits, int64_t first, int64_t end) noexcept nogil:
+    """Reserves the slots of refreshes in [first, end), at most TABLE_SLOTS, in the words of the ring or of a page."""
+    cdef int64_t slot, last, refresh_ps
+    if not grid.refresh_ps:
+        return
+    refresh_ps = (first * grid.slot_ps - grid.refresh_ps) / grid.refresh_interval_ps * grid.refresh_interval_ps
+    refresh_ps = refresh_ps if refresh_ps > grid.refresh_interval_ps else grid.refresh_interval_ps
+    while refresh_ps < end * grid.slot_ps:
+        slot = refresh_ps / grid.slot_ps
+        last = (refresh_ps + grid.refresh_ps) / grid.slot_ps
+        for slot in range(max(slot, first), min(last, end)):
+            bits[(slot >> 6) & (TABLE_WORDS - 1)] |= <uint64_t>1 << (slot & 63)
+        refresh_ps += grid.refresh_interval_ps
+
+
+cdef uint64_t* far_word(const SlotGrid* grid, ReservationTable* table, Horizon* horizon, int64_t slot) noexcept nogil:
+    """The word of a slot beyond the ring; NULL if it cannot be recorded."""
+    cdef int64_t page = slot >> TABLE_SLOT_BITS
+    cdef uint64_t* words = far_page(horizon, table, page)
+    if not words:
+        words = far_page_create(horizon, table, page)
+        if not words:
+            return NULL
+        table.far_pages += 1
+        mark_refresh_slots(grid, words, page << TABLE_SLOT_BITS, page + 1 << TABLE_SLOT_BITS)
+    return words + ((slot >> 6) & (TABLE_WORDS - 1))
+
+
+cdef bint take_over_page(ReservationTable* table, Horizon* horizon, int64_t page, int64_t first, int64_t end) noexcept nogil:
+    """Copies the words of a page in [first, end) into the ring, and drops the page if it ends there; False if there is none."""
+    cdef const uint64_t* words = far_page(horizon, table, page) if table.far_pages else NULL
+    cdef int64_t word
+    if not words:
+        return False
+    for word in range(first >> 6, end >> 6):
+        table.bits[word & (TABLE_WORDS - 1)] = words[word & (TABLE_WORDS - 1)]
+    if end == page + 1 << TABLE_SLOT_BITS:
+        far_page_drop(horizon, table, page)
+        table.far_pages -= 1
+    return True
+
+
+cdef void advance_table(const SlotGrid* grid, ReservationTable* table, Horizon* horizon) noexcept nogil:
+    """Moves the ring to begin at the current event."""
+    cdef int64_t base_slot = slot_at(grid, horizon.now_ps) & ~<int64_t>63
+    cdef int64_t before = table.base_slot + TABLE_SLOTS, first, end, word
+    if base_slot <= table.base_slot:
+        return
     table.base_slot = base_slot
-    if grid.refresh_ps:
-        mark_refresh_slots(grid, table, first_new, base_slot + TABLE_SLOTS)
+    first = before
+    if base_slot > before:
+        while table.far_pages and first < base_slot:      # pages that are past
+            end = (first >> TABLE_SLOT_BITS) + 1 << TABLE_SLOT_BITS
+            take_over_page(table, horizon, first >> TABLE_SLOT_BITS, first, min(end, base_slot))
+            first = end
+        first = base_slot
+    while first < base_slot + TABLE_SLOTS:
+        end = min((first >> TABLE_SLOT_BITS) + 1 << TABLE_SLOT_BITS, base_slot + TABLE_SLOTS)
+        if not take_over_page(table, horizon, first >> TABLE_SLOT_BITS, first, end):
+            for word in range(first >> 6, end >> 6):
+                table.bits[word & (TABLE_WORDS - 1)] = 0
+            mark_refresh_slots(grid, table.bits, first, end)
+        first = end
 
 
-cdef void reserve_slot(ReservationTable* table, int64_t slot) noexcept nogil:
-    table.bits[(slot >> 6) & (TABLE_WORDS - 1)] |= <uint64_t>1 << (slot & 63)
+cdef uint64_t* word_of(const SlotGrid* grid, ReservationTable* table, Horizon* horizon, int64_t slot) noexcept nogil:
+    """The word of a slot that is not past; NULL if it cannot be recorded."""
+    if slot < table.base_slot + TABLE_SLOTS:
+        return table_word(table, slot)
+    return far_word(grid, table, horizon, slot)
+
+
+cdef void reserve_slot(const SlotGrid* grid, ReservationTable* table, Horizon* horizon, int64_t slot) noexcept nogil:
+    cdef uint64_t* word
+    if slot >= table.base_slot:
+        word = word_of(grid, table, horizon, slot)
+        if word:
+            trial_record(horizon, word)
+            word[0] |= <uint64_t>1 << (slot & 63)
     table.last_slot = slot if slot > table.last_slot else table.last_slot
 
 
-cdef void advance_table(const SlotGrid* grid, ReservationTable* table, int64_t now_ps) noexcept nogil:
-    """Moves the table to begin at `now_ps`; no request will arrive earlier."""
-    cdef int64_t base_slot = slot_at(grid, now_ps) & ~<int64_t>63
-    if base_slot > table.base_slot:
-        move_base_slot(grid, table, base_slot)
+cdef inline void record_full_run(const SlotGrid* grid, ReservationTable* table, const Horizon* horizon, int64_t slot,
+                                 int64_t end) noexcept nogil:
+    """Records that the slots in [slot, end) are reserved: extends the known run, or replaces a shorter or past one."""
+    if table.full_slot <= slot <= table.full_end:
+        slot = table.full_slot
+    elif end - slot <= table.full_slots and table.full_end > slot_at(grid, horizon.now_ps):
+        return
+    table.full_slot, table.full_end, table.full_slots = slot, end, end - slot
 
 
-cdef bint table_covers(const ReservationTable* table, int64_t slot) noexcept nogil:
-    return table.base_slot <= slot < table.base_slot + TABLE_SLOTS
-
-
-cdef void extend_to_slot(const SlotGrid* grid, ReservationTable* table, int64_t now_ps, int64_t slot) noexcept nogil:
-    """Moves the table, if necessary, so that `slot` lies before its end."""
-    if slot >= table.base_slot + TABLE_SLOTS:
-        advance_table(grid, table, now_ps)
-    if slot >= table.base_slot + TABLE_SLOTS:
-        move_base_slot(grid, table, (slot & ~<int64_t>63) - (TABLE_SLOTS - 64))
-
-
-cdef int64_t first_free_slot(const SlotGrid* grid, ReservationTable* table, int64_t now_ps, int64_t slot) noexcept nogil:
-    """The first free slot, from `slot` on; moves the table if that slot lies beyond its end."""
-    cdef int64_t free_slot, word
+cdef int64_t first_free_slot(const SlotGrid* grid, ReservationTable* table, Horizon* horizon, int64_t slot) noexcept nogil:
+    """The first free slot, from `slot` on."""
+    cdef int64_t begin = slot, free_slot, word
+    cdef uint64_t* bits
     cdef uint64_t open_slots
-    while True:
-        slot = skip_full_run(table, slot if slot > table.base_slot else table.base_slot)
-        extend_to_slot(grid, table, now_ps, slot)
-        if slot >= table.base_slot:      # a write may have waited since before the new begin of the table
-            break
+    slot = skip_full_run(table, slot)
+    if slot >= table.base_slot + TABLE_SLOTS:
+        advance_table(grid, table, horizon)
     word = slot >> 6
-    open_slots = ~table.bits[word & (TABLE_WORDS - 1)] & (~<uint64_t>0 << (slot & 63))
+    bits = word_of(grid, table, horizon, slot)
+    open_slots = ~(bits[0] if bits else 0) & (~<uint64_t>0 << (slot & 63))
     while not open_slots:
         word += 1
-        extend_to_slot(grid, table, now_ps, word << 6)
-        open_slots = ~table.bits[word & (TABLE_WORDS - 1)]
+        slot = skip_full_run(table, word << 6)
+        word = slot >> 6
+        bits = word_of(grid, table, horizon, slot)
+        open_slots = ~(bits[0] if bits else 0) & (~<uint64_t>0 << (slot & 63))
     free_slot = (word << 6) + count_trailing_zeros(open_slots)
-    if free_slot > slot:
-        extend_full_run(table, slot, free_slot - slot)
+    if free_slot > begin:
+        record_full_run(grid, table, horizon, begin, free_slot)
     return free_slot
 
 
-cdef int64_t search_slots(const SlotGrid* grid, ReservationTable* table, int64_t now_ps, int64_t slot, int slots, int64_t spacing,
+cdef int64_t search_slots(const SlotGrid* grid, ReservationTable* table, Horizon* horizon, int64_t slot, int slots, int64_t spacing,
                           int64_t* first) noexcept nogil:
     """`reserve_slots`, slot after slot; for requests that do not fit in the slots that it examines."""
-    slot = first[0] = first_free_slot(grid, table, now_ps, slot)
-    reserve_slot(table, slot)
+    slot = first[0] = first_free_slot(grid, table, horizon, slot)
+    reserve_slot(grid, table, horizon, slot)
     for _ in range(1, slots):
-        slot = first_free_slot(grid, table, now_ps, slot + spacing)
-        reserve_slot(table, slot)
+        slot = first_free_slot(grid, table, horizon, slot + spacing)
+        reserve_slot(grid, table, horizon, slot)
     return slot
 
 
@@ -99,10 +149,13 @@ cdef bint is_refresh_slot(const SlotGrid* grid, int64_t slot) noexcept nogil:
     return refresh > 0 and slot < (refresh + grid.refresh_ps) / grid.slot_ps
 
 
-cdef void release_slot(const SlotGrid* grid, ReservationTable* table, int64_t slot) noexcept nogil:
-    """Releases a slot, unless a refresh reserves it."""
-    if table_covers(table, slot) and not is_refresh_slot(grid, slot):
-        table.bits[(slot >> 6) & (TABLE_WORDS - 1)] &= ~(<uint64_t>1 << (slot & 63))
+cdef void release_slot(const SlotGrid* grid, ReservationTable* table, Horizon* horizon, int64_t slot) noexcept nogil:
+    """Releases a slot, unless it is past or a refresh reserves it."""
+    cdef uint64_t* word
+    if slot >= table.base_slot and not is_refresh_slot(grid, slot):
+        word = word_of(grid, table, horizon, slot)
+        if word:
+            word[0] &= ~(<uint64_t>1 << (slot & 63))
         if skip_full_run(table, slot) != slot:
             table.full_end = slot
             table.full_slots = slot - table.full_slot
@@ -116,30 +169,52 @@ cdef SlotGrid slot_grid(int64_t slot_ps, int64_t refresh_ps, int64_t refresh_int
 cdef void table_init(const SlotGrid* grid, ReservationTable* table) noexcept:
     """Initializes a table in zeroed memory: only refreshes are reserved, the first one after an interval."""
     table.last_slot = -1
-    if grid.refresh_ps:
-        table.next_refresh_ps = grid.refresh_interval_ps
-        mark_refresh_slots(grid, table, 0, TABLE_SLOTS)
+    mark_refresh_slots(grid, table.bits, 0, TABLE_SLOTS)
 
 
 cdef class BusReservations:
-    """The bus of one pseudo-channel without refresh, for tests; its reference model is in `tests/reference/replay/engine/`.
+    """The bus of one pseudo-channel, for tests; its reference model is in `tests/reference/replay/engine/`.
 
     Parameters
     ----------
     burst_ps : length of a slot, at least 2
     ccd_slots : slots between two bursts of a request, at most 56
+    refresh_ps, refresh_interval_ps : duration and interval of refreshes; 0: none
+    max_pages : pages of slots beyond the ring
     """
 
     cdef SlotGrid grid
     cdef ReservationTable table
+    cdef Horizon horizon
     cdef int64_t ccd_slots
 
-    def __cinit__(self, int64_t burst_ps, int64_t ccd_slots):
-        self.grid, self.ccd_slots = slot_grid(burst_ps, 0, 0), ccd_slots
+    def __cinit__(self, int64_t burst_ps, int64_t ccd_slots, int64_t refresh_ps=0, int64_t refresh_interval_ps=0,
+                  int64_t max_pages=MAX_PAGES):
+        self.grid, self.ccd_slots = slot_grid(burst_ps, refresh_ps, refresh_interval_ps), ccd_slots
+        horizon_init(&self.horizon, max_pages)
         table_init(&self.grid, &self.table)
+
+    def __dealloc__(self):
+        horizon_free(&self.horizon)
 
     def reserve(self, int64_t now_ps, int64_t slot, int bursts):
         """Reserves slots for the bursts of a request, from `slot` on (not before `now_ps`); returns the first and the last."""
         cdef int64_t first, last
-        last = reserve_slots(&self.grid, &self.table, now_ps, slot, bursts, self.ccd_slots, &first)
+        self.horizon.now_ps = now_ps
+        last = reserve_slots(&self.grid, &self.table, &self.horizon, slot, bursts, self.ccd_slots, &first)
         return first, last
+
+    def release(self, int64_t now_ps, int64_t slot):
+        """Releases a slot, unless a refresh has it."""
+        self.horizon.now_ps = now_ps
+        release_slot(&self.grid, &self.table, &self.horizon, slot)
+
+    @property
+    def pages(self):
+        """Pages of slots beyond the ring."""
+        return self.horizon.n_pages
+
+    @property
+    def pushed(self):
+        """Slots that could not be recorded."""
+        return self.horizon.pushed

@@ -1,6 +1,8 @@
 """Base class of replay schemes, each a module in `schemes/`: what an L2 miss and a write-back do."""
 from buddysim.replay.engine.arena cimport Arena
-from buddysim.replay.engine.memory cimport AccessHook, FillOp, MayCacheOp, MemorySystem, WakeHook, WritebackOp, WrittenHook
+from buddysim.replay.engine.memory cimport (
+    AccessHook, DueHook, FillOp, MayCacheOp, MemorySystem, WakeHook, WritebackOp, WrittenHook,
+)
 
 cdef class SchemeBase:
     cdef FillOp fill
@@ -8,6 +10,7 @@ cdef class SchemeBase:
     cdef AccessHook on_access
     cdef MayCacheOp may_cache
     cdef WakeHook on_wake
+    cdef DueHook on_due
     cdef WrittenHook on_written
 
     cdef int prepare(self, MemorySystem* m, Arena* arena) except -1

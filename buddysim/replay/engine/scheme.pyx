@@ -6,8 +6,8 @@ cdef class SchemeBase:
 
     A scheme is one module with a class `Scheme` derived from this one. The scheme's name is the module's, with ``-`` for ``_``.
     `__cinit__` sets `fill` and `writeback`. If lines may lie in memory that cannot be accessed immediately, `__cinit__` or
-    `configure` also sets `on_access`, `may_cache`, `on_wake` and `on_written` (`MemorySystem` describes them). Class attributes
-    describe the scheme. Its module also has its state, parameters and counters:
+    `configure` also sets `on_access`, `may_cache`, `on_wake`, `on_due` and `on_written` (`MemorySystem` describes them). Class
+    attributes describe the scheme. Its module also has its state, parameters and counters:
 
     - parameters: `SECTION`, the machine file's section of the scheme, which `configure` converts to picoseconds;
     - state: `prepare` allocates it in the run's arena and stores it in `m.scheme_state`, for `fill` and `writeback`;

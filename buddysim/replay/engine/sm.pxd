@@ -119,7 +119,7 @@ cdef struct L1s:
 cdef int l1s_init(Arena* arena, L1s* l1, int n_sms, dict n) except -1
 cdef int64_t load_past_l1(MemorySystem* m, SmPorts* sm, const LineLocation* at, unsigned int requested,
                           bint for_atomic, int64_t t) noexcept nogil
-cdef void wait_for_earliest_use(Warp* warp, PendingLoad* other_pending) noexcept nogil
+cdef void wait_for_earliest_arrival(Warp* warp, PendingLoad* other_pending) noexcept nogil
 cdef void prefetch_next_op(HostPrefetcher* prefetcher, const L1s* l1, const MemorySystem* m, bint round_robin,
                            int step) noexcept nogil
 
@@ -130,11 +130,8 @@ cdef inline PendingLoad* warp_pending(Warp* warp, PendingLoad* other_pending, in
 
 
 cdef inline void warp_add_pending(Warp* warp, PendingLoad* other_pending, int64_t use_clock_ps, int64_t arrival_ps) noexcept nogil:
-    """Adds a pending load. If the warp has too many, it first waits for the one that is used earliest."""
-    cdef PendingLoad* load
-    if unlikely(warp.n_pending_loads == MAX_PENDING):
-        wait_for_earliest_use(warp, other_pending)
-    load = warp_pending(warp, other_pending, warp.n_pending_loads)
+    """Adds a pending load; the warp has fewer than MAX_PENDING (`warp_next`)."""
+    cdef PendingLoad* load = warp_pending(warp, other_pending, warp.n_pending_loads)
     load.use_clock_ps, load.arrival_ps = use_clock_ps, arrival_ps
     warp.n_pending_loads += 1
 
@@ -155,7 +152,10 @@ cdef inline void warp_wait(Warp* warp, PendingLoad* other_pending, int64_t clock
 
 
 cdef inline int64_t warp_next(Warp* warp, PendingLoad* other_pending) noexcept nogil:
-    """Advances the clock to the next operation, or to the exit; returns the time at which it is ready."""
+    """Advances the clock to the next operation, or to the exit; returns the time at which it is ready.
+
+    An operation with a result waits until fewer than MAX_PENDING loads are pending.
+    """
     cdef const StreamOp* op = warp.op
     warp.clock_ps += op.gap_latency_ps
     warp.issue_slots = op.issue_slots
@@ -163,6 +163,8 @@ cdef inline int64_t warp_next(Warp* warp, PendingLoad* other_pending) noexcept n
         warp_wait(warp, other_pending, 0x7FFFFFFFFFFFFFFF)
         return max_i64(warp.clock_ps + warp.stall_ps, warp.last_arrival_ps)
     warp_wait(warp, other_pending, warp.clock_ps)
+    if unlikely(warp.n_pending_loads == MAX_PENDING) and op.use_ps != NEVER_USED:
+        wait_for_earliest_arrival(warp, other_pending)
     prefetch(<const char*>op + 64)          # for the operation after it
     return warp.clock_ps + warp.stall_ps
 
@@ -427,7 +429,7 @@ cdef inline void warp_access(L1s* l1, MemorySystem* m, HostPrefetcher* prefetche
     cdef bint past_l1 = op.kind != OP_LOAD or not l1.enabled    # loads bypass the L1
     cdef L1* sm_l1 = &l1.sms[sm]
     cdef SmPorts* ports = &m.sms[sm]
-    m.now_ps = m.dram.now_ps = now
+    m.horizon.now_ps = now
     m.count.memory_instructions += 1
     m.count.line_accesses += n
     if many and prefetcher.located == op:

@@ -25,15 +25,15 @@ cdef int64_t load_past_l1(MemorySystem* m, SmPorts* sm, const LineLocation* at, 
     return l2_load(m, sm, at, requested, for_atomic, t)
 
 
-cdef void wait_for_earliest_use(Warp* warp, PendingLoad* other_pending) noexcept nogil:
-    """Waits for the pending load that is used earliest, to make an entry free."""
+cdef void wait_for_earliest_arrival(Warp* warp, PendingLoad* other_pending) noexcept nogil:
+    """Waits for the pending load that arrives first, before the operation at the warp's clock, to make an entry free."""
     cdef int i, earliest = 0
     cdef PendingLoad* load
     for i in range(1, MAX_PENDING):
-        if other_pending[i - 1].use_clock_ps < warp_pending(warp, other_pending, earliest).use_clock_ps:
+        if other_pending[i - 1].arrival_ps < warp_pending(warp, other_pending, earliest).arrival_ps:
             earliest = i
     load = warp_pending(warp, other_pending, earliest)
-    warp.stall_ps = max_i64(warp.stall_ps, load.arrival_ps - load.use_clock_ps)
+    warp.stall_ps = max_i64(warp.stall_ps, load.arrival_ps - warp.clock_ps)
     load[0] = other_pending[MAX_OTHER_PENDING - 1]
     warp.n_pending_loads -= 1
 
@@ -55,7 +55,7 @@ cdef void prefetch_next_op(HostPrefetcher* prefetcher, const L1s* l1, const Memo
     if step == 1:
         prefetch(warp)
         prefetch(sm_l1)
-        port_prefetch(&m.sms[prefetcher.next_sm].requests, m.now_ps)
+        port_prefetch(&m.sms[prefetcher.next_sm].requests, m.horizon.now_ps)
         port_prefetch(&m.sms[prefetcher.next_sm].replies, m.last_compressor_ps)
         return
     op = warp.op

@@ -31,7 +31,7 @@ cdef struct ChunkState:
 cdef struct ActiveKernel:
     int used                  # 0: unused, 1: running, 2: completed
     int handle                # the driver's number
-    int started
+    int started               # number of its start among those of all kernels, from 1; 0: not started
     int64_t start_ps
     int64_t blocks_left       # blocks that have not been dispatched
     int64_t blocks_running
@@ -61,6 +61,7 @@ cdef struct FreeSmResources:
     int64_t shared           # bytes
     int64_t next_block_ps    # earliest launch of the next block
     int64_t next_barrier_ps  # earliest next barrier arrival
+    int l1_invalidated       # number of the latest kernel that had started when the L1 was last invalidated
 
 # State of one run.
 cdef struct RunState:
@@ -86,6 +87,7 @@ cdef struct RunState:
     ActiveKernel[MAX_KERNELS] kernels
     int n_kernels                        # elements of `kernels` that have been used
     int n_waiting                        # kernels that have not started
+    int n_started                        # kernels that have started
     ChunkState* chunks                   # [n_chunks]
     int64_t n_chunks
     int free_chunk                       # first in the list of unused chunks; -1: none

@@ -7,6 +7,7 @@ from buddysim.replay.engine.arena cimport arena_free, arena_zeroed
 from buddysim.replay.engine.cache cimport cache_clear_unit
 from buddysim.replay.engine.icache cimport icache_start_warp, kernel_code_free, icache_init, icache_wait
 from buddysim.replay.engine.dram cimport max_i64
+from buddysim.replay.engine.horizon cimport horizon_free
 from buddysim.replay.engine.events cimport KEY_NEVER, NEVER, events_init, events_insert, events_set
 from buddysim.replay.engine.sm cimport (
     MAX_OTHER_PENDING, MAX_WARPS, NO_GREEDY, l1s_init, scheduler_add, scheduler_resume, scheduler_remove, scheduler_set,
@@ -79,6 +80,7 @@ cdef void run_state_free(RunState* g) noexcept:
     for index in range(g.n_kernels):
         kernel_code_free(&g.kernels[index].code)
     free(g.chunks)
+    horizon_free(&g.m.horizon)
     arena_free(&g.arena)
 
 
@@ -143,18 +145,18 @@ cdef int next_start(RunState* g, int64_t before) noexcept nogil:
 
 
 cdef LoopExit kernel_start(RunState* g, int index) noexcept nogil:
-    """Starts a kernel after its launch latency: invalidates the L1s, and dispatches thread blocks."""
+    """Starts a kernel after its launch latency, and dispatches thread blocks."""
     g.n_waiting -= 1
     g.now_ps = max_i64(g.now_ps, g.kernels[index].start_ps)
-    g.kernels[index].started = 1
-    invalidate_l1s(g)
+    g.n_started += 1
+    g.kernels[index].started = g.n_started
     return dispatch_everywhere(g)
 
 
-cdef void invalidate_l1s(RunState* g) noexcept nogil:
-    """Invalidates the L1s that have been used since the last invalidation."""
-    cdef int sm
-    for sm in range(g.n_sms):
+cdef inline void invalidate_l1_for(RunState* g, const ActiveKernel* kernel, int sm) noexcept nogil:
+    """Invalidates an SM's L1 for a thread block, unless it has been invalidated since the block's kernel started."""
+    if g.free_resources[sm].l1_invalidated < kernel.started:
+        g.free_resources[sm].l1_invalidated = g.n_started
         if g.l1.sms[sm].used:
             cache_clear_unit(&g.l1.cache, sm)
             g.l1.sms[sm].used = 0
@@ -261,6 +263,7 @@ cdef LoopExit dispatch(RunState* g, int index, int sm) noexcept nogil:
     if record.n_warps == 0:
         chunk.blocks_left -= 1
         return EXIT_IDLE
+    invalidate_l1_for(g, kernel, sm)
     kernel.blocks_running += 1
     number = g.free_block
     block = &g.blocks[number]

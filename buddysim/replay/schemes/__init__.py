@@ -24,5 +24,5 @@ REGISTRY: Registry[type[SchemeBase]] = Registry("replay scheme", __name__, ("Sch
 
 
 def counter_names() -> tuple[str, ...]:
-    """The counters of every scheme's own: each result has them all."""
+    """Return the counters that schemes define; each result has all of them."""
     return tuple(dict.fromkeys(name for _, scheme in REGISTRY.items() for name in scheme.COUNTERS))

@@ -10,12 +10,12 @@ to (`um.eviction_order`). Eviction writes its pages back over the link and inval
 blocks of lowest address are resident, as many as fit, or none (`um.initial_location`). With `um.serialize_transfers`, evictions
 and migrations follow each other, and batches wait for them, as in NVIDIA's driver.
 
-With `um.fault_service` "batched", a batch services its faults together, in address order, one VA block at a time; all of its
-pages can be used when the batch ends. That time is known only once the batch has started. So an access gets a time at which its
-warp replays the fault (`wake_warp`); it faults again if the page has been evicted since. With `um.fault_replay_scope` "sm", the
-whole SM waits: it issues nothing until all of its faults have been serviced (`wake_sm`). `um.max_pending_faults_per_sm` limits
-its accesses that wait for pages; further ones are held back. `um.zero_fill_untouched` transfers no page that has never been
-written. docs/reference/replay-rules.md has the exact rules.
+With `um.fault_service` "batched", a batch services its faults together, in address order, one VA block at a time, before the
+first event after its start (`on_due`); all of its pages can be used when it ends. That time is known only then. So an access gets
+a time at which its warp replays the fault (`wake_warp`); it faults again if the page has been evicted since. With
+`um.fault_replay_scope` "sm", the whole SM waits: it issues nothing until all of its faults have been serviced (`wake_sm`).
+`um.max_pending_faults_per_sm` limits its accesses that wait for pages; further ones are held back. `um.zero_fill_untouched`
+transfers no page that has never been written. docs/reference/replay-rules.md has the exact rules.
 
 The initial state of a page follows from the allocations. So states of pages are created at their first access, and take no
 memory or time before. Initially resident blocks that have not been used are the least recently used ones, in address order; a
@@ -39,7 +39,7 @@ from buddysim.replay.engine.dram cimport max_i64
 from buddysim.replay.engine.events cimport NEVER, min_i64
 from buddysim.replay.engine.kinds cimport ENTRY_BYTES, HOST, SCHEME_TRAFFIC
 from buddysim.replay.engine.memory cimport (
-    MemorySystem, AllocationState, invalidate_lines, link_bytes, link_cost, link_read, link_write, allocation_of,
+    MemorySystem, AllocationState, invalidate_lines, link_bytes, link_read, link_write_cost, link_write, allocation_of,
 )
 from buddysim.replay.engine.port cimport FINE_BITS
 from buddysim.replay.engine.scheme cimport SchemeBase
@@ -95,8 +95,9 @@ cdef struct UmState:
     bint lru_by_migration         # only migrations renew a block in the LRU list, not accesses
     bint serial                   # evictions, migrations and batches follow each other
     int pages_per_va_block
-    int64_t page_ps               # link time of a page
+    int64_t page_ps               # time of an evicted page on the link
     int64_t fault_batch_ps
+    int64_t replay_ps             # from the end of a batch until the data of a replayed access have come
     int max_batch_faults
     int64_t batch_start_ps
     int64_t batch_end_ps
@@ -104,6 +105,7 @@ cdef struct UmState:
     int batch_pages               # batched service: pages of these faults
     int64_t batches
     bint batched_service          # a batch is serviced when it starts, one VA block after the other
+    int64_t* due_ps               # of the memory system
     int64_t* batch                # [max_batch_faults], batched service: pages of the open batch
     int64_t last_migration_ps     # arrival of the page migrated last
     PendingFault* pending_faults  # [warps][MAX_PENDING_FAULTS]
@@ -290,7 +292,8 @@ cdef void service_batch(MemorySystem* m, UmState* um) noexcept nogil:
     cdef int64_t page, first, end, begin, stop
     cdef int i, k, next_fault = 0, n = um.batch_pages
     qsort(faulted_pages, n, sizeof(int64_t), compare_pages)
-    um.batch_end_ps = max_i64(um.batch_start_ps + um.fault_batch_ps, m.now_ps)
+    um.batch_end_ps = um.batch_start_ps + um.fault_batch_ps
+    m.due_ps = NEVER
     um.last_migration_ps = um.batch_end_ps
     um.batch_faults = um.batch_pages = 0
     while next_fault < n:
@@ -330,7 +333,7 @@ cdef inline int64_t add_to_batch(UmState* um, int64_t page, int64_t t) noexcept 
     if um.batch_faults == um.max_batch_faults:
         return um.batch_start_ps + um.fault_batch_ps
     if not um.batch_faults:
-        um.batch_start_ps = max_i64(t, um.batch_end_ps)
+        um.batch_start_ps = um.due_ps[0] = max_i64(t, um.batch_end_ps)
         um.batches += 1
     if um.state[page] != FAULT_PENDING:
         um.batch[um.batch_pages] = page
@@ -341,9 +344,9 @@ cdef inline int64_t add_to_batch(UmState* um, int64_t page, int64_t t) noexcept 
     return um.batch_start_ps + um.fault_batch_ps
 
 
-cdef inline void service_due_batch(MemorySystem* m, UmState* um, int64_t t) noexcept nogil:
-    if um.batch_faults and t > um.batch_start_ps:
-        service_batch(m, um)
+cdef void service_due_batch(MemorySystem* m) noexcept nogil:
+    """Services the open batch once it has started, whoever waits for it."""
+    service_batch(m, <UmState*>m.scheme_state)
 
 
 cdef inline int32_t free_fault_slots(const UmState* um, int sm) noexcept nogil:
@@ -398,7 +401,8 @@ cdef int64_t access_batched(MemorySystem* m, uint32_t entry, int64_t t) noexcept
     cdef int64_t page = entry >> um.entries_shift, state
     if allocation_of(m, entry).placement == HOST:
         return t
-    service_due_batch(m, um, t)
+    if t > m.due_ps:
+        service_batch(m, um)
     state = state_of(um, page)
     if state < INITIAL_RESIDENT or um.max_in_flight and state - RESIDENT > t:
         return add_pending_fault(m, um, entry, t)
@@ -409,20 +413,17 @@ cdef int64_t access_batched(MemorySystem* m, uint32_t entry, int64_t t) noexcept
     return max_i64(t, um.state[page] - RESIDENT)
 
 
-cdef inline bint is_resident_at(const UmState* um, const PendingFault* fault, int64_t t, int64_t* resume_ps) noexcept nogil:
+cdef inline bint is_resident_at(const UmState* um, const PendingFault* fault, int64_t t) noexcept nogil:
     """Whether a held-back access finds its page resident at `t`, migrated by a batch that ended before the replay."""
     cdef int64_t state = um.state[fault.fault_block >> um.entries_shift - FAULT_SHIFT]
-    if um.max_in_flight and state >= INITIAL_RESIDENT and state - RESIDENT <= t:
-        resume_ps[0] = max_i64(resume_ps[0], t)
-        return True
-    return False
+    return um.max_in_flight and state >= INITIAL_RESIDENT and state - RESIDENT <= t
 
 
-cdef inline bint arrived_with_batch(const UmState* um, const PendingFault* fault, int64_t* resume_ps) noexcept nogil:
-    """Whether a batch has migrated the pending page and left it resident; then `resume_ps` is at least the end of that batch."""
+cdef inline bint arrived_with_batch(const UmState* um, const PendingFault* fault, int64_t* served_ps) noexcept nogil:
+    """Whether a batch has migrated the pending page and left it resident; `served_ps` becomes the end of that batch."""
     cdef int64_t last_migration_ps = um.replay_ready_ps[fault.fault_block >> um.entries_shift - FAULT_SHIFT]
     if last_migration_ps >= fault.retry_ps:
-        resume_ps[0] = max_i64(resume_ps[0], last_migration_ps)
+        served_ps[0] = last_migration_ps
         return True
     return False
 
@@ -432,14 +433,14 @@ cdef int64_t wake_warp(MemorySystem* m, int warp, bint at_end, int64_t t) noexce
     cdef UmState* um = <UmState*>m.scheme_state
     cdef PendingFault* faults
     cdef int i, n_remaining = 0, n = um.n_pending_faults[warp]
-    cdef int64_t resume_ps = t
+    cdef int64_t resume_ps = t, served_ps = 0
     if not n:
         return t
     faults = um.pending_faults + <int64_t>warp * MAX_PENDING_FAULTS
-    service_due_batch(m, um, t)
     for i in range(n):
         if faults[i].retry_ps <= t:
-            if arrived_with_batch(um, &faults[i], &resume_ps):
+            if arrived_with_batch(um, &faults[i], &served_ps):
+                resume_ps = max_i64(resume_ps, served_ps + um.replay_ps)
                 continue
             faults[i].retry_ps = add_to_batch(um, faults[i].fault_block >> um.entries_shift - FAULT_SHIFT, t)
             resume_ps = max_i64(resume_ps, faults[i].retry_ps)
@@ -455,14 +456,20 @@ cdef int64_t replay_faults(UmState* um, int warp, int64_t t) noexcept nogil:
     """Replays the pending faults of a warp; returns the earliest time of its next replay."""
     cdef PendingFault* faults = um.pending_faults + <int64_t>warp * MAX_PENDING_FAULTS
     cdef int i, sent, n_remaining = 0, sm = warp / MAX_WARPS
-    cdef int64_t next_ps = NEVER
+    cdef int64_t next_ps = NEVER, served_ps, resumed_ps
     for i in range(um.n_pending_faults[warp]):
         if faults[i].retry_ps <= t:
-            if arrived_with_batch(um, &faults[i], &um.resume_ps[warp]) or is_resident_at(um, &faults[i], t, &um.resume_ps[warp]):
+            served_ps = resumed_ps = -1
+            if arrived_with_batch(um, &faults[i], &served_ps):
+                resumed_ps = served_ps + um.replay_ps
+            elif is_resident_at(um, &faults[i], t):
+                served_ps = resumed_ps = t
+            if served_ps >= 0:
                 um.n_buffered_faults[sm] -= 1
                 if um.max_in_flight:
                     um.in_flight[sm] -= faults[i].in_flight
-                um.replay_done_ps[sm] = max_i64(um.replay_done_ps[sm], um.resume_ps[warp])
+                um.replay_done_ps[sm] = max_i64(um.replay_done_ps[sm], served_ps)
+                um.resume_ps[warp] = max_i64(um.resume_ps[warp], resumed_ps)
                 continue
             if t < um.last_migration_ps:       # faults again when that batch has ended
                 faults[i].retry_ps = um.last_migration_ps
@@ -492,13 +499,12 @@ cdef int64_t wake_sm(MemorySystem* m, int warp, bint at_end, int64_t t) noexcept
     cdef int64_t next_ps = NEVER
     cdef bint full = um.max_in_flight and not free_fault_slots(um, sm)
     if um.n_buffered_faults[sm] and (um.n_pending_faults[warp] or not (at_end or t < um.stall_start_ps[sm] and not full)):
-        service_due_batch(m, um, t)
         for sm_warp in range(sm * MAX_WARPS, (sm + 1) * MAX_WARPS):
             if um.n_pending_faults[sm_warp]:
                 next_ps = min_i64(next_ps, replay_faults(um, sm_warp, t))
         if um.n_buffered_faults[sm] and (um.n_pending_faults[warp] or not at_end):
             return max_i64(t, next_ps)
-    return max_i64(t, um.resume_ps[warp] if at_end else um.replay_done_ps[sm])
+    return max_i64(t, um.resume_ps[warp] if at_end else max_i64(um.resume_ps[warp], um.replay_done_ps[sm]))
 
 
 cdef void mark_written(MemorySystem* m, uint32_t first_entry, uint32_t end_entry) noexcept nogil:
@@ -659,6 +665,7 @@ cdef class Scheme(SchemeBase):
         self.config.n_initial_blocks = self.config.capacity if machine.um.initial_location == "device" else 0
         self.config.pages_per_va_block = machine.um.va_block_size // machine.um.page_size
         self.config.fault_batch_ps = machine.ps(machine.um.fault_batch_latency)
+        self.config.replay_ps = machine.ps(machine.dram.load_to_use) - machine.ps(machine.l2.load_to_use) // 2
         self.config.max_batch_faults = machine.um.max_batch_faults
         self.config.batched_service, self.zero_fill = machine.um.fault_service == "batched", machine.um.zero_fill_untouched
         self.warps = machine.sm.count * MAX_WARPS
@@ -666,6 +673,7 @@ cdef class Scheme(SchemeBase):
             self.config.sm_replay = machine.um.fault_replay_scope == "sm"
             self.config.max_in_flight = machine.um.max_pending_faults_per_sm
             self.on_access, self.on_wake = access_batched, wake_sm if self.config.sm_replay else wake_warp
+            self.on_due = service_due_batch
         if self.zero_fill:
             self.on_written = mark_written
 
@@ -683,7 +691,7 @@ cdef class Scheme(SchemeBase):
         cdef int64_t eviction_blocks
         um[0] = self.config
         um.n = (m.n_entries >> um.entries_shift) + 1
-        um.batch_start_ps = -1
+        um.batch_start_ps, um.due_ps = -1, &m.due_ps
         state = lazy_zeros(um.n * sizeof(int64_t)).view(np.int64)
         eviction_blocks = (um.n - 1 >> um.eviction_block_shift) + 1
         newer, older = (lazy_zeros((eviction_blocks + 1) * sizeof(int32_t)).view(np.int32) for _ in range(2))
@@ -709,7 +717,7 @@ cdef class Scheme(SchemeBase):
             self.keep_alive.append(has_data)
         um.n_initial_blocks = min_i64(um.n_initial_blocks, self.find_spans(m, um, arena))
         um.resident = um.n_initial_blocks
-        um.page_ps = link_cost(&m.link, link_bytes(&m.link, <int64_t>ENTRY_BYTES << um.entries_shift)) >> FINE_BITS
+        um.page_ps = link_write_cost(&m.link, link_bytes(&m.link, <int64_t>ENTRY_BYTES << um.entries_shift)) >> FINE_BITS
         m.scheme_state = um
         return 0
 

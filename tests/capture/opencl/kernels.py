@@ -1,4 +1,4 @@
-"""OpenCL programs for the tests, written for them: jobs of `program.py`."""
+"""OpenCL programs for the tests, as jobs of `program.py`."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ class Program:
         check(cl.clReleaseKernel(kernel), "clReleaseKernel")
 
     def step(self, step: dict[str, Any]) -> None:
-        """A launch, or what the program does with a buffer between launches."""
+        """Run a launch, or what the program does with a buffer between launches."""
         if "write" in step:
             memory, n = self.buffers[step["write"]]
             data = contents(step | {"bytes": n})
@@ -145,7 +145,7 @@ class Program:
 
 
 def fork_and_use(program: Program) -> None:
-    """A child that has its parent's OpenCL, makes a buffer, and ends with all exit handlers."""
+    """Fork a child that inherits OpenCL, makes a buffer, and ends with all exit handlers."""
     child = os.fork()
     if not child:
         program.buffer({"bytes": 4096, "fill": "zero"})

@@ -1,4 +1,4 @@
-"""Runs jobs of `program.py`, captured and not."""
+"""Run jobs of `program.py`, with and without a capture."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def plain(job: Any, folder: Path, **environment: str) -> str:
 def captured(
     job: Any, folder: Path, *options: str, name: str = "out.bin"
 ) -> tuple[Path, subprocess.CompletedProcess[str]]:
-    """The trace file of a capture, and how the command went."""
+    """Capture a job; return the trace file and the completed process."""
     output = folder / name
     command = [sys.executable, "-m", "buddysim", "capture", "opencl", "-o", str(output), *options, "--"]
     command += [sys.executable, str(PROGRAM), str(write_job(job, folder))]

@@ -19,7 +19,7 @@ FLOATS = ("float", "float2", "float3", "float4", "float8", "float16", "double", 
 
 
 def declarations() -> list[tuple[str, str, tuple[str, ...]]]:
-    """(result, name, parameters) of the section on math functions of ``opencl-c.h``, as OpenCL C 1.2 has them."""
+    """Return (result, name, parameters) of every math function of OpenCL C 1.2 in ``opencl-c.h``."""
     clang = find_toolchain().clang
     folder = subprocess.run([clang, "-print-resource-dir"], capture_output=True, text=True, check=True).stdout.strip()
     text = (Path(folder) / "include" / "opencl-c.h").read_text()
@@ -50,7 +50,7 @@ def base(kind: str) -> str:
 
 
 def call(number: int, kind: str, name: str, types: tuple[str, ...]) -> str:
-    """A block that calls the function once and adds the bits of its results to ``r``."""
+    """Return a block that calls the function once and adds the bits of its results to ``r``."""
     lines, arguments = [], []
     for position, one in enumerate(types):
         value = f"v{position}"

@@ -1,4 +1,4 @@
-"""`capture opencl --trace-launches` end to end: what is traced, and the sizes before and after each traced launch."""
+"""`capture opencl --trace-launches` end to end: the traced launches, and the sizes before and after each."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def stepped(data: np.ndarray[Any, Any], number: int) -> np.ndarray[Any, Any]:
 
 
 def states(launches: int) -> list[np.ndarray[Any, Any]]:
-    """The buffer of `job` after 0, 1, ... launches."""
+    """Return the buffer of `job` after 0, 1, ... launches."""
     result = [np.arange(N, dtype=np.uint32)]
     for number in range(launches):
         result.append(stepped(result[-1], number))
@@ -61,7 +61,7 @@ def job(launches: int) -> Any:
 
 
 def sizes(trace: Trace, allocation: int = 0) -> dict[int, list[int]]:
-    """Size classes of an allocation by launch index; every entry of every size map is known."""
+    """Return size classes of an allocation by launch index; every size map must know every entry."""
     classes_at = {}
     for size_map in trace.size_maps:
         if size_map.allocation == allocation:
@@ -216,7 +216,7 @@ def test_a_run_with_fewer_launches_than_the_window(tmp_path: Path) -> None:
 
 
 def test_launches_outside_of_the_window_run_in_pocl(tmp_path: Path) -> None:
-    """A kernel that can't be traced is named where it is in the window, and only there."""
+    """The message names a kernel that can't be traced only if it is in the window."""
     program = job(3)
     by_hand = {"kernel": "by_hand", "global": [1], "local": [1], "arguments": [{"buffer": 0}]}
     program["launches"].insert(1, by_hand)

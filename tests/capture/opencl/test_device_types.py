@@ -44,7 +44,7 @@ WARNING = "the program requests a GPU: PoCL's CPU takes its role"
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program above, compiled."""
+    """Compile the program above."""
     needs_opencl()
     folder = tmp_path_factory.mktemp("devices")
     (folder / "devices.c").write_text(SOURCE)

@@ -1,4 +1,4 @@
-"""``--emulate-gpu-compiler``: same memory at the end, fewer instructions, loads ahead of their uses."""
+"""``--emulate-gpu-compiler`` keeps memory contents, removes instructions, and moves loads ahead of their uses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def opencl() -> None:
 
 
 def both(job: Any, folder: Path) -> list[tuple[Any, Any, int, list[bytes]]]:
-    """Kinds, distances to first uses, instructions and the last snapshot: as written, and as for a GPU."""
+    """Return kinds, use distances, instructions and the last snapshot, without and with the option."""
     results = []
     for name, options in (("written.bin", ()), ("gpu.bin", ("--emulate-gpu-compiler",))):
         output, done = captured(job, folder, *options, name=name)
@@ -57,7 +57,7 @@ def test_loops_are_unrolled_and_loads_come_first(tmp_path: Path) -> None:
 
 
 def counted_trace(source: str, folder: Path, *options: str) -> Path:
-    """The trace of one warp of a kernel."""
+    """Return the trace of one warp of a kernel."""
     job = {"source": source, "buffers": [{"bytes": 4 * 4096, "fill": "random32", "seed": 1}, {"bytes": 4 * 4096}]}
     job["launches"] = [{"kernel": "k", "global": [32], "local": [32], "arguments": [{"buffer": 0}, {"buffer": 1}]}]
     output, done = captured(job, folder, *options)
@@ -66,7 +66,7 @@ def counted_trace(source: str, folder: Path, *options: str) -> Path:
 
 
 def counted(source: str, folder: Path, *options: str) -> tuple[int, int]:
-    """Instructions of one warp of a kernel, and unit slots before its last operation."""
+    """Return the instructions of one warp of a kernel, and its unit-busy slots before the last operation."""
     with open_trace(counted_trace(source, folder, *options)) as trace:
         ops = np.concatenate([trace.decode_chunk(ref).ops for ref in trace.kernels[0].chunks])
         return trace.kernels[0].warp_instructions, int(ops["unit_busy_slots"][-1])
@@ -100,7 +100,7 @@ def test_code_has_every_instruction_once(tmp_path: Path) -> None:
 
 
 def size_of_code(source: str, folder: Path, *options: str) -> tuple[int, int]:
-    """Instructions of one warp of a kernel, and bytes of its code."""
+    """Return the instructions of one warp of a kernel, and the bytes of its code."""
     instructions, _ = counted(source, folder, *options)
     with open_trace(folder / "out.bin") as trace:
         return instructions, trace.kernels[0].code_bytes
@@ -115,7 +115,7 @@ def test_units_of_sm_70_stay_busy(tmp_path: Path) -> None:
 
 
 def tail_of(statements: str, folder: Path) -> tuple[int, int]:
-    """Instructions and unit slots of a warp after its last operation."""
+    """Return the instructions and unit-busy slots of a warp after its last operation."""
     output = counted_trace(kernel(statements), folder, "--emulate-gpu-compiler")
     with open_trace(output) as trace:
         (warp,) = trace.decode_chunk(trace.kernels[0].chunks[0]).warps
@@ -123,7 +123,7 @@ def tail_of(statements: str, folder: Path) -> tuple[int, int]:
 
 
 def test_tail_keeps_units_busy(tmp_path: Path) -> None:
-    """A kernel ends with EXIT, a cycle of the integer unit; arithmetic after the last load belongs to no operation."""
+    """EXIT ends a kernel and takes a cycle of the integer unit; arithmetic after the last load is in the tail."""
     assert tail_of("b[i] = a[i];", tmp_path) == (1, 0)
     many = "float x = a[i]; for (int k = 0; k < 64; k++) x = x * x + 0.5f; if (x == 0.25f) b[i] = x;"
     instructions, slots = tail_of(many, tmp_path)
@@ -146,7 +146,7 @@ __kernel void k(__global const float *a, __global float *b, __local float *s) {{
 
 
 def in_local_memory(rounds: int, folder: Path, *options: str) -> tuple[int, bytes]:
-    """Instructions of a warp of `LOCAL`, and what it leaves in memory."""
+    """Return the instructions of a warp of `LOCAL`, and its results in memory."""
     job = {"source": LOCAL.format(rounds, 64, 96), "buffers": [{"bytes": 128, "fill": "random32", "seed": 1}]}
     job["buffers"].append({"bytes": 128})
     arguments = [{"buffer": 0}, {"buffer": 1}, {"local": 4096}]
@@ -158,7 +158,7 @@ def in_local_memory(rounds: int, folder: Path, *options: str) -> tuple[int, byte
 
 
 def test_addresses_in_local_memory_differ_by_their_offsets(tmp_path: Path) -> None:
-    """A round more has a comparison, a branch, two loads, a sum, a store, a barrier and its NOP; addresses are free."""
+    """An iteration adds a comparison, branch, two loads, sum, store, barrier and NOP; addresses cost nothing."""
     four, eight = (in_local_memory(n, tmp_path, "--emulate-gpu-compiler")[0] for n in (4, 8))
     assert eight - four == 4 * (1 + 1 + 2 + 1 + 1 + 2)
 

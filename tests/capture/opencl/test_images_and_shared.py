@@ -169,7 +169,7 @@ int main(void) {
 
 
 def captured(source: str, folder: Path) -> tuple[Path, str]:
-    """The capture of a program whose output stays as it is; its messages."""
+    """Capture a program whose output must stay the same; return the trace's path and the messages."""
     needs_opencl()
     program = folder / "program"
     program.with_suffix(".c").write_text(source)
@@ -189,7 +189,7 @@ def captured(source: str, folder: Path) -> tuple[Path, str]:
 
 
 def touched(trace: Trace, kernel: int, kind: int, name: str) -> int:
-    """Distinct lines of an allocation that a kernel's loads or stores touch."""
+    """Return the distinct lines of an allocation that a kernel's loads or stores access."""
     (base, size) = next((one.base, one.bytes) for one in trace.allocations if one.name == name)
     lines = set()
     for chunk in trace.kernels[kernel].chunks:

@@ -1,4 +1,4 @@
-"""The warp operations of a capture are those of Oclgrind, which interprets the same programs work-item by work-item."""
+"""Warp operations of a capture equal those of Oclgrind, which interprets a program work-item by work-item."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def numbers(text: str) -> list[int]:
 
 
 def of_oclgrind(log: Path) -> tuple[list[int], dict[tuple[int, int], list[Operation]]]:
-    """Addresses of the buffers; the operations of each (work-group, warp)."""
+    """Return the addresses of the buffers, and the operations of each (work-group, warp)."""
     buffers: list[int] = []
     kernel = RefControlFlow([], [])
     items: dict[tuple[int, int], RefLane] = {}
@@ -114,7 +114,7 @@ def operation(op: Any, lines: np.ndarray[Any, Any]) -> Operation:
 
 
 def moved(lines: tuple[int, ...], sources: list[int], targets: list[int]) -> tuple[int, ...]:
-    """Lines of buffers that lie elsewhere."""
+    """Return lines of buffers moved to other addresses."""
     result = []
     for line in lines:
         buffer = max((n for n, base in enumerate(sources) if base >> 7 <= line >> 8), key=lambda n: sources[n])

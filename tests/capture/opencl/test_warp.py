@@ -1,4 +1,4 @@
-"""Lanes become warps by control flow: the runtime equals the reference model; some cases by hand."""
+"""Lanes form warps by control flow: the runtime equals the reference model, and cases computed by hand."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def library() -> ctypes.CDLL:
 def fast(
     library: ctypes.CDLL, kernel: RefControlFlow, lanes: list[RefLane], end: int = MEMORY.stop
 ) -> tuple[Any, Any, Any]:
-    """(ops, lines, the warp's record) by the compiled runtime."""
+    """Return (ops, lines, the warp's record) of the compiled runtime."""
 
     def flat(parts: list[list[int]], dtype: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         counts = np.array([len(part) for part in parts], np.uint32)
@@ -100,7 +100,7 @@ def compare(library: ctypes.CDLL, kernel: RefControlFlow, lanes: list[RefLane]) 
 
 
 def finished(kernel: RefControlFlow) -> RefControlFlow:
-    """With joins and what is logged, as the compiler pass makes them."""
+    """Add reconvergence points and logged blocks, as the compiler pass does."""
     targets = [block.targets for block in kernel.blocks]
     for block, join in zip(kernel.blocks, ref_warp.joins(targets), strict=True):
         block.join = join
@@ -112,7 +112,7 @@ def finished(kernel: RefControlFlow) -> RefControlFlow:
 
 @st.composite
 def kernels(draw: st.DrawFn) -> RefControlFlow:
-    """Any control flow in which every block has a way out."""
+    """Generate a control flow in which every block reaches the end."""
     n = draw(st.integers(1, 9))
     small = st.integers(0, 5)
     busy = st.lists(st.integers(0, 20), min_size=N_UNITS, max_size=N_UNITS)
@@ -143,7 +143,7 @@ def kernels(draw: st.DrawFn) -> RefControlFlow:
 
 @st.composite
 def walks(draw: st.DrawFn) -> tuple[RefControlFlow, list[RefLane]]:
-    """Lanes that go through a kernel as they like, but not for ever."""
+    """Generate logs of lanes with random, finite paths through a kernel."""
     kernel = draw(kernels())
     lanes = []
     for _ in range(draw(st.sampled_from([1, 2, 3, 5, 32]))):
@@ -240,7 +240,7 @@ def test_busiest_unit_limits_the_scheduler(library: ctypes.CDLL) -> None:
 
 
 def test_a_busy_unit_at_the_end(library: ctypes.CDLL) -> None:
-    """Of 70,000 cycles after the last operation, two are the instructions' own; nothing bounds them to 16 bits."""
+    """The tail holds unit-busy slots beyond 16 bits: 70,000 cycles, less two of the instructions."""
     block = RefBasicBlock([], [0], RefComputeGap(2, busy=[3, 70_000, 0, 0, 0, 0]))
     kernel = finished(RefControlFlow([RefAccessSite(OP_STORE, 4)], [block]))
     compare(library, kernel, [RefLane([], at(0))])
@@ -261,7 +261,7 @@ def test_lanes_of_an_atomic_that_meet_at_a_word(library: ctypes.CDLL) -> None:
 
 
 def test_words_of_loads_and_stores(library: ctypes.CDLL) -> None:
-    """Cycles of the banks beyond those without conflicts, modulo 32."""
+    """Return the cycles of the banks beyond those without conflicts, modulo 32."""
     kernel = finished(
         RefControlFlow([RefAccessSite(OP_LOAD, 4), RefAccessSite(OP_STORE, 8)], [RefBasicBlock([], [0, 1])])
     )

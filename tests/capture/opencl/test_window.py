@@ -1,4 +1,4 @@
-"""Which launches `--trace-launches` and `--total-launches` mean, and how `--list-launches` shows them."""
+"""Launches selected by `--trace-launches` and `--total-launches`, and the screen of `--list-launches`."""
 
 from __future__ import annotations
 

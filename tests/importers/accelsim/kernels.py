@@ -24,7 +24,7 @@ _registers = st.sampled_from(
 
 @st.composite
 def headers(draw: st.DrawFn) -> KernelHeader:
-    """Small kernels of any version."""
+    """Generate small kernels of any version."""
     version = draw(st.integers(1, 6))
     has_bases = version > 1 and draw(st.booleans())
     swapped = draw(st.booleans())
@@ -46,7 +46,7 @@ def headers(draw: st.DrawFn) -> KernelHeader:
 
 @st.composite
 def memory_operands(draw: st.DrawFn, mask: int) -> str:
-    """Width, mode and addresses; the width is sometimes wrong, as in real files."""
+    """Generate width, mode and addresses; the width is sometimes wrong, as in real files."""
     n = mask.bit_count()
     width = draw(st.sampled_from([1, 4, 16]))
     if n == 0:
@@ -64,7 +64,7 @@ def memory_operands(draw: st.DrawFn, mask: int) -> str:
 
 @st.composite
 def instructions(draw: st.DrawFn, header: KernelHeader, prefix: str) -> str:
-    """One line of a kernel."""
+    """Generate one line of a kernel."""
     mask = draw(st.sampled_from([0xFFFFFFFF, 0xFFFFFFFF, 0x1, 0x0000FF00, 0x80000001, 0]))
     kind = draw(st.sampled_from(["alu", "alu", "access", "access", "control"]))
     names = {"alu": _ALU, "access": _ACCESS, "control": _CONTROL}[kind]
@@ -85,7 +85,7 @@ def instructions(draw: st.DrawFn, header: KernelHeader, prefix: str) -> str:
 
 @st.composite
 def kernels(draw: st.DrawFn) -> tuple[KernelHeader, str]:
-    """A header and the grouped text after it."""
+    """Generate a header and the grouped text after it."""
     header = draw(headers())
     lines = ["#traces format = any"]
     for number in range(header.grid_blocks):

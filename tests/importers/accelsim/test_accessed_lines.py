@@ -1,4 +1,4 @@
-"""Allocations inferred from accesses."""
+"""Allocations are inferred from accesses."""
 
 from __future__ import annotations
 

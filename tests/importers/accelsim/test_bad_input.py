@@ -1,4 +1,4 @@
-"""Every input gives a trace or an error of one line."""
+"""Any input gives a trace, or an error of one line."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ GROUPED = ["v1", "v2", "v6", "fork"]
 
 
 def write_run(folder: Path, kernel: bytes, name: str = "kernel-1.traceg", listed: str | None = None) -> Path:
-    """A kernelslist of one kernel."""
+    """Write a kernelslist of one kernel."""
     (folder / name).write_bytes(kernel)
     (folder / "kernelslist.g").write_text(f"{listed or name}\n")
     return folder / "kernelslist.g"
 
 
 def refusal(kernelslist: Path, tmp_path: Path, options: AccelsimImportOptions | None = None) -> str:
-    """The import's error, of one line; it leaves no file."""
+    """Return the error of the import, which is one line and leaves no file."""
     before = set(tmp_path.iterdir())
     with pytest.raises(BuddysimError) as caught:
         import_accelsim(kernelslist, tmp_path / "out.bin", options)
@@ -185,7 +185,7 @@ def test_the_command_converts(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 
 def mutated(data: bytes, rng: random.Random) -> bytes:
-    """The data with a few things wrong with it."""
+    """Return the data with a few random errors."""
     text = bytearray(data)
     for _ in range(rng.randint(1, 4)):
         if not text:

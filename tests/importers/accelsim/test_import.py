@@ -21,7 +21,7 @@ MEMORY = 0x7F0000000000
 def imported(
     kernelslist: Path, tmp_path: Path, options: AccelsimImportOptions | None = None
 ) -> tuple[bt.Trace, AccelsimImportSummary]:
-    """The verified trace of a kernelslist."""
+    """Return the verified trace of a kernelslist."""
     summary = import_accelsim(kernelslist, tmp_path / "out.bin", options)
     trace = bt.open_trace(tmp_path / "out.bin")
     bt.verify_trace(trace)
@@ -29,7 +29,7 @@ def imported(
 
 
 def all_ops(trace: bt.Trace) -> list[tuple[int, int, int, list[int]]]:
-    """Kind, flags, bytes per lane and lines of every operation."""
+    """Return kind, flags, bytes per lane and lines of every operation."""
     results = []
     for kernel in trace.kernels:
         for ref in kernel.chunks:

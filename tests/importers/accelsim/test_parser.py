@@ -1,4 +1,4 @@
-"""The parser: agreement with its reference model, and timings counted by hand."""
+"""The parser agrees with its reference model, and with timings counted by hand."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DATA = Path(__file__).parent / "data"
 def run(
     header: KernelHeader, text: str, cuts: list[int]
 ) -> tuple[list[tuple[int, list[ref_parser.RefParsedWarp]]], KernelParser]:
-    """Parses the text in parts that end at `cuts`; returns records in the reference model's form."""
+    """Parse the text in parts that end at `cuts`; return records in the reference model's form."""
     timing = timing_of(header.binary_version)
     parser = KernelParser("kernel", header, lambda opcode: classify(opcode, timing))
     data = text.encode()
@@ -77,7 +77,7 @@ def run(
 
 
 def classifier(header: KernelHeader) -> dict[str, Opcode]:
-    """Opcodes by text, looked up once."""
+    """Return a cache of opcodes by their text."""
     timing = timing_of(header.binary_version)
 
     class Cache(dict[str, Opcode]):
@@ -118,7 +118,7 @@ VOLTA = KernelHeader("k", (1, 1, 1), (32, 1, 1), 0, 0, 70, 0, 0, 0, 3, False)
 
 
 def ops_of(*lines: str, header: KernelHeader = VOLTA) -> tuple[list[ref_parser.RefParsedOp], ref_parser.RefParsedWarp]:
-    """Operations and the warp of one warp's instructions."""
+    """Return the operations and the warp of one warp's instructions."""
     text = "\n".join(["#BEGIN_TB", "thread block = 0,0,0", "warp = 0", f"insts = {len(lines)}", *lines, "#END_TB", ""])
     ((_, (warp,)),), _ = run(header, text, [])
     return warp.ops, warp
@@ -201,7 +201,7 @@ def test_issue_slots_of_the_busiest_unit() -> None:
 
 
 def test_units_are_busy_after_the_last_operation_too() -> None:
-    """Ten instructions of the integer unit, every other cycle, and EXIT, one cycle there; with or without a store."""
+    """Ten integer instructions issue every other cycle, and EXIT takes one cycle, with or without a store."""
     integer, store = "0000 ffffffff 1 R{} IADD3 0 0", "0040 ffffffff 0 STG.E 1 R255 4 1 0x1000 4"
     tail = [*(integer.format(i) for i in range(10)), "0050 ffffffff 0 EXIT 0 0"]
     for lines in (tail, [store, *tail]):
@@ -214,7 +214,7 @@ def test_units_are_busy_after_the_last_operation_too() -> None:
 
 
 def test_a_warp_ends_when_all_has_executed() -> None:
-    """MUFU issues at 1 and has executed 20 cycles and a step later; EXIT would have after 1 and a step."""
+    """MUFU issues at 1 and has executed 20 cycles and a hop later; EXIT would have after 1 and a hop."""
     sfu, end = "0000 ffffffff 1 R1 MUFU.RCP 0 0", "0010 ffffffff 0 EXIT 0 0"
     assert ops_of(sfu, end)[1].tail == (1 + 20 - 1, 0)
     assert ops_of("0000 ffffffff 1 R1 FADD 0 0", end)[1].tail == (2, 0)
@@ -224,7 +224,7 @@ def test_a_warp_ends_when_all_has_executed() -> None:
 
 
 def test_meetings_of_an_atomic_s_lanes_at_words() -> None:
-    """Over the sectors, the lanes of the busiest word less one; a word is as wide as the access."""
+    """Conflicts are summed over sectors: the lanes at the busiest word less one."""
     ops, _ = ops_of(
         "0000 ffffffff 0 RED.E.ADD 2 R2 R4 4 1 0x1000 0",  # all on one word
         "0010 ffffffff 0 RED.E.ADD 2 R2 R4 4 1 0x1000 4",  # none
@@ -237,7 +237,7 @@ def test_meetings_of_an_atomic_s_lanes_at_words() -> None:
 
 
 def test_words_of_loads_and_stores() -> None:
-    """Cycles of the banks beyond those without conflicts, modulo 32."""
+    """Conflict cycles are those beyond a conflict-free access, modulo 32."""
     ops, _ = ops_of(
         "0000 ffffffff 1 R4 LDG.E 1 R2 4 1 0x1000 4",
         "0010 ffffffff 1 R4 LDG.E 1 R2 4 1 0x1000 12",  # every third word: one cycle, three for twelve sectors

@@ -15,7 +15,7 @@ Record = tuple[int, int, int, int, int, list[int]]  # launch, work-group, warp, 
 
 
 def packed(records: Sequence[Record]) -> bytes:
-    """Packed records in the format of the capture."""
+    """Return packed records in the format of the capture."""
     parts = []
     for launch, block, warp, kind, width, addresses in records:
         mask = (1 << len(addresses)) - 1
@@ -25,7 +25,7 @@ def packed(records: Sequence[Record]) -> bytes:
 
 
 def write_bundle(folder: Path, *, n_groups: int = 3, launches: int = 3) -> Path:
-    """A capture whose launches read one buffer and write another, with snapshots after the first and the last."""
+    """Return a capture whose launches read one buffer and write another, with two snapshots."""
     folder.mkdir()
     source, target = 1 << 48, 2 << 48
     events: list[dict[str, object]] = [

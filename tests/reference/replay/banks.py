@@ -12,7 +12,7 @@ ROWS_LEFT = 3
 
 @dataclass(frozen=True)
 class RefDramTiming:
-    """`dram.timing` in ps, and the length of a burst; `ccd` is in bursts."""
+    """The `dram.timing` of the machine in ps, and the length of a burst; `ccd` is in bursts."""
 
     burst: int
     trcd: int
@@ -34,7 +34,7 @@ class RefDramTiming:
 
 
 class RefActivationWindow:
-    """Activations of a pseudo-channel: none sooner than `interval` after another.
+    """Activations of a pseudo-channel; each follows the one before by at least `interval`.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class RefActivationWindow:
         self.latest_slot, self.latest = -2, 0
 
     def activate(self, t: int) -> int:
-        """When a row that is to be activated at `t` is (ps)."""
+        """Return the time of an activation that is requested at `t` (ps)."""
         if self.reservations is None:
             return t
         slot = self.reservations.take(t // self.interval)
@@ -60,14 +60,14 @@ class RefActivationWindow:
 
 
 class RefClosedRow(NamedTuple):
-    """A row, and when its bank leaves it."""
+    """A row, and the time at which its bank closes it."""
 
     row: int | None
     at: int
 
 
 class RefRowAccess(NamedTuple):
-    """When the first column command can be (ps), and how the row was found: `hit`, `joined` or `miss`."""
+    """The earliest time of a column command (ps), and the row's state: `hit`, `joined` or `miss`."""
 
     at: int
     word: str
@@ -75,7 +75,7 @@ class RefRowAccess(NamedTuple):
 
 @dataclass
 class RefBank:
-    """A bank; times are ps.
+    """A bank of a pseudo-channel; times are ps.
 
     Parameters
     ----------
@@ -94,11 +94,11 @@ class RefBank:
 
     @property
     def _refresh_offset(self) -> int:
-        """When its first refresh begins (ps)."""
+        """Return the start of the bank's first refresh (ps)."""
         return self.number * self.timing.trefi // self.timing.banks if self.timing.single_banks else 0
 
-    def open(self, row: int, t: int) -> RefRowAccess:
-        """A request for a row reaches the channel at `t`."""
+    def open(self, row: int, t: int, earliest: int) -> RefRowAccess:
+        """A request for a row reaches the channel at `t`; it is activated no earlier than at `earliest`."""
         timing = self.timing
         began = t - (t - self._refresh_offset) % timing.trefi if timing.trefi else 0
         if self.left[0].at + timing.trp < began:
@@ -111,7 +111,7 @@ class RefBank:
         at = max(t, self.ready)
         if self.row is not None:
             at += timing.trp
-        at = self.activations.activate(at)
+        at = self.activations.activate(max(at, earliest))
         self.left = [RefClosedRow(self.row, at - timing.trp), *self.left[:-1]]
         self.row = row
         self.col, self.ready = at + timing.trcd, at + timing.tras

@@ -15,7 +15,11 @@ from tests.reference.replay.warps import RefWarp
 
 @dataclass(eq=False)
 class RefRunningKernel:
-    """A kernel from its launch to its end; `waiting` are the thread blocks that are not dispatched."""
+    """A kernel from its launch to its end.
+
+    `waiting` are the thread blocks that are not dispatched, `stale_l1s` the SMs whose L1 may have lines from before its
+    start.
+    """
 
     kernel: Kernel
     launched: int
@@ -26,17 +30,18 @@ class RefRunningKernel:
     stored: int = 0
     before: dict[str, int] = field(default_factory=dict)
     code: dict[int, RefInstructionCache] = field(default_factory=dict)
+    stale_l1s: set[int] = field(default_factory=set)
 
     @property
     def ended(self) -> bool:
         return self.started and not self.waiting and not self.running_blocks
 
     def code_on(self, sm: RefSm) -> RefInstructionCache:
-        """What an SM has of its code."""
+        """Return the kernel's instruction cache on an SM."""
         return self.code.setdefault(sm.number, RefInstructionCache(sm.numbers, self.kernel.code_bytes))
 
     def needs(self) -> dict[str, int]:
-        """What each of its thread blocks takes of an SM."""
+        """Return the resources of an SM that each thread block of the kernel takes."""
         warps = self.kernel.warps_per_block
         block = self.kernel.block
         return {
@@ -58,7 +63,7 @@ class RefThreadBlock:
     arrived: int = 0
 
     def end_of_stores(self) -> int:
-        """When its last warp may end, as far as stores are concerned for which warps' ends don't wait (ps)."""
+        """Return when the kernel's last warp may end after all stores (ps); 0 for any other warp."""
         if self.left > 1:
             return 0
         self.owner.stored = max(self.owner.stored, self.stored)
@@ -88,12 +93,12 @@ class RefSm:
         self.next_block = self.next_barrier = 0
 
     def has_capacity(self, kernel: RefRunningKernel) -> bool:
-        """Whether a thread block of a kernel fits."""
+        """Return whether the SM can hold a thread block of a kernel."""
         fits = all(need <= self.free[what] for what, need in kernel.needs().items())
         return fits and kernel.kernel.warps_per_block <= len(self.free_slots)
 
     def dispatch(self, kernel: RefRunningKernel, now: int) -> None:
-        """The kernel's next thread block begins."""
+        """Start the kernel's next thread block."""
         program = kernel.waiting.pop(0)
         if not program.warps:
             return
@@ -113,14 +118,14 @@ class RefSm:
             self.schedulers[slot % len(self.schedulers)].warps.append(warp)
 
     def at_barrier(self, warp: RefWarp, now: int) -> None:
-        """A warp comes to a barrier of its block; those of the SM take one warp after the other."""
+        """Let a warp arrive at its block's barrier; warps of an SM arrive one after the other."""
         warp.wait_at_barrier()
         self.next_barrier = max(now, self.next_barrier) + self.numbers.barrier_interval
         warp.block.arrived = self.next_barrier
         release_barrier(warp.block, now)
 
     def warp_ended(self, warp: RefWarp, now: int) -> bool:
-        """Frees the warp's slot; whether its block has ended with it."""
+        """Free the warp's slot; return whether its block has ended."""
         block = warp.block
         self.free_slots.add(warp.slot)
         block.warps = [other for other in block.warps if other is not warp]
@@ -135,7 +140,7 @@ class RefSm:
 
 
 def release_barrier(block: RefThreadBlock, now: int) -> None:
-    """The block's warps go on if all that have not ended are at the barrier."""
+    """Release the block's warps if all that have not ended are at the barrier."""
     if all(warp.at_barrier for warp in block.warps):
         for warp in block.warps:
             warp.leave_barrier(max(now, block.arrived))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass
 class RefCacheLine:
-    """Masks of sectors; those that are `pending` are there at `ready`. The L1 has none that are dirty or partial.
+    """The sector masks of a line; `pending` sectors arrive at `ready`. The L1 has no dirty or partial sectors.
 
     `size_class` is the one that the last writer gives the entry; `merges`, in the L1, counts accesses that wait for
     those pending.
@@ -24,7 +24,7 @@ class RefCacheLine:
     merges: int = 0
 
     def come(self, sectors: int, at: int, seen_from: int) -> None:
-        """Sectors that weren't valid come at a time; one time for all pending sectors."""
+        """Add sectors that arrive at a time; all pending sectors of the line arrive together."""
         if self.pending and self.ready > seen_from:
             self.pending |= sectors
             self.ready = max(self.ready, at)
@@ -34,12 +34,12 @@ class RefCacheLine:
         self.partial &= ~sectors
 
     def merged(self, requested: int, t: int) -> int:
-        """Which of the valid sectors requested at `t` are still pending."""
+        """Return the valid sectors requested at `t` that are still pending."""
         return self.pending & self.valid & requested if self.ready > t else 0
 
 
 class RefCache:
-    """Lines by their entry.
+    """A cache of sectored lines, by entry, with LRU replacement.
 
     Parameters
     ----------
@@ -52,37 +52,37 @@ class RefCache:
         self.sets: dict[object, OrderedDict[int, RefCacheLine]] = {}
 
     def set_for(self, entry: int) -> OrderedDict[int, RefCacheLine]:
-        """The set's lines, the least recently used first."""
+        """Return the lines of the entry's set, the least recently used first."""
         return self.sets.setdefault(self.set_of(entry), OrderedDict())
 
     def find(self, entry: int) -> RefCacheLine | None:
-        """The entry's line, which becomes the most recently used."""
+        """Return the entry's line, and make it the most recently used."""
         lines = self.set_for(entry)
         if entry in lines:
             lines.move_to_end(entry)
         return lines.get(entry)
 
     def peek(self, entry: int) -> RefCacheLine | None:
-        """The entry's line."""
+        """Return the entry's line without a change of the LRU order."""
         return self.set_for(entry).get(entry)
 
     def evict_if_full(self, entry: int) -> tuple[int, RefCacheLine] | None:
-        """Takes out the line that an entry's new line replaces; None where a way is empty."""
+        """Remove and return the line that an entry's new line replaces; None if a way is empty."""
         lines = self.set_for(entry)
         return lines.popitem(last=False) if len(lines) == self.ways else None
 
     def add(self, entry: int) -> RefCacheLine:
-        """A new line, the most recently used; its set must have a free way."""
+        """Add a line as the most recently used; its set must have a free way."""
         return self.set_for(entry).setdefault(entry, RefCacheLine())
 
     def drop(self, entry: int) -> RefCacheLine | None:
-        """Takes the entry's line out."""
+        """Remove and return the entry's line."""
         return self.set_for(entry).pop(entry, None)
 
     def clear(self) -> None:
-        """All lines leave."""
+        """Remove all lines."""
         self.sets.clear()
 
     def all_lines(self) -> list[tuple[int, RefCacheLine]]:
-        """Every line, with its entry."""
+        """Return every entry with its line."""
         return [(entry, line) for lines in self.sets.values() for entry, line in lines.items()]

@@ -12,7 +12,7 @@ WHOLE_ENTRY = 128
 
 @dataclass(frozen=True)
 class RefFootprint:
-    """Bytes at a instant."""
+    """Bytes allocated and occupied at an instant."""
 
     allocated: int = 0
     device: int = 0
@@ -22,7 +22,7 @@ class RefFootprint:
 
 
 class RefCapacity:
-    """The footprints of a run.
+    """The footprint of a run over time.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class RefCapacity:
         self.instants = [first, *sorted(p for p in changes if first < p <= last)]
 
     def at(self, position: int) -> RefFootprint:
-        """What is allocated at a position."""
+        """Return the footprint at an event index."""
         live = [a for a in self.trace.allocations if a.live_at(position)]
         host = [a for a in live if a.space == "host" or self.scheme == "pinned-host"]
         device = [a for a in live if a not in host]
@@ -65,11 +65,11 @@ class RefCapacity:
 
     @property
     def peak_entries(self) -> int:
-        """The most entries that are allocated at a instant, without host memory."""
+        """Return the largest number of entries allocated at one instant, host memory excluded."""
         return max(self.at(instant).allocated for instant in self.instants) // WHOLE_ENTRY
 
     def counters(self, launches: list[tuple[int, int]], end_ps: int) -> dict[str, float]:
-        """Footprints and ratios by their names in docs/reference/replay-counters.md.
+        """Return footprints and ratios by their names in docs/reference/replay-counters.md.
 
         Parameters
         ----------
@@ -100,5 +100,5 @@ class RefCapacity:
 
 
 def ratio(allocated: int, device: int) -> float:
-    """Bytes allocated over bytes of device memory; 1 where there are none."""
+    """Return bytes allocated / bytes of device memory; 1 if there are none."""
     return allocated / device if device else 1.0

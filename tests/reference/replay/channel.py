@@ -18,7 +18,7 @@ EXTRA_ENTRIES = 3
 
 @dataclass
 class RefQueuedRow:
-    """Writes to one row that wait."""
+    """Queued writes to one row."""
 
     bank: int
     row: int
@@ -27,7 +27,7 @@ class RefQueuedRow:
 
 
 class RefBankedChannel:
-    """Banks, a bus with a slot per burst, and writes that are drained together.
+    """A pseudo-channel: banks, a bus with a slot per burst, and a write queue.
 
     Parameters
     ----------
@@ -40,10 +40,8 @@ class RefBankedChannel:
     def __init__(self, keys: DramKeys, clock: RefClock, timing: RefDramTiming, counts: Counter[str]) -> None:
         self.keys, self.clock, self.timing, self.counts = keys, clock, timing, counts
         whole = 0 if timing.single_banks else timing.trefi
-        self.bus = RefReservationTable(clock, timing.burst, whole, timing.trfc)
-        slots = (
-            RefReservationTable(clock, timing.interval, whole, timing.trfc) if timing.interval > timing.burst else None
-        )
+        self.bus = RefReservationTable(timing.burst, whole, timing.trfc)
+        slots = RefReservationTable(timing.interval, whole, timing.trfc) if timing.interval > timing.burst else None
         activations = RefActivationWindow(timing.interval, slots)
         self.banks = [RefBank(timing, activations, number) for number in range(keys.banks)]
         self.latest_slot, self.turned, self.turning = -1, -2, 0
@@ -54,7 +52,7 @@ class RefBankedChannel:
         self.next_taken = self.next_freed = 0
 
     def read(self, location: RefLocation, count: int, t: int) -> int:
-        """When bursts are read that reach the channel at `t` (ps)."""
+        """Return the end of the data of a read that reaches the channel at `t` (ps)."""
         timing = self.timing
         bank, opened = self._open(location.bank, location.row, t)
         data = opened.at + timing.tcl
@@ -72,13 +70,13 @@ class RefBankedChannel:
         bank.ready = max(bank.ready, done + timing.trtp - timing.burst - timing.tcl)
         return done
 
-    def _open(self, bank: int, row: int, t: int) -> tuple[RefBank, RefRowAccess]:
-        opened = self.banks[bank].open(row, t)
+    def _open(self, bank: int, row: int, t: int, earliest: int = 0) -> tuple[RefBank, RefRowAccess]:
+        opened = self.banks[bank].open(row, t, earliest)
         self.counts["device.row_misses" if opened.word == "miss" else "device.row_hits"] += 1
         return self.banks[bank], opened
 
     def _take(self, slot: int) -> int:
-        """The bus for a burst."""
+        """Take a slot of the bus for a burst."""
         slot = self.bus.take(slot)
         self.latest_slot = max(self.latest_slot, slot)
         self.bytes += SECTOR_BYTES
@@ -87,7 +85,7 @@ class RefBankedChannel:
     # -- writes -------------------------------------------------------------------------------------------------------
 
     def write(self, location: RefLocation, count: int, t: int, before: int) -> int:
-        """When the channel takes bursts that leave the L2 at `t`, `before` away (ps)."""
+        """Return when the channel accepts bursts that leave the L2 at `t`; the way takes `before` (ps)."""
         taken = t
         for _ in range(count):
             taken = max(taken, self.address_map[self.next_taken])
@@ -111,7 +109,6 @@ class RefBankedChannel:
 
     def _drain(self, at: int, low: int, before: int) -> None:
         timing, bus = self.timing, self.bus
-        bus.forget_the_past()
         first = start = at // timing.burst
         if self.latest_slot == self.turned:
             bus.taken -= set(range(self.turning, self.turned + 1))
@@ -133,9 +130,9 @@ class RefBankedChannel:
         self.turned = self.latest_slot
 
     def _write_row(self, row: RefQueuedRow, start: int, before: int) -> int:
-        """Writes a row's bursts; the slot of the last."""
+        """Write a row's bursts; return the slot of the last one."""
         timing = self.timing
-        bank, opened = self._open(row.bank, row.row, row.arrival)
+        bank, opened = self._open(row.bank, row.row, row.arrival, earliest=self.clock.now)
         slot = max(start, (opened.at + timing.tcwl) // timing.burst)
         for _ in range(row.bursts):
             slot = self._take(slot)
@@ -150,6 +147,6 @@ class RefBankedChannel:
 
     def _reserve_turnaround(self, first: int, end: int) -> None:
         """Slots in which the bus is turned around."""
-        turning = {slot for slot in range(first, end) if self.bus.holds(slot)}
+        turning = set(range(first, end))
         self.bus.taken |= turning
         self.latest_slot = max(self.latest_slot, *turning, -1)

@@ -1,4 +1,4 @@
-"""Copies, fills and frees: what they do to lines of the L2."""
+"""Effects of copies, fills and frees on lines of the L2."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ SECTORS_OF_LINE = 4
 
 
 def written_range(event: Memcpy | Memset, allocation_range: RefAllocationRange) -> range:
-    """Bytes of the allocation that a copy or fill writes."""
+    """Return the bytes of the allocation that a copy or fill writes."""
     first = event.address - allocation_range.allocation.base
     return range(first, min(first + event.bytes, allocation_range.allocation.bytes))
 
 
 def covered_sectors(written: range, allocation_range: RefAllocationRange) -> dict[int, int]:
-    """Of each entry of which a byte is written, the mask of sectors that are written whole, in rising order."""
+    """Return the mask of fully written sectors of each entry that a copy writes, in rising order."""
     covered = {}
     for entry in range(written[0] // 128, written[-1] // 128 + 1):
         mask = 0
@@ -36,7 +36,7 @@ def covered_sectors(written: range, allocation_range: RefAllocationRange) -> dic
 
 
 def overwrite(l2: RefL2, covered: dict[int, int], counts: Counter[str]) -> None:
-    """Covered sectors leave the L2: memory has newer ones."""
+    """Drop the written sectors from the L2, as memory has newer data."""
     cache = l2.cache
     for entry, mask in covered.items():
         l2.drop_copies(entry, mask)
@@ -55,7 +55,7 @@ def overwrite(l2: RefL2, covered: dict[int, int], counts: Counter[str]) -> None:
 def resize(
     sizes: RefSizes, cache: RefCache, allocation_range: RefAllocationRange, covered: dict[int, int], launches: int
 ) -> None:
-    """Entries that a copy writes get the classes of the next snapshot, and so do their lines that stay dirty."""
+    """Give the written entries, and their lines that stay dirty, the classes of the next snapshot."""
     for entry in covered:
         size_class = sizes.copied(allocation_range, entry, launches)
         if size_class is None:
@@ -67,7 +67,7 @@ def resize(
 
 
 def leave_in_l2(l2: RefL2, covered: dict[int, int], now: int, most: int, resident: Callable[[int], bool]) -> None:
-    """The last lines of a copy are left in the L2."""
+    """Put the last lines of a copy into the L2."""
     entries = [entry for entry, mask in covered.items() if mask][-most:]
     for entry in entries:
         if not resident(entry):
@@ -81,7 +81,7 @@ def leave_in_l2(l2: RefL2, covered: dict[int, int], now: int, most: int, residen
 
 
 def free(l2: RefL2, allocation_range: RefAllocationRange, counts: Counter[str]) -> None:
-    """The allocation's lines leave the L2, and nothing is written back."""
+    """Drop the allocation's lines from the L2 without a write-back."""
     for entry in range(allocation_range.first, allocation_range.end):
         l2.drop_copies(entry, 15)
         line = l2.cache.drop(entry)

@@ -1,4 +1,4 @@
-"""Device memory: what READ and WRITE of docs/reference/replay-rules.md do."""
+"""Device memory: READ and WRITE of docs/reference/replay-rules.md."""
 
 from __future__ import annotations
 
@@ -32,25 +32,24 @@ class RefChannelProtocol(Protocol):
     queued: int
 
     def read(self, location: RefLocation, count: int, t: int) -> int:
-        """When bursts are read that reach the channel at `t` (ps)."""
+        """Return the end of the data of a read that reaches the channel at `t` (ps)."""
 
     def write(self, location: RefLocation, count: int, t: int, before: int) -> int:
-        """When the channel takes bursts that leave the L2 at `t`, `before` away (ps)."""
+        """Return when the channel accepts bursts that leave the L2 at `t`; the way takes `before` (ps)."""
 
 
 class RefSimpleChannel:
-    """A bandwidth and a latency.
+    """A pseudo-channel of the `simple` model, with a bandwidth and a latency.
 
     Parameters
     ----------
-    clock : the run's
     timing : of the machine
     """
 
     queued = 0
 
-    def __init__(self, clock: RefClock, timing: RefDramTiming) -> None:
-        self.port, self.timing = RefPort(clock), timing
+    def __init__(self, timing: RefDramTiming) -> None:
+        self.port, self.timing = RefPort(), timing
         self.bytes = 0
 
     def _pass(self, count: int, t: int) -> int:
@@ -58,12 +57,12 @@ class RefSimpleChannel:
         return self.port.request(t, count * self.timing.burst * FINE)
 
     def read(self, _: RefLocation, count: int, t: int) -> int:
-        """When bursts are read that reach the channel at `t` (ps)."""
+        """Return the end of the data of a read that reaches the channel at `t` (ps)."""
         timing = self.timing
         return self._pass(count, t) + timing.trcd + timing.tcl + count * timing.burst
 
     def write(self, _: RefLocation, count: int, t: int, before: int) -> int:
-        """When the channel takes bursts that leave the L2 at `t`, `before` away (ps)."""
+        """Return when the channel accepts bursts that leave the L2 at `t`; the way takes `before` (ps)."""
         return self._pass(count, t + before) - before
 
 
@@ -91,12 +90,12 @@ class RefDram:
         self.by_kind = {kind: [0] * numbers.pseudo_channels for kind in KINDS}
         for _ in range(numbers.pseudo_channels):
             if machine.dram.model == "simple":
-                self.channels.append(RefSimpleChannel(clock, timing))
+                self.channels.append(RefSimpleChannel(timing))
             else:
                 self.channels.append(RefBankedChannel(machine.dram, clock, timing, counts))
 
     def read(self, location: RefLocation, count: int, t: int) -> int:
-        """When `count` bursts that are requested at `t` are back at the L2 (ps); 0 bursts are there at once."""
+        """Return when `count` bursts requested at `t` are back at the L2 (ps); no bursts take no time."""
         if not count:
             return t
         back = self.channels[location.channel].read(location, count, t + self.before) + self.after
@@ -104,36 +103,36 @@ class RefDram:
         return back
 
     def begins_after(self, location: RefLocation, t: int, after: int) -> bool:
-        """Whether a burst that is requested at `t` would begin no sooner than `after`: nothing is booked."""
+        """Return whether a burst requested at `t` would begin at `after` or later; reserve nothing."""
         trial = deepcopy(self.channels[location.channel])
         back = trial.read(location, 1, t + self.before) + self.after
         return back - self.idle >= after
 
     def write(self, location: RefLocation, count: int, t: int) -> int:
-        """When the channel takes `count` bursts that leave the L2 at `t` (ps)."""
+        """Return when the channel accepts `count` bursts that leave the L2 at `t` (ps)."""
         taken = self.channels[location.channel].write(location, count, t, self.before)
         if count:
             self.waits.dram_write.add(taken - t)
         return taken
 
     def count(self, kind: str, location: RefLocation, sectors: int) -> None:
-        """Counts sectors of a kind that are moved, or queued."""
+        """Count sectors of a kind that are moved or queued."""
         self.by_kind[kind][location.channel] += SECTOR_BYTES * sectors
         self.counts[f"device.{KINDS[kind]}_bytes"] += SECTOR_BYTES * sectors
 
     @property
     def bytes(self) -> list[int]:
-        """Moved by each pseudo-channel."""
+        """Return the bytes moved by each pseudo-channel."""
         return [channel.bytes for channel in self.channels]
 
     @property
     def queued_bytes(self) -> int:
-        """Accepted and not written."""
+        """Return the bytes of accepted writes that are still queued."""
         return SECTOR_BYTES * sum(channel.queued for channel in self.channels)
 
 
 def timing_of(numbers: RefNumbers) -> RefDramTiming:
-    """The machine's timings in ps."""
+    """Return the machine's timing in ps."""
     machine, keys = numbers.machine, numbers.machine.dram.timing
     burst = sector_time(machine.bytes_per_s(machine.dram.pseudo_channel_bandwidth))
     return RefDramTiming(

@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 
 
 class RefFrameAllocator:
-    """Frames of the size of a page, each free or used by allocations of one page of the trace.
+    """Page-sized frames, each free or used by allocations of one page of the trace.
 
     Attributes
     ----------
@@ -23,7 +23,7 @@ class RefFrameAllocator:
         self._ends: list[int] = []
 
     def allocate(self, page: int, pages: int) -> int:
-        """Frames that follow each other, for an allocation of that many pages from `page` on; the first one."""
+        """Allocate consecutive frames for an allocation of `pages` pages from `page` on; return the first one."""
         lowest = self._lowest(pages)
         first = self._frame.get(page, -1)
         if not self._fits(first, page, pages, lowest):
@@ -47,7 +47,7 @@ class RefFrameAllocator:
         return first
 
     def release(self, first: int, pages: int) -> None:
-        """An allocation uses its frames no longer."""
+        """Release the frames of an allocation."""
         for frame in range(first, first + pages):
             self._users[frame] -= 1
             if not self._users[frame]:
@@ -60,7 +60,7 @@ class RefFrameAllocator:
         return all(not self._users[frame] or self._page[frame] == page + frame - first for frame in known)
 
     def _lowest(self, pages: int) -> int:
-        """The lowest run of free frames that is long enough; all above `count` are free."""
+        """Return the first frame of the lowest run of `pages` free frames; all above `count` are free."""
         for start, end in zip(self._starts, self._ends, strict=True):
             if end - start >= pages or end == self.count:
                 return start

@@ -13,7 +13,7 @@ WORD = 2**32
 
 @lru_cache(maxsize=1 << 16)
 def fold(x: int) -> int:
-    """A mixing of 32 bits."""
+    """Mix the bits of a 32-bit number."""
     x = x % WORD
     x ^= x >> 15
     x = x * 0x2C1B3C6D % WORD
@@ -34,7 +34,7 @@ POLYNOMIALS = {1: 0b1, 2: 0b11, 4: 0b111, 8: 0b1011, 16: 0b10011, 32: 0b100101, 
 
 
 def remainder(group: int, slices: int) -> int:
-    """Of the polynomial `group` times x^log2(slices), over GF(2), by the one of that degree."""
+    """Return the remainder of `group` x^log2(slices) by the polynomial of that degree, over GF(2)."""
     rest, divisor = group * slices, POLYNOMIALS[slices]
     for bit in reversed(range(slices.bit_length() - 1, 40)):
         if rest >> bit & 1:
@@ -44,7 +44,7 @@ def remainder(group: int, slices: int) -> int:
 
 @dataclass(frozen=True)
 class RefLocation:
-    """Where in device memory the bursts of an entry or metadata line are."""
+    """The location of the bursts of an entry or metadata line in device memory."""
 
     channel: int
     bank: int
@@ -52,7 +52,7 @@ class RefLocation:
 
 
 class RefAddressMap:
-    """Slices, sets and locations of a machine's entries.
+    """The slices, sets and locations of a machine's entries.
 
     Parameters
     ----------
@@ -77,14 +77,14 @@ class RefAddressMap:
         return (unit % channels * of_channel + unit // channels % of_channel) ^ remainder(unit // slices, slices)
 
     def in_slice(self, entry: int) -> int:
-        """Its number among those of its slice."""
+        """Return the number of an entry among those of its slice."""
         return entry // self.neighbours // self.machine.l2.slices * self.neighbours + entry % self.neighbours
 
     def l2_set(self, entry: int) -> int:
         return hash_index(self.in_slice(entry), self.numbers.l2_sets)
 
     def location(self, entry: int) -> RefLocation:
-        """Of an entry's bursts."""
+        """Return the location of an entry's bursts."""
         slices, dram = self.machine.l2.slices, self.machine.dram
         if slices % dram.channels == 0:
             slices_per_channel, pseudo_per_slice = slices // dram.channels, dram.pseudo_channels
@@ -105,6 +105,6 @@ class RefAddressMap:
         return group + in_group * dram.bank_groups, row
 
     def metadata_location(self, line: int) -> RefLocation:
-        """Of a metadata line's bursts."""
+        """Return the location of a metadata line's bursts."""
         entry = self.n_entries + line * (self.machine.metadata_cache.line // 32) // 4
         return RefLocation(hash_index(line, self.numbers.pseudo_channels), *self._bank_and_row(entry))

@@ -1,4 +1,4 @@
-"""Times by powers of two, and how long requests wait."""
+"""Histograms of times by powers of two, and waiting times of requests."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ ELEMENTS = 40
 
 
 class RefHistogram:
-    """Element b counts times from 2^b to 2^(b + 1) - 1 ps; the last one all longer ones."""
+    """A histogram: element b counts times of 2^b to 2^(b + 1) - 1 ps, the last one all longer times."""
 
     def __init__(self) -> None:
         self.elements = [0] * ELEMENTS
         self.total_ps = 0
 
     def add(self, time_ps: int) -> None:
-        """Counts a time."""
+        """Count a time."""
         self.total_ps += time_ps
         self.elements[min(max(0, time_ps.bit_length() - 1), len(self.elements) - 1)] += 1
 
@@ -23,12 +23,12 @@ class RefHistogram:
 
     @property
     def mean_ps(self) -> int:
-        """Rounded down; 0 where nothing was counted."""
+        """Return the mean, rounded down; 0 if nothing was counted."""
         return self.total_ps // self.count if self.count else 0
 
 
 class RefQueueWaits:
-    """How long requests wait at each kind of resource (docs/reference/replay-counters.md, Queueing)."""
+    """Waiting times of requests at each kind of resource (docs/reference/replay-counters.md, Queueing)."""
 
     def __init__(self) -> None:
         self.l1_port, self.l1_mshr, self.l1_store = RefHistogram(), RefHistogram(), RefHistogram()
@@ -38,12 +38,12 @@ class RefQueueWaits:
         self.link_read, self.link_write = RefHistogram(), RefHistogram()
 
     def by_name(self) -> dict[str, list[int]]:
-        """The histograms by their names in results."""
+        """Return the histograms by their names in results."""
         return {f"queueing.{name}_histogram": histogram.elements for name, histogram in vars(self).items()}
 
 
 class RefLatencyHistograms:
-    """All times of a run that are counted."""
+    """All histograms of a run."""
 
     def __init__(self) -> None:
         self.waits, self.l1_miss, self.l2_miss = RefQueueWaits(), RefHistogram(), RefHistogram()

@@ -1,4 +1,4 @@
-"""Instruction fetch: a kernel's code comes to an SM line by line, when a warp first gets there."""
+"""Instruction cache: an SM fetches a line of a kernel's code when a warp first reaches it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ INSTRUCTION_BYTES, LINE_INSTRUCTIONS, MAX_LINES = 16, 8, 1024
 
 
 class RefInstructionCache:
-    """What an SM has of a kernel's code.
+    """The lines of a kernel's code that one SM has fetched or requested.
 
     Parameters
     ----------
@@ -23,11 +23,11 @@ class RefInstructionCache:
         self.arrivals: list[int] = []
 
     def passed(self, first: int, slots: int) -> int:
-        """How many instructions of the code a warp has behind it after `slots` more than `first`."""
+        """Return the number of instructions that a warp has passed after `slots` more than `first`."""
         return min(first + slots, self.lines * LINE_INSTRUCTIONS)
 
     def wait(self, first: int, slots: int, begun: int, chain: int) -> int:
-        """How long a warp waits for the lines of its next `slots` instructions, that take `chain` from `begun` on."""
+        """Return a warp's wait for the lines of its next `slots` instructions, which take `chain` from `begun` on."""
         waited = 0
         for instruction in range(first, self.passed(first, slots)):
             if instruction % LINE_INSTRUCTIONS == 0:

@@ -1,4 +1,4 @@
-"""The L1 of an SM: how the lines of an instruction enter it, and what each then does."""
+"""The L1 of an SM: the order in which lines of an instruction enter it, and the requests of each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WORDS = 32
 
 
 def tag_bank(entry: int) -> int:
-    """The exclusive or of a line's pairs of bits."""
+    """Return the tag bank of a line: the exclusive or of all pairs of bits of its entry number."""
     bank = 0
     while entry:
         bank ^= entry & 3
@@ -27,7 +27,7 @@ def tag_bank(entry: int) -> int:
 
 
 def word_cycles(op: RefOperation) -> int:
-    """Conflict cycles of banks of words that a load or store takes, 1 to 32."""
+    """Return the conflict cycles of the word banks for a load or store, 1 to 32."""
     sectors = sum(line.sectors.bit_count() for line in op.lines)
     whole = min(-(-sectors // 4), WORDS)
     return 1 + (whole - 1 + op.bank_words) % WORDS
@@ -64,7 +64,7 @@ class RefL1:
         self.free = 0
 
     def instruction(self, op: RefOperation, now: int, launch_index: int) -> tuple[int, int]:
-        """Follows the lines of an instruction that issues at `now`, in the kernel of a launch index.
+        """Process the lines of an instruction that issues at `now`, in the kernel of a launch index.
 
         Returns
         -------
@@ -89,7 +89,7 @@ class RefL1:
         return arrival, max(now, self.free - self.numbers.l1_queue) if op.lines else now
 
     def _by_words(self, op: RefOperation, now: int, launch_index: int) -> tuple[int, int]:
-        """As `instruction`, where the L1 has banks of words and of tags."""
+        """Process an instruction as `instruction` does, on an L1 with banks of words and of tags."""
         cycle, arrival, cycles, of_bank = self.numbers.l1_line, now, 0, Counter[int]()
         for line in self._lines(op):
             cycle_of_bank = of_bank[tag_bank(line.number)]

@@ -14,26 +14,26 @@ from tests.reference.replay.reservation_table import RefReservationTable
 
 
 class RefMemoryPathProtocol(Protocol):
-    """What a replay scheme does for the L2."""
+    """What the L2 needs of a replay scheme."""
 
     def arrive(self, entry: int, t: int) -> int:
-        """When an access that has passed its slice's port at `t` looks for its line."""
+        """Return when an access that has passed its slice's port at `t` looks for its line (ps)."""
 
     def fill(self, entry: int, requested: int, besides: int, t: int) -> tuple[int, int]:
-        """Fetches sectors, from uncompressed device memory extra ones: what the L2 then has, and when (ps)."""
+        """Fetch sectors, and extra ones if uncompressed; return the sectors that the L2 then has, and the time (ps)."""
 
     def write_back(self, entry: int, line: RefCacheLine, t: int) -> int:
-        """Writes a dirty line: when its way is free (ps)."""
+        """Write a dirty line back; return when its way is free (ps)."""
 
     def count_write_back(self, entry: int) -> None:
-        """Counts a write-back of an entry for its allocation."""
+        """Count a write-back of an entry for its allocation."""
 
     def dirtied(self, entry: int, line: RefCacheLine, launch_index: int) -> None:
-        """A line was written by the kernel of a launch index."""
+        """Note that the kernel of a launch index wrote a line."""
 
 
 def slot_from(reservations: RefReservationTable, t: int) -> int:
-    """When the first free slot from `t` on begins, which is taken; `t` at the earliest."""
+    """Take the first free slot from `t` on; return its start, or `t` if that is later."""
     return max(t, reservations.length * reservations.take(t // reservations.length))
 
 
@@ -60,19 +60,19 @@ class RefL2:
         machine = numbers.machine
         self.numbers, self.address_map, self.below, self.counts, self.times = numbers, address_map, below, counts, times
         waits = times.waits
-        self.request_ports = [RefPort(clock, waits.request_port) for _ in range(machine.sm.count)]
-        self.reply_ports = [RefPort(clock, waits.reply_port) for _ in range(machine.sm.count)]
-        self.slice_ports = [RefPort(clock, waits.slice_port) for _ in range(machine.l2.slices)]
-        self.atomic_units = [RefPort(clock) for _ in range(machine.l2.slices)]
+        self.request_ports = [RefPort(waits.request_port) for _ in range(machine.sm.count)]
+        self.reply_ports = [RefPort(waits.reply_port) for _ in range(machine.sm.count)]
+        self.slice_ports = [RefPort(waits.slice_port) for _ in range(machine.l2.slices)]
+        self.atomic_units = [RefPort() for _ in range(machine.l2.slices)]
         self.queues = machine.crossbar.input_queued
         slices, sms = range(machine.l2.slices), range(machine.sm.count)
         self.queue_free = [0 for _ in sms]
         self.interleaved = machine.crossbar.interleave_requesters
         self.runs = [(-1, 1) for _ in sms]
         self.booked: list[dict[int, int]] = [{} for _ in slices]
-        self.slice_arrivals = [RefReservationTable(clock, numbers.slice_sector, 0, 0) for _ in slices]
-        self.slice_departures = [RefReservationTable(clock, numbers.slice_sector, 0, 0) for _ in slices]
-        self.sm_arrivals = [RefReservationTable(clock, numbers.sm_reply_sector, 0, 0) for _ in sms]
+        self.slice_arrivals = [RefReservationTable(numbers.slice_sector, 0, 0) for _ in slices]
+        self.slice_departures = [RefReservationTable(numbers.slice_sector, 0, 0) for _ in slices]
+        self.sm_arrivals = [RefReservationTable(numbers.sm_reply_sector, 0, 0) for _ in sms]
         self.atomic_cost = FINE * machine.ps(machine.l2.atomic_interval)
         self.rewrite_cost = FINE * machine.ps(machine.l2.dirty_store_interval)
         self.max_dirty = machine.l2.max_dirty * machine.l2.ways * 4 // machine.l2.size
@@ -84,7 +84,7 @@ class RefL2:
         self.copies = [self._copies(partition) for partition in range(machine.l2.partitions)]
 
     def _copies(self, partition: int) -> RefCache:
-        """Lines that a partition keeps of others: in the slices and sets of its own lines."""
+        """Return a partition's replicas, which share the slices and sets with its own lines."""
         copies = RefCache(
             self.cache.ways, lambda entry: (self._slice_in(partition, entry), self.address_map.l2_set(entry))
         )
@@ -92,19 +92,19 @@ class RefL2:
         return copies
 
     def _slice_in(self, partition: int, entry: int) -> int:
-        """The slice of a partition that holds an entry, or its copy."""
+        """Return the slice of a partition that holds an entry or its replica."""
         return partition * self.slices + self.address_map.slice_of(entry) % self.slices
 
     def _home(self, entry: int) -> int:
-        """The partition of an entry's home."""
+        """Return the partition of an entry's home."""
         return self.address_map.slice_of(entry) // self.slices
 
     def _way_there(self, sm: int, entry: int) -> int:
-        """What a request to the entry's home takes longer, there and back (ps)."""
+        """Return the extra time of a request to the entry's home and back (ps)."""
         return 0 if sm // self.sms == self._home(entry) else self.far
 
     def drop_copies(self, entry: int, sectors: int) -> None:
-        """Sectors leave the copies of all other partitions than the home."""
+        """Drop sectors from the replicas in all partitions but the home."""
         for partition, copies in enumerate(self.copies):
             copy = copies.peek(entry) if partition != self._home(entry) else None
             if copy is None:
@@ -115,7 +115,7 @@ class RefL2:
                 copies.drop(entry)
 
     def load(self, sm: int, entry: int, requested: int, t: int, launch_index: int, *, atomic: bool) -> int:
-        """A load or atomic of an SM; when its reply has arrived (ps)."""
+        """Process a load or atomic of an SM; return when its reply has arrived (ps)."""
         count, far = requested.bit_count(), self._way_there(sm, entry)
         self.counts["l2.read_sectors"] += count
         if atomic:
@@ -133,7 +133,7 @@ class RefL2:
         return self._back(sm, entry, data, count)
 
     def _back(self, sm: int, entry: int, data: int, count: int) -> int:
-        """When the sectors of a reply that leaves its slice at `data` have arrived (ps)."""
+        """Return when the sectors of a reply have arrived that leaves its slice at `data` (ps)."""
         if self.queues:
             left = self._reply(sm, entry, data, count)
             self.times.waits.reply_port.add(max(0, left - (count - 1) * self.numbers.reply_sector - data))
@@ -142,7 +142,7 @@ class RefL2:
         return reply + (count - 1) * self.numbers.reply_sector
 
     def _load_through_copy(self, partition: int, entry: int, requested: int, t: int, launch_index: int) -> int:
-        """A load through a partition that is not the line's home; when the partition has the last sector (ps)."""
+        """Process a load in a partition that is not the line's home; return when it has the last sector (ps)."""
         slice_index, copies = self._slice_in(partition, entry), self.copies[partition]
         t = self.slice_ports[slice_index].request(t, requested.bit_count() * self.numbers.slice_cost)
         t = self.below.arrive(entry, t)
@@ -169,7 +169,7 @@ class RefL2:
         return max(data, done)
 
     def _load_at_home(self, entry: int, requested: int, t: int, launch_index: int, *, atomic: bool) -> int:
-        """A load or atomic that has passed its home slice's port at `t`; when the slice has the last sector (ps)."""
+        """Process a load or atomic at its home slice from `t` on; return when the slice has the last sector (ps)."""
         count, counts = requested.bit_count(), self.counts
         line, t = self._way(entry, t)
         present, missing = requested & line.valid, requested & ~line.valid
@@ -187,7 +187,7 @@ class RefL2:
         return data
 
     def store(self, sm: int, entry: int, touched: int, whole: int, t: int, launch_index: int) -> int:
-        """A store of an SM; when it is acknowledged (ps)."""
+        """Process a store of an SM; return when it is acknowledged (ps)."""
         count, far = touched.bit_count(), self._way_there(sm, entry)
         self.drop_copies(entry, touched)
         if len(self.copies) == 1:
@@ -210,7 +210,7 @@ class RefL2:
         return t + self.numbers.reply_half + far - far // 2
 
     def evict(self, entry: int) -> None:
-        """An entry's line leaves with its page: its dirty sectors count as written back."""
+        """Drop the line of an evicted page; its dirty sectors count as written back."""
         self.drop_copies(entry, 15)
         line = self.cache.drop(entry)
         if line is not None and line.dirty:
@@ -232,7 +232,7 @@ class RefL2:
         return self.below.arrive(entry, t)
 
     def _leave_queue(self, sm: int, entry: int, t: int, count: int) -> int:
-        """Sectors one after the other, each behind what is in the SM's queue before it."""
+        """Send sectors behind the SM's earlier requests; return the last start, less the time of the others (ps)."""
         apart, slice_index = self.numbers.request_sector, self.address_map.slice_of(entry)
         for _ in range(count):
             begin = max(t, self.queue_free[sm])
@@ -241,12 +241,12 @@ class RefL2:
             left = slot_from(self.slice_arrivals[slice_index], begin)
             self.queue_free[sm] = left + apart
             self.booked[slice_index][sm] = left + self.numbers.slice_sector
-        left = max(t, left - (count - 1) * apart)
+        left = max(t, left - (count - 1) * max(apart, self.numbers.slice_sector))
         self.times.waits.request_port.add(left - t)
         return left
 
     def _leave_time(self, sm: int, slice_index: int, begin: int) -> int:
-        """From when on the SM's request may leave for a slice: if SMs interleave, in every other slot."""
+        """Return when the SM's request may leave for a slice: with interleaving, in every other slot."""
         run, slots = self.runs[sm]
         following = self.booked[slice_index].get(sm, 0) + (slots - 1) * self.numbers.slice_sector
         if run == slice_index and following >= begin:
@@ -256,8 +256,9 @@ class RefL2:
         return begin
 
     def _reply(self, sm: int, entry: int, t: int, count: int) -> int:
-        left = t
+        left = t - self.numbers.reply_sector
         for _ in range(count):
+            left += self.numbers.reply_sector
             left = slot_from(self.slice_departures[self.address_map.slice_of(entry)], left)
             left = slot_from(self.sm_arrivals[sm], left)
         return left
@@ -268,7 +269,7 @@ class RefL2:
         line.dirty |= sectors
 
     def _clean(self, entry: int, t: int) -> int:
-        """Writes the set's dirty lines back while too many of its sectors are dirty: when the last is taken (ps)."""
+        """Write back the set's oldest dirty lines beyond the limit; return when the last is accepted (ps)."""
         lines = self.cache.set_for(entry)
         for oldest, line in lines.items():
             if not self.max_dirty or sum(one.dirty.bit_count() for one in lines.values()) <= self.max_dirty:
@@ -281,7 +282,7 @@ class RefL2:
         return t
 
     def _way(self, entry: int, t: int) -> tuple[RefCacheLine, int]:
-        """The entry's line, and from when on it can be used."""
+        """Return the entry's line, and the time from which it can be used."""
         self.counts["l2.line_accesses"] += 1
         line = self.cache.find(entry)
         if line is not None:
@@ -291,7 +292,7 @@ class RefL2:
         return self.cache.add(entry), t
 
     def evict_if_full(self, entry: int, t: int, where: RefCache | None = None) -> int:
-        """Takes out the line that a new one, or a copy, replaces: when its way is free (ps)."""
+        """Evict the line that a new line or replica replaces; return when its way is free (ps)."""
         victim = (where or self.cache).evict_if_full(entry)
         if victim is None or not victim[1].dirty:
             return t

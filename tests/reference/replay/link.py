@@ -12,7 +12,7 @@ from tests.reference.replay.ports import RefClock, RefPort
 
 
 class RefLink:
-    """Both directions.
+    """The host link, with a port for each direction.
 
     Parameters
     ----------
@@ -23,9 +23,12 @@ class RefLink:
 
     def __init__(self, numbers: RefNumbers, clock: RefClock, counts: Counter[str], waits: RefQueueWaits) -> None:
         machine = numbers.machine
-        self.keys, self.counts = machine.link, counts
+        self.keys, self.clock, self.counts = machine.link, clock, counts
         self.byte_cost = Fraction(PS_PER_S * FINE, machine.bytes_per_s(machine.link.bandwidth))
-        self.inwards, self.outwards = RefPort(clock, waits.link_read), RefPort(clock, waits.link_write)
+        self.write_cost = self.byte_cost
+        if machine.link.write_bandwidth.amount:
+            self.write_cost = Fraction(PS_PER_S * FINE, machine.bytes_per_s(machine.link.write_bandwidth))
+        self.inwards, self.outwards = RefPort(waits.link_read), RefPort(waits.link_write)
         first = ceil((SECTOR_BYTES + self.keys.header_size) * self.byte_cost) // FINE
         self.read_ps = max(0, machine.ps(self.keys.load_to_use) - numbers.l2_hit - first)
 
@@ -33,18 +36,18 @@ class RefLink:
         return payload + ceil(Fraction(payload, self.keys.max_payload)) * self.keys.header_size
 
     def read(self, payload: int, t: int) -> int:
-        """When a transfer that is requested at `t` has arrived (ps)."""
+        """Return when a transfer requested at `t` has arrived (ps)."""
         total = self._total(payload)
         self.counts["link.read_bytes"] += total
         cost = ceil(total * self.byte_cost)
         return self.inwards.request(t, cost) + self.read_ps + cost // FINE
 
     def write(self, payload: int, t: int) -> int:
-        """When the link takes a transfer (ps)."""
+        """Return when the link accepts a transfer (ps)."""
         total = self._total(payload)
         self.counts["link.write_bytes"] += total
-        return self.outwards.request(t, ceil(total * self.byte_cost))
+        return self.outwards.request(t, ceil(total * self.write_cost))
 
     def on_the_way(self, payload: int) -> int:
-        """How long the link carries a transfer (ps)."""
-        return ceil(self._total(payload) * self.byte_cost) // FINE
+        """How long the link carries a written transfer (ps)."""
+        return ceil(self._total(payload) * self.write_cost) // FINE

@@ -1,4 +1,4 @@
-"""The reference model of the memory system: what hits, what moves and how sizes change, without time.
+"""The reference model of the memory system without time: hits, traffic and sizes.
 
 Holds for one warp, whose accesses are in program order: there the engine must agree with it, counter for counter.
 """
@@ -16,21 +16,21 @@ from tests.reference.replay.engine.ref_um import RefPages
 
 @dataclass
 class RefLineSectors:
-    """A cache line's sectors, each set a set of sector numbers."""
+    """A cache line's sectors, each state as a set of sector numbers."""
 
     valid: set[int] = field(default_factory=set)
     dirty: set[int] = field(default_factory=set)
 
 
 class RefSlicedCache:
-    """Caches of equal shape side by side, the least recently used line first in each set."""
+    """Caches of equal shape side by side; each set lists the least recently used line first."""
 
     def __init__(self, units: int, sets: int, ways: int) -> None:
         self.ways = ways
         self.units = [[OrderedDict[int, RefLineSectors]() for _ in range(sets)] for _ in range(units)]
 
     def access(self, unit: int, local: int, tag: int) -> tuple[RefLineSectors, bool, tuple[int, RefLineSectors] | None]:
-        """The line of a tag, whether it was there, and the tag and line evicted for it."""
+        """Return the line of a tag, whether it was present, and the tag and line evicted for it."""
         sets = self.units[unit]
         count = len(sets)
         if count & (count - 1) == 0:
@@ -47,13 +47,13 @@ class RefSlicedCache:
         return lines[tag], False, victim
 
     def drop(self, tags: set[int]) -> list[RefLineSectors]:
-        """Lines with these tags leave; returns them."""
+        """Remove and return the lines with these tags."""
         every = [lines for unit in self.units for lines in unit]
         return [lines.pop(tag) for lines in every for tag in list(lines) if tag in tags]
 
 
 class RefMemory:
-    """L1 of one SM, L2, metadata cache, device memory and link.
+    """The memory system: L1 of one SM, L2, metadata cache, device memory and link.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class RefMemory:
     # Accesses
 
     def load(self, entry: int, sectors: set[int], bypass: bool = False) -> None:
-        """A load's sectors of one line."""
+        """Load sectors of one line."""
         self.count["load_sectors"] += len(sectors)
         if self.n["l1_enabled"] and not bypass:
             line, _, _ = self.l1.access(0, entry, entry)
@@ -99,12 +99,12 @@ class RefMemory:
             self.l2_read(entry, sectors)
 
     def atomic(self, entry: int, sectors: set[int]) -> None:
-        """An atomic's sectors of one line: read at the L2, then dirty."""
+        """Process an atomic on sectors of one line: they are read at the L2, then dirty."""
         self.count["load_sectors"] += len(sectors)
         self.l2_read(entry, sectors).dirty |= sectors
 
     def store(self, entry: int, touched: set[int], whole: set[int]) -> None:
-        """A store's sectors of one line; those not written whole are not readable until they are merged."""
+        """Store sectors of one line; partially written sectors cannot be read until they are merged."""
         self.count["store_sectors"] += len(touched)
         line = self.l2_line(entry)
         line.valid |= whole
@@ -113,7 +113,7 @@ class RefMemory:
     # L2
 
     def slice_of(self, entry: int) -> tuple[int, int]:
-        """Slice of an entry, and its line number there."""
+        """Return the slice of an entry, and its line number there."""
         slices = self.n["slices"]
         group, position = divmod(entry, slices)
         if slices & (slices - 1) == 0:
@@ -133,7 +133,7 @@ class RefMemory:
         return line
 
     def evict_page(self, page: int) -> None:
-        """A page of Unified Memory leaves with its lines; their dirty sectors are written back as parts of it."""
+        """Evict a page of Unified Memory with its lines; their dirty sectors are written back with it."""
         page_entries = range(page * self.page_entries, (page + 1) * self.page_entries)
         managed = [(first, end) for first, end, placement, _ in self.regions if placement != Placement.HOST]
         entries = {entry for entry in page_entries if any(first <= entry < end for first, end in managed)}
@@ -157,7 +157,7 @@ class RefMemory:
     # Schemes
 
     def placement_of(self, entry: int) -> tuple[int, int]:
-        """Which memory an entry lives in under the scheme, and its device_sectors sectors."""
+        """Return the memory of an entry under the scheme, and its device sectors."""
         placement, device_sectors = next((p, k) for first, end, p, k in self.regions if first <= entry < end)
         if self.scheme == "pinned-host":
             return Placement.HOST, 4
@@ -168,7 +168,7 @@ class RefMemory:
         return placement, device_sectors
 
     def split(self, device_sectors: int, size_class: int) -> tuple[int, int]:
-        """Device and buddy sectors of an entry."""
+        """Return the device and buddy sectors of an entry."""
         needed = SECTORS_OF_CLASS[size_class]
         if device_sectors == 0:
             fits = size_class == 0 or (size_class == 1 and bool(self.n["eight_byte_class"]))
@@ -176,7 +176,7 @@ class RefMemory:
         return min(needed, device_sectors), max(0, needed - device_sectors)
 
     def fill(self, entry: int, requested: set[int]) -> set[int]:
-        """Moves what a miss needs; returns the sectors that the L2 then holds."""
+        """Move the sectors that a miss needs; return the sectors that the L2 then holds."""
         placement, device_sectors = self.placement_of(entry)
         n_requested = len(requested)
         if placement == Placement.HOST:
@@ -212,7 +212,7 @@ class RefMemory:
         return requested if raw else {0, 1, 2, 3}
 
     def write_back(self, entry: int, line: RefLineSectors) -> None:
-        """Moves what a dirty victim needs."""
+        """Move the sectors that the write-back of a line needs."""
         placement, device_sectors = self.placement_of(entry)
         if placement == Placement.HOST:
             self.count["link.writeback"] += SECTOR_BYTES * len(line.dirty)
@@ -226,7 +226,7 @@ class RefMemory:
         raw = before == 7 and device_sectors == 4 and not self.n["fetch_whole_raw_entry"]
         old, new = self.split(device_sectors, before), self.split(device_sectors, after)
         touches_buddy = new[1] > 0
-        if line.valid != {0, 1, 2, 3}:
+        if line.valid != {0, 1, 2, 3} and not (raw and after == 7):
             self.count["device.read_modify_write"] += 4 - len(line.valid) if raw else old[0]
             self.count["link.read_modify_write"] += SECTOR_BYTES * old[1]
             touches_buddy |= old[1] > 0
@@ -238,13 +238,13 @@ class RefMemory:
         self.state[entry] = after | after << 4
 
     def size_state(self, size_class: int) -> int:
-        """The size as metadata encode it, in rising order: 0 B, 8 B, one to four sectors."""
+        """Return the size as metadata encode it, in rising order: 0 B, 8 B, one to four sectors."""
         if size_class == 1 and self.n["eight_byte_class"]:
             return 1
         return 0 if size_class == 0 else SECTORS_OF_CLASS[size_class] + 1
 
     def metadata_found(self, entry: int, write: bool) -> bool:
-        """Looks an entry's size up: is its metadata line valid or pending?
+        """Look an entry's size up; return whether its metadata line is valid or pending.
 
         A miss fetches the line, which covers the entry's neighbours too.
         """

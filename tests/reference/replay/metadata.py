@@ -1,4 +1,4 @@
-"""The metadata cache."""
+"""The metadata cache, and the times of its lookups."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.reference.replay.ports import RefClock, RefPort
 
 
 class RefMetadataLookup(NamedTuple):
-    """The time of a lookup, when the size is known (ps), and its outcome: `hits`, `mshr_merges` or `misses`."""
+    """The times of a lookup and of the known size (ps), and the outcome: `hits`, `mshr_merges` or `misses`."""
 
     looked_up: int
     known: int
@@ -22,7 +22,7 @@ class RefMetadataLookup(NamedTuple):
 
 
 class RefMetadataCache:
-    """Lines of size states.
+    """A cache of metadata lines.
 
     Parameters
     ----------
@@ -39,14 +39,14 @@ class RefMetadataCache:
         machine = address_map.machine
         keys = machine.metadata_cache
         self.line_bytes = keys.line
-        self.ports = [RefPort(clock, waits.metadata_port) for _ in range(keys.slices)]
+        self.ports = [RefPort(waits.metadata_port) for _ in range(keys.slices)]
         self.lookup_cost = FINE * machine.ps(keys.lookup_interval)
         self.hit_latency = machine.ps(keys.hit_latency)
         sets = keys.size // (keys.slices * keys.ways * keys.line)
         self.cache = RefCache(keys.ways, lambda m: (hash_index(m, keys.slices), hash_index(m // keys.slices, sets)))
 
     def look_up(self, entry: int, t: int, *, write: bool) -> RefMetadataLookup:
-        """Looks up the size of an entry at `t`; `write`: it changes."""
+        """Look up the size of an entry at `t`; with `write`, the size changes."""
         number = entry // (2 * self.line_bytes)
         port = self.ports[hash_index(number, len(self.ports))]
         looked_up = port.request(t, self.lookup_cost) + self.hit_latency

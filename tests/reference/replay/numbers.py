@@ -16,17 +16,17 @@ LARGEST_DENOMINATOR = 10_000
 
 
 def sector_time(bytes_per_s: int) -> int:
-    """Time of a sector at a bandwidth, in whole ps, rounded up."""
+    """Return the time of a sector at a bandwidth, in whole ps, rounded up."""
     return ceil(Fraction(SECTOR_BYTES * PS_PER_S, bytes_per_s))
 
 
 def port_cost(size: int, bytes_per_s: int) -> int:
-    """Cost of `size` bytes at a port of a bandwidth, rounded up."""
+    """Return the cost of `size` bytes at a port of a bandwidth, rounded up."""
     return ceil(Fraction(size * PS_PER_S * FINE, bytes_per_s))
 
 
 class RefNumbers:
-    """Times in ps, costs in 1/1024 ps.
+    """The machine's times in ps and costs in 1/1024 ps.
 
     Parameters
     ----------
@@ -67,11 +67,11 @@ class RefNumbers:
         self.pseudo_channels = m.dram.channels * m.dram.pseudo_channels
 
     def scaled(self, value: int) -> int:
-        """A compute gap or critical path with the run's factor, rounded to the nearest, halves up."""
+        """Return a compute gap or critical path times the run's factor, rounded to nearest, halves up."""
         return int(value * self.compute_gap_scale + Fraction(1, 2))
 
     def span(self, instructions: int, cycles: int, steps: int, timed: bool) -> int:
-        """Time of a dependent chain, scaled."""
+        """Return the time of a critical path, scaled."""
         if not timed:
             return self.scaled(instructions * self.assumed)
         return self.scaled(max(cycles * self.cycle + steps * self.step, instructions * self.issue_interval))

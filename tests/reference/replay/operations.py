@@ -54,7 +54,7 @@ class RefOperation:
 
 @dataclass(frozen=True)
 class RefWarpProgram:
-    """The memory instructions of a warp, and what it does after the last one."""
+    """The memory instructions of a warp, and its tail after the last one."""
 
     number: int
     ops: list[RefOperation]
@@ -66,14 +66,14 @@ class RefWarpProgram:
 
 @dataclass(frozen=True)
 class RefBlockProgram:
-    """A thread block's warps."""
+    """The warps of a thread block."""
 
     number: int
     warps: list[RefWarpProgram]
 
 
 def read_blocks(trace: Trace, kernel: Kernel) -> list[RefBlockProgram]:
-    """The thread blocks of a kernel, in the order of the file."""
+    """Return the thread blocks of a kernel, in the order of the file."""
     blocks = []
     for ref in kernel.chunks:
         chunk = trace.decode_chunk(ref)

@@ -1,4 +1,4 @@
-"""A machine's parts, put together for a run."""
+"""The components of a machine, connected for a run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.reference.replay.um import RefUmState, page_capacity
 
 @dataclass
 class RefComponents:
-    """Everything that a run's requests pass.
+    """All components that a run's requests pass.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class RefComponents:
     n_entries : of the address space
     sizes : of entries
     on_device : allocations that the program doesn't have in host memory
-    peak_entries : of these, the most entries at any instant
+        peak_entries : the most entries of these allocations at any instant
     """
 
     numbers: RefNumbers
@@ -63,7 +63,7 @@ class RefComponents:
         self.sms = [RefSm(numbers, sm, own) for sm, own in enumerate(self.schedulers)]
 
     def _leave_caches(self, entries: range) -> None:
-        """Lines leave with their page; the L2 keeps those of host memory."""
+        """Drop the lines of an evicted page; the L2 keeps lines of host memory."""
         for entry, _ in self.l2.cache.all_lines():
             if entry in entries and not self.below.on_host(entry):
                 self.l2.evict(entry)

@@ -7,41 +7,34 @@ from dataclasses import dataclass
 
 from tests.reference.replay.histograms import RefHistogram
 
-BUCKET_PS_BITS, CAPACITY_BITS, BUCKETS = 16, 26, 512
+BUCKET_PS_BITS, CAPACITY_BITS = 16, 26
 CAPACITY = 1 << CAPACITY_BITS
 
 
 @dataclass
 class RefClock:
-    """The time of the start at hand."""
+    """The current time of the simulation."""
 
     now: int = 0
 
 
 class RefPort:
-    """A bandwidth, kept in buckets.
+    """A bandwidth, kept in buckets, all of them from the start of the run on.
 
     Parameters
     ----------
-    clock : the run's
     waits : of its requests; None where they are not counted
     """
 
-    def __init__(self, clock: RefClock, waits: RefHistogram | None = None) -> None:
-        self.clock, self.waits = clock, waits
+    def __init__(self, waits: RefHistogram | None = None) -> None:
+        self.waits = waits
         self.used: dict[int, int] = defaultdict(int)
-        self.oldest = 0
 
     def request(self, t: int, cost: int) -> int:
         """When the start of a request comes that arrives at `t`; all its cost is taken."""
-        self.oldest = max(self.oldest, self.clock.now >> BUCKET_PS_BITS)
-        bucket, rest = max(self.oldest, t >> BUCKET_PS_BITS), cost
-        while True:
-            self.oldest = max(self.oldest, bucket - BUCKETS + 1)
-            left = CAPACITY - self.used[bucket]
-            if rest <= left:
-                break
-            rest -= left
+        bucket, rest = t >> BUCKET_PS_BITS, cost
+        while rest > CAPACITY - self.used[bucket]:
+            rest -= CAPACITY - self.used[bucket]
             self.used[bucket] = CAPACITY
             bucket += 1
         self.used[bucket] += rest
@@ -52,24 +45,24 @@ class RefPort:
 
 
 class RefRing:
-    """MSHRs that are taken in start, free or not."""
+    """A ring of MSHRs that are taken in a fixed order, whether free or not."""
 
     def __init__(self, count: int) -> None:
         self.times = [0] * count
         self.position = -1
 
     def take(self) -> int:
-        """When the next one is free; its time must then be set."""
+        """Take the next MSHR; return when it is free. The caller must then call `hold`."""
         self.position = (self.position + 1) % len(self.times)
         return self.times[self.position]
 
     def take_earlier(self) -> int:
-        """`take`, after the next one and the one after it have changed address_map if the latter is free earlier."""
+        """Take the earlier free one of the next two MSHRs: they are swapped if the second is free earlier."""
         first, second = ((self.position + i) % len(self.times) for i in (1, 2))
         if self.times[second] < self.times[first]:
             self.times[first], self.times[second] = self.times[second], self.times[first]
         return self.take()
 
     def hold(self, until: int) -> None:
-        """The one taken last is free at `until`."""
+        """Hold the MSHR taken last until `until`."""
         self.times[self.position] = until

@@ -1,4 +1,4 @@
-"""The reference model's `simulate`: a trace and a machine in, counters out."""
+"""The reference model's `simulate`: returns the counters of a trace on a machine."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def replay(
     kernels: slice | None = None,
     compute_gap_scale: Fraction | float = 1,
 ) -> dict[str, Any]:
-    """Replays a trace, as `buddysim.simulate` does, slowly.
+    """Replay a trace slowly, with the parameters of `buddysim.simulate`.
 
     Parameters
     ----------

@@ -1,49 +1,31 @@
-"""Reservation tables: which slots of a bus, or of activations, are taken."""
+"""Reservation tables: the reserved slots of a bus or of activations."""
 
 from __future__ import annotations
 
-from tests.reference.replay.ports import RefClock
-
-SLOTS, WORD = 16384, 64
-
 
 class RefReservationTable:
-    """Slots of one length; refreshes reserve their own.
+    """Slots of one length, all of them from the start of the run on; refreshes reserve their own.
 
     Parameters
     ----------
-    clock : the run's
     length : of a slot (ps)
     refresh_interval, refresh_time : tREFI (0: none) and tRFC (ps)
     """
 
-    def __init__(self, clock: RefClock, length: int, refresh_interval: int, refresh_time: int) -> None:
-        self.clock, self.length = clock, length
+    def __init__(self, length: int, refresh_interval: int, refresh_time: int) -> None:
+        self.length = length
         self.refresh_interval, self.refresh_time = refresh_interval, refresh_time
-        self.base = 0
         self.taken: set[int] = set()
 
     def take(self, slot: int) -> int:
         """Takes the first free slot at or after one."""
-        slot = max(slot, self.base)
-        while True:
-            if slot >= self.base + SLOTS:
-                self.forget_the_past()
-                if slot >= self.base + SLOTS:
-                    self.base = slot // WORD * WORD - SLOTS + WORD
-                slot = max(slot, self.base)
-            if slot not in self.taken and not self.refreshes(slot):
-                break
+        while slot in self.taken or self.refreshes(slot):
             slot += 1
         self.taken.add(slot)
         return slot
 
-    def forget_the_past(self) -> None:
-        """Slots before now are no longer looked at."""
-        self.base = max(self.base, self.clock.now // self.length // WORD * WORD)
-
     def refreshes(self, slot: int) -> bool:
-        """Whether a refresh takes a slot."""
+        """Return whether a refresh reserves a slot."""
         if not self.refresh_interval:
             return False
         last = (slot + 1) * self.length // self.refresh_interval
@@ -54,7 +36,3 @@ class RefReservationTable:
 
     def _end(self, k: int) -> int:
         return (k * self.refresh_interval + self.refresh_time) // self.length
-
-    def holds(self, slot: int) -> bool:
-        """Whether a slot is one of those that can be taken now."""
-        return self.base <= slot < self.base + SLOTS

@@ -76,7 +76,7 @@ COUNTED = [
 
 
 def results_of(run: RefRun, capacity: RefCapacity) -> dict[str, Any]:
-    """Counters of a run that has ended."""
+    """Return the counters of a run that has ended."""
     parts, counts = run.parts, run.counts
     cycle = parts.numbers.cycle
     counters: dict[str, Any] = {name: counts[name] for name in COUNTED}
@@ -109,6 +109,7 @@ def results_of(run: RefRun, capacity: RefCapacity) -> dict[str, Any]:
         **capacity.counters(sorted((k.kernel.event, k.launched) for k, *_ in run.ended), time_ps),
         "per_kernel": [per_kernel(kernel, end, during, cycle) for kernel, end, during in run.ended],
         "per_allocation": per_allocation(run),
+        "horizon.pushed": 0,
     }
     device = counters["footprint.used_device_bytes"]
     counters["footprint.used_device_bytes"] = min(device, counts["um.resident_bytes"] or device)
@@ -116,7 +117,7 @@ def results_of(run: RefRun, capacity: RefCapacity) -> dict[str, Any]:
 
 
 def per_kernel(kernel: RefRunningKernel, end: int, during: Counter[str], cycle: int) -> dict[str, Any]:
-    """A kernel's times, and what was counted while it ran."""
+    """Return a kernel's times, and the counts while it ran."""
     read = sum(during[f"device.{kind}_bytes"] for kind in ("demand", "overfetch", "read_modify_write"))
     return {
         "index": kernel.kernel.index,
@@ -135,7 +136,7 @@ def per_kernel(kernel: RefRunningKernel, end: int, during: Counter[str], cycle: 
 
 
 def per_allocation(run: RefRun) -> list[dict[str, Any]]:
-    """What happened below the L2 to each allocation's entries."""
+    """Return the counts below the L2 for each allocation's entries."""
     rows = []
     for region in run.parts.below.regions:
         allocation, counts = region.allocation_range.allocation, region.counts
@@ -156,23 +157,25 @@ def per_allocation(run: RefRun) -> list[dict[str, Any]]:
 
 
 def fraction(part: int, whole: int) -> float:
-    """A fraction, 0 of nothing."""
+    """Return a fraction; 0 if the whole is 0."""
     return part / whole if whole else 0.0
 
 
 def utilization_of(run: RefRun, time_ps: int) -> dict[str, float]:
-    """The fraction of its limit that each resource reached."""
+    """Return each resource's utilization."""
     parts, counts = run.parts, run.counts
     numbers, machine, sms = parts.numbers, parts.numbers.machine, parts.numbers.machine.sm.count
     bursts = [size // SECTOR_BYTES for size in parts.dram.bytes]
     link_byte_ps = PS_PER_S / machine.bytes_per_s(machine.link.bandwidth)
+    written = machine.link.write_bandwidth
+    link_write_byte_ps = PS_PER_S / machine.bytes_per_s(written) if written.amount else link_byte_ps
     slots = (counts["warp_instructions"] + counts["unit_busy_slots"]) * numbers.cycle
     sectors = counts["l2.read_sectors"] + counts["l2.write_sectors"]
     busy = {
         "dram_channels": sum(bursts) * parts.dram.timing.burst / numbers.pseudo_channels,
         "dram_busiest_channel": max(bursts) * parts.dram.timing.burst,
         "link_read": counts["link.read_bytes"] * link_byte_ps,
-        "link_write": counts["link.write_bytes"] * link_byte_ps,
+        "link_write": counts["link.write_bytes"] * link_write_byte_ps,
         "l2_slices": sectors * numbers.slice_cost / FINE / machine.l2.slices,
         "crossbar_reply": counts["l2.read_sectors"] * numbers.reply_cost / FINE / sms,
         "l1": (counts["line_accesses"] + counts["l1_conflict_cycles"]) * numbers.l1_line / sms,

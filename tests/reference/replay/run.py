@@ -1,4 +1,4 @@
-"""The run: events of the trace, slots of the schedulers, kernels and their thread blocks."""
+"""A run: events of the trace, issue slots, kernels and their thread blocks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from buddysim.buddy import Targets
 from buddysim.trace import OP_BARRIER, Event, Kernel, KernelLaunch, Memcpy, Memset, Trace
 from tests.reference.replay import copies
-from tests.reference.replay.blocks import RefRunningKernel
+from tests.reference.replay.blocks import RefRunningKernel, RefSm
 from tests.reference.replay.operations import RefBlockProgram, RefLine, read_blocks
 from tests.reference.replay.parts import RefComponents
 from tests.reference.replay.schemes import region_of
@@ -19,14 +19,14 @@ MAX_KERNELS = 128
 
 
 class RefRun:
-    """A replay from beginning to end.
+    """A replay from start to end.
 
     Parameters
     ----------
     trace : the trace
     selected : which kernels run, by their index
     targets : of its allocations
-    space : address_map of its allocations
+        space : entry numbers of its allocations
     parts : of the machine
 
     Attributes
@@ -50,7 +50,7 @@ class RefRun:
     # -- what happens next --------------------------------------------------------------------------------------------
 
     def _step(self) -> bool:
-        """Starts a kernel or takes a scheduler's slot, whichever is first; False where nothing is left."""
+        """Start a kernel or take an issue slot, whichever is first; return False if nothing is left."""
         slots = [
             (scheduler.next_slot, sm, number)
             for sm, own in enumerate(self.parts.schedulers)
@@ -64,6 +64,8 @@ class RefRun:
             self._start(start)
         elif slot is not None:
             self.clock.now, sm, number = slot
+            if self.parts.below.pages is not None:
+                self.parts.below.pages.serve_what_is_due(self.clock.now)
             self._issue(sm, number)
         return start is not None or slot is not None
 
@@ -98,8 +100,7 @@ class RefRun:
     def _start(self, kernel: RefRunningKernel) -> None:
         kernel.started = True
         self.any_started = True
-        for l1 in self.parts.l1s:
-            l1.cache.clear()
+        kernel.stale_l1s = set(range(len(self.parts.sms)))
         sms = self.parts.sms
         for other in self._by_precedence():
             n_full = 0
@@ -107,11 +108,19 @@ class RefRun:
                 sm = sms[self.next_sm]
                 self.next_sm = (self.next_sm + 1) % len(sms)
                 if sm.has_capacity(other):
-                    sm.dispatch(other, self.clock.now)
+                    self._dispatch(other, sm)
                     n_full = 0
                 else:
                     n_full += 1
         self._end_kernels()
+
+    def _dispatch(self, kernel: RefRunningKernel, sm: RefSm) -> None:
+        """The kernel's next thread block begins on an SM, whose L1 has nothing from before the kernel's start."""
+        if kernel.waiting[0].warps and sm.number in kernel.stale_l1s:
+            self.parts.l1s[sm.number].cache.clear()
+            for other in self.running:
+                other.stale_l1s.discard(sm.number)
+        sm.dispatch(kernel, self.clock.now)
 
     def _by_precedence(self) -> list[RefRunningKernel]:
         return sorted((k for k in self.running if k.started), key=lambda k: k.starts)
@@ -123,7 +132,7 @@ class RefRun:
             able = [k for k in self._by_precedence() if k.waiting and self.parts.sms[sm].has_capacity(k)]
             if not able:
                 break
-            self.parts.sms[sm].dispatch(able[0], self.clock.now)
+            self._dispatch(able[0], self.parts.sms[sm])
         self._end_kernels()
 
     def _end_kernels(self) -> None:
@@ -137,7 +146,7 @@ class RefRun:
     # -- events of the trace ------------------------------------------------------------------------------------------
 
     def _go_on(self) -> None:
-        """Goes through the trace's events as far as they may start now."""
+        """Process the trace's events that may start now."""
         events = self.trace.events
         while self.position < len(events):
             event = events[self.position]
@@ -182,7 +191,7 @@ class RefRun:
         self.running.append(RefRunningKernel(kernel, self.clock.now, starts, blocks, before=dict(self.counts)))
 
     def _in_entries(self, block: RefBlockProgram) -> RefBlockProgram:
-        """A thread block whose lines are numbered as the run's entries."""
+        """Return a thread block with lines numbered by the run's entries."""
         warps = []
         for warp in block.warps:
             ops = [
@@ -198,7 +207,7 @@ class RefRun:
         return line._replace(number=self.space.entry(line.number, self.position))
 
     def _copy(self, event: Memcpy | Memset) -> None:
-        """A copy to the device or within it, or a fill."""
+        """Apply a copy to or within the device, or a fill."""
         live = (a for a in self.trace.allocations if a.live_at(self.position))
         allocation = next((a for a in live if a.base <= event.address < a.end), None)
         if allocation is None:

@@ -1,4 +1,4 @@
-"""Warp schedulers: which warp is next, and when."""
+"""Warp schedulers: the choice of the next warp, and the time of its issue."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class RefScheduler:
 
     @property
     def next_slot(self) -> int | None:
-        """When it can issue next (ps); None without a warp that can."""
+        """Return when the scheduler can issue next (ps); None if no warp can issue."""
         ready = [warp.ready for warp in self.warps if warp.ready is not None]
         return max(min(ready), self.next_issue) if ready else None
 
     def choose(self, now: int) -> RefWarp | None:
-        """The warp whose instruction, or end, issues at `now`; None where the slot only takes issue slots."""
+        """Return the warp whose instruction or end issues at `now`; None if its issue slots or its code take longer."""
         warp = self._candidate(now)
         if warp.slots and not warp.slots_taken:
             until = warp.wait_for_code(now)
@@ -62,12 +62,12 @@ class RefScheduler:
         return next(self.warps[i] for i in order if able[i])
 
     def issued(self, warp: RefWarp, now: int, taken: int) -> None:
-        """The warp's memory instruction issued; the L1 took it at `taken`."""
+        """Note that the warp's memory instruction issued, and that the L1 accepted it at `taken`."""
         self.next_issue = max(now + self.numbers.cycle, taken)
         self.last_issuer = warp
 
     def ended(self, warp: RefWarp) -> None:
-        """The warp leaves."""
+        """Remove a warp that has ended."""
         self.warps = [other for other in self.warps if other is not warp]
         if self.last_issuer is warp:
             self.last_issuer = None

@@ -1,4 +1,4 @@
-"""What replay schemes do below the L2: fills and write-backs."""
+"""Replay schemes below the L2: fills and write-backs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LARGEST = 7
 
 
 class RefPlacement(Enum):
-    """Where an allocation's entries lie."""
+    """The memories in which an allocation's entries lie."""
 
     RAW = 0
     COMPRESSED = 1
@@ -50,7 +50,7 @@ class RefRegion:
 
 
 def region_of(allocation_range: RefAllocationRange, scheme: str, target: Target, bypass_1x: bool) -> RefRegion:
-    """Where a scheme has an allocation."""
+    """Return an allocation with its placement under a scheme."""
     if scheme == "pinned-host" or allocation_range.allocation.space == "host":
         return RefRegion(allocation_range, RefPlacement.HOST, 4)
     if scheme == "bandwidth-compression":
@@ -62,7 +62,7 @@ def region_of(allocation_range: RefAllocationRange, scheme: str, target: Target,
 
 @dataclass
 class RefMemoryPath:
-    """Everything below the L2.
+    """The memory path below the L2.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ class RefMemoryPath:
         machine = self.numbers.machine
         self.machine = machine
         self.uses_sizes = self.scheme in ("bandwidth-compression", "buddy")
-        self.compressors = [RefPort(self.clock, self.waits.compressor) for _ in range(machine.l2.slices)]
+        self.compressors = [RefPort(self.waits.compressor) for _ in range(machine.l2.slices)]
         self.compression_latency = machine.ps(machine.compression.latency)
         self.compression_cost = FINE * machine.ps(machine.compression.initiation_interval)
         self.pages: RefUmState | None = None
@@ -98,37 +98,37 @@ class RefMemoryPath:
             self.metadata = RefMetadataCache(self.address_map, self.clock, self.dram, self.counts, self.waits)
 
     def region(self, entry: int) -> RefRegion:
-        """The live allocation that an entry belongs to."""
+        """Return the live allocation that an entry belongs to."""
         return next(r for r in self.live if r.allocation_range.first <= entry < r.allocation_range.end)
 
     def on_host(self, entry: int) -> bool:
-        """Whether an entry lies in host memory for good."""
+        """Return whether an entry always lies in host memory."""
         host = (r for r in self.live if r.placement is RefPlacement.HOST)
         return any(r.allocation_range.first <= entry < r.allocation_range.end for r in host)
 
     def is_resident(self, entry: int) -> bool:
-        """Whether an entry can be in the L2."""
+        """Return whether the L2 can hold an entry."""
         return self.pages is None or self.pages.is_resident(entry)
 
     def wake(self, sm: int, warp: RefWarp, at_end: bool, t: int) -> int:
-        """When a warp of an SM that is scheduled at `t` can go on."""
+        """Return when a warp of an SM that is scheduled at `t` can continue (ps)."""
         return t if self.pages is None else self.pages.wake(sm, warp, at_end, t)
 
     def written(self, entries: range) -> None:
-        """A copy or fill writes entries."""
+        """Note that a copy or fill writes entries."""
         if self.pages is not None:
             self.pages.written(entries)
 
     def arrive(self, entry: int, t: int) -> int:
-        """When an access that has passed its slice's port at `t` looks for its line."""
+        """Return when an access that has passed its slice's port at `t` looks for its line (ps)."""
         return t if self.pages is None or self.on_host(entry) else self.pages.access(entry, t)
 
     def fill(self, entry: int, requested: int, besides: int, t: int) -> tuple[int, int]:
-        """Fetches sectors, from uncompressed device memory extra ones: what the L2 then has, and when (ps)."""
+        """Fetches sectors, of raw entries in device memory extra ones: what the L2 then has, and when (ps)."""
         region = self.region(entry)
         region.counts["fills"] += 1
         if region.placement is RefPlacement.COMPRESSED:
-            return self._fill_compressed(region, entry, requested, t)
+            return self._fill_compressed(region, entry, requested, requested | besides, t)
         count = requested.bit_count()
         if region.placement is RefPlacement.HOST:
             self.counts["link.demand_bytes"] += SECTOR_BYTES * count
@@ -139,7 +139,7 @@ class RefMemoryPath:
         return requested | besides, self.dram.read(location, count + besides.bit_count(), t)
 
     def write_back(self, entry: int, line: RefCacheLine, t: int) -> int:
-        """Writes a dirty line: when its way is free (ps)."""
+        """Write a dirty line back; return when its way is free (ps)."""
         region = self.region(entry)
         self.count_write_back(entry)
         if region.placement is RefPlacement.COMPRESSED:
@@ -153,18 +153,18 @@ class RefMemoryPath:
         return self.dram.write(location, count, t)
 
     def count_write_back(self, entry: int) -> None:
-        """Counts a write-back of an entry for its allocation."""
+        """Count a write-back of an entry for its allocation."""
         self.region(entry).counts["writebacks"] += 1
 
     def dirtied(self, entry: int, line: RefCacheLine, launch_index: int) -> None:
-        """A line was written by the kernel of a launch index: the last writer's class counts."""
+        """Note that the kernel of a launch index wrote a line; the class of the last writer counts."""
         if self.uses_sizes:
             line.size_class = self.sizes.written(self.region(entry).allocation_range, entry, launch_index)
 
     # -- compressed entries -------------------------------------------------------------------------------------------
 
     def _parts(self, size_class: int, device_sectors: int) -> tuple[int, int]:
-        """Sectors of an entry in device memory and in buddy memory."""
+        """Return the device and buddy sectors of an entry."""
         needed = SECTORS_NEEDED[size_class]
         if device_sectors:
             return min(needed, device_sectors), max(0, needed - device_sectors)
@@ -184,15 +184,16 @@ class RefMemoryPath:
         port = self.compressors[self.address_map.slice_of(entry)]
         return port.request(t, self.compression_cost) + self.compression_latency
 
-    def _fill_compressed(self, region: RefRegion, entry: int, requested: int, t: int) -> tuple[int, int]:
+    def _fill_compressed(self, region: RefRegion, entry: int, requested: int, fetched: int, t: int) -> tuple[int, int]:
+        """Fetches an entry, or the sectors `fetched` of a raw one: what the L2 then has, and when (ps)."""
         size_class, device_sectors, counts = self.sizes.now[entry], region.device_sectors, self.counts
         location = self.address_map.location(entry)
         device, buddy = self._parts(size_class, device_sectors)
         raw, count = self._stored_raw(size_class, device_sectors), requested.bit_count()
-        needed = count if raw else device
+        needed = fetched.bit_count() if raw else device
         lookup = self.metadata.look_up(entry, t, write=False) if self.metadata else RefMetadataLookup(t, t, "hits")
         if self._speculates(lookup):
-            read, arrived = self._speculate(entry, region, requested, lookup)
+            read, arrived = self._speculate(entry, region, fetched, lookup)
         else:
             read = needed
             arrived = self.dram.read(location, needed, lookup.known)
@@ -206,7 +207,7 @@ class RefMemoryPath:
             demand = min(count - demand, buddy)
             counts["link.demand_bytes"] += SECTOR_BYTES * demand
             counts["link.overfetch_bytes"] += SECTOR_BYTES * (buddy - demand)
-        return (requested, arrived) if raw else (15, self._compressor(entry, arrived))
+        return (fetched, arrived) if raw else (15, self._compressor(entry, arrived))
 
     def _speculates(self, lookup: RefMetadataLookup) -> bool:
         keys = self.machine.metadata_cache
@@ -214,7 +215,7 @@ class RefMemoryPath:
             lookup.word == "misses" or (lookup.word == "mshr_merges" and keys.on_pending_line == "speculate")
         )
 
-    def _speculate(self, entry: int, region: RefRegion, requested: int, lookup: RefMetadataLookup) -> tuple[int, int]:
+    def _speculate(self, entry: int, region: RefRegion, fetched: int, lookup: RefMetadataLookup) -> tuple[int, int]:
         """Fetches the device part before its size is known: sectors read, and when those needed are there (ps)."""
         size_class, device_sectors, location = (
             self.sizes.now[entry],
@@ -222,11 +223,11 @@ class RefMemoryPath:
             self.address_map.location(entry),
         )
         device, _ = self._parts(size_class, device_sectors)
-        speculated = requested.bit_count() if device_sectors == 4 else max(device_sectors, 1)
+        speculated = fetched.bit_count() if device_sectors == 4 else max(device_sectors, 1)
         if self._stored_raw(size_class, device_sectors):
             useful = needed = speculated
         else:
-            useful = (requested & (1 << device) - 1).bit_count() if device_sectors == 4 else min(device, speculated)
+            useful = (fetched & (1 << device) - 1).bit_count() if device_sectors == 4 else min(device, speculated)
             needed = device
         arrived = self.dram.read(location, useful, lookup.looked_up)
         not_needed = self._read_what_is_not_needed(location, speculated - useful, lookup)
@@ -237,7 +238,7 @@ class RefMemoryPath:
         return needed + not_needed, max(arrived, lookup.known)
 
     def _read_what_is_not_needed(self, location: RefLocation, count: int, lookup: RefMetadataLookup) -> int:
-        """Misspeculated sectors that are read: those that begin before the metadata have come."""
+        """Read misspeculated sectors, unless they are cancelled before they begin; return their number."""
         read = count
         if self.machine.metadata_cache.cancel_misspeculated:
             read = 0
@@ -260,6 +261,9 @@ class RefMemoryPath:
         old_raw = self._stored_raw(old, device_sectors)
         old_device, old_buddy = self._parts(old, device_sectors)
         device, buddy = self._parts(new, device_sectors)
+        if old_raw and new == LARGEST:
+            self.dram.count("writeback", location, line.dirty.bit_count())
+            return began + self.dram.write(location, line.dirty.bit_count(), t) - t
         invalid = (~line.valid & 15).bit_count()
         if invalid:
             count = invalid if old_raw else old_device
@@ -270,10 +274,9 @@ class RefMemoryPath:
                 arrived = max(arrived, self.link.read(SECTOR_BYTES * old_buddy, t))
             t = arrived if old_raw else self._compressor(entry, arrived)
         taken = t = self._compressor(entry, t)
-        count = line.dirty.bit_count() if old_raw and new == LARGEST else device
-        self.dram.count("writeback", location, count)
-        if count:
-            taken = self.dram.write(location, count, t)
+        self.dram.count("writeback", location, device)
+        if device:
+            taken = self.dram.write(location, device, t)
         if buddy:
             self.counts["link.writeback_bytes"] += SECTOR_BYTES * buddy
             taken = max(taken, self.link.write(SECTOR_BYTES * buddy, t))

@@ -1,4 +1,4 @@
-"""The class of every entry during a run."""
+"""The size class of every entry during a run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.reference.replay.space import RefAllocationRange
 
 
 class RefSizes:
-    """Classes of entries, now and as snapshots have them.
+    """The current size classes of entries, and those of snapshots.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class RefSizes:
 
     @property
     def extrapolated_mean_fraction(self) -> float:
-        """Of the entries of every allocation and snapshot used, those with a neighbour's class."""
+        """Return the fraction of extrapolated classes, over all allocations and snapshots used."""
         entries = sum(len(classes) for classes, _ in self._read.values())
         return sum(taken for _, taken in self._read.values()) / entries if entries else 0.0
 
@@ -47,7 +47,7 @@ class RefSizes:
         return self._read[key]
 
     def begin(self, allocation_range: RefAllocationRange) -> None:
-        """The allocation's entries get their first classes."""
+        """Give the allocation's entries their first classes."""
         own = self._own(allocation_range)
         snapshot = self.start
         if own and self.start is not None:
@@ -59,7 +59,7 @@ class RefSizes:
         self.entries += len(classes)
 
     def written(self, allocation_range: RefAllocationRange, entry: int, launch_index: int) -> int | None:
-        """The class that a kernel's store gives an entry; None where that never changes."""
+        """Return the class that a kernel's store gives an entry; None if it never changes."""
         own = self._own(allocation_range)
         if not own:
             return None
@@ -67,7 +67,7 @@ class RefSizes:
         return self._classes(snapshot, allocation_range)[0][entry - allocation_range.first]
 
     def copied(self, allocation_range: RefAllocationRange, entry: int, launches: int) -> int | None:
-        """The class that a copy gives an entry, after so many launches; None where that never changes."""
+        """Return the class that a copy after `launches` launches gives an entry; None if it never changes."""
         own = self._own(allocation_range)
         if not own:
             return None

@@ -23,7 +23,7 @@ class RefAllocationRange:
 
 
 class RefAddressSpace:
-    """The address_map of a trace's allocations.
+    """The entry numbers of a trace's allocations.
 
     Parameters
     ----------
@@ -49,18 +49,18 @@ class RefAddressSpace:
         self.n_entries = max([64, *(-(-allocation_range.end // 64) * 64 for allocation_range in self.ranges.values())])
 
     def freed(self, position: int) -> list[RefAllocationRange]:
-        """Allocations whose free takes effect at a position, in the order of the frees."""
+        """Return the allocations whose free takes effect at an event index, in the order of the frees."""
         gone = [a for a in self.allocations if self.freed_at.get(a.index) == position and a.alloc_event != a.free_event]
         return [self.ranges[a.index] for a in sorted(gone, key=lambda a: (a.free_event or 0, a.index))]
 
     def begins_at(self, position: int) -> list[RefAllocationRange]:
-        """Allocations that begin at a position and not freed at once."""
+        """Return the allocations that begin at an event index and are not freed at once."""
         return [
             self.ranges[a.index] for a in self.allocations if a.alloc_event == position and a.free_event != position
         ]
 
     def entry(self, line: int, position: int) -> int:
-        """The entry of a line (address / 128) that an event at a position touches."""
+        """Return the entry of a line (address / 128) that an event touches."""
         for allocation in self.allocations:
             if allocation.live_at(position) and allocation.base <= 128 * line < allocation.end:
                 return self.ranges[allocation.index].first + line - allocation.base // 128
@@ -107,7 +107,7 @@ class RefAddressSpace:
 
 
 def effects_of_frees(trace: Trace) -> tuple[dict[int, int], set[int]]:
-    """Where each free takes effect, by the allocation's index, and the events that wait for all: positions."""
+    """Return the event index at which each free takes effect, and the events that wait for all kernels."""
     may_run: list[tuple[int, int]] = []  # stream, position
     freed = [a for a in trace.allocations if a.free_event is not None]
     effects: dict[int, int] = {}
@@ -129,7 +129,7 @@ def effects_of_frees(trace: Trace) -> tuple[dict[int, int], set[int]]:
 def _take_effect(
     freed: list[Allocation], position: int, may_run: list[tuple[int, int]], effects: dict[int, int]
 ) -> None:
-    """Frees take effect at a position if no kernel launched before them may still run."""
+    """Let frees take effect at an event index if no kernel launched before them may still run."""
     for allocation in freed:
         free_event = allocation.free_event
         if free_event is not None and free_event <= position and not any(at < free_event for _, at in may_run):
@@ -137,7 +137,7 @@ def _take_effect(
 
 
 def _comes_back(allocations: list[Allocation], position: int, effects: dict[int, int]) -> bool:
-    """Whether an allocation that begins here has an address that one has whose free has not taken effect."""
+    """Return whether a new allocation overlaps a freed one whose free has not taken effect."""
     begins = [a for a in allocations if a.alloc_event == position]
     used = [a for a in allocations if a.alloc_event < position and a.alloc_event != a.free_event]
     held = [a for a in used if a.index not in effects]

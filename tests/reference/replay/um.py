@@ -19,7 +19,7 @@ FAULT_ENTRIES = 32  # of 4 KiB
 
 
 def page_capacity(numbers: RefNumbers, allocated: int) -> int:
-    """Frames of pages that device memory holds, where `allocated` entries are the most at any instant."""
+    """Return the frames that fit device memory; at most `allocated` entries are live at once."""
     machine: Any = numbers.machine
     entries = int(allocated * (1 - Fraction(str(machine.um.oversubscription))))
     if machine.um.capacity:
@@ -63,6 +63,7 @@ class RefUmState:
             leave_caches,
         )
         self.fault_latency: int = machine.ps(machine.um.fault_batch_latency)
+        self.replay: int = machine.ps(machine.dram.load_to_use) - machine.ps(machine.l2.load_to_use) // 2
         self.page_entries = machine.um.page_size // LINE_BYTES
         self.managed = {
             page
@@ -92,14 +93,14 @@ class RefUmState:
         counts["um.resident_bytes"] = capacity * self.frame_pages * machine.um.page_size
 
     def is_resident(self, entry: int) -> bool:
-        """Whether an entry's page is in device memory, or pending."""
+        """Return whether an entry's page is resident or pending."""
         return entry // self.page_entries in self.resident
 
     def access(self, entry: int, t: int) -> int:
-        """When an access to an entry of a managed page can go on (ps)."""
+        """Return when an access to an entry of a managed page can continue (ps)."""
         page = entry // self.page_entries
         if self.by_block:
-            self._serve_what_is_due(t)
+            self.serve_what_is_due(t)
             if self.most and self.resident.get(page, t + 1) > t:
                 return self._await_in_flight(page, entry // FAULT_ENTRIES, t)
             if page not in self.resident:
@@ -119,28 +120,27 @@ class RefUmState:
         return max(t, self.resident[page])
 
     def wake(self, sm: int, warp: RefWarp, at_end: bool, t: int) -> int:
-        """When a warp of an SM that is scheduled at `t` can go on: then, or later."""
+        """Return when a warp of an SM that is scheduled at `t` can continue (ps)."""
         own, go_on = warp.awaited, t
         self.asking, self.asking_sm = warp, sm
         if self.by_sm:
             return max(t, self._wake_by_sm(sm, warp, at_end, t))
         if not own:
             return t
-        self._serve_what_is_due(t)
         if at_end:
             go_on = max(t, *own.values())
         for fault_block in [fault_block for fault_block, until in own.items() if until <= t]:
             page = fault_block * FAULT_ENTRIES // self.page_entries
             if self.replayed.get(page, -1) >= own[fault_block]:
                 del own[fault_block]
-                go_on = max(go_on, self.replayed[page])
+                go_on = max(go_on, self.replayed[page] + self.replay)
             else:
                 own[fault_block] = self._join(page, t)
                 go_on = max(go_on, own[fault_block])
         return go_on
 
     def _await_in_flight(self, page: int, fault_block: int, t: int) -> int:
-        """The warp that asks awaits a fault_block once more, in flight if its SM has capacity for that."""
+        """Let the current warp wait for a fault block; its access is in flight if the SM's limit allows."""
         assert self.asking is not None
         warp, sm = self.asking, self.asking_sm
         sent = min(1, self.most - self.in_flight[sm])
@@ -155,14 +155,14 @@ class RefUmState:
         return until
 
     def _join_with(self, page: int, accesses: int, t: int) -> int:
-        """Faults of so many accesses; when it is time to look again."""
+        """Add faults of `accesses` accesses to the open batch; return when the warp replays them."""
         until = self.batch_start + self.fault_latency if self.batch else max(t, self.tried_again)
         for _ in range(accesses):
             until = self._join(page, t)
         return until
 
     def _stall(self, warp: RefWarp, t: int) -> None:
-        """What a warp's SM has in its buffer begins with, or goes on with, a fault at `t`."""
+        """Add a warp to the SM's fault buffer; the SM stalls from `t` on."""
         buffer = self.buffers.setdefault(self.asking_sm, {})
         self.stalled[self.asking_sm] = min(t, self.stalled[self.asking_sm]) if buffer else t
         buffer[warp.slot] = warp
@@ -171,25 +171,25 @@ class RefUmState:
         buffer = self.buffers.setdefault(sm, {})
         full = bool(self.most) and self.in_flight[sm] == self.most
         if buffer and (warp.awaited or not (at_end or (t < self.stalled[sm] and not full))):
-            self._serve_what_is_due(t)
             for slot in sorted(buffer):
                 self._try_again(sm, buffer[slot], t)
                 if not buffer[slot].awaited:
                     del buffer[slot]
             if buffer and (warp.awaited or not at_end):
                 return min(until for other in buffer.values() for until in other.awaited.values())
-        return warp.goes_on if at_end else self.emptied.get(sm, 0)
+        return warp.goes_on if at_end else max(warp.goes_on, self.emptied.get(sm, 0))
 
     def _try_again(self, sm: int, warp: RefWarp, t: int) -> None:
         for fault_block in [fault_block for fault_block, until in warp.awaited.items() if until <= t]:
             page = fault_block * FAULT_ENTRIES // self.page_entries
             present = bool(self.most) and self.resident.get(page, t + 1) <= t
             if present or self.replayed.get(page, -1) >= warp.awaited[fault_block]:
-                came = self.replayed[page] if self.replayed.get(page, -1) >= warp.awaited[fault_block] else t
+                replayed = self.replayed.get(page, -1) >= warp.awaited[fault_block]
+                came = self.replayed[page] if replayed else t
                 del warp.awaited[fault_block]
                 self.in_flight[sm] -= warp.in_flight.pop(fault_block, 0)
                 warp.accesses.pop(fault_block, 0)
-                warp.goes_on = max(warp.goes_on, came)
+                warp.goes_on = max(warp.goes_on, came + self.replay if replayed else t)
                 self.emptied[sm] = max(self.emptied.get(sm, 0), came)
             elif t < self.tried_again:
                 warp.awaited[fault_block] = self.tried_again
@@ -202,15 +202,16 @@ class RefUmState:
                 warp.awaited[fault_block] = self._join(page, t)
 
     def written(self, entries: range) -> None:
-        """A copy or fill writes entries."""
+        """Note that a copy or fill writes entries."""
         self.exists.update(range(entries[0] // self.page_entries, entries[-1] // self.page_entries + 1))
 
-    def _serve_what_is_due(self, t: int) -> None:
+    def serve_what_is_due(self, t: int) -> None:
+        """Before an issue event or an access at `t`, whoever waits for it."""
         if self.batch and t > self.batch_start:
             self._serve()
 
     def _join(self, page: int, t: int) -> int:
-        """A fault in a page, for the batch that is open; when it is time to look again."""
+        """Add a fault in a page to the open batch; return when the warp replays it."""
         if self.batch_faults == self.keys.max_batch_faults:
             return self.batch_start + self.fault_latency
         if not self.batch:
@@ -224,7 +225,7 @@ class RefUmState:
 
     def _serve(self) -> None:
         """Serves the open batch, block by block."""
-        self.batch_end = end = max(self.batch_start + self.fault_latency, self.link.inwards.clock.now)
+        self.batch_end = end = self.batch_start + self.fault_latency
         self.batch_faults = 0
         size = self.keys.va_block_size // self.keys.page_size
         faulted, self.batch, came = sorted(self.batch), [], set()
@@ -265,7 +266,7 @@ class RefUmState:
             self._bring(one)
 
     def _brought_with(self, page: int) -> list[int]:
-        """The faulting page, and those that the tree prefetches with it."""
+        """Return the faulting page and the pages that the tree prefetches with it."""
         brought, size = [page], 2
         while size <= self.keys.va_block_size // self.keys.page_size:
             group = range(page // size * size, page // size * size + size)
@@ -293,7 +294,7 @@ class RefUmState:
             self.batch_end = self.resident[page]
 
     def _evict(self) -> int:
-        """Sends the pages of the least recently used frame back; when they have gone (ps)."""
+        """Evict the pages of the least recently used frame; return when they have left (ps)."""
         frame, _ = self.frames.popitem(last=False)
         gone = self.batch_end
         for page in range(frame * self.frame_pages, (frame + 1) * self.frame_pages):

@@ -1,4 +1,4 @@
-"""A warp: its clock, its shift and its pending loads."""
+"""A warp: its clock, its stall time and its pending loads."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class RefWarp:
     slot : its warp slot on the SM
     begin : when its first instruction may issue, but for its chain
     code : what its SM has of its kernel's code
-    awaited : 4 KiB of pages that it waits for, each with the time to look again
-    accesses : its accesses in each of these
-    in_flight : how many of these are not held back
-    goes_on : when the last of those that it waited for, as its whole SM did, was there
+        awaited : fault blocks (4 KiB) that it waits for, each with the time of the next fault replay (ps)
+        accesses : its accesses to each awaited fault block
+        in_flight : number of these accesses that the SM's limit allows
+        goes_on : arrival of the last page that it waited for while its whole SM stalled (ps)
     """
 
     numbers: RefNumbers
@@ -68,18 +68,18 @@ class RefWarp:
     goes_on: int = 0
 
     def __post_init__(self) -> None:
-        """Begins with the first instruction."""
+        """Start with the first instruction."""
         self.shift = self.last = self.begin
         self.next()
 
     @property
     def op(self) -> RefOperation | None:
-        """The memory instruction that is next; None at the end."""
+        """Return the next memory instruction; None at the end."""
         ops = self.program.ops
         return ops[self.position] if self.position < len(ops) else None
 
     def next(self) -> None:
-        """Goes on to the next memory instruction, or to the end."""
+        """Advance to the next memory instruction, or to the end."""
         self.position += 1
         self.slots_taken = self.has_code = False
         op, program, numbers = self.op, self.program, self.numbers
@@ -101,19 +101,28 @@ class RefWarp:
                 self._wait_for(at)
             else:
                 at += 1
+        if len(self.pending) == MAX_PENDING and op is not None and self._use(op) is not None:
+            self._free_an_entry()
         self.ready = self.clock + self.shift
         if op is None:
             self.ready = max(self.ready, self.last)
 
     def _wait_for(self, at: int) -> None:
-        """Takes a load out of the list; the last one of the list takes its index."""
+        """Wait for a pending load and remove it; the last one of the list takes its index."""
         load = self.pending[at]
         self.shift = max(self.shift, load.arrival - load.use)
         self.pending[at] = self.pending[-1]
         self.pending.pop()
 
+    def _free_an_entry(self) -> None:
+        """Waits for the load that arrives first, and takes it out of the list."""
+        first = min(range(MAX_PENDING), key=lambda i: self.pending[i].arrival)
+        self.shift = max(self.shift, self.pending[first].arrival - self.clock)
+        self.pending[first] = self.pending[-1]
+        self.pending.pop()
+
     def wait_for_code(self, now: int) -> int:
-        """When it has the code up to its next memory instruction, being ready at `now`; it waits for each only once."""
+        """Return when a warp ready at `now` has the code up to its next memory instruction."""
         if self.has_code:
             return now
         self.has_code = True
@@ -121,7 +130,7 @@ class RefWarp:
         return now + self.code.wait(first, self.slots, now - self.chain, self.chain)
 
     def issued(self, op: RefOperation, at: int, arrival: int) -> None:
-        """Its instruction issued at `at`; its lines have all arrived at `arrival`."""
+        """Note that an instruction issued at `at`; all of its lines have arrived at `arrival`."""
         self.shift = at - self.clock
         if op.kind == OP_STORE and not self.numbers.machine.sm.exit_waits_for_stores:
             self.block.stored = max(self.block.stored, arrival)
@@ -130,12 +139,10 @@ class RefWarp:
         use = self._use(op)
         if use is None:
             return
-        if len(self.pending) == MAX_PENDING:
-            self._wait_for(min(range(MAX_PENDING), key=lambda i: self.pending[i].use))
         self.pending.append(RefPendingLoad(self.clock + use, arrival))
 
     def _use(self, op: RefOperation) -> int | None:
-        """From the instruction to the first use of its result; None where there is none."""
+        """Return the time from the instruction to the first use of its result; None without a use."""
         if op.kind == OP_ATOMIC and self.numbers.machine.sm.blocking_atomics:
             return self.numbers.scaled(self.numbers.issue_interval)
         if op.kind not in (OP_LOAD, OP_ATOMIC) or not op.use_distance or op.returns_nothing:
@@ -144,16 +151,16 @@ class RefWarp:
 
     @property
     def at_barrier(self) -> bool:
-        """Whether it waits for the other warps of its block."""
+        """Return whether the warp waits for the other warps of its block."""
         return self.ready is None
 
     def wait_at_barrier(self) -> None:
-        """It has no ready time until `leave_barrier`."""
+        """Let the warp wait, without a ready time, until `leave_barrier`."""
         assert self.op is not None
         assert self.op.kind == OP_BARRIER
         self.ready = None
 
     def leave_barrier(self, now: int) -> None:
-        """All warps of the block are there, or have ended."""
+        """Continue after a barrier that is released at `now`."""
         self.shift = max(self.shift, now + self.numbers.barrier - self.clock)
         self.next()

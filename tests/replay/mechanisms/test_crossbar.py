@@ -143,29 +143,38 @@ def test_each_sector_of_a_load_is_a_request():
 
 
 def test_replies_serialize_at_their_slice_and_at_their_sm():
-    """Four sectors requested at 301 are at the slice at 351, in the slot of 40 ns from 320 on; the next slots begin at
-    360, 400 and 440."""
+    """Four sectors requested at 301 are at the slice at 351, in the slot of 40 ns from 320 on; the last one leaves
+    three times 40 ns later, as it would through a port."""
     stored = store((0, 15))
     slice_slow = machine(**{**QUEUES, "l2__bandwidth": SLOW})
     assert time_of(slice_slow, [stored, load(0, critical_path_cycles=600)]) == (601 + 100) * NS
     sm_slow = machine(**{**QUEUES, "crossbar__reply_bandwidth": SLOW})
-    assert time_of(sm_slow, [stored, load((0, 15), critical_path_cycles=300)]) == (440 + 50) * NS
+    assert time_of(sm_slow, [stored, load((0, 15), critical_path_cycles=300)]) == (351 + 120 + 50) * NS
 
 
 def test_competing_sms_alternate_at_a_slice():
     """A slice takes a sector each 40 ns. The first SM's two sectors leave at 1 and 40, the second one's at 80 and 160,
-    where it would else follow at 120; the ways there and back take 50 each, and the replies wait for the slots from
-    200 and 240 on. A third SM's sector takes the slot at 120. An SM does not compete with itself."""
+    where it would else follow at 120; the ways there and back take 50 each. Replies are 40 apart, the last one not
+    before its request. A third SM's sector takes the slot at 120, and its reply the one from 240 on. An SM does not
+    compete with itself."""
     interleaved = {**QUEUES, "sm__blocks": 1, "l2__bandwidth": SLOW, "crossbar__interleave_requesters": True}
     two, three = ({**interleaved, "sm__count": count} for count in (2, 3))
     both = [store((0, 3))], [store((0, 3))]
-    assert of_two_sms(machine(**two), *both) == (240 + 50) * NS
-    assert of_two_sms(machine(**{**two, "crossbar__interleave_requesters": False}), *both) == (200 + 50) * NS
+    assert of_two_sms(machine(**two), *both) == (160 + 50 + 50) * NS
+    assert of_two_sms(machine(**{**two, "crossbar__interleave_requesters": False}), *both) == (120 + 50 + 50) * NS
     alone = [store((0, 15)), store(1), store((0, 15))]
     assert of_two_sms(machine(**two), alone) == of_two_sms(
         machine(**{**two, "crossbar__interleave_requesters": False}), alone
     )
     assert of_two_sms(machine(**three), *both, [store(0)]) == (240 + 50) * NS
+
+
+@pytest.mark.parametrize("bandwidth", [0.8, 8])
+def test_a_faster_request_port_does_not_delay_a_request(bandwidth):
+    """A slice takes a sector each 40 ns: three of a store leave at 1, 40 and 80. With request slots of 20 ns the store
+    once counted as sent at 80 - 2 * 20, with slots of 2 ns at 80 - 2 * 2; now at 1: an idle slice takes them so."""
+    slow = machine(**{**QUEUES, "l2__bandwidth": SLOW, "crossbar__request_bandwidth": f"{2 * bandwidth} GB/s"})
+    assert time_of(slow, [store((0, 7))]) == (1 + 100 + 80) * NS
 
 
 def test_replies_of_one_slice_to_two_sms_serialize():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 import buddysim
 import buddysim.trace as bt
 from buddysim.replay.parameters import engine_numbers
-from tests.replay.bare import run_warps, tiny_machine
+from tests.replay.bare import Launch, run_launches, run_warps, tiny_machine
 from tests.replay.events import BASE, load_block, provenance
 from tests.trace.builders import records
 
@@ -180,3 +181,21 @@ def test_migrated_pages_are_evicted_or_resident(warps, capacity_blocks, pages_pe
     assert 1 <= migrated - evicted <= capacity_blocks * pages_per_block
     assert migrated >= len(accessed)
     assert migrated <= scheme["um.page_faults"] + scheme["um.pages_prefetched"]
+
+
+@pytest.mark.parametrize("service", ["immediate", "batched"])
+def test_pages_come_while_the_warp_that_needs_them_computes(service):
+    """A warp stores to 200 pages, then computes for 1.54 ms. Nothing else happens meanwhile; all pages have come."""
+    compute = 2_000_000
+    keys = {"um__capacity": "16 MiB", "um__serialize_transfers": False}
+    ops = np.zeros(1, bt.OP_DTYPE)
+    ops["kind"], ops["n_lines"], ops["flags"], ops["critical_path_cycles"] = bt.OP_STORE, 200, bt.FLAG_TIMED, 1
+    warp, block = np.zeros(1, bt.WARP_DTYPE), np.zeros(1, bt.BLOCK_DTYPE)
+    warp["n_ops"], warp["tail_critical_path_cycles"], block["n_warps"] = 1, compute, 1
+    lines = np.array([PAGE * page << 8 | 0x11 for page in range(200)], np.uint64)
+    launch = Launch([(block, warp, ops, lines)])
+    regions = [(0, 200 * PAGE, 0, 4)]
+    count, _, _ = run_launches(machine(service, **keys), [launch], "unified-memory", regions=regions)
+    assert pages(count) == (200, 200, 0)
+    computed = compute * engine_numbers(machine(), 1)["cycle_ps"]
+    assert computed <= count["now_ps"] <= computed + 150_000

@@ -51,17 +51,17 @@ def test_other_sms_continue(at, replay):
 
 
 @pytest.mark.parametrize(
-    ("at", "replay", "third"), [(3108, "sm", True), (3109, "sm", False), (2654, "warp", True), (2655, "warp", False)]
+    ("at", "replay", "third"), [(2958, "sm", True), (2959, "sm", False), (2654, "warp", True), (2655, "warp", False)]
 )
 def test_unserviced_faults_repeat_when_the_batch_ends(at, replay, third):
     """Batches of one fault; warps of one SM need three pages, another SM needs a fourth one at `at`.
 
-    The first batch ends at 51 + 1000 + 454 ns. The second one's warp replays 1000 + 150 ns later, with the data that
-    the L2 returned too early; then its page takes the link. Faults beyond its limit occur again at its end, and before
-    that the other SM's fault is the third; by warp, at that replay.
+    The first batch ends at 51 + 1000 + 454 ns. The second one's page takes the link 1000 ns later. Faults beyond its
+    limit occur again at its end, and before that the other SM's fault is the third; by warp, 150 ns after it takes the
+    link, with the data that the L2 returned too early.
     """
-    replay_ns = KNOWN + LATENCY + TRANSFER + LATENCY + 150
-    assert replay_ns + (TRANSFER if replay == "sm" else 0) == at + third
+    replay_ns = KNOWN + LATENCY + TRANSFER + LATENCY
+    assert replay_ns + (TRANSFER if replay == "sm" else 150) == at + third
     needed_pages = [[load(page * 32)] for page in (2, 3, 4)]
     other = [load(5 * 32, critical_path_cycles=at), load(5 * 32), load(5 * 32, critical_path_cycles=LONG)]
     launch = Launch([grid(needed_pages, [other, [], []])], warps=3)
@@ -116,7 +116,7 @@ def test_an_sm_at_its_limit_issues_nothing(at, limit):
     assert (both - alone < 10 * NS) == (limit == 2)
 
 
-ENDS = KNOWN + LATENCY + 150 + 256 + TRANSFER  # of a batch, serviced when its load replays; a page is evicted first
+ENDS = KNOWN + LATENCY + 256 + TRANSFER  # of a batch; a page is evicted first
 
 
 @pytest.mark.parametrize(("arrives", "limit", "at_once"), [(ENDS - 1, 1, False), (ENDS, 1, True), (ENDS - 1, 0, True)])

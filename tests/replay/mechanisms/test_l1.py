@@ -134,6 +134,24 @@ def test_l1s_are_empty_when_a_kernel_starts():
 
 
 @pytest.mark.parametrize(
+    ("sms", "kernels", "hits"), [(1, 1, False), (2, 1, True), (2, 2, False), (3, 2, True), (1, 0, True)]
+)
+def test_a_kernel_empties_only_the_l1s_of_sms_on_which_it_runs(sms, kernels, hits):
+    """A warp loads a line again at 1,000 ns; kernels of one block have started in between, each on the next SM."""
+    first = Launch([grid([[load(0), load(0, critical_path_cycles=800)]])])
+    others = [Launch([grid([[store(64)]])], start_ps=(400 + number) * NS) for number in range(kernels)]
+    _, _, ended = run_launches(machine(sm__count=sms), [first, *others])
+    assert ended[0] == (1000 + (20 if hits else 100)) * NS
+
+
+def test_a_kernel_empties_an_l1_once():
+    """Its second block on an SM finds what its first has loaded."""
+    one, two = [[load(0)]], [[load(0)]]
+    apart = machine(sm__count=1, sm__blocks=1)
+    assert run_launches(apart, [Launch([grid(one, two)])])[0]["now_ps"] == (201 + 1 + 20) * NS
+
+
+@pytest.mark.parametrize(
     ("lines", "cycles"),
     [
         (((0, 1), (1, 2), (2, 4), (3, 8)), 1),  # every sector in a bank of its own

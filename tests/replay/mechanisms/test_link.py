@@ -53,3 +53,18 @@ def test_the_directions_are_independent():
     fill_l2 = [store((0, 15)), store((1, 15)), load(2, use_distance=0), *[store(entry) for entry in range(3, 32)]]
     evict = [store(32, 33, critical_path_cycles=300 - 32), load(34)]
     assert time_of(slow, [*fill_l2, *evict], scheme="pinned-host") == (302 + 300) * NS
+
+
+def test_each_direction_has_its_bandwidth():
+    """As in the test of writes, at 0.8 GB/s from the GPU and 16 GB/s to it; then the other way round."""
+    fill_l2 = [store((entry, 15)) for entry in range(32)]
+    victims = [*fill_l2, store(32, 33, critical_path_cycles=301 - 32)]
+    accepted_ps = 351 * NS // BUCKET * BUCKET + (160 + 50) * NS
+    slow_write = machine(link__write_bandwidth="0.8 GB/s")
+    assert time_of(slow_write, victims, scheme="pinned-host") == accepted_ps
+    assert time_of(slow_write, [load(0, 1, 2)], scheme="pinned-host") == time_of(
+        M, [load(0, 1, 2)], scheme="pinned-host"
+    )
+    slow_read = machine(link__bandwidth="0.8 GB/s", link__write_bandwidth="16 GB/s")
+    assert time_of(slow_read, victims, scheme="pinned-host") == time_of(M, victims, scheme="pinned-host")
+    assert time_of(slow_read, [load(0, 1, 2)], scheme="pinned-host") == (80 + 250) * NS

@@ -63,12 +63,25 @@ def test_a_warp_ends_with_its_last_load_and_its_last_acknowledgement():
 
 
 def test_34_loads_may_be_pending_and_no_35th():
-    """All arrive at 201, the first is to be used at 101. The 35th makes the warp wait for it: 100 ns."""
+    """All arrive at 201, before the first is used. The 35th issues then, not at 35."""
     loads = [load(0, use_distance=100, use_cycles=100)] * 35
     assert (
         time_of(M, [*loads[:34], store(1, critical_path_cycles=65)]) == 201 * NS
     )  # the store issues at 99, before any use
-    assert time_of(M, [*loads, store(1, critical_path_cycles=65)]) == (35 + 65 + 100 + 100) * NS
+    assert time_of(M, [*loads, store(1, critical_path_cycles=65)]) == (201 + 65 + 100) * NS
+
+
+@pytest.mark.parametrize(("count", "rounds"), [(34, 1), (35, 2), (60, 2), (68, 2), (69, 3)])
+def test_loads_that_are_used_late_are_limited_too(count, rounds):
+    """Their results are used 1,000 cycles later: the limit is one of loads in flight, whenever they are used."""
+    loads = [load(number, use_distance=1000, use_cycles=1000) for number in range(count)]
+    wide = machine(dram__pseudo_channel_bandwidth="200 GB/s", l1__mshrs=128, l2__mshrs=128)
+    assert rounds * 200 * NS <= time_of(wide, loads) < (rounds * 200 + 150) * NS
+
+
+def test_an_operation_without_a_result_needs_no_entry():
+    loads = [load(0, use_distance=100, use_cycles=100)] * 34
+    assert time_of(M, [*loads, store(1), store(2)]) == time_of(M, [*loads, store(1)]) == 201 * NS
 
 
 def test_a_scheduler_issues_one_instruction_per_cycle():

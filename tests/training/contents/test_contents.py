@@ -34,7 +34,7 @@ DENSE = 33 / 32
 
 
 def chain() -> Network:
-    """Three CONV layers with ReLU, LRN and a pool behind the first, two FC layers."""
+    """Return a network of three CONV layers with ReLU, LRN and a pool behind the first, and two FC layers."""
     net = NetworkBuilder("chain", (3, 16, 16))
     for number, channels in enumerate((8, 8, 16)):
         net.add("conv", name=f"conv{number}", channels=channels, kernel=3, pad=1)

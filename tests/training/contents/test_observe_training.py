@@ -1,4 +1,4 @@
-"""Observation of feature maps during a training, on a few images."""
+"""Feature maps are observed during a training on a few images."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ from buddysim.training.networks.graph import Network
 
 
 def branches() -> Network:
-    """Two ReLU of one depth, whose contents differ."""
+    """Return a network with two ReLU of one depth, whose contents differ."""
     net = NetworkBuilder("branches", (4, 8, 8))
     first = net.add("conv", name="conv1", channels=4, kernel=1)
     net.add("conv", name="left", inputs=first, channels=4, kernel=1)

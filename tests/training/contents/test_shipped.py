@@ -81,7 +81,7 @@ def test_stored_values_agree_with_their_statistics(measured: ActivationsFile) ->
 
 
 def test_densities_rise_again_slowly(measured: ActivationsFile) -> None:
-    """The U shape: every feature map but the first ends above its lowest density, the second CONV layer's most."""
+    """Densities are U-shaped: they end above their lowest value, but for the first ReLU's."""
     for number, info in enumerate(measured.feature_maps):
         density = measured.densities[:, number]
         if info.kind in ("relu", "maxpool") and number != relus(measured)[0]:

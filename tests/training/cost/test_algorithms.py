@@ -36,20 +36,20 @@ def test_logs_of_cudnn_agree_to_the_byte(work: ConvWork, name: str, logged: int)
 
 
 def test_the_log_of_the_untiled_fft_agrees_roughly() -> None:
-    """cuDNN's own squares aren't powers of two: 184,784 B and 2,450,080 B in the same log."""
+    """The tolerance covers cuDNN's own squares, which aren't powers of two: 184,784 B and 2,450,080 B in this log."""
     assert workspace(LENET_1, "fft") / 184_784 == pytest.approx(1, abs=0.05)
     assert 0.4 < workspace(LENET_2, "fft") / 2_450_080 < 1
 
 
 def test_the_matrix_of_windows_grows_with_the_batch() -> None:
-    """Almost 20 GB for 10 images of 64 x 360 x 480 under 7x7 windows: vlfeat/matconvnet issue 213."""
+    """A 7x7 convolution of 10 images of 64 x 360 x 480 needs almost 20 GB (vlfeat/matconvnet issue 213)."""
     work = ConvWork(Conv(64, 11, 360, 480, 360, 480, 7, 7, 1, 1, 3, 3), 10)
     assert workspace(work, "gemm") == 10 * 64 * 49 * 360 * 480 * 4
     assert 19e9 < workspace(work, "gemm") < 22e9
 
 
 def test_tiles_by_hand() -> None:
-    """conv1_2 of VGG: 30 new output elements per tile of 32, so 8 x 8 tiles for 224 x 224."""
+    """conv1_2 of VGG takes 8 x 8 tiles of 32 for 224 x 224 elements, as a tile gives 30 new ones."""
     assert fft_tiles(VGG_1_2) == 64
     assert fft_tiles(ConvWork(Conv(1, 1, 60, 30, 60, 30, 3, 3, 1, 1, 1, 1), 1)) == 2
     assert fft_tiles(ConvWork(Conv(1, 1, 61, 31, 61, 31, 3, 3, 1, 1, 1, 1), 1)) == 6

@@ -1,4 +1,4 @@
-"""Bundled data: the split follows the rule, a fit reproduces the bundled numbers; a fit to a known model's timings."""
+"""Bundled timings: the split follows its rule, and a fit reproduces the bundled numbers and a known model."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_fit_reproduces_the_shipped_calibrations() -> None:
 
 @pytest.mark.parametrize("key", WITH_TARGET)
 def test_held_out_shapes_are_within_15_percent(key: tuple[str, str]) -> None:
-    """The target, for the GPUs that have it; docs/validation/layer-times.md has all."""
+    """Only GPUs with a target are tested; docs/validation/layer-times.md has all."""
     outside = [timing for timing in held_out()[key]["validation"] if timing.kind == "conv"]
     assert median_error(errors(shipped_model(key), outside)) <= 0.15
 
@@ -107,7 +107,7 @@ def test_median_interval_samples_shapes_with_all_their_timings() -> None:
 
 
 def test_held_out_networks_are_within_tolerance() -> None:
-    """VGG and ResNets on three GPUs, measured by others with versions 4 and 5.0 of cuDNN."""
+    """VGG and ResNets on three GPUs were measured by others with cuDNN 4 and 5.0."""
     older = [one for one in independent_networks() if one.machine != "k40" and not one.version.startswith("5.1")]
     assert len(older) == 21
     assert median_error([one.forward_error for one in older]) < 0.06
@@ -130,7 +130,7 @@ def test_iterations_measured_elsewhere() -> None:
 
 
 def made_timings(model: CostModel, seed: int) -> list[MeasuredPass]:
-    """Timings as a known model predicts them, with a per cent of noise."""
+    """Return timings that a known model predicts, with one per cent of noise."""
     source = random.Random(seed)
     timings = [timing for timing in PARTS["calibration"]["m40", "cudnn5"] if timing.kind in ("conv", "fc")]
     return [

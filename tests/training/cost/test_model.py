@@ -1,4 +1,4 @@
-"""The cost model: laws on random layers, times by hand, provenance and assumptions."""
+"""The cost model obeys laws on random layers, and equals times computed by hand."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_no_direct_algorithm_beats_the_machine(model: CostModel, conv: Conv, pas
 
 
 def test_a_product_by_hand() -> None:
-    """64 rows, 32 columns, inner 10, twice: 81,920 operations; 20 columns are one tile of 32 too."""
+    """Two products of 64 x 32 with inner dimension 10 take 81,920 operations; 20 columns take one tile of 32, too."""
     curve = PassTimeModel(rows=64.0, cols=32.0, inner=10.0, tail=0.5, bandwidth=0.5, launch_us=5.0)
     peak = PeakRates(flops=1e9, bytes_per_s=1e6, multiprocessors=2.0)
     product = MatmulWork(64, 32, 10, count=2)
@@ -214,7 +214,7 @@ def test_time_of_a_conv_layer_as_another_kind_is_a_defect() -> None:
 
 
 def test_algorithm_whose_workspace_does_not_fit_is_not_offered() -> None:
-    """conv2_2 of VGG-16, batch 512: 2 x 3.06 GiB of feature maps, 8.6 GiB of workspace, on 12 and on 24 GiB."""
+    """At batch 512, conv2_2 of VGG-16 needs 2 x 3.06 GiB of feature maps and 8.6 GiB of workspace."""
     conv = layer("vgg19", "conv2_2")
     small = CostModel.load("titan-x", "cudnn4")
     large = CostModel.load(
@@ -230,7 +230,7 @@ def test_algorithm_whose_workspace_does_not_fit_is_not_offered() -> None:
 
 @pytest.mark.parametrize("batch", [1, 32, 64, 128, 256])
 def test_ffts_are_offered_up_to_the_largest_timed_feature_map(batch: int) -> None:
-    """The batch has no effect: feature maps of VGG-16 are 224 x 224 in conv1_2, 112 x 112 in conv2_2."""
+    """The batch has no effect; feature maps of VGG-16 are 224 x 224 in conv1_2 and 112 x 112 in conv2_2."""
     model = CostModel.load("titan-x", "cudnn4")
     every = CostModel(model.machine, model.library, model.calibration, model.shared, largest_fft=256)
     for pass_ in PASSES:
@@ -305,7 +305,7 @@ def derived_times(network: str, batch: int, machine: str, scheme: str) -> str | 
 
 
 def test_result_states_derived_times_of_algorithms_with_more_workspace_than_timed() -> None:
-    """Timings of the Titan X with cuDNN 4 had 8 MiB of workspace; VGG-16 (256) takes gigabytes."""
+    """Timings of the Titan X with cuDNN 4 used 8 MiB of workspace; VGG-16 (256) needs gigabytes."""
     said = derived_times("vgg16-vdnn", 256, "titan-x", "baseline-p")
     assert said is not None
     assert "more than 8 MiB of workspace (here up to 4.32 GiB)" in said

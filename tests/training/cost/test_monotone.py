@@ -37,7 +37,7 @@ def fastest_ps(model: CostModel, work: ConvWork, pass_: Pass) -> int:
 
 
 def conv_of(channels: int, outputs: int, extent: int, window: int, stride: int, groups: int) -> Conv:
-    """A CONV by its channels and outputs of a group."""
+    """Return a CONV with these channels and outputs per group."""
     pad = window // 2
     out = (extent + 2 * pad - window) // stride + 1
     sides = (extent, extent, out, out, window, window, stride, stride, pad, pad)
@@ -45,7 +45,7 @@ def conv_of(channels: int, outputs: int, extent: int, window: int, stride: int, 
 
 
 def smaller(conv: Conv) -> Iterator[Conv]:
-    """The CONV with one dimension smaller by one, or halved."""
+    """Return the CONV with one dimension smaller by one, or halved."""
     channels, outputs = conv.in_channels // conv.groups, conv.out_channels // conv.groups
     for less in (lambda value: value - 1, lambda value: value // 2):
         for name, value in (("in_channels", channels), ("out_channels", outputs)):
@@ -95,7 +95,7 @@ def test_a_smaller_conv_never_takes_longer(model: CostModel, conv: Conv, batch: 
 @pytest.mark.parametrize("window", [1, 3, 5])
 @pytest.mark.parametrize("stride", [1, 2])
 def test_smaller_conv_at_class_edges_never_takes_longer(channels: int, window: int, stride: int) -> None:
-    """Five input channels are no first CONV, 128 in and out a wide one."""
+    """At 5 and 128 channels, a smaller CONV changes its class: first CONV, wide CONV."""
     for model in MODELS.values():
         for outputs in (16, 128, 512):
             for batch in (1, 64):
@@ -124,7 +124,7 @@ def test_a_smaller_product_never_takes_longer(model: CostModel, rows: int, cols:
 
 
 def test_one_output_takes_no_longer_than_a_thousand() -> None:
-    """FC 4096 -> 1, 64 rows, on a Titan X."""
+    """FC layers with 4096 inputs and 64 rows on a Titan X."""
     model = MODELS["titan-x", "cudnn4"]
     for pass_ in PASSES:
         assert model.product_ps(MatmulWork(64, 1, 4096), pass_) < model.product_ps(MatmulWork(64, 1000, 4096), pass_)
@@ -139,7 +139,7 @@ def test_depthwise_is_bound_by_memory_in_every_pass() -> None:
 
 
 def language_model(kind: str, tokens: int, vocabulary: int, heads: int, each: int, causal: bool) -> Network:
-    """One layer of each kind that language models have, with all that surrounds it."""
+    """Return layers of every kind that language models have."""
     net, wide = NetworkBuilder("language", (tokens,)), heads * each
     start = net.add("embedding", vocabulary=vocabulary, features=wide)
     start = net.add("positions", rows=tokens)
@@ -180,7 +180,7 @@ def language_model(kind: str, tokens: int, vocabulary: int, heads: int, each: in
 def test_layer_of_a_smaller_language_model_never_takes_longer(
     model: CostModel, kind: str, tokens: int, vocabulary: int, heads: int, each: int, batch: int, causal: bool
 ) -> None:
-    """Sequence, vocabulary, heads, features of a head and batch, each less by one and by half, layer by layer."""
+    """Each dimension of a language model is reduced by one and by half, and compared layer by layer."""
     extents = {"tokens": tokens, "vocabulary": vocabulary, "heads": heads, "each": each}
     network = language_model(kind, **extents, causal=causal)
     cases = [(network, less) for less in (batch - 1, batch // 2) if less]

@@ -1,4 +1,4 @@
-"""Precisions: rates and bytes by hand, algorithms that are not offered, memory of an iteration."""
+"""Precisions: rates and bytes by hand, available algorithms, and memory of an iteration."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LARGE = MatmulWork(1 << 17, 1 << 14, 1 << 14)
 
 @pytest.mark.parametrize(("precision", "tflops"), [("tf32", 156), ("fp16", 312), ("bf16", 312)])
 def test_large_products_run_at_the_rate_of_tensor_cores(precision: str, tflops: float) -> None:
-    """The same efficiency, but for one factor, of the data sheet's rate."""
+    """The fraction of the data sheet's rate is the same, but for one factor."""
     single, other = CostModel.load("a100-40"), CostModel.load("a100-40", precision=precision)
     faster = single.product_ps(LARGE, "forward") / other.product_ps(LARGE, "forward")
     assert faster == pytest.approx(tflops * MATRIX_FRACTION / 19.49, rel=0.01)

@@ -1,4 +1,4 @@
-"""The CSV file of timings: accepted files, errors with their row, arbitrary bytes."""
+"""The CSV file of timings: accepted files, errors with their row, and arbitrary bytes."""
 
 from __future__ import annotations
 

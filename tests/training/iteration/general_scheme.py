@@ -69,6 +69,6 @@ SUMMARY = dict.fromkeys(_CHANGES, "for tests")
 
 
 def plan(network, batch, machine, cost, name: str, options: TrainingOptions) -> Plan:
-    """A plan without any optimization, with one change."""
+    """Return a plan with one change and no other optimization."""
     algorithms = _algorithms.fastest(network, batch, cost)
     return _CHANGES[name](Plan(name, algorithms, prefetch=options.prefetch), options)

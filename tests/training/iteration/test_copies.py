@@ -1,4 +1,4 @@
-"""Copies by hand: their time in each direction, and the host memory that they pin."""
+"""Copies by hand: their time in each direction, and the pinned host memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_a_copy_takes_the_latency_and_its_bytes_rounded_up():
 
 
 def test_each_direction_has_its_rate_and_both_the_latency():
-    """Feature maps of 1 MB: 0.5 ms out at 2 GB/s, 2 ms back at 0.5 GB/s, 0.25 ms of latency each."""
+    """A feature map of 1 MB takes 0.5 ms out at 2 GB/s and 2 ms back at 0.5 GB/s, each after 0.25 ms."""
     wire = Link(2 * 10**9, 5 * 10**8, MS // 4)
     network, cost = chain("ccc"), Cost()
     plan = Plan("test", _algorithms.fastest(network, 1, cost), stash=moved_inputs(network, offloaded(network, "all")))
@@ -32,7 +32,7 @@ def test_each_direction_has_its_rate_and_both_the_latency():
 
 
 def test_pinned_region_is_freed_at_the_end_of_its_prefetch():
-    """100 bytes out and back, then 60 out and back, then 50 and 70 together: never more than 120 at once."""
+    """100 bytes are copied out and back, then 60, then 50 and 70 together, so at most 120 are pinned at once."""
     tensors, tasks, steps = [], [], []
 
     def step(*moves: tuple[str, int]) -> None:
@@ -59,7 +59,7 @@ def test_pinned_region_is_freed_at_the_end_of_its_prefetch():
 
 
 def test_the_step_that_launches_a_deferred_copy_waits_for_it():
-    """Tensor 0 comes back during step 0, then during step 1, whose end waits, then right before step 2 reads it."""
+    """Tensor 0 is copied back in step 0; deferred, in step 1; deferred again, right before step 2 reads it."""
     task = QueuedTask(0, "prefetch", 1, 0, "overlapped", 100, 100, 7, until=0)
     first = Step(0, 3, "backward", 5, "features", tasks=(0,), allocate=(0,))
     second = Step(1, 2, "backward", 5, "features", allocate=(1,), release=(1,), workspace_bytes=1, workspace=1)

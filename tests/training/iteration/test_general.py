@@ -1,4 +1,4 @@
-"""Each feature of iteration programs: a scheme that uses it (`general_scheme`), timeline and memory by hand."""
+"""Each feature of iteration programs is used by a scheme, with timeline and memory computed by hand."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def outcome(scheme: str, kinds: str = "ccc", gb_per_s: float = 1, **options) -> 
 
 
 def steps(out: IterationOutcome) -> list[tuple[str, float, float, float]]:
-    """Name, start and end in ms, and MB held of each step but the input's."""
+    """Return name, start and end in ms, and MB allocated, of each step but the input's."""
     held = out.memory_over_time()[1].sum(axis=1)
     times = zip(out.schedule.step_start_ps, out.schedule.step_end_ps, strict=True)
     rows = [
@@ -88,7 +88,7 @@ def test_offloaded_encoding_moves_and_pins_its_bytes():
 
 
 def test_stashes_of_feature_maps_are_independent():
-    """The input is encoded, Y of layer 1 moves, Y of layer 2 stays; X of layers 1, 2 and 3."""
+    """The input is encoded, Y of layer 1 is offloaded, and Y of layer 2 stays; layers 1, 2 and 3 read them."""
     out = outcome("test-one-tensor")
     assert [name for name, *_ in steps(out)] == ["F1", "E0", "F2", "F3", "B3", "B2", "D0", "B1"]
     assert out.offload_bytes == out.prefetch_bytes == MB
@@ -146,7 +146,7 @@ def test_plan_selects_in_place_layers():
 
 
 def test_allocators_by_hand():
-    """Y of 3 and dY of 3 share, and Y of 2 and dX of 1; the pool adds what rounding to 512 bytes takes."""
+    """Y and dY of layer 3 share a region, as do Y of layer 2 and dX of layer 1; the pool rounds to 512 bytes."""
     out = outcome("test-groups")
     together = {}
     for tensor, address in zip(out.program.tensors, out.placement.addresses, strict=True):
@@ -171,14 +171,14 @@ def test_static_groups_report_their_shortfall():
 
 
 def test_stashed_encodings_may_have_groups_of_their_own():
-    """Codes of 0.25 MB share with nothing; of the rest never more than 3 MB live at once, which share."""
+    """Encoded data of 0.25 MB share no region; of the other tensors at most 3 MB are live at once."""
     out = outcome("test-own-groups")
     sizes = sorted(group.byte_count for group in out.placement.groups or ())
     assert sizes == [250_000] * 3 + [MB] * 3
 
 
 def by_lives(*lives: tuple[int, int, int]) -> Program:
-    """A program of tensors with these sizes, first and last steps."""
+    """Return a program of tensors with these sizes, first and last steps."""
     tensors = tuple(Tensor(i, 1, "feature_maps", size, "features") for i, (size, _, _) in enumerate(lives))
     made = []
     for index in range(max(last for _, _, last in lives) + 1):
@@ -189,7 +189,7 @@ def by_lives(*lives: tuple[int, int, int]) -> Program:
 
 
 def test_static_groups_agree_with_the_example_of_gist():
-    """Fig. 7: X (10 MB) and A to D (up to 8 MB) take 18 MB; with X encoded (2 MB) in between, 12."""
+    """In Fig. 7, X (10 MB) and A to D (up to 8 MB) take 18 MB, and 12 MB with X encoded (2 MB) in between."""
     others = [(8 * MB, 2, 3), (6 * MB, 4, 5), (7 * MB, 6, 7), (5 * MB, 8, 9)]
     stashed = by_lives((10 * MB, 0, 11), *others)
     assert StaticGroups().allocate(stashed, None).high_water == 18 * MB

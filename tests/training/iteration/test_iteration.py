@@ -50,7 +50,7 @@ def three_layers() -> tuple[Network, Cost]:
 
 
 def test_three_layers_as_in_fig_9():
-    """Layer 2 waits for the offload of layer 1; layer 3 doesn't wait; backward, layer 1 waits for its prefetch."""
+    """Layer 2 waits for layer 1's offload and layer 3 doesn't; layer 1's backward step waits for its prefetch."""
     out = outcome(*three_layers())
     assert records(out) == [
         ("compute", 1, 0, 0.6), ("compute", 1, 8, 8.5), ("compute", 2, 1, 3), ("compute", 2, 7, 7.6),
@@ -95,7 +95,7 @@ def test_without_overlap_every_copy_is_waited_for():
 
 
 def fork_and_join() -> tuple[Network, Cost]:
-    """1 feeds 2 and 3, 3 feeds 4, and 5 joins 2 and 4."""
+    """Return a network in which 1 feeds 2 and 3, 3 feeds 4, and 5 joins 2 and 4."""
     conv, join = frozenset({"x", "dy"}), frozenset({"dy"})
     layers = [Layer(0, "input", "input", (), (250_000,))]
     reads = {1: 0, 2: 1, 3: 1, 4: 3}
@@ -107,7 +107,7 @@ def fork_and_join() -> tuple[Network, Cost]:
 
 
 def test_fork_and_join_as_in_fig_3():
-    """Y of layer 1 has two readers: layer 3, the last of them, offloads it. What layer 5 joins isn't needed again."""
+    """Layer 3, the last reader of layer 1's Y, offloads it; no backward step needs the inputs of layer 5."""
     network, cost = fork_and_join()
     assert network.refcount(1) == 2
     out = outcome(network, cost)
@@ -123,7 +123,7 @@ def test_fork_and_join_as_in_fig_3():
 
 
 def test_the_search_stops_at_a_conv_with_nothing_to_fetch():
-    """X of conv1, three layers down, isn't fetched during the pooling layer: conv2 lies between (vDNN, Fig. 10)."""
+    """X of conv1 isn't prefetched during the pooling layer, as conv2 lies between (vDNN, Fig. 10)."""
     network = chain("ccp")
     out = outcome(network, Cost(default_ps=MS), "all")
     launched = {r.layer: r.start_ps for r in out.schedule.records if r.stream == "prefetch"}

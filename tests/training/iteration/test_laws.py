@@ -1,4 +1,4 @@
-"""Laws of every iteration, checked on the schedule, independently of the plan."""
+"""Laws hold for every iteration; they are checked on the schedule, independently of the plan."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.training.random_plans import plans
 
 @st.composite
 def outcomes(draw: st.DrawFn) -> IterationOutcome:
-    """Iterations of the schemes, and of random plans."""
+    """Generate iterations of the schemes and of random plans."""
     network = draw(networks())
     batch = draw(st.integers(1, 3))
     cost = draw(costs(network))
@@ -137,7 +137,7 @@ def check_streams_are_serial(out: IterationOutcome) -> None:
 
 
 def check_live_addresses_are_disjoint(out: IterationOutcome) -> None:
-    """From addresses and times alone: a tensor lives from the start of its first step to the end of its last."""
+    """Addresses and times alone show that live tensors never overlap."""
     tensors, schedule = out.program.tensors, out.schedule
     allocated_at = dict.fromkeys(out.program.resident, 0)
     lives = []
@@ -165,7 +165,7 @@ def check_live_addresses_are_disjoint(out: IterationOutcome) -> None:
 
 
 def check_read_tensors_are_present(out: IterationOutcome) -> None:
-    """Follows contents: feature maps, encodings and gradients are present once computed or copied back, until freed."""
+    """Feature maps, encodings and gradients are present from their computation or copy until they are freed."""
     network, program, schedule = out.network, out.program, out.schedule
     tasks = {r.task: (r.start_ps, r.end_ps) for r in schedule.records if r.task is not None}
     assert sorted(tasks) == [task.number for task in program.tasks], "every task runs once"
@@ -225,7 +225,7 @@ def check_read_tensors_are_present(out: IterationOutcome) -> None:
 
 
 def required_structures(out: IterationOutcome, pass_: str, index: int, *, first: bool) -> set[tuple[str, int]]:
-    """The structures that a step must read, from the network and the plan."""
+    """Return the structures that a step must read, from the network and the plan."""
     network = out.network
     layer, own = network.layers[index], network.buffer_of(index)
     inputs = {network.buffer_of(producer) for producer in layer.inputs}

@@ -1,4 +1,4 @@
-"""Weight updates: state and time by hand, state against PyTorch's own, and searches that honour it."""
+"""Weight updates: state and time by hand, state against PyTorch's, and searches that include it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_an_update_by_hand(optimizer: str, state_mb: int, moved_mb: int):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_state_is_pytorchs(name: str):
-    """All of its state but the count of Adam's steps, 4 bytes for each parameter tensor, which lie on the host."""
+    """The state is all but the count of Adam's steps: 4 bytes per parameter tensor, in host memory."""
     torch = pytest.importorskip("torch")
     model = torch.nn.Sequential(
         torch.nn.Conv2d(3, 5, 3), torch.nn.BatchNorm2d(5), torch.nn.Flatten(), torch.nn.Linear(180, 7)

@@ -1,4 +1,4 @@
-"""The timeline: by hand, and compared with the reference model."""
+"""The timeline equals times computed by hand, and the reference model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensors that PyTorch's autograd saves for a module, measured on the CPU: each storage once."""
+"""Tensors that PyTorch's autograd saves for a module on the CPU, each storage once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from buddysim.training.networks.torch_saves import saved_by_torch, saved_bytes
 
 
 def measured(module: nn.Module, images: torch.Tensor) -> tuple[int, int]:
-    """Bytes of the storages that are kept for the backward pass: of activations, and of parameters and buffers."""
+    """Return the bytes of storages saved for the backward pass: of activations, and of parameters and buffers."""
     own = {one.untyped_storage().data_ptr() for one in (*module.parameters(), *module.buffers())}
     storages: dict[int, torch.UntypedStorage] = {}
 
@@ -30,7 +30,7 @@ def measured(module: nn.Module, images: torch.Tensor) -> tuple[int, int]:
 
 
 def example(shape: tuple[int, ...], batch: int, words: int | None = None) -> torch.Tensor:
-    """A batch: of numbers of tokens where there are `words`, else of values."""
+    """Return a batch of tokens if there are `words`, else of values."""
     generator = torch.Generator().manual_seed(0)
     if words is not None:
         return torch.randint(0, words, (batch, *shape), generator=generator)

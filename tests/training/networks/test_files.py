@@ -146,7 +146,7 @@ def toml(content: object) -> str:
 @settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_changed_file_is_read_or_an_error_of_one_line(data: st.DataObject) -> None:
-    """A file with lines dropped, doubled, changed or added: a network that keeps the rules, or one line."""
+    """A file with lines dropped, doubled, changed or added gives a valid network or an error of one line."""
     lines = RESIDUAL.splitlines()
     for _ in range(data.draw(st.integers(1, 4))):
         at = data.draw(st.integers(0, len(lines) - 1))

@@ -80,7 +80,7 @@ class ResNet50(nn.Module):
 
 
 def description(layer: Layer) -> tuple[object, ...]:
-    """All properties of a layer except its name."""
+    """Return all properties of a layer except its name."""
     return (
         *(layer.kind, layer.inputs, layer.output_shape, layer.parameters, layer.conv, layer.gemms, layer.in_place),
         *(layer.part, layer.backward_reads, layer.flops, layer.saved_sample_bytes, layer.saved_fixed_bytes),
@@ -103,7 +103,7 @@ def test_resnet_is_the_zoos() -> None:
 
 
 class Mixture(nn.Module):
-    """Functions, methods, views, joins, padding by name, a shared table."""
+    """The module uses functions, methods, views, joins, padding by name, and a shared table."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -159,7 +159,7 @@ def test_language_model_with_a_shared_table() -> None:
 
 
 class VisionTransformer(nn.Module):
-    """As torchvision has it: patches by a CONV, a class token and positions that are parameters of the module."""
+    """torchvision's vision transformer: patches by a CONV, a class token and position parameters."""
 
     def __init__(self, features: int, heads: int, blocks: int) -> None:
         super().__init__()
@@ -195,7 +195,7 @@ class VisionTransformer(nn.Module):
 
 
 def test_vision_transformer_is_the_zoos() -> None:
-    """From the positions on: before them the zoo has one layer where the module has three."""
+    """Networks agree from the positions on; before them the zoo has one layer where the module has three."""
     with torch.device("meta"):
         network = network_from_torch(VisionTransformer(768, 12, 12), (3, 224, 224))
     zoo = Network.load("vit-b16")

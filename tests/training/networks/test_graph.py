@@ -1,4 +1,4 @@
-"""Graphs: fork and join, buffers shared in place, what a builder refuses; random graphs keep every rule."""
+"""Graphs: fork and join, buffers shared in place, refused calls of a builder, and rules of random graphs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def names(network: Network, indices: tuple[int, ...]) -> list[str]:
 
 
 def forked() -> Network:
-    """vDNN, Fig. 3: layer 1 feeds 2 and 3, which 4 joins; then 5."""
+    """Return the graph of vDNN's Fig. 3: layer 1 feeds 2 and 3, which 4 joins; then 5."""
     net = NetworkBuilder("fork", (3, 8, 8))
     first = net.add("conv", name="1", channels=4, kernel=3, pad=1)
     left = net.add("conv", name="2", inputs=first, channels=4, kernel=1)
@@ -173,7 +173,7 @@ def test_graph_out_of_order_is_an_error() -> None:
 
 @st.composite
 def networks(draw: st.DrawFn) -> Network:
-    """Random graphs of layers that keep 8x8 feature maps, with forks and joins; loose ends are joined at the end."""
+    """Generate graphs of layers that keep 8x8 feature maps, with forks and joins."""
     net = NetworkBuilder("random", (draw(st.integers(1, 4)), 8, 8))
     for _ in range(draw(st.integers(1, 14))):
         before = draw(st.integers(0, net.last))
@@ -214,7 +214,7 @@ def test_random_graphs_keep_every_rule(network: Network) -> None:
 @settings(max_examples=200, deadline=None)
 @given(networks(), st.data())
 def test_values_survive_in_place_execution(network: Network, data: st.DataObject) -> None:
-    """Runs the graph on tokens: what each backward step reads must still lie in the buffer where it expects it.
+    """Run the graph on tokens: each backward step must find its inputs in their buffers.
 
     A buffer holds the name of the last output written to it. A ReLU may find the output of a dropout or of
     another ReLU, which kept its zeros; everything else must find exactly what it wants.

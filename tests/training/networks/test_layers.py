@@ -1,4 +1,4 @@
-"""Shapes, parameters and FLOPs of layers against loops that count them one by one."""
+"""Shapes, parameters and FLOPs of layers equal counts by loops."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from buddysim.training.networks.layer_kind import window_steps
 
 
 def positions(extent: int, kernel: int, stride: int, pad: int, dilation: int) -> list[int]:
-    """Where a window begins along one axis, found by sliding it."""
+    """Return the starts of windows along one axis by sliding a window."""
     reach = dilation * (kernel - 1)
     return [start for start in range(-pad, extent + pad, stride) if start + reach < extent + pad]
 
 
 def counted_multiply_adds(conv: Conv) -> int:
-    """Loops over every output, filter element and channel of its group, one sample."""
+    """Count by loops over every output, filter element and channel of its group, for one sample."""
     rows = positions(conv.in_h, conv.kernel_h, conv.stride_h, conv.pad_h, conv.dilation_h)
     columns = positions(conv.in_w, conv.kernel_w, conv.stride_w, conv.pad_w, conv.dilation_w)
     count = 0
@@ -75,7 +75,7 @@ def test_conv_against_loops(
 
 @given(st.integers(1, 30), st.integers(1, 5), st.integers(1, 5), st.integers(0, 2), st.booleans())
 def test_windows_against_sliding(extent: int, kernel: int, stride: int, pad: int, ceil: bool) -> None:
-    """With `ceil` windows go on as long as one begins inside the input or the padding before it (Caffe, PyTorch)."""
+    """With `ceil`, windows continue while one begins inside the input or the padding before it (Caffe, PyTorch)."""
     assume(pad < kernel)
     whole = positions(extent, kernel, stride, pad, 1)
     if ceil and whole:

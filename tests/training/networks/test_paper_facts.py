@@ -10,13 +10,13 @@ MIB, GIB = 2**20, 2**30
 
 
 def conv_inputs(network: Network) -> list[Layer]:
-    """The layers whose outputs CONV layers read, without the input."""
+    """Return the layers whose outputs CONV layers read, without the input."""
     read = {producer for layer in network.layers if layer.kind == "conv" for producer in layer.inputs}
     return [network.layers[index] for index in sorted(read) if index]
 
 
 def test_cswap_swaps_eight_relu_and_four_pool_outputs_of_vgg16() -> None:
-    """Tensors of 1568 MB to 49 MB at batch 128 (MB are MiB there)."""
+    """Tensors have 1568 MB to 49 MB at batch 128 (MB are MiB in the paper)."""
     network = Network.load("vgg16")
     swapped = conv_inputs(network)
     assert [layer.kind for layer in swapped].count("relu") == 8
@@ -26,7 +26,7 @@ def test_cswap_swaps_eight_relu_and_four_pool_outputs_of_vgg16() -> None:
 
 
 def test_gist_fractions_of_stashed_feature_maps_of_vgg16() -> None:
-    """40 % of what is stashed are ReLU outputs that pooling reads, 49 % those that CONV reads."""
+    """Of the stashed bytes, 40 % are ReLU outputs that pooling reads, and 49 % are ReLU outputs that CONV reads."""
     network = Network.load("vgg16")
     stashed, to_pool, to_conv = 0, 0, 0
     for owner in network.buffers[1:]:
@@ -41,7 +41,7 @@ def test_gist_fractions_of_stashed_feature_maps_of_vgg16() -> None:
 
 
 def test_vdnn_offloads_up_to_16_gb_of_vgg16() -> None:
-    """Every X of the feature layers of its VGG-16 at batch 256 (GB are GiB there)."""
+    """The sizes of all X of VGG-16's feature layers at batch 256 agree (GB are GiB in the paper)."""
     network = Network.load("vgg19")
     feature_maps = {
         network.buffer_of(producer) for layer in network.layers if layer.part == "features" for producer in layer.inputs

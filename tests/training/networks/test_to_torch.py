@@ -1,4 +1,4 @@
-"""Networks computed by PyTorch: the shapes that their descriptions state, sums by hand."""
+"""Networks computed by PyTorch have the shapes of their descriptions, and sums by hand."""
 
 from __future__ import annotations
 

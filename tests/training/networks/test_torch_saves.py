@@ -1,4 +1,4 @@
-"""Bytes that PyTorch's autograd saves, predicted and measured, storage by storage."""
+"""Predicted bytes saved by PyTorch's autograd equal the measured ones, storage by storage."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Inverted(nn.Module):
 
 
 class Dense(nn.Module):
-    """Layers of a DenseNet: each reads all before it."""
+    """Layers of a DenseNet, each of which reads all before it."""
 
     def __init__(self, channels: int, growth: int, layers: int) -> None:
         super().__init__()
@@ -242,7 +242,7 @@ def test_whole_networks(make: Callable[[], nn.Module], parameters: int) -> None:
 
 
 class Language(nn.Module):
-    """A GPT: learned positions, attention by a fused kernel or written out, a table that scores use again."""
+    """A GPT: learned positions, a fused or unfused attention kernel, and a shared table for scores."""
 
     def __init__(self, tokens: int, wide: int, heads: int, probability: float, fused: bool, tied: bool = True) -> None:
         super().__init__()
@@ -380,7 +380,7 @@ def test_lstm_language_model(layers: int, probability: float, projection: int) -
 
 @st.composite
 def stacks_of_maps(draw: st.DrawFn) -> tuple[nn.Module, int]:
-    """A CONV, random layers and blocks behind it, and a classifier; the side of the image."""
+    """Generate a CONV, random layers and blocks, and a classifier; and the side of the image."""
     channels, layers, side = 3, [], draw(st.integers(8, 14))
     for number in range(draw(st.integers(1, 6))):
         wide, in_place = draw(st.sampled_from((4, 6, 8))), draw(st.booleans())
@@ -443,7 +443,7 @@ class Sequence(nn.Module):
 
 
 class First(nn.Module):
-    """The first output of a layer that has several."""
+    """A layer with several outputs, of which the first is returned."""
 
     def __init__(self, layer: nn.Module) -> None:
         super().__init__()
@@ -470,7 +470,7 @@ def test_random_language_models(
 
 @pytest.mark.parametrize("probability", [0.0, 0.1])
 def test_copy_is_saved_next_to_its_source(probability: float) -> None:
-    """Tanh keeps its output, and what reads it keeps a copy in another order."""
+    """Tanh saves its output, and the layer that reads it saves a copy in another order."""
     lstm = First(nn.LSTM(12, 12, batch_first=True))
     assert_as_measured(nn.Sequential(nn.Linear(12, 12), nn.Tanh(), lstm, nn.Tanh(), nn.Linear(12, 5)), (5, 12))
     encoder = nn.TransformerEncoderLayer(12, 3, 20, probability, batch_first=True)

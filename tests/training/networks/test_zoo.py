@@ -1,4 +1,4 @@
-"""Every network of the zoo: parameter counts against published ones, and rules of a graph."""
+"""Every network of the zoo has its published parameter count, and keeps the rules of a graph."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_conv_layers(name: str) -> None:
 
 
 def test_bottleneck_depths_of_gist() -> None:
-    """Layers with weights, without those of shortcuts: 3m+2."""
+    """The depth 3m+2 counts layers with weights, without shortcuts."""
     for depth in (509, 851):
         layers = Network.load(f"resnet{depth}").layers
         weighted = [layer for layer in layers if layer.kind in ("conv", "fc") and "proj" not in layer.name]
@@ -153,7 +153,7 @@ def test_every_network_keeps_the_rules_of_a_graph(name: str) -> None:
 
 @pytest.mark.parametrize("name", zoo.names(recorded=False))
 def test_no_feature_map_is_overwritten_before_its_last_read(name: str) -> None:
-    """In every buffer: an in-place layer's input has no other reader, and no backward step reads its old value."""
+    """An in-place layer's input has no other reader, and no backward step reads its old value."""
     network = Network.load(name)
     for layer in network.layers:
         if not layer.in_place or layer.kind == "reshape":
@@ -173,7 +173,7 @@ def test_relu_after_conv_or_its_normalisation_runs_in_place() -> None:
 
 
 def test_fork_and_join_counts() -> None:
-    """GoogLeNet's modules fork in four and join by concatenation, a residual block forks in two."""
+    """GoogLeNet's modules fork in four and concatenate; a residual block forks in two."""
     googlenet = Network.load("googlenet")
     by_name = {layer.name: layer for layer in googlenet.layers}
     assert googlenet.refcount(by_name["pool2/3x3_s2"].index) == 4

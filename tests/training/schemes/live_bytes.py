@@ -1,4 +1,4 @@
-"""Counts the bytes of PyTorch's tensors that are alive, storage by storage: what an allocator would hold."""
+"""Count the bytes of PyTorch's live tensors, storage by storage, as an allocator would."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch.utils._pytree import tree_leaves
 
 
 class LiveBytes(TorchDispatchMode):
-    """Follows every storage that an operation returns, from then until it is freed.
+    """Follows every storage that an operation returns until it is freed.
 
     Parameters
     ----------
@@ -25,13 +25,13 @@ class LiveBytes(TorchDispatchMode):
         self._known: dict[int, weakref.ref[Any]] = {}
 
     def leave_out(self, tensor: torch.Tensor) -> None:
-        """Counts a tensor no longer."""
+        """Remove a tensor from the count."""
         storage = tensor.untyped_storage()
         self._known[storage._cdata] = weakref.ref(storage)
         self.bytes -= storage.nbytes()
 
     def add(self, tensor: torch.Tensor) -> None:
-        """Counts a tensor's storage, once."""
+        """Count a tensor's storage once."""
         storage = tensor.untyped_storage()
         key, size = storage._cdata, storage.nbytes()
         if key in self._known or size in self.ignored or tensor.device.type != "cpu":

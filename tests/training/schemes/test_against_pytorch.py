@@ -31,7 +31,7 @@ SIDE = 16
 
 
 def network() -> Network:
-    """The same as `module`: its ReLU don't run in place, as PyTorch's don't by default."""
+    """Return the module as a network, whose ReLU don't run in place, as PyTorch's by default."""
     layers = [Layer(0, "input", "input", (), (3, SIDE, SIDE))]
 
     def add(kind: str, shape: tuple[int, ...], needs: set[str], **more) -> None:
@@ -68,7 +68,7 @@ def simulated(scheme: ModuleType) -> IterationOutcome:
 
 
 def held(out: IterationOutcome) -> list[tuple[int, str, int, int]]:
-    """Layer and pass of each step, bytes of feature maps, saved state and moved weights during it and after it."""
+    """Return layer and pass of each step, and bytes of feature maps, saved state and moved weights."""
     program, last = out.program, len(out.network.layers) - 1
     size = {
         t.number: t.byte_count
@@ -86,7 +86,7 @@ def held(out: IterationOutcome) -> list[tuple[int, str, int, int]]:
 
 
 class Run:
-    """One iteration in PyTorch.
+    """One measured iteration in PyTorch.
 
     Attributes
     ----------

@@ -102,7 +102,7 @@ def test_codecs() -> None:
 
 @pytest.mark.parametrize("algorithm", REGISTRY.names())
 def test_any_compressor(algorithm: str) -> None:
-    """What a copy moves is what the compressor makes of a feature map of that density, in its windows or in entries."""
+    """A copy moves the compressed size of a feature map of that density, in windows or in entries."""
     if not getattr(REGISTRY.find(algorithm), "available", lambda: True)():
         pytest.skip(f"{algorithm}: its library isn't installed")
     network, compressed = copies("cdma", compressor=algorithm, synthetic_density=0.25, synthetic_cluster=4)

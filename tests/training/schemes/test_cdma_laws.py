@@ -28,7 +28,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def table(folder: Path, percent: int) -> str:
-    """Of ReLU that leave so many per cent."""
+    """Write a density table of ReLU with this density in per cent; return its path."""
     path = folder / f"{percent}.csv"
     if not path.exists():
         rows = "".join(f"{kind},{percent / 100}\n" for kind in ("relu", "fc-relu", "pool"))

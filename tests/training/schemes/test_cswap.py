@@ -1,4 +1,4 @@
-"""CSWAP's schemes: the advisor by hand, laws on random networks, decisions against whole simulations."""
+"""CSWAP's schemes: the advisor by hand, laws on random networks, decisions against simulated iterations."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_laws(data: st.DataObject, network: Network, percent: int) -> None:
 
 
 def flipped(network: Network, cost: Any, link: Any, options: Any) -> tuple[list[cswap.CodecDecision], list[int]]:
-    """The decisions, and by how much the iteration takes longer when each is flipped."""
+    """Return the decisions, and how much longer the iteration takes when each is flipped."""
     on: Any = machine(link=link)
     setting = cswap.AdvisorInputs(network, 1, on, cost, options)
     taken = cswap.decisions(setting, "cswap")
@@ -195,7 +195,7 @@ def test_density_table_of_another_network(tmp_path: Path) -> None:
 
 
 def test_out_of_memory_for_an_encoding() -> None:
-    """X of conv3, 10 MB without zeros, leaves no free memory for its encoding while that is made."""
+    """X of conv3 (10 MB, no zeros) leaves no free memory for its encoding during the forward pass."""
     layers = [
         Layer(0, "input", "input", (), (1,)),
         Layer(1, "conv1", "conv", (0,), (2_500_000,), backward_reads=frozenset({"x", "dy"})),

@@ -1,4 +1,4 @@
-"""Gist's schemes: encoding of each feature map, bytes against real encodings, footprints and times by hand, laws."""
+"""Gist's schemes: encodings of feature maps, their sizes, footprints and times by hand, and laws."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.training.random_networks import costs, networks
 
 
 def small() -> Network:
-    """conv 8x16x16, relu, pool 2x2 (8x8x8), conv, relu, conv, relu, pool 5x5 stride 3 (2x2), conv."""
+    """Return a network: conv 8x16x16, relu, pool 2x2, conv, relu, conv, relu, pool 5x5 stride 3, conv."""
     net = NetworkBuilder("small", (3, 16, 16), "tests", "CONV, ReLU and pooling layers")
     net.add("conv", channels=8, kernel=3, pad=1)
     net.add("relu", name="relu-pool")
@@ -45,7 +45,7 @@ def small() -> Network:
 
 
 def stashes(scheme: str, density: float = 0.25, batch: int = 4, **options: object) -> dict[str, tuple[int, bool]]:
-    """Bytes of each code by the name of the layer that made the feature map, and whether it is decoded."""
+    """Return the bytes of each encoded feature map by its layer's name, and whether it is decoded."""
     network, cost = small(), Cost()
     contents = {layer.index: MapContents(density, density, "") for layer in network.layers}
     plan = gist.encoded_plan(network, batch, machine(), cost, scheme, make_options(**options), contents)
@@ -105,7 +105,7 @@ def test_categories_follow_the_layers_around_a_map() -> None:
 @given(st.integers(1, 3000), st.floats(0, 1), st.sampled_from([None, *FORMATS]))
 @settings(max_examples=60, deadline=None)
 def test_bytes_are_those_of_the_real_encodings(elements: int, density: float, name: str | None) -> None:
-    """A CONV layer's ReLU of one sample, encoded for real."""
+    """A CONV layer's ReLU output of one sample is encoded, and has the predicted size."""
     n_nonzero = round(density * elements)
     values = np.zeros(elements, np.float32)
     values[:n_nonzero] = 1
@@ -130,7 +130,7 @@ def test_bytes_are_those_of_the_real_encodings(elements: int, density: float, na
 
 
 def test_kernels_take_the_time_of_their_bytes() -> None:
-    """At 336 GB/s; Binarize writes its bits alone, SSDC reads the feature map twice to write it."""
+    """Times are bytes at 336 GB/s; Binarize writes bits alone, and SSDC reads the feature map twice."""
     network = small()
     contents = {layer.index: MapContents(0.25, 0.25, "") for layer in network.layers}
     plan = gist.encoded_plan(network, 4, machine(), Cost(), "gist-lossless", make_options(), contents)
@@ -176,7 +176,7 @@ def test_encodings_without_decoded_copies_never_increase_the_dynamic_footprint(
 
 
 def peak(out: IterationOutcome) -> tuple[int, str]:
-    """Layer and pass of the step at which feature maps take most.
+    """Return layer and pass of the step at which feature maps take most.
 
     A feature map's gradient takes more in the backward part than its encoding takes next to it in the forward part. The
     image has no gradient, so a network of one layer is at its peak in the forward part.
@@ -190,7 +190,7 @@ def peak(out: IterationOutcome) -> tuple[int, str]:
 
 @pytest.mark.parametrize("name", ["alexnet", "nin", "overfeat", "vgg16", "inception-v3"])
 def test_encodings_without_decoded_copies_never_increase_a_zoo_network(name: str) -> None:
-    """Those that the paper trains, with every encoding."""
+    """The paper's networks never take more memory, with any encoding."""
     footprints = {
         scheme: outcome(
             Network.load(name), scheme, gist_allocator="dynamic", decoded_copies=False, synthetic_density=0.62
@@ -219,7 +219,7 @@ def test_encodings_are_smaller_than_their_feature_maps_and_give_the_footprint_ra
 
 
 def test_encodings_with_decoded_copies_may_increase_the_footprint() -> None:
-    """AlexNet, stashed feature maps in groups of their own: SSDC saves less than the decoded copies add to the groups.
+    """For AlexNet with separate groups, SSDC saves less than the decoded copies add.
 
     The copies are consumed immediately. Without them, encodings never cost memory.
     """
@@ -246,7 +246,7 @@ def test_footprints_leave_out_weights_and_workspace() -> None:
 
 
 def test_formats_apply_to_the_image() -> None:
-    """A CONV layer of one channel: the image outweighs all else, and lives until that layer's backward step."""
+    """In a CONV layer of one channel, the image takes most memory, and lives until the backward step."""
     net = NetworkBuilder("one", (3, 64, 64), "tests", "one CONV layer")
     net.add("conv", channels=1, kernel=3, pad=1)
     net.add("fc", features=10)
@@ -259,7 +259,7 @@ def test_formats_apply_to_the_image() -> None:
 
 
 def test_out_of_memory_for_a_decoded_copy_names_it() -> None:
-    """A feature map that is still there, decoded, for its own ReLU, and its gradient, when another one is decoded."""
+    """Memory has a decoded feature map for its own ReLU, and its gradient, when another one is decoded."""
     net = NetworkBuilder("branches", (1, 64, 64), "tests", "two branches of unlike lengths")
     net.add("conv", channels=16, kernel=3, pad=1)
     first = net.add("relu")
@@ -290,7 +290,7 @@ def test_wrong_option_is_an_error() -> None:
 
 
 def test_schemes_report_their_effect_on_accuracy() -> None:
-    """Only formats change anything, and what they change was measured; a plug-in that says nothing isn't trusted."""
+    """Only formats change the accuracy, by a measured amount; a plug-in without a statement counts as unknown."""
     changing = {name for name in schemes.REGISTRY.names() if schemes.accuracy(name) != schemes.UNCHANGED}
     assert changing == {name for name, encodings in gist.ENCODINGS.items() if encodings.format is not None}
     assert re.fullmatch(r"[+-]\d\.\d \+- \d\.\d points, small network", schemes.accuracy("gist-fp8"))

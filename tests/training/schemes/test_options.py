@@ -29,7 +29,7 @@ def train(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def required(name: str) -> dict[str, float]:
-    """Values for the options without which a scheme does not run."""
+    """Return values for the options without which a scheme does not run."""
     return {"buddy_ratio": 1.5} if schemes.required_options(name) else {}
 
 
@@ -121,7 +121,7 @@ def test_a_compressor_of_a_plug_in_compresses_copies(tmp_path: Path) -> None:
 
 
 def write_scheme(file: Path, declared: str) -> None:
-    """The example as scheme `mine`, with other options."""
+    """Register the example as scheme `mine`, with other options."""
     text = EXAMPLE.read_text().replace("vdnn-large", "mine")
     start = text.index("OPTIONS = ")
     end = text.index("\n\n\ndef plan", start)

@@ -1,4 +1,4 @@
-"""The largest batch, compared with a trial of every batch."""
+"""The search for the largest batch equals a trial of every batch."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SCHEMES = (
 
 @dataclass
 class Growing(Cost):
-    """Workspaces in bytes per sample, of algorithms that are offered up to a batch."""
+    """A cost whose algorithms have workspace in bytes per sample, and are offered up to a batch."""
 
     offered: dict[str, int] = field(default_factory=dict)
 
@@ -43,7 +43,7 @@ class Growing(Cost):
 
 
 def fits(network: Network, batch: int, cost: Cost, scheme: str, options: TrainingOptions, pinned: int) -> bool:
-    """As a simulation decides."""
+    """Return whether a simulation fits."""
     double = machine(pinned=pinned)
     plan = schemes.REGISTRY.find(scheme).plan(network, batch, double, cost, scheme, options)
     return simulate_plan(network, batch, double, cost, plan, options).fits  # type: ignore[arg-type]
@@ -91,7 +91,7 @@ def test_largest_batch_without_a_bound_is_the_limit(scheme: str):
 
 @pytest.mark.parametrize("scheme", ["baseline-p", "vdnn-all-p", "vdnn-conv-p", "vdnn-dyn"])
 def test_vgg_on_a_titan_x(scheme: str):
-    """Where all(p) takes FFTs, they need more than there is; from some batch on they aren't offered."""
+    """all(p) selects FFTs beyond the available memory; from some batch on they aren't offered."""
     batch = largest_batch(titan_x("vgg11", scheme))
     every = titan_x("vgg11", scheme)
     assert every.check(batch).fits

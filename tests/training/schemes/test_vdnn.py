@@ -29,7 +29,7 @@ def run(network: Network, scheme: str, cost: Cost, memory_bytes: int | None = No
 
 
 def vgg(batch: int, scheme: str, **options) -> IterationOutcome:
-    """On 12 GiB, without workspace: memory numbers that need no cost model."""
+    """Simulate VGG on 12 GiB without workspace, so that memory needs no cost model."""
     network, cost, training_options = Network.load("vgg19"), Cost(), TrainingOptions(memory_bytes=TITAN_X, **options)
     plan = schemes.REGISTRY.find(scheme).plan(network, batch, machine(), cost, scheme, training_options)
     return simulate_plan(network, batch, machine(), cost, plan, training_options)
@@ -44,7 +44,7 @@ def test_policies_choose_layers_of_the_feature_extraction_part_that_do_not_run_i
 
 @pytest.mark.parametrize(("residual", "by_conv"), [(False, True), (True, False)])
 def test_a_map_is_offloaded_by_the_last_layer_that_reads_it(residual: bool, by_conv: bool):
-    """A convolution reads the feature map of the first one. With a residual the sum, which is none, reads it later."""
+    """The second CONV reads the feature map last; with a residual the sum does, which is no CONV."""
     net = NetworkBuilder("residual", (1, 8, 8), "tests", "a feature map that two layers read")
     net.add("conv", channels=4, kernel=3, pad=1)
     first = net.add("relu")
@@ -57,7 +57,7 @@ def test_a_map_is_offloaded_by_the_last_layer_that_reads_it(residual: bool, by_c
 
 
 def test_vgg_128_peaks_where_the_paper_says():
-    """4.8 GB (Section V-A), where the prefetch doesn't overlap with the pooling layer; where it does, 5.5."""
+    """The peak is 4.8 GB (Section V-A) if the prefetch doesn't overlap with the pooling layer; else 5.5."""
     published = vgg(128, "vdnn-all-m").feature_layers.usage
     assert published.peak_bytes / GIB == pytest.approx(5.45, abs=0.07)
     lean = vgg(128, "vdnn-all-m", prefetch="just-in-time").feature_layers.usage

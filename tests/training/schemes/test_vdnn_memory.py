@@ -1,4 +1,4 @@
-"""Sums that the vDNN paper's baseline implies without workspace (its GB are GiB), from the graph alone."""
+"""Memory of the vDNN paper's baseline without workspace equals sums over the graph (its GB are GiB)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_network_wide_allocation_without_workspace(name: str, batch: int, gib: f
 
 
 def test_the_sum_by_hand_of_vgg19() -> None:
-    """ReLU in place: the image, each CONV and pooling output, each FC output, and the final shares."""
+    """Return the bytes with ReLU in place: the image, CONV, pooling and FC outputs, and the final fractions."""
     convs = 2 * 64 * 224**2 + 2 * 128 * 112**2 + 4 * 256 * 56**2 + 4 * 512 * 28**2 + 4 * 512 * 14**2
     pools = 64 * 112**2 + 128 * 56**2 + 256 * 28**2 + 512 * 14**2 + 512 * 7**2
     maps = 4 * (3 * 224**2 + convs + pools + 4096 + 4096 + 1000 + 1000)

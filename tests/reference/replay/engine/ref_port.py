@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-BUCKET_BITS, FINE_BITS, BUCKETS = 16, 10, 512
+BUCKET_BITS, FINE_BITS = 16, 10
 BUCKET_FINE = 1 << (BUCKET_BITS + FINE_BITS)
 
 
@@ -11,19 +11,12 @@ class RefPortBuckets:
 
     def __init__(self) -> None:
         self.used: dict[int, int] = {}
-        self.oldest = 0
 
-    def request(self, now_ps: int, t_ps: int, cost: int) -> int:
-        """Sends a request of `cost`, at least 1, that arrives at `t_ps`, from `now_ps` on; when it is granted (ps)."""
-        self.oldest = max(self.oldest, now_ps >> BUCKET_BITS)
-        bucket = max(self.oldest, t_ps >> BUCKET_BITS)
-        rest = cost
-        while True:
-            self.oldest = max(self.oldest, bucket - BUCKETS + 1)
-            left = BUCKET_FINE - self.used.get(bucket, 0)
-            if rest <= left:
-                break
-            rest -= left
+    def request(self, t_ps: int, cost: int) -> int:
+        """Sends a request of `cost`, at least 1, that arrives at `t_ps`; when it is granted (ps)."""
+        bucket, rest = t_ps >> BUCKET_BITS, cost
+        while rest > BUCKET_FINE - self.used.get(bucket, 0):
+            rest -= BUCKET_FINE - self.used.get(bucket, 0)
             self.used[bucket] = BUCKET_FINE
             bucket += 1
         taken = self.used.get(bucket, 0) + rest

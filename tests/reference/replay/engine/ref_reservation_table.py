@@ -2,35 +2,45 @@
 
 from __future__ import annotations
 
-WORDS, WORD_SLOTS = 256, 64
-
 
 class RefBusReservations:
-    """The data bus of one pseudo-channel in slots of a burst, of which 256 words of 64 are kept from the oldest on.
+    """The data bus of one pseudo-channel in slots of a burst.
 
     Parameters
     ----------
     burst_ps : length of a slot
     ccd_slots : slots from a burst to the next one of a request
+    refresh_ps, refresh_interval_ps : duration and interval of refreshes; 0: none
     """
 
-    def __init__(self, burst_ps: int, ccd_slots: int) -> None:
+    def __init__(self, burst_ps: int, ccd_slots: int, refresh_ps: int = 0, refresh_interval_ps: int = 0) -> None:
         self.burst_ps, self.ccd_slots = burst_ps, ccd_slots
+        self.refresh_ps, self.refresh_interval_ps = refresh_ps, refresh_interval_ps
         self.taken: set[int] = set()
-        self.oldest_word = 0
 
-    def reserve(self, now_ps: int, slot: int, bursts: int) -> tuple[int, int]:
-        """Takes slots for a request's bursts, at or after `slot`, itself no earlier than `now_ps`; first and last."""
-        self.oldest_word = max(self.oldest_word, now_ps // self.burst_ps // WORD_SLOTS)
+    def reserve(self, slot: int, bursts: int) -> tuple[int, int]:
+        """Takes slots for a request's bursts, at or after `slot`; first and last."""
         first = last = self._take(slot)
         for _ in range(1, bursts):
             last = self._take(last + self.ccd_slots)
         return first, last
 
+    def release(self, slot: int) -> None:
+        """Releases a slot, unless a refresh has it."""
+        self.taken.discard(slot)
+
     def _take(self, slot: int) -> int:
-        slot = max(slot, self.oldest_word * WORD_SLOTS)
-        while slot in self.taken:
+        while slot in self.taken or self._refreshes(slot):
             slot += 1
         self.taken.add(slot)
-        self.oldest_word = max(self.oldest_word, slot // WORD_SLOTS - WORDS + 1)
         return slot
+
+    def _refreshes(self, slot: int) -> bool:
+        if not self.refresh_ps:
+            return False
+        begins = range(
+            max(1, (slot * self.burst_ps - self.refresh_ps) // self.refresh_interval_ps),
+            (slot + 1) * self.burst_ps // self.refresh_interval_ps + 1,
+        )
+        times = [k * self.refresh_interval_ps for k in begins]
+        return any(t // self.burst_ps <= slot < (t + self.refresh_ps) // self.burst_ps for t in times)

@@ -1,0 +1,1 @@
+# For other extensions only (horizon.pxd): nothing here is visible from Python.

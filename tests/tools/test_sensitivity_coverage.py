@@ -1,0 +1,102 @@
+"""Sensitivity ranges against random changes: what the comparison counts, and that ranges pass it."""
+
+from __future__ import annotations
+
+import math
+import random
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from buddysim.machine import Machine
+from buddysim.replay import sensitivity
+from tools import sensitivity_changes as choice
+from tools import sensitivity_coverage as tool
+
+TRACES = Path(__file__).parents[2] / "traces"
+MACHINE = Machine.load("p100-nvlink2")
+
+
+def test_changes_are_random_independent_and_within_the_step() -> None:
+    changes = tool.random_changes(2000, tool.CHECK, synthetic_sizes=True)
+    assert all(abs(factor - 1) <= Fraction(1, 40) for change in changes for factor in (*change.latencies, change.gaps))
+    columns = [[float(factor - 1) for factor in (*change.latencies, change.gaps)] for change in changes]
+    for column in zip(*columns, strict=True):
+        assert sum(column) / 2000 == pytest.approx(0, abs=0.0015)
+        assert max(column) > 0.0249
+    for one in range(5):
+        for other in range(one):
+            together = sum(row[one] * row[other] for row in columns) / 2000 / (0.05**2 / 12)
+            assert together == pytest.approx(0, abs=0.1)
+    assert len({change.seed for change in changes}) == 2000
+    others = tool.random_changes(200, "targets", synthetic_sizes=True)
+    assert not {change.seed for change in others} & {change.seed for change in changes}
+    assert {change.seed for change in tool.random_changes(5, tool.CHECK, synthetic_sizes=False)} == {0}
+
+
+def test_coverage_and_width_by_hand() -> None:
+    """Of 200 changes five are left out at each end."""
+    changed = [1 + number / 1000 for number in range(200)]
+    random.Random(1).shuffle(changed)
+    one = tool.coverage([1.1, 1.05, 1.15, *changed], 3)
+    assert one.central == (1.005, 1.194)
+    assert one.width == pytest.approx((one.high - one.low) / 0.189)
+    assert one.inside == sum(one.low <= ratio <= one.high for ratio in changed) / 200
+    narrow = tool.coverage([1.1, 1.1, 1.1, *changed], 3)
+    assert (narrow.inside, narrow.width, narrow.fails) == (1 / 200, 0, True)
+    wide = tool.coverage([1.1, 0.9, 1.3, *changed], 3)
+    assert (wide.inside, wide.fails) == (1, True)
+
+
+def test_a_trace_whose_ratio_never_changes_passes() -> None:
+    same = tool.coverage([1.05] * 209, 9)
+    assert (same.inside, same.width, same.fails) == (1, 1, False)
+    assert tool.coverage([1.05, 1.06, *[1.05] * 207], 9).width == math.inf
+
+
+def test_ranges_hold_and_fail_where_runs_do_not_change() -> None:
+    """lud256 with 60 changes, with the runs of its ranges and with unchanged ones instead."""
+    measured = tool.measure(TRACES / "lud256.bin", MACHINE, 60)
+    assert not any(row.fails for row in tool.compare(measured).values())
+    unchanged = {scheme: [times[0]] * 7 + times[7:] for scheme, times in measured["times"].items()}
+    assert all(row.fails for row in tool.compare({**measured, "times": unchanged}).values())
+
+
+def test_the_eight_changes_are_among_the_candidates() -> None:
+    candidates = tool.random_changes(120, "candidates", synthetic_sizes=True)
+    runs = sensitivity.plan_runs("all", instructions=1, assumed_gaps=False, synthetic_sizes=True)
+    assert {*runs.small} <= {*candidates}
+    checks = tool.random_changes(tool.DRAWS, tool.CHECK, synthetic_sizes=True)
+    assert not {*runs.small} & {*checks}
+
+
+def test_the_choice_prefers_changes_whose_ranges_hold() -> None:
+    """Of two traces, one has slowdowns of which the first twenty hardly change."""
+    draw = random.Random(1)
+    spread = [math.exp(draw.gauss(0, 0.01)) for _ in range(120)]
+    flat = [1 + number / 1e6 for number in range(20)]
+    stored = {
+        "even": {"own": 9, "times": {"ideal": [1000.0] * 129, "buddy": [1000.0] * 9 + [1000 * one for one in spread]}},
+        "flat": {
+            "own": 7,
+            "times": {"ideal": [1000.0] * 127, "buddy": [1000.0] * 7 + [1000 * one for one in (*flat, *spread[20:])]},
+        },
+    }
+    cases = choice.cases_of(stored, {})
+    assert [case.runs for case in cases] == [8, 6]
+    value, selected = choice.search(cases, 300, 1)
+    assert value > 0
+    assert all(case.margin(selected) > 0 for case in cases)
+    assert cases[1].margin(range(8)) < 0
+    assert len(set(selected)) == 8
+    assert choice.search(cases, 300, 1) == (value, selected), "it is deterministic"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trace", ["backprop16k", "bfs-volta", "lud256", "matmul-pascal"])
+def test_ranges_of_shipped_traces_hold(trace: str) -> None:
+    """`python -m tools.sensitivity_coverage` compares all of them."""
+    for scheme, row in tool.compare(tool.measure(TRACES / f"{trace}.bin", MACHINE)).items():
+        assert row.inside >= 0.95, scheme
+        assert row.width <= 1.5, scheme
