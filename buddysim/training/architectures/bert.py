@@ -9,7 +9,7 @@ from pydantic import Field
 
 from buddysim.training.architectures.architecture import Architecture
 from buddysim.training.architectures.blocks.activations import Activation
-from buddysim.training.architectures.blocks.attention import AttentionCall, attend, plain_attention
+from buddysim.training.architectures.blocks.attention import AttentionCall, Weighted, attend, plain_attention
 from buddysim.training.architectures.blocks.layers import Dropout, Embedding, LayerNorm, Linear
 from buddysim.training.architectures.blocks.loss import Head, parted_loss, whole_loss
 from buddysim.training.architectures.language_model import Model
@@ -108,16 +108,18 @@ class BertSelfAttention(Module):
         self.key = Linear(config.hidden_size, config.hidden_size)
         self.value = Linear(config.hidden_size, config.hidden_size)
 
-    def forward(self, hidden_states: Tensor) -> Tensor:
-        """Return the heads' results, side by side."""
+    def forward(self, hidden_states: Tensor) -> Weighted:
+        """Return the heads' results, side by side, and the weights of the tokens."""
         input_shape = hidden_states.shape[:-1]
         hidden_shape = (*input_shape, -1, self.head_size)
         query_layer = self.query(hidden_states).view(*hidden_shape).transpose(1, 2)
         key_layer = self.key(hidden_states).view(*hidden_shape).transpose(1, 2)
         value_layer = self.value(hidden_states).view(*hidden_shape).transpose(1, 2)
-        attn_output = attend(self.options, self.call, query_layer, key_layer, value_layer, None, plain_attention)
+        attn_output, attn_weights = attend(
+            self.options, self.call, query_layer, key_layer, value_layer, None, plain_attention
+        )
         attn_output = attn_output.reshape(*input_shape, -1).contiguous()
-        return attn_output
+        return attn_output, attn_weights
 
 
 class BertOutput(Module):
@@ -145,11 +147,11 @@ class BertAttention(Module):
         self.self = BertSelfAttention(config, options)
         self.output = BertOutput(config, config.hidden_size)
 
-    def forward(self, hidden_states: Tensor) -> Tensor:
-        """Return the layer's output."""
-        attention_output = self.self(hidden_states)
+    def forward(self, hidden_states: Tensor) -> Weighted:
+        """Return the layer's output, and the weights of the tokens."""
+        attention_output, attn_weights = self.self(hidden_states)
         attention_output = self.output(attention_output, hidden_states)
-        return attention_output
+        return attention_output, attn_weights
 
 
 class BertIntermediate(Module):
@@ -178,7 +180,8 @@ class BertLayer(Module):
 
     def forward(self, hidden_states: Tensor) -> Tensor:
         """Return the layer's output."""
-        attention_output = self.attention(hidden_states)
+        self_attention_output, _ = self.attention(hidden_states)
+        attention_output = self_attention_output
         intermediate_output = self.intermediate(attention_output)
         layer_output = self.output(intermediate_output, attention_output)
         return layer_output

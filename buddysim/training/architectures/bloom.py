@@ -108,8 +108,10 @@ class BloomAttention(Module):
         self.dense = Linear(config.hidden_size, config.hidden_size)
         self.attention_dropout = Dropout(config.attention_dropout)
 
-    def forward(self, hidden_states: Tensor, residual: Tensor, alibi: Tensor, mask: Tensor | None) -> Tensor:
-        """Return the sum."""
+    def forward(
+        self, hidden_states: Tensor, residual: Tensor, alibi: Tensor, mask: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """Return the sum, and the weights of the tokens."""
         batch, q_length, _ = hidden_states.shape
         fused_qkv = self.query_key_value(hidden_states)
         query_layer, key_layer, value_layer = self._split(fused_qkv)
@@ -127,7 +129,7 @@ class BloomAttention(Module):
         context_layer = self._merge_heads(context_layer)
         output_tensor = self.dense(context_layer)
         output_tensor = _dropout_add(output_tensor, residual, self.hidden_dropout)
-        return output_tensor
+        return output_tensor, attention_probs
 
     def _split(self, fused_qkv: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         batch, length, _ = fused_qkv.shape
@@ -173,15 +175,15 @@ class BloomBlock(Module):
         self.post_attention_layernorm = LayerNorm(config.hidden_size)
         self.mlp = BloomMLP(config)
 
-    def forward(self, hidden_states: Tensor, alibi: Tensor, mask: Tensor | None) -> Tensor:
-        """Return the layer's output."""
+    def forward(self, hidden_states: Tensor, alibi: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Return the layer's output, and the weights of the tokens."""
         layernorm_output = self.input_layernorm(hidden_states)
         residual = layernorm_output if self.residual_after_norm else hidden_states
-        attention_output = self.self_attention(layernorm_output, residual, alibi, mask)
+        attention_output, attn_weights = self.self_attention(layernorm_output, residual, alibi, mask)
         layernorm_output = self.post_attention_layernorm(attention_output)
         residual = layernorm_output if self.residual_after_norm else attention_output
         output = self.mlp(layernorm_output, residual)
-        return output
+        return output, attn_weights
 
 
 class BloomModel(Module):
@@ -205,7 +207,8 @@ class BloomModel(Module):
         alibi = alibi.repeat(batch, 1, 1).to(hidden_states.dtype)
         mask = causal_mask(self.options, inputs_embeds)
         for block in self.h:
-            hidden_states = block(hidden_states, alibi, mask)
+            outputs = block(hidden_states, alibi, mask)
+            hidden_states = outputs[0]
         hidden_states = self.ln_f(hidden_states)
         return hidden_states
 

@@ -102,7 +102,7 @@ class Gemma2DecoderLayer(Module):
         """Return the layer's output."""
         residual = hidden_states
         hidden_states = self.input_layernorm(hidden_states)
-        hidden_states = self.self_attn(hidden_states, mask, position_embeddings)
+        hidden_states, _ = self.self_attn(hidden_states, mask, position_embeddings)
         hidden_states = self.post_attention_layernorm(hidden_states)
         hidden_states = residual + hidden_states
         residual = hidden_states

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from buddysim.training.architectures.architecture import Architecture
 from buddysim.training.architectures.blocks.activations import Activation
-from buddysim.training.architectures.blocks.attention import AttentionCall, attend
+from buddysim.training.architectures.blocks.attention import AttentionCall, Weighted, attend
 from buddysim.training.architectures.blocks.layers import Dropout, Embedding, LayerNorm, Linear
 from buddysim.training.architectures.blocks.masks import causal_mask
 from buddysim.training.architectures.language_model import CausalModel
@@ -87,7 +87,7 @@ class Conv1D(Module):
         return x
 
 
-def eager_attention(call: AttentionCall, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
+def eager_attention(call: AttentionCall, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Weighted:
     """Attention as GPT-2 writes it out: softmax in the dtype of the scores, the result not made contiguous."""
     attn_weights = F.matmul(query, key.transpose(-1, -2)) * call.scaling
     if mask is not None:
@@ -97,10 +97,10 @@ def eager_attention(call: AttentionCall, query: Tensor, key: Tensor, value: Tens
     attn_weights = F.dropout(attn_weights, call.dropout)
     attn_output = F.matmul(attn_weights, value)
     attn_output = attn_output.transpose(1, 2)
-    return attn_output
+    return attn_output, attn_weights
 
 
-def upcast_attention(call: AttentionCall, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
+def upcast_attention(call: AttentionCall, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Weighted:
     """Attention with scores in fp32 even under autocast (``reorder_and_upcast_attn``)."""
     batch, heads, query_length, features = query.shape
     key_length = key.shape[2]
@@ -117,7 +117,7 @@ def upcast_attention(call: AttentionCall, query: Tensor, key: Tensor, value: Ten
     attn_weights = F.dropout(attn_weights, call.dropout)
     attn_output = F.matmul(attn_weights, value)
     attn_output = attn_output.transpose(1, 2)
-    return attn_output
+    return attn_output, attn_weights
 
 
 class GPT2Attention(Module):
@@ -137,18 +137,20 @@ class GPT2Attention(Module):
         self.c_proj = Conv1D(config.n_embd, config.n_embd)
         self.resid_dropout = Dropout(config.resid_pdrop)
 
-    def forward(self, hidden_states: Tensor, mask: Tensor | None) -> Tensor:
-        """Return the layer's output, of the shape of its input."""
+    def forward(self, hidden_states: Tensor, mask: Tensor | None) -> Weighted:
+        """Return the layer's output, of the shape of its input, and the weights of the tokens."""
         query_states, key_states, value_states = self.c_attn(hidden_states).split(self.features, 2)
         shape = (*key_states.shape[:-1], -1, self.head_dim)
         key_states = key_states.view(*shape).transpose(1, 2)
         value_states = value_states.view(*shape).transpose(1, 2)
         query_states = query_states.view(*shape).transpose(1, 2)
-        attn_output = attend(self.options, self.call, query_states, key_states, value_states, mask, self.eager)
+        attn_output, attn_weights = attend(
+            self.options, self.call, query_states, key_states, value_states, mask, self.eager
+        )
         attn_output = attn_output.reshape(*attn_output.shape[:-2], -1).contiguous()
         attn_output = self.c_proj(attn_output)
         attn_output = self.resid_dropout(attn_output)
-        return attn_output
+        return attn_output, attn_weights
 
 
 class GPT2MLP(Module):
@@ -185,7 +187,7 @@ class GPT2Block(Module):
         """Return the layer's output."""
         residual = hidden_states
         hidden_states = self.ln_1(hidden_states)
-        attn_output = self.attn(hidden_states, mask)
+        attn_output, _ = self.attn(hidden_states, mask)
         hidden_states = attn_output + residual
         residual = hidden_states
         hidden_states = self.ln_2(hidden_states)
@@ -208,6 +210,7 @@ class GPT2Model(Module):
 
     def forward(self, input_ids: Tensor) -> Tensor:
         """Return the features of all tokens."""
+        input_ids = input_ids.view(-1, input_ids.shape[-1])
         inputs_embeds = self.wte(input_ids)
         position_ids = F.arange(inputs_embeds.shape[1]) + 0
         position_ids = position_ids.unsqueeze(0)

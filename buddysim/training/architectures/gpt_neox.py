@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from buddysim.training.architectures.architecture import Architecture
 from buddysim.training.architectures.blocks.activations import Activation
-from buddysim.training.architectures.blocks.attention import AttentionCall, attend
+from buddysim.training.architectures.blocks.attention import AttentionCall, Weighted, attend
 from buddysim.training.architectures.blocks.decoder import Rotations
 from buddysim.training.architectures.blocks.layers import Dropout, Embedding, LayerNorm, Linear
 from buddysim.training.architectures.blocks.masks import causal_mask
@@ -48,18 +48,18 @@ class GPTNeoXAttention(Module):
         self.query_key_value = Linear(config.hidden_size, 3 * config.hidden_size, bias=config.attention_bias)
         self.dense = Linear(config.hidden_size, config.hidden_size, bias=config.attention_bias)
 
-    def forward(self, hidden_states: Tensor, mask: Tensor | None, position_embeddings: Rotations) -> Tensor:
-        """Return the layer's output, of the shape of its input."""
+    def forward(self, hidden_states: Tensor, mask: Tensor | None, position_embeddings: Rotations) -> Weighted:
+        """Return the layer's output, of the shape of its input, and the weights of the tokens."""
         input_shape = hidden_states.shape[:-1]
         hidden_shape = (*input_shape, -1, 3 * self.head_size)
         qkv = self.query_key_value(hidden_states).view(*hidden_shape).transpose(1, 2)
         query_states, key_states, value_states = qkv.chunk(3, -1)
         cos, sin = position_embeddings
         query_states, key_states = _rotated(query_states, key_states, cos, sin)
-        attn_output = attend(self.options, self.call, query_states, key_states, value_states, mask)
+        attn_output, attn_weights = attend(self.options, self.call, query_states, key_states, value_states, mask)
         attn_output = attn_output.reshape(*input_shape, -1).contiguous()
         attn_output = self.dense(attn_output)
-        return attn_output
+        return attn_output, attn_weights
 
 
 def _rotated(query: Tensor, key: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
@@ -108,7 +108,7 @@ class GPTNeoXLayer(Module):
 
     def forward(self, hidden_states: Tensor, mask: Tensor | None, position_embeddings: Rotations) -> Tensor:
         """Return the layer's output."""
-        attn_output = self.attention(self.input_layernorm(hidden_states), mask, position_embeddings)
+        attn_output, _ = self.attention(self.input_layernorm(hidden_states), mask, position_embeddings)
         attn_output = self.post_attention_dropout(attn_output)
         if self.use_parallel_residual:
             mlp_output = self.mlp(self.post_attention_layernorm(hidden_states))

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from buddysim.training.architectures.architecture import Architecture
-from buddysim.training.architectures.blocks.attention import AttentionCall, attend, repeat_kv
+from buddysim.training.architectures.blocks.attention import AttentionCall, Weighted, attend, repeat_kv
 from buddysim.training.architectures.blocks.layers import Dropout, Embedding, LayerNorm, Linear
 from buddysim.training.architectures.blocks.loss import Head
 from buddysim.training.architectures.blocks.low_precision_norm import LowPrecisionLayerNorm
@@ -164,8 +164,8 @@ class MptAttention(Module):
         self.Wqkv = Linear(config.d_model, 3 * config.d_model, bias=False)
         self.out_proj = Linear(config.d_model, config.d_model, bias=False)
 
-    def forward(self, hidden_states: Tensor, position_bias: Tensor, mask: Tensor) -> Tensor:
-        """Return the layer's output, of the shape of its input."""
+    def forward(self, hidden_states: Tensor, position_bias: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the layer's output, of the shape of its input, and the weights of the tokens."""
         batch, length = hidden_states.shape[:2]
         mixed_qkv = self.Wqkv(hidden_states)
         if self.clip_qkv:
@@ -184,7 +184,7 @@ class MptAttention(Module):
         context_states = F.matmul(attn_weights, value_states)
         context_states = context_states.permute(0, 2, 1, 3).contiguous().view(batch, length, -1)
         attn_output = self.out_proj(context_states)
-        return attn_output
+        return attn_output, attn_weights
 
 
 class GELU(Module):
@@ -225,16 +225,16 @@ class MptBlock(Module):
         self.ffn = MptMLP(config)
         self.resid_attn_dropout = Dropout(config.attn_config.attn_pdrop)
 
-    def forward(self, hidden_states: Tensor, position_bias: Tensor, mask: Tensor) -> Tensor:
-        """Return the layer's output."""
+    def forward(self, hidden_states: Tensor, position_bias: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the layer's output, and the weights of the tokens."""
         layernorm_output = self.norm_1(hidden_states)
         residual = hidden_states
-        attn_outputs = self.attn(layernorm_output, position_bias, mask)
+        attn_outputs, attn_weights = self.attn(layernorm_output, position_bias, mask)
         hidden_states = self.resid_attn_dropout(attn_outputs) + residual
         layernorm_output = self.norm_2(hidden_states)
         residual = hidden_states
         output = self.ffn(layernorm_output, residual)
-        return output
+        return output, attn_weights
 
 
 class MptModel(Module):
@@ -257,7 +257,8 @@ class MptModel(Module):
         mask = additive.to(bool8)
         del additive
         for block in self.blocks:
-            hidden_states = block(hidden_states, alibi, mask)
+            outputs = block(hidden_states, alibi, mask)
+            hidden_states = outputs[0]
         hidden_states = self.norm_f(hidden_states)
         return hidden_states
 
@@ -304,12 +305,12 @@ class FoundryAttention(Module):
         query = query.view(batch, length, self.heads, self.head_dim).transpose(1, 2)
         key = key.view(batch, length, self.kv_heads, self.head_dim).transpose(1, 2)
         value = value.view(batch, length, self.kv_heads, self.head_dim).transpose(1, 2)
-        context = attend(self.options, self.call, query, key, value, bias, _foundry_eager)
+        context, _ = attend(self.options, self.call, query, key, value, bias, _foundry_eager)
         context = context.reshape(batch, length, -1)
         return self.out_proj(context)
 
 
-def _foundry_eager(call: AttentionCall, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None) -> Tensor:
+def _foundry_eager(call: AttentionCall, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None) -> Weighted:
     key = repeat_kv(key, call.groups)
     value = repeat_kv(value, call.groups)
     attn_weight = F.matmul(query, key.transpose(2, 3)) * call.scaling
@@ -324,7 +325,7 @@ def _foundry_eager(call: AttentionCall, query: Tensor, key: Tensor, value: Tenso
     attn_weight = F.softmax(attn_weight, -1)
     attn_weight = F.dropout(attn_weight, call.dropout)
     out = F.matmul(attn_weight.to(value.dtype), value)
-    return out.transpose(1, 2)
+    return out.transpose(1, 2), None
 
 
 class FoundryMLP(Module):

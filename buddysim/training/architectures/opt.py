@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from buddysim.training.architectures.architecture import Architecture
 from buddysim.training.architectures.blocks.activations import Activation
-from buddysim.training.architectures.blocks.attention import AttentionCall, attend
+from buddysim.training.architectures.blocks.attention import AttentionCall, Weighted, attend
 from buddysim.training.architectures.blocks.layers import Embedding, LayerNorm, Linear
 from buddysim.training.architectures.blocks.masks import causal_mask
 from buddysim.training.architectures.language_model import CausalModel
@@ -91,8 +91,8 @@ class OPTAttention(Module):
         self.q_proj = Linear(features, features, bias=bias)
         self.out_proj = Linear(features, features, bias=bias)
 
-    def forward(self, hidden_states: Tensor, mask: Tensor | None) -> Tensor:
-        """Return the layer's output, of the shape of its input."""
+    def forward(self, hidden_states: Tensor, mask: Tensor | None) -> Weighted:
+        """Return the layer's output, of the shape of its input, and the weights of the tokens."""
         batch, length, _ = hidden_states.shape
         query_states = self.q_proj(hidden_states) * self.head_dim**-0.5
         query_states = query_states.view(batch, -1, self.num_heads, self.head_dim).transpose(1, 2)
@@ -100,10 +100,10 @@ class OPTAttention(Module):
         value_states = self.v_proj(hidden_states)
         key_states = key_states.view(batch, -1, self.num_heads, self.head_dim).transpose(1, 2)
         value_states = value_states.view(batch, -1, self.num_heads, self.head_dim).transpose(1, 2)
-        attn_output = attend(self.options, self.call, query_states, key_states, value_states, mask)
+        attn_output, attn_weights = attend(self.options, self.call, query_states, key_states, value_states, mask)
         attn_output = attn_output.reshape(batch, length, -1).contiguous()
         attn_output = self.out_proj(attn_output)
-        return attn_output
+        return attn_output, attn_weights
 
 
 class OPTDecoderLayer(Module):
@@ -125,7 +125,7 @@ class OPTDecoderLayer(Module):
         residual = hidden_states
         if self.norm_before:
             hidden_states = self.self_attn_layer_norm(hidden_states)
-        hidden_states = self.self_attn(hidden_states, mask)
+        hidden_states, _ = self.self_attn(hidden_states, mask)
         hidden_states = F.dropout(hidden_states, self.dropout)
         hidden_states = residual + hidden_states
         if not self.norm_before:

@@ -6,7 +6,7 @@ from typing import Any
 
 from buddysim.training.architectures.architecture import Architecture
 from buddysim.training.architectures.blocks.activations import Activation
-from buddysim.training.architectures.blocks.attention import AttentionCall, attend
+from buddysim.training.architectures.blocks.attention import AttentionCall, Weighted, attend
 from buddysim.training.architectures.blocks.decoder import DecoderModel, Rotations
 from buddysim.training.architectures.blocks.layers import Dropout, Linear
 from buddysim.training.architectures.blocks.rms_norm import RMSNorm
@@ -68,8 +68,8 @@ class Phi3Attention(Module):
         self.o_proj = Linear(self.query_pos, config.hidden_size, bias=False)
         self.qkv_proj = Linear(config.hidden_size, 2 * self.key_pos - self.query_pos, bias=False)
 
-    def forward(self, hidden_states: Tensor, mask: Tensor | None, position_embeddings: Rotations) -> Tensor:
-        """Return the layer's output, of the shape of its input."""
+    def forward(self, hidden_states: Tensor, mask: Tensor | None, position_embeddings: Rotations) -> Weighted:
+        """Return the layer's output, of the shape of its input, and the weights of the tokens."""
         input_shape = hidden_states.shape[:-1]
         hidden_shape = (*input_shape, -1, self.head_dim)
         qkv = self.qkv_proj(hidden_states)
@@ -81,10 +81,10 @@ class Phi3Attention(Module):
         value_states = value_states.view(*hidden_shape).transpose(1, 2)
         cos, sin = position_embeddings
         query_states, key_states = _rotated(query_states, key_states, cos, sin)
-        attn_output = attend(self.options, self.call, query_states, key_states, value_states, mask)
+        attn_output, attn_weights = attend(self.options, self.call, query_states, key_states, value_states, mask)
         attn_output = attn_output.reshape(*input_shape, -1).contiguous()
         attn_output = self.o_proj(attn_output)
-        return attn_output
+        return attn_output, attn_weights
 
 
 def _rotated(query: Tensor, key: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
@@ -132,7 +132,7 @@ class Phi3DecoderLayer(Module):
         """Return the layer's output."""
         residual = hidden_states
         hidden_states = self.input_layernorm(hidden_states)
-        hidden_states = self.self_attn(hidden_states, mask, position_embeddings)
+        hidden_states, _ = self.self_attn(hidden_states, mask, position_embeddings)
         hidden_states = residual + self.resid_attn_dropout(hidden_states)
         residual = hidden_states
         hidden_states = self.post_attention_layernorm(hidden_states)

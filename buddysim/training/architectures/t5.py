@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from buddysim.training.architectures.architecture import Architecture
 from buddysim.training.architectures.blocks.activations import FUNCTIONS, Activation
-from buddysim.training.architectures.blocks.attention import AttentionCall, attend
+from buddysim.training.architectures.blocks.attention import AttentionCall, Weighted, attend
 from buddysim.training.architectures.blocks.layers import Dropout, Embedding, Linear
 from buddysim.training.architectures.blocks.loss import Head, parted_loss, whole_loss
 from buddysim.training.architectures.blocks.masks import causal_mask
@@ -168,8 +168,8 @@ class T5Attention(Module):
         mask: Tensor | None,
         key_value_states: Tensor | None,
         position_bias: Tensor | None,
-    ) -> tuple[Tensor, Tensor]:
-        """Return the layer's output, and the biases."""
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Return the layer's output, the biases, and the weights of the tokens."""
         input_shape = hidden_states.shape[:-1]
         query_states = self.q(hidden_states).view(*input_shape, -1, self.key_features).transpose(1, 2)
         current_states = hidden_states if key_value_states is None else key_value_states
@@ -183,12 +183,12 @@ class T5Attention(Module):
                 position_bias = F.zeros(shape, query_states.dtype)
             else:
                 position_bias = self._bias(input_shape[1], key_length, self.relative_attention_bias)
-        attn_output = self._attend(query_states, key_states, value_states, mask, position_bias)
+        attn_output, attn_weights = self._attend(query_states, key_states, value_states, mask, position_bias)
         attn_output = attn_output.reshape(*input_shape, -1).contiguous()
         attn_output = self.o(attn_output)
-        return attn_output, position_bias
+        return attn_output, position_bias, attn_weights
 
-    def _attend(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, bias: Tensor) -> Tensor:
+    def _attend(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, bias: Tensor) -> Weighted:
         if self.options.attention == "eager":
             return _eager(self.call, query, key, value, mask, bias)
         return attend(self.options, self.call, query, key, value, _bias_mask(bias, mask, self.call.causal, query, key))
@@ -227,7 +227,7 @@ class T5Attention(Module):
 
 def _eager(
     call: AttentionCall, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, position_bias: Tensor
-) -> Tensor:
+) -> Weighted:
     attn_weights = F.matmul(query, key.transpose(2, 3)) * call.scaling
     attn_weights = attn_weights + position_bias
     if mask is not None:
@@ -236,7 +236,7 @@ def _eager(
     attn_weights = F.dropout(attn_weights, call.dropout)
     attn_output = F.matmul(attn_weights, value)
     attn_output = attn_output.transpose(1, 2).contiguous()
-    return attn_output
+    return attn_output, attn_weights
 
 
 def _bias_mask(bias: Tensor, mask: Tensor | None, causal: bool, query: Tensor, key: Tensor) -> Tensor:
@@ -266,12 +266,14 @@ class T5LayerSelfAttention(Module):
 
     def forward(
         self, hidden_states: Tensor, mask: Tensor | None, position_bias: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
-        """Return the layer's output, and the biases."""
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Return the layer's output, the biases, and the weights of the tokens."""
         normed_hidden_states = self.layer_norm(hidden_states)
-        attention_output, position_bias = self.SelfAttention(normed_hidden_states, mask, None, position_bias)
+        attention_output, position_bias, attn_weights = self.SelfAttention(
+            normed_hidden_states, mask, None, position_bias
+        )
         attention_output = hidden_states + self.dropout(attention_output)
-        return attention_output, position_bias
+        return attention_output, position_bias, attn_weights
 
 
 class T5LayerCrossAttention(Module):
@@ -285,14 +287,14 @@ class T5LayerCrossAttention(Module):
 
     def forward(
         self, hidden_states: Tensor, key_value_states: Tensor, mask: Tensor | None, position_bias: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
-        """Return the layer's output, and the biases."""
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Return the layer's output, the biases, and the weights of the tokens."""
         normed_hidden_states = self.layer_norm(hidden_states)
-        attention_output, position_bias = self.EncDecAttention(
+        attention_output, position_bias, attn_weights = self.EncDecAttention(
             normed_hidden_states, mask, key_value_states, position_bias
         )
         layer_output = hidden_states + self.dropout(attention_output)
-        return layer_output, position_bias
+        return layer_output, position_bias, attn_weights
 
 
 class T5Block(Module):
@@ -315,10 +317,10 @@ class T5Block(Module):
         cross_position_bias: Tensor | None,
     ) -> tuple[Tensor, Tensor, Tensor | None]:
         """Return the layer's output, and the biases of both attentions."""
-        hidden_states, self_attn_position_bias = self.layer[0](hidden_states, mask, position_bias)
+        hidden_states, self_attn_position_bias, _ = self.layer[0](hidden_states, mask, position_bias)
         cross_attn_position_bias = None
         if encoder_hidden_states is not None:
-            hidden_states, cross_attn_position_bias = self.layer[1](
+            hidden_states, cross_attn_position_bias, _ = self.layer[1](
                 hidden_states, encoder_hidden_states, None, cross_position_bias
             )
         hidden_states = self.layer[-1](hidden_states)
@@ -387,7 +389,7 @@ class T5ForConditionalGeneration(Model):
 
 
 def _shifted_right(input_ids: Tensor) -> Tensor:
-    shifted_input_ids = F.zeros(input_ids.shape, int64)
+    shifted_input_ids = F.new_zeros(input_ids, input_ids.shape)
     F.copy_(shifted_input_ids[..., 1:], input_ids[..., :-1].clone())
     F.fill_(shifted_input_ids[..., 0])
     F.masked_fill_(shifted_input_ids, F.eq(shifted_input_ids, -100))

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from buddysim.base.errors import BuddysimError
 from buddysim.training.architectures.architecture import Architecture
 from buddysim.training.architectures.blocks.activations import Activation
-from buddysim.training.architectures.blocks.attention import AttentionCall, attend
+from buddysim.training.architectures.blocks.attention import AttentionCall, Weighted, attend
 from buddysim.training.architectures.blocks.layers import Dropout, LayerNorm, Linear
 from buddysim.training.architectures.language_model import InputShape, Model
 from buddysim.training.architectures.model_config import (
@@ -155,17 +155,17 @@ class ViTAttention(Module):
         self.v_proj = Linear(features, features, bias=config.qkv_bias)
         self.o_proj = Linear(features, features, bias=True)
 
-    def forward(self, hidden_states: Tensor) -> Tensor:
-        """Return the layer's output, of the shape of its input."""
+    def forward(self, hidden_states: Tensor) -> Weighted:
+        """Return the layer's output, of the shape of its input, and the weights of the tokens."""
         input_shape = hidden_states.shape[:-1]
         hidden_shape = (*input_shape, -1, self.head_dim)
         query_states = self.q_proj(hidden_states).view(*hidden_shape).transpose(1, 2)
         key_states = self.k_proj(hidden_states).view(*hidden_shape).transpose(1, 2)
         value_states = self.v_proj(hidden_states).view(*hidden_shape).transpose(1, 2)
-        attn_output = attend(self.options, self.call, query_states, key_states, value_states, None)
+        attn_output, attn_weights = attend(self.options, self.call, query_states, key_states, value_states, None)
         attn_output = attn_output.reshape(*input_shape, -1).contiguous()
         attn_output = self.o_proj(attn_output)
-        return attn_output
+        return attn_output, attn_weights
 
 
 class ViTMLP(Module):
@@ -200,7 +200,7 @@ class ViTLayer(Module):
         """Return the layer's output."""
         residual = hidden_states
         hidden_states = self.layernorm_before(hidden_states)
-        hidden_states = self.attention(hidden_states)
+        hidden_states, _ = self.attention(hidden_states)
         hidden_states = self.dropout(hidden_states)
         hidden_states = hidden_states + residual
         residual = hidden_states

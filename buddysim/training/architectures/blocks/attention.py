@@ -1,4 +1,8 @@
-"""Attention: written out (scores in memory), or as PyTorch's fused operator."""
+"""Attention: written out (scores in memory), or as PyTorch's fused operator.
+
+Functions return the result and the weights of the tokens (None of the fused operator), as transformers' do: callers
+that keep the weights in a variable hold their memory.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +39,8 @@ class AttentionCall:
     causal: bool = True
 
 
-Attention = Callable[[AttentionCall, Tensor, Tensor, Tensor, Tensor | None], Tensor]
+Weighted = tuple[Tensor, Tensor | None]
+Attention = Callable[[AttentionCall, Tensor, Tensor, Tensor, Tensor | None], Weighted]
 
 
 def repeat_kv(hidden_states: Tensor, groups: int) -> Tensor:
@@ -47,13 +52,10 @@ def repeat_kv(hidden_states: Tensor, groups: int) -> Tensor:
     return hidden_states.reshape(batch, heads * groups, length, features)
 
 
-def eager_attention(call: AttentionCall, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
+def eager_attention(call: AttentionCall, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Weighted:
     """Attention of Llama and most others: keys and values repeated, softmax in fp32.
 
-    Returns
-    -------
-    Tensor
-        of shape (batch, tokens, heads, features)
+    The result has the shape (batch, tokens, heads, features).
     """
     key_states = repeat_kv(key, call.groups)
     value_states = repeat_kv(value, call.groups)
@@ -68,10 +70,10 @@ def eager_attention(call: AttentionCall, query: Tensor, key: Tensor, value: Tens
     attn_weights = F.dropout(attn_weights, call.dropout)
     attn_output = F.matmul(attn_weights, value_states)
     attn_output = attn_output.transpose(1, 2).contiguous()
-    return attn_output
+    return attn_output, attn_weights
 
 
-def plain_attention(call: AttentionCall, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
+def plain_attention(call: AttentionCall, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Weighted:
     """Attention of BERT: softmax in the dtype of the scores."""
     attn_weights = F.matmul(query, key.transpose(2, 3)) * call.scaling
     if mask is not None:
@@ -80,18 +82,15 @@ def plain_attention(call: AttentionCall, query: Tensor, key: Tensor, value: Tens
     attn_weights = F.dropout(attn_weights, call.dropout)
     attn_output = F.matmul(attn_weights, value)
     attn_output = attn_output.transpose(1, 2).contiguous()
-    return attn_output
+    return attn_output, attn_weights
 
 
 def fused_attention(
     call: AttentionCall, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, kernel: Kernel
-) -> Tensor:
+) -> Weighted:
     """Attention as PyTorch's operator: keys and values repeated only where a mask is there.
 
-    Returns
-    -------
-    Tensor
-        of shape (batch, tokens, heads, features)
+    The result has the shape (batch, tokens, heads, features).
     """
     grouped = False
     if call.groups > 1:
@@ -112,7 +111,7 @@ def fused_attention(
         kernel=kernel,
     )
     attn_output = attn_output.transpose(1, 2).contiguous()
-    return attn_output
+    return attn_output, None
 
 
 def attend(
@@ -123,7 +122,7 @@ def attend(
     value: Tensor,
     mask: Tensor | None,
     eager: Attention = eager_attention,
-) -> Tensor:
+) -> Weighted:
     """Attention as the options have it; `eager` is how the class writes it out.
 
     Parameters
@@ -133,8 +132,7 @@ def attend(
 
     Returns
     -------
-    Tensor
-        of shape (batch, tokens, heads, features)
+    tuple of a Tensor of shape (batch, tokens, heads, features), and the weights
     """
     if options.attention in (None, "eager"):
         return eager(call, query, key, value, mask)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Generic, TypeVar
 
-from buddysim.training.architectures.blocks.attention import AttentionCall, attend
+from buddysim.training.architectures.blocks.attention import AttentionCall, Weighted, attend
 from buddysim.training.architectures.blocks.layers import Embedding, Linear
 from buddysim.training.architectures.blocks.masks import causal_mask
 from buddysim.training.architectures.blocks.rms_norm import RMSNorm
@@ -55,8 +55,8 @@ class GroupedQueryAttention(Module):
         self.q_norm: RMSNorm | None = RMSNorm(self.head_dim) if norms else None
         self.k_norm: RMSNorm | None = RMSNorm(self.head_dim) if norms else None
 
-    def forward(self, hidden_states: Tensor, mask: Tensor | None, position_embeddings: Rotations) -> Tensor:
-        """Return the layer's output, of the shape of its input."""
+    def forward(self, hidden_states: Tensor, mask: Tensor | None, position_embeddings: Rotations) -> Weighted:
+        """Return the layer's output, of the shape of its input, and the weights of the tokens."""
         input_shape = hidden_states.shape[:-1]
         hidden_shape = (*input_shape, -1, self.head_dim)
         query_states = self.q_proj(hidden_states).view(*hidden_shape)
@@ -70,10 +70,10 @@ class GroupedQueryAttention(Module):
         value_states = self.v_proj(hidden_states).view(*hidden_shape).transpose(1, 2)
         cos, sin = position_embeddings
         query_states, key_states = rotated(query_states, key_states, cos, sin)
-        attn_output = attend(self.options, self.call, query_states, key_states, value_states, mask)
+        attn_output, attn_weights = attend(self.options, self.call, query_states, key_states, value_states, mask)
         attn_output = attn_output.reshape(*input_shape, -1).contiguous()
         attn_output = self.o_proj(attn_output)
-        return attn_output
+        return attn_output, attn_weights
 
 
 class DecoderLayer(Module):
@@ -90,7 +90,7 @@ class DecoderLayer(Module):
         """Return the layer's output."""
         residual = hidden_states
         hidden_states = self.input_layernorm(hidden_states)
-        hidden_states = self.self_attn(hidden_states, mask, position_embeddings)
+        hidden_states, _ = self.self_attn(hidden_states, mask, position_embeddings)
         hidden_states = residual + hidden_states
         residual = hidden_states
         hidden_states = self.post_attention_layernorm(hidden_states)

@@ -53,6 +53,7 @@ def gather(x: Tensor, indices: Tensor) -> Tensor:
 def index_put_(x: Tensor, indices: Tensor, values: Tensor) -> Tensor:
     """``x[indices] = values``. Without a gradient."""
     x.storage.tape.launch("index_put_", (x, indices, values), (x,))
+    x.producer = "index_put_"
     return x
 
 

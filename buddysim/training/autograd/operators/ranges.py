@@ -36,3 +36,8 @@ def empty(shape: Sequence[int], dtype: DType = float32) -> Tensor:
 def empty_like(x: Tensor) -> Tensor:
     """Memory in a tensor's layout."""
     return x.storage.tape.empty(x.shape, x.dtype, "empty_like", preserved_strides(x.shape, x.strides))
+
+
+def new_zeros(like: Tensor, shape: Sequence[int]) -> Tensor:
+    """Zeros of a tensor's type."""
+    return filled(tuple(shape), like.dtype, "new_zeros", like.storage.tape)
