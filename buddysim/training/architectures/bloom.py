@@ -224,7 +224,7 @@ class BloomForCausalLM(CausalModel):
         tied = self.transformer.word_embeddings.weight if config.tie_word_embeddings else None
         self.lm_head = Linear(config.hidden_size, config.vocab_size, bias=False, weight=tied)
 
-    def hidden_states(self, input_ids: Tensor) -> Tensor:
+    def hidden_states(self, input_ids: Tensor, position_ids: Tensor | None) -> Tensor:
         """Return the features of all tokens after the last norm."""
         return self.transformer(input_ids)
 

@@ -208,12 +208,13 @@ class GPT2Model(Module):
         self.h = [GPT2Block(config, options, index) for index in range(config.n_layer)]
         self.ln_f = LayerNorm(config.n_embd)
 
-    def forward(self, input_ids: Tensor) -> Tensor:
+    def forward(self, input_ids: Tensor, position_ids: Tensor | None = None) -> Tensor:
         """Return the features of all tokens."""
         input_ids = input_ids.view(-1, input_ids.shape[-1])
         inputs_embeds = self.wte(input_ids)
-        position_ids = F.arange(inputs_embeds.shape[1]) + 0
-        position_ids = position_ids.unsqueeze(0)
+        if position_ids is None:
+            position_ids = F.arange(inputs_embeds.shape[1]) + 0
+            position_ids = position_ids.unsqueeze(0)
         position_embeds = self.wpe(position_ids)
         hidden_states = inputs_embeds + position_embeds
         mask = causal_mask(self.options, inputs_embeds, position_ids)
@@ -228,15 +229,17 @@ class GPT2Model(Module):
 class GPT2LMHeadModel(CausalModel):
     """The model with the embedding as output matrix."""
 
+    PACKED: ClassVar[bool] = True
+
     def __init__(self, config: GPT2Config, options: ConfigOptions) -> None:
         super().__init__(config, options)
         self.transformer = GPT2Model(config, self.options)
         tied = self.transformer.wte.weight if config.tie_word_embeddings else None
         self.lm_head = Linear(config.n_embd, config.vocab_size, bias=False, weight=tied)
 
-    def hidden_states(self, input_ids: Tensor) -> Tensor:
+    def hidden_states(self, input_ids: Tensor, position_ids: Tensor | None) -> Tensor:
         """Return the features of all tokens after the last norm."""
-        return self.transformer(input_ids)
+        return self.transformer(input_ids, position_ids)
 
 
 ARCHITECTURES = (Architecture("GPT2LMHeadModel", "gpt2", GPT2Config, GPT2LMHeadModel),)

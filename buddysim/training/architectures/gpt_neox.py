@@ -134,11 +134,12 @@ class GPTNeoXModel(Module):
         self.final_layer_norm = LayerNorm(config.hidden_size)
         self.rotary_emb = RotaryEmbedding(config)
 
-    def forward(self, input_ids: Tensor) -> Tensor:
+    def forward(self, input_ids: Tensor, position_ids: Tensor | None = None) -> Tensor:
         """Return the features of all tokens."""
         inputs_embeds = self.embed_in(input_ids)
-        position_ids = F.arange(inputs_embeds.shape[1]) + 0
-        position_ids = position_ids.unsqueeze(0)
+        if position_ids is None:
+            position_ids = F.arange(inputs_embeds.shape[1]) + 0
+            position_ids = position_ids.unsqueeze(0)
         mask = causal_mask(self.options, inputs_embeds, position_ids)
         hidden_states = self.emb_dropout(inputs_embeds)
         position_embeddings = self.rotary_emb(hidden_states, position_ids)
@@ -151,15 +152,17 @@ class GPTNeoXModel(Module):
 class GPTNeoXForCausalLM(CausalModel):
     """The model with an output matrix of its own."""
 
+    PACKED: ClassVar[bool] = True
+
     def __init__(self, config: GPTNeoXConfig, options: ConfigOptions) -> None:
         super().__init__(config, options)
         self.gpt_neox = GPTNeoXModel(config, self.options)
         tied = self.gpt_neox.embed_in.weight if config.tie_word_embeddings else None
         self.lm_head = Linear(config.hidden_size, config.vocab_size, bias=False, weight=tied)
 
-    def hidden_states(self, input_ids: Tensor) -> Tensor:
+    def hidden_states(self, input_ids: Tensor, position_ids: Tensor | None) -> Tensor:
         """Return the features of all tokens after the last norm."""
-        return self.gpt_neox(input_ids)
+        return self.gpt_neox(input_ids, position_ids)
 
 
 ARCHITECTURES = (Architecture("GPTNeoXForCausalLM", "gpt_neox", GPTNeoXConfig, GPTNeoXForCausalLM),)

@@ -49,6 +49,10 @@ class Model(Module):
     ATTENTIONS: ClassVar[tuple[Attention, ...]] = ("eager", "efficient", "flash")
     #: Whether the loss is of words, which may be computed in parts.
     WORDS: ClassVar[bool] = True
+    #: Whether a sequence may hold several documents, by the positions that are given with it.
+    PACKED: ClassVar[bool] = False
+    #: Whether layers have experts.
+    EXPERTS: ClassVar[bool] = False
 
     def __init__(self, config: ModelConfig, options: ConfigOptions) -> None:
         super().__init__()
@@ -57,6 +61,14 @@ class Model(Module):
         name = type(self).__name__
         if options.loss != "whole" and not self.WORDS:
             raise BuddysimError(f"loss {options.loss}: expected whole: {name} has one label for each sample")
+        if options.packed > 1 and not self.PACKED:
+            raise BuddysimError(f"packed {options.packed}: expected 1: {name} attends to all of a sequence")
+        for option, value in (
+            ("expert_skew", options.expert_skew or None),
+            ("expert_capacity", options.expert_capacity),
+        ):
+            if value is not None and not self.EXPERTS:
+                raise BuddysimError(f"{option} {value}: expected none: {name} has no experts")
         if options.packed > self.sequence:
             raise BuddysimError(f"packed {options.packed}: expected at most the {self.sequence} tokens of a sequence")
 
@@ -90,7 +102,8 @@ class Model(Module):
     def input_shapes(self, batch: int) -> Mapping[str, InputShape]:
         """The inputs of a step, by the names that `forward` gives them."""
         tokens = InputShape((batch, self.sequence))
-        return {"input_ids": tokens, "labels": tokens}
+        shapes = {"input_ids": tokens, "labels": tokens}
+        return {**shapes, "position_ids": tokens} if self.options.packed > 1 else shapes
 
 
 class CausalModel(Model):
@@ -98,7 +111,7 @@ class CausalModel(Model):
 
     lm_head: Linear | None
 
-    def hidden_states(self, input_ids: Tensor) -> Tensor:
+    def hidden_states(self, input_ids: Tensor, position_ids: Tensor | None) -> Tensor:
         """Return the features of all tokens after the last norm."""
         raise NotImplementedError
 
@@ -112,9 +125,14 @@ class CausalModel(Model):
         assert self.lm_head is not None
         return Head(self.logits, self.lm_head.weight)
 
-    def forward(self, input_ids: Tensor, labels: Tensor) -> Tensor:
-        """Return the loss."""
-        hidden_states = self.hidden_states(input_ids)
+    def forward(self, input_ids: Tensor, labels: Tensor, position_ids: Tensor | None = None) -> Tensor:
+        """Return the loss.
+
+        Parameters
+        ----------
+        position_ids : of packed documents, each from 0; of one document if not given
+        """
+        hidden_states = self.hidden_states(input_ids, position_ids)
         hidden_states = hidden_states[:, 0:, :]
         if self.options.loss != "whole":
             return parted_loss(self.options, self.head(), hidden_states, labels, shift=True)

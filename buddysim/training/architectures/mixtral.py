@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from buddysim.training.architectures.architecture import Architecture
 from buddysim.training.architectures.blocks.decoder import DecoderLayer, DecoderModel, GroupedQueryAttention
 from buddysim.training.architectures.blocks.experts import Experts, Router, SparseBlock
@@ -32,6 +34,8 @@ class MixtralConfig(ExpertsConfig):
 
 class MixtralForCausalLM(DecoderModel[MixtralConfig]):
     """Every layer has experts; the weights of those chosen sum to 1 and stay fp32."""
+
+    EXPERTS: ClassVar[bool] = True
 
     def __init__(self, config: MixtralConfig, options: ConfigOptions) -> None:
         super().__init__(config, options, masks=[config.sliding_window], pad_token_id=config.pad_token_id)

@@ -274,7 +274,7 @@ class MptForCausalLM(CausalModel):
         tied = self.transformer.wte.weight if config.tie_word_embeddings else None
         self.lm_head = Linear(config.d_model, config.vocab_size, bias=False, weight=tied)
 
-    def hidden_states(self, input_ids: Tensor) -> Tensor:
+    def hidden_states(self, input_ids: Tensor, position_ids: Tensor | None) -> Tensor:
         """Return the features of all tokens after the last norm."""
         return self.transformer(input_ids)
 
@@ -412,7 +412,7 @@ class MPTForCausalLM(CausalModel):
         self.transformer = FoundryModel(config, self.options)
         self.lm_head = None if config.tie_word_embeddings else Linear(config.d_model, config.vocab_size, bias=False)
 
-    def hidden_states(self, input_ids: Tensor) -> Tensor:
+    def hidden_states(self, input_ids: Tensor, position_ids: Tensor | None) -> Tensor:
         """Return the features of all tokens after the last norm."""
         return self.transformer(input_ids)
 

@@ -202,7 +202,7 @@ class OPTForCausalLM(CausalModel):
         tied = self.model.decoder.embed_tokens.weight if config.tie_word_embeddings else None
         self.lm_head = Linear(config.embedding_features, config.vocab_size, bias=False, weight=tied)
 
-    def hidden_states(self, input_ids: Tensor) -> Tensor:
+    def hidden_states(self, input_ids: Tensor, position_ids: Tensor | None) -> Tensor:
         """Return the features of all tokens after the last norm."""
         return self.model.decoder(input_ids)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
@@ -62,6 +62,8 @@ class Qwen3MoeConfig(ExpertsConfig):
 
 class Qwen3MoeForCausalLM(DecoderModel[Qwen3MoeConfig]):
     """Qwen 3's attention; the weights of the chosen experts are cast to the features' dtype."""
+
+    EXPERTS: ClassVar[bool] = True
 
     def __init__(self, config: Qwen3MoeConfig, options: ConfigOptions) -> None:
         super().__init__(config, options, masks=[config.window], pad_token_id=config.pad_token_id)

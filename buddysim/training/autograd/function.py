@@ -47,9 +47,9 @@ class Function(Node):
         if not is_recorded:
             return result
         node.returns(result)
-        for number, tensor in enumerate(pending):
+        for tensor in pending:
             if tensor is result:
-                node.save_output(str(number), tensor)
+                node.save_output("tensors", tensor)
             else:
-                node.save(str(number), tensor)
+                node.save("tensors", tensor)
         return result

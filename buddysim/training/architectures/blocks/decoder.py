@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from buddysim.training.architectures.blocks.attention import AttentionCall, Weighted, attend
 from buddysim.training.architectures.blocks.layers import Embedding, Linear
@@ -127,11 +127,12 @@ class DecoderStack(Module):
         self.norm = norm
         self.rotary_emb = RotaryEmbedding(config)
 
-    def forward(self, input_ids: Tensor) -> Tensor:
+    def forward(self, input_ids: Tensor, position_ids: Tensor | None = None) -> Tensor:
         """Return the features of all tokens."""
         inputs_embeds = self.embed_tokens(input_ids)
-        position_ids = F.arange(inputs_embeds.shape[1]) + 0
-        position_ids = position_ids.unsqueeze(0)
+        if position_ids is None:
+            position_ids = F.arange(inputs_embeds.shape[1]) + 0
+            position_ids = position_ids.unsqueeze(0)
         masks = {window: causal_mask(self.options, inputs_embeds, position_ids, window) for window in self.masks}
         hidden_states = inputs_embeds
         position_embeddings = self.rotary_emb(hidden_states, position_ids)
@@ -143,6 +144,8 @@ class DecoderStack(Module):
 
 class DecoderModel(CausalModel, Generic[C]):
     """A language model of such layers."""
+
+    PACKED: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -179,6 +182,6 @@ class DecoderModel(CausalModel, Generic[C]):
         """Make the embedding."""
         return Embedding(config.vocab_size, config.hidden_size, padding_idx=pad_token_id)
 
-    def hidden_states(self, input_ids: Tensor) -> Tensor:
+    def hidden_states(self, input_ids: Tensor, position_ids: Tensor | None) -> Tensor:
         """Return the features of all tokens after the last norm."""
-        return self.model(input_ids)
+        return self.model(input_ids, position_ids)

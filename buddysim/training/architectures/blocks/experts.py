@@ -1,11 +1,13 @@
 """Experts: each token takes some of several gated layers; transformers runs all of them in one grouped product.
 
 The sorted rows of all experts lie one after another, so bytes don't depend on how many tokens an expert gets; the sizes
-of the products do. Tokens go to experts uniformly or by a given skew, as values aren't simulated.
+of the products do. Tokens go to experts uniformly or by a given skew, as values aren't simulated. With a capacity, rows
+beyond it are left out, and the results are added to their tokens instead of brought back into order.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 from buddysim.training.architectures.blocks.activations import Activation
@@ -63,27 +65,38 @@ class Experts(Module):
         """Return the weighted sum of each token's experts."""
         num_top_k = top_k_index.shape[-1]
         num_tokens, hidden_dim = hidden_states.shape
+        rows = tokens_by_expert(num_tokens, num_top_k, self.experts, self.options.expert_skew)
         sample_weights = top_k_weights.reshape(-1)
         expert_ids = top_k_index.reshape(-1)
         expert_ids_g, perm = F.sort(expert_ids)
+        if self.options.expert_capacity is not None:
+            rows = limited(rows, self.options.expert_capacity)
+            perm = perm[: sum(rows)]
         selected_hidden_states_g = F.index(hidden_states, F.floor_divide(perm, num_top_k))
         sample_weights_g = F.index(sample_weights, perm)
         histc_input = expert_ids_g.to(int32)
         tokens_per_expert = F.histc(histc_input, self.experts)
         offsets = F.cumsum(tokens_per_expert, 0, int32)
-        rows = tokens_by_expert(num_tokens * num_top_k, self.experts, self.options.expert_skew)
-        proj_out = F.grouped_mm(selected_hidden_states_g, self.gate_up_proj.transpose(-2, -1), offsets, rows)
+        proj_out = self._grouped_linear(selected_hidden_states_g, self.gate_up_proj, offsets, rows)
         proj_out = self._gated(proj_out)
-        proj_out = F.grouped_mm(proj_out, self.down_proj.transpose(-2, -1), offsets, rows)
+        proj_out = self._grouped_linear(proj_out, self.down_proj, offsets, rows)
         weighted_out = proj_out * sample_weights_g.unsqueeze(-1)
+        if self.options.expert_capacity is not None:
+            final_hidden_states = F.zeros((num_tokens, hidden_dim), weighted_out.dtype)
+            final_hidden_states = F.index_add(final_hidden_states, F.floor_divide(perm, num_top_k), weighted_out)
+            return final_hidden_states.to(hidden_states.dtype)
         inv_perm = F.empty_like(perm)
         F.index_put_(inv_perm, perm, F.arange(perm.shape[0]))
         weighted_out = F.index(weighted_out, inv_perm)
         final_hidden_states = weighted_out.view(num_tokens, num_top_k, hidden_dim).sum(dim=1)
         return final_hidden_states.to(hidden_states.dtype)
 
+    @staticmethod
+    def _grouped_linear(x: Tensor, weight: Tensor, offsets: Tensor, rows: list[int]) -> Tensor:
+        return F.grouped_mm(x.to(weight.dtype), weight.transpose(-2, -1), offsets, rows)
+
     def _gated(self, gate_up_out: Tensor) -> Tensor:
-        gate, up = gate_up_out.chunk(2, -1)
+        gate, up = gate_up_out.chunk(2, dim=-1)
         return self.act_fn(gate) * up
 
 
@@ -111,18 +124,33 @@ class SparseBlock(Module):
         return final_hidden_states.reshape(batch_size, sequence_length, hidden_dim)
 
 
-def tokens_by_expert(rows: int, experts: int, skew: float) -> list[int]:
+def tokens_by_expert(tokens: int, per_token: int, experts: int, skew: float) -> list[int]:
     """Rows of each expert: as equal as integers are, or by rank to the power of ``-skew`` (Zipf).
+
+    No expert gets more than each token once, so a strong skew fills the first ones.
 
     Parameters
     ----------
-    rows : tokens times experts a token
+    per_token : experts that a token takes
     """
+    counts: list[int] = []
     weights = [rank**-skew for rank in range(1, experts + 1)]
-    total = sum(weights)
-    exact = [rows * weight / total for weight in weights]
-    counts = [int(count) for count in exact]
-    by_rest = sorted(range(experts), key=lambda expert: (counts[expert] - exact[expert], expert))
-    for expert in by_rest[: rows - sum(counts)]:
-        counts[expert] += 1
+    left, total = tokens * per_token, sum(weights)
+    for expert, weight in enumerate(weights):
+        fewest = max(0, left - (experts - expert - 1) * tokens)
+        count = min(tokens, left, max(fewest, math.ceil(left * weight / total - 1e-9)))
+        counts.append(count)
+        left -= count
+        total -= weight
     return counts
+
+
+def limited(rows: list[int], capacity: float) -> list[int]:
+    """Rows that experts of a capacity take; the others are left out.
+
+    Parameters
+    ----------
+    capacity : rows that an expert takes at most, relative to a uniform distribution
+    """
+    most = math.ceil(capacity * sum(rows) / len(rows))
+    return [min(count, most) for count in rows]
