@@ -467,7 +467,8 @@ def _refuse_where_nothing_fits(results: Mapping[str, TrainingResult], args: argp
         return
     best = min(results, key=lambda scheme: (results[scheme].counters["memory.peak_bytes"], scheme))
     batch = results[best].provenance["batch"]
-    raise BuddysimError(
-        f"{args.network}, batch {batch}: none of {', '.join(results)} fits: the nearest is {best}: "
-        f"{format_out_of_memory(results[best].counters)}"
-    )
+    several = f"none of {', '.join(results)} fits: the nearest is {best}"
+    if len(results) == 1:
+        several = f"{best} does not fit"
+    reason = format_out_of_memory(results[best].counters)
+    raise BuddysimError(f"{args.network}, batch {batch}: {several}: {reason}")

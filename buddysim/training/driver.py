@@ -82,6 +82,10 @@ def simulate(
     return TrainingResult.from_outcome(simulate_outcome(network, batch, machine, scheme, **keywords))
 
 
+#: Times are 64-bit picoseconds, 106 days at most.
+_LONGEST_PS = 2**63 - 1
+
+
 def simulate_plan(
     network: Network, batch: int, machine: TrainingMachine, cost: CostModel, plan: Plan, options: TrainingOptions,
     program: Program | None = None,
@@ -91,6 +95,9 @@ def simulate_plan(
         program = build(network, batch, cost, plan, link_rate(machine, options.link), options.optimizer)
     placement, failure = allocate_tensors(program, plan, machine, options)
     timed = schedule(placement.program)
+    if timed.time_ps > _LONGEST_PS:
+        days = timed.time_ps / 86400e12
+        raise BuddysimError(f"batch {batch}: an iteration takes {days:.0f} days: expected a smaller one")
     pinned, _ = host_pinned(placement.program)
     return IterationOutcome(
         plan.scheme, network.in_place_only(plan.in_place), batch, machine, cost, options, plan, timed, placement,

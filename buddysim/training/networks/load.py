@@ -8,13 +8,14 @@ from pathlib import Path
 from buddysim.training.networks import zoo
 from buddysim.training.networks.graph import Network
 
-#: Keys of a model's configuration, one of which stands near its beginning.
+#: Keys of a model's configuration, and of an operator graph: one of either stands near the beginning.
 _KEYS = (b'"architectures"', b'"model_type"')
+_GRAPH_KEYS = (b'"storages"', b'"tensors"', b'"operators"', b'"format"')
 _BEGINNING = 1 << 16
 
 
 def _is_config(path: Path) -> bool:
-    """Whether a JSON file is a model's configuration: by its name, or by a key."""
+    """Whether a JSON file is a model's configuration: by its name or a key, or as an object without a graph's keys."""
     if path.name == "config.json":
         return True
     try:
@@ -22,7 +23,8 @@ def _is_config(path: Path) -> bool:
             beginning = file.read(_BEGINNING)
     except OSError:
         return False  # the reader of graphs says what is wrong
-    return any(key in beginning for key in _KEYS)
+    graph = any(key in beginning for key in _GRAPH_KEYS)
+    return any(key in beginning for key in _KEYS) or (beginning.lstrip()[:1] == b"{" and not graph)
 
 
 def load_network(network: str | os.PathLike[str]) -> Network:
