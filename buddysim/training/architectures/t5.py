@@ -378,7 +378,8 @@ class T5ForConditionalGeneration(Model):
         """Return the loss."""
         hidden_states = self.encoder(input_ids)
         decoder_input_ids = _shifted_right(labels)
-        sequence_output = self.decoder(decoder_input_ids, hidden_states)
+        decoder_outputs = (self.decoder(decoder_input_ids, hidden_states),)
+        sequence_output = decoder_outputs[0]
         if self.scale is not None:
             sequence_output = sequence_output * self.scale
         if self.options.loss != "whole":
