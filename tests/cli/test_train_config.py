@@ -122,7 +122,7 @@ def test_options_change_what_is_saved(config: str) -> None:
 
 
 def test_options_are_axes_of_sweeps(config: str, tmp_path: Path) -> None:
-    grid = {"network": [config], "machine": ["h100-sxm"], "sequence": [32, 64], "loss": ["whole", "fused"]}
+    grid = {"network": [config], "machine": ["h100-sxm"], "sequence": [64, 128], "loss": ["whole", "fused"]}
     grid["optimizer"] = ["none"]
     rows = buddysim.run_sweep(grid=grid, store=tmp_path / "store", workers=1).rows()
     assert len({row["memory.peak_bytes"] for row in rows}) == 4
