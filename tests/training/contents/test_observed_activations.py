@@ -153,7 +153,7 @@ def test_file_without_points_is_an_error(tmp_path: Path) -> None:
     assert np.isnan(load_activations(path).densities).all()
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", names(recorded=False))
 def test_laws_of_contents_on_every_network(name: str) -> None:
     network = Network.load(name)
     contents = observed_activations(None).contents(network, 1, Codec())
