@@ -8,7 +8,7 @@ from buddysim.training.autograd.operators.attention import scaled_dot_product_at
 from buddysim.training.autograd.operators.convolutions import conv2d
 from buddysim.training.autograd.operators.copies import cat, pad, stack
 from buddysim.training.autograd.operators.dropouts import dropout
-from buddysim.training.autograd.operators.fills import ones, ones_like, zeros, zeros_like
+from buddysim.training.autograd.operators.fills import new_ones, ones, ones_like, zeros, zeros_like
 from buddysim.training.autograd.operators.functions import abs_, clamp, cos, erf, exp, log, rsqrt, sin, sqrt, square
 from buddysim.training.autograd.operators.gathers import gather, index, index_add, index_put_
 from buddysim.training.autograd.operators.grouped import grouped_mm
@@ -81,6 +81,7 @@ __all__ = [
     "mm",
     "mul",
     "ne",
+    "new_ones",
     "new_zeros",
     "nll_loss",
     "ones",

@@ -62,11 +62,13 @@ def events_of_measured(measured: Measured) -> Events:
 
 
 def _in_order(events: Iterable[tuple[str, int, str]]) -> Events:
-    """Frees between two allocations have no order of their own; what has no bytes is no event."""
+    """Frees between two allocations have no order of their own, nor have allocations between two frees.
+
+    What has no bytes is no event.
+    """
     ordered: Events = []
-    for kind, run in groupby((event for event in events if event[1]), key=lambda event: event[0]):
-        alike = list(run)
-        ordered += sorted(alike) if kind == "Free" else alike
+    for _, run in groupby((event for event in events if event[1]), key=lambda event: event[0]):
+        ordered += sorted(run)
     return ordered
 
 

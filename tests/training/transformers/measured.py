@@ -1,18 +1,18 @@
 """Measures training steps in PyTorch: what autograd saves, and every storage from its allocation to its end.
 
-Written apart from the package's own tracer, and run on real tensors: what the tests compare with.
+The truth are the reports of PyTorch's own allocator, which the profiler collects. All that Python can hold of a storage
+(its wrapper, a weak reference to that, a dispatch mode) counts as a user, and makes autograd add gradients out of
+place.
 """
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from buddysim.training.networks.from_torch.below_autograd import Proceed, below_autograd
@@ -88,87 +88,81 @@ class Measured:
         return sum(sizes.get(storage, 0) for storage in {one.storage for one in self.saved[step]})
 
 
-class _Watch:
-    """Numbers every storage that operators return, and notes its end."""
+class _Called(NamedTuple):
+    operator: str
+    step: int
+    phase: Phase
+    on_host: bool
 
-    def __init__(self, measured: Measured) -> None:
-        self.measured = measured
-        self.step, self.operator = 0, ""
+
+class _Watch:
+    """Marks each operator in the profile, and numbers the storages that operators return by their addresses."""
+
+    def __init__(self) -> None:
+        self.step = 0
         self.phase: Phase = "forward"
-        self.done = False
+        self.called: list[_Called] = []
         self.numbers: dict[int, int] = {}
         self.allocators: list[str] = []
         self.producers: dict[tuple[Any, ...], str] = {}
-        self.host: dict[int, Any] = {}  # kept, so that no storage gets the address of another
-        self._references: list[Any] = []
 
-    def number(self, tensor: torch.Tensor, role: str | None = None) -> int:
-        """The number of a tensor's storage; a new one is allocated by the operator that runs, or has a `role`."""
-        storage = tensor.untyped_storage()
-        key, size = storage._cdata, storage.nbytes()
-        if key not in self.numbers:
-            number = self.numbers[key] = len(self.allocators)
-            self.allocators.append(role or self.operator)
-            if role is None:
-                self._note("alloc", size, number)
-            else:
-                self.measured.held_bytes += size
+    def hold(self, tensor: torch.Tensor, role: str) -> int:
+        """Number a tensor that is there before the first step: its bytes, 0 if another one shares them."""
+        if _address(tensor) in self.numbers:
+            return 0
+        self._number(tensor, role)
+        return tensor.numel() * tensor.element_size()
 
-            def freed(_: object) -> None:
-                del self.numbers[key]
-                self._note("free", size, number)
+    def _number(self, tensor: torch.Tensor, allocator: str) -> int:
+        number = self.numbers[_address(tensor)] = len(self.allocators)
+        self.allocators.append(allocator)
+        return number
 
-            self._references.append(weakref.ref(storage, freed))
-        return self.numbers[key]
-
-    def _note(self, kind: Literal["alloc", "free"], size: int, number: int) -> None:
-        if not self.done:
-            self.measured.events.append(Event(kind, self.step, self.phase, self.operator, size, number))
+    def _is_host(self, tensor: torch.Tensor) -> bool:
+        """Numbers that a script makes tensors of, an optimizer's counters among them, are on a GPU's host."""
+        return tensor.numel() == 1 and _address(tensor) not in self.numbers
 
     def __call__(self, func: Any, args: Any, kwargs: Any, proceed: Proceed) -> Any:
-        tensors = [one for one in tree_leaves((args, kwargs)) if isinstance(one, torch.Tensor)]
-        if self.runs_on_host(func.overloadpacket.__name__, tensors):
-            result = proceed(func, args, kwargs)
-            made = [one.untyped_storage() for one in tree_leaves(result) if isinstance(one, torch.Tensor)]
-            self.host |= {storage._cdata: storage for storage in made}
-            return result
         name = func.overloadpacket.__name__
-        before, self.operator = self.operator, name
-        result = proceed(func, args, kwargs)
-        fresh = len(self.allocators)
+        inputs = [one for one in tree_leaves((args, kwargs)) if isinstance(one, torch.Tensor)]
+        on_host = bool(inputs) and all(map(self._is_host, inputs))
+        phase = "backward" if torch._C._current_graph_task_id() != -1 else self.phase
+        self.called.append(_Called(name, self.step, phase, on_host))
+        with torch.profiler.record_function(f"#{len(self.called) - 1}"):
+            result = proceed(func, args, kwargs)
+        if on_host:
+            return result
+        if name == "lift_fresh" and not result.dim():
+            self.numbers.pop(_address(result), None)  # of a storage that ended there
+        before = {_address(one) for one in inputs}
         for leaf in tree_leaves(result):
-            if isinstance(leaf, torch.Tensor):
-                self.number(leaf)
+            if isinstance(leaf, torch.Tensor) and leaf.numel():
+                if _stays_on_host(name, leaf):
+                    self.numbers.pop(_address(leaf), None)
+                elif _address(leaf) not in before:
+                    self._number(leaf, name)
                 if name != "detach":  # autograd takes one of each output that it saves
-                    self.producers[self._key_of(leaf)] = name
-        if name == "detach" and len(self.allocators) == fresh:
-            self.operator = before
+                    self.producers[_key(leaf)] = name
         return result
 
-    def runs_on_host(self, name: str, tensors: list[torch.Tensor]) -> bool:
-        """Numbers that a script makes tensors of, an optimizer's counters among them, are on a GPU's host."""
-        if name == "lift_fresh":
-            return tensors[0].dim() == 0
-        return bool(tensors) and all(one.untyped_storage()._cdata in self.host for one in tensors)
-
-    def _key_of(self, tensor: torch.Tensor) -> tuple[Any, ...]:
-        return (self.number(tensor), tensor.storage_offset(), tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype)
-
     def pack(self, tensor: torch.Tensor) -> tuple[SavedTensor | None, torch.Tensor]:
-        """Describe a tensor when autograd saves it; None for a number of Python's, on the host for a GPU too."""
-        if tensor.untyped_storage()._cdata not in self.numbers and tensor.dim() == 0:
+        """Describe a tensor when autograd saves it; None for a number of the host."""
+        if self._is_host(tensor) or _is_number(tensor) or not tensor.numel():
             return None, tensor
-        number = self.number(tensor, "input")
+        self.hold(tensor, "input")
+        number = self.numbers[_address(tensor)]
         allocator = self.allocators[number]
-        producer = self.producers.get(self._key_of(tensor), allocator)
+        producer = self.producers.get(_key(tensor), allocator)
         dtype = str(tensor.dtype).removeprefix("torch.")
         return SavedTensor("", "", tuple(tensor.shape), dtype, producer, number, allocator), tensor
 
-    def unpack(self, packed: tuple[SavedTensor | None, torch.Tensor]) -> torch.Tensor:
+    @staticmethod
+    def unpack(packed: tuple[SavedTensor | None, torch.Tensor]) -> torch.Tensor:
         """The tensor again."""
         return packed[1]
 
-    def saved_by(self, loss: torch.Tensor) -> Iterator[SavedTensor]:
+    @staticmethod
+    def saved_by(loss: torch.Tensor) -> Iterator[SavedTensor]:
         """What the nodes of a graph save, by the nodes' own names for it, earliest node first."""
         nodes, waiting = set(), [loss.grad_fn]
         while waiting:
@@ -187,17 +181,6 @@ class _Watch:
                         yield replace(raw.data[0], node=node.name(), name=name)
 
 
-class _Mode(TorchDispatchMode):
-    def __init__(self, watch: _Watch) -> None:
-        super().__init__()
-        self.watch = watch
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func.namespace in ("prim", "profiler"):
-            return func(*args, **(kwargs or {}))
-        return self.watch(func, args, kwargs or {}, lambda called, args, kwargs: called(*args, **kwargs))
-
-
 def measure(
     model: torch.nn.Module,
     batch: dict[str, torch.Tensor],
@@ -205,31 +188,19 @@ def measure(
     steps: int = 2,
     autocast: AbstractContextManager[Any] | None = None,
     loss_of: Callable[[Any], torch.Tensor] = lambda output: output.loss,
-    in_mode: bool = False,
 ) -> Measured:
-    """Run training steps: forward, loss, backward, optimizer; gradients are dropped before the next forward.
-
-    Parameters
-    ----------
-    in_mode : watch from a dispatch mode, as PyTorch's own tracker does: while one is active, autograd adds gradients
-        out of place
-    """
-    measured = Measured()
-    watch = _Watch(measured)
+    """Run training steps: forward, loss, backward, optimizer; gradients are dropped before the next forward."""
+    measured, watch = Measured(), _Watch()
+    held = {"parameter": model.parameters(), "buffer": model.buffers(), "input": batch.values()}
+    for role, tensors in held.items():
+        measured.held_bytes += sum(watch.hold(one, role) for one in tensors)
     parameters = [one for one in model.parameters() if one.requires_grad]
     optimizer = make_optimizer(parameters) if make_optimizer is not None else None
-    with _Mode(watch) if in_mode else below_autograd(watch):
-        for role, tensors in (
-            ("parameter", model.parameters()),
-            ("buffer", model.buffers()),
-            ("input", batch.values()),
-        ):
-            for tensor in tensors:
-                watch.number(tensor, role)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
         for step in range(steps):
-            watch.step, watch.phase = step, "forward"
-            _step(model, batch, optimizer, watch, autocast or nullcontext(), loss_of)
-        watch.done = True
+            watch.step = step
+            _step(model, batch, optimizer, watch, measured, autocast or nullcontext(), loss_of)
+    measured.events = list(_events(profile, watch))
     return measured
 
 
@@ -238,16 +209,93 @@ def _step(
     batch: dict[str, torch.Tensor],
     optimizer: torch.optim.Optimizer | None,
     watch: _Watch,
+    measured: Measured,
     autocast: AbstractContextManager[Any],
     loss_of: Callable[[Any], torch.Tensor],
 ) -> None:
-    if optimizer is not None:
-        optimizer.zero_grad(set_to_none=True)
-    with autocast, torch.autograd.graph.saved_tensors_hooks(watch.pack, watch.unpack):
-        loss = loss_of(model(**batch))
-    watch.measured.saved.append(list(watch.saved_by(loss)))
-    watch.phase = "backward"
-    loss.backward()
-    if optimizer is not None:
+    watch.phase = "forward"
+    with below_autograd(watch):
+        if optimizer is not None:
+            optimizer.zero_grad(set_to_none=True)
+        with autocast, torch.autograd.graph.saved_tensors_hooks(watch.pack, watch.unpack):
+            loss = loss_of(model(**batch))
+    measured.saved.append(list(watch.saved_by(loss)))
+    with below_autograd(watch):
+        loss.backward()
         watch.phase = "optimizer"
-        optimizer.step()
+        if optimizer is not None:
+            optimizer.step()
+
+
+def _events(profile: Any, watch: _Watch) -> Iterator[Event]:
+    """Allocations and frees of the profile, without those that an operator itself frees, and without the host's."""
+    live: dict[int, tuple[int, int]] = {}
+    numbers = 0
+    for number, within, behind in _by_operator(profile):
+        called = watch.called[number]
+        left: dict[int, int] = {}
+        for address, size in within:
+            if size > 0:
+                left[address] = size
+            elif left.pop(address, None) is None and address in live:
+                yield _event("free", called, *live.pop(address))
+        for address, size in left.items():
+            if not called.on_host and not ("efficient_attention" in called.operator and size == 8):
+                live[address] = size, numbers
+                yield _event("alloc", called, size, numbers)
+                numbers += 1
+        for address in behind:
+            if address in live:
+                yield _event("free", called, *live.pop(address))
+
+
+def _event(kind: Literal["alloc", "free"], called: _Called, size: int, storage: int) -> Event:
+    return Event(kind, called.step, called.phase, called.operator, size, storage)
+
+
+def _by_operator(profile: Any) -> Iterator[tuple[int, list[tuple[int, int]], list[int]]]:
+    """Addresses and sizes, below 0 for frees, within each marked operator, and the addresses freed behind it.
+
+    What is allocated between operators are numbers of Python's, which a GPU has on its host.
+    """
+    waiting = list(profile.profiler.kineto_results.experimental_event_tree())
+    flat: list[tuple[int, int, int, Any]] = []
+    while waiting:
+        event = waiting.pop()
+        waiting += event.children
+        if "Allocation" in str(event.tag):
+            flat.append((event.start_time_ns, event.start_time_ns, -1, event.extra_fields))
+        elif event.name.startswith("#"):
+            flat.append((event.start_time_ns, event.end_time_ns, int(event.name[1:]), None))
+    number, end = -1, -1
+    within: list[tuple[int, int]] = []
+    behind: list[int] = []
+    for begin, until, marker, fields in sorted(flat, key=lambda event: event[0]):
+        if marker >= 0:
+            if number >= 0:
+                yield number, within, behind
+            number, end, within, behind = marker, until, [], []
+        elif begin <= end:
+            within.append((fields.ptr, fields.alloc_size))
+        elif fields.alloc_size < 0:
+            behind.append(fields.ptr)
+    if number >= 0:
+        yield number, within, behind
+
+
+def _is_number(tensor: torch.Tensor) -> bool:
+    """A factor or a limit that a script writes in Python."""
+    return not tensor.dim() and tensor.dtype in (torch.float64, torch.int64, torch.bool)
+
+
+def _stays_on_host(name: str, tensor: torch.Tensor) -> bool:
+    """Seed and offset of the generator."""
+    return "efficient_attention" in name and not tensor.dim()
+
+
+def _address(tensor: torch.Tensor) -> int:
+    return tensor.data_ptr() - tensor.storage_offset() * tensor.element_size()
+
+
+def _key(tensor: torch.Tensor) -> tuple[Any, ...]:
+    return tensor.data_ptr(), tensor.dtype, tuple(tensor.shape), tuple(tensor.stride())

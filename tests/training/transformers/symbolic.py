@@ -11,8 +11,10 @@ from buddysim.training.autograd.dtypes import DTYPES, bfloat16, float32
 from buddysim.training.networks.config_options import Attention, ConfigOptions, Recipe
 
 
-def symbolic_step(config: dict[str, Any], batch: int, sequence: int, recipe: Recipe, attention: Attention) -> Tape:
-    """Forward, loss and backward of a configuration."""
+def symbolic_step(
+    config: dict[str, Any], batch: int, sequence: int | None, recipe: Recipe, attention: Attention
+) -> Tape:
+    """Forward, loss and backward of a configuration; `sequence`: None for images."""
     read = read_config(config)
     own = bfloat16 if recipe == "bf16" else float32
     with Tape(default_dtype=own) as tape:

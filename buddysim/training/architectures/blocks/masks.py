@@ -65,7 +65,7 @@ def _allowed(
     if documents is None or position_ids is None:
         return _in_window(query_index, key_index, window)
     position_ids = position_ids.expand(batches.shape[0], -1)
-    result = F.ones((), bool8)
+    result = F.new_ones(query_index, (), bool8)
     result = F.bitwise_and(
         result,
         _in_window(
@@ -79,6 +79,6 @@ def _allowed(
 def _in_window(query_index: Tensor, key_index: Tensor, window: int | None) -> Tensor:
     if window is None:
         return key_index <= query_index
-    result = F.ones((), bool8)
+    result = F.new_ones(query_index, (), bool8)
     result = F.bitwise_and(result, key_index > query_index - window)
     return F.bitwise_and(result, key_index <= query_index)

@@ -35,6 +35,11 @@ def zeros_like(x: Tensor) -> Tensor:
     return filled(x.shape, x.dtype, "zeros_like", x.storage.tape, preserved_strides(x.shape, x.strides))
 
 
+def new_ones(x: Tensor, shape: Sequence[int], dtype: DType) -> Tensor:
+    """A tensor of ones, by the name of a tensor's method."""
+    return filled(tuple(shape), dtype, "new_ones", x.storage.tape)
+
+
 def ones_like(x: Tensor) -> Tensor:
     """Ones in a tensor's layout."""
     return filled(x.shape, x.dtype, "ones_like", x.storage.tape, preserved_strides(x.shape, x.strides))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,7 +14,8 @@ from buddysim.training.autograd.tape import Tape
 from buddysim.training.autograd.tensor import Storage, Tensor
 from buddysim.training.networks.from_torch.below_autograd import Proceed
 from buddysim.training.networks.from_torch.operation_work import flops_of, products_of
-from buddysim.training.networks.from_torch.without_data import changed_by, tensors_in
+from buddysim.training.networks.from_torch.untouched_memory import UntouchedMemory
+from buddysim.training.networks.from_torch.without_data import changed_by, is_on_host, tensors_in
 
 aten = torch.ops.aten
 
@@ -39,33 +39,38 @@ class StepRecorder:
 
     Parameters
     ----------
-    module : whose submodules are the scopes, and whose parameters and buffers are there before the first step
-    inputs : tensors that the script holds, by name
+    memory : where all tensors are allocated
     """
 
-    def __init__(self, tape: Tape, module: torch.nn.Module, inputs: Mapping[str, torch.Tensor]) -> None:
-        self.tape = tape
-        self._storages: dict[int, Storage] = {}
-        self._references: list[Any] = []
-        self._host: dict[int, Any] = {}
+    def __init__(self, tape: Tape, memory: UntouchedMemory) -> None:
+        self.tape, self.memory = tape, memory
+        memory.on_allocation = self._allocated
         self._producers: dict[tuple[Any, ...], str] = {}
-        self._producer = ""
+        self._producer, self._label = "", ""
+        self._kind: Kind = "temporary"
         self._phase: Phase = "forward"
         self._scopes_of_nodes: dict[int, str] = {}
         self._scopes = [""]
-        self._paths = {id(child): name for name, child in module.named_modules()}
-        self._parameters = {id(parameter): (parameter, name) for name, parameter in module.named_parameters()}
+        self._paths: dict[int, str] = {}
+        self._parameters: dict[int, tuple[torch.nn.Parameter, str]] = {}
+        self._others: dict[int, tuple[Storage, torch.Tensor]] = {}
         self._packed = 0
-        for name, parameter in module.named_parameters():
-            self._hold(parameter, "parameter", name)
-        for name, buffer in module.named_buffers():
-            self._hold(buffer, "buffer", name)
-        for name, tensor in inputs.items():
-            self._hold(tensor, "input", name)
 
     @contextmanager
-    def watching_modules(self) -> Iterator[None]:
-        """Context in which calls of submodules are scopes."""
+    def setup(self, kind: Kind, name: str) -> Iterator[None]:
+        """What is allocated within is there before the first step."""
+        self.tape.phase, self.tape.scope = "setup", name.rpartition(".")[0]
+        self._kind, self._producer, self._label = kind, kind, name
+        try:
+            yield
+        finally:
+            self._kind, self._producer, self._label = "temporary", "", ""
+
+    @contextmanager
+    def watching(self, module: torch.nn.Module) -> Iterator[None]:
+        """Context in which calls of submodules are scopes, and parameters have names."""
+        self._paths = {id(child): name for name, child in module.named_modules()}
+        self._parameters = {id(parameter): (parameter, name) for name, parameter in module.named_parameters()}
         hooks = torch.nn.modules.module
         entered = hooks.register_module_forward_pre_hook(self._enter_module)
         left = hooks.register_module_forward_hook(self._leave_module, always_call=True)
@@ -78,40 +83,35 @@ class StepRecorder:
     def __call__(self, func: Any, args: Any, kwargs: Any, proceed: Proceed) -> Any:
         """Return the results of an operator."""
         inputs = list(tensors_in((args, kwargs)))
-        if self._runs_on_host(func, inputs):
-            result = proceed(func, args, kwargs)
-            for one in tensors_in(result):
-                self._note_host(one)
-            return result
-        if func is aten.lift_fresh.default:  # its input is the tensor that it returns
-            inputs = []
+        if inputs and all(map(self._is_host, inputs)):
+            return proceed(func, args, kwargs)  # the counters of an optimizer, say
         name, tape = func.overloadpacket.__name__, self.tape
         tape.phase, tape.scope, tape.node = self._origin()
-        reads = [self._operand(one) for one in inputs if not self._is_host(one)]
+        reads = list(self._operands(inputs))
         fresh = len(tape.storages)
         self._producer = name
         result = proceed(func, args, kwargs)
-        results = list(tensors_in(result))
-        changed = [one for one in changed_by(func, args, kwargs) if not self._is_host(one)]
-        writes = [self._operand(one) for one in results + changed]
+        results, changed = list(tensors_in(result)), list(changed_by(func, args, kwargs))
         if name != "detach":  # autograd takes one of each output that it saves
-            self._producers |= {self._key(one): name for one in results}
-        if func.overloadpacket not in _ALLOCATIONS and (changed or len(tape.storages) > fresh):
-            products = products_of(func, args)
-            rest = flops_of(func, args, kwargs, result) - sum(one.flops for one in products)
-            tape.launch(name, reads, writes, products, max(rest, 0))
-        elif func.overloadpacket not in _ALLOCATIONS:
+            self._producers |= {_key(one): name for one in results}
+        if func.overloadpacket in _ALLOCATIONS:
+            return result
+        if not changed and len(tape.storages) == fresh:
             tape.views += 1
+            return result
+        products = products_of(func, args)
+        rest = flops_of(func, args, kwargs, result) - sum(one.flops for one in products)
+        tape.launch(name, reads, list(self._operands(results + changed)), products, max(rest, 0))
         return result
 
     def pack(self, tensor: torch.Tensor) -> Packed:
         """Notes a tensor that autograd saves: a hook of ``saved_tensors_hooks``."""
         self._packed += 1
-        if not tensor.dim() and tensor.untyped_storage()._cdata not in self._storages:
-            return Packed(self._packed, None, tensor)  # a factor of Python's
+        if self._is_host(tensor) or not tensor.numel():
+            return Packed(self._packed, None, tensor)
         storage = self._storage(tensor)
         shape, strides, dtype = tuple(tensor.shape), tuple(tensor.stride()), _dtype(tensor)
-        producer = self._producers.get(self._key(tensor), storage.record.producer)
+        producer = self._producers.get(_key(tensor), storage.record.producer)
         number, operation = storage.record.number, len(self.tape.operations) - 1
         record = SavedTensor("", "", shape, strides, dtype, number, producer, self._scopes[-1], operation)
         return Packed(self._packed, record, tensor)
@@ -166,45 +166,33 @@ class StepRecorder:
         finally:
             self._phase = "forward"
 
-    def _runs_on_host(self, func: Any, inputs: list[torch.Tensor]) -> bool:
-        """Whether a GPU's host would run it: numbers that a script makes tensors of, and what follows from them alone.
-
-        Among them are the step counters of optimizers.
-        """
-        if func is aten.lift_fresh.default:
-            return not inputs[0].dim()
-        return bool(inputs) and all(map(self._is_host, inputs))
-
     def _is_host(self, tensor: torch.Tensor) -> bool:
-        return tensor.untyped_storage()._cdata in self._host
+        return is_on_host(self.memory)(tensor)
 
-    def _note_host(self, tensor: torch.Tensor) -> None:
-        storage = tensor.untyped_storage()
-        key = storage._cdata
-        self._host.setdefault(key, weakref.ref(storage, lambda _: self._host.pop(key)))
+    def _allocated(self, size: int) -> Storage:
+        """Notes a new block; its record ends with it."""
+        return self.tape.allocate(size, self._producer, self._kind, self._label)
 
-    def _hold(self, tensor: torch.Tensor, kind: Kind, name: str) -> None:
-        """Notes a tensor that is there before the first step."""
-        if tensor.untyped_storage()._cdata not in self._storages:
-            self.tape.phase, self.tape.scope = "setup", name.rpartition(".")[0]
-            self._storage(tensor, kind, kind, name)
+    def _storage(self, tensor: torch.Tensor) -> Storage:
+        """The storage of a tensor; one that a module holds, but isn't its buffer, is an input."""
+        block = self.memory.find(tensor)
+        if block is not None:
+            storage: Storage = block.label
+            return storage
+        address = tensor.data_ptr() - tensor.storage_offset() * tensor.element_size()
+        if address not in self._others:
+            with self.setup("input", ""):
+                self._others[address] = (
+                    self.tape.allocate(tensor.numel() * tensor.element_size(), "input", "input"),
+                    tensor,
+                )
+        return self._others[address][0]
 
-    def _storage(self, tensor: torch.Tensor, kind: Kind = "temporary", producer: str = "", label: str = "") -> Storage:
-        """The storage of a tensor; a new one is allocated by the operator that runs."""
-        storage = tensor.untyped_storage()
-        key = storage._cdata
-        if key not in self._storages:
-            self._storages[key] = self.tape.allocate(storage.nbytes(), producer or self._producer, kind, label)
-            self._references.append(weakref.ref(storage, lambda _: self._storages.pop(key)))
-        return self._storages[key]
-
-    def _operand(self, tensor: torch.Tensor) -> Tensor:
-        storage, shape, strides = self._storage(tensor), tuple(tensor.shape), tuple(tensor.stride())
-        return Tensor(shape, strides, tensor.storage_offset(), _dtype(tensor), storage, self._producer)
-
-    def _key(self, tensor: torch.Tensor) -> tuple[Any, ...]:
-        number, offset = self._storage(tensor).record.number, tensor.storage_offset()
-        return number, offset, tensor.dtype, tuple(tensor.shape), tuple(tensor.stride())
+    def _operands(self, tensors: Iterable[torch.Tensor]) -> Iterator[Tensor]:
+        for one in tensors:
+            if one.numel() and not self._is_host(one):
+                storage, shape, strides = self._storage(one), tuple(one.shape), tuple(one.stride())
+                yield Tensor(shape, strides, one.storage_offset(), _dtype(one), storage, self._producer)
 
     def _origin(self) -> tuple[Phase, str, str]:
         """Phase, module and node of the operation that runs."""
@@ -227,6 +215,11 @@ class StepRecorder:
 
     def _leave_module(self, module: torch.nn.Module, args: Any, output: Any) -> None:
         self._scopes.pop()
+
+
+def _key(tensor: torch.Tensor) -> tuple[Any, ...]:
+    """What tells a tensor from others that live: a new one overwrites what an ended one left."""
+    return tensor.data_ptr(), tensor.dtype, tuple(tensor.shape), tuple(tensor.stride())
 
 
 def _dtype(tensor: torch.Tensor) -> DType:

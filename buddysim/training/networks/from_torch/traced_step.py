@@ -23,6 +23,7 @@ from buddysim.training.networks.from_torch.below_autograd import below_autograd
 from buddysim.training.networks.from_torch.cuda_rules import Attention, cuda_rules
 from buddysim.training.networks.from_torch.cuda_rules.signatures import SIGNATURES
 from buddysim.training.networks.from_torch.step_recorder import StepRecorder
+from buddysim.training.networks.from_torch.untouched_memory import UntouchedMemory
 from buddysim.training.networks.from_torch.without_data import MAX_COMPUTED, WithoutData
 
 Recipe = Literal["fp32", "amp-bf16", "bf16"]
@@ -58,20 +59,18 @@ def trace_step(
         a module that doesn't run on these inputs, or whose operations depend on values
     """
     name = type(module).__name__
-    handler = WithoutData(SIGNATURES)
+    tape, memory = Tape(), UntouchedMemory()
+    recorder = StepRecorder(tape, memory)
     half = torch.bfloat16 if recipe == "bf16" else None
-    copied = _copied(module, handler, half)
-    arguments, keywords = _inputs(inputs, handler, half)
-    held = {str(key): one for key, one in (*enumerate(arguments), *keywords.items())}
-    tape = Tape()
-    recorder = StepRecorder(tape, copied, held)
+    copied = _copied(module, recorder, half)
+    arguments, keywords = _inputs(inputs, recorder, half)
     try:
         with ExitStack() as stack:
             stack.enter_context(_quiet())
             stack.enter_context(cuda_rules(attention, kernels=False))
-            stack.enter_context(below_autograd(handler))
+            stack.enter_context(below_autograd(WithoutData(memory, SIGNATURES)))
             stack.enter_context(below_autograd(recorder))
-            stack.enter_context(recorder.watching_modules())
+            stack.enter_context(recorder.watching(copied))
             stack.enter_context(tape)
             stepper = optimizer([one for one in copied.parameters() if one.requires_grad]) if optimizer else None
             for _ in range(steps):
@@ -99,39 +98,37 @@ def _autocast(recipe: Recipe) -> AbstractContextManager[Any]:
     return torch.autocast("cpu", torch.bfloat16) if recipe == "amp-bf16" else nullcontext()
 
 
-def _copied(module: torch.nn.Module, handler: WithoutData, half: torch.dtype | None) -> torch.nn.Module:
+def _copied(module: torch.nn.Module, recorder: StepRecorder, half: torch.dtype | None) -> torch.nn.Module:
     """A copy in training mode on the CPU, without weights; shared parameters stay shared, small buffers keep values."""
     copies: dict[int, Any] = {}
-    for tensor in module.parameters():
-        copies[id(tensor)] = torch.nn.Parameter(_like(tensor, half), tensor.requires_grad)
-        handler.forget(copies[id(tensor)])
-    for tensor in module.buffers():
-        copies[id(tensor)] = _like(tensor, half)
-        if tensor.device.type == "cpu" and tensor.numel() <= MAX_COMPUTED:
-            copies[id(tensor)].copy_(tensor)
-        else:
-            handler.forget(copies[id(tensor)])
+    for name, parameter in module.named_parameters():
+        with recorder.setup("parameter", name):
+            copies[id(parameter)] = torch.nn.Parameter(_like(parameter, recorder, half), parameter.requires_grad)
+    for name, buffer in module.named_buffers():
+        with recorder.setup("buffer", name):
+            copies[id(buffer)] = _like(buffer, recorder, half, buffer.numel() <= MAX_COMPUTED)
     return copy.deepcopy(module, copies).train()
 
 
-def _like(tensor: torch.Tensor, half: torch.dtype | None) -> torch.Tensor:
-    dtype = half if half is not None and tensor.is_floating_point() else tensor.dtype
-    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=dtype, device="cpu")
-
-
 def _inputs(
-    inputs: Inputs, handler: WithoutData, half: torch.dtype | None
+    inputs: Inputs, recorder: StepRecorder, half: torch.dtype | None
 ) -> tuple[list[torch.Tensor], dict[str, torch.Tensor]]:
-    def copied(tensor: torch.Tensor) -> torch.Tensor:
-        made = _like(tensor, half)
-        if tensor.device.type == "cpu" and not tensor.is_floating_point():
-            return made.copy_(tensor)
-        handler.forget(made)
-        return made
+    def copied(name: str, tensor: torch.Tensor) -> torch.Tensor:
+        with recorder.setup("input", name):
+            return _like(tensor, recorder, half, not tensor.is_floating_point())
 
     if isinstance(inputs, Mapping):
-        return [], {name: copied(one) for name, one in inputs.items()}
-    return [copied(one) for one in inputs], {}
+        return [], {name: copied(name, one) for name, one in inputs.items()}
+    return [copied(str(number), one) for number, one in enumerate(inputs)], {}
+
+
+def _like(
+    tensor: torch.Tensor, recorder: StepRecorder, half: torch.dtype | None, with_values: bool = False
+) -> torch.Tensor:
+    dtype = half if half is not None and tensor.is_floating_point() else tensor.dtype
+    if with_values and tensor.device.type == "cpu":
+        return recorder.memory.copied(tensor.detach().to(dtype))
+    return recorder.memory.allocate(tuple(tensor.shape), tensor.stride(), dtype)
 
 
 def _loss_of(output: Any) -> torch.Tensor:

@@ -1,8 +1,8 @@
 """PyTorch without its arithmetic: operators return tensors of the right shape whose memory nobody writes.
 
 A module runs on plain tensors of the CPU: autograd, autocast and the module's own control flow are the real ones. What
-would be computed is left out, so no memory is touched: the pages of a new tensor cost nothing until they are written.
-Small tensors whose values are known, such as position numbers and masks, are computed, as modules ask for their values.
+would be computed is left out. Small tensors whose values are known, such as position numbers and masks, are computed,
+as modules ask for their values.
 
 PyTorch's own fake tensors would do the same but for one thing: libraries ask for them and take other paths then.
 `transformers` builds a mask for fake tensors that it leaves out for real ones.
@@ -10,7 +10,6 @@ PyTorch's own fake tensors would do the same but for one thing: libraries ask fo
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -25,6 +24,7 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 
 from buddysim.base.errors import BuddysimError
 from buddysim.training.networks.from_torch.below_autograd import Proceed
+from buddysim.training.networks.from_torch.untouched_memory import UntouchedMemory
 
 aten = torch.ops.aten
 
@@ -40,46 +40,51 @@ class WithoutData:
 
     Parameters
     ----------
-    signatures : by operator: what allocates its results; PyTorch's own description for all others
+    memory : where results are allocated
+    signatures : by operator: the results that it allocates; PyTorch's own description for all others
     """
 
-    def __init__(self, signatures: Mapping[Any, Callable[..., Any]]) -> None:
-        self.signatures = signatures
+    def __init__(self, memory: UntouchedMemory, signatures: Mapping[Any, Callable[..., Any]]) -> None:
+        self.memory, self.signatures = memory, signatures
         self._shapes = FakeTensorMode()
-        self._unknown: dict[int, Any] = {}
-
-    def forget(self, tensor: torch.Tensor) -> None:
-        """Takes a tensor's values for unknown from now on."""
-        storage = tensor.untyped_storage()
-        key = storage._cdata
-        if key not in self._unknown:
-            self._unknown[key] = weakref.ref(storage, lambda _: self._unknown.pop(key))
-
-    def knows(self, tensor: torch.Tensor) -> bool:
-        """Whether a tensor's values are known."""
-        return tensor.untyped_storage()._cdata not in self._unknown
 
     def __call__(self, func: Any, args: Any, kwargs: Any, proceed: Proceed) -> Any:
         """Return the results of an operator."""
+        if func is aten.lift_fresh.default:
+            return self.memory.copied(args[0]) if args[0].dim() else args[0]
         if func.is_view or func.overloadpacket in _VIEWS:
             return proceed(func, args, kwargs)
+        inputs = list(tensors_in((args, kwargs)))
+        if inputs and all(map(is_on_host(self.memory), inputs)):
+            return proceed(func, args, kwargs)
         if func in self.signatures:
-            results = self.signatures[func](*args, **kwargs)
-            for one in tensors_in(results):
-                self.forget(one)
+            results = tree_map_only(torch.Tensor, self._signed, self.signatures[func](*args, **kwargs))
             return results if len(results) > 1 else results[0]
-        known = all(self.knows(one) for one in tensors_in((args, kwargs)))
+        known = all(map(self._knows, inputs))
         try:
-            result = self._shaped(func, args, kwargs)
+            shaped = self._shaped(func, args, kwargs)
         except (DataDependentOutputException, DynamicOutputShapeException):
             if known:
-                return proceed(func, args, kwargs)
+                return self._computed(proceed(func, args, kwargs), inputs)
             raise BuddysimError(f"{func} depends on values that only a real run has") from None
-        if known and sum(one.numel() for one in tensors_in(result)) <= MAX_COMPUTED:
-            return proceed(func, args, kwargs)
-        for one in changed_by(func, args, kwargs):
-            self.forget(one)
-        return self._allocated(func, args, kwargs, result)
+        if known and sum(one.numel() for one in tensors_in(shaped)) <= MAX_COMPUTED:
+            return self._computed(proceed(func, args, kwargs), inputs)
+        changed = list(changed_by(func, args, kwargs))
+        for one in changed:
+            self._forget(one)
+        if any(one.alias_info is not None for one in func._schema.returns):
+            remaining = iter(changed)
+            return tree_map_only(torch.Tensor, lambda _: next(remaining), shaped)
+        return tree_map_only(torch.Tensor, self._allocated, shaped)
+
+    def _knows(self, tensor: torch.Tensor) -> bool:
+        block = self.memory.find(tensor)
+        return block is None or block.known
+
+    def _forget(self, tensor: torch.Tensor) -> None:
+        block = self.memory.find(tensor)
+        if block is not None:
+            block.known = False
 
     def _shaped(self, func: Any, args: Any, kwargs: Any) -> Any:
         """What an operator returns, as fake tensors."""
@@ -92,18 +97,24 @@ class WithoutData:
         with self._shapes:
             return func(*args, **kwargs)
 
-    def _allocated(self, func: Any, args: Any, kwargs: Any, shaped: Any) -> Any:
-        """The result of an operator with memory of its own; what it changes in place is its own result."""
-        changed = iter(changed_by(func, args, kwargs))
-        if any(one.alias_info is not None for one in func._schema.returns):
-            return tree_map_only(torch.Tensor, lambda _: next(changed), shaped)
+    def _allocated(self, shaped: torch.Tensor, size: int = 0) -> torch.Tensor:
+        return self.memory.allocate(tuple(shaped.shape), tuple(shaped.stride()), shaped.dtype, size=size)
 
-        def allocated(one: torch.Tensor) -> torch.Tensor:
-            made = torch.empty_strided(one.shape, one.stride(), dtype=one.dtype, device="cpu")
-            self.forget(made)
-            return made
+    def _signed(self, result: torch.Tensor) -> torch.Tensor:
+        """A result of a signature, which may be a part of its storage."""
+        if not result.dim() and result.dtype == torch.int64:
+            return result  # seed and offset of the generator, which CUDA's attention has on the host
+        return self._allocated(result, result.untyped_storage().nbytes())
 
-        return tree_map_only(torch.Tensor, allocated, shaped)
+    def _computed(self, results: Any, inputs: list[torch.Tensor]) -> Any:
+        """What PyTorch computed, in memory of this kind; what it changed in place is there already."""
+        own = {id(one) for one in inputs}
+        return tree_map_only(torch.Tensor, lambda one: one if id(one) in own else self.memory.copied(one), results)
+
+
+def is_on_host(memory: UntouchedMemory) -> Callable[[torch.Tensor], bool]:
+    """Whether a GPU's host would have a tensor: a number that a script made a tensor of, or what follows from such."""
+    return lambda tensor: tensor.numel() == 1 and memory.find(tensor) is None
 
 
 def tensors_in(value: Any) -> Iterator[torch.Tensor]:

@@ -110,8 +110,8 @@ def _additive(mask: torch.Tensor | None, query: torch.Tensor) -> torch.Tensor | 
     """A mask of truth values as numbers to add."""
     if mask is None or mask.dtype != torch.bool:
         return mask
-    zero = torch.zeros((), dtype=query.dtype, device=query.device)
-    return torch.where(mask, zero, torch.full((), -torch.inf, dtype=query.dtype, device=query.device))
+    lowest = aten.scalar_tensor(-torch.inf, dtype=query.dtype, device=query.device)
+    return torch.where(mask, 0.0, lowest)
 
 
 def _padded(tensor: torch.Tensor, multiple: int) -> torch.Tensor:

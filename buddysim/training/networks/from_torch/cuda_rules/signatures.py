@@ -83,7 +83,10 @@ def _efficient(
     *rest: Any,
     **keywords: Any,
 ) -> Any:
-    """Output with tokens outside heads, log-sum-exp in rows of 32 (`meta__scaled_dot_product_efficient_attention`)."""
+    """Output with tokens outside heads, log-sum-exp in rows of 32 (`meta__scaled_dot_product_efficient_attention`).
+
+    The generator's seed and offset are numbers of the host.
+    """
     batch, heads, tokens = query.shape[:3]
     out = _empty((batch, tokens, heads, value.shape[-1]), query).transpose(1, 2)
     rows = -(-tokens // 32) * 32 if compute_log_sumexp else 0
