@@ -46,6 +46,10 @@ class AccumulateGrad(Node):
 
 
 def _obeys_layout(gradient: Tensor, variable: Tensor) -> bool:
-    if is_dense(variable.shape, variable.strides):
-        return gradient.strides == variable.strides
-    return is_contiguous(gradient.shape, gradient.strides)
+    """Whether a gradient has the layout of its leaf (``grad_layout_contract.h``)."""
+    if not is_dense(variable.shape, variable.strides):
+        return is_contiguous(gradient.shape, gradient.strides)
+    return all(
+        stride == own if extent != 1 else stride != 0
+        for extent, stride, own in zip(gradient.shape, gradient.strides, variable.strides, strict=True)
+    )

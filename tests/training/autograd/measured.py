@@ -21,7 +21,6 @@ from buddysim.training.autograd.dtypes import DTYPES, bfloat16, bool8
 from buddysim.training.autograd.module import Parameter
 from buddysim.training.autograd.records import Allocation, Free, Operation
 from buddysim.training.networks.from_torch.below_autograd import Proceed, below_autograd
-from buddysim.training.networks.from_torch.cuda_rules import cuda_rules
 
 Recipe = Literal["fp32", "bf16", "autocast"]
 Program = Callable[..., Any]
@@ -106,8 +105,8 @@ def _note(step: Step, fresh: list[int], live: int) -> None:
         step.allocations.append((sizes, live))
 
 
-def run_torch(program: Program, inputs: Sequence[Input], recipe: Recipe = "fp32", attention: Any = "flash") -> Step:
-    """A step of PyTorch by CUDA's rules, on real tensors.
+def run_torch(program: Program, inputs: Sequence[Input], recipe: Recipe = "fp32") -> Step:
+    """A step of PyTorch on real tensors; within `cuda_rules`, by CUDA's rules.
 
     PyTorch's own reports of its allocator are read, as they disturb nothing: a dispatch mode, or a wrapper of a storage
     in Python, makes autograd add gradients out of place.
@@ -117,7 +116,7 @@ def run_torch(program: Program, inputs: Sequence[Input], recipe: Recipe = "fp32"
     tensors = [_tensor(one, recipe) for one in inputs]
     step, marker = Step(), _Marker()
     autocast = torch.autocast("cpu", torch.bfloat16) if recipe == "autocast" else nullcontext()
-    with cuda_rules(attention), torch.profiler.profile(activities=_CPU, profile_memory=True) as profile:
+    with torch.profiler.profile(activities=_CPU, profile_memory=True) as profile:
         with below_autograd(marker), autocast:
             loss = program(namespace, *tensors)
         step.saved = _saved(loss)
@@ -233,8 +232,8 @@ def _is_number(tensor: torch.Tensor) -> bool:
 
 
 def assert_same(program: Program, inputs: Sequence[Input], recipe: Recipe = "fp32", attention: Any = "flash") -> None:
-    """Saved tensors, every allocation with what lives then, and gradients agree."""
-    expected = run_torch(program, inputs, recipe, attention)
+    """Saved tensors, every allocation with what lives then, and gradients agree; call it within `cuda_rules`."""
+    expected = run_torch(program, inputs, recipe)
     simulated = run_symbolic(program, inputs, recipe, attention)
     assert sorted(simulated.saved) == sorted(expected.saved)
     assert simulated.allocations == expected.allocations

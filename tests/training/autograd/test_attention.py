@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 torch = pytest.importorskip("torch")
+from buddysim.training.networks.from_torch.cuda_rules import cuda_rules  # noqa: E402
 from tests.training.autograd.measured import Input, Program, assert_same  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:Warning only once for all operators", "ignore:Overriding")
@@ -59,4 +60,5 @@ PROGRAMS: dict[str, tuple[Program, tuple[Input, ...]]] = {
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_attention_is_pytorchs(name: str, recipe: Any, attention: Any):
     program, inputs = PROGRAMS[name]
-    assert_same(lambda F, *x: (program(F, *x) * 2).sum(), inputs, recipe, attention)
+    with cuda_rules(attention):
+        assert_same(lambda F, *x: (program(F, *x) * 2).sum(), inputs, recipe, attention)

@@ -9,7 +9,10 @@ import pytest
 torch = pytest.importorskip("torch")
 from tests.training.autograd.measured import Input, Program, assert_same  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore:Warning only once for all operators", "ignore:Overriding")
+pytestmark = [
+    pytest.mark.usefixtures("by_cudas_rules"),
+    pytest.mark.filterwarnings("ignore:Warning only once for all operators", "ignore:Overriding"),
+]
 
 X = Input((3, 5, 8))
 Y = Input((3, 5, 8))

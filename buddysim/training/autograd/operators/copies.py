@@ -108,6 +108,8 @@ class StackBackward0(Node):
 
 def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """Tensors of one shape joined along a new dimension."""
+    if any(one.shape != tensors[0].shape for one in tensors):
+        raise BuddysimError(f"tensors of shapes {[one.shape for one in tensors]} can't be stacked")
     tape, first = tensors[0].storage.tape, tensors[0]
     dim = normalized(dim, len(first.shape) + 1)
     shape = (*first.shape[:dim], len(tensors), *first.shape[dim:])
@@ -189,6 +191,7 @@ def _padded(x: Tensor, pad: Sequence[int]) -> Tensor:
     for number in range(len(pad) // 2):
         shape[-1 - number] += pad[2 * number] + pad[2 * number + 1]
     tape = x.storage.tape
-    result = tape.empty(tuple(shape), x.dtype, "constant_pad_nd")
+    cut = preserved_strides(tuple(shape), x.strides) if max(pad) <= 0 else None  # elements left out alone: a clone
+    result = tape.empty(tuple(shape), x.dtype, "constant_pad_nd", cut)
     tape.launch("constant_pad_nd", (x,), (result,))
     return result

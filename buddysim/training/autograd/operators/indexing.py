@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from buddysim.training.autograd.node import Gradients, Node
-from buddysim.training.autograd.operators import copies, fills
+from buddysim.training.autograd.operators import fills
 from buddysim.training.autograd.operators.pointwise import Operand, pointwise, records, result_type
 from buddysim.training.autograd.tensor import Number, Tensor
 
@@ -74,11 +74,10 @@ class WhereBackward0(Node):
 
 
 def where(condition: Tensor, x: Operand, y: Operand) -> Tensor:
-    """Elements of `x` where a mask is true, else of `y`; a number becomes a tensor on the GPU."""
+    """Elements of `x` where a mask is true, else of `y`; a number becomes a tensor on the GPU, the kernel casts."""
     tape, dtype = condition.storage.tape, result_type(x, y)
     first, second = (
-        copies.to(one, dtype) if isinstance(one, Tensor) else fills.filled((), dtype, "scalar_tensor", tape)
-        for one in (x, y)
+        one if isinstance(one, Tensor) else fills.filled((), dtype, "scalar_tensor", tape) for one in (x, y)
     )
     result = pointwise("where", condition, first, second, dtype=dtype)
     if records(first, second):

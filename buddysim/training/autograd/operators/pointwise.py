@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from buddysim.base.errors import BuddysimError
 from buddysim.training.autograd.dtypes import DType, bool8, float32, int64, promoted
 from buddysim.training.autograd.layout import broadcast, pointwise_strides
 from buddysim.training.autograd.tensor import Number, Tensor
@@ -53,12 +54,17 @@ def in_place(name: str, x: Tensor, *others: Operand) -> Tensor:
 
     Raises
     ------
+    BuddysimError
+        operands that don't broadcast to its shape
     NotImplementedError
         a view that autograd follows, whose base would get a new node as well
     """
     if x.is_view and records(x, *others):
         raise NotImplementedError(f"{name} on a view that needs a gradient")
-    x.storage.tape.launch(name, (x, *[one for one in others if isinstance(one, Tensor)]), (x,))
+    tensors = [one for one in others if isinstance(one, Tensor)]
+    if any(broadcast(x.shape, one.shape) != x.shape for one in tensors):
+        raise BuddysimError(f"{name} of a tensor of shape {x.shape} by shapes {[one.shape for one in tensors]}")
+    x.storage.tape.launch(name, (x, *tensors), (x,))
     return x
 
 

@@ -142,7 +142,15 @@ class TBackward0(_ViewNode):
 
 
 def t(x: Tensor) -> Tensor:
-    """The transpose of a matrix."""
+    """The transpose of a matrix.
+
+    Raises
+    ------
+    BuddysimError
+        more dimensions
+    """
+    if len(x.shape) > 2:
+        raise BuddysimError(f"the transpose of a tensor of shape {x.shape}: expected a matrix")
     result = _alias(x, x.shape[::-1], x.strides[::-1], "t")
     if x.records:
         TBackward0(x, result)
