@@ -19,6 +19,7 @@ from buddysim.base.signature import show_options
 from buddysim.training.architectures.language_model import Model
 from buddysim.training.architectures.read_config import ReadConfig, read_config
 from buddysim.training.autograd import Autocast, Tape
+from buddysim.training.autograd.compiled import compiled
 from buddysim.training.autograd.dtypes import DType, bfloat16, float32, int64
 from buddysim.training.autograd.optimizers import Optimizer
 from buddysim.training.networks.config_options import ConfigOptions, Recipe
@@ -121,6 +122,8 @@ class ConfigNetwork(Network):
             del loss
             update.step()
             model.zero_grad()
+        if self.config_options.compile:
+            tape = compiled(tape)
         return network_from_tape(
             tape, self.name, batch, self.precision, self.source, self.description,
             options=self.options, parameter_shapes=self.parameter_shapes(),

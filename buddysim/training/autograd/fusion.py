@@ -1,0 +1,169 @@
+"""What torch.compile joins into one kernel, and what it keeps for the backward pass: stated rules, over a tape.
+
+Element-wise operations and reductions become part of the kernel that reads or writes memory next; products, attention
+and operations on indices are kernels of their own. Of what the backward pass reads:
+
+1. What a kernel of its own reads is retained (inputs of products, queries, keys, values and the result of attention).
+2. What element-wise formulas read is computed again, from what is retained already and from whichever is smaller: the
+   tensor itself, or what it is computed from. Results of kernels of their own can't be computed again; nor can the
+   statistics of a row, which are small.
+
+This is what PyTorch's min-cut partitioner keeps of transformers' blocks; tests compare the two.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from math import prod
+
+from buddysim.training.autograd.records import Allocation, Operand, Operation
+from buddysim.training.autograd.tape import Tape
+
+#: Operations that are kernels of their own.
+_KERNELS = frozenset(
+    {
+        "_grouped_mm",
+        "_index_put_impl_",
+        "addmm",
+        "baddbmm",
+        "bmm",
+        "convolution",
+        "convolution_backward",
+        "cross_entropy",
+        "cross_entropy_backward",
+        "cumsum",
+        "element_mul",
+        "embedding",
+        "embedding_dense_backward",
+        "gather",
+        "histc",
+        "index",
+        "index_add",
+        "index_put_",
+        "index_select",
+        "liger_cross_entropy",
+        "mm",
+        "scatter_",
+        "sort",
+        "topk",
+    }
+)
+_ATTENTION = "_scaled_dot_product_"
+#: Reductions in one operation whose results are as large as their operands: statistics of rows are retained for them.
+_ROWS = frozenset({"_softmax", "_log_softmax", "_safe_softmax"})
+#: Operations with random numbers, whose second result (the mask) can't be computed again.
+_RANDOM = frozenset({"native_dropout"})
+#: A result that is this many times smaller than what it is computed from is not computed again (partitioners.py).
+_SMALL = 4
+
+
+def is_kernel(operation: Operation) -> bool:
+    """Whether an operation is a kernel of its own."""
+    return operation.name in _KERNELS or operation.name.startswith(_ATTENTION)
+
+
+def is_reduction(operation: Operation) -> bool:
+    """Whether the results of an operation are much smaller than what it reads."""
+    return sum(map(_elements, operation.writes)) * _SMALL < sum(map(_elements, operation.reads))
+
+
+def row_statistics(operation: Operation) -> int:
+    """Rows of which an operation keeps two fp32 numbers each, when it is computed again."""
+    if operation.name not in _ROWS:
+        return 0
+    return prod(operation.writes[0].shape[:-1])
+
+
+def _elements(operand: Operand) -> int:
+    return prod(operand.shape)
+
+
+class Dataflow:
+    """Who writes and who reads each storage of a step.
+
+    Attributes
+    ----------
+    writers : operations by storage, in order
+    unwritten : storages that no operation writes, by the index of the operation that follows their allocation
+    retained : storages that the forward pass leaves to the backward pass
+    rows : operations whose row statistics are retained
+    """
+
+    def __init__(self, tape: Tape) -> None:
+        self.tape = tape
+        self.writers: dict[int, list[Operation]] = defaultdict(list)
+        for operation in tape.operations:
+            for operand in operation.writes:
+                self.writers[operand.storage].append(operation)
+        self.unwritten = self._unwritten()
+        self.retained: set[int] = set()
+        self.rows: set[int] = set()
+        self._keep()
+
+    def is_transient(self, storage: int) -> bool:
+        """Whether a storage is allocated by the step itself, and no gradient of a weight."""
+        record = self.tape.storages[storage]
+        return record.kind in ("activation", "temporary") and record.phase in ("forward", "backward")
+
+    def is_forward(self, storage: int) -> bool:
+        """Whether the forward pass allocates a storage."""
+        return self.is_transient(storage) and self.tape.storages[storage].phase == "forward"
+
+    def _unwritten(self) -> dict[int, list[int]]:
+        unwritten: dict[int, list[int]] = defaultdict(list)
+        waiting: list[int] = []
+        for event in self.tape.events:
+            if isinstance(event, Allocation):
+                if event.storage not in self.writers:
+                    waiting.append(event.storage)
+            elif isinstance(event, Operation) and waiting:
+                unwritten[event.index], waiting = waiting, []
+        return unwritten
+
+    def _keep(self) -> None:
+        needed: set[int] = set()
+        for operation in self.tape.operations:
+            if operation.phase != "backward":
+                continue
+            for operand in operation.reads:
+                if self.is_forward(operand.storage):
+                    (self.retained if is_kernel(operation) else needed).add(operand.storage)
+        for storage in sorted(needed - self.retained):
+            missing, rows = self._missing(storage)
+            size = sum(self.tape.storages[one].bytes for one in missing)
+            if missing and size >= self.tape.storages[storage].bytes:
+                self.retained.add(storage)
+            else:
+                self.retained |= missing
+                self.rows |= rows
+
+    def _missing(self, storage: int) -> tuple[set[int], set[int]]:
+        """What must be retained so that a storage can be computed again; and operations with statistics of rows."""
+        missing: set[int] = set()
+        rows: set[int] = set()
+        waiting, seen = [storage], {storage}
+        while waiting:
+            one = waiting.pop()
+            if one in self.retained or not self.is_forward(one):
+                continue
+            writers = self.writers[one]
+            if any(is_kernel(writer) or is_reduction(writer) or _is_mask(writer, one) for writer in writers):
+                missing.add(one)
+                continue
+            for writer in writers:
+                if row_statistics(writer):
+                    rows.add(writer.index)
+                for operand in (*writer.reads, *masks_of(writer)):
+                    if operand.storage not in seen:
+                        seen.add(operand.storage)
+                        waiting.append(operand.storage)
+        return missing, rows
+
+
+def masks_of(operation: Operation) -> tuple[Operand, ...]:
+    """The masks that an operation with random numbers writes."""
+    return operation.writes[1:] if operation.name in _RANDOM else ()
+
+
+def _is_mask(operation: Operation, storage: int) -> bool:
+    return any(one.storage == storage for one in masks_of(operation))
