@@ -1,4 +1,4 @@
-"""Steps as torch.compile runs them: what is retained, what is never allocated, and that nothing is read before it exists."""
+"""Steps as torch.compile runs them: what is retained, what is never allocated, and that all that is read exists."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_a_llama_block_keeps_inputs_of_products_and_sums() -> None:
         "ViTForImageClassification",
     ],
 )
-def test_what_is_kept_is_what_pytorchs_partitioner_keeps(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pytorchs_partitioner_retains_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")
     pytest.importorskip("transformers")
     from torch._dynamo.backends.common import aot_autograd
