@@ -97,7 +97,7 @@ def _reads(layer: Layer) -> str:
 
 
 def _shape_text(shape: tuple[int, ...] | list[int]) -> str:
-    return "x".join(map(str, shape))
+    return "x".join(map(str, shape)) or "?"
 
 
 def _scaled(amount: int) -> str:

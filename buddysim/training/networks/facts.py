@@ -35,12 +35,12 @@ def backward_flops(network: Network, index: int, batch: int) -> int:
 
 
 def summary(network: Network | str) -> dict[str, Any]:
-    """A row of `networks list --json`; of a name whose network can't be made, the reason is the description."""
+    """A row of `networks list --json`; of a name whose network can't be made, the description says so."""
     if isinstance(network, str):
         try:
             return summary(Network.load(network))
-        except BuddysimError as error:
-            return {"name": network, "description": str(error), "parameters": None, **_UNKNOWN}
+        except BuddysimError:
+            return {"name": network, "description": "contradicts itself", "parameters": None, **_UNKNOWN}
     if isinstance(network, ConfigNetwork):
         return _config_summary(network)
     kinds = [layer.kind for layer in network.layers]

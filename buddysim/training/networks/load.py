@@ -18,6 +18,8 @@ def _is_config(path: Path) -> bool:
     """Whether a JSON file is a model's configuration: by its name or a key, or as an object without a graph's keys."""
     if path.name == "config.json":
         return True
+    if not path.is_file():
+        return False  # a pipe would not end
     try:
         with path.open("rb") as file:
             beginning = file.read(_BEGINNING)
