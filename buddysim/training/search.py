@@ -79,9 +79,7 @@ def _last(excess: Callable[[int], Excess], low: int, high: int) -> int:
 def fastest_that_fits(results: Mapping[str, TrainingResult]) -> str | None:
     """The scheme that fits and takes the least time, of equally fast ones the one with the lowest peak; None: none."""
     fitting = [
-        name
-        for name, result in results.items()
-        if result.counters["fits"] and result.counters["nothing_to_do"] is None
+        name for name, result in results.items() if result.counters["fits"] and result.counters["nothing_to_do"] is None
     ]
     ranks = {name: position for position, name in enumerate(results)}
     return min(

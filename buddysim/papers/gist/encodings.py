@@ -13,7 +13,7 @@ from buddysim.papers.gist.paper_networks import BATCH, LIBRARY, MACHINE, NETWORK
 from buddysim.papers.simulated_values import SimulatedValue, simulates
 from buddysim.sweep.cached_results import SavedResults
 from buddysim.training.iteration.allocators import StaticGroups
-from buddysim.training.iteration.program import Program, Step, Tensor
+from buddysim.training.iteration.program import Program, Step, ProgramTensor
 
 _SIDE = 64
 
@@ -109,7 +109,7 @@ def worked_example() -> tuple[tuple[list[Lifetime], list[Lifetime]], list[Lifeti
 
 def program_of(*lifetimes: Lifetime) -> Program:
     """A program of tensors with these sizes, first and last steps."""
-    tensors = tuple(Tensor(n, 1, "feature_maps", size, "features") for n, (size, _, _) in enumerate(lifetimes))
+    tensors = tuple(ProgramTensor(n, 1, "feature_maps", size, "features") for n, (size, _, _) in enumerate(lifetimes))
     steps = []
     for index in range(max(last for _, _, last in lifetimes) + 1):
         allocate = tuple(n for n, (_, first, _) in enumerate(lifetimes) if first == index)

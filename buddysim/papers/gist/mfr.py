@@ -21,7 +21,7 @@ from buddysim.papers.reported_values import reported_value
 from buddysim.papers.simulated_values import SimulatedValue, format_by_network, simulates
 from buddysim.sweep.cached_results import SavedResults
 from buddysim.training.iteration.memory_usage import is_map_tensor
-from buddysim.training.iteration.program import Tensor
+from buddysim.training.iteration.program import ProgramTensor
 from buddysim.training.outcome import IterationOutcome
 from buddysim.training.schemes._gist_maps import Category, categories, is_relu, maker, readers
 
@@ -52,7 +52,7 @@ def bytes_by_category(outcome: IterationOutcome) -> dict[Category, int]:
 def immediate(outcome: IterationOutcome) -> int:
     """Bytes of the groups of all that is consumed immediately."""
 
-    def counted(tensor: Tensor) -> bool:
+    def counted(tensor: ProgramTensor) -> bool:
         return is_map_tensor(tensor) and not outcome.program.stashed(tensor.number)
 
     return outcome.plan.allocator.min_bytes(outcome.program, counted)

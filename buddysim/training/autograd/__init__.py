@@ -11,6 +11,6 @@ from buddysim.training.autograd import functional
 from buddysim.training.autograd.autocast import Autocast
 from buddysim.training.autograd.module import Module, Parameter
 from buddysim.training.autograd.tape import Tape, active_tape
-from buddysim.training.autograd.tensor import Storage, Tensor
+from buddysim.training.autograd.tensor import Tensor, TensorStorage
 
-__all__ = ["Autocast", "Module", "Parameter", "Storage", "Tape", "Tensor", "active_tape", "functional"]
+__all__ = ["Autocast", "Module", "Parameter", "Tape", "Tensor", "TensorStorage", "active_tape", "functional"]

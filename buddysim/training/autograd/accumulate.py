@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 
 from buddysim.training.autograd.layout import is_contiguous, is_dense
-from buddysim.training.autograd.node import Gradients, Node
+from buddysim.training.autograd.node import Gradients, GraphNode
 from buddysim.training.autograd.operators import pointwise
 from buddysim.training.autograd.tensor import Tensor
 
 
-class AccumulateGrad(Node):
+class AccumulateGrad(GraphNode):
     """Where the gradient of a leaf arrives; it runs before any other node that is ready."""
 
     __slots__ = ("__weakref__", "variable")

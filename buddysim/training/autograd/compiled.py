@@ -8,7 +8,15 @@ from dataclasses import replace
 from buddysim.training.autograd.dtypes import float32
 from buddysim.training.autograd.fusion import Dataflow, is_kernel, is_reduction, masks_of, row_statistics
 from buddysim.training.autograd.layout import contiguous_strides
-from buddysim.training.autograd.records import Allocation, Event, Free, Operand, Operation, SavedTensor, StorageRecord
+from buddysim.training.autograd.records import (
+    AllocationEvent,
+    Event,
+    FreeEvent,
+    Operand,
+    SavedTensor,
+    StorageRecord,
+    TracedOperation,
+)
 from buddysim.training.autograd.tape import Tape
 
 _NODE = "CompiledFunctionBackward"
@@ -55,7 +63,7 @@ class _Compiled:
                 stored |= {one.storage for one in operation.writes}
         return stored
 
-    def _holds(self, storage: int, reader: Operation) -> bool:
+    def _holds(self, storage: int, reader: TracedOperation) -> bool:
         """Whether a storage is in memory when an operation runs: of the forward pass only what is retained."""
         if not self.flow.is_transient(storage):
             return True
@@ -63,12 +71,12 @@ class _Compiled:
             return storage in self.flow.retained
         return storage in self.in_memory
 
-    def _remains(self, operation: Operation) -> bool:
+    def _remains(self, operation: TracedOperation) -> bool:
         if operation.phase not in ("forward", "backward") or operation.index in self.flow.rows:
             return True
         return any(one.storage in self.in_memory or not self.flow.is_transient(one.storage) for one in operation.writes)
 
-    def _reads(self, operation: Operation) -> list[Operand]:
+    def _reads(self, operation: TracedOperation) -> list[Operand]:
         """What a kernel reads from memory: its operands, or those of the operations that it takes in."""
         reads: dict[int, Operand] = {}
         waiting = list(operation.reads)
@@ -92,9 +100,9 @@ class _Compiled:
             self.last[operand.storage] = operation.index
         return list(reads.values())
 
-    def _kernels(self) -> dict[int, list[Operation]]:
+    def _kernels(self) -> dict[int, list[TracedOperation]]:
         """Operations that are one kernel, by the index of the last one."""
-        kernels: list[list[Operation]] = []
+        kernels: list[list[TracedOperation]] = []
         for operation in self.tape.operations:
             if operation.index not in self.reads:
                 continue
@@ -113,7 +121,7 @@ class _Compiled:
                 dying[index].append(storage)
         dying_rows: dict[int, list[int]] = defaultdict(list)
         for event in self.tape.events:
-            if not isinstance(event, Operation):
+            if not isinstance(event, TracedOperation):
                 self._other_event(event)
                 continue
             for operation in (kernel := kernels.get(event.index, [])):
@@ -130,16 +138,16 @@ class _Compiled:
 
     def _other_event(self, event: Event) -> None:
         """Take over allocations and frees of what isn't transient."""
-        assert isinstance(event, Allocation | Free)
+        assert isinstance(event, AllocationEvent | FreeEvent)
         record = self.tape.storages[event.storage]
         if self.flow.is_transient(event.storage):
             return
-        if isinstance(event, Allocation):
+        if isinstance(event, AllocationEvent):
             self.numbers[event.storage] = self._allocate(record)
         else:
             self._free(self.numbers[event.storage])
 
-    def _make(self, operation: Operation) -> None:
+    def _make(self, operation: TracedOperation) -> None:
         """Allocate what an operation writes first."""
         for storage in self.flow.unwritten.get(operation.index, ()):
             if storage in self.in_memory and storage not in self.numbers:
@@ -150,7 +158,7 @@ class _Compiled:
                 if operand.storage in self.flow.retained:
                     self._saved(self._renumbered(operand), operation)
 
-    def _launch(self, kernel: list[Operation]) -> dict[int, int]:
+    def _launch(self, kernel: list[TracedOperation]) -> dict[int, int]:
         """Record operations as one; return the storages of row statistics, by operation."""
         reads: dict[int, Operand] = {}
         writes: dict[int, Operand] = {}
@@ -178,7 +186,7 @@ class _Compiled:
         self.result.events.append(last)
         return rows
 
-    def _statistics(self, operation: Operation) -> Operand:
+    def _statistics(self, operation: TracedOperation) -> Operand:
         """The largest number and the logarithm of the sum, of each row."""
         shape = (row_statistics(operation), 2)
         bytes_ = shape[0] * shape[1] * float32.size
@@ -187,7 +195,7 @@ class _Compiled:
         self._saved(operand, operation)
         return operand
 
-    def _saved(self, operand: Operand, operation: Operation) -> None:
+    def _saved(self, operand: Operand, operation: TracedOperation) -> None:
         index = len(self.result.operations)
         self.result.saved.append(
             SavedTensor(
@@ -214,16 +222,16 @@ class _Compiled:
         self.result.storages.append(
             replace(record, number=number, kind=kind, allocated=len(self.result.events), freed=None)
         )
-        self.result.events.append(Allocation(number, record.bytes))
+        self.result.events.append(AllocationEvent(number, record.bytes))
         return number
 
     def _free(self, number: int) -> None:
         record = self.result.storages[number]
         record.freed = len(self.result.events)
-        self.result.events.append(Free(number, record.bytes))
+        self.result.events.append(FreeEvent(number, record.bytes))
 
 
-def _are_fused(first: Operation, second: Operation) -> bool:
+def _are_fused(first: TracedOperation, second: TracedOperation) -> bool:
     """Whether two operations, one after the other, are one kernel."""
     return (
         first.phase == second.phase

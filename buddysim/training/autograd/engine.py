@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from buddysim.base.errors import BuddysimError
 from buddysim.training.autograd.layout import is_dense
-from buddysim.training.autograd.node import Node
+from buddysim.training.autograd.node import GraphNode
 from buddysim.training.autograd.operators import arithmetic, copies, fills, reductions
 
 if TYPE_CHECKING:
@@ -35,13 +35,13 @@ def backward(root: Tensor) -> None:
         tape.scope, tape.node = scope, node_name
 
 
-def _run(root: Node, output: int, first: Tensor) -> None:
+def _run(root: GraphNode, output: int, first: Tensor) -> None:
     waiting_for = _dependencies(root)
     not_ready: Buffers = {}
     gradients: list[Tensor | None] = [None] * len(root.outputs)
     gradients[output] = first
     order = 0
-    ready: list[tuple[int, int, Node, list[Tensor | None]]] = [(-root.sequence, order, root, gradients)]
+    ready: list[tuple[int, int, GraphNode, list[Tensor | None]]] = [(-root.sequence, order, root, gradients)]
     del gradients, first
     while ready:
         _, _, node, buffer = heapq.heappop(ready)
@@ -66,7 +66,7 @@ def _run(root: Node, output: int, first: Tensor) -> None:
             del inputs
 
 
-def _dependencies(root: Node) -> dict[int, int]:
+def _dependencies(root: GraphNode) -> dict[int, int]:
     """How many edges lead to each node."""
     counts: dict[int, int] = {}
     seen = {id(root)}
@@ -82,7 +82,7 @@ def _dependencies(root: Node) -> dict[int, int]:
     return counts
 
 
-def _call(node: Node, buffer: list[Tensor | None]) -> list[Tensor | None]:
+def _call(node: GraphNode, buffer: list[Tensor | None]) -> list[Tensor | None]:
     """Run a node, and bring its results to the shapes and types of the outputs that they are gradients of."""
     if all(one is None for one in buffer):
         return []

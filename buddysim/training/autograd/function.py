@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from buddysim.training.autograd.node import Node
+from buddysim.training.autograd.node import GraphNode
 from buddysim.training.autograd.tape import active_tape
 from buddysim.training.autograd.tensor import Tensor
 
 
-class Function(Node):
+class Function(GraphNode):
     """A node whose result is that of `compute`, and whose gradients are those of `backward`.
 
     A subclass defines both; the gradients are of the tensors among the arguments, in their order. Neither is recorded:

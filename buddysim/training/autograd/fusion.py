@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import defaultdict
 from math import prod
 
-from buddysim.training.autograd.records import Allocation, Operand, Operation
+from buddysim.training.autograd.records import AllocationEvent, Operand, TracedOperation
 from buddysim.training.autograd.tape import Tape
 
 #: Operations that are kernels of their own.
@@ -57,17 +57,17 @@ _RANDOM = frozenset({"native_dropout"})
 _SMALL = 4
 
 
-def is_kernel(operation: Operation) -> bool:
+def is_kernel(operation: TracedOperation) -> bool:
     """Whether an operation is a kernel of its own."""
     return operation.name in _KERNELS or operation.name.startswith(_ATTENTION)
 
 
-def is_reduction(operation: Operation) -> bool:
+def is_reduction(operation: TracedOperation) -> bool:
     """Whether the results of an operation are much smaller than what it reads."""
     return sum(map(_elements, operation.writes)) * _SMALL < sum(map(_elements, operation.reads))
 
 
-def row_statistics(operation: Operation) -> int:
+def row_statistics(operation: TracedOperation) -> int:
     """Rows of which an operation keeps two fp32 numbers each, when it is computed again."""
     if operation.name not in _ROWS:
         return 0
@@ -91,7 +91,7 @@ class Dataflow:
 
     def __init__(self, tape: Tape) -> None:
         self.tape = tape
-        self.writers: dict[int, list[Operation]] = defaultdict(list)
+        self.writers: dict[int, list[TracedOperation]] = defaultdict(list)
         for operation in tape.operations:
             for operand in operation.writes:
                 self.writers[operand.storage].append(operation)
@@ -113,10 +113,10 @@ class Dataflow:
         unwritten: dict[int, list[int]] = defaultdict(list)
         waiting: list[int] = []
         for event in self.tape.events:
-            if isinstance(event, Allocation):
+            if isinstance(event, AllocationEvent):
                 if event.storage not in self.writers:
                     waiting.append(event.storage)
-            elif isinstance(event, Operation) and waiting:
+            elif isinstance(event, TracedOperation) and waiting:
                 unwritten[event.index], waiting = waiting, []
         return unwritten
 
@@ -160,10 +160,10 @@ class Dataflow:
         return missing, rows
 
 
-def masks_of(operation: Operation) -> tuple[Operand, ...]:
+def masks_of(operation: TracedOperation) -> tuple[Operand, ...]:
     """The masks that an operation with random numbers writes."""
     return operation.writes[1:] if operation.name in _RANDOM else ()
 
 
-def _is_mask(operation: Operation, storage: int) -> bool:
+def _is_mask(operation: TracedOperation, storage: int) -> bool:
     return any(one.storage == storage for one in masks_of(operation))

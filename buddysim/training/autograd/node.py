@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from buddysim.training.autograd.tape import Tape
 
 Gradients = Sequence[Tensor | None]
-Edge = tuple["Node", int]
+Edge = tuple["GraphNode", int]
 
 
-class Node:
+class GraphNode:
     """One call of an operator that autograd recorded.
 
     Parameters

@@ -67,7 +67,7 @@ class StorageRecord:
 
 
 @dataclass(slots=True, eq=False)
-class Allocation:
+class AllocationEvent:
     """A storage is allocated."""
 
     storage: int
@@ -75,7 +75,7 @@ class Allocation:
 
 
 @dataclass(slots=True, eq=False)
-class Free:
+class FreeEvent:
     """A storage's last tensor is gone."""
 
     storage: int
@@ -83,7 +83,7 @@ class Free:
 
 
 @dataclass(slots=True, eq=False)
-class Operation:
+class TracedOperation:
     """A kernel, or a few that belong together, by the name of PyTorch's operator.
 
     Attributes
@@ -113,7 +113,7 @@ class Operation:
         return sum(operand.bytes for operand in self.writes)
 
 
-Event = Allocation | Free | Operation
+Event = AllocationEvent | FreeEvent | TracedOperation
 
 
 @dataclass(slots=True, eq=False)

@@ -21,18 +21,18 @@ from buddysim.base.errors import BuddysimError
 from buddysim.training.autograd.dtypes import DType, float32, int64
 from buddysim.training.autograd.layout import Shape, contiguous_strides
 from buddysim.training.autograd.records import (
-    Allocation,
+    AllocationEvent,
     Event,
-    Free,
+    FreeEvent,
     Kind,
     Operand,
-    Operation,
     Phase,
     Product,
     SavedTensor,
     StorageRecord,
+    TracedOperation,
 )
-from buddysim.training.autograd.tensor import Storage, Tensor
+from buddysim.training.autograd.tensor import Tensor, TensorStorage
 
 if TYPE_CHECKING:
     from buddysim.training.autograd.autocast import Autocast
@@ -49,7 +49,7 @@ class Tape:
 
     Attributes
     ----------
-    events : `Allocation`, `Free` and `Operation`, in the order in which they happen
+    events : `AllocationEvent`, `FreeEvent` and `TracedOperation`, in the order in which they happen
     operations : the events that are operations
     storages : by number
     saved : in the order in which autograd saves them, steps one after the other
@@ -58,7 +58,7 @@ class Tape:
     def __init__(self, default_dtype: DType = float32) -> None:
         self.default_dtype = default_dtype
         self.events: list[Event] = []
-        self.operations: list[Operation] = []
+        self.operations: list[TracedOperation] = []
         self.storages: list[StorageRecord] = []
         self.saved: list[SavedTensor] = []
         self.phase: Phase = "setup"
@@ -101,19 +101,19 @@ class Tape:
         storage = self.allocate(size, producer, kind, label)
         return Tensor(shape, contiguous_strides(shape) if strides is None else strides, 0, dtype, storage, producer)
 
-    def allocate(self, size: int, producer: str, kind: Kind = "temporary", label: str = "") -> Storage:
+    def allocate(self, size: int, producer: str, kind: Kind = "temporary", label: str = "") -> TensorStorage:
         """Allocate a storage of `size` bytes."""
         number = len(self.storages)
         record = StorageRecord(number, size, kind, producer, self.scope, self.phase, len(self.events), label=label)
         self.storages.append(record)
-        self.events.append(Allocation(number, size))
-        return Storage(self, record)
+        self.events.append(AllocationEvent(number, size))
+        return TensorStorage(self, record)
 
     def freed(self, record: StorageRecord) -> None:
         """Note that a storage's last tensor is gone."""
         if self.recording:
             record.freed = len(self.events)
-            self.events.append(Free(record.number, record.bytes))
+            self.events.append(FreeEvent(record.number, record.bytes))
 
     def launch(
         self,
@@ -133,7 +133,7 @@ class Tape:
             flops += product.flops
         for one in writes:
             one.producer = name
-        operation = Operation(
+        operation = TracedOperation(
             len(self.operations),
             name,
             self.scope,
@@ -200,9 +200,9 @@ class Tape:
         """Bytes that live after each event."""
         live = 0
         for event in self.events:
-            if isinstance(event, Allocation):
+            if isinstance(event, AllocationEvent):
                 live += event.bytes
-            elif isinstance(event, Free):
+            elif isinstance(event, FreeEvent):
                 live -= event.bytes
             yield live
 

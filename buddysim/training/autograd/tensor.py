@@ -16,7 +16,7 @@ from buddysim.training.autograd.dtypes import DType, float32
 from buddysim.training.autograd.layout import Shape, is_contiguous
 
 if TYPE_CHECKING:
-    from buddysim.training.autograd.node import Edge, Node
+    from buddysim.training.autograd.node import Edge, GraphNode
     from buddysim.training.autograd.records import StorageRecord
     from buddysim.training.autograd.tape import Tape
 
@@ -25,7 +25,7 @@ Index: TypeAlias = "int | slice | EllipsisType | Tensor | None"
 Dimensions: TypeAlias = int | Sequence[int] | None
 
 
-class Storage:
+class TensorStorage:
     """Memory that one or more tensors refer to; its end is an event of the tape."""
 
     __slots__ = ("record", "tape")
@@ -65,15 +65,15 @@ class Tensor:
     )
 
     def __init__(
-        self, shape: Shape, strides: Shape, offset: int, dtype: DType, storage: Storage, producer: str
+        self, shape: Shape, strides: Shape, offset: int, dtype: DType, storage: TensorStorage, producer: str
     ) -> None:
         self.shape, self.strides, self.offset, self.dtype = shape, strides, offset, dtype
         self.storage, self.producer = storage, producer
         self.requires_grad = self.is_view = False
-        self.node: Node | None = None
+        self.node: GraphNode | None = None
         self.output = 0
         self.grad: Tensor | None = None
-        self._accumulator: ref[Node] | None = None
+        self._accumulator: ref[GraphNode] | None = None
 
     def __repr__(self) -> str:
         return f"Tensor({self.shape}, {self.dtype})"

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from buddysim.base.memory_pool import PoolExhausted
-from buddysim.training.iteration.program import TENSOR_KINDS, Program, Step, Tensor, TensorKind
+from buddysim.training.iteration.program import TENSOR_KINDS, Program, ProgramTensor, Step, TensorKind
 
 UNLIMITED = 1 << 62  # bytes
 
@@ -23,20 +23,20 @@ WorkspaceFallback = Callable[[Step, PoolExhausted], int | None]
 #: Gives the fallback of one attempt to allocate an iteration.
 WorkspaceRelief = Callable[[], WorkspaceFallback]
 #: Whether a tensor counts.
-TensorFilter = Callable[[Tensor], bool]
+TensorFilter = Callable[[ProgramTensor], bool]
 
 
-def is_any_tensor(tensor: Tensor) -> bool:
+def is_any_tensor(tensor: ProgramTensor) -> bool:
     """All tensors count."""
     return True
 
 
-def is_not_workspace(tensor: Tensor) -> bool:
+def is_not_workspace(tensor: ProgramTensor) -> bool:
     """The workspace of CONV algorithms doesn't count."""
     return tensor.kind != "workspace"
 
 
-def is_map_tensor(tensor: Tensor) -> bool:
+def is_map_tensor(tensor: ProgramTensor) -> bool:
     """Feature maps, encodings, decoded copies and gradient maps count (Gist, Section V-A)."""
     return tensor.kind in ("feature_maps", "encoded_maps", "decoded_maps", "gradient_maps")
 
@@ -86,7 +86,7 @@ class TensorAddresses:
     high_water: int
     failure: FailedRequest | None
     deferred: dict[int, int]
-    groups: tuple[Tensor, ...] | None = None
+    groups: tuple[ProgramTensor, ...] | None = None
     pool_bytes: int | None = None
 
 
@@ -109,7 +109,9 @@ class Usage:
     at_peak: dict[TensorKind, int]
 
 
-def levels(program: Program, part: str | None = None, groups: tuple[Tensor, ...] | None = None) -> MemoryOverTime:
+def levels(
+    program: Program, part: str | None = None, groups: tuple[ProgramTensor, ...] | None = None
+) -> MemoryOverTime:
     """Bytes allocated during each step, by kind: an array of steps x `TENSOR_KINDS`.
 
     Parameters
@@ -120,7 +122,7 @@ def levels(program: Program, part: str | None = None, groups: tuple[Tensor, ...]
     column = {kind: number for number, kind in enumerate(TENSOR_KINDS)}
     change = np.zeros((len(program.steps) + 1, len(TENSOR_KINDS)), dtype=np.int64)
 
-    def count(step: int, tensor: Tensor, sign: int) -> None:
+    def count(step: int, tensor: ProgramTensor, sign: int) -> None:
         if part is None or tensor.part == part:
             change[step, column[tensor.kind]] += sign * tensor.byte_count
 
@@ -135,7 +137,7 @@ def levels(program: Program, part: str | None = None, groups: tuple[Tensor, ...]
 
 
 def usage(
-    program: Program, step_ps: MemoryOverTime, part: str | None = None, groups: tuple[Tensor, ...] | None = None
+    program: Program, step_ps: MemoryOverTime, part: str | None = None, groups: tuple[ProgramTensor, ...] | None = None
 ) -> Usage:
     """Peak and averages over the steps of the whole network, or of one part of it.
 
@@ -162,7 +164,7 @@ def usage(
     )
 
 
-def peak_bytes(program: Program, groups: tuple[Tensor, ...] | None = None) -> int:
+def peak_bytes(program: Program, groups: tuple[ProgramTensor, ...] | None = None) -> int:
     """The most that is allocated at once: `Usage.peak_bytes` of the whole network."""
     return int(levels(program, None, groups).sum(axis=1)[_counted(program, None)].max(initial=0))
 

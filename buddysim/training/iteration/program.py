@@ -33,7 +33,7 @@ CopyTiming = Literal["before", "overlapped", "after"]
 SECOND = 10**12  # picoseconds
 
 
-class Tensor(NamedTuple):
+class ProgramTensor(NamedTuple):
     """One life of one data structure on the GPU; `layer` made it, or its in-place chain starts there."""
 
     number: int
@@ -110,7 +110,7 @@ class Program:
     """
 
     steps: tuple[Step, ...]
-    tensors: tuple[Tensor, ...]
+    tensors: tuple[ProgramTensor, ...]
     tasks: tuple[QueuedTask, ...]
     resident: tuple[int, ...]
 

@@ -11,7 +11,16 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import NamedTuple
 
-from buddysim.training.iteration.program import CopyTiming, Pass, Program, QueuedTask, Step, Stream, Tensor, TensorKind
+from buddysim.training.iteration.program import (
+    CopyTiming,
+    Pass,
+    Program,
+    ProgramTensor,
+    QueuedTask,
+    Step,
+    Stream,
+    TensorKind,
+)
 from buddysim.training.networks.graph import Layer
 
 #: A data structure through all its lives: ``"y"``, ``"dy"``, ``"saved"``, ``"code"`` (of Y), ``"dw"`` (gradient of a
@@ -86,7 +95,7 @@ class ProgramBuilder:
 
     def __init__(self) -> None:
         self.steps: list[StepBuilder] = []
-        self.tensors: list[Tensor] = []
+        self.tensors: list[ProgramTensor] = []
         self.tasks: list[QueuedTask] = []
         self.resident: list[int] = []
         self._noted: dict[Structure, _StructureUses] = {}
@@ -110,7 +119,7 @@ class ProgramBuilder:
 
     def _made(self, layer: int, kind: TensorKind, byte_count: int, part: str) -> int:
         number = len(self.tensors)
-        self.tensors.append(Tensor(number, layer, kind, byte_count, part))
+        self.tensors.append(ProgramTensor(number, layer, kind, byte_count, part))
         return number
 
     def keep(self, layer: Layer, kind: TensorKind, byte_count: int) -> int:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from buddysim.training.autograd.records import Allocation, Free, Operation, StorageRecord
-from buddysim.training.iteration.program import Pass, Program, Step, Tensor, TensorKind
+from buddysim.training.autograd.records import AllocationEvent, FreeEvent, StorageRecord, TracedOperation
+from buddysim.training.iteration.program import Pass, Program, ProgramTensor, Step, TensorKind
 from buddysim.training.networks.recorded.network import RecordedNetwork
 from buddysim.training.networks.recorded.work import work_of
 
@@ -46,7 +46,7 @@ class _ProgramOfRecord:
     def __init__(self, network: RecordedNetwork, cost: CostModel) -> None:
         self.network, self.cost = network, cost
         self.layer_of = {one.index: run.index + 1 for run in network.runs for one in (*run.forward, *run.backward)}
-        self.tensors: list[Tensor] = []
+        self.tensors: list[ProgramTensor] = []
         self.number: dict[int, int] = {}  # of the tensor of a storage
         self.resident: list[int] = []
         self.allocated: list[int] = []  # since the last step
@@ -55,11 +55,11 @@ class _ProgramOfRecord:
     def program(self) -> Program:
         storages = self.network.tape.storages
         for event in self.network.tape.events:
-            if isinstance(event, Allocation):
+            if isinstance(event, AllocationEvent):
                 record = storages[event.storage]
                 tensor = self._tensor(record)
                 (self.resident if record.phase == "setup" else self.allocated).append(tensor)
-            elif isinstance(event, Free):
+            elif isinstance(event, FreeEvent):
                 self._free(self.number[event.storage])
             elif event.phase != "setup":
                 self._operation(event)
@@ -76,11 +76,11 @@ class _ProgramOfRecord:
     def _tensor(self, record: StorageRecord) -> int:
         number = len(self.tensors)
         kind = _KINDS.get(record.kind, "gradient_maps" if record.phase == "backward" else "workspace")
-        self.tensors.append(Tensor(number, 0, kind, record.bytes, "features"))
+        self.tensors.append(ProgramTensor(number, 0, kind, record.bytes, "features"))
         self.number[record.number] = number
         return number
 
-    def _operation(self, operation: Operation) -> None:
+    def _operation(self, operation: TracedOperation) -> None:
         last = self.steps[-1].layer if self.steps else 0
         layer = self.layer_of.get(operation.index, last)
         self._step(layer, _PASSES[operation.phase], self.cost.operation_ps(work_of(operation)))

@@ -14,7 +14,7 @@ from buddysim.training.architectures.registry import REGISTRY
 from buddysim.training.autograd import Autocast, Tape
 from buddysim.training.autograd.compiled import compiled
 from buddysim.training.autograd.dtypes import DTYPES, bfloat16, float32
-from buddysim.training.autograd.records import Allocation, Free
+from buddysim.training.autograd.records import AllocationEvent, FreeEvent
 from buddysim.training.networks.config_options import ConfigOptions
 
 TINY: dict[str, dict[str, Any]] = json.loads(
@@ -61,9 +61,9 @@ def test_every_storage_lives_while_it_is_used(name: str, recipe: str) -> None:
             tape = compiled(eager)
             alive: set[int] = set()
             for event in tape.events:
-                if isinstance(event, Allocation):
+                if isinstance(event, AllocationEvent):
                     alive.add(event.storage)
-                elif isinstance(event, Free):
+                elif isinstance(event, FreeEvent):
                     alive.remove(event.storage)
                 else:
                     assert {one.storage for one in (*event.reads, *event.writes)} <= alive

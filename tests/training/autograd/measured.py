@@ -19,7 +19,7 @@ from torch.utils._pytree import tree_leaves
 from buddysim.training.autograd import Autocast, Tape, Tensor, functional
 from buddysim.training.autograd.dtypes import DTYPES, bfloat16, bool8
 from buddysim.training.autograd.module import Parameter
-from buddysim.training.autograd.records import Allocation, Free, Operation
+from buddysim.training.autograd.records import AllocationEvent, FreeEvent, TracedOperation
 from buddysim.training.networks.from_torch.below_autograd import Proceed, below_autograd
 
 Recipe = Literal["fp32", "bf16", "autocast"]
@@ -82,13 +82,13 @@ def run_symbolic(program: Program, inputs: Sequence[Input], recipe: Recipe = "fp
         loss.backward()
         fresh: list[int] = []
         for event in tape.events[begin:]:
-            if isinstance(event, Allocation):
+            if isinstance(event, AllocationEvent):
                 step.end += event.bytes
                 fresh.append(event.bytes)
-            elif isinstance(event, Free):
+            elif isinstance(event, FreeEvent):
                 step.end -= event.bytes
             else:
-                assert isinstance(event, Operation)
+                assert isinstance(event, TracedOperation)
                 _note(step, fresh, step.end)
                 fresh = []
         step.gradients = [

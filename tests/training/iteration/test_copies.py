@@ -5,7 +5,7 @@ from __future__ import annotations
 from buddysim.training.driver import simulate_plan
 from buddysim.training.iteration.pinned import host_failure, host_pinned
 from buddysim.training.iteration.plan import Plan, TrainingOptions
-from buddysim.training.iteration.program import Program, QueuedTask, Step, Tensor, copy_ps, defer
+from buddysim.training.iteration.program import Program, ProgramTensor, QueuedTask, Step, copy_ps, defer
 from buddysim.training.schemes import _algorithms
 from buddysim.training.schemes.vdnn import moved_inputs, offloaded
 from tests.training.doubles import MS, Cost, Link, chain, machine
@@ -38,7 +38,7 @@ def test_pinned_region_is_freed_at_the_end_of_its_prefetch():
     def step(*moves: tuple[str, int]) -> None:
         first, index = len(tasks), len(steps)
         for direction, byte_count in moves:
-            tensors.append(Tensor(len(tensors), 1, "feature_maps", byte_count, "features"))
+            tensors.append(ProgramTensor(len(tensors), 1, "feature_maps", byte_count, "features"))
             pinned = {"pins" if direction == "offload" else "unpins": byte_count}
             sizes = byte_count, byte_count, 0
             tasks.append(QueuedTask(len(tasks), direction, 1, len(tensors) - 1, "overlapped", *sizes, index, **pinned))

@@ -13,7 +13,7 @@ from buddysim.training.driver import simulate_plan
 from buddysim.training.epochs import simulate_epochs
 from buddysim.training.iteration.allocators import StaticGroups
 from buddysim.training.iteration.plan import TrainingOptions
-from buddysim.training.iteration.program import Program, Step, Tensor
+from buddysim.training.iteration.program import Program, ProgramTensor, Step
 from buddysim.training.outcome import IterationOutcome
 from tests.training.doubles import MS, Cost, Link, chain, machine
 from tests.training.iteration import general_scheme
@@ -179,7 +179,7 @@ def test_stashed_encodings_may_have_groups_of_their_own():
 
 def by_lives(*lives: tuple[int, int, int]) -> Program:
     """Return a program of tensors with these sizes, first and last steps."""
-    tensors = tuple(Tensor(i, 1, "feature_maps", size, "features") for i, (size, _, _) in enumerate(lives))
+    tensors = tuple(ProgramTensor(i, 1, "feature_maps", size, "features") for i, (size, _, _) in enumerate(lives))
     made = []
     for index in range(max(last for _, _, last in lives) + 1):
         allocate = tuple(i for i, (_, first, _) in enumerate(lives) if first == index)

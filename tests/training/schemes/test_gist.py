@@ -17,7 +17,7 @@ from buddysim.training.contents import MapContents
 from buddysim.training.driver import simulate_outcome, simulate_plan
 from buddysim.training.iteration import memory_usage
 from buddysim.training.iteration.allocators import LiveSetCounter
-from buddysim.training.iteration.program import TENSOR_KINDS, Tensor
+from buddysim.training.iteration.program import TENSOR_KINDS, ProgramTensor
 from buddysim.training.networks.graph import Layer
 from buddysim.training.outcome import IterationOutcome
 from buddysim.training.request import make_options
@@ -182,7 +182,7 @@ def peak(out: IterationOutcome) -> tuple[int, str]:
     image has no gradient, so a network of one layer is at its peak in the forward part.
     """
     held = memory_usage.levels(out.program)[
-        :, [memory_usage.is_map_tensor(Tensor(0, 0, kind, 0, "features")) for kind in TENSOR_KINDS]
+        :, [memory_usage.is_map_tensor(ProgramTensor(0, 0, kind, 0, "features")) for kind in TENSOR_KINDS]
     ].sum(axis=1)
     step = out.program.steps[int(held.argmax())]
     return step.layer, step.pass_

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator
 from itertools import groupby
 
-from buddysim.training.autograd.records import Allocation, Free
+from buddysim.training.autograd.records import AllocationEvent, FreeEvent
 from buddysim.training.autograd.tape import Tape
 from tests.training.transformers.measured import Measured
 
@@ -47,7 +47,7 @@ def events_of_tape(tape: Tape) -> Events:
     return _in_order(
         (type(event).__name__, event.bytes, tape.storages[event.storage].producer)
         for event in tape.events
-        if isinstance(event, Allocation | Free) and tape.storages[event.storage].phase != "setup"
+        if isinstance(event, AllocationEvent | FreeEvent) and tape.storages[event.storage].phase != "setup"
     )
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from buddysim.training.autograd.node import Gradients, Node
+from buddysim.training.autograd.node import Gradients, GraphNode
 from buddysim.training.autograd.operators.pointwise import pointwise, real
 from buddysim.training.autograd.tensor import Tensor
 
 
-class _Activation(Node):
+class _Activation(GraphNode):
     __slots__ = ()
     kernel: ClassVar[str] = ""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from buddysim.training.autograd.dtypes import bool8, float32
-from buddysim.training.autograd.node import Gradients, Node
+from buddysim.training.autograd.node import Gradients, GraphNode
 from buddysim.training.autograd.operators import copies, fills, functions
 from buddysim.training.autograd.operators.pointwise import Operand, in_place, pointwise, records, result_type
 from buddysim.training.autograd.tensor import Number, Tensor
 
 
-class AddBackward0(Node):
+class AddBackward0(GraphNode):
     __slots__ = ("alpha",)
     name = "AddBackward0"
 
@@ -39,7 +39,7 @@ def add_(x: Tensor, y: Operand) -> Tensor:
     return x
 
 
-class SubBackward0(Node):
+class SubBackward0(GraphNode):
     __slots__ = ()
     name = "SubBackward0"
 
@@ -47,7 +47,7 @@ class SubBackward0(Node):
         return gradient, functions.neg(gradient) if self.needs(1) else None
 
 
-class RsubBackward1(Node):
+class RsubBackward1(GraphNode):
     __slots__ = ()
     name = "RsubBackward1"
 
@@ -69,7 +69,7 @@ def sub(x: Operand, y: Operand) -> Tensor:
     return result
 
 
-class MulBackward0(Node):
+class MulBackward0(GraphNode):
     """Saves each factor that the other one's gradient needs."""
 
     __slots__ = ()
@@ -115,7 +115,7 @@ def _before(x: Tensor, y: Operand) -> Tensor:
     return x
 
 
-class DivBackward0(Node):
+class DivBackward0(GraphNode):
     """Saves the divisor, and the dividend where the divisor needs a gradient."""
 
     __slots__ = ()
@@ -162,7 +162,7 @@ def div_(x: Tensor, y: Operand) -> Tensor:
     return x
 
 
-class PowBackward0(Node):
+class PowBackward0(GraphNode):
     __slots__ = ("exponent",)
     name = "PowBackward0"
 

@@ -12,7 +12,7 @@ from typing import Literal
 from buddysim.training.autograd.autocast import autocast_disabled
 from buddysim.training.autograd.dtypes import bfloat16, bool8, float16, float32, uint64
 from buddysim.training.autograd.layout import preserved_strides
-from buddysim.training.autograd.node import Gradients, Node
+from buddysim.training.autograd.node import Gradients, GraphNode
 from buddysim.training.autograd.operators import arithmetic, copies, dropouts, fills, indexing, products, views
 from buddysim.training.autograd.operators.pointwise import pointwise, records
 from buddysim.training.autograd.operators.softmaxes import SoftmaxBackward0
@@ -109,7 +109,7 @@ def _flops(query: Tensor, key: Tensor, value: Tensor, is_causal: bool) -> int:
     return operations // 2 if is_causal else operations
 
 
-class _FusedAttention(Node):
+class _FusedAttention(GraphNode):
     """One kernel forward, one backward, which does five products for the forward pass's two."""
 
     __slots__ = ("flops",)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from buddysim.training.autograd.layout import contiguous_strides
-from buddysim.training.autograd.node import Gradients, Node
+from buddysim.training.autograd.node import Gradients, GraphNode
 from buddysim.training.autograd.records import Product
 from buddysim.training.autograd.tensor import Tensor
 
 _KERNEL = "convolution"
 
 
-class ConvolutionBackward0(Node):
+class ConvolutionBackward0(GraphNode):
     """One kernel for the gradients of input, weight and bias."""
 
     __slots__ = ("bias", "product")

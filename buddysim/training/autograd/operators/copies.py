@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from buddysim.base.errors import BuddysimError
 from buddysim.training.autograd.dtypes import DType
 from buddysim.training.autograd.layout import contiguous_strides, is_contiguous, normalized, preserved_strides
-from buddysim.training.autograd.node import Gradients, Node
+from buddysim.training.autograd.node import Gradients, GraphNode
 from buddysim.training.autograd.operators import pointwise, reductions, views
 from buddysim.training.autograd.tensor import Tensor
 
 
-class CloneBackward0(Node):
+class CloneBackward0(GraphNode):
     __slots__ = ()
     name = "CloneBackward0"
 
@@ -36,7 +36,7 @@ def contiguous(x: Tensor) -> Tensor:
     return x if is_contiguous(x.shape, x.strides) else clone(x, contiguous=True)
 
 
-class ToCopyBackward0(Node):
+class ToCopyBackward0(GraphNode):
     __slots__ = ("dtype",)
     name = "ToCopyBackward0"
 
@@ -60,7 +60,7 @@ def to(x: Tensor, dtype: DType) -> Tensor:
     return result
 
 
-class CatBackward0(Node):
+class CatBackward0(GraphNode):
     __slots__ = ("dimension", "extents")
     name = "CatBackward0"
 
@@ -94,7 +94,7 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     return result
 
 
-class StackBackward0(Node):
+class StackBackward0(GraphNode):
     __slots__ = ("dimension",)
     name = "StackBackward0"
 
@@ -120,7 +120,7 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     return result
 
 
-class RepeatBackward0(Node):
+class RepeatBackward0(GraphNode):
     """Sums over repetitions: new dimensions one by one, then all others at once."""
 
     __slots__ = ("repeats", "shape")
@@ -166,7 +166,7 @@ def repeat_interleave(x: Tensor, repeats: int, dim: int) -> Tensor:
     return views.flatten(clone(expanded, contiguous=True), dim, dim + 1)
 
 
-class ConstantPadNdBackward0(Node):
+class ConstantPadNdBackward0(GraphNode):
     __slots__ = ("pad",)
     name = "ConstantPadNdBackward0"
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from buddysim.training.autograd.dtypes import bool8
 from buddysim.training.autograd.layout import preserved_strides
-from buddysim.training.autograd.node import Gradients, Node
+from buddysim.training.autograd.node import Gradients, GraphNode
 from buddysim.training.autograd.operators.pointwise import pointwise
 from buddysim.training.autograd.tensor import Tensor
 
 
-class NativeDropoutBackward0(Node):
+class NativeDropoutBackward0(GraphNode):
     __slots__ = ()
     name = "NativeDropoutBackward0"
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from math import pi
 from math import sqrt as root
 
-from buddysim.training.autograd.node import Gradients, Node
+from buddysim.training.autograd.node import Gradients, GraphNode
 from buddysim.training.autograd.operators import arithmetic, fills
 from buddysim.training.autograd.operators.pointwise import in_place, pointwise, real
 from buddysim.training.autograd.tensor import Number, Tensor
 
 
-class _OfInput(Node):
+class _OfInput(GraphNode):
     """A formula that reads the operand."""
 
     __slots__ = ()
@@ -22,7 +22,7 @@ class _OfInput(Node):
         self.returns(result)
 
 
-class _OfResult(Node):
+class _OfResult(GraphNode):
     """A formula that reads the result."""
 
     __slots__ = ()
@@ -33,7 +33,7 @@ class _OfResult(Node):
         self.save_output("result", result)
 
 
-class NegBackward0(Node):
+class NegBackward0(GraphNode):
     __slots__ = ()
     name = "NegBackward0"
 

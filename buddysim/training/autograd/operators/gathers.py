@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from buddysim.training.autograd.layout import broadcast, preserved_strides
-from buddysim.training.autograd.node import Gradients, Node
+from buddysim.training.autograd.node import Gradients, GraphNode
 from buddysim.training.autograd.operators.fills import filled
 from buddysim.training.autograd.tensor import Tensor
 
 
-class IndexBackward0(Node):
+class IndexBackward0(GraphNode):
     """Adds gradients up where their elements came from, in zeros."""
 
     __slots__ = ("dtype", "shape")
@@ -70,7 +70,7 @@ def index_add(x: Tensor, indices: Tensor, rows: Tensor) -> Tensor:
     return result
 
 
-class IndexAddBackward0(Node):
+class IndexAddBackward0(GraphNode):
     """Reads the rows' gradient at the indices."""
 
     __slots__ = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from buddysim.training.autograd.node import Gradients, Node
+from buddysim.training.autograd.node import Gradients, GraphNode
 from buddysim.training.autograd.operators import views
 from buddysim.training.autograd.records import Product
 from buddysim.training.autograd.tensor import Tensor
@@ -12,7 +12,7 @@ from buddysim.training.autograd.tensor import Tensor
 _KERNEL = "_grouped_mm"
 
 
-class GroupedMmBackward0(Node):
+class GroupedMmBackward0(GraphNode):
     """Saves rows and matrices; each gradient is a grouped product as well."""
 
     __slots__ = ("rows",)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from buddysim.training.autograd.node import Gradients, Node
+from buddysim.training.autograd.node import Gradients, GraphNode
 from buddysim.training.autograd.operators import fills
 from buddysim.training.autograd.operators.pointwise import Operand, pointwise, records, result_type
 from buddysim.training.autograd.tensor import Number, Tensor
 
 
-class EmbeddingBackward0(Node):
+class EmbeddingBackward0(GraphNode):
     __slots__ = ("words",)
     name = "EmbeddingBackward0"
 
@@ -35,7 +35,7 @@ def embedding(indices: Tensor, weight: Tensor, padding_idx: int | None = None) -
     return result
 
 
-class MaskedFillBackward0(Node):
+class MaskedFillBackward0(GraphNode):
     __slots__ = ()
     name = "MaskedFillBackward0"
 
@@ -57,7 +57,7 @@ def masked_fill(x: Tensor, mask: Tensor, value: Number) -> Tensor:
     return result
 
 
-class WhereBackward0(Node):
+class WhereBackward0(GraphNode):
     __slots__ = ()
     name = "WhereBackward0"
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from buddysim.training.autograd.node import Gradients, Node
+from buddysim.training.autograd.node import Gradients, GraphNode
 from buddysim.training.autograd.operators.softmaxes import log_softmax
 from buddysim.training.autograd.tensor import Tensor
 
 
-class NllLossBackward0(Node):
+class NllLossBackward0(GraphNode):
     __slots__ = ()
     name = "NllLossBackward0"
 

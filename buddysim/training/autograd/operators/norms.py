@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from buddysim.training.autograd.dtypes import float32
-from buddysim.training.autograd.node import Gradients, Node
+from buddysim.training.autograd.node import Gradients, GraphNode
 from buddysim.training.autograd.operators import arithmetic, copies, functions, reductions
 from buddysim.training.autograd.operators.pointwise import records, result_type
 from buddysim.training.autograd.tensor import Tensor
 
 
-class NativeLayerNormBackward0(Node):
+class NativeLayerNormBackward0(GraphNode):
     """Saves operands and statistics."""
 
     __slots__ = ("parameters",)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from buddysim.training.autograd.dtypes import DType, int64
 from buddysim.training.autograd.layout import Shape, normalized
-from buddysim.training.autograd.node import Gradients, Node
+from buddysim.training.autograd.node import Gradients, GraphNode
 from buddysim.training.autograd.operators import arithmetic, copies, views
 from buddysim.training.autograd.operators.fills import filled
 from buddysim.training.autograd.tensor import Tensor
@@ -43,7 +43,7 @@ def histc(x: Tensor, bins: int) -> Tensor:
     return result
 
 
-class TopkBackward0(Node):
+class TopkBackward0(GraphNode):
     """Puts gradients of the largest elements where these were, in zeros."""
 
     __slots__ = ("dim", "shape")

@@ -6,7 +6,7 @@ from math import prod
 
 from buddysim.base.errors import BuddysimError
 from buddysim.training.autograd.layout import Shape, broadcast, is_contiguous
-from buddysim.training.autograd.node import Gradients, Node
+from buddysim.training.autograd.node import Gradients, GraphNode
 from buddysim.training.autograd.operators import arithmetic, copies, views
 from buddysim.training.autograd.operators.pointwise import records
 from buddysim.training.autograd.records import Product
@@ -31,7 +31,7 @@ def _is_column_major(shape: Shape, strides: Shape) -> bool:
     return strides[0] == 1 and strides[1] == shape[0]
 
 
-class MmBackward0(Node):
+class MmBackward0(GraphNode):
     """Saves each matrix that the other one's gradient needs; a gradient has the layout of its matrix."""
 
     __slots__ = ("layouts",)
@@ -93,7 +93,7 @@ def addmm(bias: Tensor, x: Tensor, y: Tensor) -> Tensor:
     return result
 
 
-class BmmBackward0(Node):
+class BmmBackward0(GraphNode):
     """Saves each batch that the other one's gradient needs."""
 
     __slots__ = ()
@@ -121,7 +121,7 @@ def bmm(x: Tensor, y: Tensor) -> Tensor:
     return result
 
 
-class BaddbmmBackward0(Node):
+class BaddbmmBackward0(GraphNode):
     """As of a batch of products, scaled."""
 
     __slots__ = ("alpha", "beta")

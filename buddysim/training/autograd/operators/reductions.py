@@ -7,7 +7,7 @@ from math import prod
 
 from buddysim.training.autograd.dtypes import DType, int64
 from buddysim.training.autograd.layout import Shape, normalized
-from buddysim.training.autograd.node import Gradients, Node
+from buddysim.training.autograd.node import Gradients, GraphNode
 from buddysim.training.autograd.operators import arithmetic, views
 from buddysim.training.autograd.tensor import Tensor
 
@@ -37,7 +37,7 @@ def reduced(name: str, x: Tensor, dimensions: Sequence[int], keepdim: bool, dtyp
     return result
 
 
-class SumBackward1(Node):
+class SumBackward1(GraphNode):
     """Sums over some dimensions."""
 
     __slots__ = ("dimensions", "keepdim", "shape")

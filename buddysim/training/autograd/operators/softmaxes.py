@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import ClassVar
 
 from buddysim.training.autograd.dtypes import DType, float16, float32
-from buddysim.training.autograd.node import Gradients, Node
+from buddysim.training.autograd.node import Gradients, GraphNode
 from buddysim.training.autograd.operators import copies
 from buddysim.training.autograd.tensor import Tensor
 
 
-class SoftmaxBackward0(Node):
+class SoftmaxBackward0(GraphNode):
     __slots__ = ("dtype",)
     name = "SoftmaxBackward0"
     kernel: ClassVar[str] = "_softmax_backward_data"

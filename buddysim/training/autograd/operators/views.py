@@ -8,7 +8,7 @@ from typing import Any
 
 from buddysim.base.errors import BuddysimError
 from buddysim.training.autograd.layout import Shape, expanded_strides, is_contiguous, normalized, view_strides
-from buddysim.training.autograd.node import Gradients, Node
+from buddysim.training.autograd.node import Gradients, GraphNode
 from buddysim.training.autograd.operators import copies, fills, reductions
 from buddysim.training.autograd.tensor import Tensor
 
@@ -20,7 +20,7 @@ def _alias(x: Tensor, shape: Shape, strides: Shape, producer: str, offset: int =
     return result
 
 
-class _ViewNode(Node):
+class _ViewNode(GraphNode):
     """A view, whose formula reads numbers alone."""
 
     __slots__ = ("arguments",)
@@ -313,7 +313,7 @@ def select(x: Tensor, dim: int, index: int) -> Tensor:
     return result
 
 
-class SplitBackward0(Node):
+class SplitBackward0(GraphNode):
     """Parts of a dimension; their gradients are joined, zeros where a part has none."""
 
     __slots__ = ("dimension", "parts")
@@ -366,7 +366,7 @@ def chunk(x: Tensor, chunks: int, dim: int = 0) -> list[Tensor]:
     return split(x, max(1, -(-x.shape[normalized(dim, len(x.shape))] // chunks)), dim)
 
 
-class UnbindBackward0(Node):
+class UnbindBackward0(GraphNode):
     """The elements of a dimension; their gradients are stacked, zeros where one has none."""
 
     __slots__ = ("dimension",)

@@ -22,7 +22,7 @@ from buddysim.training.iteration.memory_usage import (
     is_any_tensor,
     is_not_workspace,
 )
-from buddysim.training.iteration.program import Program, QueuedTask, Step, Tensor, defer
+from buddysim.training.iteration.program import Program, ProgramTensor, QueuedTask, Step, defer
 
 #: Pools that are tried at most, each so much smaller than the one before that a request gets another address.
 _MAX_POOLS = 200
@@ -215,7 +215,7 @@ def _may_wait(task: QueuedTask) -> bool:
     return task.stream == "prefetch" and task.timing == "overlapped"
 
 
-def _failure(tensor: Tensor, layer: int, pass_: str, short: PoolExhausted) -> FailedRequest:
+def _failure(tensor: ProgramTensor, layer: int, pass_: str, short: PoolExhausted) -> FailedRequest:
     sizes = short.requested_bytes, short.free_bytes, short.largest_bytes, short.shortfall_bytes
     return FailedRequest("gpu", layer, pass_, tensor.kind, *sizes)
 

@@ -18,12 +18,12 @@ from buddysim.training.iteration.memory_usage import (
     WorkspaceRelief,
     is_any_tensor,
 )
-from buddysim.training.iteration.program import Program, Tensor
+from buddysim.training.iteration.program import Program, ProgramTensor
 
 
 @dataclass
 class _Group:
-    largest: Tensor
+    largest: ProgramTensor
     members: list[int]
     busy: int  # a bit for each step at which a member lives
 

@@ -11,7 +11,7 @@ import torch
 from buddysim.training.autograd.dtypes import DTYPES, DType
 from buddysim.training.autograd.records import Kind, Phase, SavedTensor
 from buddysim.training.autograd.tape import Tape
-from buddysim.training.autograd.tensor import Storage, Tensor
+from buddysim.training.autograd.tensor import Tensor, TensorStorage
 from buddysim.training.networks.from_torch.below_autograd import Proceed
 from buddysim.training.networks.from_torch.operation_work import flops_of, products_of
 from buddysim.training.networks.from_torch.untouched_memory import UntouchedMemory
@@ -53,7 +53,7 @@ class StepRecorder:
         self._scopes = [""]
         self._paths: dict[int, str] = {}
         self._parameters: dict[int, tuple[torch.nn.Parameter, str]] = {}
-        self._others: dict[int, tuple[Storage, torch.Tensor]] = {}
+        self._others: dict[int, tuple[TensorStorage, torch.Tensor]] = {}
         self._packed = 0
 
     @contextmanager
@@ -169,15 +169,15 @@ class StepRecorder:
     def _is_host(self, tensor: torch.Tensor) -> bool:
         return is_on_host(self.memory)(tensor)
 
-    def _allocated(self, size: int) -> Storage:
+    def _allocated(self, size: int) -> TensorStorage:
         """Notes a new block; its record ends with it."""
         return self.tape.allocate(size, self._producer, self._kind, self._label)
 
-    def _storage(self, tensor: torch.Tensor) -> Storage:
+    def _storage(self, tensor: torch.Tensor) -> TensorStorage:
         """The storage of a tensor; one that a module holds, but isn't its buffer, is an input."""
         block = self.memory.find(tensor)
         if block is not None:
-            storage: Storage = block.label
+            storage: TensorStorage = block.label
             return storage
         address = tensor.data_ptr() - tensor.storage_offset() * tensor.element_size()
         if address not in self._others:

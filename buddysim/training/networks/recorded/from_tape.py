@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
-from buddysim.training.autograd.records import Allocation, Free, Operation, StorageRecord
+from buddysim.training.autograd.records import AllocationEvent, FreeEvent, StorageRecord, TracedOperation
 from buddysim.training.autograd.tape import Tape
 from buddysim.training.networks.graph import Shape
 from buddysim.training.networks.recorded.layer import KIND, RecordedLayer
@@ -124,9 +124,9 @@ def _following_layers(tape: Tape, layer_of: Mapping[int, int]) -> dict[int, int]
     following: dict[int, int] = {}
     layer = 0
     for event in reversed(tape.events):
-        if isinstance(event, Operation):
+        if isinstance(event, TracedOperation):
             layer = layer_of.get(event.index, layer)
-        elif isinstance(event, Allocation):
+        elif isinstance(event, AllocationEvent):
             following[event.storage] = layer
     return following
 
@@ -145,18 +145,18 @@ def _temporaries(tape: Tape, layer_of: Mapping[int, int], runs: int) -> tuple[li
             here[current[1]] = max(here[current[1]], peak - before - sum(left.values()))
 
     for event in tape.events:
-        if isinstance(event, Free):
+        if isinstance(event, FreeEvent):
             live -= event.bytes
             left.pop(event.storage, None)
             continue
-        if isinstance(event, Operation):
+        if isinstance(event, TracedOperation):
             stretch = event.phase, layer_of.get(event.index, current[1])
         else:
             stretch = tape.storages[event.storage].phase, following.get(event.storage, current[1])
         if stretch != current:
             close()
             current, peak, before, left = stretch, live, live, {}
-        if isinstance(event, Allocation):
+        if isinstance(event, AllocationEvent):
             live += event.bytes
             left[event.storage] = event.bytes
             peak = max(peak, live)
@@ -175,9 +175,9 @@ def _input_layer(tape: Tape, batch: int) -> RecordedLayer:
 def _layer(run: Run, uses: _Uses, earlier: Sequence[RecordedLayer], batch: int) -> RecordedLayer:
     index, storages = run.index + 1, uses.tape.storages
     read = dict.fromkeys(operand.storage for one in run.forward for operand in one.reads)
-    inputs = tuple(
-        sorted({uses.producer[number] for number in read if uses.producer.get(number, index) != index})
-    ) or (0,)
+    inputs = tuple(sorted({uses.producer[number] for number in read if uses.producer.get(number, index) != index})) or (
+        0,
+    )
     written = uses.written[index]
     output = [number for number in written if _read_later(uses.readers[number], index)]
     saved = [storages[number] for number in uses.saved[index]]
@@ -212,7 +212,7 @@ def _layer(run: Run, uses: _Uses, earlier: Sequence[RecordedLayer], batch: int) 
     )
 
 
-def _element_sizes(operations: Iterable[Operation]) -> dict[int, int]:
+def _element_sizes(operations: Iterable[TracedOperation]) -> dict[int, int]:
     return {operand.storage: operand.dtype.size for one in operations for operand in one.reads}
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from buddysim.training.autograd.records import Operation
+from buddysim.training.autograd.records import TracedOperation
 from buddysim.training.autograd.tape import Tape
 
 
@@ -25,8 +25,8 @@ class Run:
     index: int
     scope: str
     name: str
-    forward: list[Operation] = field(default_factory=list)
-    backward: list[Operation] = field(default_factory=list)
+    forward: list[TracedOperation] = field(default_factory=list)
+    backward: list[TracedOperation] = field(default_factory=list)
 
 
 def runs_of(tape: Tape) -> list[Run]:

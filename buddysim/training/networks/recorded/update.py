@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from buddysim.training.autograd.records import Allocation, Free
+from buddysim.training.autograd.records import AllocationEvent, FreeEvent
 from buddysim.training.autograd.tape import Tape
 from buddysim.training.networks.recorded.work import OperationWork, work_of
 
@@ -27,10 +27,10 @@ def recorded_update(tape: Tape) -> RecordedUpdate:
     """Return the optimizer's step of a tape."""
     live, total, peak = set[int](), 0, 0
     for event in tape.events:
-        if isinstance(event, Allocation) and tape.storages[event.storage].phase == "optimizer":
+        if isinstance(event, AllocationEvent) and tape.storages[event.storage].phase == "optimizer":
             live.add(event.storage)
             total += event.bytes
             peak = max(peak, total)
-        elif isinstance(event, Free) and event.storage in live:
+        elif isinstance(event, FreeEvent) and event.storage in live:
             total -= event.bytes
     return RecordedUpdate(tuple(work_of(one) for one in tape.operations if one.phase == "optimizer"), peak)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from buddysim.training.autograd.records import Operation
+from buddysim.training.autograd.records import TracedOperation
 
 
 class OperationWork(NamedTuple):
@@ -24,7 +24,7 @@ class OperationWork(NamedTuple):
     operand_bytes: int
 
 
-def work_of(operation: Operation) -> OperationWork:
+def work_of(operation: TracedOperation) -> OperationWork:
     """Return the work of an operation."""
     products = tuple((one.m, one.n, one.k, one[3]) for one in operation.products)
     operands = operation.reads or operation.writes
