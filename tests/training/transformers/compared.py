@@ -45,7 +45,7 @@ def _rows(saved: Iterable[tuple[int, tuple[Hashable, ...]]]) -> Rows:
 def events_of_tape(tape: Tape) -> Events:
     """Allocations and frees of a tape behind its setup, with the operator that allocated."""
     return _in_order(
-        (type(event).__name__, event.bytes, tape.storages[event.storage].producer)
+        ("alloc" if isinstance(event, AllocationEvent) else "free", event.bytes, tape.storages[event.storage].producer)
         for event in tape.events
         if isinstance(event, AllocationEvent | FreeEvent) and tape.storages[event.storage].phase != "setup"
     )
@@ -55,9 +55,7 @@ def events_of_measured(measured: Measured) -> Events:
     """The same of a measurement."""
     producers = {event.storage: event.operator for event in measured.events if event.kind == "alloc"}
     return _in_order(
-        ("Allocation" if event.kind == "alloc" else "Free", event.bytes, producers[event.storage])
-        for event in measured.events
-        if event.storage in producers
+        (event.kind, event.bytes, producers[event.storage]) for event in measured.events if event.storage in producers
     )
 
 
