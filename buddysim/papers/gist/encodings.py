@@ -13,7 +13,7 @@ from buddysim.papers.gist.paper_networks import BATCH, LIBRARY, MACHINE, NETWORK
 from buddysim.papers.simulated_values import SimulatedValue, simulates
 from buddysim.sweep.cached_results import SavedResults
 from buddysim.training.iteration.allocators import StaticGroups
-from buddysim.training.iteration.program import Program, Step, ProgramTensor
+from buddysim.training.iteration.program import Program, ProgramTensor, Step
 
 _SIDE = 64
 
