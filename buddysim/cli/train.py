@@ -27,6 +27,8 @@ DEFAULT_SCHEMES = ("baseline-p", "vdnn-all-m", "vdnn-conv-p", "vdnn-dyn", "oracl
 #: Of networks from a configuration.
 DEFAULT_SCHEMES_TODAY = ("eager", "activation-checkpointing", "vdnn-all-p", "save-on-cpu")
 
+#: The name of options of models' configurations, for --help-family.
+CONFIGS = "config.json"
 #: Values of options that schemes declare have this before their names in the parsed arguments.
 _SCHEME_OPTION = "scheme_option_"
 
@@ -61,8 +63,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     of_configs = field_options(ConfigOptions)
     left_out = {"scheme", "memory_bytes", *of_configs}
     add_options(parser, {name: option for name, option in declared.items() if name not in left_out})
-    group = parser.add_argument_group("networks from a config.json")
-    add_options(group, of_configs)
+    configs = parser.add_argument_group("networks from a config.json")
+    add_options(configs, of_configs)
     search = parser.add_mutually_exclusive_group()
     search.add_argument("--max-batch", action="store_true", help="find the largest batch that fits, for each scheme")
     search.add_argument(
@@ -72,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     _add_outputs(parser)
     _add_measuring(parser)
-    _add_scheme_options(parser)
+    _add_scheme_options(parser, configs)
     parser.epilog = _schemes_text()
 
 
@@ -107,8 +109,13 @@ def _add_measuring(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_scheme_options(parser: argparse.ArgumentParser) -> None:
-    """Add an argument for every option that a scheme declares, in its group; --help hides groups of our families."""
+def _add_scheme_options(parser: argparse.ArgumentParser, configs: argparse._ArgumentGroup) -> None:
+    """Add an argument for every option that a scheme declares, in its group; --help hides groups of our families.
+
+    Parameters
+    ----------
+    configs : options of models' configurations, hidden too
+    """
     from buddysim.base.errors import BuddysimError
     from buddysim.cli.option_arguments import add_option
     from buddysim.training import schemes
@@ -124,9 +131,8 @@ def _add_scheme_options(parser: argparse.ArgumentParser) -> None:
             raise BuddysimError(f"scheme {owner}: option {name!r}: train has {flag} of its own") from None
     families = {name: {schemes.family(scheme) for scheme in schemes.schemes_with(name)} for name in schemes.options()}
     by_group = {title: _families_of(title, families) for title in groups}
-    parser.hidden_groups = [  # type: ignore[attr-defined]
-        group for title, group in groups.items() if schemes.OTHER_FAMILY not in by_group[title]
-    ]
+    hidden = [group for title, group in groups.items() if schemes.OTHER_FAMILY not in by_group[title]]
+    parser.hidden_groups = [configs, *hidden]  # type: ignore[attr-defined]
     shown = {
         family: [group for title, group in groups.items() if family in by_group[title]]
         for family in schemes.by_family()
@@ -135,8 +141,9 @@ def _add_scheme_options(parser: argparse.ArgumentParser) -> None:
         "--help-family",
         metavar="FAMILY",
         action=_HelpFamily,
-        groups=shown,
-        help=f"print the options of a family of schemes: {', '.join(name for name in shown if shown[name])}",
+        groups={**shown, CONFIGS: [configs]},
+        help=f"print the options of a family of schemes: {', '.join(name for name in shown if shown[name])}; "
+        f"{CONFIGS}: of a model's configuration, such as --sequence, --attention, --loss",
     )
 
 
@@ -169,8 +176,9 @@ class _HelpFamily(argparse.Action):
             formatter.start_section(fill_heading(group.title or ""))
             formatter.add_arguments(group._group_actions)
             formatter.end_section()
-        print(f"schemes of {values}:")
-        print(_schemes_of_family(values))
+        if values != CONFIGS:
+            print(f"schemes of {values}:")
+            print(_schemes_of_family(values))
         options_text = formatter.format_help()
         print(f"\n{options_text}" if options_text.strip() else "\nThese schemes have no options of their own.")
         parser.exit()

@@ -19,7 +19,7 @@ from buddysim.training.iteration.schedule import schedule
 from buddysim.training.networks.graph import Network
 from buddysim.training.networks.recorded.network import RecordedNetwork
 from buddysim.training.outcome import Baseline, IterationOutcome
-from buddysim.training.request import TrainingRequest, request_options
+from buddysim.training.request import TrainingRequest, request_options, whole
 from buddysim.training.result import TrainingResult
 from buddysim.training.schemes import baseline as network_wide
 from buddysim.training.schemes import eager
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 def simulate_outcome(
     network: Network | str | os.PathLike[str],
-    batch: int | None,
+    batch: int,
     machine: TrainingMachine | str | None,
     scheme: str | None,
     *,
@@ -51,7 +51,7 @@ def simulate_outcome(
     cost : layer times; None loads the model of the machine
     """
     request = TrainingRequest.of(
-        network=network, batch=batch, machine=machine, scheme=scheme, options=options, **keywords
+        network=network, batch=whole("batch", batch), machine=machine, scheme=scheme, options=options, **keywords
     )
     return simulate_request(request, cost)
 
@@ -73,7 +73,7 @@ def simulate_request(request: TrainingRequest, cost: CostModel | None = None) ->
 
 def simulate(
     network: Network | str | os.PathLike[str],
-    batch: int | None = TrainingRequest.batch,
+    batch: int,
     machine: TrainingMachine | str | None = TrainingRequest.machine,
     scheme: str | None = TrainingRequest.scheme,
     **keywords: Any,

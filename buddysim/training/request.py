@@ -88,7 +88,7 @@ class TrainingRequest:
     def __post_init__(self) -> None:
         if self.batch is None:
             return
-        batch = _whole("batch", self.batch)
+        batch = whole("batch", self.batch)
         if not 1 <= batch <= LARGEST_BATCH:
             raise BuddysimError(f"batch {batch}: expected 1 to {LARGEST_BATCH}")
         object.__setattr__(self, "batch", batch)
@@ -205,7 +205,7 @@ def make_options(**keywords: Any) -> TrainingOptions:
         if value is not None:
             fields[name].check_choice(name, value)
     if selected.get("memory_bytes") is not None:
-        selected["memory_bytes"] = _whole("memory_bytes", selected["memory_bytes"])
+        selected["memory_bytes"] = whole("memory_bytes", selected["memory_bytes"])
     options = TrainingOptions(**selected, extra=extra)
     if options.memory_bytes is not None and options.memory_bytes < 1:
         raise BuddysimError(f"memory of {options.memory_bytes} bytes: expected 1 or more")
@@ -223,8 +223,14 @@ def with_scheme_options(options: TrainingOptions, extra: Mapping[str, Any]) -> T
     return replace(options, extra={**options.extra, **make_options(**extra).extra})
 
 
-def _whole(name: str, value: Any) -> int:
-    """The number as an `int`, whatever integer type it has."""
+def whole(name: str, value: Any) -> int:
+    """Return the number as an `int`, whatever integer type it has.
+
+    Raises
+    ------
+    BuddysimError
+        anything else
+    """
     try:
         if isinstance(value, bool):
             raise TypeError
