@@ -112,6 +112,11 @@ def _from_torch(args: argparse.Namespace) -> None:
     network = network_from_torch(
         find_module(args.module), _shape(args.input_shape), args.name, args.in_place_as_written
     )
+    if network.recorded:
+        raise BuddysimError(
+            f"{network.name}: not all of its steps are kinds of layers, so it can't be a network file: "
+            "expected network_from_torch in Python"
+        )
     _write(network, args.output)
 
 

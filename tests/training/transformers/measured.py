@@ -222,6 +222,7 @@ def _step(
     measured.saved.append(list(watch.saved_by(loss)))
     with below_autograd(watch):
         loss.backward()
+        del loss
         watch.phase = "optimizer"
         if optimizer is not None:
             optimizer.step()

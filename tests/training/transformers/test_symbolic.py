@@ -9,6 +9,8 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
+from buddysim.training.networks.from_config import network_from_config  # noqa: E402
+from buddysim.training.networks.from_torch import network_from_torch  # noqa: E402
 from buddysim.training.networks.from_torch.cuda_rules import cuda_rules  # noqa: E402
 from tests.training.transformers import configs  # noqa: E402
 from tests.training.transformers.compared import (  # noqa: E402
@@ -61,3 +63,24 @@ def test_efficient_attention_is_as_measured(name: str, recipe: str):
 @pytest.mark.parametrize("name", [name for name in configs.CONFIGS if name not in WITHOUT_FLASH])
 def test_flash_attention_is_as_measured(name: str, recipe: str):
     assert_equal(name, recipe, "flash")
+
+
+@pytest.mark.parametrize("optimizer", ["none", "sgd", "momentum", "adam", "adamw"])
+def test_the_networks_of_a_class_and_of_its_configuration_are_one(optimizer: str):
+    one = torch.zeros(configs.TOKENS, dtype=torch.long)
+    inputs = {"input_ids": one, "labels": one}
+    traced = network_from_torch(configs.build("LlamaForCausalLM", "sdpa"), inputs, recipe="bf16")
+    described = network_from_config(
+        configs.CONFIGS["LlamaForCausalLM"], sequence=configs.TOKENS, recipe="bf16", attention="flash"
+    )
+    tapes = [network.at(configs.BATCH, optimizer).tape for network in (described, traced)]
+    assert list(differences_of(*map(saved_of_tape, tapes))) == []
+    assert first_difference(*map(events_of_tape, tapes)) == ""
+    assert traced.parameter_shapes() == described.parameter_shapes()
+    for layer, other in zip(described.at(configs.BATCH).layers, traced.at(configs.BATCH).layers, strict=True):
+        assert layer.output_bytes == other.output_bytes
+        if layer.name != "loss":  # which a script has outside of its modules
+            assert layer.name == other.name
+            for pass_ in ("forward", "backward"):
+                works = [[(one.products, one.flops) for one in each.work(pass_)] for each in (layer, other)]
+                assert works[0] == works[1], layer.name

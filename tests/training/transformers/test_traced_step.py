@@ -111,6 +111,16 @@ class Routed(torch.nn.Module):
         return scores if scores.sum() > 0 else -scores
 
 
+class Several(torch.nn.Linear):
+    """Returns a loss under a name that isn't known."""
+
+    def __init__(self) -> None:
+        super().__init__(8, 2)
+
+    def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
+        return {"cost": super().forward(x).sum()}
+
+
 def test_a_module_that_asks_for_values_is_refused():
     with pytest.raises(BuddysimError, match=r"^Routed: .*_local_scalar_dense.* depends on values"):
         trace_step(Routed(), [torch.randn(4, 8)])
@@ -121,6 +131,11 @@ def test_wrong_inputs_are_named():
         trace_step(torch.nn.Linear(8, 2), [torch.randn(4, 7)])
 
 
-def test_a_module_without_a_loss_is_refused():
-    with pytest.raises(BuddysimError, match=r"^Identity: the module returns Tensor: expected a loss"):
+def test_a_module_without_weights_is_refused():
+    with pytest.raises(BuddysimError, match=r"^Identity: nothing is trained"):
         trace_step(torch.nn.Identity(), [torch.randn(4, 7)])
+
+
+def test_a_module_that_returns_no_tensor_is_refused():
+    with pytest.raises(BuddysimError, match=r"^Several: the module returns dict: expected a loss or a tensor"):
+        trace_step(Several(), [torch.randn(4, 8)])

@@ -15,9 +15,13 @@ aten = torch.ops.aten
 
 
 def flops_of(func: Any, args: Any, kwargs: Any, result: Any) -> int:
-    """By PyTorch's own counter; 0 for what it doesn't count."""
+    """By PyTorch's own counter, half of causal attention; 0 for what it doesn't count."""
     formula = flop_registry.get(func.overloadpacket)
-    return 0 if formula is None else int(formula(*args, **kwargs, out_val=result))
+    if formula is None:
+        return 0
+    flops = int(formula(*args, **kwargs, out_val=result))
+    names = [argument.name for argument in func._schema.arguments]
+    return flops // 2 if {**dict(zip(names, args, strict=False)), **kwargs}.get("is_causal") else flops
 
 
 def products_of(func: Any, args: Any) -> tuple[Product, ...]:

@@ -67,6 +67,22 @@ class StepRecorder:
             self._kind, self._producer, self._label = "temporary", "", ""
 
     @contextmanager
+    def paused(self) -> Iterator[None]:
+        """What is allocated within isn't recorded."""
+        self.memory.on_allocation = lambda _: None
+        try:
+            yield
+        finally:
+            self.memory.on_allocation = self._allocated
+
+    def hold(self, tensor: torch.Tensor, kind: Kind, name: str) -> None:
+        """Records a tensor that was made while the recorder was paused, as there before the first step."""
+        block = self.memory.find(tensor)
+        if block is not None:
+            with self.setup(kind, name):
+                block.label = self._allocated(tensor.numel() * tensor.element_size())
+
+    @contextmanager
     def watching(self, module: torch.nn.Module) -> Iterator[None]:
         """Context in which calls of submodules are scopes, and parameters have names."""
         self._paths = {id(child): name for name, child in module.named_modules()}

@@ -40,6 +40,7 @@ def trace_step(
     loss: Callable[[Any], torch.Tensor] | None = None,
     optimizer: Callable[[list[torch.nn.Parameter]], torch.optim.Optimizer] | None = None,
     steps: int = 1,
+    steady: bool = False,
 ) -> Tape:
     """Training steps of a module, as PyTorch runs them on a CUDA GPU: forward, loss, backward, optimizer.
 
@@ -52,6 +53,7 @@ def trace_step(
     optimizer : makes one: ``lambda parameters: AdamW(parameters, foreach=True)``, the variant that a GPU takes by
         itself; gradients are dropped before a step. None: gradients stay
     steps : the first one also makes the optimizer's state
+    steady : the optimizer's state is there before the first step; gradients are dropped behind the last one
 
     Raises
     ------
@@ -69,10 +71,13 @@ def trace_step(
             stack.enter_context(_quiet())
             stack.enter_context(cuda_rules(attention, kernels=False))
             stack.enter_context(below_autograd(WithoutData(memory, SIGNATURES)))
+            trained = [one for one in copied.parameters() if one.requires_grad]
+            stepper = optimizer(trained) if optimizer is not None else None
+            if stepper is not None and steady:
+                _make_state(stepper, trained, recorder)
             stack.enter_context(below_autograd(recorder))
             stack.enter_context(recorder.watching(copied))
             stack.enter_context(tape)
-            stepper = optimizer([one for one in copied.parameters() if one.requires_grad]) if optimizer else None
             for _ in range(steps):
                 if stepper is not None:
                     stepper.zero_grad()
@@ -81,17 +86,34 @@ def trace_step(
                 recorder.note_saved(result)
                 result.backward()
                 recorder.note_gradients()
+                del result
                 if stepper is not None:
                     with recorder.optimizing():
                         stepper.step()
                     recorder.note_state(stepper)
-                del result
+            if steady:
+                copied.zero_grad()
     except BuddysimError as error:
         raise BuddysimError(f"{name}: {error}") from None
     except Exception as error:
         reason = shortened(" ".join(str(error).split()), 200)[1:-1]
         raise BuddysimError(f"{name}: the module doesn't run on these inputs: {reason}") from None
     return tape
+
+
+def _make_state(
+    optimizer: torch.optim.Optimizer, parameters: Sequence[torch.nn.Parameter], recorder: StepRecorder
+) -> None:
+    """Makes an optimizer's state by a step that isn't recorded."""
+    with recorder.paused():
+        for parameter in parameters:
+            parameter.grad = torch.empty_like(parameter)
+        optimizer.step()
+        optimizer.zero_grad()
+    for state in optimizer.state.values():
+        for key, value in state.items():
+            if isinstance(value, torch.Tensor):
+                recorder.hold(value, "optimizer", key)
 
 
 def _autocast(recipe: Recipe) -> AbstractContextManager[Any]:
@@ -135,8 +157,10 @@ def _loss_of(output: Any) -> torch.Tensor:
     loss = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", output)
     if isinstance(loss, tuple | list) and loss:
         loss = loss[0]
-    if not isinstance(loss, torch.Tensor) or loss.grad_fn is None:
+    if not isinstance(loss, torch.Tensor):
         raise BuddysimError(f"the module returns {type(output).__name__}: expected a loss or a tensor, or give loss=")
+    if loss.grad_fn is None:
+        raise BuddysimError("nothing is trained: no weight that requires a gradient leads to the module's output")
     return loss if loss.dim() == 0 else loss.sum()
 
 
