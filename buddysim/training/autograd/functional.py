@@ -29,7 +29,14 @@ from buddysim.training.autograd.operators.norms import layer_norm, rms_norm
 from buddysim.training.autograd.operators.ordering import cumsum, diff, histc, sort, topk
 from buddysim.training.autograd.operators.powers import power
 from buddysim.training.autograd.operators.products import addmm, baddbmm, bmm, linear, matmul, mm
-from buddysim.training.autograd.operators.ranges import arange, empty, empty_like, full, full_like, new_zeros
+from buddysim.training.autograd.operators.ranges import (
+    arange,
+    empty,
+    empty_like,
+    full,
+    full_like,
+    new_zeros,
+)
 from buddysim.training.autograd.operators.softmaxes import log_softmax, softmax
 from buddysim.training.autograd.operators.writes import copy_, fill_, masked_fill_
 

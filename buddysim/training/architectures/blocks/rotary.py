@@ -20,6 +20,7 @@ class RotaryEmbedding(Module):
     def __init__(self, config: RotaryConfig) -> None:
         super().__init__()
         self.kind = config.rope_parameters.rope_type
+        self.long_inv_freq: Tensor | None = None
         frequencies = (config.rotated_features // 2,)
         tape = active_tape()
         self.inv_freq = tape.buffer(frequencies, tape.default_dtype, "inv_freq")
@@ -36,10 +37,24 @@ class RotaryEmbedding(Module):
         return cos.to(features.dtype), sin.to(features.dtype)
 
     def _update(self, position_ids: Tensor) -> None:
+        """Look at the positions of a step, as both kinds do; no sequence is longer than the model's positions."""
         sequence_length = F.max_(position_ids) + 1
-        if self.kind == "longrope":
-            inv_freq = F.where(sequence_length > 1, self.original_inv_freq, self.original_inv_freq)
-            F.copy_(self.inv_freq, inv_freq)
+        if self.kind == "dynamic":
+            is_longer = sequence_length > 0
+            del is_longer
+            is_shorter = sequence_length < 0
+            del is_shorter
+            return
+        if self.long_inv_freq is None:
+            self.long_inv_freq = self._long_frequencies()
+        inv_freq = F.where(sequence_length > 0, self.long_inv_freq, self.original_inv_freq)
+        F.copy_(self.inv_freq, inv_freq)
+
+    def _long_frequencies(self) -> Tensor:
+        """Make the frequencies of long sequences, in the first step; their factors are numbers of the host."""
+        features = 2 * self.inv_freq.shape[0]
+        shape = F.arange(0, features, 2).float() / features
+        return 1.0 / (F.power(10_000.0, shape) * 1.0)
 
 
 def rotate_half(x: Tensor) -> Tensor:
