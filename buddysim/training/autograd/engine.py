@@ -64,6 +64,7 @@ def _run(root: GraphNode, output: int, first: Tensor) -> None:
                 order += 1
                 heapq.heappush(ready, (-follower.sequence, order, follower, inputs))
             del inputs
+        results.clear()
 
 
 def _dependencies(root: GraphNode) -> dict[int, int]:
@@ -107,16 +108,17 @@ def _call(node: GraphNode, buffer: list[Tensor | None]) -> list[Tensor | None]:
 def _accumulate(inputs: list[Tensor | None], index: int, results: list[Tensor | None], position: int) -> None:
     """Add a result to a node's buffer: in place where nothing else refers to what is there.
 
-    A view refers to its base, and so isn't the only one on its storage (``input_buffer.cpp``).
+    A view refers to its base, and so isn't the only one on its storage (``input_buffer.cpp``). What is added stays with
+    the node's results, which live until all of them are given out.
     """
     new = results[position]
-    results[position] = None
     if new is None:
         return
     sole = sys.getrefcount(inputs[index]) == 2
     old = inputs[index]
     if old is None:
         inputs[index] = new
+        results[position] = None
     elif sole and not old.is_view and sys.getrefcount(old.storage) == 2 and is_dense(old.shape, old.strides):
         arithmetic.add_(old, new)
     else:

@@ -32,12 +32,19 @@ BYTES_ON_HOST = 8
 
 @dataclass(frozen=True)
 class Input:
-    """A tensor that a program takes: a leaf, of the recipe's type unless it has one of its own."""
+    """A tensor that a program takes: a leaf, of the recipe's type unless it has one of its own.
+
+    Attributes
+    ----------
+    largest : integers are random below it
+    values : of integers that must have some
+    """
 
     shape: tuple[int, ...]
     dtype: str | None = None
     requires_grad: bool = True
     largest: int = 2
+    values: tuple[int, ...] | None = None
 
     def type_in(self, recipe: Recipe) -> str:
         return self.dtype or ("bfloat16" if recipe == "bf16" else "float32")
@@ -111,7 +118,7 @@ def run_torch(program: Program, inputs: Sequence[Input], recipe: Recipe = "fp32"
     PyTorch's own reports of its allocator are read, as they disturb nothing: a dispatch mode, or a wrapper of a storage
     in Python, makes autograd add gradients out of place.
     """
-    namespace = SimpleNamespace(**{**_public(torch), **_public(torch.nn.functional)})
+    namespace = SimpleNamespace(**{**_public(torch), **_public(torch.nn.functional), **_OTHERWISE_CALLED})
     torch.manual_seed(0)
     tensors = [_tensor(one, recipe) for one in inputs]
     step, marker = Step(), _Marker()
@@ -132,6 +139,13 @@ def run_torch(program: Program, inputs: Sequence[Input], recipe: Recipe = "fp32"
         step.end = live
     return step
 
+
+#: Functions that the package calls with other arguments.
+_OTHERWISE_CALLED: dict[str, Callable[..., Any]] = {
+    "index": lambda x, *indices: x[indices],
+    "index_add": lambda x, indices, rows: x.index_add(0, indices, rows),
+    "grouped_mm": lambda x, matrices, ends, rows: torch.nn.functional.grouped_mm(x, matrices, offs=ends),
+}
 
 _CPU = [torch.profiler.ProfilerActivity.CPU]
 
@@ -201,6 +215,8 @@ def _tensor(one: Input, recipe: Recipe) -> torch.Tensor:
     dtype = getattr(torch, one.type_in(recipe))
     if dtype.is_floating_point:
         return torch.randn(one.shape, dtype=dtype, requires_grad=one.is_trained)
+    if one.values is not None:
+        return torch.tensor(one.values, dtype=dtype)
     return torch.randint(0, one.largest, one.shape).to(dtype)
 
 

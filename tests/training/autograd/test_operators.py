@@ -25,6 +25,9 @@ INPUT = Input((3, 5, 8), requires_grad=False)
 WORDS = Input((3, 5), "int64", largest=6)
 LABELS = Input((15,), "int64", largest=8)
 MASK = Input((5, 8), "bool")
+ROWS = Input((4,), "int64", largest=3)
+ENDS = Input((3,), "int32", values=(2, 2, 7))
+IMAGE = Input((2, 3, 8, 8))
 
 #: By name: the program and its inputs. Results are summed to a loss.
 PROGRAMS: dict[str, tuple[Program, tuple[Input, ...]]] = {
@@ -127,6 +130,23 @@ PROGRAMS: dict[str, tuple[Program, tuple[Input, ...]]] = {
     "where": (lambda F, x, y, m: F.where(m, x, y), (X, Y, MASK)),
     "where, a number": (lambda F, x, m: F.where(m, x, 0.5), (X, MASK)),
     "comparison": (lambda F, x, y: F.where(x > y, x, y), (X, Y)),
+    "index": (lambda F, x, i: F.index(x, i), (X, ROWS)),
+    "index by two": (lambda F, x, i, j: F.index(x, i, j), (X, ROWS, ROWS)),
+    "index_add": (lambda F, x, i, y: F.index_add(x, i, y), (X, ROWS, Input((4, 5, 8)))),
+    "index_add to a frozen": (lambda F, x, i, y: F.index_add(x, i, y), (INPUT, ROWS, Input((4, 5, 8)))),
+    "topk": (lambda F, x: F.topk(x, 2, -1)[0], (X,)),
+    "grouped_mm": (
+        lambda F, x, w, e: F.grouped_mm(x.to(F.bfloat16), w.to(F.bfloat16).transpose(-2, -1), e, (2, 0, 5)),
+        (Input((7, 16)), Input((3, 8, 16)), ENDS),
+    ),
+    "conv2d": (lambda F, x, w, b: F.conv2d(x, w, b, (4, 4)), (IMAGE, Input((6, 3, 4, 4)), BIAS)),
+    "conv2d of a frozen image": (
+        lambda F, x, w, b: F.conv2d(x, w, b, (4, 4)),
+        (Input((2, 3, 8, 8), requires_grad=False), Input((6, 3, 4, 4)), BIAS),
+    ),
+    "in place": (lambda F, x, y: (x * 2).add_(y).mul_(3.0).div_(2.0), (X, ROW)),
+    "in place by what is trained": (lambda F, x, y: (x * 2).mul_(y) + (x + 1).div_(y), (X, ROW)),
+    "divided by its sum": (lambda F, x: (x * 2).div_(x.sum(-1, keepdim=True)), (X,)),
     "cross_entropy": (lambda F, x, t: F.cross_entropy(x.view(15, 8), t), (X, LABELS)),
     "cross_entropy, summed": (lambda F, x, t: F.cross_entropy(x.view(15, 8), t, reduction="sum"), (X, LABELS)),
 }

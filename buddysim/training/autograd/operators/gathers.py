@@ -71,7 +71,7 @@ def index_add(x: Tensor, indices: Tensor, rows: Tensor) -> Tensor:
 
 
 class IndexAddBackward0(GraphNode):
-    """Reads the rows' gradient at the indices."""
+    """Reads the rows' gradient at the indices; PyTorch saves the rows for their shape."""
 
     __slots__ = ()
     name = "IndexAddBackward0"
@@ -79,10 +79,11 @@ class IndexAddBackward0(GraphNode):
     def __init__(self, x: Tensor, indices: Tensor, rows: Tensor, result: Tensor) -> None:
         super().__init__(x.storage.tape, (x, rows))
         self.save("index", indices, self.needs(1))
+        self.save("source", rows, self.needs(1))
         self.returns(result)
 
     def backward(self, gradient: Tensor) -> Gradients:
-        (indices,) = self.saved
+        indices, _ = self.saved
         if indices is None:
             return gradient, None
         tape = self.tape
