@@ -112,11 +112,11 @@ def worth(cases: list[Case], choices: Choices) -> Numbers:
 
 
 def exchanged(choice: Choices, candidates: int) -> Choices:
-    """All choices with one candidate in place of another one, or two places exchanged; shape (choices, MAX_RUNS)."""
+    """All choices with one candidate instead of another one, or two numbers exchanged; shape (choices, MAX_RUNS)."""
     others = np.setdiff1d(np.arange(candidates), choice)
     rows = [np.tile(choice, (len(others), 1)) for _ in range(MAX_RUNS)]
-    for place, some in enumerate(rows):
-        some[:, place] = others
+    for index, some in enumerate(rows):
+        some[:, index] = others
     pairs = [(one, two) for two in range(MAX_RUNS) for one in range(two)]
     swapped = np.tile(choice, (len(pairs), 1))
     for row, (one, two) in enumerate(pairs):
@@ -149,7 +149,7 @@ def main() -> int:
     parser.add_argument("--searches", type=int, default=300, help="searches, of which the best counts (%(default)s)")
     args = parser.parse_args()
     cases = cases_of(*(json.loads((args.out / f"{name}.json").read_text()) for name in ("candidates", "targets")))
-    value, selected = max((search(cases, seed) for seed in range(args.searches)), key=lambda found: found[0])
+    value, selected = max((search(cases, seed) for seed in range(args.searches)), key=lambda result: result[0])
     changes = random_changes(min(len(case.slowdowns) for case in cases), "candidates", synthetic_sizes=True)
     least = min(float(case.margins(selected[None])[0]) for case in cases)
     print(f"# {len(cases)} cases, worth {value:.3f}, least margin {least:.3f}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from buddysim.training.architectures.language_model import Model
+from buddysim.training.architectures.language_model import TracedModel
 from buddysim.training.architectures.model_config import ModelConfig
 
 
@@ -23,4 +23,4 @@ class Architecture:
     name: str
     model_type: str
     config: type[ModelConfig]
-    model: type[Model]
+    model: type[TracedModel]

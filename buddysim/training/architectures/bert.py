@@ -12,7 +12,7 @@ from buddysim.training.architectures.blocks.activations import Activation
 from buddysim.training.architectures.blocks.attention import AttentionCall, Weighted, attend, plain_attention
 from buddysim.training.architectures.blocks.layers import Dropout, Embedding, LayerNorm, Linear
 from buddysim.training.architectures.blocks.loss import Head, parted_loss, whole_loss
-from buddysim.training.architectures.language_model import Model
+from buddysim.training.architectures.language_model import TracedModel
 from buddysim.training.architectures.model_config import (
     ActivationName,
     Depth,
@@ -262,7 +262,7 @@ class BertOnlyMLMHead(Module):
         return self.predictions(sequence_output)
 
 
-class BertForMaskedLM(Model):
+class BertForMaskedLM(TracedModel):
     """The model with its head; every token has a label."""
 
     def __init__(self, config: BertConfig, options: ConfigOptions) -> None:

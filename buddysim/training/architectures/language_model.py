@@ -31,7 +31,7 @@ class InputShape:
     dtype: str = "int64"
 
 
-class Model(Module):
+class TracedModel(Module):
     """A model with its loss.
 
     Parameters
@@ -106,7 +106,7 @@ class Model(Module):
         return {**shapes, "position_ids": tokens} if self.options.packed > 1 else shapes
 
 
-class CausalModel(Model):
+class CausalModel(TracedModel):
     """A decoder with an output matrix: each token predicts the next."""
 
     lm_head: Linear | None

@@ -15,7 +15,7 @@ from buddysim.training.architectures.blocks.layers import Dropout, Embedding, Li
 from buddysim.training.architectures.blocks.loss import Head, parted_loss, whole_loss
 from buddysim.training.architectures.blocks.masks import causal_mask
 from buddysim.training.architectures.blocks.rms_norm import T5LayerNorm
-from buddysim.training.architectures.language_model import Model
+from buddysim.training.architectures.language_model import TracedModel
 from buddysim.training.architectures.model_config import (
     Depth,
     ModelConfig,
@@ -359,7 +359,7 @@ class T5Stack(Module):
         return hidden_states
 
 
-class T5ForConditionalGeneration(Model):
+class T5ForConditionalGeneration(TracedModel):
     """Encoder, decoder, and the embedding as output matrix."""
 
     ATTENTIONS: ClassVar[tuple[Attention, ...]] = ("eager", "efficient")

@@ -12,7 +12,7 @@ from buddysim.training.architectures.architecture import Architecture
 from buddysim.training.architectures.blocks.activations import Activation
 from buddysim.training.architectures.blocks.attention import AttentionCall, Weighted, attend
 from buddysim.training.architectures.blocks.layers import Dropout, LayerNorm, Linear
-from buddysim.training.architectures.language_model import InputShape, Model
+from buddysim.training.architectures.language_model import InputShape, TracedModel
 from buddysim.training.architectures.model_config import (
     ActivationName,
     Depth,
@@ -233,7 +233,7 @@ class ViTModel(Module):
         return sequence_output
 
 
-class ViTForImageClassification(Model):
+class ViTForImageClassification(TracedModel):
     """The model with a classifier of the first token."""
 
     WORDS: ClassVar[bool] = False

@@ -19,7 +19,7 @@ from buddysim.training.autograd.tensor import Tensor
 STATES = {"none": 0, "sgd": 0, "momentum": 1, "adam": 2, "adamw": 2}
 
 
-class Optimizer:
+class TracedOptimizer:
     """An optimizer with the state that it has after its first step.
 
     Parameters

@@ -16,12 +16,12 @@ from typing import Any
 from buddysim.base.errors import BuddysimError
 from buddysim.base.option import field_options
 from buddysim.base.signature import show_options
-from buddysim.training.architectures.language_model import Model
+from buddysim.training.architectures.language_model import TracedModel
 from buddysim.training.architectures.read_config import ReadConfig, read_config
 from buddysim.training.autograd import Autocast, Tape
 from buddysim.training.autograd.compiled import compiled
 from buddysim.training.autograd.dtypes import DType, bfloat16, float32, int64
-from buddysim.training.autograd.optimizers import Optimizer
+from buddysim.training.autograd.optimizers import TracedOptimizer
 from buddysim.training.networks.config_options import ConfigOptions, Recipe
 from buddysim.training.networks.graph import Layer, Network, Value
 from buddysim.training.networks.recorded.from_tape import network_from_tape
@@ -72,7 +72,7 @@ class ConfigNetwork(Network):
         return f"{self.name} {self.config.architecture.name} {keys}"
 
     @cached_property
-    def model(self) -> Model:
+    def model(self) -> TracedModel:
         """The model without a step."""
         with Tape(_WEIGHTS[self.recipe]):
             return self.config.architecture.model(self.config.keys, self.config_options)
@@ -110,7 +110,7 @@ class ConfigNetwork(Network):
     def _recorded(self, batch: int, optimizer: str) -> RecordedNetwork:
         with Tape(_WEIGHTS[self.recipe]) as tape:
             model = self.config.architecture.model(self.config.keys, self.config_options)
-            update = Optimizer(optimizer, model)
+            update = TracedOptimizer(optimizer, model)
             inputs = {
                 name: tape.input(one.shape, int64 if one.dtype == "int64" else _WEIGHTS[self.recipe], name)
                 for name, one in model.input_shapes(batch).items()

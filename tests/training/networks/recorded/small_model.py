@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from buddysim.training.autograd import Module, Parameter, Tape, Tensor, functional
 from buddysim.training.autograd.dtypes import DType, bfloat16, float32
-from buddysim.training.autograd.optimizers import Optimizer
+from buddysim.training.autograd.optimizers import TracedOptimizer
 from buddysim.training.networks.recorded.from_tape import network_from_tape
 from buddysim.training.networks.recorded.network import RecordedNetwork
 
@@ -81,7 +81,7 @@ def recorded(layers: int = 3, optimizer: str = "none", dtype: DType = bfloat16) 
     """The network of one training step."""
     with Tape(dtype) as tape:
         model = SmallModel(layers)
-        update = Optimizer(optimizer, model)
+        update = TracedOptimizer(optimizer, model)
         numbers, labels = tape.input((BATCH, TOKENS)), tape.input((BATCH, TOKENS))
         with tape.in_phase("forward"):
             loss = model(numbers, labels)
