@@ -1,7 +1,8 @@
 """Published models whose shapes come with the package: a configuration by name.
 
 The shapes are facts, from the models' papers and ``config.json`` files; ``_facts`` of each says how many parameters it
-has, and whether that equals the published count to the unit.
+has, and whether that equals the published count to the unit. Where a paper prints a shape that contradicts itself
+(GPT-3 XL and 13B), a note says what is taken.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def published_config(name: str) -> ReadConfig:
     Raises
     ------
     BuddysimError
-        an unknown name; a shape that its paper prints and that contradicts itself
+        an unknown name
     """
     if name not in contents():
         raise BuddysimError(
