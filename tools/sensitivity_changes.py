@@ -1,32 +1,34 @@
 """Choose the eight changes of the sensitivity range: `python -m tools.sensitivity_changes OUT`.
 
-OUT/candidates.json and OUT/targets.json are what `python -m tools.sensitivity_coverage --changes candidates --draws 120
---times OUT/candidates.json` keeps, and the same with `targets` and 200 draws. The search exchanges changes among the
-candidates, so that the ranges of all traces meet both conditions of that tool for the changes of both files with the
-largest margin. It prints the rows of `buddysim.replay.sensitivity`.
+OUT/candidates.json and OUT/targets.json are what `python -m tools.sensitivity_coverage --changes candidates --times
+OUT/candidates.json` keeps, and the same with `targets`. The search exchanges changes among the candidates, so that the
+ranges of all traces meet both conditions of that tool for the changes of both files with the largest margin. It prints
+the rows of `buddysim.replay.sensitivity`.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
-import random
 import sys
-from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from buddysim.replay.scheme_results import slowdown_range
+import numpy as np
+import numpy.typing as npt
+
 from buddysim.replay.schemes import BASELINE
-from buddysim.replay.sensitivity import MAX_RUNS
-from tools.sensitivity_coverage import MAX_WIDTH, MIN_COVERAGE, random_changes
+from buddysim.replay.sensitivity import _OF_DEVIATION, _OF_SPAN, MAX_RUNS
+from tools.sensitivity_coverage import MAX_WIDTH, MIN_COVERAGE, RESOLUTION, random_changes
+
+Numbers = npt.NDArray[np.float64]
+Choices = npt.NDArray[np.int64]
 
 #: A range may lose so many of its width at each end and still cover enough: its margin.
 _MARGINS = (0.0, 0.02, 0.04, 0.06, 0.08, 0.1, 0.12, 0.15)
-_SOFT = 0.04
+_SOFT = 0.02
+_WORST = 2.0  # beyond it, all failures are alike
 
 
 Times = dict[str, dict[str, Any]]
@@ -38,31 +40,46 @@ class Case:
 
     Attributes
     ----------
-    unchanged : slowdown of the unchanged run
-    slowdowns : of each candidate
-    ordered : of each candidate and target, sorted
+    unchanged : logarithm of the slowdown of the unchanged run
+    slowdowns : those of the candidates, shape (candidates,)
+    ordered : those of candidates and targets, sorted
     runs : number of changes that `run` makes of this trace
     """
 
     unchanged: float
-    slowdowns: Sequence[float]
-    ordered: Sequence[float]
+    slowdowns: Numbers
+    ordered: Numbers
     runs: int
 
-    def margin(self, selected: Sequence[int]) -> float:
-        """How far the range is from failing, in widths of the central 95 %; below 0 if it fails."""
-        low, high = slowdown_range(self.unchanged, [self.slowdowns[number] for number in selected[: self.runs]])
+    def ranges(self, choices: Choices) -> tuple[Numbers, Numbers]:
+        """Ends of the ranges of several choices, as `sensitivity.prediction_range` has them.
+
+        Parameters
+        ----------
+        choices : candidates, shape (choices, MAX_RUNS)
+        """
+        changed = self.slowdowns[choices[:, : self.runs]]
+        every = np.column_stack([np.full(len(choices), self.unchanged), changed])
+        low, high = every.min(axis=1), every.max(axis=1)
+        more = np.maximum(0, (_OF_SPAN - 1) * (high - low) - _OF_DEVIATION * every.std(axis=1, ddof=1)) / 2
+        return low - more, high + more
+
+    def margins(self, choices: Choices) -> Numbers:
+        """How far each range is from failing, in widths of the central 95 %; below 0 if it fails."""
+        low, high = self.ranges(choices)
         cut = len(self.ordered) // 40
-        central = (self.ordered[-1 - cut] - self.ordered[cut]) or 1e-12
-        best = -1.0
+        central = max(RESOLUTION, self.ordered[-1 - cut] - self.ordered[cut])
+        best = np.full(len(choices), -1.0)
+        holds = np.ones(len(choices), bool)
         for margin in _MARGINS:
-            start = bisect_left(self.ordered, low + margin * central)
-            inside = (bisect_right(self.ordered, high - margin * central) - start) / len(self.ordered)
-            if inside < MIN_COVERAGE:
-                best = max(best, 2 * (inside - MIN_COVERAGE)) if margin == 0 else best
-                break
-            best = 2 * margin
-        return min(best, MAX_WIDTH - (high - low) / central)
+            less = margin * central - RESOLUTION / 2
+            start = np.searchsorted(self.ordered, low + less, "left")
+            inside = (np.searchsorted(self.ordered, high - less, "right") - start) / len(self.ordered)
+            if margin == 0:
+                best = 2 * (inside - MIN_COVERAGE)
+            holds &= inside >= MIN_COVERAGE
+            best[holds] = 2 * margin
+        return np.maximum(-_WORST, np.minimum(best, MAX_WIDTH - np.maximum(RESOLUTION, high - low) / central))
 
 
 def cases_of(candidates: Times, targets: Times) -> list[Case]:
@@ -75,60 +92,67 @@ def cases_of(candidates: Times, targets: Times) -> list[Case]:
     cases = []
     for trace, measured in candidates.items():
         for scheme in measured["times"]:
-            ratios = _ratios(measured, scheme)
-            unchanged, slowdowns = ratios[0], ratios[measured["own"] :]
-            more = _ratios(targets[trace], scheme)[targets[trace]["own"] :] if trace in targets else []
+            ratios = _logarithms(measured, scheme)
+            slowdowns = ratios[measured["own"] :]
+            more = _logarithms(targets[trace], scheme)[targets[trace]["own"] :] if trace in targets else []
             if len(set(slowdowns)) > 1:
-                cases.append(Case(unchanged, slowdowns, sorted([*slowdowns, *more]), measured["own"] - 1))
+                ordered = np.sort(np.concatenate([slowdowns, more]))
+                cases.append(Case(ratios[0], slowdowns, ordered, measured["own"] - 1))
     return cases
 
 
-def _ratios(measured: dict[str, Any], scheme: str) -> list[float]:
-    return [one / base for one, base in zip(measured["times"][scheme], measured["times"][BASELINE], strict=True)]
+def _logarithms(measured: dict[str, Any], scheme: str) -> Numbers:
+    times = measured["times"]
+    return np.log(np.array(times[scheme], float) / np.array(times[BASELINE], float))
 
 
-def worth(cases: Sequence[Case], selected: Sequence[int]) -> float:
-    """The least margin, made smooth: what every case adds counts."""
-    return -_SOFT * math.log(sum(math.exp(-case.margin(selected) / _SOFT) for case in cases))
+def worth(cases: list[Case], choices: Choices) -> Numbers:
+    """The least margin of each choice, made smooth: what every case adds counts."""
+    return -_SOFT * np.log(sum(np.exp(-case.margins(choices) / _SOFT) for case in cases))
 
 
-def search(cases: Sequence[Case], steps: int, seed: int) -> tuple[float, list[int]]:
-    """Simulated annealing: exchange one of the eight changes for another candidate, or two of them for each other.
+def exchanged(choice: Choices, candidates: int) -> Choices:
+    """All choices with one candidate in place of another one, or two places exchanged; shape (choices, MAX_RUNS)."""
+    others = np.setdiff1d(np.arange(candidates), choice)
+    rows = [np.tile(choice, (len(others), 1)) for _ in range(MAX_RUNS)]
+    for place, some in enumerate(rows):
+        some[:, place] = others
+    pairs = [(one, two) for two in range(MAX_RUNS) for one in range(two)]
+    swapped = np.tile(choice, (len(pairs), 1))
+    for row, (one, two) in enumerate(pairs):
+        swapped[row, [one, two]] = swapped[row, [two, one]]
+    return np.concatenate([*rows, swapped])
+
+
+def search(cases: list[Case], seed: int) -> tuple[float, Choices]:
+    """Exchange what helps most, from a random choice on, until nothing helps.
 
     Returns
     -------
-    the worth of the best choice, and its candidates in order
+    the worth of the choice, and its candidates in order
     """
-    draw = random.Random(seed)
     candidates = min(len(case.slowdowns) for case in cases)
-    selected = draw.sample(range(candidates), MAX_RUNS)
-    before = worth(cases, selected)
-    best = before, selected
-    for step in range(steps):
-        other = [*selected]
-        slot, second = draw.sample(range(MAX_RUNS), 2)
-        if draw.random() < 0.25:
-            other[slot], other[second] = other[second], other[slot]
-        else:
-            other[slot] = draw.choice([number for number in range(candidates) if number not in selected])
-        after = worth(cases, other)
-        heat = 0.05 * (1 - step / steps) + 1e-4
-        if after > before or draw.random() < math.exp((after - before) / heat):
-            before, selected = after, other
-            best = max(best, (before, selected))
-    return best
+    choice = np.random.default_rng(seed).permutation(candidates)[:MAX_RUNS]
+    value = float(worth(cases, choice[None])[0])
+    while True:
+        others = exchanged(choice, candidates)
+        worths = worth(cases, others)
+        best = int(worths.argmax())
+        if worths[best] <= value:
+            return value, choice
+        value, choice = float(worths[best]), others[best]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("out", metavar="OUT", type=Path, help="folder of candidates.json and targets.json")
-    parser.add_argument("--steps", type=int, default=15_000, help="exchanges of each search (default: %(default)s)")
-    parser.add_argument("--searches", type=int, default=32, help="searches, of which the best counts (%(default)s)")
+    parser.add_argument("--searches", type=int, default=300, help="searches, of which the best counts (%(default)s)")
     args = parser.parse_args()
     cases = cases_of(*(json.loads((args.out / f"{name}.json").read_text()) for name in ("candidates", "targets")))
-    value, selected = max(search(cases, args.steps, seed) for seed in range(args.searches))
+    value, selected = max((search(cases, seed) for seed in range(args.searches)), key=lambda found: found[0])
     changes = random_changes(min(len(case.slowdowns) for case in cases), "candidates", synthetic_sizes=True)
-    print(f"# {len(cases)} cases, worth {value:.3f}, least margin {min(case.margin(selected) for case in cases):.3f}")
+    least = min(float(case.margins(selected[None])[0]) for case in cases)
+    print(f"# {len(cases)} cases, worth {value:.3f}, least margin {least:.3f}")
     for number in selected:
         change = changes[number]
         row = [round((factor - 1) * 1_000_000) for factor in (*change.latencies, change.gaps)]
