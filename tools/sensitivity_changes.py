@@ -112,16 +112,16 @@ def worth(cases: list[Case], choices: Choices) -> Numbers:
 
 
 def exchanged(choice: Choices, candidates: int) -> Choices:
-    """All choices with one candidate instead of another one, or two numbers exchanged; shape (choices, MAX_RUNS)."""
+    """All choices with one candidate instead of another one, or two slots exchanged; shape (choices, MAX_RUNS)."""
     others = np.setdiff1d(np.arange(candidates), choice)
-    rows = [np.tile(choice, (len(others), 1)) for _ in range(MAX_RUNS)]
-    for index, some in enumerate(rows):
-        some[:, index] = others
-    pairs = [(one, two) for two in range(MAX_RUNS) for one in range(two)]
+    replaced = [np.tile(choice, (len(others), 1)) for _ in range(MAX_RUNS)]
+    for slot, choices in enumerate(replaced):
+        choices[:, slot] = others
+    pairs = [[first, second] for second in range(MAX_RUNS) for first in range(second)]
     swapped = np.tile(choice, (len(pairs), 1))
-    for row, (one, two) in enumerate(pairs):
-        swapped[row, [one, two]] = swapped[row, [two, one]]
-    return np.concatenate([*rows, swapped])
+    for row, pair in enumerate(pairs):
+        swapped[row, pair] = swapped[row, pair[::-1]]
+    return np.concatenate([*replaced, swapped])
 
 
 def search(cases: list[Case], seed: int) -> tuple[float, Choices]:
@@ -149,7 +149,7 @@ def main() -> int:
     parser.add_argument("--searches", type=int, default=300, help="searches, of which the best counts (%(default)s)")
     args = parser.parse_args()
     cases = cases_of(*(json.loads((args.out / f"{name}.json").read_text()) for name in ("candidates", "targets")))
-    value, selected = max((search(cases, seed) for seed in range(args.searches)), key=lambda result: result[0])
+    value, selected = max((search(cases, seed) for seed in range(args.searches)), key=lambda choice: choice[0])
     changes = random_changes(min(len(case.slowdowns) for case in cases), "candidates", synthetic_sizes=True)
     least = min(float(case.margins(selected[None])[0]) for case in cases)
     print(f"# {len(cases)} cases, worth {value:.3f}, least margin {least:.3f}")

@@ -8,7 +8,7 @@ from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import shortened
 
 MAX_SCALE = 1000
-MAX_DENOMINATOR = 10_000
+MAX_DENOMINATOR = 1_000_000
 
 
 def exact_compute_gap_scale(value: Fraction | float) -> Fraction:
@@ -20,7 +20,7 @@ def exact_compute_gap_scale(value: Fraction | float) -> Fraction:
 
     Returns
     -------
-    Fraction, the nearest with a denominator of at most 10,000
+    Fraction, the nearest with a denominator of at most 1,000,000
 
     Raises
     ------

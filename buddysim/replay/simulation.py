@@ -15,7 +15,7 @@ from buddysim.buddy.profile import observe
 from buddysim.buddy.profile_options import SYNTHETIC_SEEDS
 from buddysim.machine import Machine
 from buddysim.replay import sensitivity
-from buddysim.replay.compute_gap_scale import exact_compute_gap_scale
+from buddysim.replay.compute_gap_scale import MAX_DENOMINATOR, exact_compute_gap_scale
 from buddysim.replay.driver import ReplayRun
 from buddysim.replay.footprint import MemoryFootprint, footprint_of
 from buddysim.replay.kernel_selection import select_kernels
@@ -162,7 +162,7 @@ class Simulation:
     ) -> ReplayResult:
         options = replace(self.options, seed=(self.options.seed + change.seed) % (_LARGEST_SEED + 1))
         targets = self._targets(machine, options) if REGISTRY.find(scheme).uses_targets else None
-        compute_gap_scale = self.compute_gap_scale * change.gaps
+        compute_gap_scale = (self.compute_gap_scale * change.gaps).limit_denominator(MAX_DENOMINATOR)
         queueing = self.queueing and change == sensitivity.UNCHANGED
         try:
             return ReplayRun(

@@ -7,6 +7,7 @@ import random
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from buddysim.machine import Machine
@@ -24,7 +25,7 @@ def test_changes_are_random_independent_and_within_the_step() -> None:
     columns = [[float(factor - 1) for factor in (*change.latencies, change.gaps)] for change in changes]
     for column in zip(*columns, strict=True):
         assert sum(column) / 2000 == pytest.approx(0, abs=0.0015)
-        assert max(column) > 0.0249
+        assert max(column) > 0.0248
     for one in range(5):
         for other in range(one):
             together = sum(row[one] * row[other] for row in columns) / 2000 / (0.05**2 / 12)
@@ -44,7 +45,7 @@ def test_coverage_and_width_by_hand() -> None:
     assert one.width == pytest.approx((one.high - one.low) / 0.189)
     assert one.inside == sum(one.low <= ratio <= one.high for ratio in changed) / 200
     narrow = tool.coverage([1.1, 1.1, 1.1, *changed], 3)
-    assert (narrow.inside, narrow.width, narrow.fails) == (1 / 200, 0, True)
+    assert (narrow.inside, narrow.width, narrow.fails) == (1 / 200, tool.RESOLUTION / (1.194 - 1.005), True)
     wide = tool.coverage([1.1, 0.9, 1.3, *changed], 3)
     assert (wide.inside, wide.fails) == (1, True)
 
@@ -52,7 +53,15 @@ def test_coverage_and_width_by_hand() -> None:
 def test_a_trace_whose_ratio_never_changes_passes() -> None:
     same = tool.coverage([1.05] * 209, 9)
     assert (same.inside, same.width, same.fails) == (1, 1, False)
-    assert tool.coverage([1.05, 1.06, *[1.05] * 207], 9).width == math.inf
+    wide = tool.coverage([1.05, 1.06, *[1.05] * 207], 9)
+    assert wide.width == pytest.approx((wide.high - wide.low) / tool.RESOLUTION)
+    assert wide.fails
+
+
+def test_ratios_that_are_printed_alike_count_as_equal() -> None:
+    for difference, fails in ((tool.RESOLUTION / 3, False), (tool.RESOLUTION, True)):
+        ratios = [1.05 + difference * (number % 2) for number in range(200)]
+        assert tool.coverage([1.05] * 9 + ratios, 9).fails == fails
 
 
 def test_ranges_hold_and_fail_where_runs_do_not_change() -> None:
@@ -64,7 +73,7 @@ def test_ranges_hold_and_fail_where_runs_do_not_change() -> None:
 
 
 def test_the_eight_changes_are_among_the_candidates() -> None:
-    candidates = tool.random_changes(120, "candidates", synthetic_sizes=True)
+    candidates = tool.random_changes(tool.DRAWS, "candidates", synthetic_sizes=True)
     runs = sensitivity.plan_runs("all", instructions=1, assumed_gaps=False, synthetic_sizes=True)
     assert {*runs.small} <= {*candidates}
     checks = tool.random_changes(tool.DRAWS, tool.CHECK, synthetic_sizes=True)
@@ -85,12 +94,23 @@ def test_the_choice_prefers_changes_whose_ranges_hold() -> None:
     }
     cases = choice.cases_of(stored, {})
     assert [case.runs for case in cases] == [8, 6]
-    value, selected = choice.search(cases, 300, 1)
+    value, selected = choice.search(cases, 1)
     assert value > 0
-    assert all(case.margin(selected) > 0 for case in cases)
-    assert cases[1].margin(range(8)) < 0
-    assert len(set(selected)) == 8
-    assert choice.search(cases, 300, 1) == (value, selected), "it is deterministic"
+    assert all(case.margins(selected[None]) > 0 for case in cases)
+    assert cases[1].margins(np.arange(8)[None]) < 0
+    assert len({*selected}) == 8
+    repeated = choice.search(cases, 1)
+    assert (repeated[0], *repeated[1]) == (value, *selected), "it is deterministic"
+
+
+def test_ranges_of_choices_are_those_that_are_shown() -> None:
+    draw = random.Random(2)
+    ratios = [math.exp(draw.gauss(0.1, 0.02)) for _ in range(40)]
+    case = choice.Case(math.log(ratios[0]), np.log(ratios[1:]), np.sort(np.log(ratios[1:])), 6)
+    choices = np.array([draw.sample(range(39), 8) for _ in range(20)])
+    for candidates, low, high in zip(choices, *case.ranges(choices), strict=True):
+        ends = sensitivity.prediction_range(ratios[0], [ratios[1 + number] for number in candidates[:6]])
+        assert (math.exp(low), math.exp(high)) == pytest.approx(ends)
 
 
 @pytest.mark.slow
