@@ -93,6 +93,7 @@ class _Called(NamedTuple):
     step: int
     phase: Phase
     on_host: bool
+    lifted: tuple[int, int] | None
 
 
 class _Watch:
@@ -127,12 +128,15 @@ class _Watch:
         inputs = [one for one in tree_leaves((args, kwargs)) if isinstance(one, torch.Tensor)]
         on_host = bool(inputs) and all(map(self._is_host, inputs))
         phase = "backward" if torch._C._current_graph_task_id() != -1 else self.phase
-        self.called.append(_Called(name, self.step, phase, on_host))
+        lifted = None
+        if name == "lift_fresh" and inputs[0].numel() > 1:  # made of a list: allocated before, out of sight
+            lifted, inputs = (_address(inputs[0]), inputs[0].numel() * inputs[0].element_size()), []
+        self.called.append(_Called(name, self.step, phase, on_host, lifted))
         with torch.profiler.record_function(f"#{len(self.called) - 1}"):
             result = proceed(func, args, kwargs)
         if on_host:
             return result
-        if name == "lift_fresh" and not result.dim():
+        if name == "lift_fresh" and result.numel() == 1:
             self.numbers.pop(_address(result), None)  # of a storage that ended there
         before = {_address(one) for one in inputs}
         for leaf in tree_leaves(result):
@@ -234,7 +238,7 @@ def _events(profile: Any, watch: _Watch) -> Iterator[Event]:
     numbers = 0
     for number, within, behind in _by_operator(profile):
         called = watch.called[number]
-        left: dict[int, int] = {}
+        left = dict([called.lifted] if called.lifted else [])
         for address, size in within:
             if size > 0:
                 left[address] = size

@@ -127,6 +127,22 @@ class Convolutional(nn.Module):
         return self.head(F.adaptive_avg_pool2d(x, 1).flatten(1))
 
 
+class Variational(nn.Module):
+    """A recurrent layer, an encoder of PyTorch's, a bilinear form, a sample; indices made of lists."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.recurrent = nn.GRU(WIDE, 24, batch_first=True)
+        self.encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(24, 4, 48, batch_first=True), 2)
+        self.form = nn.Bilinear(24, 24, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.encoder(self.recurrent(x)[0])
+        mean, deviation, rest = self.form(y, y).unbind(-1)
+        z = mean + torch.randn_like(mean) * torch.exp(0.5 * deviation) + rest[..., [-1]]
+        return torch.stack([z, z]).index_select(1, torch.tensor([0, 2])).amax(0) + torch.logsumexp(z, 0)
+
+
 def _tokens() -> dict[str, torch.Tensor]:
     return {"tokens": torch.randint(0, 77, (3, TOKENS))}
 
@@ -143,5 +159,6 @@ MODULES: dict[str, tuple[Callable[[], nn.Module], Callable[[], dict[str, Any]]]]
     "decoder, frozen block": (lambda: Decoder(frozen=True), _tokens),
     "decoder, checkpointed": (lambda: Decoder(checkpointed=True), _tokens),
     "rotary pairs": (Interleaved, _features),
+    "recurrent layer and encoder": (Variational, _features),
     "convolutions": (Convolutional, lambda: {"x": torch.randn(3, 3, 8, 8)}),
 }

@@ -15,7 +15,7 @@ from buddysim.training.autograd.tensor import Tensor, TensorStorage
 from buddysim.training.networks.from_torch.below_autograd import Proceed
 from buddysim.training.networks.from_torch.operation_work import flops_of, products_of
 from buddysim.training.networks.from_torch.untouched_memory import UntouchedMemory
-from buddysim.training.networks.from_torch.without_data import changed_by, is_on_host, tensors_in
+from buddysim.training.networks.from_torch.without_data import changed_by, is_on_host, is_view, tensors_in
 
 aten = torch.ops.aten
 
@@ -59,11 +59,13 @@ class StepRecorder:
     @contextmanager
     def setup(self, kind: Kind, name: str) -> Iterator[None]:
         """What is allocated within is there before the first step."""
+        before = self.tape.phase, self.tape.scope
         self.tape.phase, self.tape.scope = "setup", name.rpartition(".")[0]
         self._kind, self._producer, self._label = kind, kind, name
         try:
             yield
         finally:
+            self.tape.phase, self.tape.scope = before
             self._kind, self._producer, self._label = "temporary", "", ""
 
     @contextmanager
@@ -101,6 +103,8 @@ class StepRecorder:
         inputs = list(tensors_in((args, kwargs)))
         if inputs and all(map(self._is_host, inputs)):
             return proceed(func, args, kwargs)  # the counters of an optimizer, say
+        if func is aten.lift_fresh.default:
+            inputs = []  # a list of Python's, as a tensor
         name, tape = func.overloadpacket.__name__, self.tape
         tape.phase, tape.scope, tape.node = self._origin()
         reads = list(self._operands(inputs))
@@ -112,7 +116,7 @@ class StepRecorder:
             self._producers |= {_key(one): name for one in results}
         if func.overloadpacket in _ALLOCATIONS:
             return result
-        if not changed and len(tape.storages) == fresh:
+        if is_view(func) or (not changed and len(tape.storages) == fresh):
             tape.views += 1
             return result
         products = products_of(func, args)

@@ -28,8 +28,8 @@ from buddysim.training.networks.from_torch.without_data import MAX_COMPUTED, Wit
 
 Recipe = Literal["fp32", "amp-bf16", "bf16"]
 
-#: What a module's forward method takes: by position or by name.
-Inputs = Sequence[torch.Tensor] | Mapping[str, torch.Tensor]
+#: What a module's forward method takes, by position or by name: tensors, and switches.
+Inputs = Sequence[Any] | Mapping[str, Any]
 
 
 def trace_step(
@@ -132,12 +132,12 @@ def _copied(module: torch.nn.Module, recorder: StepRecorder, half: torch.dtype |
     return copy.deepcopy(module, copies).train()
 
 
-def _inputs(
-    inputs: Inputs, recorder: StepRecorder, half: torch.dtype | None
-) -> tuple[list[torch.Tensor], dict[str, torch.Tensor]]:
-    def copied(name: str, tensor: torch.Tensor) -> torch.Tensor:
+def _inputs(inputs: Inputs, recorder: StepRecorder, half: torch.dtype | None) -> tuple[list[Any], dict[str, Any]]:
+    def copied(name: str, value: Any) -> Any:
+        if not isinstance(value, torch.Tensor):
+            return value
         with recorder.setup("input", name):
-            return _like(tensor, recorder, half, not tensor.is_floating_point())
+            return _like(value, recorder, half, not value.is_floating_point())
 
     if isinstance(inputs, Mapping):
         return [], {name: copied(name, one) for name, one in inputs.items()}

@@ -32,7 +32,7 @@ aten = torch.ops.aten
 MAX_COMPUTED = 1 << 22
 
 #: Operators that return a part of their input, though their schemas don't say so.
-_VIEWS = (aten._unsafe_view, aten.unsafe_split, aten.unsafe_split_with_sizes, aten.set_, aten.resize_)
+_VIEWS = (aten._unsafe_view, aten.unsafe_split, aten.unsafe_split_with_sizes)
 
 
 class WithoutData:
@@ -51,8 +51,8 @@ class WithoutData:
     def __call__(self, func: Any, args: Any, kwargs: Any, proceed: Proceed) -> Any:
         """Return the results of an operator."""
         if func is aten.lift_fresh.default:
-            return self.memory.copied(args[0]) if args[0].dim() else args[0]
-        if func.is_view or func.overloadpacket in _VIEWS:
+            return self.memory.copied(args[0]) if args[0].numel() > 1 else args[0]
+        if is_view(func):
             return proceed(func, args, kwargs)
         inputs = list(tensors_in((args, kwargs)))
         if inputs and all(map(is_on_host(self.memory), inputs)):
@@ -110,6 +110,11 @@ class WithoutData:
         """What PyTorch computed, in memory of this kind; what it changed in place is there already."""
         own = {id(one) for one in inputs}
         return tree_map_only(torch.Tensor, lambda one: one if id(one) in own else self.memory.copied(one), results)
+
+
+def is_view(func: Any) -> bool:
+    """Whether an operator computes nothing, but returns a part of its input or gives it another shape."""
+    return bool(func.is_view) or func.overloadpacket in _VIEWS or torch.Tag.inplace_view in func.tags
 
 
 def is_on_host(memory: UntouchedMemory) -> Callable[[torch.Tensor], bool]:
