@@ -151,6 +151,7 @@ OWN_DATA = {
     "training/cost/evaluate.py": "package data",
     "training/cost/timings.py": "writes CSV only",
     "base/csvfile.py": "writes CSV only",
+    "training/networks/from_torch/cuda_rules/differences.py": "package data",
     "training/schemes/_gist_accuracy.py": "package data",
     "validation/curve/curve_data.py": "package data; a file of the user's by textfile",
     "validation/accelsim.py": "package data",

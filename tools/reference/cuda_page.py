@@ -8,13 +8,14 @@ from tools.reference import cell, head, table
 
 _TEXT = """
 What PyTorch 2.13 saves for the backward pass depends on the device. Saved tensors are measured on the CPU, and
-predicted for a GPU: within `cuda_rules` (`buddysim.training.networks.from_torch.cuda_rules`) PyTorch on the CPU casts,
-chooses kernels and saves as on a CUDA GPU. This table has each difference, as a test measures it: the tensors that one
-call saves, without weights, on the CPU and by CUDA's rules. Under `autocast` inputs are bf16 and weights fp32.
+predicted for a GPU. Within `cuda_rules` (`buddysim.training.networks.from_torch.cuda_rules`) PyTorch casts, chooses
+kernels and saves on the CPU as on a CUDA GPU. This table has each difference, as a test measures it. It shows the
+tensors that one call saves, without weights. Under `autocast` inputs are bf16 and weights fp32.
 
-Sources are files of PyTorch's wheel; those below `aten/` are of its repository. Kernels' own temporaries, which
-autograd never sees, are no part of the table; batch normalisation is that of PyTorch's own kernel, not cuDNN's. A
-number that multiplies a tensor (`scores * 0.125`) is saved on either device as a tensor of the host.
+Sources are files of PyTorch's wheel; those below `aten/` are of its repository. Kernels' own temporaries are no part of
+the table, as autograd never sees them. Batch normalisation is that of PyTorch's own kernel, not cuDNN's. A number that
+multiplies a tensor (`scores * 0.125`) is saved on the host, whatever the device. So are the step counters of
+optimizers.
 """
 
 
