@@ -21,7 +21,7 @@ _KINDS: dict[str, TensorKind] = {
     "gradient": "weight_gradients",
     "optimizer": "optimizer_state",
     "activation": "feature_maps",
-    "input": "feature_maps",
+    "input": "workspace",  # kept throughout, as a workspace is; feature maps that are would be network-wide
     "buffer": "weights",
 }
 _PASSES: dict[str, Pass] = {"forward": "forward", "backward": "backward", "optimizer": "update"}
