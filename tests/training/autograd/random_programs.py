@@ -52,6 +52,20 @@ UNARY: dict[str, Callable[[Any, Any], Any]] = {
     "alias": lambda F, x: x[:, ...],
     "repeat": lambda F, x: x.repeat_interleave(2, 0),
     "expand": lambda F, x: x.unsqueeze(0).expand(2, *x.shape),
+    "cut": lambda F, x: F.pad(x, (0, -1)),
+    "abs": lambda F, x: x.abs(),
+    "reciprocal": lambda F, x: 1 / (x * x + 1),
+    "normalised": lambda F, x: x * F.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1.0),
+    "masked": lambda F, x: x.masked_fill(x > 0, -1.0),
+    "clamp": lambda F, x: F.clamp(x, min=-1.0),
+    "choice": lambda F, x: F.where(x > 0, x, 0.5),
+    "parts": lambda F, x: F.stack(x.split(1, -1), 0),
+    "unbound": lambda F, x: F.add(*(2 * x.unbind(0))[:2]),
+    "log_softmax": lambda F, x: F.log_softmax(x, -1),
+    "sum of dimensions": lambda F, x: x.sum((0, 1), keepdim=True),
+    "gated": lambda F, x: F.mul(*(F.silu(x).chunk(2, -1))),
+    "times itself": lambda F, x: x @ x.transpose(-1, -2),
+    "largest": lambda F, x: F.topk(x, 1, -1)[0],
     "pad": lambda F, x: F.pad(x, (1, 2)),
     "add in place": lambda F, x: (x * 1.5).add_(1.0),
     "scale in place": lambda F, x: (x + 1.5).mul_(0.5),
@@ -66,6 +80,10 @@ BINARY: dict[str, Callable[[Any, Any, Any], Any]] = {
     "matmul": lambda F, x, y: x @ y,
     "matmul of a transpose": lambda F, x, y: x @ y.transpose(-1, -2),
     "linear": lambda F, x, y: F.linear(x, y),
+    "linear of rows": lambda F, x, y: F.linear(x, y, y[:, 0] if len(y.shape) == 2 else None),
+    "attention": lambda F, x, y: F.scaled_dot_product_attention(x, y, y),
+    "causal attention": lambda F, x, y: F.scaled_dot_product_attention(y, x, y, is_causal=True),
+    "divided by the sum": lambda F, x, y: (x + y).div_(y.sum()),
     "cat": lambda F, x, y: F.cat((x, y), 0),
     "stack": lambda F, x, y: F.stack((x, y), -1),
     "where": lambda F, x, y: F.where(x > y, x, y),
@@ -112,7 +130,7 @@ def random_programs(draw: Any, recipe: Recipe) -> RandomProgram:
         for number, one in enumerate(inputs):
             dtype = DTYPES[one.type_in(recipe)]
             tensors[number] = Parameter(one.shape, dtype) if one.is_trained else tape.input(one.shape, dtype)
-        for _ in range(draw(st.integers(1, 12))):
+        for _ in range(draw(st.integers(4, 30))):
             arity = draw(st.integers(1, 2))
             name = draw(st.sampled_from(sorted(UNARY if arity == 1 else BINARY)))
             operands = tuple(draw(st.sampled_from(sorted(tensors))) for _ in range(arity))

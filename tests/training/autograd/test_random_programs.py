@@ -20,7 +20,7 @@ pytestmark = [
 
 
 @pytest.mark.parametrize("recipe", ["fp32", "bf16", "autocast"])
-@settings(deadline=None, max_examples=150, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=100, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_random_program_is_pytorchs(recipe: Any, data: Any):
     program = data.draw(random_programs(recipe))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from math import prod
 from typing import Literal
 
+from buddysim.base.errors import BuddysimError
 from buddysim.training.autograd.autocast import autocast_disabled
 from buddysim.training.autograd.dtypes import bfloat16, bool8, float16, float32, uint64
 from buddysim.training.autograd.layout import preserved_strides
@@ -42,7 +43,13 @@ def scaled_dot_product_attention(
     attn_mask : truth values, or numbers that are added to the scores
     enable_gqa : keys and values of fewer heads, each of which several heads of queries share
     kernel : the first that is tried; ``"efficient"`` leaves flash out, ``"math"`` both
+
+    Raises
+    ------
+    BuddysimError
+        shapes that don't belong together
     """
+    _check(query, key, value, enable_gqa)
     tape = query.storage.tape
     query, key, value = tape.lower(query), tape.lower(key), tape.lower(value)
     cast_mask = mask = tape.lower(attn_mask) if attn_mask is not None else None  # the cast one lives until the return
@@ -58,6 +65,19 @@ def scaled_dot_product_attention(
         return _efficient(query, key, value, mask, is_causal)
     with autocast_disabled():
         return _math(query, key, value, mask, dropout_p, is_causal, enable_gqa)
+
+
+def _check(query: Tensor, key: Tensor, value: Tensor, enable_gqa: bool) -> None:
+    shapes = query.shape, key.shape, value.shape
+    if (
+        any(len(one) != 4 for one in shapes)
+        or not key.shape[:3] == value.shape[:3]
+        or query.shape[0] != key.shape[0]
+        or query.shape[3] != key.shape[3]
+        or query.shape[1] % key.shape[1]
+        or (query.shape[1] != key.shape[1] and not enable_gqa)
+    ):
+        raise BuddysimError(f"attention of queries {shapes[0]} over keys {shapes[1]} and values {shapes[2]}")
 
 
 def _additive(mask: Tensor, query: Tensor) -> Tensor:
