@@ -259,7 +259,7 @@ def _math(
     if enable_gqa and query.shape[-3] != key.shape[-3]:
         keys = copies.repeat_interleave(keys, query.shape[-3] // key.shape[-3], -3)
         values = copies.repeat_interleave(values, query.shape[-3] // value.shape[-3], -3)
-    scores = products.matmul(scaled, views.transpose(arithmetic.mul(keys, 1.0), -2, -1))
+    scores = products.matmul(scaled, arithmetic.mul(views.transpose(keys, -2, -1), 1.0))
     if mask is not None:
         arithmetic.add_(scores, mask)
     weights = dropouts.dropout(_safe_softmax(scores), dropout_p)

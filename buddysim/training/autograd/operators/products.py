@@ -208,7 +208,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     bias = tape.lower(bias)
     if len(x.shape) == 2:
         return addmm(bias, x, views.t(weight))
-    if len(x.shape) > 2 and is_contiguous(x.shape, x.strides):
+    if len(x.shape) > 2 and is_contiguous(x.shape, x.strides) and is_contiguous(bias.shape, bias.strides):
         flat = views.reshape(x, (prod(x.shape[:-1]), x.shape[-1]))
         return views.view(addmm(bias, flat, views.t(weight)), (*x.shape[:-1], weight.shape[0]))
     product = matmul(x, views.t(weight))
