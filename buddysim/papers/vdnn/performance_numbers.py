@@ -55,7 +55,8 @@ def dyn_time(training: SavedResults) -> SimulatedValue:
 @simulates("dyn-time-worst")
 def dyn_worst(training: SavedResults) -> SimulatedValue:
     result = training.result("vgg19", 256, "vdnn-dyn")
-    chosen = next(one for one in reversed(result["provenance"]["decisions"]) if not one.startswith(FASTER_WITH_LESS))
+    decisions = result["provenance"]["decisions"]
+    chosen = [decision for decision in decisions if not decision.startswith(FASTER_WITH_LESS)][-1]
     return SimulatedValue(100 - loss_percent(result), note=f"dyn chooses {chosen}")
 
 
