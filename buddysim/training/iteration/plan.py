@@ -106,7 +106,7 @@ class TrainingOptions:
         str, "name of the host link, one of the machine's links", None, metavar="NAME", completes="link"
     )
     prefetch: Prefetch = option_field(
-        str, "rule of prefetching feature maps", "vdnn", metavar="RULE", choices=PREFETCHES
+        str, "rule of prefetching feature maps", "vdnn", metavar="RULE", choices=lambda: PREFETCHES
     )
     conv_library: str | None = option_field(
         str, "version of the convolution library, for example cudnn4", None, metavar="NAME"
