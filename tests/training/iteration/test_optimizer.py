@@ -56,6 +56,7 @@ def test_state_is_pytorchs(name: str):
         "sgd": lambda: torch.optim.SGD(parameters, lr=0.1),
         "momentum": lambda: torch.optim.SGD(parameters, lr=0.1, momentum=0.9),
         "adam": lambda: torch.optim.Adam(parameters),
+        "adamw": lambda: torch.optim.AdamW(parameters),
     }[name]()
     with torch.autocast("cpu", dtype=torch.bfloat16):
         loss = model(torch.ones(2, 3, 8, 8)).float().square().sum()
