@@ -32,6 +32,8 @@ def backward(root: Tensor) -> None:
         scope, node_name = tape.scope, tape.node
         first = fills.ones_like(root)
         _run(root.node, root.output, first)
+        while tape.after_backward:
+            tape.after_backward.pop(0)()
         tape.scope, tape.node = scope, node_name
 
 
@@ -89,6 +91,8 @@ def _call(node: GraphNode, buffer: list[Tensor | None]) -> list[Tensor | None]:
         return []
     tape = node.tape
     tape.scope, tape.node = node.scope, node.name
+    for hook in node.hooks or ():
+        hook()
     results = list(node.run(buffer))
     for position, edge in enumerate(node.edges):
         result = results[position]

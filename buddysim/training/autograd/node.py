@@ -7,7 +7,7 @@ orders them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from buddysim.training.autograd.dtypes import DType
@@ -37,9 +37,10 @@ class GraphNode:
     sequence : number in the order of the forward pass; the engine runs the highest that is ready
     outputs : shape and type of each output, which a gradient is brought to before the node gets it
     saved : operands and results that the formula reads, until the node has run
+    hooks : what is called before the node runs (``Tensor.register_hook`` of its outputs)
     """
 
-    __slots__ = ("edges", "outputs", "saved", "scope", "sequence", "tape")
+    __slots__ = ("edges", "hooks", "outputs", "saved", "scope", "sequence", "tape")
     name: ClassVar[str] = ""
 
     def __init__(self, tape: Tape, operands: Sequence[Tensor | Number | None]) -> None:
@@ -52,6 +53,7 @@ class GraphNode:
         self.scope = tape.scope
         self.outputs: list[tuple[Shape, DType]] = []
         self.saved: list[Any] = []
+        self.hooks: list[Callable[[], None]] | None = None
 
     def needs(self, index: int) -> bool:
         """Whether an operand's gradient is needed."""

@@ -10,8 +10,14 @@ from buddysim.training.autograd.dtypes import DType
 from buddysim.training.autograd.layout import Shape
 
 Phase = Literal["setup", "forward", "backward", "optimizer"]
-#: What a storage is for; `activation` is what autograd saves, `temporary` the rest.
-Kind = Literal["parameter", "buffer", "input", "optimizer", "gradient", "activation", "temporary"]
+#: What a storage is for; `activation` is what autograd saves, `gathered` are weights put together from the shards of
+#: several GPUs, `bucket` is what gradients are reduced in, `temporary` the rest.
+Kind = Literal[
+    "parameter", "buffer", "input", "optimizer", "gradient", "activation", "gathered", "bucket", "temporary"
+]
+#: Queue in which the GPU runs an operation; operations of one run in their order.
+Stream = Literal["compute", "gather", "reduce"]
+CollectiveKind = Literal["all_gather", "reduce_scatter", "all_reduce", "reduce", "broadcast"]
 
 
 class Operand(NamedTuple):
@@ -41,6 +47,20 @@ class Product(NamedTuple):
     @property
     def flops(self) -> int:
         return 2 * self.m * self.n * self.k * self.batch
+
+
+class Collective(NamedTuple):
+    """What GPUs do together.
+
+    Attributes
+    ----------
+    bytes : of the whole tensor: what an all-gather gives, what a reduce-scatter takes
+    gpus : that take part
+    """
+
+    kind: CollectiveKind
+    bytes: int
+    gpus: int
 
 
 @dataclass(slots=True, eq=False)
@@ -91,6 +111,9 @@ class TracedOperation:
     scope : module, ``"model.layers.0.mlp.up_proj"``; of a backward operation, that of the forward one
     node : formula of autograd that runs it, ``"MmBackward0"``; empty in the forward pass
     views : operators without a kernel since the last operation: they cost the host time alone
+    stream : an operation waits for all earlier ones that write what it reads, and for its stream; one of the name
+        ``wait`` does nothing but wait, as an event does
+    collective : of communication between GPUs
     """
 
     index: int
@@ -103,6 +126,8 @@ class TracedOperation:
     products: tuple[Product, ...]
     flops: int
     views: int
+    stream: Stream = "compute"
+    collective: Collective | None = None
 
     @property
     def bytes_read(self) -> int:

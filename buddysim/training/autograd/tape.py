@@ -11,7 +11,7 @@ A tape is a context; within it, tensors are made and operators recorded::
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from math import prod
@@ -22,6 +22,7 @@ from buddysim.training.autograd.dtypes import DType, float32, int64
 from buddysim.training.autograd.layout import Shape, contiguous_strides
 from buddysim.training.autograd.records import (
     AllocationEvent,
+    Collective,
     Event,
     FreeEvent,
     Kind,
@@ -30,6 +31,7 @@ from buddysim.training.autograd.records import (
     Product,
     SavedTensor,
     StorageRecord,
+    Stream,
     TracedOperation,
 )
 from buddysim.training.autograd.tensor import Tensor, TensorStorage
@@ -53,6 +55,7 @@ class Tape:
     operations : the events that are operations
     storages : by number
     saved : in the order in which autograd saves them, steps one after the other
+    after_backward : what is called once at the end of the backward pass that runs
     """
 
     def __init__(self, default_dtype: DType = float32) -> None:
@@ -69,6 +72,7 @@ class Tape:
         self.autocast: Autocast | None = None
         self.sequence = 0
         self.recording = True
+        self.after_backward: list[Callable[[], None]] = []
         self._token: Token[Tape] | None = None
 
     def __enter__(self) -> Tape:
@@ -103,11 +107,26 @@ class Tape:
 
     def allocate(self, size: int, producer: str, kind: Kind = "temporary", label: str = "") -> TensorStorage:
         """Allocate a storage of `size` bytes."""
+        return TensorStorage(self, self.record(size, producer, kind, label))
+
+    def record(self, size: int, producer: str, kind: Kind, label: str) -> StorageRecord:
+        """Note an allocation."""
         number = len(self.storages)
         record = StorageRecord(number, size, kind, producer, self.scope, self.phase, len(self.events), label=label)
         self.storages.append(record)
         self.events.append(AllocationEvent(number, size))
-        return TensorStorage(self, record)
+        return record
+
+    def settle(self) -> None:
+        """Forget what was allocated and is freed already, before the first operation.
+
+        A model is built whole, and then its weights are replaced by shards or quantised; PyTorch does so without memory
+        (on the device ``meta``), or weight by weight.
+        """
+        self.storages = [one for one in self.storages if one.freed is None]
+        for number, record in enumerate(self.storages):
+            record.number = record.allocated = number
+        self.events = [AllocationEvent(one.number, one.bytes) for one in self.storages]
 
     def freed(self, record: StorageRecord) -> None:
         """Note that a storage's last tensor is gone."""
@@ -122,12 +141,15 @@ class Tape:
         writes: Sequence[Tensor],
         products: tuple[Product, ...] = (),
         flops: int = 0,
+        stream: Stream = "compute",
+        collective: Collective | None = None,
     ) -> None:
         """Record an operation; it is the producer of what it writes, in place as well.
 
         Parameters
         ----------
         flops : of operations that aren't matrix products alone; those of `products` are added
+        stream, collective : see `TracedOperation`
         """
         for product in products:
             flops += product.flops
@@ -144,6 +166,8 @@ class Tape:
             products,
             flops,
             self.views,
+            stream,
+            collective,
         )
         self.views = 0
         self.operations.append(operation)

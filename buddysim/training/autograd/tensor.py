@@ -28,13 +28,25 @@ Dimensions: TypeAlias = int | Sequence[int] | None
 class TensorStorage:
     """Memory that one or more tensors refer to; its end is an event of the tape."""
 
-    __slots__ = ("record", "tape")
+    __slots__ = ("is_released", "record", "tape")
 
     def __init__(self, tape: Tape, record: StorageRecord) -> None:
-        self.tape, self.record = tape, record
+        self.tape, self.record, self.is_released = tape, record, False
 
     def __del__(self) -> None:
-        self.tape.freed(self.record)
+        self.release()
+
+    def release(self) -> None:
+        """Give the memory back though tensors refer to it (``untyped_storage().resize_(0)``)."""
+        if not self.is_released:
+            self.is_released = True
+            self.tape.freed(self.record)
+
+    def restore(self) -> None:
+        """Allocate memory again; it is another record of the tape."""
+        old = self.record
+        self.record = self.tape.record(old.bytes, old.producer, old.kind, old.label)
+        self.is_released = False
 
 
 class Tensor:
