@@ -133,7 +133,7 @@ def _training_overview(machines: list[TrainingMachine]) -> ScreenTable:
             machine.name,
             str(machine.sms),
             format_flops(machine.fp32_flops),
-            format_size(machine.memory_bytes),
+            format_size(machine.training.device_memory),
             f"{machine.dram_bytes_per_s / 1e9:.0f}",
             machine.link,
             "uncalibrated" if machine.library == "generic" else machine.library,
