@@ -14,11 +14,15 @@ This is what PyTorch's min-cut partitioner keeps of transformers' blocks; tests 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
+from functools import cached_property
 from math import prod
 
 from buddysim.training.autograd.records import AllocationEvent, Operand, TracedOperation
 from buddysim.training.autograd.tape import Tape
 
+#: The region of a module, by its scope: regions are compiled by themselves; None runs eagerly.
+RegionOf = Callable[[str], str | None]
 #: Operations that are kernels of their own.
 _KERNELS = frozenset(
     {
@@ -85,12 +89,16 @@ class Dataflow:
     ----------
     writers : operations by storage, in order
     unwritten : storages that no operation writes, by the index of the operation that follows their allocation
+    regions : what each operation is compiled with, by its index; None: eager
+    compiled : storages that compiled code writes or reads
     retained : storages that the forward pass leaves to the backward pass
     rows : operations whose row statistics are retained
     """
 
-    def __init__(self, tape: Tape) -> None:
+    def __init__(self, tape: Tape, region_of: RegionOf) -> None:
         self.tape = tape
+        self.regions = {one.index: self._region(one, region_of) for one in tape.operations}
+        self.compiled = self._compiled_storages()
         self.writers: dict[int, list[TracedOperation]] = defaultdict(list)
         for operation in tape.operations:
             for operand in operation.writes:
@@ -100,10 +108,46 @@ class Dataflow:
         self.rows: set[int] = set()
         self._keep()
 
+    @staticmethod
+    def _region(operation: TracedOperation, region_of: RegionOf) -> str | None:
+        return region_of(operation.scope) if operation.phase in ("forward", "backward") else None
+
+    def _compiled_storages(self) -> set[int]:
+        """Storages that compiled code writes or reads."""
+        return {
+            operand.storage
+            for operation in self.tape.operations
+            if self.regions[operation.index] is not None
+            for operand in (*operation.reads, *operation.writes)
+        }
+
     def is_transient(self, storage: int) -> bool:
-        """Whether a storage is allocated by the step itself, and no gradient of a weight."""
+        """Whether a storage is allocated by the step itself, and no gradient of a weight.
+
+        What eager code alone uses lives as long as without compilation.
+        """
         record = self.tape.storages[storage]
-        return record.kind in ("activation", "temporary") and record.phase in ("forward", "backward")
+        made = record.kind in ("activation", "temporary") and record.phase in ("forward", "backward")
+        return made and storage in self.compiled
+
+    def is_kernel(self, operation: TracedOperation) -> bool:
+        """Whether an operation is a kernel of its own: one of `is_kernel`, or one that isn't compiled."""
+        return self.regions[operation.index] is None or is_kernel(operation)
+
+    def leaves_region(self, storage: int) -> bool:
+        """Whether an operation of another region, or an eager one, reads what an operation writes."""
+        return storage in self._crossing
+
+    @cached_property
+    def _crossing(self) -> set[int]:
+        written: dict[int, set[str | None]] = defaultdict(set)
+        crossing: set[int] = set()
+        for operation in self.tape.operations:
+            region = self.regions[operation.index]
+            crossing |= {one.storage for one in operation.reads if written[one.storage] - {region}}
+            for operand in operation.writes:
+                written[operand.storage].add(region)
+        return crossing
 
     def is_forward(self, storage: int) -> bool:
         """Whether the forward pass allocates a storage."""
@@ -127,7 +171,7 @@ class Dataflow:
                 continue
             for operand in operation.reads:
                 if self.is_forward(operand.storage):
-                    (self.retained if is_kernel(operation) else needed).add(operand.storage)
+                    (self.retained if self.is_kernel(operation) else needed).add(operand.storage)
         for storage in sorted(needed - self.retained):
             missing, rows = self._missing(storage)
             size = sum(self.tape.storages[one].bytes for one in missing)
@@ -147,7 +191,9 @@ class Dataflow:
             if one in self.retained or not self.is_forward(one):
                 continue
             writers = self.writers[one]
-            if any(is_kernel(writer) or is_reduction(writer) or _is_mask(writer, one) for writer in writers):
+            if self.leaves_region(one) or any(
+                self.is_kernel(writer) or is_reduction(writer) or _is_mask(writer, one) for writer in writers
+            ):
                 missing.add(one)
                 continue
             for writer in writers:

@@ -123,7 +123,7 @@ class ConfigNetwork(Network):
             update.step()
             model.zero_grad()
         if self.config_options.compile:
-            tape = compiled(tape)
+            tape = compiled(tape, model.compiled_region)
         return network_from_tape(
             tape, self.name, batch, self.precision, self.source, self.description,
             options=self.options, parameter_shapes=self.parameter_shapes(),
