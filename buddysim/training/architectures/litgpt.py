@@ -17,6 +17,7 @@ from buddysim.training.architectures.llama import LlamaConfig
 from buddysim.training.autograd import functional as F
 from buddysim.training.autograd.dtypes import float32
 from buddysim.training.autograd.module import Module, Parameter
+from buddysim.training.autograd.operators.attention import Kernel
 from buddysim.training.autograd.tape import active_tape
 from buddysim.training.autograd.tensor import Tensor
 from buddysim.training.networks.config_options import Attention, ConfigOptions
@@ -83,7 +84,7 @@ class LitGPTAttention(Module):
         k_roped = _rotated(k[..., : self.head_features], cos, sin)
         q = F.cat((q_roped, q[..., self.head_features :]), -1)
         k = F.cat((k_roped, k[..., self.head_features :]), -1)
-        kernel = "efficient" if self.options.attention == "efficient" else "flash"
+        kernel: Kernel = "efficient" if self.options.attention == "efficient" else "flash"
         y = F.scaled_dot_product_attention(q, k, v, is_causal=True, kernel=kernel).transpose(1, 2)
         y = y.reshape(batch, tokens, -1)
         return self.proj(y)

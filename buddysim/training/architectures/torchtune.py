@@ -20,6 +20,7 @@ from buddysim.training.architectures.llama import LlamaConfig
 from buddysim.training.autograd import functional as F
 from buddysim.training.autograd.dtypes import float32, int64
 from buddysim.training.autograd.module import Module, Parameter
+from buddysim.training.autograd.operators.attention import Kernel
 from buddysim.training.autograd.tape import active_tape
 from buddysim.training.autograd.tensor import Tensor
 from buddysim.training.networks.config_options import Attention, ConfigOptions
@@ -108,7 +109,7 @@ class TorchtuneAttention(Module):
             groups = self.heads // self.kv_heads
             k = k.unsqueeze(2).expand(batch, self.kv_heads, groups, -1, self.head_features).flatten(1, 2)
             v = v.unsqueeze(2).expand(batch, self.kv_heads, groups, -1, self.head_features).flatten(1, 2)
-        kernel = "efficient" if self.options.attention == "efficient" else "flash"
+        kernel: Kernel = "efficient" if self.options.attention == "efficient" else "flash"
         output = F.scaled_dot_product_attention(q, k, v, is_causal=True, kernel=kernel)
         output = output.transpose(1, 2).contiguous().view(batch, tokens, -1)
         return self.output_proj(output)
