@@ -1,9 +1,10 @@
 """The CUDA caching allocator of PyTorch: blocks of segments that it obtains from the driver and keeps.
 
 Read in PyTorch, ``c10/cuda/CUDACachingAllocator.cpp``, class ``DeviceCachingAllocator``: ``malloc``,
-``get_free_block``, ``alloc_block``, ``should_split``, ``alloc_found_block``, ``free``, ``free_block``, ``try_merge_blocks``. A request is
-served by the smallest free block that fits, of the lowest address among equal ones; what is left of it stays free. If
-there is none, the driver is requested a segment, and if that fails cached blocks are given back and it is tried again.
+``get_free_block``, ``alloc_block``, ``should_split``, ``alloc_found_block``, ``free``, ``free_block``,
+``try_merge_blocks``. A request is served by the smallest free block that fits, of the lowest address among equal ones;
+what is left of it stays free. If there is none, the driver is requested a segment, and if that fails cached blocks are
+given back and it is tried again.
 
 The readable reference is ``tests/reference/training/ref_caching_allocator.py``; both agree on every random program.
 """
@@ -13,7 +14,7 @@ from __future__ import annotations
 from bisect import bisect_left
 
 from buddysim.training.caching_allocator import expandable, release
-from buddysim.training.caching_allocator.blocks import ADDRESS_BITS, FreeBlocks, MemoryBlock, SearchCount, merge
+from buddysim.training.caching_allocator.blocks import ADDRESS_BITS, FreeBlocks, SearchCount, SegmentBlock, merge
 from buddysim.training.caching_allocator.driver import DeviceMemory
 from buddysim.training.caching_allocator.rounding import MIN_BLOCK, SMALL_REQUEST, rounded_size, segment_size
 from buddysim.training.caching_allocator.segment_log import SegmentLog
@@ -41,7 +42,7 @@ class AllocationFailure(Exception):
         self.allocated, self.reserved = usage.allocated, usage.reserved
 
 
-class CachingAllocator:
+class CudaAllocator:
     """The allocator of one GPU.
 
     Parameters
@@ -77,7 +78,7 @@ class CachingAllocator:
         self._searches: dict[tuple[bool, Owner], SearchCount] = {}
         self._requests: dict[tuple[int, int, Owner], tuple[int, FreeBlocks]] = {}
 
-    def allocate(self, requested: int, stream: int = 0, owner: Owner = DEFAULT_OWNER) -> MemoryBlock:
+    def allocate(self, requested: int, stream: int = 0, owner: Owner = DEFAULT_OWNER) -> SegmentBlock:
         """Serve a request.
 
         Parameters
@@ -108,17 +109,17 @@ class CachingAllocator:
         self.usage.add(block)
         return block
 
-    def free(self, block: MemoryBlock) -> None:
+    def free(self, block: SegmentBlock) -> None:
         """Take a block back that no other stream uses."""
         self.request_free(block)
         self.complete_free(block)
 
-    def request_free(self, block: MemoryBlock) -> None:
+    def request_free(self, block: SegmentBlock) -> None:
         """Note that the program is done with a block; other streams may still use it."""
         block.state = "pending"
         self.usage.allocated -= block.size
 
-    def complete_free(self, block: MemoryBlock) -> None:
+    def complete_free(self, block: SegmentBlock) -> None:
         """Make a block available again, one with free neighbours."""
         usage = self.usage
         usage.active -= block.size
@@ -139,7 +140,7 @@ class CachingAllocator:
             pool = self.pools[stream, small, owner] = FreeBlocks(small, searches)
         return pool
 
-    def _cached(self, pool: FreeBlocks, rounded: int) -> MemoryBlock | None:
+    def _cached(self, pool: FreeBlocks, rounded: int) -> SegmentBlock | None:
         """Take the best free block out of a pool."""
         if self.collects:
             pool.searches.count += 1
@@ -149,7 +150,7 @@ class CachingAllocator:
             return None
         block = pool.by_key[keys[index]]
         if block.expandable:
-            index = expandable.best_fit(pool, index, wanted=self.settings.expandable_segments)
+            index = expandable.best_fit(pool, index, requested=self.settings.expandable_segments)
             if index == len(keys):
                 return None
             block = pool.by_key[keys[index]]
@@ -162,7 +163,7 @@ class CachingAllocator:
         del pool.by_key[keys.pop(index)]
         return block
 
-    def _new(self, pool: FreeBlocks, rounded: int) -> MemoryBlock | None:
+    def _new(self, pool: FreeBlocks, rounded: int) -> SegmentBlock | None:
         """Take a block from the driver, after giving cached blocks back where it has too little left."""
         if self.collects:
             release.collect_garbage(self)
@@ -175,7 +176,7 @@ class CachingAllocator:
             block = self._from_driver(pool, rounded)
         return block
 
-    def _from_driver(self, pool: FreeBlocks, rounded: int) -> MemoryBlock | None:
+    def _from_driver(self, pool: FreeBlocks, rounded: int) -> SegmentBlock | None:
         size = segment_size(rounded, self.settings)
         if self.usage.reserved + size > self.limit:
             return None
@@ -186,9 +187,9 @@ class CachingAllocator:
             return None
         self.usage.reserve(size)
         self.log.note("segment_alloc", address, size)
-        return MemoryBlock(address, size, pool)
+        return SegmentBlock(address, size, pool)
 
-    def _split(self, block: MemoryBlock, rounded: int) -> None:
+    def _split(self, block: SegmentBlock, rounded: int) -> None:
         """Leave what a request doesn't need in the pool."""
         left = block.size - rounded
         pool = block.pool
@@ -197,7 +198,7 @@ class CachingAllocator:
                 return
         elif left <= SMALL_REQUEST or rounded >= self.max_split:
             return
-        rest = MemoryBlock(block.address + rounded, left, pool, block, block.following, expandable=block.expandable)
+        rest = SegmentBlock(block.address + rounded, left, pool, block, block.following, expandable=block.expandable)
         if block.following is not None:
             block.following.previous = rest
         block.following = rest

@@ -13,7 +13,7 @@ ADDRESS_BITS = 48
 BlockState = Literal["free", "allocated", "pending"]
 
 
-class MemoryBlock:
+class SegmentBlock:
     """A part of a segment.
 
     Attributes
@@ -46,8 +46,8 @@ class MemoryBlock:
         address: int,
         size: int,
         pool: FreeBlocks,
-        previous: MemoryBlock | None = None,
-        following: MemoryBlock | None = None,
+        previous: SegmentBlock | None = None,
+        following: SegmentBlock | None = None,
         *,
         mapped: bool = True,
         expandable: int = 0,
@@ -95,18 +95,18 @@ class FreeBlocks:
     def __init__(self, small: bool, searches: SearchCount) -> None:
         self.small = small
         self.keys: list[int] = []
-        self.by_key: dict[int, MemoryBlock] = {}
-        self.unmapped: dict[int, MemoryBlock] = {}
+        self.by_key: dict[int, SegmentBlock] = {}
+        self.unmapped: dict[int, SegmentBlock] = {}
         self.searches = searches
 
-    def add(self, block: MemoryBlock) -> None:
+    def add(self, block: SegmentBlock) -> None:
         """Make a block available."""
         block.age = self.searches.count
         key = block.size << ADDRESS_BITS | block.address
         self.by_key[key] = block
         self.keys.insert(bisect_left(self.keys, key), key)
 
-    def remove(self, block: MemoryBlock) -> None:
+    def remove(self, block: SegmentBlock) -> None:
         """Take a block out."""
         key = block.size << ADDRESS_BITS | block.address
         del self.by_key[key]
@@ -116,16 +116,16 @@ class FreeBlocks:
         """Return the index in `keys` of the smallest block of at least `size` bytes."""
         return bisect_left(self.keys, size << ADDRESS_BITS)
 
-    def at(self, index: int) -> MemoryBlock:
+    def at(self, index: int) -> SegmentBlock:
         """Return the block of an index in `keys`."""
         return self.by_key[self.keys[index]]
 
-    def __iter__(self) -> Iterator[MemoryBlock]:
+    def __iter__(self) -> Iterator[SegmentBlock]:
         """The free blocks as they are now, smallest first."""
         return iter([self.by_key[key] for key in self.keys])
 
 
-def merge(block: MemoryBlock) -> None:
+def merge(block: SegmentBlock) -> None:
     """Make a block one with its neighbours of the same kind, which leave their pool."""
     neighbour = block.previous
     if neighbour is not None and neighbour.state == "free" and neighbour.mapped == block.mapped:
@@ -144,7 +144,7 @@ def merge(block: MemoryBlock) -> None:
             block.following.previous = block
 
 
-def _leave_pool(block: MemoryBlock) -> None:
+def _leave_pool(block: SegmentBlock) -> None:
     if block.mapped:
         block.pool.remove(block)
     else:

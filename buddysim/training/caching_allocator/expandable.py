@@ -9,23 +9,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from buddysim.training.caching_allocator.blocks import FreeBlocks, MemoryBlock, merge
+from buddysim.training.caching_allocator.blocks import FreeBlocks, SegmentBlock, merge
 from buddysim.training.caching_allocator.rounding import expandable_page
 
 if TYPE_CHECKING:
-    from buddysim.training.caching_allocator.allocator import CachingAllocator
+    from buddysim.training.caching_allocator.allocator import CudaAllocator
 
 _UNLIMITED_ADDRESSES = 1 << 42
 
 
-def best_fit(pool: FreeBlocks, index: int, *, wanted: bool) -> int:
+def best_fit(pool: FreeBlocks, index: int, *, requested: bool) -> int:
     """Return the index in the pool's keys of the block to take, where the smallest one is of an expandable segment.
 
     A block at the end of its segment counts as large as the segment can become. Where expandable segments are no longer
-    `wanted`, blocks of them are passed over; the result may then be the number of keys.
+    `requested`, blocks of them are passed over; the result may then be the number of keys.
     """
     keys = pool.keys
-    if not wanted:
+    if not requested:
         while index < len(keys) and pool.at(index).expandable:
             index += 1
         return index
@@ -34,12 +34,12 @@ def best_fit(pool: FreeBlocks, index: int, *, wanted: bool) -> int:
     return index
 
 
-def _extent(block: MemoryBlock) -> int:
+def _extent(block: SegmentBlock) -> int:
     following = block.following
     return block.size + (following.size if following is not None and not following.mapped else 0)
 
 
-def extend(allocator: CachingAllocator, pool: FreeBlocks, rounded: int) -> MemoryBlock | None:
+def extend(allocator: CudaAllocator, pool: FreeBlocks, rounded: int) -> SegmentBlock | None:
     """Return a block of at least `rounded` bytes after mapping pages for it, or None where memory is too little.
 
     It begins at the lowest address from which free and unmapped blocks in a row suffice. It isn't in the pool.
@@ -57,7 +57,7 @@ def extend(allocator: CachingAllocator, pool: FreeBlocks, rounded: int) -> Memor
     return block
 
 
-def _lowest_range(allocator: CachingAllocator, pool: FreeBlocks, rounded: int) -> MemoryBlock:
+def _lowest_range(allocator: CudaAllocator, pool: FreeBlocks, rounded: int) -> SegmentBlock:
     for address in sorted(pool.unmapped):
         block = pool.unmapped[address]
         if block.previous is not None and block.previous.state == "free":
@@ -68,22 +68,22 @@ def _lowest_range(allocator: CachingAllocator, pool: FreeBlocks, rounded: int) -
     memory = allocator.driver.capacity
     span = _UNLIMITED_ADDRESSES if memory is None else memory + memory // 8
     span = max(-(-span // page), -(-rounded // page)) * page
-    segment = MemoryBlock(allocator.driver.reserve(span), span, pool, mapped=False, expandable=span)
+    segment = SegmentBlock(allocator.driver.reserve(span), span, pool, mapped=False, expandable=span)
     pool.unmapped[segment.address] = segment
     return segment
 
 
-def _free_run(first: MemoryBlock, enough: int) -> int:
+def _free_run(first: SegmentBlock, enough: int) -> int:
     """Bytes of free and unmapped blocks in a row, counted until they are enough."""
     size = 0
-    block: MemoryBlock | None = first
+    block: SegmentBlock | None = first
     while size < enough and block is not None and block.state == "free":
         size += block.size
         block = block.following
     return size
 
 
-def _map(allocator: CachingAllocator, block: MemoryBlock, size: int) -> bool:
+def _map(allocator: CudaAllocator, block: SegmentBlock, size: int) -> bool:
     """Add memory to the beginning of an unmapped block, in whole pages; False where too little is left."""
     pool = block.pool
     page = expandable_page(pool.small, allocator.settings)
@@ -95,7 +95,7 @@ def _map(allocator: CachingAllocator, block: MemoryBlock, size: int) -> bool:
     del pool.unmapped[address]
     block.mapped = True
     if mapped < block.size:
-        rest = MemoryBlock(
+        rest = SegmentBlock(
             address + mapped, block.size - mapped, pool, block, block.following, mapped=False,
             expandable=block.expandable,
         )  # fmt: skip
@@ -111,7 +111,7 @@ def _map(allocator: CachingAllocator, block: MemoryBlock, size: int) -> bool:
     return True
 
 
-def unmap(allocator: CachingAllocator, block: MemoryBlock) -> None:
+def unmap(allocator: CudaAllocator, block: SegmentBlock) -> None:
     """Give back the pages that lie whole within a free block; a segment without memory is given up."""
     pool = block.pool
     page = expandable_page(pool.small, allocator.settings)
@@ -136,25 +136,25 @@ def unmap(allocator: CachingAllocator, block: MemoryBlock) -> None:
         del pool.unmapped[block.address]
 
 
-def _base(block: MemoryBlock) -> int:
+def _base(block: SegmentBlock) -> int:
     while block.previous is not None:
         block = block.previous
     return block.address
 
 
-def _cut(block: MemoryBlock, size: int, *, before_it: bool) -> None:
+def _cut(block: SegmentBlock, size: int, *, before_it: bool) -> None:
     """Make a free block of the first or last bytes of a block."""
     pool = block.pool
     block.size -= size
     if before_it:
-        part = MemoryBlock(block.address, size, pool, block.previous, block, expandable=block.expandable)
+        part = SegmentBlock(block.address, size, pool, block.previous, block, expandable=block.expandable)
         block.address += size
         if part.previous is not None:
             part.previous.following = part
         block.previous = part
     else:
         end = block.address + block.size
-        part = MemoryBlock(end, size, pool, block, block.following, expandable=block.expandable)
+        part = SegmentBlock(end, size, pool, block, block.following, expandable=block.expandable)
         if part.following is not None:
             part.following.previous = part
         block.following = part

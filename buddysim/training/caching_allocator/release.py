@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from buddysim.training.caching_allocator import expandable
-from buddysim.training.caching_allocator.blocks import FreeBlocks, MemoryBlock
+from buddysim.training.caching_allocator.blocks import FreeBlocks, SegmentBlock
 
 if TYPE_CHECKING:
-    from buddysim.training.caching_allocator.allocator import CachingAllocator
+    from buddysim.training.caching_allocator.allocator import CudaAllocator
 
 
-def release_oversize(allocator: CachingAllocator, pool: FreeBlocks, rounded: int) -> bool:
+def release_oversize(allocator: CudaAllocator, pool: FreeBlocks, rounded: int) -> bool:
     """Give back blocks too large to be split, enough for a request; whether that sufficed.
 
     The smallest one that is large enough, else the largest ones until they are.
@@ -38,7 +38,7 @@ def release_oversize(allocator: CachingAllocator, pool: FreeBlocks, rounded: int
     return released >= needed
 
 
-def release_all(allocator: CachingAllocator) -> None:
+def release_all(allocator: CudaAllocator) -> None:
     """Give back every segment that is free as a whole, and the free pages of expandable ones: large pools first."""
     for pool in _pools(allocator):
         blocks = list(pool)
@@ -50,7 +50,7 @@ def release_all(allocator: CachingAllocator) -> None:
                 expandable.unmap(allocator, block)
 
 
-def collect_garbage(allocator: CachingAllocator) -> None:
+def collect_garbage(allocator: CudaAllocator) -> None:
     """Give back segments that weren't used for long, once more than a fraction of the memory is reserved.
 
     Those go first that are at least as old as the mean; a block's age is the number of searches in its pool since it
@@ -72,17 +72,17 @@ def collect_garbage(allocator: CachingAllocator) -> None:
         ages = [(block, age) for block, age in ages if block not in old]
 
 
-def _unsplit_large(allocator: CachingAllocator) -> list[MemoryBlock]:
+def _unsplit_large(allocator: CudaAllocator) -> list[SegmentBlock]:
     return [block for pool in _pools(allocator) if not pool.small for block in pool if not block.split]
 
 
-def _pools(allocator: CachingAllocator) -> list[FreeBlocks]:
+def _pools(allocator: CudaAllocator) -> list[FreeBlocks]:
     """The pools that aren't the program's own, large ones first, by stream."""
     pools = [(small, stream, pool) for (stream, small, owner), pool in allocator.pools.items() if owner == (0, 0)]
     return [pool for _, _, pool in sorted(pools, key=lambda one: one[:2])]
 
 
-def _release(allocator: CachingAllocator, block: MemoryBlock) -> None:
+def _release(allocator: CudaAllocator, block: SegmentBlock) -> None:
     block.pool.remove(block)
     allocator.driver.free(block.address, block.size)
     allocator.usage.reserved -= block.size

@@ -1,7 +1,8 @@
 """Settings of PyTorch's CUDA caching allocator, as the environment variable ``PYTORCH_CUDA_ALLOC_CONF`` writes them.
 
-Names, bounds and defaults are those of PyTorch 2.13: ``c10/core/AllocatorConfig.h``, ``c10/cuda/CUDAAllocatorConfig.h`` (class ``AcceleratorAllocatorConfig``, ``getKeys`` of both). Some settings change the host's pinned memory, locks or
-CUDA graphs, not device memory; these are accepted and have no effect here.
+Names, bounds and defaults are those of PyTorch 2.13: ``c10/core/AllocatorConfig.h`` and
+``c10/cuda/CUDAAllocatorConfig.h``. Some settings change the host's pinned memory, locks or CUDA graphs, not device
+memory; these are accepted and have no effect here.
 """
 
 from __future__ import annotations

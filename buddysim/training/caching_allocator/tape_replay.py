@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from buddysim.training.autograd.records import AllocationEvent, FreeEvent
 from buddysim.training.autograd.tape import Tape
-from buddysim.training.caching_allocator.allocator import AllocationFailure, CachingAllocator
-from buddysim.training.caching_allocator.blocks import MemoryBlock
+from buddysim.training.caching_allocator.allocator import AllocationFailure, CudaAllocator
+from buddysim.training.caching_allocator.blocks import SegmentBlock
 from buddysim.training.caching_allocator.driver import DeviceMemory
 from buddysim.training.caching_allocator.settings import AllocatorSettings
 
@@ -59,12 +59,12 @@ def replay_tape(
     workspace : bytes that cuBLAS takes at the first matrix product of each thread: those of the forward and of the
         backward pass (PyTorch, ``aten/src/ATen/cuda/CublasHandlePool.cpp``)
     """
-    allocator = CachingAllocator(settings, DeviceMemory(capacity))
+    allocator = CudaAllocator(settings, DeviceMemory(capacity))
     usage, allocate, free = allocator.usage, allocator.allocate, allocator.free
-    blocks: dict[int, MemoryBlock] = {}
+    blocks: dict[int, SegmentBlock] = {}
     threads: set[bool] = set()
     reserved: list[tuple[int, int]] = []
-    peak = peak_event = peak_reserved_event = allocated_at_peak = last = most_reserved = 0
+    peak = peak_event = peak_reserved_event = allocated_at_peak = last = max_reserved = 0
     failure = None
     for index, event in enumerate(tape.events):
         if isinstance(event, FreeEvent):
@@ -88,8 +88,8 @@ def replay_tape(
         if usage.allocated > peak:
             peak, peak_event = usage.allocated, index
         if usage.reserved != last:
-            if usage.reserved > most_reserved:
-                most_reserved, peak_reserved_event, allocated_at_peak = usage.reserved, index, usage.allocated
+            if usage.reserved > max_reserved:
+                max_reserved, peak_reserved_event, allocated_at_peak = usage.reserved, index, usage.allocated
             last = usage.reserved
             reserved.append((index, last))
     taken = sum(one.action in ("segment_alloc", "segment_map") for one in allocator.log.events)

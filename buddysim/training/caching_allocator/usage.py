@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from buddysim.training.caching_allocator.blocks import MemoryBlock
+from buddysim.training.caching_allocator.blocks import SegmentBlock
 
 
 class AllocatorUsage:
@@ -32,7 +32,7 @@ class AllocatorUsage:
         self.requested = self.allocated = self.active = self.reserved = 0
         self.peak_requested = self.peak_allocated = self.peak_active = self.peak_reserved = 0
 
-    def add(self, block: MemoryBlock) -> None:
+    def add(self, block: SegmentBlock) -> None:
         """Count a block that is allocated."""
         self.allocated += block.size
         self.active += block.size

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from buddysim.training.caching_allocator import AllocationFailure, AllocatorSettings, CachingAllocator
-from buddysim.training.caching_allocator.blocks import MemoryBlock
+from buddysim.training.caching_allocator import AllocationFailure, AllocatorSettings, CudaAllocator
+from buddysim.training.caching_allocator.blocks import SegmentBlock
 from buddysim.training.caching_allocator.driver import DeviceMemory
 from tests.reference.training.ref_caching_allocator import MIB, RefCachingAllocator, RefOutOfMemory
 
@@ -59,10 +59,10 @@ def test_both_serve_many_programs_alike(
 
 def serve_alike(options: AllocatorSettings, capacity: int | None, steps: list[tuple[str, int, int]]) -> None:
     """Run a program through both and compare addresses, bytes and free blocks after each step."""
-    fast = CachingAllocator(options, DeviceMemory(capacity))
+    fast = CudaAllocator(options, DeviceMemory(capacity))
     slow = RefCachingAllocator(options, DeviceMemory(capacity))
-    live: list[tuple[MemoryBlock, int]] = []
-    pending: list[tuple[MemoryBlock, int]] = []
+    live: list[tuple[SegmentBlock, int]] = []
+    pending: list[tuple[SegmentBlock, int]] = []
     for action, number, stream in steps:
         if action == "allocate":
             try:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from buddysim.training.caching_allocator import AllocationFailure, AllocatorSettings, CachingAllocator
+from buddysim.training.caching_allocator import AllocationFailure, AllocatorSettings, CudaAllocator
 from buddysim.training.caching_allocator.driver import GRANULE, DeviceMemory
 from buddysim.training.caching_allocator.rounding import rounded_size, segment_size
 
 MIB = 1 << 20
 
 
-def allocator(text: str = "", capacity: int | None = None) -> CachingAllocator:
-    return CachingAllocator(AllocatorSettings.parse(text), DeviceMemory(capacity))
+def allocator(text: str = "", capacity: int | None = None) -> CudaAllocator:
+    return CudaAllocator(AllocatorSettings.parse(text), DeviceMemory(capacity))
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_only_oversize_blocks_go_back_where_they_suffice() -> None:
 
 
 def test_expandable_segments_grow_by_pages_of_20_mib() -> None:
-    """30 MiB map two pages; 50 more in their place and behind them two; then 10 fit into the last."""
+    """30 MiB need two pages, 50 more MiB two more; freed, they serve 80 of 100 MiB."""
     one = allocator("expandable_segments:True")
     first = one.allocate(30 * MIB)
     assert one.usage.reserved == 40 * MIB
