@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
 from buddysim.training.autograd.dtypes import DType
-from buddysim.training.autograd.module import Module, Parameter
+from buddysim.training.autograd.module import Parameter
 from buddysim.training.autograd.tape import active_tape
 from buddysim.training.autograd.tensor import Tensor
 
@@ -25,7 +25,7 @@ class TracedOptimizer:
     Parameters
     ----------
     name : a name of `STATES`
-    model : its parameters that need gradients are updated
+    parameters : what is updated
 
     Raises
     ------
@@ -33,11 +33,11 @@ class TracedOptimizer:
         an unknown name
     """
 
-    def __init__(self, name: str, model: Module) -> None:
+    def __init__(self, name: str, parameters: Sequence[Parameter]) -> None:
         if name not in STATES:
             raise BuddysimError(f"optimizer {shortened(name)}: expected one of {', '.join(STATES)}{hint(name, STATES)}")
         self.name = name
-        self.parameters = [one for one in model.parameters() if one.requires_grad]
+        self.parameters = list(parameters)
         self.state = [[_state(one) for one in self.parameters] for _ in range(STATES[name])]
 
     def step(self) -> None:

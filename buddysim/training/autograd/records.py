@@ -12,9 +12,7 @@ from buddysim.training.autograd.layout import Shape
 Phase = Literal["setup", "forward", "backward", "optimizer"]
 #: What a storage is for; `activation` is what autograd saves, `gathered` are weights put together from the shards of
 #: several GPUs, `bucket` is what gradients are reduced in, `temporary` the rest.
-Kind = Literal[
-    "parameter", "buffer", "input", "optimizer", "gradient", "activation", "gathered", "bucket", "temporary"
-]
+Kind = Literal["parameter", "buffer", "input", "optimizer", "gradient", "activation", "gathered", "bucket", "temporary"]
 #: Queue in which the GPU runs an operation; operations of one run in their order.
 Stream = Literal["compute", "gather", "reduce"]
 CollectiveKind = Literal["all_gather", "reduce_scatter", "all_reduce", "reduce", "broadcast"]
@@ -114,6 +112,8 @@ class TracedOperation:
     stream : an operation waits for all earlier ones that write what it reads, and for its stream; one of the name
         ``wait`` does nothing but wait, as an event does
     collective : of communication between GPUs
+    micro_step : of the iteration, from 0 on; 0 without accumulation
+    times : how often it runs in an iteration, where equal micro-steps are recorded once
     """
 
     index: int
@@ -128,6 +128,8 @@ class TracedOperation:
     views: int
     stream: Stream = "compute"
     collective: Collective | None = None
+    micro_step: int = 0
+    times: int = 1
 
     @property
     def bytes_read(self) -> int:

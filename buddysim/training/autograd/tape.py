@@ -68,6 +68,7 @@ class Tape:
         self.scope = ""
         self.node = ""
         self.views = 0
+        self.micro_step, self.times = 0, 1  # of the operations that follow
         self.grad_enabled = True
         self.autocast: Autocast | None = None
         self.sequence = 0
@@ -168,6 +169,8 @@ class Tape:
             self.views,
             stream,
             collective,
+            self.micro_step,
+            self.times,
         )
         self.views = 0
         self.operations.append(operation)

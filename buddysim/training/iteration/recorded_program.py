@@ -45,7 +45,7 @@ class _Draft:
 class _ProgramOfRecord:
     def __init__(self, network: RecordedNetwork, cost: CostModel) -> None:
         self.network, self.cost = network, cost
-        self.layer_of = {one.index: run.index + 1 for run in network.runs for one in (*run.forward, *run.backward)}
+        self.layer_of = {one.index: run.index + 1 for run in network.runs for one in run.operations}
         self.tensors: list[ProgramTensor] = []
         self.number: dict[int, int] = {}  # of the tensor of a storage
         self.resident: list[int] = []
@@ -83,7 +83,7 @@ class _ProgramOfRecord:
     def _operation(self, operation: TracedOperation) -> None:
         last = self.steps[-1].layer if self.steps else 0
         layer = self.layer_of.get(operation.index, last)
-        self._step(layer, _PASSES[operation.phase], self.cost.operation_ps(work_of(operation)))
+        self._step(layer, _PASSES[operation.phase], operation.times * self.cost.operation_ps(work_of(operation)))
 
     def _step(self, layer: int, pass_: Pass, compute_ps: int) -> None:
         self.steps.append(_Draft(layer, pass_, compute_ps, tuple(self.allocated)))

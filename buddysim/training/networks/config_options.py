@@ -13,12 +13,12 @@ from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import shortened
 from buddysim.base.option import field_options, option_field
 from buddysim.base.signature import described
+from buddysim.training import recipes
 
 Attention = Literal["eager", "efficient", "flash"]
-Recipe = Literal["fp32", "amp-bf16", "bf16"]
 ATTENTIONS: tuple[Attention, ...] = ("eager", "efficient", "flash")
-RECIPES: tuple[Recipe, ...] = ("fp32", "amp-bf16", "bf16")
 LARGEST_SEQUENCE = 1 << 24
+LARGEST_ACCUMULATION = 1 << 20
 _CHUNKED = re.compile(r"chunked:([1-9][0-9]{0,5})")
 _GROUP = "networks from a config.json"
 
@@ -41,12 +41,16 @@ class ConfigOptions:
         metavar="N",
         group=_GROUP,
     )
-    recipe: Recipe | None = option_field(
+    recipe: str | None = option_field(
         str,
-        "number formats: fp32, amp-bf16 (fp32 weights, autocast), bf16 (weights too); the configuration's if not given",
+        "number formats of weights, products and optimizer state; the configuration's if not given",
         None,
         metavar="NAME",
         group=_GROUP,
+        choices=recipes.REGISTRY.names,
+    )
+    accumulation: int = option_field(
+        int, "micro-steps of a batch each, whose gradients add up to one update", 1, metavar="N", group=_GROUP
     )
     attention: Attention | None = option_field(
         str,
@@ -91,10 +95,12 @@ class ConfigOptions:
                 option.check(name, getattr(self, name))
         if self.sequence is not None and not 1 <= self.sequence <= LARGEST_SEQUENCE:
             raise BuddysimError(f"sequence {self.sequence}: expected 1 to {LARGEST_SEQUENCE} tokens")
-        for name, known in (("recipe", (*RECIPES, None)), ("attention", (*ATTENTIONS, None))):
-            if getattr(self, name) not in known:
-                expected = ", ".join(each for each in known if each)
-                raise BuddysimError(f"{name} {shortened(getattr(self, name))}: expected one of {expected}")
+        if self.recipe is not None:
+            recipes.REGISTRY.find(self.recipe)
+        if self.attention not in (*ATTENTIONS, None):
+            raise BuddysimError(f"attention {shortened(self.attention)}: expected one of {', '.join(ATTENTIONS)}")
+        if not 1 <= self.accumulation <= LARGEST_ACCUMULATION:
+            raise BuddysimError(f"accumulation {self.accumulation}: expected 1 to {LARGEST_ACCUMULATION} micro-steps")
         if self.loss not in ("whole", "fused") and not _CHUNKED.fullmatch(self.loss):
             raise BuddysimError(f"loss {shortened(self.loss)}: expected whole, fused or chunked:N (chunked:8)")
         if self.packed < 1:

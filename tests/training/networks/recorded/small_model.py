@@ -81,7 +81,7 @@ def recorded(layers: int = 3, optimizer: str = "none", dtype: DType = bfloat16) 
     """The network of one training step."""
     with Tape(dtype) as tape:
         model = SmallModel(layers)
-        update = TracedOptimizer(optimizer, model)
+        update = TracedOptimizer(optimizer, model.parameters())
         numbers, labels = tape.input((BATCH, TOKENS)), tape.input((BATCH, TOKENS))
         with tape.in_phase("forward"):
             loss = model(numbers, labels)
