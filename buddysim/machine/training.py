@@ -200,9 +200,9 @@ def shared_links() -> dict[str, dict[str, str]]:
     return links
 
 
-def gpu_links() -> dict[str, dict[str, str]]:
+def gpu_links() -> dict[str, dict[str, Any]]:
     """The links between GPUs of a node, as `gpu_links.toml` names them."""
-    links: dict[str, dict[str, str]] = parse_toml(_GPU_LINKS.read_text(encoding="utf-8"))
+    links: dict[str, dict[str, Any]] = parse_toml(_GPU_LINKS.read_text(encoding="utf-8"))
     return links
 
 

@@ -23,6 +23,7 @@ GENERATED = {
     "reference/replay-counters": "tests/docs/test_reference.py",
     "reference/training-counters": "tests/docs/test_reference.py",
     "validation/accelsim": "tests/tools/test_validate_accelsim.py",
+    "validation/collectives": "tests/training/collectives/test_times.py",
     "validation/dram": "tests/validation/test_dram.py",
     "validation/buddy-paper": "tests/tools/test_validate_buddy.py",
     "validation/hardware": "tests/validation/test_kernel_counters.py",
