@@ -16,7 +16,7 @@ from matplotlib.patches import Patch
 
 from buddysim.base.output import write_with
 from buddysim.training.iteration.program import TENSOR_KINDS, TensorKind
-from buddysim.training.iteration.timeline import COMPUTE, HOST, OFFLOAD, PREFETCH, STREAMS
+from buddysim.training.iteration.timeline import ALWAYS_SHOWN, COMPUTE, GATHER, HOST, OFFLOAD, PREFETCH, REDUCE, STREAMS
 from buddysim.training.outcome import IterationOutcome
 
 PS_PER_MS = 10**9
@@ -32,6 +32,8 @@ _OPERATIONS = {
     OFFLOAD: "#c55a11",
     PREFETCH: "#f4b183",
     HOST: "#7f6000",
+    GATHER: "#5b3a8c",
+    REDUCE: "#8c3a5b",
     "stall": "#e02020",
 }
 _NAMES_HEIGHT = 0.55  # rows over the streams, for the names of layers that stall
@@ -85,7 +87,7 @@ def write_figure(path: str | os.PathLike[str], outcomes: Mapping[str, IterationO
 def _draw_streams(axes: Axes, scheme: str, outcome: IterationOutcome, length: float) -> None:
     bars: dict[str, list[tuple[float, float, int]]] = {}
     used = {record.stream for record in outcome.schedule.records}
-    rows = [stream for stream in STREAMS if stream != HOST or stream in used]
+    rows = [stream for stream in STREAMS if stream in ALWAYS_SHOWN or stream in used]
     for record in outcome.schedule.records:
         what = record.pass_ if record.stream == COMPUTE else record.stream
         bars.setdefault(what, []).append((record.start_ps, record.end_ps, rows.index(record.stream)))

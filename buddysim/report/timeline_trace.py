@@ -13,7 +13,7 @@ from typing import Any
 
 from buddysim.base.output import write_text
 from buddysim.training.iteration.program import TENSOR_KINDS
-from buddysim.training.iteration.timeline import COMPUTE, HOST, STREAMS
+from buddysim.training.iteration.timeline import ALWAYS_SHOWN, COMPUTE, STREAMS
 from buddysim.training.outcome import IterationOutcome
 
 PS_PER_US = 10**6
@@ -48,7 +48,7 @@ def _process(pid: int, scheme: str, outcome: IterationOutcome) -> Iterator[dict[
     title = f"{scheme}: {outcome.network.name}, batch {outcome.batch}, {outcome.machine.name}"
     yield {"ph": "M", "name": "process_name", "pid": pid, "args": {"name": title}}
     used = {record.stream for record in outcome.schedule.records}
-    threads = [*(stream for stream in STREAMS if stream != HOST or stream in used), _STALLS]
+    threads = [*(stream for stream in STREAMS if stream in ALWAYS_SHOWN or stream in used), _STALLS]
     for tid, thread in enumerate(threads):
         yield {"ph": "M", "name": "thread_name", "pid": pid, "tid": tid, "args": {"name": thread}}
         yield {"ph": "M", "name": "thread_sort_index", "pid": pid, "tid": tid, "args": {"sort_index": tid}}

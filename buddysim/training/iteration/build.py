@@ -29,9 +29,10 @@ def build(
     """The iteration that `plan` describes, on a link with the rates of `link`."""
     if plan.as_recorded:
         assert isinstance(network, RecordedNetwork)
-        return recorded_program(network, cost)
+        return replace(recorded_program(network, cost), shared=link.shared_fractions)
     network = network.in_place_only(plan.in_place)
     program = _IterationBuilder(network, batch, cost, plan, link, find_optimizer(optimizer)).program()
+    program = replace(program, shared=link.shared_fractions)
     if plan.time_factor == 1:
         return program
     steps = (replace(step, compute_ps=round(step.compute_ps * plan.time_factor)) for step in program.steps)

@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, NamedTuple, get_args
 
+from buddysim.training.iteration.timeline import INDEPENDENT, SharedFractions
+
 TensorKind = Literal[
     "weights",
     "weight_gradients",
@@ -27,7 +29,7 @@ TENSOR_KINDS: tuple[TensorKind, ...] = get_args(TensorKind)
 Pass = Literal["forward", "encode", "recompute", "decode", "backward", "update"]
 FORWARD_PART: tuple[Pass, ...] = ("forward", "encode")
 Direction = Literal["offload", "prefetch"]
-Stream = Literal["offload", "prefetch", "host"]
+Stream = Literal["offload", "prefetch", "host", "gather", "reduce"]
 CopyTiming = Literal["before", "overlapped", "after"]
 
 SECOND = 10**12  # picoseconds
@@ -48,7 +50,7 @@ class QueuedTask(NamedTuple):
 
     Attributes
     ----------
-    stream : the direction of the link, or ``"host"``
+    stream : the direction of the link, ``"host"``, or what GPUs gather and reduce together
     layer : whose X it is (or whose saved tensors they are)
     tensor : on the GPU, that it reads or fills; -1 for work of the host
     timing : ``"before"`` the computation of the step that launches it, which waits for it; ``"overlapped"`` with it;
@@ -106,13 +108,17 @@ class Step:
 class Program:
     """The steps of an iteration, and the tensors and tasks that they name by position.
 
-    `resident` are the tensors that live before the first step and after the last one, in order of allocation.
+    Attributes
+    ----------
+    resident : tensors that live before the first step and after the last one, in order of allocation
+    shared : fractions of the rates that offloads and prefetches reach where both run at once
     """
 
     steps: tuple[Step, ...]
     tensors: tuple[ProgramTensor, ...]
     tasks: tuple[QueuedTask, ...]
     resident: tuple[int, ...]
+    shared: SharedFractions = INDEPENDENT
 
     @cached_property
     def lives(self) -> tuple[tuple[int, int], ...]:

@@ -107,7 +107,7 @@ def operations(program: Program) -> tuple[list[timeline.Operation], list[tuple[i
 def schedule(program: Program) -> IterationSchedule:
     """Puts a program on the clock."""
     made, origin = operations(program)
-    times = timeline.run(made)
+    times = timeline.run(made, program.shared)
     records = []
     ends = [0] * len(program.steps)
     for position, (step_index, task_index) in enumerate(origin):

@@ -2,7 +2,11 @@
 
 Times are integer picoseconds. A stream runs one operation at a time, in order of submission; an operation starts when
 the stream is free and every operation that it waits for has ended. CUDA streams and events do the same, and the schemes
-need no more: one stream computes, each direction of the link has one, and one is the host's own work.
+need no more: one stream computes, each direction of the link has one, one is the host's own work, and two gather and
+reduce between GPUs.
+
+Where a copy runs in each direction of a link, both may slow down. Each then proceeds at its fraction of the rate that
+it has alone, until one of them ends.
 """
 
 from __future__ import annotations
@@ -10,10 +14,21 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import NamedTuple
 
-COMPUTE, OFFLOAD, PREFETCH, HOST = "compute", "offload", "prefetch", "host"
-STREAMS = (COMPUTE, OFFLOAD, PREFETCH, HOST)
+COMPUTE, OFFLOAD, PREFETCH, HOST, GATHER, REDUCE = "compute", "offload", "prefetch", "host", "gather", "reduce"
+STREAMS = (COMPUTE, OFFLOAD, PREFETCH, HOST, GATHER, REDUCE)
+
+#: Shown although nothing runs on them.
+ALWAYS_SHOWN = (COMPUTE, OFFLOAD, PREFETCH)
+
+#: The two directions of the link to the host.
+DIRECTIONS = (OFFLOAD, PREFETCH)
+
+#: Fractions of the rates of offloads and of prefetches that are left where both run at once.
+SharedFractions = tuple[Fraction, Fraction]
+INDEPENDENT: SharedFractions = (Fraction(1), Fraction(1))
 
 
 class Operation(NamedTuple):
@@ -22,7 +37,7 @@ class Operation(NamedTuple):
     Attributes
     ----------
     stream : one of `STREAMS`
-    duration_ps : at least 0
+    duration_ps : at least 0; of a copy, with the link's other direction idle
     after : positions of operations that must have ended before it starts; all precede it
     """
 
@@ -39,7 +54,7 @@ class OperationTimes:
     end_ps: list[int]
 
 
-def run(operations: Sequence[Operation]) -> OperationTimes:
+def run(operations: Sequence[Operation], shared: SharedFractions = INDEPENDENT) -> OperationTimes:
     """Runs the operations: event by event, where an event is the end of an operation.
 
     Raises
@@ -47,37 +62,100 @@ def run(operations: Sequence[Operation]) -> OperationTimes:
     ValueError
         where an operation waits for one that isn't before it
     """
-    count = len(operations)
-    waits = [0] * count  # events that an operation still waits for: the end of its stream's previous one counts as one
-    followers: list[list[int]] = [[] for _ in range(count)]
-    last: dict[str, int] = {}
-    for position, operation in enumerate(operations):
-        earlier = set(operation.after)
-        if operation.stream in last:
-            earlier.add(last[operation.stream])
-        for other in earlier:
-            if not 0 <= other < position:
-                raise ValueError(f"operation {position} waits for operation {other}, which isn't before it")
-            followers[other].append(position)
-        waits[position] = len(earlier)
-        last[operation.stream] = position
+    return _Run(operations, shared).times()
 
-    start_ps = [0] * count
-    end_ps = [0] * count
-    events: list[tuple[int, int]] = []
-    for position in range(count):
-        if not waits[position]:
-            end_ps[position] = operations[position].duration_ps
-            heapq.heappush(events, (end_ps[position], position))
-    while events:
-        now, ended = heapq.heappop(events)
-        for position in followers[ended]:
-            waits[position] -= 1
-            if not waits[position]:
-                start_ps[position] = now
-                end_ps[position] = now + operations[position].duration_ps
-                heapq.heappush(events, (end_ps[position], position))
-    return OperationTimes(start_ps, end_ps)
+
+class _Run:
+    """One run.
+
+    The work of a copy that is left is counted in parts of a picosecond, so that it stays an integer: alone, a copy does
+    `whole` parts in a picosecond, and `fractions[stream]` of them while the other direction is busy.
+    """
+
+    def __init__(self, operations: Sequence[Operation], shared: SharedFractions) -> None:
+        self.operations = operations
+        count = len(operations)
+        self.waits = [0] * count  # for ends of others; that of its stream's previous one counts as one
+        self.followers: list[list[int]] = [[] for _ in range(count)]
+        self.start_ps, self.end_ps = [0] * count, [-1] * count
+        self.ended = [False] * count
+        self.events: list[tuple[int, int]] = []
+        self.copies: dict[str, _Copy] = {}  # that run, by direction
+        self.whole = shared[0].denominator * shared[1].denominator
+        self.fractions = {
+            stream: int(fraction * self.whole) for stream, fraction in zip(DIRECTIONS, shared, strict=True)
+        }
+        last: dict[str, int] = {}
+        for position, operation in enumerate(operations):
+            earlier = set(operation.after)
+            if operation.stream in last:
+                earlier.add(last[operation.stream])
+            for other in earlier:
+                if not 0 <= other < position:
+                    raise ValueError(f"operation {position} waits for operation {other}, which isn't before it")
+                self.followers[other].append(position)
+            self.waits[position] = len(earlier)
+            last[operation.stream] = position
+
+    def times(self) -> OperationTimes:
+        for position in range(len(self.operations)):
+            if not self.waits[position]:
+                self._start(position, 0)
+        while self.events:
+            now, ended = heapq.heappop(self.events)
+            if self.ended[ended] or self.end_ps[ended] != now:
+                continue  # of a copy whose rate has changed since
+            self._end(ended, now)
+            for position in self.followers[ended]:
+                self.waits[position] -= 1
+                if not self.waits[position]:
+                    self._start(position, now)
+        return OperationTimes(self.start_ps, self.end_ps)
+
+    def _start(self, position: int, now: int) -> None:
+        operation = self.operations[position]
+        self.start_ps[position] = now
+        if operation.stream in DIRECTIONS and operation.duration_ps:
+            self._proceed(now)
+            self.copies[operation.stream] = _Copy(position, operation.duration_ps * self.whole, now)
+            self._expect(now)
+            return
+        self.end_ps[position] = now + operation.duration_ps
+        heapq.heappush(self.events, (self.end_ps[position], position))
+
+    def _end(self, position: int, now: int) -> None:
+        self.ended[position] = True
+        stream = self.operations[position].stream
+        if stream in self.copies and self.copies[stream].position == position:
+            self._proceed(now)
+            del self.copies[stream]
+            self._expect(now)
+
+    def _rate(self, stream: str) -> int:
+        return self.fractions[stream] if len(self.copies) == len(DIRECTIONS) else self.whole
+
+    def _proceed(self, now: int) -> None:
+        """Count what the running copies have done until now."""
+        for stream, copy in self.copies.items():
+            copy.left -= self._rate(stream) * (now - copy.since)
+            copy.since = now
+
+    def _expect(self, now: int) -> None:
+        """Note when the running copies will have ended, at the rates that they have from now on."""
+        for stream, copy in self.copies.items():
+            end = now + max(0, -(-copy.left // self._rate(stream)))
+            if self.end_ps[copy.position] != end:
+                self.end_ps[copy.position] = end
+                heapq.heappush(self.events, (end, copy.position))
+
+
+@dataclass
+class _Copy:
+    """A copy that runs: the parts that are left of it since an instant."""
+
+    position: int
+    left: int
+    since: int
 
 
 class Wait(NamedTuple):
