@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from buddysim.machine import Machine
+from buddysim.replay.request import ReplayRequest
 from buddysim.replay.scheme_results import slowdown_range
 from buddysim.replay.schemes import BASELINE
 from buddysim.replay.sensitivity import ALL, UNCHANGED, Perturbation
@@ -97,7 +98,7 @@ def measure(
 ) -> dict[str, Any]:
     """Times of a trace by scheme: unchanged, with the changes that `run` makes, and with random ones."""
     with OpenTraces() as files:
-        simulation = Simulation(files, path)
+        simulation = Simulation(files, ReplayRequest(path, machine))
         plan = simulation.plan(ALL)
         synthetic = any(change.seed for change in plan.small)
         changes = [UNCHANGED, *plan.small, *random_changes(draws, name, synthetic_sizes=synthetic)]

@@ -75,8 +75,9 @@ class Option:
         return self.text if self.default is None else f"{self.text} (default: {self.default})"
 
     def docstring(self) -> str:
-        """Its description for a caller in Python."""
-        return f"{self.text}; in Python also {self.python}" if self.python else self.text
+        """Its description for a caller in Python; without names that a function gives: plug-ins may come later."""
+        text = self.help if callable(self.choices) else self.text
+        return f"{text}; in Python also {self.python}" if self.python else text
 
     def check(self, name: str, value: object) -> None:
         """Raises a BuddysimError where a value isn't of the option's type."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import floor, log10
+from math import floor, isfinite, log10
 
 _TIME_UNITS = ((10**12, "s"), (10**9, "ms"), (10**6, "us"), (10**3, "ns"), (1, "ps"))
 _BYTE_UNITS = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B"))
@@ -13,9 +13,11 @@ _WHOLE_DIGITS = 7
 
 
 def format_significant(value: float, digits: int = _DIGITS) -> str:
-    """Return a number with three significant digits, for example ``1.33``, ``41.3`` or ``4,098``."""
+    """Return a number with three significant digits, for example ``1.33``, ``41.3`` or ``4,098``; ``inf`` as it is."""
     if not value:
         return "0"
+    if not isfinite(value):  # a file's 1e300 ms are more picoseconds than a number holds
+        return f"{value:g}"
     decimals = max(0, digits - 1 - floor(log10(abs(value))))
     rounded = round(value, decimals)
     decimals = max(0, digits - 1 - floor(log10(abs(rounded)))) if rounded else decimals

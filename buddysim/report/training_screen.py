@@ -32,7 +32,7 @@ Cell = Callable[[Flat], str]
 _BY_FAMILY_FROM = 10
 #: Decisions of more schemes than these are shown only on request.
 _MAX_WITH_DECISIONS = 3
-_NAMES_WIDTH = 26
+_NAMES_WIDTH = 27
 
 #: The end of an accuracy that was not measured on the simulated network.
 _SMALL_NETWORK = ", small network"

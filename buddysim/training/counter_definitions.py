@@ -157,6 +157,10 @@ _PROVENANCE = {
     "provenance.batch": ("", "Samples in the batch."),
     "provenance.network": ("", "Name of the network."),
     "provenance.network_source": ("", "Source of the network's table of layers."),
+    "provenance.network_options": (
+        "",
+        "Options that a model's configuration leaves open, by name; empty for other networks.",
+    ),
     "provenance.network_checksum": ("", "SHA-256 over the network's layers."),
     "provenance.machine": ("", "Name of the machine."),
     "provenance.machine_checksum": ("", "SHA-256 over the machine's keys."),

@@ -227,7 +227,7 @@ def _changed_maps(draw: st.DrawFn, name: str) -> Files:
         if kind == layout.VALUES:
             payload = draw(changed_bytes(payload, _scribble))
         else:
-            with contextlib.suppress(ValueError, zstandard.ZstdError):  # it may be changed already
+            with contextlib.suppress(ValueError, RecursionError, zstandard.ZstdError):  # it may be changed already
                 tree = json.loads(zstandard.ZstdDecompressor().decompress(payload))
                 payload = zstandard.ZstdCompressor().compress(json_of(draw(changed_tree(tree, 2))))
         sections[number] = (kind, payload)

@@ -171,6 +171,7 @@ def test_parquet_holds_the_rows(results, tmp_path):
         (format_time(0), "0 ps"),
         (format_time(999), "999 ps"),
         (format_time(5_000_000_000_000), "5.00 s"),
+        (format_time(1e300 * 1e9), "inf s"),
         (format_bytes(36_186_880), "34.5 MiB"),
         (format_bytes(484), "484 B"),
         (format_rate(3_331_867), "3.33 M/s"),

@@ -43,16 +43,14 @@ class Plan:
     unlimited : the GPU has enough memory (the oracle)
     allocator : assigns addresses to tensors
     in_place : the layers that run in place, among `Layer.in_place`; None: all of them. If set, owners of feature maps
-    are
-        those of `Network.in_place_only`
+        are those of `Network.in_place_only`
     separate_backward : layers whose backward pass is two steps: gradients of the weights, then dX, without X
     segments : first and last layer of each part that is recomputed in the backward pass (activation checkpointing)
     backward_reads : feature maps that the backward step of a layer reads, by layer index, where the scheme's framework
         differs from ``Layer.backward_reads``
     saved_bytes : bytes of the layer's own saved state (masks, pooling indices), by layer index, where they differ
     step_ps : computation time of a layer's ``"forward"`` or ``"backward"`` step, by layer index and pass, where it
-    differs
-        from the cost model; not of CONV layers
+        differs from the cost model; not of CONV layers
     offload_saved_tensors : names and bytes of tensors that are copied out after a layer's forward step and back before
         its backward step, by layer index, each time it is saved (PyTorch's ``save_on_cpu``)
     memory_ratio : bytes that the GPU's memory holds, relative to its size
