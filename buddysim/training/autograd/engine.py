@@ -93,7 +93,7 @@ def _call(node: GraphNode, buffer: list[Tensor | None]) -> list[Tensor | None]:
     tape.scope, tape.node = node.scope, node.name
     for hook in node.hooks or ():
         hook()
-    results = list(node.run(buffer))
+    results = node.call(buffer)
     for position, edge in enumerate(node.edges):
         result = results[position]
         if edge is None:

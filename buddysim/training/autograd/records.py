@@ -9,7 +9,8 @@ from typing import Literal, NamedTuple
 from buddysim.training.autograd.dtypes import DType
 from buddysim.training.autograd.layout import Shape
 
-Phase = Literal["setup", "forward", "backward", "optimizer"]
+#: `recompute` is forward work that the backward pass repeats.
+Phase = Literal["setup", "forward", "recompute", "backward", "optimizer"]
 #: What a storage is for; `activation` is what autograd saves, `gathered` are weights put together from the shards of
 #: several GPUs, `bucket` is what gradients are reduced in, `temporary` the rest.
 Kind = Literal["parameter", "buffer", "input", "optimizer", "gradient", "activation", "gathered", "bucket", "temporary"]

@@ -38,6 +38,8 @@ from buddysim.training.autograd.tensor import Tensor, TensorStorage
 
 if TYPE_CHECKING:
     from buddysim.training.autograd.autocast import Autocast
+    from buddysim.training.autograd.replayed import OperatorCache
+    from buddysim.training.autograd.saved_hooks import SavedTensorHooks
 
 _ACTIVE: ContextVar[Tape] = ContextVar("tape")
 
@@ -55,6 +57,8 @@ class Tape:
     operations : the events that are operations
     storages : by number
     saved : in the order in which autograd saves them, steps one after the other
+    saved_hooks : what is done to tensors that autograd saves; None: nothing
+    operator_cache : what notes and gives back results of operators, in regions that are recomputed; None outside
     after_backward : what is called once at the end of the backward pass that runs
     """
 
@@ -73,6 +77,8 @@ class Tape:
         self.autocast: Autocast | None = None
         self.sequence = 0
         self.recording = True
+        self.saved_hooks: SavedTensorHooks | None = None
+        self.operator_cache: OperatorCache | None = None
         self.after_backward: list[Callable[[], None]] = []
         self._token: Token[Tape] | None = None
 
@@ -103,7 +109,9 @@ class Tape:
         label : name of a parameter, buffer or input
         """
         size = prod(shape) * dtype.size
-        storage = self.allocate(size, producer, kind, label)
+        storage = None if self.operator_cache is None else self.operator_cache.allocated(producer)
+        if storage is None:
+            storage = self.allocate(size, producer, kind, label)
         return Tensor(shape, contiguous_strides(shape) if strides is None else strides, 0, dtype, storage, producer)
 
     def allocate(self, size: int, producer: str, kind: Kind = "temporary", label: str = "") -> TensorStorage:
@@ -156,6 +164,8 @@ class Tape:
             flops += product.flops
         for one in writes:
             one.producer = name
+        if self.operator_cache is not None and self.operator_cache.launched(name, writes):
+            return
         operation = TracedOperation(
             len(self.operations),
             name,

@@ -163,7 +163,7 @@ def _flash(query: Tensor, key: Tensor, value: Tensor, is_causal: bool) -> Tensor
     logsumexp = tape.empty(query.shape[:3], float32, kernel)
     state, unused = tape.empty((2,), uint64, kernel), tape.empty((), uint64, kernel)
     flops = _flops(query, key, value, is_causal)
-    tape.launch(kernel, (query, key, value), (result, logsumexp, state), flops=flops)
+    tape.launch(kernel, (query, key, value), (result, logsumexp, state, unused), flops=flops)
     if records(query, key, value):
         node = ScaledDotProductFlashAttentionBackward0((query, key, value), flops)
         node.returns(result)

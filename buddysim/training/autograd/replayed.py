@@ -1,0 +1,105 @@
+"""Results of operators in a region that runs twice: noted when it runs first, given back when it runs again.
+
+Both count what the region allocates and launches, so that the second run can stop where PyTorch's does. Which results
+are kept is a policy's decision (``create_selective_checkpoint_contexts`` of ``torch/utils/checkpoint.py``): kept ones
+live until the operator would run again, or the region ends.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from buddysim.training.autograd.tape import Tape
+    from buddysim.training.autograd.tensor import Tensor, TensorStorage
+
+#: Whether the results of an operator of that name are kept; called once for each that runs, in order.
+KeepResults = Callable[[str], bool]
+
+
+class StopRecomputation(Exception):
+    """All that the backward pass needs is there."""
+
+
+class OperatorStart(NamedTuple):
+    """Where an operator of a region begins: its first allocation, or its launch where it allocates nothing."""
+
+    allocation: int | None
+    launch: int
+
+
+class OperatorCache:
+    """What a tape asks before it allocates and records."""
+
+    def allocated(self, producer: str) -> TensorStorage | None:
+        """Return the memory of a kept result; None: it is allocated anew."""
+        raise NotImplementedError
+
+    def launched(self, name: str, writes: Sequence[Tensor]) -> bool:
+        """Whether an operator's results are given back, so that it doesn't run."""
+        raise NotImplementedError
+
+
+class NotedResults(OperatorCache):
+    """The first run.
+
+    Attributes
+    ----------
+    kept : memory of the kept results, by operator and how many of its name came before
+    last : where the last operator began
+    """
+
+    def __init__(self, tape: Tape, keeps: KeepResults | None) -> None:
+        self.tape, self.keeps = tape, keeps
+        self.kept: dict[tuple[str, int], list[TensorStorage]] = {}
+        self.last = OperatorStart(None, 0)
+        self._allocations = self._launches = 0
+        self._counts: Counter[str] = Counter()
+        self._begun: tuple[str, int, int] | None = None  # producer, its first allocation, that one's storage
+
+    def allocated(self, producer: str) -> None:
+        if self._begun is None or self._begun[0] != producer:
+            self._begun = producer, self._allocations, len(self.tape.storages)
+        self._allocations += 1
+
+    def launched(self, name: str, writes: Sequence[Tensor]) -> bool:
+        begun = self._begun if self._begun is not None and self._begun[0] == name else None
+        self.last = OperatorStart(begun[1] if begun else None, self._launches)
+        if self.keeps is not None and self.keeps(name) and begun is not None:
+            new = {one.storage.record.number: one.storage for one in writes}
+            self.kept[name, self._counts[name]] = [new[number] for number in sorted(new) if number >= begun[2]]
+        self._counts[name] += 1
+        self._launches += 1
+        self._begun = None
+        return False
+
+
+class ReplayedResults(OperatorCache):
+    """The second run.
+
+    Parameters
+    ----------
+    stop : the operator that is needed no more, nor those behind it; None: all run
+    """
+
+    def __init__(self, noted: NotedResults, stop: OperatorStart | None) -> None:
+        self.kept, self.stop = noted.kept, stop
+        self._allocations = self._launches = 0
+        self._counts: Counter[str] = Counter()
+
+    def allocated(self, producer: str) -> TensorStorage | None:
+        if self.stop is not None and self._allocations == self.stop.allocation:
+            raise StopRecomputation
+        self._allocations += 1
+        results = self.kept.get((producer, self._counts[producer]))
+        return results.pop(0) if results else None
+
+    def launched(self, name: str, writes: Sequence[Tensor]) -> bool:
+        if self.stop is not None and self.stop.allocation is None and self._launches == self.stop.launch:
+            raise StopRecomputation
+        self._launches += 1
+        key = name, self._counts[name]
+        self._counts[name] += 1
+        return self.kept.pop(key, None) is not None
