@@ -2,8 +2,8 @@
 
 In a region, what autograd saves is not kept. The first node of the region that runs in the backward pass runs the
 region again, up to the last tensor that was saved (early stop); what is saved then lives until its node has run. The
-region's inputs are saved when it begins, by the hooks that are active outside of it: so they may be offloaded. The state
-of the random generators is on the host.
+region's inputs are saved when it begins, by the hooks that are active outside of it: so they may be offloaded. The
+state of the random generators is on the host.
 """
 
 from __future__ import annotations
@@ -21,13 +21,16 @@ from buddysim.training.autograd.replayed import (
     OperatorCache,
     OperatorStart,
     ReplayedResults,
-    StopRecomputation,
 )
 from buddysim.training.autograd.saved_hooks import SavedTensorHooks, packed, saving_with, unpacked
 from buddysim.training.autograd.tape import Tape
 from buddysim.training.autograd.tensor import Tensor
 
 Function = Callable[..., Any]
+
+
+class StopRecomputation(Exception):
+    """All that the backward pass needs is there."""
 
 
 class _Holder:

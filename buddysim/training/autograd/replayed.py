@@ -11,16 +11,14 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from buddysim.training.autograd.records import StorageRecord
+from buddysim.training.autograd.tensor import Tensor, TensorStorage
+
 if TYPE_CHECKING:
     from buddysim.training.autograd.tape import Tape
-    from buddysim.training.autograd.tensor import Tensor, TensorStorage
 
 #: Whether the results of an operator of that name are kept; called once for each that runs, in order.
 KeepResults = Callable[[str], bool]
-
-
-class StopRecomputation(Exception):
-    """All that the backward pass needs is there."""
 
 
 class OperatorStart(NamedTuple):
@@ -31,7 +29,15 @@ class OperatorStart(NamedTuple):
 
 
 class OperatorCache:
-    """What a tape asks before it allocates and records."""
+    """What a tape asks before it allocates and records.
+
+    Attributes
+    ----------
+    is_mode : whether PyTorch does it by a dispatch mode, under which some operators aren't in place
+        (``isTensorSubclassLike`` is true of every tensor)
+    """
+
+    is_mode: bool
 
     def allocated(self, producer: str) -> TensorStorage | None:
         """Return the memory of a kept result; None: it is allocated anew."""
@@ -52,7 +58,7 @@ class NotedResults(OperatorCache):
     """
 
     def __init__(self, tape: Tape, keeps: KeepResults | None) -> None:
-        self.tape, self.keeps = tape, keeps
+        self.tape, self.keeps, self.is_mode = tape, keeps, keeps is not None
         self.kept: dict[tuple[str, int], list[TensorStorage]] = {}
         self.last = OperatorStart(None, 0)
         self._allocations = self._launches = 0
@@ -81,25 +87,36 @@ class ReplayedResults(OperatorCache):
 
     Parameters
     ----------
-    stop : the operator that is needed no more, nor those behind it; None: all run
+    stop : the operator whose results are needed no more, only what it saves before it runs; None: all run
     """
 
     def __init__(self, noted: NotedResults, stop: OperatorStart | None) -> None:
-        self.kept, self.stop = noted.kept, stop
+        self.tape, self.kept, self.stop = noted.tape, noted.kept, stop
+        self.is_mode, self.has_stopped = noted.is_mode, False
         self._allocations = self._launches = 0
         self._counts: Counter[str] = Counter()
 
     def allocated(self, producer: str) -> TensorStorage | None:
         if self.stop is not None and self._allocations == self.stop.allocation:
-            raise StopRecomputation
+            self.has_stopped = True
+        if self.has_stopped:
+            return self._without_memory(producer)
         self._allocations += 1
         results = self.kept.get((producer, self._counts[producer]))
         return results.pop(0) if results else None
 
     def launched(self, name: str, writes: Sequence[Tensor]) -> bool:
         if self.stop is not None and self.stop.allocation is None and self._launches == self.stop.launch:
-            raise StopRecomputation
+            self.has_stopped = True
+        if self.has_stopped:
+            return True
         self._launches += 1
         key = name, self._counts[name]
         self._counts[name] += 1
         return self.kept.pop(key, None) is not None
+
+    def _without_memory(self, producer: str) -> TensorStorage:
+        """Memory of a result that isn't computed."""
+        storage = TensorStorage(self.tape, StorageRecord(-1, 0, "temporary", producer, "", self.tape.phase, 0))
+        storage.is_released = True
+        return storage

@@ -221,6 +221,11 @@ class Tape:
         finally:
             self.grad_enabled = before
 
+    @property
+    def in_dispatch_mode(self) -> bool:
+        """Whether PyTorch would run under a dispatch mode."""
+        return self.operator_cache is not None and self.operator_cache.is_mode
+
     def lower(self, tensor: Tensor) -> Tensor:
         """A tensor cast as inputs of products are, under autocast."""
         return tensor if self.autocast is None else self.autocast.cast(tensor, self.autocast.dtype)

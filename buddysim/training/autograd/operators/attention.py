@@ -261,7 +261,7 @@ def _math(
         values = copies.repeat_interleave(values, query.shape[-3] // value.shape[-3], -3)
     scores = products.matmul(scaled, arithmetic.mul(views.transpose(keys, -2, -1), 1.0))
     if mask is not None:
-        arithmetic.add_(scores, mask)
+        scores = (arithmetic.add if query.tape.in_dispatch_mode else arithmetic.add_)(scores, mask)
     weights = dropouts.dropout(_safe_softmax(scores), dropout_p)
     del scores
     returned = copies.to(weights, dtype), copies.to(products.matmul(weights, values), dtype)
