@@ -1,6 +1,6 @@
 """Activation checkpointing as ``torch.utils.checkpoint`` does it without re-entry (``use_reentrant=False``).
 
-In a region, what autograd saves is not kept. The first node of the region that runs in the backward pass runs the
+In a region, what autograd saves is not stored. The first node of the region that runs in the backward pass runs the
 region again, up to the last tensor that was saved (early stop); what is saved then lives until its node has run. The
 region's inputs are saved when it begins, by the hooks that are active outside of it: so they may be offloaded. The
 state of the random generators is on the host.
@@ -47,7 +47,7 @@ class CheckpointedRegion(SavedTensorHooks):
 
     Parameters
     ----------
-    keeps : which operators' results are kept; None: none
+    keeps : which operators' results are stored; None: none
     early_stop : whether the second run ends with the last tensor that is needed
     """
 

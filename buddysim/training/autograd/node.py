@@ -100,10 +100,10 @@ class GraphNode:
         """Run the node with what it saved unpacked, which lives until it has run."""
         if not any(isinstance(one, PackedTensor) for one in self.saved):
             return list(self.run(gradients))
-        kept = self.saved
-        self.saved = [unpacked(one) for one in kept]
+        stored = self.saved
+        self.saved = [unpacked(one) for one in stored]
         results = list(self.run(gradients))
-        self.saved = kept
+        self.saved = stored
         return results
 
     def release(self) -> None:

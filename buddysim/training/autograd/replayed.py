@@ -1,8 +1,8 @@
 """Results of operators in a region that runs twice: noted when it runs first, given back when it runs again.
 
-Both count what the region allocates and launches, so that the second run can stop where PyTorch's does. Which results
-are kept is a policy's decision (``create_selective_checkpoint_contexts`` of ``torch/utils/checkpoint.py``): kept ones
-live until the operator would run again, or the region ends.
+Both count what the region allocates and launches, so that the second run can stop where PyTorch's does. A policy says
+which results are stored (``create_selective_checkpoint_contexts`` of ``torch/utils/checkpoint.py``): these live until
+the operator would run again, or the region ends.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from buddysim.training.autograd.tensor import Tensor, TensorStorage
 if TYPE_CHECKING:
     from buddysim.training.autograd.tape import Tape
 
-#: Whether the results of an operator of that name are kept; called once for each that runs, in order.
+#: Whether the results of an operator of that name are stored; called once for each that runs, in order.
 KeepResults = Callable[[str], bool]
 
 
@@ -40,7 +40,7 @@ class OperatorCache:
     is_mode: bool
 
     def allocated(self, producer: str) -> TensorStorage | None:
-        """Return the memory of a kept result; None: it is allocated anew."""
+        """Return the memory of a stored result; None: it is allocated anew."""
         raise NotImplementedError
 
     def launched(self, name: str, writes: Sequence[Tensor]) -> bool:
@@ -53,13 +53,13 @@ class NotedResults(OperatorCache):
 
     Attributes
     ----------
-    kept : memory of the kept results, by operator and how many of its name came before
+    stored : memory of the stored results, by operator and how many of its name came before
     last : where the last operator began
     """
 
     def __init__(self, tape: Tape, keeps: KeepResults | None) -> None:
         self.tape, self.keeps, self.is_mode = tape, keeps, keeps is not None
-        self.kept: dict[tuple[str, int], list[TensorStorage]] = {}
+        self.stored: dict[tuple[str, int], list[TensorStorage]] = {}
         self.last = OperatorStart(None, 0)
         self._allocations = self._launches = 0
         self._counts: Counter[str] = Counter()
@@ -75,7 +75,7 @@ class NotedResults(OperatorCache):
         self.last = OperatorStart(begun[1] if begun else None, self._launches)
         if self.keeps is not None and self.keeps(name) and begun is not None:
             new = {one.storage.record.number: one.storage for one in writes}
-            self.kept[name, self._counts[name]] = [new[number] for number in sorted(new) if number >= begun[2]]
+            self.stored[name, self._counts[name]] = [new[number] for number in sorted(new) if number >= begun[2]]
         self._counts[name] += 1
         self._launches += 1
         self._begun = None
@@ -91,7 +91,7 @@ class ReplayedResults(OperatorCache):
     """
 
     def __init__(self, noted: NotedResults, stop: OperatorStart | None) -> None:
-        self.tape, self.kept, self.stop = noted.tape, noted.kept, stop
+        self.tape, self.stored, self.stop = noted.tape, noted.stored, stop
         self.is_mode, self.has_stopped = noted.is_mode, False
         self._allocations = self._launches = 0
         self._counts: Counter[str] = Counter()
@@ -102,7 +102,7 @@ class ReplayedResults(OperatorCache):
         if self.has_stopped:
             return self._without_memory(producer)
         self._allocations += 1
-        results = self.kept.get((producer, self._counts[producer]))
+        results = self.stored.get((producer, self._counts[producer]))
         return results.pop(0) if results else None
 
     def launched(self, name: str, writes: Sequence[Tensor]) -> bool:
@@ -113,7 +113,7 @@ class ReplayedResults(OperatorCache):
         self._launches += 1
         key = name, self._counts[name]
         self._counts[name] += 1
-        return self.kept.pop(key, None) is not None
+        return self.stored.pop(key, None) is not None
 
     def _without_memory(self, producer: str) -> TensorStorage:
         """Memory of a result that isn't computed."""

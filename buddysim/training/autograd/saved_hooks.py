@@ -23,7 +23,7 @@ class SavedTensorHooks:
     records: ClassVar[bool] = True
 
     def pack(self, tensor: Tensor, before: bool) -> Any:
-        """Return what is kept instead of a tensor.
+        """Return what is saved instead of a tensor.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Which blocks are recomputed, and which of their results are kept: the choices of PyTorch and torchtitan by name."""
+"""Which blocks are recomputed, and which of their results are stored: the choices of PyTorch and torchtitan by name."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OPERATORS = re.compile(r"operators:([A-Za-z_0-9]+(?:,[A-Za-z_0-9]+)*)")
 
 
 @dataclass(frozen=True)
-class KeptOperators:
+class StoredOperators:
     """Operators whose results a recomputed region keeps.
 
     Attributes
@@ -60,14 +60,14 @@ class CheckpointRule:
     ----------
     first, last : numbers of the blocks, both inclusive
     together : blocks of one region
-    kept : operators whose results stay; None: none
+    stored : operators whose results stay; None: none
     early_stop : whether a region's second run ends with the last tensor that is needed
     """
 
     first: int
     last: int
     together: int = 1
-    kept: KeptOperators | None = None
+    stored: StoredOperators | None = None
     early_stop: bool = True
 
     def regions(self) -> Iterator[range]:
@@ -98,10 +98,10 @@ def checkpoint_rules(choice: str, blocks: int, early_stop: bool = True) -> tuple
     if choice == "block":
         return (every,)
     if choice == "selective":
-        return (CheckpointRule(0, blocks - 1, 1, KeptOperators(COMPUTE_INTENSIVE, True), early_stop),)
+        return (CheckpointRule(0, blocks - 1, 1, StoredOperators(COMPUTE_INTENSIVE, True), early_stop),)
     listed = _OPERATORS.fullmatch(choice)
     if listed:
-        return (CheckpointRule(0, blocks - 1, 1, KeptOperators(tuple(listed[1].split(","))), early_stop),)
+        return (CheckpointRule(0, blocks - 1, 1, StoredOperators(tuple(listed[1].split(","))), early_stop),)
     numbered = _NUMBERED.fullmatch(choice)
     if not numbered:
         raise BuddysimError(f"checkpoint {shortened(choice)}: expected {CHOICES}")

@@ -43,8 +43,8 @@ class _Parts:
 
         def run(*args: Any, **kwargs: Any) -> Any:
             if position == 0:
-                kept = self.rule.kept
-                policy = None if kept is None else kept.policy()
+                stored = self.rule.stored
+                policy = None if stored is None else stored.policy()
                 self.region = CheckpointedRegion(active_tape(), policy, self.rule.early_stop)
             region = self.region
             assert region is not None

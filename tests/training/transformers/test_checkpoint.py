@@ -15,7 +15,7 @@ from buddysim.training.autograd.blocks import blocks_of  # noqa: E402
 from buddysim.training.networks.from_torch.cuda_rules import cuda_rules  # noqa: E402
 from buddysim.training.saving.checkpoint_rule import (  # noqa: E402
     CheckpointRule,
-    KeptOperators,
+    StoredOperators,
     checkpoint_rules,
 )
 from buddysim.training.saving.checkpointed_blocks import checkpoint_blocks  # noqa: E402
@@ -35,8 +35,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:Warning only 
 
 #: T5's blocks share a bias, of which transformers asks a gradient under checkpointing alone.
 NAMES = [name for name in configs.CONFIGS if name != "T5ForConditionalGeneration"]
-#: Products of which every second is kept, without the fused attention that a dispatch mode doesn't see here.
-SELECTIVE = KeptOperators(("mm", "bmm", "addmm"), every_second_product=True)
+#: Products of which every second is stored, without the fused attention that a dispatch mode doesn't see here.
+SELECTIVE = StoredOperators(("mm", "bmm", "addmm"), every_second_product=True)
 
 
 @pytest.fixture(autouse=True)
@@ -48,9 +48,9 @@ def _profiled(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(checkpoint, "SAC_IGNORED_OPS", checkpoint.SAC_IGNORED_OPS | ignored)
 
 
-def contexts_of(kept: KeptOperators) -> Any:
+def contexts_of(stored: StoredOperators) -> Any:
     """The contexts of one region under a policy."""
-    keeps = kept.policy()
+    keeps = stored.policy()
     policies = checkpoint.CheckpointPolicy
 
     def policy(context: Any, operator: Any, *args: Any, **kwargs: Any) -> Any:
@@ -64,8 +64,8 @@ def assert_equal(name: str, recipe: Any, attention: Any, rule: CheckpointRule) -
     dtype = torch.bfloat16 if recipe == "bf16" else torch.float32
     model = configs.build(name, "eager" if attention == "eager" else "sdpa", dtype)
     keywords: dict[str, Any] = {"use_reentrant": False, "early_stop": rule.early_stop}
-    if rule.kept is not None:
-        keywords["context_fn"] = lambda: contexts_of(rule.kept)
+    if rule.stored is not None:
+        keywords["context_fn"] = lambda: contexts_of(rule.stored)
     model.activation_checkpointing_enable(activation_checkpointing_kwargs=keywords)
     autocast = torch.autocast("cpu", torch.bfloat16) if recipe == "amp-bf16" else None
     with cuda_rules("efficient" if attention == "efficient" else "flash"):
