@@ -103,7 +103,7 @@ class CudaAllocator:
             block = self._new(pool, rounded)
             if block is None:
                 raise AllocationFailure(requested, rounded, self.usage)
-        self._split(block, rounded)
+        self.split(block, rounded)
         block.state = "allocated"
         block.requested = requested
         self.usage.add(block)
@@ -189,7 +189,7 @@ class CudaAllocator:
         self.log.note("segment_alloc", address, size)
         return SegmentBlock(address, size, pool)
 
-    def _split(self, block: SegmentBlock, rounded: int) -> None:
+    def split(self, block: SegmentBlock, rounded: int) -> None:
         """Leave what a request doesn't need in the pool."""
         left = block.size - rounded
         pool = block.pool
