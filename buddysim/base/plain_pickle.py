@@ -47,15 +47,15 @@ def read_plain_pickle(path: str | os.PathLike[str], what: str, max_bytes: int) -
 
 def plain_pickle(data: bytes) -> Any:
     """Return what a pickle holds; a ValueError of one line where it isn't plain or isn't a pickle."""
-    reader = _Reader(data)
+    reader = _PickleMachine(data)
     try:
         return reader.run()
     except (IndexError, KeyError, struct.error, UnicodeDecodeError):
         raise ValueError(f"byte {reader.position}: broken pickle") from None
 
 
-class _Reader:
-    """The stack machine of pickles, with the plain opcodes alone."""
+class _PickleMachine:
+    """The stack machine of pickles, with the plain opcodes of protocols 1 to 5 alone."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -74,7 +74,6 @@ class _Reader:
             0x89: lambda: self.stack.append(False),
             0x49: self._text_integer,
             0x4C: self._text_integer,
-            0x46: self._text_float,
             0x47: self._float,
             0x8B: lambda: self._long(4),
             0x8A: lambda: self._long(1),
@@ -93,9 +92,7 @@ class _Reader:
             0x73: self._set_item,
             0x75: self._set_all,
             0x64: self._dictionary,
-            0x70: self._text_put,
             0x72: lambda: self._put(self._number(4)),
-            0x67: lambda: self.stack.append(self.memo[self._digits()]),
         }
 
     def run(self) -> Any:
@@ -139,7 +136,7 @@ class _Reader:
                 handler = rare.get(opcode)
                 if handler is None:
                     name = _NAMES.get(opcode, f"0x{opcode:02x}")
-                    raise ValueError(f"byte {position - 1}: {name} in a pickle: expected plain lists, texts and numbers")
+                    raise ValueError(f"byte {position - 1}: {name}: expected plain lists, texts and numbers")
                 handler()
                 position = self.position
             if count > MAX_OBJECTS:
@@ -157,12 +154,6 @@ class _Reader:
         line = self.data[self.position : end].decode("ascii")
         self.position = end + 1
         return line
-
-    def _digits(self) -> int:
-        line = self._line()
-        if not line.isdecimal():
-            raise IndexError
-        return int(line)
 
     def _protocol(self) -> None:
         if self._number(1) > 5:
@@ -201,12 +192,6 @@ class _Reader:
         if not digits.removeprefix("-").isdecimal():
             raise IndexError
         self.stack.append(int(digits))
-
-    def _text_float(self) -> None:
-        try:
-            self.stack.append(float(self._line()))
-        except ValueError:
-            raise IndexError from None
 
     def _float(self) -> None:
         self.stack.append(_DOUBLE.unpack_from(self.data, self.position)[0])
@@ -253,9 +238,6 @@ class _Reader:
 
     def _put(self, index: int) -> None:
         self.memo[index] = self.stack[-1]
-
-    def _text_put(self) -> None:
-        self._put(self._digits())
 
 
 def _part(data: bytes, start: int, end: int) -> bytes:

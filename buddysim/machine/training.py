@@ -123,6 +123,15 @@ class TrainingMachine(MachineFile):
         return self.training.usable_memory or self.training.device_memory
 
     @property
+    def workspace_bytes(self) -> int:
+        """Bytes that PyTorch allocates for cuBLAS in each thread; 0 where that isn't known."""
+        return self.training.cublas_workspace or 0
+
+    def bytes_outside_allocator(self, gpus: int = 1) -> int:
+        """Bytes that a process takes outside of PyTorch's allocator: its CUDA context, and NCCL's for several GPUs."""
+        return (self.training.context_memory or 0) + (gpus > 1) * (self.training.nccl_memory or 0)
+
+    @property
     def launch_ps(self) -> int:
         """Overhead of each kernel in addition to its work, in picoseconds."""
         return round(self.training.kernel_launch_overhead.picoseconds({}))

@@ -105,6 +105,20 @@ class TrainingConfig(Section):
         default=None,
         description="device memory that CUDA offers, after what ECC and the driver keep; none: training.device_memory",
     )
+    context_memory: Annotated[int, fields.size("0 B", "64 GiB")] | None = Field(
+        default=None,
+        description="device memory of a process's CUDA context and the kernels loaded into it; none: not known, not "
+        "counted",
+    )
+    cublas_workspace: Annotated[int, fields.size("0 B", "64 GiB")] | None = Field(
+        default=None,
+        description="device memory that PyTorch allocates for cuBLAS in each thread with matrix products; none: not "
+        "known, not counted",
+    )
+    nccl_memory: Annotated[int, fields.size("0 B", "64 GiB")] | None = Field(
+        default=None,
+        description="device memory of NCCL for the other GPUs of a node; none: not known, not counted",
+    )
     power_limit_w: Annotated[float, fields.number(1, 100000)] | None = Field(
         default=None, description="power limit of the GPU or card in watts; none: not known"
     )

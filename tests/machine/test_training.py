@@ -228,3 +228,20 @@ def test_bad_files(tmp_path: Path, content: str, problem: str) -> None:
     with pytest.raises(BuddysimError, match=problem) as caught:
         TrainingMachine.load(path)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", TrainingMachine.names())
+def test_pytorchs_workspace_is_that_of_the_compute_capability(name: str) -> None:
+    """32 MiB from Hopper on, else two buffers of 4 MiB and eight of 16 KiB (PyTorch, CublasHandlePool.cpp)."""
+    machine = TrainingMachine.load(name)
+    if machine.training.compute_capability is None:
+        assert machine.workspace_bytes == machine.bytes_outside_allocator(8) == 0
+        return
+    recent = int(machine.training.compute_capability.split(".")[0]) >= 9
+    assert machine.workspace_bytes == (32 << 20 if recent else (2 * 4096 + 8 * 16) << 10)
+
+
+def test_what_a_process_takes_outside_of_the_allocator() -> None:
+    machine = TrainingMachine.load("a100-80")
+    assert machine.bytes_outside_allocator() == 400 * 10**6
+    assert machine.bytes_outside_allocator(8) == 1088 * 10**6

@@ -1,4 +1,4 @@
-"""Puts an allocator into the state of a recorded one: its segments, their blocks in use, and single blocks by address."""
+"""Puts an allocator into the state of a recorded one: its segments, and their blocks in use."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ the recorded ones are taken; within segments they are the allocator's own and ar
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from buddysim.training.caching_allocator import release
@@ -91,9 +92,9 @@ class _Comparing:
             elif action == "alloc":
                 self._allocate(index, event)
             else:
-                self._release_cache(index)
-                self._free(index, event)
-        self._release_cache(len(self.snapshot.events))
+                self._release_cache()
+                self._free(event)
+        self._release_cache()
         usage = self.allocator.usage
         self.result.peak_allocated, self.result.peak_active = usage.peak_allocated, usage.peak_active
         self.result.peak_reserved = usage.peak_reserved
@@ -106,29 +107,32 @@ class _Comparing:
         small = rounded_size(event.size, self.allocator.settings) <= SMALL_REQUEST
         pool = self.allocator.pool(event.stream, small, owner)
         self.driver.expect(calls)
-        try:
-            if self._empties_the_cache(calls):
-                release.release_all(self.allocator)
-            block = self.allocator.allocate(event.size, event.stream, owner)
-        except (NotRecordedError, AllocationFailure):
-            self._differs(index, "a segment where the run has a cached block")
-            self._follow(self.driver.calls)
-            block = None
-        else:
-            if not self.driver.calls and block.address == event.address:
-                self.used[event.address] = block
-                return
-            if self.driver.calls:
-                self._differs(index, "a cached block where the run has a segment")
-            else:
-                self._differs(index, "another block")
-            self.allocator.free(block)
-            self._follow(self.driver.calls)
+        difference = self._served(event, calls, owner)
+        if not difference:
+            return
+        self.result.differences[difference] += 1
+        if len(self.result.examples) < _EXAMPLES:
+            self.result.examples.append((index, difference))
+        self._follow(self.driver.calls)
         block = take_at(self.allocator, pool, event.address, event.size)
         if block is None:
             self.result.contradictions += 1
         else:
             self.used[event.address] = block
+
+    def _served(self, event: SnapshotEvent, calls: list[SnapshotEvent], owner: Owner) -> str:
+        """Serve a request as the allocator does; say what differs from the recorded outcome, "" for nothing."""
+        try:
+            if self._empties_the_cache(calls):
+                release.release_all(self.allocator)
+            block = self.allocator.allocate(event.size, event.stream, owner)
+        except (NotRecordedError, AllocationFailure):
+            return "a segment where the run has a cached block"
+        if not self.driver.calls and block.address == event.address:
+            self.used[event.address] = block
+            return ""
+        self.allocator.free(block)
+        return "a cached block where the run has a segment" if self.driver.calls else "another block"
 
     def _empties_the_cache(self, calls: list[SnapshotEvent]) -> bool:
         """Whether calls to the driver give back all that can be, as ``torch.cuda.empty_cache`` does."""
@@ -142,7 +146,7 @@ class _Comparing:
             if owner == (0, 0) and not block.split and not block.expandable
         }
 
-    def _release_cache(self, index: int) -> None:
+    def _release_cache(self) -> None:
         """Give cached memory back where the run did so without a request."""
         if not self.calls:
             return
@@ -151,14 +155,14 @@ class _Comparing:
         try:
             release.release_all(self.allocator)
         except NotRecordedError:
-            self._differs(index, "more memory given back")
+            self.result.differences["more memory given back"] += 1
         if self.driver.calls:
-            self._differs(index, "less memory given back")
+            self.result.differences["less memory given back"] += 1
             self._follow(self.driver.calls)
 
-    def _follow(self, calls: object) -> None:
+    def _follow(self, calls: Iterable[SnapshotEvent]) -> None:
         """Do what the run did at the driver."""
-        for call in list(calls):  # type: ignore[call-overload]
+        for call in list(calls):
             small = call.size == 2 << 20
             pool = self.allocator.pool(call.stream, small)
             if call.action == "segment_alloc":
@@ -171,7 +175,7 @@ class _Comparing:
                     self.driver.used -= block.size
         self.driver.expect(())
 
-    def _free(self, index: int, event: SnapshotEvent) -> None:
+    def _free(self, event: SnapshotEvent) -> None:
         block = self.used.get(event.address)
         if block is None:
             self.result.contradictions += 1
@@ -183,11 +187,6 @@ class _Comparing:
             self.allocator.request_free(block)
         del self.used[event.address]
         self.allocator.complete_free(block)
-
-    def _differs(self, index: int, what: str) -> None:
-        self.result.differences[what] += 1
-        if len(self.result.examples) < _EXAMPLES:
-            self.result.examples.append((index, what))
 
     def _compare_end(self) -> None:
         recorded = {

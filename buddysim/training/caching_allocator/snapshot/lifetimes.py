@@ -1,9 +1,9 @@
 """From when to when memory is in use, in which phases of a training step, and hence for what.
 
-A snapshot doesn't say what a block is for. Phase and lifetime do, by one rule for snapshots and for recorded steps: what
-is allocated in the forward pass and lives into the backward pass is saved for it; what the backward pass leaves for
-the optimizer is a gradient; what an optimizer keeps is its state; what is allocated before any of them is a weight, a
-buffer or an input; everything else is temporary.
+A snapshot doesn't say what a block is for. Phase and lifetime do, by one rule for snapshots and for recorded steps.
+What is allocated in the forward pass and lives into the backward pass is saved for it. What the backward pass leaves
+for the optimizer is a gradient, what an optimizer keeps is its state. What is allocated before any of them is a weight,
+a buffer or an input. Everything else is temporary.
 """
 
 from __future__ import annotations

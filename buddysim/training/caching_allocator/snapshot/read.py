@@ -1,7 +1,7 @@
 """Reads a file of ``torch.cuda.memory._dump_snapshot``: the segments at its end, and the record of what led to them.
 
-The fields are those of ``torch/csrc/cuda/Module.cpp`` and ``memory_snapshot.cpp`` of PyTorch 2.1 to 2.13; older ones lack
-some. The record is a ring of fixed length, so its beginning may be missing.
+The fields are those of ``torch/csrc/cuda/Module.cpp`` and ``memory_snapshot.cpp`` of PyTorch 2.1 to 2.13; older ones
+lack some. The record is a ring of fixed length, so its beginning may be missing.
 """
 
 from __future__ import annotations
@@ -154,10 +154,14 @@ def _segments(entries: list[Any], device: int) -> tuple[SnapshotSegment, ...]:
         address = _number(entry, "address", where)
         segments.append(
             SnapshotSegment(
-                address, _number(entry, "total_size", where), _stream(entry, where),
-                entry.get("segment_type") == "small", entry.get("is_expandable") is True,
-                _owner(entry.get("segment_pool_id")), _blocks(blocks, address, where),
-            )  # fmt: skip
+                address,
+                _number(entry, "total_size", where),
+                _stream(entry, where),
+                entry.get("segment_type") == "small",
+                entry.get("is_expandable") is True,
+                _owner(entry.get("segment_pool_id")),
+                _blocks(blocks, address, where),
+            )
         )
     return tuple(segments)
 
@@ -200,7 +204,7 @@ def _stream(entry: dict[str, Any], where: str) -> int:
 def _number(entry: dict[str, Any], key: str, where: str) -> int:
     value = entry.get(key)
     if type(value) is not int or not 0 <= value < _LARGEST:
-        raise _WrongError(f"{where}: {key} {shortened(value) if type(value) is int else ''}: expected an integer below 2^48")
+        raise _WrongError(f"{where}: {key}: expected an integer from 0 to 2^48")
     return value
 
 
