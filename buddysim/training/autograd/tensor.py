@@ -126,9 +126,9 @@ class Tensor:
     def is_contiguous(self) -> bool:
         return is_contiguous(self.shape, self.strides)
 
-    def backward(self) -> None:
-        """Compute the gradients of the leaves that this scalar depends on."""
-        engine.backward(self)
+    def backward(self, gradient: Tensor | None = None, retain_graph: bool = False) -> None:
+        """Compute the gradients of the leaves that this tensor depends on; see `engine.backward`."""
+        engine.backward(self, gradient, retain_graph)
 
     # Views and copies.
 
