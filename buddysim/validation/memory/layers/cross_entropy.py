@@ -21,13 +21,13 @@ class LigerCrossEntropy(Function):
 
     __slots__ = ()
 
-    def compute(self, x: Tensor, target: Tensor, mean: bool) -> Tensor:
-        """Return the loss: the mean, or that of each row."""
+    def compute(self, x: Tensor, target: Tensor) -> Tensor:
+        """Return the mean over rows."""
         tape = x.storage.tape
         losses = F.zeros((x.shape[0],), x.dtype)
         tape.launch("liger_cross_entropy", (x, target), (x, losses))
         self.save_for_backward(x.detach())
-        return losses.sum() if mean else losses
+        return losses.sum()
 
     def backward(self, gradient: Tensor) -> Gradients:
         """Return the logits' memory."""
@@ -39,7 +39,7 @@ def _script(config: Mapping[str, Any], liger: bool) -> LayerScript:
     x = leaf((rows, config["V"]), float32)
     target = active_tape().input((rows,), int64)
     if liger:
-        return LayerScript(lambda: [LigerCrossEntropy.apply(x, target, True)], scalar)
+        return LayerScript(lambda: [LigerCrossEntropy.apply(x, target)], scalar)
     return LayerScript(lambda: [F.cross_entropy(x, target)], scalar)
 
 
