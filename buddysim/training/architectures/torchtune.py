@@ -206,8 +206,10 @@ class TorchtuneDecoder(TracedModel):
         logits = [chunk.reshape(-1, chunk.shape[-1]) for chunk in logits]
         total_loss: Tensor | None = None
         for logits_chunk, target in zip(logits, targets, strict=True):
-            loss = self._cross_entropy(logits_chunk, target)
-            total_loss = 0.0 + loss if total_loss is None else total_loss.add_(loss)
+            if total_loss is None:
+                total_loss = 0.0 + self._cross_entropy(logits_chunk, target)
+            else:
+                total_loss = total_loss.add_(self._cross_entropy(logits_chunk, target))
         assert total_loss is not None
         return total_loss / total_elements
 

@@ -16,7 +16,7 @@ from buddysim.training.caching_allocator import replay_tape
 #: Calls that are recorded; from the second on each one needs the same.
 CALLS = 3
 MIB = 1 << 20
-#: Workspace of cuBLAS per thread (`CublasHandlePool.cpp`): 4096 KiB twice and 16 KiB eight times, from Hopper on 32 MiB.
+#: Workspace of cuBLAS per thread (`CublasHandlePool.cpp`): 4096 KiB twice and 16 KiB eight times; Hopper: 32 MiB.
 WORKSPACES = {"A100": 8320 << 10, "H100": 32 << 20}
 _DTYPES = {"torch.bfloat16": bfloat16, "torch.float32": float32}
 

@@ -59,7 +59,9 @@ def _script(config: Mapping[str, Any], liger: bool) -> LayerScript:
     target = tape.input((config["BT"],), int64)
 
     def run() -> list[Tensor]:
-        return [LigerFusedLinearCrossEntropy.apply(x, ours.weight, target) if liger else F.cross_entropy(ours(x), target)]
+        return [
+            LigerFusedLinearCrossEntropy.apply(x, ours.weight, target) if liger else F.cross_entropy(ours(x), target)
+        ]
 
     return LayerScript(run, scalar, held=[other])
 

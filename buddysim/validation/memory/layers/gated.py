@@ -1,4 +1,4 @@
-"""What the scripts of SwiGLU and GeGLU share: Llama's gated layer, and Liger's, whose gradients overwrite the inputs."""
+"""What the scripts of SwiGLU and GeGLU share: Llama's gated layer, and Liger's, which overwrites its inputs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ class LigerGatedMLP(Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return the layer's output."""
         layer = self.layer
-        return layer.down_proj(LigerGatedProduct.apply(layer.gate_proj(x), layer.up_proj(x)))
+        down_proj: Tensor = layer.down_proj(LigerGatedProduct.apply(layer.gate_proj(x), layer.up_proj(x)))
+        return down_proj
 
 
 def gated_script(config: Mapping[str, Any], batch: int, liger: bool) -> LayerScript:
