@@ -38,25 +38,25 @@ def simulated(kernel: str, provider: str, mode: str, value: int, version: str) -
     ],
 )  # fmt: skip
 def test_peak_is_the_printed_one(kernel: str, provider: str, mode: str, value: int, version: str) -> None:
-    ours, printed = simulated(kernel, provider, mode, value, version)
-    assert ours == pytest.approx(printed, rel=1.3e-3)
+    peak, printed = simulated(kernel, provider, mode, value, version)
+    assert peak == pytest.approx(printed, rel=1.3e-3)
 
 
 def test_cross_entropy_holds_five_times_the_logits() -> None:
     """Logits, their gradient, log-softmax, and the gradients of both steps: 5 x 16,384 x 4096 x 4 B, and the labels."""
-    ours, _ = simulated("cross_entropy", "huggingface", "full", 4096, "0.2.1")
-    assert ours == pytest.approx(5 * 256 + 16384 * 8 / MIB, abs=0.01)
+    peak, _ = simulated("cross_entropy", "huggingface", "full", 4096, "0.2.1")
+    assert peak == pytest.approx(5 * 256 + 16384 * 8 / MIB, abs=0.01)
 
 
 def test_gradients_that_overwrite_the_logits_need_one_fifth() -> None:
-    ours, _ = simulated("cross_entropy", "liger", "full", 4096, "0.2.1")
-    assert 256 < ours < 257
+    peak, _ = simulated("cross_entropy", "liger", "full", 4096, "0.2.1")
+    assert 256 < peak < 257
 
 
 def test_products_bring_two_workspaces() -> None:
     """x, three weights, gate, its activation, up, their product, the result; cuBLAS's 8.125 MiB in both threads."""
-    ours, _ = simulated("geglu", "huggingface", "forward", 1024, "0.2.1")
-    assert ours == 64 + 3 * 86 + 4 * 172 + 64 + 2 * 8.125
+    peak, _ = simulated("geglu", "huggingface", "forward", 1024, "0.2.1")
+    assert peak == 64 + 3 * 86 + 4 * 172 + 64 + 2 * 8.125
 
 
 def test_every_source_has_a_reading() -> None:

@@ -1,1 +1,1 @@
-"""What training holds in memory, against published peaks: rows, readings, and the scripts that measured layers."""
+"""Published peaks of training memory: their rows, how these are read, and the scripts that measured layers."""

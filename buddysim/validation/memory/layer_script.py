@@ -34,7 +34,7 @@ class LayerScript:
     gradients : of the outputs, made when they are needed (None: a scalar's); the same ones each time, or new ones
     retains : the script keeps the graph (``retain_graph=True``), so that what is saved stays until the call ends
     dropped : leaves whose gradients each call drops first
-    held : tensors that the script holds besides
+    held : other tensors that the script holds
     workspaces : threads that ran products while the script set up its tensors
     """
 

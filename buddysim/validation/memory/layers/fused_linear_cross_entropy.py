@@ -54,13 +54,13 @@ class LigerFusedLinearCrossEntropy(Function):
 def _script(config: Mapping[str, Any], liger: bool) -> LayerScript:
     tape, dtype = active_tape(), dtype_of(config)
     tape.default_dtype = dtype
-    ours, other = (Linear(config["H"], config["V"], bias=False) for _ in range(2))
+    head, other = (Linear(config["H"], config["V"], bias=False) for _ in range(2))
     x = leaf((config["BT"], config["H"]), dtype)
     target = tape.input((config["BT"],), int64)
 
     def run() -> list[Tensor]:
         return [
-            LigerFusedLinearCrossEntropy.apply(x, ours.weight, target) if liger else F.cross_entropy(ours(x), target)
+            LigerFusedLinearCrossEntropy.apply(x, head.weight, target) if liger else F.cross_entropy(head(x), target)
         ]
 
     return LayerScript(run, scalar, held=[other])
