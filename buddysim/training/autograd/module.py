@@ -52,6 +52,11 @@ class Module:
     def __init__(self) -> None:
         self._path: str | None = None
 
+    @property
+    def path(self) -> str:
+        """Its path in the model; empty before the model is named, and of the model itself."""
+        return self._path or ""
+
     def add_hooks(self, hooks: ModuleHooks) -> None:
         """Call hooks around every forward pass: the first that are added outermost."""
         self._hooks = (*self._hooks, hooks)
@@ -63,7 +68,7 @@ class Module:
         if self._path is None:
             self.name_scopes()
         tape = active_tape()
-        before, tape.scope = tape.scope, self._path or ""
+        before, tape.scope = tape.scope, self.path
         try:
             for hooks in self._hooks:
                 args, kwargs = hooks.before_forward(args, kwargs)
